@@ -53,6 +53,7 @@ type FS struct {
 	tree   *tree
 	filled [spares]bool // spare pages that are in use, as they should be; with change only
 	found  Found
+	untidy bool // what a crash left is still there, as the pool was read-only from the beginning
 }
 
 // Found says what Open put in order.
@@ -99,7 +100,7 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	return nil
 }
 
-// Open opens the file system of a pool, and puts in order what a crash left. The pool stays the caller's.
+// Open opens the file system of a pool, and puts in order what a crash left, unless the pool is read-only. The pool stays the caller's.
 func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()
@@ -117,6 +118,9 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 	f.tree = t
 	for i := range f.filled {
 		f.filled[i] = pool.Holds(uint64(sparePage + i))
+	}
+	if f.untidy = pool.ReadOnly() != nil; f.untidy {
+		return f, nil
 	}
 	if err := f.tidy(); err != nil {
 		return nil, fmt.Errorf("cfs: putting in order what was left: %w", err)

@@ -311,17 +311,30 @@ func (c *change) resize(n *node, size uint64) error {
 	return c.grow(n, size)
 }
 
-// grow makes a node larger: in its block, into the free neighbours behind, or in a block elsewhere that is at least twice as large.
+// grow makes a node larger.
 func (c *change) grow(n *node, size uint64) error {
+	old := c.inodeOf(n)
+	if err := c.house(n, size); err != nil {
+		return err
+	}
+	in := c.inodeOf(n)
+	in.size, in.mtime = size, c.time()
+	c.inodes[n.number] = in
+	c.zeroEnd(old, size)
+	return nil
+}
+
+// house has a node's block be large enough for so many bytes: as it is, with the free neighbours behind it, or elsewhere and at least twice as large.
+func (c *change) house(n *node, size uint64) error {
 	if size > MaxSize {
 		return fmt.Errorf("%s: %d bytes, at most %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
 	}
 	in := c.inodeOf(n)
 	old := in
-	in.size, in.mtime = size, c.time()
 	space := c.tree.space
 	switch need := buddy.Order(pages(size)); {
 	case size == 0 || old.order != noOrder && need <= int(old.order):
+		return nil
 	case old.order == noOrder:
 		base, ok := space.Alloc(need)
 		if !ok {
@@ -353,7 +366,6 @@ func (c *change) grow(n *node, size uint64) error {
 		c.then = append(c.then, func() { space.Free(old.base, int(old.order)) })
 	}
 	c.inodes[n.number] = in
-	c.zeroEnd(old, size)
 	return nil
 }
 
@@ -370,6 +382,18 @@ func (c *change) zeroEnd(old inode, size uint64) {
 	c.ends = append(c.ends, written{page: last, from: int(in), b: make([]byte, ctl.Page-in)})
 }
 
+// tighten drops what is behind a node's end, and what of its block it does not need.
+func (c *change) tighten(n *node) {
+	in := c.inodeOf(n)
+	if in.order == noOrder {
+		return
+	}
+	c.shrink(n, in.size, n.pins > 0)
+	next := c.inodes[n.number]
+	next.mtime = in.mtime
+	c.inodes[n.number] = next
+}
+
 // shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the new end.
 func (c *change) shrink(n *node, size uint64, pinned bool) {
 	in := c.inodeOf(n)
@@ -379,6 +403,7 @@ func (c *change) shrink(n *node, size uint64, pinned bool) {
 		return
 	}
 	keep := pages(size)
+	c.then = append(c.then, func() { n.cuts++ })
 	c.drops = append(c.drops, ctl.Step{From: in.base + keep, Count: 1<<in.order - keep, Drop: true})
 	space := c.tree.space
 	switch {

@@ -62,6 +62,9 @@ func (f *FS) Check() Report {
 		add("free blocks", "%d pages are free, memory has %d", is, was)
 	}
 	for _, e := range f.strays(f.tree) {
+		if f.untidy {
+			break
+		}
 		add(fmt.Sprintf("page %d", e.first), "%d pages are in use that belong to nothing", e.count)
 	}
 	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {

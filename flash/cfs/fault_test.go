@@ -268,3 +268,34 @@ func FuzzMetadata(f *testing.F) {
 		}
 	})
 }
+
+// TestReadOnlyPool holds that files can be read, and are checked, in a pool that could only be opened to be read after a crash, whatever the crash left to be put in order.
+func TestReadOnlyPool(t *testing.T) {
+	dev := blank(t, 1500)
+	f, _ := mount(t, dev)
+	put(t, f, "/a", fill(10*ctl.Page, 1))
+	file := must(f.Temp(root, 0o644))(t) // is left without a name
+	must(file.WriteAt(fill(5*ctl.Page, 2), 0))(t)
+	ok(t, file.Sync())
+	draw := rng.NewStream(1, "killed")
+	left := dev.Kill(&draw)
+	left.SetFaults(device.Faults{Full: 1})
+	f, pool := mount(t, left)
+	if err := pool.ReadOnly(); !errors.Is(err, device.ErrSpace) {
+		t.Fatalf("read-only: %v", err)
+	}
+	if got := get(t, f, "/a"); !bytes.Equal(got, fill(10*ctl.Page, 1)) {
+		t.Error("a file is not what it was")
+	}
+	for _, v := range f.Check().Violations {
+		t.Error(v)
+	}
+	is(t, f.Remove(root, "/a"), ctl.ErrReadOnly)
+	is(t, pool.Close(), ctl.ErrReadOnly)
+	left.SetFaults(device.Faults{})
+	f, pool = mount(t, left.Reopen())
+	if n := f.Found().Nameless; n != 1 {
+		t.Errorf("%d files without a name are found when the pool can be written", n)
+	}
+	unmount(t, f, pool)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"sync/atomic"
 
 	"farflash/flash/ctl"
@@ -19,6 +20,7 @@ const most = 64
 type File struct {
 	fs     *FS
 	n      *node
+	user   *ctl.User // of the whole pool: Sync is about all files
 	rights Rights
 	pinned bool
 	closed atomic.Bool
@@ -27,7 +29,7 @@ type File struct {
 // open notes that a file is open. It is called with change or mu held, so that nobody removes it meanwhile.
 func (f *FS) open(n *node, rights Rights) *File {
 	n.opens++
-	return &File{fs: f, n: n, rights: rights}
+	return &File{fs: f, n: n, rights: rights, user: f.pool.User(0, math.MaxUint64)}
 }
 
 // Open opens a file to do with it what rights say: Read, Write or both.
@@ -165,12 +167,8 @@ func (f *File) Close() error {
 		switch {
 		case f.n.opens == 0 && f.n.nameless:
 			c.remove(f.n)
-		case unpinned && f.n.order != noOrder:
-			in := f.n.inode
-			c.shrink(f.n, in.size, false)
-			next := c.inodes[f.n.number]
-			next.mtime = in.mtime
-			c.inodes[f.n.number] = next
+		case unpinned:
+			c.tighten(f.n)
 		}
 		return nil
 	})
@@ -206,46 +204,102 @@ func (f *File) extend(size int64) error {
 }
 
 // Allocate makes the file at least so large, and takes room for all of it, so that writing to it cannot find the pool full. If there is not enough the file is as it was, but
-// for what was taken within its old end.
+// for what was taken within its end. What others write meanwhile stays, whatever comes of it.
 func (f *File) Allocate(size int64) error {
-	if f.rights&Write == 0 {
+	switch {
+	case f.rights&Write == 0:
 		return fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
+	case size < 0 || size > MaxSize:
+		return fmt.Errorf("%s: %d bytes, at most %d: %w", f.path(), size, int64(MaxSize), ErrTooLarge)
 	}
-	old := f.Size()
-	if err := f.extend(size); err != nil {
-		return err
-	}
-	none := func(ctl.Ref, int, int, int) {}
-	if err := f.each(0, int(size), ctl.Writing, ctl.Changed, none); err != nil {
-		if back := f.Truncate(old); back != nil {
-			return fmt.Errorf("%w; and afterwards: %w", err, back)
+	f.taking(1)
+	defer f.taking(-1)
+	for {
+		if again, err := f.allocate(uint64(size)); err != nil || !again {
+			return err
 		}
-		return err
 	}
-	return f.Sync()
 }
 
-// Sync makes everything that was written before durable, in all files.
+// taking notes that pages behind the file's end are in use.
+func (f *File) taking(n int) {
+	f.fs.change.Lock()
+	defer f.fs.change.Unlock()
+	f.n.taking += n
+}
+
+// allocate takes the room first, behind the end, where nobody has anything, and then has the file end there. So what is given back if there is not enough is nobody's. It reports
+// that the file was cut meanwhile, and what had been taken with it.
+func (f *File) allocate(size uint64) (again bool, err error) {
+	var cuts uint64
+	err = f.fs.do(func(c *change) error {
+		if f.closed.Load() {
+			return fs.ErrClosed
+		}
+		cuts = f.n.cuts
+		return c.house(f.n, size)
+	})
+	if err != nil {
+		return false, err
+	}
+	end := func() uint64 {
+		if f.n.cuts != cuts {
+			return 0
+		}
+		return size
+	}
+	if _, err = f.each(0, int(size), end, ctl.Writing, ctl.Changed, func(ctl.Ref, int, int, int) {}); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = f.fs.do(func(c *change) error {
+			again = f.n.cuts != cuts
+			switch {
+			case f.closed.Load():
+				return fs.ErrClosed
+			case again || size <= f.n.size:
+				return nil
+			}
+			return c.grow(f.n, size)
+		})
+	}
+	if err == nil {
+		return again, nil
+	}
+	back := f.fs.do(func(c *change) error {
+		if n := f.n; size > n.size && c.tree.get(n.number) == n {
+			c.tighten(n)
+		}
+		return nil
+	})
+	if back != nil {
+		return false, fmt.Errorf("%w; and afterwards: %w", err, back)
+	}
+	return false, err
+}
+
+// Sync makes everything that was written before durable, in all files. Of what could not be, and was lost since the file was opened or last synced, it says so once.
 func (f *File) Sync() error {
 	if f.closed.Load() {
 		return fs.ErrClosed
 	}
-	return f.fs.pool.Sync()
+	return f.user.Sync()
 }
 
-// ReadAt implements io.ReaderAt.
+// end is where the file ends; with fs.mu.
+func (f *File) end() uint64 { return f.n.size }
+
+// ReadAt implements io.ReaderAt. If the file is cut meanwhile, so is what is read.
 func (f *File) ReadAt(b []byte, off int64) (int, error) {
-	size := f.Size()
 	switch {
 	case f.rights&Read == 0:
 		return 0, fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
 	case off < 0:
 		return 0, fmt.Errorf("%s: offset %d: %w", f.path(), off, fs.ErrInvalid)
-	case off >= size:
+	case off >= f.Size():
 		return 0, io.EOF
 	}
-	n := int(min(int64(len(b)), size-off))
-	err := f.each(off, n, ctl.Reading, ctl.Kept, func(r ctl.Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
+	n, err := f.each(off, len(b), f.end, ctl.Reading, ctl.Kept, func(r ctl.Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
 	switch {
 	case err != nil:
 		return 0, err
@@ -268,29 +322,31 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	if err := f.each(off, len(b), ctl.Whole, ctl.Changed, func(r ctl.Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) }); err != nil {
+	// What is behind the end by now is left out, as if the file had been cut afterwards.
+	if _, err := f.each(off, len(b), f.end, ctl.Whole, ctl.Changed, func(r ctl.Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) }); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// each does something with every page of a range of the file, as they come, some at a time. Whole is for pages of which all is in the range. A part that is behind the end by now is left out, as if the file had been cut afterwards.
-func (f *File) each(off int64, n int, mode ctl.Mode, change ctl.Change, do func(r ctl.Ref, in, from, n int)) error {
+// each does something with every page of a range of the file, as they come, some at a time, and returns how many bytes that were: it ends where end says, which is
+// asked with fs.mu whenever some more are asked for, for it may change meanwhile. Whole is for pages of which all is in the range.
+func (f *File) each(off int64, n int, end func() uint64, mode ctl.Mode, change ctl.Change, do func(r ctl.Ref, in, from, n int)) (int, error) {
 	results := make(chan error, most)
-	for from := 0; from < n; {
+	from := 0
+	for over := false; from < n && !over; {
 		if f.closed.Load() {
-			return fs.ErrClosed
+			return from, fs.ErrClosed
 		}
 		asked := 0
 		f.fs.mu.RLock() // while it is held no address changes; a page that was asked for goes wherever it is moved
-		for asked < most && from < n {
+		for last := int64(end()); asked < most && from < n; {
 			at := off + int64(from)
-			in := int(at % pageSize)
-			part := min(n-from, pageSize-in)
-			if at+int64(part) > int64(f.n.size) {
-				from = n
+			if over = at >= last; over {
 				break
 			}
+			in := int(at % pageSize)
+			part := int(min(int64(min(n-from, pageSize-in)), last-at))
 			begin, how := from, mode
 			if mode == ctl.Whole && part < pageSize {
 				how = ctl.Writing
@@ -314,8 +370,8 @@ func (f *File) each(off int64, n int, mode ctl.Mode, change ctl.Change, do func(
 			}
 		}
 		if first != nil {
-			return fmt.Errorf("%s: %w", f.path(), first)
+			return from, fmt.Errorf("%s: %w", f.path(), first)
 		}
 	}
-	return nil
+	return from, nil
 }

@@ -22,6 +22,8 @@ type node struct {
 	at     int    // which page of parent has the name
 	opens  int    // Files that are open
 	pins   int    // of these, those that rely on its address
+	taking int    // Allocates under way; with change
+	cuts   uint64 // how often what is behind its end was dropped
 
 	children map[string]*node // of a directory
 	pages    [][]dirent       // likewise, as they are stored
@@ -358,7 +360,7 @@ func (f *FS) strays(t *tree) []extent {
 	}
 	slices.SortFunc(all, func(a, b *node) int { return int(int64(a.base - b.base)) })
 	for _, n := range all {
-		if n.pins > 0 { // who relies on its address may write behind a new end
+		if n.pins > 0 || n.taking > 0 { // who relies on its address may write behind a new end, and who allocates does
 			owned = append(owned, extent{n.base, 1 << n.order})
 		} else {
 			owned = append(owned, extent{n.base, pages(n.size)})

@@ -47,7 +47,7 @@ type core struct {
 	journal
 
 	readOnly error // why nothing is written any more
-	lost     error // of writes that nobody waited for, for the next Flush
+	losses   losses
 
 	done  func(*device.Op) // of all operations
 	ops   []*device.Op

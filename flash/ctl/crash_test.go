@@ -15,17 +15,53 @@ import (
 	"farflash/rng"
 )
 
-// world is a pool whose device does operations when and in the order that a random stream says, in one goroutine, and what may be found after a cut.
+// world is a pool whose devices do operations when and in the order that a random stream says, in one goroutine, and what may be found after a cut, or after its
+// process was killed.
 type world struct {
 	t     testing.TB
 	cfg   ctl.Config
-	dev   *device.Mem
+	devs  []*device.Mem
 	pool  *ctl.Pool
 	draw  rng.Stream
 	pages []history
 	label string
+	lax   bool // nothing is asked to be durable: the log's pages fill up, and stay in the devices' caches
 
-	cuts, dropped, recovered int64
+	cuts, kills, several, broken, dropped, recovered int64
+}
+
+// devices is memory as a pool takes it.
+func devices(mems []*device.Mem) []device.Device {
+	var all []device.Device
+	for _, m := range mems {
+		all = append(all, m)
+	}
+	return all
+}
+
+func (w *world) hold(on bool) {
+	for _, m := range w.devs {
+		m.Hold(on)
+	}
+}
+
+// step does one operation that waits, of any device, and reports whether there was one.
+func (w *world) step() bool {
+	n := 0
+	for _, m := range w.devs {
+		n += m.Held()
+	}
+	if n == 0 {
+		return false
+	}
+	k := int(w.draw.IntN(int64(n)))
+	for _, m := range w.devs {
+		if k < m.Held() {
+			return m.Step(&w.draw)
+		}
+		k -= m.Held()
+	}
+	return false
 }
 
 // history is what was done to a page: serial numbers of contents, 0 for a trim, in order.
@@ -69,14 +105,17 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w.cfg.Victim = []ftl.Victim{ftl.CostAge, ftl.Greedy}[w.draw.IntN(2)]
 	layout.Segment = int(8 + w.draw.IntN(12))
 	layout.LogPages, layout.OverProvision = 8+w.draw.IntN(24), 0.6
-	w.dev = device.NewMem((300 + w.draw.IntN(120)) * device.Grain)
-	shape := format(t, layout, w.dev)
+	w.devs = []*device.Mem{device.NewMem((300 + w.draw.IntN(120)) * device.Grain)}
+	for range w.draw.IntN(3) {
+		w.devs = append(w.devs, device.NewMem((60+w.draw.IntN(120))*device.Grain))
+	}
+	shape := format(t, layout, devices(w.devs)...)
 	w.pages = make([]history, max(4, shape.Capacity*(60+w.draw.IntN(40))/100))
 	for i := range w.pages {
 		w.pages[i].serials = []uint64{0}
 	}
-	w.pool = open(t, w.cfg, w.dev)
-	w.dev.Hold(true)
+	w.pool = open(t, w.cfg, devices(w.devs)...)
+	w.hold(true)
 	return w
 }
 
@@ -89,7 +128,7 @@ func (w *world) act() {
 	h := &w.pages[i]
 	switch k := w.draw.IntN(20); {
 	case k < 9 && !h.busy:
-		w.put(uint64(i), h, w.draw.IntN(3) == 0)
+		w.put(uint64(i), h, !w.lax && w.draw.IntN(3) == 0)
 	case k < 10 && !h.busy:
 		n := min(1+w.draw.IntN(4), int64(len(w.pages))-i)
 		for j := i; j < i+n; j++ {
@@ -98,7 +137,7 @@ func (w *world) act() {
 			}
 		}
 		w.trim(uint64(i), uint64(n))
-	case k < 11:
+	case k < 11 && !w.lax:
 		marks := make([]int, len(w.pages))
 		for j := range w.pages {
 			marks[j] = len(w.pages[j].serials) - 1
@@ -125,7 +164,7 @@ func (w *world) act() {
 			w.pool.Put(r, ctl.Kept, heat.Auto, nil)
 		})
 	default:
-		w.dev.Step(&w.draw)
+		w.step()
 	}
 }
 
@@ -157,7 +196,7 @@ func (w *world) put(page uint64, h *history, sync bool) {
 }
 
 func (w *world) trim(page, n uint64) {
-	sync := w.draw.IntN(2) == 0
+	sync := !w.lax && w.draw.IntN(2) == 0
 	at := make([]int, n)
 	for k := range n {
 		h := &w.pages[page+k]
@@ -177,11 +216,42 @@ func (w *world) trim(page, n uint64) {
 	})
 }
 
-// cut has the power cut, looks at what is found, and goes on from there if asked to.
+// found are the devices after a cut of the power, or, killed, after the process alone died.
+func (w *world) found(from []*device.Mem, killed bool) []*device.Mem {
+	var all []*device.Mem
+	for _, m := range from {
+		if killed {
+			all = append(all, m.Kill(&w.draw))
+		} else {
+			all = append(all, m.Crash(&w.draw))
+		}
+	}
+	return all
+}
+
+// interrupted has a recovery begin, end at any operation, and the power fail then.
+func (w *world) interrupted(devs []*device.Mem) []*device.Mem {
+	devs[w.draw.IntN(int64(len(devs)))].SetFaults(device.Faults{FailFrom: 1 + w.draw.IntN(40)})
+	_, _ = ctl.Open(w.cfg, devices(devs)...) // whatever comes of it
+	w.broken++
+	return w.found(devs, false)
+}
+
+// cut has the power cut or the process killed, looks at what is found, and goes on from there if asked to.
 func (w *world) cut(goOn bool) {
 	w.cuts++
-	dev := w.dev.Crash(&w.draw)
-	pool, err := ctl.Open(w.cfg, dev)
+	killed := w.draw.IntN(3) == 0
+	if killed {
+		w.kills++
+	}
+	if len(w.devs) > 1 {
+		w.several++
+	}
+	devs := w.found(w.devs, killed)
+	if w.draw.IntN(4) == 0 {
+		devs = w.interrupted(devs)
+	}
+	pool, err := ctl.Open(w.cfg, devices(devs)...)
 	if err != nil {
 		w.t.Fatalf("%s, cut %d: %v", w.label, w.cuts, err)
 	}
@@ -222,15 +292,15 @@ func (w *world) cut(goOn bool) {
 		return
 	}
 	w.end()
-	w.dev, w.pool, w.pages = dev, pool, found
-	w.dev.Hold(true)
+	w.devs, w.pool, w.pages = devs, pool, found
+	w.hold(true)
 }
 
 // end closes the pool, and sees that nothing is left behind.
 func (w *world) end() {
-	for w.dev.Step(&w.draw) {
+	for w.step() {
 	}
-	w.dev.Hold(false)
+	w.hold(false)
 	if err := w.pool.Close(); err != nil {
 		w.t.Fatalf("%s: %v", w.label, err)
 	}
@@ -241,8 +311,8 @@ func (w *world) end() {
 	}
 }
 
-// TestCrash cuts the power some thousand times (FARFLASH_LONG: a hundred thousand), in the midst of everything, several times in a row. What
-// was said to be durable must be there, no page may be a mix of two, and all invariants must hold. FARFLASH_CASE runs one seed alone.
+// TestCrash cuts the power, or kills the process, some thousand times (FARFLASH_LONG: a hundred thousand), in the midst of everything, recovery included, several
+// times in a row, of pools of one to three devices. What was said to be durable must be there, no page may be a mix of two, and all invariants must hold. FARFLASH_CASE runs one seed alone.
 func TestCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // small pools, made and left by the thousand
 	worlds, only := 40, -1
@@ -256,11 +326,15 @@ func TestCrash(t *testing.T) {
 		only, _ = strconv.Atoi(s)
 		worlds = only + 1
 	}
-	var cuts, dropped, recovered int64
+	var cuts, kills, several, broken, dropped, recovered int64
 	for seed := max(0, only); seed < worlds; seed++ {
 		w := newWorld(t, uint64(seed))
 		for range 60 {
-			for range 1 + w.draw.IntN(60) {
+			acts := 1 + w.draw.IntN(60)
+			if w.lax = w.draw.IntN(6) == 0; w.lax {
+				acts *= 20
+			}
+			for range acts {
 				w.act()
 			}
 			w.cut(w.draw.IntN(6) == 0)
@@ -269,10 +343,35 @@ func TestCrash(t *testing.T) {
 			t.Errorf("%s: %v", w.label, v)
 		}
 		w.end()
-		cuts, dropped, recovered = cuts+w.cuts, dropped+w.dropped, recovered+w.recovered
+		cuts, kills, several, broken = cuts+w.cuts, kills+w.kills, several+w.several, broken+w.broken
+		dropped, recovered = dropped+w.dropped, recovered+w.recovered
 	}
-	t.Logf("%d cuts; %d records of the log applied, %d writes dropped that nothing said were durable", cuts, recovered, dropped)
-	if only < 0 && !raced && (cuts < 2400 || dropped == 0 || recovered == 0) {
-		t.Errorf("%d cuts, %d dropped, %d recovered: too little was tried", cuts, dropped, recovered)
+	t.Logf("%d cuts, of these %d of the process alone, %d of several devices, %d with a recovery cut as well; %d records of the log applied, %d writes dropped that nothing said were durable",
+		cuts, kills, several, broken, recovered, dropped)
+	if only < 0 && !raced && (cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0) {
+		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little was tried", cuts, kills, several, broken, dropped, recovered)
+	}
+}
+
+// TestSessions holds that no two openings have the same number, even if nothing of the earlier one is found but what it wrote to segments: by the number a summary is known.
+func TestSessions(t *testing.T) {
+	cfg, layout := small()
+	dev := device.NewMem(smallGrains * device.Grain)
+	format(t, layout, dev)
+	draw := rng.NewStream(1, "sessions")
+	for last := uint64(0); last < 20; {
+		pool := open(t, cfg, dev)
+		if now := pool.Found().Session; now <= last {
+			t.Fatalf("session %d follows %d", now, last)
+		}
+		last = pool.Found().Session
+		if last%5 == 0 {
+			if err := pool.Close(); err != nil {
+				t.Fatal(err)
+			}
+			dev = dev.Reopen()
+			continue
+		}
+		dev = dev.Crash(&draw)
 	}
 }

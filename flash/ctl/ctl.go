@@ -128,7 +128,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	body := media.Body{
 		Segments: make([]media.Segment, shape.AllSegments()), Entries: make([]media.Entry, shape.AllSegments()*int64(shape.Pages)), Pages: shape.Pages,
 	}
-	if err := writeCheckpoint(shape, devices[0], &body, media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
+	if err := writeCheckpoint(shape, devices, &body, media.Header{Generation: 1, Next: 1, Record: 1, Clean: true}); err != nil {
 		return fmt.Errorf("ctl: formatting: %w", err)
 	}
 	for d, dev := range devices {
@@ -145,8 +145,19 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	return nil
 }
 
-// writeCheckpoint writes and flushes a checkpoint, waiting for each step.
-func writeCheckpoint(shape media.Shape, dev device.Device, body *media.Body, h media.Header) error {
+// flushAll flushes the devices of a pool, one after the other.
+func flushAll(devices []device.Device) error {
+	for d, dev := range devices {
+		if err := device.Do(dev, device.Flush, 0, nil); err != nil {
+			return fmt.Errorf("device %d: %w", d, err)
+		}
+	}
+	return nil
+}
+
+// writeCheckpoint writes and flushes a checkpoint, waiting for each step. What it leads to is on all devices: they are flushed before it is in force.
+func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Body, h media.Header) error {
+	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))
 	n := media.BodyPages(int64(len(body.Segments)), shape.Pages)
 	const most = 64
@@ -156,17 +167,17 @@ func writeCheckpoint(shape media.Shape, dev device.Device, body *media.Body, h m
 		for j := range k {
 			body.EncodePage(buf[j*Page:][:Page], i+j, shape.UUID, h.Generation)
 		}
-		if err := device.Do(dev, device.Write, (at+1+i)*Page, buf[:k*Page]); err != nil {
+		if err := device.Do(first, device.Write, (at+1+i)*Page, buf[:k*Page]); err != nil {
 			return err
 		}
 		i += k
 	}
-	if err := device.Do(dev, device.Flush, 0, nil); err != nil {
+	if err := flushAll(devices); err != nil {
 		return err
 	}
 	h.Encode(buf[:Page], shape.UUID)
-	if err := device.Do(dev, device.Write, at*Page, buf[:Page]); err != nil {
+	if err := device.Do(first, device.Write, at*Page, buf[:Page]); err != nil {
 		return err
 	}
-	return device.Do(dev, device.Flush, 0, nil)
+	return device.Do(first, device.Flush, 0, nil)
 }

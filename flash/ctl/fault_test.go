@@ -407,7 +407,7 @@ func TestLostCheckpoint(t *testing.T) {
 			want[i] = serial
 		}
 	}
-	for _, n := range []int{3, 60, 41} { // before the first checkpoint of the pool's own, after several, and some more
+	for _, n := range []int{3, 55, 41} { // before the first checkpoint of the pool's own, after several, and some more
 		write(n)
 		opened, refused, older := 0, 0, 0
 		for g := range shape.Start(0) {

@@ -245,7 +245,6 @@ func (c *core) fail(cause error) {
 		return
 	}
 	c.readOnly = fmt.Errorf("%w: %w", ErrReadOnly, cause)
-	c.lost = c.readOnly
 	for c.waiting.N > 0 {
 		c.reach(c.waiting.Pop(), c.readOnly)
 	}
@@ -389,9 +388,9 @@ func (c *core) abandonCheckpoint(err error) {
 	}
 }
 
-// flush tells somebody when everything that was put, trimmed or written before is durable, or an error if some of it was lost.
-func (c *core) flush(fn func(error)) {
-	b := &barrier{fn: fn, left: 1}
+// flush tells a user when everything that was put, trimmed or written before is durable, or an error if some of his was lost.
+func (c *core) flush(u *User, fn func(error)) {
+	b := &barrier{fn: fn, left: 1, user: u, since: u.seen}
 	for i := range c.frames {
 		f := &c.frames[i]
 		if f.slot == nil {
@@ -404,12 +403,6 @@ func (c *core) flush(fn func(error)) {
 		case f.writing > 0:
 			b.left++
 			f.passed = append(f.passed, waiter{barrier: b})
-		}
-	}
-	if c.lost != nil {
-		b.err, c.lost = c.lost, nil
-		if c.readOnly != nil {
-			c.lost = c.readOnly
 		}
 	}
 	c.arrive(b)

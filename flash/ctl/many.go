@@ -88,22 +88,24 @@ func holds(s *table.Slot) bool {
 // Holds reports whether a page has content. If not it reads as zeros, and takes no room.
 func (p *Pool) Holds(page uint64) bool { return page < media.MaxLBA && holds(p.table.Find(page)) }
 
-// Run is how many pages from one on, at most n, are like it: have content, or do not.
+// Run is how many pages from one on, at most n, are like it: have content, or do not. It is at least one, unless n is 0.
 func (p *Pool) Run(first, n uint64) (pages uint64, held bool) {
 	if first >= media.MaxLBA || n == 0 {
 		return n, false
 	}
 	last := first + min(n-1, math.MaxUint64-first)
-	held = p.Holds(first)
-	next := first // the first page that was not looked at
-	for page, slot := range p.table.Used(first, last) {
-		if page > next && held || holds(slot) != held {
-			if !held {
-				next = page
+	held = p.Holds(first) // looked at once: it may change meanwhile
+	next := first + 1     // the first page that was not looked at
+	if next <= last {
+		for page, slot := range p.table.Used(next, last) {
+			if held && (page > next || !holds(slot)) {
+				break
 			}
-			return next - first, held
+			if !held && holds(slot) {
+				return page - first, held
+			}
+			next = page + 1
 		}
-		next = page + 1
 	}
 	if !held {
 		next = last + 1

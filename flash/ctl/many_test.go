@@ -1,6 +1,8 @@
 package ctl_test
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	"farflash/flash/ctl"
@@ -72,4 +74,38 @@ func TestTogether(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestRunWhileChanging holds that what is said of the first page and of those behind it is one answer, while the first page comes and goes.
+func TestRunWhileChanging(t *testing.T) {
+	cfg, layout := small()
+	dev := device.NewMem(500 * device.Grain)
+	format(t, layout, dev)
+	pool := open(t, cfg, dev)
+	const pages = 20
+	b := make([]byte, pages*ctl.Page)
+	if err := pool.WriteAt(b, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	var ended atomic.Bool
+	go func() {
+		defer ended.Store(true)
+		for range 30_000 {
+			if err := errors.Join(pool.Discard(0, ctl.Page, false), pool.WriteAt(b[:ctl.Page], 0, false)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for !ended.Load() {
+		if n, held := pool.Run(0, pages); n != 1 && !held || n != pages && held {
+			t.Errorf("%d pages are alike, content %v", n, held)
+			break
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

@@ -24,6 +24,7 @@ type Pool struct {
 	closed  bool
 	err     error // of Close
 	found   Recovery
+	user    *User    // of Flush, Sync and Close
 	batches []*batch // that are not in use
 
 	queue struct {
@@ -34,7 +35,8 @@ type Pool struct {
 	}
 }
 
-// Open opens the pool on devices, in any order, recovering it if it was not closed. The pool has the devices until Close, which closes them; if
+// Open opens the pool on devices, in any order, recovering it if it was not closed. If what was recovered cannot be written down, the pool is read-only from the beginning,
+// and ReadOnly says why. The pool has the devices until Close, which closes them; if
 // Open fails they are the caller's.
 func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
@@ -52,6 +54,7 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 		return nil, err
 	}
 	p.table = p.core.table
+	p.user = p.User(0, ^uint64(0))
 	if p.arena, err = device.Arena(p.core.arenaPages() * Page); err != nil {
 		return nil, err
 	}
@@ -275,17 +278,21 @@ func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	p.leave()
 }
 
-// Flush calls fn when everything that was put or trimmed before is durable, or with an error if some of it was lost.
-func (p *Pool) Flush(fn func(error)) {
+// Await calls fn when every trim and every write-out that has ended is durable: what a page that nobody has reads as now, it does after a crash, or later content. Unlike
+// Flush it does not have pages that were changed written.
+func (p *Pool) Await(fn func(error)) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		fn(ErrClosed)
 		return
 	}
-	p.core.flush(fn)
+	p.core.await(fn)
 	p.leave()
 }
+
+// Flush is that of a user who has had the whole pool since it was opened: all callers are him, so of what is lost the first who asks is told.
+func (p *Pool) Flush(fn func(error)) { p.user.Flush(fn) }
 
 // wait returns a callback and what waits for it.
 func wait() (fn func(error), until func() error) {

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -324,12 +325,7 @@ func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 func (r *recovery) settleState(h media.Header, chain []found) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
-		if err := r.makeRoom(); err != nil {
-			return err
-		}
-		if err := r.wipeSummaries(); err != nil {
-			return err
-		}
+		r.orReadOnly(r.prepare())
 	}
 	if err := r.restoreSegments(); err != nil {
 		return err
@@ -339,20 +335,72 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	r.durable, r.generation = r.next, h.Generation
 	r.number, r.base, r.back = h.Next, h.Next, h.Back
 	if !crashed {
+		r.orReadOnly(r.announce())
 		return nil
 	}
 	if n := len(chain); n > 0 {
 		r.number, r.back = chain[n-1].page.Number+1, chain[n-1].sum
 	}
-	r.generation++
 	r.base = r.number
+	if r.readOnly == nil {
+		r.orReadOnly(r.writeDown())
+	}
+	return nil
+}
+
+// announce writes a page of the log, without records, that says which session has begun: else the next one would have the same number if this one ended before anything of
+// the log was durable, and a summary of it could be taken for one of the next.
+func (r *recovery) announce() error {
+	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: r.durable}
+	sum := page.Encode(r.content, r.shape.UUID)
+	offset := (r.shape.LogStart() + int64(r.number%uint64(r.shape.LogPages))) * Page
+	if err := device.Do(r.devices[0], device.Write, offset, r.content); err != nil {
+		return err
+	}
+	if err := device.Do(r.devices[0], device.Flush, 0, nil); err != nil {
+		return err
+	}
+	r.number, r.back = r.number+1, sum
+	return nil
+}
+
+// orReadOnly has the pool be read-only if what was found cannot be written down: nothing that was durable is changed by that, and all of it can be read.
+func (r *recovery) orReadOnly(err error) {
+	if err != nil {
+		r.readOnly = fmt.Errorf("%w: what was found cannot be written down: %w; it can be read, and is found again when it is opened again", ErrReadOnly, err)
+	}
+}
+
+// prepare readies the devices for what will be written after a crash.
+func (r *recovery) prepare() error {
+	// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be durable before a place that only an
+	// older state leads to is written anew, and before anything is said to be.
+	if err := flushAll(r.devices); err != nil {
+		return err
+	}
+	if err := r.makeRoom(); err != nil {
+		return err
+	}
+	return r.wipeSummaries()
+}
+
+// writeDown makes the recovered state durable as a checkpoint, or two: what was decided here and is in no record must not be undone by whoever has only the older checkpoint
+// and takes the records before for durable, as those are that come from now on. That is writes that were dropped, and pages that makeRoom moved.
+func (r *recovery) writeDown() error {
 	var body media.Body
 	r.snapshot(&body)
-	err := writeCheckpoint(r.shape, r.devices[0], &body, media.Header{
-		Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
-	})
-	if err != nil {
-		return fmt.Errorf("ctl: writing down what was recovered: %w", err)
+	n := 1
+	if r.report.Dropped > 0 || len(r.plugged) > 0 {
+		n = 2
+	}
+	for range n {
+		r.generation++
+		err := writeCheckpoint(r.shape, r.devices, &body, media.Header{
+			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
+		})
+		if err != nil {
+			return fmt.Errorf("a checkpoint: %w", err)
+		}
 	}
 	return nil
 }
@@ -394,7 +442,7 @@ func (r *recovery) makeRoom() error {
 			}
 			for r.isLive(hole) || r.segmentOf(hole) == int64(least) || valid[r.segmentOf(hole)] == 0 {
 				if hole++; int64(hole) == int64(len(r.owners)) {
-					return fmt.Errorf("ctl: no room is left to move page %d to: %w", r.owners[from], ErrFull)
+					return fmt.Errorf("no room is left to move page %d to: %w", r.owners[from], ErrFull)
 				}
 			}
 			if err := r.plug(from, hole); err != nil {
@@ -416,7 +464,7 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	}
 	dev, offset = r.at(to)
 	if err := device.Do(r.devices[dev], device.Write, offset, r.content); err != nil {
-		return fmt.Errorf("ctl: making room: %w", err)
+		return fmt.Errorf("making room: %w", err)
 	}
 	r.plugged[r.segmentOf(to)] = true
 	s := &r.segments[r.segmentOf(to)]
@@ -425,27 +473,22 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 }
 
 // wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost, and the places after
-// those that were not lost will be written anew.
+// those that were not lost will be written anew. They are durable with the checkpoint. One that reads as zeros already may
+// be a hole of a sparse file, and is left to be one.
 func (r *recovery) wipeSummaries() error {
-	zeros := device.Aligned(r.shape.SummaryGrains() * Page)
-	wiped := make([]bool, len(r.devices))
+	is, zeros := device.Aligned(r.shape.SummaryGrains()*Page), device.Aligned(r.shape.SummaryGrains()*Page)
 	for i := range r.segments {
 		s := &r.segments[i]
 		if !s.opened || int(s.written) == r.shape.Pages && !r.plugged[int64(i)] {
 			continue
 		}
 		p := r.places[i]
-		if err := device.Do(r.devices[p.device], device.Write, p.offset+int64(r.shape.Pages)*Page, zeros); err != nil {
-			return fmt.Errorf("ctl: wiping the summary of segment %d: %w", i, err)
-		}
-		wiped[p.device] = true
-	}
-	for d, was := range wiped {
-		if !was {
+		at := p.offset + int64(r.shape.Pages)*Page
+		if device.Do(r.devices[p.device], device.Read, at, is) == nil && bytes.Equal(is, zeros) {
 			continue
 		}
-		if err := device.Do(r.devices[d], device.Flush, 0, nil); err != nil {
-			return fmt.Errorf("ctl: flushing device %d: %w", d, err)
+		if err := device.Do(r.devices[p.device], device.Write, at, zeros); err != nil {
+			return fmt.Errorf("wiping the summary of segment %d: %w", i, err)
 		}
 	}
 	return nil

@@ -67,9 +67,10 @@ type move struct {
 
 // barrier is a Flush, which waits for the pages that were changed before it.
 type barrier struct {
-	fn   func(error)
-	left int
-	err  error
+	fn    func(error)
+	left  int
+	user  *User
+	since uint64 // the loss that he knew of when he asked: who asks twice at once is told twice
 }
 
 func (w *writer) init(c *core) {
@@ -152,12 +153,10 @@ func (c *core) place(at int32) bool {
 }
 
 // giveUp ends the wish to write a frame, which is InFlight and of which nothing is under way: the page is what the medium has, for
-// everybody, as it would be after a crash, and who waits is told. If nobody does, the next Flush is.
+// everybody, as it would be after a crash, and who waits is told, as is each user whom it concerns.
 func (c *core) giveUp(at int32, err error) {
 	f := &c.frames[at]
-	if len(f.syncs)+len(f.passed) == 0 {
-		c.lost = err
-	}
+	c.lose(f.page, err)
 	for _, s := range f.syncs {
 		c.refuse(s, err)
 	}
@@ -172,13 +171,12 @@ func (c *core) giveUp(at int32, err error) {
 	c.settleTrims(f)
 }
 
-// refuse tells a waiter that nothing will be durable.
+// refuse tells a waiter that nothing will be durable. A barrier asks what was lost.
 func (c *core) refuse(w waiter, err error) {
 	if w.barrier == nil {
 		c.tell(w.fn, err)
 		return
 	}
-	w.barrier.err = err
 	c.arrive(w.barrier)
 }
 
@@ -195,8 +193,8 @@ func (c *core) arrive(b *barrier) {
 	if b.left--; b.left > 0 {
 		return
 	}
-	if b.err != nil {
-		c.tell(b.fn, b.err)
+	if err := c.told(b.user, b.since); err != nil && c.readOnly == nil {
+		c.tell(b.fn, err)
 		return
 	}
 	c.await(b.fn)
@@ -325,17 +323,10 @@ func (c *core) written(to ftl.PPA, w *write) {
 	} else {
 		c.ftl.Invalidate(to, c.tick())
 	}
-	if !newest && f.writing > 0 {
-		c.pass(f, w.syncs)
+	if newest {
+		c.grantAll(f, w.syncs)
 	} else {
-		for _, s := range w.syncs {
-			c.granted(s)
-		}
-		for _, s := range f.passed {
-			c.granted(s)
-		}
-		clear(f.passed)
-		f.passed = f.passed[:0]
+		c.overtaken(f, w.syncs)
 	}
 	w.syncs = nil
 	if c.cfg.PutThrough && f.slot != nil {
@@ -343,10 +334,32 @@ func (c *core) written(to ftl.PPA, w *write) {
 	}
 }
 
-// pass has waiters of a write that was overtaken wait for the newer one.
-func (c *core) pass(f *frame, waiters []waiter) {
-	f.passed = append(f.passed, waiters...)
-	c.urgent = c.urgent || len(waiters) > 0
+// grantAll grants waiters, and those that were passed on to the same write.
+func (c *core) grantAll(f *frame, waiters []waiter) {
+	for _, s := range waiters {
+		c.granted(s)
+	}
+	for _, s := range f.passed {
+		c.granted(s)
+	}
+	clear(f.passed)
+	f.passed = f.passed[:0]
+}
+
+// overtaken has waiters of a write that has ended and is not the newest wait for the newest one. If that has failed before, and what it was to write is still in memory, they wait
+// for that to be written after all: what they have waited for is not on the medium.
+func (c *core) overtaken(f *frame, waiters []waiter) {
+	switch {
+	case f.writing > 0:
+		f.passed = append(f.passed, waiters...)
+		c.urgent = c.urgent || len(waiters) > 0
+	case f.latest == ftl.NoPPA && f.slot != nil && f.slot.Load().Dirty():
+		f.syncs = append(append(f.syncs, f.passed...), waiters...)
+		clear(f.passed)
+		f.passed = f.passed[:0]
+	default:
+		c.grantAll(f, waiters)
+	}
 }
 
 // movedTo ends a move.
@@ -425,14 +438,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	f := &c.frames[w.frame]
 	f.writing--
 	if f.latest != was {
-		if f.writing > 0 {
-			c.pass(f, w.syncs)
-			return
-		}
-		for _, s := range append(w.syncs, f.passed...) {
-			c.granted(s)
-		}
-		f.passed = nil
+		c.overtaken(f, w.syncs)
 		return
 	}
 	cause = fmt.Errorf("writing page %d: %w", f.page, cause)
@@ -440,9 +446,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	if f.writing > 0 { // older writes, which must not come back as the newest
 		f.latest = ftl.NoPPA
 	}
-	if len(w.syncs) == 0 {
-		c.lost = cause
-	}
+	c.lose(f.page, cause)
 	for _, s := range w.syncs {
 		c.refuse(s, cause)
 	}

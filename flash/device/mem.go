@@ -2,6 +2,8 @@ package device
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"sync"
 
 	"farflash/rng"
@@ -314,6 +316,23 @@ func torn(a, b []byte, draw *rng.Stream) []byte {
 		}
 	}
 	return trimmed(x[:])
+}
+
+// Kill returns the device that is found after its user died and the power did not fail: everything that was written is there, and is as volatile as it was; writes
+// that wait were done or not. The device itself goes on and does not notice.
+func (m *Mem) Kill(draw *rng.Stream) *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := NewMem(m.size)
+	copy(c.stable, m.stable)
+	c.cache = slices.Clone(m.cache)
+	maps.Copy(c.newest, m.newest)
+	for _, op := range m.held {
+		if op.Kind == Write && op.Check(m.size) == nil && draw.IntN(2) == 0 {
+			c.put(op.Offset, op.Buf)
+		}
+	}
+	return c
 }
 
 // Reopen returns the device with all that was written, open again.

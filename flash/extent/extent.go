@@ -51,6 +51,9 @@ func (e *Extent) Size() uint64 { return e.size }
 // PageSize implements verbs.Store.
 func (e *Extent) PageSize() int { return ctl.Page }
 
+// Report implements verbs.Reporter.
+func (e *Extent) Report(lost func(error)) (stop func()) { return e.pool.Watch(e.base, e.size, lost) }
+
 // hold is what there is of an access, from Get to Done.
 type hold struct {
 	extent *Extent

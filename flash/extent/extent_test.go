@@ -428,6 +428,41 @@ func TestCause(t *testing.T) {
 	}
 }
 
+// TestLostLater holds that a connection ends as soon as a change is lost that it did not wait for, whatever else it does, and that one which only reads goes on.
+func TestLostLater(t *testing.T) {
+	pool, dev := newPool(t, 32, 1000)
+	writer, reader := connect(t, pool, 1<<20), connect(t, pool, 1<<20)
+	b := bytes.Repeat([]byte{7}, 4*ctl.Page)
+	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: b, STag: writer.region.STag() | uint32(verbs.Sync)}, verbs.Work{Op: wire.ReadReq}); err != nil {
+		t.Fatal(err)
+	}
+	dev.SetFaults(device.Faults{WriteError: 1})
+	// It is placed, and a Read of nothing may be answered before the write-out has failed; later ones are not.
+	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{8}, 4*ctl.Page), STag: writer.region.STag() | uint32(verbs.Async)}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for begin := time.Now(); err == nil && time.Since(begin) < 20*time.Second; {
+		_, err = writer.do(verbs.Work{Op: wire.ReadReq})
+	}
+	dev.SetFaults(device.Faults{})
+	if ended := new(verbs.Terminated); !errors.As(err, ended) || !ended.Remote || ended.Fault != wire.FaultStream {
+		t.Errorf("the connection ends with %v", err)
+	}
+	if err := writer.cause(); !errors.Is(err, device.ErrIO) {
+		t.Errorf("the server is told %v", err)
+	}
+	got := make([]byte, len(b))
+	if _, err := reader.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: reader.region.STag()}); err != nil || !bytes.Equal(got, b) {
+		t.Errorf("one that only reads has %d, %v", got[0], err)
+	}
+	writer.close()
+	reader.close()
+	if err := pool.Close(); !errors.Is(err, device.ErrIO) {
+		t.Errorf("closing the pool, which nobody has asked since: %v", err)
+	}
+}
+
 // TestLongWrites has two connections overwrite the same pages side by side, all of them at once, with little memory: who has one page must not wait for
 // another's who waits for it.
 func TestLongWrites(t *testing.T) {

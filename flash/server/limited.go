@@ -77,10 +77,15 @@ func (s *Server) store(name string, f File) (verbs.Store, error) {
 	return waiting{e, x}, err
 }
 
+var _ interface {
+	verbs.Reporter
+	verbs.Forgetter
+} = waiting{}
+
 // waiting is a store whose accesses wait before it is asked for them.
 type waiting struct {
-	verbs.Store
-	gate *gate
+	*extent.Extent // which reports what is lost, too
+	gate           *gate
 }
 
 // behind tells a gate when an access has what it asked for. The access has waited already.
@@ -114,5 +119,5 @@ func (w waiting) Put(a *verbs.Access) {
 		a.Done(nil)
 		return
 	}
-	w.Store.Put(a)
+	w.Extent.Put(a)
 }

@@ -57,6 +57,7 @@ func (q *QueuePair) end(err error) {
 	}
 	q.sqSent, q.sqNext, q.waiting = q.sqTail, q.sqTail, 0
 	q.last = nil
+	q.unwatch()
 	q.sendCQ.leave(&q.send)
 	q.recvCQ.leave(&q.receive)
 }

@@ -162,6 +162,10 @@ type QueuePair struct {
 	orphans  []orphan
 	accesses int
 	counters Counters
+
+	// Of stores that were changed without waiting: whose losses end the connection.
+	reports []report
+	watched *Region // the last of them
 }
 
 // Counters are what a connection has done.

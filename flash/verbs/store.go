@@ -2,8 +2,11 @@ package verbs
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"farflash/flash/wire"
 )
 
 // Store is memory that comes page by page and not at once: a file on flash. A queue pair
@@ -29,6 +32,36 @@ type Store interface {
 // need not begin, but say by Fail. They are Put all the same, when all of them has come.
 type Forgetter interface {
 	Forget(a *Access)
+}
+
+// Reporter is a Store that changes may be lost in after their Done, if they were not Sync.
+type Reporter interface {
+	// Report has lost called as soon as a change that anybody made is lost, each time, on any goroutine, until stop has returned, and perhaps once more.
+	Report(lost func(error)) (stop func())
+}
+
+// report is a store that a queue pair has changed without waiting, and what ends its reports.
+type report struct {
+	store Store
+	stop  func()
+}
+
+// watch sees to it that the connection ends when a change is lost that its peer makes in a region without waiting for it.
+func (q *QueuePair) watch(r *Region) {
+	q.watched = r
+	s, ok := r.cfg.Store.(Reporter)
+	if !ok || slices.ContainsFunc(q.reports, func(x report) bool { return x.store == r.cfg.Store }) {
+		return
+	}
+	q.reports = append(q.reports, report{r.cfg.Store, s.Report(func(err error) { q.tell(event{kind: eventLost, err: err}) })})
+}
+
+// unwatch ends the reports, when the connection does.
+func (q *QueuePair) unwatch() {
+	for _, x := range q.reports {
+		x.stop()
+	}
+	q.reports, q.watched = nil, nil
 }
 
 // Access is one use of a range of a Store: from Get to Done, or to Fail.
@@ -93,6 +126,7 @@ const (
 	eventReady eventKind = iota
 	eventFail
 	eventDone
+	eventLost // a change that was Done
 )
 
 type event struct {
@@ -189,6 +223,9 @@ func (q *QueuePair) get(r *Region, offset uint64, n int, write bool, s Semantics
 		a.pages = make([][]byte, pages)
 	}
 	a.pages = a.pages[:pages]
+	if write && !a.Sync && q.watched != r {
+		q.watch(r)
+	}
 	q.accesses++
 	r.cfg.Store.Get(a)
 	q.drain()
@@ -228,6 +265,12 @@ func (q *QueuePair) recycle(a *Access) {
 func (q *QueuePair) take(e *event) {
 	q.fresh = true
 	a := e.access
+	if e.kind == eventLost {
+		if q.state < Ending {
+			q.trouble(e.err, wire.TerminateFields{})
+		}
+		return
+	}
 	switch e.kind {
 	case eventReady:
 		if a.state != accessGetting && a.state != accessOrphan {

@@ -17,9 +17,10 @@ import (
 	"farflash/flash/nbd"
 )
 
-// File is bytes [base, base+size) of a pool.
+// File is bytes [base, base+size) of a pool. It is one user of it: of what is lost, one FLUSH is told, so each connection has a File of its own.
 type File struct {
 	pool       *ctl.Pool
+	user       *ctl.User
 	base, size uint64
 }
 
@@ -34,7 +35,7 @@ func New(pool *ctl.Pool, base, size uint64) (*File, error) {
 	if base%ctl.Page != 0 || size > ^uint64(0)-base {
 		return nil, fmt.Errorf("volume: %d bytes at %d are no file of a pool", size, base)
 	}
-	return &File{pool: pool, base: base, size: size}, nil
+	return &File{pool: pool, user: pool.User(base, size), base: base, size: size}, nil
 }
 
 // Size implements nbd.Volume.
@@ -116,7 +117,7 @@ func (f *File) Start(tasks []*nbd.Task) {
 		w := t.Private.(*work)
 		switch t.Kind {
 		case nbd.Flush:
-			f.pool.Flush(w.flush)
+			f.user.Flush(w.flush)
 		case nbd.Zero, nbd.Trim:
 			w.trim(nil)
 		default:
@@ -278,9 +279,13 @@ func (w *work) clear(b *batch) {
 	}
 }
 
-// edge zeroes bytes of one page, if it has content.
+// edge zeroes bytes of one page, if it has content. If it has none, that it was trimmed may not be durable yet.
 func (w *work) edge(b *batch, from, to uint64) {
 	if !w.file.pool.Holds(from / ctl.Page) {
+		if w.task.Durable {
+			w.left.Add(1)
+			w.file.pool.Await(w.flush)
+		}
 		return
 	}
 	w.want(b, from/ctl.Page, ctl.Writing, uint32(from-w.file.base-w.task.Offset), uint32(to-from))

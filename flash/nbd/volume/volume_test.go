@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+	"farflash/flash/device"
 	"farflash/flash/nbd"
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/nbd/server"
@@ -310,5 +313,64 @@ func testReadOnly(t *testing.T) {
 	}
 	if _, _, e, err := c.Fetch(0, 0, 4096); e != 0 || err != nil {
 		t.Error(e, err)
+	}
+}
+
+// TestZeroesAreDurable holds that what was zeroed with FUA is zero after a crash, even where a trim that need not be durable came first.
+func TestZeroesAreDurable(t *testing.T) {
+	layout := ctl.DefaultLayout()
+	layout.UUID, layout.Segment = media.UUID{1, 2, 3}, 64
+	dev := device.NewMem(16 << 20)
+	shape, err := layout.Shape(dev.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ctl.Format(shape, dev); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := ctl.Open(ctl.DefaultConfig(), dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := volume.New(pool, 0, 8<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(k nbd.Kind, durable bool, offset uint64, n int) {
+		t.Helper()
+		done := make(chan nbd.Errno, 1)
+		task := &nbd.Task{Kind: k, Durable: durable, Offset: offset, Length: uint32(n), Done: func(t *nbd.Task) { done <- t.Err }}
+		if k == nbd.Write {
+			task.Payload = bytes.Repeat([]byte{7}, n)
+		}
+		v.Start([]*nbd.Task{task})
+		if err := <-done; err != 0 {
+			t.Fatal(err)
+		}
+	}
+	zeroed := func(from, to uint64) {
+		t.Helper()
+		draw := rng.NewStream(1, "crash")
+		for range 10 {
+			found, err := ctl.Open(ctl.DefaultConfig(), dev.Crash(&draw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, to-from)
+			if err := found.ReadAt(b, from); err != nil || !bytes.Equal(b, make([]byte, len(b))) {
+				t.Errorf("after a crash bytes %d to %d are not zero: %v", from, to, err)
+			}
+		}
+	}
+	do(nbd.Write, true, 0, 4*4096)
+	do(nbd.Trim, false, 0, 4096)
+	do(nbd.Zero, true, 100, 1000) // within a page
+	zeroed(100, 1100)
+	do(nbd.Zero, false, 4096, 4096)
+	do(nbd.Trim, false, 2*4096, 4096)
+	do(nbd.Zero, true, 2*4096-10, 20) // the end of one and the beginning of another
+	zeroed(2*4096-10, 2*4096+10)
+	if err := pool.Close(); err != nil {
+		t.Error(err)
 	}
 }
