@@ -517,14 +517,16 @@ func (r *recovery) restoreSegments() error {
 		s := &r.segments[i]
 		clear(valid)
 		first := ftl.PPA(i * int64(r.shape.Pages))
+		live := false
 		for k := range r.shape.Pages {
 			if r.isLive(first + ftl.PPA(k)) {
 				valid[k>>6] |= 1 << (k & 63)
+				live = true
 			}
 		}
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)), Age: len(order) - rank}
 		s.programmed = s.written
-		if newest[s.stream] == i+1 {
+		if newest[s.stream] == i+1 && live { // one with nothing in it is room, which makeRoom counts on
 			d.Use, d.Written, d.Age = ftl.Open, int(s.written), 0
 		} else {
 			// One that a failure closed, or that was being filled: what was not written of it never will be, until it is collected.
