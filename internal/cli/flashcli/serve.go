@@ -203,6 +203,7 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	case err != nil:
 		return nil, nil, verb.BadInput(err)
 	}
+	p.noteReadOnly(args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNone) {
 		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err, strings.Join(args, " "))
@@ -227,6 +228,13 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	shape := opened.Shape()
 	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), way, how)
 	return opened, tree, nil
+}
+
+// noteReadOnly says why nothing can be written to a pool, if so.
+func (p *program) noteReadOnly(device string, opened *ctl.Pool) {
+	if err := opened.ReadOnly(); err != nil {
+		p.Note("%s: %v", device, err)
+	}
 }
 
 func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err error) {
@@ -444,6 +452,7 @@ exit code is 1 if there is one.`,
 					err = errors.Join(err, verb.Failed(closing))
 				}
 			}()
+			p.noteReadOnly(args[0], opened)
 			r := opened.Check(!quick)
 			all := r.Violations
 			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
