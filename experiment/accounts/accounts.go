@@ -160,13 +160,13 @@ func (b *Book) Sign(x *cosim.Sample) {
 
 // Add counts a request that has completed; of a system it says who issued it.
 func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
+	if !b.several {
+		return
+	}
 	if t := &b.at[b.owner[x.Flow]]; t.last == 0 {
 		*t = stretch{x.Arrival, x.Finished}
 	} else {
 		t.first, t.last = min(t.first, x.Arrival), max(t.last, x.Finished)
-	}
-	if !b.several {
-		return
 	}
 	b.count(workload, b.item[x.Flow], x, latency)
 	b.count(job, b.job[x.Flow], x, latency)
@@ -198,8 +198,11 @@ func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time)
 }
 
 // Own is the time of each tenant behind the warm-up, which ends at from, in seconds: from its first arrival to the end of its last request. Others may begin or go on when
-// it does not, which is no part of its rate.
+// it does not, which is no part of its rate. It is nil if there is only one.
 func (b *Book) Own(from sim.Time) []float64 {
+	if !b.several {
+		return nil
+	}
 	out := make([]float64, len(b.at))
 	for i, t := range b.at {
 		out[i] = max(0, t.last-max(t.first, from)).Seconds()
