@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"farflash/ftl"
-	"farflash/sim"
 	"farflash/ssd/nand"
 )
 
@@ -51,12 +50,11 @@ type cache struct {
 	out     int32 // programs of its pages that have not ended
 	sectors int64 // the same in sectors, under DestageFirstTouch
 
-	waiting      list32 // requests that wait for room
-	flushes      list32
-	marked       int // pages that flushes wait for
-	loose        int // of them, those that are in no page of flash yet
-	touched      []hash[uint32]
-	touchedReset []sim.Time
+	waiting list32 // requests that wait for room
+	flushes list32
+	marked  int            // pages that flushes wait for
+	loose   int            // of them, those that are in no page of flash yet
+	touched []hash[uint32] // by namespace
 }
 
 type slotList struct{ head, tail int32 }
@@ -248,7 +246,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	whole := r.cursor == r.end
 	if sectors > 0 {
 		r.left++
-		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
+		d.dram(r.ns, sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	d.destage(c)
 	if whole {
@@ -298,7 +296,7 @@ func (d *Drive) destage(c *cache) {
 			}
 			last = t
 		}
-		d.dram(bytes, evEvicted, uint32(first))
+		d.dram(d.txns.At(first).ns, bytes, evEvicted, uint32(first))
 	}
 }
 
@@ -386,7 +384,7 @@ func (d *Drive) cacheFill(t int32) {
 		// To the peer all such pages are one and the same: the first is filled.
 		if !d.filledOnce {
 			d.filledOnce = true
-			d.occupyDRAM(int64(x.bytes))
+			d.dram(x.ns, int64(x.bytes), evNone, 0)
 		}
 		return
 	}
@@ -406,7 +404,7 @@ func (d *Drive) cacheFill(t int32) {
 	}
 	if c.n >= c.most {
 		if d.cfg.Cache.Destage == DestageFirstTouch {
-			d.evictAny(c)
+			d.evictAny(c, x.ns)
 		} else if !c.evictClean() {
 			return
 		}
@@ -415,7 +413,7 @@ func (d *Drive) cacheFill(t int32) {
 	s := c.insert(x.logical, x.ns)
 	c.append(0, s)
 	c.slots[s].sectors = x.sectors
-	d.occupyDRAM(int64(bits.OnesCount64(x.sectors)) * nand.SectorSize)
+	d.dram(x.ns, int64(bits.OnesCount64(x.sectors))*nand.SectorSize, evNone, 0)
 }
 
 // flush ends when all that was dirty when it came is on flash.

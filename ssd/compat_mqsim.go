@@ -17,6 +17,7 @@ func MQSim(c Config) Config {
 		FrontiersAtOnce:       true,
 		CollectOnFill:         true,
 		SharesSummed:          true,
+		CutAcross:             true,
 		HostStop:              10,
 		ReadHitDirties:        true,
 		FillsNeedProgram:      true,

@@ -64,11 +64,11 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	whole := r.cursor == r.end
 	c.sectors += evictedSectors + leavingSectors
 	if evicted != 0 {
-		d.dram(evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
+		d.dram(r.ns, evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
 	}
 	if sectors > 0 {
 		r.left++
-		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
+		d.dram(r.ns, sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	ns := r.ns
 	d.gather()
@@ -82,9 +82,9 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	if d.cfg.Quirks.FiltersShareClock {
 		clock = 0
 	}
-	if now > c.touchedReset[clock] {
+	if now > d.touchedReset[clock] {
 		c.touched[ns].reset()
-		c.touchedReset[clock] = now + touchedPeriod
+		d.touchedReset[clock] = now + touchedPeriod
 	}
 	if whole {
 		d.partDone(i, r)
@@ -108,11 +108,11 @@ func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
 	return t
 }
 
-// evictAny makes room for a page that was read.
-func (d *Drive) evictAny(c *cache) {
+// evictAny makes room for a page that a namespace read.
+func (d *Drive) evictAny(c *cache, ns uint8) {
 	if t := d.evictOldest(c, queueHostWrite+uint8(block.High)); t != 0 {
 		c.sectors += int64(bits.OnesCount64(d.txns.At(t).sectors))
-		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
+		d.dram(ns, int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 
@@ -142,7 +142,7 @@ func (d *Drive) destageAll(c *cache) {
 		t := d.evicted(c, s)
 		d.txns.At(t).next = 0
 		c.sectors += int64(bits.OnesCount64(x.sectors))
-		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
+		d.dram(x.ns, int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 

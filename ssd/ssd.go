@@ -25,6 +25,7 @@ import (
 	"farflash/block"
 	"farflash/ftl"
 	"farflash/internal/divide"
+	rings "farflash/internal/fifo"
 	"farflash/internal/slab"
 	"farflash/rng"
 	"farflash/sim"
@@ -101,6 +102,7 @@ type Drive struct {
 
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
+	memoryTurns      memoryTurns
 	slc              slc
 	governor         governor
 	held             int32 // commands in the controller
@@ -108,6 +110,7 @@ type Drive struct {
 	handling         bool // an event of its own
 	processors       processors
 	rest             rest
+	touchedReset     []sim.Time // by namespace: when the filter of first touches is emptied next
 	turn             [block.Classes]int
 	classCredit      [3]int32
 
@@ -174,6 +177,7 @@ const (
 	evCommandTaken
 	evServed
 	evIdle
+	evTransferred
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -372,13 +376,16 @@ func (d *Drive) makeCaches() {
 		tables = len(d.ns)
 	}
 	d.caches = make([]cache, sets)
+	if sets > 1 {
+		d.memoryTurns.queues = make([]rings.Ring[memoryTransfer], sets)
+	}
+	d.touchedReset = make([]sim.Time, len(d.ns))
 	pages := int(d.cfg.Cache.Capacity/d.cfg.grainSize()) / sets
 	for i := range d.caches {
 		c := &d.caches[i]
 		c.most, c.set = max(pages, 1), uint8(i)
 		if d.cfg.Cache.Destage == DestageFirstTouch {
 			c.touched = make([]hash[uint32], len(d.ns))
-			c.touchedReset = make([]sim.Time, len(d.ns))
 		}
 	}
 	d.destageAt = int(float64(d.cfg.Cache.DestageAt) * float64(pages))
@@ -476,6 +483,8 @@ func (d *Drive) handle(ev sim.Event) {
 		d.planeDone(int32(ev.Arg))
 	case evDataOut:
 		d.dataSent(int32(ev.Arg))
+	case evTransferred:
+		d.transferred()
 	case evIdle:
 		d.idle()
 	}
