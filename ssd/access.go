@@ -385,6 +385,9 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	x.origin, x.request, x.logical, x.ns = fromUpdate, w.request, w.logical, w.ns
 	x.sectors, x.bytes = sectors, int32(bits.OnesCount64(sectors))*nand.SectorSize
 	x.queue = queueHostRead + (w.queue - queueHostWrite)
+	if d.cfg.Quirks.UpdatesHigh {
+		x.queue = queueHostRead + uint8(block.High)
+	}
 	x.pair = write
 	w.waitsFor++
 	if old < trimmed {

@@ -13,7 +13,7 @@ type slot struct {
 	logical uint32
 	prev    int32
 	next    int32
-	version uint32 // raised whenever the host writes
+	version uint32 // of its data: what the cache's clock was when the host wrote them
 	state   slotState
 	ns      uint8
 	class   uint8
@@ -37,7 +37,8 @@ type cache struct {
 	slots []slot
 	free  int32
 	n     int
-	most  int // slots there may be
+	clock uint32 // counts writes into it, so that no two versions of anything are alike
+	most  int    // slots there may be
 	set   uint8
 
 	// order lists slots from the least recently used on. Under DestageOldest
@@ -134,7 +135,7 @@ func (c *cache) insert(l uint32, ns uint8) int32 {
 	s := c.free
 	if s != 0 {
 		c.free = c.slots[s].next
-		c.slots[s] = slot{version: c.slots[s].version + 1}
+		c.slots[s] = slot{}
 	} else {
 		if len(c.slots) == 0 {
 			c.slots = append(c.slots, slot{})
@@ -238,7 +239,8 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 			x.state = dirty
 		} // else it is leaving, and joins the dirty ones when that ends
 		x.sectors |= p.sectors
-		x.version++
+		c.clock++
+		x.version = c.clock
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
 		r.cursor += int64(p.count)
@@ -395,7 +397,8 @@ func (d *Drive) cacheFill(t int32) {
 		y.sectors |= x.sectors
 		if d.cfg.Quirks.ReadHitDirties && y.state != dirty {
 			y.state = dirty
-			y.version++
+			c.clock++
+			y.version = c.clock
 		}
 		if o := c.listOf(y); o >= 0 {
 			c.toBack(o, s)

@@ -451,6 +451,8 @@ type Quirks struct {
 	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and the parts are of the namespace's own pages,
 	// which begin at its first sector: a part may reach beyond its page.
 	CutAcross bool
+	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
+	UpdatesHigh bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
 	// FillsNeedProgram: a page that no program wrote does not enter the cache when it

@@ -21,7 +21,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	r := d.requests.At(i)
 	now := d.eng.Now()
 	var sectors, evictedSectors, leavingSectors int64
-	evicted, first, last := int32(0), int32(0), int32(0)
+	evicted, lastEvicted, first, last := int32(0), int32(0), int32(0), int32(0)
 	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
 		p := d.nextPart(r)
 		si, ok := c.index.get(p.logical)
@@ -30,8 +30,12 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 			if c.n >= c.most {
 				if t := d.evictOldest(c, queueHostWrite+uint8(block.Urgent)); t != 0 {
 					evictedSectors += int64(d.txns.At(t).bytes) / nand.SectorSize
-					d.txns.At(t).next = evicted
-					evicted = t
+					if evicted == 0 {
+						evicted = t
+					} else {
+						d.txns.At(lastEvicted).next = t
+					}
+					lastEvicted = t
 				}
 			}
 			s = c.insert(p.logical, r.ns)
@@ -41,7 +45,8 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		}
 		x := &c.slots[s]
 		x.sectors |= p.sectors
-		x.version++
+		c.clock++
+		x.version = c.clock
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
@@ -124,6 +129,8 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 		if s := int32(si); c.slots[s].version == x.version {
 			c.unlink(0, s)
 			c.discard(s)
+		} else {
+			c.toBack(0, s) // looked at, it counts as used
 		}
 	}
 	d.endFlushes(c)
