@@ -13,7 +13,7 @@ type slot struct {
 	logical uint32
 	prev    int32
 	next    int32
-	version uint32 // of its data: what the cache's clock was when the host wrote them
+	version uint32 // of its data; under DestageFirstTouch when the request came that wrote them
 	state   slotState
 	ns      uint8
 	class   uint8
@@ -37,8 +37,7 @@ type cache struct {
 	slots []slot
 	free  int32
 	n     int
-	clock uint32 // counts writes into it, so that no two versions of anything are alike
-	most  int    // slots there may be
+	most  int // slots there may be
 	set   uint8
 
 	// order lists slots from the least recently used on. Under DestageOldest
@@ -135,7 +134,7 @@ func (c *cache) insert(l uint32, ns uint8) int32 {
 	s := c.free
 	if s != 0 {
 		c.free = c.slots[s].next
-		c.slots[s] = slot{}
+		c.slots[s] = slot{version: c.slots[s].version + 1}
 	} else {
 		if len(c.slots) == 0 {
 			c.slots = append(c.slots, slot{})
@@ -195,7 +194,9 @@ func (c *cache) superseded(l uint32, sectors uint64) {
 // request ends when its last part is in DRAM; what finds no room waits its turn.
 func (d *Drive) cacheWrite(i int32) {
 	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
-	if c.waiting.head != 0 || !d.takeIn(c, i) {
+	// Under DestageFirstTouch there is no room while somebody waits, but whoever asks may find that a filter is to be emptied.
+	behind := c.waiting.head != 0 && d.cfg.Cache.Destage != DestageFirstTouch
+	if behind || !d.takeIn(c, i) {
 		d.requests.At(i).roomless = d.eng.Now()
 		d.queueRequest(&c.waiting, i)
 		d.press(c)
@@ -239,8 +240,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 			x.state = dirty
 		} // else it is leaving, and joins the dirty ones when that ends
 		x.sectors |= p.sectors
-		c.clock++
-		x.version = c.clock
+		x.version++
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
 		r.cursor += int64(p.count)
@@ -397,8 +397,7 @@ func (d *Drive) cacheFill(t int32) {
 		y.sectors |= x.sectors
 		if d.cfg.Quirks.ReadHitDirties && y.state != dirty {
 			y.state = dirty
-			c.clock++
-			y.version = c.clock
+			y.version++
 		}
 		if o := c.listOf(y); o >= 0 {
 			c.toBack(o, s)

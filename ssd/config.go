@@ -453,6 +453,8 @@ type Quirks struct {
 	CutAcross bool
 	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
 	UpdatesHigh bool
+	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's page of the same number, and its own stays as it was.
+	EvictedAsOwn bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
 	// FillsNeedProgram: a page that no program wrote does not enter the cache when it

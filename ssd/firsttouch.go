@@ -20,6 +20,7 @@ const touchedPeriod = units.Second
 func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	r := d.requests.At(i)
 	now := d.eng.Now()
+	came := uint32(r.accepted / units.Nanosecond) // data that are compared came within a second
 	var sectors, evictedSectors, leavingSectors int64
 	evicted, lastEvicted, first, last := int32(0), int32(0), int32(0), int32(0)
 	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
@@ -28,7 +29,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		s := int32(si)
 		if !ok {
 			if c.n >= c.most {
-				if t := d.evictOldest(c, queueHostWrite+uint8(block.Urgent)); t != 0 {
+				if t := d.evictOldest(c, r.ns, queueHostWrite+uint8(block.Urgent)); t != 0 {
 					evictedSectors += int64(d.txns.At(t).bytes) / nand.SectorSize
 					if evicted == 0 {
 						evicted = t
@@ -45,8 +46,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		}
 		x := &c.slots[s]
 		x.sectors |= p.sectors
-		c.clock++
-		x.version = c.clock
+		x.version = came
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
@@ -98,24 +98,36 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 }
 
 // evictOldest gives up the least recently used slot. If flash does not have its
-// data and they are not on their way, it returns the transaction that writes them.
-func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
+// data and they are not on their way, it returns the transaction that writes them. ns is whose page needs the room.
+func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 	s := c.order[0].head
 	c.unlink(0, s)
 	x := &c.slots[s]
+	logical := x.logical
 	t := int32(0)
 	if x.state == dirty {
+		if d.cfg.Quirks.EvictedAsOwn {
+			d.misplace(x, ns)
+		}
 		t = d.evicted(c, s)
 		d.txns.At(t).queue = queue
 		d.txns.At(t).next = 0
 	}
+	x.logical = logical
 	c.discard(s)
 	return t
 }
 
+// misplace makes a page that is evicted for one of another namespace the page of the same number there.
+func (d *Drive) misplace(x *slot, ns uint8) {
+	if number := x.logical - d.ns[x.ns].base; number < d.ns[ns].pages {
+		x.logical, x.ns = d.ns[ns].base+number, ns
+	}
+}
+
 // evictAny makes room for a page that a namespace read.
 func (d *Drive) evictAny(c *cache, ns uint8) {
-	if t := d.evictOldest(c, queueHostWrite+uint8(block.High)); t != 0 {
+	if t := d.evictOldest(c, ns, queueHostWrite+uint8(block.High)); t != 0 {
 		c.sectors += int64(bits.OnesCount64(d.txns.At(t).sectors))
 		d.dram(ns, int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
@@ -126,7 +138,7 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 	x := d.txns.At(t)
 	c.sectors -= int64(bits.OnesCount64(x.sectors))
 	if si, ok := c.index.get(x.logical); ok {
-		if s := int32(si); c.slots[s].version == x.version {
+		if s := int32(si); int32(x.version-c.slots[s].version) >= 0 {
 			c.unlink(0, s)
 			c.discard(s)
 		} else {
