@@ -11,6 +11,8 @@ import (
 // accept takes a command that the controller has in full.
 func (d *Drive) accept(i int32, r *request) {
 	r.accepted = d.eng.Now()
+	d.accepted++
+	r.number = d.accepted
 	r.left = 1
 	switch r.done.Op {
 	case block.Read:

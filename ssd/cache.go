@@ -13,7 +13,7 @@ type slot struct {
 	logical uint32
 	prev    int32
 	next    int32
-	version uint32 // of its data; under DestageFirstTouch when the request came that wrote them
+	version uint32 // of its data; under DestageFirstTouch the number of the request that wrote them
 	state   slotState
 	ns      uint8
 	class   uint8

@@ -425,6 +425,9 @@ func (d *Drive) mappingDone(t int32) {
 		d.place(w, d.txns.At(w))
 	}
 	d.mapArrives = false
+	if d.cfg.Quirks.LookUpsFirst {
+		d.serveNow()
+	}
 }
 
 // byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.

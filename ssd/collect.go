@@ -99,6 +99,9 @@ func (d *Drive) pull(pool int) {
 	}
 	d.noteCollecting(pool)
 	d.closeBatch()
+	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+		d.serveNow()
+	}
 }
 
 // erasing is a superblock whose planes are being erased.
@@ -190,6 +193,9 @@ func (d *Drive) moveDone(t int32) {
 				d.lose(x.logical)
 			}
 		}
+		if d.cfg.Quirks.MovesUse {
+			d.useMoved(d.txns.At(t).logical)
+		}
 		d.txns.At(t).queue = queueMoveWrite
 		d.program(t, false)
 		if d.grains > 1 {
@@ -198,7 +204,7 @@ func (d *Drive) moveDone(t int32) {
 		return
 	case queueMoveWrite, queueCopyback:
 		if d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick()) {
-			if l := x.logical; !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase {
+			if l := x.logical; !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase && !d.cfg.Quirks.MovesUse {
 				d.dirtyEntry(l, d.namespaceOf(l))
 			}
 		}
@@ -223,6 +229,19 @@ func (d *Drive) moveDone(t int32) {
 	d.moveEnded(pool)
 	d.collect(pool)
 	d.noteCollecting(pool)
+}
+
+// useMoved notes that the map's entry of a page whose move was begun is used and changed.
+func (d *Drive) useMoved(l uint32) {
+	if d.cfg.Mapping.Ideal || l >= d.ns[0].mapBase {
+		return
+	}
+	ns := d.namespaceOf(l)
+	d.dirtyEntry(l, ns)
+	c := &d.tables[d.ns[ns].cmt]
+	if e, ok := c.index.get(l); ok && !c.entries[e].waiting {
+		c.toFront(int32(e))
+	}
 }
 
 // relocate decides where a page that was read is programmed. It reports false if

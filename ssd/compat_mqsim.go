@@ -18,6 +18,7 @@ func MQSim(c Config) Config {
 		CollectOnFill:         true,
 		SharesSummed:          true,
 		CutAcross:             true,
+		MovesUse:              true,
 		EvictedAsOwn:          true,
 		UpdatesHigh:           true,
 		HostStop:              10,

@@ -455,6 +455,8 @@ type Quirks struct {
 	UpdatesHigh bool
 	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's page of the same number, and its own stays as it was.
 	EvictedAsOwn bool
+	// MovesUse: the map's entry of a page that is moved is used and changed when the page has been read.
+	MovesUse bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
 	// FillsNeedProgram: a page that no program wrote does not enter the cache when it

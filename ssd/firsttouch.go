@@ -20,7 +20,6 @@ const touchedPeriod = units.Second
 func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	r := d.requests.At(i)
 	now := d.eng.Now()
-	came := uint32(r.accepted / units.Nanosecond) // data that are compared came within a second
 	var sectors, evictedSectors, leavingSectors int64
 	evicted, lastEvicted, first, last := int32(0), int32(0), int32(0), int32(0)
 	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
@@ -46,7 +45,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		}
 		x := &c.slots[s]
 		x.sectors |= p.sectors
-		x.version = came
+		x.version = r.number
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)

@@ -9,6 +9,7 @@ import (
 // waits for it, that it became free is known by its time alone, without an event.
 type channel struct {
 	freeAt    sim.Time // when the command that it carries has been sent
+	order     uint64   // of that among what happens at the same time (Quirks.EndsAreEvents)
 	until     sim.Time // when what it carries, command or data, has been sent
 	wake      bool     // an event will give it on at freeAt
 	sending   bool     // read data are on it
@@ -95,6 +96,9 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 func (d *Drive) occupy(l *lane, took sim.Time) {
 	c := &d.channels[l.channel]
 	c.freeAt = d.eng.Now() + took
+	if d.cfg.Quirks.EndsAreEvents {
+		c.order = d.eng.Claim(d.self) // the place of its end among what happens then, whether anybody asks for it or not
+	}
 	c.until = c.freeAt
 	c.time += took
 	l.starts = c.freeAt

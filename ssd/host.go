@@ -48,6 +48,7 @@ type request struct {
 	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
 	next      int32
 	reported  uint32
+	number    uint32 // of it among all that reached the cache or the map
 	ns        uint8
 	class     block.Class // of its queue
 	placement uint8

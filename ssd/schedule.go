@@ -168,6 +168,10 @@ func (d *Drive) busy(c *channel) bool {
 func (d *Drive) wake(ch int32, c *channel) {
 	if !c.wake && !c.sending {
 		c.wake = true
+		if d.cfg.Quirks.EndsAreEvents {
+			d.eng.ScheduleAs(c.order, d.target, c.freeAt, evChannelFree, uint32(ch))
+			return
+		}
 		d.schedule(c.freeAt, evChannelFree, uint32(ch))
 	}
 }

@@ -105,7 +105,8 @@ type Drive struct {
 	memoryTurns      memoryTurns
 	slc              slc
 	governor         governor
-	held             int32 // commands in the controller
+	held             int32  // commands in the controller
+	accepted         uint32 // commands that it had in full
 	next             nextEvent
 	handling         bool // an event of its own
 	processors       processors
