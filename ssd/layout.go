@@ -85,7 +85,7 @@ func (c *Config) layOut() []namespace {
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next
 		next += n.pages
-		if c.Quirks.CutAcross {
+		if c.Quirks.CutAcross && spp <= 32 { // sectors that a part reaches beyond its page have bits of their own, 64 in all
 			n.shift = before % spp
 		}
 		before += n.sectors
