@@ -415,7 +415,7 @@ func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server
 		nc = secret
 	}
 	domain := s.adapter.NewDomain(s.cfg.Open)
-	server := control.NewServer(&exports{s: s, held: map[string][]File{}}, domain, s.cfg.Open)
+	server := control.NewServer(exports{s}, domain, s.cfg.Open)
 	cfg := s.stream
 	cfg.Prepare = server.Prepare
 	cfg.Accept = func(r wire.StartupFields) ([]byte, error) {

@@ -41,23 +41,21 @@ func (e *exports) find(name string) (verbs.RegionConfig, error) {
 
 func (e *exports) Stat(name string) (verbs.RegionConfig, error) { return e.find(name) }
 
-func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, error) {
+func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, func(), error) {
 	c, err := e.find(name)
 	if err == nil && rights&^c.Rights != 0 {
-		return c, fs.ErrPermission
+		err = fs.ErrPermission
 	}
-	if err == nil {
+	if err != nil {
+		return c, nil, err
+	}
+	count := func(n int) {
 		e.mu.Lock()
-		e.open++
+		e.open += n
 		e.mu.Unlock()
 	}
-	return c, err
-}
-
-func (e *exports) Closed(string) {
-	e.mu.Lock()
-	e.open--
-	e.mu.Unlock()
+	count(1)
+	return c, sync.OnceFunc(func() { count(-1) }), nil
 }
 
 func adapter(t testing.TB) *verbs.Adapter {
@@ -155,6 +153,60 @@ func TestSession(t *testing.T) {
 	}
 	if err := stop(); err == nil || e.open != 0 || a.Regions() != 0 {
 		t.Errorf("%v, %d open, %d regions", err, e.open, a.Regions())
+	}
+}
+
+// TestRightsAsked holds that a client is given the rights that it has asked for, and no others, though the export has more.
+func TestRightsAsked(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	a := adapter(t)
+	conn, stop := serve(t, e, a.NewDomain(8))
+	f, err := control.NewClient(conn).Open("file", verbs.RemoteRead)
+	if err != nil || f.Rights != verbs.RemoteRead {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if err := conn.Post(verbs.Work{Op: wire.Write, Local: []byte("x"), STag: f.STag, Offset: f.Address, Quiet: true}, verbs.Work{Op: wire.ReadReq}); err != nil {
+		t.Fatal(err)
+	}
+	for x := make([]verbs.Completion, 1); conn.Wait(x) == 1; {
+		if x[0].Err == nil && x[0].Op == wire.ReadReq {
+			t.Error("who asked to read has written")
+		}
+	}
+	if err := stop(); !errors.Is(err, wire.FaultTaggedSTag) || e.store.Bytes()[4096] != 0 {
+		t.Errorf("%v, and the file begins with %d", err, e.store.Bytes()[4096])
+	}
+}
+
+// TestLongNames holds that a name may be as long as it may be, and that a longer one is refused before it is sent.
+func TestLongNames(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	conn, stop := serve(t, e, adapter(t).NewDomain(8))
+	c := control.NewClient(conn)
+	if _, err := c.Stat(strings.Repeat("n", control.MaxName)); err != control.NotFound {
+		t.Error(err)
+	}
+	if _, err := c.Stat(strings.Repeat("n", control.MaxName+1)); err == nil || errors.Is(err, control.Malformed) {
+		t.Error(err)
+	}
+	if _, err := c.Stat("file"); err != nil {
+		t.Errorf("after a name that was refused: %v", err)
+	}
+	stop()
+}
+
+// TestStatuses holds that each status says something of its own, and an unknown one its number.
+func TestStatuses(t *testing.T) {
+	said := map[string]control.Status{}
+	for s := control.Malformed; s <= control.Failed; s++ {
+		text := s.Error()
+		if was, twice := said[text]; twice || text == "" || strings.Contains(text, fmt.Sprint(uint16(s))) {
+			t.Errorf("status %d says %q, as does %d", s, text, was)
+		}
+		said[text] = s
+	}
+	if got := (control.Failed + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Failed+1))) {
+		t.Errorf("%q", got)
 	}
 }
 
