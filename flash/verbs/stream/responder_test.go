@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"farflash/flash/ctl"
+	"farflash/flash/device"
+	"farflash/flash/extent"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/verbs/verbstest"
@@ -345,8 +348,7 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	for i := range memory {
 		memory[i] = byte(rnd.Uint32())
 	}
-	pages := verbstest.NewPages(1<<16, 4096, seed+1)
-	copy(pages.Bytes(), memory)
+	far, content, put := pagesOf(t, seed, memory)
 	all := verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate
 	register := func(c verbs.RegionConfig) *verbs.Region {
 		r, err := d.Register(c)
@@ -359,11 +361,11 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	s.wake = sync.NewCond(&s.mu)
 	ram := register(verbs.RegionConfig{Memory: memory, Base: 1 << 40, Rights: all})
 	farAt := 4096 + 8*rnd.IntN(600)
-	far := register(verbs.RegionConfig{Store: pages, Offset: uint64(farAt), Length: 40000, Base: 8 * rnd.Uint64N(1<<50), Rights: all, Allowed: verbs.AllSemantics})
-	for _, r := range []*verbs.Region{ram, far} {
-		x := &spot{stag: r.STag(), base: r.Base(), store: r == far}
+	flash := register(verbs.RegionConfig{Store: far, Offset: uint64(farAt), Length: 40000, Base: 8 * rnd.Uint64N(1<<50), Rights: all, Allowed: verbs.AllSemantics})
+	for _, r := range []*verbs.Region{ram, flash} {
+		x := &spot{stag: r.STag(), base: r.Base(), store: r == flash}
 		if x.store {
-			x.now = bytes.Clone(pages.Bytes()[farAt:][:40000])
+			x.now = bytes.Clone(content()[farAt:][:40000])
 		} else {
 			x.now = bytes.Clone(memory)
 		}
@@ -473,9 +475,9 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	s.until(0)
 
 	// And then what does not.
-	want := s.breakRule(far)
+	want := s.breakRule(flash)
 	if s.revoked {
-		sent = append(sent, message{op: rawSendInvalidate, invalidated: far.STag()})
+		sent = append(sent, message{op: rawSendInvalidate, invalidated: flash.STag()})
 	}
 	<-read
 	if want != "" {
@@ -523,7 +525,7 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 			t.Errorf("%s: message %d arrives as %+v", s.label, i, c)
 		}
 	}
-	if !bytes.Equal(memory, s.spots[0].now) || !bytes.Equal(pages.Bytes()[farAt:][:40000], s.spots[1].now) {
+	if !bytes.Equal(memory, s.spots[0].now) || !bytes.Equal(content()[farAt:][:40000], s.spots[1].now) {
 		t.Errorf("%s: memory is not as the model", s.label)
 	}
 	left := 2 + len(spare)
@@ -533,8 +535,62 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	if n := d.Regions(); n != left {
 		t.Errorf("%s: %d regions are left, and must be %d", s.label, n, left)
 	}
-	if pages.Out() != 0 {
-		t.Errorf("%s: %d accesses hold pages", s.label, pages.Out())
+	put()
+}
+
+// pagesOf is a store of 64 KiB that begins with some bytes: one in memory whose pages come in any order, or a range of a pool, nearly full, whose memory is little more than what one connection
+// may hold. put holds that nobody has any page of it, and ends it.
+func pagesOf(t *testing.T, seed uint64, first []byte) (s verbs.Store, content func() []byte, put func()) {
+	t.Helper()
+	const n = 1 << 16
+	if seed%2 == 0 {
+		pages := verbstest.NewPages(n, 4096, seed+1)
+		copy(pages.Bytes(), first)
+		return pages, pages.Bytes, func() {
+			if pages.Out() != 0 {
+				t.Errorf("seed %d: %d accesses hold pages", seed, pages.Out())
+			}
+		}
+	}
+	cfg := ctl.DefaultConfig()
+	cfg.Frames, cfg.Chunk, cfg.Writes = 96, 4, 8
+	layout := ctl.Layout{Segment: 8, OverProvision: 0.3, LogPages: 16}
+	dev := device.NewMem(200 * device.Grain)
+	shape, err := layout.Shape(dev.Size())
+	if err == nil {
+		err = ctl.Format(shape, dev)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := ctl.Open(cfg, dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := extent.New(pool, 0, n, nil)
+	if err == nil {
+		err = pool.WriteAt(first, 0, true)
+	}
+	for p := int64(n); err == nil && p < (shape.Capacity-10)*ctl.Page; p += ctl.Page {
+		err = pool.WriteAt([]byte{1}, uint64(p), false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	content = func() []byte {
+		b := make([]byte, n)
+		if err := pool.ReadAt(b, 0); err != nil {
+			t.Error(err)
+		}
+		return b
+	}
+	return e, content, func() {
+		for _, v := range pool.Check(true).Violations {
+			t.Errorf("seed %d: %v", seed, v)
+		}
+		if err := pool.Close(); err != nil { // which says so if a page is held
+			t.Errorf("seed %d: %v", seed, err)
+		}
 	}
 }
 
