@@ -207,3 +207,80 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("%d wait, %d bytes are granted in %d ns", s.Waiting(), s.Granted(a), now)
 	}
 }
+
+// TestNothing holds that accesses of no bytes take their turn as others do, and leave no more room than they found.
+func TestNothing(t *testing.T) {
+	s := qos.New[int](1)
+	a, err := s.Add(qos.Limit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		s.Offer(a, 0, 0)
+		s.Offer(a, 0, 0)
+		for range 2 {
+			if _, ok := s.Next(0); !ok {
+				t.Fatal("nothing is under way, and an access waits")
+			}
+			if _, ok := s.Next(0); ok {
+				t.Fatal("two accesses are under way where there is room for one")
+			}
+			s.Done(0)
+		}
+	}
+}
+
+// TestSmallestLimits holds that the smallest rates bound, and that what is larger than any rate pays within the time that can be counted.
+func TestSmallestLimits(t *testing.T) {
+	for _, l := range []qos.Limit{{Bytes: 1}, {Operations: 1}} {
+		s := qos.New[int](1 << 62)
+		a, err := s.Add(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Offer(a, 1, 0)
+		s.Offer(a, 1, 0)
+		if _, ok := s.Next(0); !ok {
+			t.Fatalf("%+v: the first access waits", l)
+		}
+		if _, ok := s.Next(999_999_999); ok {
+			t.Errorf("%+v: two accesses begin within a second", l)
+		}
+		if wait, ok := s.When(0); !ok || wait != 1e9 {
+			t.Errorf("%+v: the next one waits %d ns, %v", l, wait, ok)
+		}
+	}
+	for _, bytes := range []int64{18_446_744_073, 18_446_744_074, 20_000_000_000, 1 << 50} { // so many seconds are more nanoseconds than 64 bits have
+		s := qos.New[int](1 << 62)
+		a, err := s.Add(qos.Limit{Bytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Offer(a, bytes, 0)
+		s.Offer(a, 1, 0)
+		if _, ok := s.Next(0); !ok {
+			t.Fatal("the first access waits")
+		}
+		if wait, ok := s.When(0); !ok || wait < 1<<59 {
+			t.Errorf("after %d bytes at 1 B/s the next one waits %d ns", bytes, wait)
+		}
+	}
+}
+
+// TestLatencyFirst holds that of two that may begin the one that needs a short latency does, whatever its number.
+func TestLatencyFirst(t *testing.T) {
+	for first := range 2 {
+		s := qos.New[qos.Class](1 << 30)
+		for i := range 2 {
+			class := qos.Class(i ^ first)
+			a, err := s.Add(qos.Limit{Class: class})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Offer(a, 4096, class)
+		}
+		if got, ok := s.Next(0); !ok || got != qos.Latency {
+			t.Errorf("class %d goes first, %v", got, ok)
+		}
+	}
+}

@@ -473,3 +473,97 @@ func TestFresh(t *testing.T) {
 		t.Error("the write still waits")
 	}
 }
+
+// TestAtomicsUnderWay holds that no more reads and atomics are sent than the peer takes at a time, whichever they are.
+func TestAtomicsUnderWay(t *testing.T) {
+	r := connected(t, func(a, b *verbs.Config) { b.IRD = 3 })
+	g := r.region(1, verbs.RegionConfig{Memory: make([]byte, 64), Rights: verbs.RemoteAtomic | verbs.RemoteRead})
+	requests := 0
+	var d wire.Deframer
+	d.CRC = true
+	r.hook = func(from int, b []byte) {
+		for from == 0 && len(b) > 0 {
+			s, n, err := d.Next(bytes.Clone(b))
+			if err != nil || s == nil {
+				t.Fatal(err)
+			}
+			if s.Op() == wire.AtomicReq || s.Op() == wire.ReadReq {
+				requests++
+			}
+			b = b[n:]
+		}
+	}
+	for i := range 8 {
+		w := verbs.Work{Op: wire.AtomicReq, Atomic: wire.FetchAdd, STag: g.STag(), Operand: wire.Operand{Data: 1}}
+		if i%3 == 2 {
+			w = verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8), STag: g.STag()}
+		}
+		r.post(0, w)
+	}
+	for want := 3; want <= 8; want++ {
+		for r.send(0) {
+		}
+		if requests != want {
+			t.Fatalf("%d reads and atomics are under way, at most %d may be", requests, want)
+		}
+		for r.receive(1) || r.send(1) {
+		}
+		out := r.sides[0].in
+		_, n, err := (&wire.Deframer{CRC: true}).Next(bytes.Clone(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := r.sides[0].qp.Input(out[:n]); k != n { // one answer
+			t.Fatalf("%d of %d bytes of an answer are taken", k, n)
+		}
+		r.sides[0].in = out[n:]
+	}
+	r.pump()
+	if got := r.poll(0); len(got) != 8 {
+		t.Errorf("%d of 8 have completed", len(got))
+	}
+}
+
+// TestLateCallback holds that a store which calls back while the queue pair is at work, after it has looked for the last time, has it woken.
+func TestLateCallback(t *testing.T) {
+	woken := 0
+	store := verbstest.NewPages(8192, 4096, 0)
+	cfg := verbs.DefaultConfig()
+	cfg.Wake = func() { woken++ }
+	b := &side{adapter: newAdapter(t, 2)}
+	b.domain = b.adapter.NewDomain(2)
+	b.cq = verbs.NewCompletionQueue(cfg.Sends+cfg.Receives, func() { store.Release(-1) }) // as another goroutine might, at this very moment
+	qp, err := verbs.NewQueuePair(b.domain, cfg, b.cq, b.cq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.qp = qp
+	ca := verbs.DefaultConfig()
+	ca.Initiator = true
+	r := newRig(t, newSide(t, 1, ca), b)
+	r.pump()
+	g := r.region(1, verbs.RegionConfig{Store: store, Length: 8192, Rights: verbs.RemoteRead})
+	if err := qp.PostReceive(verbs.Receive{Local: make([]byte, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	store.Hold = true
+	b.cq.Arm(false)
+	r.post(0, verbs.Work{Op: wire.ReadReq, Local: make([]byte, 4096), STag: g.STag()})
+	r.post(0, verbs.Work{Op: wire.Send, Local: []byte("x")})
+	r.send(0)
+	woken = 0
+	for r.receive(1) {
+	}
+	if woken == 0 {
+		t.Error("a page has come, and nobody is woken for it")
+	}
+	store.Hold = false
+	r.step()
+	store.Release(-1)
+	r.step()
+	if got := r.poll(0); len(got) != 2 {
+		t.Errorf("%d of 2 have completed", len(got))
+	}
+	qp.Close()
+	r.settled(store)
+}

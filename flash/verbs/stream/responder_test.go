@@ -60,6 +60,7 @@ type script struct {
 	spots []*spot
 	// revoked: it has taken its own STag back.
 	revoked bool
+	refused []byte // the request that a Terminate is to have with it
 
 	mu    sync.Mutex // of all below: the reader takes answers in
 	due   []*expected
@@ -86,7 +87,11 @@ func (s *script) answers(done chan<- struct{}) {
 			s.err = err
 			s.wake.Broadcast()
 			s.mu.Unlock()
-			_, _ = io.Copy(io.Discard, s.in)
+			if n, _ := io.Copy(io.Discard, s.in); n > 0 && errors.Is(err, errTerminated) {
+				s.mu.Lock()
+				s.err = fmt.Errorf("%d bytes come after a Terminate", n)
+				s.mu.Unlock()
+			}
 			return
 		}
 		s.wake.Broadcast()
@@ -485,6 +490,9 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 			t.Errorf("%s: %s (%v) comes where a Terminate of %s is due", s.label, got, s.err, want)
 		}
 	}
+	if !bytes.HasSuffix(s.ended, s.refused) {
+		t.Errorf("%s: % x does not end with the request that it refuses", s.label, s.ended)
+	}
 	_ = a.Close()
 	select {
 	case <-conn.Done():
@@ -633,7 +641,8 @@ func (s *script) breakRule(far *verbs.Region) (terminate string) {
 		s.tagged(rawWrite, true, ram.stag, ram.base+uint64(len(ram.now)), []byte("x"))
 		terminate = "1101"
 	case 8:
-		s.untagged(rawReadRequest, 0, rawReadRequestOf(1, 1, 2, ram.stag, ram.base+uint64(len(ram.now))-1), nil)
+		s.refused = rawReadRequestOf(1, 1, 2, ram.stag, ram.base+uint64(len(ram.now))-1)
+		s.untagged(rawReadRequest, 0, s.refused, nil)
 		terminate = "0101"
 	case 9: // an offset that leaves a hole in a message
 		s.untaggedAt(rawSend, false, 0, 0, s.msnOut[0], 0, []byte("xx"))
