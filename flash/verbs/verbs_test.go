@@ -567,3 +567,40 @@ func TestLateCallback(t *testing.T) {
 	qp.Close()
 	r.settled(store)
 }
+
+// TestOneTerminate holds that a second failure, which comes while the Terminate for the first is on its way, is not said as well.
+func TestOneTerminate(t *testing.T) {
+	r := connected(t, nil)
+	store := verbstest.NewPages(16384, 4096, 0)
+	g := r.region(1, verbs.RegionConfig{Store: store, Length: 16384, Rights: verbs.RemoteWrite, Allowed: verbs.AllSemantics})
+	store.HoldPuts = true
+	for i := range uint64(2) { // segments of one message, so that neither waits for the other
+		store.FailPut = verbstest.ErrMedium
+		f := wire.TaggedFields{Op: wire.Write, Last: i == 1, STag: g.STag() | uint32(verbs.Sync), Offset: i * 4096}
+		s := tagged(f, make([]byte, 4096))
+		b := (&wire.Framer{CRC: true}).Begin(make([]byte, 0, 8192), len(s))
+		copy(b[len(b)-len(s):], s)
+		b = (&wire.Framer{CRC: true}).End(b)
+		if n := r.sides[1].qp.Input(b); n != len(b) {
+			t.Fatalf("%d of %d bytes are taken", n, len(b))
+		}
+	}
+	buf := make([]byte, 0, 2*wire.MaxFPDU)
+	if store.Held() != 2 {
+		t.Fatalf("%d writes wait to be durable", store.Held())
+	}
+	store.Release(0)
+	r.sides[1].qp.Step()
+	if out := r.sides[1].qp.Fill(buf); len(out) == 0 {
+		t.Fatal("nothing is said of the failure")
+	}
+	store.Release(0) // the Terminate was not handed on yet
+	r.sides[1].qp.Step()
+	if out := r.sides[1].qp.Fill(buf); len(out) > 0 {
+		t.Errorf("%d bytes more are said", len(out))
+	}
+	r.sides[1].qp.Sent()
+	if got := r.sides[1].qp.State(); got != verbs.Closed {
+		t.Errorf("the connection is %v", got)
+	}
+}
