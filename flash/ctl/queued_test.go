@@ -2,11 +2,14 @@ package ctl_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"testing"
 
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
+	"farflash/rng"
 )
 
 // hoard takes all frames of a pool, so that whoever wants another page waits for one, until they are let go.
@@ -231,4 +234,109 @@ func TestTrimOfGivenUp(t *testing.T) {
 		pageIs(t, p, other, filled(2), waits.name+": another page")
 		shut(t, p, used)
 	}
+}
+
+// TestTrimsWithoutEnd holds that who writes and trims without end, faster than the devices take what is logged of it, waits for them if he waits for each trim, and is refused if he does not; and
+// that all he was promised comes, and all that others wait for.
+func TestTrimsWithoutEnd(t *testing.T) {
+	for _, logPages := range []int64{8, 16, 64} {
+		for _, patient := range []bool{true, false} {
+			label := fmt.Sprintf("a log of %d pages, patient %v", logPages, patient)
+			cfg, layout := small()
+			layout.LogPages = logPages
+			dev := device.NewMem(smallGrains * device.Grain)
+			format(t, layout, dev)
+			p := open(t, cfg, dev)
+			dev.Hold(true)
+			draw := rng.NewStream(uint64(logPages), "without end")
+			asked, told, refused := 0, 0, 0
+			for turn := range 30_000 {
+				if turn%500 == 0 {
+					dev.Step(&draw)
+				}
+				if patient && asked > told {
+					continue
+				}
+				page := uint64(turn % 4)
+				p.Get(page, ctl.Whole, func(r ctl.Ref, err error) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					p.Put(r, ctl.Changed, heat.Auto, nil)
+				})
+				asked++
+				p.Trim(page, 1, false, func(err error) {
+					told++
+					switch {
+					case errors.Is(err, ctl.ErrBehind):
+						refused++
+					case err != nil:
+						t.Error(err)
+					}
+				})
+			}
+			switch {
+			case patient && (refused > 0 || asked > 25_000):
+				t.Errorf("%s: %d trims are asked for and %d refused, by who waits for each", label, asked, refused)
+			case !patient && refused == 0:
+				t.Errorf("%s: %d trims are taken, and nothing of them is logged", label, asked)
+			}
+			flushed := false
+			p.Flush(func(err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				flushed = true
+			})
+			for dev.Step(&draw) {
+			}
+			if !flushed || told != asked {
+				t.Fatalf("%s: nothing is under way, and %d of %d trims are done, the flush: %v; %+v", label, told, asked, flushed, p.Stats())
+			}
+			dev.Hold(false)
+			if err := p.Discard(0, 4*ctl.Page, true); err != nil {
+				t.Error(err)
+			}
+			shut(t, p, 0)
+		}
+	}
+}
+
+// TestRemapsWithoutEnd holds the same of who moves pages.
+func TestRemapsWithoutEnd(t *testing.T) {
+	cfg, layout := small()
+	layout.LogPages = 16
+	dev := device.NewMem(smallGrains * device.Grain)
+	format(t, layout, dev)
+	p := open(t, cfg, dev)
+	if err := p.WriteAt(filled(1), 0, true); err != nil {
+		t.Fatal(err)
+	}
+	dev.Hold(true)
+	draw := rng.NewStream(1, "without end")
+	at, taken, told := uint64(0), 0, 0
+	for range 30_000 {
+		err := p.Remap([]ctl.Step{{From: at, To: 1 - at, Count: 1}}, true, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			told++
+		})
+		if errors.Is(err, ctl.ErrBehind) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = 1 - at
+		taken++
+	}
+	for dev.Step(&draw) {
+	}
+	if taken == 30_000 || told != taken {
+		t.Fatalf("%d moves are taken, and %d said to be durable; %+v", taken, told, p.Stats())
+	}
+	dev.Hold(false)
+	pageIs(t, p, at, filled(1), "the page that was moved")
+	shut(t, p, 1)
 }

@@ -40,6 +40,8 @@ func (s Step) check() error {
 // and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's; requests that wait for it are given a page of
 // zeros that is nobody's either, and never what is at the address by then.
 //
+// ErrBehind is for who goes on and on before fn is called: each waits for it, and as many at once as he likes.
+//
 // A change of a page that was not said to be durable before may be missing at the new address after a crash, as it might have been at the old one.
 func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	n := uint64(0)
@@ -61,6 +63,9 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 		err := p.core.readOnly
 		p.mu.Unlock()
 		return err
+	case !p.core.loggable(int(n)):
+		p.mu.Unlock()
+		return ErrBehind
 	}
 	p.core.remap(steps)
 	if sync {
