@@ -173,7 +173,7 @@ func TestIdle(t *testing.T) {
 			t.Fatal("an access waits though nothing is limited any more")
 		}
 	}
-	for _, l := range []qos.Limit{{Class: 9}, {Bytes: -1}, {Operations: -1}, {Burst: -1}} {
+	for _, l := range []qos.Limit{{Class: qos.Latency + 1}, {Class: 9}, {Bytes: -1}, {Operations: -1}, {Burst: -1}} {
 		if _, err := s.Add(l); err == nil {
 			t.Errorf("%+v is taken", l)
 		}
@@ -281,6 +281,40 @@ func TestLatencyFirst(t *testing.T) {
 		}
 		if got, ok := s.Next(0); !ok || got != qos.Latency {
 			t.Errorf("class %d goes first, %v", got, ok)
+		}
+	}
+}
+
+// TestNewcomer holds that who was idle while others worked has nothing owed to him: from when he comes on all have the same, and who goes away for a while and comes back as well.
+func TestNewcomer(t *testing.T) {
+	s := qos.New[int](1 << 30)
+	for range 2 {
+		if _, err := s.Add(qos.Limit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	had := [2]int{}
+	serve := func(n int, fill ...int) {
+		for range n {
+			for _, i := range fill {
+				s.Offer(i, 4096, i)
+			}
+			i, ok := s.Next(0)
+			if !ok {
+				t.Fatal("an access waits")
+			}
+			had[i]++
+		}
+	}
+	for range 3 {
+		serve(500, 0) // one works alone
+		before := had
+		serve(40, 0, 1)
+		if d := had[1] - before[1]; d < 19 || d > 21 {
+			t.Errorf("who has come has %d of 40 accesses", d)
+		}
+		for s.Waiting() > 0 {
+			serve(1)
 		}
 	}
 }

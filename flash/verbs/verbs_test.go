@@ -604,3 +604,77 @@ func TestOneTerminate(t *testing.T) {
 		t.Errorf("the connection is %v", got)
 	}
 }
+
+// TestDefaultSemantics holds that a region's default holds where the peer asks for neither, and no longer where it asks for one.
+func TestDefaultSemantics(t *testing.T) {
+	for _, x := range []struct {
+		byDefault, flags verbs.Semantics
+		sync             bool
+	}{
+		{0, 0, false}, {verbs.Sync, 0, true}, {verbs.Sync, verbs.Async, false}, {verbs.Async, 0, false}, {verbs.Async, verbs.Sync, true}, {verbs.Sync, verbs.Prefetch, true},
+	} {
+		r := connected(t, nil)
+		p := verbstest.NewPages(8192, 4096, 0)
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite, Allowed: verbs.AllSemantics, Default: x.byDefault})
+		r.post(0, verbs.Work{Op: wire.Write, Local: []byte("data"), STag: g.STag() | uint32(x.flags)})
+		r.pump()
+		if got := bytes.Equal(p.Medium()[:4], []byte("data")); got != x.sync {
+			t.Errorf("default %d, asked for %d: what is written is durable at once: %v", x.byDefault, x.flags, got)
+		}
+		r.settled(p)
+	}
+}
+
+// TestFillFits holds that no more is given to be sent than there is room for, whatever the room, and that all of it comes, with markers and without.
+func TestFillFits(t *testing.T) {
+	for seed := range uint64(12) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		memory := make([]byte, 1<<18)
+		r := connected(t, func(a, b *verbs.Config) {
+			a.Markers, b.Markers = seed&1 != 0, seed&2 != 0
+			a.MaxSegment = []int{128, 5000, wire.MaxULPDU}[seed%3]
+			b.MaxSegment = a.MaxSegment
+		})
+		g := r.region(1, verbs.RegionConfig{Memory: memory, Rights: verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic})
+		var want, reads [][]byte
+		for i := range 20 {
+			n := rnd.IntN(10_000)
+			b := random(rnd, n)
+			want = append(want, b)
+			at := uint64(i) * 10_000
+			r.post(0, verbs.Work{Op: wire.Write, Local: b, STag: g.STag(), Offset: at, Quiet: true})
+			reads = append(reads, make([]byte, n))
+			r.post(0, verbs.Work{Op: wire.ReadReq, Local: reads[i], STag: g.STag(), Offset: at})
+			r.post(0, verbs.Work{Op: wire.AtomicReq, STag: g.STag(), Offset: 1<<18 - 8, Operand: wire.Operand{Data: 1}})
+		}
+		for idle := 0; idle < 300; {
+			idle++
+			for i, s := range r.sides {
+				room := rnd.IntN(100)
+				if rnd.IntN(3) == 0 {
+					room = rnd.IntN(wire.MaxFPDU + 100)
+				}
+				before := rnd.IntN(10)
+				b := make([]byte, before, before+room)
+				out := s.qp.Fill(b)
+				if cap(out) != cap(b) { // it was moved to where there is more
+					t.Fatalf("seed %d: %d bytes are given where there is room for %d", seed, len(out)-before, room)
+				}
+				if len(out) > before {
+					idle = 0
+					s.qp.Sent()
+					r.sides[1-i].in = append(r.sides[1-i].in, out[before:]...)
+				}
+				r.receive(1 - i)
+			}
+		}
+		if done := r.poll(0); len(done) != 40 {
+			t.Fatalf("seed %d: %d of 40 have completed: %v, %v", seed, len(done), r.sides[0].err(), r.sides[1].err())
+		}
+		for i := range want {
+			if !bytes.Equal(reads[i], want[i]) {
+				t.Errorf("seed %d: read %d is not what was written", seed, i)
+			}
+		}
+	}
+}

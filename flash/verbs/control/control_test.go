@@ -375,3 +375,79 @@ func Example() {
 	// 0101010000000007000000000004000066696c65
 	// 0181000000000007abcdef000101000000000000000000000000000000001000
 }
+
+// TestRequestsAsTheyMayBe holds that each request has what it takes, and nothing else.
+func TestRequestsAsTheyMayBe(t *testing.T) {
+	for _, x := range []struct {
+		request control.Request
+		ok      bool
+	}{
+		{control.Request{Op: control.Open, Name: "n", Rights: verbs.RemoteRead}, true},
+		{control.Request{Op: control.Open, Name: "n", Rights: verbs.RemoteRead, STag: 256}, false},
+		{control.Request{Op: control.Open, Name: "n"}, false},
+		{control.Request{Op: control.Open, Name: "n", Rights: verbs.RemoteInvalidate}, false},
+		{control.Request{Op: control.Open, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Stat, Name: "n"}, true},
+		{control.Request{Op: control.Stat}, false},
+		{control.Request{Op: control.Stat, Name: "n", Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Stat, Name: "n", STag: 256}, false},
+		{control.Request{Op: control.Close, STag: 256}, true},
+		{control.Request{Op: control.Close}, false},
+		{control.Request{Op: control.Close, STag: 256, Name: "n"}, false},
+		{control.Request{Op: control.Close, STag: 256, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: 0, Name: "n"}, false},
+		{control.Request{Op: control.Close + 1, Name: "n"}, false},
+	} {
+		got, err := control.ParseRequest(x.request.Append(nil))
+		if (err == nil) != x.ok || err != nil && !errors.Is(err, control.Malformed) || x.ok && got != x.request {
+			t.Errorf("%+v is read as %+v, %v", x.request, got, err)
+		}
+	}
+}
+
+// TestRepliesOfOthers holds that a client takes no reply that is not to its request.
+func TestRepliesOfOthers(t *testing.T) {
+	for _, change := range []func(*control.Reply){
+		func(r *control.Reply) {}, func(r *control.Reply) { r.ID++ }, func(r *control.Reply) { r.Op = control.Open }, func(r *control.Reply) { r.ID, r.Op = 0, control.Open },
+	} {
+		x, y := net.Pipe()
+		ended := make(chan error, 1)
+		in := make([]byte, control.MaxRequest)
+		var right, sent control.Reply
+		go func() {
+			cfg := stream.DefaultConfig()
+			cfg.Prepare = func(c *stream.Conn) error { return c.PostReceive(verbs.Receive{Local: in}) }
+			c, err := stream.Server(y, adapter(t).NewDomain(1), cfg)
+			if err != nil {
+				ended <- err
+				return
+			}
+			var got [1]verbs.Completion
+			if c.Wait(got[:]) == 1 && got[0].Err == nil {
+				var q control.Request
+				if q, err = control.ParseRequest(in[:got[0].Length]); err == nil {
+					right = control.Reply{Op: q.Op, ID: q.ID, Length: 4096, Rights: verbs.RemoteRead}
+					sent = right
+					change(&sent)
+					err = c.Post(verbs.Work{Op: wire.Send, Local: sent.Append(nil), Quiet: true})
+				}
+			}
+			ended <- err
+			for c.Wait(got[:]) > 0 {
+			}
+			_ = c.Close()
+		}()
+		conn, err := stream.Client(x, adapter(t).NewDomain(1), stream.DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := control.NewClient(conn).Stat("file")
+		if serving := <-ended; serving != nil {
+			t.Fatal(serving)
+		}
+		if (err == nil) != (sent == right) {
+			t.Errorf("a reply of %+v where one of %+v is due is taken: %v, %+v", sent, right, err == nil, reply)
+		}
+		conn.Close()
+	}
+}
