@@ -21,6 +21,7 @@ import (
 	"farflash/flash/nbd"
 	"farflash/flash/nbd/nbdtest"
 	"farflash/flash/pool"
+	"farflash/flash/qos"
 	"farflash/flash/server"
 )
 
@@ -353,7 +354,7 @@ func testCrowd(t *testing.T) {
 	o := pool.DefaultOptions()
 	o.Pool.Frames, o.Pool.Chunk = 1024, 8
 	o.Layout = ctl.Layout{Segment: 64, OverProvision: 0.3, LogPages: 24}
-	if _, err := pool.Format(o, 11<<20, path); err != nil {
+	if _, err := pool.Format(o, 8<<20, path); err != nil {
 		t.Fatal(err)
 	}
 	d := begin(t, nil) // for its loops, and how it is left
@@ -371,6 +372,10 @@ func testCrowd(t *testing.T) {
 	cfg := server.DefaultConfig()
 	cfg.Pool, cfg.Files, cfg.Loops = w.pool, server.Tree(w.tree, cfs.Cred{}), d.loops
 	cfg.Address, cfg.NBD, cfg.Connections, cfg.Reads = "127.0.0.1:0", "127.0.0.1:0", 8, 4
+	cfg.Depth = 64 << 10
+	cfg.Limits = map[string]qos.Limit{
+		"export0": {Class: qos.Latency, Operations: 20_000}, "export1": {Bytes: 64 << 20, Burst: qos.DefaultBurst}, "export4": {Operations: 5000, Burst: 1_000_000}, "export5": {Class: qos.Latency},
+	}
 	if w.s, err = server.New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +390,8 @@ func testCrowd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Close(); err != nil {
+		_, err = f.WriteAt(make([]byte, crowdFile), 0) // so that there is something to collect soon
+		if err := errors.Join(err, f.Close()); err != nil {
 			t.Fatal(err)
 		}
 		images[name] = newImage(crowdFile)
