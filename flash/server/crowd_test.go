@@ -23,6 +23,7 @@ import (
 	"farflash/flash/pool"
 	"farflash/flash/qos"
 	"farflash/flash/server"
+	"farflash/flash/verbs"
 )
 
 // crowd is everybody at once at one small pool: clients over iWARP and NBD, programs that change files and names, and who looks after it.
@@ -106,12 +107,20 @@ func some(r *rand.Rand, size int) (at int, b []byte) {
 func (w *crowd) over(address, file string, seed uint64, m *image) {
 	var c *client.Client
 	var f *client.File
+	rejected := 0
 	w.member(file, seed, func(r *rand.Rand) error {
 		if f == nil {
 			var err error
-			if c, err = dial(w.t, address, client.DefaultConfig()); err != nil {
+			c, err = dial(w.t, address, client.DefaultConfig())
+			if errors.Is(err, verbs.ErrRejected) && rejected < 1000 {
+				rejected++
+				time.Sleep(time.Millisecond) // the places of connections that have just ended are not free yet
+				return nil
+			}
+			if err != nil {
 				return err
 			}
+			rejected = 0
 			if f, err = c.Open(file, all); err != nil {
 				return errors.Join(err, c.Close())
 			}
