@@ -190,6 +190,7 @@ func (w *crowd) over(address, file string, seed uint64, m *image) {
 // overNBD is a client over NBD.
 func (w *crowd) overNBD(address, file string, seed uint64, m *image) {
 	var c *nbdtest.Client
+	refused := 0
 	w.member(file, seed, func(r *rand.Rand) error {
 		if c == nil {
 			nc, err := net.Dial("tcp", address)
@@ -199,12 +200,16 @@ func (w *crowd) overNBD(address, file string, seed uint64, m *image) {
 			if c, err = nbdtest.NewClient(nc, 3); err != nil {
 				return err
 			}
-			if err = c.Go(file, true); err != nil {
+			if err = c.Go(file, true); err != nil && refused < 1000 {
+				refused++
 				c = nil
-				_ = nc.Close()
 				time.Sleep(time.Millisecond) // the place that the last connection had is not free yet
-				return nil
+				return nc.Close()
 			}
+			if err != nil {
+				return err
+			}
+			refused = 0
 		}
 		at, b := some(r, crowdFile)
 		do := func(flags uint16, k nbd.Command, payload []byte) error {
@@ -221,8 +226,11 @@ func (w *crowd) overNBD(address, file string, seed uint64, m *image) {
 		switch r.IntN(8) {
 		case 0, 1, 2:
 			got, _, e, err := c.Fetch(0, uint64(at), uint32(len(b)))
-			if err != nil || e != 0 {
-				return fmt.Errorf("%w, %v", err, e)
+			if e != 0 {
+				err = errors.Join(err, e)
+			}
+			if err != nil {
+				return err
 			}
 			return m.differs(at, got)
 		case 3, 4:

@@ -22,7 +22,7 @@ type rawPeer struct {
 	out               []byte
 
 	msnOut, msnIn [4]uint32
-	ird, ord      int // what the other end said of itself
+	ird           int // how many reads and atomics the other end takes at once
 }
 
 var (

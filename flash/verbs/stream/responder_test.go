@@ -34,8 +34,6 @@ type spot struct {
 	base  uint64
 	store bool
 	now   []byte
-	// Of a byte: how often it was written, so that a read that is under way may find what it was or what it became.
-	wrote []int
 }
 
 // expected is a read or an atomic under way.
