@@ -340,3 +340,36 @@ func TestRemapsWithoutEnd(t *testing.T) {
 	pageIs(t, p, at, filled(1), "the page that was moved")
 	shut(t, p, 1)
 }
+
+// TestDiscardAll holds that to discard all of the address space is logged as what is in use of it, however far apart that is, and is so after a crash.
+func TestDiscardAll(t *testing.T) {
+	at := []uint64{0, 7, 1<<32 - 1, 1 << 32, 1 << 40, 1<<52 - 2}
+	pages := map[uint64]byte{}
+	for i, page := range at {
+		pages[page] = byte(i + 1)
+	}
+	cfg, layout := small()
+	dev := device.NewMem(smallGrains * device.Grain)
+	format(t, layout, dev)
+	p := open(t, cfg, dev)
+	for page, b := range pages {
+		if err := p.WriteAt(filled(b), page*ctl.Page, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := p.Stats().Log
+	if err := p.Discard(0, 1<<64-ctl.Page, true); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Stats().Log - before; n > 4 {
+		t.Errorf("%d pages of the log say it", n)
+	}
+	draw := rng.NewStream(1, "all")
+	again := open(t, cfg, dev.Crash(&draw))
+	for _, pool := range []*ctl.Pool{p, again} {
+		for _, page := range at {
+			pageIs(t, pool, page, make([]byte, ctl.Page), fmt.Sprint("page ", page))
+		}
+		shut(t, pool, 0)
+	}
+}

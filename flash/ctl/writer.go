@@ -698,43 +698,45 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		c.tell(fn, c.readOnly)
 		return
 	}
-	if !c.loggable(int((last-first)/media.MaxCount) + 1) {
+	if !c.loggable(1) {
 		c.tell(fn, ErrBehind)
 		return
 	}
 	t := &trim{fn: fn, left: 1, sync: sync}
+	var from, to uint64 // a record's: from the first page that is in use to the last one, which may be far behind
 	any := false
+	record := func() {
+		if any {
+			c.log(media.Record{Kind: media.Trim, LBA: from, Count: uint32(to - from + 1)})
+		}
+	}
 	for page, slot := range c.table.Used(first, last) {
 		w := slot.Load()
-		switch w.State() {
-		case table.Invalid:
-		case table.OnMedium:
-			any = true
+		if w.State() == table.Invalid {
+			continue
+		}
+		if !any || page-from >= media.MaxCount {
+			record()
+			from, any = page, true
+		}
+		to = page
+		if w.State() == table.OnMedium {
 			c.unmap(w.Place())
 			slot.Store(0)
 			c.used--
-		default:
-			any = true
-			f := &c.frames[w.Frame()]
-			t.left++
-			f.trims = append(f.trims, t)
-			for w.State() == table.Resident && !slot.Swap(w, w.Expect()) {
-				w = slot.Load()
-			}
-			if w.State() == table.Resident && w.Refs() == 0 {
-				c.settleTrims(f)
-			}
+			continue
 		}
-		_ = page
-	}
-	for any {
-		n := min(last-first, media.MaxCount-1)
-		c.log(media.Record{Kind: media.Trim, LBA: first, Count: uint32(n + 1)})
-		if first+n == last {
-			break
+		f := &c.frames[w.Frame()]
+		t.left++
+		f.trims = append(f.trims, t)
+		for w.State() == table.Resident && !slot.Swap(w, w.Expect()) {
+			w = slot.Load()
 		}
-		first += n + 1
+		if w.State() == table.Resident && w.Refs() == 0 {
+			c.settleTrims(f)
+		}
 	}
+	record()
 	c.trimmed(t)
 	c.advance()
 }
