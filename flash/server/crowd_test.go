@@ -363,7 +363,7 @@ func is(f *cfs.File, want []byte) error {
 func TestCrowd(t *testing.T) { ways(t, testCrowd) }
 
 func testCrowd(t *testing.T) {
-	w := &crowd{t: t, turns: 150}
+	w := &crowd{t: t, turns: 100}
 	if os.Getenv("FARFLASH_LONG") != "" {
 		w.turns = 4000
 	}
