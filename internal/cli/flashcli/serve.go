@@ -169,6 +169,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
+		return nil, nil, verb.BadInput(err)
+	}
 	blank := 0
 	for _, path := range args {
 		state, err := pool.Probe(path)
