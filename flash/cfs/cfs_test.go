@@ -614,3 +614,42 @@ func TestFormat(t *testing.T) {
 	}
 	ok(t, pool.Close())
 }
+
+// TestUseIsNoChange holds that to open a file, rely on its address and end that writes nothing if there is nothing behind its end: also in a pool that is read-only, where it is no error.
+func TestUseIsNoChange(t *testing.T) {
+	dev := blank(t, 1500)
+	f, pool := mount(t, dev)
+	for name, n := range map[string]int{"/empty": 0, "/one": 1, "/page": ctl.Page, "/some": 5*ctl.Page + 3, "/full": 8 * ctl.Page} {
+		put(t, f, name, fill(n, 1))
+	}
+	use := func() {
+		t.Helper()
+		for _, name := range []string{"/empty", "/one", "/page", "/some", "/full"} {
+			one := must(f.Open(root, name, cfs.Read))(t)
+			two := must(f.Open(root, name, cfs.Read))(t)
+			for _, file := range []*cfs.File{one, two} {
+				if _, _, err := file.Pin(); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, file := range []*cfs.File{one, two} {
+				if err := file.Close(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+	ok(t, pool.Sync())
+	use() // which may put in order what was left
+	ok(t, pool.Sync())
+	was := pool.Stats()
+	use()
+	if now := pool.Stats(); now.Puts != was.Puts || now.Flushes != was.Flushes || now.Log != was.Log {
+		t.Errorf("%d pages, %d pages of the log and %d flushes for who has looked", now.Puts-was.Puts, now.Log-was.Log, now.Flushes-was.Flushes)
+	}
+	dev.SetFaults(device.Faults{FlushError: 1})
+	if err := f.Mkdir(root, "/d", 0o700); err == nil || pool.ReadOnly() == nil {
+		t.Fatalf("a device that fails: %v, %v", err, pool.ReadOnly())
+	}
+	use()
+}

@@ -385,13 +385,21 @@ func (c *change) zeroEnd(old inode, size uint64) {
 // tighten drops what is behind a node's end, and what of its block it does not need.
 func (c *change) tighten(n *node) {
 	in := c.inodeOf(n)
-	if in.order == noOrder {
+	if in.order == noOrder || c.tight(n, in) {
 		return
 	}
 	c.shrink(n, in.size, n.pins > 0)
 	next := c.inodes[n.number]
 	next.mtime = in.mtime
 	c.inodes[n.number] = next
+}
+
+// tight reports whether there is nothing behind a node's end, and no more of a block than it needs: then the end of its use is no change, and nothing is written for it.
+func (c *change) tight(n *node, in inode) bool {
+	keep := pages(in.size)
+	rest := uint64(1)<<in.order - keep
+	behind, held := c.pool.Run(in.base+keep, rest)
+	return !held && behind == rest && (n.pins > 0 || in.size > 0 && buddy.Order(keep) == int(in.order))
 }
 
 // shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the new end.

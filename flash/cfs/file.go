@@ -300,10 +300,11 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := f.each(off, len(b), f.end, ctl.Reading, ctl.Kept, func(r ctl.Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case n < len(b):
+	}
+	// What was asked for before the file was cut, and came after, was no longer the file's.
+	if n = int(min(int64(n), max(f.Size()-off, 0))); n < len(b) {
 		return n, io.EOF
 	}
 	return n, nil

@@ -3,12 +3,14 @@ package cfs_test
 import (
 	"bytes"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
+	"farflash/rng"
 )
 
 // until waits for something that others bring about.
@@ -73,73 +75,147 @@ func TestReadWhileCut(t *testing.T) {
 	unmount(t, f, pool)
 }
 
+// TestReadQueuedWhileCut holds the same of a read that has asked for its pages, and waits for memory, when the cut is in force.
+func TestReadQueuedWhileCut(t *testing.T) {
+	for _, left := range []int64{0, 5*ctl.Page + 100} {
+		dev := blank(t, 1500)
+		f, pool := mount(t, dev)
+		want := fill(20*ctl.Page, 1)
+		put(t, f, "/a", want)
+		unmount(t, f, pool)
+		dev = dev.Reopen()
+		f, pool = mount(t, dev)
+		at := must(f.Stat(root, "/a"))(t)
+		cutter := must(f.Open(root, "/a", cfs.Write))(t)
+		reader := must(f.Open(root, "/a", cfs.Read))(t)
+		dev.Hold(true)
+		cut, done := make(chan error, 1), make(chan struct{})
+		go func() { cut <- cutter.Truncate(left) }()
+		until(t, "what the cut writes", func() bool { return dev.Held() > 0 })
+		// All memory, and what may be free until the cut is in force.
+		release := make(chan struct{})
+		var held sync.WaitGroup
+		for i := range 2 * pool.Frames() {
+			held.Add(1)
+			pool.Get(1<<45+uint64(i), ctl.Reading, func(r ctl.Ref, err error) {
+				go func() {
+					defer held.Done()
+					<-release
+					pool.Put(r, ctl.Kept, heat.Auto, nil)
+				}()
+			})
+		}
+		var n int
+		var err error
+		got := bytes.Repeat([]byte{0xee}, len(want))
+		go func() {
+			defer close(done)
+			n, err = reader.ReadAt(got, 0)
+		}()
+		until(t, "the wish for the last page", func() bool {
+			reads, _ := pool.Heat(at.Base/ctl.Page + 19)
+			return reads > 0
+		})
+		draw := rng.NewStream(1, "cut")
+		until(t, "the cut", func() bool {
+			dev.Step(&draw)
+			return len(cut) > 0
+		})
+		ok(t, <-cut)
+		close(release)
+		dev.Hold(false)
+		for dev.Step(&draw) {
+		}
+		<-done
+		held.Wait()
+		if n != int(left) || err != io.EOF || !bytes.Equal(got[:n], want[:n]) {
+			t.Errorf("%d bytes, %v; the file has %d by now", n, err, left)
+		}
+		ok(t, cutter.Close())
+		ok(t, reader.Close())
+		for _, v := range f.Check().Violations {
+			t.Error(v)
+		}
+		unmount(t, f, pool)
+	}
+}
+
+// taking is a file of eight pages that takes room, and another handle of it: it has taken some, and waits for a page that is held.
+type taking struct {
+	*cfs.FS
+	pool    *ctl.Pool
+	a, b    *cfs.File // a takes the room
+	used    int64     // pages, before
+	done    chan error
+	release func()
+}
+
+// allocating is one for so many bytes.
+func allocating(t *testing.T, size int64) *taking {
+	t.Helper()
+	w := &taking{done: make(chan error, 1)}
+	w.FS, w.pool = mount(t, blank(t, 1500))
+	w.a = must(w.Create(root, "/a", 0o644, 8*ctl.Page))(t)
+	w.b = must(w.Open(root, "/a", cfs.Read|cfs.Write))(t)
+	_, w.release = stuck(t, w.FS, w.pool, "/a", 3)
+	w.used, _ = w.pool.Use()
+	go func() { w.done <- w.a.Allocate(size) }()
+	until(t, "the first room that is taken", func() bool {
+		now, _ := w.pool.Use()
+		return now > w.used+40
+	})
+	return w
+}
+
+// end closes it: nothing is wrong.
+func (w *taking) end(t *testing.T) {
+	t.Helper()
+	for _, v := range w.Check().Violations {
+		t.Error(v)
+	}
+	ok(t, w.a.Close())
+	ok(t, w.b.Close())
+	unmount(t, w.FS, w.pool)
+}
+
 // TestAllocateWhileWritten holds that an Allocate that finds the pool full takes nothing away that another handle wrote meanwhile, behind the old end or before it, and gives back what it
 // had taken.
 func TestAllocateWhileWritten(t *testing.T) {
-	dev := blank(t, 1500)
-	f, pool := mount(t, dev)
-	a := must(f.Create(root, "/a", 0o644, 8*ctl.Page))(t)
-	b := must(f.Open(root, "/a", cfs.Read|cfs.Write))(t)
-	_, release := stuck(t, f, pool, "/a", 3)
-	used, _ := pool.Use()
-	done := make(chan error, 1)
-	go func() { done <- a.Allocate(10_000_000) }()
-	until(t, "the first room that is taken", func() bool {
-		now, _ := pool.Use()
-		return now > used+40
-	})
+	w := allocating(t, 10_000_000)
 	want := fill(2*ctl.Page, 2)
-	must(b.WriteAt(want, 20*ctl.Page))(t)
-	must(b.WriteAt(want, 0))(t)
-	ok(t, b.Sync())
-	for _, v := range f.Check().Violations {
+	must(w.b.WriteAt(want, 20*ctl.Page))(t)
+	must(w.b.WriteAt(want, 0))(t)
+	ok(t, w.b.Sync())
+	for _, v := range w.Check().Violations {
 		t.Errorf("while it takes room: %v", v)
 	}
-	release()
-	is(t, <-done, ctl.ErrFull)
-	if n := b.Size(); n != 22*ctl.Page {
+	w.release()
+	is(t, <-w.done, ctl.ErrFull)
+	if n := w.b.Size(); n != 22*ctl.Page {
 		t.Errorf("the file has %d bytes after a refusal", n)
 	}
 	got := make([]byte, len(want))
 	for _, at := range []int64{0, 20 * ctl.Page} {
-		if _, err := b.ReadAt(got, at); err != nil || !bytes.Equal(got, want) {
+		if _, err := w.b.ReadAt(got, at); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("what was written at %d and synced is gone: %v", at, err)
 		}
 	}
-	ok(t, a.Sync())
-	if now, _ := pool.Use(); now > used+25 {
-		t.Errorf("%d pages are taken, there were %d", now, used)
+	ok(t, w.a.Sync())
+	if now, _ := w.pool.Use(); now > w.used+25 {
+		t.Errorf("%d pages are taken, there were %d", now, w.used)
 	}
-	for _, v := range f.Check().Violations {
-		t.Error(v)
-	}
-	ok(t, a.Close())
-	ok(t, b.Close())
-	unmount(t, f, pool)
+	w.end(t)
 }
 
 // TestAllocateWhileCut holds that an Allocate whose file is cut meanwhile takes the room again.
 func TestAllocateWhileCut(t *testing.T) {
-	dev := blank(t, 1500)
-	f, pool := mount(t, dev)
-	a := must(f.Create(root, "/a", 0o644, 8*ctl.Page))(t)
-	b := must(f.Open(root, "/a", cfs.Read|cfs.Write))(t)
-	_, release := stuck(t, f, pool, "/a", 3)
-	used, _ := pool.Use()
-	done := make(chan error, 1)
-	go func() { done <- a.Allocate(100 * ctl.Page) }()
-	until(t, "the first room that is taken", func() bool {
-		now, _ := pool.Use()
-		return now > used+40
-	})
-	ok(t, b.Truncate(5*ctl.Page))
-	release()
-	ok(t, <-done)
-	s := must(f.Stat(root, "/a"))(t)
+	w := allocating(t, 100*ctl.Page)
+	ok(t, w.b.Truncate(5*ctl.Page))
+	w.release()
+	ok(t, <-w.done)
+	s := must(w.Stat(root, "/a"))(t)
 	if s.Size != 100*ctl.Page || s.Used != 100*ctl.Page {
 		t.Errorf("%d bytes, %d of them with room", s.Size, s.Used)
 	}
-	ok(t, a.Close())
-	ok(t, b.Close())
-	unmount(t, f, pool)
+	w.end(t)
 }

@@ -335,6 +335,9 @@ func (c *core) tryGet(r request) bool {
 		c.give(r.fn, Ref{Page: r.asked}, c.readOnly)
 		return true
 	}
+	if r.page == nowhere {
+		return c.bringNone(r)
+	}
 	slot := c.table.Make(r.page)
 	for {
 		w := slot.Load()
@@ -420,6 +423,21 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		s.op.Lane = r.lane
 		c.submit(dev, &s.op)
 	}
+	return true
+}
+
+// bringNone gives somebody whose page was dropped before he got it zeros that nobody else sees. As of a page that is dropped while somebody has it, nothing is left of it when he puts it.
+func (c *core) bringNone(r request) bool {
+	at := c.takeFrame()
+	if at == noFrame {
+		return false
+	}
+	f := &c.frames[at]
+	f.slot, f.page, f.place, f.latest, f.filler = new(table.Slot), nowhere, ftl.NoPPA, ftl.NoPPA, false
+	f.trims = append(f.trims, &trim{left: 1})
+	clear(c.buffers[at])
+	f.slot.Store(table.Held(at, 1, true).Expect())
+	c.give(r.fn, c.ref(f.slot, r.asked, at), nil)
 	return true
 }
 
@@ -599,10 +617,10 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 		}
 		c.release(r.frame)
 		c.tell(fn, nil)
+		c.settleTrims(f) // before the frame is another page's
 		for _, w := range waiters {
 			c.get(w)
 		}
-		c.settleTrims(f)
 		c.feed()
 		return
 	}

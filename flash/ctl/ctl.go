@@ -35,6 +35,7 @@ var (
 	ErrDamaged  = errors.New("the content does not have the checksum that it was written with")
 	ErrRange    = errors.New("beyond the address space")
 	ErrClosed   = errors.New("the pool is closed")
+	ErrBehind   = errors.New("the devices are behind: more changes of addresses are under way than the log has room for")
 )
 
 // Config is how a pool is used. What it is laid out like is a Layout, and given once.

@@ -108,6 +108,15 @@ func (c *core) inUse() uint64 { return c.number - c.base }
 // logFull reports whether nothing new should be begun that ends in the log, until a checkpoint has made room.
 func (c *core) logFull() bool { return c.inUse()+logSlack >= uint64(c.shape.LogPages) }
 
+// logBusy reports whether records wait for the log, a whole page of them or more.
+func (c *core) logBusy() bool { return c.logFull() || len(c.records) >= media.RecordsPerPage }
+
+// loggable reports whether so many records may be added for somebody who is not held up by anything. What waits is to have room in what a checkpoint leaves of the log, with what writes add: a
+// checkpoint begins when all of it is in the log.
+func (c *core) loggable(n int) bool {
+	return len(c.records)+n <= int(c.shape.LogPages/4)*media.RecordsPerPage
+}
+
 // await tells somebody when everything that was logged up to now is durable.
 func (c *core) await(fn func(error)) { c.awaits(await{fn: fn, seq: c.next}) }
 
@@ -167,7 +176,7 @@ func (c *core) persist() {
 
 // quiet reports whether nothing is under way.
 func (c *core) quiet() bool {
-	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
+	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 && c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
 		c.phase == resting && c.summaries == 0
 }
 

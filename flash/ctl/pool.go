@@ -257,8 +257,8 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 	p.leave()
 }
 
-// Trim has pages hold nothing: they read as zeros, and take no room. fn is called when it is so, or durable with sync. Pages that somebody has
-// are trimmed when the last one puts them.
+// Trim has pages hold nothing: they read as zeros, and take no room. fn is called when it is so and the devices keep up with it, or durable with sync. Pages that somebody has
+// are trimmed when the last one puts them. Who goes on without waiting for fn while the devices are slow is refused at some time, with ErrBehind.
 func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	if first >= media.MaxLBA || count > media.MaxLBA-first {
 		fn(ErrRange)

@@ -37,7 +37,10 @@ func (s Step) check() error {
 
 // Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a crash all or none, whatever the sizes. An
 // error says that nothing was done; else fn is called when it is so, or with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put there,
-// and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's.
+// and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's; requests that wait for it are given a page of
+// zeros that is nobody's either, and never what is at the address by then.
+//
+// ErrBehind is for who goes on and on before fn is called: each waits for it, and as many at once as he likes.
 //
 // A change of a page that was not said to be durable before may be missing at the new address after a crash, as it might have been at the old one.
 func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
@@ -60,6 +63,9 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 		err := p.core.readOnly
 		p.mu.Unlock()
 		return err
+	case !p.core.loggable(int(n)):
+		p.mu.Unlock()
+		return ErrBehind
 	}
 	p.core.remap(steps)
 	if sync {
@@ -121,6 +127,16 @@ func (c *core) vacate(s Step) {
 			c.detach(slot)
 		}
 	}
+	c.redirect(first, s.Count, func(uint64) uint64 { return nowhere })
+}
+
+// redirect has requests that wait for a frame, and were for some pages, be for others: who asked before goes with the page, as one does who has it already.
+func (c *core) redirect(first, count uint64, to func(page uint64) uint64) {
+	for i := range c.queue.N {
+		if r := c.queue.At(i); r.page >= first && r.page-first < count {
+			r.page = to(r.page)
+		}
+	}
 }
 
 // take empties a slot, whatever others do past the lock, and returns its word.
@@ -142,6 +158,9 @@ func (c *core) detach(slot *table.Slot) {
 	}
 	f.slot, f.page, f.place, f.latest = new(table.Slot), nowhere, ftl.NoPPA, ftl.NoPPA
 	f.trims = append(f.trims, &trim{left: 1})
+	for i := range f.waiters {
+		f.waiters[i].page = nowhere
+	}
 	if w.State() != table.Resident {
 		f.slot.Store(w)
 		return
@@ -160,12 +179,7 @@ func (c *core) shift(s Step) {
 			c.shiftPage(slot, page-s.From+s.To)
 		}
 	}
-	// Who asked before goes with the page, as one does who has it already.
-	for i := range c.queue.N {
-		if r := c.queue.At(i); r.page >= s.From && r.page-s.From < s.Count {
-			r.page = r.page - s.From + s.To
-		}
-	}
+	c.redirect(s.From, s.Count, func(page uint64) uint64 { return page - s.From + s.To })
 }
 
 // shiftPage moves one that is somewhere.

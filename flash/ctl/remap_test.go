@@ -120,7 +120,14 @@ func (m *mover) write() {
 		if err != nil {
 			m.fatalf("getting object %d: %v", o.id, err)
 		}
-		// A request that waited while its object was dropped gets what is at the address since.
+		if o.dropped {
+			m.late(r, o)
+			if m.draw.IntN(2) == 0 { // nobody ever sees it
+				content(r.Data, o.id, o.version+1000)
+				m.pool.Put(r, ctl.Changed, heat.Auto, nil)
+				return
+			}
+		}
 		if o.dropped || r.Fill && m.draw.IntN(8) == 0 {
 			o.busy = false
 			m.pool.Put(r, ctl.Kept, heat.Auto, nil)
@@ -150,6 +157,16 @@ func (m *mover) write() {
 	})
 }
 
+// late looks at what somebody was given whose object was dropped since he asked: the object, or nothing, but never another one.
+func (m *mover) late(r ctl.Ref, o *object) {
+	if r.Fill {
+		return
+	}
+	if id, _, err := contentOf(r.Data); err != nil || id != 0 && id != o.id {
+		m.fatalf("object %d, which was dropped, reads as object %d: %v", o.id, id, err)
+	}
+}
+
 func (m *mover) read() {
 	at := int(m.draw.IntN(int64(len(m.now))))
 	o := m.now[at]
@@ -163,6 +180,9 @@ func (m *mover) read() {
 		}
 		if o != nil && !o.dropped && (id != o.id && o.version > 0 || version != o.version) {
 			m.fatalf("version %d of object %d reads as version %d of object %d", o.version, o.id, version, id)
+		}
+		if o != nil && o.dropped {
+			m.late(r, o)
 		}
 		if m.draw.IntN(3) == 0 && len(m.held) < 6 {
 			m.held = append(m.held, held{r, o, func() { m.pool.Put(r, ctl.Kept, heat.Auto, nil) }})

@@ -21,6 +21,8 @@ type writer struct {
 	backlog fifo.Ring[int32]  // dirty frames that wait for room
 	failed  fifo.Ring[failed] // pages of chunks that failed and wait for room elsewhere
 
+	late fifo.Ring[func(error)] // trims that are done, and whose callers are told when the log has taken them
+
 	moves    []move
 	idleM    []int32
 	arrived  fifo.Ring[int32] // moves whose page was read and that wait for a chunk
@@ -505,6 +507,7 @@ func (c *core) advance() {
 	c.unstick()
 	c.feed()
 	c.persist()
+	c.caughtUp()
 }
 
 // unhold takes the first failed page off its list.
@@ -695,39 +698,45 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		c.tell(fn, c.readOnly)
 		return
 	}
+	if !c.loggable(1) {
+		c.tell(fn, ErrBehind)
+		return
+	}
 	t := &trim{fn: fn, left: 1, sync: sync}
+	var from, to uint64 // a record's: from the first page that is in use to the last one, which may be far behind
 	any := false
+	record := func() {
+		if any {
+			c.log(media.Record{Kind: media.Trim, LBA: from, Count: uint32(to - from + 1)})
+		}
+	}
 	for page, slot := range c.table.Used(first, last) {
 		w := slot.Load()
-		switch w.State() {
-		case table.Invalid:
-		case table.OnMedium:
-			any = true
+		if w.State() == table.Invalid {
+			continue
+		}
+		if !any || page-from >= media.MaxCount {
+			record()
+			from, any = page, true
+		}
+		to = page
+		if w.State() == table.OnMedium {
 			c.unmap(w.Place())
 			slot.Store(0)
 			c.used--
-		default:
-			any = true
-			f := &c.frames[w.Frame()]
-			t.left++
-			f.trims = append(f.trims, t)
-			for w.State() == table.Resident && !slot.Swap(w, w.Expect()) {
-				w = slot.Load()
-			}
-			if w.State() == table.Resident && w.Refs() == 0 {
-				c.settleTrims(f)
-			}
+			continue
 		}
-		_ = page
-	}
-	for any {
-		n := min(last-first, media.MaxCount-1)
-		c.log(media.Record{Kind: media.Trim, LBA: first, Count: uint32(n + 1)})
-		if first+n == last {
-			break
+		f := &c.frames[w.Frame()]
+		t.left++
+		f.trims = append(f.trims, t)
+		for w.State() == table.Resident && !slot.Swap(w, w.Expect()) {
+			w = slot.Load()
 		}
-		first += n + 1
+		if w.State() == table.Resident && w.Refs() == 0 {
+			c.settleTrims(f)
+		}
 	}
+	record()
 	c.trimmed(t)
 	c.advance()
 }
@@ -742,11 +751,21 @@ func (c *core) trimmed(t *trim) {
 	if t.left--; t.left > 0 {
 		return
 	}
-	if t.sync {
+	switch {
+	case t.sync:
 		c.await(t.fn)
-		return
+	case t.fn != nil && c.readOnly == nil && c.logBusy():
+		c.late.Push(t.fn) // a trim needs nothing else that could hold up who does one after the other
+	default:
+		c.tell(t.fn, nil)
 	}
-	c.tell(t.fn, nil)
+}
+
+// caughtUp tells of trims that the log has taken.
+func (c *core) caughtUp() {
+	for c.late.N > 0 && (c.readOnly != nil || !c.logBusy()) {
+		c.tell(c.late.Pop(), nil)
+	}
 }
 
 // settleTrims trims a page that nobody has and that trims wait for.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"farflash/flash/ctl"
+	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
 	"farflash/flash/device"
 	"farflash/flash/extent"
@@ -487,5 +488,58 @@ func TestLongWrites(t *testing.T) {
 		}()
 	}
 	all.Wait()
+	closed(t, pool)
+}
+
+// TestOneAfterTheOther holds that a write asks for its pages upwards, each when it has the one before: while it waits for one, what is behind that is anybody's.
+func TestOneAfterTheOther(t *testing.T) {
+	pool, _ := newPool(t, 64, 500)
+	r := connect(t, pool, 1<<20)
+	for round := range uint64(3) { // with accesses that were used before
+		first := round * 8
+		var held ctl.Ref
+		pool.Get(first+2, ctl.Whole, func(x ctl.Ref, err error) { held = x })
+		if !held.Fill {
+			t.Fatal("somebody has the page")
+		}
+		if err := r.client.Post(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{7}, 5*ctl.Page), STag: r.region.STag(), Offset: first * ctl.Page, Quiet: true}, verbs.Work{Op: wire.ReadReq}); err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; !pool.Holds(first + 1); i++ {
+			if i == 10_000 {
+				t.Fatal("its first pages are never asked for")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Millisecond) // for who would go on without waiting
+		if pool.Holds(first+3) || pool.Holds(first+4) {
+			t.Error("a page is asked for before the one before it is there")
+		}
+		other := make(chan error, 1)
+		pool.Get(first+4, ctl.Whole, func(x ctl.Ref, err error) {
+			if err == nil {
+				pool.Put(x, ctl.Kept, heat.Auto, nil)
+			}
+			other <- err
+		})
+		select {
+		case err := <-other:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("a page behind the one that is waited for cannot be had")
+		}
+		pool.Put(held, ctl.Kept, heat.Auto, nil)
+		var out [1]verbs.Completion
+		if r.client.Wait(out[:]); out[0].Err != nil {
+			t.Fatal(out[0].Err)
+		}
+		got := make([]byte, 5*ctl.Page)
+		if err := pool.ReadAt(got, first*ctl.Page); err != nil || !bytes.Equal(got, bytes.Repeat([]byte{7}, len(got))) {
+			t.Errorf("what was written is not there: %v", err)
+		}
+	}
+	r.close()
 	closed(t, pool)
 }

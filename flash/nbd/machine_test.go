@@ -371,6 +371,22 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
+// TestNames holds that a name is taken off a payload if all of it is there, and that what says it is longer is none.
+func TestNames(t *testing.T) {
+	for have := range 12 {
+		for says := range uint32(16) {
+			p := append(binary.BigEndian.AppendUint32(nil, says), bytes.Repeat([]byte("n"), have)...)
+			s, rest, ok := name(p)
+			if ok != (int(says) <= have) || ok && (len(s) != int(says) || len(rest) != have-len(s)) {
+				t.Errorf("of %d bytes a name of %d is %q, %v", have, says, s, ok)
+			}
+		}
+	}
+	if _, _, ok := name([]byte{0, 0, 0}); ok {
+		t.Error("there is a name in three bytes")
+	}
+}
+
 // TestListIsBounded has a client ask 250 times for long lists, and for what is told of an export 32,000 times, before it reads anything: what waits to be sent is
 // bounded, and each option is answered when there is room.
 func TestListIsBounded(t *testing.T) {

@@ -173,7 +173,7 @@ func TestIdle(t *testing.T) {
 			t.Fatal("an access waits though nothing is limited any more")
 		}
 	}
-	for _, l := range []qos.Limit{{Class: 9}, {Bytes: -1}, {Operations: -1}, {Burst: -1}} {
+	for _, l := range []qos.Limit{{Class: qos.Latency + 1}, {Class: 9}, {Bytes: -1}, {Operations: -1}, {Burst: -1}} {
 		if _, err := s.Add(l); err == nil {
 			t.Errorf("%+v is taken", l)
 		}
@@ -205,5 +205,116 @@ func TestWithdraw(t *testing.T) {
 	}
 	if s.Waiting() != 0 || s.Granted(a) != 100 || now != 9e9 {
 		t.Errorf("%d wait, %d bytes are granted in %d ns", s.Waiting(), s.Granted(a), now)
+	}
+}
+
+// TestNothing holds that accesses of no bytes take their turn as others do, and leave no more room than they found.
+func TestNothing(t *testing.T) {
+	s := qos.New[int](1)
+	a, err := s.Add(qos.Limit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		s.Offer(a, 0, 0)
+		s.Offer(a, 0, 0)
+		for range 2 {
+			if _, ok := s.Next(0); !ok {
+				t.Fatal("nothing is under way, and an access waits")
+			}
+			if _, ok := s.Next(0); ok {
+				t.Fatal("two accesses are under way where there is room for one")
+			}
+			s.Done(0)
+		}
+	}
+}
+
+// TestSmallestLimits holds that the smallest rates bound, and that what is larger than any rate pays within the time that can be counted.
+func TestSmallestLimits(t *testing.T) {
+	for _, l := range []qos.Limit{{Bytes: 1}, {Operations: 1}} {
+		s := qos.New[int](1 << 62)
+		a, err := s.Add(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Offer(a, 1, 0)
+		s.Offer(a, 1, 0)
+		if _, ok := s.Next(0); !ok {
+			t.Fatalf("%+v: the first access waits", l)
+		}
+		if _, ok := s.Next(999_999_999); ok {
+			t.Errorf("%+v: two accesses begin within a second", l)
+		}
+		if wait, ok := s.When(0); !ok || wait != 1e9 {
+			t.Errorf("%+v: the next one waits %d ns, %v", l, wait, ok)
+		}
+	}
+	for _, bytes := range []int64{18_446_744_073, 18_446_744_074, 20_000_000_000, 1 << 50} { // so many seconds are more nanoseconds than 64 bits have
+		s := qos.New[int](1 << 62)
+		a, err := s.Add(qos.Limit{Bytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Offer(a, bytes, 0)
+		s.Offer(a, 1, 0)
+		if _, ok := s.Next(0); !ok {
+			t.Fatal("the first access waits")
+		}
+		if wait, ok := s.When(0); !ok || wait < 1<<59 {
+			t.Errorf("after %d bytes at 1 B/s the next one waits %d ns", bytes, wait)
+		}
+	}
+}
+
+// TestLatencyFirst holds that of two that may begin the one that needs a short latency does, whatever its number.
+func TestLatencyFirst(t *testing.T) {
+	for first := range 2 {
+		s := qos.New[qos.Class](1 << 30)
+		for i := range 2 {
+			class := qos.Class(i ^ first)
+			a, err := s.Add(qos.Limit{Class: class})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Offer(a, 4096, class)
+		}
+		if got, ok := s.Next(0); !ok || got != qos.Latency {
+			t.Errorf("class %d goes first, %v", got, ok)
+		}
+	}
+}
+
+// TestNewcomer holds that who was idle while others worked has nothing owed to him: from when he comes on all have the same, and who goes away for a while and comes back as well.
+func TestNewcomer(t *testing.T) {
+	s := qos.New[int](1 << 30)
+	for range 2 {
+		if _, err := s.Add(qos.Limit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	had := [2]int{}
+	serve := func(n int, fill ...int) {
+		for range n {
+			for _, i := range fill {
+				s.Offer(i, 4096, i)
+			}
+			i, ok := s.Next(0)
+			if !ok {
+				t.Fatal("an access waits")
+			}
+			had[i]++
+		}
+	}
+	for range 3 {
+		serve(500, 0) // one works alone
+		before := had
+		serve(40, 0, 1)
+		if d := had[1] - before[1]; d < 19 || d > 21 {
+			t.Errorf("who has come has %d of 40 accesses", d)
+		}
+		for s.Waiting() > 0 {
+			serve(1)
+		}
 	}
 }

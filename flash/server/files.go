@@ -123,38 +123,41 @@ func (u *uses) give(name string) {
 }
 
 // exports is what one connection sees of the files: control.Exports.
-type exports struct {
-	s    *Server
-	held map[string][]File // that the connection has open; only its own goroutine comes here
-}
+type exports struct{ s *Server }
 
 // Open implements control.Exports.
-func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, error) {
+func (e exports) Open(name string, rights verbs.Rights) (c verbs.RegionConfig, closed func(), err error) {
 	if e.s.cfg.ReadOnly && rights&^verbs.RemoteRead != 0 {
 		if rights &= verbs.RemoteRead; rights == 0 {
-			return verbs.RegionConfig{}, fs.ErrPermission
+			return c, nil, fs.ErrPermission
 		}
 	}
 	name = Name(name)
 	if !e.s.uses.take(name, e.s.cfg.PerExport) {
-		return verbs.RegionConfig{}, verbs.ErrFull
+		return c, nil, verbs.ErrFull
 	}
 	f, err := e.s.cfg.Files.Open(name, rights)
 	if err != nil {
 		e.s.uses.give(name)
-		return verbs.RegionConfig{}, err
+		return c, nil, err
 	}
-	c, err := e.s.region(name, f)
-	if err != nil {
+	if c, err = e.s.region(name, f); err != nil {
 		e.s.uses.give(name)
-		return verbs.RegionConfig{}, errors.Join(err, f.Close())
+		return c, nil, errors.Join(err, f.Close())
 	}
-	e.held[name] = append(e.held[name], f)
-	return c, nil
+	return c, func() { e.s.closed(name, f) }, nil
+}
+
+// closed ends a use of an export.
+func (s *Server) closed(name string, f File) {
+	s.uses.give(name)
+	if err := f.Close(); err != nil {
+		s.notice("closing %s: %v", name, err)
+	}
 }
 
 // Stat implements control.Exports.
-func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
+func (e exports) Stat(name string) (verbs.RegionConfig, error) {
 	rights := verbs.RemoteRead | change
 	if e.s.cfg.ReadOnly {
 		rights = verbs.RemoteRead
@@ -166,23 +169,6 @@ func (e *exports) Stat(name string) (verbs.RegionConfig, error) {
 	}
 	c, err := e.s.region(name, f)
 	return c, errors.Join(err, f.Close())
-}
-
-// Closed implements control.Exports.
-func (e *exports) Closed(name string) {
-	name = Name(name)
-	all := e.held[name]
-	if len(all) == 0 {
-		return
-	}
-	f := all[len(all)-1]
-	if e.held[name] = all[:len(all)-1]; len(e.held[name]) == 0 {
-		delete(e.held, name)
-	}
-	e.s.uses.give(name)
-	if err := f.Close(); err != nil {
-		e.s.notice("closing %s: %v", name, err)
-	}
 }
 
 func (s *Server) region(name string, f File) (verbs.RegionConfig, error) {
@@ -241,12 +227,7 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		v.s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
-	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() {
-		v.s.uses.give(name)
-		if err := f.Close(); err != nil {
-			v.s.notice("closing %s: %v", name, err)
-		}
-	}}, nil
+	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() { v.s.closed(name, f) }}, nil
 }
 
 // nbdExports lists names to who may connect: before TLS, where TLS is needed, that is nobody.

@@ -174,6 +174,24 @@ type Server struct {
 // segment is how many pages one segment of a write can touch.
 const segment = wire.MaxULPDU/Page + 2
 
+// window is how many bytes of a read are asked for at a time, in a pool of so many pages of memory. A connection holds a window for each of its reads, one more of the read that is being sent, and
+// a segment of a write. Three quarters of the pool's memory are divided among the connections that there can be; so none waits for pages that another does not give back.
+func (c *Config) window(frames int) (int, error) {
+	share := frames * 3 / 4 / c.Connections
+	window := ((share-segment)/(c.Reads+1) - 1) * Page
+	if window < Page {
+		return 0, fmt.Errorf("%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
+			frames, c.Connections, c.Reads, (2*(c.Reads+1)+segment)*c.Connections*4/3+4)
+	}
+	return window, nil
+}
+
+// CheckMemory says what is wrong with c for a pool of so many pages of memory: what New would say, before there is a pool.
+func (c *Config) CheckMemory(frames int) error {
+	_, err := c.window(frames)
+	return err
+}
+
 // New checks a configuration. Nothing is listened on yet.
 func New(cfg Config) (*Server, error) {
 	at, err := cfg.check()
@@ -183,13 +201,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	// A connection holds a window for each of its reads, one more of the read that is being sent, and a segment of a write. Three quarters of the pool's
-	// memory are divided among the connections that there can be; so none waits for pages that another does not give back.
-	share := cfg.Pool.Frames() * 3 / 4 / cfg.Connections
-	window := ((share-segment)/(cfg.Reads+1) - 1) * Page
-	if window < Page {
-		return nil, fmt.Errorf("server: %d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
-			cfg.Pool.Frames(), cfg.Connections, cfg.Reads, (2*(cfg.Reads+1)+segment)*cfg.Connections*4/3+4)
+	window, err := cfg.window(cfg.Pool.Frames())
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	cfg.Default = Name(cfg.Default)
 	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{}, early: map[net.Conn]bool{}}
@@ -415,7 +429,7 @@ func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server
 		nc = secret
 	}
 	domain := s.adapter.NewDomain(s.cfg.Open)
-	server := control.NewServer(&exports{s: s, held: map[string][]File{}}, domain, s.cfg.Open)
+	server := control.NewServer(exports{s}, domain, s.cfg.Open)
 	cfg := s.stream
 	cfg.Prepare = server.Prepare
 	cfg.Accept = func(r wire.StartupFields) ([]byte, error) {

@@ -59,6 +59,7 @@ type daemon struct {
 	t     testing.TB
 	s     *server.Server
 	pool  *ctl.Pool
+	tree  *cfs.FS
 	loops *uring.Loops
 	path  string
 	said  []string
@@ -92,6 +93,7 @@ func begin(t testing.TB, change func(*server.Config)) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.tree = tree
 	for _, name := range []string{"disk", "other", "locked"} {
 		f, err := tree.Create(cfs.Cred{UID: 1}, name, 0o600, size)
 		if errors.Is(err, fs.ErrPermission) {

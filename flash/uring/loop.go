@@ -69,7 +69,8 @@ func (ls *Loops) Close() error {
 	return errors.Join(errs...)
 }
 
-// register tells all rings of memory. A ring knows one arena; operations in another one have their memory mapped each time.
+// register tells all rings of memory. A ring knows one arena; operations in another one have their memory mapped each time, and so have all of a ring whose process may not lock so much
+// memory (RLIMIT_MEMLOCK, which is some MiB for most users).
 func (ls *Loops) register(arena []byte) error {
 	var errs []error
 	for _, l := range ls.all {
@@ -77,8 +78,11 @@ func (ls *Loops) register(arena []byte) error {
 		l.order(func() {
 			var err error
 			if l.arena == nil {
-				if err = l.ring.register(arena); err == nil {
+				switch err = l.ring.register(arena); {
+				case err == nil:
 					l.arena = arena
+				case errors.Is(err, syscall.ENOMEM):
+					err = nil // it does without
 				}
 			}
 			done <- err

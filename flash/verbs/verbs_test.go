@@ -473,3 +473,208 @@ func TestFresh(t *testing.T) {
 		t.Error("the write still waits")
 	}
 }
+
+// TestAtomicsUnderWay holds that no more reads and atomics are sent than the peer takes at a time, whichever they are.
+func TestAtomicsUnderWay(t *testing.T) {
+	r := connected(t, func(a, b *verbs.Config) { b.IRD = 3 })
+	g := r.region(1, verbs.RegionConfig{Memory: make([]byte, 64), Rights: verbs.RemoteAtomic | verbs.RemoteRead})
+	requests := 0
+	var d wire.Deframer
+	d.CRC = true
+	r.hook = func(from int, b []byte) {
+		for from == 0 && len(b) > 0 {
+			s, n, err := d.Next(bytes.Clone(b))
+			if err != nil || s == nil {
+				t.Fatal(err)
+			}
+			if s.Op() == wire.AtomicReq || s.Op() == wire.ReadReq {
+				requests++
+			}
+			b = b[n:]
+		}
+	}
+	for i := range 8 {
+		w := verbs.Work{Op: wire.AtomicReq, Atomic: wire.FetchAdd, STag: g.STag(), Operand: wire.Operand{Data: 1}}
+		if i%3 == 2 {
+			w = verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8), STag: g.STag()}
+		}
+		r.post(0, w)
+	}
+	for want := 3; want <= 8; want++ {
+		for r.send(0) {
+		}
+		if requests != want {
+			t.Fatalf("%d reads and atomics are under way, at most %d may be", requests, want)
+		}
+		for r.receive(1) || r.send(1) {
+		}
+		out := r.sides[0].in
+		_, n, err := (&wire.Deframer{CRC: true}).Next(bytes.Clone(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := r.sides[0].qp.Input(out[:n]); k != n { // one answer
+			t.Fatalf("%d of %d bytes of an answer are taken", k, n)
+		}
+		r.sides[0].in = out[n:]
+	}
+	r.pump()
+	if got := r.poll(0); len(got) != 8 {
+		t.Errorf("%d of 8 have completed", len(got))
+	}
+}
+
+// TestLateCallback holds that a store which calls back while the queue pair is at work, after it has looked for the last time, has it woken.
+func TestLateCallback(t *testing.T) {
+	woken := 0
+	store := verbstest.NewPages(8192, 4096, 0)
+	cfg := verbs.DefaultConfig()
+	cfg.Wake = func() { woken++ }
+	b := &side{adapter: newAdapter(t, 2)}
+	b.domain = b.adapter.NewDomain(2)
+	b.cq = verbs.NewCompletionQueue(cfg.Sends+cfg.Receives, func() { store.Release(-1) }) // as another goroutine might, at this very moment
+	qp, err := verbs.NewQueuePair(b.domain, cfg, b.cq, b.cq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.qp = qp
+	ca := verbs.DefaultConfig()
+	ca.Initiator = true
+	r := newRig(t, newSide(t, 1, ca), b)
+	r.pump()
+	g := r.region(1, verbs.RegionConfig{Store: store, Length: 8192, Rights: verbs.RemoteRead})
+	if err := qp.PostReceive(verbs.Receive{Local: make([]byte, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	store.Hold = true
+	b.cq.Arm(false)
+	r.post(0, verbs.Work{Op: wire.ReadReq, Local: make([]byte, 4096), STag: g.STag()})
+	r.post(0, verbs.Work{Op: wire.Send, Local: []byte("x")})
+	r.send(0)
+	woken = 0
+	for r.receive(1) {
+	}
+	if woken == 0 {
+		t.Error("a page has come, and nobody is woken for it")
+	}
+	store.Hold = false
+	r.step()
+	store.Release(-1)
+	r.step()
+	if got := r.poll(0); len(got) != 2 {
+		t.Errorf("%d of 2 have completed", len(got))
+	}
+	qp.Close()
+	r.settled(store)
+}
+
+// TestOneTerminate holds that a second failure, which comes while the Terminate for the first is on its way, is not said as well.
+func TestOneTerminate(t *testing.T) {
+	r := connected(t, nil)
+	store := verbstest.NewPages(16384, 4096, 0)
+	g := r.region(1, verbs.RegionConfig{Store: store, Length: 16384, Rights: verbs.RemoteWrite, Allowed: verbs.AllSemantics})
+	store.HoldPuts = true
+	for i := range uint64(2) { // segments of one message, so that neither waits for the other
+		store.FailPut = verbstest.ErrMedium
+		f := wire.TaggedFields{Op: wire.Write, Last: i == 1, STag: g.STag() | uint32(verbs.Sync), Offset: i * 4096}
+		s := tagged(f, make([]byte, 4096))
+		b := (&wire.Framer{CRC: true}).Begin(make([]byte, 0, 8192), len(s))
+		copy(b[len(b)-len(s):], s)
+		b = (&wire.Framer{CRC: true}).End(b)
+		if n := r.sides[1].qp.Input(b); n != len(b) {
+			t.Fatalf("%d of %d bytes are taken", n, len(b))
+		}
+	}
+	buf := make([]byte, 0, 2*wire.MaxFPDU)
+	if store.Held() != 2 {
+		t.Fatalf("%d writes wait to be durable", store.Held())
+	}
+	store.Release(0)
+	r.sides[1].qp.Step()
+	if out := r.sides[1].qp.Fill(buf); len(out) == 0 {
+		t.Fatal("nothing is said of the failure")
+	}
+	store.Release(0) // the Terminate was not handed on yet
+	r.sides[1].qp.Step()
+	if out := r.sides[1].qp.Fill(buf); len(out) > 0 {
+		t.Errorf("%d bytes more are said", len(out))
+	}
+	r.sides[1].qp.Sent()
+	if got := r.sides[1].qp.State(); got != verbs.Closed {
+		t.Errorf("the connection is %v", got)
+	}
+}
+
+// TestDefaultSemantics holds that a region's default holds where the peer asks for neither, and no longer where it asks for one.
+func TestDefaultSemantics(t *testing.T) {
+	for _, x := range []struct {
+		byDefault, flags verbs.Semantics
+		sync             bool
+	}{
+		{0, 0, false}, {verbs.Sync, 0, true}, {verbs.Sync, verbs.Async, false}, {verbs.Async, 0, false}, {verbs.Async, verbs.Sync, true}, {verbs.Sync, verbs.Prefetch, true},
+	} {
+		r := connected(t, nil)
+		p := verbstest.NewPages(8192, 4096, 0)
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite, Allowed: verbs.AllSemantics, Default: x.byDefault})
+		r.post(0, verbs.Work{Op: wire.Write, Local: []byte("data"), STag: g.STag() | uint32(x.flags)})
+		r.pump()
+		if got := bytes.Equal(p.Medium()[:4], []byte("data")); got != x.sync {
+			t.Errorf("default %d, asked for %d: what is written is durable at once: %v", x.byDefault, x.flags, got)
+		}
+		r.settled(p)
+	}
+}
+
+// TestFillFits holds that no more is given to be sent than there is room for, whatever the room, and that all of it comes, with markers and without.
+func TestFillFits(t *testing.T) {
+	for seed := range uint64(12) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		memory := make([]byte, 1<<18)
+		r := connected(t, func(a, b *verbs.Config) {
+			a.Markers, b.Markers = seed&1 != 0, seed&2 != 0
+			a.MaxSegment = []int{128, 5000, wire.MaxULPDU}[seed%3]
+			b.MaxSegment = a.MaxSegment
+		})
+		g := r.region(1, verbs.RegionConfig{Memory: memory, Rights: verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic})
+		var want, reads [][]byte
+		for i := range 20 {
+			n := rnd.IntN(10_000)
+			b := random(rnd, n)
+			want = append(want, b)
+			at := uint64(i) * 10_000
+			r.post(0, verbs.Work{Op: wire.Write, Local: b, STag: g.STag(), Offset: at, Quiet: true})
+			reads = append(reads, make([]byte, n))
+			r.post(0, verbs.Work{Op: wire.ReadReq, Local: reads[i], STag: g.STag(), Offset: at})
+			r.post(0, verbs.Work{Op: wire.AtomicReq, STag: g.STag(), Offset: 1<<18 - 8, Operand: wire.Operand{Data: 1}})
+		}
+		for idle := 0; idle < 300; {
+			idle++
+			for i, s := range r.sides {
+				room := rnd.IntN(100)
+				if rnd.IntN(3) == 0 {
+					room = rnd.IntN(wire.MaxFPDU + 100)
+				}
+				before := rnd.IntN(10)
+				b := make([]byte, before, before+room)
+				out := s.qp.Fill(b)
+				if cap(out) != cap(b) { // it was moved to where there is more
+					t.Fatalf("seed %d: %d bytes are given where there is room for %d", seed, len(out)-before, room)
+				}
+				if len(out) > before {
+					idle = 0
+					s.qp.Sent()
+					r.sides[1-i].in = append(r.sides[1-i].in, out[before:]...)
+				}
+				r.receive(1 - i)
+			}
+		}
+		if done := r.poll(0); len(done) != 40 {
+			t.Fatalf("seed %d: %d of 40 have completed: %v, %v", seed, len(done), r.sides[0].err(), r.sides[1].err())
+		}
+		for i := range want {
+			if !bytes.Equal(reads[i], want[i]) {
+				t.Errorf("seed %d: read %d is not what was written", seed, i)
+			}
+		}
+	}
+}

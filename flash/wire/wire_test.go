@@ -479,3 +479,52 @@ func TestCaptureReads(t *testing.T) {
 		t.Errorf("%+v", streams)
 	}
 }
+
+// TestSolicited holds which messages are to wake their receiver (RFC 5040, 4.3; RFC 7306, 4.1).
+func TestSolicited(t *testing.T) {
+	for op := range wire.Op(16) {
+		want := op == wire.SendSE || op == wire.SendSEInv || op == wire.ImmSE
+		if op.Solicited() != want {
+			t.Errorf("%v is solicited: %v", op, !want)
+		}
+	}
+}
+
+// TestFramesBehindOthers holds that a frame is the same wherever in a buffer it is written.
+func TestFramesBehindOthers(t *testing.T) {
+	for _, markers := range []bool{false, true} {
+		one, apart := wire.Framer{CRC: true, Markers: markers}, wire.Framer{CRC: true, Markers: markers}
+		var want []byte
+		got := append(make([]byte, 0, 1<<16), "before"...)
+		for n := range 40 {
+			p := bytes.Repeat([]byte{byte(n)}, 37*n)
+			write := func(f *wire.Framer, b []byte) []byte {
+				b = f.Begin(b, len(p))
+				copy(b[len(b)-len(p):], p)
+				return f.End(b)
+			}
+			got = write(&one, got)
+			want = append(want, write(&apart, make([]byte, 0, 4096))...)
+		}
+		if !bytes.Equal(got, append([]byte("before"), want...)) {
+			t.Errorf("markers %v: frames behind others are not what they are by themselves", markers)
+		}
+	}
+}
+
+// TestTerminateOfSiw holds that faults are read as they are meant, whichever end the sender laid its bits out from.
+func TestTerminateOfSiw(t *testing.T) {
+	for _, x := range []struct {
+		bytes [4]byte
+		want  wire.Fault
+	}{
+		{[4]byte{0x01, 0x00, 0xe0, 0x00}, wire.FaultReadSTag}, {[4]byte{0x10, 0x00, 0x07, 0x00}, wire.FaultReadSTag},
+		{[4]byte{0x12, 0x05, 0xc0, 0x00}, wire.FaultTooLong}, {[4]byte{0x21, 0x05, 0x03, 0x00}, wire.FaultTooLong},
+		{[4]byte{0x02, 0x06, 0x40, 0x00}, wire.FaultOpcode}, {[4]byte{0x20, 0x06, 0x02, 0x00}, wire.FaultOpcode},
+		{[4]byte{0x20, 0x02, 0x00, 0x00}, wire.FaultCRC},
+	} {
+		if got := wire.Terminate(x.bytes[:]).Fault(); got != x.want {
+			t.Errorf("% x is %v, not %v", x.bytes, got, x.want)
+		}
+	}
+}

@@ -113,11 +113,16 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 	s.listeners[l] = true
 	s.mu.Unlock()
-	for {
+	for wait := time.Millisecond; ; {
 		nc, err := l.Accept()
-		if err != nil {
-			s.mu.Lock()
-			closing := s.closing
+		if err == nil {
+			s.take(nc, !local(l.Addr()))
+			wait = time.Millisecond
+			continue
+		}
+		s.mu.Lock()
+		closing := s.closing
+		if closing || errors.Is(err, net.ErrClosed) {
 			delete(s.listeners, l)
 			s.mu.Unlock()
 			if closing {
@@ -125,7 +130,13 @@ func (s *Server) Serve(l net.Listener) error {
 			}
 			return errors.Join(err, l.Close())
 		}
-		s.take(nc, !local(l.Addr()))
+		s.mu.Unlock()
+		// Out of descriptors, say: they come back when connections end.
+		if s.cfg.Failed != nil {
+			s.cfg.Failed(l.Addr(), fmt.Errorf("accepting: %w", err))
+		}
+		time.Sleep(wait)
+		wait = min(2*wait, time.Second)
 	}
 }
 

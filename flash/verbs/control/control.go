@@ -168,12 +168,11 @@ func ParseReply(b []byte) (Reply, error) {
 // the same time. Errors that are fs.ErrNotExist or fs.ErrPermission are told apart.
 type Exports interface {
 	// Open is asked before an export is registered for a connection, which wants these
-	// rights. The configuration it returns grants at most those.
-	Open(name string, rights verbs.Rights) (verbs.RegionConfig, error)
+	// rights. The configuration it returns grants at most those. Closed is called once, when
+	// it is registered no more: a name may be another export's by then.
+	Open(name string, rights verbs.Rights) (c verbs.RegionConfig, closed func(), err error)
 	// Stat is how an export would be at most.
 	Stat(name string) (verbs.RegionConfig, error)
-	// Closed is told that what Open returned is registered no more.
-	Closed(name string)
 }
 
 // Session is the server's side of one connection.
@@ -186,8 +185,8 @@ type Session struct {
 }
 
 type opened struct {
-	name   string
 	region *verbs.Region
+	closed func()
 }
 
 // NewSession returns a connection's session. Regions are registered in the domain, for
@@ -234,7 +233,7 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		if len(s.open) >= s.most {
 			return reply, TooMany
 		}
-		c, err := s.exports.Open(r.Name, r.Rights)
+		c, closed, err := s.exports.Open(r.Name, r.Rights)
 		if err != nil {
 			return reply, err
 		}
@@ -242,16 +241,16 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 		c.Scope = s.scope
 		g, err := s.domain.Register(c)
 		if err != nil {
-			s.exports.Closed(r.Name)
+			closed()
 			return reply, err
 		}
-		s.open = append(s.open, opened{r.Name, g})
+		s.open = append(s.open, opened{g, closed})
 		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(), g.Rights(), g.Allowed()
 	case Close:
 		for i, o := range s.open {
 			if o.region.STag() == r.STag {
 				o.region.Deregister()
-				s.exports.Closed(o.name)
+				o.closed()
 				s.open[i] = s.open[len(s.open)-1]
 				s.open = s.open[:len(s.open)-1]
 				return reply, nil
@@ -274,7 +273,7 @@ func length(c verbs.RegionConfig) uint64 {
 func (s *Session) End() {
 	for _, o := range s.open {
 		o.region.Deregister()
-		s.exports.Closed(o.name)
+		o.closed()
 	}
 	s.open = nil
 }

@@ -41,23 +41,21 @@ func (e *exports) find(name string) (verbs.RegionConfig, error) {
 
 func (e *exports) Stat(name string) (verbs.RegionConfig, error) { return e.find(name) }
 
-func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, error) {
+func (e *exports) Open(name string, rights verbs.Rights) (verbs.RegionConfig, func(), error) {
 	c, err := e.find(name)
 	if err == nil && rights&^c.Rights != 0 {
-		return c, fs.ErrPermission
+		err = fs.ErrPermission
 	}
-	if err == nil {
+	if err != nil {
+		return c, nil, err
+	}
+	count := func(n int) {
 		e.mu.Lock()
-		e.open++
+		e.open += n
 		e.mu.Unlock()
 	}
-	return c, err
-}
-
-func (e *exports) Closed(string) {
-	e.mu.Lock()
-	e.open--
-	e.mu.Unlock()
+	count(1)
+	return c, sync.OnceFunc(func() { count(-1) }), nil
 }
 
 func adapter(t testing.TB) *verbs.Adapter {
@@ -155,6 +153,60 @@ func TestSession(t *testing.T) {
 	}
 	if err := stop(); err == nil || e.open != 0 || a.Regions() != 0 {
 		t.Errorf("%v, %d open, %d regions", err, e.open, a.Regions())
+	}
+}
+
+// TestRightsAsked holds that a client is given the rights that it has asked for, and no others, though the export has more.
+func TestRightsAsked(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	a := adapter(t)
+	conn, stop := serve(t, e, a.NewDomain(8))
+	f, err := control.NewClient(conn).Open("file", verbs.RemoteRead)
+	if err != nil || f.Rights != verbs.RemoteRead {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if err := conn.Post(verbs.Work{Op: wire.Write, Local: []byte("x"), STag: f.STag, Offset: f.Address, Quiet: true}, verbs.Work{Op: wire.ReadReq}); err != nil {
+		t.Fatal(err)
+	}
+	for x := make([]verbs.Completion, 1); conn.Wait(x) == 1; {
+		if x[0].Err == nil && x[0].Op == wire.ReadReq {
+			t.Error("who asked to read has written")
+		}
+	}
+	if err := stop(); !errors.Is(err, wire.FaultTaggedSTag) || e.store.Bytes()[4096] != 0 {
+		t.Errorf("%v, and the file begins with %d", err, e.store.Bytes()[4096])
+	}
+}
+
+// TestLongNames holds that a name may be as long as it may be, and that a longer one is refused before it is sent.
+func TestLongNames(t *testing.T) {
+	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
+	conn, stop := serve(t, e, adapter(t).NewDomain(8))
+	c := control.NewClient(conn)
+	if _, err := c.Stat(strings.Repeat("n", control.MaxName)); err != control.NotFound {
+		t.Error(err)
+	}
+	if _, err := c.Stat(strings.Repeat("n", control.MaxName+1)); err == nil || errors.Is(err, control.Malformed) {
+		t.Error(err)
+	}
+	if _, err := c.Stat("file"); err != nil {
+		t.Errorf("after a name that was refused: %v", err)
+	}
+	stop()
+}
+
+// TestStatuses holds that each status says something of its own, and an unknown one its number.
+func TestStatuses(t *testing.T) {
+	said := map[string]control.Status{}
+	for s := control.Malformed; s <= control.Failed; s++ {
+		text := s.Error()
+		if was, twice := said[text]; twice || text == "" || strings.Contains(text, fmt.Sprint(uint16(s))) {
+			t.Errorf("status %d says %q, as does %d", s, text, was)
+		}
+		said[text] = s
+	}
+	if got := (control.Failed + 1).Error(); !strings.Contains(got, fmt.Sprint(uint16(control.Failed+1))) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -322,4 +374,80 @@ func Example() {
 	// Output:
 	// 0101010000000007000000000004000066696c65
 	// 0181000000000007abcdef000101000000000000000000000000000000001000
+}
+
+// TestRequestsAsTheyMayBe holds that each request has what it takes, and nothing else.
+func TestRequestsAsTheyMayBe(t *testing.T) {
+	for _, x := range []struct {
+		request control.Request
+		ok      bool
+	}{
+		{control.Request{Op: control.Open, Name: "n", Rights: verbs.RemoteRead}, true},
+		{control.Request{Op: control.Open, Name: "n", Rights: verbs.RemoteRead, STag: 256}, false},
+		{control.Request{Op: control.Open, Name: "n"}, false},
+		{control.Request{Op: control.Open, Name: "n", Rights: verbs.RemoteInvalidate}, false},
+		{control.Request{Op: control.Open, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Stat, Name: "n"}, true},
+		{control.Request{Op: control.Stat}, false},
+		{control.Request{Op: control.Stat, Name: "n", Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: control.Stat, Name: "n", STag: 256}, false},
+		{control.Request{Op: control.Close, STag: 256}, true},
+		{control.Request{Op: control.Close}, false},
+		{control.Request{Op: control.Close, STag: 256, Name: "n"}, false},
+		{control.Request{Op: control.Close, STag: 256, Rights: verbs.RemoteRead}, false},
+		{control.Request{Op: 0, Name: "n"}, false},
+		{control.Request{Op: control.Close + 1, Name: "n"}, false},
+	} {
+		got, err := control.ParseRequest(x.request.Append(nil))
+		if (err == nil) != x.ok || err != nil && !errors.Is(err, control.Malformed) || x.ok && got != x.request {
+			t.Errorf("%+v is read as %+v, %v", x.request, got, err)
+		}
+	}
+}
+
+// TestRepliesOfOthers holds that a client takes no reply that is not to its request.
+func TestRepliesOfOthers(t *testing.T) {
+	for _, change := range []func(*control.Reply){
+		func(r *control.Reply) {}, func(r *control.Reply) { r.ID++ }, func(r *control.Reply) { r.Op = control.Open }, func(r *control.Reply) { r.ID, r.Op = 0, control.Open },
+	} {
+		x, y := net.Pipe()
+		ended := make(chan error, 1)
+		in := make([]byte, control.MaxRequest)
+		var right, sent control.Reply
+		go func() {
+			cfg := stream.DefaultConfig()
+			cfg.Prepare = func(c *stream.Conn) error { return c.PostReceive(verbs.Receive{Local: in}) }
+			c, err := stream.Server(y, adapter(t).NewDomain(1), cfg)
+			if err != nil {
+				ended <- err
+				return
+			}
+			var got [1]verbs.Completion
+			if c.Wait(got[:]) == 1 && got[0].Err == nil {
+				var q control.Request
+				if q, err = control.ParseRequest(in[:got[0].Length]); err == nil {
+					right = control.Reply{Op: q.Op, ID: q.ID, Length: 4096, Rights: verbs.RemoteRead}
+					sent = right
+					change(&sent)
+					err = c.Post(verbs.Work{Op: wire.Send, Local: sent.Append(nil), Quiet: true})
+				}
+			}
+			ended <- err
+			for c.Wait(got[:]) > 0 {
+			}
+			_ = c.Close()
+		}()
+		conn, err := stream.Client(x, adapter(t).NewDomain(1), stream.DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := control.NewClient(conn).Stat("file")
+		if serving := <-ended; serving != nil {
+			t.Fatal(serving)
+		}
+		if (err == nil) != (sent == right) {
+			t.Errorf("a reply of %+v where one of %+v is due is taken: %v, %+v", sent, right, err == nil, reply)
+		}
+		conn.Close()
+	}
 }

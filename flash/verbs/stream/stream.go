@@ -165,7 +165,10 @@ func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, err
 		time.Sleep(cfg.Settle)
 	}
 	if looped {
-		return c, c.attach(v.Lane)
+		if err := c.attach(v.Lane); err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
 	if !cfg.Polled {
 		c.running.Add(2)

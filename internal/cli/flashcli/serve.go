@@ -169,6 +169,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
+		return nil, nil, verb.BadInput(err)
+	}
 	blank := 0
 	for _, path := range args {
 		state, err := pool.Probe(path)
@@ -184,6 +187,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	switch blank {
 	case 0:
 	case len(args):
+		if err := f.limited(func(name string) bool { return name == server.Name(f.disk) }, func() ([]string, error) { return []string{server.Name(f.disk)}, nil }); err != nil {
+			return nil, nil, err // before anything is made: the pool will have no other file
+		}
 		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
 		}
@@ -319,41 +325,55 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 	return verb.Failed(s.Drain(f.drain))
 }
 
+// absent says that there is no export of a name, and which there are.
+func absent(name string, names func() ([]string, error)) error {
+	all, err := names()
+	if err != nil {
+		return verb.Failed(err)
+	}
+	switch best := spelling.Nearest(name, all); {
+	case best != "":
+		return fmt.Errorf("there is no export %s; did you mean %s?", name, best)
+	case len(all) > 0 && len(all) <= 10:
+		return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
+	}
+	return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs truncate --create makes one", name)
+}
+
+// limited checks that the exports that --limit names are there.
+func (f *serveFlags) limited(there func(name string) bool, names func() ([]string, error)) error {
+	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
+		if !there(name) {
+			return verb.BadInput(fmt.Errorf("--limit: %w", absent(name, names)))
+		}
+	}
+	return nil
+}
+
 // named checks that the exports that the flags name are there: while a pool is served no files are made in it.
 func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
-	missing := func(name string) error {
+	there := func(name string) bool {
 		at, err := tree.Stat(super, name)
-		if err == nil && at.Kind != cfs.Directory {
-			return nil
-		}
-		var all []string
+		return err == nil && at.Kind != cfs.Directory
+	}
+	names := func() (all []string, err error) {
 		for known, err := range f.cfg.Files.List() {
 			if err != nil {
-				return verb.Failed(err)
+				return nil, err
 			}
 			all = append(all, known)
 		}
-		switch best := spelling.Nearest(name, all); {
-		case best != "":
-			return fmt.Errorf("there is no export %s; did you mean %s?", name, best)
-		case len(all) > 0 && len(all) <= 10:
-			return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
-		}
-		return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs truncate --create makes one", name)
+		return all, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
-		if err := missing(name); err != nil {
-			return verb.BadInput(fmt.Errorf("--limit: %w", err))
-		}
+	if err := f.limited(there, names); err != nil {
+		return err
 	}
 	f.cfg.Default = server.Name(f.disk)
-	if f.cfg.Default == "" {
-		return nil
-	}
-	switch err := missing(f.cfg.Default); {
-	case err != nil && disk:
-		return verb.BadInput(fmt.Errorf("--disk: %w", err))
-	case err != nil:
+	switch {
+	case f.cfg.Default == "" || there(f.cfg.Default):
+	case disk:
+		return verb.BadInput(fmt.Errorf("--disk: %w", absent(f.cfg.Default, names)))
+	default:
 		f.cfg.Default = "" // a pool of other files has no default
 	}
 	return nil

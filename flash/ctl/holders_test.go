@@ -1,0 +1,199 @@
+package ctl_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/heat"
+	"farflash/flash/device"
+	"farflash/rng"
+)
+
+// shared is a page that several have at once, overwrite, give up and trim, as a model has it.
+type shared struct {
+	now     byte // what whoever gets it sees
+	holders int  // who have it
+	asked   int  // who want it
+	filler  bool // who has it overwrites all of it, and those who want it wait for him
+	trims   int  // wait for the last holder
+	late    bool // likewise, or are done already: where those who want it have got to is the pool's affair
+}
+
+// settle is when nobody has the page any more.
+func (s *shared) settle() {
+	if s.holders == 0 && (s.trims > 0) {
+		s.now, s.trims = 0, 0
+	}
+}
+
+// sharing is who has pages, and the model of them.
+type sharing struct {
+	t     *testing.T
+	label string
+	pool  *ctl.Pool
+	draw  rng.Stream
+	pages []shared
+	held  []owned
+	begun int // trims
+	told  int
+}
+
+type owned struct {
+	ref  ctl.Ref
+	page int
+	mode ctl.Mode
+}
+
+func (w *sharing) get() {
+	page, mode := int(w.draw.IntN(int64(len(w.pages)))), ctl.Mode(w.draw.IntN(3))
+	s := &w.pages[page]
+	s.asked++
+	w.pool.Get(uint64(page), mode, func(r ctl.Ref, err error) {
+		if err != nil {
+			w.t.Fatalf("%s: page %d: %v", w.label, page, err)
+		}
+		s.asked--
+		if s.filler || r.Fill && s.holders > 0 {
+			w.t.Fatalf("%s: page %d is given while somebody overwrites it", w.label, page)
+		}
+		s.holders++
+		if s.late && (r.Fill || r.Data[0] == 0) { // it was in nobody's memory when it was trimmed
+			s.now, s.trims = 0, 0
+		}
+		if s.filler = r.Fill; !r.Fill {
+			if !bytes.Equal(r.Data, filled(s.now)) {
+				w.t.Fatalf("%s: page %d begins with %d, and must with %d (%+v)", w.label, page, r.Data[0], s.now, *s)
+			}
+		}
+		s.late = false
+		w.held = append(w.held, owned{r, page, mode})
+	})
+}
+
+func (w *sharing) put() {
+	if len(w.held) == 0 {
+		return
+	}
+	i := int(w.draw.IntN(int64(len(w.held))))
+	o := w.held[i]
+	w.held = append(w.held[:i], w.held[i+1:]...)
+	s := &w.pages[o.page]
+	change := ctl.Kept
+	if o.mode != ctl.Reading {
+		change = ctl.Change(w.draw.IntN(3))
+	}
+	if change != ctl.Kept {
+		s.now = byte(1 + w.draw.IntN(255))
+		copy(o.ref.Data, filled(s.now))
+	}
+	s.holders--
+	waited := s.filler && s.asked > 0
+	s.filler = false
+	switch {
+	case !waited:
+		s.settle()
+	case change == ctl.Kept: // before they have it
+		s.settle()
+	case s.trims > 0: // they have it with what was written, and it goes with the last of them, unless they waited for memory
+		s.late = true
+	}
+	w.pool.Put(o.ref, change, heat.Auto, func(err error) {
+		if err != nil {
+			w.t.Errorf("%s: page %d: %v", w.label, o.page, err)
+		}
+	})
+}
+
+func (w *sharing) trim() {
+	first := int(w.draw.IntN(int64(len(w.pages))))
+	n := min(int(1+w.draw.IntN(3)), len(w.pages)-first)
+	for i := first; i < first+n; i++ {
+		s := &w.pages[i]
+		switch {
+		case s.holders > 0:
+			s.trims++
+		case s.asked > 0:
+			s.trims, s.late = s.trims+1, true
+		default:
+			s.now, s.trims = 0, 0
+		}
+	}
+	w.begun++
+	w.pool.Trim(uint64(first), uint64(n), w.draw.IntN(3) == 0, func(err error) {
+		if err != nil {
+			w.t.Errorf("%s: trimming: %v", w.label, err)
+		}
+		w.told++
+	})
+}
+
+// TestSharedPages holds that everybody who has a page has the same, and what a model says, whoever else reads, overwrites, gives up, trims and waits, in a pool with hardly any memory; that each
+// trim comes to its end; and that what is left in the end is what the model has left.
+func TestSharedPages(t *testing.T) {
+	seeds := uint64(150)
+	if os.Getenv("FARFLASH_LONG") != "" {
+		seeds = 5000
+	}
+	for seed := range seeds {
+		w := &sharing{t: t, label: fmt.Sprint("seed ", seed), draw: rng.NewStream(seed, "shared")}
+		cfg, layout := small()
+		cfg.Frames = int(8 + w.draw.IntN(6))
+		cfg.PutThrough = w.draw.IntN(4) == 0
+		layout.LogPages = 8 + w.draw.IntN(24)
+		dev := device.NewMem(smallGrains * device.Grain)
+		format(t, layout, dev)
+		w.pool = open(t, cfg, dev)
+		w.pages = make([]shared, 6+w.draw.IntN(14))
+		dev.Hold(true)
+		for range 1500 {
+			switch k := w.draw.IntN(20); {
+			case k < 6:
+				asked := 0
+				for i := range w.pages {
+					asked += w.pages[i].asked
+				}
+				if len(w.held) < 6 && asked < 10 {
+					w.get()
+				}
+			case k < 13:
+				w.put()
+			case k < 15:
+				w.trim()
+			case k < 16:
+				w.pool.Flush(func(err error) {
+					if err != nil {
+						t.Errorf("%s: %v", w.label, err)
+					}
+				})
+			default:
+				dev.Step(&w.draw)
+			}
+		}
+		for busy := true; busy; {
+			busy = len(w.held) > 0
+			w.put()
+			busy = dev.Step(&w.draw) || busy
+		}
+		dev.Hold(false)
+		if w.told != w.begun {
+			t.Fatalf("%s: %d of %d trims have ended", w.label, w.told, w.begun)
+		}
+		for i := range w.pages {
+			s := &w.pages[i]
+			if s.asked > 0 || s.holders > 0 {
+				t.Fatalf("%s: page %d is waited for and never comes: %+v", w.label, i, *s)
+			}
+			pageIs(t, w.pool, uint64(i), filled(s.now), fmt.Sprintf("%s: page %d", w.label, i))
+		}
+		if t.Failed() {
+			return
+		}
+		clean(t, w.pool, true)
+		if err := w.pool.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
