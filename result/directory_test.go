@@ -168,10 +168,43 @@ func TestLoadErrors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ResultFile), []byte("{\n  \"schema\": 3\n}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "result.json: 2:") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "result.json:2:13: schema cannot be a number") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := Load(filepath.Join(dir, ResultFile, "x")); err == nil {
 		t.Error("a path through a file was loaded")
+	}
+	whole, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{ResultFile: string(whole), TimingFile: "{\n\"wall_s\": true}"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "timing.json:2:14: wall_s cannot be a bool") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestLoadByName: a run is named by its directory, whatever that is called, or by a file in it.
+func TestLoadByName(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "out.json")
+	d, err := Create(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Discard()
+	if err := d.WriteRun(Run{Result: sample()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{place, filepath.Join(place, ResultFile)} {
+		if r, err := Load(name); err != nil || r.Path != place {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
 	}
 }

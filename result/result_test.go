@@ -3,6 +3,7 @@ package result
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -172,6 +173,60 @@ func TestDecodeErrors(t *testing.T) {
 		if _, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error is %v, want it to say %q", err, c.want)
 		}
+	}
+}
+
+// TestDecodePlaces: whatever value is spoilt, the error has its line, and the name of what it belongs to.
+func TestDecodePlaces(t *testing.T) {
+	good, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(good), "\n")
+	spoilt := 0
+	section, name := "", ""
+	for i, l := range lines {
+		switch {
+		case strings.HasPrefix(l, "  \"") && strings.HasSuffix(l, "{"):
+			section = strings.Trim(strings.TrimSpace(l), `": {`)
+		case strings.HasPrefix(l, "    \""):
+			name = strings.Split(l, `"`)[1]
+		}
+		for _, x := range []struct{ mark, now string }{
+			{`"value": `, `"value": "x", "unused": `}, {`"unit": "`, `"unit": 5, "unused": "`}, {`"t": [`, `"t": [true, `}, {`"v": [`, `"v": ["x", `}, {`"counts": [`, `"counts": [0.5, `},
+		} {
+			if section == "" || !strings.Contains(l, x.mark) || section == "histograms" && strings.Contains(x.mark, "unit") { // theirs is always the same
+				continue
+			}
+			spoilt++
+			changed := append(append([]string{}, lines[:i]...), append([]string{strings.Replace(l, x.mark, x.now, 1)}, lines[i+1:]...)...)
+			_, err := Decode([]byte(strings.Join(changed, "\n")))
+			var e *DecodeError
+			if !errors.As(err, &e) || e.Line != i+1 || e.Column < strings.Index(l, x.mark)+len(x.mark) || !strings.Contains(err.Error(), section+": "+name+".") {
+				t.Errorf("line %d, %s of %s: %v", i+1, x.mark, name, err)
+			}
+		}
+	}
+	if spoilt < 20 {
+		t.Errorf("only %d values were spoilt", spoilt)
+	}
+	for _, text := range []string{"[]", "3", "{\"metrics\": []}", "{\"metrics\": {\"a\": {}}}"} {
+		_, err := Decode([]byte(text))
+		var e *DecodeError
+		if !errors.As(err, &e) || e.Line != 1 || e.Column < 1 || e.Column > len(text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestDecodeTwice: of a member or a name that is there twice the last counts.
+func TestDecodeTwice(t *testing.T) {
+	r, err := Decode([]byte(`{"schema": "farflash/result/1", "metrics": {"gone": {"value": 1}}, "metrics": {"a": {"value": 1}, "b": {"value": 2}, "a": {"value": 3}}, "seed": 1, "seed": 2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Metrics) != 2 || r.Metrics[0].Name != "a" || r.Metrics[0].Value != 3 || r.Metrics[1].Value != 2 || r.Seed != 2 {
+		t.Errorf("%+v", r)
 	}
 }
 

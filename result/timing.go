@@ -67,7 +67,7 @@ func (t Timing) Encode() ([]byte, error) {
 func DecodeTiming(text []byte) (Timing, error) {
 	var t Timing
 	if err := json.Unmarshal(text, &t); err != nil {
-		return t, at(text, err)
+		return t, located(text, err)
 	}
 	return t, nil
 }
