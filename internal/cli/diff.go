@@ -3,6 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,7 @@ type metricChange struct {
 	Unit     string   `json:"unit"`
 	A        *float64 `json:"a"` // null: the run does not have it
 	B        *float64 `json:"b"`
-	Relative *float64 `json:"relative,omitempty"` // (b-a)/a
+	Relative *float64 `json:"relative,omitempty"` // (b-a)/|a|
 }
 
 // keyChange is a key of two scenarios.
@@ -47,7 +49,11 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 					return verb.BadInput(err)
 				}
 			}
-			keys, err := shape.Differences(runs[0].Scenario, runs[1].Scenario)
+			var sources [2]shape.Source
+			for i, r := range runs {
+				sources[i] = shape.Source{File: filepath.Join(r.Path, result.ScenarioFile), Text: []byte(r.Scenario)}
+			}
+			keys, err := p.keyChanges(sources)
 			if err != nil {
 				return verb.BadInput(err)
 			}
@@ -75,6 +81,17 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 	return cmd
 }
 
+// keyChanges lists the keys of both scenarios that differ, if both are there.
+func (p *program) keyChanges(of [2]shape.Source) ([]shape.KeyChange, error) {
+	for _, s := range of {
+		if len(s.Text) == 0 {
+			p.note("%s has no %s, so that keys are not compared", filepath.Dir(s.File), result.ScenarioFile)
+			return nil, nil
+		}
+	}
+	return shape.Differences(of[0], of[1])
+}
+
 // changes lists the metrics of both.
 func changes(a, b *result.Result) []metricChange {
 	var out []metricChange
@@ -82,8 +99,7 @@ func changes(a, b *result.Result) []metricChange {
 		c := metricChange{Name: x.Name, Unit: x.Unit, A: &x.Value}
 		if y, ok := b.Metric(x.Name); ok {
 			c.B = &y.Value
-			if x.Value != 0 {
-				rel := (y.Value - x.Value) / x.Value
+			if rel := (y.Value - x.Value) / math.Abs(x.Value); x.Value != 0 && !math.IsInf(rel, 0) {
 				c.Relative = &rel
 			}
 		}
