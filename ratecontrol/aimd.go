@@ -53,8 +53,8 @@ func (c *aimd) React(s *Steering, x *Signal) {
 	}
 }
 
-// look compares what was read with what is demanded. A drive that has read nothing is left alone: nothing is known of it. When none has, and all
-// weights are equal, it looks no more until a command comes.
+// look compares what was read with what is demanded. A drive that has read nothing has read less than any demand, and goes towards equal weights. When none has
+// read, and all weights are equal, it looks no more until a command comes.
 func (c *aimd) look(s *Steering, now units.Duration) {
 	const band = 0.05 // of the demand on both sides, in which nothing changes
 	busy := false

@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,10 @@ import (
 // Decode reads result.json. Fields and names that this version does not know are kept if they are metrics, series, matrices
 // or checks, and passed over otherwise, so that it reads what later versions add. Its errors are DecodeErrors.
 func Decode(text []byte) (*Result, error) {
+	// All of it is looked at first, so that what follows meets values of other kinds and no broken ones.
+	if err := decodeJSON(text, new(json.RawMessage)); err != nil {
+		return nil, err
+	}
 	r, err := decode(text)
 	if err != nil {
 		return nil, located(text, err)
@@ -25,14 +30,6 @@ func Decode(text []byte) (*Result, error) {
 }
 
 func decode(text []byte) (*Result, error) {
-	// All of it is looked at first, so that what follows meets values of other kinds and no broken ones.
-	d := json.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(new(json.RawMessage)); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, &misplaced{d.InputOffset(), errors.New("there is more text after the result")}
-	}
 	r := &Result{}
 	in := &reader{json.NewDecoder(bytes.NewReader(text)), text}
 	if err := in.members("a result", func(name string) error { return r.take(in, name) }); err != nil {
@@ -307,6 +304,27 @@ func inFile(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
+// DecodeFile reads JSON from the text of a file. Its error has the file's name, line and column.
+func DecodeFile(name string, text []byte, v any) error {
+	if err := decodeJSON(text, v); err != nil {
+		return inFile(name, err)
+	}
+	return nil
+}
+
+// decodeJSON reads a text that is one value. Its errors are DecodeErrors.
+func decodeJSON(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	err := d.Decode(v)
+	if err == nil {
+		if _, end := d.Token(); errors.Is(end, io.EOF) {
+			return nil
+		}
+		err = &misplaced{d.InputOffset(), errors.New("there is more text after the end")}
+	}
+	return located(text, err)
+}
+
 // located adds line and column to an error that knows its offset.
 func located(text []byte, err error) error {
 	var syntax *json.SyntaxError
@@ -322,7 +340,7 @@ func located(text []byte, err error) error {
 		offset = syntax.Offset
 	case errors.As(err, &kind):
 		offset = kind.Offset
-		err = fmt.Errorf("%s cannot be a %s", kind.Field, kind.Value)
+		err = fmt.Errorf("%s cannot be a %s", cmp.Or(kind.Field, "it"), kind.Value)
 	}
 	if offset < 0 || offset > int64(len(text)) {
 		return &DecodeError{Err: err}

@@ -62,7 +62,7 @@ func TestInterrupted(t *testing.T) {
 	if x.Document().Interrupted {
 		t.Error("a comparison that was carried out is said to be interrupted")
 	}
-	x.Arms[1].Failed = nil
+	x.Arms[1] = ArmSummary{Done: 1, Pending: 1}
 	if !x.Document().Interrupted {
 		t.Error("a comparison that lacks a trial is not said to be interrupted")
 	}

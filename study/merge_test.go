@@ -138,11 +138,33 @@ func TestMergeRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := filepath.Join(dir, "all")
+	// A manifest that leads out of its folder, and knows how digests of plans are made.
+	hostile := filepath.Join(dir, "hostile")
+	rewrite := func(change func(*manifest)) {
+		m, err := readManifest(shards[0])
+		if err == nil {
+			change(m)
+			var p *Plan
+			if p, err = m.plan(); err != nil {
+				p = &Plan{Kind: Sweep, Seed: m.Seed, Reps: m.Reps}
+				for _, x := range m.Points {
+					p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
+				}
+			}
+			m.Digest = p.Digest()
+			err = (&Folder{path: hostile}).WriteJSON(SweepFile, m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite(func(m *manifest) { m.Shard, m.Points[0].Digest = "1/1", "../../elsewhere" })
 	for _, c := range []struct {
 		name   string
 		shards []string
 		want   string
 	}{
+		{"hostile", []string{hostile}, `point read_latency=40us has the digest "../../elsewhere", which no scenario has`},
 		{"missing", []string{shards[0], shards[1], shards[3]}, "shard 3/4 is missing; name its folder as well"},
 		{"missing many", shards[1:2], "shards 1/4, 3/4, 4/4 are missing"},
 		{"overlapping", append(slices.Clone(shards), shards[1]), "are both shard 2/4; leave one of them out"},
@@ -161,6 +183,37 @@ func TestMergeRefusals(t *testing.T) {
 		if _, err := os.Stat(into); err == nil {
 			t.Fatalf("%s: something was written", c.name)
 		}
+	}
+	// What cannot be copied leaves nothing behind.
+	odd := filepath.Join(halves[1], trials)
+	entries, err := os.ReadDir(odd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cited := filepath.Join(odd, entries[len(entries)-1].Name(), result.CitationsFile)
+	sums := filepath.Join(filepath.Dir(cited), SumsFile)
+	lines, err := os.ReadFile(sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(lines)) {
+		if !strings.HasSuffix(line, result.CitationsFile+"\n") {
+			kept = append(kept, line)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(cited), os.Mkdir(cited, 0o777), os.WriteFile(sums, []byte(strings.Join(kept, "")), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	if _, _, _, err := Merge(into, halves); err == nil {
+		t.Error("a folder is copied as a file")
+	}
+	if after := contents(t, dir); !maps.Equal(before, after) {
+		t.Errorf("%d files are there that were not", len(after)-len(before))
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".farflash-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 	if _, _, _, err := Merge(whole, shards); !errors.Is(err, ErrOther) {
 		t.Errorf("merged into a full folder: %v", err)

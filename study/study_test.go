@@ -154,6 +154,11 @@ func TestPlanErrors(t *testing.T) {
 	if err != nil || p.Points[0].Label != "small" || p.Points[1].Label != "small (2)" || p.Points[2].Label != "c" {
 		t.Errorf("%+v, %v", p, err)
 	}
+	// Labels tell arms apart, whatever they are called.
+	called := []Arm{{Label: "a", Source: source()}, {Label: "a (2)", Source: source()}, {Label: "a", Source: source()}, {Label: "a", Source: source()}}
+	if p, err = NewComparison(called, 1, 2); err != nil || p.Points[1].Label != "a (2)" || p.Points[2].Label != "a (3)" || p.Points[3].Label != "a (4)" {
+		t.Errorf("%+v, %v", p, err)
+	}
 	for _, s := range []string{"", "2", "0/3", "4/3", "a/b", "1/0", "-1/2"} {
 		if _, err := ParseShard(s); err == nil {
 			t.Errorf("%q is a shard", s)
@@ -541,6 +546,13 @@ func TestCompare(t *testing.T) {
 	out[3].State, out[3].Result, out[3].Err = Failed, nil, errors.New("out of paper")
 	if x, err = Compare(p, out, DefaultTest()); err != nil || len(x.Seeds) != 9 || slices.Contains(x.Seeds, 4) || x.Arms[0].Done != 9 || x.Arms[1].Done != 10 || len(x.Arms[0].Failed) != 1 {
 		t.Errorf("%+v, %v", x, err)
+	}
+	if x.Document().Interrupted {
+		t.Error("trials that failed are taken for ones that have not been run")
+	}
+	out[3].State, out[3].Err = Pending, nil
+	if x, err = Compare(p, out, DefaultTest()); err != nil || x.Arms[0].Pending != 1 || !x.Document().Interrupted {
+		t.Errorf("a trial that has not been run: %+v, %v", x, err)
 	}
 	for i := range out[:9] {
 		out[i].State, out[i].Result = Pending, nil

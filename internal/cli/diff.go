@@ -45,7 +45,7 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 			var runs [2]*result.Run
 			for i, a := range args {
 				var err error
-				if runs[i], err = result.Load(a); err != nil {
+				if runs[i], err = loadRun(a); err != nil {
 					return verb.BadInput(err)
 				}
 			}

@@ -87,7 +87,7 @@ curves, effects. They go to the new folder that -o names, or one of them
 			}
 			var runs []*result.Run
 			for _, a := range args {
-				r, err := result.Load(a)
+				r, err := loadRun(a)
 				if err != nil {
 					return verb.BadInput(err)
 				}
@@ -175,7 +175,7 @@ func (p *program) exportGobench(args []string, out string) error {
 	for _, a := range args {
 		found, err := study.ReadDesigns(a)
 		if !study.Found(err) {
-			run, err := result.Load(a)
+			run, err := loadRun(a)
 			if err != nil {
 				return verb.BadInput(err)
 			}

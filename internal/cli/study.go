@@ -148,7 +148,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 		},
 		Warn: func(err error) {
 			if !f.quiet {
-				p.note("%v; computed again", err)
+				p.note("%v", err)
 			}
 		},
 	}
