@@ -2,6 +2,7 @@ package ratecontrol_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"farflash/block"
@@ -162,6 +163,10 @@ func TestModel(t *testing.T) {
 	tree.Inputs = append([]string{"x"}, tree.Inputs[1:]...)
 	if _, err := ratecontrol.NewModel(tree); err == nil {
 		t.Error("a model of other inputs is taken")
+	}
+	tree.Inputs, tree.Outputs = ratecontrol.InputNames(), []string{"write.throughput", "read.throughput"}
+	if _, err := ratecontrol.NewModel(tree); err == nil || !strings.Contains(err.Error(), "the model gives [\"write.throughput\"") {
+		t.Errorf("a model of other outputs: %v", err)
 	}
 }
 
