@@ -157,6 +157,50 @@ func TestDirectoriesInParallel(t *testing.T) {
 	}
 }
 
+// TestVanished: a directory that somebody has removed meanwhile is no run, and says so.
+func TestVanished(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "run")
+	d, err := Create(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(d.Path("")); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := d.Commit(); err == nil || at != "" || !strings.HasPrefix(err.Error(), "run directory: ") {
+		t.Errorf("committed at %q, %v", at, err)
+	}
+	if _, err := os.Stat(place); err == nil {
+		t.Error("something is there")
+	}
+}
+
+// TestWriteFile: what is there is replaced whole or not at all, folders are made, and nothing is left of what failed.
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a", "b", "file")
+	for _, text := range []string{"one", "another", ""} {
+		if err := WriteFile(file, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != text {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if s, err := os.Stat(file); err != nil || s.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", s, err)
+	}
+	for what, place := range map[string]string{"below a file": filepath.Join(file, "c", "d"), "beside nothing": filepath.Join(file, "c"), "no name": filepath.Join(dir, "x\x00y"), "a folder": filepath.Join(dir, "a")} {
+		if err := WriteFile(place, []byte("text")); err == nil {
+			t.Errorf("%s: it is written", what)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".farflash-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Load(filepath.Join(dir, "nothing")); err == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -116,8 +117,32 @@ func TestRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(r.Metrics, back.Metrics) || !reflect.DeepEqual(r.Checks, back.Checks) || *r.Histogram("read.latency") != *back.Histogram("read.latency") {
 		t.Error("reading changed metrics, checks or histograms")
 	}
-	if _, err := back.Encode(); err != nil {
-		t.Fatal(err)
+	r.Interrupted = true
+	r.Parts = []Parts{{"tenant", []string{"web", ""}}, {"workload", []string{"a"}}}
+	r.PutSeries(Series{Name: "snis.conv_c", TimeUnit: "iteration", T: []float64{1, 2, 5}, V: []float64{0.5, 0.25, math.NaN()}}) // points, not bins
+	for _, steady := range []*Steady{nil, {false, "it rises"}, r.Steady} {
+		r.Steady = steady
+		if text, err = r.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		if back, err = Decode(text); err != nil {
+			t.Fatal(err)
+		}
+		for what, pair := range map[string][2]any{
+			"steady": {r.Steady, back.Steady}, "warm-up": {r.WarmUp, back.WarmUp}, "interrupted": {r.Interrupted, back.Interrupted}, "parts": {r.Parts, back.Parts}, "limits": {r.Limits, back.Limits},
+			"warnings": {r.Warnings, back.Warnings}, "name": {r.Name + r.Summary + r.Version + r.Digest, back.Name + back.Summary + back.Version + back.Digest}, "seconds": {r.SimulatedS, back.SimulatedS},
+			"series": {fmt.Sprint(r.Series), fmt.Sprint(back.Series)}, "matrices": {fmt.Sprint(r.Matrices), fmt.Sprint(back.Matrices)}, // of which NaN is a part
+		} {
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("%s: %+v is read as %+v", what, pair[0], pair[1])
+			}
+		}
+		if strings.Contains(string(text), `"steady"`) != (steady != nil) {
+			t.Errorf("steady is written of %+v in\n%s", steady, text)
+		}
+	}
+	if s := string(text); strings.Count(s, `"width"`) != 3 {
+		t.Errorf("%d series of 3 have bins in\n%s", strings.Count(s, `"width"`), s)
 	}
 	empty, err := New(vocabulary(), "d", math.MaxUint64, "").Encode()
 	if err != nil {
@@ -125,6 +150,41 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if back, err := Decode(empty); err != nil || back.Seed != math.MaxUint64 {
 		t.Errorf("an empty result: %v", err)
+	}
+}
+
+// TestLatencyMetrics: mean, deviation, ends and quantiles are those of the values that were recorded, in microseconds.
+func TestLatencyMetrics(t *testing.T) {
+	r := New(vocabulary(), "d", 1, "v")
+	var h stats.Histogram
+	var values []float64
+	for i := range 5000 {
+		d := units.Duration(1+i*i) * 1234
+		h.Record(d)
+		values = append(values, d.Microseconds())
+	}
+	r.SetLatencies("read", &h)
+	sum, squares := 0.0, 0.0
+	for _, v := range values {
+		sum += v
+		squares += v * v
+	}
+	n := float64(len(values))
+	for name, want := range map[string]float64{"mean": sum / n, "stddev": math.Sqrt(squares/n - sum/n*sum/n), "min": values[0], "max": values[len(values)-1],
+		"p50": values[2499], "p90": values[4499], "p95": values[4749], "p99": values[4949], "p99_9": values[4994]} {
+		near := 1e-9 // what is kept exactly
+		if name[0] == 'p' {
+			near = 1.0 / 64
+		}
+		if m, ok := r.Metric("read.latency." + name); !ok || m.Unit != "us" || math.Abs(m.Value/want-1) > near {
+			t.Errorf("%s is %+v, not %v", name, m, want)
+		}
+	}
+	if r.Histogram("read.latency") != &h {
+		t.Error("the histogram is not there")
+	}
+	if r.DropHistogram("read.latency"); r.Histogram("read.latency") != nil {
+		t.Error("the histogram is still there")
 	}
 }
 

@@ -62,6 +62,31 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestScopes: what a part of a scope is called means what it does without, and says whose it is; a scope has parts with numbers alone.
+func TestScopes(t *testing.T) {
+	var l Lexicon
+	l.Metric("read.latency.mean", "us", "mean of it")
+	l.Metric("ssd.waf", "ratio", "what it is")
+	l.Histogram("read.latency", "of it")
+	l.Scope("tenant", "tenant", func(name string) bool { return name != "ssd.waf" }, Definition{Name: "slowdown.mean", Unit: "ratio", Help: "how much slower", Better: LowerIsBetter})
+	v := NewVocabulary(l.Words)
+	d, ok := v.Metrics.Lookup("tenant[3].read.latency.mean")
+	if want := (Definition{"tenant[3].read.latency.mean", "us", "mean of it, of one tenant", LowerIsBetter}); !ok || d != want {
+		t.Errorf("%+v, not %+v", d, want)
+	}
+	if d, ok := v.Metrics.Lookup("tenant[0].slowdown.mean"); !ok || d.Better != LowerIsBetter || d.Unit != "ratio" || d.Help != "how much slower, of one tenant" {
+		t.Errorf("%+v", d)
+	}
+	if d, ok := v.Histograms.Lookup("tenant[1].read.latency"); !ok || d.Unit != "us" {
+		t.Errorf("%+v", d)
+	}
+	for _, name := range []string{"tenant.read.latency.mean", "tenant[1].ssd.waf", "tenant[x].read.latency.mean", "tenant[-1].slowdown.mean", "tenant[01].slowdown.mean", "tenant[1].nothing", "slowdown.mean", "user[1].slowdown.mean", "read[1].latency.mean", "tenant[1"} {
+		if d, ok := v.Metrics.Lookup(name); ok {
+			t.Errorf("%s is %+v", name, d)
+		}
+	}
+}
+
 // TestTwice: a name is defined once.
 func TestTwice(t *testing.T) {
 	defer func() {
