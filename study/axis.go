@@ -112,9 +112,9 @@ func (a *Axis) expand(text string) error {
 	low, rest, _ := strings.Cut(text, "..")
 	high, step, ok := strings.Cut(rest, ":")
 	low, high, step = strings.TrimSpace(low), strings.TrimSpace(high), strings.TrimSpace(step)
-	use := fmt.Sprintf("write %s..%s:+K with a K above 0", low, high)
-	if _, v, err := readAll(low, high); err == nil && v[0].Sign() > 0 {
-		use = fmt.Sprintf("write %s..%s:x2 or %s..%s:+%s", low, high, low, high, low)
+	use := fmt.Sprintf("write %s..%s:x2 or %s..%s:+%s", low, high, low, high, low)
+	if _, v, err := readAll(low); err == nil && v[0].Sign() <= 0 {
+		use = fmt.Sprintf("write %s..%s:+K with a K above 0", low, high)
 	}
 	switch {
 	case high == "":

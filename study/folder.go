@@ -295,7 +295,11 @@ func (f *Folder) keep(t trial.Trial, r *result.Result) error {
 		}
 	}
 	if errors.Is(err, result.ErrExists) {
-		return nil
+		there, why := readTrial(f.trial(t), t)
+		if there != nil {
+			return nil
+		}
+		return errors.Join(err, why)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"farflash/result"
 	"farflash/trial"
 )
 
@@ -60,6 +61,33 @@ func TestNotKept(t *testing.T) {
 	out, w = run(folder)
 	if count(out, Done) != 4 || len(w) == 0 || !strings.HasSuffix(w[len(w)-1], "; the result is not there for other studies") {
 		t.Errorf("%d done, %v", count(out, Done), w)
+	}
+}
+
+// TestInTheWay: something in a trial's place that cannot be read is no result that another process has written meanwhile.
+func TestInTheWay(t *testing.T) {
+	p := sweepOf(t, 1, "ssd.timing.read_latency=40us,80us")
+	for what, put := range map[string]func(place string) error{
+		"a file":               func(place string) error { return os.WriteFile(place, nil, 0o666) },
+		"a folder as a result": func(place string) error { return os.MkdirAll(filepath.Join(place, result.ResultFile), 0o777) },
+	} {
+		dir := filepath.Join(t.TempDir(), "sweep")
+		folder, err := OpenFolder(dir, p, self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := folder.trial(p.Trials()[0])
+		if err := os.MkdirAll(filepath.Dir(place), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(place); err != nil {
+			t.Fatal(err)
+		}
+		f := &fake{}
+		out := (&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), p.Trials())
+		if out[0].State != Failed || out[1].State != Done || !errors.Is(out[0].Err, result.ErrExists) {
+			t.Errorf("%s: %v, %v", what, out[0].State, out[0].Err)
+		}
 	}
 }
 
