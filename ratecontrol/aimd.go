@@ -66,7 +66,7 @@ func (c *aimd) look(s *Steering, now units.Duration) {
 		case c.read[d] > 0 && read > float64(want*(1+band)):
 			w = min(2*w, c.most)
 		case read < float64(want*(1-band)):
-			w = max(w-1, 1)
+			w-- // a ratio is 1 at least
 		}
 		busy = busy || w > 1 || c.read[d] > 0
 		s.SetRatio(d, w)

@@ -105,6 +105,52 @@ func TestSharesFade(t *testing.T) {
 	}
 }
 
+// TestSharesOfWindows: windows follow each other without a gap. What comes as one ends is of the next, and counts there and in the one behind it.
+func TestSharesOfWindows(t *testing.T) {
+	const window = units.Millisecond
+	falling := table{8, 7, 6, 5, 4, 3, 2, 1}
+	for at, want := range map[units.Duration][2]int{window: {5, 5}, 2*window - 1: {5, 5}, 2 * window: {8, 1}, 3*window - 1: {8, 1}, 3 * window: {5, 5}} {
+		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.SRC, window }, falling, falling)
+		s := steering(2)
+		c.Start(s)
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Op: block.Read, Bytes: 4096})
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Now: window, Op: block.Read, Drive: 1, Bytes: 4096})
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: at, Rate: 8})
+		if got := [2]int{s.Weights[0].Write, s.Weights[1].Write}; got != want {
+			t.Errorf("at %v: %v, not %v", at, got, want)
+		}
+	}
+}
+
+// TestCorrectedFromEqualWeights: a drive that reads twice as much at equal weights as its model says has its ratio raised, unless it is the greatest; one that reads less keeps it.
+func TestCorrectedFromEqualWeights(t *testing.T) {
+	for _, x := range []struct {
+		most  int
+		reads float64 // over what is wanted
+		rises bool
+	}{{32, 2, true}, {32, 0.5, false}, {1, 2, false}, {1, 0.5, false}} {
+		const want = 4e9
+		c := newController(t, func(c *ratecontrol.Config) {
+			c.Kind, c.Mode, c.MaxRatio = ratecontrol.SRC, ratecontrol.Corrected, x.most
+		}, table{want, want / 4})
+		s := steering(1)
+		c.Start(s)
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: want})
+		if s.Weights[0].Write != 1 {
+			t.Fatalf("%+v is not what the model says", s.Weights)
+		}
+		for range 3 {
+			now := s.Wake
+			s.Wake = units.Forever
+			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: int64(x.reads * want * 10e-3)})
+			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
+			if w := s.Weights[0].Write; (w > 1) != x.rises || w > x.most {
+				t.Errorf("up to %d, %v times what is wanted: %+v", x.most, x.reads, s.Weights)
+			}
+		}
+	}
+}
+
 // TestCorrectedCountsAllDecisions: what was wanted in a window is the sum over its decisions. A drive that reads just that teaches nothing, however the demand changed.
 func TestCorrectedCountsAllDecisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

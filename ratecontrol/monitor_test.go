@@ -110,6 +110,23 @@ func TestMonitorWindow(t *testing.T) {
 	}
 }
 
+// TestMonitorWithoutWindow: a window of no length is no window.
+func TestMonitorWithoutWindow(t *testing.T) {
+	for _, window := range []units.Duration{0, -1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("there is a monitor of %v", window)
+				}
+			}()
+			ratecontrol.NewMonitor(window, 0)
+		}()
+	}
+	if m := ratecontrol.NewMonitor(1, 0); m.Window() != 1 {
+		t.Errorf("a window of %v", m.Window())
+	}
+}
+
 // moments are the mean and the squared coefficient of variation.
 func moments(x []float64) (mean, scv float64) {
 	if len(x) == 0 {
