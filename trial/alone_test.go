@@ -26,6 +26,25 @@ measure: {alone: true}
 	}
 }
 
+// TestAloneWithoutRequests: of a part that has done nothing nothing is said, and then nothing of how evenly all fare.
+func TestAloneWithoutRequests(t *testing.T) {
+	o := trialtest.Run(t, `
+ssd: mqsim-default
+workload:
+  - {synthetic: {reads: {size: 4KiB}, requests: 200000}, closed: 1}
+  - {start: 40ms, synthetic: {reads: {size: 4KiB, interarrival: 1s}, requests: 2}}
+measure: {alone: true, until: 41ms}
+`, 1)
+	if v := trialtest.Metric(t, o, "workload[0].slowdown.mean"); v != 1 {
+		t.Errorf("with nobody beside it the first is slowed down by %v", v)
+	}
+	for _, name := range []string{"workload[1].slowdown.mean", "workload[1].alone.latency.mean", "workload[1].progress", "fairness.slowdown", "fairness.progress"} {
+		if m, ok := o.Result.Metric(name); ok {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
 // TestAlone holds what is said of parts alone to runs of each by itself, and what is made of that to its definitions; of items and of tenants.
 func TestAlone(t *testing.T) {
 	for _, x := range []struct {

@@ -12,6 +12,7 @@ import (
 	"farflash/experiment"
 	"farflash/result"
 	"farflash/result/columnar"
+	"farflash/scenario"
 	"farflash/stats"
 	"farflash/trial"
 	"farflash/trial/trialtest"
@@ -152,6 +153,34 @@ func TestRequestTables(t *testing.T) {
 	}
 }
 
+// TestDatalessRows: what has no data is not said to have been in the network; of a system and of a drive.
+func TestDatalessRows(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "all.log"), []byte(everyOperation), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range []bool{false, true} {
+		text := "ssd: mqsim-default\n"
+		if network {
+			text = "targets: [{ssds: 1, ssd: mqsim-default}]\n"
+		}
+		run := written(t, text+"workload: [{trace: {file: "+filepath.Join(dir, "all.log")+", format: fio}}]\nmeasure: {requests: true}\n")
+		seen := map[string]bool{}
+		for _, q := range rowsOf(t, run, result.RequestsFile, columnar.ReadRequests) {
+			seen[q.Op] = true
+			there := q.NetworkArrival != columnar.Absent
+			if there != (q.NetworkDeparture != columnar.Absent) || there != (network && (q.Op == "read" || q.Op == "write")) {
+				t.Errorf("network %v: a %s was in it from %v to %v", network, q.Op, q.NetworkArrival, q.NetworkDeparture)
+			}
+		}
+		for _, op := range []string{"read", "write", "trim", "flush"} {
+			if !seen[op] {
+				t.Errorf("network %v: there is no %s", network, op)
+			}
+		}
+	}
+}
+
 // TestNetworkTables: flows.parquet and pauses.parquet are what the metrics of flows and pauses are of.
 func TestNetworkTables(t *testing.T) {
 	run := written(t, trialtest.SmallFabric, "flows[0].incast.size=1MB", "fabric.pfc.threshold=20KB", "measure.flows=true", "measure.pauses=true", "measure.timeline=true")
@@ -231,12 +260,22 @@ func TestWriterFails(t *testing.T) {
 		t.Cleanup(func() { d.Discard() })
 		return d
 	}
-	d := begin()
-	if err := d.Write(result.RequestsFile, nil); err != nil { // where the table is to be
+	network, err := trialtest.Parse(trialtest.SmallFabric, "measure.flows=true", "measure.pauses=true", "measure.timeline=true")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if run, _, err := (&trial.Writer{}).Write(t.Context(), x, d); run != nil || !errors.Is(err, os.ErrExist) {
-		t.Errorf("a table that is there already: %v", err)
+	cluster, err := trialtest.Parse(trialtest.SmallCluster, "measure.requests=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*scenario.Scenario{result.RequestsFile: s, result.FlowsFile: network, result.PausesFile: network, result.TimelineFile: network, result.ChunksFile: cluster} {
+		d := begin()
+		if err := d.Write(name, nil); err != nil { // where the table is to be
+			t.Fatal(err)
+		}
+		if run, _, err := (&trial.Writer{}).Write(t.Context(), trial.Trial{Scenario: s, Seed: 1}, d); run != nil || !errors.Is(err, os.ErrExist) {
+			t.Errorf("%s that is there already: %v", name, err)
+		}
 	}
 	torn := errors.New("torn")
 	if run, _, err := (&trial.Writer{Page: func(*result.Run) (string, error) { return "", torn }}).Write(t.Context(), x, begin()); run != nil || !errors.Is(err, torn) {

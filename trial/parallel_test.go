@@ -36,6 +36,12 @@ func TestParallel(t *testing.T) {
 			}
 		}
 	}
+	procs := runtime.GOMAXPROCS(0)
+	defer func() {
+		if now := runtime.GOMAXPROCS(0); now != procs {
+			t.Errorf("there are %d processors, of %d", now, procs)
+		}
+	}()
 	for n, want := range map[int]int{-1: runtime.GOMAXPROCS(0), 0: runtime.GOMAXPROCS(0), 1: 1, 1 << 20: runtime.GOMAXPROCS(0)} {
 		if got := trial.Workers(n); got != want {
 			t.Errorf("%d asked for are %d, not %d", n, got, want)
