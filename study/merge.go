@@ -28,6 +28,10 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: %w", shards[0], err)
 	}
+	into = filepath.Clean(into)
+	if real, err := filepath.EvalSymlinks(into); err == nil {
+		into = real
+	}
 	if entries, err := os.ReadDir(into); err == nil && len(entries) > 0 {
 		return nil, nil, nil, fmt.Errorf("%s is not empty; %w", into, ErrOther)
 	}
@@ -84,7 +88,7 @@ func (f *Folder) assemble(first *manifest, outcomes []Outcome, order []shardFold
 		return err
 	}
 	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) { // what is there is at most an empty folder
-		return err
+		return fmt.Errorf("%s cannot give way to the merged folder (%w); name one that is not there yet", into, err)
 	}
 	return os.Rename(f.path, into)
 }

@@ -86,10 +86,29 @@ func TestMerge(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 30} {
 		shards := shardsOf(t, n, plan, fails)
 		slices.Reverse(shards)
-		into := filepath.Join(t.TempDir(), "all")
-		_, p, merged, err := Merge(into, shards)
+		into := filepath.Join(t.TempDir(), "new", "all")
+		given := into
+		switch n {
+		case 1: // an empty folder, with a slash behind it
+			if err := os.MkdirAll(into, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			given += string(filepath.Separator)
+		case 2: // another name of an empty folder
+			given = filepath.Join(t.TempDir(), "link")
+			if err := errors.Join(os.MkdirAll(into, 0o777), os.Symlink(into, given)); err != nil {
+				t.Skip("no symbolic links: ", err)
+			}
+		}
+		folder, p, merged, err := Merge(given, shards)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(folder.Path(), SweepFile)); err != nil {
+			t.Error(err)
+		}
+		if s, err := os.Stat(into); err != nil || s.Mode().Perm() != 0o755 {
+			t.Errorf("%v, %v", s, err)
 		}
 		if got := contents(t, into); !maps.Equal(got, want) {
 			t.Errorf("%d shards merged have %d files, the whole has %d, or their bytes differ", n, len(got), len(want))

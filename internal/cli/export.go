@@ -153,8 +153,15 @@ func (p *program) exportRows(run *result.Run, name, out string) error {
 		return err
 	}
 	b := bufio.NewWriterSize(w, 1<<16)
-	err = columnar.WriteCSV(b, f, s.Size())
-	return verb.Failed(errors.Join(err, b.Flush(), w.Close()))
+	read := columnar.WriteCSV(b, f, s.Size())
+	written := errors.Join(b.Flush(), w.Close())
+	if (read != nil || written != nil) && out != "" && out != "-" {
+		written = errors.Join(written, os.Remove(out)) // half a table is none
+	}
+	if written == nil && read != nil {
+		return verb.BadInput(fmt.Errorf("%s: %w", f.Name(), read))
+	}
+	return verb.Failed(written)
 }
 
 func writeExport(w io.Writer, format, table string, runs []*result.Run) error {

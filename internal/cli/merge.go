@@ -31,7 +31,7 @@ as -o.`,
 			if err := checkMetrics(f.metrics); err != nil {
 				return err
 			}
-			whole := p.unfinished(result.Unfinished(filepath.Dir(f.dir)))
+			whole := p.unfinished(result.Unfinished(filepath.Dir(filepath.Clean(f.dir))))
 			folder, plan, outcomes, err := study.Merge(f.dir, args)
 			whole()
 			if err != nil {
