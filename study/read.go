@@ -167,5 +167,13 @@ func ReadDesigns(path string) ([]Design, error) {
 	return out, nil
 }
 
+// Is tells whether a path is the folder of a study or of a search, of which something may have been found or not.
+func Is(path string) bool {
+	return slices.ContainsFunc([]string{SweepFile, CompareFile, SearchFile}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(path, name))
+		return err == nil
+	})
+}
+
 // Found tells whether an error of reading is that there is nothing.
 func Found(err error) bool { return !errors.Is(err, fs.ErrNotExist) }

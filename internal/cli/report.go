@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -17,16 +16,11 @@ import (
 // loadRun reads a run directory. Whoever names a study's instead is told what there is of that.
 func loadRun(path string) (*result.Run, error) {
 	run, err := result.Load(path)
-	if err == nil {
-		return run, nil
+	if err != nil && study.Is(path) {
+		return nil, fmt.Errorf("%s is the directory of a study, not of a run: its page is %s, farflash export --format=svg draws its figures, and the runs of its trials are in %s",
+			path, filepath.Join(path, result.ReportFile), filepath.Join(path, "trials"))
 	}
-	for _, name := range []string{study.SweepFile, study.CompareFile, study.SearchFile} {
-		if _, none := os.Stat(filepath.Join(path, name)); none == nil {
-			return nil, fmt.Errorf("%s is the directory of a study, not of a run: its page is %s, farflash export --format=svg draws its figures, and the runs of its trials are in %s",
-				path, filepath.Join(path, result.ReportFile), filepath.Join(path, "trials"))
-		}
-	}
-	return nil, err
+	return run, err
 }
 
 func (p *program) report() *cobra.Command {
