@@ -153,6 +153,102 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestLayout holds result.json's layout, in which runs are compared line by line.
+func TestLayout(t *testing.T) {
+	r := New(vocabulary(), "d", 7, "v")
+	r.SimulatedS, r.Interrupted = 0.5, true
+	r.WarmUp = WarmUp{0.25, "it"}
+	r.Steady = &Steady{Explain: "no"}
+	r.Parts = []Parts{{"tenant", []string{"a", "b"}}}
+	r.Set("ssd.waf", 1.5)
+	r.Set("read.count", 3)
+	var h stats.Histogram
+	h.Record(1500 * units.Picosecond)
+	h.Record(200 * units.Nanosecond)
+	r.SetHistogram("read.latency", &h)
+	r.SetSeries("read.iops", units.Second, []float64{1, math.NaN()})
+	r.SetMatrix("ssd.wear", []string{"x", "y"}, []string{"1", "2"}, [][]float64{{1, 2}, {math.NaN(), 1e-7}})
+	r.Check("law", true, "1 = 1")
+	r.Check("other", false, "1 < 2")
+	r.Warn("%d", 1)
+	r.Limits = []string{"l", "m"}
+	text, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "schema": "farflash/result/1",
+  "digest": "d",
+  "seed": 7,
+  "simulated_s": 0.5,
+  "version": "v",
+  "interrupted": true,
+  "warm_up": {"until_s": 0.25, "explain": "it"},
+  "steady": {"reached": false, "explain": "no"},
+  "parts": {
+    "tenant": ["a", "b"]
+  },
+  "metrics": {
+    "read.count": {"value": 3, "unit": "count", "help": "how many"},
+    "ssd.waf": {"value": 1.5, "unit": "ratio", "help": "what it is"}
+  },
+  "series": {
+    "read.iops": {"unit": "1/s", "t_unit": "s", "width": 1,
+      "t": [0, 1],
+      "v": [1, null]}
+  },
+  "histograms": {
+    "read.latency": {"unit": "us", "count": 2, "mean": 0.10075, "stddev": 0.09925, "min": 0.0015, "max": 0.2,
+      "exact": {"sum_ps": "201500", "squares_ps2": "40002250000", "min_ps": "1500", "max_ps": "200000"},
+      "intervals": {"p50": [0, null], "p90": [0.002, null], "p95": [0.002, null], "p99": [0.2, null], "p99_9": [0.2, null], "p99_99": [0.2, null]},
+      "low_ns": [1, 200],
+      "high_ns": [2, 202],
+      "counts": [1, 1]}
+  },
+  "matrices": {
+    "ssd.wear": {"unit": "count",
+      "rows": ["x", "y"],
+      "cols": ["1", "2"],
+      "v": [[1, 2],
+            [null, 1e-07]]}
+  },
+  "checks": [
+    {"name": "law", "ok": true, "detail": "1 = 1"},
+    {"name": "other", "ok": false, "detail": "1 < 2"}
+  ],
+  "limits": [
+    "l",
+    "m"
+  ],
+  "warnings": [
+    "1"
+  ]
+}
+`
+	if string(text) != want {
+		t.Errorf("%s\nnot\n%s", text, want)
+	}
+	if r.OK() {
+		t.Error("a law that does not hold is well")
+	}
+	if m, ok := r.Matrix("ssd.wear"); !ok || m.V[1][1] != 1e-7 {
+		t.Errorf("%+v", m)
+	}
+	if m, ok := r.Matrix("ssd.die.busy"); ok {
+		t.Errorf("%+v", m)
+	}
+	if s, ok := r.SeriesOf("read.iops"); !ok || s.Width != 1 {
+		t.Errorf("%+v", s)
+	}
+	if name := r.PartName("tenant", 1) + r.PartName("tenant", 2) + r.PartName("job", 0); name != "btenant[2]job[0]" {
+		t.Error(name)
+	}
+	// Nothing has its lines too.
+	if text, err = New(vocabulary(), "", 0, "").Encode(); err != nil || !strings.HasSuffix(string(text), "  \"metrics\": {},\n  \"series\": {},\n  \"histograms\": {},\n  \"checks\": [],\n  \"warnings\": []\n}\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 // TestLatencyMetrics: mean, deviation, ends and quantiles are those of the values that were recorded, in microseconds.
 func TestLatencyMetrics(t *testing.T) {
 	r := New(vocabulary(), "d", 1, "v")

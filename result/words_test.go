@@ -87,6 +87,44 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestScopesOrder: parts stand behind all that is not of a part, scope by scope as these are defined, and each part's figures together.
+func TestScopesOrder(t *testing.T) {
+	var l Lexicon
+	l.Metric("read.count", "count", "x")
+	l.Metric("read.iops", "1/s", "x")
+	all := func(string) bool { return true }
+	l.Scope("tenant", "tenant", all)
+	l.Scope("workload", "item", all)
+	l.Scope("job", "job", all)
+	want := []string{"read.count", "read.iops", "tenant[0].read.count", "tenant[0].read.iops", "tenant[1].read.count", "workload[0].read.count", "workload[10].read.iops", "job[0].read.count", "job[3].read.iops", "user[0].read.count"}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, NewVocabulary(l.Words).Metrics.compare)
+	if !slices.Equal(got, want) {
+		t.Errorf("order is %v", got)
+	}
+}
+
+// TestDirections: times are to be short and throughput high; of the rest it is said, or neither is better.
+func TestDirections(t *testing.T) {
+	var l Lexicon
+	for _, name := range []string{"read.latency.p99", "flow.fct.mean", "flow.slowdown.max", "ssd.queue.wait.urgent", "ssd.transaction.wait.read", "read.iops", "aggregate.bandwidth", "ssd.gc.count", "ssd.waf", "cluster.put.rate", "iops.least"} {
+		l.Metric(name, "count", "x")
+	}
+	l.Fewer("ssd.waf", "nothing")
+	l.More("cluster.put.rate")
+	metrics := NewVocabulary(l.Words).Metrics
+	for name, want := range map[string]Direction{"read.latency.p99": LowerIsBetter, "flow.fct.mean": LowerIsBetter, "flow.slowdown.max": LowerIsBetter, "ssd.queue.wait.urgent": LowerIsBetter, "ssd.transaction.wait.read": LowerIsBetter,
+		"read.iops": HigherIsBetter, "aggregate.bandwidth": HigherIsBetter, "ssd.gc.count": NeitherBetter, "ssd.waf": LowerIsBetter, "ssd[3].waf": LowerIsBetter, "cluster.put.rate": HigherIsBetter, "iops.least": NeitherBetter, "unknown": NeitherBetter} {
+		if got := metrics.Better(name); got != want {
+			t.Errorf("of %s %d is better, not %d", name, got, want)
+		}
+	}
+	if LowerIsBetter == HigherIsBetter || LowerIsBetter == NeitherBetter || HigherIsBetter == NeitherBetter || NeitherBetter != 0 {
+		t.Error("directions are not told apart, or none is not the zero one")
+	}
+}
+
 // TestTwice: a name is defined once.
 func TestTwice(t *testing.T) {
 	defer func() {
