@@ -182,6 +182,30 @@ func TestLatencySeriesQuantiles(t *testing.T) {
 	}
 }
 
+// TestLatencySeriesFull: a count that has come to its end stays there, and does not begin again.
+func TestLatencySeriesFull(t *testing.T) {
+	s := NewLatencySeries(SeriesConfig{Width: units.Millisecond, Bins: 2})
+	at := coarse.index(uint64(units.Microsecond) / picos)
+	for i := range units.Duration(2) {
+		s.Add(i*units.Millisecond, units.Microsecond)
+	}
+	s.shapes[0][at], s.shapes[1][at] = math.MaxUint32-3, 7
+	s.fold()
+	if got := s.shapes[0][at]; got != math.MaxUint32 {
+		t.Errorf("%d are counted", got)
+	}
+	s.Add(0, units.Microsecond)
+	if got := s.shapes[0][at]; got != math.MaxUint32 || s.Slots()[0].Count != 3 {
+		t.Errorf("%d are counted, and %d exactly", got, s.Slots()[0].Count)
+	}
+	s.shapes[0][at] = 5
+	s.Add(units.Millisecond*5/2, units.Microsecond) // in the other bin
+	s.fold()
+	if got := s.shapes[0][at]; got != 6 {
+		t.Errorf("5 and 1 are %d", got)
+	}
+}
+
 // TestWarmUpSays: the sentence about a cut has its place and its share.
 func TestWarmUpSays(t *testing.T) {
 	var xs []float64
