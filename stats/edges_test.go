@@ -198,6 +198,10 @@ func TestLatencySeriesFull(t *testing.T) {
 	if got := s.shapes[0][at]; got != math.MaxUint32 || s.Slots()[0].Count != 3 {
 		t.Errorf("%d are counted, and %d exactly", got, s.Slots()[0].Count)
 	}
+	s.Add(0, 100*units.Second) // beyond the last bucket's end
+	if got := s.Quantiles(1)[0]; got != float64(100*units.Second) {
+		t.Errorf("the greatest is %v ps", got)
+	}
 	s.shapes[0][at] = 5
 	s.Add(units.Millisecond*5/2, units.Microsecond) // in the other bin
 	s.fold()
@@ -221,6 +225,9 @@ func TestWarmUpSays(t *testing.T) {
 	}
 	slices.Reverse(xs) // the level that it comes to is not reached before the last quarter
 	if c := WarmUp(xs); c.Index != 0 || c.Found || c.Explain != "no steady state within the run: MSER-5 would cut 150 of 200 observations, more than half; all are kept" {
+		t.Errorf("%+v", c)
+	}
+	if c := WarmUp([]float64{90, 90, 90, 90, 90, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1}); c.Index != 5 || !c.Found { // the fewest
 		t.Errorf("%+v", c)
 	}
 	if c := WarmUp(xs[:19]); c.Found || c.Index != 0 || c.Explain != "19 observations are too few to find a warm-up (MSER-5 needs 20); all are kept" {
