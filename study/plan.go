@@ -192,6 +192,9 @@ func (p *Plan) slots() []slot {
 	return out
 }
 
+// Label is what the point of the k-th of Trials is called.
+func (p *Plan) Label(k int) string { return p.Points[p.slots()[k].point].Label }
+
 // Trials lists the trials of the plan's shard, in the order of Outcomes.
 func (p *Plan) Trials() []trial.Trial {
 	var out []trial.Trial

@@ -90,7 +90,10 @@ func TestGrid(t *testing.T) {
 	for i := range 5 {
 		part := *p
 		part.Shard = Shard{i + 1, 5}
-		for _, x := range part.Trials() {
+		for k, x := range part.Trials() {
+			if at := slices.IndexFunc(p.Points, func(y Point) bool { return y.Label == part.Label(k) }); at < 0 || p.Points[at].Digest != x.Digest {
+				t.Errorf("trial %d of shard %d is called %s", k, i, part.Label(k))
+			}
 			parts = append(parts, x.Name())
 		}
 	}
