@@ -267,6 +267,10 @@ func distribution(h *stats.Histogram, name string, style int) chart.Distribution
 	d.Share = append(d.Share, 0)
 	var sum int64
 	for _, b := range h.Bins() {
+		// Between buckets there is nothing: the curve is level there.
+		if low := b.Low.Microseconds(); low > d.Value[len(d.Value)-1] {
+			d.Value, d.Share = append(d.Value, low), append(d.Share, float64(sum)/float64(h.Count()))
+		}
 		sum += b.Count
 		// The last bucket ends where values end; one beyond the geometry would otherwise lie about the maximum.
 		end := b.High
