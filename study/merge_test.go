@@ -157,33 +157,43 @@ func TestMergeRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := filepath.Join(dir, "all")
-	// A manifest that leads out of its folder, and knows how digests of plans are made.
-	hostile := filepath.Join(dir, "hostile")
-	rewrite := func(change func(*manifest)) {
+	// Manifests that others have written, who know how a plan's digest is made.
+	for want, change := range map[string]func(*manifest){
+		`point read_latency=40us has the digest "../../elsewhere", which no scenario has`: func(m *manifest) { m.Points[0].Digest = "../../elsewhere" },
+		"9 points with 0 replicates are no study":                                         func(m *manifest) { m.Reps = 0; m.Points = slices.Repeat(m.Points, 3) },
+		"3 points with -1 replicates are no study":                                        func(m *manifest) { m.Reps = -1 },
+		"0 points with 3 replicates are no study":                                         func(m *manifest) { m.Points = nil },
+		"3 points with 400000 replicates are no study":                                    func(m *manifest) { m.Reps = 400_000 },
+		"point read_latency=80us has 2 values for 1 axes":                                 func(m *manifest) { m.Points[1].Values = []string{"80us", "7%"} },
+		"does not fit its own digest":                                                     func(m *manifest) { m.Points[0].Label = "other"; m.Digest = "x" },
+		`the shard "1/2000000" cannot be`:                                                 func(m *manifest) { m.Shard = "1/2000000" },
+		`the shard "2/1" cannot be`:                                                       func(m *manifest) { m.Shard = "2/1" },
+	} {
 		m, err := readManifest(shards[0])
-		if err == nil {
-			change(m)
-			var p *Plan
-			if p, err = m.plan(); err != nil {
-				p = &Plan{Kind: Sweep, Seed: m.Seed, Reps: m.Reps}
-				for _, x := range m.Points {
-					p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
-				}
-			}
-			m.Digest = p.Digest()
-			err = (&Folder{path: hostile}).WriteJSON(SweepFile, m)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		m.Shard = "1/1"
+		if change(m); m.Digest != "x" {
+			p := &Plan{Kind: Sweep, Seed: m.Seed, Reps: m.Reps}
+			for _, x := range m.Points {
+				p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
+			}
+			m.Digest = p.Digest()
+		}
+		odd := &Folder{path: filepath.Join(t.TempDir(), "odd")}
+		if err := odd.WriteJSON(SweepFile, m); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := Merge(into, []string{odd.path}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), odd.path) {
+			t.Errorf("%v; want %s", err, want)
+		}
 	}
-	rewrite(func(m *manifest) { m.Shard, m.Points[0].Digest = "1/1", "../../elsewhere" })
 	for _, c := range []struct {
 		name   string
 		shards []string
 		want   string
 	}{
-		{"hostile", []string{hostile}, `point read_latency=40us has the digest "../../elsewhere", which no scenario has`},
 		{"missing", []string{shards[0], shards[1], shards[3]}, "shard 3/4 is missing; name its folder as well"},
 		{"missing many", shards[1:2], "shards 1/4, 3/4, 4/4 are missing"},
 		{"overlapping", append(slices.Clone(shards), shards[1]), "are both shard 2/4; leave one of them out"},

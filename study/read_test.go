@@ -1,6 +1,7 @@
 package study
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -125,6 +126,18 @@ func TestEffectsReadBack(t *testing.T) {
 			if got := back.Pairs[k].Effects[at]; got.Effect != e.Effect || got.A != e.A || got.B != e.B || got.Verdict != e.Verdict {
 				t.Errorf("%+v is read as %+v", e, got)
 			}
+		}
+	}
+	// What is no number has none in the document.
+	for _, mean := range []float64{1e300, -1e300, 0} {
+		e := Effect{Name: "read.iops"}
+		e.A, e.Effect.Mean = 1e-320, mean
+		doc := (&Effects{Arms: []ArmSummary{{}, {}}, Pairs: []Pair{{Arm: 1, Effects: []Effect{e}}}}).Document()
+		if got := doc.Pairs[0].Metrics["read.iops"].Relative; (got == nil) != (mean != 0) {
+			t.Errorf("%v of %v is %v", mean, e.A, got)
+		}
+		if _, err := json.Marshal(doc); err != nil {
+			t.Error(err)
 		}
 	}
 	d := x.Document()

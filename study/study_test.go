@@ -154,6 +154,9 @@ func TestPlanErrors(t *testing.T) {
 		t.Error("one replicate is compared")
 	}
 	p, err := NewComparison([]Arm{{Source: source()}, {Source: source()}, {Label: "c", Source: source()}}, 1, 2)
+	if err == nil && (p.Name != "small" || p.Seed != 1 || p.Reps != 2 || p.Kind != Comparison) {
+		t.Errorf("%+v", p)
+	}
 	if err != nil || p.Points[0].Label != "small" || p.Points[1].Label != "small (2)" || p.Points[2].Label != "c" {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -367,6 +370,12 @@ func TestCache(t *testing.T) {
 		}
 		if n, _, w := run("one"); n != 0 || len(w) > 0 {
 			t.Errorf("damage %d is not repaired: %d runs, %v", i, n, w)
+		}
+	}
+	// What is no letter, digit or harmless sign has no place in the name of a folder.
+	for name, want := range map[string]string{"v1.2-rc+a_B9": "v1.2-rc+a_B9", "a/../b c:\u00e9": "a_.._b_c__", "-": "-"} {
+		if c, err := OpenCache(dir, name); err != nil || c.Path("x/y") != filepath.Join(dir, want, "x", "y") {
+			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}
 	if _, err := OpenCache(dir, ".."); err == nil {
