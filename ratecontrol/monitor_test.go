@@ -110,6 +110,24 @@ func TestMonitorWindow(t *testing.T) {
 	}
 }
 
+// TestMonitorEnds: the window of Algorithm 1 has both its ends, [t-delta, t].
+func TestMonitorEnds(t *testing.T) {
+	m := ratecontrol.NewMonitor(100*us, 0)
+	m.Arrived(10*us, block.Read, 1000)
+	m.Arrived(20*us, block.Read, 3000)
+	for at, want := range map[units.Duration]float64{20 * us: 2000, 110 * us: 2000} {
+		if f := m.Features(at); f.Of[block.Read].Size != want {
+			t.Errorf("at %v: %+v", at, f)
+		}
+	}
+	if f := m.Features(110*us + 1); f.Of[block.Read].Size != 3000 {
+		t.Errorf("a picosecond later: %+v", f)
+	}
+	if f := m.Features(120 * us); f.Of[block.Read].Size != 3000 || f.ReadShare != 1 {
+		t.Errorf("when the second is as old as the window is long: %+v", f)
+	}
+}
+
 // TestMonitorWithoutWindow: a window of no length is no window.
 func TestMonitorWithoutWindow(t *testing.T) {
 	for _, window := range []units.Duration{0, -1} {
