@@ -125,9 +125,13 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 		fmt.Fprintln(p.out)
 	}
 	t := term.NewTable(term.Left("metric"), term.Right("A"), term.Right("B"), term.Right("change"))
+	hidden := 0
 	for _, m := range metrics {
-		same := m.A != nil && m.B != nil && *m.A == *m.B
-		if same || !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // parts are many
+		if m.A != nil && m.B != nil && *m.A == *m.B {
+			continue
+		}
+		if !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // parts are many
+			hidden++
 			continue
 		}
 		value := func(v *float64) string {
@@ -142,11 +146,26 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 		}
 		t.Row(m.Name, value(m.A), value(m.B), change)
 	}
-	if t.Rows() == 0 {
+	if t.Rows() == 0 && hidden == 0 {
 		fmt.Fprintln(p.out, "no metric differs")
 		return nil
 	}
-	return t.Write(p.out, p.style())
+	if t.Rows() > 0 {
+		if err := t.Write(p.out, p.style()); err != nil {
+			return err
+		}
+		if hidden > 0 {
+			fmt.Fprintln(p.out)
+		}
+	}
+	switch hidden {
+	case 0:
+	case 1:
+		fmt.Fprintln(p.out, "1 other metric differs; --all shows it")
+	default:
+		fmt.Fprintf(p.out, "%d other metrics differ; --all shows them\n", hidden)
+	}
+	return nil
 }
 
 func orDash(s string) string {
