@@ -134,7 +134,9 @@ func TestCSV(t *testing.T) {
 
 func TestGobench(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteGobench(&b, "", sample(), sample()); err != nil {
+	timed := sample()
+	timed.Set("fabric.pause.time", 0.25)
+	if err := WriteGobench(&b, "", timed, timed); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -142,7 +144,7 @@ func TestGobench(t *testing.T) {
 		t.Errorf("%d lines of ssd.waf in\n%s", n, text)
 	}
 	// Every metric is there with its value, in units that benchstat scales.
-	for _, m := range sample().Metrics {
+	for _, m := range timed.Metrics {
 		value, unit := m.Value, m.Unit
 		switch unit {
 		case "us":

@@ -156,7 +156,7 @@ func TestRoundTrip(t *testing.T) {
 // TestLayout holds result.json's layout, in which runs are compared line by line.
 func TestLayout(t *testing.T) {
 	r := New(vocabulary(), "d", 7, "v")
-	r.SimulatedS, r.Interrupted = 0.5, true
+	r.SimulatedS, r.Interrupted, r.Name, r.Summary = 0.5, true, "a & b", "<c>"
 	r.WarmUp = WarmUp{0.25, "it"}
 	r.Steady = &Steady{Explain: "no"}
 	r.Parts = []Parts{{"tenant", []string{"a", "b"}}}
@@ -182,6 +182,8 @@ func TestLayout(t *testing.T) {
   "seed": 7,
   "simulated_s": 0.5,
   "version": "v",
+  "name": "a & b",
+  "summary": "<c>",
   "interrupted": true,
   "warm_up": {"until_s": 0.25, "explain": "it"},
   "steady": {"reached": false, "explain": "no"},
@@ -238,6 +240,9 @@ func TestLayout(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if s, ok := r.SeriesOf("read.iops"); !ok || s.Width != 1 {
+		t.Errorf("%+v", s)
+	}
+	if s, ok := r.SeriesOf("write.iops"); ok {
 		t.Errorf("%+v", s)
 	}
 	if name := r.PartName("tenant", 1) + r.PartName("tenant", 2) + r.PartName("job", 0); name != "btenant[2]job[0]" {
@@ -321,6 +326,9 @@ func TestDecodeErrors(t *testing.T) {
 		{change(`"seed": 7`, `"seed": "x"`), "4:"},
 		{change(`"seed": 7`, `"seed": 7,,`), "4:"},
 		{change(`"low_ns": [`, `"low_ns": [1, `), "lower bounds"},
+		{change(`"high_ns": [`, `"high_ns": [1, `), "upper bounds"},
+		{change(`"counts": [`, `"counts": [1, `), "counts"},
+		{strings.Replace(change(`"low_ns": [`, `"low_ns": [1, `), `"high_ns": [`, `"high_ns": [1, `, 1), "counts"},
 		{change(`"sum_ps": "`, `"sum_ps": "x`), "sum_ps"},
 		{change(`"counts": [`, `"counts": [9`), "read.latency"},
 		{change(`"rows": ["0"`, `"rows": ["0", "5"`), "row labels"},
