@@ -161,9 +161,9 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 	switch hidden {
 	case 0:
 	case 1:
-		fmt.Fprintln(p.out, "1 other metric differs; --all shows it")
+		fmt.Fprintln(p.out, "1 other differs; --all shows it")
 	default:
-		fmt.Fprintf(p.out, "%d other metrics differ; --all shows them\n", hidden)
+		fmt.Fprintf(p.out, "%d others differ; --all shows them\n", hidden)
 	}
 	return nil
 }
