@@ -53,8 +53,8 @@ func (c *aimd) React(s *Steering, x *Signal) {
 	}
 }
 
-// look compares what was read with what is demanded. A drive that has read nothing is left alone: nothing is known of it. When none has, and all
-// weights are equal, it looks no more until a command comes.
+// look compares what was read with what is demanded. A drive that has read nothing has read less than any demand, and goes towards equal weights. When none has
+// read, and all weights are equal, it looks no more until a command comes.
 func (c *aimd) look(s *Steering, now units.Duration) {
 	const band = 0.05 // of the demand on both sides, in which nothing changes
 	busy := false
@@ -66,7 +66,7 @@ func (c *aimd) look(s *Steering, now units.Duration) {
 		case c.read[d] > 0 && read > float64(want*(1+band)):
 			w = min(2*w, c.most)
 		case read < float64(want*(1-band)):
-			w = max(w-1, 1)
+			w-- // a ratio is 1 at least
 		}
 		busy = busy || w > 1 || c.read[d] > 0
 		s.SetRatio(d, w)

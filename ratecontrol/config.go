@@ -62,7 +62,7 @@ type Config struct {
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
-	// MaxRatio is the greatest weight ratio that aimd and src give.
+	// MaxRatio is the greatest weight ratio that aimd and src give, but for src with mode paper, which has none.
 	MaxRatio int
 	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"). aimd looks as far back to divide a target's demand among its drives.
 	Window units.Duration

@@ -120,7 +120,7 @@ func TestAIMD(t *testing.T) {
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Now: now, Op: block.Read, Bytes: 1})
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: now, Rate: 1e9}) // a megabyte a millisecond
 	var got []int
-	for _, read := range []int64{2e6, 2e6, 2e6, 2e6, 2e6, 1e6, 5e5, 5e5, 1.04e6, 0} {
+	for _, read := range []int64{2e6, 2e6, 2e6, 2e6, 2e6, 1e6, 5e5, 5e5, 1.04e6, 1.05e6, 0.95e6, 0} {
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: read})
 		if now += units.Millisecond; s.Wake != now {
 			t.Fatalf("it looks at %v, not %v", s.Wake, now)
@@ -129,7 +129,7 @@ func TestAIMD(t *testing.T) {
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
 		got = append(got, s.Weights[0].Write)
 	}
-	if want := "[2 4 8 16 16 16 15 14 14 13]"; fmt.Sprint(got) != want {
+	if want := "[2 4 8 16 16 16 15 14 14 14 14 13]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, not %v", got, want)
 	}
 	for i := 0; s.Wake != units.Forever; i++ {

@@ -2,6 +2,7 @@ package ratecontrol_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"farflash/block"
@@ -109,6 +110,41 @@ func TestMonitorWindow(t *testing.T) {
 	}
 }
 
+// TestMonitorEnds: the window of Algorithm 1 has both its ends, [t-delta, t].
+func TestMonitorEnds(t *testing.T) {
+	m := ratecontrol.NewMonitor(100*us, 0)
+	m.Arrived(10*us, block.Read, 1000)
+	m.Arrived(20*us, block.Read, 3000)
+	for at, want := range map[units.Duration]float64{20 * us: 2000, 110 * us: 2000} {
+		if f := m.Features(at); f.Of[block.Read].Size != want {
+			t.Errorf("at %v: %+v", at, f)
+		}
+	}
+	if f := m.Features(110*us + 1); f.Of[block.Read].Size != 3000 {
+		t.Errorf("a picosecond later: %+v", f)
+	}
+	if f := m.Features(120 * us); f.Of[block.Read].Size != 3000 || f.ReadShare != 1 {
+		t.Errorf("when the second is as old as the window is long: %+v", f)
+	}
+}
+
+// TestMonitorWithoutWindow: a window of no length is no window.
+func TestMonitorWithoutWindow(t *testing.T) {
+	for _, window := range []units.Duration{0, -1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("there is a monitor of %v", window)
+				}
+			}()
+			ratecontrol.NewMonitor(window, 0)
+		}()
+	}
+	if m := ratecontrol.NewMonitor(1, 0); m.Window() != 1 {
+		t.Errorf("a window of %v", m.Window())
+	}
+}
+
 // moments are the mean and the squared coefficient of variation.
 func moments(x []float64) (mean, scv float64) {
 	if len(x) == 0 {
@@ -162,6 +198,10 @@ func TestModel(t *testing.T) {
 	tree.Inputs = append([]string{"x"}, tree.Inputs[1:]...)
 	if _, err := ratecontrol.NewModel(tree); err == nil {
 		t.Error("a model of other inputs is taken")
+	}
+	tree.Inputs, tree.Outputs = ratecontrol.InputNames(), []string{"write.throughput", "read.throughput"}
+	if _, err := ratecontrol.NewModel(tree); err == nil || !strings.Contains(err.Error(), "the model gives [\"write.throughput\"") {
+		t.Errorf("a model of other outputs: %v", err)
 	}
 }
 

@@ -24,7 +24,7 @@ func (p *Pace) SetRate(now units.Duration, rate float64) {
 	case p.rate == 0 || rate == 0:
 		p.due = now
 	case p.due > now:
-		p.due = now + units.Seconds(float64((p.due-now).Seconds()*p.rate)/rate)
+		p.due = now + min(units.Seconds(float64((p.due-now).Seconds()*p.rate)/rate), units.Forever-now)
 	}
 	p.rate = rate
 }
@@ -43,6 +43,7 @@ func (p *Pace) Open(now units.Duration) bool { return p.rate == 0 || now >= p.du
 // Take notes that so many bytes go.
 func (p *Pace) Take(now units.Duration, bytes int64) {
 	if p.rate > 0 {
-		p.due = max(p.due, now-p.slack) + units.Seconds(float64(bytes)/p.rate)
+		from := max(p.due, now-p.slack)
+		p.due = from + min(units.Seconds(float64(bytes)/p.rate), units.Forever-max(from, 0))
 	}
 }

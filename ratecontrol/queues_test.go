@@ -108,6 +108,64 @@ func (m *model) done(i int) {
 	m.q.Done(m.commands[id].ticket)
 }
 
+// TestSharesOfTheDepth: the depth is divided as the weights are, to the nearest, with a place for each queue. While both wait, a place that a queue has had is filled by that queue, in whatever order
+// commands end; and when one has nothing left, the other has all.
+func TestSharesOfTheDepth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		depth := rapid.IntRange(2, 40).Draw(t, "depth")
+		read, write := rapid.IntRange(1, 12).Draw(t, "read"), rapid.IntRange(1, 12).Draw(t, "write")
+		q := ratecontrol.NewQueues(depth)
+		q.SetWeights(read, write)
+		tickets := map[int32]int32{}
+		const n = 200
+		for id := range int32(2 * n) {
+			op := block.Read
+			if id >= n {
+				op = block.Write
+			}
+			tickets[id] = q.Push(id, op, 0, int64(id)*4096, 4096)
+		}
+		var inside [2][]int32
+		fill := func() {
+			for {
+				id, queue, ok := q.Next()
+				if !ok {
+					return
+				}
+				inside[queue] = append(inside[queue], id)
+			}
+		}
+		fill()
+		// To the nearest, halves up; at least one each.
+		reads := min(max((2*depth*read+read+write)/(2*(read+write)), 1), depth-1)
+		for range 60 {
+			if len(inside[0]) != reads || len(inside[1]) != depth-reads || q.Inside(0) != reads || q.Inside(1) != depth-reads {
+				t.Fatalf("%d reads and %d writes of %d at weights %d and %d, %d reads are their part", len(inside[0]), len(inside[1]), depth, read, write, reads)
+			}
+			k := rapid.IntRange(0, 1).Draw(t, "queue")
+			i := rapid.IntRange(0, len(inside[k])-1).Draw(t, "which")
+			q.Done(tickets[inside[k][i]])
+			inside[k] = append(inside[k][:i], inside[k][i+1:]...)
+			fill()
+		}
+		for q.Waiting(0) > 0 { // until no read waits
+			q.Done(tickets[inside[0][0]])
+			inside[0] = inside[0][1:]
+			fill()
+		}
+		for len(inside[0]) > 0 {
+			q.Done(tickets[inside[0][0]])
+			inside[0] = inside[0][1:]
+		}
+		if fill(); q.Inside(1) != min(depth, len(inside[1])+q.Waiting(1)) {
+			t.Errorf("%d writes are in a drive of %d, and %d wait", q.Inside(1), depth, q.Waiting(1))
+		}
+		if err := q.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNoReordering: whatever comes, ends and is tuned in between, commands that overlap are fetched in the order in which they came, each queue is in order,
 // the depth holds, and all that came comes out.
 func TestNoReordering(t *testing.T) {

@@ -206,7 +206,8 @@ func (p *search) printed(want, tolerance float64) int {
 		if d := distance(read, want); least > d {
 			best, least = w, d
 		}
-		if before == 0 || distance(before, read)/before < tolerance {
+		// Beside a prediction of nothing, anything is a great change and nothing is none.
+		if d := distance(before, read); d == 0 && before == 0 || before > 0 && d/before < tolerance {
 			break
 		}
 	}

@@ -38,7 +38,7 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 		return err
 	}
 	t = term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
-	if bounds, ok := r.Result.Matrix("cluster.bounds"); ok && len(bounds.Rows) > 0 {
+	if bounds, ok := r.matrix("cluster.bounds", 1); ok {
 		least := 0
 		for i := range bounds.V {
 			if bounds.V[i][0] < bounds.V[least][0] {
@@ -57,8 +57,8 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 		t.Row("other bounds", "", style.Dim(strings.Join(others, ", ")))
 	}
 	spread := func(column int) string {
-		m, ok := r.Result.Matrix("cluster.target.busy")
-		if !ok || len(m.V) == 0 {
+		m, ok := r.matrix("cluster.target.busy", 2)
+		if !ok {
 			return ""
 		}
 		var v []float64
@@ -144,7 +144,7 @@ func clusterFigures(runs []Run) []figure {
 	var rows []string
 	var share []float64
 	for i := range runs {
-		m, ok := runs[i].Result.Matrix("cluster.bounds")
+		m, ok := runs[i].matrix("cluster.bounds", 1)
 		if !ok {
 			continue
 		}
@@ -169,7 +169,7 @@ func clusterFigures(runs []Run) []figure {
 	out = append(out, lossFigures(runs)...)
 	var lines []chart.Series
 	for i := range runs {
-		m, ok := runs[i].Result.Matrix("cluster.target.busy")
+		m, ok := runs[i].matrix("cluster.target.busy", 2)
 		if !ok {
 			continue
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"farflash/report/chart"
 	"farflash/result"
@@ -176,7 +178,14 @@ func (g group) caption(what string) string {
 	return capital(what)
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// capital has a text begin with a capital letter.
+func capital(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	if n == 0 || first == utf8.RuneError {
+		return s
+	}
+	return string(unicode.ToUpper(first)) + s[n:]
+}
 
 // curveName is "read" or, where there are several figures of one operation, "read p99".
 func curveName(op, suffix string, of int) string {
@@ -258,6 +267,10 @@ func distribution(h *stats.Histogram, name string, style int) chart.Distribution
 	d.Share = append(d.Share, 0)
 	var sum int64
 	for _, b := range h.Bins() {
+		// Between buckets there is nothing: the curve is level there.
+		if low := b.Low.Microseconds(); low > d.Value[len(d.Value)-1] {
+			d.Value, d.Share = append(d.Value, low), append(d.Share, float64(sum)/float64(h.Count()))
+		}
 		sum += b.Count
 		// The last bucket ends where values end; one beyond the geometry would otherwise lie about the maximum.
 		end := b.High
@@ -422,7 +435,7 @@ func phaseFigure(runs []Run) []figure {
 	var rows, cols []string
 	var v []map[string]float64 // by part: runs have those that their drives have
 	for i := range runs {
-		m, ok := runs[i].Result.Matrix("ssd.latency.breakdown")
+		m, ok := runs[i].matrix("ssd.latency.breakdown", 1)
 		if !ok {
 			continue
 		}
@@ -487,12 +500,12 @@ func busyFigures(runs []Run) []figure {
 			before = r.Label + ": "
 			die, channel = before+"die occupancy", before+"channel occupancy"
 		}
-		if m, ok := r.Result.Matrix("ssd.die.busy"); ok {
+		if m, ok := r.matrix("ssd.die.busy", 1); ok {
 			out = append(out, figure{Caption: die, Note: "Share of the measured time in which each die was reading, programming or erasing.",
 				SVG: bothHeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
 					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1})})
 		}
-		if m, ok := r.Result.Matrix("ssd.channel.busy"); ok && len(m.V) > 0 {
+		if m, ok := r.matrix("ssd.channel.busy", 1); ok {
 			out = append(out, figure{Caption: channel, Note: "Share of the measured time in which each channel moved commands or data.",
 				SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
 					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true})})
@@ -627,7 +640,7 @@ func writesSideBySide(runs []Run) []figure {
 
 // wearFigure draws how many blocks were erased how often.
 func wearFigure(r *Run, several bool) (figure, bool) {
-	m, ok := r.Result.Matrix("ssd.wear")
+	m, ok := r.matrix("ssd.wear", 1)
 	if !ok || len(m.V) != 1 || len(m.Cols) < 2 { // blocks that were all erased equally often are no picture
 		return figure{}, false
 	}

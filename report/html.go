@@ -399,7 +399,7 @@ func change(first, v float64) string {
 	if ratio := v / first; ratio >= 3 || ratio <= 1.0/3 {
 		return "×" + term.Significant(ratio, 3)
 	}
-	percent := 100 * (v/first - 1)
+	percent := 100 * (v - first) / math.Abs(first)
 	sign := "+"
 	if percent < 0 {
 		sign = "\u2212"

@@ -28,7 +28,7 @@ func (x *rung) letter() string {
 
 // rungs are those of a run, with times from its first one on.
 func (r *Run) rungs() (list []rung, from float64) {
-	m, ok := r.Result.Matrix("cluster.protocol")
+	m, ok := r.matrix("cluster.protocol", 1)
 	if !ok || len(m.Cols) != 8 {
 		return nil, 0
 	}

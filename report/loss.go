@@ -21,7 +21,7 @@ var losses = []struct {
 
 // lossRows say where the rest of the time went of what bounds the cluster, and how unevenly its disks are used.
 func (r *Run) lossRows(t *term.Table, style term.Style) {
-	if m, ok := r.Result.Matrix("cluster.spent"); ok && len(m.V) > 0 {
+	if m, ok := r.matrix("cluster.spent", 1); ok {
 		k := len(m.V) - 1 // the disks are first, and what bounds the cluster is last
 		var parts []string
 		lost := 0.0
@@ -67,7 +67,7 @@ func lossFigures(runs []Run) []figure {
 	var rows []string
 	parts := make([]chart.Part, len(losses))
 	for i := range runs {
-		m, ok := runs[i].Result.Matrix("cluster.spent")
+		m, ok := runs[i].matrix("cluster.spent", 1)
 		if !ok {
 			continue
 		}
@@ -114,8 +114,8 @@ func someParts(parts []chart.Part) []chart.Part {
 
 // targetTimes draw each target's time, the busiest disks last.
 func (r *Run) targetTimes() (figure, bool) {
-	m, ok := r.Result.Matrix("cluster.target.time")
-	if !ok || len(m.V) == 0 {
+	m, ok := r.matrix("cluster.target.time", 1)
+	if !ok {
 		return figure{}, false
 	}
 	order := make([]int, len(m.V))
@@ -152,7 +152,7 @@ const mostGroups = 40
 
 // groupUse draws how busy the disks of each negotiating group were.
 func (r *Run) groupUse() (figure, bool) {
-	m, ok := r.Result.Matrix("cluster.group.busy")
+	m, ok := r.matrix("cluster.group.busy", 1)
 	if !ok || len(m.V) < 2 || len(m.V) > mostGroups {
 		return figure{}, false
 	}

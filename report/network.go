@@ -43,7 +43,7 @@ type port struct {
 
 // ports returns the run's ports in the result's order.
 func (r *Run) ports() []port {
-	m, ok := r.Result.Matrix("fabric.link.totals")
+	m, ok := r.matrix("fabric.link.totals", 1)
 	if !ok {
 		return nil
 	}
@@ -133,7 +133,7 @@ type bucket struct {
 
 // buckets returns slowdowns by size of flow.
 func (r *Run) buckets() []bucket {
-	m, ok := r.Result.Matrix("flow.slowdown")
+	m, ok := r.matrix("flow.slowdown", 1)
 	if !ok {
 		return nil
 	}
@@ -457,7 +457,7 @@ func topologies(runs []Run) []figure {
 // none.
 func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 	c := chart.NetworkChart{Frame: chart.Frame{Title: "the network, its links coloured by utilisation", Width: 1310}}
-	layout, ok := r.Result.Matrix("fabric.layout")
+	layout, ok := r.matrix("fabric.layout", 3)
 	ports := r.ports()
 	if !ok || len(ports) == 0 || len(layout.Cols) < 3 {
 		return c, false
@@ -483,7 +483,7 @@ func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 
 // slices returns the ends of the slices of time of which the links' figures are known, none if there is no room for them.
 func (r *Run) slices(ports, room int) (times []float64, used int) {
-	m, ok := r.Result.Matrix(linkMeasures[0].matrix)
+	m, ok := r.matrix(linkMeasures[0].matrix, 1)
 	if !ok || ports*len(m.Cols)*len(linkMeasures) > room {
 		return nil, 0
 	}
@@ -504,7 +504,7 @@ func (r *Run) links(ports []port, index map[string]int, moving bool) []chart.Net
 	var m [3]result.Matrix
 	for i, x := range linkMeasures {
 		var ok bool
-		if m[i], ok = r.Result.Matrix(x.matrix); ok && moving && slices.Equal(m[i].Cols, m[0].Cols) {
+		if m[i], ok = r.matrix(x.matrix, 1); ok && moving && slices.Equal(m[i].Cols, m[0].Cols) {
 			over[i] = make(map[string][]int, len(m[i].Rows))
 			for k, name := range m[i].Rows {
 				over[i][name] = append(over[i][name], k)
@@ -594,7 +594,7 @@ func portTables(r *Run) []figure {
 
 // depthFigure draws how deep the queues of the deepest ports were.
 func depthFigure(r *Run) []figure {
-	m, ok := r.Result.Matrix("fabric.queue.histogram")
+	m, ok := r.matrix("fabric.queue.histogram", 1)
 	if !ok || len(m.Cols) == 0 {
 		return nil
 	}
@@ -653,8 +653,8 @@ const (
 
 // hostFigure draws what each host received.
 func hostFigure(r *Run) []figure {
-	m, ok := r.Result.Matrix("fabric.host.goodput")
-	if !ok || len(m.Rows) == 0 || len(m.Cols) == 0 {
+	m, ok := r.matrix("fabric.host.goodput", 1)
+	if !ok {
 		return nil
 	}
 	v := make([]float64, len(m.Rows))

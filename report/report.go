@@ -93,6 +93,15 @@ func (r *Run) value(name string) (float64, bool) {
 	return m.Value, ok
 }
 
+// matrix returns a matrix that has a row and at least so many columns: a result that others have written may have another shape than those of this program.
+func (r *Run) matrix(name string, columns int) (result.Matrix, bool) {
+	m, ok := r.Result.Matrix(name)
+	if !ok || len(m.Rows) == 0 || len(m.Cols) < columns {
+		return result.Matrix{}, false
+	}
+	return m, true
+}
+
 // written returns a metric for reading, "" if there is none.
 func (r *Run) written(name string) string {
 	m, ok := r.Result.Metric(name)

@@ -96,8 +96,8 @@ func distanceNames() []string {
 
 // throughputs draws quantiles of the requests' throughput over the iterations.
 func (r *Run) throughputs(before string) (figure, bool) {
-	m, ok := r.Result.Matrix("snis.throughput")
-	if !ok || len(m.Rows) == 0 || len(m.Cols) == 0 {
+	m, ok := r.matrix("snis.throughput", 1)
+	if !ok {
 		return figure{}, false
 	}
 	c := chart.GroupChart{Frame: chart.Frame{Title: before + "throughput of requests by iteration"}, XLabel: "Iteration", Labels: m.Cols,
@@ -133,7 +133,7 @@ type differenceRow struct {
 }
 
 func (r *Run) differencesOfModes() (list []differenceRow, unit string) {
-	m, ok := r.Result.Matrix("snis.error")
+	m, ok := r.matrix("snis.error", 1)
 	if !ok {
 		return nil, ""
 	}

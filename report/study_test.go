@@ -237,3 +237,32 @@ func TestHeatScale(t *testing.T) {
 
 // unwrapped puts the lines of a text that were broken for a terminal together again.
 func unwrapped(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }
+
+// TestCountsInWords: one point and one metric are said as such, and what there is none of is not counted.
+func TestCountsInWords(t *testing.T) {
+	c := &study.Curves{Reps: 1, Seed: 1, Points: make([]study.PointSummary, 1)}
+	if got := curvesFacts(c); got != "1 point, seed 1" {
+		t.Error(got)
+	}
+	c.Points = append(c.Points, study.PointSummary{})
+	if got := curvesFacts(c); got != "2 points, seed 1" {
+		t.Error(got)
+	}
+	x := &study.Effects{Arms: []study.ArmSummary{{Digest: "a"}, {Digest: "b"}}}
+	for want, pair := range map[string]study.Pair{
+		"no evidence of a difference":                                                           {Family: 1, Effects: []study.Effect{{Verdict: study.NoEvidence}}},
+		"no evidence of a difference in any of 2 metrics":                                       {Family: 2, Effects: []study.Effect{{Verdict: study.NoEvidence}, {Verdict: study.NoEvidence}}},
+		"no evidence of a difference in any of 2 metrics, 1 of them identical":                  {Family: 1, Effects: []study.Effect{{Verdict: study.NoEvidence}, {Verdict: study.Identical}}},
+		"2 metrics: 1 different beyond chance, 0 without evidence of a difference, 1 identical": {Family: 1, Effects: []study.Effect{{Verdict: study.Better}, {Verdict: study.Identical}}},
+		"no evidence of a difference: 1 metric, identical in every replicate":                   {Effects: []study.Effect{{Verdict: study.Identical}}},
+	} {
+		pair.Arm = 1
+		if got := pairSummary(x, &pair); got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+	x.Arms[1].Digest = "a"
+	if got := pairSummary(x, &study.Pair{Arm: 1}); got != "no evidence of a difference: B is the same scenario as A" {
+		t.Error(got)
+	}
+}

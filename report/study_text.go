@@ -108,7 +108,14 @@ func pairSummary(x *study.Effects, pair *study.Pair) string {
 	case pair.Family == 0:
 		return fmt.Sprintf("no evidence of a difference: %s, identical in every replicate", countMetrics(all))
 	case differ == 0:
-		return fmt.Sprintf("no evidence of a difference in any of %s, %d of them identical", countMetrics(all), all-pair.Family)
+		text := "no evidence of a difference"
+		if all > 1 {
+			text += " in any of " + countMetrics(all)
+		}
+		if same := all - pair.Family; same > 0 {
+			text += fmt.Sprintf(", %d of them identical", same)
+		}
+		return text
 	}
 	return fmt.Sprintf("%s: %d different beyond chance, %d without evidence of a difference, %d identical", countMetrics(all), differ, pair.Family-differ, all-pair.Family)
 }
@@ -183,7 +190,11 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 
 // curvesFacts says in a line how a sweep was run.
 func curvesFacts(c *study.Curves) string {
-	line := fmt.Sprintf("%d points, %s", len(c.Points), seedsText(firstSeeds(c.Seed, c.Reps)))
+	points := "1 point"
+	if n := len(c.Points); n != 1 {
+		points = fmt.Sprintf("%d points", n)
+	}
+	line := points + ", " + seedsText(firstSeeds(c.Seed, c.Reps))
 	if c.Reps > 1 {
 		line += fmt.Sprintf(", means with %g %% intervals", 100*c.Level)
 	}

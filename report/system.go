@@ -29,7 +29,7 @@ type slicesOfTime struct {
 // anatomy returns where the time of reads or writes went and the stages that the parts are of. Without the matrix it is what the
 // metrics of the means say, without those nothing.
 func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
-	m, ok := r.Result.Matrix(op + ".anatomy")
+	m, ok := r.matrix(op+".anatomy", 1)
 	if !ok {
 		m.Rows, m.V = []string{"mean"}, make([][]float64, 1)
 		for _, s := range system.Stages {
@@ -322,31 +322,30 @@ type perDrive struct {
 // eachDrive collects the metrics "ssd[i]...".
 func (r *Run) eachDrive() perDrive {
 	d := perDrive{of: map[string][]float64{}}
-	place := map[int]int{}
-	for _, m := range r.Result.Metrics {
-		number, rest, ok := strings.Cut(strings.TrimPrefix(m.Name, "ssd["), "].")
-		n, err := strconv.Atoi(number)
-		if !ok || err != nil || !strings.HasPrefix(m.Name, "ssd[") {
-			continue
+	each := func(take func(n int, name string, v float64)) {
+		for _, m := range r.Result.Metrics {
+			rest, ok := strings.CutPrefix(m.Name, "ssd[")
+			number, rest, closed := strings.Cut(rest, "].")
+			if n, err := strconv.Atoi(number); ok && closed && err == nil {
+				take(n, "ssd."+rest, m.Value)
+			}
 		}
-		i, known := place[n]
-		if !known {
-			i = len(d.number)
-			place[n] = i
-			d.number = append(d.number, n) // metrics are in the order of their indices
-		}
-		list := d.of["ssd."+rest]
-		for len(list) < i {
-			list = append(list, math.NaN())
-		}
-		d.of["ssd."+rest] = append(list, m.Value)
 	}
-	for name, list := range d.of {
-		for len(list) < len(d.number) {
-			list = append(list, math.NaN())
+	each(func(n int, _ string, _ float64) { d.number = append(d.number, n) })
+	slices.Sort(d.number)
+	d.number = slices.Compact(d.number)
+	each(func(n int, name string, v float64) {
+		list := d.of[name]
+		if list == nil {
+			list = make([]float64, len(d.number))
+			for i := range list {
+				list[i] = math.NaN()
+			}
+			d.of[name] = list
 		}
-		d.of[name] = list
-	}
+		i, _ := slices.BinarySearch(d.number, n)
+		list[i] = v
+	})
 	return d
 }
 

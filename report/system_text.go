@@ -86,7 +86,7 @@ func (r *Run) turns(b *strings.Builder, style term.Style) error {
 			t.Row("last change", term.Percent(last), style.Dim(strings.Join(parts, ", ")))
 		}
 	}
-	if m, ok := r.Result.Matrix("snis.throughput"); ok && len(m.Rows) > 0 && len(m.Cols) > 0 {
+	if m, ok := r.matrix("snis.throughput", 1); ok {
 		var parts []string
 		middle := "-"
 		for i, name := range m.Rows {

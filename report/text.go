@@ -152,7 +152,7 @@ func (r *Run) sources() string {
 
 // busiest says the range of a matrix of busy fractions, with one small bar per value if there are few.
 func (r *Run) busiest(matrix string) string {
-	m, ok := r.Result.Matrix(matrix)
+	m, ok := r.matrix(matrix, 1)
 	if !ok {
 		return ""
 	}
@@ -200,7 +200,7 @@ func (r *Run) breakdown(op string) string {
 
 // breakdownOf returns the line and the sum of the parts in microseconds.
 func (r *Run) breakdownOf(op string) (string, float64) {
-	m, ok := r.Result.Matrix("ssd.latency.breakdown")
+	m, ok := r.matrix("ssd.latency.breakdown", 1)
 	if !ok {
 		return "", 0
 	}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,9 @@ func TestCondition(t *testing.T) {
 		"read.bandwidth<1GB/s":          true,
 		"read.bandwidth>476MiB/s":       true,
 		"read.iops<100k":                false,
+		"read.iops<121k":                true,
+		"read.iops>0.1M":                true,
+		"read.iops > 0.00013 G/s":       false,
 		"read.iops>=120000 IOPS":        true,
 		"ssd.waf>1.4":                   true,
 		"ssd[1].waf>2":                  true,
@@ -53,6 +57,50 @@ func TestCondition(t *testing.T) {
 	}
 	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "no metric write.latency.p99") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestConditionOfParts: a part may be named by what it is called, the first as well as others.
+func TestConditionOfParts(t *testing.T) {
+	var l Lexicon
+	l.Metric("read.iops", "1/s", "a second")
+	l.Scope("tenant", "tenant", func(string) bool { return true })
+	v := NewVocabulary(l.Words)
+	r := New(v, "d", 1, "v")
+	r.Parts = []Parts{{"tenant", []string{"web", "log", "twin", "twin"}}}
+	for i := range 4 {
+		r.Set(fmt.Sprintf("tenant[%d].read.iops", i), float64(100*(i+1)))
+	}
+	for text, want := range map[string]struct {
+		held bool
+		err  string
+	}{
+		"tenant[web].read.iops==100": {held: true}, "tenant[log].read.iops==200": {held: true}, "tenant[0].read.iops==100": {held: true}, "tenant[web].read.iops>100": {},
+		"tenant[twin].read.iops>1":   {err: "several are called \"twin\"; give the number, such as tenant[2]"},
+		"tenant[nobody].read.iops>1": {err: "there is no tenant \"nobody\"; there are web, log, twin, twin"},
+		"tenant[9].read.iops>1":      {err: "this run has no metric tenant[9].read.iops; near names: "},
+	} {
+		c, err := ParseCondition(v.Metrics, text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		held, detail, err := c.Holds(r)
+		if held != want.held || (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) {
+			t.Errorf("%s: %v, %q, %v", text, held, detail, err)
+		}
+		value, failed := c.Value(r)
+		if (failed != nil) != (err != nil) || failed == nil && c.Of(value) != held {
+			t.Errorf("%s: the value is %v, %v", text, value, failed)
+		}
+	}
+	r.Parts = nil
+	c, err := ParseCondition(v.Metrics, "tenant[web].read.iops>1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "this run tells no tenants apart") {
+		t.Errorf("%v", err)
 	}
 }
 

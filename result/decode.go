@@ -2,14 +2,13 @@ package result
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/big"
-	"reflect"
-	"strconv"
 	"strings"
 
 	"farflash/stats"
@@ -17,161 +16,214 @@ import (
 )
 
 // Decode reads result.json. Fields and names that this version does not know are kept if they are metrics, series, matrices
-// or checks, and passed over otherwise, so that it reads what later versions add.
+// or checks, and passed over otherwise, so that it reads what later versions add. Its errors are DecodeErrors.
 func Decode(text []byte) (*Result, error) {
-	var f file
-	d := json.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(&f); err != nil {
-		return nil, at(text, err)
+	// All of it is looked at first, so that what follows meets values of other kinds and no broken ones.
+	if err := decodeJSON(text, new(json.RawMessage)); err != nil {
+		return nil, err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more text after the result")
-	}
-	if f.Schema != Schema {
-		if f.Schema == "" {
-			return nil, fmt.Errorf(`this is not a result: there is no "schema": %q`, Schema)
-		}
-		return nil, fmt.Errorf("schema is %q, this program reads %q", f.Schema, Schema)
-	}
-	r := &Result{Schema: f.Schema, Digest: f.Digest, Seed: f.Seed, SimulatedS: f.SimulatedS, Version: f.Version, Name: f.Name,
-		Summary: f.Summary, Interrupted: f.Interrupted, Checks: f.Checks, Limits: f.Limits, Warnings: f.Warnings, WarmUp: WarmUp{f.WarmUp.UntilS, f.WarmUp.Explain}, Steady: f.Steady}
-	for scope, names := range f.Parts.all {
-		r.Parts = append(r.Parts, Parts{scope, names})
-	}
-	for name, m := range f.Metrics.all {
-		if m.Value == nil {
-			return nil, fmt.Errorf("metrics: %s has no value", name)
-		}
-		r.Metrics = append(r.Metrics, Metric{name, *m.Value, m.Unit, m.Help})
-	}
-	for name, s := range f.Series.all {
-		if len(s.T) != len(s.V) {
-			return nil, fmt.Errorf("series: %s has %d times and %d values", name, len(s.T), len(s.V))
-		}
-		r.Series = append(r.Series, Series{name, s.Unit, s.TimeUnit, s.Width, s.T, s.V})
-	}
-	for name, h := range f.Histograms.all {
-		decoded, err := h.decode()
-		if err != nil {
-			return nil, fmt.Errorf("histograms: %s: %w", name, err)
-		}
-		r.Histograms = append(r.Histograms, Histogram{name, decoded})
-	}
-	for name, m := range f.Matrices.all {
-		v := make([][]float64, len(m.V))
-		for i := range v {
-			v[i] = m.V[i]
-		}
-		matrix := Matrix{name, m.Unit, m.Rows, m.Cols, v}
-		if err := matrix.valid(); err != nil {
-			return nil, err
-		}
-		r.Matrices = append(r.Matrices, matrix)
+	r, err := decode(text)
+	if err != nil {
+		return nil, located(text, err)
 	}
 	return r, nil
 }
 
-// file mirrors result.json.
-type file struct {
-	Schema      string  `json:"schema"`
-	Digest      string  `json:"digest"`
-	Seed        uint64  `json:"seed"`
-	SimulatedS  float64 `json:"simulated_s"`
-	Version     string  `json:"version"`
-	Name        string  `json:"name"`
-	Summary     string  `json:"summary"`
-	Interrupted bool    `json:"interrupted"`
-	WarmUp      struct {
-		UntilS  float64 `json:"until_s"`
-		Explain string  `json:"explain"`
-	} `json:"warm_up"`
-	Steady  *Steady         `json:"steady"`
-	Parts   named[[]string] `json:"parts"`
-	Metrics named[struct {
-		Value *float64 `json:"value"`
-		Unit  string   `json:"unit"`
-		Help  string   `json:"help"`
-	}] `json:"metrics"`
-	Series named[struct {
-		Unit     string  `json:"unit"`
-		TimeUnit string  `json:"t_unit"`
-		Width    float64 `json:"width"`
-		T        numbers `json:"t"`
-		V        numbers `json:"v"`
-	}] `json:"series"`
-	Histograms named[histogramFile] `json:"histograms"`
-	Matrices   named[struct {
-		Unit string    `json:"unit"`
-		Rows []string  `json:"rows"`
-		Cols []string  `json:"cols"`
-		V    []numbers `json:"v"`
-	}] `json:"matrices"`
-	Checks   []Check  `json:"checks"`
-	Limits   []string `json:"limits"`
-	Warnings []string `json:"warnings"`
-}
-
-// named is a JSON object whose keys keep their order.
-type named[T any] struct {
-	names []string
-	of    map[string]T
-}
-
-// all goes through them in order.
-func (n *named[T]) all(yield func(string, T) bool) {
-	for _, name := range n.names {
-		if !yield(name, n.of[name]) {
-			return
-		}
+func decode(text []byte) (*Result, error) {
+	r := &Result{}
+	in := &reader{json.NewDecoder(bytes.NewReader(text)), text}
+	if err := in.members("a result", func(name string) error { return r.take(in, name) }); err != nil {
+		return nil, err
 	}
+	if r.Schema != Schema {
+		if r.Schema == "" {
+			return nil, fmt.Errorf(`this is not a result: there is no "schema": %q`, Schema)
+		}
+		return nil, fmt.Errorf("schema is %q, this program reads %q", r.Schema, Schema)
+	}
+	return r, nil
 }
 
-// UnmarshalJSON reads an object. Of a key that is there twice the last value counts.
-func (n *named[T]) UnmarshalJSON(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	first, err := d.Token()
+// take reads one member of result.json. Of one that is there twice the last counts.
+func (r *Result) take(in *reader, name string) (err error) {
+	switch name {
+	case "schema":
+		return in.value(name, &r.Schema)
+	case "digest":
+		return in.value(name, &r.Digest)
+	case "seed":
+		return in.value(name, &r.Seed)
+	case "simulated_s":
+		return in.value(name, &r.SimulatedS)
+	case "version":
+		return in.value(name, &r.Version)
+	case "name":
+		return in.value(name, &r.Name)
+	case "summary":
+		return in.value(name, &r.Summary)
+	case "interrupted":
+		return in.value(name, &r.Interrupted)
+	case "warm_up":
+		return in.value(name, &r.WarmUp)
+	case "steady":
+		return in.value(name, &r.Steady)
+	case "checks":
+		return in.value(name, &r.Checks)
+	case "limits":
+		return in.value(name, &r.Limits)
+	case "warnings":
+		return in.value(name, &r.Warnings)
+	case "parts":
+		r.Parts, err = list(in, name, func(scope string, names *[]string) (Parts, error) { return Parts{scope, *names}, nil })
+	case "metrics":
+		r.Metrics, err = list(in, name, func(name string, x *metricFile) (Metric, error) { return x.metric(name) })
+	case "series":
+		r.Series, err = list(in, name, func(name string, x *seriesFile) (Series, error) { return x.series(name) })
+	case "histograms":
+		r.Histograms, err = list(in, name, func(name string, x *histogramFile) (Histogram, error) { return x.histogram(name) })
+	case "matrices":
+		r.Matrices, err = list(in, name, func(name string, x *matrixFile) (Matrix, error) { return x.matrix(name) })
+	default:
+		return in.value(name, new(json.RawMessage))
+	}
+	return err
+}
+
+// misplaced is an error of what stands just before an offset of the text.
+type misplaced struct {
+	at  int64
+	err error
+}
+
+func (m *misplaced) Error() string { return m.err.Error() }
+func (m *misplaced) Unwrap() error { return m.err }
+
+// reader goes through a text once, and so knows where it is.
+type reader struct {
+	*json.Decoder
+	text []byte
+}
+
+// value reads the value of the member whose key was read last; where is its name in errors.
+func (in *reader) value(where string, v any) error {
+	from := in.InputOffset()
+	err := in.Decode(v)
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	if kind.Field != "" {
+		where += "." + kind.Field
+	}
+	from += int64(bytes.IndexByte(in.text[from:], ':')) + 1 // which is where the decoder counts from
+	return &misplaced{from + kind.Offset, fmt.Errorf("%s cannot be a %s", where, kind.Value)}
+}
+
+// members goes through an object's members in their order; each reads the value. null has none.
+func (in *reader) members(where string, each func(name string) error) error {
+	first, err := in.Token()
 	if err != nil || first == nil {
-		return err // null is none
+		return err
 	}
 	if first != json.Delim('{') {
-		return &json.UnmarshalTypeError{Value: fmt.Sprint(first), Type: reflect.TypeFor[map[string]T]()}
+		return &misplaced{in.InputOffset(), fmt.Errorf("%s must be an object, {...}", where)}
 	}
-	n.of = map[string]T{}
-	for d.More() {
-		key, err := d.Token()
+	for in.More() {
+		key, err := in.Token()
 		if err != nil {
 			return err
 		}
 		name, _ := key.(string) // an object's keys are
-		var v T
-		if err := d.Decode(&v); err != nil {
+		if err := each(name); err != nil {
 			return err
 		}
-		if _, twice := n.of[name]; !twice {
-			n.names = append(n.names, name)
-		}
-		n.of[name] = v
 	}
-	return nil
+	_, err = in.Token()
+	return err
+}
+
+// list reads the members of an object as what they stand for, in their order. Of a name that is there twice the last value counts.
+func list[F, T any](in *reader, where string, of func(name string, x *F) (T, error)) ([]T, error) {
+	var out []T
+	index := map[string]int{}
+	err := in.members(where, func(name string) error {
+		at := in.InputOffset()
+		var x F
+		if err := in.value(where+": "+name, &x); err != nil {
+			return err
+		}
+		one, err := of(name, &x)
+		if err != nil {
+			return &misplaced{at, fmt.Errorf("%s: %s: %w", where, name, err)}
+		}
+		if i, twice := index[name]; twice {
+			out[i] = one
+			return nil
+		}
+		index[name] = len(out)
+		out = append(out, one)
+		return nil
+	})
+	return out, err
+}
+
+// The members of result.json's objects, as they stand there.
+
+type metricFile struct {
+	Value *float64 `json:"value"`
+	Unit  string   `json:"unit"`
+	Help  string   `json:"help"`
+}
+
+func (m *metricFile) metric(name string) (Metric, error) {
+	if m.Value == nil {
+		return Metric{}, errors.New("it has no value")
+	}
+	return Metric{name, *m.Value, m.Unit, m.Help}, nil
+}
+
+type seriesFile struct {
+	Unit     string  `json:"unit"`
+	TimeUnit string  `json:"t_unit"`
+	Width    float64 `json:"width"`
+	T        numbers `json:"t"`
+	V        numbers `json:"v"`
+}
+
+func (s *seriesFile) series(name string) (Series, error) {
+	if len(s.T) != len(s.V) {
+		return Series{}, fmt.Errorf("it has %d times and %d values", len(s.T), len(s.V))
+	}
+	return Series{name, s.Unit, s.TimeUnit, s.Width, s.T.floats(), s.V.floats()}, nil
+}
+
+type matrixFile struct {
+	Unit string    `json:"unit"`
+	Rows []string  `json:"rows"`
+	Cols []string  `json:"cols"`
+	V    []numbers `json:"v"`
+}
+
+func (m *matrixFile) matrix(name string) (Matrix, error) {
+	out := Matrix{name, m.Unit, m.Rows, m.Cols, make([][]float64, len(m.V))}
+	for i := range m.V {
+		out.V[i] = m.V[i].floats()
+	}
+	return out, out.valid()
 }
 
 // numbers is a list in which null stands for NaN.
-type numbers []float64
+type numbers []*float64
 
-// UnmarshalJSON reads a list of numbers and nulls.
-func (n *numbers) UnmarshalJSON(text []byte) error {
-	var list []*float64
-	if err := json.Unmarshal(text, &list); err != nil {
-		return err
-	}
-	*n = make([]float64, len(list))
-	for i, v := range list {
-		(*n)[i] = math.NaN()
+func (n numbers) floats() []float64 {
+	out := make([]float64, len(n))
+	for i, v := range n {
+		out[i] = math.NaN()
 		if v != nil {
-			(*n)[i] = *v
+			out[i] = *v
 		}
 	}
-	return nil
+	return out
 }
 
 type histogramFile struct {
@@ -185,6 +237,11 @@ type histogramFile struct {
 	Low    []int64 `json:"low_ns"`
 	High   []int64 `json:"high_ns"`
 	Counts []int64 `json:"counts"`
+}
+
+func (h *histogramFile) histogram(name string) (Histogram, error) {
+	x, err := h.decode()
+	return Histogram{name, x}, err
 }
 
 func (h *histogramFile) decode() (*stats.Histogram, error) {
@@ -221,25 +278,75 @@ func (h *histogramFile) decode() (*stats.Histogram, error) {
 	return stats.Restore(s)
 }
 
-// at adds the line and column to an error that knows its offset.
-func at(text []byte, err error) error {
+// DecodeError is what is wrong with a text.
+type DecodeError struct {
+	Line, Column int // from 1 on; 0: it is about the whole text
+	Err          error
+}
+
+// Error has line and column in front, if they are known.
+func (d *DecodeError) Error() string {
+	if d.Line == 0 {
+		return d.Err.Error()
+	}
+	return fmt.Sprintf("%d:%d: %v", d.Line, d.Column, d.Err)
+}
+
+// Unwrap returns what is wrong.
+func (d *DecodeError) Unwrap() error { return d.Err }
+
+// inFile puts a file's name before what is wrong with its text.
+func inFile(name string, err error) error {
+	var d *DecodeError
+	if errors.As(err, &d) && d.Line > 0 {
+		return fmt.Errorf("%s:%w", name, err)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// DecodeFile reads JSON from the text of a file. Its error has the file's name, line and column.
+func DecodeFile(name string, text []byte, v any) error {
+	if err := decodeJSON(text, v); err != nil {
+		return inFile(name, err)
+	}
+	return nil
+}
+
+// decodeJSON reads a text that is one value. Its errors are DecodeErrors.
+func decodeJSON(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	err := d.Decode(v)
+	if err == nil {
+		if _, end := d.Token(); errors.Is(end, io.EOF) {
+			return nil
+		}
+		err = &misplaced{d.InputOffset(), errors.New("there is more text after the end")}
+	}
+	return located(text, err)
+}
+
+// located adds line and column to an error that knows its offset.
+func located(text []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
+	var place *misplaced
 	offset := int64(-1)
 	switch {
+	case errors.As(err, &place):
+		offset = place.at
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		offset, err = int64(len(text)), errors.New("the file ends in the middle; it is truncated or empty")
 	case errors.As(err, &syntax):
 		offset = syntax.Offset
 	case errors.As(err, &kind):
 		offset = kind.Offset
-		err = fmt.Errorf("%s cannot be a %s", kind.Field, kind.Value)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the file ends in the middle; it is truncated or empty")
+		err = fmt.Errorf("%s cannot be a %s", cmp.Or(kind.Field, "it"), kind.Value)
 	}
 	if offset < 0 || offset > int64(len(text)) {
-		return err
+		return &DecodeError{Err: err}
 	}
 	before := text[:offset]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
-	return fmt.Errorf("%s:%s: %w", strconv.Itoa(line), strconv.Itoa(max(column, 1)), err)
+	return &DecodeError{line, max(column, 1), err}
 }

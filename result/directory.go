@@ -184,10 +184,11 @@ func (d *Directory) WriteRun(r Run) error {
 
 // Load reads a run directory, or the directory around a result.json. Only result.json must be there.
 func Load(path string) (*Run, error) {
-	if strings.HasSuffix(path, ".json") {
-		path = filepath.Dir(path)
-	}
 	s, err := os.Stat(path)
+	if strings.HasSuffix(path, ".json") && (err != nil || !s.IsDir()) {
+		path = filepath.Dir(path)
+		s, err = os.Stat(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: no such run directory", path)
 	}
@@ -206,7 +207,7 @@ func Load(path string) (*Run, error) {
 		return nil, err
 	}
 	if run.Result, err = Decode(text); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, ResultFile), err)
+		return nil, inFile(filepath.Join(path, ResultFile), err)
 	}
 	for _, f := range []struct {
 		name string
@@ -227,7 +228,7 @@ func Load(path string) (*Run, error) {
 	}
 	t, err := DecodeTiming(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, TimingFile), err)
+		return nil, inFile(filepath.Join(path, TimingFile), err)
 	}
 	run.Timing = &t
 	return run, nil

@@ -157,6 +157,50 @@ func TestDirectoriesInParallel(t *testing.T) {
 	}
 }
 
+// TestVanished: a directory that somebody has removed meanwhile is no run, and says so.
+func TestVanished(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "run")
+	d, err := Create(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(d.Path("")); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := d.Commit(); err == nil || at != "" || !strings.HasPrefix(err.Error(), "run directory: ") {
+		t.Errorf("committed at %q, %v", at, err)
+	}
+	if _, err := os.Stat(place); err == nil {
+		t.Error("something is there")
+	}
+}
+
+// TestWriteFile: what is there is replaced whole or not at all, folders are made, and nothing is left of what failed.
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a", "b", "file")
+	for _, text := range []string{"one", "another", ""} {
+		if err := WriteFile(file, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != text {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if s, err := os.Stat(file); err != nil || s.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", s, err)
+	}
+	for what, place := range map[string]string{"below a file": filepath.Join(file, "c", "d"), "beside nothing": filepath.Join(file, "c"), "no name": filepath.Join(dir, "x\x00y"), "a folder": filepath.Join(dir, "a")} {
+		if err := WriteFile(place, []byte("text")); err == nil {
+			t.Errorf("%s: it is written", what)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".farflash-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Load(filepath.Join(dir, "nothing")); err == nil {
@@ -168,10 +212,43 @@ func TestLoadErrors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ResultFile), []byte("{\n  \"schema\": 3\n}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "result.json: 2:") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "result.json:2:13: schema cannot be a number") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := Load(filepath.Join(dir, ResultFile, "x")); err == nil {
 		t.Error("a path through a file was loaded")
+	}
+	whole, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{ResultFile: string(whole), TimingFile: "{\n\"wall_s\": true}"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "timing.json:2:14: wall_s cannot be a bool") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestLoadByName: a run is named by its directory, whatever that is called, or by a file in it.
+func TestLoadByName(t *testing.T) {
+	place := filepath.Join(t.TempDir(), "out.json")
+	d, err := Create(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Discard()
+	if err := d.WriteRun(Run{Result: sample()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{place, filepath.Join(place, ResultFile)} {
+		if r, err := Load(name); err != nil || r.Path != place {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
 	}
 }

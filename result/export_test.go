@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,12 +134,44 @@ func TestCSV(t *testing.T) {
 
 func TestGobench(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteGobench(&b, "", sample(), sample()); err != nil {
+	timed := sample()
+	timed.Set("fabric.pause.time", 0.25)
+	if err := WriteGobench(&b, "", timed, timed); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
 	if n := strings.Count(text, "BenchmarkFarflash/ssd.waf 1 1.5 ratio\n"); n != 2 {
 		t.Errorf("%d lines of ssd.waf in\n%s", n, text)
+	}
+	// Every metric is there with its value, in units that benchstat scales.
+	for _, m := range timed.Metrics {
+		value, unit := m.Value, m.Unit
+		switch unit {
+		case "us":
+			value, unit = value/1e6, "sec"
+		case "s":
+			unit = "sec"
+		case "1/s":
+			unit = "op/s"
+		}
+		found := 0
+		for line := range strings.Lines(text) {
+			var name, of string
+			var n int
+			var v float64
+			if k, err := fmt.Sscanf(line, "%s %d %g %s\n", &name, &n, &v, &of); err == nil && k == 4 && name == "BenchmarkFarflash/"+m.Name {
+				if found++; n != 1 || math.Abs(v-value) > 1e-12*math.Abs(value) || of != unit {
+					t.Errorf("%s is %v %s, the metric %v %s", name, v, of, m.Value, m.Unit)
+				}
+			}
+		}
+		if found != 2 {
+			t.Errorf("%s is there %d times", m.Name, found)
+		}
+	}
+	b.Reset()
+	if err := WriteGobench(&b, "two\nlines", sample()); err != nil || !strings.HasPrefix(b.String(), "design: two lines\n# farflash 0.1.0, scenario sample\n# seed 7\n") {
+		t.Errorf("%v in\n%s", err, b.String())
 	}
 	if !strings.Contains(text, "# seed 7\n") || strings.Contains(text, ": ") || !strings.Contains(text, " sec\n") || strings.Contains(text, " us\n") {
 		t.Error("no seed, or times in the wrong unit")

@@ -86,16 +86,13 @@ func (e *encoder) fioJob(r *Result, j fioJob) {
 	e.fioLatency("lat_ns", r.Histogram(j.prefix+"flush.latency"), false)
 	e.raw("\n      },\n")
 	e.key(3, "job_runtime").raw(strconv.FormatInt(int64(math.Round(measured*1000)), 10)).raw(",\n")
-	all := r.Histogram(j.prefix + "all.latency")
-	if j.prefix != "" {
-		all = new(stats.Histogram)
-		for _, op := range []string{"read", "write"} {
-			if h := r.Histogram(j.prefix + op + ".latency"); h != nil {
-				all.Merge(h)
-			}
+	var all stats.Histogram // of what fio counts: not of flushes
+	for _, op := range []string{"read", "write", "trim"} {
+		if h := r.Histogram(j.prefix + op + ".latency"); h != nil {
+			all.Merge(h)
 		}
 	}
-	e.fioShares(all)
+	e.fioShares(&all)
 	e.raw("\n    }")
 }
 
@@ -204,9 +201,6 @@ func (e *encoder) fioSamples(r *Result, op string, share float64, series, unit s
 
 // fioShares writes the percentages of requests between fio's latency marks.
 func (e *encoder) fioShares(h *stats.Histogram) {
-	if h == nil {
-		h = &stats.Histogram{}
-	}
 	marks := []int64{2, 4, 10, 20, 50, 100, 250, 500, 750, 1000}
 	below := 0.0
 	for i, part := range []struct {

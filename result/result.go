@@ -61,8 +61,8 @@ type Result struct {
 
 // WarmUp is the part at the front of a run that its metrics leave out.
 type WarmUp struct {
-	UntilS  float64 // seconds; 0: nothing is left out
-	Explain string  // how it was found; may be empty
+	UntilS  float64 `json:"until_s"` // seconds; 0: nothing is left out
+	Explain string  `json:"explain"` // how it was found; may be empty
 }
 
 // Steady is what came of a run that was to end when its mean latency was known well enough.
@@ -239,7 +239,7 @@ func (r *Result) PartName(scope string, i int) string {
 func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
 	m := Matrix{Name: name, Unit: must(r.words.Matrices, name).Unit, Rows: rows, Cols: cols, V: v}
 	if err := m.valid(); err != nil {
-		panic("result: " + err.Error())
+		panic("result: matrix " + name + ": " + err.Error())
 	}
 	i, found := slices.BinarySearchFunc(r.Matrices, name, func(m Matrix, name string) int { return r.words.Matrices.compare(m.Name, name) })
 	if found {
@@ -251,11 +251,11 @@ func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
 
 func (m *Matrix) valid() error {
 	if len(m.V) != len(m.Rows) {
-		return fmt.Errorf("matrix %s has %d rows of values and %d row labels", m.Name, len(m.V), len(m.Rows))
+		return fmt.Errorf("%d rows of values and %d row labels", len(m.V), len(m.Rows))
 	}
 	for i, row := range m.V {
 		if len(row) != len(m.Cols) {
-			return fmt.Errorf("matrix %s: row %d has %d values, there are %d columns", m.Name, i, len(row), len(m.Cols))
+			return fmt.Errorf("row %d has %d values, there are %d columns", i, len(row), len(m.Cols))
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package result
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -115,8 +117,32 @@ func TestRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(r.Metrics, back.Metrics) || !reflect.DeepEqual(r.Checks, back.Checks) || *r.Histogram("read.latency") != *back.Histogram("read.latency") {
 		t.Error("reading changed metrics, checks or histograms")
 	}
-	if _, err := back.Encode(); err != nil {
-		t.Fatal(err)
+	r.Interrupted = true
+	r.Parts = []Parts{{"tenant", []string{"web", ""}}, {"workload", []string{"a"}}}
+	r.PutSeries(Series{Name: "snis.conv_c", TimeUnit: "iteration", T: []float64{1, 2, 5}, V: []float64{0.5, 0.25, math.NaN()}}) // points, not bins
+	for _, steady := range []*Steady{nil, {false, "it rises"}, r.Steady} {
+		r.Steady = steady
+		if text, err = r.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		if back, err = Decode(text); err != nil {
+			t.Fatal(err)
+		}
+		for what, pair := range map[string][2]any{
+			"steady": {r.Steady, back.Steady}, "warm-up": {r.WarmUp, back.WarmUp}, "interrupted": {r.Interrupted, back.Interrupted}, "parts": {r.Parts, back.Parts}, "limits": {r.Limits, back.Limits},
+			"warnings": {r.Warnings, back.Warnings}, "name": {r.Name + r.Summary + r.Version + r.Digest, back.Name + back.Summary + back.Version + back.Digest}, "seconds": {r.SimulatedS, back.SimulatedS},
+			"series": {fmt.Sprint(r.Series), fmt.Sprint(back.Series)}, "matrices": {fmt.Sprint(r.Matrices), fmt.Sprint(back.Matrices)}, // of which NaN is a part
+		} {
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("%s: %+v is read as %+v", what, pair[0], pair[1])
+			}
+		}
+		if strings.Contains(string(text), `"steady"`) != (steady != nil) {
+			t.Errorf("steady is written of %+v in\n%s", steady, text)
+		}
+	}
+	if s := string(text); strings.Count(s, `"width"`) != 3 {
+		t.Errorf("%d series of 3 have bins in\n%s", strings.Count(s, `"width"`), s)
 	}
 	empty, err := New(vocabulary(), "d", math.MaxUint64, "").Encode()
 	if err != nil {
@@ -124,6 +150,142 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if back, err := Decode(empty); err != nil || back.Seed != math.MaxUint64 {
 		t.Errorf("an empty result: %v", err)
+	}
+}
+
+// TestLayout holds result.json's layout, in which runs are compared line by line.
+func TestLayout(t *testing.T) {
+	r := New(vocabulary(), "d", 7, "v")
+	r.SimulatedS, r.Interrupted, r.Name, r.Summary = 0.5, true, "a & b", "<c>"
+	r.WarmUp = WarmUp{0.25, "it"}
+	r.Steady = &Steady{Explain: "no"}
+	r.Parts = []Parts{{"tenant", []string{"a", "b"}}}
+	r.Set("ssd.waf", 1.5)
+	r.Set("read.count", 3)
+	var h stats.Histogram
+	h.Record(1500 * units.Picosecond)
+	h.Record(200 * units.Nanosecond)
+	r.SetHistogram("read.latency", &h)
+	r.SetSeries("read.iops", units.Second, []float64{1, math.NaN()})
+	r.SetMatrix("ssd.wear", []string{"x", "y"}, []string{"1", "2"}, [][]float64{{1, 2}, {math.NaN(), 1e-7}})
+	r.Check("law", true, "1 = 1")
+	r.Check("other", false, "1 < 2")
+	r.Warn("%d", 1)
+	r.Limits = []string{"l", "m"}
+	text, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "schema": "farflash/result/1",
+  "digest": "d",
+  "seed": 7,
+  "simulated_s": 0.5,
+  "version": "v",
+  "name": "a & b",
+  "summary": "<c>",
+  "interrupted": true,
+  "warm_up": {"until_s": 0.25, "explain": "it"},
+  "steady": {"reached": false, "explain": "no"},
+  "parts": {
+    "tenant": ["a", "b"]
+  },
+  "metrics": {
+    "read.count": {"value": 3, "unit": "count", "help": "how many"},
+    "ssd.waf": {"value": 1.5, "unit": "ratio", "help": "what it is"}
+  },
+  "series": {
+    "read.iops": {"unit": "1/s", "t_unit": "s", "width": 1,
+      "t": [0, 1],
+      "v": [1, null]}
+  },
+  "histograms": {
+    "read.latency": {"unit": "us", "count": 2, "mean": 0.10075, "stddev": 0.09925, "min": 0.0015, "max": 0.2,
+      "exact": {"sum_ps": "201500", "squares_ps2": "40002250000", "min_ps": "1500", "max_ps": "200000"},
+      "intervals": {"p50": [0, null], "p90": [0.002, null], "p95": [0.002, null], "p99": [0.2, null], "p99_9": [0.2, null], "p99_99": [0.2, null]},
+      "low_ns": [1, 200],
+      "high_ns": [2, 202],
+      "counts": [1, 1]}
+  },
+  "matrices": {
+    "ssd.wear": {"unit": "count",
+      "rows": ["x", "y"],
+      "cols": ["1", "2"],
+      "v": [[1, 2],
+            [null, 1e-07]]}
+  },
+  "checks": [
+    {"name": "law", "ok": true, "detail": "1 = 1"},
+    {"name": "other", "ok": false, "detail": "1 < 2"}
+  ],
+  "limits": [
+    "l",
+    "m"
+  ],
+  "warnings": [
+    "1"
+  ]
+}
+`
+	if string(text) != want {
+		t.Errorf("%s\nnot\n%s", text, want)
+	}
+	if r.OK() {
+		t.Error("a law that does not hold is well")
+	}
+	if m, ok := r.Matrix("ssd.wear"); !ok || m.V[1][1] != 1e-7 {
+		t.Errorf("%+v", m)
+	}
+	if m, ok := r.Matrix("ssd.die.busy"); ok {
+		t.Errorf("%+v", m)
+	}
+	if s, ok := r.SeriesOf("read.iops"); !ok || s.Width != 1 {
+		t.Errorf("%+v", s)
+	}
+	if s, ok := r.SeriesOf("write.iops"); ok {
+		t.Errorf("%+v", s)
+	}
+	if name := r.PartName("tenant", 1) + r.PartName("tenant", 2) + r.PartName("job", 0); name != "btenant[2]job[0]" {
+		t.Error(name)
+	}
+	// Nothing has its lines too.
+	if text, err = New(vocabulary(), "", 0, "").Encode(); err != nil || !strings.HasSuffix(string(text), "  \"metrics\": {},\n  \"series\": {},\n  \"histograms\": {},\n  \"checks\": [],\n  \"warnings\": []\n}\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestLatencyMetrics: mean, deviation, ends and quantiles are those of the values that were recorded, in microseconds.
+func TestLatencyMetrics(t *testing.T) {
+	r := New(vocabulary(), "d", 1, "v")
+	var h stats.Histogram
+	var values []float64
+	for i := range 5000 {
+		d := units.Duration(1+i*i) * 1234
+		h.Record(d)
+		values = append(values, d.Microseconds())
+	}
+	r.SetLatencies("read", &h)
+	sum, squares := 0.0, 0.0
+	for _, v := range values {
+		sum += v
+		squares += v * v
+	}
+	n := float64(len(values))
+	for name, want := range map[string]float64{"mean": sum / n, "stddev": math.Sqrt(squares/n - sum/n*sum/n), "min": values[0], "max": values[len(values)-1],
+		"p50": values[2499], "p90": values[4499], "p95": values[4749], "p99": values[4949], "p99_9": values[4994]} {
+		near := 1e-9 // what is kept exactly
+		if name[0] == 'p' {
+			near = 1.0 / 64
+		}
+		if m, ok := r.Metric("read.latency." + name); !ok || m.Unit != "us" || math.Abs(m.Value/want-1) > near {
+			t.Errorf("%s is %+v, not %v", name, m, want)
+		}
+	}
+	if r.Histogram("read.latency") != &h {
+		t.Error("the histogram is not there")
+	}
+	if r.DropHistogram("read.latency"); r.Histogram("read.latency") != nil {
+		t.Error("the histogram is still there")
 	}
 }
 
@@ -164,6 +326,9 @@ func TestDecodeErrors(t *testing.T) {
 		{change(`"seed": 7`, `"seed": "x"`), "4:"},
 		{change(`"seed": 7`, `"seed": 7,,`), "4:"},
 		{change(`"low_ns": [`, `"low_ns": [1, `), "lower bounds"},
+		{change(`"high_ns": [`, `"high_ns": [1, `), "upper bounds"},
+		{change(`"counts": [`, `"counts": [1, `), "counts"},
+		{strings.Replace(change(`"low_ns": [`, `"low_ns": [1, `), `"high_ns": [`, `"high_ns": [1, `, 1), "counts"},
 		{change(`"sum_ps": "`, `"sum_ps": "x`), "sum_ps"},
 		{change(`"counts": [`, `"counts": [9`), "read.latency"},
 		{change(`"rows": ["0"`, `"rows": ["0", "5"`), "row labels"},
@@ -172,6 +337,60 @@ func TestDecodeErrors(t *testing.T) {
 		if _, err := Decode([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error is %v, want it to say %q", err, c.want)
 		}
+	}
+}
+
+// TestDecodePlaces: whatever value is spoilt, the error has its line, and the name of what it belongs to.
+func TestDecodePlaces(t *testing.T) {
+	good, err := sample().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(good), "\n")
+	spoilt := 0
+	section, name := "", ""
+	for i, l := range lines {
+		switch {
+		case strings.HasPrefix(l, "  \"") && strings.HasSuffix(l, "{"):
+			section = strings.Trim(strings.TrimSpace(l), `": {`)
+		case strings.HasPrefix(l, "    \""):
+			name = strings.Split(l, `"`)[1]
+		}
+		for _, x := range []struct{ mark, now string }{
+			{`"value": `, `"value": "x", "unused": `}, {`"unit": "`, `"unit": 5, "unused": "`}, {`"t": [`, `"t": [true, `}, {`"v": [`, `"v": ["x", `}, {`"counts": [`, `"counts": [0.5, `},
+		} {
+			if section == "" || !strings.Contains(l, x.mark) || section == "histograms" && strings.Contains(x.mark, "unit") { // theirs is always the same
+				continue
+			}
+			spoilt++
+			changed := append(append([]string{}, lines[:i]...), append([]string{strings.Replace(l, x.mark, x.now, 1)}, lines[i+1:]...)...)
+			_, err := Decode([]byte(strings.Join(changed, "\n")))
+			var e *DecodeError
+			if !errors.As(err, &e) || e.Line != i+1 || e.Column < strings.Index(l, x.mark)+len(x.mark) || !strings.Contains(err.Error(), section+": "+name+".") {
+				t.Errorf("line %d, %s of %s: %v", i+1, x.mark, name, err)
+			}
+		}
+	}
+	if spoilt < 20 {
+		t.Errorf("only %d values were spoilt", spoilt)
+	}
+	for _, text := range []string{"[]", "3", "{\"metrics\": []}", "{\"metrics\": {\"a\": {}}}"} {
+		_, err := Decode([]byte(text))
+		var e *DecodeError
+		if !errors.As(err, &e) || e.Line != 1 || e.Column < 1 || e.Column > len(text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestDecodeTwice: of a member or a name that is there twice the last counts.
+func TestDecodeTwice(t *testing.T) {
+	r, err := Decode([]byte(`{"schema": "farflash/result/1", "metrics": {"gone": {"value": 1}}, "metrics": {"a": {"value": 1}, "b": {"value": 2}, "a": {"value": 3}}, "seed": 1, "seed": 2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Metrics) != 2 || r.Metrics[0].Name != "a" || r.Metrics[0].Value != 3 || r.Metrics[1].Value != 2 || r.Seed != 2 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -63,13 +63,10 @@ func (t Timing) Encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// DecodeTiming reads timing.json.
+// DecodeTiming reads timing.json. Its errors are DecodeErrors.
 func DecodeTiming(text []byte) (Timing, error) {
 	var t Timing
-	if err := json.Unmarshal(text, &t); err != nil {
-		return t, at(text, err)
-	}
-	return t, nil
+	return t, decodeJSON(text, &t)
 }
 
 // String says the machine in one line.

@@ -12,12 +12,12 @@ import (
 type KeyChange struct{ Path, A, B string }
 
 // Differences lists the keys that differ between two texts.
-func Differences(a, b string) ([]KeyChange, error) {
-	first, err := Flatten("a.yaml", a)
+func Differences(a, b Source) ([]KeyChange, error) {
+	first, err := Flatten(a.File, string(a.Text))
 	if err != nil {
 		return nil, err
 	}
-	second, err := Flatten("b.yaml", b)
+	second, err := Flatten(b.File, string(b.Text))
 	if err != nil {
 		return nil, err
 	}

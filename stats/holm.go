@@ -1,6 +1,9 @@
 package stats
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Holm adjusts the p values of a family of tests so that the chance of even one false finding among them stays below the level
 // that they are compared with (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is multiplied by their
@@ -10,15 +13,7 @@ func Holm(p []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case p[a] < p[b]:
-			return -1
-		case p[a] > p[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	out := make([]float64, len(p))
 	least := 0.0
 	for k, i := range order {

@@ -113,6 +113,9 @@ func (a *Axis) expand(text string) error {
 	high, step, ok := strings.Cut(rest, ":")
 	low, high, step = strings.TrimSpace(low), strings.TrimSpace(high), strings.TrimSpace(step)
 	use := fmt.Sprintf("write %s..%s:x2 or %s..%s:+%s", low, high, low, high, low)
+	if _, v, err := readAll(low); err == nil && v[0].Sign() <= 0 {
+		use = fmt.Sprintf("write %s..%s:+K with a K above 0", low, high)
+	}
 	switch {
 	case high == "":
 		return fmt.Errorf("the range has no end; write lo..hi:x2 or lo..hi:+K")

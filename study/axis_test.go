@@ -3,8 +3,11 @@ package study
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestParseAxis(t *testing.T) {
@@ -53,6 +56,7 @@ func TestParseAxisErrors(t *testing.T) {
 		"a=10..x":                "the range has no step; write 10..x:x2 or 10..x:+10",
 		"a=10..":                 "the range has no end",
 		"a=10..20":               "the range has no step; write 10..20:x2 or 10..20:+10",
+		"a=0..20":                "the range has no step; write 0..20:+K with a K above 0",
 		"a=10..20:5":             "the step 5 is neither xK nor +K",
 		"a=10..20:x1":            `the factor "1" is not a number above 1`,
 		"a=10..20:xfast":         `the factor "fast" is not a number above 1`,
@@ -90,11 +94,53 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%v: %v %s %v", c.values, got, unit, ok)
 		}
 	}
+	for _, c := range []struct {
+		value, unit string
+		want        float64
+	}{{"250ns", "us", 0.25}, {"100MB/s", "B/s", 1e8}, {"1GiB/s", "B/s", 1 << 30}, {"800MT/s", "1/s", 8e8}, {"1/4", "fraction", 0.25}} {
+		if got, unit, ok := (Axis{Values: []string{c.value}}).Numbers(); !ok || unit != c.unit || math.Abs(got[0]-c.want) > 1e-12*c.want {
+			t.Errorf("%s is %v %s", c.value, got, unit)
+		}
+	}
 	for _, v := range [][]string{{"greedy"}, {"1", "greedy"}, {"4KiB", "10us"}} {
 		if _, _, ok := (Axis{Values: v}).Numbers(); ok {
 			t.Errorf("%v are numbers", v)
 		}
 	}
+}
+
+// TestRanges: a range has its beginning, what follows by the step or the factor, and nothing above its end; its values are exact.
+func TestRanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low, more, by := rapid.Int64Range(1, 1000).Draw(t, "low"), rapid.Int64Range(0, 100_000).Draw(t, "more"), rapid.Int64Range(2, 500).Draw(t, "by")
+		unit := rapid.SampledFrom([]string{"", "us", "KiB", "Mbps", "MB/s"}).Draw(t, "unit")
+		value := func(v int64) string { return strconv.FormatInt(v, 10) + unit }
+		read := func(text string) []float64 {
+			a, err := ParseAxis(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, _, ok := a.Numbers()
+			if !ok {
+				t.Fatalf("%q are no numbers", a.Values)
+			}
+			return at
+		}
+		hold := func(text string, next func(int64) int64) {
+			var list []string
+			for v := low; v <= low+more; v = next(v) {
+				list = append(list, value(v))
+			}
+			if got, want := read(text), read("a="+strings.Join(list, ",")); !slices.Equal(got, want) {
+				t.Errorf("%s: %v, not %v", text, got, want)
+			}
+		}
+		end := value(low + more)
+		hold("a="+value(low)+".."+end+":x"+strconv.FormatInt(by, 10), func(v int64) int64 { return v * by })
+		if more/by < mostValues {
+			hold("a="+value(low)+".."+end+":+"+value(by), func(v int64) int64 { return v + by })
+		}
+	})
 }
 
 // FuzzParseAxis holds that whatever is taken has values that differ, and that the values of a range are read back.

@@ -41,6 +41,9 @@ func TestNothing(t *testing.T) {
 // TestNothingButSeeds compares a design with itself on other seeds, by real simulations: a difference in any of its metrics is found in no more comparisons than
 // the level allows, however few the replicates are. Counts that are small and often equal are among the metrics.
 func TestNothingButSeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("six hundred runs")
+	}
 	const comparisons = 150
 	replicates := []int{2}
 	if os.Getenv("FARFLASH_LONG") != "" {

@@ -53,6 +53,7 @@ type ArmSummary struct {
 	Digest   string
 	Scenario string // resolved; may be empty
 	Done     int
+	Pending  int // not run
 	Failed   []Failure
 }
 
@@ -141,6 +142,8 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 			x.Arms[s.point].Done++
 		case Failed:
 			x.Arms[s.point].Failed = append(x.Arms[s.point].Failed, Failure{o.Seed, o.Err.Error()})
+		default:
+			x.Arms[s.point].Pending++
 		}
 	}
 	var reps []int

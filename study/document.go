@@ -130,7 +130,7 @@ func (x *Effects) Document() EffectsDocument {
 			f = []Failure{}
 		}
 		d.Arms = append(d.Arms, ArmDocument{a.Label, a.Digest, a.Done, f})
-		d.Interrupted = d.Interrupted || a.Done+len(a.Failed) < len(x.Seeds)
+		d.Interrupted = d.Interrupted || a.Pending > 0
 	}
 	for _, p := range x.Pairs {
 		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Metrics: map[string]EffectDocument{}}

@@ -131,15 +131,25 @@ func readManifest(path string) (*manifest, error) {
 			return nil, err
 		}
 		m := &manifest{}
-		if err := json.Unmarshal(text, m); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		if err := result.DecodeFile(file, text, m); err != nil {
+			return nil, err
 		}
 		if m.Schema != schemaOf(k) {
 			return nil, fmt.Errorf("%s: schema %q is not %q, which this program reads", file, m.Schema, schemaOf(k))
 		}
+		for _, x := range m.Points {
+			if !isDigest(x.Digest) {
+				return nil, fmt.Errorf("%s: point %s has the digest %q, which no scenario has; the file was changed after the study wrote it", file, x.Label, x.Digest)
+			}
+		}
 		return m, nil
 	}
 	return nil, fmt.Errorf("%s has no %s: %w", path, SweepFile, fs.ErrNotExist)
+}
+
+// isDigest tells what may be a scenario's digest, and so a part of the name of a trial's directory, which is below the study's whatever a manifest says.
+func isDigest(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // differs says how a manifest is of another study than the folder's plan, "" if it is not.
@@ -285,7 +295,11 @@ func (f *Folder) keep(t trial.Trial, r *result.Result) error {
 		}
 	}
 	if errors.Is(err, result.ErrExists) {
-		return nil
+		there, why := readTrial(f.trial(t), t)
+		if there != nil {
+			return nil
+		}
+		return errors.Join(err, why)
 	}
 	return err
 }

@@ -47,8 +47,14 @@ func TestKnee(t *testing.T) {
 		"a straight line, log": curve(true, 0, []float64{1, 2, 4, 8, 16}, math.Log),
 		"nothing":              curve(false, 0, steps(1, 10), func(float64) float64 { return 3 }),
 		"noise":                curve(false, 5, steps(0.9, 10), mm1),
-		"too few points":       curve(false, 0, steps(0.9, 3), mm1),
-		"a wave":               curve(false, 0, steps(1, 20), func(x float64) float64 { return x + 0.3*math.Sin(2*math.Pi*x) }),
+		"noise as wide as it": curve(false, 2.5, []float64{0, 1, 2, 3, 4}, func(x float64) float64 { // a bend of 7.5 of 10, and whiskers of 2.5 at each of three places
+			if x > 0 {
+				return max(10, x)
+			}
+			return 0
+		}),
+		"too few points": curve(false, 0, steps(0.9, 3), mm1),
+		"a wave":         curve(false, 0, steps(1, 20), func(x float64) float64 { return x + 0.3*math.Sin(2*math.Pi*x) }),
 	} {
 		if k := c.Knees([]string{"m"}); k != nil {
 			t.Errorf("%s has a knee: %v", name, k)
@@ -62,7 +68,7 @@ func TestInterrupted(t *testing.T) {
 	if x.Document().Interrupted {
 		t.Error("a comparison that was carried out is said to be interrupted")
 	}
-	x.Arms[1].Failed = nil
+	x.Arms[1] = ArmSummary{Done: 1, Pending: 1}
 	if !x.Document().Interrupted {
 		t.Error("a comparison that lacks a trial is not said to be interrupted")
 	}

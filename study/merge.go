@@ -15,6 +15,8 @@ import (
 // run whole. It returns the whole plan and what became of every trial; its points have no scenarios, so it can be summarised
 // and not run.
 //
+// Meanwhile it is written beside that folder, under a name that result.Unfinished finds.
+//
 // What would not give the whole sweep is refused before anything is written: folders of different sweeps or programs, a shard
 // that is there twice, one that is missing, and one that was interrupted.
 func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
@@ -25,6 +27,10 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	p, err := m.plan()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: %w", shards[0], err)
+	}
+	into = filepath.Clean(into)
+	if real, err := filepath.EvalSymlinks(into); err == nil {
+		into = real
 	}
 	if entries, err := os.ReadDir(into); err == nil && len(entries) > 0 {
 		return nil, nil, nil, fmt.Errorf("%s is not empty; %w", into, ErrOther)
@@ -47,20 +53,44 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 		}
 	}
 	f := &Folder{into, p, Program{m.Version, m.Program}}
-	if err := os.MkdirAll(into, 0o777); err != nil {
-		return nil, nil, nil, err
+	return f, p, outcomes, f.assemble(m, outcomes, order)
+}
+
+// assemble makes the merged folder. It comes to its place whole, as run directories do.
+func (f *Folder) assemble(first *manifest, outcomes []Outcome, order []shardFolder) (err error) {
+	into := f.path
+	if err := os.MkdirAll(filepath.Dir(into), 0o777); err != nil {
+		return err
+	}
+	if f.path, err = os.MkdirTemp(filepath.Dir(into), result.Temporary(filepath.Base(into))); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(f.path))
+		}
+		f.path = into
+	}()
+	if err := os.Chmod(f.path, 0o755); err != nil {
+		return err
 	}
 	for k := range outcomes {
 		if outcomes[k].State != Done {
 			continue
 		}
 		if err := f.copy(outcomes[k].Trial, order[k%len(order)].dir); err != nil {
-			return nil, nil, nil, err
+			return err
 		}
 	}
 	whole := f.manifest(outcomes)
-	whole.Scenario = m.Scenario
-	return f, p, outcomes, f.WriteJSON(manifestFile(p.Kind), whole)
+	whole.Scenario = first.Scenario
+	if err := f.WriteJSON(manifestFile(f.plan.Kind), whole); err != nil {
+		return err
+	}
+	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) { // what is there is at most an empty folder
+		return fmt.Errorf("%s cannot give way to the merged folder (%w); name one that is not there yet", into, err)
+	}
+	return os.Rename(f.path, into)
 }
 
 // shardFolder is the folder of a shard.

@@ -86,10 +86,29 @@ func TestMerge(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 30} {
 		shards := shardsOf(t, n, plan, fails)
 		slices.Reverse(shards)
-		into := filepath.Join(t.TempDir(), "all")
-		_, p, merged, err := Merge(into, shards)
+		into := filepath.Join(t.TempDir(), "new", "all")
+		given := into
+		switch n {
+		case 1: // an empty folder, with a slash behind it
+			if err := os.MkdirAll(into, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			given += string(filepath.Separator)
+		case 2: // another name of an empty folder
+			given = filepath.Join(t.TempDir(), "link")
+			if err := errors.Join(os.MkdirAll(into, 0o777), os.Symlink(into, given)); err != nil {
+				t.Skip("no symbolic links: ", err)
+			}
+		}
+		folder, p, merged, err := Merge(given, shards)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(folder.Path(), SweepFile)); err != nil {
+			t.Error(err)
+		}
+		if s, err := os.Stat(into); err != nil || s.Mode().Perm() != 0o755 {
+			t.Errorf("%v, %v", s, err)
 		}
 		if got := contents(t, into); !maps.Equal(got, want) {
 			t.Errorf("%d shards merged have %d files, the whole has %d, or their bytes differ", n, len(got), len(want))
@@ -138,6 +157,38 @@ func TestMergeRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := filepath.Join(dir, "all")
+	// Manifests that others have written, who know how a plan's digest is made.
+	for want, change := range map[string]func(*manifest){
+		`point read_latency=40us has the digest "../../elsewhere", which no scenario has`: func(m *manifest) { m.Points[0].Digest = "../../elsewhere" },
+		"9 points with 0 replicates are no study":                                         func(m *manifest) { m.Reps = 0; m.Points = slices.Repeat(m.Points, 3) },
+		"3 points with -1 replicates are no study":                                        func(m *manifest) { m.Reps = -1 },
+		"0 points with 3 replicates are no study":                                         func(m *manifest) { m.Points = nil },
+		"3 points with 400000 replicates are no study":                                    func(m *manifest) { m.Reps = 400_000 },
+		"point read_latency=80us has 2 values for 1 axes":                                 func(m *manifest) { m.Points[1].Values = []string{"80us", "7%"} },
+		"does not fit its own digest":                                                     func(m *manifest) { m.Points[0].Label = "other"; m.Digest = "x" },
+		`the shard "1/2000000" cannot be`:                                                 func(m *manifest) { m.Shard = "1/2000000" },
+		`the shard "2/1" cannot be`:                                                       func(m *manifest) { m.Shard = "2/1" },
+	} {
+		m, err := readManifest(shards[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Shard = "1/1"
+		if change(m); m.Digest != "x" {
+			p := &Plan{Kind: Sweep, Seed: m.Seed, Reps: m.Reps}
+			for _, x := range m.Points {
+				p.Points = append(p.Points, Point{Label: x.Label, Values: x.Values, Digest: x.Digest})
+			}
+			m.Digest = p.Digest()
+		}
+		odd := &Folder{path: filepath.Join(t.TempDir(), "odd")}
+		if err := odd.WriteJSON(SweepFile, m); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := Merge(into, []string{odd.path}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), odd.path) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		shards []string
@@ -161,6 +212,37 @@ func TestMergeRefusals(t *testing.T) {
 		if _, err := os.Stat(into); err == nil {
 			t.Fatalf("%s: something was written", c.name)
 		}
+	}
+	// What cannot be copied leaves nothing behind.
+	odd := filepath.Join(halves[1], trials)
+	entries, err := os.ReadDir(odd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cited := filepath.Join(odd, entries[len(entries)-1].Name(), result.CitationsFile)
+	sums := filepath.Join(filepath.Dir(cited), SumsFile)
+	lines, err := os.ReadFile(sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(lines)) {
+		if !strings.HasSuffix(line, result.CitationsFile+"\n") {
+			kept = append(kept, line)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(cited), os.Mkdir(cited, 0o777), os.WriteFile(sums, []byte(strings.Join(kept, "")), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	if _, _, _, err := Merge(into, halves); err == nil {
+		t.Error("a folder is copied as a file")
+	}
+	if after := contents(t, dir); !maps.Equal(before, after) {
+		t.Errorf("%d files are there that were not", len(after)-len(before))
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".farflash-*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 	if _, _, _, err := Merge(whole, shards); !errors.Is(err, ErrOther) {
 		t.Errorf("merged into a full folder: %v", err)

@@ -159,7 +159,7 @@ func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
 		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for", MostTrials/len(arms), reps)
 	}
 	p := &Plan{Kind: Comparison, Seed: seed, Reps: reps}
-	labels := map[string]int{}
+	taken := map[string]bool{}
 	for _, a := range arms {
 		x := Point{Label: a.Label}
 		if err := x.open(a.Source, a.Changes); err != nil {
@@ -168,9 +168,10 @@ func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
 		if x.Label == "" {
 			x.Label = x.Scenario.Name
 		}
-		if labels[x.Label]++; labels[x.Label] > 1 {
-			x.Label += " (" + strconv.Itoa(labels[x.Label]) + ")"
+		for name, n := x.Label, 2; taken[x.Label]; n++ {
+			x.Label = fmt.Sprintf("%s (%d)", name, n)
 		}
+		taken[x.Label] = true
 		p.Points = append(p.Points, x)
 	}
 	p.Name = p.Points[0].Scenario.Name
@@ -190,6 +191,9 @@ func (p *Plan) slots() []slot {
 	}
 	return out
 }
+
+// Label is what the point of the k-th of Trials is called.
+func (p *Plan) Label(k int) string { return p.Points[p.slots()[k].point].Label }
 
 // Trials lists the trials of the plan's shard, in the order of Outcomes.
 func (p *Plan) Trials() []trial.Trial {

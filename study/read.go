@@ -1,7 +1,6 @@
 package study
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,8 +23,8 @@ func readFound(path, name, schema string, into any, is func() string) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+	if err := result.DecodeFile(file, text, into); err != nil {
+		return err
 	}
 	if got := is(); got != schema {
 		return fmt.Errorf("%s: schema %q is not %q, which this program reads", file, got, schema)
@@ -150,22 +149,30 @@ func ReadDesigns(path string) ([]Design, error) {
 	for _, p := range m.Points {
 		d := Design{Label: p.Label}
 		for _, t := range p.Trials {
-			if t.State != Done {
-				continue
-			}
 			one := trial.Trial{Digest: p.Digest, Seed: t.Seed}
 			r, err := readTrial(filepath.Join(path, trials, one.Name()), one)
 			if err != nil {
 				return nil, err
 			}
-			if r == nil {
-				return nil, fmt.Errorf("%s: trial %s is not there, although it is done", path, one.Name())
+			switch {
+			case r != nil:
+				// Also of a study that came to a sudden end, or that runs: its manifest lags behind.
+				d.Results = append(d.Results, r)
+			case t.State == Done:
+				return nil, fmt.Errorf("%s: trial %s is not there, although it is done; run the study's command again", path, one.Name())
 			}
-			d.Results = append(d.Results, r)
 		}
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+// Is tells whether a path is the folder of a study or of a search, of which something may have been found or not.
+func Is(path string) bool {
+	return slices.ContainsFunc([]string{SweepFile, CompareFile, SearchFile}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(path, name))
+		return err == nil
+	})
 }
 
 // Found tells whether an error of reading is that there is nothing.

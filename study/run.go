@@ -21,7 +21,7 @@ type Runner struct {
 	Folder  *Folder // where results are kept; nil: nowhere
 	// Progress is told how far the study is; nil is nobody. Calls do not overlap.
 	Progress func(Progress)
-	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache; nil is nobody. Calls do
+	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache, and what follows from it; nil is nobody. Calls do
 	// not overlap.
 	Warn func(error)
 	// Predict foresees drives for rate controllers that ask for model: auto; nil: such trials fail.
@@ -81,14 +81,14 @@ type work struct {
 	progress Progress
 }
 
-// warn passes on a remark.
-func (w *work) warn(err error) {
+// warn passes on what went wrong and what follows from it.
+func (w *work) warn(err error, so string) {
 	if err == nil || w.Warn == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.Warn(err)
+	w.Warn(fmt.Errorf("%w; %s", err, so))
 }
 
 // report changes the progress and passes it on.
@@ -108,15 +108,18 @@ func (w *work) find(i int) bool {
 	var err error
 	if w.Folder != nil {
 		r, err = w.Folder.load(t)
-		w.warn(err)
+		w.warn(err, "it is not used")
 	}
 	if r == nil && w.Cache != nil {
-		if r, err = w.Cache.Get(t); r != nil {
-			if w.Folder != nil {
-				err = w.Folder.keep(t, r)
+		r, err = w.Cache.Get(t)
+		w.warn(err, "it is not used")
+		if r != nil && w.Folder != nil {
+			if err := w.Folder.keep(t, r); err != nil {
+				w.out[i].State, w.out[i].Err = Failed, notKept(err)
+				w.progress.Failed++
+				return true
 			}
 		}
-		w.warn(err)
 	}
 	if r == nil {
 		return false
@@ -125,6 +128,9 @@ func (w *work) find(i int) bool {
 	w.progress.Reused++
 	return true
 }
+
+// notKept is why a trial has failed that was computed: a study goes on from what is in its folder.
+func notKept(err error) error { return fmt.Errorf("cannot keep the result: %w", err) }
 
 // compute runs a trial and keeps its result.
 func (w *work) compute(ctx context.Context, i int) {
@@ -145,11 +151,11 @@ func (w *work) compute(ctx context.Context, i int) {
 		r, err = trial.Simulate(ctx, t, experiment.Options{Version: w.Version, Progress: going, Predict: w.Predict})
 	}
 	if err == nil && w.Cache != nil {
-		w.warn(w.Cache.Put(t, r)) // the result is no worse for not being kept
+		w.warn(w.Cache.Put(t, r), "the result is not there for other studies")
 	}
 	if err == nil && w.Folder != nil {
 		if err = w.Folder.keep(t, r); err != nil {
-			err = fmt.Errorf("cannot keep the result: %w", err)
+			err = notKept(err)
 		}
 	}
 	o := &w.out[i]

@@ -1,13 +1,13 @@
 package study
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"farflash/result"
 	"farflash/trial"
 )
 
@@ -39,25 +39,35 @@ const searchSchema = "farflash/search/1"
 func OpenSearch(path string, s Search, program Program) (*Folder, error) {
 	mine := searchManifest{searchSchema, s.Name, s.Digest, program.Version, program.Name, s.Seed, s.Reps}
 	f := &Folder{path: path, program: program}
+	there, err := readSearch(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		failed := begin(path, "search")
+		if failed == nil {
+			return f, f.WriteJSON(SearchFile, mine)
+		}
+		// Somebody else may have begun the same search meanwhile.
+		if there, err = readSearch(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, failed
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if why := mine.differs(there); why != "" {
+		return nil, fmt.Errorf("%s holds another search: %s; %w", path, why, ErrOther)
+	}
+	return f, nil
+}
+
+// readSearch reads a search's manifest. Its error is fs.ErrNotExist if there is none.
+func readSearch(path string) (*searchManifest, error) {
 	file := filepath.Join(path, SearchFile)
 	text, err := os.ReadFile(file)
-	switch {
-	case err == nil:
-		var there searchManifest
-		if err := json.Unmarshal(text, &there); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if why := mine.differs(&there); why != "" {
-			return nil, fmt.Errorf("%s holds another search: %s; %w", path, why, ErrOther)
-		}
-		return f, nil
-	case !errors.Is(err, fs.ErrNotExist):
+	if err != nil {
 		return nil, err
 	}
-	if err := begin(path, "search"); err != nil {
-		return nil, err
-	}
-	return f, f.WriteJSON(SearchFile, mine)
+	m := &searchManifest{}
+	return m, result.DecodeFile(file, text, m)
 }
 
 // differs says how another search's manifest differs, "" if it does not.

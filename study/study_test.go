@@ -90,7 +90,10 @@ func TestGrid(t *testing.T) {
 	for i := range 5 {
 		part := *p
 		part.Shard = Shard{i + 1, 5}
-		for _, x := range part.Trials() {
+		for k, x := range part.Trials() {
+			if at := slices.IndexFunc(p.Points, func(y Point) bool { return y.Label == part.Label(k) }); at < 0 || p.Points[at].Digest != x.Digest {
+				t.Errorf("trial %d of shard %d is called %s", k, i, part.Label(k))
+			}
 			parts = append(parts, x.Name())
 		}
 	}
@@ -151,7 +154,15 @@ func TestPlanErrors(t *testing.T) {
 		t.Error("one replicate is compared")
 	}
 	p, err := NewComparison([]Arm{{Source: source()}, {Source: source()}, {Label: "c", Source: source()}}, 1, 2)
+	if err == nil && (p.Name != "small" || p.Seed != 1 || p.Reps != 2 || p.Kind != Comparison) {
+		t.Errorf("%+v", p)
+	}
 	if err != nil || p.Points[0].Label != "small" || p.Points[1].Label != "small (2)" || p.Points[2].Label != "c" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	// Labels tell arms apart, whatever they are called.
+	called := []Arm{{Label: "a", Source: source()}, {Label: "a (2)", Source: source()}, {Label: "a", Source: source()}, {Label: "a", Source: source()}}
+	if p, err = NewComparison(called, 1, 2); err != nil || p.Points[1].Label != "a (2)" || p.Points[2].Label != "a (3)" || p.Points[3].Label != "a (4)" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, s := range []string{"", "2", "0/3", "4/3", "a/b", "1/0", "-1/2"} {
@@ -361,6 +372,12 @@ func TestCache(t *testing.T) {
 			t.Errorf("damage %d is not repaired: %d runs, %v", i, n, w)
 		}
 	}
+	// What is no letter, digit or harmless sign has no place in the name of a folder.
+	for name, want := range map[string]string{"v1.2-rc+a_B9": "v1.2-rc+a_B9", "a/../b c:\u00e9": "a_.._b_c__", "-": "-"} {
+		if c, err := OpenCache(dir, name); err != nil || c.Path("x/y") != filepath.Join(dir, want, "x", "y") {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
 	if _, err := OpenCache(dir, ".."); err == nil {
 		t.Error("a program without a name has a cache")
 	}
@@ -541,6 +558,13 @@ func TestCompare(t *testing.T) {
 	out[3].State, out[3].Result, out[3].Err = Failed, nil, errors.New("out of paper")
 	if x, err = Compare(p, out, DefaultTest()); err != nil || len(x.Seeds) != 9 || slices.Contains(x.Seeds, 4) || x.Arms[0].Done != 9 || x.Arms[1].Done != 10 || len(x.Arms[0].Failed) != 1 {
 		t.Errorf("%+v, %v", x, err)
+	}
+	if x.Document().Interrupted {
+		t.Error("trials that failed are taken for ones that have not been run")
+	}
+	out[3].State, out[3].Err = Pending, nil
+	if x, err = Compare(p, out, DefaultTest()); err != nil || x.Arms[0].Pending != 1 || !x.Document().Interrupted {
+		t.Errorf("a trial that has not been run: %+v, %v", x, err)
 	}
 	for i := range out[:9] {
 		out[i].State, out[i].Result = Pending, nil

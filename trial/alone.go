@@ -29,11 +29,13 @@ func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o exper
 			}
 		}
 		by, err := experiment.Run(ctx, k, Vocabulary(), s.Lone(i), o)
-		if err != nil {
+		if err != nil && !ended(ctx, err) {
 			return err
 		}
-		out.Events += by.Events
-		if out.Interrupted = by.Interrupted; out.Interrupted {
+		if by != nil {
+			out.Events += by.Events
+		}
+		if out.Interrupted = by == nil || by.Interrupted; out.Interrupted {
 			r.Interrupted = true
 			r.Warn("incomplete: the run of %s alone was interrupted, so it and later tenants have no slowdown", names[i])
 			return nil

@@ -55,8 +55,8 @@ func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*expe
 				return nil, err
 			}
 			out, err := experiment.Run(ctx, k, Vocabulary(), s, o)
-			if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return nil, ErrInterrupted // before anything was simulated
+			if ended(ctx, err) {
+				return nil, ErrInterrupted
 			}
 			if err == nil && s.Measure.Alone && !out.Interrupted {
 				err = alone(ctx, k, s, o, out)
@@ -65,6 +65,11 @@ func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*expe
 		}
 	}
 	return nil, fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
+}
+
+// ended reports whether an experiment's error is that the context ended before anything was simulated.
+func ended(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
 // model has a file predict for the rate controllers that ask for it.

@@ -251,6 +251,12 @@ func (p *program) find(name string) (shape.Source, error) {
 // wrongFlag reports a flag that there is not, or whose value cannot be.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		if use := flagTakes(value.GetFlag().Value.Type()); use != "" {
+			return verb.Usagef("%s: --%s %q is not possible; use %s", verb.Name(cmd), value.GetFlag().Name, value.GetValue(), use)
+		}
+	}
 	if !errors.As(err, &unknown) {
 		return verb.Usagef("%s: %v; see %s --help", verb.Name(cmd), err, cmd.CommandPath())
 	}
@@ -266,6 +272,25 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 		dashes = "-"
 	}
 	return verb.Usagef("%s: unknown flag %s%s;%s see %s --help", verb.Name(cmd), dashes, flag, hint, cmd.CommandPath())
+}
+
+// flagTakes is what a flag of a kind can be set to, "" for kinds that say so themselves.
+func flagTakes(kind string) string {
+	switch kind {
+	case "uint64":
+		return "a whole number from 0 to 18446744073709551615"
+	case "uint32":
+		return "a whole number from 0 to 4294967295"
+	case "int", "int64":
+		return "a whole number of at most 18 digits"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a time such as 30s or 5m"
+	}
+	return ""
 }
 
 // buildVersion is what this binary was built from.

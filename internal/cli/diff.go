@@ -3,6 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,7 @@ type metricChange struct {
 	Unit     string   `json:"unit"`
 	A        *float64 `json:"a"` // null: the run does not have it
 	B        *float64 `json:"b"`
-	Relative *float64 `json:"relative,omitempty"` // (b-a)/a
+	Relative *float64 `json:"relative,omitempty"` // (b-a)/|a|
 }
 
 // keyChange is a key of two scenarios.
@@ -43,11 +45,15 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 			var runs [2]*result.Run
 			for i, a := range args {
 				var err error
-				if runs[i], err = result.Load(a); err != nil {
+				if runs[i], err = loadRun(a); err != nil {
 					return verb.BadInput(err)
 				}
 			}
-			keys, err := shape.Differences(runs[0].Scenario, runs[1].Scenario)
+			var sources [2]shape.Source
+			for i, r := range runs {
+				sources[i] = shape.Source{File: filepath.Join(r.Path, result.ScenarioFile), Text: []byte(r.Scenario)}
+			}
+			keys, err := p.keyChanges(sources)
 			if err != nil {
 				return verb.BadInput(err)
 			}
@@ -75,6 +81,17 @@ runs cannot tell an effect from chance; use farflash compare for that.`,
 	return cmd
 }
 
+// keyChanges lists the keys of both scenarios that differ, if both are there.
+func (p *program) keyChanges(of [2]shape.Source) ([]shape.KeyChange, error) {
+	for _, s := range of {
+		if len(s.Text) == 0 {
+			p.note("%s has no %s, so that keys are not compared", filepath.Dir(s.File), result.ScenarioFile)
+			return nil, nil
+		}
+	}
+	return shape.Differences(of[0], of[1])
+}
+
 // changes lists the metrics of both.
 func changes(a, b *result.Result) []metricChange {
 	var out []metricChange
@@ -82,8 +99,7 @@ func changes(a, b *result.Result) []metricChange {
 		c := metricChange{Name: x.Name, Unit: x.Unit, A: &x.Value}
 		if y, ok := b.Metric(x.Name); ok {
 			c.B = &y.Value
-			if x.Value != 0 {
-				rel := (y.Value - x.Value) / x.Value
+			if rel := (y.Value - x.Value) / math.Abs(x.Value); x.Value != 0 && !math.IsInf(rel, 0) {
 				c.Relative = &rel
 			}
 		}
@@ -109,9 +125,13 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 		fmt.Fprintln(p.out)
 	}
 	t := term.NewTable(term.Left("metric"), term.Right("A"), term.Right("B"), term.Right("change"))
+	hidden := 0
 	for _, m := range metrics {
-		same := m.A != nil && m.B != nil && *m.A == *m.B
-		if same || !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // parts are many
+		if m.A != nil && m.B != nil && *m.A == *m.B {
+			continue
+		}
+		if !all && (!worthShowing(m.Name) || strings.Contains(m.Name, "[")) { // parts are many
+			hidden++
 			continue
 		}
 		value := func(v *float64) string {
@@ -126,11 +146,26 @@ func (p *program) printDiff(keys []shape.KeyChange, metrics []metricChange, all 
 		}
 		t.Row(m.Name, value(m.A), value(m.B), change)
 	}
-	if t.Rows() == 0 {
+	if t.Rows() == 0 && hidden == 0 {
 		fmt.Fprintln(p.out, "no metric differs")
 		return nil
 	}
-	return t.Write(p.out, p.style())
+	if t.Rows() > 0 {
+		if err := t.Write(p.out, p.style()); err != nil {
+			return err
+		}
+		if hidden > 0 {
+			fmt.Fprintln(p.out)
+		}
+	}
+	switch hidden {
+	case 0:
+	case 1:
+		fmt.Fprintln(p.out, "1 other differs; --all shows it")
+	default:
+		fmt.Fprintf(p.out, "%d others differ; --all shows them\n", hidden)
+	}
+	return nil
 }
 
 func orDash(s string) string {

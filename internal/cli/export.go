@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +69,14 @@ curves, effects. They go to the new folder that -o names, or one of them
 			if !slices.Contains(exports, format) {
 				return verb.Usagef("no format %q; there are %s", format, strings.Join(exports, ", "))
 			}
-			if slices.Contains(paper.Formats(), format) {
+			figures := slices.Contains(paper.Formats(), format)
+			switch {
+			case format != "csv" && cmd.Flags().Changed("table"):
+				return verb.Usagef("--table is for --format=csv, and --format=%s has no tables to choose from; leave it out", format)
+			case !figures && figure != "":
+				return verb.Usagef("--figure is for %s, and --format=%s draws nothing; leave it out", strings.Join(paper.Formats(), ", "), format)
+			}
+			if figures {
 				return plotcli.Export(p.verbs(), args, format, figure, out)
 			}
 			if len(args) > 1 && format != "gobench" {
@@ -79,7 +87,7 @@ curves, effects. They go to the new folder that -o names, or one of them
 			}
 			var runs []*result.Run
 			for _, a := range args {
-				r, err := result.Load(a)
+				r, err := loadRun(a)
 				if err != nil {
 					return verb.BadInput(err)
 				}
@@ -145,8 +153,15 @@ func (p *program) exportRows(run *result.Run, name, out string) error {
 		return err
 	}
 	b := bufio.NewWriterSize(w, 1<<16)
-	err = columnar.WriteCSV(b, f, s.Size())
-	return verb.Failed(errors.Join(err, b.Flush(), w.Close()))
+	read := columnar.WriteCSV(b, f, s.Size())
+	written := errors.Join(b.Flush(), w.Close())
+	if (read != nil || written != nil) && out != "" && out != "-" {
+		written = errors.Join(written, os.Remove(out)) // half a table is none
+	}
+	if written == nil && read != nil {
+		return verb.BadInput(fmt.Errorf("%s: %w", f.Name(), read))
+	}
+	return verb.Failed(written)
 }
 
 func writeExport(w io.Writer, format, table string, runs []*result.Run) error {
@@ -162,32 +177,34 @@ func writeExport(w io.Writer, format, table string, runs []*result.Run) error {
 
 // exportGobench writes runs, and the designs of studies, for benchstat.
 func (p *program) exportGobench(args []string, out string) error {
-	var text bytes.Buffer
+	var designs []study.Design
+	told := false // which design lines are of; what follows such a line is of it until another comes
 	for _, a := range args {
-		designs, err := study.ReadDesigns(a)
+		found, err := study.ReadDesigns(a)
 		if !study.Found(err) {
-			run, err := result.Load(a)
+			run, err := loadRun(a)
 			if err != nil {
 				return verb.BadInput(err)
 			}
-			designs = []study.Design{{Results: []*result.Result{run.Result}}}
-		} else if err != nil {
+			designs = append(designs, study.Design{Results: []*result.Result{run.Result}})
+			continue
+		}
+		if err != nil {
 			return verb.BadInput(err)
 		}
-		done := 0
-		for _, d := range designs {
-			done += len(d.Results)
-		}
-		if done == 0 {
+		found = slices.DeleteFunc(found, func(d study.Design) bool { return len(d.Results) == 0 })
+		if len(found) == 0 {
 			return verb.BadInput(fmt.Errorf("%s: no trial is done yet; run the command that began it to continue", a))
 		}
-		for _, d := range designs {
-			if len(d.Results) == 0 {
-				continue
-			}
-			if err := result.WriteGobench(&text, d.Label, d.Results...); err != nil {
-				return err
-			}
+		designs, told = append(designs, found...), true
+	}
+	var text bytes.Buffer
+	for _, d := range designs {
+		if d.Label == "" && told {
+			d.Label = cmp.Or(d.Results[0].Name, "run")
+		}
+		if err := result.WriteGobench(&text, d.Label, d.Results...); err != nil {
+			return err
 		}
 	}
 	w, err := p.output(out)

@@ -115,7 +115,7 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	progress := p.progress("headroom", "loads", f.quiet, keepsDone)
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Warn: func(err error) {
 		if !f.quiet {
-			p.note("%v; computed again", err)
+			p.note("%v", err)
 		}
 	}}
 	run := func(ctx context.Context, trials []trial.Trial) []study.Outcome {

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"farflash/internal/cli/verb"
+	"farflash/result"
 	"farflash/study"
 )
 
@@ -19,7 +22,7 @@ the same sweep and build of the program. Failed trials stay failed. To run them
 again, repeat the sweep's command without --shard and with the merged directory
 as -o.`,
 		Example: `  farflash merge runs/first runs/second -o runs/all
-  farflash merge runs/shard-*of4 -o runs/all && farflash report runs/all`,
+  farflash merge runs/shard-*of4 -o runs/all --metric 'read.latency.*'`,
 		Args: verb.Arguments(1, -1, "the directories of a sweep's shards"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.dir == "" {
@@ -28,7 +31,9 @@ as -o.`,
 			if err := checkMetrics(f.metrics); err != nil {
 				return err
 			}
+			whole := p.unfinished(result.Unfinished(filepath.Dir(filepath.Clean(f.dir))))
 			folder, plan, outcomes, err := study.Merge(f.dir, args)
+			whole()
 			if err != nil {
 				return verb.BadInput(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"farflash/report"
 	"farflash/result"
 	"farflash/shape"
+	"farflash/stats"
 	"farflash/tco"
 	"farflash/units"
 )
@@ -91,7 +92,11 @@ table of workloads for a spreadsheet instead (minTCO's table 4).`,
 			text := []byte(drives.Template)
 			if table {
 				var b bytes.Buffer
-				if err := tco.WriteWorkloads(&b, tco.Table4()); err != nil {
+				jobs := tco.Table4()
+				for i := range jobs { // as the paper prints shares, and not as they are nearest to in binary
+					jobs[i].Sequential, jobs[i].WriteShare = stats.Micro(jobs[i].Sequential), stats.Micro(jobs[i].WriteShare)
+				}
+				if err := tco.WriteWorkloads(&b, jobs); err != nil {
 					return verb.Failed(err)
 				}
 				text = b.Bytes()

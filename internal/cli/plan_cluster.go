@@ -224,7 +224,7 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	sizer := &objects.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
 		Warn: func(err error) {
 			if !f.quiet {
-				p.note("%v; computed again", err)
+				p.note("%v", err)
 			}
 		},
 	}}

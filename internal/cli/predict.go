@@ -198,7 +198,7 @@ func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer
 	}
 	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Warn: func(err error) {
 		if !f.quiet {
-			p.note("%v; computed again", err)
+			p.note("%v", err)
 		}
 	}}
 	return training.NewTrainer(cfg, runner), runner, nil

@@ -226,7 +226,11 @@ func writeReplicates(p *program, results []*result.Result, summary []estimate) e
 // writeIntervals prints a table of the metrics that people look at first.
 func writeIntervals(p *program, summary []estimate, n int) error {
 	if len(summary) == 0 {
-		fmt.Fprintf(p.out, "%d replicate came to its end; intervals take two.\n", n)
+		came := "no replicate"
+		if n == 1 {
+			came = "1 replicate"
+		}
+		fmt.Fprintf(p.out, "%s came to its end; intervals take two.\n", came)
 		return nil
 	}
 	fmt.Fprintf(p.out, "%d replicates, means with %g%% confidence intervals\n\n", n, level*100)
@@ -237,7 +241,7 @@ func writeIntervals(p *program, summary []estimate, n int) error {
 		}
 		relative := ""
 		if e.Mean != 0 {
-			relative = term.Percent(e.Half / e.Mean)
+			relative = term.Percent(e.Relative())
 		}
 		t.Row(e.Metric.Name, term.Quantity(e.Mean, e.Metric.Unit), term.Quantity(e.Half, e.Metric.Unit), relative)
 	}

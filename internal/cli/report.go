@@ -2,13 +2,26 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"farflash/internal/cli/verb"
 	"farflash/report"
 	"farflash/result"
+	"farflash/study"
 )
+
+// loadRun reads a run directory. Whoever names a study's instead is told what there is of that.
+func loadRun(path string) (*result.Run, error) {
+	run, err := result.Load(path)
+	if err != nil && study.Is(path) {
+		return nil, fmt.Errorf("%s is the directory of a study, not of a run: its page is %s, farflash export --format=svg draws its figures, and the runs of its trials are in %s",
+			path, filepath.Join(path, result.ReportFile), filepath.Join(path, "trials"))
+	}
+	return run, err
+}
 
 func (p *program) report() *cobra.Command {
 	out := ""
@@ -24,7 +37,7 @@ file that needs no network. With --text it prints the runs' tables instead.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var runs []report.Run
 			for _, a := range args {
-				r, err := result.Load(a)
+				r, err := loadRun(a)
 				if err != nil {
 					return verb.BadInput(err)
 				}

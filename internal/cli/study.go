@@ -148,7 +148,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 		},
 		Warn: func(err error) {
 			if !f.quiet {
-				p.note("%v; computed again", err)
+				p.note("%v", err)
 			}
 		},
 	}
@@ -211,11 +211,11 @@ func keep(folder *study.Folder, name string, doc any, write func(io.Writer) erro
 // verdict decides the exit code of a study: trials that failed first, then those that are missing, then the conditions.
 func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags, interrupted bool) error {
 	bad, missing := 0, 0
-	for _, o := range outcomes {
+	for k, o := range outcomes {
 		switch o.State {
 		case study.Failed:
 			if bad++; bad <= mostListed {
-				p.note("failed: %s, seed %d: %v", labelOf(plan, o), o.Seed, o.Err)
+				p.note("failed: %s, seed %d: %v", labelOf(plan, k, o), o.Seed, o.Err)
 			}
 		case study.Pending:
 			missing++
@@ -232,7 +232,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 	}
 	held := 0
 	for _, c := range f.conditions {
-		for _, o := range outcomes {
+		for k, o := range outcomes {
 			if o.Result == nil {
 				continue
 			}
@@ -244,7 +244,7 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 				continue
 			}
 			if held++; held <= mostListed {
-				p.note("--fail-if: %s (%s, seed %d)", detail, labelOf(plan, o), o.Seed)
+				p.note("--fail-if: %s (%s, seed %d)", detail, labelOf(plan, k, o), o.Seed)
 			}
 		}
 	}
@@ -260,14 +260,12 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 // mostListed bounds lists on standard error.
 const mostListed = 20
 
-// labelOf finds what a trial's point is called.
-func labelOf(plan *study.Plan, o study.Outcome) string {
-	for _, x := range plan.Points {
-		if x.Digest == o.Digest {
-			return x.Label
-		}
+// labelOf is what the point of a plan's k-th trial is called; a search has none.
+func labelOf(plan *study.Plan, k int, o study.Outcome) string {
+	if len(plan.Points) == 0 {
+		return o.Digest
 	}
-	return o.Digest
+	return plan.Label(k)
 }
 
 // curvesPage writes the page of a sweep.

@@ -297,6 +297,7 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 		return nil, err
 	}
 	policies := []waf.Policy{own}
+	apart := layouts != nil // ways to separate data are compared, even if the load turns out to be uniform
 	switch {
 	case layouts == nil:
 		layouts = []waf.Layout{waf.OneFrontier}
@@ -325,7 +326,7 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 				return nil, err
 			}
 			row := wafRow{Policy: x.String(), OfDrive: i == 0, Closed: closed, Simulated: r.WAF}
-			if a.Skew != nil || e.Sequential > 0 || e.Runs != nil || load.streams != nil {
+			if apart {
 				row.Streams = wafLayouts.Name(e.Layout)
 			}
 			if closed != nil {

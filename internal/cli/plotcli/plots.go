@@ -101,7 +101,12 @@ func find(paths []string) ([]paper.Plot, error) {
 	var runs []report.Run
 	for _, path := range paths {
 		r, err := result.Load(path)
-		if err != nil {
+		switch {
+		case err != nil && study.Is(path) && len(paths) == 1:
+			return nil, fmt.Errorf("%s: the study has found nothing yet; run the command that began it to continue", path)
+		case err != nil && study.Is(path):
+			return nil, fmt.Errorf("%s is the directory of a study, whose figures stand alone; name it alone, or runs alone", path)
+		case err != nil:
 			return nil, err
 		}
 		runs = append(runs, report.FromDirectory(r))

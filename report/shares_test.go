@@ -1,0 +1,188 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"farflash/result"
+	"farflash/stats"
+	"farflash/study"
+	"farflash/units"
+
+	"pgregory.net/rapid"
+)
+
+// TestColumnsHoldAll: columns of a histogram lie without gaps over all values, and have all of them, each where it belongs as far as the histogram's own buckets can tell.
+func TestColumnsHoldAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := group{}
+		var values [][]float64
+		for range rapid.IntRange(1, 3).Draw(t, "curves") {
+			h := &stats.Histogram{}
+			var list []float64
+			for range rapid.IntRange(1, 60).Draw(t, "n") {
+				d := units.Duration(math.Exp(rapid.Float64Range(0, 30).Draw(t, "exponent")))
+				h.Record(d)
+				list = append(list, d.Microseconds())
+			}
+			r := &Run{Result: &result.Result{Histograms: []result.Histogram{{Name: "x", H: h}}}}
+			g.curves, values = append(g.curves, curve{run: r, what: "x"}), append(values, list)
+		}
+		edges, parts := latencyColumns(g)
+		for i := 1; i < len(edges); i++ {
+			if math.Abs(edges[i]/edges[i-1]-math.Exp2(1.0/perOctave)) > 1e-9 {
+				t.Fatalf("a column from %v to %v", edges[i-1], edges[i])
+			}
+		}
+		for k, p := range parts {
+			sum, inside := 0.0, 0.0
+			for i, v := range p.V {
+				sum += v
+				if v < -1e-12 {
+					t.Errorf("column %d has %v", i, v)
+				}
+				inside = 0
+				for _, x := range values[k] {
+					if x <= edges[i+1]+math.Max(edges[i+1]/64, 1e-3) { // a bucket of the histogram
+						inside++
+					}
+				}
+				if share := inside / float64(len(values[k])); sum > share+1e-9 {
+					t.Errorf("%v are up to %v us, of which %v are", sum, edges[i+1], share)
+				}
+			}
+			if math.Abs(sum-1) > 1e-9 {
+				t.Errorf("the columns have %v of all", sum)
+			}
+			if least, most := slices.Min(values[k]), slices.Max(values[k]); edges[0] > math.Max(least, 1e-3) || edges[len(edges)-1] < most {
+				t.Errorf("columns from %v to %v, values from %v to %v", edges[0], edges[len(edges)-1], least, most)
+			}
+		}
+	})
+}
+
+// TestEvenly: so many of the numbers, both ends among them.
+func TestEvenly(t *testing.T) {
+	for n := range 40 {
+		for most := 2; most < 12; most++ {
+			got := evenly(n, most)
+			if len(got) != min(n, most) || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) || n > 0 && (got[0] != 0 || got[len(got)-1] != n-1) {
+				t.Fatalf("%d of %d: %v", most, n, got)
+			}
+		}
+	}
+}
+
+// TestEffectWords: an effect is a share of A, a ratio where it is large, and in the metric's own unit where A is 0; and its interval with it.
+func TestEffectWords(t *testing.T) {
+	for _, c := range []struct {
+		a, mean, half    float64
+		effect, interval string
+	}{
+		{100, 0, 0, "0.00 %", "0.00 to 0.00 %"},
+		{100, -10, 2, "-10.0 %", "-12.0 to -8.00 %"},
+		{100, 0.5, 1, "+0.50 %", "-0.50 to +1.50 %"},
+		{-100, 10, 1, "+10.0 %", "+9.00 to +11.0 %"},
+		{100, 899, 0, "+899 %", "+899 to +899 %"},
+		{100, 900, 100, "x10.0", "x9.00 to x11.0"},
+		{100, 900, 2000, "x10.0", "x0 to x30.0"},
+		{1, 4999, 0, "x5.00k", "x5.00k to x5.00k"},
+		{0, 3, 1, "+3", "+2 to +4"},
+		{0, -3, 5, "-3", "-8 to +2"},
+	} {
+		e := study.Effect{Unit: "count"}
+		e.A, e.Effect.Mean, e.Effect.Half = c.a, c.mean, c.half
+		if effect, interval := effectText(&e); effect != c.effect || interval != c.interval {
+			t.Errorf("%+v: %s, %s", c, effect, interval)
+		}
+	}
+}
+
+// TestVerdictWords: what is said of a verdict says also how far it goes.
+func TestVerdictWords(t *testing.T) {
+	for want, e := range map[string]study.Effect{
+		"better":                 {Verdict: study.Better},
+		"worse, by less than 1%": {Verdict: study.Worse, Within: true, Doubtful: true},
+		"worse, but Wilcoxon's test does not confirm it": {Verdict: study.Worse, Doubtful: true},
+		"no evidence of a difference":                    {Verdict: study.NoEvidence},
+		"no evidence of a difference, less than 1%":      {Verdict: study.NoEvidence, Within: true, Alone: true},
+		"no evidence once corrected":                     {Verdict: study.NoEvidence, Alone: true},
+		"identical in every replicate":                   {Verdict: study.Identical},
+	} {
+		if got := verdictText(&e, 0.01); got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+	for want, more := range map[string]int{"": 0, ">1M": -1, "+12": 12, "+1,234": 1234} {
+		if got := moreText(&study.Effect{More: more}); got != want {
+			t.Errorf("%d more: %q, want %q", more, got, want)
+		}
+	}
+	for want, p := range map[string]float64{"<0.0001": 0.00009, "0.0001": 0.0001, "1.0000": 1, "0.0500": 0.05} {
+		if got := probability(p); got != want {
+			t.Errorf("%v is %s, want %s", p, got, want)
+		}
+	}
+	for want, seeds := range map[string][]uint64{"no seed": nil, "seed 7": {7}, "seeds 1 to 3": {1, 2, 3}, "seeds 1 2 4": {1, 2, 4}} {
+		if got := seedsText(seeds); got != want {
+			t.Errorf("%v are %s, want %s", seeds, got, want)
+		}
+	}
+	for want, i := range map[string]int{"A": 0, "Z": 25, "arm 27": 26} {
+		if got := ArmLetter(i); got != want {
+			t.Errorf("arm %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestCapitals: a text begins with a capital whatever letter that is.
+func TestCapitals(t *testing.T) {
+	for text, want := range map[string]string{"": "", "read": "Read", "Read": "Read", "über": "Über", "日本": "日本", "1 us": "1 us", "\xff": "\xff"} {
+		if got := capital(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestEachDriveAnyOrder: figures of drives are where they belong in whatever order a result has them, and a drive without one has none.
+func TestEachDriveAnyOrder(t *testing.T) {
+	r := &Run{Result: &result.Result{Metrics: []result.Metric{{Name: "ssd[10].waf", Value: 10}, {Name: "ssd.waf", Value: 5}, {Name: "ssd[0].gc.count", Value: 3}, {Name: "ssd[2].waf", Value: 2}, {Name: "ssd[10].gc.count", Value: 4}, {Name: "ssd[x].waf", Value: 1}, {Name: "ssd[0", Value: 1}}}}
+	d := r.eachDrive()
+	if !slices.Equal(d.number, []int{0, 2, 10}) {
+		t.Fatalf("drives %v", d.number)
+	}
+	if v := d.of["ssd.waf"]; len(v) != 3 || !math.IsNaN(v[0]) || v[1] != 2 || v[2] != 10 {
+		t.Errorf("%v", v)
+	}
+	if v := d.of["ssd.gc.count"]; len(v) != 3 || v[0] != 3 || !math.IsNaN(v[1]) || v[2] != 4 {
+		t.Errorf("%v", v)
+	}
+	if s, ok := d.spread("ssd.waf"); !ok || s.least != 2 || s.greatest != 10 || s.mean != 6 || s.first != 2 || s.last != 10 {
+		t.Errorf("%+v", s)
+	}
+	if _, ok := d.spread("ssd.energy"); ok {
+		t.Error("what no drive has has a range")
+	}
+}
+
+// TestTwoValues: where half of requests take one time and half a hundred times as much, none takes anything between.
+func TestTwoValues(t *testing.T) {
+	h := &stats.Histogram{}
+	for range 500 {
+		h.Record(10 * units.Microsecond)
+		h.Record(1000 * units.Microsecond)
+	}
+	d := distribution(h, "x", 0)
+	for _, us := range []float64{11, 30, 100, 900} {
+		if got := shareWithin(d, us); got != 0.5 {
+			t.Errorf("%v are within %v us", got, us)
+		}
+	}
+	edges, parts := latencyColumns(group{curves: []curve{{run: &Run{Result: &result.Result{Histograms: []result.Histogram{{Name: "x", H: h}}}}, what: "x"}}})
+	for i, v := range parts[0].V {
+		if here := edges[i] <= 10.2 && edges[i+1] >= 10 || edges[i] <= 1000 && edges[i+1] >= 980; v > 0 && !here {
+			t.Errorf("%v are between %v and %v us", v, edges[i], edges[i+1])
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"farflash/result"
+	"farflash/trial"
+)
+
+// TestNotKept: what the cache has and the study's folder cannot take is a trial that failed, for the folder is what a study goes on from; and what is said of it is so.
+func TestNotKept(t *testing.T) {
+	place := t.TempDir()
+	p := sweepOf(t, 2, "ssd.timing.read_latency=40us,80us")
+	c, err := OpenCache(filepath.Join(place, "cache"), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	run := func(folder *Folder) (out []Outcome, warnings []string) {
+		r := Runner{Version: "v", Cache: c, Folder: folder, Execute: f.execute, Warn: func(err error) { warnings = append(warnings, err.Error()) }}
+		return r.Run(t.Context(), p.Trials()), warnings
+	}
+	if out, w := run(nil); count(out, Done) != 4 || len(w) > 0 {
+		t.Fatalf("%v, %v", out, w)
+	}
+	folder, err := OpenFolder(filepath.Join(place, "sweep"), p, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder.Path(), trials), nil, 0o666); err != nil { // where the trials' folder is to be
+		t.Fatal(err)
+	}
+	out, w := run(folder)
+	if count(out, Failed) != 4 || f.runs.Load() != 4 || !strings.HasPrefix(out[0].Err.Error(), "cannot keep the result: ") {
+		t.Errorf("%d failed after %d runs: %v", count(out, Failed), f.runs.Load(), out[0].Err)
+	}
+	for _, text := range w {
+		if strings.Contains(text, "cannot keep") || strings.Contains(text, "computed again") {
+			t.Errorf("it is said that %s", text)
+		}
+	}
+	// A cache that takes nothing does no harm, and nothing is said to be computed again.
+	if err := os.Remove(filepath.Join(folder.Path(), trials)); err != nil {
+		t.Fatal(err)
+	}
+	full := filepath.Join(place, "full")
+	if c, err = OpenCache(full, "p"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 256 {
+		if err := os.WriteFile(filepath.Join(full, "p", fmt.Sprintf("%02x", i)), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, w = run(folder)
+	if count(out, Done) != 4 || len(w) == 0 || !strings.HasSuffix(w[len(w)-1], "; the result is not there for other studies") {
+		t.Errorf("%d done, %v", count(out, Done), w)
+	}
+}
+
+// TestInTheWay: something in a trial's place that cannot be read is no result that another process has written meanwhile.
+func TestInTheWay(t *testing.T) {
+	p := sweepOf(t, 1, "ssd.timing.read_latency=40us,80us")
+	for what, put := range map[string]func(place string) error{
+		"a file":               func(place string) error { return os.WriteFile(place, nil, 0o666) },
+		"a folder as a result": func(place string) error { return os.MkdirAll(filepath.Join(place, result.ResultFile), 0o777) },
+	} {
+		dir := filepath.Join(t.TempDir(), "sweep")
+		folder, err := OpenFolder(dir, p, self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := folder.trial(p.Trials()[0])
+		if err := os.MkdirAll(filepath.Dir(place), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(place); err != nil {
+			t.Fatal(err)
+		}
+		f := &fake{}
+		out := (&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), p.Trials())
+		if out[0].State != Failed || out[1].State != Done || !errors.Is(out[0].Err, result.ErrExists) {
+			t.Errorf("%s: %v, %v", what, out[0].State, out[0].Err)
+		}
+	}
+}
+
+// TestDesignsOfAKilledStudy: what is done is read from a study whose manifest has not been written since its beginning.
+func TestDesignsOfAKilledStudy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us")
+	folder, err := OpenFolder(dir, p, self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{fails: func(x trial.Trial) bool { return x.Digest == p.Points[1].Digest && x.Seed == 2 }}
+	(&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), p.Trials())
+	designs, err := ReadDesigns(dir)
+	if err != nil || len(designs) != 2 || len(designs[0].Results) != 3 || len(designs[1].Results) != 2 {
+		t.Fatalf("%+v, %v", designs, err)
+	}
+	for i, want := range []uint64{1, 3} {
+		if r := designs[1].Results[i]; r.Seed != want || r.Digest != p.Points[1].Digest {
+			t.Errorf("result %d is of seed %d", i, r.Seed)
+		}
+	}
+	// One that is said to be done, and is not there, is missed.
+	if err := folder.Record((&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), p.Trials())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(folder.trial(p.Trials()[0])); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadDesigns(dir); err == nil || !strings.Contains(err.Error(), "is not there, although it is done; run the study's command again") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDamagedManifests: a manifest that is no JSON, or no manifest, is named with its line.
+func TestDamagedManifests(t *testing.T) {
+	dir := t.TempDir()
+	p := sweepOf(t, 1, "ssd.timing.read_latency=40us")
+	s := Search{Name: "n", Digest: "d", Seed: 1, Reps: 1}
+	for file, open := range map[string]func(string) error{
+		SweepFile:  func(path string) error { _, err := OpenFolder(path, p, self); return err },
+		SearchFile: func(path string) error { _, err := OpenSearch(path, s, self); return err },
+		CurvesFile: func(path string) error { _, err := ReadCurves(path); return err },
+	} {
+		for text, want := range map[string]string{
+			"{\n\"schema\": \"far":          ":2:14: the file ends in the middle",
+			"{\n \"schema\": 3}":            ":2:12: schema cannot be a number",
+			"{}{":                           ":1:",
+			`{"schema": "farflash/else/1"}`: "farflash/else/1",
+		} {
+			place := filepath.Join(dir, file+".d")
+			if err := os.MkdirAll(place, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(place, file), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if err := open(place); err == nil || !strings.Contains(err.Error(), filepath.Join(place, file)) && !strings.Contains(err.Error(), place+" holds") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want %s", text, err, want)
+			}
+		}
+	}
+}
+
+// TestSearchesBegunAtOnce: two programs that begin the same search at once both get it.
+func TestSearchesBegunAtOnce(t *testing.T) {
+	s := Search{Name: "n", Digest: "d", Seed: 1, Reps: 1}
+	for range 4 {
+		dir := filepath.Join(t.TempDir(), "search")
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := OpenSearch(dir, s, self); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for what, other := range map[string]Search{"its --reps is 1, not 2": {Digest: "d", Seed: 1, Reps: 2}, "its --seed is 1, not 3": {Digest: "d", Seed: 3, Reps: 1}, "digest d there and e here": {Digest: "e", Seed: 1, Reps: 1}} {
+			if _, err := OpenSearch(dir, other, self); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), what) {
+				t.Errorf("%v; want %s", err, what)
+			}
+		}
+	}
+}
