@@ -83,6 +83,8 @@ type Sample struct {
 	Finished  sim.Time
 	// Waited is how long of its time in the device that worked for others; 0 if it cannot tell.
 	Waited sim.Time
+	// Latency is how long it took, from its submission on if its flow measures so, else from its arrival.
+	Latency sim.Time
 	// Workload, Job and Tenant are numbers of what its flow is of, if whoever tells of the sample knows them.
 	Workload, Job, Tenant int32
 	// Stages and Blame are where its time went in a local drive, and what stood in its way, if that was asked for; they hold until the next sample.
@@ -465,9 +467,10 @@ func (h *Host) Complete(c block.Completion) {
 	if f.FromSubmission {
 		from = x.entered
 	}
-	h.total.in(c.Op).add(&c, now-from)
+	latency := now - from
+	h.total.in(c.Op).add(&c, latency)
 	if len(h.flows) > 1 {
-		f.per.in(c.Op).add(&c, now-from)
+		f.per.in(c.Op).add(&c, latency)
 	}
 	if f.zoned {
 		h.leaves(x)
@@ -478,7 +481,7 @@ func (h *Host) Complete(c block.Completion) {
 	if h.OnSample != nil {
 		s := &h.sample
 		s.Flow, s.ID, s.Volume, s.Op, s.Failed, s.Offset, s.Size = int(i), x.id, x.volume, c.Op, c.Status != block.OK, x.offset, c.Length
-		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited = x.arrival, x.entered, c.Fetched, now, c.Waited
+		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited, s.Latency = x.arrival, x.entered, c.Fetched, now, c.Waited, latency
 		if s.Blame != nil { // of the last one; who listens sets them
 			s.Stages, s.Blame = nil, nil
 		}

@@ -68,7 +68,7 @@ type Engine struct {
 	released []Timer
 	events   uint64
 	stopped  bool
-	until    Time // of the Run in progress
+	until    Time // of the Run in progress, before every event if it is to return
 	pulse    func()
 	due      uint64 // the count of events at which pulse is called next
 }
@@ -193,11 +193,8 @@ func (e *Engine) Run(until Time) uint64 {
 		return 0
 	}
 	e.until = until
-	for !e.stopped {
-		x, ok := e.queue.pop(until)
-		if !ok {
-			break
-		}
+	for !e.stopped && e.queue.ready(until) {
+		x := e.queue.take()
 		if x.to() == 0 {
 			what, fires := e.expire(x)
 			if !fires {
@@ -220,7 +217,7 @@ func (e *Engine) Run(until Time) uint64 {
 // the same, and a trip through the queue is saved. It counts as an event. A handler
 // that does anything else afterwards would do it at the wrong time.
 func (e *Engine) Advance(to Time) bool {
-	if e.stopped || to > e.until || e.queue.ready(to) {
+	if to > e.until || e.queue.ready(to) {
 		return false
 	}
 	e.now = to
@@ -264,7 +261,7 @@ func (e *Engine) Foresee(to Target, f func([]Event)) {
 }
 
 // Stop makes Run return after the event being handled.
-func (e *Engine) Stop() { e.stopped = true }
+func (e *Engine) Stop() { e.stopped, e.until = true, -1 }
 
 // Probe is an observation point. A model holds it as a field that is nil unless
 // somebody listens, so that an unused probe costs one comparison.

@@ -114,7 +114,8 @@ type mapWalk struct {
 	n      int
 	next   [32]struct {
 		logical, page      uint32
-		pool, blk, inBlock int
+		owner              *uint32 // nil: the drive was filled so
+		pool, blk, inBlock int32
 	}
 }
 
@@ -129,16 +130,24 @@ func (w *mapWalk) add(l, page uint32) {
 	}
 	x := &w.next[w.n&(len(w.next)-1)]
 	w.n++
-	x.logical, x.page = l, page
-	x.pool, x.blk, x.inBlock = w.d.split(page)
-	w.d.owners.expect(x.pool, x.blk, x.inBlock)
+	pool, blk, inBlock := w.d.split(page)
+	x.logical, x.page, x.pool, x.blk, x.inBlock = l, page, int32(pool), int32(blk), int32(inBlock)
+	if x.owner = w.d.owners.word(pool, blk, inBlock); x.owner != nil {
+		prefetch(x.owner)
+	}
 }
 
 // settle checks what was added.
 func (w *mapWalk) settle() {
 	for i := range w.next[:w.n] {
 		x := &w.next[i]
-		if w.err == nil && (!w.d.ftl.Holds(x.pool, x.blk, x.inBlock) || w.d.owners.get(x.pool, x.blk, x.inBlock) != x.logical) {
+		held := w.d.ftl.Holds(int(x.pool), int(x.blk), int(x.inBlock))
+		if x.owner != nil {
+			held = held && *x.owner == x.logical
+		} else {
+			held = held && w.d.owners.get(int(x.pool), int(x.blk), int(x.inBlock)) == x.logical
+		}
+		if !held && w.err == nil {
 			w.err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", x.logical, x.page)
 		}
 	}

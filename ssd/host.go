@@ -25,6 +25,7 @@ const (
 // queuePair is a submission queue and its completion queue.
 type queuePair struct {
 	ring     []int32 // requests in the submission queue, by slot
+	depth    uint32  // its slots
 	head     uint32  // next slot the controller fetches
 	bell     uint32  // tail that the controller knows
 	tail     uint32  // next slot the host fills
@@ -75,9 +76,8 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if c.Class >= block.Classes {
 		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
 	}
-	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), class: c.Class})
+	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
 	q := block.QueueID(len(d.queues) - 1)
-	d.depths = append(d.depths, uint32(c.Depth))
 	d.Tune(q, c.Weight, c.InFlight)
 	return q, nil
 }
@@ -104,8 +104,8 @@ func (d *Drive) Close() error {
 		return fmt.Errorf("ssd: %d requests are under way", n)
 	}
 	d.closed = true
-	for q := range d.depths {
-		d.depths[q] = 1
+	for q := range d.queues {
+		d.queues[q].depth = 1
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (d *Drive) Close() error {
 // reports false if the queue is full. It implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	p := &d.queues[q]
-	if p.tail-p.reported >= d.depths[q]-1 {
+	if p.tail-p.reported >= p.depth-1 {
 		return false
 	}
 	i := d.requests.Take()
@@ -123,8 +123,8 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	*x = request{}
 	x.done.Tag, x.done.Submitted, x.done.Length, x.done.Queue, x.done.Op = r.Tag, now, r.Length, q, r.Op
 	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
-	x.offset = r.Offset / nand.SectorSize
-	x.cursor, x.end = x.offset, (r.Offset+r.Length)/nand.SectorSize
+	x.offset = r.Offset >> sectorBits
+	x.cursor, x.end = x.offset, (r.Offset+r.Length)>>sectorBits
 	if uint32(len(p.ring)) <= p.tail-p.head {
 		p.grow()
 	}
@@ -169,7 +169,7 @@ func (d *Drive) check(r *block.Request) block.Status {
 			return s
 		}
 	}
-	if r.Offset < 0 || r.Length <= 0 || r.Offset%nand.SectorSize != 0 || r.Length%nand.SectorSize != 0 {
+	if r.Offset < 0 || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
 		return block.Invalid
 	}
 	if r.Offset > d.Capacity(int(r.Namespace))-r.Length {
@@ -177,6 +177,11 @@ func (d *Drive) check(r *block.Request) block.Status {
 	}
 	return block.OK
 }
+
+// sectorBits is how far a number of bytes is shifted to be one of sectors.
+const sectorBits = 9
+
+var _ [0]struct{} = [nand.SectorSize - 1<<sectorBits]struct{}{}
 
 // grow doubles a queue's ring; its slots are allocated as they are needed, not as
 // the queue is deep.

@@ -38,12 +38,14 @@ type lane struct {
 	ready    *uint64
 
 	number, channel, firstPlane int32
+	wanted                      int32 // where those of its first die begin in Drive.wanted
 }
 
-// planeAt is where a plane lies.
+// planeAt is where a plane lies, and what waits for it.
 type planeAt struct {
-	lane int32
-	spot spot // page 0 of it
+	lane    int32
+	spot    spot           // page 0 of it
+	waiting [queues]uint32 // transactions in the scheduler
 }
 
 // operation is what the array does.
@@ -111,9 +113,9 @@ func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	} else {
 		f.push(w)
 	}
-	d.waiting[x.plane*queues+int32(q)]++
-	*d.wantedIn(l, w, int(q)) |= w.planeBit()
-	l.mask |= 1 << q
+	at.waiting[q]++
+	d.wanted[l.wantedOf(w.spot)+int32(q)] |= w.planeBit()
+	l.mask |= queueBit(q)
 	d.setReady(l)
 	s := &d.queueStats[q]
 	s.length++
@@ -121,10 +123,11 @@ func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	d.touch(l.channel)
 }
 
-// wantedIn is the planes of a waiter's die of which some wait in a queue.
-func (d *Drive) wantedIn(l *lane, w waiter, q int) *uint8 {
-	return &d.wanted[(l.number*d.diesPerLane+int32(w.die()))*queues+int32(q)]
-}
+// wantedOf is where what is wanted of a die begins in Drive.wanted, by queue.
+func (l *lane) wantedOf(s spot) int32 { return l.wanted + int32(s.die())*queues }
+
+// queueBit is a queue's bit in a lane's mask.
+func queueBit(q uint8) uint16 { return 1 << (q & 15) }
 
 // touch marks a channel for service at the end of the batch.
 func (d *Drive) touch(channel int32) { d.dirty[channel>>6] |= 1 << (channel & 63) }
@@ -426,54 +429,76 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	}
 	first := &l.queues[q1]
 	lead := uint32(0)
-	programs := op == opProgram
-	if programs && !d.cfg.Quirks.HeadBlocks {
-		for d.txns.At(first.at(lead).txn).waitsFor != 0 {
+	waits := false
+	if op == opProgram {
+		waits = d.txns.At(first.at(0).txn).waitsFor != 0
+		for waits && !d.cfg.Quirks.HeadBlocks {
 			if lead++; lead == first.n {
 				return false
 			}
+			waits = d.txns.At(first.at(lead).txn).waitsFor != 0
 		}
 	}
-	// One command addresses one die, distinct planes, the same page of each block, if it is not to erase them.
 	head := *first.at(lead)
-	same := spotDie
-	n := 0
-	planes := uint8(0)
-	for q := q1; q >= 0; q, q2 = q2, -1 {
-		f := &l.queues[q]
-		left := *d.wantedIn(l, head, q) &^ planes
-		for i := uint32(0); left != 0 && i < f.n; {
-			w := *f.at(i)
-			bit := w.planeBit()
-			if (w.spot^head.spot)&same != 0 || left&bit == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
-				i++
-				continue
-			}
-			planes |= bit
-			left &^= bit
-			d.dequeue(l, f, w, q, i)
-			l.txns[n&(len(l.txns)-1)] = w.txn
-			n++
-			if op != opErase {
-				same = spotDie | spotPage
-			}
-		}
+	c := command{op: op, head: head.spot, wanted: l.wantedOf(head.spot)}
+	l.n = 0
+	if !waits {
+		d.dequeue(l, first, head, uint8(q1), lead)
+		l.txns[0], l.n = head.txn, 1
+		c.planes = head.planeBit()
 	}
-	if n == 0 {
+	if d.wanted[c.wanted+int32(q1)]&^c.planes != 0 {
+		d.fillUp(l, &c, uint8(q1), lead)
+	}
+	if q2 >= 0 && d.wanted[c.wanted+int32(q2)]&^c.planes != 0 {
+		d.fillUp(l, &c, uint8(q2), 0)
+	}
+	if l.n == 0 {
 		return false
 	}
-	l.n = int8(n)
 	l.hostNext = moves>>q1&1 != 0
 	d.begin(l, op, suspends)
 	return true
 }
 
-func operationOf(queue int) operation {
-	return operationsOf[queue]
+// command is what is known of a command that is being put together. It addresses one die, distinct planes, the same page of each block, if it is not to
+// erase them.
+type command struct {
+	head   spot
+	wanted int32 // where those of its die begin in Drive.wanted
+	op     operation
+	planes uint8 // that it has
 }
 
-// operationsOf is what the array does for transactions of each queue.
-var operationsOf = func() (op [queues]operation) {
+// fillUp adds to a command what fits from a queue of its lane, from the i-th entry on.
+func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
+	f := &l.queues[q]
+	left := d.wanted[c.wanted+int32(q)] &^ c.planes
+	for left != 0 && i < f.n {
+		w := *f.at(i)
+		same := spotDie
+		if l.n > 0 && c.op != opErase {
+			same |= spotPage
+		}
+		bit := w.planeBit()
+		if (w.spot^c.head)&same != 0 || left&bit == 0 || c.op == opProgram && d.txns.At(w.txn).waitsFor != 0 {
+			i++
+			continue
+		}
+		c.planes |= bit
+		left &^= bit
+		d.dequeue(l, f, w, q, i)
+		l.txns[l.n&int8(len(l.txns)-1)] = w.txn
+		l.n++
+	}
+}
+
+func operationOf(queue int) operation {
+	return operationsOf[queue&(len(operationsOf)-1)]
+}
+
+// operationsOf is what the array does for transactions of each queue. Beyond them it is as long as lets an index be cut to it.
+var operationsOf = func() (op [16]operation) {
 	for q := queueMappingWrite; q < queueErase; q++ {
 		op[q] = opProgram
 	}
@@ -482,18 +507,18 @@ var operationsOf = func() (op [queues]operation) {
 }()
 
 // dequeue takes the i-th transaction, w, out of a lane's queue q, which is f.
-func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q int, i uint32) {
+func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q uint8, i uint32) {
 	x := d.txns.At(w.txn)
-	if d.grains > 1 && operationOf(q) == opProgram {
+	if d.grains > 1 && operationOf(int(q)) == opProgram {
 		d.begun(x.page)
 	}
-	count := &d.waiting[x.plane*queues+int32(q)]
-	if *count--; *count == 0 {
-		*d.wantedIn(l, w, q) &^= w.planeBit()
+	at := &d.planes[x.plane]
+	if at.waiting[q]--; at.waiting[q] == 0 {
+		d.wanted[l.wantedOf(w.spot)+int32(q)] &^= w.planeBit()
 	}
 	f.remove(i)
 	if f.n == 0 {
-		l.mask &^= 1 << q
+		l.mask &^= queueBit(q)
 	}
 	s := &d.queueStats[q]
 	s.length--
