@@ -259,25 +259,29 @@ func (h *Host) read(f *flow) bool {
 	if f.done {
 		return false
 	}
-	switch err := f.Source.Next(&f.next); {
-	case err == io.EOF:
-		f.done = true
-		return false
-	case err != nil:
-		h.failOf(f, err)
-		f.done = true
-		return false
-	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
-		// It is never issued, so the clock is not to run on to it.
-		f.done = true
-		return false
-	case f.next.Time < 0 || f.next.Time > sim.Forever-f.Start:
-		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
-		f.done = true
+	err := f.Source.Next(&f.next)
+	if err != nil || uint64(f.next.Time) > uint64(sim.Forever-f.Start) || f.Outstanding == 0 && f.ends(f.next.Time+f.Start) {
+		h.end(f, err)
 		return false
 	}
 	f.have = true
 	return true
+}
+
+// end ends a flow whose next request is not issued: there is none, or it comes too late.
+//
+//go:noinline
+func (h *Host) end(f *flow, err error) {
+	f.done = true
+	switch {
+	case err == io.EOF:
+	case err != nil:
+		h.failOf(f, err)
+	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
+		// It is never issued, so the clock is not to run on to it.
+	default:
+		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
+	}
 }
 
 // ends reports whether nothing is issued any more at a time.
@@ -320,6 +324,10 @@ func (h *Host) Handle(ev sim.Event) {
 }
 
 // issueNext hands the flow's next request to the device and reads the one after.
+//
+// It stays apart, of what is inlined because a profile says so, what that calls is not.
+//
+//go:noinline
 func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 	if f.resting {
 		return false
@@ -417,10 +425,7 @@ func (e *RangeError) Error() string {
 
 // fit makes a request lie within its namespace, or stops the host.
 func (h *Host) fit(f *flow, x *issued) bool {
-	if x.op == block.Flush {
-		return true
-	}
-	if x.offset <= f.size-x.length && (x.length > 0 || x.offset < f.size) {
+	if x.offset <= f.size-x.length && (x.length > 0 || x.offset < f.size) || x.op == block.Flush {
 		return true
 	}
 	return h.fold(f, x)

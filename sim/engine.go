@@ -193,7 +193,10 @@ func (e *Engine) Run(until Time) uint64 {
 		return 0
 	}
 	e.until = until
-	for !e.stopped && e.queue.ready(until) {
+	for !e.stopped {
+		if e.queue.first() > uint64(until) && !e.queue.ready(until) {
+			break
+		}
 		x := e.queue.take()
 		if x.to() == 0 {
 			what, fires := e.expire(x)
@@ -217,7 +220,7 @@ func (e *Engine) Run(until Time) uint64 {
 // the same, and a trip through the queue is saved. It counts as an event. A handler
 // that does anything else afterwards would do it at the wrong time.
 func (e *Engine) Advance(to Time) bool {
-	if to > e.until || e.queue.ready(to) {
+	if to > e.until || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
 	}
 	e.now = to

@@ -62,6 +62,10 @@ func (d *Drive) partDone(i int32, r *request) {
 }
 
 // read sends what is in the cache from DRAM and reads the rest from flash.
+//
+// It stays apart, as do others with this mark: of what is inlined because a profile says so, what that calls is not.
+//
+//go:noinline
 func (d *Drive) read(i int32, r *request) {
 	n := &d.ns[r.ns]
 	queue := queueHostRead + uint8(r.class)
@@ -272,8 +276,11 @@ func (d *Drive) atFormula(x *transaction) {
 }
 
 // install puts a transaction on ppa and makes that the place of its logical page, of which some sectors hold data.
+//
+//go:noinline
 func (d *Drive) install(x *transaction, ppa ftl.PPA, sectors uint64) {
-	d.take(x, ppa)
+	inBlock := d.at(x, uint32(ppa))
+	d.own(x.logical, int(x.pool), int(x.blk), inBlock)
 	if sectors == d.allSectors {
 		sectors = 0
 	}
@@ -486,6 +493,8 @@ func (d *Drive) trim(i int32, r *request) {
 const trimmed = noPage - 1
 
 // completed ends a transaction: whoever wanted it goes on.
+//
+//go:noinline
 func (d *Drive) completed(t int32) {
 	x := d.txns.At(t)
 	if x.shared {
@@ -509,6 +518,8 @@ func (d *Drive) completed(t int32) {
 }
 
 // finish has whoever wanted a transaction go on, and forgets it.
+//
+//go:noinline
 func (d *Drive) finish(t int32, x *transaction) {
 	switch x.origin {
 	case fromHost:

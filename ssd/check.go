@@ -141,13 +141,12 @@ func (w *mapWalk) add(l, page uint32) {
 func (w *mapWalk) settle() {
 	for i := range w.next[:w.n] {
 		x := &w.next[i]
-		held := w.d.ftl.Holds(int(x.pool), int(x.blk), int(x.inBlock))
-		if x.owner != nil {
-			held = held && *x.owner == x.logical
-		} else {
-			held = held && w.d.owners.get(int(x.pool), int(x.blk), int(x.inBlock)) == x.logical
+		if w.d.ftl.Holds(int(x.pool), int(x.blk), int(x.inBlock)) {
+			if x.owner != nil && *x.owner == x.logical || x.owner == nil && w.d.owners.get(int(x.pool), int(x.blk), int(x.inBlock)) == x.logical {
+				continue
+			}
 		}
-		if !held && w.err == nil {
+		if w.err == nil {
 			w.err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", x.logical, x.page)
 		}
 	}

@@ -212,16 +212,20 @@ func (d *Drive) send(l *line, took sim.Time) sim.Time {
 
 // linkTime is how long a message with a payload occupies the link.
 func (d *Drive) linkTime(bytes int64) sim.Time {
-	if bytes == d.lastPayload {
-		return d.lastLink
+	if bytes != d.lastPayload {
+		d.computeLink(bytes)
 	}
+	return d.lastLink
+}
+
+//go:noinline
+func (d *Drive) computeLink(bytes int64) {
 	h := &d.cfg.Host
 	wire := bytes / int64(h.MaxPayload) * int64(h.MaxPayload+h.PacketBytes)
 	if rest := bytes % int64(h.MaxPayload); rest != 0 {
 		wire += rest + int64(h.PacketBytes)
 	}
 	d.lastPayload, d.lastLink = bytes, d.wireTime(wire)
-	return d.lastLink
 }
 
 // wireTime is how long so many bytes occupy the link, striped over its lanes.
@@ -236,6 +240,8 @@ func (d *Drive) wireTime(wire int64) sim.Time {
 }
 
 // doorbell: the controller learns of a new entry.
+//
+//go:noinline
 func (d *Drive) doorbell(q block.QueueID) {
 	if len(d.rest.states) > 0 {
 		if at := d.rouse(); at > d.eng.Now() {
@@ -433,7 +439,6 @@ func (d *Drive) complete(i int32) {
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(r)
 	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
-	done := r.done
 	d.requests.Give(i)
-	d.sink.Complete(done)
+	d.sink.Complete(r.done) // a copy, made before anybody can take the request
 }

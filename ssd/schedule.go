@@ -93,31 +93,29 @@ type queueStats struct {
 
 // enqueue hands a transaction to the scheduler. The channels that may act on it
 // are served when the batch is closed.
-func (d *Drive) enqueue(t int32, x *transaction) {
-	x.queued = d.eng.Now()
-	d.queueStats[x.queue].Entered++
-	d.lineUp(t, x, false)
-}
+func (d *Drive) enqueue(t int32, x *transaction) { d.lineUp(t, x, false) }
 
 // sendAgain puts a read whose data could not be corrected before all others of its queue.
 func (d *Drive) sendAgain(t int32) { d.lineUp(t, d.txns.At(t), true) }
 
-// lineUp puts a transaction into its queue, behind all others there or before them.
+// lineUp puts a transaction into its queue, behind all others there, or before them if it has been in it already.
 func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	at := &d.planes[x.plane]
 	l := &d.lanes[at.lane]
 	w := waiter{t, at.spot | spot(x.pageIndex)}
 	q := x.queue
+	s := &d.queueStats[q]
 	if f := &l.queues[q]; before {
 		f.pushFront(w)
 	} else {
 		f.push(w)
+		x.queued = d.eng.Now()
+		s.Entered++
 	}
 	at.waiting[q]++
 	d.wanted[l.wantedOf(w.spot)+int32(q)] |= w.planeBit()
 	l.mask |= queueBit(q)
 	d.setReady(l)
-	s := &d.queueStats[q]
 	s.length++
 	s.MaxLength = max(s.MaxLength, s.length)
 	d.touch(l.channel)
@@ -143,9 +141,10 @@ func (d *Drive) closeBatch() {
 	}
 	d.reading.last = 0
 	for w := range d.dirty {
-		for bit := d.dirty[w]; bit != 0; bit = d.dirty[w] {
-			d.dirty[w] = bit & (bit - 1)
-			d.serve(int32(w<<6 + bits.TrailingZeros64(bit)))
+		for dirty := &d.dirty[w]; *dirty != 0; {
+			ch := w<<6 + bits.TrailingZeros64(*dirty)
+			*dirty &= *dirty - 1
+			d.serve(int32(ch), &d.channels[ch])
 		}
 	}
 }
@@ -180,8 +179,7 @@ func (d *Drive) wake(ch int32, c *channel) {
 // in chips, by turns when both wait, so that neither starves the other. The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level
 // request scheduler) goes through a channel's ways in this order: reads to be triggered, erases, programs, read data; it needs no turns
 // because it gives each way that waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
-func (d *Drive) serve(ch int32) {
-	c := &d.channels[ch]
+func (d *Drive) serve(ch int32, c *channel) {
 	if d.busy(c) {
 		if c.anyReady() {
 			d.wake(ch, c)
@@ -330,11 +328,11 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 		if moving && d.urgent(l) {
 			return queueMappingRead, queueMoveRead
 		}
-		return queueMappingRead, d.nextHost(l, 0)
+		return queueMappingRead, d.nextHost(l, queueHostRead)
 	}
 	if l.collecting > 0 && m&moves != 0 && d.urgent(l) {
 		if moving {
-			return queueMoveRead, d.nextHost(l, 0)
+			return queueMoveRead, d.nextHost(l, queueHostRead)
 		}
 		if d.canMove(l) {
 			return -1, -1 // the victim's programs and erase go first
@@ -342,9 +340,9 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 	}
 	if m&hostReads != 0 {
 		if moving {
-			return d.nextHost(l, 0), queueMoveRead
+			return d.nextHost(l, queueHostRead), queueMoveRead
 		}
-		return d.nextHost(l, 0), -1
+		return d.nextHost(l, queueHostRead), -1
 	}
 	if m&hostWrites != 0 {
 		return -1, -1 // the host's writes go before collection's reads
@@ -359,7 +357,7 @@ func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 		return -1, -1
 	}
 	if m&(1<<queueMappingWrite) != 0 {
-		return queueMappingWrite, d.nextHost(l, 1)
+		return queueMappingWrite, d.nextHost(l, queueHostWrite)
 	}
 	move := -1
 	if m&(1<<queueCopyback) != 0 {
@@ -369,12 +367,12 @@ func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 	}
 	if l.collecting > 0 && m&moves != 0 && d.urgent(l) {
 		if move >= 0 {
-			return move, second(move, d.nextHost(l, 1))
+			return move, second(move, d.nextHost(l, queueHostWrite))
 		}
 		return -1, -1
 	}
 	if m&hostWrites != 0 {
-		return d.nextHost(l, 1), second(move, move)
+		return d.nextHost(l, queueHostWrite), second(move, move)
 	}
 	return move, -1
 }
@@ -388,24 +386,28 @@ func second(move, other int) int {
 	return other
 }
 
-// nextHost chooses among the host's queues of reads (direction 0) or writes (1), or
-// -1: urgent first, the others by weight.
-func (d *Drive) nextHost(l *lane, dir int) int {
-	first := queueHostRead
-	if dir == 1 {
-		first = queueHostWrite
-	}
-	have := l.mask >> first & (1<<block.Classes - 1)
-	if have&(have-1) == 0 { // one class, or none
-		if have == 0 {
-			return -1
-		}
+// nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent first, the others by weight.
+func (d *Drive) nextHost(l *lane, first int) int {
+	have := l.mask >> (first & 15) & (1<<block.Classes - 1)
+	switch {
+	case have == 0:
+		return -1
+	case have&(have-1) == 0: // one class
 		return first + bits.TrailingZeros16(have)
-	}
-	if have&1 != 0 {
+	case have&1 != 0:
 		return first
 	}
-	credit := &l.credit[dir]
+	return d.nextByWeight(l, first, have)
+}
+
+// nextByWeight chooses among several classes, none of them urgent.
+//
+//go:noinline
+func (d *Drive) nextByWeight(l *lane, first int, have uint16) int {
+	credit := &l.credit[0]
+	if first == queueHostWrite {
+		credit = &l.credit[1]
+	}
 	for {
 		for k := range credit {
 			if have&(2<<k) != 0 && credit[k] > 0 {

@@ -275,25 +275,34 @@ func (o *owners) word(plane, block, page int) *uint32 {
 }
 
 func (o *owners) set(plane, block, page int, l uint32) {
+	if b := o.block[plane]; block < len(b) && b[block] > o.shared {
+		*o.runs.word(b[block]-1, uint32(page)) = l
+		return
+	}
+	o.setFirst(plane, block, page, l)
+}
+
+// setFirst is set in a block that was not written since time 0, or whose run belongs to a snapshot.
+//
+//go:noinline
+func (o *owners) setFirst(plane, block, page int, l uint32) {
 	b := o.block[plane]
 	if block >= len(b) {
 		b = append(b, make([]uint32, block+1-len(b))...)
 		o.block[plane] = b
 	}
 	n := b[block]
-	if n == 0 || n <= o.shared {
-		m := o.runs.grow() + 1
-		if n != 0 {
-			copy(o.runs.at(m-1), o.runs.at(n-1))
-		} else if o.filled != nil {
-			// A block that is erased is written from its first page on; this one had been written so far.
-			for k, run := 0, o.runs.at(m-1); k < page; k++ {
-				run[k] = o.filled.owner(plane, uint32(block)*o.runs.run+uint32(k))
-			}
+	m := o.runs.grow() + 1
+	if n != 0 {
+		copy(o.runs.at(m-1), o.runs.at(n-1))
+	} else if o.filled != nil {
+		// A block that is erased is written from its first page on; this one had been written so far.
+		for k, run := 0, o.runs.at(m-1); k < page; k++ {
+			run[k] = o.filled.owner(plane, uint32(block)*o.runs.run+uint32(k))
 		}
-		b[block], n = m, m
 	}
-	*o.runs.word(n-1, uint32(page)) = l
+	b[block] = m
+	*o.runs.word(m-1, uint32(page)) = l
 }
 
 // forget drops an erased block's run.
