@@ -55,8 +55,13 @@ type request struct {
 	force     bool
 	append    bool
 	// Of the transaction that ended last; where and when only if OnAccount is set.
-	lane                                 int32
-	queued, ended                        sim.Time
+	lane          int32
+	queued, ended sim.Time
+	spent
+}
+
+// spent is where the time of a request went so far.
+type spent struct {
 	mapping, wait, array, transfer, dram sim.Time
 	processed                            sim.Time // in the controller's processors, or waiting for one
 	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
@@ -120,8 +125,9 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	i := d.requests.Take()
 	x := d.requests.At(i)
 	now := d.eng.Now()
-	*x = request{}
-	x.done.Tag, x.done.Submitted, x.done.Length, x.done.Queue, x.done.Op = r.Tag, now, r.Length, q, r.Op
+	// All else is set before it is asked for.
+	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
+	x.spent = spent{}
 	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
 	x.offset = r.Offset >> sectorBits
 	x.cursor, x.end = x.offset, (r.Offset+r.Length)>>sectorBits
