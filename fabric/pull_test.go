@@ -1,16 +1,10 @@
 package fabric
 
 import (
-	"bufio"
-	"fmt"
-	"math"
-	"os"
-	"strings"
 	"testing"
 
 	"farflash/fabric/cc"
 	"farflash/fabric/spread"
-	"farflash/fabric/topo"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -105,90 +99,23 @@ func TestPulledLosses(t *testing.T) {
 
 // TestPulledInParts: a network whose receivers pull does in parts what it does in one piece.
 func TestPulledInParts(t *testing.T) {
-	g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
-	var flows []Flow
-	for i := range int32(24) {
-		flows = append(flows, Flow{Src: i % 16, Dst: (i%4*5 + 7 + i/4) % 16, Class: 1, Size: 300 * units.KB, Start: sim.Time(i/8) * 10 * units.Microsecond})
-		if f := &flows[i]; f.Src == f.Dst {
-			f.Dst = (f.Dst + 1) % 16
-		}
-	}
 	for _, life := range []Life{Persistent, PerMessage} {
-		want := ""
-		for _, parts := range []int{1, -2, 2, 4} {
-			c := withPulls(16)
-			c.QueuePairs.Life = life
-			n := newRig(t, c, g, 3).net
-			runParts(t, n, g.Partition(max(parts, -parts)), parts < 0, flows)
-			if err := n.Check(); err != nil {
-				t.Fatal(err)
-			}
-			got := figures(n)
-			if want == "" {
-				want = got
-			}
-			if got != want {
-				t.Errorf("%v: %d parts:\n%s\none:\n%s", life, parts, got, want)
-			}
-		}
+		c := withPulls(16)
+		c.QueuePairs.Life = life
+		sameInParts(t, c)
 	}
 }
 
 // TestNDPAnswers holds pulls with trimming and spraying to what htsim answers, which testdata/ndp.txt has: completions within 3 %, trimmed packets within 15 % or four, on the mean of four seeds as there. The two differ in which
 // packet of a full queue is trimmed (its half of the cases is the last in the queue), and in who chooses a way (its hosts, among 64 entropies).
 func TestNDPAnswers(t *testing.T) {
-	f, err := os.Open("testdata/ndp.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if strings.HasPrefix(s.Text(), "#") {
-			continue
-		}
-		var what string
-		var n int32
-		var last, mean, cuts float64
-		if _, err := fmt.Sscan(s.Text(), &what, &n, &last, &mean, &cuts); err != nil {
-			t.Fatalf("%s: %v", s.Text(), err)
-		}
-		var gotLast, gotMean, gotCuts float64
-		const seeds = 4
-		for seed := range uint64(seeds) {
-			c := withPulls(1)
-			c.Payload, c.Header, c.Acks.Size = 4160, 64, 64
-			c.Trimming.Queue = 33280
-			c.CongestionControl.NDP.Window = 30
-			g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
-			r := newRig(t, c, g, seed)
-			const size = 241 * 4160 // whole packets
-			if what == "incast" {
-				for i := range n {
-					r.mustSend(t, i+1, 0, 1, size)
-				}
-			} else {
-				for i := range int32(16) {
-					r.mustSend(t, i, (i+n)%16, 1, size)
-				}
-			}
-			r.run(t, 1e7)
-			r.drained(t)
-			latest := 0.0
-			for _, m := range r.net.Messages() {
-				latest = max(latest, m.Acked.Microseconds())
-				gotMean += m.Acked.Microseconds() / float64(len(r.net.Messages())*seeds)
-			}
-			gotLast += latest / seeds
-			gotCuts += float64(r.net.Counters.Trimmed) / seeds
-			if r.net.Counters.Timeouts > 0 {
-				t.Errorf("%s: %d timeouts", s.Text(), r.net.Counters.Timeouts)
-			}
-		}
-		t.Logf("%s: %.1f us (%+.1f %%), mean %.1f (%+.1f %%), %.0f trimmed", s.Text(), gotLast, 100*(gotLast/last-1), gotMean, 100*(gotMean/mean-1), gotCuts)
-		if math.Abs(gotLast/last-1) > 0.03 || math.Abs(gotMean/mean-1) > 0.03 || math.Abs(gotCuts-cuts) > 0.15*cuts+4 {
-			t.Errorf("%s: ours %.1f us, mean %.1f us, %.1f trimmed", s.Text(), gotLast, gotMean, gotCuts)
-		}
-	}
+	trimmedAnswers(t, "testdata/ndp.txt", 0.03, 4, 241, func() Config {
+		c := withPulls(1)
+		c.Payload, c.Header, c.Acks.Size = 4160, 64, 64
+		c.Trimming.Queue = 33280
+		c.CongestionControl.NDP.Window = 30
+		return c
+	})
 }
 
 // TestPulledToTheEnd: queue pairs whose messages have come take no turns of one whose message is longer, though their first windows are still to be pulled for.

@@ -1,6 +1,11 @@
 package fabric
 
 import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"strings"
 	"testing"
 
 	"farflash/fabric/cc"
@@ -57,6 +62,16 @@ func TestTrimmedIncast(t *testing.T) {
 
 // TestTrimmedInParts: a trimmed and sprayed network does in parts what it does in one piece.
 func TestTrimmedInParts(t *testing.T) {
+	c := trimming(16)
+	c.CongestionControl.Algorithm = cc.SchemeNSCC
+	c.ECN.Enabled, c.ECN.Kmin, c.ECN.Kmax, c.ECN.Rate = true, 4*units.KB, 12*units.KB, 100*units.Gbps
+	c.LoadBalancing.Choice, c.Recovery.Reordering = spread.Random, 0
+	sameInParts(t, c)
+}
+
+// sameInParts holds that a fat tree whose packets are trimmed and sprayed comes to the same figures in one piece, in parts one after another (below 0), and in parts beside each other.
+func sameInParts(t *testing.T, c Config) {
+	t.Helper()
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
 	var flows []Flow
 	for i := range int32(24) {
@@ -65,10 +80,6 @@ func TestTrimmedInParts(t *testing.T) {
 			f.Dst = (f.Dst + 1) % 16
 		}
 	}
-	c := trimming(16)
-	c.CongestionControl.Algorithm = cc.SchemeNSCC
-	c.ECN.Enabled, c.ECN.Kmin, c.ECN.Kmax, c.ECN.Rate = true, 4*units.KB, 12*units.KB, 100*units.Gbps
-	c.LoadBalancing.Choice, c.Recovery.Reordering = spread.Random, 0
 	want := ""
 	for _, parts := range []int{1, -2, 2, -4, 4} {
 		n := newRig(t, c, g, 3).net
@@ -86,6 +97,66 @@ func TestTrimmedInParts(t *testing.T) {
 		if got != want {
 			t.Errorf("in %d parts\n%s\nin one\n%s", parts, got, want)
 		}
+	}
+}
+
+// trimmedAnswers holds trimmed and sprayed packets on a fat tree of 16 hosts to what another simulator answers, which a file has: a row has the load, how many hosts send (incast) or how far to (permutation), when the last
+// message came, the mean of all, and how many packets were trimmed. Times may differ by the share within, trimmed packets by 15 % and a few, on the mean of four seeds as there. A message has the given number of packets.
+func trimmedAnswers(t *testing.T, file string, within, few float64, packets units.Bytes, config func() Config) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows := 0
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if strings.HasPrefix(s.Text(), "#") {
+			continue
+		}
+		rows++
+		var what string
+		var n int32
+		var last, mean, cuts float64
+		if _, err := fmt.Sscan(s.Text(), &what, &n, &last, &mean, &cuts); err != nil {
+			t.Fatalf("%s: %v", s.Text(), err)
+		}
+		var gotLast, gotMean, gotCuts float64
+		const seeds = 4
+		for seed := range uint64(seeds) {
+			c := config()
+			size := packets * c.Payload
+			g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+			r := newRig(t, c, g, seed)
+			if what == "incast" {
+				for i := range n {
+					r.mustSend(t, i+1, 0, 1, size)
+				}
+			} else {
+				for i := range int32(16) {
+					r.mustSend(t, i, (i+n)%16, 1, size)
+				}
+			}
+			r.run(t, 1e7)
+			r.drained(t)
+			latest := 0.0
+			for _, m := range r.net.Messages() {
+				latest = max(latest, m.Acked.Microseconds())
+				gotMean += m.Acked.Microseconds() / float64(len(r.net.Messages())*seeds)
+			}
+			gotLast += latest / seeds
+			gotCuts += float64(r.net.Counters.Trimmed) / seeds
+			if r.net.Counters.Timeouts > 0 {
+				t.Errorf("%s: %d timeouts", s.Text(), r.net.Counters.Timeouts)
+			}
+		}
+		t.Logf("%s: %.1f us (%+.1f %%), mean %.1f (%+.1f %%), %.0f trimmed", s.Text(), gotLast, 100*(gotLast/last-1), gotMean, 100*(gotMean/mean-1), gotCuts)
+		if math.Abs(gotLast/last-1) > within || math.Abs(gotMean/mean-1) > within || math.Abs(gotCuts-cuts) > 0.15*cuts+few {
+			t.Errorf("%s: ours %.1f us, mean %.1f us, %.1f trimmed", s.Text(), gotLast, gotMean, gotCuts)
+		}
+	}
+	if rows == 0 {
+		t.Errorf("%s has no answers", file)
 	}
 }
 

@@ -171,6 +171,7 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add read_fraction, such as \"read_fraction: 70%%\"")
 			}
 		}
+		s.checkPatterns(path, fail)
 		if there {
 			if _, err := synth.New(s.SyntheticConfig(i, 0, 0, 1, s.Addressable(l.Namespace))); err != nil {
 				fail("synthetic", "%v", err)
@@ -182,6 +183,29 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	}
 	if l.MQSim != nil {
 		l.MQSim.check(l, fail)
+	}
+}
+
+// ofPattern are the keys of addresses that one pattern alone has a use for.
+var ofPattern = []struct {
+	key     string
+	pattern synth.Pattern
+}{{"theta", synth.Zipf}, {"h", synth.Pareto}, {"hot_requests", synth.HotCold}, {"hot_space", synth.HotCold}}
+
+// checkPatterns refuses what shapes a pattern where no pattern is said, so that all places are equally likely after all. Beside a pattern of another kind it is let be:
+// a file whose pattern is changed from the command line serves for comparing them.
+func (s *Scenario) checkPatterns(path string, fail func(key, format string, args ...any)) {
+	for _, kind := range []string{"reads", "writes"} {
+		addresses := "synthetic." + kind + ".addresses"
+		if _, said := s.set[units.JoinPath(path, addresses+".pattern")]; said {
+			continue
+		}
+		for _, x := range ofPattern {
+			key := addresses + "." + x.key
+			if _, said := s.set[units.JoinPath(path, key)]; said {
+				fail(key, "only pattern %v has a use for it, and without one all places are equally likely; add \"pattern: %v\" beside it", x.pattern, x.pattern)
+			}
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"farflash/ssd"
 	"farflash/ssd/nand"
 	"farflash/units"
+	"farflash/workload/synth"
 )
 
 // load parses text that stands for a.yaml.
@@ -66,6 +67,8 @@ func TestMistakes(t *testing.T) {
 			"a.yaml:2:24: workload[0].synthetic: nothing says how many of its requests are reads, and none would be; add read_fraction"},
 		{"no reads, as is said", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, read_fraction: 0, requests: 1000}, closed: 1, start: 5s, until: 5s}]\n", nil,
 			"a.yaml:2:133: workload[0].until: the item begins at 5s and issues nothing from 5s on"},
+		{"a shape without its pattern", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {hot_requests: 90%, hot_space: 10%}}, requests: 9}, closed: 1}]\n", nil,
+			"a.yaml:2:71: workload[0].synthetic.reads.addresses.hot_requests: only pattern hot-cold has a use for it, and without one all places are equally likely; add \"pattern: hot-cold\" beside it"},
 		{"no drive", "workload: [{mqsim: {}, closed: 1}]\n", nil,
 			`a.yaml:1:1: no ssd and no fabric section, so there is nothing to simulate; add one, such as "ssd: mqsim-default"`},
 		{"no workload", "ssd: mqsim-default\n", nil,
@@ -75,7 +78,7 @@ func TestMistakes(t *testing.T) {
 		{"two sources", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 1, synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
 			`a.yaml:2:12: workload[0]: synthetic and mqsim exclude each other; make each an item of the list`},
 		{"open-loop synthetic without times", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
-			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: mean is 0s; it must be positive`},
+			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: its mean is 0s, so nothing says when requests come; give one, such as 10us, or a number of requests under way, such as closed: 16`},
 		{"endless", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1us}}}]\n", nil,
 			`a.yaml:2:24: workload[0].synthetic: it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until`},
 		{"no such trace", "ssd: mqsim-default\nworkload: [{trace: nowhere.csv}]\n", nil,
@@ -155,6 +158,9 @@ func TestForms(t *testing.T) {
 			}},
 		{"set on a preset alone", small, []string{"ssd[*].over_provisioning=12%"},
 			func(s *Scenario) bool { return s.SSD.Preset == "mqsim-default" && s.SSD.OverProvisioning == 0.12 }},
+		{"another pattern from the command line", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {pattern: zipf, theta: 0.9}}, requests: 9}, closed: 1}]\n",
+			[]string{"workload[0].synthetic.reads.addresses.pattern=uniform"},
+			func(s *Scenario) bool { return s.Workload[0].Synthetic.Reads.Addresses.Pattern == synth.Uniform }},
 		{"set on all items", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 4}, {mqsim: {}, closed: 5}]\n", []string{"workload[*].closed=9", "workload[1].name=x"},
 			func(s *Scenario) bool {
 				return s.Workload[0].Closed == 9 && s.Workload[1].Closed == 9 && s.Workload[0].Name == "" && s.Workload[1].Name == "x"

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"farflash/block"
@@ -349,6 +350,10 @@ func ParseWorkload(src shape.Source, changes []shape.Change) (*Scenario, error) 
 	top, err := shape.Parse(src.File, src.Text)
 	if err != nil {
 		return nil, err
+	}
+	added := slices.ContainsFunc(changes, func(c shape.Change) bool { return strings.HasPrefix(c.Path, "workload") })
+	if top.Kind == shape.Mapping && top.Get("workload") == nil && !added {
+		return nil, shape.Errors{{At: top.At, Msg: "no workload, so there are no requests to drives here; add one, such as \"workload: [{trace: hm_0.csv}]\", or choose another scenario"}}
 	}
 	if top.Kind == shape.Mapping && top.Get("ssd") == nil {
 		top.Put(&shape.Node{At: top.At, Text: "ssd"}, &shape.Node{At: top.At, Text: "mqsim-default"})

@@ -419,11 +419,18 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 		return
 	}
 	if s.Coupling.Mode == IterativeOnly && s.Protocol != nvmf.Flows {
-		fail("protocol", "%v is not possible: drives and network in turns have one flow for each request; use protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
+		at := "protocol"
+		if _, said := s.set[at]; !said {
+			at = "coupling.mode"
+		}
+		fail(at, "protocol %v is not possible: drives and network in turns have one flow for each request; use protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
 	}
 	for i := range s.Workload {
 		if s.Workload[i].Closed > 0 || s.Workload[i].Fio != nil {
 			fail(fmt.Sprintf("workload[%d]", i), "a closed loop issues a request when one has ended, which drives and network in turns do not see while they run; use coupling.mode: coupled, or requests with times of their own")
+		}
+		if s.Workload[i].Flush != nil {
+			fail(fmt.Sprintf("workload[%d].flush", i), "drives and network in turns know reads and writes; leave flushes out, or use coupling.mode: coupled")
 		}
 	}
 	if s.Measure.Until.Time > 0 || s.Measure.Until.Steady {

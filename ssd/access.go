@@ -46,9 +46,14 @@ func (d *Drive) pageOf(sector int64) int64 {
 func (d *Drive) nextPart(r *request) part {
 	page := d.pageOf(r.cursor)
 	first := r.cursor - page*d.sectorsPerGrain
-	n := min(d.sectorsPerGrain-first, r.end-r.cursor)
+	ns := &d.ns[r.ns]
+	n := d.sectorsPerGrain - first - ns.shift
+	if n <= 0 {
+		n += d.sectorsPerGrain
+	}
+	n = min(n, r.end-r.cursor)
 	return part{
-		logical: d.ns[r.ns].base + uint32(page),
+		logical: ns.base + uint32(page),
 		sectors: ^uint64(0) >> (-n & 63) << (first & 63), // a grain has 64 at most
 		count:   int32(n),
 	}
@@ -93,7 +98,7 @@ func (d *Drive) read(i int32, r *request) {
 	}
 	if cached > 0 {
 		r.left++
-		d.dram(cached*nand.SectorSize, evMemoryDone, uint32(i))
+		d.dram(r.ns, cached*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	d.dispatch()
 	d.partDone(i, r)
@@ -392,6 +397,9 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	x.origin, x.request, x.logical, x.ns = fromUpdate, w.request, w.logical, w.ns
 	x.sectors, x.bytes = sectors, int32(bits.OnesCount64(sectors))*nand.SectorSize
 	x.queue = queueHostRead + (w.queue - queueHostWrite)
+	if d.cfg.Quirks.UpdatesHigh {
+		x.queue = queueHostRead + uint8(block.High)
+	}
 	x.pair = write
 	w.waitsFor++
 	if old < trimmed {
@@ -482,7 +490,7 @@ func (d *Drive) trim(i int32, r *request) {
 	if pages > 0 {
 		// The map's entries are changed in DRAM.
 		r.left++
-		d.dram(pages*8, evMemoryDone, uint32(i))
+		d.dram(r.ns, pages*8, evMemoryDone, uint32(i))
 	}
 	d.closeBatch()
 	d.partDone(i, r)

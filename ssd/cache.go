@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"farflash/ftl"
-	"farflash/sim"
 	"farflash/ssd/nand"
 )
 
@@ -14,7 +13,7 @@ type slot struct {
 	logical uint32
 	prev    int32
 	next    int32
-	version uint32 // raised whenever the host writes
+	version uint32 // of its data; under DestageFirstTouch when the request came that wrote them
 	state   slotState
 	ns      uint8
 	class   uint8
@@ -51,12 +50,11 @@ type cache struct {
 	out     int32 // programs of its pages that have not ended
 	sectors int64 // the same in sectors, under DestageFirstTouch
 
-	waiting      list32 // requests that wait for room
-	flushes      list32
-	marked       int // pages that flushes wait for
-	loose        int // of them, those that are in no page of flash yet
-	touched      []hash[uint32]
-	touchedReset []sim.Time
+	waiting list32 // requests that wait for room
+	flushes list32
+	marked  int            // pages that flushes wait for
+	loose   int            // of them, those that are in no page of flash yet
+	touched []hash[uint32] // by namespace
 }
 
 type slotList struct{ head, tail int32 }
@@ -196,7 +194,9 @@ func (c *cache) superseded(l uint32, sectors uint64) {
 // request ends when its last part is in DRAM; what finds no room waits its turn.
 func (d *Drive) cacheWrite(i int32) {
 	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
-	if c.waiting.head != 0 || !d.takeIn(c, i) {
+	// Under DestageFirstTouch there is no room while somebody waits, but whoever asks may find that a filter is to be emptied.
+	behind := c.waiting.head != 0 && d.cfg.Cache.Destage != DestageFirstTouch
+	if behind || !d.takeIn(c, i) {
 		d.requests.At(i).roomless = d.eng.Now()
 		d.queueRequest(&c.waiting, i)
 		d.press(c)
@@ -248,7 +248,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	whole := r.cursor == r.end
 	if sectors > 0 {
 		r.left++
-		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
+		d.dram(r.ns, sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	d.destage(c)
 	if whole {
@@ -298,7 +298,7 @@ func (d *Drive) destage(c *cache) {
 			}
 			last = t
 		}
-		d.dram(bytes, evEvicted, uint32(first))
+		d.dram(d.txns.At(first).ns, bytes, evEvicted, uint32(first))
 	}
 }
 
@@ -386,7 +386,7 @@ func (d *Drive) cacheFill(t int32) {
 		// To the peer all such pages are one and the same: the first is filled.
 		if !d.filledOnce {
 			d.filledOnce = true
-			d.occupyDRAM(int64(x.bytes))
+			d.dram(x.ns, int64(x.bytes), evNone, 0)
 		}
 		return
 	}
@@ -406,7 +406,7 @@ func (d *Drive) cacheFill(t int32) {
 	}
 	if c.n >= c.most {
 		if d.cfg.Cache.Destage == DestageFirstTouch {
-			d.evictAny(c)
+			d.evictAny(c, x.ns)
 		} else if !c.evictClean() {
 			return
 		}
@@ -415,7 +415,7 @@ func (d *Drive) cacheFill(t int32) {
 	s := c.insert(x.logical, x.ns)
 	c.append(0, s)
 	c.slots[s].sectors = x.sectors
-	d.occupyDRAM(int64(bits.OnesCount64(x.sectors)) * nand.SectorSize)
+	d.dram(x.ns, int64(bits.OnesCount64(x.sectors))*nand.SectorSize, evNone, 0)
 }
 
 // flush ends when all that was dirty when it came is on flash.

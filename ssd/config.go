@@ -448,6 +448,13 @@ type Quirks struct {
 	// SharesSummed: a namespace is as large as its shares of all its planes together,
 	// although it uses the planes evenly.
 	SharesSummed bool
+	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and the parts are of the namespace's own pages,
+	// which begin at its first sector: a part may reach beyond its page.
+	CutAcross bool
+	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
+	UpdatesHigh bool
+	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's page of the same number, and its own stays as it was.
+	EvictedAsOwn bool
 	// HostStop: no host write gets a page while a plane has fewer free blocks.
 	HostStop int
 	// FillsNeedProgram: a page that no program wrote does not enter the cache when it

@@ -1,16 +1,90 @@
 package ssd
 
-import "farflash/sim"
+import (
+	rings "farflash/internal/fifo"
+	"farflash/sim"
+)
 
-// dram occupies the DRAM channel, which serves one transfer at a time, first
-// come, first served, and sends (kind, arg) when the transfer is done.
-func (d *Drive) dram(bytes int64, kind uint16, arg uint32) {
-	d.schedule(d.occupyDRAM(bytes), kind, arg)
+// memoryTurns is the DRAM channel of a drive whose namespaces have caches of their own: their transfers wait in queues of their own, which take turns, so that
+// one of them has no more than its share while others wait. One cache has one queue, which is the line d.memory.
+type memoryTurns struct {
+	queues  []rings.Ring[memoryTransfer] // by namespace; nil if there is one cache
+	turn    int                          // whose transfer began last
+	current memoryTransfer
+	busy    bool
 }
 
-// occupyDRAM is dram for a transfer that nobody waits for. It returns its end.
-func (d *Drive) occupyDRAM(bytes int64) sim.Time {
-	return d.send(&d.memory, d.dramTime(bytes))
+// memoryTransfer is one of the DRAM channel, and the event at its end: evNone if nobody waits for it.
+type memoryTransfer struct {
+	took sim.Time
+	arg  uint32
+	kind uint16
+}
+
+// dram has bytes of a namespace written to DRAM or read from it, and an event at the end.
+func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
+	if d.memoryTurns.queues != nil {
+		d.lineUpTransfer(ns, memoryTransfer{d.dramTime(bytes), arg, kind})
+		return
+	}
+	at := d.send(&d.memory, d.dramTime(bytes))
+	if kind != evNone {
+		d.schedule(at, kind, arg)
+	}
+}
+
+func (d *Drive) lineUpTransfer(ns uint8, x memoryTransfer) {
+	m := &d.memoryTurns
+	if m.busy {
+		m.queues[ns].Push(x)
+		return
+	}
+	m.turn = int(ns)
+	d.beginTransfer(x)
+}
+
+func (d *Drive) beginTransfer(x memoryTransfer) {
+	d.memoryTurns.current, d.memoryTurns.busy = x, true
+	d.schedule(d.send(&d.memory, x.took), evTransferred, 0)
+}
+
+// transferred ends a transfer; the next one is of the next namespace that has any.
+func (d *Drive) transferred() {
+	m := &d.memoryTurns
+	d.fromDRAM(m.current.kind, int32(m.current.arg))
+	m.busy = false
+	for range m.queues {
+		if m.turn++; m.turn == len(m.queues) {
+			m.turn = 0
+		}
+		if q := &m.queues[m.turn]; q.N > 0 {
+			d.beginTransfer(q.Pop())
+			return
+		}
+	}
+}
+
+// fromDRAM has what waited for a transfer go on.
+func (d *Drive) fromDRAM(kind uint16, of int32) {
+	switch kind {
+	case evMemoryDone:
+		r := d.requests.At(of)
+		r.dram = d.eng.Now() - r.accepted
+		d.partDone(of, r)
+	case evEvicted:
+		d.gather()
+		for t := of; t != 0; {
+			x := d.txns.At(t)
+			next := x.next
+			d.locate(t, x)
+			t = next
+		}
+		d.dispatch()
+	case evFromMemory:
+		d.openBatch()
+		d.finish(of, d.txns.At(of))
+		d.closeBatch()
+	}
 }
 
 // dramTime is how long a transfer takes: a row is opened (tRCD + tCL) and read or

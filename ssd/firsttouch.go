@@ -20,18 +20,23 @@ const touchedPeriod = units.Second
 func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	r := d.requests.At(i)
 	now := d.eng.Now()
+	came := uint32(r.accepted / units.Nanosecond) // data that are compared came within a second
 	var sectors, evictedSectors, leavingSectors int64
-	evicted, first, last := int32(0), int32(0), int32(0)
+	evicted, lastEvicted, first, last := int32(0), int32(0), int32(0), int32(0)
 	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
 		p := d.nextPart(r)
 		si, ok := c.index.get(p.logical)
 		s := int32(si)
 		if !ok {
 			if c.n >= c.most {
-				if t := d.evictOldest(c, queueHostWrite+uint8(block.Urgent)); t != 0 {
+				if t := d.evictOldest(c, r.ns, queueHostWrite+uint8(block.Urgent)); t != 0 {
 					evictedSectors += int64(d.txns.At(t).bytes) / nand.SectorSize
-					d.txns.At(t).next = evicted
-					evicted = t
+					if evicted == 0 {
+						evicted = t
+					} else {
+						d.txns.At(lastEvicted).next = t
+					}
+					lastEvicted = t
 				}
 			}
 			s = c.insert(p.logical, r.ns)
@@ -41,7 +46,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		}
 		x := &c.slots[s]
 		x.sectors |= p.sectors
-		x.version++
+		x.version = came
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
@@ -64,11 +69,11 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	whole := r.cursor == r.end
 	c.sectors += evictedSectors + leavingSectors
 	if evicted != 0 {
-		d.dram(evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
+		d.dram(r.ns, evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
 	}
 	if sectors > 0 {
 		r.left++
-		d.dram(sectors*nand.SectorSize, evMemoryDone, uint32(i))
+		d.dram(r.ns, sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	ns := r.ns
 	d.gather()
@@ -82,9 +87,9 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	if d.cfg.Quirks.FiltersShareClock {
 		clock = 0
 	}
-	if now > c.touchedReset[clock] {
+	if now > d.touchedReset[clock] {
 		c.touched[ns].reset()
-		c.touchedReset[clock] = now + touchedPeriod
+		d.touchedReset[clock] = now + touchedPeriod
 	}
 	if whole {
 		d.partDone(i, r)
@@ -93,26 +98,38 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 }
 
 // evictOldest gives up the least recently used slot. If flash does not have its
-// data and they are not on their way, it returns the transaction that writes them.
-func (d *Drive) evictOldest(c *cache, queue uint8) int32 {
+// data and they are not on their way, it returns the transaction that writes them. ns is whose page needs the room.
+func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 	s := c.order[0].head
 	c.unlink(0, s)
 	x := &c.slots[s]
+	logical := x.logical
 	t := int32(0)
 	if x.state == dirty {
+		if d.cfg.Quirks.EvictedAsOwn {
+			d.misplace(x, ns)
+		}
 		t = d.evicted(c, s)
 		d.txns.At(t).queue = queue
 		d.txns.At(t).next = 0
 	}
+	x.logical = logical
 	c.discard(s)
 	return t
 }
 
-// evictAny makes room for a page that was read.
-func (d *Drive) evictAny(c *cache) {
-	if t := d.evictOldest(c, queueHostWrite+uint8(block.High)); t != 0 {
+// misplace makes a page that is evicted for one of another namespace the page of the same number there.
+func (d *Drive) misplace(x *slot, ns uint8) {
+	if number := x.logical - d.ns[x.ns].base; number < d.ns[ns].pages {
+		x.logical, x.ns = d.ns[ns].base+number, ns
+	}
+}
+
+// evictAny makes room for a page that a namespace read.
+func (d *Drive) evictAny(c *cache, ns uint8) {
+	if t := d.evictOldest(c, ns, queueHostWrite+uint8(block.High)); t != 0 {
 		c.sectors += int64(bits.OnesCount64(d.txns.At(t).sectors))
-		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
+		d.dram(ns, int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 
@@ -121,9 +138,11 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 	x := d.txns.At(t)
 	c.sectors -= int64(bits.OnesCount64(x.sectors))
 	if si, ok := c.index.get(x.logical); ok {
-		if s := int32(si); c.slots[s].version == x.version {
+		if s := int32(si); int32(x.version-c.slots[s].version) >= 0 {
 			c.unlink(0, s)
 			c.discard(s)
+		} else {
+			c.toBack(0, s) // looked at, it counts as used
 		}
 	}
 	d.endFlushes(c)
@@ -142,7 +161,7 @@ func (d *Drive) destageAll(c *cache) {
 		t := d.evicted(c, s)
 		d.txns.At(t).next = 0
 		c.sectors += int64(bits.OnesCount64(x.sectors))
-		d.dram(int64(d.txns.At(t).bytes), evEvicted, uint32(t))
+		d.dram(x.ns, int64(d.txns.At(t).bytes), evEvicted, uint32(t))
 	}
 }
 

@@ -118,7 +118,10 @@ func (d *Drive) inMemory(page uint32) bool {
 }
 
 // fromMemory ends a read of what is in the controller's memory, when that has been read.
-func (d *Drive) fromMemory(t int32) { d.dram(int64(d.txns.At(t).bytes), evFromMemory, uint32(t)) }
+func (d *Drive) fromMemory(t int32) {
+	x := d.txns.At(t)
+	d.dram(x.ns, int64(x.bytes), evFromMemory, uint32(t))
+}
 
 // program has the data of a page that has its place programmed. wanted says that somebody waits for that.
 func (d *Drive) program(t int32, wanted bool) {

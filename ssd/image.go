@@ -38,7 +38,11 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	m.pools.give(m.ns)
 	g := &m.pools.flash
 	last := &m.ns[len(m.ns)-1]
-	m.l2p = newTable(int64(last.mapBase)+int64(last.mapPages), cfg.sectorsPerGrain())
+	reach := int64(0) // of a part beyond its page
+	for i := range m.ns {
+		reach = max(reach, m.ns[i].shift)
+	}
+	m.l2p = newTable(int64(last.mapBase)+int64(last.mapPages), cfg.sectorsPerGrain()+int(reach))
 	m.owners = newOwners(g.Planes(), g.PagesPerBlock)
 	random := rng.NewStream(seed, name+"/preconditioning")
 	f, err := ftl.New(cfg.translation(m.ns, &m.pools), m, &random)

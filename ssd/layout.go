@@ -30,8 +30,9 @@ type namespace struct {
 	placements []placement // what its placement hints stand for
 	mapping    int         // the stream of its mapping pages
 	cache      CacheMode
-	cacheSet   int // which cache it uses
-	cmt        int // which cached mapping table it uses
+	cacheSet   int   // which cache it uses
+	shift      int64 // sectors: how far its first one lies behind the beginning of one of the drive's pages (Quirks.CutAcross)
+	cmt        int   // which cached mapping table it uses
 
 	zones *zoning // nil: the namespace is conventional
 
@@ -62,6 +63,7 @@ func (c *Config) layOut() []namespace {
 	perPlane := float64(g.PagesPerPlane()*int64(g.SectorsPerPage())) * (1 - float64(c.OverProvisioning))
 	formula := make([]int32, g.Planes())
 	next := uint32(0)
+	before := int64(0) // sectors of the namespaces before
 	stream := 0
 	for i := range out {
 		n := &out[i]
@@ -83,6 +85,10 @@ func (c *Config) layOut() []namespace {
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next
 		next += n.pages
+		if c.Quirks.CutAcross {
+			n.shift = before % spp
+		}
+		before += n.sectors
 		n.placements = c.placements(&specs[i], stream)
 		n.stream = int(n.placements[0].stream)
 		if stream += len(n.placements); c.FDP != nil {

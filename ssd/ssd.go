@@ -25,6 +25,7 @@ import (
 	"farflash/block"
 	"farflash/ftl"
 	"farflash/internal/divide"
+	rings "farflash/internal/fifo"
 	"farflash/internal/slab"
 	"farflash/rng"
 	"farflash/sim"
@@ -99,6 +100,7 @@ type Drive struct {
 
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
+	memoryTurns      memoryTurns
 	slc              slc
 	governor         governor
 	held             int32 // commands in the controller
@@ -106,6 +108,7 @@ type Drive struct {
 	handling         bool // an event of its own
 	processors       processors
 	rest             rest
+	touchedReset     []sim.Time // by namespace: when the filter of first touches is emptied next
 	turn             [block.Classes]int
 	classCredit      [3]int32
 
@@ -172,6 +175,7 @@ const (
 	evCommandTaken
 	evServed
 	evIdle
+	evTransferred
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -370,13 +374,16 @@ func (d *Drive) makeCaches() {
 		tables = len(d.ns)
 	}
 	d.caches = make([]cache, sets)
+	if sets > 1 {
+		d.memoryTurns.queues = make([]rings.Ring[memoryTransfer], sets)
+	}
+	d.touchedReset = make([]sim.Time, len(d.ns))
 	pages := int(d.cfg.Cache.Capacity/d.cfg.grainSize()) / sets
 	for i := range d.caches {
 		c := &d.caches[i]
 		c.most, c.set = max(pages, 1), uint8(i)
 		if d.cfg.Cache.Destage == DestageFirstTouch {
 			c.touched = make([]hash[uint32], len(d.ns))
-			c.touchedReset = make([]sim.Time, len(d.ns))
 		}
 	}
 	d.destageAt = int(float64(d.cfg.Cache.DestageAt) * float64(pages))
@@ -432,28 +439,14 @@ func (d *Drive) Handle(ev sim.Event) {
 			d.accept(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
 		case evCompleted:
 			d.complete(int32(ev.Arg))
-		case evMemoryDone:
-			i := int32(ev.Arg)
-			r := d.requests.At(i)
-			r.dram = d.eng.Now() - r.accepted
-			d.partDone(i, r)
-		case evEvicted:
-			d.gather()
-			for t := int32(ev.Arg); t != 0; {
-				x := d.txns.At(t)
-				next := x.next
-				d.locate(t, x)
-				t = next
-			}
-			d.dispatch()
+		case evMemoryDone, evEvicted, evFromMemory:
+			d.fromDRAM(ev.Kind, int32(ev.Arg))
+		case evTransferred:
+			d.transferred()
 		case evChannelFree:
 			d.channelFree(int32(ev.Arg))
 		case evArrayDone:
 			d.arrayDone(int32(ev.Arg))
-		case evFromMemory:
-			d.openBatch()
-			d.finish(int32(ev.Arg), d.txns.At(int32(ev.Arg)))
-			d.closeBatch()
 		case evPlaneRead:
 			d.planeDone(int32(ev.Arg))
 		case evDataOut:

@@ -28,7 +28,7 @@ const (
 
 type chunk [1 << chunkBits]uint32
 
-// newTable returns an empty map of pages with so many sectors each.
+// newTable returns an empty map of pages of which so many sectors are told apart.
 func newTable(pages int64, sectors int) table { return table{pages: pages, long: sectors > 32} }
 
 // get returns the physical page of logical page l, or noPage.

@@ -126,6 +126,9 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		for _, s := range skipped {
 			p.note("left out: %s", s)
 		}
+		if len(skipped) > 0 {
+			p.note("a trace that has to be told how it is read is left out too: farflash trace convert takes such flags, and writes a trace that needs none")
+		}
 		if err != nil {
 			return verb.BadInput(err)
 		}

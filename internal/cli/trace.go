@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"farflash/convert"
 	"farflash/experiment/drive"
 	"farflash/internal/cli/verb"
+	"farflash/internal/spelling"
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/units"
@@ -233,8 +235,8 @@ func (nopCloser) Close() error { return nil }
 // writeTrace writes requests that next yields until io.EOF.
 func (p *program) writeTrace(name, format string, o trace.WriterOptions, each func(func(*workload.Record) error) error) (err error) {
 	to, err := trace.ParseFormat(format)
-	if err != nil {
-		return verb.Usagef("--to: %w", err)
+	if err != nil || !slices.Contains(trace.Writable(), to) {
+		return verb.Usagef("--to: %w", &units.TextError{Text: format, Is: "is not a trace format that can be written", Use: spelling.OrList(writableNames()), Near: spelling.Nearest(format, writableNames())})
 	}
 	out, err := p.output(name)
 	if err != nil {

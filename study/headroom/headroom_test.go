@@ -228,6 +228,7 @@ func TestKeys(t *testing.T) {
 		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, false, "workload[0] is a closed loop"},
 		{die + "workload: [{name: a, closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}, {name: b, synthetic: {writes: {size: 4KiB, interarrival: 1ms}, requests: 5}}]",
 			[]string{"b"}, false, "workload[1].synthetic.writes.interarrival.mean=500us"},
+		{poisson, nil, true, "--depth: x has no closed loop to scale; leave --depth out"},
 		{poisson, []string{"workload[1]"}, false, `--scale: there is no "workload[1]"; did you mean workload[0]?`},
 		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB, rounds: 4, every: 1ms}}]", nil, false, "flows[0].incast.every=500us"},
 		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB}}]", nil, false, "flows[0]: its flows begin at times that are given"},

@@ -88,11 +88,13 @@ func whole(path, of string, base int) Key {
 func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 	var keys []Key
 	var names []string
+	loops := 0
 	closed := func(item, key string, n int) error {
 		if !depth {
 			return fmt.Errorf("%s is a closed loop: it waits for what it asks for, so its load follows from the answers; --depth scales how many are outstanding (%s.%s), "+
 				"or give it times of its own", item, item, key)
 		}
+		loops++
 		keys = append(keys, whole(item+"."+key, item, n))
 		return nil
 	}
@@ -171,6 +173,9 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 			}
 			return nil, fmt.Errorf("--scale: there is no %q; there are %s", x, strings.Join(names, ", "))
 		}
+	}
+	if depth && loops == 0 {
+		return nil, fmt.Errorf("--depth: %s has no closed loop to scale; leave --depth out", s.Name)
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%s has no load that could be scaled; give its workload an interarrival, its flows a poisson.load or its cluster a load.rate", s.Name)

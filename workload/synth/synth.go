@@ -181,7 +181,7 @@ func (s *sizes) largest() int64 {
 
 func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
 	if cfg.Mean <= 0 {
-		return arrivals{}, fmt.Errorf("mean is %v; it must be positive", cfg.Mean)
+		return arrivals{}, fmt.Errorf("its mean is %v, so nothing says when requests come; give one, such as 10us, or a number of requests under way, such as closed: 16", cfg.Mean)
 	}
 	fitted, err := cfg.fit()
 	if err != nil {

@@ -383,7 +383,7 @@ func TestRefused(t *testing.T) {
 		"pareto's h is 0":                            func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
 		"runs without end":                           func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.RunLength = 2 },
 		"mean run length is 0.5":                     func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
-		"interarrival: mean is 0s":                   func(c *Config) { c.Reads.Interarrival.Mean = 0 },
+		"interarrival: its mean is 0s":               func(c *Config) { c.Reads.Interarrival.Mean = 0 },
 		"reads.interarrival: acf1 is 0.2":            func(c *Config) { c.Reads.Interarrival.ACF1 = 0.2 },
 		"reads.interarrival: there is a common one":  func(c *Config) { c.QueueDepth = 4 },
 		"read_fraction: it needs one stream of both": func(c *Config) { c.ReadFraction = 0.5 },
