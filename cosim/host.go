@@ -83,6 +83,8 @@ type Sample struct {
 	Finished  sim.Time
 	// Waited is how long of its time in the device that worked for others; 0 if it cannot tell.
 	Waited sim.Time
+	// Latency is how long it took, from its submission on if its flow measures so, else from its arrival.
+	Latency sim.Time
 	// Workload, Job and Tenant are numbers of what its flow is of, if whoever tells of the sample knows them.
 	Workload, Job, Tenant int32
 	// Stages and Blame are where its time went in a local drive, and what stood in its way, if that was asked for; they hold until the next sample.
@@ -257,25 +259,29 @@ func (h *Host) read(f *flow) bool {
 	if f.done {
 		return false
 	}
-	switch err := f.Source.Next(&f.next); {
-	case err == io.EOF:
-		f.done = true
-		return false
-	case err != nil:
-		h.failOf(f, err)
-		f.done = true
-		return false
-	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
-		// It is never issued, so the clock is not to run on to it.
-		f.done = true
-		return false
-	case f.next.Time < 0 || f.next.Time > sim.Forever-f.Start:
-		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
-		f.done = true
+	err := f.Source.Next(&f.next)
+	if err != nil || uint64(f.next.Time) > uint64(sim.Forever-f.Start) || f.Outstanding == 0 && f.ends(f.next.Time+f.Start) {
+		h.end(f, err)
 		return false
 	}
 	f.have = true
 	return true
+}
+
+// end ends a flow whose next request is not issued: there is none, or it comes too late.
+//
+//go:noinline
+func (h *Host) end(f *flow, err error) {
+	f.done = true
+	switch {
+	case err == io.EOF:
+	case err != nil:
+		h.failOf(f, err)
+	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
+		// It is never issued, so the clock is not to run on to it.
+	default:
+		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
+	}
 }
 
 // ends reports whether nothing is issued any more at a time.
@@ -318,6 +324,10 @@ func (h *Host) Handle(ev sim.Event) {
 }
 
 // issueNext hands the flow's next request to the device and reads the one after.
+//
+// It stays apart, of what is inlined because a profile says so, what that calls is not.
+//
+//go:noinline
 func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 	if f.resting {
 		return false
@@ -415,10 +425,7 @@ func (e *RangeError) Error() string {
 
 // fit makes a request lie within its namespace, or stops the host.
 func (h *Host) fit(f *flow, x *issued) bool {
-	if x.op == block.Flush {
-		return true
-	}
-	if x.offset <= f.size-x.length && (x.length > 0 || x.offset < f.size) {
+	if x.offset <= f.size-x.length && (x.length > 0 || x.offset < f.size) || x.op == block.Flush {
 		return true
 	}
 	return h.fold(f, x)
@@ -465,9 +472,10 @@ func (h *Host) Complete(c block.Completion) {
 	if f.FromSubmission {
 		from = x.entered
 	}
-	h.total.in(c.Op).add(&c, now-from)
+	latency := now - from
+	h.total.in(c.Op).add(&c, latency)
 	if len(h.flows) > 1 {
-		f.per.in(c.Op).add(&c, now-from)
+		f.per.in(c.Op).add(&c, latency)
 	}
 	if f.zoned {
 		h.leaves(x)
@@ -478,7 +486,7 @@ func (h *Host) Complete(c block.Completion) {
 	if h.OnSample != nil {
 		s := &h.sample
 		s.Flow, s.ID, s.Volume, s.Op, s.Failed, s.Offset, s.Size = int(i), x.id, x.volume, c.Op, c.Status != block.OK, x.offset, c.Length
-		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited = x.arrival, x.entered, c.Fetched, now, c.Waited
+		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited, s.Latency = x.arrival, x.entered, c.Fetched, now, c.Waited, latency
 		if s.Blame != nil { // of the last one; who listens sets them
 			s.Stages, s.Blame = nil, nil
 		}

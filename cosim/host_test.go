@@ -199,7 +199,10 @@ func TestFullQueueWaits(t *testing.T) {
 			submitted := sim.Time(i/2)*80*us + sim.Time(i%2)*us
 			want := cosim.Sample{
 				ID: uint64(i), Op: block.Read, Offset: int64(i) * 4096, Size: 4096,
-				Arrival: times[i], Submitted: submitted, Fetched: submitted, Finished: submitted + 80*us,
+				Arrival: times[i], Submitted: submitted, Fetched: submitted, Finished: submitted + 80*us, Latency: submitted + 80*us - times[i],
+			}
+			if fromSubmission {
+				want.Latency = 80 * us
 			}
 			if s != want {
 				t.Errorf("sample %d is %+v, want %+v", i, s, want)

@@ -288,8 +288,13 @@ func (f *FTL) Align(pool, n int, now Tick) {
 // programmed the block is no candidate for collection.
 func (f *FTL) Programmed(ppa PPA) {
 	pool, b, _ := f.split(ppa)
+	f.ProgrammedIn(pool, int(b))
+}
+
+// ProgrammedIn is Programmed of a page of a block of a pool, for a driver that knows them.
+func (f *FTL) ProgrammedIn(pool, block int) {
 	p := f.touch(pool)
-	f.programmed(p, b)
+	f.programmed(p, int32(block))
 	f.changed(pool, p)
 }
 
@@ -327,17 +332,24 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 // ReadStarted. Drivers whose reads cannot be overtaken by an erase need neither.
 func (f *FTL) ReadStarted(ppa PPA) {
 	pool, b, _ := f.split(ppa)
-	m := &f.touch(pool).blocks[b]
-	m.reads++
+	f.ReadStartedIn(pool, int(b))
 }
+
+// ReadStartedIn is ReadStarted of a page of a block of a pool, for a driver that knows them.
+func (f *FTL) ReadStartedIn(pool, block int) { f.touch(pool).blocks[block].reads++ }
 
 // ReadDone undoes one ReadStarted.
 func (f *FTL) ReadDone(ppa PPA) {
 	pool, b, _ := f.split(ppa)
+	f.ReadDoneIn(pool, int(b))
+}
+
+// ReadDoneIn undoes one ReadStartedIn.
+func (f *FTL) ReadDoneIn(pool, block int) {
 	p := f.touch(pool)
-	m := &p.blocks[b]
+	m := &p.blocks[block]
 	if m.reads == 0 {
-		broken("read of page %d ended that never started", ppa)
+		broken("a read of pool %d block %d ended that never started", pool, block)
 	}
 	if m.reads--; m.reads == 0 && (m.state == victim || m.state == failing) {
 		p.wake = true

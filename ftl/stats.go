@@ -85,8 +85,9 @@ func (f *FTL) Stats() Stats {
 	s := Stats{Programs: make([]int64, f.cfg.Streams)}
 	for _, p := range f.pools {
 		for i := range s.Programs {
-			s.Programs[i] += p.frontiers[i].host
-			s.HostPrograms += p.frontiers[i].host
+			n := p.frontiers[i].host
+			s.Programs[i] += n
+			s.HostPrograms += n
 		}
 		c := &p.counts
 		s.HostPrograms += c.filled

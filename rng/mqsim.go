@@ -79,18 +79,14 @@ func (g *MQSim) Next() float64 {
 	return (p + 1) * mrgNorm
 }
 
-// reduce returns x modulo m, not negative. m is a constant where this is inlined, and
-// x a whole number below 2^63, so that whole numbers give the same as float64 would,
-// without its division.
+// reduce returns x modulo m, not negative. m is a constant below 2^32 where this is inlined, and
+// x a whole number between -2^62 and 2^62, so that whole numbers give the same as float64 would,
+// without its division. With 2^30 times m on top nothing has a sign.
 func reduce(x float64, m int64) float64 {
-	r := int64(x) % m
-	if r < 0 {
-		r += m
-	}
-	return float64(r)
+	return float64(int64(uint64(int64(x)+m<<30) % uint64(m)))
 }
 
-// Between returns a whole number from a to b, both included.
+// Between returns a whole number from a to b, both included. There are fewer than 2^63.
 func (g *MQSim) Between(a, b uint64) uint64 {
-	return a + uint64(float64(b-a+1)*g.Next())
+	return a + uint64(int64(float64(int64(b-a+1))*g.Next()))
 }

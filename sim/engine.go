@@ -68,7 +68,7 @@ type Engine struct {
 	released []Timer
 	events   uint64
 	stopped  bool
-	until    Time // of the Run in progress
+	until    Time // of the Run in progress, before every event if it is to return
 	pulse    func()
 	due      uint64 // the count of events at which pulse is called next
 }
@@ -186,6 +186,8 @@ func (e *Engine) Next() Time {
 
 // Run dispatches events in order until none is left at or before until, or Stop
 // is called. It reports the number dispatched. The clock stays at the last event.
+//
+//go:noinline
 func (e *Engine) Run(until Time) uint64 {
 	start := e.events
 	e.stopped = false
@@ -194,24 +196,36 @@ func (e *Engine) Run(until Time) uint64 {
 	}
 	e.until = until
 	for !e.stopped {
-		x, ok := e.queue.pop(until)
-		if !ok {
+		if e.events >= e.due {
+			e.beat()
+			continue
+		}
+		if e.queue.first() > uint64(until) && !e.queue.ready(until) {
 			break
 		}
+		x := e.queue.take()
 		if x.to() == 0 {
-			what, fires := e.expire(x)
-			if !fires {
-				continue
-			}
-			x.what = what
+			e.fire(x)
+			continue
 		}
-		e.now = Time(x.at)
-		if e.events++; e.events >= e.due {
-			e.beat()
-		}
-		e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
+		e.dispatch(x)
 	}
 	return e.events - start
+}
+
+// dispatch hands an event to its handler.
+func (e *Engine) dispatch(x entry) {
+	e.now = Time(x.at)
+	e.events++
+	e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
+}
+
+// fire dispatches what a timer's queued event stands for, if it still does.
+func (e *Engine) fire(x entry) {
+	if what, fires := e.expire(x); fires {
+		x.what = what
+		e.dispatch(x)
+	}
 }
 
 // Advance moves the clock to a later time if nothing else happens up to then and
@@ -220,7 +234,7 @@ func (e *Engine) Run(until Time) uint64 {
 // the same, and a trip through the queue is saved. It counts as an event. A handler
 // that does anything else afterwards would do it at the wrong time.
 func (e *Engine) Advance(to Time) bool {
-	if e.stopped || to > e.until || e.queue.ready(to) {
+	if to > e.until || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
 	}
 	e.now = to
@@ -264,7 +278,7 @@ func (e *Engine) Foresee(to Target, f func([]Event)) {
 }
 
 // Stop makes Run return after the event being handled.
-func (e *Engine) Stop() { e.stopped = true }
+func (e *Engine) Stop() { e.stopped, e.until = true, -1 }
 
 // Probe is an observation point. A model holds it as a field that is nil unless
 // somebody listens, so that an unused probe costs one comparison.

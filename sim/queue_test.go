@@ -21,8 +21,8 @@ func newQueueSet() *queueSet {
 }
 
 func (q *queueSet) pop() entry {
-	x, _ := q.queue.pop(Forever)
-	return x
+	q.ready(Forever)
+	return q.take()
 }
 
 // check walks everything the queue's parts promise each other.
@@ -125,7 +125,7 @@ func (w *twin) pop() error {
 	if !w.queue.ready(Time(want.at)) {
 		return fmt.Errorf("not ready at %v", want.key)
 	}
-	if got, ok := w.queue.queue.pop(Time(want.at)); got != want || !ok {
+	if got := w.queue.take(); got != want {
 		return fmt.Errorf("got %v, want %v", got, want)
 	}
 	w.now = want.at
@@ -405,7 +405,7 @@ func TestQueueIdleGaps(t *testing.T) {
 			q.push(entry{key: key{i * 8e15, j}})
 		}
 		for q.ready(Time(i * 8e15)) {
-			q.queue.pop(Forever)
+			q.take()
 		}
 	}
 	if d := time.Since(start); d > 2*time.Second {

@@ -69,6 +69,10 @@ func (d *Drive) partDone(i int32, r *request) {
 }
 
 // read sends what is in the cache from DRAM and reads the rest from flash.
+//
+// It stays apart, as do others with this mark: of what is inlined because a profile says so, what that calls is not.
+//
+//go:noinline
 func (d *Drive) read(i int32, r *request) {
 	n := &d.ns[r.ns]
 	queue := queueHostRead + uint8(r.class)
@@ -209,26 +213,24 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 		d.freeTransaction(t)
 		return
 	}
-	page := d.l2p.get(x.logical)
-	if page >= trimmed {
-		if page = d.unwritten(t, x, page); page == noPage {
-			return
-		}
+	if page := d.l2p.get(x.logical); page < trimmed {
+		d.at(x, page)
+	} else if d.unwritten(t, x, page) {
 		x = d.txns.At(t)
+	} else {
+		return
 	}
-	if d.inMemory(page) {
+	if d.grains > 1 && d.inMemory(x.page) {
 		d.fromMemory(t)
 		return
 	}
-	d.at(x, page)
-	x.pinned = true
-	d.ftl.ReadStarted(ftl.PPA(page))
-	d.submitRead(t, x, d.perPage.Of(uint64(page)))
+	d.pin(x)
+	d.submitRead(t, x)
 }
 
-// unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's layout has it, or waits, and then noPage is
-// returned; or it gets a place now, as if it had been written.
-func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
+// unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's layout has it, or waits; or it gets a place now, as if it
+// had been written, and then true is returned.
+func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	n := &d.ns[x.ns]
 	switch {
 	case page == trimmed || d.cfg.Initial == InitialEmpty || n.zones != nil:
@@ -236,11 +238,11 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
 		d.zeroReads++
 		d.hostDone(x)
 		d.freeTransaction(t)
-		return noPage
+		return false
 	case d.cfg.Initial == InitialFormula:
 		d.atFormula(x)
-		d.submitRead(t, x, d.formulaPage(x.logical, x.ns))
-		return noPage
+		d.submitReadOf(t, x, d.formulaPage(x.logical, x.ns))
+		return false
 	}
 	pool := n.pool(x.logical - n.base)
 	if d.groups != nil {
@@ -250,14 +252,16 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
 	if !ok {
 		d.park(pool, t)
 		d.collect(int(pool)) // it may have to begin because the host waits
-		return noPage
+		return false
 	}
-	page = d.install(x.logical, ppa, x.sectors)
+	d.install(x, ppa, x.sectors)
 	if d.cfg.Quirks.FillsNeedProgram && n.cache >= CacheRead {
 		d.unprogrammed.set(x.logical, 1)
 	}
-	d.ftl.Programmed(ppa)
-	d.laid(ppa)
+	d.ftl.ProgrammedIn(int(x.pool), int(x.blk))
+	if d.grains > 1 {
+		d.laid(ppa)
+	}
 	d.laidOut++
 	d.mapped++
 	if d.groups != nil {
@@ -265,8 +269,10 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) uint32 {
 	}
 	logical, ns := x.logical, x.ns
 	d.collect(int(pool)) // which may make transactions
-	d.dirtyEntry(logical, ns)
-	return page
+	if !d.cfg.Mapping.Ideal {
+		d.dirtyEntry(logical, ns)
+	}
+	return true
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.
@@ -276,26 +282,32 @@ func (d *Drive) atFormula(x *transaction) {
 	d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
 }
 
-// install makes ppa the place of logical page l, of which some sectors hold data, and says which page that is.
-func (d *Drive) install(l uint32, ppa ftl.PPA, sectors uint64) uint32 {
+// install puts a transaction on ppa and makes that the place of its logical page, of which some sectors hold data.
+//
+//go:noinline
+func (d *Drive) install(x *transaction, ppa ftl.PPA, sectors uint64) {
+	inBlock := d.at(x, uint32(ppa))
+	d.own(x.logical, int(x.pool), int(x.blk), inBlock)
 	if sectors == d.allSectors {
 		sectors = 0
 	}
-	d.own(l, ppa)
-	d.l2p.put(l, uint32(ppa), sectors)
-	return uint32(ppa)
+	d.l2p.put(x.logical, uint32(ppa), sectors)
 }
 
-// reinstall makes ppa the place of logical page l, of which the same sectors hold data as before, and says which page that is.
-func (d *Drive) reinstall(l uint32, ppa ftl.PPA) uint32 {
-	d.own(l, ppa)
-	d.l2p.set(l, uint32(ppa))
-	return uint32(ppa)
+// reinstall puts a transaction on ppa and makes that the place of its logical page, of which the same sectors hold data as before.
+func (d *Drive) reinstall(x *transaction, ppa ftl.PPA) {
+	d.take(x, ppa)
+	d.l2p.set(x.logical, uint32(ppa))
 }
 
-// own notes that logical page l lies on ppa.
-func (d *Drive) own(l uint32, ppa ftl.PPA) {
-	pool, blk, inBlock := d.split(uint32(ppa))
+// take puts a transaction on ppa, which its logical page owns from now on.
+func (d *Drive) take(x *transaction, ppa ftl.PPA) {
+	inBlock := d.at(x, uint32(ppa))
+	d.own(x.logical, int(x.pool), int(x.blk), inBlock)
+}
+
+// own notes that logical page l lies on a page.
+func (d *Drive) own(l uint32, pool, blk, inBlock int) {
 	d.owners.set(pool, blk, inBlock, l)
 	if d.errs != nil && inBlock == 0 {
 		d.blockBegun(pool, blk)
@@ -341,7 +353,7 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	if d.groups != nil {
 		d.came(pool, old)
 	}
-	d.at(x, d.install(x.logical, ppa, have|x.sectors))
+	d.install(x, ppa, have|x.sectors)
 	d.unprogrammed.remove(x.logical)
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
@@ -363,7 +375,7 @@ func (d *Drive) leaves(write int32, x *transaction, old uint32, have uint64) int
 	if d.grains > 1 {
 		x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
 	}
-	if old < trimmed && d.inMemory(old) {
+	if d.grains > 1 && old < trimmed && d.inMemory(old) {
 		return 0
 	}
 	return d.updateRead(write, old, have&^x.sectors)
@@ -394,8 +406,7 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	w.waitsFor++
 	if old < trimmed {
 		d.at(x, old)
-		x.pinned = true
-		d.ftl.ReadStarted(ftl.PPA(old))
+		d.pin(x)
 	} else {
 		d.atFormula(x)
 	}
@@ -492,6 +503,8 @@ func (d *Drive) trim(i int32, r *request) {
 const trimmed = noPage - 1
 
 // completed ends a transaction: whoever wanted it goes on.
+//
+//go:noinline
 func (d *Drive) completed(t int32) {
 	x := d.txns.At(t)
 	if x.shared {
@@ -499,8 +512,9 @@ func (d *Drive) completed(t int32) {
 		return
 	}
 	if x.pinned {
-		d.ftl.ReadDone(ftl.PPA(x.page))
-		if pool := d.poolOf(x.page); x.origin != fromMove && d.ftl.Collecting(pool) {
+		pool := int(x.pool)
+		d.ftl.ReadDoneIn(pool, int(x.blk))
+		if x.origin != fromMove && d.ftl.Collecting(pool) {
 			d.collect(pool)
 			x = d.txns.At(t)
 		}
@@ -514,6 +528,8 @@ func (d *Drive) completed(t int32) {
 }
 
 // finish has whoever wanted a transaction go on, and forgets it.
+//
+//go:noinline
 func (d *Drive) finish(t int32, x *transaction) {
 	switch x.origin {
 	case fromHost:
@@ -562,11 +578,11 @@ func (d *Drive) released(t int32) {
 // programmed tells the translation layer that a page is on flash. That may make its
 // block the victim which those who wait for space could not get before.
 func (d *Drive) programmed(x *transaction) {
-	pool := d.poolOf(x.page)
+	pool := int(x.pool)
 	if x.failed {
 		d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
 	} else {
-		d.ftl.Programmed(ftl.PPA(x.page))
+		d.ftl.ProgrammedIn(pool, int(x.blk))
 	}
 	d.collect(pool)
 	if d.parked > 0 && d.parkedIn(int32(pool)).head != 0 && !d.ftl.Collecting(pool) {

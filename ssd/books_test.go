@@ -246,7 +246,7 @@ func (d *Drive) booksOfScheduler() error {
 		}
 		for i, want := range counts {
 			plane, q := int(l.firstPlane)+i/queues, i%queues
-			if got := d.waiting[plane*queues+q]; got != want {
+			if got := d.planes[plane].waiting[q]; got != want {
 				return fmt.Errorf("die %d: %d transactions are said to wait in queue %d of plane %d, %d do", n, got, q, plane, want)
 			}
 			each := d.cfg.Geometry.PlanesPerDie

@@ -106,43 +106,61 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	return w.mapped, w.err
 }
 
-// mapWalk checks places of the map, some at a time: what is known of a place is far from the processor when it is asked for, and on its way while others are looked at.
+// mapWalk checks places of the map. Who owns a page is far from the processor when it is asked for, and on its way while others are looked at.
 type mapWalk struct {
 	d      *Drive
 	mapped int64 // pages that have a place
 	err    error // the first that is wrong
 	n      int
 	next   [32]struct {
-		logical, page      uint32
-		pool, blk, inBlock int
+		logical, page uint32
+		owner         *uint32
 	}
 }
 
-// add counts a page that has a place, which is checked soon.
+// add counts a page that has a place. Its owner is checked soon.
 func (w *mapWalk) add(l, page uint32) {
 	if page >= trimmed {
 		return
 	}
 	w.mapped++
+	d := w.d
+	pool, blk, inBlock := d.split(page)
+	if !d.ftl.Holds(pool, blk, inBlock) {
+		w.fail(l, page)
+		return
+	}
+	owner := d.owners.word(pool, blk, inBlock)
+	if owner == nil {
+		if d.owners.get(pool, blk, inBlock) != l {
+			w.fail(l, page)
+		}
+		return
+	}
+	prefetch(owner)
 	if w.n == len(w.next) {
 		w.settle()
 	}
 	x := &w.next[w.n&(len(w.next)-1)]
 	w.n++
-	x.logical, x.page = l, page
-	x.pool, x.blk, x.inBlock = w.d.split(page)
-	w.d.owners.expect(x.pool, x.blk, x.inBlock)
+	x.logical, x.page, x.owner = l, page, owner
 }
 
-// settle checks what was added.
+// settle checks the owners of what was added.
 func (w *mapWalk) settle() {
 	for i := range w.next[:w.n] {
-		x := &w.next[i]
-		if w.err == nil && (!w.d.ftl.Holds(x.pool, x.blk, x.inBlock) || w.d.owners.get(x.pool, x.blk, x.inBlock) != x.logical) {
-			w.err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", x.logical, x.page)
+		if x := &w.next[i]; *x.owner != x.logical {
+			w.fail(x.logical, x.page)
 		}
 	}
 	w.n = 0
+}
+
+// fail notes a place that does not hold its page.
+func (w *mapWalk) fail(l, page uint32) {
+	if w.err == nil {
+		w.err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
+	}
 }
 
 // walkChanges is walkMap while the map has only what was changed. The rest lies where the drive was filled: there it must be, still, each page

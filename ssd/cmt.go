@@ -173,14 +173,13 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingRead
 	if page := d.l2p.get(x.logical); page < trimmed {
-		if d.inMemory(page) {
+		if d.grains > 1 && d.inMemory(page) {
 			d.fromMemory(t)
 			d.closeBatch()
 			return
 		}
 		d.at(x, page)
-		x.pinned = true
-		d.ftl.ReadStarted(ftl.PPA(page))
+		d.pin(x)
 	} else {
 		plane, index := d.mappingPlace(m, ns)
 		d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
@@ -281,9 +280,6 @@ func (d *Drive) namespaceOf(l uint32) uint8 {
 
 // dirtyEntry notes that the map's entry of a logical page has changed.
 func (d *Drive) dirtyEntry(l uint32, ns uint8) {
-	if d.cfg.Mapping.Ideal {
-		return
-	}
 	c := &d.tables[d.ns[ns].cmt]
 	e, ok := c.index.get(l)
 	if !ok {
@@ -362,7 +358,7 @@ func (d *Drive) placeMapping(t int32) {
 	} else {
 		d.mapped++
 	}
-	d.at(x, d.reinstall(x.logical, ppa))
+	d.reinstall(x, ppa)
 	d.program(t, false)
 	d.collect(int(pool))
 }
@@ -382,7 +378,9 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	} else {
 		d.mapped++
 	}
-	d.reinstall(l, ppa)
+	at, blk, inBlock := d.split(uint32(ppa))
+	d.own(l, at, blk, inBlock)
+	d.l2p.set(l, uint32(ppa))
 	d.vanished++
 	d.collect(int(pool))
 }

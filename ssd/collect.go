@@ -256,12 +256,7 @@ func (d *Drive) relocate(t int32) bool {
 		d.collect(pool)
 		return false
 	}
-	d.at(x, uint32(dst))
-	pool, blk, page := d.split(x.page)
-	d.owners.set(pool, blk, page, x.logical)
-	if d.errs != nil && page == 0 {
-		d.blockBegun(pool, blk)
-	}
+	d.take(x, dst)
 	if x.queue == queueCopyback {
 		d.countProgram(x)
 		d.countGrain(x)

@@ -51,7 +51,7 @@ func (d *Drive) beginTransfer(x memoryTransfer) {
 // transferred ends a transfer; the next one is of the next namespace that has any.
 func (d *Drive) transferred() {
 	m := &d.memoryTurns
-	d.handle(sim.Event{At: d.eng.Now(), Arg: m.current.arg, Kind: m.current.kind})
+	d.fromDRAM(m.current.kind, int32(m.current.arg))
 	m.busy = false
 	for range m.queues {
 		if m.turn++; m.turn == len(m.queues) {
@@ -61,6 +61,29 @@ func (d *Drive) transferred() {
 			d.beginTransfer(q.Pop())
 			return
 		}
+	}
+}
+
+// fromDRAM has what waited for a transfer go on.
+func (d *Drive) fromDRAM(kind uint16, of int32) {
+	switch kind {
+	case evMemoryDone:
+		r := d.requests.At(of)
+		r.dram = d.eng.Now() - r.accepted
+		d.partDone(of, r)
+	case evEvicted:
+		d.gather()
+		for t := of; t != 0; {
+			x := d.txns.At(t)
+			next := x.next
+			d.locate(t, x)
+			t = next
+		}
+		d.dispatch()
+	case evFromMemory:
+		d.openBatch()
+		d.finish(of, d.txns.At(of))
+		d.closeBatch()
 	}
 }
 

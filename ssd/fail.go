@@ -52,7 +52,7 @@ func (d *Drive) placeAgain(t int32) {
 	x.failed = false
 	d.ftl.ProgramFailed(ftl.PPA(x.page), d.tick())
 	d.queueBlock(d.ftl.BlockOf(ftl.PPA(x.page)))
-	d.at(x, d.reinstall(x.logical, ppa))
+	d.reinstall(x, ppa)
 	if !d.cfg.Mapping.Ideal && x.logical < d.ns[0].mapBase {
 		d.dirtyEntry(x.logical, d.namespaceOf(x.logical))
 	}

@@ -53,7 +53,7 @@ func (f *fifo) pushFront(w waiter) {
 
 // remove takes the i-th entry out, moving whichever side of it is shorter.
 func (f *fifo) remove(i uint32) {
-	if i < f.n/2 {
+	if 2*i < f.n {
 		for ; i > 0; i-- {
 			*f.at(i) = *f.at(i - 1)
 		}

@@ -49,27 +49,28 @@ func (c *channel) dataWait() bool {
 
 // begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if need be, then
 // the array works, once it has stopped what ran: nobody holds the channel for that.
+//
+//go:noinline
 func (d *Drive) begin(l *lane, op operation, suspends bool) {
 	k := int(l.n)
-	var bus sim.Time
-	switch op {
+	var bus, took sim.Time
+	switch page := d.txns.At(l.txns[0]).pageIndex; op {
 	case opRead, opCopyback:
-		bus = d.readCommand[k]
+		bus, took = d.readCommand[k], d.readArray[page]
 	case opProgram:
 		d.channels[l.channel].wrote = true
-		bus = d.programCommand[k]
+		bus, took = d.programCommand[k], d.programArray[page]
 		for _, i := range l.txns[:k] {
 			bus += d.dataTime(d.bytesOf(i))
 		}
 	case opErase:
-		bus = d.eraseCommand[k]
+		bus, took = d.eraseCommand[k], d.cfg.Timing.Erase
 	}
-	took := d.arrayTime(op, d.txns.At(l.txns[0]).pageIndex)
 	if d.errs != nil && op == opRead {
 		took += d.retryTime(l.txns[:k])
 	}
-	for _, i := range l.txns[:k] {
-		x := d.txns.At(i)
+	for i := range k {
+		x := d.txns.At(l.txns[i&(len(l.txns)-1)])
 		if x.tries > 0 { // of a read that is sent again, what it took so far stands
 			x.transfer += bus
 			x.array += took
@@ -129,17 +130,6 @@ func (d *Drive) work(l *lane, took sim.Time, resumed bool) {
 	}
 }
 
-// arrayTime is how long the array works on a command led by a page.
-func (d *Drive) arrayTime(op operation, pageIndex uint16) sim.Time {
-	switch op {
-	case opProgram:
-		return d.programArray[pageIndex]
-	case opErase:
-		return d.cfg.Timing.Erase
-	}
-	return d.readArray[pageIndex]
-}
-
 // channelFree: a command has been sent and somebody waits for the channel.
 func (d *Drive) channelFree(ch int32) {
 	c := &d.channels[ch]
@@ -157,8 +147,8 @@ func (d *Drive) arrayDone(n int32) {
 	switch l.op {
 	case opRead:
 		l.phase = transfer
-		for _, t := range l.txns[:l.n] {
-			d.dataReady(l, t)
+		for k := range l.n {
+			d.dataReady(l, l.txns[k&int8(len(l.txns)-1)])
 		}
 		return
 	case opCopyback:
@@ -231,11 +221,16 @@ func (d *Drive) dataOut(l *lane, c *channel, t int32) {
 }
 
 // dataSent: a read's data have left the chip.
+//
+//go:noinline
 func (d *Drive) dataSent(ch int32) {
 	c := &d.channels[ch]
-	l, plane := &d.lanes[c.lane], d.txns.At(c.txn).plane
+	l, t, plane := &d.lanes[c.lane], c.txn, int32(0)
+	if l.phase == reading {
+		plane = d.txns.At(t).plane
+	}
 	d.openBatch()
-	if t := c.txn; d.errs != nil && d.reread(t) {
+	if d.errs != nil && d.reread(t) {
 		d.sendAgain(t)
 	} else {
 		d.completed(t)
@@ -267,7 +262,7 @@ func (d *Drive) release(ch int32, c *channel) {
 		d.touch(ch)
 		return
 	}
-	d.serve(ch)
+	d.serve(ch, c)
 }
 
 // sendWaiting puts the most urgent read data that wait on the idle channel.
@@ -315,12 +310,12 @@ func (d *Drive) copybackProgram(l *lane) {
 	for _, t := range l.txns[:l.n] {
 		x := d.txns.At(t)
 		x.transfer += d.programCommand[1]
-		x.array += d.arrayTime(opProgram, x.pageIndex)
+		x.array += d.programArray[x.pageIndex]
 	}
 	d.commands[opProgram][0] += uint64(l.n)
 	l.op, l.left = opProgram, l.n
 	d.occupy(l, bus)
-	d.work(l, d.arrayTime(opProgram, d.txns.At(l.txns[0]).pageIndex), false)
+	d.work(l, d.programArray[d.txns.At(l.txns[0]).pageIndex], false)
 }
 
 // interrupt suspends a lane's running program or erase for a read, or an erase
@@ -387,9 +382,14 @@ func (d *Drive) resume(l *lane) {
 
 // dataTime is how long b bytes occupy a channel.
 func (d *Drive) dataTime(b int32) sim.Time {
-	if b == d.lastBytes {
-		return d.lastData
+	if b != d.lastBytes {
+		d.computeData(b)
 	}
+	return d.lastData
+}
+
+//go:noinline
+func (d *Drive) computeData(b int32) {
 	t := d.cfg.Timing.Data(units.Bytes(b))
 	if d.cfg.Quirks.BusCyclesTruncated {
 		// Two transfers a cycle of twice a whole number of nanoseconds.
@@ -397,5 +397,4 @@ func (d *Drive) dataTime(b int32) sim.Time {
 		t = units.Duration(b/int32(d.cfg.Timing.Width)/2) * 2 * ns
 	}
 	d.lastBytes, d.lastData = b, t
-	return t
 }

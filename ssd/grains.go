@@ -72,7 +72,16 @@ func (d *Drive) requestOf(t int32) int32 {
 }
 
 // submitRead hands a host's read that has its place to the scheduler, or has it join one of the same request and page.
-func (d *Drive) submitRead(t int32, x *transaction, page uint64) {
+func (d *Drive) submitRead(t int32, x *transaction) {
+	if d.grains > 1 {
+		d.submitReadOf(t, x, d.perPage.Of(uint64(x.page)))
+	} else {
+		d.submit(t, x)
+	}
+}
+
+// submitReadOf is submitRead of a page of flash.
+func (d *Drive) submitReadOf(t int32, x *transaction, page uint64) {
 	if d.grains > 1 {
 		if r := &d.reading; r.last != 0 && r.page == page && d.txns.At(r.first).request == x.request {
 			d.link(r.last, t)
@@ -103,9 +112,9 @@ func (d *Drive) moreOfPage(source ftl.PPA) bool {
 	return false
 }
 
-// inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash is being filled.
+// inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash, which has several grains, is being filled.
 func (d *Drive) inMemory(page uint32) bool {
-	return d.grains > 1 && d.packing.Find(d.poolOf(page), uint32(d.perPage.Of(uint64(page)))) != nil
+	return d.packing.Find(d.poolOf(page), uint32(d.perPage.Of(uint64(page)))) != nil
 }
 
 // fromMemory ends a read of what is in the controller's memory, when that has been read.
@@ -251,7 +260,7 @@ func (d *Drive) begun(page uint32) {
 
 // laid notes that a page was given to a read, which programs nothing. It may have been what its page of flash lacked.
 func (d *Drive) laid(ppa ftl.PPA) {
-	if d.grains == 1 || int32(ppa%ftl.PPA(d.grains)) != d.grains-1 {
+	if int32(ppa%ftl.PPA(d.grains)) != d.grains-1 {
 		return
 	}
 	pool, number := d.poolOf(uint32(ppa)), uint32(d.perPage.Of(uint64(ppa)))
@@ -388,7 +397,7 @@ func (d *Drive) completedAll(t int32) {
 		x.pair, x.shared, x.joined = 0, false, false
 		x.array, x.transfer = array, transfer
 		if x.pinned {
-			d.ftl.ReadDone(ftl.PPA(x.page))
+			d.ftl.ReadDoneIn(int(x.pool), int(x.blk))
 			x.pinned = false
 		}
 		if failed {

@@ -7,6 +7,7 @@ package ssd
 type hash[V any] struct {
 	cells []cell[V]
 	n     int
+	most  int // of n before it grows
 	shift uint8
 }
 
@@ -38,7 +39,7 @@ func (h *hash[V]) set(key uint32, v V) { *h.at(key) = v }
 
 // at is the value of key, to be changed before anything else is. What had none has one from now on, zero at first.
 func (h *hash[V]) at(key uint32) *V {
-	if 8*(h.n+1) > 5*len(h.cells) {
+	if h.n >= h.most {
 		h.grow()
 	}
 	mask := uint32(len(h.cells) - 1)
@@ -86,11 +87,17 @@ func (h *hash[V]) grow() {
 	for s := size; s > 1; s >>= 1 {
 		h.shift--
 	}
-	h.n = 0
+	h.most = 5 * size / 8
+	mask := uint32(size - 1)
 	for _, c := range old {
-		if c.key != 0 {
-			h.set(c.key-1, c.val)
+		if c.key == 0 {
+			continue
 		}
+		i := h.slot(c.key - 1)
+		for h.cells[i&mask].key != 0 {
+			i++
+		}
+		h.cells[i&mask] = c
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 // queuePair is a submission queue and its completion queue.
 type queuePair struct {
 	ring     []int32 // requests in the submission queue, by slot
+	depth    uint32  // its slots
 	head     uint32  // next slot the controller fetches
 	bell     uint32  // tail that the controller knows
 	tail     uint32  // next slot the host fills
@@ -55,8 +56,13 @@ type request struct {
 	force     bool
 	append    bool
 	// Of the transaction that ended last; where and when only if OnAccount is set.
-	lane                                 int32
-	queued, ended                        sim.Time
+	lane          int32
+	queued, ended sim.Time
+	spent
+}
+
+// spent is where the time of a request went so far.
+type spent struct {
 	mapping, wait, array, transfer, dram sim.Time
 	processed                            sim.Time // in the controller's processors, or waiting for one
 	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
@@ -76,9 +82,8 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if c.Class >= block.Classes {
 		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
 	}
-	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), class: c.Class})
+	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
 	q := block.QueueID(len(d.queues) - 1)
-	d.depths = append(d.depths, uint32(c.Depth))
 	d.Tune(q, c.Weight, c.InFlight)
 	return q, nil
 }
@@ -105,8 +110,8 @@ func (d *Drive) Close() error {
 		return fmt.Errorf("ssd: %d requests are under way", n)
 	}
 	d.closed = true
-	for q := range d.depths {
-		d.depths[q] = 1
+	for q := range d.queues {
+		d.queues[q].depth = 1
 	}
 	return nil
 }
@@ -115,17 +120,18 @@ func (d *Drive) Close() error {
 // reports false if the queue is full. It implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	p := &d.queues[q]
-	if p.tail-p.reported >= d.depths[q]-1 {
+	if p.tail-p.reported >= p.depth-1 {
 		return false
 	}
 	i := d.requests.Take()
 	x := d.requests.At(i)
 	now := d.eng.Now()
-	*x = request{}
-	x.done.Tag, x.done.Submitted, x.done.Length, x.done.Queue, x.done.Op = r.Tag, now, r.Length, q, r.Op
+	// All else is set before it is asked for.
+	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
+	x.spent = spent{}
 	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
-	x.offset = r.Offset / nand.SectorSize
-	x.cursor, x.end = x.offset, (r.Offset+r.Length)/nand.SectorSize
+	x.offset = r.Offset >> sectorBits
+	x.cursor, x.end = x.offset, (r.Offset+r.Length)>>sectorBits
 	if uint32(len(p.ring)) <= p.tail-p.head {
 		p.grow()
 	}
@@ -170,7 +176,7 @@ func (d *Drive) check(r *block.Request) block.Status {
 			return s
 		}
 	}
-	if r.Offset < 0 || r.Length <= 0 || r.Offset%nand.SectorSize != 0 || r.Length%nand.SectorSize != 0 {
+	if r.Offset < 0 || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
 		return block.Invalid
 	}
 	if r.Offset > d.Capacity(int(r.Namespace))-r.Length {
@@ -178,6 +184,11 @@ func (d *Drive) check(r *block.Request) block.Status {
 	}
 	return block.OK
 }
+
+// sectorBits is how far a number of bytes is shifted to be one of sectors.
+const sectorBits = 9
+
+var _ [0]struct{} = [nand.SectorSize - 1<<sectorBits]struct{}{}
 
 // grow doubles a queue's ring; its slots are allocated as they are needed, not as
 // the queue is deep.
@@ -208,16 +219,20 @@ func (d *Drive) send(l *line, took sim.Time) sim.Time {
 
 // linkTime is how long a message with a payload occupies the link.
 func (d *Drive) linkTime(bytes int64) sim.Time {
-	if bytes == d.lastPayload {
-		return d.lastLink
+	if bytes != d.lastPayload {
+		d.computeLink(bytes)
 	}
+	return d.lastLink
+}
+
+//go:noinline
+func (d *Drive) computeLink(bytes int64) {
 	h := &d.cfg.Host
 	wire := bytes / int64(h.MaxPayload) * int64(h.MaxPayload+h.PacketBytes)
 	if rest := bytes % int64(h.MaxPayload); rest != 0 {
 		wire += rest + int64(h.PacketBytes)
 	}
 	d.lastPayload, d.lastLink = bytes, d.wireTime(wire)
-	return d.lastLink
 }
 
 // wireTime is how long so many bytes occupy the link, striped over its lanes.
@@ -232,6 +247,8 @@ func (d *Drive) wireTime(wire int64) sim.Time {
 }
 
 // doorbell: the controller learns of a new entry.
+//
+//go:noinline
 func (d *Drive) doorbell(q block.QueueID) {
 	if len(d.rest.states) > 0 {
 		if at := d.rouse(); at > d.eng.Now() {
@@ -429,7 +446,6 @@ func (d *Drive) complete(i int32) {
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(r)
 	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
-	done := r.done
 	d.requests.Give(i)
-	d.sink.Complete(done)
+	d.sink.Complete(r.done) // a copy, made before anybody can take the request
 }

@@ -22,7 +22,7 @@ func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
 		for i := range f.n {
 			w := *f.at(i)
 			if plane := l.firstPlane + int32(w.plane()); d.planeReads[plane].txn == 0 {
-				d.dequeue(l, f, w, q, i)
+				d.dequeue(l, f, w, uint8(q), i)
 				l.hostNext = moves>>q&1 != 0
 				d.beginRead(l, plane, w.txn, suspends)
 				return true

@@ -133,12 +133,14 @@ func (p *pools) planes(pool int) []int32 { return p.members[pool*p.size : (pool+
 
 // at is the plane of a pool's page, as the translation layer numbers them, and the number within its block there of the page of flash that it is part of.
 func (p *pools) at(pool, inBlock int) (plane int32, page uint16) {
-	if p.grains > 1 {
-		inBlock = int(p.perPage.Of(uint64(inBlock)))
+	if p.grains > 1 || p.size > 1 {
+		return p.atGrain(pool, inBlock)
 	}
-	if p.size == 1 {
-		return p.members[pool], uint16(inBlock)
-	}
-	row, k := p.round.Split(uint64(inBlock))
+	return p.members[pool], uint16(inBlock)
+}
+
+// atGrain is at where a pool has several planes, or a page several grains.
+func (p *pools) atGrain(pool, inBlock int) (plane int32, page uint16) {
+	row, k := p.round.Split(p.perPage.Of(uint64(inBlock)))
 	return p.members[pool*p.size+int(k)], uint16(row)
 }

@@ -38,12 +38,14 @@ type lane struct {
 	ready    *uint64
 
 	number, channel, firstPlane int32
+	wanted                      int32 // where those of its first die begin in Drive.wanted
 }
 
-// planeAt is where a plane lies.
+// planeAt is where a plane lies, and what waits for it.
 type planeAt struct {
-	lane int32
-	spot spot // page 0 of it
+	lane    int32
+	spot    spot           // page 0 of it
+	waiting [queues]uint32 // transactions in the scheduler
 }
 
 // operation is what the array does.
@@ -91,40 +93,39 @@ type queueStats struct {
 
 // enqueue hands a transaction to the scheduler. The channels that may act on it
 // are served when the batch is closed.
-func (d *Drive) enqueue(t int32, x *transaction) {
-	x.queued = d.eng.Now()
-	d.queueStats[x.queue].Entered++
-	d.lineUp(t, x, false)
-}
+func (d *Drive) enqueue(t int32, x *transaction) { d.lineUp(t, x, false) }
 
 // sendAgain puts a read whose data could not be corrected before all others of its queue.
 func (d *Drive) sendAgain(t int32) { d.lineUp(t, d.txns.At(t), true) }
 
-// lineUp puts a transaction into its queue, behind all others there or before them.
+// lineUp puts a transaction into its queue, behind all others there, or before them if it has been in it already.
 func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	at := &d.planes[x.plane]
 	l := &d.lanes[at.lane]
 	w := waiter{t, at.spot | spot(x.pageIndex)}
 	q := x.queue
+	s := &d.queueStats[q]
 	if f := &l.queues[q]; before {
 		f.pushFront(w)
 	} else {
 		f.push(w)
+		x.queued = d.eng.Now()
+		s.Entered++
 	}
-	d.waiting[x.plane*queues+int32(q)]++
-	*d.wantedIn(l, w, int(q)) |= w.planeBit()
-	l.mask |= 1 << q
+	at.waiting[q]++
+	d.wanted[l.wantedOf(w.spot)+int32(q)] |= w.planeBit()
+	l.mask |= queueBit(q)
 	d.setReady(l)
-	s := &d.queueStats[q]
 	s.length++
 	s.MaxLength = max(s.MaxLength, s.length)
 	d.touch(l.channel)
 }
 
-// wantedIn is the planes of a waiter's die of which some wait in a queue.
-func (d *Drive) wantedIn(l *lane, w waiter, q int) *uint8 {
-	return &d.wanted[(l.number*d.diesPerLane+int32(w.die()))*queues+int32(q)]
-}
+// wantedOf is where what is wanted of a die begins in Drive.wanted, by queue.
+func (l *lane) wantedOf(s spot) int32 { return l.wanted + int32(s.die())*queues }
+
+// queueBit is a queue's bit in a lane's mask.
+func queueBit(q uint8) uint16 { return 1 << (q & 15) }
 
 // touch marks a channel for service at the end of the batch.
 func (d *Drive) touch(channel int32) { d.dirty[channel>>6] |= 1 << (channel & 63) }
@@ -140,9 +141,10 @@ func (d *Drive) closeBatch() {
 	}
 	d.reading.last = 0
 	for w := range d.dirty {
-		for bit := d.dirty[w]; bit != 0; bit = d.dirty[w] {
-			d.dirty[w] = bit & (bit - 1)
-			d.serve(int32(w<<6 + bits.TrailingZeros64(bit)))
+		for dirty := &d.dirty[w]; *dirty != 0; {
+			ch := w<<6 + bits.TrailingZeros64(*dirty)
+			*dirty &= *dirty - 1
+			d.serve(int32(ch), &d.channels[ch])
 		}
 	}
 }
@@ -181,8 +183,7 @@ func (d *Drive) wake(ch int32, c *channel) {
 // in chips, by turns when both wait, so that neither starves the other. The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level
 // request scheduler) goes through a channel's ways in this order: reads to be triggered, erases, programs, read data; it needs no turns
 // because it gives each way that waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
-func (d *Drive) serve(ch int32) {
-	c := &d.channels[ch]
+func (d *Drive) serve(ch int32, c *channel) {
 	if d.busy(c) {
 		if c.anyReady() {
 			d.wake(ch, c)
@@ -331,11 +332,11 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 		if moving && d.urgent(l) {
 			return queueMappingRead, queueMoveRead
 		}
-		return queueMappingRead, d.nextHost(l, 0)
+		return queueMappingRead, d.nextHost(l, queueHostRead)
 	}
 	if l.collecting > 0 && m&moves != 0 && d.urgent(l) {
 		if moving {
-			return queueMoveRead, d.nextHost(l, 0)
+			return queueMoveRead, d.nextHost(l, queueHostRead)
 		}
 		if d.canMove(l) {
 			return -1, -1 // the victim's programs and erase go first
@@ -343,9 +344,9 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 	}
 	if m&hostReads != 0 {
 		if moving {
-			return d.nextHost(l, 0), queueMoveRead
+			return d.nextHost(l, queueHostRead), queueMoveRead
 		}
-		return d.nextHost(l, 0), -1
+		return d.nextHost(l, queueHostRead), -1
 	}
 	if m&hostWrites != 0 {
 		return -1, -1 // the host's writes go before collection's reads
@@ -360,7 +361,7 @@ func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 		return -1, -1
 	}
 	if m&(1<<queueMappingWrite) != 0 {
-		return queueMappingWrite, d.nextHost(l, 1)
+		return queueMappingWrite, d.nextHost(l, queueHostWrite)
 	}
 	move := -1
 	if m&(1<<queueCopyback) != 0 {
@@ -370,12 +371,12 @@ func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 	}
 	if l.collecting > 0 && m&moves != 0 && d.urgent(l) {
 		if move >= 0 {
-			return move, second(move, d.nextHost(l, 1))
+			return move, second(move, d.nextHost(l, queueHostWrite))
 		}
 		return -1, -1
 	}
 	if m&hostWrites != 0 {
-		return d.nextHost(l, 1), second(move, move)
+		return d.nextHost(l, queueHostWrite), second(move, move)
 	}
 	return move, -1
 }
@@ -389,24 +390,28 @@ func second(move, other int) int {
 	return other
 }
 
-// nextHost chooses among the host's queues of reads (direction 0) or writes (1), or
-// -1: urgent first, the others by weight.
-func (d *Drive) nextHost(l *lane, dir int) int {
-	first := queueHostRead
-	if dir == 1 {
-		first = queueHostWrite
-	}
-	have := l.mask >> first & (1<<block.Classes - 1)
-	if have&(have-1) == 0 { // one class, or none
-		if have == 0 {
-			return -1
-		}
+// nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent first, the others by weight.
+func (d *Drive) nextHost(l *lane, first int) int {
+	have := l.mask >> (first & 15) & (1<<block.Classes - 1)
+	switch {
+	case have == 0:
+		return -1
+	case have&(have-1) == 0: // one class
 		return first + bits.TrailingZeros16(have)
-	}
-	if have&1 != 0 {
+	case have&1 != 0:
 		return first
 	}
-	credit := &l.credit[dir]
+	return d.nextByWeight(l, first, have)
+}
+
+// nextByWeight chooses among several classes, none of them urgent.
+//
+//go:noinline
+func (d *Drive) nextByWeight(l *lane, first int, have uint16) int {
+	credit := &l.credit[0]
+	if first == queueHostWrite {
+		credit = &l.credit[1]
+	}
 	for {
 		for k := range credit {
 			if have&(2<<k) != 0 && credit[k] > 0 {
@@ -430,54 +435,76 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	}
 	first := &l.queues[q1]
 	lead := uint32(0)
-	programs := op == opProgram
-	if programs && !d.cfg.Quirks.HeadBlocks {
-		for d.txns.At(first.at(lead).txn).waitsFor != 0 {
+	waits := false
+	if op == opProgram {
+		waits = d.txns.At(first.at(0).txn).waitsFor != 0
+		for waits && !d.cfg.Quirks.HeadBlocks {
 			if lead++; lead == first.n {
 				return false
 			}
+			waits = d.txns.At(first.at(lead).txn).waitsFor != 0
 		}
 	}
-	// One command addresses one die, distinct planes, the same page of each block, if it is not to erase them.
 	head := *first.at(lead)
-	same := spotDie
-	n := 0
-	planes := uint8(0)
-	for q := q1; q >= 0; q, q2 = q2, -1 {
-		f := &l.queues[q]
-		left := *d.wantedIn(l, head, q) &^ planes
-		for i := uint32(0); left != 0 && i < f.n; {
-			w := *f.at(i)
-			bit := w.planeBit()
-			if (w.spot^head.spot)&same != 0 || left&bit == 0 || programs && d.txns.At(w.txn).waitsFor != 0 {
-				i++
-				continue
-			}
-			planes |= bit
-			left &^= bit
-			d.dequeue(l, f, w, q, i)
-			l.txns[n&(len(l.txns)-1)] = w.txn
-			n++
-			if op != opErase {
-				same = spotDie | spotPage
-			}
-		}
+	c := command{op: op, head: head.spot, wanted: l.wantedOf(head.spot)}
+	l.n = 0
+	if !waits {
+		d.dequeue(l, first, head, uint8(q1), lead)
+		l.txns[0], l.n = head.txn, 1
+		c.planes = head.planeBit()
 	}
-	if n == 0 {
+	if d.wanted[c.wanted+int32(q1)]&^c.planes != 0 {
+		d.fillUp(l, &c, uint8(q1), lead)
+	}
+	if q2 >= 0 && d.wanted[c.wanted+int32(q2)]&^c.planes != 0 {
+		d.fillUp(l, &c, uint8(q2), 0)
+	}
+	if l.n == 0 {
 		return false
 	}
-	l.n = int8(n)
 	l.hostNext = moves>>q1&1 != 0
 	d.begin(l, op, suspends)
 	return true
 }
 
-func operationOf(queue int) operation {
-	return operationsOf[queue]
+// command is what is known of a command that is being put together. It addresses one die, distinct planes, the same page of each block, if it is not to
+// erase them.
+type command struct {
+	head   spot
+	wanted int32 // where those of its die begin in Drive.wanted
+	op     operation
+	planes uint8 // that it has
 }
 
-// operationsOf is what the array does for transactions of each queue.
-var operationsOf = func() (op [queues]operation) {
+// fillUp adds to a command what fits from a queue of its lane, from the i-th entry on.
+func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
+	f := &l.queues[q]
+	left := d.wanted[c.wanted+int32(q)] &^ c.planes
+	for left != 0 && i < f.n {
+		w := *f.at(i)
+		same := spotDie
+		if l.n > 0 && c.op != opErase {
+			same |= spotPage
+		}
+		bit := w.planeBit()
+		if (w.spot^c.head)&same != 0 || left&bit == 0 || c.op == opProgram && d.txns.At(w.txn).waitsFor != 0 {
+			i++
+			continue
+		}
+		c.planes |= bit
+		left &^= bit
+		d.dequeue(l, f, w, q, i)
+		l.txns[l.n&int8(len(l.txns)-1)] = w.txn
+		l.n++
+	}
+}
+
+func operationOf(queue int) operation {
+	return operationsOf[queue&(len(operationsOf)-1)]
+}
+
+// operationsOf is what the array does for transactions of each queue. Beyond them it is as long as lets an index be cut to it.
+var operationsOf = func() (op [16]operation) {
 	for q := queueMappingWrite; q < queueErase; q++ {
 		op[q] = opProgram
 	}
@@ -486,18 +513,18 @@ var operationsOf = func() (op [queues]operation) {
 }()
 
 // dequeue takes the i-th transaction, w, out of a lane's queue q, which is f.
-func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q int, i uint32) {
+func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q uint8, i uint32) {
 	x := d.txns.At(w.txn)
-	if d.grains > 1 && operationOf(q) == opProgram {
+	if d.grains > 1 && operationOf(int(q)) == opProgram {
 		d.begun(x.page)
 	}
-	count := &d.waiting[x.plane*queues+int32(q)]
-	if *count--; *count == 0 {
-		*d.wantedIn(l, w, q) &^= w.planeBit()
+	at := &d.planes[x.plane]
+	if at.waiting[q]--; at.waiting[q] == 0 {
+		d.wanted[l.wantedOf(w.spot)+int32(q)] &^= w.planeBit()
 	}
 	f.remove(i)
 	if f.n == 0 {
-		l.mask &^= 1 << q
+		l.mask &^= queueBit(q)
 	}
 	s := &d.queueStats[q]
 	s.length--

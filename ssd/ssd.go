@@ -65,15 +65,13 @@ type Drive struct {
 	txns         slab.Slab[transaction]
 	requests     slab.Slab[request]
 	queues       []queuePair
-	depths       []uint32
 	closed       bool
 	lanes        []lane
 	planes       []planeAt
 	planeReads   []planeRead // by plane; nil if planes do not read by themselves
 	channels     []channel
 	dirty        []uint64 // channels to be served at the end of the batch
-	waiting      []uint32 // transactions in the scheduler, by plane and queue
-	wanted       []uint8  // the planes of which some wait there, a bit each, by die and queue
+	wanted       []uint8  // the planes of which some wait in the scheduler, a bit each, by die and queue
 	batch        int
 	grains       int32 // of the map that a page of flash holds
 	packing      pack.Pages
@@ -240,7 +238,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	}
 	d.diesPerLane, d.planesPerLane = int32(diesPerLane), int32(diesPerLane*g.PlanesPerDie)
 	d.layLanes()
-	d.waiting, d.wanted = make([]uint32, g.Planes()*queues), make([]uint8, g.Dies()*queues)
+	d.wanted = make([]uint8, g.Dies()*queues)
 	s := &cfg.Scheduling
 	if s.IndependentReads {
 		d.planeReads = make([]planeRead, g.Planes())
@@ -277,13 +275,13 @@ func (d *Drive) layLanes() {
 		for k := range c.lanes {
 			l, n := &c.lanes[k], int32(ch*each+k)
 			l.number, l.channel = n, int32(ch)
-			l.firstPlane = n * d.planesPerLane
+			l.firstPlane, l.wanted = n*d.planesPerLane, n*d.diesPerLane*queues
 			l.ready, l.readyBit = &c.ready[k>>6], uint8(k&63)
 		}
 	}
 	for p := range d.planes {
 		die, plane := int32(p/g.PlanesPerDie), int32(p%g.PlanesPerDie)
-		d.planes[p] = planeAt{die / d.diesPerLane, newSpot(die%d.diesPerLane, plane)}
+		d.planes[p] = planeAt{lane: die / d.diesPerLane, spot: newSpot(die%d.diesPerLane, plane)}
 	}
 }
 
@@ -408,87 +406,67 @@ func (d *Drive) schedule(at sim.Time, kind uint16, arg uint32) {
 // soon schedules an event that may well be the next of all: of the first such one in an event the drive sees at the end of that whether it is, and then it takes no
 // trip through the queue. What is scheduled from outside of the drive's own events is scheduled as any other.
 func (d *Drive) soon(at sim.Time, kind uint16, arg uint32) {
-	if !d.handling || d.next.kind != evNone {
+	if !d.handling || d.next.Kind != evNone {
 		d.schedule(at, kind, arg)
 		return
 	}
-	d.next = nextEvent{at, d.eng.Claim(d.self), arg, kind}
+	d.next = nextEvent{sim.Event{At: at, Arg: arg, Kind: kind}, d.eng.Claim(d.self)}
 }
 
 // nextEvent is an event that may be the next one.
 type nextEvent struct {
-	at    sim.Time
-	order uint64
-	arg   uint32
-	kind  uint16 // evNone: there is none
+	sim.Event // of the kind evNone: there is none
+	order     uint64
 }
 
-// Handle implements sim.Handler.
+// Handle implements sim.Handler: one event, and those after it that were the next of all and needed no trip through the queue.
 func (d *Drive) Handle(ev sim.Event) {
 	d.handling = true
-	d.handle(ev)
-	for d.next.kind != evNone {
-		x := d.next
-		d.next.kind = evNone
-		if !d.eng.Advance(x.at) {
-			d.eng.ScheduleAs(x.order, d.target, x.at, x.kind, x.arg)
+	for {
+		switch ev.Kind {
+		case evDoorbell:
+			d.doorbell(block.QueueID(ev.Arg))
+		case evFetchAsked:
+			d.fetchAsked(int32(ev.Arg))
+		case evCommandArrived:
+			d.commandArrived(int32(ev.Arg))
+		case evCommandTaken:
+			d.commandTaken(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
+		case evServed:
+			d.answer(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
+		case evDataAsked:
+			d.dataAsked(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
+		case evDataArrived:
+			d.accept(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
+		case evCompleted:
+			d.complete(int32(ev.Arg))
+		case evMemoryDone, evEvicted, evFromMemory:
+			d.fromDRAM(ev.Kind, int32(ev.Arg))
+		case evTransferred:
+			d.transferred()
+		case evChannelFree:
+			d.channelFree(int32(ev.Arg))
+		case evArrayDone:
+			d.arrayDone(int32(ev.Arg))
+		case evPlaneRead:
+			d.planeDone(int32(ev.Arg))
+		case evDataOut:
+			d.dataSent(int32(ev.Arg))
+		case evIdle:
+			d.idle()
+		}
+		if d.next.Kind == evNone {
 			break
 		}
-		d.handle(sim.Event{At: x.at, Arg: x.arg, Kind: x.kind})
+		ev = d.next.Event
+		d.next.Kind = evNone
+		if !d.eng.Advance(ev.At) {
+			d.eng.ScheduleAs(d.next.order, d.target, ev.At, ev.Kind, ev.Arg)
+			break
+		}
 	}
 	d.handling = false
 	d.happened()
-}
-
-func (d *Drive) handle(ev sim.Event) {
-	switch ev.Kind {
-	case evDoorbell:
-		d.doorbell(block.QueueID(ev.Arg))
-	case evFetchAsked:
-		d.fetchAsked(int32(ev.Arg))
-	case evCommandArrived:
-		d.commandArrived(int32(ev.Arg))
-	case evCommandTaken:
-		d.commandTaken(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
-	case evServed:
-		d.answer(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
-	case evDataAsked:
-		d.dataAsked(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
-	case evDataArrived:
-		d.accept(int32(ev.Arg), d.requests.At(int32(ev.Arg)))
-	case evCompleted:
-		d.complete(int32(ev.Arg))
-	case evMemoryDone:
-		i := int32(ev.Arg)
-		r := d.requests.At(i)
-		r.dram = d.eng.Now() - r.accepted
-		d.partDone(i, r)
-	case evEvicted:
-		d.gather()
-		for t := int32(ev.Arg); t != 0; {
-			x := d.txns.At(t)
-			next := x.next
-			d.locate(t, x)
-			t = next
-		}
-		d.dispatch()
-	case evChannelFree:
-		d.channelFree(int32(ev.Arg))
-	case evArrayDone:
-		d.arrayDone(int32(ev.Arg))
-	case evFromMemory:
-		d.openBatch()
-		d.finish(int32(ev.Arg), d.txns.At(int32(ev.Arg)))
-		d.closeBatch()
-	case evPlaneRead:
-		d.planeDone(int32(ev.Arg))
-	case evDataOut:
-		d.dataSent(int32(ev.Arg))
-	case evTransferred:
-		d.transferred()
-	case evIdle:
-		d.idle()
-	}
 }
 
 // EraseHistogram returns, at index n, how many blocks have been erased n times.

@@ -85,9 +85,7 @@ func (t *table) expect(l uint32) {
 func (t *table) set(l, p uint32) {
 	if t.chunks == nil {
 		t.sparse.at(l).page = p
-		if int64(t.sparse.n) > t.pages/sparseShare {
-			t.toArrays()
-		}
+		t.thicken()
 		return
 	}
 	t.setEntry(l, p)
@@ -116,9 +114,7 @@ func (t *table) put(l, p uint32, sectors uint64) {
 		t.setSectors(l, uint32(sectors))
 	default:
 		*t.sparse.at(l) = place{p, uint32(sectors)}
-		if int64(t.sparse.n) > t.pages/sparseShare {
-			t.toArrays()
-		}
+		t.thicken()
 	}
 }
 
@@ -134,6 +130,13 @@ func (t *table) setSectors(l, sectors uint32) {
 		t.parts[k] = new(chunk)
 	}
 	t.parts[k][l&(1<<chunkBits-1)] = sectors
+}
+
+// thicken goes over to arrays if more than one page in sparseShare is in the hash table.
+func (t *table) thicken() {
+	if int64(t.sparse.n)*sparseShare > t.pages {
+		t.toArrays()
+	}
 }
 
 // toArrays goes over to arrays.
@@ -257,39 +260,49 @@ func newOwners(planes, pagesPerBlock int) owners {
 
 // get is the logical page last written to a page of a block.
 func (o *owners) get(plane, block, page int) uint32 {
-	if b := o.block[plane]; o.filled == nil || block < len(b) && b[block] != 0 {
-		return *o.runs.word(b[block]-1, uint32(page))
+	if w := o.word(plane, block, page); w != nil || o.filled == nil {
+		return *w
 	}
 	return o.filled.owner(plane, uint32(block)*o.runs.run+uint32(page))
 }
 
-// expect says that the logical page last written to a page of a block will be looked at soon.
-func (o *owners) expect(plane, block, page int) {
+// word is where that is kept; nil if the block was not written since time 0. It holds until the block is erased, or another copy of the map is made.
+func (o *owners) word(plane, block, page int) *uint32 {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
-		prefetch(o.runs.word(b[block]-1, uint32(page)))
+		return o.runs.word(b[block]-1, uint32(page))
 	}
+	return nil
 }
 
 func (o *owners) set(plane, block, page int, l uint32) {
+	if b := o.block[plane]; block < len(b) && b[block] > o.shared {
+		*o.runs.word(b[block]-1, uint32(page)) = l
+		return
+	}
+	o.setFirst(plane, block, page, l)
+}
+
+// setFirst is set in a block that was not written since time 0, or whose run belongs to a snapshot.
+//
+//go:noinline
+func (o *owners) setFirst(plane, block, page int, l uint32) {
 	b := o.block[plane]
 	if block >= len(b) {
 		b = append(b, make([]uint32, block+1-len(b))...)
 		o.block[plane] = b
 	}
 	n := b[block]
-	if n == 0 || n <= o.shared {
-		m := o.runs.grow() + 1
-		if n != 0 {
-			copy(o.runs.at(m-1), o.runs.at(n-1))
-		} else if o.filled != nil {
-			// A block that is erased is written from its first page on; this one had been written so far.
-			for k, run := 0, o.runs.at(m-1); k < page; k++ {
-				run[k] = o.filled.owner(plane, uint32(block)*o.runs.run+uint32(k))
-			}
+	m := o.runs.grow() + 1
+	if n != 0 {
+		copy(o.runs.at(m-1), o.runs.at(n-1))
+	} else if o.filled != nil {
+		// A block that is erased is written from its first page on; this one had been written so far.
+		for k, run := 0, o.runs.at(m-1); k < page; k++ {
+			run[k] = o.filled.owner(plane, uint32(block)*o.runs.run+uint32(k))
 		}
-		b[block], n = m, m
 	}
-	*o.runs.word(n-1, uint32(page)) = l
+	b[block] = m
+	*o.runs.word(m-1, uint32(page)) = l
 }
 
 // forget drops an erased block's run.

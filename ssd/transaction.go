@@ -17,6 +17,7 @@ type transaction struct {
 	transfer  sim.Time // spent on the channel
 	source    ftl.PPA  // collection: the page that is moved
 	page      uint32   // as the translation layer numbers them; of an erase, the first of the block
+	pool, blk int32    // that it lies in; not of an erase, nor of a read of what the translation layer does not know
 	logical   uint32
 	request   int32 // the host request it is part of, 0: none
 	pair      int32 // a read's: the write that waits for it; of those that share a page: the next
@@ -127,15 +128,21 @@ func (d *Drive) remove(l *list, t int32) {
 	}
 }
 
-// at puts a transaction on a page, numbered as the translation layer does.
-func (d *Drive) at(x *transaction, page uint32) {
-	x.page = page
-	pool, rest := d.perPool.Split(uint64(page))
-	_, i := d.perBlock.Split(rest)
-	x.plane, x.pageIndex = d.pools.at(int(pool), int(i))
+// at puts a transaction on a page, numbered as the translation layer does, and says which page of its block that is.
+func (d *Drive) at(x *transaction, page uint32) (inBlock int) {
+	pool, blk, inBlock := d.split(page)
+	x.page, x.pool, x.blk = page, int32(pool), int32(blk)
+	x.plane, x.pageIndex = d.pools.at(pool, inBlock)
 	if d.slc.on && d.ftl.IsFast(ftl.PPA(page)) {
 		x.pageIndex += uint16(d.pagesPerBlock)
 	}
+	return inBlock
+}
+
+// pin keeps the block of a read's page from being erased until the read has ended.
+func (d *Drive) pin(x *transaction) {
+	x.pinned = true
+	d.ftl.ReadStartedIn(int(x.pool), int(x.blk))
 }
 
 // atFlash puts a read on a page that the translation layer does not know, the i-th of a plane.

@@ -21,6 +21,11 @@ type LatencySeries struct {
 	series Series
 	shapes []*[coarseBuckets]uint32
 	spare  []*[coarseBuckets]uint32 // left over from folding, cleared
+
+	// The bin that was added to last, and its bounds.
+	slot      *Slot
+	shape     *[coarseBuckets]uint32
+	low, high units.Duration
 }
 
 // NewLatencySeries returns an empty series. It panics where [NewSeries] does.
@@ -30,21 +35,19 @@ func NewLatencySeries(c SeriesConfig) *LatencySeries {
 
 // Add counts the duration d at time t.
 func (s *LatencySeries) Add(t, d units.Duration) {
-	i := s.series.find(t)
-	if i < 0 || s.shapes[i] == nil {
-		i = s.open(t)
+	if t < s.low || t >= s.high {
+		s.open(t)
 	}
-	s.series.bins[i].add(int64(d))
-	shape := s.shapes[i]
-	if c := &shape[geometry{coarseSub, coarseGroups}.index(uint64(d)/picos)]; *c < math.MaxUint32 {
+	s.slot.add(int64(d))
+	if c := &s.shape[geometry{coarseSub, coarseGroups}.index(uint64(d)/picos)]; *c < math.MaxUint32 {
 		*c++
 	}
 }
 
-// open makes the bin of a time, and returns which it is.
+// open goes to the bin of a time, and makes it if need be.
 //
 //go:noinline
-func (s *LatencySeries) open(t units.Duration) int {
+func (s *LatencySeries) open(t units.Duration) {
 	i := s.series.find(t)
 	for i < 0 {
 		s.fold()
@@ -53,7 +56,7 @@ func (s *LatencySeries) open(t units.Duration) int {
 	if s.shapes[i] == nil {
 		s.shapes[i] = s.fresh()
 	}
-	return i
+	s.slot, s.shape, s.low, s.high = &s.series.bins[i], s.shapes[i], s.series.low, s.series.high
 }
 
 func (s *LatencySeries) fresh() *[coarseBuckets]uint32 {

@@ -160,9 +160,12 @@ func (b *Book) Sign(x *cosim.Sample) {
 
 // Add counts a request that has completed; of a system it says who issued it.
 func (b *Book) Add(x *cosim.Sample, latency sim.Time, by int32) {
-	if !b.several {
-		return
+	if b.several {
+		b.add(x, latency, by)
 	}
+}
+
+func (b *Book) add(x *cosim.Sample, latency sim.Time, by int32) {
 	if t := &b.at[b.owner[x.Flow]]; t.last == 0 {
 		*t = stretch{x.Arrival, x.Finished}
 	} else {

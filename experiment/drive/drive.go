@@ -140,9 +140,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 				x.eng.Stop()
 			}
 		}
-	}
-	x.host.OnProgress = func(n uint64) {
-		if n%InterruptEvery == 0 && x.ctx.Err() != nil {
+		if x.host.Ended()%InterruptEvery == 0 && x.ctx.Err() != nil {
 			x.eng.Stop()
 		}
 	}

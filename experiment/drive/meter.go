@@ -116,11 +116,7 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	if x.Failed {
 		return // drives count it
 	}
-	from := x.Arrival
-	if m.flows.List[x.Flow].FromSubmission {
-		from = x.Submitted
-	}
-	d := x.Finished - from
+	d := x.Latency
 	m.Book.Add(x, d, initiator)
 	if m.keep {
 		m.now[x.Op].h.Record(d)

@@ -1,8 +1,6 @@
 package requests
 
 import (
-	"fmt"
-
 	"farflash/scenario"
 	"farflash/units"
 	"farflash/workload"
@@ -18,7 +16,7 @@ func mqsimSource(m *scenario.MQSim, first, sectors int64, until units.Duration) 
 		Aligned: m.Align > 0, Alignment: int64(m.Align / units.Sector), Sizes: mqsimgen.SizeDistribution(m.Sizes),
 		MeanSize: int64(m.Size / units.Sector), SizeDeviation: int64(m.SizeDeviation / units.Sector), Seed: m.Seed,
 		WorkingSet: float64(m.WorkingSet), Range: mqsimgen.Range{First: first, Last: first + sectors - 1},
-		Requests: m.Requests, StopTime: int64(m.Stop / units.Nanosecond),
+		Requests: m.Requests, StopTime: int64(m.Stop / units.Nanosecond), Origin: first,
 	}
 	switch {
 	case m.Bandwidth > 0:
@@ -27,27 +25,5 @@ func mqsimSource(m *scenario.MQSim, first, sectors int64, until units.Duration) 
 		// A closed loop that ends by time makes requests until the host asks for no more.
 		c.StopTime = 1
 	}
-	g, err := mqsimgen.New(c)
-	if err != nil {
-		return nil, err
-	}
-	return &fromStart{g, first * int64(units.Sector)}, nil
-}
-
-// fromStart makes addresses count from a namespace's start.
-type fromStart struct {
-	src   workload.Source
-	start int64
-}
-
-// Next implements workload.Source.
-func (f *fromStart) Next(r *workload.Record) error {
-	if err := f.src.Next(r); err != nil {
-		return err
-	}
-	r.Offset -= f.start
-	if r.Offset < 0 {
-		return fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, where MQSim fails; use an alignment that divides %d", -r.Offset, f.start)
-	}
-	return nil
+	return mqsimgen.New(c)
 }

@@ -72,6 +72,7 @@ type Config struct {
 	Mode           Mode
 	BytesPerSecond int64 // Bandwidth; open loop only
 	Volume         uint32
+	Origin         int64 // the sector that the offsets of requests count from
 }
 
 // Generator makes the requests of one flow.
@@ -204,16 +205,24 @@ func (g *Generator) Next(r *workload.Record) error {
 	if f := g.cfg.ReadFraction; f >= 1 || f > 0 && g.kinds.Next() <= f {
 		op = block.Read
 	}
-	size, err := g.size()
-	if err != nil {
-		g.err = err
-		return err
+	size := uint64(g.cfg.MeanSize)
+	if g.cfg.Sizes != Fixed {
+		var err error
+		if size, err = g.size(); err != nil {
+			g.err = err
+			return err
+		}
 	}
-	place := g.place(size)
+	place := int64(g.place(size)) - g.cfg.Origin
+	if place < 0 {
+		g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, where MQSim fails; use an alignment that divides %d",
+			-place*int64(units.Sector), g.cfg.Origin*int64(units.Sector))
+		return g.err
+	}
 	*r = workload.Record{
 		Time:     units.Duration(g.now) * units.Nanosecond,
 		Response: workload.NoResponse,
-		Offset:   int64(place) * int64(units.Sector),
+		Offset:   place * int64(units.Sector),
 		Size:     int64(size) * int64(units.Sector),
 		Volume:   g.cfg.Volume,
 		Op:       op,
@@ -225,11 +234,8 @@ func (g *Generator) Next(r *workload.Record) error {
 	return nil
 }
 
-// size draws the next size in sectors.
+// size draws the next size in sectors, where they differ.
 func (g *Generator) size() (uint64, error) {
-	if g.cfg.Sizes == Fixed {
-		return uint64(g.cfg.MeanSize), nil
-	}
 	v := math.Ceil(float64(g.cfg.MeanSize) + float64(g.normal()*float64(g.cfg.SizeDeviation)))
 	switch {
 	case v < 0:

@@ -270,6 +270,31 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Offsets count from the origin. A request that the alignment moves before it ends the flow.
+func TestOrigin(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Requests, cfg.Range, cfg.Origin = 200, Range{First: 1000, Last: 1999}, 1000
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec workload.Record
+	for range cfg.Requests {
+		if err := g.Next(&rec); err != nil || rec.Offset < 0 || rec.Offset >= 1000*512 {
+			t.Fatalf("a request at %d: %v", rec.Offset, err)
+		}
+	}
+	cfg.Alignment = 3000
+	if g, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := g.Next(&rec); err == nil || !strings.Contains(err.Error(), "512000 bytes before its flow's first sector") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 func TestNextDoesNotAllocate(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Requests = 1 << 40
