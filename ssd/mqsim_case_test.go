@@ -65,6 +65,7 @@ func mqsimDrive(t testing.TB, device, workloads io.Reader) (ssd.Config, []*peer.
 	cfg.DRAM.DataRate = units.TransferRate(d.Data_Cache_DRAM_Data_Rate * 1e6)
 	cfg.DRAM.BurstSize = units.Bytes(d.Data_Cache_DRAM_Data_Busrt_Size)
 	cfg.Cache.Capacity = units.Bytes(d.Data_Cache_Capacity)
+	cfg.Cache.Partitioned = d.Data_Cache_Sharing_Mode == "EQUAL_PARTITIONING"
 	cfg.Mapping.Ideal = d.Ideal_Mapping_Table
 	cfg.Mapping.CMTCapacity = units.Bytes(d.CMT_Capacity) * units.Bytes(len(flows[0]))
 	cfg.Mapping.CMTShared = false
