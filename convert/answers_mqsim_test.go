@@ -29,9 +29,13 @@ func TestMQSimAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := trialtest.Run(t, c.Text(), 1)
-			// A run ends with its last request. What MQSim does behind it, up to a hundredth of all, package ssd's test of the same name plays too.
-			for what, want := range map[string]float64{m.Op + ".count": float64(m.Requests), "ssd.flash.reads": m.Reads, "ssd.flash.programs": m.Programs} {
-				if got := trialtest.Metric(t, o, what); got > want || got < .99*want {
+			wanted := map[string]float64{m.Op + ".count": float64(m.Requests), "ssd.flash.reads": m.Reads, "ssd.flash.programs": m.Programs}
+			if m.Later { // package ssd's test of the same name plays on, and has all of them
+				delete(wanted, "ssd.flash.reads")
+				delete(wanted, "ssd.flash.programs")
+			}
+			for what, want := range wanted {
+				if got := trialtest.Metric(t, o, what); got != want && !math.IsNaN(want) {
 					t.Errorf("%s is %v, MQSim's is %v", what, got, want)
 				}
 			}

@@ -172,6 +172,13 @@ func (d *Drive) serveNow() {
 	d.batch = outer
 }
 
+// atOnce is for what the drive sends for itself, which the peer schedules as soon as it is in its queues, but not while transactions that waited for the map go on.
+func (d *Drive) atOnce() {
+	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
+		d.serveNow()
+	}
+}
+
 // submit hands a host transaction that has its place to the scheduler, when all that came with it have been looked up.
 func (d *Drive) submit(t int32, x *transaction) {
 	if d.gathering > 0 {

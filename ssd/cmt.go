@@ -187,9 +187,7 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.mappingReads++
 	d.enqueue(t, x)
 	d.closeBatch()
-	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
-		d.serveNow()
-	}
+	d.atOnce()
 }
 
 // mappingPool is the pool that a mapping page is written to.
@@ -423,9 +421,7 @@ func (d *Drive) mappingDone(t int32) {
 		d.place(w, d.txns.At(w))
 	}
 	d.mapArrives = false
-	if d.cfg.Quirks.LookUpsFirst {
-		d.serveNow()
-	}
+	d.atOnce()
 }
 
 // byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.

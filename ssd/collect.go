@@ -99,9 +99,7 @@ func (d *Drive) pull(pool int) {
 	}
 	d.noteCollecting(pool)
 	d.closeBatch()
-	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
-		d.serveNow()
-	}
+	d.atOnce()
 }
 
 // erasing is a superblock whose planes are being erased.

@@ -466,10 +466,11 @@ type Quirks struct {
 	ReadHitDirties bool
 	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
 	WriteBackUses bool
-	// LookUpsFirst: of transactions that come together, the map's reads that some need are sent at once, before any of the others.
+	// LookUpsFirst: of transactions that come together, the map's reads and the moves that some need are sent at once, before any of the others; and what waited for
+	// a read of the map before anything else that follows from its end.
 	LookUpsFirst bool
 	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been taken note of, which is after
-	// all that was to happen then already.
+	// all that was to happen then already. The end of a command has its place among what happens at once from its beginning on, whether anybody waits for it or not.
 	EndsAreEvents bool
 	// FiltersShareClock: of all namespaces' filters of first touches, the one whose write comes first is emptied each second, and the others are not.
 	FiltersShareClock bool

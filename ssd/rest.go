@@ -60,7 +60,7 @@ type rest struct {
 // began is when the drive came to have nothing to do, or false while it has, or is waking.
 func (d *Drive) began(now sim.Time) (sim.Time, bool) {
 	z := &d.rest
-	if d.held > 0 || now < z.awake || now-z.since < z.states[0].After {
+	if d.held > 0 || d.memoryTurns.busy || now < z.awake || now-z.since < z.states[0].After {
 		return 0, false
 	}
 	at := max(z.since, z.awake, d.up.free, d.memory.free)

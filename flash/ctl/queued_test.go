@@ -50,12 +50,17 @@ func pageIs(t *testing.T, p *ctl.Pool, page uint64, want []byte, what string) {
 	}
 }
 
-// tight is an open pool of 8 frames with some pages, and the device below it.
+// tight is an open pool of 8 frames with some pages.
 func tight(t *testing.T, pages map[uint64]byte) *ctl.Pool {
 	t.Helper()
 	cfg, layout := small()
 	cfg.Frames = 8
-	dev := device.NewMem(smallGrains * device.Grain)
+	return holding(t, cfg, layout, device.NewMem(smallGrains*device.Grain), pages)
+}
+
+// holding is an open pool on a device, with some pages.
+func holding(t *testing.T, cfg ctl.Config, layout ctl.Layout, dev device.Device, pages map[uint64]byte) *ctl.Pool {
+	t.Helper()
 	format(t, layout, dev)
 	p := open(t, cfg, dev)
 	for page, b := range pages {
@@ -350,13 +355,7 @@ func TestDiscardAll(t *testing.T) {
 	}
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
-	format(t, layout, dev)
-	p := open(t, cfg, dev)
-	for page, b := range pages {
-		if err := p.WriteAt(filled(b), page*ctl.Page, true); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p := holding(t, cfg, layout, dev, pages)
 	before := p.Stats().Log
 	if err := p.Discard(0, 1<<64-ctl.Page, true); err != nil {
 		t.Fatal(err)

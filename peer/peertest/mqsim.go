@@ -21,6 +21,7 @@ type MQSimCase struct {
 	Mean            float64 // latency, ns
 	Reads, Programs float64 // pages; NaN programs where MQSim has no say
 	Off             float64 // what the mean may be off, ns
+	Later           bool    // it reads and programs some of these pages after the last request has ended, where a run ends
 }
 
 // MQSim reads the cases of a folder: ssdconfig.xml, workload.xml, and answers.txt, whose lines have the elements of these that a case gives other values, and
@@ -46,6 +47,7 @@ func MQSim(t *testing.T, folder string) []MQSimCase {
 		if _, err := fmt.Sscanf(answer, "%s %d %f pages %f %f within %f", &c.Op, &c.Requests, &c.Mean, &c.Reads, &c.Programs, &c.Off); err != nil {
 			t.Fatalf("%s: %v", s.Text(), err)
 		}
+		c.Later = strings.HasSuffix(strings.TrimSpace(answer), " later")
 		c.Device, c.Workload = changed(t, device, workload, strings.Fields(changes))
 		all = append(all, c)
 	}

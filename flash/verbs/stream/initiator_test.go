@@ -181,16 +181,7 @@ func (v *server) serve() error {
 // what completes well was done as a model says, and what errs ends the connection and all that is behind it.
 func TestInitiatorAgainstModel(t *testing.T) { ways(t, testInitiatorAgainstModel) }
 
-func testInitiatorAgainstModel(t *testing.T) {
-	goroutines(t)
-	cfg := config(t)
-	for seed := range rounds() {
-		initiatorRound(t, cfg, seed)
-		if t.Failed() {
-			return
-		}
-	}
-}
+func testInitiatorAgainstModel(t *testing.T) { drawn(t, initiatorRound) }
 
 // posted is a work request, and what must come of it.
 type posted struct {

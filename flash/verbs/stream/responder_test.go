@@ -325,12 +325,14 @@ type message struct {
 // what is in memory in the end, is as a model says; each message is received once, in order; and nothing is left.
 func TestResponderAgainstModel(t *testing.T) { ways(t, testResponderAgainstModel) }
 
-func testResponderAgainstModel(t *testing.T) {
+func testResponderAgainstModel(t *testing.T) { drawn(t, responderRound) }
+
+// drawn plays rounds until one fails. Nothing may be left of any.
+func drawn(t *testing.T, round func(t *testing.T, cfg stream.Config, seed uint64)) {
 	goroutines(t)
 	cfg := config(t)
 	for seed := range rounds() {
-		responderRound(t, cfg, seed)
-		if t.Failed() {
+		if round(t, cfg, seed); t.Failed() {
 			return
 		}
 	}
