@@ -158,6 +158,12 @@ type Device interface {
 	Close() error
 }
 
+// Expecter is a Device that may be told of a request some time before it is submitted, so that what the device will look up is at hand by then. Nothing but the
+// speed of the program depends on it. The offset need not be one that the namespace has.
+type Expecter interface {
+	Expect(namespace uint8, offset int64)
+}
+
 // Tuner is a Device whose queues can be given other weights and limits while they work. Tune
 // may be called at any time, by whoever uses the queue, and holds from the next arbitration
 // on; an inFlight of 0 is the device's own limit.

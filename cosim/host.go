@@ -101,6 +101,7 @@ type Host struct {
 	self   sim.Component
 	target sim.Target
 	dev    block.Device
+	expect block.Expecter // the device, if it is one
 	flows  []flow
 	live   slab.Slab[issued]
 	err    error
@@ -166,6 +167,7 @@ func NewHost(eng *sim.Engine) *Host {
 // Attach opens a queue on the device for each flow.
 func (h *Host) Attach(dev block.Device, flows []Flow) error {
 	h.dev = dev
+	h.expect, _ = dev.(block.Expecter)
 	h.flows = make([]flow, len(flows))
 	for i, f := range flows {
 		q, err := dev.Open(f.Queue)
@@ -265,6 +267,9 @@ func (h *Host) read(f *flow) bool {
 		return false
 	}
 	f.have = true
+	if h.expect != nil {
+		h.expect.Expect(f.Namespace, f.next.Offset)
+	}
 	return true
 }
 

@@ -135,10 +135,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	if uint32(len(p.ring)) <= p.tail-p.head {
 		p.grow()
 	}
-	if x.done.Status = d.check(&r); x.done.Status == block.OK && r.Op != block.Flush {
-		n := &d.ns[x.ns]
-		d.expect(n, n.base+uint32(d.pageOf(x.cursor)))
-	}
+	x.done.Status = d.check(&r)
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
 	d.submitted[r.Op]++
@@ -149,8 +146,17 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
-// expect says that a logical page will be looked up in a few events.
-func (d *Drive) expect(n *namespace, l uint32) {
+// Expect asks for what the map has of a request that comes soon. It implements block.Expecter.
+func (d *Drive) Expect(namespace uint8, offset int64) {
+	if int(namespace) >= len(d.ns) {
+		return
+	}
+	n := &d.ns[namespace]
+	page := uint64(d.pageOf(offset >> sectorBits))
+	if page >= uint64(n.pages) {
+		return
+	}
+	l := n.base + uint32(page)
 	d.l2p.expect(l)
 	if !d.cfg.Mapping.Ideal {
 		d.tables[n.cmt].index.expect(l)
