@@ -77,6 +77,33 @@ func (f *FTL) Holds(pool, block, page int) bool {
 	return block < len(p.blocks) && f.has(p, int32(block), int32(page))
 }
 
+// EachHeld visits the pages of a pool that were handed out and hold data, a word of 64 pages of one block at a time, in order; words without any
+// are left out.
+func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
+	p := f.pools[pool]
+	for i := range p.blocks {
+		m, b := &p.blocks[i], int32(i)
+		if m.valid == 0 {
+			continue
+		}
+		handed := f.size(m)
+		if at := f.frontierOf(p, b); at >= 0 {
+			handed -= p.frontiers[at].left
+		} else if m.state == given {
+			handed = m.pending
+		}
+		for page := int32(0); page < handed; page += 64 {
+			held := f.word(p, b, page>>6)
+			if rest := handed - page; rest < 64 {
+				held &= 1<<rest - 1
+			}
+			if held != 0 {
+				visit(i, int(page), held)
+			}
+		}
+	}
+}
+
 func (f *FTL) check(withMap, touched bool) error {
 	for i, p := range f.pools {
 		if p == f.blank || touched && f.Untouched(i) {

@@ -2,6 +2,7 @@ package ssd
 
 import (
 	"fmt"
+	"math/bits"
 
 	"farflash/block"
 	"farflash/ftl"
@@ -85,6 +86,10 @@ func (d *Drive) checkGrains(add func(name string, ok bool, format string, args .
 // valid and was written with that page. With the count of valid pages that makes map
 // and flash inverses of each other.
 func (d *Drive) walkMap() (mapped int64, err error) {
+	if n, same := d.mapIsOwners(); same {
+		return n, nil
+	}
+	// Programs or moves are under way, or something is wrong: what, is told page by page.
 	if d.l2p.chunks == nil {
 		return d.walkChanges()
 	}
@@ -104,6 +109,46 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	}
 	w.settle()
 	return w.mapped, w.err
+}
+
+// mapIsOwners reports whether the map has the very pairs of a page and its place that flash has of its pages that hold data, by a sum over hashes of
+// either's: each is read in its own order, so that nothing is looked up. It says no where pages of a filling would have to be computed, which is as long as
+// looking at what has changed.
+func (d *Drive) mapIsOwners() (mapped int64, same bool) {
+	if d.l2p.filled != nil {
+		return 0, false
+	}
+	var m, o pairs
+	d.l2p.each(m.add)
+	c := d.ftl.Config()
+	known := true
+	for pool := range d.pools.count() {
+		d.ftl.EachHeld(pool, func(block, page int, held uint64) {
+			owners := d.owners.run(pool, block)
+			if owners == nil {
+				known = false
+				return
+			}
+			first := uint32((pool*c.BlocksPerPool+block)*c.PagesPerBlock + page)
+			for ; held != 0; held &= held - 1 {
+				k := bits.TrailingZeros64(held)
+				o.add(owners[page+k], first+uint32(k))
+			}
+		})
+	}
+	return m.n, known && m == o
+}
+
+// pairs is a set of pages and their places, of which it knows the sum of hashes.
+type pairs struct {
+	n   int64
+	sum uint64
+}
+
+func (p *pairs) add(logical, page uint32) {
+	x := (uint64(logical)<<32 | uint64(page)) * 0x9e3779b97f4a7c15
+	p.sum += (x ^ x>>32) * 0xd6e8feb86659fd93
+	p.n++
 }
 
 // mapWalk checks places of the map. Who owns a page is far from the processor when it is asked for, and on its way while others are looked at.

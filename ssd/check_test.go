@@ -96,6 +96,70 @@ func TestEndCheckFinds(t *testing.T) {
 	}
 }
 
+// Of a drive at rest without a filling, map and flash are compared by sums, which no exchange of places or owners leaves as they are. What is wrong is found page by page then.
+func TestMapIsOwners(t *testing.T) {
+	written := func(cmt bool, pages int64) *Drive {
+		cfg := round()
+		cfg.Geometry.Channels = 4
+		if cmt {
+			cfg.Mapping.Ideal, cfg.Mapping.CMTCapacity = false, 4096
+		}
+		a := newAsker(t, cfg)
+		q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
+		for i := range int64(3000) {
+			op := block.Write
+			if i%7 == 0 {
+				op = block.Trim
+			}
+			a.d.Submit(q, block.Request{Op: op, Offset: i * 7919 % pages * 8192, Length: 8192})
+			a.eng.Run(sim.Forever)
+		}
+		return a.d
+	}
+	for _, cmt := range []bool{false, true} {
+		for _, pages := range []int64{500, 5000} { // in the hash table, in arrays
+			d := written(cmt, pages)
+			if arrays := d.l2p.chunks != nil; arrays != (pages > 1000) {
+				t.Fatalf("%d pages in arrays: %v", pages, arrays)
+			}
+			var held []uint32
+			d.l2p.each(func(l, _ uint32) { held = append(held, l) })
+			a, b := held[0], held[len(held)/2]
+			at, bt := d.l2p.get(a), d.l2p.get(b)
+			for _, c := range []struct {
+				name     string
+				do, undo func()
+			}{
+				{"two places exchanged", func() { d.l2p.set(a, bt); d.l2p.set(b, at) }, func() { d.l2p.set(a, at); d.l2p.set(b, bt) }},
+				{"an owner is another", func() { *d.owners.word(d.split(at)) = b }, func() { *d.owners.word(d.split(at)) = a }},
+				{"a place is lost", func() { d.l2p.set(a, trimmed) }, func() { d.l2p.set(a, at) }},
+				{"two pages in one place", func() { d.l2p.set(a, bt) }, func() { d.l2p.set(a, at) }},
+			} {
+				n, same := d.mapIsOwners()
+				if !same || n != d.mapped || n != int64(len(held)) {
+					t.Fatalf("at rest: %d pages of %d, %v", n, d.mapped, same)
+				}
+				c.do()
+				if _, same := d.mapIsOwners(); same {
+					t.Errorf("%s: not noticed", c.name)
+				}
+				ok := true
+				for _, x := range d.Checks() {
+					ok = ok && x.OK
+				}
+				if ok {
+					t.Errorf("%s: the check at the end does not find it", c.name)
+				}
+				c.undo()
+			}
+			d.ftl.Invalidate(ftl.PPA(at), 0)
+			if _, same := d.mapIsOwners(); same {
+				t.Error("a page that holds nothing: not noticed")
+			}
+		}
+	}
+}
+
 // A preparation says how far it is and ends when it is told to.
 func TestPreparationCanBeEnded(t *testing.T) {
 	enough := errors.New("enough")

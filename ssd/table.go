@@ -157,6 +157,22 @@ func (t *table) toArrays() {
 	t.sparse = hash[place]{}
 }
 
+// each visits the pages that were written since time 0, or all where the table is of arrays, which have a place.
+func (t *table) each(visit func(l, page uint32)) {
+	for i := range t.sparse.cells {
+		if c := &t.sparse.cells[i]; c.key != 0 && c.val.page < trimmed {
+			visit(c.key-1, c.val.page)
+		}
+	}
+	for k, c := range t.chunks {
+		for i, v := range c {
+			if page := v - 1; page < trimmed {
+				visit(uint32(k)<<chunkBits|uint32(i), page)
+			}
+		}
+	}
+}
+
 // clone returns a table with the same content. Arrays are shared; both sides copy
 // one before they write to it from now on.
 func (t *table) clone() table {
@@ -270,6 +286,14 @@ func (o *owners) get(plane, block, page int) uint32 {
 func (o *owners) word(plane, block, page int) *uint32 {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
 		return o.runs.word(b[block]-1, uint32(page))
+	}
+	return nil
+}
+
+// run is the owners of a block's pages; nil if it was not written since time 0.
+func (o *owners) run(plane, block int) []uint32 {
+	if b := o.block[plane]; block < len(b) && b[block] != 0 {
+		return o.runs.at(b[block] - 1)
 	}
 	return nil
 }
