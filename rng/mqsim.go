@@ -1,14 +1,14 @@
 package rng
 
-// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has them. It runs in float64, as there: the first states after
-// seeding may be negative, and then a sum of products can exceed 2^53 and is rounded.
+// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has them. It calculates with float64; whole numbers
+// give the same, as they are all but exact there: the first states after seeding may be negative, and then a difference of products can exceed 2^53 and is rounded.
 type MQSim struct {
-	s [2][3]float64
+	s [2][3]int64
 }
 
 // NewMQSim seeds a generator: all ones, advanced by (seed/200 + 1) * 2^(seed mod 200) steps.
 func NewMQSim(seed int32) MQSim {
-	g := MQSim{[2][3]float64{{1, 1, 1}, {1, 1, 1}}}
+	g := MQSim{[2][3]int64{{1, 1, 1}, {1, 1, 1}}}
 	g.advance(int64(seed/200+1), int(seed%200))
 	return g
 }
@@ -27,10 +27,7 @@ func (g *MQSim) advance(n int64, e int) {
 		for range e {
 			square(power, modulus)
 		}
-		var state [3]int64
-		for j, v := range g.s[i] {
-			state[j] = int64(v)
-		}
+		state := g.s[i]
 		for left := n; left != 0; {
 			if left&1 != 0 {
 				state = apply(power, state, modulus)
@@ -39,9 +36,7 @@ func (g *MQSim) advance(n int64, e int) {
 				square(power, modulus)
 			}
 		}
-		for j, v := range state {
-			g.s[i][j] = float64(v)
-		}
+		g.s[i] = state
 	}
 }
 
@@ -68,22 +63,24 @@ func apply(a *[3][3]int64, u [3]int64, m int64) (w [3]int64) {
 
 // Next returns a number in (0, 1).
 func (g *MQSim) Next() float64 {
-	p1 := reduce(float64(mrgA12*g.s[0][1])-float64(mrgA13*g.s[0][0]), mrgM1)
-	g.s[0] = [3]float64{g.s[0][1], g.s[0][2], p1}
-	p2 := reduce(float64(mrgA21*g.s[1][2])-float64(mrgA23*g.s[1][0]), mrgM2)
-	g.s[1] = [3]float64{g.s[1][1], g.s[1][2], p2}
+	p1 := reduce(mrgA12*g.s[0][1]-mrgA13*g.s[0][0], mrgM1)
+	g.s[0] = [3]int64{g.s[0][1], g.s[0][2], p1}
+	p2 := reduce(mrgA21*g.s[1][2]-mrgA23*g.s[1][0], mrgM2)
+	g.s[1] = [3]int64{g.s[1][1], g.s[1][2], p2}
 	p := p1 - p2
 	if p < 0 {
 		p += mrgM1
 	}
-	return (p + 1) * mrgNorm
+	return float64(p+1) * mrgNorm
 }
 
-// reduce returns x modulo m, not negative. m is a constant below 2^32 where this is inlined, and
-// x a whole number between -2^62 and 2^62, so that whole numbers give the same as float64 would,
-// without its division. With 2^30 times m on top nothing has a sign.
-func reduce(x float64, m int64) float64 {
-	return float64(int64(uint64(int64(x)+m<<30) % uint64(m)))
+// reduce returns x, a difference of two float64, modulo m, not negative. m is a constant below 2^32 where this is inlined, and x lies between -2^62 and 2^62: with 2^30
+// times m on top nothing has a sign.
+func reduce(x, m int64) int64 {
+	if x > 1<<53 || x < -1<<53 {
+		x = int64(float64(x))
+	}
+	return int64(uint64(x+m<<30) % uint64(m))
 }
 
 // Between returns a whole number from a to b, both included. There are fewer than 2^63.
