@@ -78,29 +78,37 @@ type list struct{ head, tail int32 }
 // pool is the state of one pool. Blocks are taken into use in their order, so the
 // slices grow with the blocks used; what lies beyond has never been written.
 type pool struct {
-	watch     //nolint:unused // counts with the build tag invariants
+	watch //nolint:unused // counts with the build tag invariants
+
+	// What nearly every call looks at lies in one cache line, and what a write does besides in the next.
 	owner     *owner
 	frontiers []frontier // by stream; with StaticWear, then again for what wear levelling moves
 	blocks    []block
-	bits      []uint64    // validity, words of them a block
-	loan      *loan       // nil if bits are of all blocks, in order
-	heap      []freeBlock // free blocks that were used before
-	victims   []slot      // in the order they were started
-	failing   []int32     // blocks that fail and are not retired, in any state
-	renewals  []int32     // blocks whose data are to be moved, candidates when that was asked
-	fast      *fastBlocks // nil: there are none
-	again     []PPA       // pages of victims that found no room and are to be offered once more
-	array     []int32     // order byArray: the candidates
-	buckets   []list      // order byValid: candidates by valid pages; nil before the first collection
-	young     list        // the other candidates, first filled first
-	arrivals  uint64      // entries ever made in heap
-	validSum  int64       // valid pages of candidates
+	free      int32 // blocks, those never used included
+	wake      bool  // Next may have something
+	starved   bool  // it has nothing only because every candidate is wholly valid
+	short     bool  // a failure took room that victims in progress may need
+	guarded   bool  // a host stream takes survivors and room may be short: each host page needs a look
+
+	bits     []uint64 // validity, words of them a block
+	loan     *loan    // nil if bits are of all blocks, in order
+	buckets  []list   // order byValid: candidates by valid pages; nil before the first collection
+	validSum int64    // valid pages of candidates
+
+	heap     []freeBlock // free blocks that were used before
+	victims  []slot      // in the order they were started
+	failing  []int32     // blocks that fail and are not retired, in any state
+	renewals []int32     // blocks whose data are to be moved, candidates when that was asked
+	fast     *fastBlocks // nil: there are none
+	again    []PPA       // pages of victims that found no room and are to be offered once more
+	array    []int32     // order byArray: the candidates
+	young    list        // the other candidates, first filled first
+	arrivals uint64      // entries ever made in heap
 
 	restoring *owner // set while RestoreBlock fills the pool
 
 	counts counts
 
-	free       int32 // blocks, those never used included
 	candidates int32
 	inBuckets  int32
 	least      int32 // no bucket below this has a block
@@ -111,10 +119,6 @@ type pool struct {
 	mostErases uint32 // of a block
 	wearAt     uint32 // look for a block to relocate from so many erases on
 	wearDue    bool
-	wake       bool // Next may have something
-	starved    bool // it has nothing only because every candidate is wholly valid
-	short      bool // a failure took room that victims in progress may need
-	guarded    bool // a host stream takes survivors and room may be short: each host page needs a look
 }
 
 func (f *FTL) newPool() *pool {

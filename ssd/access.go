@@ -521,8 +521,8 @@ func (d *Drive) completed(t int32) {
 	if x.pinned {
 		pool := int(x.pool)
 		d.ftl.ReadDoneIn(pool, int(x.blk))
-		if x.origin != fromMove && d.ftl.Collecting(pool) {
-			d.collect(pool)
+		if x.origin != fromMove && d.mayCollect(pool) && d.ftl.Collecting(pool) {
+			d.collectPool(pool)
 			x = d.txns.At(t)
 		}
 	}
@@ -609,7 +609,7 @@ func (d *Drive) hostDone(x *transaction) {
 		r.mapping = max(0, x.queued-x.created)
 		r.wait = max(0, d.eng.Now()-x.created-r.mapping-x.array-x.transfer)
 		if d.OnAccount != nil {
-			r.lane, r.queued, r.ended = d.planes[x.plane].lane, x.queued, d.eng.Now()
+			d.endedLast(i, x)
 		}
 	}
 	d.partDone(i, r)

@@ -46,10 +46,13 @@ const movesPerPlane = 4
 
 // collect does what ftl wants done in a pool, which is nothing most of the time.
 func (d *Drive) collect(pool int) {
-	if d.grains > 1 || d.slc.on || d.ftl.Wants(pool) {
+	if d.mayCollect(pool) {
 		d.collectPool(pool)
 	}
 }
+
+// mayCollect reports whether there may be something to do for collect.
+func (d *Drive) mayCollect(pool int) bool { return d.grains > 1 || d.slc.on || d.ftl.Wants(pool) }
 
 func (d *Drive) collectPool(pool int) {
 	if d.chaining { // until all of the chain have ended

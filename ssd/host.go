@@ -38,7 +38,7 @@ type queuePair struct {
 	class    block.Class
 }
 
-// request is one host command.
+// request is one host command: three cache lines, of which the last is filled in while it ends.
 type request struct {
 	done      block.Completion
 	offset    int64 // sectors from the start of the namespace
@@ -55,10 +55,8 @@ type request struct {
 	placement uint8
 	force     bool
 	append    bool
-	// Of the transaction that ended last; where and when only if OnAccount is set.
-	lane          int32
-	queued, ended sim.Time
 	spent
+	_ uint64
 }
 
 // spent is where the time of a request went so far.
@@ -450,7 +448,7 @@ func (d *Drive) complete(i int32) {
 	r := d.requests.At(i)
 	r.done.Finished = d.eng.Now()
 	d.queues[r.done.Queue].reported = r.reported
-	d.account(r)
+	d.account(i, r)
 	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
 	d.requests.Give(i)
 	d.sink.Complete(r.done) // a copy, made before anybody can take the request

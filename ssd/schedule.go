@@ -8,10 +8,9 @@ import (
 )
 
 // A lane is what takes one flash command at a time: a die, or a whole chip where
-// a quirk says so. It holds the queues of what waits for it.
+// a quirk says so. It holds the queues of what waits for it. All that each command
+// looks at lies in its first cache line.
 type lane struct {
-	queues [queues]fifo
-
 	// The command in progress.
 	txns   [4]int32
 	n      int8
@@ -21,24 +20,30 @@ type lane struct {
 	reads  int8     // while reading: planes that do
 	closed bool     // while reading: no more reads may join
 	mask   uint16   // queues that hold something
-	busyTo sim.Time // while reading: until when some plane works
 	starts sim.Time // the array, after command, address and data in
 	finish sim.Time // of the array operation
+
+	// Where its bit is among those of its channel's lanes that have something to do and may be able to.
+	ready    *uint64
+	readyBit uint8
+
+	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
+	collecting int16 // planes of it with victims in progress
+
+	number, channel int32
+	wanted          int32 // where those of its first die begin in Drive.wanted
+
+	queues [queues]fifo
+
 	paused pausedOp
+	busyTo sim.Time // while reading: until when some plane works
 
 	// Weighted round robin among the classes high, medium and low, for reads and
 	// for writes: how many turns each has left.
 	credit [2][3]int16
 
-	collecting int16 // planes of it with victims in progress
-	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
-
-	// Where its bit is among those of its channel's lanes that have something to do and may be able to.
-	readyBit uint8
-	ready    *uint64
-
-	number, channel, firstPlane int32
-	wanted                      int32 // where those of its first die begin in Drive.wanted
+	firstPlane int32
+	_          [8]byte
 }
 
 // planeAt is where a plane lies, and what waits for it.

@@ -155,6 +155,7 @@ type Drive struct {
 	OnSuspend sim.Probe[Suspension]
 	// OnAccount is told where the time of each read and write went, before it completes.
 	OnAccount sim.Probe[*Account]
+	last      []ended // by request; empty unless OnAccount is set
 }
 
 // Kinds of events.

@@ -65,8 +65,32 @@ type Account struct {
 	Queued, Ended sim.Time
 }
 
+// ended is the transaction of a request that ended last: in which lane it waited, since when, and when it ended.
+type ended struct {
+	lane       int32
+	queued, at sim.Time
+}
+
+// endedLast notes the transaction of a request that ended last, for who listens to accounts.
+//
+//go:noinline
+func (d *Drive) endedLast(i int32, x *transaction) {
+	for int(i) >= len(d.last) {
+		d.last = append(d.last, ended{})
+	}
+	d.last[i] = ended{d.planes[x.plane].lane, x.queued, d.eng.Now()}
+}
+
+// lastOf is what endedLast has noted of a request.
+func (d *Drive) lastOf(i int32) (e ended) {
+	if int(i) < len(d.last) {
+		e = d.last[i]
+	}
+	return e
+}
+
 // account notes a finished request.
-func (d *Drive) account(r *request) {
+func (d *Drive) account(i int32, r *request) {
 	op := r.done.Op
 	d.finished[op]++
 	if r.done.Status != block.OK {
@@ -109,8 +133,9 @@ func (d *Drive) account(r *request) {
 	b.Backlog += backlog
 	r.done.Waited += r.wait + backlog
 	if d.OnAccount != nil {
+		last := d.lastOf(i)
 		d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Controller: r.processed, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
-			Lane: r.lane, Queued: r.queued, Ended: r.ended})
+			Lane: last.lane, Queued: last.queued, Ended: last.at})
 	}
 }
 

@@ -266,12 +266,27 @@ func (a *arena) clone() arena {
 type owners struct {
 	runs   arena
 	block  [][]uint32 // by plane, by block: run number plus one, 0: none
+	recent []recent   // by plane
 	shared uint32     // runs up to this number belong to a snapshot
 	filled *filling   // whose the pages of blocks without a run are
 }
 
+// recent is the block of a plane that was written last, or none, and its run, which may be written to.
+type recent struct {
+	block int32
+	run   uint32
+}
+
 func newOwners(planes, pagesPerBlock int) owners {
-	return owners{runs: newArena(pagesPerBlock), block: make([][]uint32, planes)}
+	return owners{runs: newArena(pagesPerBlock), block: make([][]uint32, planes), recent: noneRecent(planes)}
+}
+
+func noneRecent(planes int) []recent {
+	r := make([]recent, planes)
+	for i := range r {
+		r[i].block = -1
+	}
+	return r
 }
 
 // get is the logical page last written to a page of a block.
@@ -298,18 +313,30 @@ func (o *owners) run(plane, block int) []uint32 {
 	return nil
 }
 
+// set makes logical page l the owner of a page of a block.
 func (o *owners) set(plane, block, page int, l uint32) {
-	if b := o.block[plane]; block < len(b) && b[block] > o.shared {
-		*o.runs.word(b[block]-1, uint32(page)) = l
+	if r := o.recent[plane]; int(r.block) == block {
+		*o.runs.word(r.run, uint32(page)) = l
 		return
 	}
-	o.setFirst(plane, block, page, l)
+	o.setOther(plane, block, page, l)
 }
 
-// setFirst is set in a block that was not written since time 0, or whose run belongs to a snapshot.
+// setOther is set in another block than the one that was written last.
 //
 //go:noinline
-func (o *owners) setFirst(plane, block, page int, l uint32) {
+func (o *owners) setOther(plane, block, page int, l uint32) {
+	b := o.block[plane]
+	if block >= len(b) || b[block] <= o.shared {
+		o.begin(plane, block, page)
+		b = o.block[plane]
+	}
+	o.recent[plane] = recent{int32(block), b[block] - 1}
+	*o.runs.word(b[block]-1, uint32(page)) = l
+}
+
+// begin gives a block a run whose page is to be written, as it was not written since time 0, or its run belongs to a snapshot.
+func (o *owners) begin(plane, block, page int) {
 	b := o.block[plane]
 	if block >= len(b) {
 		b = append(b, make([]uint32, block+1-len(b))...)
@@ -326,7 +353,6 @@ func (o *owners) setFirst(plane, block, page int, l uint32) {
 		}
 	}
 	b[block] = m
-	*o.runs.word(m-1, uint32(page)) = l
 }
 
 // forget drops an erased block's run.
@@ -337,11 +363,15 @@ func (o *owners) forget(plane, block int) {
 			o.runs.release(n - 1)
 		}
 		o.block[plane][block] = 0
+		if r := &o.recent[plane]; int(r.block) == block {
+			r.block = -1
+		}
 	}
 }
 
 func (o *owners) clone() owners {
-	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), filled: o.filled}
+	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), recent: noneRecent(len(o.block)), filled: o.filled}
+	o.recent = noneRecent(len(o.block))
 	for i, b := range o.block {
 		c.block[i] = append([]uint32(nil), b...)
 	}

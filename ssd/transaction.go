@@ -8,7 +8,7 @@ import (
 
 // A transaction is one grain's read or program, or one block's erase. Those of grains that share a page of flash, read or programmed by one command, are a
 // chain of which the first stands for all in the scheduler. All live in
-// one slice and are named by index; 0 is no transaction.
+// one slice, each in two cache lines, and are named by index; 0 is no transaction.
 type transaction struct {
 	sectors   uint64 // which sectors of the page are moved
 	created   sim.Time
@@ -44,6 +44,7 @@ type transaction struct {
 	resets    bool  // an erase: of a zone that the host resets
 	tries     uint8 // a read: how often it was sent again so far
 	needs     uint8 // and how often it has to be
+	_         [10]byte
 }
 
 // origin is who wants a transaction.
