@@ -182,10 +182,13 @@ func (m *measures) ofZone(op block.Op) *Measure {
 	return &m.zoned[op-block.Flush-1]
 }
 
-// of is what was measured of an operation.
+// of is what was measured of an operation, to be read.
 func (m *measures) of(op block.Op) *Measure {
 	if op > block.Flush && m.zoned == nil {
-		return new(Measure)
+		return &nothing
 	}
 	return m.in(op)
 }
+
+// nothing is what was measured of operations that there were none of.
+var nothing Measure
