@@ -14,7 +14,7 @@ import (
 // watches it, or for hours until by chance a victim is empty enough. The zero value is ready.
 type Vain struct {
 	done uint64  // requests that had ended
-	then []round // what each drive had done by then
+	then []round // what each drive had done when that was found not to have changed; empty if it has
 }
 
 type round struct{ collected, written float64 }
@@ -31,15 +31,16 @@ func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.S
 	if s.Measure.Until.Time > 0 {
 		return nil // it ends, and what did not is counted
 	}
-	fresh := v.then == nil || now.Done != v.done || now.Begun == now.Done
-	if v.then == nil {
-		v.then = make([]round, len(drives))
+	if now.Done != v.done || now.Begun == now.Done {
+		v.done, v.then = now.Done, v.then[:0]
+		return nil
 	}
+	fresh := len(v.then) == 0 // since the last look none has ended
 	for i, d := range drives {
 		var x round
 		x.collected, x.written = d.Rounds()
 		if fresh {
-			v.then[i] = x
+			v.then = append(v.then, x)
 			continue
 		}
 		if rounds := x.collected - v.then[i].collected; rounds > vainRounds && rounds > vainShare*(x.written-v.then[i].written) {
@@ -54,6 +55,5 @@ func (v *Vain) Look(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.S
 				"%s More ssd.over_provisioning and ssd.collection.victim: greedy help too", path, i, now.At, rounds, now.Begun-now.Done, help)}
 		}
 	}
-	v.done = now.Done
 	return nil
 }
