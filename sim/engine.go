@@ -67,8 +67,7 @@ type Engine struct {
 	timers   []timer
 	released []Timer
 	events   uint64
-	stopped  bool
-	until    Time // of the Run in progress, before every event if it is to return
+	bound    uint64 // the Run in progress dispatches what is before it; 0: nothing any more
 	pulse    func()
 	due      uint64 // the count of events at which pulse is called next
 }
@@ -190,17 +189,16 @@ func (e *Engine) Next() Time {
 //go:noinline
 func (e *Engine) Run(until Time) uint64 {
 	start := e.events
-	e.stopped = false
 	if until < e.now {
 		return 0
 	}
-	e.until = until
-	for !e.stopped {
-		if e.events >= e.due {
+	e.bound = uint64(until) + 1
+	for {
+		if e.events >= e.due && e.bound > 0 {
 			e.beat()
 			continue
 		}
-		if e.queue.first() > uint64(until) && !e.queue.ready(until) {
+		if e.queue.first() >= e.bound && (e.bound == 0 || !e.queue.ready(until)) {
 			break
 		}
 		x := e.queue.take()
@@ -234,7 +232,7 @@ func (e *Engine) fire(x entry) {
 // the same, and a trip through the queue is saved. It counts as an event. A handler
 // that does anything else afterwards would do it at the wrong time.
 func (e *Engine) Advance(to Time) bool {
-	if to > e.until || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
+	if uint64(to) >= e.bound || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
 	}
 	e.now = to
@@ -278,7 +276,7 @@ func (e *Engine) Foresee(to Target, f func([]Event)) {
 }
 
 // Stop makes Run return after the event being handled.
-func (e *Engine) Stop() { e.stopped, e.until = true, -1 }
+func (e *Engine) Stop() { e.bound = 0 }
 
 // Probe is an observation point. A model holds it as a field that is nil unless
 // somebody listens, so that an unused probe costs one comparison.

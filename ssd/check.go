@@ -118,8 +118,7 @@ func (d *Drive) mapIsOwners() (mapped int64, same bool) {
 	if d.l2p.filled != nil {
 		return 0, false
 	}
-	var m, o pairs
-	d.l2p.each(m.add)
+	m, o := d.l2p.pairs(), pairs{}
 	c := d.ftl.Config()
 	known := true
 	for pool := range d.pools.count() {

@@ -157,20 +157,21 @@ func (t *table) toArrays() {
 	t.sparse = hash[place]{}
 }
 
-// each visits the pages that were written since time 0, or all where the table is of arrays, which have a place.
-func (t *table) each(visit func(l, page uint32)) {
+// pairs is of the pages that were written since time 0, or of all where the table is of arrays, which have a place.
+func (t *table) pairs() (all pairs) {
 	for i := range t.sparse.cells {
 		if c := &t.sparse.cells[i]; c.key != 0 && c.val.page < trimmed {
-			visit(c.key-1, c.val.page)
+			all.add(c.key-1, c.val.page)
 		}
 	}
 	for k, c := range t.chunks {
 		for i, v := range c {
 			if page := v - 1; page < trimmed {
-				visit(uint32(k)<<chunkBits|uint32(i), page)
+				all.add(uint32(k)<<chunkBits|uint32(i), page)
 			}
 		}
 	}
+	return all
 }
 
 // clone returns a table with the same content. Arrays are shared; both sides copy
