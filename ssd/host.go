@@ -137,6 +137,9 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 		p.grow()
 	}
 	x.done.Status = d.check(&r)
+	if !d.foretold {
+		d.expect(r.Namespace, r.Offset) // late, but it is needed a few events from now
+	}
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
 	d.submitted[r.Op]++
@@ -147,8 +150,14 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
-// Expect asks for what the map has of a request that comes soon. It implements block.Expecter.
+// Expect implements block.Expecter.
 func (d *Drive) Expect(namespace uint8, offset int64) {
+	d.foretold = true
+	d.expect(namespace, offset)
+}
+
+// expect asks for what the map has of a request's first page.
+func (d *Drive) expect(namespace uint8, offset int64) {
 	if int(namespace) >= len(d.ns) {
 		return
 	}

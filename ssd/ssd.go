@@ -83,6 +83,7 @@ type Drive struct {
 	postponed    []int32    // pools that would have been collected meanwhile
 	noData       bool       // while a channel looks for commands that carry no data
 	heldBack     bool       // some lane would have programmed meanwhile
+	foretold     bool       // who submits requests tells of them before, by Expect
 	gathering    int        // look-ups that came together are under way, where a quirk asks
 	gathered     []int32    // those that have their places
 

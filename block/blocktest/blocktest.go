@@ -11,6 +11,7 @@
 package blocktest
 
 import (
+	"math"
 	"testing"
 
 	"farflash/block"
@@ -94,6 +95,11 @@ func (s *session) submit(q block.QueueID, r block.Request) bool {
 		r.Data = [][]byte{make([]byte, r.Length)}
 	}
 	s.sent[r.Tag] = sent{q, r}
+	if e, ok := s.Device.(block.Expecter); ok { // whatever it is told, nothing changes
+		e.Expect(r.Namespace, r.Offset)
+		e.Expect(^r.Namespace, -1)
+		e.Expect(r.Namespace, math.MaxInt64)
+	}
 	s.submitting = true
 	ok := s.Device.Submit(q, r)
 	s.submitting = false
