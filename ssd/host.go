@@ -124,11 +124,8 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	i := d.requests.Take()
 	x := d.requests.At(i)
 	now := d.eng.Now()
-	// All else is set before it is asked for. A literal of all fields would be put together elsewhere and copied by more bytes at once than were stored, for which
-	// the processor has to wait.
-	c := &x.done
-	c.Tag, c.Submitted, c.Length, c.Offset, c.Queue, c.Op = r.Tag, now, r.Length, 0, q, r.Op
-	c.Fetched, c.Finished, c.Waited = 0, 0, 0
+	// All else is set before it is asked for.
+	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
 	x.spent = spent{}
 	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
 	x.offset = r.Offset >> sectorBits

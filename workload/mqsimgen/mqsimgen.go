@@ -219,10 +219,14 @@ func (g *Generator) Next(r *workload.Record) error {
 			-place*int64(units.Sector), g.cfg.Origin*int64(units.Sector))
 		return g.err
 	}
-	// A literal would be put together elsewhere and copied, which the processor has to wait for.
-	r.Time, r.Response = units.Duration(g.now)*units.Nanosecond, workload.NoResponse
-	r.Offset, r.Size = place*int64(units.Sector), int64(size)*int64(units.Sector)
-	r.Volume, r.Op, r.Append = g.cfg.Volume, op, false
+	*r = workload.Record{
+		Time:     units.Duration(g.now) * units.Nanosecond,
+		Response: workload.NoResponse,
+		Offset:   place * int64(units.Sector),
+		Size:     int64(size) * int64(units.Sector),
+		Volume:   g.cfg.Volume,
+		Op:       op,
+	}
 	g.made++
 	if g.cfg.Mode == Bandwidth {
 		g.now += g.gap()
