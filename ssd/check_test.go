@@ -169,6 +169,28 @@ func TestMapIsOwners(t *testing.T) {
 	}
 }
 
+// The block that was written last has its run at hand only as long as that is its own.
+func TestOwnersOfRecentBlock(t *testing.T) {
+	o := newOwners(2, 4)
+	o.set(0, 3, 0, 70)
+	o.forget(0, 3) // erased; its run goes to whoever comes next
+	o.set(1, 5, 0, 80)
+	o.set(0, 3, 0, 71)
+	if a, b := o.get(0, 3, 0), o.get(1, 5, 0); a != 71 || b != 80 {
+		t.Errorf("after an erase: %d and %d, not 71 and 80", a, b)
+	}
+	c := o.clone()
+	o.set(0, 3, 1, 72) // each writes to a run of its own from now on
+	c.set(1, 5, 1, 81)
+	o.set(1, 5, 1, 82)
+	if a, b := c.get(0, 3, 1), c.get(1, 5, 1); a != 0 || b != 81 {
+		t.Errorf("of the copy: %d and %d, not 0 and 81", a, b)
+	}
+	if a, b := o.get(0, 3, 0), o.get(0, 3, 1); a != 71 || b != 72 {
+		t.Errorf("of the original: %d and %d, not 71 and 72", a, b)
+	}
+}
+
 // A preparation says how far it is and ends when it is told to.
 func TestPreparationCanBeEnded(t *testing.T) {
 	enough := errors.New("enough")

@@ -111,6 +111,9 @@ func sound(t *testing.T, d *Drive) {
 	if err := d.ftl.Check(); err != nil {
 		t.Error(err)
 	}
+	if _, same := d.mapIsOwners(); !same && d.l2p.filled == nil && d.InFlight() == 0 {
+		t.Error("map and owners are not the same by their sums")
+	}
 	if s := d.Stats(); s.MovePrograms != 0 && len(d.ns) == 1 {
 		t.Errorf("%d pages of zones were moved", s.MovePrograms)
 	}
