@@ -88,9 +88,7 @@ func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 		}
 		handed := f.size(m)
 		if at := f.frontierOf(p, b); at >= 0 {
-			handed -= p.frontiers[at].left
-		} else if m.state == given {
-			handed = m.pending
+			handed -= p.frontiers[at].left // the bits of a block that is written to are set before its pages are handed out
 		}
 		for page := int32(0); page < handed; page += 64 {
 			held := f.word(p, b, page>>6)
