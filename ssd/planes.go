@@ -14,22 +14,36 @@ type planeRead struct {
 
 // issueRead begins the first read of two queues whose plane is idle, and reports whether there was one.
 func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
+	idle := d.idlePlanes(l)
 	for _, q := range [2]int{q1, q2} {
 		if q < 0 {
 			break
 		}
+		if d.wanted[l.wanted+int32(q)]&idle == 0 { // then there is no need to look at all that wait
+			continue
+		}
 		f := &l.queues[q]
 		for i := range f.n {
 			w := *f.at(i)
-			if plane := l.firstPlane + int32(w.plane()); d.planeReads[plane].txn == 0 {
+			if w.planeBit()&idle != 0 {
 				d.dequeue(l, f, w, uint8(q), i)
 				l.hostNext = moves>>q&1 != 0
-				d.beginRead(l, plane, w.txn, suspends)
+				d.beginRead(l, l.firstPlane+int32(w.plane()), w.txn, suspends)
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// idlePlanes are the planes of a lane, which is one die, that sense nothing, a bit each.
+func (d *Drive) idlePlanes(l *lane) (idle uint8) {
+	for k := range d.planesPerLane {
+		if d.planeReads[l.firstPlane+k].txn == 0 {
+			idle |= 1 << (k & 7)
+		}
+	}
+	return idle
 }
 
 // beginRead sends a plane's read over the channel and lets the plane work.
