@@ -291,6 +291,7 @@ func (d *Drive) destage(c *cache) {
 			x.packed = false
 			d.txns.At(t).source = ftl.PPA(s)
 			bytes += int64(d.txns.At(t).bytes)
+			d.l2p.expect(d.txns.At(t).logical) // its place is looked up when it has left DRAM
 			if first == 0 {
 				first = t
 			} else {
