@@ -286,7 +286,7 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 func (d *Drive) atFormula(x *transaction) {
 	n := &d.ns[x.ns]
 	plane, index := n.place(x.logical - n.base)
-	d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
+	d.atFlash(x, plane, uint32(index))
 }
 
 // install puts a transaction on ppa and makes that the place of its logical page, of which some sectors hold data.

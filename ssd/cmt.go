@@ -182,7 +182,7 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 		d.pin(x)
 	} else {
 		plane, index := d.mappingPlace(m, ns)
-		d.atFlash(x, plane, uint32(index)%d.pagesPerPlane)
+		d.atFlash(x, plane, uint32(index))
 	}
 	d.mappingReads++
 	d.enqueue(t, x)

@@ -115,8 +115,9 @@ type Drive struct {
 	classCredit      [3]int32
 
 	// Constants, computed once.
-	pagesPerPlane, pagesPerBlock     uint32
+	pagesPerBlock                    uint32
 	perPool, perBlock                divide.By // pages of a pool and of its blocks, as the translation layer numbers them: grains
+	byFlashBlock                     divide.By // pages of a block of flash
 	perPage                          divide.By // grains of a page of flash
 	mostMoving                       int32     // moves of a pool that are under way at once; 0 is no limit
 	perGrain                         divide.By // sectors of a grain
@@ -220,9 +221,8 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		isCollecting:  make([]bool, m.pools.count()),
 		moving:        make([]int32, m.pools.count()),
 		paces:         make([]pace, m.pools.count()),
-		pagesPerPlane: uint32(g.PagesPerPlane()),
-		pagesPerBlock: uint32(g.PagesPerBlock),
-		perPool:       divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
+		pagesPerBlock: uint32(g.PagesPerBlock), byFlashBlock: divide.New(uint64(g.PagesPerBlock)),
+		perPool: divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
 		grains: int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
 		sectorsPerGrain: int64(cfg.sectorsPerGrain()), perGrain: divide.New(uint64(cfg.sectorsPerGrain())),
 		allSectors:     ^uint64(0) >> (64 - cfg.sectorsPerGrain()),

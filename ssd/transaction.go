@@ -146,7 +146,8 @@ func (d *Drive) pin(x *transaction) {
 	d.ftl.ReadStartedIn(int(x.pool), int(x.blk))
 }
 
-// atFlash puts a read on a page that the translation layer does not know, the i-th of a plane.
+// atFlash puts a read on a page that the translation layer does not know, the i-th of a plane; beyond its last they begin anew.
 func (d *Drive) atFlash(x *transaction, plane int32, i uint32) {
-	x.plane, x.pageIndex = plane, uint16(i%d.pagesPerBlock)
+	_, page := d.byFlashBlock.Split(uint64(i)) // a plane has whole blocks
+	x.plane, x.pageIndex = plane, uint16(page)
 }
