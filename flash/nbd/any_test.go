@@ -92,26 +92,6 @@ func (v *quilt) finish(i int, e Errno) {
 	t.Done(t)
 }
 
-// TestNumbers holds what both ends of the other tests share to the numbers of the protocol's document.
-func TestNumbers(t *testing.T) {
-	for _, x := range []struct {
-		is, want uint64
-		what     string
-	}{
-		{magicServer, 0x4e42444d41474943, "the server's magic"}, {magicOption, 0x49484156454f5054, "an option's"}, {magicReply, 0x3e889045565a9, "an option's reply's"},
-		{magicRequest, 0x25609513, "a request's"}, {magicSimple, 0x67446698, "a simple reply's"}, {magicStructured, 0x668e33ef, "a structured reply's"},
-		{CmdFUA | CmdNoHole<<8 | CmdDF<<16 | CmdOne<<24 | CmdFastZero<<32, 1 | 2<<8 | 4<<16 | 8<<24 | 16<<32, "flags of commands"},
-		{FlagHasFlags | FlagReadOnly<<1 | FlagFlush<<2, 1 | 2<<1 | 4<<2, "flags of exports"}, {FlagFUA, 1 << 3, "FUA"}, {FlagTrim, 1 << 5, "TRIM"}, {FlagZeroes, 1 << 6, "zeroes"},
-		{FlagDF, 1 << 7, "DF"}, {FlagMultiConn, 1 << 8, "several connections"}, {FlagCache, 1 << 10, "cache"}, {FlagFastZeroes, 1 << 11, "fast zeroes"},
-		{ChunkStatus, 5, "block status"}, {ChunkError, 1<<15 + 1, "an error"}, {StateHole, 1, "a hole"}, {StateZero, 2, "zeros"}, {uint64(ReplyTLSRequired), 1<<31 + 5, "TLS first"},
-		{uint64(OptStartTLS), 5, "STARTTLS"}, {uint64(OptSetMetaContext), 10, "contexts"}, {uint64(CmdBlockStatus), 7, "block status"}, {InfoBlockSize, 3, "block sizes"},
-	} {
-		if x.is != x.want {
-			t.Errorf("%s is %#x, not %#x", x.what, x.is, x.want)
-		}
-	}
-}
-
 // span is a range of bytes.
 type span struct {
 	at uint64
