@@ -434,10 +434,11 @@ func (k *talker) listen(all bool) {
 	if !all {
 		most = rapid.IntRange(1, 6).Draw(k.T, "vectors")
 	}
-	var b []byte
-	for _, v := range k.s.Vectors(nil, most) {
-		b = append(b, v...)
+	vectors := k.s.Vectors(nil, most)
+	if len(vectors) > most {
+		k.Fatalf("%d vectors, not %d", len(vectors), most)
 	}
+	b := slices.Concat(vectors...)
 	if !all && len(b) > 0 {
 		b = b[:rapid.IntRange(1, len(b)).Draw(k.T, "sent")]
 	}

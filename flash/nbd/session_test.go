@@ -189,13 +189,17 @@ func TestLimitsHaveLeast(t *testing.T) {
 			t.Errorf("%+v: nothing more is taken", limits)
 		}
 	}
-	v := &tape{size: 1 << 20} // memory for a byte less than two commands, and then for both
-	for memory, want := range map[int]int{2*Window - 1: 1, 2 * Window: 2} {
+	v := &tape{size: 1 << 20}
+	read := AppendRequest(nil, 0, CmdRead, 1, 0, Window)
+	for memory, want := range map[int]int{2*Window - 1: 1, 2 * Window: 2} { // for a byte less than two reads, and for both
 		s := transmission(Export{Volume: v}, true, Limits{Depth: 3, Memory: memory, Ahead: 1})
-		read := AppendRequest(nil, 0, CmdRead, 1, 0, Window)
 		if n := s.Input(append(read, read...)); n != want*requestSize || s.Stalled() != (want == 1) {
 			t.Errorf("of two reads with memory for %d bytes %d bytes are taken, stalled %v", memory, n, s.Stalled())
 		}
+	}
+	s := transmission(Export{Volume: v}, true, Limits{Depth: 3}) // what moves no bytes over the connection needs no memory
+	if n := s.Input(AppendRequest(AppendRequest(read, 0, CmdCache, 2, 0, 2*Window), 0, CmdFlush, 3, 0, 0)); n != 3*requestSize || s.Stalled() {
+		t.Errorf("%d bytes are taken beside a read that has all the memory, stalled %v", n, s.Stalled())
 	}
 }
 
@@ -223,6 +227,37 @@ func TestHalfAnswered(t *testing.T) {
 	s.Fail(ErrMagic)
 	if !errors.Is(s.Err(), err) || len(s.tasks) != 2 || v.lent != 0 || s.Owed() != 0 {
 		t.Errorf("%v, %d tasks are kept, %d lent, %d bytes owed", s.Err(), len(s.tasks), v.lent, s.Owed())
+	}
+}
+
+// TestFailGivesAllBack has a connection break while there is a task everywhere where one can be: on its way to the client and waiting for that, not yet begun, with the volume, and
+// filled with what comes.
+func TestFailGivesAllBack(t *testing.T) {
+	v := &tape{size: 1 << 20, written: 1 << 20}
+	s := transmission(Export{Volume: v}, false, Limits{Depth: 5, Memory: 5 * Window, Ahead: 2})
+	b := AppendRequest(AppendRequest(nil, 0, CmdRead, 1, 0, 2*Window), 0, CmdRead, 2, 0, 4096)
+	s.Input(AppendRequest(b, 0, CmdRead, 3, 0, 4096))
+	v.Start(s.Starts(nil))
+	v.finish(0)
+	s.Sent(100)
+	v.finish(0)
+	s.Input(append(AppendRequest(AppendRequest(nil, 0, CmdFlush, 4, 0, 0), 0, CmdWrite, 5, 0, 4096), make([]byte, 100)...))
+	if s.out.N != 1 || s.held.N != 1 || len(s.starts) != 1 || len(v.begun) != 1 || s.Owed() != 3996 || v.lent != 1 {
+		t.Fatalf("%d on their way, %d wait, %d not begun, %d begun, %d bytes owed, %d lent", s.out.N, s.held.N, len(s.starts), len(v.begun), s.Owed(), v.lent)
+	}
+	s.Fail(ErrMagic)
+	if n := len(s.Starts(nil)) + len(s.Vectors(nil, 1)) + s.Owed() + v.lent; n != 0 || !errors.Is(s.Err(), ErrMagic) {
+		t.Errorf("%d are left, %v", n, s.Err())
+	}
+	v.finish(0)
+	kept := map[*Task]bool{}
+	for _, x := range s.tasks {
+		if kept[x] = true; x.buffer != nil || x.command != nil {
+			t.Errorf("a task that is kept holds %+v", x)
+		}
+	}
+	if len(s.tasks) != 5 || len(kept) != 5 || v.lent != 0 || len(s.Vectors(nil, 1)) != 0 {
+		t.Errorf("%d tasks are kept, %d of them once, %d lent", len(s.tasks), len(kept), v.lent)
 	}
 }
 
