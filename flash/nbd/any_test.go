@@ -435,8 +435,8 @@ func (k *talker) listen(all bool) {
 		most = rapid.IntRange(1, 6).Draw(k.T, "vectors")
 	}
 	vectors := k.s.Vectors(nil, most)
-	if len(vectors) > most {
-		k.Fatalf("%d vectors, not %d", len(vectors), most)
+	if len(vectors) > most || slices.ContainsFunc(vectors, func(v []byte) bool { return len(v) == 0 }) {
+		k.Fatalf("%d vectors, not %d, or one of no bytes", len(vectors), most)
 	}
 	b := slices.Concat(vectors...)
 	if !all && len(b) > 0 {

@@ -469,7 +469,6 @@ func (s *Session) read(t *Task) {
 		s.recycle(t)
 	case !s.structured && c.told:
 		s.err = fmt.Errorf("nbd: a read that is half answered: %w", c.err) // there is no other way to say so
-		s.ended(c)
 		s.recycle(t)
 	default:
 		s.answer(t)
