@@ -92,26 +92,6 @@ func (v *quilt) finish(i int, e Errno) {
 	t.Done(t)
 }
 
-// TestNumbers holds what both ends of the other tests share to the numbers of the protocol's document.
-func TestNumbers(t *testing.T) {
-	for _, x := range []struct {
-		is, want uint64
-		what     string
-	}{
-		{magicServer, 0x4e42444d41474943, "the server's magic"}, {magicOption, 0x49484156454f5054, "an option's"}, {magicReply, 0x3e889045565a9, "an option's reply's"},
-		{magicRequest, 0x25609513, "a request's"}, {magicSimple, 0x67446698, "a simple reply's"}, {magicStructured, 0x668e33ef, "a structured reply's"},
-		{CmdFUA | CmdNoHole<<8 | CmdDF<<16 | CmdOne<<24 | CmdFastZero<<32, 1 | 2<<8 | 4<<16 | 8<<24 | 16<<32, "flags of commands"},
-		{FlagHasFlags | FlagReadOnly<<1 | FlagFlush<<2, 1 | 2<<1 | 4<<2, "flags of exports"}, {FlagFUA, 1 << 3, "FUA"}, {FlagTrim, 1 << 5, "TRIM"}, {FlagZeroes, 1 << 6, "zeroes"},
-		{FlagDF, 1 << 7, "DF"}, {FlagMultiConn, 1 << 8, "several connections"}, {FlagCache, 1 << 10, "cache"}, {FlagFastZeroes, 1 << 11, "fast zeroes"},
-		{ChunkStatus, 5, "block status"}, {ChunkError, 1<<15 + 1, "an error"}, {StateHole, 1, "a hole"}, {StateZero, 2, "zeros"}, {uint64(ReplyTLSRequired), 1<<31 + 5, "TLS first"},
-		{uint64(OptStartTLS), 5, "STARTTLS"}, {uint64(OptSetMetaContext), 10, "contexts"}, {uint64(CmdBlockStatus), 7, "block status"}, {InfoBlockSize, 3, "block sizes"},
-	} {
-		if x.is != x.want {
-			t.Errorf("%s is %#x, not %#x", x.what, x.is, x.want)
-		}
-	}
-}
-
 // span is a range of bytes.
 type span struct {
 	at uint64
@@ -163,7 +143,7 @@ type talker struct {
 }
 
 // refusals are the reasons there are against a command, by what the protocol says of each.
-func (k *talker) refusals(a *asked) (out []Errno) {
+func (a *asked) refusals(size uint64, structured, context, readOnly bool) (out []Errno) {
 	why := func(is bool, e Errno) {
 		if is {
 			out = append(out, e)
@@ -172,20 +152,21 @@ func (k *talker) refusals(a *asked) (out []Errno) {
 	allowed := map[Command]uint16{
 		CmdRead: CmdFUA, CmdWrite: CmdFUA, CmdFlush: CmdFUA, CmdTrim: CmdFUA, CmdCache: CmdFUA, CmdWriteZeroes: CmdFUA | CmdNoHole | CmdFastZero, CmdBlockStatus: CmdFUA | CmdOne,
 	}
-	if k.structured {
+	if structured {
 		allowed[CmdRead] |= CmdDF
 	}
 	flags, known := allowed[a.kind]
 	changes := a.kind == CmdWrite || a.kind == CmdTrim || a.kind == CmdWriteZeroes
-	beyond := a.kind != CmdFlush && a.at+uint64(a.n) > k.v.Size()
+	beyond := a.kind != CmdFlush && (a.at > size || uint64(a.n) > size-a.at)
 	grows := a.kind == CmdWrite || a.kind == CmdWriteZeroes
 	why(!known, EINVAL)
 	why(known && a.flags&^flags != 0, EINVAL)
-	why(changes && k.readOnly, EPERM)
-	why(beyond && grows, ENOSPC)
-	why(beyond && !grows, EINVAL)
-	why(a.kind == CmdBlockStatus && (!k.context || a.n == 0), EINVAL)
-	why(a.kind == CmdRead && a.flags&CmdDF != 0 && a.n > Window, EOVERFLOW)
+	why(changes && readOnly, EPERM)
+	why(known && beyond && grows, ENOSPC)
+	why(known && beyond && !grows, EINVAL)
+	why((a.kind == CmdRead || a.kind == CmdWrite) && a.n > MaxPayload, EINVAL)
+	why(a.kind == CmdBlockStatus && (!context || a.n == 0), EINVAL)
+	why(a.kind == CmdRead && structured && a.flags&CmdDF != 0 && a.n > Window, EOVERFLOW)
 	why(a.kind == CmdWriteZeroes && a.flags&CmdNoHole != 0 && a.flags&CmdFastZero != 0, ENOTSUP)
 	return out
 }
@@ -215,7 +196,7 @@ func (k *talker) say() {
 	if a.kind == CmdFlush {
 		a.span = span{}
 	}
-	a.wrong = k.refusals(a)
+	a.wrong = a.refusals(k.v.Size(), k.structured, k.context, k.readOnly)
 	cookie := uint64(len(k.asked))
 	k.said = AppendRequest(k.said, a.flags, a.kind, cookie, a.at, a.n)
 	k.total += requestSize
@@ -401,6 +382,20 @@ func (k *talker) over(a *asked, e Errno) {
 // taken is how far the session has come with what was said.
 func (k *talker) taken() int { return k.total - len(k.said) }
 
+// all is the tasks that a session has and its volume has not.
+func (s *Session) all() []*Task {
+	all := slices.Clone(s.starts)
+	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
+		for i := range q.N {
+			all = append(all, *q.At(i))
+		}
+	}
+	if s.filling != nil {
+		all = append(all, s.filling)
+	}
+	return all
+}
+
 // check compares what the session says of itself with what its client knows.
 func (k *talker) check() {
 	owed, open, coming := 0, 0, 0
@@ -423,22 +418,13 @@ func (k *talker) check() {
 		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Owed(), owed, s.active, open, s.Idle(), s.Drained())
 	}
 	used := 0 // by what the volume has, and what waits for its client
-	waiting := slices.Clone(k.v.begun)
-	for _, q := range []*fifo.Ring[*Task]{&s.out, &s.held} {
-		for i := range q.N {
-			waiting = append(waiting, *q.At(i))
-		}
-	}
-	if s.filling != nil {
-		waiting = append(waiting, s.filling)
-	}
-	for _, t := range waiting {
+	for _, t := range append(s.all(), k.v.begun...) {
 		if t.Kind == Read || t.Kind == Write {
 			used += int(t.Length)
 		}
 	}
-	if s.active > k.limits.Depth || used > k.limits.Memory || s.memory < 0 {
-		k.Fatalf("%d commands have %d bytes, of %+v", s.active, used, k.limits)
+	if s.active > k.limits.Depth || used > s.memory || s.memory > k.limits.Memory {
+		k.Fatalf("%d commands have %d bytes and are charged %d, of %+v", s.active, used, s.memory, k.limits)
 	}
 }
 
@@ -448,10 +434,11 @@ func (k *talker) listen(all bool) {
 	if !all {
 		most = rapid.IntRange(1, 6).Draw(k.T, "vectors")
 	}
-	var b []byte
-	for _, v := range k.s.Vectors(nil, most) {
-		b = append(b, v...)
+	vectors := k.s.Vectors(nil, most)
+	if len(vectors) > most || slices.ContainsFunc(vectors, func(v []byte) bool { return len(v) == 0 }) {
+		k.Fatalf("%d vectors, not %d, or one of no bytes", len(vectors), most)
 	}
+	b := slices.Concat(vectors...)
 	if !all && len(b) > 0 {
 		b = b[:rapid.IntRange(1, len(b)).Draw(k.T, "sent")]
 	}
@@ -501,7 +488,7 @@ func (k *talker) end(i int, fails bool) {
 
 // TestAnySession has a client say what it may and what it may not, in pieces, to a volume whose tasks end in any order and may fail. A client that was written apart from the session
 // takes the answers apart: each command has one, with every byte of a read once, the error that it should have, or extents as they are; tasks do what was asked for, each byte
-// once. Limits hold, and at the end nothing is left.
+// once. Limits hold, and at the end, which may come at any time, nothing is left.
 func TestAnySession(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := &talker{T: t, v: newQuilt(t), seen: map[*Task]bool{}}
@@ -517,6 +504,10 @@ func TestAnySession(t *testing.T) {
 		h := &Handshake{chosen: Export{Volume: k.v, ReadOnly: k.readOnly}, structured: k.structured, context: k.context}
 		k.s = NewSession(h, k.limits, func(t *Task) { k.s.Finish(t) })
 		leaves := rapid.Bool().Draw(t, "leaves")
+		breaks := -1 // in how many steps the connection does
+		if rapid.IntRange(0, 3).Draw(t, "breaks") == 0 {
+			breaks = rapid.IntRange(5, 60).Draw(t, "steps")
+		}
 		for left := rapid.IntRange(1, 12).Draw(t, "commands"); ; {
 			draining := left == 0 && rapid.IntRange(0, 3).Draw(t, "on with it") == 0
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
@@ -543,7 +534,7 @@ func TestAnySession(t *testing.T) {
 					t.Fatalf("%d reads are lent after Detach", k.v.lent)
 				}
 			}
-			if k.s.Err() != nil {
+			if breaks--; k.s.Err() != nil || breaks == 0 {
 				break
 			}
 			k.begun(k.s.Starts(nil))
@@ -553,38 +544,59 @@ func TestAnySession(t *testing.T) {
 			}
 		}
 		broken := k.s.Err()
-		if broken != nil && !slices.ContainsFunc(k.asked, func(a *asked) bool {
+		switch {
+		case breaks == 0: // what has no answer stays without
+		case broken == nil:
+			k.complete(leaves)
+		case !slices.ContainsFunc(k.asked, func(a *asked) bool {
 			return !k.structured && a.kind == CmdRead && a.n > Window && a.failed != 0 && !a.answered
-		}) {
+		}):
 			t.Fatal(broken)
 		}
-		if broken == nil {
-			if unanswered := slices.IndexFunc(k.asked, func(a *asked) bool { return !a.answered }); unanswered >= 0 {
-				t.Fatalf("%+v has no answer", k.asked[unanswered])
-			}
-			if k.s.memory != 0 || k.s.Over() != leaves || k.s.Leaving() != leaves || len(k.heard) > 0 {
-				t.Fatalf("%d bytes are left, over %v, leaving %v, %d bytes are no answer", k.s.memory, k.s.Over(), k.s.Leaving(), len(k.heard))
-			}
-			kept := map[*Task]bool{}
-			for _, x := range k.s.tasks {
-				kept[x] = true
-			}
-			for x := range k.seen {
-				if !kept[x] {
-					t.Fatal("a task was not kept for later")
-				}
-			}
-			if len(kept) != len(k.s.tasks) {
-				t.Fatal("a task is kept twice")
-			}
+		for _, x := range k.s.all() {
+			k.seen[x] = true
 		}
 		k.s.Fail(ErrMagic)
-		k.begun(k.s.Starts(nil))
+		if n := len(k.s.Starts(nil)) + len(k.s.Vectors(nil, 1)) + len(k.s.Sink()) + k.s.Input(make([]byte, requestSize)); n > 0 {
+			t.Fatal("a session that has ended goes on")
+		}
 		for len(k.v.begun) > 0 {
 			k.end(0, false)
 		}
 		if k.v.lent != 0 {
 			t.Fatalf("%d reads are lent for ever", k.v.lent)
 		}
+		k.kept()
 	})
+}
+
+// complete holds that a session that has done all that was asked of it has answered, and owes nothing.
+func (k *talker) complete(leaves bool) {
+	if unanswered := slices.IndexFunc(k.asked, func(a *asked) bool { return !a.answered }); unanswered >= 0 {
+		k.Fatalf("%+v has no answer", k.asked[unanswered])
+	}
+	if k.s.memory != 0 || k.s.Over() != leaves || k.s.Leaving() != leaves || len(k.heard) > 0 {
+		k.Fatalf("%d bytes are left, over %v, leaving %v, %d bytes are no answer", k.s.memory, k.s.Over(), k.s.Leaving(), len(k.heard))
+	}
+}
+
+// kept holds that every task was kept for later, once, and holds nothing that is another's.
+func (k *talker) kept() {
+	kept := map[*Task]bool{}
+	for _, x := range k.s.tasks {
+		kept[x] = true
+		pieces, vectors := x.Pieces[:cap(x.Pieces)], x.answer.vec[:cap(x.answer.vec)]
+		if x.buffer != nil || x.Payload != nil || x.command != nil || slices.ContainsFunc(pieces, func(p Piece) bool { return p.Data != nil }) ||
+			slices.ContainsFunc(vectors, func(v []byte) bool { return v != nil }) {
+			k.Fatalf("a task that is kept holds %+v", x)
+		}
+	}
+	if len(kept) != len(k.s.tasks) {
+		k.Fatal("a task is kept twice")
+	}
+	for x := range k.seen {
+		if !kept[x] {
+			k.Fatal("a task was not kept for later")
+		}
+	}
 }

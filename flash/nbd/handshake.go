@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -175,7 +176,9 @@ func (h *Handshake) step(b []byte) int {
 			h.end(ErrOptions)
 			return optionSize
 		}
-		h.reply(o, ReplyTooBig, []byte("too long"))
+		if h.admits(o) {
+			h.refuse(o, ReplyTooBig, "too long")
+		}
 		h.skip = length
 		return optionSize
 	case len(b)-optionSize < int(length):
@@ -201,21 +204,28 @@ func (h *Handshake) reply(o Option, r Reply, payload []byte) {
 	h.out = AppendReply(h.out, o, r, payload)
 }
 
+// refuse answers with an error. What is too long of its text is cut off, and what is left of a character goes with it.
 func (h *Handshake) refuse(o Option, r Reply, text string) {
-	h.reply(o, r, []byte(text[:min(len(text), MaxString)]))
+	h.reply(o, r, []byte(strings.ToValidUTF8(text[:min(len(text), MaxString)], "")))
+}
+
+// admits reports whether an option is one that the client may ask for now. If it is not it has its answer, or the connection ends.
+func (h *Handshake) admits(o Option) bool {
+	switch {
+	case !h.fixed && o != OptExportName:
+		h.end(errors.New("nbd: an option of a client that does not follow the fixed rules"))
+	case h.tls != RequireTLS || h.secure || o == OptStartTLS || o == OptAbort:
+		return true
+	case o == OptExportName:
+		h.end(errors.New("nbd: an export is asked for without TLS"))
+	default:
+		h.refuse(o, ReplyTLSRequired, "TLS comes first here")
+	}
+	return false
 }
 
 func (h *Handshake) option(o Option, payload []byte) {
-	if h.tls == RequireTLS && !h.secure && o != OptStartTLS && o != OptAbort {
-		if o == OptExportName {
-			h.end(errors.New("nbd: an export is asked for without TLS"))
-			return
-		}
-		h.refuse(o, ReplyTLSRequired, "TLS comes first here")
-		return
-	}
-	if !h.fixed && o != OptExportName {
-		h.end(errors.New("nbd: an option of a client that does not follow the fixed rules"))
+	if !h.admits(o) {
 		return
 	}
 	switch o {

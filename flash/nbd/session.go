@@ -150,7 +150,6 @@ func (s *Session) Starts(into []*Task) []*Task {
 		s.starts[0].Alone = s.active == 1
 	}
 	into = append(into, s.starts...)
-	clear(s.starts)
 	s.starts = s.starts[:0]
 	return into
 }
@@ -278,6 +277,9 @@ func (s *Session) task(c *command, k Kind, offset uint64, n uint32) *Task {
 	return t
 }
 
+// spokesman is a task that no volume sees: it carries what is said of a command.
+func (s *Session) spokesman(c *command) *Task { return s.task(c, Flush, 0, 0) }
+
 // begin takes a command in.
 func (s *Session) begin(h RequestHeader, charge int) {
 	var c *command
@@ -297,7 +299,7 @@ func (s *Session) begin(h RequestHeader, charge int) {
 			}
 			s.skip = uint64(c.length)
 		}
-		s.answer(s.task(c, Flush, 0, 0))
+		s.answer(s.spokesman(c))
 		return
 	}
 	switch c.kind {
@@ -324,7 +326,7 @@ func (s *Session) begin(h RequestHeader, charge int) {
 		}
 	}
 	if c.length == 0 {
-		s.answer(s.task(c, Flush, 0, 0))
+		s.answer(s.spokesman(c))
 		return
 	}
 	s.proceed(c)
@@ -418,6 +420,8 @@ func (s *Session) recycle(t *Task) {
 	t.Payload, t.command = nil, nil
 	clear(t.Pieces)
 	t.Pieces = t.Pieces[:0]
+	clear(t.answer.vec)
+	t.answer.vec = t.answer.vec[:0]
 	s.tasks = append(s.tasks, t)
 }
 
@@ -430,7 +434,6 @@ func (s *Session) Finish(t *Task) {
 	}
 	if s.err != nil { // nobody is told any more
 		s.release(t)
-		s.ended(c)
 		s.recycle(t)
 		return
 	}
@@ -466,7 +469,6 @@ func (s *Session) read(t *Task) {
 		s.recycle(t)
 	case !s.structured && c.told:
 		s.err = fmt.Errorf("nbd: a read that is half answered: %w", c.err) // there is no other way to say so
-		s.ended(c)
 		s.recycle(t)
 	default:
 		s.answer(t)
@@ -531,10 +533,7 @@ func (s *Session) pieces(t *Task) {
 	c, a := t.command, &t.answer
 	last := c.next == c.length && c.doing == 0 // and what was done before is sent before
 	a.last, a.at, a.vec = last, 0, a.vec[:0]
-	if need := (len(t.Pieces) + 1) * (structuredSize + 12); cap(a.head) < need {
-		a.head = make([]byte, 0, need) // vectors point into it, so it does not move
-	}
-	a.head = a.head[:0]
+	a.head = a.head[:0] // if it moves when it grows, vectors keep what they point into
 	switch {
 	case !s.structured:
 		if !c.told {
@@ -609,7 +608,7 @@ func (s *Session) run(a *answer, pieces []Piece) {
 
 // status answers which extents are allocated.
 func (s *Session) status(c *command) {
-	t := s.task(c, Flush, 0, 0)
+	t := s.spokesman(c)
 	a := &t.answer
 	most := maxExtents
 	if c.flags&CmdOne != 0 {
@@ -684,7 +683,6 @@ func (s *Session) Sent(n int) {
 func (s *Session) sent(t *Task) {
 	c, last := t.command, t.answer.last
 	s.release(t)
-	clear(t.answer.vec)
 	s.ended(c)
 	s.recycle(t)
 	if last {
@@ -732,16 +730,13 @@ func (s *Session) Fail(err error) {
 		for q.N > 0 {
 			t := q.Pop()
 			s.release(t)
-			s.ended(t.command)
 			s.recycle(t)
 		}
 	}
 	for _, t := range s.starts {
-		s.ended(t.command)
 		s.recycle(t)
 	}
-	clear(s.starts)
-	s.starts = s.starts[:0]
+	s.starts = nil
 	if s.filling != nil {
 		s.recycle(s.filling)
 		s.filling = nil
