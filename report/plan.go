@@ -28,7 +28,7 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	if o.Plan.Description != "" {
 		p.Summary = sentence(o.Plan.Description) + " " + p.Summary
 	}
-	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"Per GB written", perGB(o)}, {"Per TBe-month", term.Money(o.PerMonth)}}
+	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"Per GB written", perGB(o)}, {"Per TBe-month", perTBe(o)}}
 	if o.Proved() {
 		p.Facts = append(p.Facts, fact{"Above the proven bound", fmt.Sprintf("%.2f %%", 100*o.Gap())})
 	}
@@ -280,9 +280,9 @@ func frontierFigure(o *drives.Outcome) []figure {
 		})}}
 }
 
-// moneyUnit names what a plan is judged by.
+// moneyUnit names what a plan is judged by: see drives.Outcome.Objective.
 func moneyUnit(o *drives.Outcome) string {
-	if o.Calendar != nil {
+	if o.Calendar != nil || !(o.Data > 0) {
 		return "TCO"
 	}
 	return "Cost per GB written"

@@ -1,0 +1,532 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/internal/golden"
+	"farflash/internal/term"
+	"farflash/planner/drives"
+	"farflash/shape"
+	"farflash/tco"
+	"farflash/tco/calendar"
+)
+
+// planOf is a plan that nobody has solved.
+func planOf(t *testing.T, text string) *drives.Plan {
+	t.Helper()
+	p, err := drives.Load(shape.Source{File: "rack.yaml", Text: []byte(text)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	bookedPlan = `
+name: booked
+description: what <this> room needs
+horizon: 3y
+review: 1y
+costs: {discount: 8%, residual: 60%, replacing: $50}
+uncertainty: {draws: 200, prices: [50%, 200%]}
+drives: [{model: Intel DC P3700 1.6TB, count: 2, price: $2700}, {model: Intel DC P3600 2TB, up_to: 6, price: $2200}]
+workloads:
+  list:
+    - {name: mail, write_gb_per_day: 350, sequential: 31%, peak_iops: 2070, write_share: 88%, working_set_gb: 640}
+    - {name: web, write_gb_per_day: 330.5, sequential: 35%, peak_iops: 12500, write_share: 70%, working_set_gb: 910, arrival_day: 30}
+    - {name: large, write_gb_per_day: 75, sequential: 72%, peak_iops: 3450, write_share: 5%, working_set_gb: 14300, arrival_day: 120}
+`
+	paperPlan = `
+algorithm: mintco-v3
+drives: [{model: Intel DC P3700 1.6TB, count: 45, price: $2700}]
+workloads: {list: [{name: mail, write_gb_per_day: 350, sequential: 31%, peak_iops: 2070, write_share: 88%, working_set_gb: 640}]}
+`
+)
+
+// bookedOutcome is what might come of a plan over a calendar. It was not planned but written by hand, with no two figures alike, so that none can stand in another's place.
+func bookedOutcome(t *testing.T) *drives.Outcome {
+	t.Helper()
+	b := &calendar.Book{Drives: make([]calendar.Account, 3), Total: 7321}
+	for i, v := range map[calendar.Item]float64{calendar.Purchases: 9800, calendar.Replacements: 4500, calendar.Power: 310, calendar.Residual: -1900} {
+		b.Money[i], b.Present[i] = v, 0.9*v
+	}
+	b.Years = append(b.Years, b.Money, b.Money, b.Money)
+	for y, share := range []float64{0.5, 0.3, 0.2} {
+		for i := range b.Years[y] {
+			b.Years[y][i] *= share
+		}
+	}
+	b.Drives[0].Entries = []calendar.Entry{{Day: 0, Drive: 0, What: calendar.Purchases}, {Day: 414.6, Drive: 0, What: calendar.Replacements}}
+	b.Drives[1].Entries = []calendar.Entry{{Day: 0, Drive: 1, What: calendar.Purchases}, {Day: 3, Drive: 1, What: calendar.Setup}}
+	b.Drives[2].Entries = []calendar.Entry{{Day: 0, Drive: 2, What: calendar.Purchases}, {Day: 414.9, Drive: 2, What: calendar.Replacements}, {Day: 500, Drive: 2, What: calendar.Purchases}}
+	o := &drives.Outcome{
+		Plan: planOf(t, bookedPlan), Calendar: b, Cost: 7321, Data: 123_400, LeastCost: 7000, TBe: 3.21, PerMonth: 12.34,
+		Drives: []drives.DriveRow{
+			{Name: "P3700 #1", Model: "Intel DC P3700 1.6TB", Workloads: []string{"mail", "web", "w3", "w4", "w5", "w6", "w7"}, EndsBy: "horizon", Replaced: []float64{414.6, 800},
+				State: tco.DriveState{Workloads: 7, WriteRate: 680.5, Sequential: 0.33, WAF: 2.345, SpaceShare: 0.71, IOPSShare: 0.12, Lifetime: 1095, WearAtDeath: 0.83, Cost: 6100, Data: 50_000}},
+			{Name: "P3700 #2", Model: "Intel DC P3700 1.6TB", EndsBy: "unused", State: tco.DriveState{Cost: 900}},
+			{Name: "P3600 #1", Model: "Intel DC P3600 2TB", Workloads: []string{"read only"}, EndsBy: "its last workload's end", Replaced: []float64{414.9},
+				State: tco.DriveState{Workloads: 1, WAF: 1, SpaceShare: 0.44, IOPSShare: 0.05, Lifetime: 365, WearAtDeath: 0.21, Cost: 321}},
+		},
+		Placements: []drives.PlacementRow{{Workload: "mail", Drive: "P3700 #1"}, {Workload: "web", Drive: "P3700 #1"}, {Workload: "large", Refused: "no space, on 8 of 8 drives"}},
+		Assessment: &tco.Assessment{Used: 2, Placed: 2, Refused: 1, SpaceShare: 0.575, SpaceCV: 0.123, IOPSShare: 0.085, IOPSCV: 0.456, EnduranceLimited: 0.667},
+		Failures:   tco.Failures{Expected: 0.0765, Spares: 10, Labour: 4.5, Rebuilt: 4321},
+		Carbon:     tco.Carbon{Embodied: 750, Operational: 250},
+		Risk:       &drives.Risk{Draws: 200, Holds: 0.91, Within: 0.04, Low: 6000, Median: 7300, High: 9100, Again: 40, Regret: 0.021},
+		Effects: []drives.Effect{
+			{Name: "Price of drives", Low: "half", High: "double", HeldLow: 4100, HeldHigh: 14_100, AtLow: 4000, AtHigh: 14_000},
+			{Name: "Horizon", Low: "1.8y", High: "4.8y", HeldLow: 5000, AtLow: 4900},
+			{Name: "PUE", Low: "1.1", High: "2", AtHigh: 7400},
+			{Name: "Growth a year", Low: "-5 points", High: "+10 points"},
+		},
+		Frontier: []drives.Point{
+			{Name: "this plan", Cost: 7321, SpaceCV: 0.3, IOPSCV: 0.111},
+			{Name: "mintco-perf, balance x0", Cost: 7900, SpaceCV: 0.25, IOPSCV: 0.222, Weighted: true},
+			{Name: "mintco-perf, balance x1", Cost: 8200, SpaceCV: 0.15, IOPSCV: 0.333, Weighted: true},
+			{Name: "mintco-perf, balance x3", Cost: 8800, SpaceCV: 0.35, IOPSCV: 0.444, Weighted: true},
+			{Name: "mintco-perf, balance x10", Cost: 9999, SpaceCV: 0.05, Weighted: true, Refused: 2},
+			{Name: "mintco-v3", Cost: 7321, SpaceCV: 0.3},
+			{Name: "min-rate", Cost: 8200, SpaceCV: 0.15},
+			{Name: "min-waf", Cost: 8400, SpaceCV: 0.45},
+			{Name: "max-rem-cycle", Cost: 8600, SpaceCV: 0.5, Refused: 1},
+			{Name: "round-robin", Cost: 8500, SpaceCV: 0.6},
+		},
+		FrontierMore: 2,
+		Moves: []drives.Move{
+			{Day: 365, Workload: "web", From: "P3700 #1", To: "P3600 #1", Copied: 910, NeedsNewDrive: true},
+			{Day: 730.4, Workload: "web", From: "P3600 #1", To: "P3700 #2", Copied: 1020},
+			{Day: 800, Workload: "mail", From: "P3700 #1", Copied: 640, Refused: "no space"},
+		},
+	}
+	for _, item := range calendar.Items() {
+		o.Slices = append(o.Slices, drives.Slice{Name: item.String(), Money: b.Present[item]})
+	}
+	return o
+}
+
+// paperOutcome is one by cost per GB written, of so many drives.
+func paperOutcome(t *testing.T, count int) *drives.Outcome {
+	t.Helper()
+	o := &drives.Outcome{
+		Plan: planOf(t, paperPlan), Cost: 30_000, Data: 60_000, Bound: 0.4, TBe: 40, PerMonth: 3.5,
+		Placements: []drives.PlacementRow{{Workload: "mail", Drive: "d1"}},
+		Assessment: &tco.Assessment{Used: count, Placed: 1, SpaceShare: 0.4, IOPSShare: 0.3, EnduranceLimited: 0.25},
+		Slices:     []drives.Slice{{Name: "Drives", Money: 28_000}, {Name: "Setup"}, {Name: "Power and cooling", Money: 2000}, {Name: "Failures, expected", Money: 123}},
+		Failures:   tco.Failures{Expected: 1.5, Spares: 100, Labour: 23, Rebuilt: 900},
+		Carbon:     tco.Carbon{Embodied: 300, Operational: 100},
+		Effects:    []drives.Effect{{Name: "PUE", Low: "1.1", High: "2", HeldLow: 0.48, HeldHigh: 0.53, AtLow: 0.47, AtHigh: 0.52}},
+		Frontier:   []drives.Point{{Name: "this plan", Cost: 0.5, SpaceCV: 0.2}, {Name: "min-waf", Cost: 0.6, SpaceCV: 0.1}},
+	}
+	for i := range count {
+		share := float64((i*7)%count+1) / float64(count)
+		o.Drives = append(o.Drives, drives.DriveRow{Name: fmt.Sprint("d", i+1), Model: "Intel DC P3700 1.6TB", Workloads: []string{"mail"}, EndsBy: "endurance",
+			State: tco.DriveState{Workloads: 1, WriteRate: 350, WAF: 1.5, SpaceShare: share / 2, IOPSShare: share / 4, Lifetime: 700, WearAtDeath: share, Cost: 600, Data: 1200, Limited: true}})
+	}
+	return o
+}
+
+// marks are all that a page's charts say of their marks, a chart after the other.
+func marks(page string) string {
+	var b strings.Builder
+	for _, svg := range picture.FindAllString(wordless.ReplaceAllString(page, ""), -1) {
+		for _, m := range marked.FindAllString(svg, -1) {
+			fmt.Fprintln(&b, "*", strings.ReplaceAll(tag.ReplaceAllString(m, ""), "\n", "; "))
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}
+
+// TestPlanWords holds the words of a plan on a terminal and on its page, and every mark of its charts.
+func TestPlanWords(t *testing.T) {
+	for name, o := range map[string]*drives.Outcome{"plan": bookedOutcome(t), "plan by paper": paperOutcome(t, 3), "plan of many drives": paperOutcome(t, 42)} {
+		holdWords(t, name, func(text, page io.Writer) error {
+			if err := WritePlanText(text, o, term.Style{}); err != nil {
+				return err
+			}
+			return WritePlan(page, o, "test", "farflash plan rack.yaml")
+		})
+	}
+}
+
+// holdWords holds a text, the words of a page and all of its charts' marks to testdata/words.
+func holdWords(t *testing.T, name string, write func(text, page io.Writer) error) {
+	t.Helper()
+	var text, page bytes.Buffer
+	if err := write(&text, &page); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	sound(t, page.String())
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n--- page\n%s\n--- marks\n%s", text.String(), words(page.String()), marks(page.String()))
+	golden.File(t, filepath.Join("testdata", "words", strings.ReplaceAll(name, " ", "-")+".txt"), b.Bytes(), *rewords, "go test ./report -run Words -words, and read what changes")
+}
+
+// rowOf is what a list of sums says of one of them, "" if it is not there.
+func rowOf(o *drives.Outcome, name string) string {
+	for _, x := range planSums(o) {
+		if x[0] == name {
+			return x[1] + " | " + x[2]
+		}
+	}
+	return ""
+}
+
+// TestPlanSums: what is said of a plan's figures where they are other than usual, and which are left out.
+func TestPlanSums(t *testing.T) {
+	const none = ""
+	for _, c := range []struct {
+		what   string
+		booked bool
+		change func(o *drives.Outcome)
+		row    string
+		want   string
+	}{
+		{"over a calendar", true, nil, "TCO", "$7,321 | to serve all workloads until the plan's end, discounted to day 0"},
+		{"money keeps its worth", true, func(o *drives.Outcome) { o.Plan.Costs.Discount = 0 }, "TCO", "$7,321 | to serve all workloads until the plan's end"},
+		{"by paper", false, nil, "TCO", "$30,000 | purchase and operation over the drives' service"},
+		{"over a calendar", true, nil, "written", "123 TB | by the workloads until then"},
+		{"by paper", false, nil, "written", "60.0 TB | by the workloads in that time"},
+		{"by paper", false, nil, "per GB written", "$0.5000 | "},
+		{"nothing is written", false, func(o *drives.Outcome) { o.Data = 0 }, "per GB written", "- | "},
+		{"over a calendar", true, nil, "proven bound", "$7,000 | no plan costs less; this one is at most 4.59 % above it"},
+		{"by paper", false, nil, "proven bound", "$0.4000 | no plan costs less per GB; this one is at most 25.00 % above it"},
+		{"exact over a calendar", true, func(o *drives.Outcome) { o.Exact = true }, "proven bound", "$7,321 | no plan is cheaper: all possible plans were examined"},
+		{"exact by paper", false, func(o *drives.Outcome) { o.Exact = true }, "proven bound", "$0.5000 | no plan is cheaper: all possible plans were examined"},
+		{"exact where nothing is written", false, func(o *drives.Outcome) { o.Exact, o.Data = true, 0 }, "proven bound", "$30,000 | no plan is cheaper: all possible plans were examined"},
+		{"no bound", false, func(o *drives.Outcome) { o.Bound, o.BoundNote = 0, "no bound: the search was interrupted" }, "proven bound", "- | no bound: the search was interrupted"},
+		{"none was asked for", false, func(o *drives.Outcome) { o.Bound = 0 }, "proven bound", none},
+		{"over a calendar", true, nil, "replaced", "3 | worn-out drives; 66.7 % of the used drives wear out at least once"},
+		{"over a calendar", true, nil, "endurance-limited", none},
+		{"by paper", false, nil, "replaced", none},
+		{"by paper", false, nil, "endurance-limited", "25.0 % | of the used drives end by wear"},
+		{"over a calendar", true, nil, "holds", "91.0 % +- 4.0 % | share of 200 draws that this placement serves: prices 50% to 200%"},
+		{"over a calendar", true, nil, "TCO in these", "$6,000 to $9,100 | 90 % of the draws that it serves; median $7,300"},
+		{"over a calendar", true, nil, "regret", "2.1 % | mean of 40 draws: extra cost over a plan made for that draw"},
+		{"nothing is uncertain", false, nil, "holds", none},
+		{"uncertain by paper", false, func(o *drives.Outcome) { o.Risk = &drives.Risk{Draws: 9, Holds: 1, Median: 2, Low: 1, High: 3} }, "per GB in these", "$1.000 to $3.000 | 90 % of the draws that it serves; median $2.000"},
+		{"uncertain where nothing is written", false, func(o *drives.Outcome) {
+			o.Data, o.Risk = 0, &drives.Risk{Draws: 9, Holds: 1, Median: 2, Low: 1, High: 3}
+		}, "TCO in these", "$1.000 to $3.000 | 90 % of the draws that it serves; median $2.000"},
+		{"it never holds", true, func(o *drives.Outcome) { o.Risk = &drives.Risk{Draws: 9} }, "TCO in these", none},
+		{"nothing was planned again", true, func(o *drives.Outcome) { o.Risk.Again = 0 }, "regret", none},
+		{"over a calendar", true, nil, "per effective TB-month", "$12.34 | SNIA's $/TBe/month, for 3.21 TBe"},
+		{"by paper", false, nil, "per effective TB-month", "$3.500 | SNIA's $/TBe/month, failures included, for 40.0 TBe"},
+		{"nothing is kept", false, func(o *drives.Outcome) { o.TBe, o.PerMonth = 0, 0 }, "per effective TB-month", "- | SNIA's $/TBe/month, failures included, for 0 TBe"},
+		{"over a calendar", true, nil, "space used", "57.5 % | mean over the drives; CV 0.123"},
+		{"over a calendar", true, nil, "IOPS used", "8.5 % | mean over the drives; CV 0.456"},
+		{"over a calendar", true, nil, "failures", "0.0765 | expected, part of the TCO: $14.50, 4.32 TB rewritten"},
+		{"by paper", false, nil, "failures", "1.50 | expected, drives x AFR x years: $123.0, 900 GB rewritten"},
+		{"over a calendar", true, nil, "carbon", "1.00 t CO2e | 75.0 % embodied"},
+		{"carbon of nothing", true, func(o *drives.Outcome) { o.Carbon = tco.Carbon{} }, "carbon", "0 t CO2e | "},
+	} {
+		o := paperOutcome(t, 2)
+		if c.booked {
+			o = bookedOutcome(t)
+		}
+		if c.change != nil {
+			c.change(o)
+		}
+		if got := rowOf(o, c.row); got != c.want {
+			t.Errorf("%s: %s: %q; %q is right", c.what, c.row, got, c.want)
+		}
+	}
+}
+
+// TestPlanOfNoWrites: where nobody writes a plan is judged by its money, and is said to be.
+func TestPlanOfNoWrites(t *testing.T) {
+	o := paperOutcome(t, 2)
+	o.Data, o.Bound = 0, 0
+	o.Effects, o.Frontier = []drives.Effect{{Name: "PUE", Low: "1.1", High: "2", HeldLow: 29_000, HeldHigh: 33_000, AtLow: 28_500, AtHigh: 31_500}}, []drives.Point{{Name: "this plan", Cost: 30_000}}
+	var text, page bytes.Buffer
+	if err := WritePlanText(&text, o, term.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePlan(&page, o, "test", ""); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(text.String(), "rack: 1 of 1 workloads on 2 drives, by mintco-v3, for the lowest TCO\n") {
+		t.Error(text.String())
+	}
+	for _, want := range []string{"TCO against imbalance", "TCO, relative to this plan", "<th scope=\"col\">TCO", "for the lowest TCO."} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page.String(), "ost per GB written") {
+		t.Error("the page speaks of gigabytes that nobody writes")
+	}
+}
+
+// TestPlanRows: of what there is much a terminal shows the first, and says how much there is besides; one more than that is shown as well.
+func TestPlanRows(t *testing.T) {
+	text := func(o *drives.Outcome) string {
+		var b bytes.Buffer
+		if err := WritePlanText(&b, o, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for count, want := range map[int]string{40: "", 41: "", 42: "and 2 more (see drives.csv with -o DIR)"} {
+		got := text(paperOutcome(t, count))
+		if strings.Contains(got, "more (see drives.csv") != (want != "") || !strings.Contains(got, want) || strings.Contains(got, "\nd41 ") != (count == 41) || !strings.Contains(got, "\nd40 ") {
+			t.Errorf("%d drives:\n%s", count, got)
+		}
+	}
+	for count, want := range map[int]string{12: "", 13: "", 14: "\nand 2 more (see --json)\n"} {
+		o := paperOutcome(t, 1)
+		for i := range count {
+			o.Moves = append(o.Moves, drives.Move{Day: float64(1000 + i), Workload: "mail", From: "d1", To: "d1", Copied: 5})
+		}
+		got := text(o)
+		if strings.Contains(got, "more (see --json)") != (want != "") || !strings.Contains(got, want) || strings.Contains(got, "\n1012 ") != (count == 13) || !strings.Contains(got, "\n1011 ") ||
+			!strings.Contains(got, fmt.Sprintf("\n%d moves off drives that are worn out before the horizon:\n", count)) {
+			t.Errorf("%d moves:\n%s", count, got)
+		}
+	}
+	for count, want := range map[int]string{1: "1 drive,", 2: "2 drives,"} {
+		if got := text(paperOutcome(t, count)); !strings.Contains(got, "1 of 1 workloads on "+want) {
+			t.Errorf("%s:\n%s", want, got)
+		}
+	}
+	many := make([]drives.PlacementRow, 501)
+	var list strings.Builder
+	for i := range many {
+		many[i] = drives.PlacementRow{Workload: fmt.Sprint("w", i), Drive: "d1"}
+		fmt.Fprintf(&list, "{name: w%d, write_gb_per_day: 1},", i)
+	}
+	o := paperOutcome(t, 1)
+	o.Plan = planOf(t, "drives: [{model: Intel DC P3700 1.6TB, count: 1, price: $1}]\nworkloads: {list: ["+list.String()+"]}\n")
+	for _, count := range []int{500, 501} {
+		o.Placements = many[:count]
+		caption := ""
+		if count > 500 {
+			caption = "The first 500 of 501; placements.csv has them all"
+		}
+		if got := placementRows(o); len(got.Rows) != 500 || got.Caption != caption {
+			t.Errorf("%d placements: %d rows, %q", count, len(got.Rows), got.Caption)
+		}
+	}
+}
+
+// TestPlanPurchases: one line a day, which says how many of which model; of many days the first twelve.
+func TestPlanPurchases(t *testing.T) {
+	of := func(days ...float64) *drives.Outcome {
+		o := &drives.Outcome{Calendar: &calendar.Book{Drives: make([]calendar.Account, 1)}, Drives: []drives.DriveRow{{Model: "m"}}}
+		for _, day := range days {
+			o.Calendar.Drives[0].Entries = append(o.Calendar.Drives[0].Entries, calendar.Entry{Day: day, What: calendar.Purchases})
+		}
+		return o
+	}
+	var days []float64
+	for i := range 14 {
+		days = append(days, float64(i))
+	}
+	for _, c := range []struct {
+		count, lines, more int
+	}{{0, 0, 0}, {12, 12, 0}, {13, 13, 0}, {14, 12, 2}} {
+		if got, more := purchases(of(days[:c.count]...)); len(got) != c.lines || more != c.more {
+			t.Errorf("%d days: %q and %d more", c.count, got, more)
+		}
+	}
+	if got, _ := purchases(of(0.2, 0.4, 2.6, 3.2)); !slices.Equal(got, []string{"day 0: 2 x m", "day 3: 2 x m"}) {
+		t.Errorf("%q", got)
+	}
+	// The terminal and the page say that there is more.
+	o := bookedOutcome(t)
+	o.Calendar.Drives[0].Entries = of(days...).Calendar.Drives[0].Entries
+	o.Calendar.Drives[1].Entries, o.Calendar.Drives[2].Entries = nil, nil
+	var b bytes.Buffer
+	if err := writeCalendar(&b, o, term.Style{}); err != nil || !strings.HasSuffix(b.String(), "  day 11: 1 x Intel DC P3700 1.6TB\n  and 2 more days (see --json)\n") {
+		t.Errorf("%v: %s", err, b.String())
+	}
+	if note := calendarSection(o).Figures[0].Note; !strings.HasPrefix(note, "Purchases: day 0: 1 x Intel DC P3700 1.6TB; day 1: ") || !strings.HasSuffix(note, "; and 2 more days.") {
+		t.Error(note)
+	}
+	o.Calendar.Drives[0].Entries = nil
+	b.Reset()
+	if err := writeCalendar(&b, o, term.Style{}); err != nil || strings.Contains(b.String(), "purchases:") || calendarSection(o).Figures[0].Note != "" {
+		t.Errorf("%v: %s", err, b.String())
+	}
+	// Without a discount money is worth the same on day 0.
+	o.Plan.Costs.Discount = 0
+	if rows := calendarRows(o); rows[len(rows)-1][0] != "all" || len(rows) != 4 {
+		t.Errorf("%q", rows)
+	}
+}
+
+// TestPlanWordsOfFigures: days, names, moves, and what ends a drive.
+func TestPlanWordsOfFigures(t *testing.T) {
+	for _, c := range [][2]string{
+		{daysText(math.Inf(1)), "forever"}, {daysText(730), "2.00 y"}, {daysText(729), "729 d"}, {daysText(1825), "5.00 y"}, {daysText(0.5), "0.500 d"},
+		{names(nil, 2), ""}, {names([]string{"a", "b"}, 2), "a, b"}, {names([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
+		{until(&drives.DriveRow{EndsBy: "horizon"}), "horizon"}, {until(&drives.DriveRow{EndsBy: "horizon", Replaced: []float64{1}}), "horizon, replaced once"},
+		{until(&drives.DriveRow{EndsBy: "horizon", Replaced: []float64{1, 2}}), "horizon, replaced 2 times"},
+		{moveTo(&drives.Move{Refused: "no space"}), "nowhere: no space"}, {moveTo(&drives.Move{To: "d"}), "d"}, {moveTo(&drives.Move{To: "d", NeedsNewDrive: true}), "d (bought that day)"},
+		{gigabytes(1), "1.00 GB"}, {heldAt(0), "would not fit"}, {heldAt(12), "$12.00"}, {dash(""), "-"}, {dash("a"), "a"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%q; %q is right", c[0], c[1])
+		}
+	}
+}
+
+// TestPlanChanges: by what share a figure changes, also one below 0, as what used drives bring is.
+func TestPlanChanges(t *testing.T) {
+	for _, c := range []struct {
+		a, b float64
+		want string
+	}{
+		{5, 5, ""}, {0, 0, ""}, {0, 5, "new"}, {100, 150, "+50.0 %"}, {100, 25, "-75.0 %"}, {100, 0, "-100.0 %"}, {100, 300, "+200.0 %"},
+		{-100, -150, "-50.0 %"}, {-100, -25, "+75.0 %"}, {-100, 0, "+100.0 %"}, {100, -100, "-200.0 %"}, {-100, 100, "+200.0 %"}, {1, 1.0005, "+0.050 %"},
+	} {
+		if got := changeText(c.a, c.b); got != c.want {
+			t.Errorf("from %v to %v: %q; %q is right", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// TestPlanDifference holds the words of what is different between two plans.
+func TestPlanDifference(t *testing.T) {
+	d := &drives.Difference{Before: "a", After: "b", Objective: "calendar",
+		Inputs: []drives.InputDifference{{Name: "horizon", Before: "5y", After: "3y"}, {Of: "Intel", Name: "price", After: "$5"}},
+		Sums:   []drives.SumDifference{{Name: "TCO", Before: 7000, After: 14_000, Money: true}, {Name: "GB written", Before: 12_345, After: 12_345.678}, {Name: "drives in use", Before: 0, After: 3}},
+		Costs:  []drives.SumDifference{{Name: "Residual value", Before: -1000, After: -1500, Money: true}},
+		Drives: []drives.CountDifference{{Model: "Intel", Before: 4, After: 3}},
+	}
+	text := func() string {
+		var b strings.Builder
+		if err := WritePlanDifference(&b, d, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const head = `a compared with b, objective calendar
+
+input         before  after
+horizon       5y      3y
+Intel: price  -       $5
+`
+	const sums = `
+                  before    after    change
+TCO               $7,000  $14,000  +100.0 %
+GB written        12,345    12346  +0.0055 %
+drives in use          0        3       new
+  Residual value -$1,000  -$1,500   -50.0 %
+  Intel                4        3   -25.0 %
+`
+	flat := func(s string) string {
+		var lines []string
+		for line := range strings.Lines(s) {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+		return strings.Join(lines, "\n")
+	}
+	if got, want := text(), head+sums+"\nno workload moves\n"; flat(got) != flat(want) {
+		t.Errorf("%s\nis not\n%s", got, want)
+	}
+	d.Inputs = nil
+	for i := range 42 {
+		d.Workloads = append(d.Workloads, drives.PlaceDifference{Workload: fmt.Sprint("w", i), After: "x"})
+	}
+	if got := text(); strings.Contains(got, "input") || !strings.HasPrefix(got, "a compared with b, objective calendar\n\n  ") || !strings.Contains(flat(got), "\nworkloads that move: 42\nworkload before after\nw0 - x\n") ||
+		!strings.HasSuffix(flat(got), "\nw39 - x\nand 2 more (see --json)") {
+		t.Error(got)
+	}
+	d.Workloads = d.Workloads[:41]
+	if got := text(); !strings.HasSuffix(flat(got), "\nw39 - x\nw40 - x") {
+		t.Error(got)
+	}
+}
+
+// TestPlanExplanation holds what is said of a workload's place: the head, the money's unit, and each drive's row.
+func TestPlanExplanation(t *testing.T) {
+	at := func(drive string, cost float64) drives.Choice {
+		return drives.Choice{Drive: drive, CostPerGB: cost, WAF: 1.234, Lifetime: 365}
+	}
+	chosen, full := at("d1", 0.5), drives.Choice{Drive: "d9", Obstacle: "no space"}
+	chosen.Chosen = true
+	free := chosen
+	free.CostPerGB = 0
+	for _, c := range []struct {
+		head string
+		x    drives.Explanation
+		rows string
+	}{
+		{"w: no drive can take it", drives.Explanation{Worse: math.NaN(), Choices: []drives.Choice{full}}, "drive $/GB of the pool WAF there serves\nd9 no space"},
+		{"w is on d1: no other drive can take it", drives.Explanation{Chosen: "d1", Worse: math.NaN(), Choices: []drives.Choice{chosen, full}}, "drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd9 no space"},
+		{"w is on d1: d2 would cost the same", drives.Explanation{Chosen: "d1", Next: "d2", Worse: -4e-7, Choices: []drives.Choice{chosen, at("d2", 0.5)}}, "drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.5000 1.23 365 d"},
+		{"w is on d1, where it costs nothing; the next best is d2", drives.Explanation{Chosen: "d1", Next: "d2", Worse: math.Inf(1), Whole: true, Choices: []drives.Choice{free, at("d2", 0.5)}},
+			"drive $ for the pool WAF there serves\nd1 $0 1.23 365 d chosen\nd2 $0.5000 1.23 365 d"},
+		{"w is on d1: on the next best, d2, a GB written would cost 20.0 % more", drives.Explanation{Chosen: "d1", Next: "d2", Worse: 0.2, Choices: []drives.Choice{chosen, at("d2", 0.6)}},
+			"drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.6000 1.23 365 d +20.0 %"},
+		{"w is on d1: on the next best, d2, the pool would cost 10.0 % less", drives.Explanation{Chosen: "d1", Next: "d2", Worse: -0.1, Whole: true, Choices: []drives.Choice{chosen, at("d2", 0.45)}},
+			"drive $ for the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.4500 1.23 365 d -10.0 %"},
+		{"w: no drive can take it", drives.Explanation{Worse: math.NaN(), Choices: []drives.Choice{at("d1", 0.5), at("d2", 0.6)}}, "drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d\nd2 $0.6000 1.23 365 d"},
+	} {
+		c.x.Workload = "w"
+		var b strings.Builder
+		if err := WriteExplanationText(&b, &c.x, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		head, rest, _ := strings.Cut(b.String(), "\n\n")
+		var rows []string
+		for line := range strings.Lines(rest) {
+			rows = append(rows, strings.Join(strings.Fields(line), " "))
+		}
+		if head != c.head || strings.Join(rows, "\n") != c.rows {
+			t.Errorf("%s\n%s\nis not\n%s\n%s", head, strings.Join(rows, "\n"), c.head, c.rows)
+		}
+	}
+	for count, last := range map[int]string{15: "d14", 16: "d15", 17: "and 2 more"} {
+		x := drives.Explanation{Workload: "w"}
+		for i := range count {
+			x.Choices = append(x.Choices, at(fmt.Sprint("d", i), 1))
+		}
+		var b strings.Builder
+		if err := WriteExplanationText(&b, &x, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		if got := lines[len(lines)-1]; !strings.HasPrefix(got, last) || len(lines) != 3+min(count, 16) {
+			t.Errorf("%d drives: %d lines, the last %q", count, len(lines), got)
+		}
+	}
+}
+
+// TestPlanOfNoEffects: where no change of an input lets a plan be made there is no picture of changes, and where no algorithm has room for all none of their costs.
+func TestPlanOfNoEffects(t *testing.T) {
+	o := paperOutcome(t, 2)
+	o.Effects = []drives.Effect{{Name: "PUE", Low: "1.1", High: "2"}}
+	o.Frontier = []drives.Point{{Name: "this plan", Cost: 0.5, Refused: 1}, {Name: "mintco-perf, balance x1", Cost: 0.5, Refused: 2, Weighted: true}}
+	var page bytes.Buffer
+	if err := WritePlan(&page, o, "test", ""); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, page.String())
+	if !strings.Contains(page.String(), "PUE at 1.1 or 2: no plan is possible. ") {
+		t.Error("the page does not say that no plan is possible")
+	}
+	o.Effects, o.Frontier = nil, nil
+	page.Reset()
+	if err := WritePlan(&page, o, "test", ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"frontier", "sensitivity", "moves", "calendar"} {
+		if strings.Contains(page.String(), `id="`+id+`"`) {
+			t.Errorf("a section %s of nothing", id)
+		}
+	}
+	for _, id := range []string{"cost", "drives", "assumptions", "placements"} {
+		if !strings.Contains(page.String(), `id="`+id+`"`) {
+			t.Errorf("no section %s", id)
+		}
+	}
+}
