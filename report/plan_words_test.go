@@ -2,10 +2,12 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"farflash/internal/golden"
 	"farflash/internal/term"
 	"farflash/planner/drives"
+	"farflash/report/chart"
 	"farflash/shape"
 	"farflash/tco"
 	"farflash/tco/calendar"
@@ -73,7 +76,7 @@ func bookedOutcome(t *testing.T) *drives.Outcome {
 				State: tco.DriveState{Workloads: 7, WriteRate: 680.5, Sequential: 0.33, WAF: 2.345, SpaceShare: 0.71, IOPSShare: 0.12, Lifetime: 1095, WearAtDeath: 0.83, Cost: 6100, Data: 50_000}},
 			{Name: "P3700 #2", Model: "Intel DC P3700 1.6TB", EndsBy: "unused", State: tco.DriveState{Cost: 900}},
 			{Name: "P3600 #1", Model: "Intel DC P3600 2TB", Workloads: []string{"read only"}, EndsBy: "its last workload's end", Replaced: []float64{414.9},
-				State: tco.DriveState{Workloads: 1, WAF: 1, SpaceShare: 0.44, IOPSShare: 0.05, Lifetime: 365, WearAtDeath: 0.21, Cost: 321}},
+				State: tco.DriveState{Workloads: 1, WAF: 1, SpaceShare: 0.44, IOPSShare: 0.05, Lifetime: 365, WearAtDeath: 0.21, Cost: 321, Data: 0.5}},
 		},
 		Placements: []drives.PlacementRow{{Workload: "mail", Drive: "P3700 #1"}, {Workload: "web", Drive: "P3700 #1"}, {Workload: "large", Refused: "no space, on 8 of 8 drives"}},
 		Assessment: &tco.Assessment{Used: 2, Placed: 2, Refused: 1, SpaceShare: 0.575, SpaceCV: 0.123, IOPSShare: 0.085, IOPSCV: 0.456, EnduranceLimited: 0.667},
@@ -91,6 +94,7 @@ func bookedOutcome(t *testing.T) *drives.Outcome {
 			{Name: "mintco-perf, balance x0", Cost: 7900, SpaceCV: 0.25, IOPSCV: 0.222, Weighted: true},
 			{Name: "mintco-perf, balance x1", Cost: 8200, SpaceCV: 0.15, IOPSCV: 0.333, Weighted: true},
 			{Name: "mintco-perf, balance x3", Cost: 8800, SpaceCV: 0.35, IOPSCV: 0.444, Weighted: true},
+			{Name: "mintco-perf, balance x5", Cost: 8300, SpaceCV: 0.15, Weighted: true},
 			{Name: "mintco-perf, balance x10", Cost: 9999, SpaceCV: 0.05, Weighted: true, Refused: 2},
 			{Name: "mintco-v3", Cost: 7321, SpaceCV: 0.3},
 			{Name: "min-rate", Cost: 8200, SpaceCV: 0.15},
@@ -98,7 +102,7 @@ func bookedOutcome(t *testing.T) *drives.Outcome {
 			{Name: "max-rem-cycle", Cost: 8600, SpaceCV: 0.5, Refused: 1},
 			{Name: "round-robin", Cost: 8500, SpaceCV: 0.6},
 		},
-		FrontierMore: 2,
+		FrontierMore: 1,
 		Moves: []drives.Move{
 			{Day: 365, Workload: "web", From: "P3700 #1", To: "P3600 #1", Copied: 910, NeedsNewDrive: true},
 			{Day: 730.4, Workload: "web", From: "P3600 #1", To: "P3700 #2", Copied: 1020},
@@ -118,7 +122,7 @@ func paperOutcome(t *testing.T, count int) *drives.Outcome {
 		Plan: planOf(t, paperPlan), Cost: 30_000, Data: 60_000, Bound: 0.4, TBe: 40, PerMonth: 3.5,
 		Placements: []drives.PlacementRow{{Workload: "mail", Drive: "d1"}},
 		Assessment: &tco.Assessment{Used: count, Placed: 1, SpaceShare: 0.4, IOPSShare: 0.3, EnduranceLimited: 0.25},
-		Slices:     []drives.Slice{{Name: "Drives", Money: 28_000}, {Name: "Setup"}, {Name: "Power and cooling", Money: 2000}, {Name: "Failures, expected", Money: 123}},
+		Slices:     []drives.Slice{{Name: "Drives", Money: 28_000}, {Name: "Setup", Money: 0.5}, {Name: "Labour"}, {Name: "Power and cooling", Money: 2000}, {Name: "Failures, expected", Money: 123}},
 		Failures:   tco.Failures{Expected: 1.5, Spares: 100, Labour: 23, Rebuilt: 900},
 		Carbon:     tco.Carbon{Embodied: 300, Operational: 100},
 		Effects:    []drives.Effect{{Name: "PUE", Low: "1.1", High: "2", HeldLow: 0.48, HeldHigh: 0.53, AtLow: 0.47, AtHigh: 0.52}},
@@ -201,6 +205,7 @@ func TestPlanSums(t *testing.T) {
 		{"exact over a calendar", true, func(o *drives.Outcome) { o.Exact = true }, "proven bound", "$7,321 | no plan is cheaper: all possible plans were examined"},
 		{"exact by paper", false, func(o *drives.Outcome) { o.Exact = true }, "proven bound", "$0.5000 | no plan is cheaper: all possible plans were examined"},
 		{"exact where nothing is written", false, func(o *drives.Outcome) { o.Exact, o.Data = true, 0 }, "proven bound", "$30,000 | no plan is cheaper: all possible plans were examined"},
+		{"of little money", true, func(o *drives.Outcome) { o.Cost, o.LeastCost = 0.6, 0.5 }, "proven bound", "$0.5000 | no plan costs less; this one is at most 20.00 % above it"},
 		{"no bound", false, func(o *drives.Outcome) { o.Bound, o.BoundNote = 0, "no bound: the search was interrupted" }, "proven bound", "- | no bound: the search was interrupted"},
 		{"none was asked for", false, func(o *drives.Outcome) { o.Bound = 0 }, "proven bound", none},
 		{"over a calendar", true, nil, "replaced", "3 | worn-out drives; 66.7 % of the used drives wear out at least once"},
@@ -211,20 +216,27 @@ func TestPlanSums(t *testing.T) {
 		{"over a calendar", true, nil, "TCO in these", "$6,000 to $9,100 | 90 % of the draws that it serves; median $7,300"},
 		{"over a calendar", true, nil, "regret", "2.1 % | mean of 40 draws: extra cost over a plan made for that draw"},
 		{"nothing is uncertain", false, nil, "holds", none},
-		{"uncertain by paper", false, func(o *drives.Outcome) { o.Risk = &drives.Risk{Draws: 9, Holds: 1, Median: 2, Low: 1, High: 3} }, "per GB in these", "$1.000 to $3.000 | 90 % of the draws that it serves; median $2.000"},
+		{"uncertain by paper", false, func(o *drives.Outcome) { o.Risk = &drives.Risk{Draws: 9, Holds: 1, Median: 0.2, Low: 0.1, High: 0.3} }, "per GB in these", "$0.1000 to $0.3000 | 90 % of the draws that it serves; median $0.2000"},
+		{"uncertain where little is written", false, func(o *drives.Outcome) {
+			o.Data, o.Risk = 0.5, &drives.Risk{Draws: 9, Holds: 1, Median: 2, Low: 1, High: 3}
+		}, "per GB in these", "$1.000 to $3.000 | 90 % of the draws that it serves; median $2.000"},
 		{"uncertain where nothing is written", false, func(o *drives.Outcome) {
 			o.Data, o.Risk = 0, &drives.Risk{Draws: 9, Holds: 1, Median: 2, Low: 1, High: 3}
 		}, "TCO in these", "$1.000 to $3.000 | 90 % of the draws that it serves; median $2.000"},
 		{"it never holds", true, func(o *drives.Outcome) { o.Risk = &drives.Risk{Draws: 9} }, "TCO in these", none},
+		{"one was planned again", true, func(o *drives.Outcome) { o.Risk.Again = 1 }, "regret", "2.1 % | mean of 1 draws: extra cost over a plan made for that draw"},
 		{"nothing was planned again", true, func(o *drives.Outcome) { o.Risk.Again = 0 }, "regret", none},
 		{"over a calendar", true, nil, "per effective TB-month", "$12.34 | SNIA's $/TBe/month, for 3.21 TBe"},
 		{"by paper", false, nil, "per effective TB-month", "$3.500 | SNIA's $/TBe/month, failures included, for 40.0 TBe"},
+		{"little is written", false, func(o *drives.Outcome) { o.Data = 0.5 }, "per GB written", "$60,000 | "},
+		{"little is kept", false, func(o *drives.Outcome) { o.TBe = 0.5 }, "per effective TB-month", "$3.500 | SNIA's $/TBe/month, failures included, for 0.500 TBe"},
 		{"nothing is kept", false, func(o *drives.Outcome) { o.TBe, o.PerMonth = 0, 0 }, "per effective TB-month", "- | SNIA's $/TBe/month, failures included, for 0 TBe"},
 		{"over a calendar", true, nil, "space used", "57.5 % | mean over the drives; CV 0.123"},
 		{"over a calendar", true, nil, "IOPS used", "8.5 % | mean over the drives; CV 0.456"},
 		{"over a calendar", true, nil, "failures", "0.0765 | expected, part of the TCO: $14.50, 4.32 TB rewritten"},
 		{"by paper", false, nil, "failures", "1.50 | expected, drives x AFR x years: $123.0, 900 GB rewritten"},
 		{"over a calendar", true, nil, "carbon", "1.00 t CO2e | 75.0 % embodied"},
+		{"little carbon", true, func(o *drives.Outcome) { o.Carbon = tco.Carbon{Embodied: 0.3, Operational: 0.1} }, "carbon", "0.000400 t CO2e | 75.0 % embodied"},
 		{"carbon of nothing", true, func(o *drives.Outcome) { o.Carbon = tco.Carbon{} }, "carbon", "0 t CO2e | "},
 	} {
 		o := paperOutcome(t, 2)
@@ -279,6 +291,15 @@ func TestPlanRows(t *testing.T) {
 		if strings.Contains(got, "more (see drives.csv") != (want != "") || !strings.Contains(got, want) || strings.Contains(got, "\nd41 ") != (count == 41) || !strings.Contains(got, "\nd40 ") {
 			t.Errorf("%d drives:\n%s", count, got)
 		}
+	}
+	one := paperOutcome(t, 1)
+	one.Moves = []drives.Move{{Day: 1000, Workload: "mail", From: "d1", To: "d1", Copied: 5}}
+	if got := text(one); !strings.Contains(got, "\n1000  mail      d1    d1  5.00 GB\n") {
+		t.Errorf("one move:\n%s", got)
+	}
+	var page bytes.Buffer
+	if err := WritePlan(&page, one, "test", ""); err != nil || !strings.Contains(page.String(), `id="moves"`) {
+		t.Errorf("no section of one move: %v", err)
 	}
 	for count, want := range map[int]string{12: "", 13: "", 14: "\nand 2 more (see --json)\n"} {
 		o := paperOutcome(t, 1)
@@ -349,6 +370,11 @@ func TestPlanPurchases(t *testing.T) {
 	}
 	if note := calendarSection(o).Figures[0].Note; !strings.HasPrefix(note, "Purchases: day 0: 1 x Intel DC P3700 1.6TB; day 1: ") || !strings.HasSuffix(note, "; and 2 more days.") {
 		t.Error(note)
+	}
+	o.Calendar.Drives[0].Entries = of(5).Calendar.Drives[0].Entries
+	b.Reset()
+	if err := writeCalendar(&b, o, term.Style{}); err != nil || !strings.HasSuffix(b.String(), "\npurchases:\n  day 5: 1 x Intel DC P3700 1.6TB\n") || calendarSection(o).Figures[0].Note != "Purchases: day 5: 1 x Intel DC P3700 1.6TB." {
+		t.Errorf("%v: %s", err, b.String())
 	}
 	o.Calendar.Drives[0].Entries = nil
 	b.Reset()
@@ -432,7 +458,11 @@ drives in use          0        3       new
 	if got, want := text(), head+sums+"\nno workload moves\n"; flat(got) != flat(want) {
 		t.Errorf("%s\nis not\n%s", got, want)
 	}
-	d.Inputs = nil
+	d.Inputs, d.Workloads = d.Inputs[:1], []drives.PlaceDifference{{Workload: "w", Before: "y"}}
+	if got := flat(text()); !strings.Contains(got, "\ninput before after\nhorizon 5y 3y\n") || !strings.HasSuffix(got, "\nworkloads that move: 1\nworkload before after\nw y -") {
+		t.Error(got)
+	}
+	d.Inputs, d.Workloads = nil, nil
 	for i := range 42 {
 		d.Workloads = append(d.Workloads, drives.PlaceDifference{Workload: fmt.Sprint("w", i), After: "x"})
 	}
@@ -527,6 +557,135 @@ func TestPlanOfNoEffects(t *testing.T) {
 	for _, id := range []string{"cost", "drives", "assumptions", "placements"} {
 		if !strings.Contains(page.String(), `id="`+id+`"`) {
 			t.Errorf("no section %s", id)
+		}
+	}
+}
+
+// TestPlanEffects: a bar goes from what the plan comes to with the lower cost to that with the higher one; where one of them is not possible, to the plan itself.
+func TestPlanEffects(t *testing.T) {
+	o := paperOutcome(t, 1) // half a dollar a GB
+	for _, c := range []struct {
+		low, high   float64
+		least, most float64
+		text        string
+	}{
+		{0.25, 0.75, 0.5, 1.5, "a: x0.500; b: x1.500"}, {0.75, 0.25, 0.5, 1.5, "a: x1.500; b: x0.500"}, {0.6, 0.7, 1.2, 1.4, "a: x1.200; b: x1.400"},
+		{0, 0.75, 1, 1.5, "a: none; b: x1.500"}, {0.25, 0, 0.5, 1, "a: x0.500; b: none"},
+	} {
+		o.Effects = []drives.Effect{{Name: "x", Low: "a", High: "b", AtLow: c.low, AtHigh: c.high}, {Name: "y", Low: "a", High: "b"}}
+		rows, _ := effectRows(o)
+		if len(rows) != 1 || math.Abs(rows[0].Low-c.least) > 1e-12 || math.Abs(rows[0].High-c.most) > 1e-12 || rows[0].Mean != 1 || rows[0].Text != c.text {
+			t.Errorf("%+v: %+v", c, rows)
+		}
+	}
+}
+
+// TestPlanPoints: points that cannot be told apart have one name, a line keeps its own; what an algorithm has is told from the others by its style.
+func TestPlanPoints(t *testing.T) {
+	at := func(name string, xy ...float64) chart.Series {
+		s := chart.Series{Name: name}
+		for i := 0; i < len(xy); i += 2 {
+			s.X, s.Y = append(s.X, xy[i]), append(s.Y, xy[i+1])
+		}
+		return s
+	}
+	for _, c := range []struct {
+		list []chart.Series
+		want []string
+	}{
+		{[]chart.Series{at("a", 1, 10), at("b", 1, 10), at("c", 1.003, 10.03)}, []string{"a and b and c"}},
+		{[]chart.Series{at("a", 1, 10), at("b", 1, 11), at("c", 1.1, 10)}, []string{"a", "b", "c"}},
+		{[]chart.Series{at("line", 1, 10, 2, 20), at("b", 2, 20), at("c", 3, 30)}, []string{"line (and b)", "c"}},
+		{[]chart.Series{at("a", 1, 10), at("line", 1, 10, 2, 20)}, []string{"a", "line"}},
+		{[]chart.Series{at("z", 0, 0), at("a", 1, 10), at("b", 1, 10)}, []string{"z", "a and b"}},
+	} {
+		var got []string
+		for _, s := range merged(c.list) {
+			got = append(got, s.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q; %q is right", got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		a, b float64
+		want bool
+	}{{1000, 1004, true}, {1004, 1000, true}, {1000, 1005, false}, {0, 0, true}, {0, 1e-9, false}, {-1000, -1004, true}, {-1000, 1000, false}, {0.5, 0.501, true}, {0.5, 0.503, false}} {
+		if near(c.a, c.b) != c.want {
+			t.Errorf("%v is near %v: %v", c.a, c.b, !c.want)
+		}
+	}
+	o := bookedOutcome(t)
+	for i := range o.Frontier {
+		o.Frontier[i].Refused, o.Frontier[i].SpaceCV = 0, float64(i+1)
+	}
+	if got, want := styles(frontierFigure(o)[0]), []string{"0", "1", "2", "3", "4", "5"}; !slices.Equal(got, want) {
+		t.Errorf("styles %v; %v is right", got, want)
+	}
+	o.Frontier = o.Frontier[:2]
+	if got := marks(string(frontierFigure(o)[0].SVG)); !strings.Contains(got, "; mintco-perf: $7.90k") {
+		t.Errorf("one weight is not drawn: %s", got)
+	}
+}
+
+var styled = regexp.MustCompile(`class="[a-z ]*\b[sf]([0-9-]+)\b`)
+
+// styles are those that a figure's marks have, in order.
+func styles(f figure) []string {
+	var list []string
+	for _, m := range styled.FindAllStringSubmatch(string(f.SVG), -1) {
+		list = append(list, m[1])
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// TestPlanWear: each of up to 24 drives has bars of its own, and more of them are lines of sorted shares.
+func TestPlanWear(t *testing.T) {
+	for count, want := range map[int]string{24: "Wear at the end of service, and load", 25: "Wear at the end of service, and load: drives sorted by each value"} {
+		if f := wearFigures(paperOutcome(t, count)); len(f) != 1 || f[0].Caption != want {
+			t.Errorf("%d drives: %s", count, f[0].Caption)
+		}
+	}
+	if got, want := styles(wearFigures(paperOutcome(t, 25))[0]), []string{"0", "1", "2"}; !slices.Equal(got, want) {
+		t.Errorf("styles %v; %v is right", got, want)
+	}
+}
+
+// full is a writer that has room for so many writes.
+type full int
+
+func (f *full) Write(text []byte) (int, error) {
+	if *f--; *f < 0 {
+		return 0, errors.New("no room")
+	}
+	return len(text), nil
+}
+
+// TestPlanOfNoRoom: wherever a text is cut off, whoever asked for it hears of it.
+func TestPlanOfNoRoom(t *testing.T) {
+	d := &drives.Difference{Inputs: []drives.InputDifference{{Name: "horizon"}}, Workloads: []drives.PlaceDifference{{Workload: "w"}}}
+	x := &drives.Explanation{Workload: "w", Choices: []drives.Choice{{Drive: "d"}}}
+	for name, write := range map[string]func(w io.Writer) error{
+		"plan":          func(w io.Writer) error { return WritePlanText(w, bookedOutcome(t), term.Style{}) },
+		"plan by paper": func(w io.Writer) error { return WritePlanText(w, paperOutcome(t, 1), term.Style{}) },
+		"page":          func(w io.Writer) error { return WritePlan(w, paperOutcome(t, 1), "test", "") },
+		"difference":    func(w io.Writer) error { return WritePlanDifference(w, d, term.Style{}) },
+		"none":          func(w io.Writer) error { return WritePlanDifference(w, &drives.Difference{}, term.Style{}) },
+		"explanation":   func(w io.Writer) error { return WriteExplanationText(w, x, term.Style{}) },
+		"sizing":        func(w io.Writer) error { return WriteSizingText(w, sized(), term.Style{}) },
+		"sizing's page": func(w io.Writer) error { return WriteSizing(w, sized(), Study{}, runAt) },
+	} {
+		room := full(math.MaxInt)
+		if err := write(&room); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all := math.MaxInt - int(room)
+		for k := 0; k < all; k += max(1, all/20) {
+			room := full(k)
+			if err := write(&room); err == nil {
+				t.Errorf("%s: cut off after %d of %d writes, and nothing is said", name, k, all)
+			}
 		}
 	}
 }

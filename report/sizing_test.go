@@ -103,7 +103,7 @@ func sizedEverywhere(schemes []cluster.Scheme, nodes int, last float64) *objects
 		o := objects.Option{Protocol: s}
 		for k, y := range []float64{last, 1900, 1000} {
 			m := measuredOf(0, 3, y+float64(i), 10, 500, 5, 30_000, 0)
-			x := &objects.Point{Design: objects.Design{Option: o, Nodes: []int{10, nodes / 2, nodes}[k]}, Meets: y < 2000, Intact: m, Bound: objects.Bound{Resource: "capacity", Chunks: 60_000}}
+			x := &objects.Point{Design: objects.Design{Option: o, Nodes: []int{10, nodes / 2, nodes + i}[k]}, Meets: y < 2000, Intact: m, Bound: objects.Bound{Resource: "capacity", Chunks: 60_000}}
 			if !x.Meets {
 				x.Why = "it is too slow"
 			}
@@ -154,6 +154,9 @@ func TestSizingOfOneRun(t *testing.T) {
 	if got := marks(page.String()); !strings.Contains(got, "* nodes 30; pull: 1 ms; limit: 2 ms\n") || strings.Contains(got, "±") {
 		t.Error(got)
 	}
+	if !strings.Contains(page.String(), `id="protocols"`) || !strings.Contains(text.String(), "\nthe cheapest with each protocol\n") {
+		t.Error("the only protocol is not listed")
+	}
 	if strings.Contains(page.String(), " to -") {
 		t.Error("one run is listed as several")
 	}
@@ -170,7 +173,11 @@ func TestSizingOfNoMoney(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	p.Candidates[1].Cost = 10
+	p.Candidates[0].Cost, p.Candidates[1].Cost = 0.5, 1
+	if got := protocolCells(p, p.Candidates[1]); got[1] != "$1.000" || got[2] != "+100.0 %" {
+		t.Errorf("%q", got)
+	}
+	p.Candidates[0].Cost, p.Candidates[1].Cost = 0, 10
 	if got := protocolCells(p, p.Candidates[1]); got[1] != "$10.00" || got[2] != "" {
 		t.Errorf("%q", got)
 	}
@@ -184,7 +191,7 @@ func TestSizingScales(t *testing.T) {
 		last  float64 // percentile of the smallest design, us
 		want  string
 	}{
-		{"near", 40, 19_990, "[chart: pull · limit · 0 · 5 · 10 · 15 · 20 · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of puts (ms)]"},
+		{"near", 40, 20_000, "[chart: pull · limit · 0 · 5 · 10 · 15 · 20 · 25 · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of puts (ms)]"},
 		{"far from the limit", 40, 20_100, "[chart: pull · limit · 1 ms · 10 ms · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of puts]"},
 		{"over many numbers of nodes", 41, 2500, "[chart: pull · limit · 0 · 1 · 2 · 3 · 5 · 10 · 20 · 50 · nodes · p99 of puts (ms)]"},
 	} {
@@ -192,6 +199,23 @@ func TestSizingScales(t *testing.T) {
 		if got, _, _ := strings.Cut(words(string(f[1].SVG)), "\n"); got != c.want {
 			t.Errorf("%s: %s; %s is right", c.what, got, c.want)
 		}
+	}
+	for count, multiples := range map[int]bool{6: false, 7: true} {
+		f := sizingFigures(sizedEverywhere(cluster.SharedSchemes()[:count], 30, 2500))
+		if strings.Contains(string(f[1].SVG), `class="multiples"`) != multiples || f[1].Wide != multiples || strings.HasPrefix(f[0].Caption, "Cost of the cheapest") != multiples {
+			t.Errorf("%d protocols: %s, %v", count, f[0].Caption, f[1].Wide)
+		}
+	}
+	if f := sizingFigures(sized()); !slices.Equal(styles(f[0]), []string{"0", "1", "2"}) || !slices.Equal(styles(f[1]), []string{"0", "1", "2", "7"}) {
+		t.Errorf("styles %v and %v", styles(f[0]), styles(f[1]))
+	}
+	p := sizedEverywhere([]cluster.Scheme{cluster.Pull}, 30, 2500)
+	p.Need.Reads = 1
+	for _, x := range p.Points {
+		x.Intact.Put = stats.Interval{}
+	}
+	if got := words(string(sizingFigures(p)[1].SVG)); !strings.Contains(got, "p99 of gets") || !strings.Contains(got, "* nodes 10; pull: 500 us ± 5 us; limit: 3 ms\n") {
+		t.Error(got)
 	}
 	if f := sizingFigures(sizedNothing()); f != nil {
 		t.Errorf("%d figures of nothing", len(f))
@@ -300,6 +324,10 @@ func TestSizingOrder(t *testing.T) {
 	if got, want := protocols(), []string{"pull", "replicast-h", "chain"}; !slices.Equal(got, want) {
 		t.Errorf("%v; %v is right", got, want)
 	}
+	p.Candidates[1].Cost = p.Candidates[5].Cost
+	if got, want := protocols(), []string{"pull", "chain", "replicast-h"}; !slices.Equal(got, want) {
+		t.Errorf("of what costs the same: %v; %v is right", got, want)
+	}
 	p.Candidates[1].Cost = p.Best.Cost
 	p.Best = p.Candidates[1]
 	if got, want := protocols(), []string{"chain", "pull", "replicast-h"}; !slices.Equal(got, want) {
@@ -337,6 +365,10 @@ func TestSizingOptions(t *testing.T) {
 			t.Errorf("%q; %q is right", got, want)
 		}
 	}
+	p.Candidates[6].Least, p.Candidates[6].From = 1, 10
+	if got := optionCells(p, p.Candidates[6]); got[0] != ">=$10.00" || got[1] != ">=1" {
+		t.Errorf("%q", got)
+	}
 	impossible := p.Candidates[0]
 	for count, want := range map[int]string{20: "", 21: "and 1 more, in plan.json and report.html\n"} {
 		p.Candidates = slices.Repeat([]*objects.Candidate{impossible}, count)
@@ -356,5 +388,17 @@ func TestSizingSeries(t *testing.T) {
 	sortSeries(&s)
 	if !slices.Equal(s.X, []float64{1, 1, 2, 3}) || !slices.Equal(s.Y, []float64{10, 11, 20, 30}) {
 		t.Errorf("%v %v", s.X, s.Y)
+	}
+}
+
+// TestSizingRuns: of what is not put or read the list of runs has no percentile.
+func TestSizingRuns(t *testing.T) {
+	for reads, want := range map[units.Fraction][2]string{0: {"3.00 ms", ""}, 0.5: {"3.00 ms", "1.20 ms"}, 1: {"", "1.20 ms"}} {
+		p := sized()
+		p.Need.Reads = reads
+		row := runTable(p, runAt).Rows[0]
+		if row[3].Text != want[0] || row[4].Text != want[1] {
+			t.Errorf("%v are read: %q and %q; %q is right", reads, row[3].Text, row[4].Text, want)
+		}
 	}
 }
