@@ -315,6 +315,10 @@ func TestSizingOrder(t *testing.T) {
 	if want := []int{8, 2, 5, 1, 7, 6, 3, 4, 0}; !slices.Equal(got, want) {
 		t.Errorf("%v; %v is right", got, want)
 	}
+	p.Candidates[4].From = p.Candidates[3].From
+	if list := inOrder(p); list[6] != p.Candidates[3] || list[7] != p.Candidates[4] {
+		t.Error("what costs the same is not in the order of the need")
+	}
 	protocols := func() (names []string) {
 		for _, c := range byProtocol(p) {
 			names = append(names, c.Protocol.String())
@@ -365,8 +369,8 @@ func TestSizingOptions(t *testing.T) {
 			t.Errorf("%q; %q is right", got, want)
 		}
 	}
-	p.Candidates[6].Least, p.Candidates[6].From = 1, 10
-	if got := optionCells(p, p.Candidates[6]); got[0] != ">=$10.00" || got[1] != ">=1" {
+	p.Candidates[6].Least, p.Candidates[6].From, p.Candidates[6].Group = 1, 10, 1
+	if got := optionCells(p, p.Candidates[6]); got[0] != ">=$10.00" || got[1] != ">=1" || got[5] != "1" {
 		t.Errorf("%q", got)
 	}
 	impossible := p.Candidates[0]
