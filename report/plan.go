@@ -28,7 +28,7 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	if o.Plan.Description != "" {
 		p.Summary = sentence(o.Plan.Description) + " " + p.Summary
 	}
-	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"Per GB written", perGB(o)}, {"Per TBe-month", term.Money(o.PerMonth)}}
+	p.Facts = []fact{{"TCO", term.Money(o.Cost)}, {"Per GB written", perGB(o)}, {"Per TBe-month", perTBe(o)}}
 	if o.Proved() {
 		p.Facts = append(p.Facts, fact{"Above the proven bound", fmt.Sprintf("%.2f %%", 100*o.Gap())})
 	}
@@ -280,9 +280,9 @@ func frontierFigure(o *drives.Outcome) []figure {
 		})}}
 }
 
-// moneyUnit names what a plan is judged by.
+// moneyUnit names what a plan is judged by: see drives.Outcome.Objective.
 func moneyUnit(o *drives.Outcome) string {
-	if o.Calendar != nil {
+	if o.Calendar != nil || !(o.Data > 0) {
 		return "TCO"
 	}
 	return "Cost per GB written"
@@ -326,12 +326,17 @@ func frontierRows(o *drives.Outcome) *table {
 
 // tornado draws what each input does when all is planned again, the most first.
 func tornado(o *drives.Outcome) []figure {
-	base := o.Objective()
-	if len(o.Effects) == 0 || base == 0 { // of nothing there are no parts
+	if len(o.Effects) == 0 || o.Objective() == 0 { // of nothing there are no parts
 		return nil
 	}
-	c := chart.ForestChart{Frame: chart.Frame{Title: "Cost when one input changes"}, X: chart.Axis{Label: moneyUnit(o) + " relative to this plan"}, Zero: 1}
-	note := ""
+	rows, note := effectRows(o)
+	c := chart.ForestChart{Frame: chart.Frame{Title: "Cost when one input changes"}, X: chart.Axis{Label: moneyUnit(o) + " relative to this plan"}, Zero: 1, Rows: rows}
+	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
+}
+
+// effectRows are what each input does, as shares of what the plan comes to, and what is said of inputs with which no plan is possible.
+func effectRows(o *drives.Outcome) (rows []chart.ForestRow, note string) {
+	base := o.Objective()
 	for _, e := range o.Effects {
 		switch {
 		case e.AtLow == 0 && e.AtHigh == 0:
@@ -356,9 +361,9 @@ func tornado(o *drives.Outcome) []figure {
 		}
 		lowShort, lowLong := side(e.Low, low, e.AtLow, e.HeldLow)
 		highShort, highLong := side(e.High, high, e.AtHigh, e.HeldHigh)
-		c.Rows = append(c.Rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: least, High: most, Text: lowShort + "; " + highShort, Title: e.Name + "\n" + lowLong + "\n" + highLong})
+		rows = append(rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: least, High: most, Text: lowShort + "; " + highShort, Title: e.Name + "\n" + lowLong + "\n" + highLong})
 	}
-	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
+	return rows, note
 }
 
 // heldAt is what the present placement costs.

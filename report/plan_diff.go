@@ -78,7 +78,7 @@ func dash(s string) string {
 	return s
 }
 
-// changeText is by what share a figure changes.
+// changeText is by what share a figure changes, up or down; the figure may be below 0, as money is that used drives bring.
 func changeText(a, b float64) string {
 	switch {
 	case a == b:
@@ -86,7 +86,7 @@ func changeText(a, b float64) string {
 	case a == 0:
 		return "new"
 	case b > a:
-		return "+" + term.Percent(b/a-1)
+		return "+" + term.Percent((b-a)/math.Abs(a))
 	}
-	return "-" + term.Percent(1-b/a)
+	return "-" + term.Percent((a-b)/math.Abs(a))
 }

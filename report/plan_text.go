@@ -34,8 +34,11 @@ func names(list []string, most int) string {
 	return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
 }
 
-// mostDrives is how many drives are listed.
-const mostDrives = 40
+// mostDrives and mostMoves are how many drives and moves are listed.
+const (
+	mostDrives = 40
+	mostMoves  = 12
+)
 
 // WritePlanText prints what comes of a plan.
 func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
@@ -91,11 +94,19 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 		}
 		fmt.Fprintf(w, "\n%d moves %s:\n", len(o.Moves), why)
 		t := term.NewTable(term.Right("day"), term.Left("workload"), term.Left("from"), term.Left("to"), term.Right("copied"))
-		for _, m := range o.Moves[:min(len(o.Moves), 12)] {
-			t.Row(fmt.Sprintf("%.0f", m.Day), m.Workload, m.From, moveTo(&m), gigabytes(m.Copied))
+		shown := o.Moves
+		if len(shown) > mostMoves+1 {
+			shown = shown[:mostMoves]
+		}
+		for i := range shown {
+			m := &shown[i]
+			t.Row(fmt.Sprintf("%.0f", m.Day), m.Workload, m.From, moveTo(m), gigabytes(m.Copied))
 		}
 		if err := t.Write(w, style); err != nil {
 			return err
+		}
+		if more := len(o.Moves) - len(shown); more > 0 {
+			fmt.Fprintf(w, "and %d more (see --json)\n", more)
 		}
 	}
 	return nil
@@ -103,18 +114,25 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 
 // judgedBy says how was placed, and for what.
 func judgedBy(o *drives.Outcome) string {
-	if o.Calendar != nil {
+	switch {
+	case o.Calendar != nil:
 		return fmt.Sprintf("%v, for the lowest TCO until day %.0f", o.Plan.Algorithm, float64(o.Plan.Horizon))
+	case !(o.Data > 0): // a gigabyte has no price
+		return fmt.Sprintf("%v, for the lowest TCO", o.Plan.Algorithm)
 	}
 	return fmt.Sprintf("%v, for the lowest cost per GB written", o.Plan.Algorithm)
 }
 
 // until says what ends a drive's service, and how often it is replaced until then.
 func until(d *drives.DriveRow) string {
-	if n := len(d.Replaced); n > 0 {
+	switch n := len(d.Replaced); n {
+	case 0:
+		return d.EndsBy
+	case 1:
+		return d.EndsBy + ", replaced once"
+	default:
 		return fmt.Sprintf("%s, replaced %d times", d.EndsBy, n)
 	}
-	return d.EndsBy
 }
 
 // calendarItems are those that anything is paid for.
@@ -268,10 +286,8 @@ func planSums(o *drives.Outcome) [][3]string {
 	}
 	list := [][3]string{{"TCO", term.Money(o.Cost), what}, {"written", gigabytes(o.Data), when}, {"per GB written", perGB(o), ""}}
 	switch {
-	case o.Exact && o.Calendar != nil:
-		list = append(list, [3]string{"proven bound", term.Money(o.Cost), "no plan is cheaper: all possible plans were examined"})
 	case o.Exact:
-		list = append(list, [3]string{"proven bound", perGB(o), "no plan is cheaper: all possible plans were examined"})
+		list = append(list, [3]string{"proven bound", term.Money(o.Objective()), "no plan is cheaper: all possible plans were examined"})
 	case o.LeastCost > 0:
 		list = append(list, [3]string{"proven bound", term.Money(o.LeastCost), fmt.Sprintf("no plan costs less; this one is at most %.2f %% above it", 100*o.Gap())})
 	case o.Bound > 0:
@@ -288,11 +304,15 @@ func planSums(o *drives.Outcome) [][3]string {
 		worn = [3]string{"replaced", strconv.Itoa(n), fmt.Sprintf("worn-out drives; %s of the used drives wear out at least once", term.Percent(a.EnduranceLimited))}
 		snia, risk = "", "expected, part of the TCO: "
 	}
+	embodied := ""
+	if all := o.Carbon.Total(); all > 0 {
+		embodied = term.Percent(o.Carbon.Embodied/all) + " embodied"
+	}
 	if r := o.Risk; r != nil {
 		list = append(list, [3]string{"holds", fmt.Sprintf("%s +- %s", term.Percent(r.Holds), term.Percent(r.Within)), fmt.Sprintf("share of %d draws that this placement serves: %s", r.Draws, o.Plan.Uncertainty.Text())})
 		if r.Median > 0 {
 			what := "TCO in these"
-			if o.Calendar == nil {
+			if o.Calendar == nil && o.Data > 0 {
 				what = "per GB in these"
 			}
 			list = append(list, [3]string{what, fmt.Sprintf("%s to %s", term.Money(r.Low), term.Money(r.High)), fmt.Sprintf("90 %% of the draws that it serves; median %s", term.Money(r.Median))})
@@ -302,12 +322,12 @@ func planSums(o *drives.Outcome) [][3]string {
 		}
 	}
 	return append(list,
-		[3]string{"per effective TB-month", term.Money(o.PerMonth), fmt.Sprintf("SNIA's $/TBe/month%s, for %s TBe", snia, term.Significant(o.TBe, 3))},
+		[3]string{"per effective TB-month", perTBe(o), fmt.Sprintf("SNIA's $/TBe/month%s, for %s TBe", snia, term.Significant(o.TBe, 3))},
 		[3]string{"space used", term.Percent(a.SpaceShare), fmt.Sprintf("mean over the drives; CV %.3f", a.SpaceCV)},
 		[3]string{"IOPS used", term.Percent(a.IOPSShare), fmt.Sprintf("mean over the drives; CV %.3f", a.IOPSCV)},
 		worn,
 		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("%s%s, %s rewritten", risk, term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
-		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", fmt.Sprintf("%s embodied", term.Percent(o.Carbon.Embodied/o.Carbon.Total()))})
+		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", embodied})
 }
 
 // perGB is the cost a gigabyte, if there is one.
@@ -316,6 +336,14 @@ func perGB(o *drives.Outcome) string {
 		return "-"
 	}
 	return term.Money(o.CostPerGB())
+}
+
+// perTBe is the cost an effective terabyte and month, if there is one.
+func perTBe(o *drives.Outcome) string {
+	if !(o.TBe > 0) {
+		return "-"
+	}
+	return term.Money(o.PerMonth)
 }
 
 // WriteExplanationText prints why a workload is where it is.
@@ -356,7 +384,7 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 			t.Row(c.Drive, term.Money(c.CostPerGB), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), "chosen")
 		default:
 			more := ""
-			if best := x.Choices[0]; best.Chosen {
+			if best := x.Choices[0]; best.Chosen && best.CostPerGB != 0 { // nothing is no share of nothing
 				more = changeText(best.CostPerGB, c.CostPerGB)
 			}
 			t.Row(c.Drive, term.Money(c.CostPerGB), fmt.Sprintf("%.2f", c.WAF), daysText(c.Lifetime), more)

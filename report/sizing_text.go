@@ -61,28 +61,37 @@ func needText(n *objects.Need) string {
 	if n.Reads < 1 {
 		text += fmt.Sprintf(", p99 of puts below %v", n.PutP99)
 	}
-	if n.GetP99 > 0 {
+	switch {
+	case n.GetP99 == 0:
+	case n.Reads < 1:
 		text += fmt.Sprintf(", of gets below %v", n.GetP99)
+	default:
+		text += fmt.Sprintf(", p99 of gets below %v", n.GetP99)
 	}
 	if n.Capacity > 0 {
 		text += fmt.Sprintf(", %v stored", n.Capacity)
 	}
 	if n.Survive > 0 {
-		text += fmt.Sprintf(", with %s down", nodes(n.Survive))
+		text += fmt.Sprintf(", with %s down", counted(n.Survive, "node"))
 	}
 	return text
 }
 
-func nodes(k int) string {
+// counted writes how many things of a name there are.
+func counted(k int, name string) string {
 	if k == 1 {
-		return "1 node"
+		return "1 " + name
 	}
-	return fmt.Sprintf("%d nodes", k)
+	return fmt.Sprintf("%d %ss", k, name)
 }
 
 // effortText says how much was looked at.
 func effortText(p *objects.Plan) string {
-	return fmt.Sprintf("%d options, %d designs simulated for %v each, %s", len(p.Candidates), len(p.Points), p.Need.Until(), seedsText(p.Seeds))
+	each := " each"
+	if len(p.Points) == 1 {
+		each = ""
+	}
+	return fmt.Sprintf("%s, %s simulated for %v%s, %s", counted(len(p.Candidates), "option"), counted(len(p.Points), "design"), p.Need.Until(), each, seedsText(p.Seeds))
 }
 
 // bestText names what was chosen.
@@ -94,7 +103,7 @@ func bestText(p *objects.Plan) string {
 		}
 		return "no design meets the need"
 	}
-	text := fmt.Sprintf("%s: %s with %s and %s, protocol %v", term.Money(float64(c.Cost)), nodes(c.Nodes), p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
+	text := fmt.Sprintf("%s: %s with %s and %s, protocol %v", term.Money(float64(c.Cost)), counted(c.Nodes, "node"), p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
 	if c.Group > 0 {
 		text += fmt.Sprintf(", groups of %d", c.Group)
 	}
@@ -121,7 +130,7 @@ func bestFacts(p *objects.Plan) []fact {
 		if n.Reads > 0 && n.GetP99 > 0 {
 			add("p99 of gets"+state, "%s, limit %v", intervalText(m.Get), n.GetP99)
 		}
-		add("done"+state, "%s chunks/s +- %s", term.Rate(m.Rate.Mean), term.Percent(m.Rate.Relative()))
+		add("done"+state, "%s chunks/s%s", term.Rate(m.Rate.Mean), withinText(m.Rate))
 	}
 	add("bound", "%s of the %s chunks/s that %s allow", term.Percent(n.Rate/c.Point.Bound.Chunks), term.Rate(c.Point.Bound.Chunks), resource(c.Point.Bound.Resource))
 	add("one step fewer", "%s", fewerText(p))
@@ -156,11 +165,15 @@ func fewerText(p *objects.Plan) string {
 
 // intervalText writes a percentile and its interval.
 func intervalText(x stats.Interval) string {
-	text := term.Latency(x.Mean)
-	if x.N > 1 {
-		text += " +- " + term.Percent(x.Relative())
+	return term.Latency(x.Mean) + withinText(x)
+}
+
+// withinText writes half of an interval as a share of its mean; one run has none.
+func withinText(x stats.Interval) string {
+	if x.N < 2 {
+		return ""
 	}
-	return text
+	return " +- " + term.Percent(x.Relative())
 }
 
 // byProtocol are the cheapest candidates of the protocols, by cost, if others were looked for.
@@ -199,7 +212,7 @@ func writeProtocols(b *strings.Builder, p *objects.Plan, list []*objects.Candida
 func protocolCells(p *objects.Plan, c *objects.Candidate) []string {
 	n := p.Need
 	more, group := "", ""
-	if c != p.Best {
+	if c != p.Best && p.Best.Cost > 0 { // nothing is no share of nothing
 		more = "+" + term.Percent(float64(c.Cost/p.Best.Cost)-1)
 	}
 	if c.Group > 0 {
