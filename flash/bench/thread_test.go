@@ -21,8 +21,9 @@ type prompt struct {
 	early  int
 	most   int
 	count  int
-	begins func() // is called when one is begun
-	held   bool   // what was begun was not taken the last time
+	dues   []time.Time // of those that were begun
+	begins func()      // is called when one is begun
+	held   bool        // what was begun was not taken the last time
 }
 
 func newPrompt(t *testing.T) *prompt {
@@ -41,6 +42,7 @@ func (p *prompt) start(slot int, _ bool, _ uint64) error {
 	if time.Now().Before(p.l.due[slot]) {
 		p.early++
 	}
+	p.dues = append(p.dues, p.l.due[slot])
 	p.begun = append(p.begun, slot)
 	if p.begins != nil {
 		p.begins()
@@ -117,7 +119,6 @@ func TestArrivals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		from := time.Now()
 		if err := th.run(); err != nil {
 			t.Fatal(err)
 		}
@@ -125,14 +126,22 @@ func TestArrivals(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole(t, lanes, clients, depth)
-		// The same draws again say to whom they came, and how many were due.
-		again, want := rng.NewStream(1, "arrivals"), make([]int64, len(lanes))
-		total := int64(0)
-		for _, l := range lanes {
-			total += l.all
+		// The same draws again say when each was due, to whom they came, and that no other was.
+		var dues []time.Time
+		for _, p := range clients {
+			dues = append(dues, p.dues...)
 		}
-		for range total {
-			from = from.Add(time.Duration(again.Exp() / rate * float64(time.Second)))
+		slices.SortFunc(dues, time.Time.Compare)
+		again, want := rng.NewStream(1, "arrivals"), make([]int64, len(lanes))
+		interval := func() time.Duration { return time.Duration(again.Exp() / rate * float64(time.Second)) }
+		at := dues[0]
+		for k, due := range dues {
+			if after := interval(); k > 0 {
+				at = at.Add(after)
+			}
+			if !due.Equal(at) {
+				t.Fatalf("request %d was due %v after the first, not %v", k, due.Sub(dues[0]), at.Sub(dues[0]))
+			}
 			want[again.IntN(int64(len(lanes)))]++
 		}
 		for i, l := range lanes {
@@ -140,8 +149,8 @@ func TestArrivals(t *testing.T) {
 				t.Errorf("connection %d: %d of %d requests ended", i, l.all, want[i])
 			}
 		}
-		if early := lanes[0].until.Sub(from); early > 5*time.Millisecond {
-			t.Errorf("the last of %d requests was due %v before the end, at %d a second", total, early, rate)
+		if until := lanes[0].until; at.After(until) || !at.Add(interval()).After(until) {
+			t.Errorf("the last of %d requests was due %v before the end, at %d a second", len(dues), until.Sub(at), rate)
 		}
 	}
 }
