@@ -27,7 +27,9 @@ type watched struct {
 	requests  []block.Request // those that a queue took
 	at        []sim.Time      // when
 	refusals  int
-	under     []int // way, by queue
+	told      []int64 // the offsets that it was to expect
+	ahead     []int   // of each request, how many had been told that were not submitted
+	under     []int   // way, by queue
 	mostUnder []int
 }
 
@@ -36,6 +38,7 @@ func (w *watched) Submit(q block.QueueID, r block.Request) bool {
 		w.refusals++
 		return false
 	}
+	w.ahead = append(w.ahead, len(w.told)-len(w.requests))
 	w.requests = append(w.requests, r)
 	w.at = append(w.at, w.eng.Now())
 	for len(w.under) <= int(q) {
@@ -45,6 +48,9 @@ func (w *watched) Submit(q block.QueueID, r block.Request) bool {
 	w.mostUnder[q] = max(w.mostUnder[q], w.under[q])
 	return true
 }
+
+// Expect implements block.Expecter.
+func (w *watched) Expect(_ uint8, offset int64) { w.told = append(w.told, offset) }
 
 // bench is a host with a device whose times are known.
 type bench struct {
@@ -215,6 +221,20 @@ func TestFullQueueWaits(t *testing.T) {
 		case !fromSubmission && m.Latency.Max() != (9*80+1+80-19)*us:
 			t.Errorf("from arrival: at most %v, want %v", m.Latency.Max(), (9*80+1+80-19)*us)
 		}
+	}
+}
+
+// The device hears of each request once, in their order, and of the next one before a request is submitted.
+func TestDeviceExpects(t *testing.T) {
+	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 4, Queue: block.QueueConfig{Depth: 64, Weight: 1}})
+	b.run(t)
+	for i, r := range b.dev.requests {
+		if ahead := min(2, 200-i); b.dev.told[i] != r.Offset || b.dev.ahead[i] != ahead {
+			t.Fatalf("request %d for %d was told as %d, with %d told ahead, not %d", i, r.Offset, b.dev.told[i], b.dev.ahead[i], ahead)
+		}
+	}
+	if len(b.dev.told) != 200 {
+		t.Errorf("%d requests were told", len(b.dev.told))
 	}
 }
 

@@ -89,7 +89,7 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	if n, same := d.mapIsOwners(); same {
 		return n, nil
 	}
-	// Programs or moves are under way, or something is wrong: what, is told page by page.
+	// The drive was filled, or moves are under way, or something is wrong: what, is told page by page.
 	if d.l2p.chunks == nil {
 		return d.walkChanges()
 	}

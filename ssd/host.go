@@ -56,7 +56,7 @@ type request struct {
 	force     bool
 	append    bool
 	spent
-	_ uint64
+	_ [8]byte
 }
 
 // spent is where the time of a request went so far.

@@ -131,6 +131,9 @@ func TestArrivals(t *testing.T) {
 		for _, p := range clients {
 			dues = append(dues, p.dues...)
 		}
+		if len(dues) == 0 {
+			t.Fatal("no request came")
+		}
 		slices.SortFunc(dues, time.Time.Compare)
 		again, want := rng.NewStream(1, "arrivals"), make([]int64, len(lanes))
 		interval := func() time.Duration { return time.Duration(again.Exp() / rate * float64(time.Second)) }
