@@ -355,16 +355,36 @@ func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 		return false
 	}
 	if f.Think > 0 {
-		f.under++
-		if f.since++; f.since >= f.ThinkEvery {
-			f.since, f.resting = 0, true
-		}
+		f.thinks()
 	}
 	h.read(f)
 	if !f.zoned || h.enters(n) {
 		h.send(f, n, x)
 	}
 	return true
+}
+
+// thinks counts a request that is issued by a flow which pauses after some of them.
+//
+//go:noinline
+func (f *flow) thinks() {
+	f.under++
+	if f.since++; f.since >= f.ThinkEvery {
+		f.since, f.resting = 0, true
+	}
+}
+
+// thought has a flow go on a pause after the last of some requests has ended, if this one is.
+//
+//go:noinline
+func (h *Host) thought(f *flow, i int32, now sim.Time) {
+	if f.under--; f.under == 0 && f.resting && f.have {
+		if f.ends(now + f.Think) {
+			f.have, f.done = false, true
+		} else {
+			h.eng.Schedule(h.self, h.target, now+f.Think, 0, uint32(i))
+		}
+	}
 }
 
 // tooMany stops the host for requests that come faster than they end.
@@ -504,13 +524,7 @@ func (h *Host) Complete(c block.Completion) {
 		h.submitWaiting(f)
 	}
 	if f.Think > 0 {
-		if f.under--; f.under == 0 && f.resting && f.have {
-			if f.ends(now + f.Think) {
-				f.have, f.done = false, true
-			} else {
-				h.eng.Schedule(h.self, h.target, now+f.Think, 0, uint32(i))
-			}
-		}
+		h.thought(f, i, now)
 	}
 	if f.Outstanding > 0 {
 		h.issueNext(f, i, now)

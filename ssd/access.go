@@ -258,7 +258,6 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
-		d.collect(int(pool)) // it may have to begin because the host waits
 		return false
 	}
 	d.install(x, ppa, x.sectors)
@@ -340,7 +339,6 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	}
 	if !ok {
 		d.park(pool, t)
-		d.collect(int(pool)) // it may have to begin because the host waits
 		return
 	}
 	old, part := d.l2p.look(x.logical)
@@ -365,15 +363,20 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
-	d.program(t, d.isAwaited(t))
+	d.program(t)
 	if n.zones != nil {
 		d.zonePlaced(x.ns, x.logical)
 	}
 	if update != 0 {
-		d.submit(update, d.txns.At(update))
+		d.submitUpdate(update)
 	}
 	d.collect(int(pool))
 }
+
+// submitUpdate hands the read of what a partial write leaves standing to the scheduler.
+//
+//go:noinline
+func (d *Drive) submitUpdate(t int32) { d.submit(t, d.txns.At(t)) }
 
 // leaves sees to the sectors that a partial write leaves standing, and returns the read of them, or 0 if there is nothing to be read.
 //
@@ -420,13 +423,16 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	return t
 }
 
-// park makes a host transaction wait until its pool has a free page.
+// park makes a host transaction wait until its pool has a free page. Collection may have to begin for that.
+//
+//go:noinline
 func (d *Drive) park(pool int32, t int32) {
 	w := d.parkedIn(pool)
 	d.pushBack(&w.list, t)
 	w.retired = d.ftl.Retired(int(pool))
 	d.parked++
 	d.parkings++
+	d.collect(int(pool))
 }
 
 // parkedList is the transactions that wait for space in a pool.

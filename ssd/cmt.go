@@ -277,6 +277,8 @@ func (d *Drive) namespaceOf(l uint32) uint8 {
 }
 
 // dirtyEntry notes that the map's entry of a logical page has changed.
+//
+//go:noinline
 func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c := &d.tables[d.ns[ns].cmt]
 	e, ok := c.index.get(l)
@@ -357,7 +359,7 @@ func (d *Drive) placeMapping(t int32) {
 		d.mapped++
 	}
 	d.reinstall(x, ppa)
-	d.program(t, false)
+	d.program(t)
 	d.collect(int(pool))
 }
 

@@ -180,59 +180,91 @@ func (d *Drive) noteCollecting(pool int) {
 // moveDone ends a step of collection.
 func (d *Drive) moveDone(t int32) {
 	x := d.txns.At(t)
-	pool := d.poolOf(x.page)
 	switch x.queue {
 	case queueMoveRead:
-		if !d.relocate(t) {
-			d.collect(pool)
-			d.noteCollecting(pool)
-			return
-		}
-		if x := d.txns.At(t); x.spoilt {
-			x.spoilt = false
-			if x.logical < d.ns[0].mapBase { // mapping pages are thought to be written twice
-				d.lose(x.logical)
-			}
-		}
-		if d.cfg.Quirks.MovesUse {
-			d.useMoved(d.txns.At(t).logical)
-		}
-		d.txns.At(t).queue = queueMoveWrite
-		d.program(t, false)
-		if d.grains > 1 {
-			d.collect(pool)
-		}
-		return
-	case queueMoveWrite, queueCopyback:
-		if d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick()) {
-			if l := x.logical; !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase && !d.cfg.Quirks.MovesUse {
-				d.dirtyEntry(l, d.namespaceOf(l))
-			}
-		}
+		d.moveRead(t, x)
 	case queueErase:
-		_, blk, _ := d.split(x.page)
-		d.erases++
-		b := d.ftl.BlockOf(ftl.PPA(x.page))
-		d.freeTransaction(t)
-		if !d.erased(b) {
-			return
-		}
-		d.owners.forget(pool, blk)
-		d.ftl.Erased(b)
-		d.zoneErased(b)
-		d.unparkMapping(pool)
-		d.unpark(pool)
-		d.collect(pool)
-		d.noteCollecting(pool)
+		d.eraseDone(t, x)
+	default:
+		d.moveProgrammed(t, x)
+	}
+}
+
+// moveRead: the page that is moved has been read. Its program follows, if its data are still wanted.
+//
+//go:noinline
+func (d *Drive) moveRead(t int32, x *transaction) {
+	if !d.relocate(t, x) {
 		return
 	}
+	if x.spoilt {
+		d.moveSpoilt(x)
+	}
+	if d.cfg.Quirks.MovesUse {
+		d.useMoved(x.logical)
+		x = d.txns.At(t)
+	}
+	x.queue = queueMoveWrite
+	pool := int(x.pool)
+	d.program(t)
+	if d.grains > 1 {
+		d.collect(pool)
+	}
+}
+
+// moveSpoilt: what is moved could not be read.
+//
+//go:noinline
+func (d *Drive) moveSpoilt(x *transaction) {
+	x.spoilt = false
+	if x.logical < d.ns[0].mapBase { // mapping pages are thought to be written twice
+		d.lose(x.logical)
+	}
+}
+
+// moveProgrammed: the page that is moved is where it was to go.
+//
+//go:noinline
+func (d *Drive) moveProgrammed(t int32, x *transaction) {
+	pool, l := int(x.pool), x.logical
+	moved := d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick())
+	if moved && !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase && !d.cfg.Quirks.MovesUse {
+		d.dirtyEntry(l, d.namespaceOf(l))
+	}
+	d.moveOver(t, pool)
+}
+
+// moveOver ends a move.
+func (d *Drive) moveOver(t int32, pool int) {
 	d.freeTransaction(t)
 	d.moveEnded(pool)
 	d.collect(pool)
 	d.noteCollecting(pool)
 }
 
+// eraseDone: a block of a plane has been erased.
+//
+//go:noinline
+func (d *Drive) eraseDone(t int32, x *transaction) {
+	pool, blk, _ := d.split(x.page)
+	d.erases++
+	b := d.ftl.BlockOf(ftl.PPA(x.page))
+	d.freeTransaction(t)
+	if !d.erased(b) {
+		return
+	}
+	d.owners.forget(pool, blk)
+	d.ftl.Erased(b)
+	d.zoneErased(b)
+	d.unparkMapping(pool)
+	d.unpark(pool)
+	d.collect(pool)
+	d.noteCollecting(pool)
+}
+
 // useMoved notes that the map's entry of a page whose move was begun is used and changed.
+//
+//go:noinline
 func (d *Drive) useMoved(l uint32) {
 	if d.cfg.Mapping.Ideal || l >= d.ns[0].mapBase {
 		return
@@ -247,14 +279,10 @@ func (d *Drive) useMoved(l uint32) {
 
 // relocate decides where a page that was read is programmed. It reports false if
 // its data were superseded meanwhile; the transaction is then over.
-func (d *Drive) relocate(t int32) bool {
-	x := d.txns.At(t)
+func (d *Drive) relocate(t int32, x *transaction) bool {
 	dst, ok := d.ftl.Relocate(x.source, d.tick())
 	if !ok {
-		pool := d.poolOf(x.page)
-		d.freeTransaction(t)
-		d.moveEnded(pool)
-		d.collect(pool)
+		d.moveOver(t, int(x.pool))
 		return false
 	}
 	d.take(x, dst)

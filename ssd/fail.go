@@ -17,8 +17,8 @@ func (d *Drive) again(t int32) {
 		d.queueBlock(d.ftl.BlockOf(ftl.PPA(x.page)))
 		// What a copyback held in the chip has been read again, as for any move.
 		x.queue = queueMoveWrite
-		if d.relocate(t) {
-			d.program(t, false)
+		if d.relocate(t, x) {
+			d.program(t)
 		}
 		d.collect(pool)
 		d.noteCollecting(pool)
@@ -46,7 +46,6 @@ func (d *Drive) placeAgain(t int32) {
 	ppa, ok := d.ftl.Allocate(pool, stream, d.tick())
 	if !ok {
 		d.park(int32(pool), t)
-		d.collect(pool)
 		return
 	}
 	x.failed = false
@@ -57,6 +56,6 @@ func (d *Drive) placeAgain(t int32) {
 		d.dirtyEntry(x.logical, d.namespaceOf(x.logical))
 	}
 	d.unpack(t)
-	d.program(t, d.isAwaited(t))
+	d.program(t)
 	d.collect(pool)
 }

@@ -281,7 +281,7 @@ func (d *Drive) copybackRead(l *lane) {
 	kept := int8(0)
 	d.openBatch()
 	for _, t := range l.txns[:l.n] {
-		if d.relocate(t) {
+		if d.relocate(t, d.txns.At(t)) {
 			l.txns[kept] = t
 			kept++
 		}
@@ -357,6 +357,8 @@ func (d *Drive) interrupt(l *lane) bool {
 }
 
 // issuable reports whether anything in a lane's queue can be issued.
+//
+//go:noinline
 func (d *Drive) issuable(l *lane, q int) bool {
 	f := &l.queues[q]
 	for i := range f.n {

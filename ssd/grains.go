@@ -51,11 +51,18 @@ func (d *Drive) link(last, t int32) {
 func (d *Drive) bytesOf(t int32) int32 { return d.load(d.txns.At(t)) }
 
 func (d *Drive) load(x *transaction) int32 {
+	if x.shared || x.joined {
+		return d.loadOfChain(x)
+	}
+	return x.bytes
+}
+
+// loadOfChain is load of one that shares its page.
+//
+//go:noinline
+func (d *Drive) loadOfChain(x *transaction) int32 {
 	sum := x.bytes
-	for x.shared || x.joined {
-		if x.pair == 0 {
-			break
-		}
+	for x.pair != 0 {
 		x = d.txns.At(x.pair)
 		sum += x.bytes
 	}
@@ -123,14 +130,16 @@ func (d *Drive) fromMemory(t int32) {
 	d.dram(x.ns, int64(x.bytes), evFromMemory, uint32(t))
 }
 
-// program has the data of a page that has its place programmed. wanted says that somebody waits for that.
-func (d *Drive) program(t int32, wanted bool) {
-	d.countGrain(d.txns.At(t))
+// program has the data of a page that has its place programmed.
+func (d *Drive) program(t int32) {
+	x := d.txns.At(t)
+	if d.divided {
+		d.countGrain(x)
+	}
 	if d.grains > 1 {
-		d.pack(t, wanted)
+		d.pack(t, d.isAwaited(x))
 		return
 	}
-	x := d.txns.At(t)
 	d.countProgram(x)
 	if x.origin == fromHost || x.origin == fromCache {
 		d.submit(t, x)
@@ -154,7 +163,7 @@ func (d *Drive) unpack(t int32) {
 
 // countGrain counts for its namespace and its reclaim group a grain that is to be programmed.
 func (d *Drive) countGrain(x *transaction) {
-	if !d.divided || x.logical >= d.ns[0].mapBase {
+	if !d.divided || x.logical >= d.ns[0].mapBase { // a mapping page
 		return
 	}
 	if d.groups != nil {
@@ -176,12 +185,8 @@ func (d *Drive) countProgram(x *transaction) {
 		d.mappingPrograms++
 	case fromMove, fromHeld:
 		d.movePrograms++
-		if x.levels {
-			d.wearPrograms++
-		} else if x.renews {
-			d.renewPrograms++
-		} else if x.folds {
-			d.slc.folds++
+		if x.levels || x.renews || x.folds {
+			d.countReason(x)
 		}
 	default:
 		d.hostPrograms++
@@ -191,7 +196,23 @@ func (d *Drive) countProgram(x *transaction) {
 	}
 }
 
-// pack puts a grain into its page of flash.
+// countReason counts the program of a move that is not of collection, by why it was begun.
+//
+//go:noinline
+func (d *Drive) countReason(x *transaction) {
+	switch {
+	case x.levels:
+		d.wearPrograms++
+	case x.renews:
+		d.renewPrograms++
+	default:
+		d.slc.folds++
+	}
+}
+
+// pack puts a grain into its page of flash. wanted says that somebody waits for that.
+//
+//go:noinline
 func (d *Drive) pack(t int32, wanted bool) {
 	x := d.txns.At(t)
 	pool := d.poolOf(x.page)
@@ -315,12 +336,8 @@ func (d *Drive) press(c *cache) {
 	d.closeBatch()
 }
 
-// isAwaited reports whether somebody waits for the program of a grain of the host by itself: a request, or, where writes wait meanwhile, a FLUSH.
-func (d *Drive) isAwaited(t int32) bool {
-	if d.grains == 1 {
-		return false
-	}
-	x := d.txns.At(t)
+// isAwaited reports whether somebody waits for the program of a grain by itself: a request of the host, or, where writes wait meanwhile, a FLUSH.
+func (d *Drive) isAwaited(x *transaction) bool {
 	switch x.origin {
 	case fromHost:
 		return true

@@ -95,6 +95,8 @@ func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 }
 
 // came notes that a page of data got a place in a pool, and that old, if that is a place, is no longer its own.
+//
+//go:noinline
 func (d *Drive) came(pool int32, old uint32) {
 	d.groups.held[pool]++
 	if old < trimmed {

@@ -57,9 +57,13 @@ func (h *hash[V]) at(key uint32) *V {
 
 // remove forgets key.
 func (h *hash[V]) remove(key uint32) {
-	if h.n == 0 {
-		return
+	if h.n > 0 {
+		h.removeFound(key)
 	}
+}
+
+//go:noinline
+func (h *hash[V]) removeFound(key uint32) {
 	mask := uint32(len(h.cells) - 1)
 	i := h.slot(key)
 	for h.cells[i].key != key+1 {

@@ -22,7 +22,10 @@ func (d *Drive) paced(pool int) bool {
 }
 
 // mayWrite reports whether the host may have a page of a pool, as far as its pace says.
-func (d *Drive) mayWrite(pool int) bool {
+func (d *Drive) mayWrite(pool int) bool { return d.mostMoving == 0 || d.hasCredit(pool) }
+
+//go:noinline
+func (d *Drive) hasCredit(pool int) bool {
 	if !d.paced(pool) {
 		return true
 	}
@@ -47,9 +50,13 @@ func (d *Drive) movesFrom(pool int, b ftl.Block) {
 // moveEnded notes that a move has ended, and lets the host have what that gained.
 func (d *Drive) moveEnded(pool int) {
 	d.moving[pool]--
-	if d.mostMoving == 0 {
-		return
+	if d.mostMoving > 0 {
+		d.gained(pool)
 	}
+}
+
+//go:noinline
+func (d *Drive) gained(pool int) {
 	p := &d.paces[pool]
 	p.credit = min(p.credit+p.each, int64(d.mostMoving)*paceUnit)
 	if d.parked > 0 && p.credit >= paceUnit && d.parkedIn(int32(pool)).head != 0 {

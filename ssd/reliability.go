@@ -288,6 +288,8 @@ func (d *Drive) lose(l uint32) {
 }
 
 // found notes that a logical page is written or trimmed: what was lost of it is of no concern any more.
+//
+//go:noinline
 func (d *Drive) found(l uint32) { d.errs.lost.remove(l) }
 
 // isLost reports whether a logical page's data are gone.

@@ -241,24 +241,8 @@ func (d *Drive) serveLanes(c *channel) bool {
 // start issues the next command of a lane, if it can take one. It reports whether
 // the channel was taken.
 func (d *Drive) start(l *lane) bool {
-	if l.mask == 0 && l.paused.n == 0 {
-		l.unready()
-		return false
-	}
-	if l.phase == reading {
-		return d.join(l)
-	}
-	if l.phase != idle {
-		return l.phase == working && d.interrupt(l)
-	}
-	if l.paused.n > 0 {
-		// Between the reads that a suspended operation was interrupted for.
-		if q1, q2 := d.nextReads(l); q1 >= 0 && l.paused.reads < readsPerPause {
-			l.paused.reads++
-			return d.issue(l, q1, q2, false)
-		}
-		d.resume(l)
-		return false
+	if l.phase != idle || l.paused.n > 0 || l.mask == 0 {
+		return d.startBusy(l)
 	}
 	if q1, q2 := d.nextReads(l); q1 >= 0 {
 		if issued, held := d.issueOrHold(l, q1, q2); issued || held {
@@ -283,6 +267,28 @@ func (d *Drive) start(l *lane) bool {
 	return false
 }
 
+// startBusy is start of a lane that has nothing to do, or is not idle, or has suspended what it did.
+//
+//go:noinline
+func (d *Drive) startBusy(l *lane) bool {
+	switch {
+	case l.mask == 0 && l.paused.n == 0:
+		l.unready()
+		return false
+	case l.phase == reading:
+		return d.join(l)
+	case l.phase != idle:
+		return l.phase == working && d.interrupt(l)
+	}
+	// Between the reads that a suspended operation was interrupted for.
+	if q1, q2 := d.nextReads(l); q1 >= 0 && l.paused.reads < readsPerPause {
+		l.paused.reads++
+		return d.issue(l, q1, q2, false)
+	}
+	d.resume(l)
+	return false
+}
+
 // issueOrHold issues from a queue. held says that the queue's choice blocks the
 // lane although nothing could be issued.
 func (d *Drive) issueOrHold(l *lane, q1, q2 int) (issued, held bool) {
@@ -293,10 +299,12 @@ func (d *Drive) issueOrHold(l *lane, q1, q2 int) (issued, held bool) {
 }
 
 // urgent reports whether collection goes before the host in a lane.
-func (d *Drive) urgent(l *lane) bool {
-	if !d.cfg.Collection.Preemptible {
-		return true
-	}
+func (d *Drive) urgent(l *lane) bool { return !d.cfg.Collection.Preemptible || d.urgentNow(l) }
+
+// urgentNow is urgent where collection goes by turns with the host.
+//
+//go:noinline
+func (d *Drive) urgentNow(l *lane) bool {
 	if l.collecting == 0 {
 		return false
 	}
@@ -398,21 +406,22 @@ func second(move, other int) int {
 // nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent first, the others by weight.
 func (d *Drive) nextHost(l *lane, first int) int {
 	have := l.mask >> (first & 15) & (1<<block.Classes - 1)
-	switch {
-	case have == 0:
+	if have == 0 {
 		return -1
-	case have&(have-1) == 0: // one class
-		return first + bits.TrailingZeros16(have)
-	case have&1 != 0:
-		return first
 	}
-	return d.nextByWeight(l, first, have)
+	if have&(have-1) != 0 {
+		return d.nextByWeight(l, first, have)
+	}
+	return first + bits.TrailingZeros16(have)
 }
 
-// nextByWeight chooses among several classes, none of them urgent.
+// nextByWeight chooses among several classes.
 //
 //go:noinline
 func (d *Drive) nextByWeight(l *lane, first int, have uint16) int {
+	if have&1 != 0 { // urgent
+		return first
+	}
 	credit := &l.credit[0]
 	if first == queueHostWrite {
 		credit = &l.credit[1]
@@ -441,13 +450,9 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	first := &l.queues[q1]
 	lead := uint32(0)
 	waits := false
-	if op == opProgram {
-		waits = d.txns.At(first.at(0).txn).waitsFor != 0
-		for waits && !d.cfg.Quirks.HeadBlocks {
-			if lead++; lead == first.n {
-				return false
-			}
-			waits = d.txns.At(first.at(lead).txn).waitsFor != 0
+	if op == opProgram && d.txns.At(first.at(0).txn).waitsFor != 0 {
+		if lead, waits = d.firstReady(first); lead == first.n {
+			return false
 		}
 	}
 	head := *first.at(lead)
@@ -470,6 +475,20 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	l.hostNext = moves>>q1&1 != 0
 	d.begin(l, op, suspends)
 	return true
+}
+
+// firstReady is the number of the first program of a queue that waits for nothing, of which the first of all does; the length of the queue is none. Where
+// the first one blocks the others it is that, and waits is true.
+//
+//go:noinline
+func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {
+	if d.cfg.Quirks.HeadBlocks {
+		return 0, true
+	}
+	for lead = 1; lead < f.n && d.txns.At(f.at(lead).txn).waitsFor != 0; {
+		lead++
+	}
+	return lead, false
 }
 
 // command is what is known of a command that is being put together. It addresses one die, distinct planes, the same page of each block, if it is not to

@@ -52,21 +52,28 @@ func (t *table) fresh(l uint32) uint32 {
 
 // look returns the physical page of logical page l, or noPage, and which of its sectors hold data if not all do; 0 says that all do.
 func (t *table) look(l uint32) (page uint32, sectors uint64) {
-	if t.long {
-		sectors, _ = t.wide.get(l)
-		return t.get(l), sectors
+	if t.long || t.parts != nil {
+		return t.lookApart(l)
 	}
 	if t.chunks != nil {
-		k, i := l>>chunkBits, l&(1<<chunkBits-1)
-		if t.parts != nil && t.parts[k] != nil {
-			sectors = uint64(t.parts[k][i])
-		}
-		return t.chunks[k][i] - 1, sectors
+		return t.chunks[l>>chunkBits][l&(1<<chunkBits-1)] - 1, 0
 	}
 	if p, ok := t.sparse.get(l); ok {
 		return p.page, uint64(p.sectors)
 	}
 	return t.fresh(l), 0
+}
+
+// lookApart is look where the sectors are not beside the place.
+//
+//go:noinline
+func (t *table) lookApart(l uint32) (page uint32, sectors uint64) {
+	if t.long {
+		sectors, _ = t.wide.get(l)
+	} else if part := t.parts[l>>chunkBits]; part != nil {
+		sectors = uint64(part[l&(1<<chunkBits-1)])
+	}
+	return t.get(l), sectors
 }
 
 // expect says that page l's entry will be looked at soon.
@@ -93,31 +100,48 @@ func (t *table) set(l, p uint32) {
 
 func (t *table) setEntry(l, p uint32) {
 	k := l >> chunkBits
-	if t.shared != nil && t.shared[k] {
+	if t.shared != nil {
+		t.unshare(k)
+	}
+	t.chunks[k][l&(1<<chunkBits-1)] = p + 1
+}
+
+// unshare sees to it that a chunk is no snapshot's.
+//
+//go:noinline
+func (t *table) unshare(k uint32) {
+	if t.shared[k] {
 		own := *t.chunks[k]
 		t.chunks[k], t.shared[k] = &own, false
 	}
-	t.chunks[k][l&(1<<chunkBits-1)] = p + 1
 }
 
 // put makes p the physical page of logical page l, and tells which sectors of it hold data; 0 says that all do.
 func (t *table) put(l, p uint32, sectors uint64) {
 	switch {
 	case t.long:
-		if t.set(l, p); sectors != 0 {
-			t.wide.set(l, sectors)
-		} else {
-			t.wide.remove(l)
-		}
+		t.putWide(l, p, sectors)
 	case t.chunks != nil:
 		t.setEntry(l, p)
-		t.setSectors(l, uint32(sectors))
+		if sectors != 0 || t.parts != nil {
+			t.setSectors(l, uint32(sectors))
+		}
 	default:
 		*t.sparse.at(l) = place{p, uint32(sectors)}
 		t.thicken()
 	}
 }
 
+//go:noinline
+func (t *table) putWide(l, p uint32, sectors uint64) {
+	if t.set(l, p); sectors != 0 {
+		t.wide.set(l, sectors)
+	} else {
+		t.wide.remove(l)
+	}
+}
+
+//go:noinline
 func (t *table) setSectors(l, sectors uint32) {
 	k := l >> chunkBits
 	if t.parts == nil || t.parts[k] == nil {

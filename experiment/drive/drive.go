@@ -106,6 +106,34 @@ func (x *alone) device() block.Device {
 	return x.drives[0]
 }
 
+// noteStages says in a completed request where its time went, if that is asked for.
+//
+//go:noinline
+func (x *alone) noteStages(r *cosim.Sample) {
+	if r.Op > block.Write || r.Failed {
+		return
+	}
+	x.watch.Last[blame.Host] = r.Submitted - r.Arrival
+	if x.divided != nil { // what it kept from the drive is in none of the drive's stages
+		x.watch.Last[blame.Host] += max(0, r.Finished-r.Submitted-x.watch.Whole)
+	}
+	x.meter.Trip(r.Op, r.Finished-r.Arrival, x.watch.Last[:])
+	r.Blame, r.Stages = &x.watch.Blame, &x.watch.Last
+}
+
+// handOut gives a completed request to whoever wants them all.
+//
+//go:noinline
+func (x *alone) handOut(r *cosim.Sample, to func(cosim.Sample) error) {
+	if x.failed != nil {
+		return
+	}
+	x.meter.Book.Sign(r)
+	if x.failed = to(*r); x.failed != nil {
+		x.eng.Stop()
+	}
+}
+
 // Build implements experiment.Kind.
 func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Experiment, error) {
 	x, err := models(s, o)
@@ -125,20 +153,12 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 	}
 	x.host.OnSample = func(r *cosim.Sample) {
 		x.meter.Sample(r, 0)
-		if x.watch != nil && r.Op <= block.Write && !r.Failed {
-			x.watch.Last[blame.Host] = r.Submitted - r.Arrival
-			if x.divided != nil { // what it kept from the drive is in none of the drive's stages
-				x.watch.Last[blame.Host] += max(0, r.Finished-r.Submitted-x.watch.Whole)
-			}
-			x.meter.Trip(r.Op, r.Finished-r.Arrival, x.watch.Last[:])
-			r.Blame, r.Stages = &x.watch.Blame, &x.watch.Last
+		if x.watch != nil {
+			x.noteStages(r)
 		}
 		x.timeline.Local(r)
-		if o.Sample != nil && x.failed == nil {
-			x.meter.Book.Sign(r)
-			if x.failed = o.Sample(*r); x.failed != nil {
-				x.eng.Stop()
-			}
+		if o.Sample != nil {
+			x.handOut(r, o.Sample)
 		}
 		if x.host.Ended()%InterruptEvery == 0 && x.ctx.Err() != nil {
 			x.eng.Stop()

@@ -119,8 +119,7 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	d := x.Latency
 	m.Book.Add(x, d, initiator)
 	if m.keep {
-		m.now[x.Op].h.Record(d)
-		m.now[x.Op].bytes += x.Size
+		m.keepIn(x.Op, d, x.Size)
 	}
 	if x.Op > block.Write {
 		return
@@ -130,6 +129,15 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	if m.steady != nil {
 		m.steady.observe(x.Finished, d)
 	}
+}
+
+// keepIn notes a request in the histograms of the present slice.
+//
+//go:noinline
+func (m *Meter) keepIn(op block.Op, d sim.Time, size int64) {
+	k := &m.now[op]
+	k.h.Record(d)
+	k.bytes += size
 }
 
 // both is the latencies of reads and writes over time.

@@ -186,18 +186,10 @@ func (g *Generator) Stop() { g.err = io.EOF }
 
 // Next makes the next request; see [workload.Source].
 func (g *Generator) Next(r *workload.Record) error {
-	if g.err != nil {
-		return g.err
-	}
-	if g.cfg.StopTime > 0 {
-		if g.cfg.Mode == Bandwidth && g.now > g.cfg.StopTime {
-			g.err = io.EOF
+	if g.err != nil || g.cfg.StopTime > 0 || g.made >= g.cfg.Requests {
+		if g.end(); g.err != nil {
+			return g.err
 		}
-	} else if g.made >= g.cfg.Requests {
-		g.err = io.EOF
-	}
-	if g.err != nil {
-		return g.err
 	}
 	// Numbers lie in (0, 1) and this stream serves nothing else, so it need not be drawn
 	// from where all requests are of one kind.
@@ -215,9 +207,7 @@ func (g *Generator) Next(r *workload.Record) error {
 	}
 	place := int64(g.place(size)) - g.cfg.Origin
 	if place < 0 {
-		g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, where MQSim fails; use an alignment that divides %d",
-			-place*int64(units.Sector), g.cfg.Origin*int64(units.Sector))
-		return g.err
+		return g.before(-place)
 	}
 	*r = workload.Record{
 		Time:     units.Duration(g.now) * units.Nanosecond,
@@ -232,6 +222,26 @@ func (g *Generator) Next(r *workload.Record) error {
 		g.now += g.gap()
 	}
 	return nil
+}
+
+// end sees whether the flow has ended.
+//
+//go:noinline
+func (g *Generator) end() {
+	switch {
+	case g.err != nil:
+	case g.cfg.StopTime == 0 || g.cfg.Mode == Bandwidth && g.now > g.cfg.StopTime:
+		g.err = io.EOF
+	}
+}
+
+// before ends the flow for a request so many sectors before its first.
+//
+//go:noinline
+func (g *Generator) before(sectors int64) error {
+	g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, where MQSim fails; use an alignment that divides %d",
+		sectors*int64(units.Sector), g.cfg.Origin*int64(units.Sector))
+	return g.err
 }
 
 // size draws the next size in sectors, where they differ.
@@ -254,13 +264,7 @@ func (g *Generator) place(size uint64) uint64 {
 	case Streaming:
 		return g.stream(size)
 	case HotCold:
-		// With the probability of the hot region's share the request goes to the cold region. Nothing keeps it from running
-		// past the end.
-		if g.hotCold.Next() < g.cfg.HotFraction {
-			at = g.hot.Between(g.hotEnd+1, g.last)
-		} else {
-			at = g.hot.Between(g.first, g.hotEnd)
-		}
+		at = g.hotOrCold()
 	case Uniform:
 		at = g.places.Between(g.first, g.last)
 		if at+size > g.last {
@@ -277,7 +281,21 @@ func (g *Generator) place(size uint64) uint64 {
 	return at
 }
 
+// hotOrCold draws the first sector of a request to one of two regions.
+//
+//go:noinline
+func (g *Generator) hotOrCold() uint64 {
+	// With the probability of the hot region's share the request goes to the cold region. Nothing keeps it from running
+	// past the end.
+	if g.hotCold.Next() < g.cfg.HotFraction {
+		return g.hot.Between(g.hotEnd+1, g.last)
+	}
+	return g.hot.Between(g.first, g.hotEnd)
+}
+
 // stream returns the next sector of a stream and moves it on; it begins again at the first sector.
+//
+//go:noinline
 func (g *Generator) stream(size uint64) uint64 {
 	at, unit := g.next, uint64(g.cfg.Alignment)
 	if at+size > g.last {
