@@ -500,7 +500,7 @@ func (h *Host) Complete(c block.Completion) {
 	latency := now - from
 	h.total.in(c.Op).add(&c, latency)
 	if len(h.flows) > 1 {
-		f.per.in(c.Op).add(&c, latency)
+		f.measure(&c, latency)
 	}
 	if f.zoned {
 		h.leaves(x)
@@ -533,6 +533,11 @@ func (h *Host) Complete(c block.Completion) {
 		h.drained(now)
 	}
 }
+
+// measure notes a request of a flow that is not the only one.
+//
+//go:noinline
+func (f *flow) measure(c *block.Completion, latency sim.Time) { f.per.in(c.Op).add(c, latency) }
 
 // submitWaiting submits what waits for room in a flow's queue, as far as there is.
 //

@@ -28,6 +28,7 @@ func (f *FTL) word(p *pool, b, w int32) uint64 {
 	return *f.lentWord(p, b, w)
 }
 
+//go:noinline
 func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
 	k, size := w/chunkWords, f.chunk
 	if row := p.loan.rows[b*f.chunks+k]; row != lent {
@@ -44,6 +45,13 @@ func (f *FTL) ownWord(p *pool, b, w int32) *uint64 {
 	if p.loan == nil {
 		return &p.bits[int(b)*int(f.words)+int(w)]
 	}
+	return f.borrowed(p, b, w)
+}
+
+// borrowed is ownWord of a pool that reads bitmaps of another.
+//
+//go:noinline
+func (f *FTL) borrowed(p *pool, b, w int32) *uint64 {
 	if p.loan.rows[b*f.chunks+w/chunkWords] == lent {
 		f.copyChunk(p, b, w/chunkWords)
 	}

@@ -443,17 +443,26 @@ func (f *FTL) filled(p *pool, pool, full int) {
 func (f *FTL) programmed(p *pool, b int32) {
 	m := &p.blocks[b]
 	if m.state != open || m.pending == 0 {
-		if m.state == given {
-			return
-		}
-		broken("a page of %v block %d was programmed", m.state, b)
+		m.programmedGiven(b)
+		return
 	}
 	if m.pending--; m.pending == 0 {
 		f.close(p, b)
 	}
 }
 
+// programmedGiven is programmed of a block that a stream was given, of which no more is to be counted; no other may be.
+//
+//go:noinline
+func (m *block) programmedGiven(b int32) {
+	if m.state != given {
+		broken("a page of %v block %d was programmed", m.state, b)
+	}
+}
+
 // close makes a block whose every page is programmed a candidate, unless it fails.
+//
+//go:noinline
 func (f *FTL) close(p *pool, b int32) {
 	if len(p.failing) > 0 && slices.Contains(p.failing, b) {
 		p.blocks[b].state = failing

@@ -9,6 +9,8 @@ import (
 )
 
 // accept takes a command that the controller has in full.
+//
+//go:noinline
 func (d *Drive) accept(i int32, r *request) {
 	r.accepted = d.eng.Now()
 	d.accepted++
@@ -215,9 +217,7 @@ func (d *Drive) place(t int32, x *transaction) {
 
 func (d *Drive) placeRead(t int32, x *transaction) {
 	if d.errs != nil && d.isLost(x.logical) {
-		d.spoiltRead(x.request)
-		d.hostDone(x)
-		d.freeTransaction(t)
+		d.readOfLost(t, x)
 		return
 	}
 	if page := d.l2p.get(x.logical); page < trimmed {
@@ -235,16 +235,22 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 	d.submitRead(t, x)
 }
 
+// readOfLost answers the read of a page whose data are gone.
+//
+//go:noinline
+func (d *Drive) readOfLost(t int32, x *transaction) {
+	d.spoiltRead(x.request)
+	d.hostDone(x)
+	d.freeTransaction(t)
+}
+
 // unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's layout has it, or waits; or it gets a place now, as if it
 // had been written, and then true is returned.
 func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	n := &d.ns[x.ns]
 	switch {
 	case page == trimmed || d.cfg.Initial == InitialEmpty || n.zones != nil:
-		// The controller answers with zeros; nothing is read.
-		d.zeroReads++
-		d.hostDone(x)
-		d.freeTransaction(t)
+		d.readOfNothing(t, x)
 		return false
 	case d.cfg.Initial == InitialFormula:
 		d.atFormula(x)
@@ -253,7 +259,7 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	}
 	pool := n.pool(x.logical - n.base)
 	if d.groups != nil {
-		pool = d.poolIn(n, x.logical, d.pools.group(pool))
+		pool = d.poolInGroupOf(n, x.logical, pool)
 	}
 	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
 	if !ok {
@@ -279,6 +285,15 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		d.dirtyEntry(logical, ns)
 	}
 	return true
+}
+
+// readOfNothing answers the read of a page without data. The controller does so with zeros; nothing is read.
+//
+//go:noinline
+func (d *Drive) readOfNothing(t int32, x *transaction) {
+	d.zeroReads++
+	d.hostDone(x)
+	d.freeTransaction(t)
 }
 
 // atFormula puts a read where the drive's layout in address order has the page.
@@ -445,10 +460,13 @@ type parkedList struct {
 // come into being with the first wait: most drives never have one.
 func (d *Drive) parkedIn(pool int32) *parkedList {
 	if d.parkedLists == nil {
-		d.parkedLists = make([]parkedList, d.pools.count())
+		d.makeParkedLists()
 	}
 	return &d.parkedLists[pool]
 }
+
+//go:noinline
+func (d *Drive) makeParkedLists() { d.parkedLists = make([]parkedList, d.pools.count()) }
 
 // unpark gives the writes that wait for space in a pool another try, in order.
 func (d *Drive) unpark(pool int) {
@@ -527,17 +545,26 @@ func (d *Drive) completed(t int32) {
 	if x.pinned {
 		pool := int(x.pool)
 		d.ftl.ReadDoneIn(pool, int(x.blk))
-		if x.origin != fromMove && d.mayCollect(pool) && d.ftl.Collecting(pool) {
-			d.collectPool(pool)
+		if x.origin != fromMove && d.mayCollect(pool) {
+			d.collectAfterRead(pool)
 			x = d.txns.At(t)
 		}
 	}
 	d.accountTransaction(x)
-	if d.programFails != nil && wrote(x.queue) && d.programFails(x.page) {
+	if d.programFails != nil && d.failedNow(x) {
 		d.again(t)
 		return
 	}
 	d.finish(t, x)
+}
+
+// collectAfterRead does what a pool's collection has waited for the end of a read of its victim for.
+//
+//go:noinline
+func (d *Drive) collectAfterRead(pool int) {
+	if d.ftl.Collecting(pool) {
+		d.collectPool(pool)
+	}
 }
 
 // finish has whoever wanted a transaction go on, and forgets it.
@@ -559,14 +586,11 @@ func (d *Drive) finish(t int32, x *transaction) {
 	case fromCache:
 		d.programmed(x)
 		d.destaged(t)
-		if x := d.txns.At(t); d.zones != nil && d.ns[x.ns].zones != nil {
-			d.zoneProgrammed(x.ns, x.logical)
+		if d.zones != nil {
+			d.zoneProgrammed(d.txns.At(t))
 		}
 	case fromUpdate:
-		if x.spoilt && d.l2p.get(x.logical) == d.txns.At(x.pair).page { // else it was written again meanwhile
-			d.lose(x.logical)
-		}
-		d.released(x.pair)
+		d.updateDone(x)
 	case fromMapping:
 		d.mappingDone(t)
 	case fromMove:
@@ -578,7 +602,19 @@ func (d *Drive) finish(t int32, x *transaction) {
 	d.freeTransaction(t)
 }
 
+// updateDone ends the read of what a partial write leaves standing.
+//
+//go:noinline
+func (d *Drive) updateDone(x *transaction) {
+	if x.spoilt && d.l2p.get(x.logical) == d.txns.At(x.pair).page { // else it was written again meanwhile
+		d.lose(x.logical)
+	}
+	d.released(x.pair)
+}
+
 // released tells a program that one of those that it waits for has ended. It may be in another die, of another channel.
+//
+//go:noinline
 func (d *Drive) released(t int32) {
 	x := d.txns.At(t)
 	if x.joined {
@@ -598,7 +634,16 @@ func (d *Drive) programmed(x *transaction) {
 		d.ftl.ProgrammedIn(pool, int(x.blk))
 	}
 	d.collect(pool)
-	if d.parked > 0 && d.parkedIn(int32(pool)).head != 0 && !d.ftl.Collecting(pool) {
+	if d.parked > 0 {
+		d.unparkLate(pool)
+	}
+}
+
+// unparkLate is unpark where nothing that is under way will make room.
+//
+//go:noinline
+func (d *Drive) unparkLate(pool int) {
+	if d.parkedIn(int32(pool)).head != 0 && !d.ftl.Collecting(pool) {
 		d.unpark(pool)
 	}
 }

@@ -136,16 +136,21 @@ func (c *cache) insert(l uint32, ns uint8) int32 {
 		c.free = c.slots[s].next
 		c.slots[s] = slot{version: c.slots[s].version + 1}
 	} else {
-		if len(c.slots) == 0 {
-			c.slots = append(c.slots, slot{})
-		}
-		c.slots = append(c.slots, slot{})
-		s = int32(len(c.slots) - 1)
+		s = c.newSlot()
 	}
 	c.n++
 	c.slots[s].logical, c.slots[s].ns = l, ns
 	c.index.set(l, uint32(s))
 	return s
+}
+
+//go:noinline
+func (c *cache) newSlot() int32 {
+	if len(c.slots) == 0 {
+		c.slots = append(c.slots, slot{}) // number 0 is none
+	}
+	c.slots = append(c.slots, slot{})
+	return int32(len(c.slots) - 1)
 }
 
 // discard takes a slot that is in no list out of the cache.

@@ -166,6 +166,8 @@ func (d *Drive) onFlash(m uint32, ns uint8) bool {
 
 // readMappingPage reads some bytes of a mapping page; pair is the program that
 // waits for it, if any.
+//
+//go:noinline
 func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.openBatch()
 	t, x := d.newTransaction()
@@ -209,6 +211,8 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 // addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
 // While every entry is waited for the table grows instead, because a transaction is never turned away, and is what it should be again
 // as soon as they have come.
+//
+//go:noinline
 func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	c := &d.tables[d.ns[ns].cmt]
 	for c.n >= c.most && c.back != 0 {
@@ -219,11 +223,7 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 		c.free = c.entries[e].next
 		c.entries[e] = entry{logical: l}
 	} else {
-		if len(c.entries) == 0 {
-			c.entries = append(c.entries, entry{})
-		}
-		c.entries = append(c.entries, entry{logical: l})
-		e = int32(len(c.entries) - 1)
+		e = c.newEntry(l)
 	}
 	c.n++
 	c.index.set(l, uint32(e))
@@ -238,6 +238,15 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	}
 	p.entries = e
 	return e
+}
+
+//go:noinline
+func (c *mappingTable) newEntry(l uint32) int32 {
+	if len(c.entries) == 0 {
+		c.entries = append(c.entries, entry{}) // number 0 is none
+	}
+	c.entries = append(c.entries, entry{logical: l})
+	return int32(len(c.entries) - 1)
 }
 
 // evictEntry takes the least recently used entry that nobody waits for out of the
@@ -386,6 +395,8 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 }
 
 // mappingDone ends the read or program of a mapping page.
+//
+//go:noinline
 func (d *Drive) mappingDone(t int32) {
 	x := d.txns.At(t)
 	m := x.logical - d.ns[0].mapBase

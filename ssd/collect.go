@@ -56,19 +56,32 @@ func (d *Drive) mayCollect(pool int) bool { return d.grains > 1 || d.slc.on || d
 
 func (d *Drive) collectPool(pool int) {
 	if d.chaining { // until all of the chain have ended
-		if !slices.Contains(d.postponed, int32(pool)) {
-			d.postponed = append(d.postponed, int32(pool))
-		}
+		d.postpone(int32(pool))
 		return
 	}
 	d.pull(pool)
 	for d.grains > 1 && d.hold(pool) {
 		d.pull(pool)
 	}
-	// A block that is retired is not erased, but if it was of the SLC cache there may be another now.
-	if d.parked > 0 && d.slc.on && d.parkedIn(int32(pool)).retired != d.ftl.Retired(pool) {
+	if d.slc.on && d.parked > 0 {
+		d.unparkRetired(pool)
+	}
+}
+
+// unparkRetired is unpark after a block was retired. It is not erased, but if it was of the SLC cache there may be another now.
+//
+//go:noinline
+func (d *Drive) unparkRetired(pool int) {
+	if d.parkedIn(int32(pool)).retired != d.ftl.Retired(pool) {
 		d.parkedIn(int32(pool)).retired = d.ftl.Retired(pool)
 		d.unpark(pool)
+	}
+}
+
+//go:noinline
+func (d *Drive) postpone(pool int32) {
+	if !slices.Contains(d.postponed, pool) {
+		d.postponed = append(d.postponed, pool)
 	}
 }
 

@@ -24,7 +24,7 @@ type memoryTransfer struct {
 // dram has bytes of a namespace written to DRAM or read from it, and an event at the end.
 func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 	if d.memoryTurns.queues != nil {
-		d.lineUpTransfer(ns, memoryTransfer{d.dramTime(bytes), arg, kind})
+		d.lineUpTransfer(ns, bytes, kind, arg)
 		return
 	}
 	at := d.send(&d.memory, d.dramTime(bytes))
@@ -33,8 +33,9 @@ func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 	}
 }
 
-func (d *Drive) lineUpTransfer(ns uint8, x memoryTransfer) {
-	m := &d.memoryTurns
+//go:noinline
+func (d *Drive) lineUpTransfer(ns uint8, bytes int64, kind uint16, arg uint32) {
+	m, x := &d.memoryTurns, memoryTransfer{d.dramTime(bytes), arg, kind}
 	if m.busy {
 		m.queues[ns].Push(x)
 		return
@@ -91,9 +92,14 @@ func (d *Drive) fromDRAM(kind uint16, of int32) {
 // written in bursts; each further row is precharged and opened anew. The data bus
 // moves BurstSize bytes a transfer, so a row of R bytes takes R/BurstSize/DataRate.
 func (d *Drive) dramTime(bytes int64) sim.Time {
-	if bytes == d.lastDRAM {
-		return d.lastDRAMTime
+	if bytes != d.lastDRAM {
+		d.computeDRAM(bytes)
 	}
+	return d.lastDRAMTime
+}
+
+//go:noinline
+func (d *Drive) computeDRAM(bytes int64) {
 	m := &d.cfg.DRAM
 	burst := int64(m.BurstSize)
 	row := int64(m.RowSize)
@@ -109,5 +115,4 @@ func (d *Drive) dramTime(bytes int64) sim.Time {
 		t = sim.Time(rows)*open + sim.Time(rows-1)*m.TRP + m.DataRate.TimeFor((bytes+burst-1)/burst)
 	}
 	d.lastDRAM, d.lastDRAMTime = bytes, t
-	return t
 }

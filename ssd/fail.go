@@ -8,6 +8,11 @@ import "farflash/ftl"
 // wrote reports whether a transaction of a queue programs a page.
 func wrote(queue uint8) bool { return operationOf(int(queue)) == opProgram || queue == queueCopyback }
 
+// failedNow reports whether the program that a transaction was did not take.
+//
+//go:noinline
+func (d *Drive) failedNow(x *transaction) bool { return wrote(x.queue) && d.programFails(x.page) }
+
 // again has a program that did not take done once more elsewhere.
 func (d *Drive) again(t int32) {
 	x := d.txns.At(t)

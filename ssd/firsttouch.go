@@ -87,13 +87,20 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		clock = 0
 	}
 	if now > d.touchedReset[clock] {
-		c.touched[ns].reset()
-		d.touchedReset[clock] = now + touchedPeriod
+		d.forgetTouched(c, ns, clock)
 	}
 	if whole {
 		d.partDone(i, r)
 	}
 	return whole
+}
+
+// forgetTouched empties the filter of a namespace.
+//
+//go:noinline
+func (d *Drive) forgetTouched(c *cache, ns, clock uint8) {
+	c.touched[ns].reset()
+	d.touchedReset[clock] = d.eng.Now() + touchedPeriod
 }
 
 // evictOldest gives up the least recently used slot. If flash does not have its

@@ -215,7 +215,7 @@ func (d *Drive) dataOut(l *lane, c *channel, t int32) {
 	c.until = d.eng.Now() + took
 	c.time += took
 	if d.OnWork != nil {
-		d.report(Work{Activity: ReadData, Number: l.channel, Begin: d.eng.Now(), End: c.until, Bytes: int64(bytes)}, []int32{t})
+		d.reportData(l.channel, c.until, bytes, t)
 	}
 	d.schedule(c.until, evDataOut, uint32(l.channel))
 }
@@ -249,9 +249,7 @@ func (d *Drive) dataSent(ch int32) {
 // chooses.
 func (d *Drive) release(ch int32, c *channel) {
 	if len(c.copybacks) > 0 {
-		n := c.copybacks[0]
-		c.copybacks = c.copybacks[:copy(c.copybacks, c.copybacks[1:])]
-		d.copybackProgram(&d.lanes[n])
+		d.nextCopyback(c)
 		return
 	}
 	if d.cfg.Quirks.DataFirst && c.dataWait() {
@@ -263,6 +261,15 @@ func (d *Drive) release(ch int32, c *channel) {
 		return
 	}
 	d.serve(ch, c)
+}
+
+// nextCopyback sends the program of the copyback that has waited longest for the channel.
+//
+//go:noinline
+func (d *Drive) nextCopyback(c *channel) {
+	n := c.copybacks[0]
+	c.copybacks = c.copybacks[:copy(c.copybacks, c.copybacks[1:])]
+	d.copybackProgram(&d.lanes[n])
 }
 
 // sendWaiting puts the most urgent read data that wait on the idle channel.

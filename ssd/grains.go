@@ -120,11 +120,15 @@ func (d *Drive) moreOfPage(source ftl.PPA) bool {
 }
 
 // inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash, which has several grains, is being filled.
+//
+//go:noinline
 func (d *Drive) inMemory(page uint32) bool {
 	return d.packing.Find(d.poolOf(page), uint32(d.perPage.Of(uint64(page)))) != nil
 }
 
 // fromMemory ends a read of what is in the controller's memory, when that has been read.
+//
+//go:noinline
 func (d *Drive) fromMemory(t int32) {
 	x := d.txns.At(t)
 	d.dram(x.ns, int64(x.bytes), evFromMemory, uint32(t))
@@ -137,7 +141,7 @@ func (d *Drive) program(t int32) {
 		d.countGrain(x)
 	}
 	if d.grains > 1 {
-		d.pack(t, d.isAwaited(x))
+		d.pack(t)
 		return
 	}
 	d.countProgram(x)
@@ -210,11 +214,12 @@ func (d *Drive) countReason(x *transaction) {
 	}
 }
 
-// pack puts a grain into its page of flash. wanted says that somebody waits for that.
+// pack puts a grain into its page of flash.
 //
 //go:noinline
-func (d *Drive) pack(t int32, wanted bool) {
+func (d *Drive) pack(t int32) {
 	x := d.txns.At(t)
+	wanted := d.isAwaited(x)
 	pool := d.poolOf(x.page)
 	q, in := d.perPage.Split(uint64(x.page))
 	number := uint32(q)

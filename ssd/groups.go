@@ -94,6 +94,13 @@ func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	return best
 }
 
+// poolInGroupOf is poolIn of the reclaim group that a pool is part of.
+//
+//go:noinline
+func (d *Drive) poolInGroupOf(n *namespace, l uint32, pool int32) int32 {
+	return d.poolIn(n, l, d.pools.group(pool))
+}
+
 // came notes that a page of data got a place in a pool, and that old, if that is a place, is no longer its own.
 //
 //go:noinline

@@ -140,7 +140,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
 	d.submitted[r.Op]++
-	if d.errs != nil && d.errs.due > 0 && d.errs.due <= now {
+	if d.errs != nil {
 		d.patrol()
 	}
 	d.soon(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
@@ -182,10 +182,7 @@ func (d *Drive) check(r *block.Request) block.Status {
 		return block.OK
 	}
 	if d.zones != nil || r.Append || r.Op.OfZone() {
-		if r.Offset < 0 || r.Length < 0 || r.Offset > d.Capacity(int(r.Namespace))-max(r.Length, nand.SectorSize) {
-			return block.OutOfRange
-		}
-		if s := d.checkZoned(&d.ns[r.Namespace], r); s != block.OK || r.Op.OfZone() {
+		if s := d.checkOfZone(r); s != block.OK || r.Op.OfZone() {
 			return s
 		}
 	}
@@ -196,6 +193,16 @@ func (d *Drive) check(r *block.Request) block.Status {
 		return block.OutOfRange
 	}
 	return block.OK
+}
+
+// checkOfZone tells what is wrong with a request as far as zones go.
+//
+//go:noinline
+func (d *Drive) checkOfZone(r *block.Request) block.Status {
+	if r.Offset < 0 || r.Length < 0 || r.Offset > d.Capacity(int(r.Namespace))-max(r.Length, nand.SectorSize) {
+		return block.OutOfRange
+	}
+	return d.checkZoned(&d.ns[r.Namespace], r)
 }
 
 // sectorBits is how far a number of bytes is shifted to be one of sectors.
@@ -263,11 +270,8 @@ func (d *Drive) wireTime(wire int64) sim.Time {
 //
 //go:noinline
 func (d *Drive) doorbell(q block.QueueID) {
-	if len(d.rest.states) > 0 {
-		if at := d.rouse(); at > d.eng.Now() {
-			d.schedule(at, evDoorbell, uint32(q))
-			return
-		}
+	if len(d.rest.states) > 0 && d.wakes(q) {
+		return
 	}
 	p := &d.queues[q]
 	p.bell++
@@ -278,6 +282,18 @@ func (d *Drive) doorbell(q block.QueueID) {
 			d.schedule(asked, evFetchAsked, uint32(i))
 		}
 	}
+}
+
+// wakes reports whether the drive has to come out of a power state before it hears the doorbell.
+//
+//go:noinline
+func (d *Drive) wakes(q block.QueueID) bool {
+	at := d.rouse()
+	if at <= d.eng.Now() {
+		return false
+	}
+	d.schedule(at, evDoorbell, uint32(q))
+	return true
 }
 
 func (d *Drive) roomForCommand() bool {
@@ -298,13 +314,20 @@ func (d *Drive) fetch(p *queuePair) (asked sim.Time, i int32) {
 // refill fetches again after a command of a queue has ended. Where the limit on
 // all commands together was what held the others back, arbitration chooses.
 func (d *Drive) refill(p *queuePair) {
-	if d.cfg.Host.Commands == 0 {
-		if p.head != p.bell && p.inFlight < p.limit {
-			asked, i := d.fetch(p)
-			d.schedule(asked, evFetchAsked, uint32(i))
-		}
+	if d.cfg.Host.Commands > 0 {
+		d.refillAny()
 		return
 	}
+	if p.head != p.bell && p.inFlight < p.limit {
+		asked, i := d.fetch(p)
+		d.schedule(asked, evFetchAsked, uint32(i))
+	}
+}
+
+// refillAny is refill where all queues' commands together are limited.
+//
+//go:noinline
+func (d *Drive) refillAny() {
 	for d.roomForCommand() {
 		q, ok := d.arbitrate()
 		if !ok {
@@ -391,19 +414,13 @@ func (d *Drive) commandArrived(i int32) {
 
 // commandTaken: the controller knows what it is asked for.
 func (d *Drive) commandTaken(i int32, r *request) {
+	if d.zones != nil && r.done.Status == block.OK {
+		d.takenForZone(r)
+	}
 	if r.done.Status != block.OK {
 		r.cursor = r.end
 		d.served(i, r)
 		return
-	}
-	if d.zones != nil && d.ns[r.ns].zones != nil && (r.done.Op == block.Write || r.done.Op.OfZone()) {
-		r.force = false // what is in the cache of such a namespace is safe
-		if s := d.toZone(r); s != block.OK {
-			r.done.Status = s
-			r.cursor = r.end
-			d.served(i, r)
-			return
-		}
 	}
 	if r.done.Op == block.Write {
 		if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
@@ -414,6 +431,16 @@ func (d *Drive) commandTaken(i int32, r *request) {
 		return
 	}
 	d.accept(i, r)
+}
+
+// takenForZone is what a command that the controller knows means for a zone, if it is of one.
+//
+//go:noinline
+func (d *Drive) takenForZone(r *request) {
+	if d.ns[r.ns].zones != nil && (r.done.Op == block.Write || r.done.Op.OfZone()) {
+		r.force = false // what is in the cache of such a namespace is safe
+		r.done.Status = d.toZone(r)
+	}
 }
 
 // dataAsked: the host's memory sends the data of a write.

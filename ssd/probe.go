@@ -108,6 +108,13 @@ func (d *Drive) reportBus(l *lane, took sim.Time) {
 	d.report(w, l.txns[:l.n])
 }
 
+// reportData reports a read's data that a channel carries from now on.
+//
+//go:noinline
+func (d *Drive) reportData(channel int32, until sim.Time, bytes, t int32) {
+	d.report(Work{Activity: ReadData, Number: channel, Begin: d.eng.Now(), End: until, Bytes: int64(bytes)}, []int32{t})
+}
+
 // reportArray reports what a lane's array does.
 func (d *Drive) reportArray(l *lane, took sim.Time, resumed bool) {
 	w := Work{Activity: Read, Number: l.number, Begin: l.starts, End: l.starts + took, Resumed: resumed}

@@ -249,8 +249,13 @@ func (d *Drive) renew(pool, blk int) {
 }
 
 // patrol looks at the blocks that have come due since a command came last, in turn. It has no events of its own: a drive at rest would never come to rest.
+//
+//go:noinline
 func (d *Drive) patrol() {
 	e, blocks := d.errs, d.cfg.Geometry.BlocksPerPlane
+	if e.due == 0 {
+		return
+	}
 	every := e.cfg.Refresh.Patrol
 	all := d.pools.count() * blocks
 	for n := 0; e.due <= d.eng.Now(); n++ {
@@ -280,6 +285,8 @@ func (d *Drive) spoiltRead(request int32) {
 }
 
 // lose notes that a logical page's data are gone.
+//
+//go:noinline
 func (d *Drive) lose(l uint32) {
 	if _, ok := d.errs.lost.get(l); !ok {
 		d.errs.lost.set(l, 1)

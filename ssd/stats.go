@@ -99,7 +99,7 @@ func (d *Drive) account(i int32, r *request) {
 	}
 	d.bytes[op] += r.done.Length
 	if d.governor.on {
-		d.governor.draw(d.eng.Now(), float64(float64(r.done.Length)*float64(d.cfg.Energy.LinkPerByte)))
+		d.drawLink(r.done.Length)
 	}
 	if op > block.Write {
 		return
@@ -121,7 +121,7 @@ func (d *Drive) account(i int32, r *request) {
 		b.DRAM += inside - r.roomless
 		r.done.Waited += max(inside-r.dram, 0)
 		if d.OnAccount != nil {
-			d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless, DRAM: inside - r.roomless, Controller: r.processed, Whole: all, Lane: -1})
+			d.reportAccount(Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless, DRAM: inside - r.roomless, Controller: r.processed, Whole: all, Lane: -1})
 		}
 		return
 	}
@@ -133,10 +133,29 @@ func (d *Drive) account(i int32, r *request) {
 	b.Backlog += backlog
 	r.done.Waited += r.wait + backlog
 	if d.OnAccount != nil {
-		last := d.lastOf(i)
-		d.OnAccount(&Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Controller: r.processed, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
-			Lane: last.lane, Queued: last.queued, Ended: last.at})
+		d.reportFlashAccount(i, r, queued, link, backlog, all)
 	}
+}
+
+// drawLink notes what the link takes of the drive's power for a request's bytes.
+//
+//go:noinline
+func (d *Drive) drawLink(bytes int64) {
+	d.governor.draw(d.eng.Now(), float64(float64(bytes)*float64(d.cfg.Energy.LinkPerByte)))
+}
+
+// reportAccount tells who listens where the time of a request went.
+//
+//go:noinline
+func (d *Drive) reportAccount(a Account) { d.OnAccount(&a) }
+
+// reportFlashAccount is reportAccount of a request that flash worked for.
+//
+//go:noinline
+func (d *Drive) reportFlashAccount(i int32, r *request, queued, link, backlog, all sim.Time) {
+	last := d.lastOf(i)
+	d.reportAccount(Account{Tag: r.done.Tag, Op: r.done.Op, Queue: queued, Link: link, Controller: r.processed, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
+		Lane: last.lane, Queued: last.queued, Ended: last.at})
 }
 
 // accountTransaction notes a transaction that has ended.

@@ -164,6 +164,8 @@ func (t *table) thicken() {
 }
 
 // toArrays goes over to arrays.
+//
+//go:noinline
 func (t *table) toArrays() {
 	t.chunks = make([]*chunk, (t.pages+1<<chunkBits-1)>>chunkBits)
 	for i := range t.chunks {

@@ -389,14 +389,19 @@ func (d *Drive) zonePlaced(ns uint8, l uint32) {
 	}
 }
 
-// zoneProgrammed notes that a grain of a zone is on flash.
-func (d *Drive) zoneProgrammed(ns uint8, l uint32) {
-	n := &d.ns[ns]
-	k, _ := n.zones.zone(l - n.base)
-	z := &d.zones[ns].list[k]
+// zoneProgrammed notes that a grain is on flash, if it is of a zone.
+//
+//go:noinline
+func (d *Drive) zoneProgrammed(x *transaction) {
+	n := &d.ns[x.ns]
+	if n.zones == nil {
+		return
+	}
+	k, _ := n.zones.zone(x.logical - n.base)
+	z := &d.zones[x.ns].list[k]
 	z.out--
 	if z.padding || z.resetting {
-		d.settleZone(int(ns), k)
+		d.settleZone(int(x.ns), k)
 	}
 }
 
