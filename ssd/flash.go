@@ -78,7 +78,7 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 		}
 		x.transfer = bus
 		if op == opProgram && k > 1 {
-			x.transfer = d.programCommand[k] + d.dataTime(d.load(x))
+			x.transfer = d.programCommand[k] + d.dataTime(x.load())
 		}
 		x.array = took
 	}

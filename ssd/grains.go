@@ -43,31 +43,16 @@ func (d *Drive) link(last, t int32) {
 	x.queued = d.eng.Now()
 	f := d.txns.At(first)
 	f.shared = true
+	f.others += x.bytes
 	f.waitsFor += x.waitsFor
 	x.waitsFor = 0
 }
 
 // bytesOf is what a transaction and those that share its page move over the channel.
-func (d *Drive) bytesOf(t int32) int32 { return d.load(d.txns.At(t)) }
+func (d *Drive) bytesOf(t int32) int32 { return d.txns.At(t).load() }
 
-func (d *Drive) load(x *transaction) int32 {
-	if x.shared || x.joined {
-		return d.loadOfChain(x)
-	}
-	return x.bytes
-}
-
-// loadOfChain is load of one that shares its page.
-//
-//go:noinline
-func (d *Drive) loadOfChain(x *transaction) int32 {
-	sum := x.bytes
-	for x.pair != 0 {
-		x = d.txns.At(x.pair)
-		sum += x.bytes
-	}
-	return sum
-}
+// load is what a transaction that shares no other's page, and those that share its own, move over the channel.
+func (x *transaction) load() int32 { return x.bytes + x.others }
 
 // requestOf is the first request that a transaction, or one that shares its page, is part of.
 func (d *Drive) requestOf(t int32) int32 {
@@ -416,7 +401,7 @@ func (d *Drive) completedAll(t int32) {
 	for t != 0 {
 		x := d.txns.At(t)
 		next := x.pair
-		x.pair, x.shared, x.joined = 0, false, false
+		x.pair, x.others, x.shared, x.joined = 0, 0, false, false
 		x.array, x.transfer = array, transfer
 		if x.pinned {
 			d.ftl.ReadDoneIn(int(x.pool), int(x.blk))

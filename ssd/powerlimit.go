@@ -71,7 +71,7 @@ func (d *Drive) govern(l *lane, op operation, txns []int32) {
 	e, joules, bytes := d.cfg.Energy, 0.0, 0.0
 	for _, t := range txns {
 		if x := d.txns.At(t); op != opErase && x.queue != queueCopyback {
-			bytes += float64(d.load(x))
+			bytes += float64(x.load())
 		}
 	}
 	n := float64(len(txns))

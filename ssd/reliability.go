@@ -195,7 +195,7 @@ func (d *Drive) reread(t int32) bool {
 			p = min(float64(e.cfg.Scale*e.fit.Rate(float64(e.cfg.Cycles),
 				float64(e.cfg.Retention)+float64(float64(d.eng.Now())*e.cfg.Acceleration)/picosecondsPerDay, e.cfg.Reads)), 0.5)
 		}
-		words := max(1, int((units.Bytes(d.load(x))+e.cfg.Codeword-1)/e.cfg.Codeword))
+		words := max(1, int((units.Bytes(x.load())+e.cfg.Codeword-1)/e.cfg.Codeword))
 		x.needs = e.tries(p, words)
 		e.Sensed++
 		e.RateSum += p
@@ -211,7 +211,7 @@ func (d *Drive) reread(t int32) bool {
 		x.tries++
 		e.Retries++
 		d.flashed[opRead]++
-		d.moved += int64(d.load(x))
+		d.moved += int64(x.load())
 		return true
 	}
 	e.underway--

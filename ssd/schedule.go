@@ -242,6 +242,9 @@ func (d *Drive) serveLanes(c *channel) bool {
 // the channel was taken.
 func (d *Drive) start(l *lane) bool {
 	if l.phase != idle || l.paused.n > 0 || l.mask == 0 {
+		if l.phase == reading && l.mask != 0 {
+			return d.join(l)
+		}
 		return d.startBusy(l)
 	}
 	if q1, q2 := d.nextReads(l); q1 >= 0 {

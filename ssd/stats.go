@@ -163,7 +163,7 @@ func (d *Drive) accountTransaction(x *transaction) {
 	op := operationOf(int(x.queue))
 	d.flashed[op]++
 	if op == opRead || op == opProgram {
-		d.moved += int64(d.load(x))
+		d.moved += int64(x.load())
 	}
 	dir := 0
 	switch {

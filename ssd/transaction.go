@@ -24,6 +24,7 @@ type transaction struct {
 	prev      int32 // of one that shares another's page: the first of them
 	next      int32
 	bytes     int32 // moved over the channel
+	others    int32 // those of the ones that share its page
 	version   uint32
 	plane     int32
 	pageIndex uint16 // within the block
@@ -44,7 +45,7 @@ type transaction struct {
 	resets    bool  // an erase: of a zone that the host resets
 	tries     uint8 // a read: how often it was sent again so far
 	needs     uint8 // and how often it has to be
-	_         [10]byte
+	_         [6]byte
 }
 
 // origin is who wants a transaction.
