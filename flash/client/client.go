@@ -289,7 +289,8 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// WriteAt writes b. When it returns b may be used again; whether the server has it is not known.
+// WriteAt writes b. When it returns b may be used again; whether the server has it is not known. If the connection ends before anything durable has followed, the
+// server may come to it later than to what another connection brings to the same place.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	at, err := f.at(off, len(b), verbs.RemoteWrite)
 	if err != nil || len(b) == 0 {

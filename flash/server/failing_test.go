@@ -99,7 +99,9 @@ func failingRound(t *testing.T, seed uint64) {
 	var all sync.WaitGroup
 	var durable [4][64]uint64 // by page of the first exports: what is said to be on flash; version 0 is none
 	var newest [4]uint64
+	var loose [4]map[uint64]bool // versions that were under way when their connection ended: the server may come to them later than to what others bring
 	for i := range 4 {
+		loose[i] = map[uint64]bool{}
 		all.Go(func() { // over iWARP: whole pages of versions, some of them durable
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			for range 25 {
@@ -107,15 +109,18 @@ func failingRound(t *testing.T, seed uint64) {
 				if err != nil {
 					continue
 				}
+				var under []uint64 // versions that nothing says have been written
 				if f, err := c.Open(fmt.Sprintf("export%d", i), verbs.RemoteRead|verbs.RemoteWrite); err == nil {
 					for range 12 {
 						page := r.IntN(64)
 						newest[i]++
+						under = append(under, newest[i])
 						b := versionPage(newest[i], page)
 						if r.IntN(2) == 0 {
 							_, err = f.WriteAt(b, int64(page)*ctl.Page)
 						} else if _, err = f.WriteDurable(b, int64(page)*ctl.Page); err == nil {
 							durable[i][page] = newest[i]
+							under = under[:0] // a connection's requests are done in order
 						}
 						if err == nil && r.IntN(3) == 0 {
 							_, err = f.ReadAt(make([]byte, 5*ctl.Page), int64(r.IntN(50))*ctl.Page)
@@ -126,6 +131,9 @@ func failingRound(t *testing.T, seed uint64) {
 					}
 				}
 				_ = c.Close() // whatever comes of it
+				for _, v := range under {
+					loose[i][v] = true
+				}
 			}
 		})
 	}
@@ -236,7 +244,7 @@ func failingRound(t *testing.T, seed uint64) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			version := uint64(b[0]) | uint64(b[1])<<8
-			if version < floor || version > newest[i] || string(b) != string(versionPage(version, page)) {
+			if version < floor && !loose[i][version] || version > newest[i] || string(b) != string(versionPage(version, page)) {
 				t.Errorf("seed %d: page %d of export%d is version %d; from %d to %d may be there", seed, page, i, version, floor, newest[i])
 			}
 		}
