@@ -122,9 +122,7 @@ func (d *Drive) fromMemory(t int32) {
 // program has the data of a page that has its place programmed.
 func (d *Drive) program(t int32) {
 	x := d.txns.At(t)
-	if d.divided {
-		d.countGrain(x)
-	}
+	d.countGrain(x)
 	if d.grains > 1 {
 		d.pack(t)
 		return
@@ -152,9 +150,13 @@ func (d *Drive) unpack(t int32) {
 
 // countGrain counts for its namespace and its reclaim group a grain that is to be programmed.
 func (d *Drive) countGrain(x *transaction) {
-	if !d.divided || x.logical >= d.ns[0].mapBase { // a mapping page
-		return
+	if d.divided && x.logical < d.ns[0].mapBase { // not a mapping page
+		d.countApart(x)
 	}
+}
+
+//go:noinline
+func (d *Drive) countApart(x *transaction) {
 	if d.groups != nil {
 		d.countInGroup(x)
 	}

@@ -58,12 +58,14 @@ func (h *hash[V]) at(key uint32) *V {
 // remove forgets key.
 func (h *hash[V]) remove(key uint32) {
 	if h.n > 0 {
-		h.removeFound(key)
+		h.removeFilled(key)
 	}
 }
 
+// removeFilled is remove of a table that is not empty.
+//
 //go:noinline
-func (h *hash[V]) removeFound(key uint32) {
+func (h *hash[V]) removeFilled(key uint32) {
 	mask := uint32(len(h.cells) - 1)
 	i := h.slot(key)
 	for h.cells[i].key != key+1 {

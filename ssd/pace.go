@@ -22,10 +22,12 @@ func (d *Drive) paced(pool int) bool {
 }
 
 // mayWrite reports whether the host may have a page of a pool, as far as its pace says.
-func (d *Drive) mayWrite(pool int) bool { return d.mostMoving == 0 || d.hasCredit(pool) }
+func (d *Drive) mayWrite(pool int) bool { return d.mostMoving == 0 || d.spend(pool) }
 
+// spend takes the credit for a page from a pool that is slowed down, and reports false if it has not enough.
+//
 //go:noinline
-func (d *Drive) hasCredit(pool int) bool {
+func (d *Drive) spend(pool int) bool {
 	if !d.paced(pool) {
 		return true
 	}
@@ -55,6 +57,8 @@ func (d *Drive) moveEnded(pool int) {
 	}
 }
 
+// gained adds what the end of a move gains to a pool's credit.
+//
 //go:noinline
 func (d *Drive) gained(pool int) {
 	p := &d.paces[pool]
