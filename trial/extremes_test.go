@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +15,42 @@ import (
 	"farflash/shape"
 	"farflash/sim"
 	"farflash/trial"
+	"farflash/trial/drawn"
 )
+
+// leaf is a key that a change can set, and what to try.
+type leaf struct {
+	path   string
+	values []string
+}
+
+// leaves lists the keys of the language below a path for which there is something to try, by what explain says is to be written.
+func leaves(t testing.TB, path, written string, try func(wanted string) []string) []leaf {
+	t.Helper()
+	d, err := scenario.Describe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []leaf
+	for _, k := range d.Keys {
+		name := strings.TrimPrefix(strings.TrimPrefix(k.Path, path), ".")
+		at := name
+		if written != "" {
+			at = written + "." + name
+		}
+		switch {
+		case strings.HasPrefix(k.Value, "a list of mappings"):
+			out = append(out, leaves(t, k.Path, at+"[0]", try)...)
+		case strings.HasPrefix(k.Value, "a mapping"):
+			out = append(out, leaves(t, k.Path, at, try)...)
+		default:
+			if v := try(k.Value); len(v) > 0 {
+				out = append(out, leaf{at, v})
+			}
+		}
+	}
+	return out
+}
 
 // extremes are what somebody may write for a key by mistake, or to see what happens, by what explain says is to be written.
 func extremes(wanted string) []string {
@@ -50,11 +84,11 @@ func TestExtremes(t *testing.T) {
 		t.Skip("takes minutes; set FARFLASH_LONG=1")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "random.csv"), []byte(recorded), 0o666); err != nil {
+	if err := drawn.WriteFiles(dir); err != nil {
 		t.Fatal(err)
 	}
 	var count [3]int // refused, ended by an error, run
-	for i, text := range seedlings {
+	for i, text := range drawn.Seeds {
 		top := map[string]bool{"measure": true}
 		for line := range strings.Lines(text) {
 			if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "-") {
@@ -67,7 +101,7 @@ func TestExtremes(t *testing.T) {
 				continue
 			}
 			for _, v := range k.values {
-				count[extreme(t, fmt.Sprintf("seedling %d", i), text, dir, shape.Change{Path: k.path, Value: v})]++
+				count[extreme(t, fmt.Sprintf("seed %d", i), text, dir, shape.Change{Path: k.path, Value: v})]++
 			}
 		}
 	}

@@ -1,8 +1,6 @@
 package trial_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +8,7 @@ import (
 	"farflash/scenario"
 	"farflash/shape"
 	"farflash/trial"
+	"farflash/trial/drawn"
 )
 
 // shared is a drive of which one channel is promised to two namespaces, as the peer has it.
@@ -31,7 +30,7 @@ workload:
 // says how much is too much, and with as much as it says the run comes to its end. Nor does the drive stop that is not the peer's.
 func TestFullPeer(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "random.csv"), []byte(recorded), 0o666); err != nil {
+	if err := drawn.WriteFiles(dir); err != nil {
 		t.Fatal(err)
 	}
 	parse := func(set ...shape.Change) *scenario.Scenario {

@@ -1,0 +1,463 @@
+package trial_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"farflash/experiment"
+	"farflash/ratecontrol"
+	"farflash/result"
+	"farflash/rng"
+	"farflash/scenario"
+	"farflash/shape"
+	"farflash/study"
+	"farflash/trial"
+	"farflash/trial/drawn"
+)
+
+// TestDrawnScenarios draws scenarios from the language, every section and then every pair of sections, and holds of each that check either says what is wrong and where, or that the
+// scenario runs within its time with every law held, and gives the same bytes however it is computed: on several processors, with a timeline, in parts, on threads, from its resolved text
+// and out of a cache. What fails is made smaller before it is shown.
+//
+// FARFLASH_DRAWS is how many; FARFLASH_SEED the seed, new ones each time without it; FARFLASH_DRAW the number of one to draw alone (N), or to begin with (N-). With FARFLASH_SAME each draw is only
+// run, and a line with the sum of its result is written to that file, for comparison with what another build of the program gives.
+func TestDrawnScenarios(t *testing.T) {
+	draws, _ := strconv.Atoi(os.Getenv("FARFLASH_DRAWS"))
+	if draws == 0 {
+		draws = 60
+		if testing.Short() {
+			draws = 20
+		}
+	}
+	seed, err := strconv.ParseUint(os.Getenv("FARFLASH_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano()) % 1e9
+	}
+	first, last := 0, draws
+	number, on := strings.CutSuffix(os.Getenv("FARFLASH_DRAW"), "-")
+	if n, err := strconv.Atoi(number); err == nil {
+		if first, last = n, n+draws; !on {
+			last = n + 1
+		}
+	}
+	x := &bench{t: t, seed: seed, dir: t.TempDir(), count: map[string]int{}}
+	if err := drawn.WriteFiles(x.dir); err != nil {
+		t.Fatal(err)
+	}
+	if x.language, err = drawn.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if x.cache, err = study.OpenCache(t.TempDir(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	if name := os.Getenv("FARFLASH_SAME"); name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		x.sums = f
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	pairs := rng.NewStream(seed, "pairs of sections")
+	x.cover = x.language.Cover(&pairs)
+	n := first
+	for ; n < last && len(x.shown) < 8; n++ {
+		x.draw(n)
+	}
+	t.Logf("seed %d, %d draws: %d run and compared, %d ended by an error, %d refused in the end, %d cut short", seed, n-first, x.count[whole], x.count[ended], x.count[refused], x.count[short])
+	t.Logf("%v", x.cover)
+	switch {
+	case t.Failed():
+	case n-first >= 50 && x.count[whole] < (n-first)/2:
+		t.Errorf("of %d draws only %d were run; the repairs do not find their way any more", n-first, x.count[whole])
+	case n-first >= 300 && len(x.cover.Missing()) > 0 && x.sums == nil:
+		t.Errorf("sections that were in no scenario that ran: %v", x.cover.Missing())
+	}
+}
+
+// What becomes of a draw that does not fail.
+const (
+	whole   = "run"
+	ended   = "ended by an error"
+	refused = "refused"
+	short   = "cut short"
+)
+
+// bench draws scenarios and tries them.
+type bench struct {
+	t        *testing.T
+	seed     uint64
+	dir      string
+	language *drawn.Language
+	cover    *drawn.Cover
+	cache    *study.Cache
+	count    map[string]int
+	shown    []string  // the findings so far, each kind once
+	sums     io.Writer // nil: each is tried in every way
+}
+
+// draw makes one scenario and tries it.
+func (x *bench) draw(n int) {
+	stream := rng.NewStream(x.seed, "draw "+strconv.Itoa(n))
+	r := &stream
+	var found *finding
+	tree, err := x.language.Make(r, func(text string) error {
+		s, err := x.checked(text)
+		if errors.As(err, &found) {
+			return nil
+		}
+		if err == nil && large(s) {
+			return drawn.ErrLarge
+		}
+		return err
+	}, x.cover.Pair(n)...)
+	became := refused
+	switch {
+	case found != nil:
+	case err == nil:
+		became, found = x.try(tree.Text())
+	default:
+		if wrong, placed := errors.AsType[shape.Errors](err); !errors.Is(err, drawn.ErrLarge) && (!placed || len(wrong) == 0 || wrong[0].At.File == "") {
+			found = &finding{"an error of check has no place", fmt.Sprintf("%T: %v", err, err)}
+		}
+	}
+	x.count[became]++
+	if became == refused && err != nil && os.Getenv("FARFLASH_REFUSED") != "" {
+		fmt.Println("REFUSED", strings.ReplaceAll(err.Error(), "\n", " | "))
+	}
+	if found != nil {
+		x.show(n, tree, found)
+		return
+	}
+	if became == whole || became == ended {
+		x.cover.Ran(tree)
+	}
+}
+
+// show makes what failed smaller and shows it.
+func (x *bench) show(n int, tree *drawn.Tree, found *finding) {
+	x.t.Helper()
+	if slices.Contains(x.shown, found.what) {
+		return
+	}
+	x.shown = append(x.shown, found.what)
+	began := time.Now()
+	least := drawn.Shrink(tree, 400, func(text string) bool {
+		if time.Since(began) > time.Minute {
+			return false
+		}
+		s, err := x.checked(text)
+		var f *finding
+		if !errors.As(err, &f) {
+			if err != nil || large(s) {
+				return false
+			}
+			_, f = x.try(text)
+		}
+		return f != nil && f.what == found.what
+	})
+	s, err := x.checked(least.Text())
+	var f *finding
+	if errors.As(err, &f) {
+		found = f
+	} else if err == nil && s != nil {
+		if _, f = x.try(least.Text()); f != nil {
+			found = f
+		}
+	}
+	x.t.Errorf("draw %d: %v\n--- the smallest scenario that fails so:\n%s--- as it was drawn:\n%s--- again: FARFLASH_SEED=%d FARFLASH_DRAW=%d go test ./trial -run TestDrawnScenarios",
+		n, found, least.Text(), tree.Text(), x.seed, n)
+}
+
+// finding is what is wrong with the program.
+type finding struct{ what, detail string }
+
+func (f *finding) Error() string { return f.what + ": " + f.detail }
+
+// panicked makes a finding of a panic; those of one function are of one kind.
+func panicked(who string, p any) *finding {
+	stack, at := string(debug.Stack()), "an unknown place"
+	_, after, _ := strings.Cut(stack[strings.LastIndex(stack, "\npanic(")+1:], "\n")
+	for line := range strings.Lines(after) {
+		if name, ok := strings.CutPrefix(line, "farflash/"); ok {
+			at = name[:strings.LastIndexByte(name, '(')]
+			break
+		}
+	}
+	return &finding{who + " panics in " + at, fmt.Sprintf("%v\n%s", p, stack)}
+}
+
+// checked reads a text and checks it, as the program does. A panic is a finding.
+func (x *bench) checked(text string) (s *scenario.Scenario, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked("check", p)
+		}
+	}()
+	if s, err = scenario.Parse(shape.Source{File: "drawn.yaml", Text: []byte(text), Dir: x.dir}, nil); err != nil || large(s) {
+		return s, err
+	}
+	defer x.watch("check", text)()
+	return s, trial.Check(x.t.Context(), s, x.seed)
+}
+
+// patience is for how many seconds of processor time a drawn scenario may run.
+const patience = 2.0
+
+// watch ends the test if something takes much longer than a draw may and does not answer to its context.
+func (x *bench) watch(what, text string) (done func()) {
+	over := make(chan struct{})
+	until := processorTime() + 15*patience
+	go func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				if processorTime() > until {
+					panic(fmt.Sprintf("%s does not end and cannot be interrupted:\n%s", what, text))
+				}
+			}
+		}
+	}()
+	return func() { close(over) }
+}
+
+// processorTime is what this process has used, in seconds.
+func processorTime() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
+}
+
+// flat foresees the same of every drive, whatever it does.
+type flat struct{}
+
+func (flat) Predict(*ratecontrol.Features, int) (read, write float64) { return 1e9, 1e9 }
+
+func foresees(*scenario.Drive) (ratecontrol.Predictor, error) { return flat{}, nil }
+
+// attempt is one run of a scenario.
+type attempt struct {
+	bytes  []byte // the result, or the error that the run ended with
+	result *result.Result
+	became string // whole, ended or short
+}
+
+// place is where an error stands, which is another place in a resolved text.
+var place = regexp.MustCompile(`[^ \n]*\.yaml(:\d+)*: `)
+
+// run runs a scenario within its time.
+func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a attempt, f *finding) {
+	defer func() {
+		if p := recover(); p != nil {
+			f = panicked("a run", p)
+		}
+	}()
+	ctx, cancel := context.WithCancel(x.t.Context())
+	defer cancel()
+	defer x.watch("a run", text)()
+	began := processorTime()
+	var half, now uint64 // what had completed after half of the time, and last
+	o.Seed, o.Version, o.Predict = x.seed, "test", foresees
+	o.Progress = func(p experiment.Progress) {
+		switch used := processorTime() - began; {
+		case used > patience:
+			cancel()
+		case used < patience/2:
+			half = p.Requests
+		}
+		now = p.Requests
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(50 * time.Millisecond):
+				if processorTime()-began > patience {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	out, err := trial.Run(ctx, s, o)
+	switch {
+	case ctx.Err() != nil && now == half:
+		return a, &finding{"nothing completes any more", fmt.Sprintf("%d completions after half of %g s of processor time, and no more at the end", now, patience)}
+	case ctx.Err() != nil:
+		return attempt{became: short}, nil
+	}
+	if refusal, is := errors.AsType[*experiment.Refusal](err); is {
+		return a, &finding{"check accepts what a run refuses", refusal.Error()}
+	}
+	if err != nil {
+		if strings.Contains(err.Error(), "fault in the model") || strings.TrimSpace(err.Error()) == "" {
+			return a, &finding{"the run fails", err.Error()}
+		}
+		return attempt{bytes: []byte("error: " + place.ReplaceAllString(err.Error(), "")), became: ended}, nil
+	}
+	b, err := out.Result.Encode()
+	if err != nil {
+		return a, &finding{"the result cannot be written", err.Error()}
+	}
+	return attempt{b, out.Result, whole}, nil
+}
+
+// try runs a scenario in every way in which it must give the same.
+func (x *bench) try(text string) (became string, f *finding) {
+	s, err := x.checked(text)
+	if err != nil {
+		return refused, nil
+	}
+	runtime.GOMAXPROCS(1)
+	want, f := x.run(s, text, experiment.Options{})
+	if x.sums != nil {
+		if _, err := fmt.Fprintf(x.sums, "%s %x\n", want.became, sha256.Sum256(want.bytes)); err != nil {
+			x.t.Error(err)
+		}
+		return want.became, nil
+	}
+	if f != nil || want.became == short {
+		return want.became, f
+	}
+	if want.result != nil {
+		if f := x.sound(want, s); f != nil {
+			return want.became, f
+		}
+	}
+	same := func(how string, s *scenario.Scenario, o experiment.Options) *finding {
+		got, f := x.run(s, text, o)
+		switch {
+		case f != nil:
+			return &finding{how + ": " + f.what, f.detail}
+		case got.became != short && !bytes.Equal(got.bytes, want.bytes):
+			return &finding{how + ": another result", firstDifference(want.bytes, got.bytes)}
+		}
+		return nil
+	}
+	runtime.GOMAXPROCS(8)
+	if f := same("on eight processors", s, experiment.Options{}); f != nil {
+		return want.became, f
+	}
+	if f := same("with a timeline", s, experiment.Options{Timeline: io.Discard}); f != nil {
+		return want.became, f
+	}
+	resolved := s.Resolved()
+	again, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, nil)
+	if err != nil {
+		return want.became, &finding{"what it resolves to is refused", err.Error() + "\n" + resolved}
+	}
+	if twice := again.Resolved(); withoutMarks(twice) != withoutMarks(resolved) {
+		return want.became, &finding{"what it resolves to resolves to something else", firstDifference([]byte(withoutMarks(resolved)), []byte(withoutMarks(twice)))}
+	}
+	if f := same("from its resolved text", again, experiment.Options{}); f != nil {
+		return want.became, f
+	}
+	if s.Fabric != nil && s.Fabric.Parts <= 1 && s.ObjectCluster == nil {
+		parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, []shape.Change{{Path: "fabric.parts", Value: "2"}})
+		if err == nil && trial.Check(x.t.Context(), parts, x.seed) == nil {
+			if f := same("in two parts", parts, experiment.Options{}); f != nil {
+				return want.became, f
+			}
+			parts.Fabric.Threads = 2
+			if f := same("on two threads", parts, experiment.Options{}); f != nil {
+				return want.became, f
+			}
+		}
+	}
+	return want.became, nil
+}
+
+// sound holds what must be so of every result.
+func (x *bench) sound(a attempt, s *scenario.Scenario) *finding {
+	for _, c := range a.result.Checks {
+		if !c.OK {
+			return &finding{"a law is broken: " + c.Name, c.Detail}
+		}
+	}
+	back, err := result.Decode(a.bytes)
+	if err != nil {
+		return &finding{"the result does not read back", err.Error()}
+	}
+	if b, err := back.Encode(); err != nil || !bytes.Equal(b, a.bytes) {
+		return &finding{"the result reads back as another one", firstDifference(a.bytes, b)}
+	}
+	digest, err := s.Digest()
+	if err != nil {
+		return &finding{"it has no digest", err.Error()}
+	}
+	one := trial.Trial{Scenario: s, Digest: digest, Seed: x.seed}
+	if err := x.cache.Put(one, a.result); err != nil {
+		return &finding{"the cache does not keep it", err.Error()}
+	}
+	kept, err := x.cache.Get(one)
+	if err != nil || kept == nil {
+		return &finding{"the cache does not give it back", fmt.Sprint(err)}
+	}
+	if b, err := kept.Encode(); err != nil || !bytes.Equal(b, a.bytes) {
+		return &finding{"out of the cache: another result", firstDifference(a.bytes, b)}
+	}
+	return nil
+}
+
+// withoutMarks is a resolved scenario without the comments that say what was written and what was not.
+func withoutMarks(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, " # ")
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
+}
+
+// large tells scenarios that would take more memory or time than a test should.
+func large(s *scenario.Scenario) bool {
+	targets, ssds := s.CountTargets()
+	for i := range max(len(s.Targets), 1) {
+		if x := s.DriveOf(i); x != nil && x.Geometry.Pages()*int64(max(ssds, 1)) > 4<<20 {
+			return true
+		}
+	}
+	if c := s.ObjectCluster; c != nil && s.SSD != nil && s.SSD.Geometry.Pages()*int64(c.Targets) > 4<<20 {
+		return true
+	}
+	return targets > 64 || s.Initiators > 64
+}
+
+// firstDifference is the first line in which two texts differ.
+func firstDifference(a, b []byte) string {
+	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return x[i] + "\n" + y[i]
+		}
+	}
+	return fmt.Sprintf("%d and %d lines", len(x), len(y))
+}
