@@ -168,8 +168,15 @@ func (a *Array) end(p int32, d *nvmf.Done) {
 // Inside is how many requests have not ended.
 func (a *Array) Inside() uint64 { return a.inside }
 
-// Tag is the host's tag of the request that a command with a tag is a part of and that has not ended.
-func (a *Array) Tag(command uint64) uint64 { return a.pending.At(int32(command)).tag }
+// Tag is the host's tag of the request that a command with a tag is a part of and that has not ended; the commands of a volume's rebuild have none.
+func (a *Array) Tag(command uint64) (tag uint64, known bool) {
+	if a.volume != nil {
+		if command, known = a.volume.raid.Owner(*a.volume.commands.At(int32(command))); !known {
+			return 0, false
+		}
+	}
+	return a.pending.At(int32(command)).tag, true
+}
 
 // Trip is how the request went that ended last. It holds until the next one ends.
 func (a *Array) Trip() *Trip { return &a.trip }

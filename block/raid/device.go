@@ -66,6 +66,15 @@ func (d *Device) Attach(cfg Config, members []block.Device) error {
 	return err
 }
 
+// Tag is the tag of the request that a member's command, with a tag of its own, is a part of and that has not ended; the commands of a rebuild have none.
+func (d *Device) Tag(command uint64) (tag uint64, known bool) {
+	owner, known := d.raid.Owner(command)
+	if !known {
+		return 0, false
+	}
+	return d.live.At(int32(owner)).done.Tag, true
+}
+
 // Raid is the volume's state, for its counters and its rebuild.
 func (d *Device) Raid() *Raid { return d.raid }
 

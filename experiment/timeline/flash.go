@@ -12,7 +12,7 @@ type flashTracks struct {
 	t              *Timeline
 	parent         perfetto.Track
 	drive          *ssd.Drive
-	id             func(tag uint64) uint64
+	id             owner
 	channels, dies []perfetto.Track // made when something happens
 	held           []heldWork       // by die
 }
@@ -21,12 +21,16 @@ type flashTracks struct {
 type heldWork struct {
 	ssd.Work
 	request   uint64
+	known     bool // what it is for is a request
 	held      bool
 	suspended bool
 }
 
-// showFlash shows what a drive's channels and dies do. id finds the request of a command.
-func (t *Timeline) showFlash(parent perfetto.Track, d *ssd.Drive, id func(tag uint64) uint64) {
+// owner finds the request that a command with a tag is a part of; a command for the rebuild of a volume has none.
+type owner func(tag uint64) (request uint64, known bool)
+
+// showFlash shows what a drive's channels and dies do.
+func (t *Timeline) showFlash(parent perfetto.Track, d *ssd.Drive, id owner) {
 	x := &flashTracks{t: t, parent: parent, drive: d, id: id}
 	watch(t, &d.OnWork, x.work)
 	watch(t, &d.OnSuspend, x.suspend)
@@ -60,7 +64,7 @@ func (x *flashTracks) work(w ssd.Work) {
 	}
 	h := heldWork{Work: w, held: true}
 	if w.ForRequest {
-		h.request = x.id(w.Tag)
+		h.request, h.known = x.id(w.Tag)
 	}
 	if w.Activity.OnBus() {
 		x.write(&h)
@@ -96,7 +100,7 @@ func (x *flashTracks) write(h *heldWork) {
 		t.notes = append(t.notes, perfetto.Int("bytes", h.Bytes))
 	}
 	flow := uint64(0)
-	if h.ForRequest {
+	if h.known {
 		t.notes = append(t.notes, perfetto.Int("request", int64(h.request)))
 		flow = flowID(h.request)
 	}

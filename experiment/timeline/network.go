@@ -33,10 +33,11 @@ type portTracks struct {
 	paused  uint8
 }
 
-// messageLabel is what a message of a request is for.
+// messageLabel is what a message of a command is for.
 type messageLabel struct {
 	name    string
 	request uint64
+	known   bool // it is for a request, and not for a volume's rebuild
 }
 
 // otherFlows is added to the numbers of flows that are no requests.
@@ -117,12 +118,12 @@ func (n *networkTracks) watch() {
 	})
 }
 
-// label says which request a message is for.
-func (n *networkTracks) label(m int32, name string, request uint64) {
+// label says which request a message is for, if it is for one.
+func (n *networkTracks) label(m int32, name string, request uint64, known bool) {
 	for int(m) >= len(n.messages) {
 		n.messages = append(n.messages, messageLabel{})
 	}
-	n.messages[m] = messageLabel{name, request}
+	n.messages[m] = messageLabel{name, request, known}
 	// Its first packet may have gone in the course of posting it.
 	if p := n.latest; p != nil && p.run.Message == m && p.run.Begin == n.t.eng.Now() {
 		p.label = n.messages[m]
@@ -162,10 +163,13 @@ func (n *networkTracks) write(p *portTracks) {
 		t.notes = append(t.notes, perfetto.Int("queue pair", int64(r.QP)))
 	}
 	if m := r.Message; m >= 0 {
-		if x := &p.label; x.name != "" {
+		switch x := &p.label; {
+		case x.known:
 			name, flow = x.name, flowID(x.request)
 			t.notes = append(t.notes, perfetto.Int("request", int64(x.request)))
-		} else {
+		case x.name != "":
+			name = x.name
+		default:
 			flow = otherFlows + flowID(uint64(m))
 			t.notes = append(t.notes, perfetto.Int("flow", int64(m)))
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"farflash/block/raid"
 	"farflash/cosim"
 	"farflash/fabric"
 	"farflash/fabric/topo"
@@ -163,9 +164,32 @@ func (t *Timeline) ShowDrive(flows []cosim.Flow, d *ssd.Drive, host *cosim.Host)
 	if t == nil {
 		return
 	}
+	t.showHost(flows)
+	t.showFlash(t.w.Track(perfetto.Top, "drive"), d, func(tag uint64) (uint64, bool) { return host.ID(tag), true })
+}
+
+// ShowVolume shows a host with its flows and the drives that it has made one volume of.
+func (t *Timeline) ShowVolume(flows []cosim.Flow, volume *raid.Device, drives []*ssd.Drive, host *cosim.Host) {
+	if t == nil {
+		return
+	}
+	t.showHost(flows)
+	group := t.w.Track(perfetto.Top, "drives")
+	for i, d := range drives {
+		t.showFlash(t.w.Track(group, fmt.Sprintf("drive %d", i)), d, func(tag uint64) (uint64, bool) {
+			own, known := volume.Tag(tag)
+			if !known {
+				return 0, false
+			}
+			return host.ID(own), true
+		})
+	}
+}
+
+// showHost shows the host of local drives.
+func (t *Timeline) showHost(flows []cosim.Flow) {
 	t.nameFlows(flows)
 	t.lanes = []*perfetto.Lanes{t.w.Lanes(t.w.Track(perfetto.Top, "host"), "requests")}
-	t.showFlash(t.w.Track(perfetto.Top, "drive"), d, host.ID)
 }
 
 // nameFlows takes down the names of a host's flows.
@@ -219,7 +243,13 @@ func (t *Timeline) ShowSystem(y *System) {
 	}
 	t.nameFlows(y.Flows)
 	n := newNetworkTracks(t, y.Net, y.Graph)
-	id := func(command uint64) uint64 { return y.Host.ID(y.Array.Tag(command)) }
+	id := func(command uint64) (uint64, bool) {
+		own, known := y.Array.Tag(command)
+		if !known {
+			return 0, false
+		}
+		return y.Host.ID(own), true
+	}
 
 	group := t.w.Track(perfetto.Top, "initiators")
 	for i := range y.Remote.Initiators() {
@@ -248,12 +278,15 @@ func (t *Timeline) ShowSystem(y *System) {
 			if steering != nil {
 				ratios = append(ratios, t.w.CounterTrack(own, "weight ratio", "writes to reads"))
 			}
-			t.showFlash(own, y.Drives[d], func(tag uint64) uint64 { return id(y.Remote.Tag(tag)) })
+			t.showFlash(own, y.Drives[d], func(tag uint64) (uint64, bool) { return id(y.Remote.Tag(tag)) })
 		}
 	}
 	n.rest("other hosts")
 
-	watch(t, &y.Remote.OnMessage, func(m nvmf.Message) { n.label(m.Number, m.Kind.String(), id(m.Tag)) })
+	watch(t, &y.Remote.OnMessage, func(m nvmf.Message) {
+		request, known := id(m.Tag)
+		n.label(m.Number, m.Kind.String(), request, known)
+	})
 	watch(t, &y.Remote.OnLevel, func(x nvmf.Level) {
 		if x.Drive < 0 {
 			t.counter(txq[x.Target], x.At, x.Value)
@@ -271,8 +304,14 @@ func (t *Timeline) ShowSystem(y *System) {
 		})
 	}
 	watch(t, &y.Remote.OnVisit, func(x nvmf.Visit) {
-		request := id(x.Tag)
-		t.notes = append(t.notes[:0], perfetto.Int("request", int64(request)), perfetto.Int("bytes", int64(x.Size)), perfetto.Int("initiator", int64(x.Initiator)))
+		request, known := id(x.Tag)
+		flow := uint64(0)
+		t.notes = t.notes[:0]
+		if known {
+			t.notes = append(t.notes, perfetto.Int("request", int64(request)))
+			flow = flowID(request)
+		}
+		t.notes = append(t.notes, perfetto.Int("bytes", int64(x.Size)), perfetto.Int("initiator", int64(x.Initiator)))
 		t.parts = t.parts[:0]
 		if x.Waited > 0 {
 			t.stage(nvmf.DriveWait, x.In, x.In+x.Waited)
@@ -280,12 +319,12 @@ func (t *Timeline) ShowSystem(y *System) {
 		if x.In+x.Waited < x.Out {
 			t.stage(nvmf.Flash, x.In+x.Waited, x.Out)
 		}
-		t.lane(visits[x.Drive], perfetto.Slice{Name: x.Op.String(), Begin: x.In, End: x.Out, Annotations: t.notes, Parts: t.parts, Flow: flowID(request)})
+		t.lane(visits[x.Drive], perfetto.Slice{Name: x.Op.String(), Begin: x.In, End: x.Out, Annotations: t.notes, Parts: t.parts, Flow: flow})
 	})
 	n.watch()
 	if y.Ended != nil {
 		watch(t, y.Ended, n.flow)
-		watch(t, y.Forgot, func(m int32) { n.label(m, "", 0) })
+		watch(t, y.Forgot, func(m int32) { n.label(m, "", 0, false) })
 	}
 }
 

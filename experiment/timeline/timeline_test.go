@@ -135,6 +135,46 @@ workload:
 	}
 }
 
+// TestTimelineVolume: what drives do for requests to a volume made of them is joined to those requests, be they local or behind a network, and what they do for its rebuild to none.
+func TestTimelineVolume(t *testing.T) {
+	const local = `ssd: {preset: mqsim-default, geometry: {blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {mode: off}}
+host_raid: {drives: 4, level: 6, failed: [1], rebuild: 1GB/s}
+workload: [{synthetic: {reads: {size: 64KiB}, writes: {size: 4KiB}, read_fraction: 50%, requests: 40}, closed: 2}]
+`
+	const behind = `initiators: 1
+targets: [{count: 2, ssds: 2, ssd: {preset: mqsim-default, geometry: {blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {mode: off}}}]
+host_raid: {level: 6, failed: [1], rebuild: 1GB/s}
+workload: [{synthetic: {reads: {size: 64KiB}, writes: {size: 4KiB}, read_fraction: 50%, requests: 40}, closed: 2}]
+`
+	for from, text := range map[string]string{"drives / drive ": local, "targets / target ": behind} {
+		s, err := trialtest.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _, _ := timelineOf(t, s, experiment.Options{})
+		joined, apart := 0, 0
+		for path, list := range p.Spans {
+			if !strings.HasPrefix(path, from) || !strings.Contains(path, " / channel ") {
+				continue
+			}
+			for _, x := range list {
+				request, of := x.Notes["request"].(int64)
+				switch {
+				case of && request < 40 && slices.Equal(x.Flows, []uint64{uint64(request) + 1}):
+					joined++
+				case !of && len(x.Flows) == 0:
+					apart++
+				default:
+					t.Fatalf("%s: %+v is joined to a request that there is not, or to another than it names", path, x)
+				}
+			}
+		}
+		if joined < 80 || apart < 20 {
+			t.Errorf("%s: %d slices are joined to requests, %d to none", from, joined, apart)
+		}
+	}
+}
+
 // TestTimelineNetwork: a network without drives, whose results and timelinetest.Picture do not depend on its parts.
 func TestTimelineNetwork(t *testing.T) {
 	const text = `
