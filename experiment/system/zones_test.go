@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/internal/draws"
 	"farflash/nvmf"
 	"farflash/shape"
 	"farflash/sim"
@@ -69,7 +70,7 @@ func TestZonesUnloaded(t *testing.T) {
 // TestZonesBehind: whatever the route, the drives and the load, what check accepts runs without an error of a zone, which a write out of order would be, every law holds, and all writes arrive.
 func TestZonesBehind(t *testing.T) {
 	ran := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	draws.Until(t, func() bool { return ran > 0 }, func(rt *rapid.T) {
 		one := func(label string, list ...string) string { return rapid.SampledFrom(list).Draw(rt, label) }
 		appends := rapid.Bool().Draw(rt, "append")
 		initiators := rapid.IntRange(1, 4).Draw(rt, "initiators")
@@ -139,7 +140,4 @@ func TestZonesBehind(t *testing.T) {
 			rt.Errorf("%v resets in drives, %v at hosts, of at least %v us\n%s", n, count("reset.count"), count("reset.latency.min"), text)
 		}
 	})
-	if ran == 0 {
-		t.Error("none ran")
-	}
 }
