@@ -81,7 +81,7 @@ func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, e
 		return now, err
 	}
 	now.Over = !t.it.Finish()
-	now.Done, now.At = n*uint64(len(t.it.Turns)), t.net.Eng.Now()
+	now.Done, now.At = n*uint64(len(t.it.Turns)), t.net.Now()
 	return now, nil
 }
 
