@@ -81,19 +81,15 @@ var ThroughputShares = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.
 // then the network with the departures that this gives, and again with the arrivals that this
 // gives, until the throughput of requests no longer changes.
 //
-// An iteration is Storage for each drive, which may run at the same time, Network, and Finish.
+// An iteration is Begin, Storage for each drive, which may run at the same time, Network, and Finish; or Undo if it is given up before.
 type Iterative struct {
 	cfg      IterativeConfig
 	jobs     []Job
 	requests int
-	byDrive  [][]int32 // jobs
-	// Arrivals at and departures from drives and network: SA, SD, NA and ND of SNIS.
-	sa, sd, na, nd []sim.Time
-	// How long each was held before its drive took it and how long the drive worked for others, and when its first
-	// packet was sent.
-	held, waited, begun []sim.Time
-	// What the last iteration's storage was given; sa is the next one's once it has ended.
-	stored  []sim.Time
+	byDrive  [][]int32  // jobs
+	sa       []sim.Time // arrivals at drives, SA of SNIS: those of the next iteration once one has ended
+	simulated
+	before  simulated  // of the iteration before
 	slowest []int32    // the job that a request waited for longest
 	delay   []sim.Time // by request
 	values  []float64  // throughputs, sorted
@@ -109,13 +105,30 @@ type Iterative struct {
 	Fixed int
 }
 
+// simulated is what an iteration finds out of its jobs.
+type simulated struct {
+	// Departures from drives, arrivals at and departures from the network: SD, NA and ND of SNIS.
+	sd, na, nd []sim.Time
+	// How long each was held before its drive took it and how long the drive worked for others, and when its first
+	// packet was sent.
+	held, waited, begun []sim.Time
+	stored              []sim.Time // what storage was given
+}
+
+// each visits the times that there are.
+func (s *simulated) each(f func(*[]sim.Time)) {
+	for _, x := range []*[]sim.Time{&s.sd, &s.na, &s.nd, &s.held, &s.waited, &s.begun, &s.stored} {
+		f(x)
+	}
+}
+
 // NewIterative prepares the iterations. first has the time at which each write comes to its drive in the first
 // iteration; nil is its arrival.
 func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job int) sim.Time) (*Iterative, error) {
 	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1, omega: cfg.Relaxation}
 	n := len(jobs)
-	it.sa, it.sd, it.na, it.nd = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
-	it.held, it.waited, it.begun, it.stored = make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n), make([]sim.Time, n)
+	it.sa = make([]sim.Time, n)
+	it.each(func(x *[]sim.Time) { *x = make([]sim.Time, n) })
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Command.Op > block.Write {
@@ -141,6 +154,15 @@ func (it *Iterative) Jobs() int { return len(it.jobs) }
 func byTime(list []int32, at []sim.Time) {
 	slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
 }
+
+// Begin begins an iteration.
+func (it *Iterative) Begin() {
+	it.before = it.simulated
+	it.each(func(x *[]sim.Time) { *x = slices.Clone(*x) })
+}
+
+// Undo forgets an iteration that was begun and will not be finished: what is asked for is of the one before.
+func (it *Iterative) Undo() { it.simulated = it.before }
 
 // Storage simulates a drive, which make makes on an engine. Different drives may be simulated at the same
 // time.

@@ -164,10 +164,10 @@ func TestTrimmingRefusals(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"trimming.enabled":  func(c *Config) { c.PFC.Enabled = true },
 		"trimming.enabled ": func(c *Config) { c.Recovery.Kind = GoBackN },
-		"trimming.queue":    func(c *Config) { c.Trimming.Queue = 0 },
+		"trimming.queue":    func(c *Config) { c.Trimming.Queue = c.Payload + c.Header - 1 }, // would trim each packet for ever
 		"trimming.size":     func(c *Config) { c.Trimming.Size = 0 },
 	} {
-		c := trimming(8)
+		c := trimming(1)
 		if err := c.Validate(); err != nil {
 			t.Fatal(err)
 		}

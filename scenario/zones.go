@@ -47,7 +47,7 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	case l.Zones == nil:
 		fail("", "namespace %d is zoned, and its writes must keep to zones; add zones, such as \"zones: {append: true}\"", l.Namespace)
 	}
-	if l.Zones == nil || l.Trace != nil {
+	if l.Zones == nil || l.Synthetic == nil || l.Synthetic.Writes == nil {
 		return
 	}
 	w, grain := l.Synthetic.Writes, s.grain()

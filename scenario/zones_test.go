@@ -27,3 +27,17 @@ func TestZonesShared(t *testing.T) {
 		}
 	}
 }
+
+// TestZonesOfReads: what is wrong with the zones of an item that writes nothing is said, whatever else is wrong with it.
+func TestZonesOfReads(t *testing.T) {
+	for items, wrong := range map[string]string{
+		"{synthetic: {reads: {size: 4KiB, interarrival: 100us}, requests: 10}, addresses: fold, zones: {append: true}}": "workload[0].addresses: writes to zones must be in order",
+		"{trace: {file: none.csv}, addresses: fold, zones: {append: true}}":                                             "workload[0].addresses: writes to zones must be in order",
+		"{addresses: fold, zones: {append: true}}":                                                                      "workload[0]: no source of requests",
+	} {
+		_, err := parse("ssd: {preset: tlc-enterprise, zones: {}}\nworkload: [" + items + "]\n")
+		if err == nil || !strings.Contains(err.Error(), wrong) || !strings.Contains(err.Error(), ":2:") {
+			t.Errorf("%s: %v", items, err)
+		}
+	}
+}

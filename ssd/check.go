@@ -237,8 +237,8 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 	}
 	gone := int64(0)
 	for plane := range d.pools.count() {
-		if d.ftl.Untouched(plane) {
-			continue
+		if d.ftl.Untouched(plane) && d.cfg.Preconditioning.Fill != FillReplay {
+			continue // a replay has changed the image itself
 		}
 		for blk := range f.layout.Blocks(plane) {
 			written, holding := f.holding(plane, blk)

@@ -36,6 +36,7 @@ type queuePair struct {
 	weight   int32
 	credit   int32 // turns left in the arbitration round
 	class    block.Class
+	flash    block.Class // its class in the flash scheduler's queues
 }
 
 // request is one host command: three cache lines, of which the last is filled in while it ends.
@@ -51,7 +52,7 @@ type request struct {
 	reported  uint32
 	number    uint32 // of it among all that reached the cache or the map
 	ns        uint8
-	class     block.Class // of its queue
+	class     block.Class // in the flash scheduler's queues
 	placement uint8
 	force     bool
 	append    bool
@@ -80,7 +81,11 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if c.Class >= block.Classes {
 		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
 	}
-	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
+	flash := block.Medium
+	if d.cfg.Scheduling.Classes {
+		flash = c.Class
+	}
+	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class, flash: flash})
 	q := block.QueueID(len(d.queues) - 1)
 	d.Tune(q, c.Weight, c.InFlight)
 	return q, nil
@@ -127,7 +132,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	// All else is set before it is asked for.
 	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
 	x.spent = spent{}
-	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
+	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.flash, r.Placement, r.ForceUnit, r.Append
 	x.offset = r.Offset >> sectorBits
 	x.cursor, x.end = x.offset, (r.Offset+r.Length)>>sectorBits
 	if uint32(len(p.ring)) <= p.tail-p.head {

@@ -147,7 +147,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		x.timeline.ShowDrive(x.flows.List, x.drives[0], x.host)
 	} else {
 		x.timeline.ShowVolume(x.flows.List, x.volume, x.drives, x.host)
-		x.meter.Inside = func() uint64 { return uint64(x.volume.Raid().Inside()) }
+		x.meter.Inside = func() uint64 { return uint64(x.volume.Raid().Inside()) + x.host.Waiting() }
 	}
 	if s.Measure.Anatomy {
 		x.watch = blame.New(x.drives[0])

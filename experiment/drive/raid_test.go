@@ -77,3 +77,12 @@ func TestVolumes(t *testing.T) {
 		t.Errorf("%v is rebuilt, with %v writes", trialtest.Metric(t, o, "raid.rebuilt"), trialtest.Metric(t, o, "ssd[2].write.count"))
 	}
 }
+
+// TestVolumeEndsByTime: a run that ends by time counts what waits at the host of a volume for a place in its queue.
+func TestVolumeEndsByTime(t *testing.T) {
+	o := trialtest.Run(t, volume, 1, "host_raid={level: 1, drives: 2}", "measure.until=1ms",
+		"workload=[{queue: {depth: 3}, synthetic: {reads: {size: 4KiB, interarrival: 2us}, requests: 900}}]")
+	if n := trialtest.Metric(t, o, "read.count"); n == 0 || n > 400 {
+		t.Errorf("%v of 500 requests ended; most should wait", n)
+	}
+}

@@ -292,6 +292,9 @@ func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	return now, nil
 }
 
+// Now is the time of the last event of a network that is driven, in however many parts.
+func (y *Network) Now() sim.Time { return y.driver.now() }
+
 // Events is how many have happened.
 func (y *Network) Events() uint64 { return y.driver.events() }
 

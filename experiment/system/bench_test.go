@@ -69,11 +69,11 @@ func BenchmarkCoupling(b *testing.B) {
 					b.Fatal(err)
 				}
 				from := b.Elapsed()
-				if err := t.storage(context.Background()); err != nil {
+				if _, err := t.storage(context.Background()); err != nil {
 					b.Fatal(err)
 				}
 				between := b.Elapsed()
-				if err := t.it.Network(t.ends, s.NVMf.Class, t.network); err != nil {
+				if err := t.it.Network(t.ends, s.NVMf.Class, t.network(context.Background(), new(*part))); err != nil {
 					b.Fatal(err)
 				}
 				drives += sim.Time(between - from)

@@ -218,7 +218,7 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 		}
 		return b
 	}
-	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: coupled}\nprotocol: nvme-tcp", "coupling: {mode: iterative}\nprotocol: flows", "coupling: {mode: both}"} {
+	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: coupled}\nprotocol: nvme-tcp", "coupling: {mode: iterative}\nprotocol: flows\nmeasure: {warm_up: 100us}", "coupling: {mode: both}"} {
 		want := encode(1, mode)
 		if !bytes.Equal(want, encode(4, mode)) {
 			t.Errorf("%s: another result with 4 processors", mode)

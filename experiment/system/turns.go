@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,14 +75,22 @@ func (*turns) Close() error { return nil }
 func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
 	n := uint64(len(t.rec.Requests))
 	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)), Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
-	if err := t.storage(ctx); err != nil || ctx.Err() != nil {
+	t.it.Begin()
+	drives, err := t.storage(ctx)
+	var net *part
+	if err == nil && ctx.Err() == nil {
+		err = t.it.Network(t.ends, t.s.NVMf.Class, t.network(ctx, &net))
+	}
+	if ctx.Err() != nil { // an iteration is whole or nothing
+		t.it.Undo()
+		return now, nil
+	}
+	if err != nil {
 		return now, err
 	}
-	if err := t.it.Network(t.ends, t.s.NVMf.Class, t.network); err != nil {
-		return now, err
-	}
+	t.drives, t.net = drives, net
 	now.Over = !t.it.Finish()
-	now.Done, now.At = n*uint64(len(t.it.Turns)), t.net.Eng.Now()
+	now.Done, now.At = n*uint64(len(t.it.Turns)), t.net.Now()
 	return now, nil
 }
 
@@ -188,9 +197,15 @@ func (t *turns) prepare() (err error) {
 	if err := host.Start(); err != nil {
 		return list.Located(err)
 	}
+	var ended error // that of the context, while there are many to record
+	eng.OnPulse(func() {
+		if ended = t.o.Preparing(1); ended != nil {
+			eng.Stop()
+		}
+	})
 	eng.Run(sim.Forever)
-	if err := host.Err(); err != nil {
-		return list.Located(err)
+	if err := host.Err(); ended != nil || err != nil {
+		return cmp.Or(ended, list.Located(err))
 	}
 	if len(t.rec.Jobs) == 0 {
 		return fmt.Errorf("the workload has no request")
@@ -209,7 +224,6 @@ func (t *turns) prepare() (err error) {
 		}
 	}
 	t.it, err = cosim.NewIterative(cfg, t.rec.Jobs, len(t.group), first)
-	t.drives = make([]*ssd.Drive, len(t.group))
 	return err
 }
 
@@ -259,18 +273,20 @@ func (t *turns) draw() uint64 {
 }
 
 // storage simulates all drives, as many at a time as there are processors.
-func (t *turns) storage(ctx context.Context) error {
-	errs := make([]error, len(t.drives))
+func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
+	drives := make([]*ssd.Drive, len(t.group))
+	errs := make([]error, len(drives))
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(t.drives)) {
+	for range min(runtime.GOMAXPROCS(0), len(drives)) {
 		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(t.drives) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < len(drives) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				var eng *sim.Engine
 				errs[i] = t.it.Storage(i, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
 					eng = e
-					t.drives[i] = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i)
-					return t.drives[i], nil
+					experiment.EndWith(ctx, e)
+					drives[i] = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i)
+					return drives[i], nil
 				})
 				t.events.Add(eng.Events())
 			}
@@ -279,10 +295,10 @@ func (t *turns) storage(ctx context.Context) error {
 	all.Wait()
 	for i, err := range errs {
 		if err != nil {
-			return fmt.Errorf("ssd[%d]: %w", i, err)
+			return nil, fmt.Errorf("ssd[%d]: %w", i, err)
 		}
 	}
-	return nil
+	return drives, nil
 }
 
 // part is the network's part of an iteration, an experiment of its own.
@@ -323,21 +339,22 @@ func (*part) Close() error { return nil }
 // Fill implements experiment.Experiment: the iterations' result has the last network's figures.
 func (*part) Fill(context.Context, *experiment.Outcome) error { return nil }
 
-// network simulates the network with flows at given times.
-func (t *turns) network(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-	n, err := network.WithFlows(t.s, t.draw(), list, 1<<t.s.NVMf.Class)
-	if err != nil {
-		return nil, 0, err
+// network simulates the network with flows at given times, and leaves behind what it was.
+func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+	return func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+		n, err := network.WithFlows(t.s, t.draw(), list, 1<<t.s.NVMf.Class)
+		if err != nil {
+			return nil, 0, err
+		}
+		p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
+		if _, err := (&experiment.Loop{}).Run(ctx, p); err != nil {
+			return nil, 0, err
+		}
+		*left = p
+		t.events.Add(n.Events())
+		messages := n.Net.Messages()
+		return func(flow int) (sim.Time, sim.Time) { return messages[flow].Begun, messages[flow].Delivered }, n.Net.Counters.Pauses, nil
 	}
-	p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
-	// An iteration is whole or nothing, so it is not interrupted.
-	if _, err := (&experiment.Loop{}).Run(context.Background(), p); err != nil {
-		return nil, 0, err
-	}
-	t.net = p
-	t.events.Add(n.Events())
-	messages := n.Net.Messages()
-	return func(flow int) (sim.Time, sim.Time) { return messages[flow].Begun, messages[flow].Delivered }, n.Net.Counters.Pauses, nil
 }
 
 // fill fills in the figures of a system that was simulated in turns alone.
