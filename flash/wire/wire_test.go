@@ -136,11 +136,21 @@ func TestHeaders(t *testing.T) {
 		b := make([]byte, 1024)
 		switch d.Cmd {
 		case "tagged":
-			wire.TaggedFields{Op: op(), Last: d.HasArg("last"), STag: uint32(num("stag")), Offset: num("offset")}.Put(b)
+			f := wire.TaggedFields{Op: op(), Last: d.HasArg("last"), STag: uint32(num("stag")), Offset: num("offset")}
+			f.Put(b)
 			b = b[:wire.TaggedLength]
+			s, h := wire.Segment(b), wire.Tagged(b)
+			if back := (wire.TaggedFields{Op: s.Op(), Last: s.Last(), STag: h.STag(), Offset: h.Offset()}); !s.IsTagged() || back != f {
+				t.Errorf("%+v comes back as %+v", f, back)
+			}
 		case "untagged":
-			wire.UntaggedFields{Op: op(), Last: d.HasArg("last"), Invalidate: uint32(num("invalidate")), Queue: uint32(num("queue")), Sequence: uint32(num("sequence")), Offset: uint32(num("offset"))}.Put(b)
+			f := wire.UntaggedFields{Op: op(), Last: d.HasArg("last"), Invalidate: uint32(num("invalidate")), Queue: uint32(num("queue")), Sequence: uint32(num("sequence")), Offset: uint32(num("offset"))}
+			f.Put(b)
 			b = b[:wire.UntaggedLength]
+			s, h := wire.Segment(b), wire.Untagged(b)
+			if back := (wire.UntaggedFields{Op: s.Op(), Last: s.Last(), Invalidate: h.Invalidate(), Queue: h.Queue(), Sequence: h.Sequence(), Offset: h.Offset()}); s.IsTagged() || back != f {
+				t.Errorf("%+v comes back as %+v", f, back)
+			}
 		case "read":
 			wire.ReadRequestFields{SinkSTag: uint32(num("sink")), SinkOffset: num("to"), Size: uint32(num("size")), SourceSTag: uint32(num("source")), SourceOffset: num("from")}.Put(b)
 			b = b[:wire.ReadRequestLength]
