@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"farflash/forest"
+	"farflash/internal/patience"
 )
 
 // model is a small forest and its file.
@@ -136,6 +137,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(file, true)
 	f.Add([]byte("farflash/forest/1\n"), false)
 	f.Fuzz(func(t *testing.T, body []byte, whole bool) {
+		defer patience.Limit()()
 		if !whole {
 			body = sealed(body)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"farflash/ftl"
+	"farflash/internal/patience"
 )
 
 // identity maps every logical page to the physical page of its number, as far as a
@@ -34,6 +35,7 @@ func FuzzRestoreBlock(f *testing.F) {
 	f.Add([]byte{0, 2, 0, 3, 0, 0xff, 1, 1, 1, 0, 5, 0x1f, 2, 3, 0, 0, 0, 0})
 	f.Add([]byte{7, 2, 0, 3, 0, 0xf0, 1, 9, 1, 0, 5, 0x3f, 1, 0x81, 0, 7, 7, 7})
 	f.Fuzz(func(t *testing.T, scan []byte) {
+		defer patience.Limit()()
 		cfg := small()
 		cfg.StaticWear = 3
 		m := identity{}
@@ -74,6 +76,7 @@ func FuzzUnmarshalText(f *testing.F) {
 	f.Add([]byte("greedy"))
 	f.Add([]byte("rga"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		var v, again ftl.Victim
 		if v.UnmarshalText(text) == nil {
 			back, _ := v.MarshalText()
@@ -88,6 +91,7 @@ func FuzzUnmarshalText(f *testing.F) {
 func FuzzAddress(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint64(nil, 123456789), uint16(3), uint16(999), uint16(77))
 	f.Fuzz(func(t *testing.T, number []byte, pools, blocks, pages uint16) {
+		defer patience.Limit()()
 		if len(number) < 8 {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/units"
 )
 
@@ -108,6 +109,7 @@ func FuzzHTSim(f *testing.F) {
 	f.Add([]byte(htsimTopology))
 	f.Add([]byte(htsimMatrix))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer patience.Limit()()
 		_, err := ReadHTSimTopology("a", bytes.NewReader(b))
 		_, other := ReadHTSimMatrix("a", bytes.NewReader(b))
 		for _, err := range []error{err, other} {

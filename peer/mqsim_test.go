@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 
 	"farflash/internal/inputs"
+	"farflash/internal/patience"
 	"farflash/peer"
 )
 
@@ -434,6 +435,7 @@ func FuzzMQSim(f *testing.F) {
 	}
 	where := regexp.MustCompile(`^in\.xml:[1-9][0-9]*:`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		if d, err := peer.ReadMQSimDevice("in.xml", strings.NewReader(text)); err != nil {
 			if d != nil || !where.MatchString(err.Error()) {
 				t.Errorf("device %v, error %v", d, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"farflash/internal/inputs"
+	"farflash/internal/patience"
 	"farflash/peer"
 	"farflash/units"
 
@@ -306,7 +307,10 @@ func fuzz(f *testing.F, read func([]byte), seeds ...string) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(_ *testing.T, b []byte) { read(b) })
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		defer patience.Limit()()
+		read(b)
+	})
 }
 
 func FuzzHPCCConfig(f *testing.F) {

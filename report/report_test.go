@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/internal/term"
 	"farflash/result"
 	"farflash/trial"
@@ -328,6 +329,7 @@ func FuzzScenario(f *testing.F) {
 	f.Add("a: 1\nb:\n  - c: 2 # default\n")
 	f.Add("- - - x\n -\n:\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		lines := ParseScenario(text)
 		differences([]Run{{Scenario: lines}, {Scenario: ParseScenario("a: 2\n")}})
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 func TestCondition(t *testing.T) {
@@ -146,6 +148,7 @@ func FuzzParseCondition(f *testing.F) {
 	f.Add("ssd[3].waf <= 1.5")
 	f.Add("read.iops!=1e3k")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		c, err := ParseCondition(vocabulary().Metrics, text)
 		if err != nil {
 			return

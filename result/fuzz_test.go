@@ -1,12 +1,17 @@
 package result
 
-import "testing"
+import (
+	"testing"
+
+	"farflash/internal/patience"
+)
 
 // FuzzTiming reads timing.json of any bytes.
 func FuzzTiming(f *testing.F) {
 	f.Add([]byte(`{"wall_s": 1, "machine": {"cpus": 2}}`))
 	f.Add([]byte(`{"wall_s": 1e999}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		x, err := DecodeTiming(text)
 		if err != nil {
 			return

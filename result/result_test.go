@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/stats"
 	"farflash/units"
 )
@@ -412,6 +413,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		r, err := Decode(text)
 		if err != nil {
 			return

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"farflash/internal/patience"
 	"farflash/shape"
 	"farflash/ssd"
 	"farflash/ssd/nand"
@@ -420,6 +421,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(string(text), "name=x")
 	}
 	f.Fuzz(func(t *testing.T, text, set string) {
+		defer patience.Limit()()
 		var changes []shape.Change
 		if c, err := shape.ParseChange(set); err == nil {
 			changes = append(changes, c)

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 // FuzzSet changes a file with any text of --set: it is refused, or the place has a value.
@@ -22,6 +24,7 @@ func FuzzSet(f *testing.F) {
 	}
 	lang := Language{}
 	f.Fuzz(func(t *testing.T, set string) {
+		defer patience.Limit()()
 		c, err := ParseChange(set)
 		if err != nil {
 			return

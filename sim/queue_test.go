@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"farflash/internal/patience"
 	"farflash/rng"
 	"fmt"
 	"testing"
@@ -314,6 +315,7 @@ func FuzzQueue(f *testing.F) {
 	}
 	f.Add(crowd)
 	f.Fuzz(func(t *testing.T, ops []byte) {
+		defer patience.Limit()()
 		w := newTwin()
 		for len(ops) >= 3 {
 			what, delay := ops[0], uint64(binary.LittleEndian.Uint16(ops[1:]))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"farflash/internal/inputs"
+	"farflash/internal/patience"
 	"farflash/units"
 
 	"pgregory.net/rapid"
@@ -325,6 +326,7 @@ func TestRestoreAtBounds(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	f.Add(int64(2), "300000000", "50000000000000000", int64(100e6), int64(200e6), int64(99328000), int64(100352000), int64(1), int64(198656000), int64(200704000), int64(1))
 	f.Fuzz(func(t *testing.T, count int64, sum, squares string, low, high, l1, h1, c1, l2, h2, c2 int64) {
+		defer patience.Limit()()
 		s := State{Count: count, Min: units.Duration(low), Max: units.Duration(high),
 			Bins: []Bin{{units.Duration(l1), units.Duration(h1), c1}, {units.Duration(l2), units.Duration(h2), c2}}}
 		s.Sum, _ = new(big.Int).SetString(sum, 10)

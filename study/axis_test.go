@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
+
 	"pgregory.net/rapid"
 )
 
@@ -149,6 +151,7 @@ func FuzzParseAxis(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		a, err := ParseAxis(text)
 		if err != nil {
 			return

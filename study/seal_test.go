@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/result"
 	"farflash/trial"
 )
@@ -135,6 +136,7 @@ func FuzzEntry(f *testing.F) {
 	f.Add([]byte(entryHead + "\n{}"))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		x := trial.Trial{Digest: "00", Seed: 1}
 		if body, err := checked(text); err == nil {
 			if r, err := decode(body, x); err == nil && (r.Digest != x.Digest || r.Seed != x.Seed) {
@@ -153,6 +155,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"schema": "farflash/sweep/1", "shard": "1/99999999999", "reps": -1}`))
 	f.Add([]byte(`{"schema": "farflash/search/1"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		dir := t.TempDir()
 		for _, name := range []string{SweepFile, SearchFile} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 func TestTableErrors(t *testing.T) {
@@ -54,6 +56,7 @@ func TestWorkloadsRoundTrip(t *testing.T) {
 func FuzzReadWorkloads(f *testing.F) {
 	f.Add("name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\na,1,50%,1,.5,1\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		list, err := ReadWorkloads(strings.NewReader(text), "w.csv")
 		if err != nil {
 			return

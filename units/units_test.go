@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 func TestParse(t *testing.T) {
@@ -258,6 +260,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		defer patience.Limit()()
 		if v, err := ParseDuration(s); err == nil {
 			if back, err := ParseDuration(v.String()); err != nil || back != v {
 				t.Errorf("%q: %d prints %s, which gives %d, %v", s, v, v, back, err)

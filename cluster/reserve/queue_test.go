@@ -3,6 +3,7 @@ package reserve
 import (
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/rng"
 	"farflash/sim"
 	"farflash/units"
@@ -413,6 +414,7 @@ func FuzzBids(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 3, 0, 1, 2, 3, 4, 4, 1, 0, 0, 0, 0, 6, 0, 200, 1, 0, 0})
 	f.Add([]byte("request, request, accept, cancel, done, expire"))
 	f.Fuzz(func(t *testing.T, ops []byte) {
+		defer patience.Limit()()
 		for _, k := range queueKinds {
 			for _, compat := range []Compat{false, true} {
 				c := k.config()

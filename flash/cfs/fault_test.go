@@ -13,6 +13,7 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
+	"farflash/internal/patience"
 	"farflash/rng"
 )
 
@@ -240,6 +241,7 @@ func FuzzMetadata(f *testing.F) {
 	}
 	ok(f, pool.Close())
 	f.Fuzz(func(t *testing.T, at uint64, b []byte, right bool, where uint8) {
+		defer patience.Limit()()
 		cfg, _ := smallPool()
 		pool := must(ctl.Open(cfg, seed.Reopen()))(t)
 		defer func() { ok(t, pool.Close()) }()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
+
 	"github.com/cockroachdb/datadriven"
 )
 
@@ -274,6 +276,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(AppendOption(AppendOption(hello, OptList, nil), OptSetMetaContext, []byte("\x00\x00\x00\x04disk\x00\x00\x00\x01\x00\x00\x00\x0fbase:allocation")), uint8(1))
 	f.Add(AppendOption(AppendOption(hello, OptStartTLS, nil), OptExportName, []byte("disk")), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, mode uint8) {
+		defer patience.Limit()()
 		whole := NewHandshake(&tape{size: 1 << 20}, TLS(mode%3))
 		n := whole.Input(b)
 		drip := NewHandshake(&tape{size: 1 << 20}, TLS(mode%3))
@@ -306,6 +309,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(append(AppendRequest(r, 0, CmdWrite, 3, 100, 10), "0123456789"...), []byte{0}, false)
 	f.Add(AppendRequest(AppendRequest(r, 0, CmdBlockStatus, 3, 0, 10), 0, CmdDisconnect, 0, 0, 0), []byte{9, 200}, true)
 	f.Fuzz(func(t *testing.T, b, order []byte, structured bool) {
+		defer patience.Limit()()
 		v := &tape{size: 1 << 20, written: 500_000}
 		h := NewHandshake(v, NoTLS)
 		hello := []byte{0, 0, 0, 3}

@@ -7,6 +7,7 @@ import (
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/verbstest"
 	"farflash/flash/wire"
+	"farflash/internal/patience"
 )
 
 // frames cuts fuzzed bytes into segments and puts them into FPDUs with good CRCs, so that what is behind the CRC is reached: one byte of length, then
@@ -41,6 +42,7 @@ func FuzzResponder(f *testing.F) {
 	seed(tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: 3 | 0x100, Offset: base}, []byte("abc")))
 	f.Add([]byte{0, 1, 2, 3}, false)
 	f.Fuzz(func(t *testing.T, b []byte, framed bool) {
+		defer patience.Limit()()
 		cfg := verbs.DefaultConfig()
 		cfg.IRD, cfg.Receives, cfg.Sends = 2, 2, 2
 		s := newSide(t, 2, cfg)
@@ -121,6 +123,7 @@ func FuzzInitiator(f *testing.F) {
 	f.Add([]byte{0x50, 2, 0, 4, 0, 1, 0, 1}, []byte{15, 0xC1, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'x'})
 	f.Add([]byte{0x40, 1, 0, 0}, []byte{30, 0x41, 0x4B, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Fuzz(func(t *testing.T, reply, b []byte) {
+		defer patience.Limit()()
 		cfg := verbs.DefaultConfig()
 		cfg.Initiator, cfg.PeerToPeer, cfg.Sends, cfg.Receives, cfg.ORD = true, len(b)%2 == 0, 4, 1, 2
 		s := newSide(t, 1, cfg)

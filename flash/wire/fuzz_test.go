@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"farflash/flash/wire"
+	"farflash/internal/patience"
 )
 
 // FuzzStream feeds bytes to the decoder of a stream: it must not fail but with its two errors, read no byte that is not there, and what it
@@ -19,6 +20,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0}, false, false)
 	f.Fuzz(func(t *testing.T, b []byte, crc, markers bool) {
+		defer patience.Limit()()
 		d, fr := wire.Deframer{CRC: crc, Markers: markers}, wire.Framer{CRC: crc, Markers: markers}
 		for len(b) > 0 {
 			raw := slices.Clone(b)
@@ -67,6 +69,7 @@ func FuzzStartup(f *testing.F) {
 	n = wire.StartupFields{Reply: true, Revision: 1}.Put(b)
 	f.Add(b[:n], true)
 	f.Fuzz(func(t *testing.T, b []byte, reply bool) {
+		defer patience.Limit()()
 		n, err := wire.CheckStartup(b, reply)
 		if err != nil {
 			return
@@ -92,6 +95,7 @@ func FuzzTerminate(f *testing.F) {
 	f.Add([]byte{0x10, 0, 7, 0, 0, 0, 0x81, 0x40})
 	f.Add([]byte{0x01, 0, 0xE0, 0, 0, 0, 0x41, 0x41})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer patience.Limit()()
 		if len(b) < wire.TerminateControl {
 			return
 		}

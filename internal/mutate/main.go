@@ -6,7 +6,7 @@
 //	go run ./internal/mutate -sample 200 -seed 2 -state sim.jsonl ./sim
 //
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
-// With -json the answers are written as JSON. -short runs the tests in short mode, -tags with build tags.
+// With -json the answers are written as JSON. -least is how many of a hundred of a package's mutants its tests must notice: fewer are a failure. -part K/N takes each Nth package, beginning with the Kth, so that a night can do a part of all. -short runs the tests in short mode, -tags with build tags.
 //
 // A mutant is killed if a test fails or does not end within four times the processor time that the tests take on the unchanged package, or ten times the time,
 // and -grace more. What does not compile counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
@@ -39,6 +39,8 @@ var explained string
 // settings are the command's flags.
 type settings struct {
 	sample int
+	least  int // of a hundred; 0 asks for nothing
+	part   string
 	seed   uint64
 	state  string
 	json   bool
@@ -50,6 +52,8 @@ type settings struct {
 func main() {
 	var s settings
 	flag.IntVar(&s.sample, "sample", 40, "how many `mutants` of each package to try; 0 is all")
+	flag.IntVar(&s.least, "least", 0, "how many of a hundred `mutants` a package's tests must notice")
+	flag.StringVar(&s.part, "part", "", "which packages of those named: `K/N` is each Nth, beginning with the Kth")
 	flag.Uint64Var(&s.seed, "seed", 1, "the `number` that the sample is drawn with")
 	flag.StringVar(&s.state, "state", "", "a `file` that answers are appended to, and taken from")
 	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
@@ -69,10 +73,14 @@ func main() {
 
 // source is a package of the module.
 type source struct {
-	ImportPath, Dir string
-	GoFiles         []string
-	Module          struct{ Dir string }
+	ImportPath, Dir           string
+	GoFiles                   []string
+	TestGoFiles, XTestGoFiles []string
+	Module                    struct{ Dir string }
 }
+
+// tested reports whether a package has tests of its own.
+func (p *source) tested() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
 // answer is what became of a mutant.
 type answer struct {
@@ -104,6 +112,9 @@ func run(w io.Writer, s settings, patterns []string) error {
 	if err != nil {
 		return err
 	}
+	if packages, err = part(packages, s.part); err != nil {
+		return err
+	}
 	known, err := load(s.state)
 	if err != nil {
 		return err
@@ -114,6 +125,12 @@ func run(w io.Writer, s settings, patterns []string) error {
 	}
 	var all []summary
 	for _, p := range packages {
+		if !p.tested() {
+			if !s.json {
+				fmt.Fprintf(w, "%s: no tests of its own\n", p.ImportPath)
+			}
+			continue
+		}
 		t := &trial{settings: s, source: p, known: known, reasons: reasons, out: w}
 		got, err := t.run()
 		if err != nil {
@@ -124,18 +141,51 @@ func run(w io.Writer, s settings, patterns []string) error {
 	if s.json {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		return e.Encode(all)
+		if err := e.Encode(all); err != nil {
+			return err
+		}
+		return below(all, s.least)
 	}
 	for _, x := range all {
 		n := x.Killed + len(x.Survived)
 		fmt.Fprintf(w, "%s: %d of %d killed (%.0f %%), of %d mutants\n", x.Package, x.Killed, n, 100*float64(x.Killed)/float64(max(1, n)), x.Mutants)
 	}
-	return nil
+	return below(all, s.least)
+}
+
+// below is an error for the packages whose tests notice fewer of a hundred mutants than the least.
+func below(all []summary, least int) error {
+	var few []string
+	for _, x := range all {
+		if n := x.Killed + len(x.Survived); 100*x.Killed < least*n {
+			few = append(few, fmt.Sprintf("%s (%d of %d)", x.Package, x.Killed, n))
+		}
+	}
+	if len(few) == 0 {
+		return nil
+	}
+	return fmt.Errorf("fewer than %d %% of the mutants were noticed in %s", least, strings.Join(few, ", "))
+}
+
+// part is each Nth of some packages, beginning with the Kth, for K/N; "" is all.
+func part(all []source, of string) ([]source, error) {
+	if of == "" {
+		return all, nil
+	}
+	var k, n int
+	if _, err := fmt.Sscanf(of, "%d/%d", &k, &n); err != nil || k < 1 || n < k {
+		return nil, fmt.Errorf("-part %s is not K/N with K from 1 to N", of)
+	}
+	var out []source
+	for i := k - 1; i < len(all); i += n {
+		out = append(out, all[i])
+	}
+	return out, nil
 }
 
 // list is the packages that patterns name.
 func list(patterns []string) ([]source, error) {
-	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Module"}, patterns...)...)
+	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {

@@ -164,7 +164,34 @@ func TestSum(t *testing.T) {
 	if err := run(&second, s, []string{"."}); err != nil || second.String() != first.String() {
 		t.Errorf("from the state: %v, %s", err, second.String())
 	}
+	// What is asked for is met or an error that names the package, and a package without tests is left out.
+	for least, want := range map[int]string{60: "", 95: "fewer than 95 % of the mutants were noticed in sample ("} {
+		s.least = least
+		if err := run(&second, s, []string{"."}); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("with -least %d: %v", least, err)
+		}
+	}
 	if text, err := os.ReadFile(s.state); err != nil || bytes.Count(text, []byte("\n")) < 8 {
 		t.Errorf("%v: the state has %s", err, text)
+	}
+}
+
+// TestPart: the parts of some packages are all of them, each once.
+func TestPart(t *testing.T) {
+	all := []source{{Dir: "a"}, {Dir: "b"}, {Dir: "c"}, {Dir: "d"}}
+	for of, want := range map[string]string{"": "abcd", "1/2": "ac", "2/2": "bd", "3/3": "c", "1/9": "a", "9/9": ""} {
+		got, err := part(all, of)
+		name := ""
+		for _, p := range got {
+			name += p.Dir
+		}
+		if err != nil || name != want {
+			t.Errorf("-part %s: %q, want %q (%v)", of, name, want, err)
+		}
+	}
+	for _, of := range []string{"0/2", "3/2", "x", "1"} {
+		if _, err := part(all, of); err == nil {
+			t.Errorf("-part %s is taken", of)
+		}
 	}
 }

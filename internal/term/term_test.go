@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"farflash/internal/patience"
 )
 
 func TestWidth(t *testing.T) {
@@ -163,6 +165,7 @@ func TestClock(t *testing.T) {
 func FuzzClip(f *testing.F) {
 	f.Add("\x1b[1mrun\x1b[0m 日本 50 %", 8)
 	f.Fuzz(func(t *testing.T, s string, width int) {
+		defer patience.Limit()()
 		if width < 0 || width > 1000 {
 			return
 		}

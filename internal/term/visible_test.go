@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 func TestVisible(t *testing.T) {
@@ -47,6 +49,7 @@ func TestVisible(t *testing.T) {
 func FuzzVisible(f *testing.F) {
 	f.Add("a\x1b[31mb\xe2\x80\xaec", 3)
 	f.Fuzz(func(t *testing.T, text string, cut int) {
+		defer patience.Limit()()
 		var b bytes.Buffer
 		w := Visible(&b, Style{})
 		cut = min(max(cut, 0), len(text))

@@ -3,6 +3,8 @@ package drives
 import (
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 // FuzzReadMix reads tables of write amplification of any bytes: what is taken gives a number of at least 1 for every share.
@@ -11,6 +13,7 @@ func FuzzReadMix(f *testing.F) {
 	f.Add("0,NaN\n1,1\n")
 	f.Add("0,1e308\n1,-1\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		table, err := readMix(strings.NewReader(text), "waf.csv")
 		if err != nil {
 			return

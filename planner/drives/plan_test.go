@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/planner/drives"
 	"farflash/rng"
 	"farflash/shape"
@@ -394,6 +395,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(drives.Template))
 	f.Add([]byte("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\nworkloads: {list: [{name: w, write_gb_per_day: 1e300, working_set_gb: 1}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		p, err := drives.Load(shape.Source{File: "plan.yaml", Text: text}, nil)
 		if err != nil || p.Catalogue != "" || p.Workloads.File != "" {
 			return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/planner/objects"
 	"farflash/shape"
 )
@@ -14,6 +15,7 @@ func FuzzNeed(f *testing.F) {
 	f.Add("rate: 1e18\nput_p99: 106d\n", "drives=[{rate: 1B/s, price: $0}]")
 	f.Add("group_sizes: [-1]\n", "survive=9223372036854775807")
 	f.Fuzz(func(t *testing.T, text, set string) {
+		defer patience.Limit()()
 		var changes []shape.Change
 		if c, err := shape.ParseChange(set); err == nil {
 			changes = append(changes, c)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -133,6 +135,7 @@ func FuzzCharts(f *testing.F) {
 	f.Add(uint64(2), 1e-9, 200, 9, uint8(7))
 	f.Add(uint64(3), 1e15, 1, 1, uint8(255))
 	f.Fuzz(func(t *testing.T, seed uint64, size float64, n, m int, kind uint8) {
+		defer patience.Limit()()
 		if n < 1 || n > 300 || m < 1 || m > 12 || !(math.Abs(size) < 1e100) || size != 0 && math.Abs(size) < 1e-100 {
 			return
 		}

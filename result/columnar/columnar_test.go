@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/result"
 	"farflash/units"
 
@@ -131,6 +132,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(int64(1), int32(0), int32(0), "read", int64(0), int64(4096), int64(0), int64(0), int64(-1), int64(5), 1)
 	f.Add(int64(-1), int32(-1), int32(7), "", int64(1)<<62, int64(-5), int64(math.MaxInt64), int64(math.MinInt64), int64(0), int64(0), 3000)
 	f.Fuzz(func(t *testing.T, id int64, initiator, target int32, op string, offset, size, a, b, c, d int64, n int) {
+		defer patience.Limit()()
 		want := make([]Request, 1+uint(n)%(2*chunk))
 		var out bytes.Buffer
 		w := NewRequestWriter(&out)

@@ -3,6 +3,8 @@ package columnar
 import (
 	"bytes"
 	"testing"
+
+	"farflash/internal/patience"
 )
 
 // FuzzRead reads Parquet files of any bytes.
@@ -19,6 +21,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("PAR1PAR1"))
 	f.Add([]byte("PAR1\xff\xff\xff\x7fPAR1"))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer patience.Limit()()
 		r, n := bytes.NewReader(text), int64(len(text))
 		for _, err := range []error{
 			ReadFlows(r, n, func(Flow) error { return nil }), ReadPauses(r, n, func(Pause) error { return nil }),

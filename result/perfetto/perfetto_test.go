@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/result/perfetto/perfettotest"
 	"farflash/sim"
 	"farflash/units"
@@ -393,6 +394,7 @@ func FuzzLanes(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{7, 3, 1}, 50))
 	f.Add([]byte{5, 0, 0, 0, 0, 0, 5, 0}) // an empty span, and one that ends with it
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer patience.Limit()()
 		var spans overlapping
 		end := sim.Time(0)
 		for ; len(b) >= 4; b = b[4:] {
@@ -407,6 +409,7 @@ func FuzzLanes(f *testing.F) {
 func FuzzTexts(f *testing.F) {
 	f.Add("read", "op", "a\xffb", int64(-1))
 	f.Fuzz(func(t *testing.T, name, note, text string, v int64) {
+		defer patience.Limit()()
 		if note == BeginAnnotation || note == DurationAnnotation || note == "n" {
 			t.Skip()
 		}

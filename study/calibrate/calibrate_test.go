@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"farflash/internal/inputs"
+	"farflash/internal/patience"
 	"farflash/scenario"
 	"farflash/shape"
 	"farflash/study"
@@ -216,6 +217,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"fio version": "fio-3.33", "global options": {"bs": "4k"}, "jobs": [{"jobname": "a", "job options": {"rw": "randrw", "stonewall": ""}, "read": {"iops": 5, "total_ios": 5, "clat_ns": {"mean": 1000, "percentile": {"99.000000": 7}}}, "write": {"iops": 1e300, "total_ios": 1, "clat_ns": {"mean": 1}}}]}`)
 	f.Add(`{"fio version": "fio-3", "jobs": [{"jobname": "\n", "job options": {"numjobs": "65536", "rate": "1"}, "read": {"iops": 1e-300, "total_ios": 5, "clat_ns": {"mean": 1000}}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		m, err := calibrate.Read(strings.NewReader(text), "r.json")
 		if err != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"farflash/internal/inputs"
+	"farflash/internal/patience"
 	"farflash/tco"
 	"farflash/tco/sheet"
 )
@@ -207,6 +208,7 @@ func TestDisks(t *testing.T) {
 func FuzzReadModels(f *testing.F) {
 	f.Add("model,capacity_gb,dwpd,years,tbw_tb,price\nx,2000,1,5,3650,100\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		list, err := Read(strings.NewReader(text), "d.csv")
 		if err != nil {
 			return

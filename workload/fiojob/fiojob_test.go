@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"farflash/block"
+	"farflash/internal/patience"
 	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/synth"
@@ -245,6 +246,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("[a]\nsize=10%\noffset=1m\nbs=,8k\nrandom_distribution=pareto\n")
 	f.Add("[a]\nfilename=x:y\nbssplit=4k/60:16k,8k\nthinktime=30\nthinktime_blocks=5\n[b]\nstonewall\nbsrange=4k-16k\nrate=10m\nloops=3\nfsync=2\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		jobs, err := Parse(strings.NewReader(text), "f")
 		if err != nil {
 			return

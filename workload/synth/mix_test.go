@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -89,6 +90,7 @@ func FuzzMix(f *testing.F) {
 		f.Add(x)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer patience.Limit()()
 		x, err := newMixture(Mix(text))
 		if err != nil {
 			return

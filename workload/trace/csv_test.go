@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"farflash/block"
+	"farflash/internal/patience"
 	"farflash/units"
 	"farflash/workload"
 )
@@ -80,6 +81,7 @@ func FuzzTable(f *testing.F) {
 		f.Add(x.text, x.cfg.Columns.Time, x.cfg.Columns.Op, x.cfg.Columns.Offset, x.cfg.Columns.Size, x.cfg.Columns.Volume, x.cfg.Columns.Response, int64(x.cfg.Unit.Time), int64(x.cfg.Unit.Offset))
 	}
 	f.Fuzz(func(t *testing.T, text, at, op, offset, size, volume, response string, unit, sector int64) {
+		defer patience.Limit()()
 		cfg := CSV{Columns{Time: at, Op: op, Offset: offset, Size: size, Volume: volume, Response: response}, Unit{units.Duration(unit), units.Bytes(sector), units.Bytes(sector)}}
 		for _, skip := range []int64{0, -1} {
 			r, err := NewReader(strings.NewReader(text), "t", Options{CSV: cfg, SkipBad: skip})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"farflash/block"
+	"farflash/internal/patience"
 	"farflash/workload"
 )
 
@@ -61,6 +62,7 @@ func FuzzText(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data string, format uint8) {
+		defer patience.Limit()()
 		f := MSR + Format(format)%(formatCount-1)
 		if f != VSCSI && f != Blktrace {
 			examine(t, data, f)
@@ -74,7 +76,10 @@ func FuzzVSCSI(f *testing.F) {
 			f.Add([]byte(s.text))
 		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { examine(t, string(data), VSCSI) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		defer patience.Limit()()
+		examine(t, string(data), VSCSI)
+	})
 }
 
 func FuzzBlktrace(f *testing.F) {
@@ -83,7 +88,10 @@ func FuzzBlktrace(f *testing.F) {
 			f.Add([]byte(s.text))
 		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { examine(t, string(data), Blktrace) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		defer patience.Limit()()
+		examine(t, string(data), Blktrace)
+	})
 }
 
 // FuzzDetect also reaches the decompressors.
@@ -97,5 +105,8 @@ func FuzzDetect(f *testing.F) {
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x00\x00\x00\x00\x1c\xdfD!\x1f\xb6\xf3}\x01\x00\x00\x00\x00\x04YZ"))
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x02\x00!\x01\x28\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) { examine(t, string(data), Auto) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		defer patience.Limit()()
+		examine(t, string(data), Auto)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"farflash/internal/patience"
 	"farflash/rng"
 )
 
@@ -179,6 +180,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(p[:128], uint16(8), true)
 	}
 	f.Fuzz(func(t *testing.T, head []byte, at uint16, right bool) {
+		defer patience.Limit()()
 		for i := range pages {
 			page := append([]byte(nil), pages[i]...)
 			copy(page[int(at)%Grain:], head)

@@ -16,6 +16,7 @@ import (
 	"farflash/flash/verbs/stream"
 	"farflash/flash/verbs/verbstest"
 	"farflash/flash/wire"
+	"farflash/internal/patience"
 )
 
 // exports has one file, and one that may only be read.
@@ -319,6 +320,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(control.Request{Op: control.Close, STag: 256}.Append(nil))
 	f.Add(control.Request{Op: control.Open, Name: strings.Repeat("x", control.MaxName+1), Rights: 1}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer patience.Limit()()
 		e := &exports{store: verbstest.NewPages(16384, 4096, 0)}
 		a := adapter(t)
 		d := a.NewDomain(2)
@@ -359,6 +361,7 @@ func FuzzSession(f *testing.F) {
 func FuzzReply(f *testing.F) {
 	f.Add(control.Reply{Op: control.Open, STag: 256, Rights: 1, Address: 4096, Length: 8192}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer patience.Limit()()
 		r, err := control.ParseReply(b)
 		if err == nil && !bytes.Equal(r.Append(nil), b) {
 			t.Fatalf("%x comes back as %x", b, r.Append(nil))
