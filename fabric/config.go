@@ -132,7 +132,7 @@ func (c *Config) Validate() error {
 		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering", "0 counts every overtaken packet as lost, and with %v for each packet many are; use a bound on how far packets are overtaken, for example 256", choice)
 		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice", "%v for each packet does not go with hpcc, which compares what the switches of one way say; use hpcc-pint, or per: flowlet", choice)
 	}
-	f.Hold(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
+	f.Hold(c.Buffer >= c.packet() && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a packet's size, %v, or more, such as 16MiB", c.Buffer, c.packet())
 	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v", c.SwitchLatency, maxDelay)
 	p := &c.PFC
 	if p.Threshold.Dynamic {

@@ -292,7 +292,7 @@ func TestRoundTrip(t *testing.T) {
 name: "null"
 description: "a: b # c\n\"d\""
 workload:
-  - {trace: {file: a b.trace, format: mqsim, scale: 0.1, part: 50%, loop: 3, volume: "0"}, name: "- x", namespace: 1, placement: 1, fua: true, addresses: fold, latency_from: submission}
+  - {trace: {file: a b.trace, format: mqsim, scale: 0.1, part: 50%, loop: 3, volume: "0", columns: {}}, name: "- x", namespace: 1, placement: 1, fua: true, addresses: fold, latency_from: submission}
   - {fio: j.fio, queue: {depth: 16, class: urgent, weight: 3, in_flight: 2}}
   - {synthetic: {reads: {size: {mean: 4KiB, scv: 1.5}}, writes: {size: 8KiB}, read_fraction: 1/3, requests: 7}, closed: 2, start: 1ms, until: 2s, limit: 9}
   - {mqsim: {addresses: hot-cold, hot_region: 12.5%, sizes: normal, size_deviation: 1KiB, bandwidth: 1MB/s}}

@@ -109,7 +109,7 @@ func (e *encoder) value(v, base reflect.Value, path string, indent int) {
 	case v.Kind() == reflect.Struct && !isText(v.Type()):
 		inner := encoder{lang: e.lang, Encoding: e.Encoding}
 		inner.fields(v, base, path, indent+1)
-		if inner.b.Len() == 0 && base.IsValid() {
+		if inner.b.Len() == 0 { // nothing after the key would be no section at all
 			e.b.WriteString(" {}\n")
 			return
 		}
