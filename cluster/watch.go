@@ -40,7 +40,7 @@ type BidChange = put.BidChange
 
 // Work is what a disk does for a piece of a chunk.
 type Work struct {
-	Target       int32
+	Target, Disk int32    // the disk counts over all targets
 	Chunk        uint64   // 0 of a piece that is made again
 	At           sim.Time // when it is queued
 	From, To     sim.Time // when it is done, if the target does not fail meanwhile
@@ -111,7 +111,7 @@ func (c *Cluster) showWork(target int32, j *job, from, to sim.Time) {
 	if c.OnDisk == nil {
 		return
 	}
-	x := Work{Target: target, Chunk: j.message.ID, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
+	x := Work{Target: target, Disk: j.disk, Chunk: j.message.ID, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
 	if x.Chunk == 0 && !j.repairs {
 		x.Chunk = c.bus.Chunks[j.message.Chunk].ID
 	}

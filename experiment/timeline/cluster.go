@@ -18,8 +18,8 @@ type Cluster struct {
 	heard    []*perfetto.Lanes       // by node: control messages
 	bids     []*perfetto.Lanes       // of targets
 	links    []*perfetto.Lanes       // by node: data; nil of gateways that read nothing
-	disks    []perfetto.Track        // of targets
-	drives   []*perfetto.Lanes       // of targets whose disks do several things at once
+	disks    []perfetto.Track        // of all targets
+	drives   []*perfetto.Lanes       // of targets whose disks do several things at once; nil if none does
 	runs     []frames                // by node: frames of one chunk that followed each other
 	given    map[passing]*givenBid   // bids that have not ended
 	moved    map[uint64]*[2]sim.Time // by chunk: when the first frame was sent, when the last one came
@@ -64,10 +64,15 @@ func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	for i := range cfg.Targets {
 		g := t.w.Track(top, fmt.Sprintf("target %d", i))
 		n.heard, n.bids, n.links = append(n.heard, t.w.Lanes(g, "control messages")), append(n.bids, t.w.Lanes(g, "bids")), append(n.links, t.w.Lanes(g, "link"))
-		if cfg.Disk.Model == cluster.ModelSSD || cfg.Disk.Count > 1 {
+		switch {
+		case cfg.Disk.Model == cluster.ModelSSD:
 			n.drives = append(n.drives, t.w.Lanes(g, "drive"))
-		} else {
+		case cfg.Disk.Count == 1:
 			n.disks = append(n.disks, t.w.Track(g, "disk"))
+		default:
+			for k := range cfg.Disk.Count {
+				n.disks = append(n.disks, t.w.Track(g, fmt.Sprintf("disk %d", k)))
+			}
 		}
 	}
 	t.restore = append(t.restore, leave)
@@ -176,7 +181,7 @@ func (n *Cluster) work(x *cluster.Work) {
 		t.lane(n.drives[x.Target], slice)
 		return
 	}
-	t.slice(n.disks[x.Target], slice)
+	t.slice(n.disks[x.Disk], slice)
 }
 
 // Done writes a chunk: the time before its data, the data's way, and the wait for disks and acknowledgements.

@@ -271,6 +271,22 @@ func TestTimelineBounded(t *testing.T) {
 	}
 }
 
+// TestTimelineDisks: a target with several disks, which end what they write in another order than they began it in, has a track for each.
+func TestTimelineDisks(t *testing.T) {
+	s, err := trialtest.Parse("object_cluster: {gateways: 8, targets: 18, chunk: 64KiB, sizes: [{chunk: 16KiB, share: 50%}, {chunk: 64KiB, share: 50%}], disk: {count: 2}}\nmeasure: {until: 3ms}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, _ := timelineOf(t, s, experiment.Options{})
+	for i := range 18 {
+		for k := range 2 {
+			if n := len(p.Spans[fmt.Sprintf("targets / target %d / disk %d", i, k)]); n < 5 {
+				t.Errorf("disk %d of target %d has %d slices", k, i, n)
+			}
+		}
+	}
+}
+
 // TestTimelineCluster: a timeline shows each chunk with stages that follow each other, what targets' links and disks did, and how bids
 // ended; and the result is the same without it.
 func TestTimelineCluster(t *testing.T) {

@@ -114,8 +114,9 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		a.zipf = newZipf(a.slots, cfg.Theta)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Pareto:
-		if !(cfg.H > 0 && cfg.H < 1) {
-			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1", cfg.H)
+		// Nearer to 0 or 1 than that, h and 1-h could not be told from them.
+		if !(cfg.H >= leastH && cfg.H <= 1-leastH) {
+			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1, by %v at least", cfg.H, leastH)
 		}
 		a.power = rng.Log(cfg.H) / rng.Log(1-cfg.H)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
@@ -142,6 +143,9 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 	}
 	return a, nil
 }
+
+// leastH is how near to 0 and to 1 pareto's h may be.
+const leastH = 1e-12
 
 // next draws the offset of a request of the given size, which fits into the space.
 func (a *addresses) next(size int64) int64 {

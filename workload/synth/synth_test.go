@@ -380,6 +380,8 @@ func TestRefused(t *testing.T) {
 		},
 		"zipf's theta is 0":                          func(c *Config) { c.Writes.Addresses.Pattern = Zipf },
 		"hot-cold sends 0% of the requests":          func(c *Config) { c.Writes.Addresses.Pattern = HotCold },
+		"pareto's h is 1e-300":                       func(c *Config) { c.Writes.Addresses.Pattern, c.Writes.Addresses.H = Pareto, 1e-300 },
+		"pareto's h is 0.9999999999999999; it":       func(c *Config) { c.Writes.Addresses.Pattern, c.Writes.Addresses.H = Pareto, 1-1e-16 },
 		"pareto's h is 0":                            func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
 		"runs without end":                           func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.RunLength = 2 },
 		"mean run length is 0.5":                     func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
