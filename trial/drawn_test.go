@@ -3,11 +3,11 @@ package trial_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -33,8 +33,8 @@ import (
 // scenario runs within its time with every law held, and gives the same bytes however it is computed: on several processors, with a timeline, in parts, on threads, from its resolved text
 // and out of a cache. What fails is made smaller before it is shown.
 //
-// FARFLASH_DRAWS is how many; FARFLASH_SEED the seed, new ones each time without it; FARFLASH_DRAW the number of one to draw alone (N), or to begin with (N-). With FARFLASH_SAME each draw is only
-// run, and a line with the sum of its result is written to that file, for comparison with what another build of the program gives.
+// FARFLASH_DRAWS is how many; FARFLASH_SEED the seed, a new one each time without it; FARFLASH_DRAW the number of one to draw alone (N), or to begin with (N-). FARFLASH_KEEP is a folder that those which ran
+// are written to, with what they replay, for other builds of the program to run.
 func TestDrawnScenarios(t *testing.T) {
 	draws, _ := strconv.Atoi(os.Getenv("FARFLASH_DRAWS"))
 	if draws == 0 {
@@ -54,7 +54,10 @@ func TestDrawnScenarios(t *testing.T) {
 			last = n + 1
 		}
 	}
-	x := &bench{t: t, seed: seed, dir: t.TempDir(), count: map[string]int{}}
+	x := &bench{t: t, seed: seed, dir: os.Getenv("FARFLASH_KEEP"), count: map[string]int{}}
+	if x.keeps = x.dir != ""; !x.keeps {
+		x.dir = t.TempDir()
+	}
 	if err := drawn.WriteFiles(x.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +66,6 @@ func TestDrawnScenarios(t *testing.T) {
 	}
 	if x.cache, err = study.OpenCache(t.TempDir(), "test"); err != nil {
 		t.Fatal(err)
-	}
-	if name := os.Getenv("FARFLASH_SAME"); name != "" {
-		f, err := os.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := f.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		x.sums = f
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	pairs := rng.NewStream(seed, "pairs of sections")
@@ -89,7 +80,7 @@ func TestDrawnScenarios(t *testing.T) {
 	case t.Failed():
 	case n-first >= 50 && x.count[whole] < (n-first)/2:
 		t.Errorf("of %d draws only %d were run; the repairs do not find their way any more", n-first, x.count[whole])
-	case n-first >= 300 && len(x.cover.Missing()) > 0 && x.sums == nil:
+	case n-first >= 300 && len(x.cover.Missing()) > 0:
 		t.Errorf("sections that were in no scenario that ran: %v", x.cover.Missing())
 	}
 }
@@ -112,7 +103,7 @@ type bench struct {
 	cache    *study.Cache
 	count    map[string]int
 	shown    []string  // the findings so far, each kind once
-	sums     io.Writer // nil: each is tried in every way
+	keeps    bool // what ran, in dir
 }
 
 // draw makes one scenario and tries it.
@@ -141,15 +132,17 @@ func (x *bench) draw(n int) {
 		}
 	}
 	x.count[became]++
-	if became == refused && err != nil && os.Getenv("FARFLASH_REFUSED") != "" {
-		fmt.Println("REFUSED", strings.ReplaceAll(err.Error(), "\n", " | "))
-	}
 	if found != nil {
 		x.show(n, tree, found)
 		return
 	}
 	if became == whole || became == ended {
 		x.cover.Ran(tree)
+	}
+	if became == whole && x.keeps && !strings.Contains(tree.Text(), "kind: src") { // which the program trains a model for
+		if err := os.WriteFile(filepath.Join(x.dir, fmt.Sprintf("drawn-%05d.yaml", n)), []byte(tree.Text()), 0o666); err != nil {
+			x.t.Error(err)
+		}
 	}
 }
 
@@ -338,12 +331,6 @@ func (x *bench) try(text string) (became string, f *finding) {
 	}
 	runtime.GOMAXPROCS(1)
 	want, f := x.run(s, text, experiment.Options{})
-	if x.sums != nil {
-		if _, err := fmt.Fprintf(x.sums, "%s %x\n", want.became, sha256.Sum256(want.bytes)); err != nil {
-			x.t.Error(err)
-		}
-		return want.became, nil
-	}
 	if f != nil || want.became == short {
 		return want.became, f
 	}
