@@ -123,7 +123,7 @@ func (d *divided) plan(to sim.Time) error {
 		}
 		d.planned++
 		d.posted(m, f)
-		if err := d.fetch(); err != nil {
+		if err := d.fetch(); err != nil || d.planned%cosim.EnoughEvery == 0 && d.enough() {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 		if !d.ended {
 			first = min(first, d.head.Start)
 		}
-		if d.ctx != nil && d.ctx.Err() != nil {
+		if d.enough() {
 			break // what is done until now is what there is
 		}
 		if first > to || d.Dead {
@@ -153,6 +153,9 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 		horizon := min(to, d.parts.Horizon(first))
 		if err := d.plan(horizon); err != nil {
 			return false, err
+		}
+		if d.enough() {
+			break
 		}
 		d.parts.First()
 		crew.run(d.parts.Window(horizon))

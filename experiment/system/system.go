@@ -232,6 +232,7 @@ func (x *coupled) start() error {
 		return err
 	}
 	if x.traffic != nil {
+		x.traffic.Enough = func() bool { return x.ctx.Err() != nil }
 		if err := x.traffic.Start(); err != nil {
 			return err
 		}

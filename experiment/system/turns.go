@@ -347,8 +347,11 @@ func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (fu
 			return nil, 0, err
 		}
 		p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
-		if _, err := (&experiment.Loop{}).Run(ctx, p); err != nil {
+		switch interrupted, err := (&experiment.Loop{}).Run(ctx, p); {
+		case err != nil:
 			return nil, 0, err
+		case interrupted:
+			return nil, 0, context.Cause(ctx)
 		}
 		*left = p
 		t.events.Add(n.Events())
