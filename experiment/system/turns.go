@@ -75,23 +75,32 @@ func (*turns) Close() error { return nil }
 func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
 	n := uint64(len(t.rec.Requests))
 	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)), Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
-	t.it.Begin()
-	drives, err := t.storage(ctx)
-	var net *part
-	if err == nil && ctx.Err() == nil {
-		err = t.it.Network(t.ends, t.s.NVMf.Class, t.network(ctx, &net))
-	}
-	if ctx.Err() != nil { // an iteration is whole or nothing
+	err := t.iterate(ctx)
+	switch {
+	case ctx.Err() != nil: // an iteration is whole or nothing
 		t.it.Undo()
 		return now, nil
-	}
-	if err != nil {
+	case err != nil:
 		return now, err
 	}
-	t.drives, t.net = drives, net
 	now.Over = !t.it.Finish()
 	now.Done, now.At = n*uint64(len(t.it.Turns)), t.net.Now()
 	return now, nil
+}
+
+// iterate simulates the drives and then the network.
+func (t *turns) iterate(ctx context.Context) error {
+	t.it.Begin()
+	drives, err := t.storage(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	var net *part
+	if err := t.it.Network(t.ends, t.s.NVMf.Class, t.network(ctx, &net)); err != nil {
+		return err
+	}
+	t.drives, t.net = drives, net
+	return nil
 }
 
 // Fill implements experiment.Experiment.
