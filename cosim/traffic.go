@@ -147,6 +147,9 @@ func (t *Traffic) Ended() bool {
 	return t.ended && t.due.Len() == 0
 }
 
+// More reports whether flows are to begin at times that are known.
+func (t *Traffic) More() bool { return !t.ended || t.due.Len() > 0 }
+
 // Handle is for the engine.
 func (t *Traffic) Handle(e sim.Event) {
 	if e.Kind == followUp {

@@ -75,12 +75,10 @@ func (*turns) Close() error { return nil }
 func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
 	n := uint64(len(t.rec.Requests))
 	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)), Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
-	err := t.iterate(ctx)
-	switch {
-	case ctx.Err() != nil: // an iteration is whole or nothing
-		t.it.Undo()
-		return now, nil
-	case err != nil:
+	if err := t.iterate(ctx); ctx.Err() != nil {
+		t.it.Undo()     // an iteration is whole or nothing
+		return now, nil //nolint:nilerr // whatever it is, the end of the context is why
+	} else if err != nil {
 		return now, err
 	}
 	now.Over = !t.it.Finish()
@@ -293,7 +291,7 @@ func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 				var eng *sim.Engine
 				errs[i] = t.it.Storage(i, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
 					eng = e
-					experiment.EndWith(ctx, e)
+					new(experiment.Watch).Attend(ctx, e)
 					drives[i] = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i)
 					return drives[i], nil
 				})
