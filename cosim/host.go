@@ -584,6 +584,43 @@ func (h *Host) allEnded() bool {
 // ID is the number of the request that the host has submitted with a tag and that has not completed.
 func (h *Host) ID(tag uint64) uint64 { return h.live.At(int32(tag)).id }
 
+// Expects reports whether requests are to come that do not wait for others to end.
+func (h *Host) Expects() bool {
+	for i := range h.flows {
+		if f := &h.flows[i]; f.have && f.Wave <= h.wave && (f.Outstanding == 0 || f.count == 0 || f.resting && f.under == 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// Left is what has not ended of a flow's requests.
+type Left struct {
+	Flow    string
+	Count   int
+	Number  uint64 // of the first, among its flow's
+	Op      block.Op
+	Arrival sim.Time
+}
+
+// Left lists the flows with requests that have come and not ended.
+func (h *Host) Left() (list []Left) {
+	by := make([]Left, len(h.flows))
+	h.live.Each(func(_ int32, x *issued) {
+		l := &by[x.flow]
+		if l.Count++; l.Count == 1 || x.number < l.Number {
+			l.Number, l.Op, l.Arrival = x.number, x.op, x.arrival
+		}
+	})
+	for i := range by {
+		if by[i].Count > 0 {
+			by[i].Flow = h.flows[i].Name
+			list = append(list, by[i])
+		}
+	}
+	return list
+}
+
 // Waiting counts the requests that wait for room in a submission queue.
 func (h *Host) Waiting() uint64 {
 	n := uint64(0)

@@ -162,7 +162,10 @@ func (it *Iterative) Begin() {
 }
 
 // Undo forgets an iteration that was begun and will not be finished: what is asked for is of the one before.
-func (it *Iterative) Undo() { it.simulated = it.before }
+func (it *Iterative) Undo() {
+	it.simulated = it.before
+	it.Turns = it.Turns[:it.ended]
+}
 
 // Storage simulates a drive, which make makes on an engine. Different drives may be simulated at the same
 // time.

@@ -32,7 +32,12 @@ type Traffic struct {
 
 	// OnPosted is told of each flow as it is posted, with its message; nil is nobody.
 	OnPosted func(message int32, f *flows.Flow)
+	// Enough is asked now and then while many flows are posted at one time: it stops the engine if nobody wants more. nil is that somebody does.
+	Enough func() bool
 }
+
+// EnoughEvery is after how many flows that are posted in a row somebody looks whether more are wanted.
+const EnoughEvery = 1024
 
 // NewTraffic makes traffic from a source whose hosts are numbered as in hosts, which has their
 // nodes.
@@ -142,6 +147,9 @@ func (t *Traffic) Ended() bool {
 	return t.ended && t.due.Len() == 0
 }
 
+// More reports whether flows are to begin at times that are known.
+func (t *Traffic) More() bool { return !t.ended || t.due.Len() > 0 }
+
 // Handle is for the engine.
 func (t *Traffic) Handle(e sim.Event) {
 	if e.Kind == followUp {
@@ -154,6 +162,10 @@ func (t *Traffic) Handle(e sim.Event) {
 		}
 		if f := &t.next; f.Start > t.eng.Now() {
 			t.eng.Schedule(t.self, t.target, f.Start, 0, 0)
+			return
+		}
+		if t.posted%EnoughEvery == 0 && t.Enough != nil && t.Enough() {
+			t.eng.Stop()
 			return
 		}
 	}

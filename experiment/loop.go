@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"farflash/sim"
@@ -18,6 +19,8 @@ type Standing struct {
 	Stuck uint64
 	// Begun is how many have begun.
 	Begun uint64
+	// Stalled says what waits for what in models that go on while nothing comes of it; see Watch. Nothing if they do not.
+	Stalled string
 }
 
 // Meter follows models in slices of time.
@@ -56,6 +59,9 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		if err != nil {
 			return false, err
 		}
+		if now.Stalled != "" {
+			return false, errors.New(now.Stalled)
+		}
 		// The clock of models that were stopped in the middle stands at their last event, which may lie in a slice before.
 		now.At = max(now.At, reached)
 		reached, l.reached = now.At, now.At
@@ -86,15 +92,6 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 			return false, nil
 		}
 	}
-}
-
-// EndWith has an engine stop soon after a context has ended, whatever the models are at.
-func EndWith(ctx context.Context, eng *sim.Engine) {
-	eng.OnPulse(func() {
-		if ctx.Err() != nil {
-			eng.Stop()
-		}
-	})
 }
 
 // Slices is how many slices runs of object clusters have, which last a known time.

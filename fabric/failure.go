@@ -130,7 +130,7 @@ func (n *Network) reroute() {
 			continue
 		}
 		own := n.of(s.src)
-		if !n.connected(s.src, s.dst) {
+		if !n.Connected(s.src, s.dst) {
 			if s.standing != stranded {
 				own.strand(s)
 			}

@@ -64,7 +64,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		return 0, err
 	}
 	routes, standing := n.routes, idle
-	if !n.connected(src, dst) {
+	if !n.Connected(src, dst) {
 		if n.failed == nil || !n.intact.Reachable(src, dst) || !n.intact.Reachable(dst, src) {
 			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[src].Name, n.graph.Nodes[dst].Name)
 		}

@@ -48,8 +48,8 @@ func (f flowKey) hash(seed uint32) uint32 {
 // back is the key of what goes the other way.
 func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 
-// connected reports whether there are ways between two hosts, there and back.
-func (n *Network) connected(src, dst int32) bool {
+// Connected reports whether there are ways between two hosts, there and back.
+func (n *Network) Connected(src, dst int32) bool {
 	return n.routes.Reachable(src, dst) && n.routes.Reachable(dst, src)
 }
 

@@ -1,7 +1,9 @@
 package nvmf
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"farflash/block"
 	"farflash/sim"
@@ -126,6 +128,33 @@ func (s *System) Spent() [Stages]sim.Time {
 		}
 	})
 	return sum
+}
+
+// Between is what has not ended of the commands of an initiator to a target.
+type Between struct {
+	Initiator, Target int32
+	Count             int
+	Since             sim.Time // when the first was submitted
+}
+
+// Outstanding lists the initiators and targets with commands that have not ended, in order.
+func (s *System) Outstanding() []Between {
+	var list []Between
+	s.commands.Each(func(_ int32, x *command) {
+		list = append(list, Between{x.initiator, x.target, 1, x.submitted})
+	})
+	slices.SortFunc(list, func(a, b Between) int {
+		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Since, b.Since))
+	})
+	out := list[:0]
+	for _, x := range list {
+		if n := len(out); n > 0 && out[n-1].Initiator == x.Initiator && out[n-1].Target == x.Target {
+			out[n-1].Count++
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // Visited is how long reads and writes that ended well were in a drive, by the times at which they were given to it and came back.

@@ -277,6 +277,14 @@ func (d *Drive) programsUnderWay() (all uint64) {
 // Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block left that collection could empty.
 func (d *Drive) Full() int { return d.parked }
 
+// Operations is how many pages were read and programmed and blocks erased so far.
+func (d *Drive) Operations() (n uint64) {
+	for _, k := range d.flashed {
+		n += k
+	}
+	return n
+}
+
 // Rounds is how often collection has emptied each block for its space so far, on average, and how often the host has written each page.
 func (d *Drive) Rounds() (collected, written float64) {
 	g := &d.cfg.Geometry

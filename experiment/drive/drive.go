@@ -50,6 +50,7 @@ type alone struct {
 	ctx      context.Context // of the present Advance
 	failed   error           // of who is told of samples
 	vain     Vain
+	stall    experiment.Watch
 	idle     bool
 	expected uint64
 }
@@ -141,6 +142,7 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		return nil, err
 	}
 	x.expected = requests.Expected(s)
+	x.stall = experiment.Watch{Until: s.Measure.Until.Time, Coming: x.host.Expects, Moves: func() uint64 { return Moves(x.host, x.drives) }, Waits: func() string { return Waits(x.host, x.drives) }}
 	x.meter = NewMeter(s, x.host, x.flows, x.drives, s.SSD)
 	x.timeline = timeline.New(o.Timeline, o.TimelineSlices, x.eng)
 	if x.volume == nil {
@@ -199,9 +201,9 @@ func (x *alone) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
-	experiment.EndWith(ctx, x.eng)
+	x.stall.Attend(ctx, x.eng)
 	x.eng.Run(to)
-	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
+	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
 	switch {
 	case x.failed != nil:
 		return now, x.failed

@@ -36,6 +36,8 @@ type Meter struct {
 	books []*accounts.Slice // of each slice, if a warm-up is to be found
 	// Inside is how many requests of a system have not ended; nil without one.
 	Inside func() uint64
+	// Severed says that requests wait for a host that is cut off for good: they do not come faster than they are served.
+	Severed bool
 
 	latency [2]*stats.LatencySeries
 	spent   [2]sim.Time // the sum of latencies so far

@@ -417,6 +417,10 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	if c.Stranded > 0 {
 		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them have not ended", c.Stranded, e.Severed, what)
 	}
+	if c.Timeouts > 0 && c.Wasted > c.Received {
+		r.Warn("%.0f %% of the payload that arrived had come before: %d retransmission timers (fabric.recovery: timeout, short_timeout) ran out, most of them before an acknowledgement could come; use times above the round trip under load",
+			100*float64(c.Wasted)/float64(c.Wasted+c.Received), c.Timeouts)
+	}
 	if circle := m.Net.Hazard(); circle != "" {
 		r.Warn("pauses can deadlock in a circle of this network's paths: %s", circle)
 	}

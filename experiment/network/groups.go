@@ -19,7 +19,11 @@ func (y *Network) Watch(t *cosim.Traffic) {
 	if y.groups() > 1 {
 		t.OnPosted = y.posted
 	}
+	t.Enough = y.enough
 }
+
+// enough reports whether the context has ended.
+func (y *Network) enough() bool { return y.ctx != nil && y.ctx.Err() != nil }
 
 // posted notes the group of a message.
 func (y *Network) posted(message int32, f *flows.Flow) {

@@ -45,7 +45,11 @@ type Network struct {
 	tallied []*Tally // which have them
 	// reactive are the sources that have flows which wait for others, by group; see scenario.Offer.
 	reactive []flows.Reactive
-	group    []uint16 // of each message, if there are several groups of flows
+	group    []uint16         // of each message, if there are several groups of flows
+	watch    experiment.Watch // over a network alone
+	comes    func() bool      // flows are to begin by themselves
+	moved    uint64           // see Moves
+	then     fabric.Counters  // when that had changed last
 	// remarks are about how it was run; what was found does not depend on that.
 	remarks []string
 }
@@ -275,13 +279,13 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 // the slice still counts, pause frames for example.
 func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	y.ctx = ctx
-	experiment.EndWith(ctx, y.Eng)
+	y.watch.Attend(ctx, y.Eng)
 	dry, err := y.driver.run(to)
 	if err != nil {
 		return experiment.Standing{}, err
 	}
 	done, all, last := y.driver.progress()
-	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known)}
+	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known), Stalled: y.watch.Stalled()}
 	if dry && !all || ctx.Err() != nil {
 		now.At = y.driver.now()
 	}

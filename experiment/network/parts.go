@@ -27,7 +27,11 @@ type divided struct {
 	threads int
 	keep    bool
 	most    uint64 // events of a window lately, above which it is worth waking other threads
+	looked  uint64 // events when somebody looked last whether anything moves
 }
+
+// lookEvery is after how many events that is.
+const lookEvery = 1 << 16
 
 // What a part may have in memory, so that it stays in a processor's cache while it is simulated, and how many parts there are at most
 // if nobody says.
@@ -66,7 +70,8 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 			t.React(y.reactive)
 			y.Tally.traffic = t
 		}
-		y.driver = &inOne{y, t}
+		y.driver, y.comes = &inOne{y, t}, t.More
+		y.watchOver()
 		y.tally([]*Tally{&y.Tally})
 		return t.Start()
 	}
@@ -94,7 +99,8 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 			d.parts.OnPause(i, func(p fabric.Pause) { d.pausing[i] = append(d.pausing[i], p) })
 		}
 	}
-	y.driver = d
+	y.driver, y.comes = d, func() bool { return !d.ended }
+	y.watchOver()
 	y.tally(d.tallies)
 	return d.fetch()
 }
@@ -123,7 +129,7 @@ func (d *divided) plan(to sim.Time) error {
 		}
 		d.planned++
 		d.posted(m, f)
-		if err := d.fetch(); err != nil {
+		if err := d.fetch(); err != nil || d.planned%cosim.EnoughEvery == 0 && d.enough() {
 			return err
 		}
 	}
@@ -140,7 +146,7 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 		if !d.ended {
 			first = min(first, d.head.Start)
 		}
-		if d.ctx != nil && d.ctx.Err() != nil {
+		if d.enough() {
 			break // what is done until now is what there is
 		}
 		if first > to || d.Dead {
@@ -154,11 +160,21 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 		if err := d.plan(horizon); err != nil {
 			return false, err
 		}
+		if d.enough() {
+			break
+		}
 		d.parts.First()
 		crew.run(d.parts.Window(horizon))
 		d.parts.Watch()
 		if err := d.parts.Err(); err != nil {
 			return false, err
+		}
+		if n := d.parts.Events(); n-d.looked >= lookEvery {
+			d.looked = n
+			d.parts.Settle()
+			if d.watch.Look(d.parts.Now(), n) {
+				break
+			}
 		}
 	}
 	d.parts.Settle()

@@ -53,6 +53,7 @@ type running struct {
 	s        *scenario.Scenario
 	o        *experiment.Options
 	eng      *sim.Engine
+	watch    experiment.Watch
 	c        *cluster.Cluster
 	drives   []*ssd.Drive
 	net      *network.Meter // nil: the ideal core
@@ -86,6 +87,11 @@ func (x *running) build() (err error) {
 	if x.c, err = cluster.New(cfg, x.eng, seed); err != nil {
 		return units.Within("object_cluster", err)
 	}
+	k := &x.c.Counters
+	done := func() uint64 { return k.Done + k.Gets.Done + k.Updates.Done + k.Dropped }
+	begun := func() uint64 { return k.Begun + k.Gets.Begun + k.Updates.Begun }
+	x.watch = experiment.Watch{Until: s.Measure.Until.Time, Moves: func() uint64 { return begun() + done() },
+		Waits: func() string { return fmt.Sprintf("%s did not end", spelling.Plural(int(begun()-done()), "chunk")) }}
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.seen = &clusterWatch{c: x.c, gateways: s.ObjectCluster.Gateways}
 	x.timeline = timeline.New(x.o.Timeline, x.o.TimelineSlices, x.eng)
@@ -167,7 +173,7 @@ func (x *running) Close() error {
 
 // Advance implements experiment.Experiment.
 func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
-	experiment.EndWith(ctx, x.eng)
+	x.watch.Attend(ctx, x.eng)
 	x.eng.Run(to)
 	if ctx.Err() != nil {
 		to = x.eng.Now()
@@ -175,7 +181,7 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if x.net != nil {
 		x.net.Look(to)
 	}
-	now := experiment.Standing{At: to, Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
+	now := experiment.Standing{At: to, Stalled: x.watch.Stalled(), Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
 	if err := x.c.Err(); err != nil {
 		return now, x.s.Located(units.Within("object_cluster", err))
 	}

@@ -189,6 +189,7 @@ type coupled struct {
 	ctx      context.Context // of the present Advance
 	failed   error           // of who is told of samples
 	vain     drive.Vain
+	stall    experiment.Watch
 	idle     bool
 	expected uint64
 }
@@ -202,6 +203,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 	x := &coupled{remote: y, o: o, expected: requests.Expected(s) * uint64(y.copies)}
 	x.meter, x.network = drive.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), network.NewMeter(y.net)
 	x.meter.Inside = func() uint64 { return y.array.Inside() + y.host.Waiting() }
+	x.watchOver()
 	if y.steered {
 		x.rate = newRateMeter(s, y)
 	}
@@ -232,6 +234,7 @@ func (x *coupled) start() error {
 		return err
 	}
 	if x.traffic != nil {
+		x.traffic.Enough = func() bool { return x.ctx.Err() != nil }
 		if err := x.traffic.Start(); err != nil {
 			return err
 		}
@@ -283,9 +286,9 @@ func (x *coupled) Close() error { return x.flows.Close() }
 // Advance implements experiment.Experiment.
 func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	x.ctx = ctx
-	experiment.EndWith(ctx, x.eng)
+	x.stall.Attend(ctx, x.eng)
 	x.eng.Run(to)
-	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued()}
+	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
 	switch {
 	case x.failed != nil:
 		return now, x.failed
@@ -325,6 +328,8 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 		r.Summary += fmt.Sprintf("; %v", s.HostRAID)
 	}
 	r.Limits = limits(s, x.network)
+	cut, _ := x.severed()
+	x.meter.Severed = cut > 0
 	x.meter.Fill(out)
 	x.network.FillPart(r, out.Interrupted)
 	r.Set("sim.events", float64(out.Events))
@@ -334,9 +339,7 @@ func (x *coupled) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	x.tap.check(r, x.drives)
 	drive.FillRAID(r, x.array.Volume())
-	if left := x.host.Issued() - x.host.Ended(); left > 0 && !out.Interrupted && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
-		r.Warn("%d requests never ended: their packets were lost and not repeated", left)
-	}
+	x.endless(r, out.Interrupted)
 	return nil
 }
 

@@ -75,23 +75,30 @@ func (*turns) Close() error { return nil }
 func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
 	n := uint64(len(t.rec.Requests))
 	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)), Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
-	t.it.Begin()
-	drives, err := t.storage(ctx)
-	var net *part
-	if err == nil && ctx.Err() == nil {
-		err = t.it.Network(t.ends, t.s.NVMf.Class, t.network(ctx, &net))
-	}
-	if ctx.Err() != nil { // an iteration is whole or nothing
-		t.it.Undo()
-		return now, nil
-	}
-	if err != nil {
+	if err := t.iterate(ctx); ctx.Err() != nil {
+		t.it.Undo()     // an iteration is whole or nothing
+		return now, nil //nolint:nilerr // whatever it is, the end of the context is why
+	} else if err != nil {
 		return now, err
 	}
-	t.drives, t.net = drives, net
 	now.Over = !t.it.Finish()
 	now.Done, now.At = n*uint64(len(t.it.Turns)), t.net.Now()
 	return now, nil
+}
+
+// iterate simulates the drives and then the network.
+func (t *turns) iterate(ctx context.Context) error {
+	t.it.Begin()
+	drives, err := t.storage(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	var net *part
+	if err := t.it.Network(t.ends, t.s.NVMf.Class, t.network(ctx, &net)); err != nil {
+		return err
+	}
+	t.drives, t.net = drives, net
+	return nil
 }
 
 // Fill implements experiment.Experiment.
@@ -284,7 +291,7 @@ func (t *turns) storage(ctx context.Context) ([]*ssd.Drive, error) {
 				var eng *sim.Engine
 				errs[i] = t.it.Storage(i, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
 					eng = e
-					experiment.EndWith(ctx, e)
+					new(experiment.Watch).Attend(ctx, e)
 					drives[i] = drive.New(t.images[t.group[i]], e, sinkOf(done), t.draw(), i)
 					return drives[i], nil
 				})
@@ -347,8 +354,11 @@ func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (fu
 			return nil, 0, err
 		}
 		p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
-		if _, err := (&experiment.Loop{}).Run(ctx, p); err != nil {
+		switch interrupted, err := (&experiment.Loop{}).Run(ctx, p); {
+		case err != nil:
 			return nil, 0, err
+		case interrupted:
+			return nil, 0, context.Cause(ctx)
 		}
 		*left = p
 		t.events.Add(n.Events())

@@ -39,6 +39,7 @@ func (Kind) Is(s *scenario.Scenario) bool {
 type running struct {
 	s       *scenario.Scenario
 	eng     *sim.Engine
+	watch   experiment.Watch
 	cfg     traffic.Config
 	m       *traffic.Machine
 	rows    experiment.ChunkRows
@@ -55,6 +56,9 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 	if x.m, err = traffic.New(x.cfg, x.eng, o.Seed); err != nil {
 		return nil, fmt.Errorf("object_cluster: %w", err)
 	}
+	k := &x.m.Counters
+	x.watch = experiment.Watch{Until: s.Measure.Until.Time, Moves: func() uint64 { return k.Begun + k.Done + k.Handled },
+		Waits: func() string { return fmt.Sprintf("%s did not end", spelling.Plural(int(k.Begun-k.Done), "exchange")) }}
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.m.OnDone = func(d *traffic.Done) {
 		x.latency.Record(d.Done - d.Begun)
@@ -79,12 +83,12 @@ func (*running) Close() error { return nil }
 
 // Advance implements experiment.Experiment.
 func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
-	experiment.EndWith(ctx, x.eng)
+	x.watch.Attend(ctx, x.eng)
 	x.eng.Run(to)
 	if ctx.Err() != nil {
 		to = x.eng.Now()
 	}
-	return experiment.Standing{At: to, Done: x.m.Counters.Done}, x.rows.Err
+	return experiment.Standing{At: to, Done: x.m.Counters.Done, Stalled: x.watch.Stalled()}, x.rows.Err
 }
 
 // Fill implements experiment.Experiment.

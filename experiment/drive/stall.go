@@ -1,0 +1,51 @@
+package drive
+
+import (
+	"fmt"
+	"strings"
+
+	"farflash/cosim"
+	"farflash/internal/spelling"
+	"farflash/ssd"
+)
+
+// Moves changes whenever a request begins or ends, and with what drives do on their flash while they have some.
+func Moves(host *cosim.Host, drives []*ssd.Drive) uint64 {
+	n := host.Issued() + host.Ended()
+	for _, d := range drives {
+		if d.InFlight() > 0 {
+			n += d.Operations()
+		}
+	}
+	return n
+}
+
+// mostNamed is how many of those that wait are named.
+const mostNamed = 3
+
+// Waits says which requests have not ended, and what those in drives wait for; nothing if there are none.
+func Waits(host *cosim.Host, drives []*ssd.Drive) string {
+	text := Left(host)
+	for i, d := range drives {
+		if d.InFlight() > 0 {
+			text += fmt.Sprintf("; drive %d has %s: %s", i, spelling.Plural(int(d.InFlight()), "command"), d.Held())
+			break
+		}
+	}
+	return text
+}
+
+// Left says which requests have not ended; nothing if there are none.
+func Left(host *cosim.Host) string {
+	n := 0
+	var list []string
+	for i, l := range host.Left() {
+		if n += l.Count; i < mostNamed {
+			list = append(list, fmt.Sprintf("%d of %s, the first its request %d, a %v that came at %v", l.Count, l.Flow, l.Number, l.Op, l.Arrival))
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s did not end (%s)", spelling.Plural(n, "request"), strings.Join(list, "; "))
+}

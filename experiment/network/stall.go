@@ -1,0 +1,152 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"farflash/experiment"
+	"farflash/fabric"
+	"farflash/internal/spelling"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// watchOver has somebody notice a network alone in which nothing moves any more.
+func (y *Network) watchOver() {
+	y.watch = experiment.Watch{Moves: y.Moves, Waits: y.Waits, Patience: y.Patience(), Until: y.s.Measure.Until.Time,
+		Coming: func() bool { return y.comes() || y.Mends(y.driver.now()) }}
+}
+
+// Moves changes whenever a message begins or ends and with what arrives of it.
+func (y *Network) Moves() uint64 {
+	c := &y.Net.Counters
+	m := c.Posted + c.Completed + c.Received
+	if m != y.moved {
+		y.moved, y.then = m, *c
+	}
+	return m
+}
+
+// Mends reports whether a link is yet to fail or to be mended.
+func (y *Network) Mends(now sim.Time) bool {
+	for _, f := range y.s.Fabric.Failures {
+		if f.At > now || f.Until > now {
+			return true
+		}
+	}
+	return false
+}
+
+// rounds is how many of the longest things that a packet may wait for pass before nobody believes in it any more.
+const rounds = 64
+
+// Patience is for how long nothing may move while something still can come of it: many times as long as a timer, a packet on the slowest link or at the least rate, and the way of one.
+func (y *Network) Patience() sim.Time {
+	x := y.s.Fabric
+	longest := max(units.Millisecond, x.Recovery.Timeout.Time, x.Recovery.ShortTimeout, x.Watchdog.After)
+	packet := float64(8 * (x.Payload + x.Header))
+	slowest := float64(x.CongestionControl.MinRate)
+	for i := range y.Net.Ports() {
+		if rate := float64(y.Net.Port(int32(i)).Rate); slowest == 0 || rate < slowest {
+			slowest = rate
+		}
+	}
+	for _, l := range y.Graph.Links {
+		longest = max(longest, 16*l.Delay)
+	}
+	if slowest > 0 {
+		longest = max(longest, sim.Time(min(packet/slowest*1e12, 1e15)))
+	}
+	return rounds * longest
+}
+
+// Waits says which flows wait, and for what.
+func (y *Network) Waits() string {
+	const most = 3
+	n := 0
+	var list []string
+	for i := range y.Net.Messages() {
+		m := &y.Net.Messages()[i]
+		if !y.Net.Known(int32(i)) || m.Posted == sim.Forever || m.Acked != sim.Forever {
+			continue
+		}
+		if n++; n <= most {
+			text := fmt.Sprintf("%v from %s to %s since %v", m.Size, y.Net.NodeName(m.Src), y.Net.NodeName(m.Dst), m.Posted)
+			if !y.Net.Connected(m.Src, m.Dst) {
+				text += ", which have no way to each other"
+			}
+			list = append(list, text)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s did not end (%s", spelling.Plural(n, "message"), strings.Join(list, "; "))
+	if n > most {
+		text += "; ..."
+	}
+	text += ")" + y.vain()
+	port, longest := int32(-1), units.Bytes(0)
+	for i := range int32(y.Net.Ports()) {
+		if q := y.Net.Port(i).Queue; q > longest {
+			port, longest = i, q
+		}
+	}
+	if port >= 0 {
+		text += fmt.Sprintf("; the longest queue is that of %s, %v", y.Net.PortName(port), longest)
+	}
+	return text
+}
+
+// vain is what the network has done since anything moved.
+func (y *Network) vain() (text string) {
+	c, was := &y.Net.Counters, &y.then
+	for _, k := range []struct {
+		n    uint64
+		what string
+	}{
+		{c.Retransmits - was.Retransmits, "packets were sent again"}, {c.Trimmed - was.Trimmed, "packets were trimmed at a full queue (fabric.trimming.queue)"},
+		{c.Timeouts - was.Timeouts, "timers ran out"}, {c.Paused - was.Paused, "pauses began"},
+	} {
+		if k.n > 0 {
+			text += fmt.Sprintf("; %d %s", k.n, k.what)
+		}
+	}
+	for reason, n := range c.Drops {
+		if n -= was.Drops[reason]; n > 0 {
+			text += fmt.Sprintf("; %d packets were lost (%v)", n, fabric.DropReason(reason))
+		}
+	}
+	if n := y.Net.PausedNow(); n > 0 {
+		text += fmt.Sprintf("; %d classes of ports are paused", n)
+	}
+	return text
+}
+
+// Severed names the hosts among some that have no way to any other since a link failed, and the links that stay down.
+func (y *Network) Severed(hosts []int32) (text string) {
+	var names []string
+	for _, h := range hosts {
+		alone := true
+		for _, other := range y.Hosts {
+			if other != h && y.Net.Connected(h, other) {
+				alone = false
+				break
+			}
+		}
+		if name := y.Net.NodeName(h); alone && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	text = "they have no way to each other"
+	if len(names) > 0 {
+		text = strings.Join(names, ", ") + " cannot be reached"
+	}
+	for _, f := range y.s.Fabric.Failures {
+		if f.Until <= f.At {
+			text += fmt.Sprintf("; the link between %s and %s is down for good since %v", f.A, f.B, f.At)
+		}
+	}
+	return text
+}

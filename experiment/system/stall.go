@@ -1,0 +1,78 @@
+package system
+
+import (
+	"fmt"
+	"strings"
+
+	"farflash/experiment"
+	"farflash/experiment/drive"
+	"farflash/result"
+	"farflash/units"
+)
+
+// watchOver has somebody notice a system in which nothing moves any more.
+func (x *coupled) watchOver() {
+	x.stall = experiment.Watch{
+		Until: x.s.Measure.Until.Time, Patience: max(x.net.Patience(), units.Second), Waits: x.waits,
+		Moves: func() uint64 { return drive.Moves(x.host, x.drives) + x.net.Moves() },
+		Coming: func() bool {
+			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now())
+		},
+	}
+}
+
+// waits says which requests wait, and for whom; nothing if none does.
+func (x *coupled) waits() string {
+	text := drive.Waits(x.host, x.drives)
+	if text == "" {
+		return x.net.Waits()
+	}
+	const most = 3
+	list := x.sys.Outstanding()
+	for i, b := range list[:min(most, len(list))] {
+		from, to := x.net.Net.NodeName(x.sys.InitiatorNode(b.Initiator)), x.net.Net.NodeName(x.sys.TargetNode(b.Target))
+		text += fmt.Sprintf("; initiator %d (%s) waits for target %d (%s) since %v", b.Initiator, from, b.Target, to, b.Since)
+		if i == most-1 && len(list) > most {
+			text += "; ..."
+		}
+	}
+	if net := x.net.Waits(); net != "" {
+		text += "; " + net
+	}
+	return text
+}
+
+// severed is how many commands have no way to their end since a link failed, and which hosts cannot be reached.
+func (x *coupled) severed() (commands int, text string) {
+	var hosts []int32
+	for _, b := range x.sys.Outstanding() {
+		from, to := x.sys.InitiatorNode(b.Initiator), x.sys.TargetNode(b.Target)
+		if !x.net.Net.Connected(from, to) {
+			commands += b.Count
+			hosts = append(hosts, from, to)
+		}
+	}
+	if commands > 0 {
+		text = x.net.Severed(hosts)
+	}
+	return commands, text
+}
+
+// endless says which requests never ended. That some cannot, since a host is cut off for good, is a failure of what was to be simulated.
+func (x *coupled) endless(r *result.Result, interrupted bool) {
+	left := x.host.Issued() - x.host.Ended()
+	if left == 0 || interrupted {
+		return
+	}
+	n, who := x.severed()
+	ends := x.s.Measure.Until.Time > 0 || x.s.Measure.Until.Steady
+	text := strings.TrimSuffix(fmt.Sprintf("%s: %s", who, drive.Left(x.host)), ": ")
+	switch {
+	case n > 0 && (ends || x.net.Mends(x.eng.Now())):
+		r.Warn("%s", text)
+	case n > 0:
+		r.Check("every request ends", false, text)
+	case !ends:
+		r.Warn("%d requests never ended: their packets were lost and not repeated", left)
+	}
+}

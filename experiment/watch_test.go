@@ -1,0 +1,102 @@
+package experiment_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"farflash/experiment"
+	"farflash/sim"
+	"farflash/units"
+)
+
+// spinner is a model that has an event follow each event, some time later.
+type spinner struct {
+	eng  *sim.Engine
+	self sim.Component
+	to   sim.Target
+	gap  sim.Time
+	each func()
+}
+
+func spin(gap sim.Time) *spinner {
+	s := &spinner{eng: sim.New(), gap: gap}
+	s.self, s.to = s.eng.NewComponent(), s.eng.AddHandler(s)
+	s.eng.Schedule(s.self, s.to, 0, 0, 0)
+	return s
+}
+
+// Handle implements sim.Handler.
+func (s *spinner) Handle(sim.Event) {
+	if s.each != nil {
+		s.each()
+	}
+	s.eng.Schedule(s.self, s.to, s.eng.Now()+s.gap, 0, 0)
+}
+
+// TestWatch: a run of which nothing comes is stalled where somebody waits and nothing is to come, and none other is.
+func TestWatch(t *testing.T) {
+	const long = 100 * units.Second
+	moves := uint64(0)
+	for _, c := range []struct {
+		name    string
+		gap     sim.Time
+		watch   experiment.Watch
+		each    func(n uint64)
+		stalled bool
+	}{
+		{name: "time passes", gap: units.Microsecond, stalled: true},
+		{name: "the clock stands", stalled: true},
+		{name: "the clock stands, and the run ends by time", watch: experiment.Watch{Until: long}, stalled: true},
+		{name: "the clock hardly moves", gap: 2, watch: experiment.Watch{Patience: long}},
+		{name: "the run ends by time", gap: units.Microsecond, watch: experiment.Watch{Until: long}},
+		{name: "nobody waits", gap: units.Microsecond, watch: experiment.Watch{Waits: func() string { return "" }}},
+		{name: "something is to come", gap: units.Microsecond, watch: experiment.Watch{Coming: func() bool { return true }}},
+		{name: "patience", gap: units.Microsecond, watch: experiment.Watch{Patience: long}},
+		{name: "now and then something moves", gap: units.Microsecond, each: func(n uint64) {
+			if n%1000000 == 0 {
+				moves++
+			}
+		}},
+		{name: "few events in a long time", gap: units.Second},
+	} {
+		s := spin(c.gap)
+		n := uint64(0)
+		s.each = func() {
+			if n++; c.each != nil {
+				c.each(n)
+			}
+			if n == 12e6 || c.gap == units.Second && n == 1e6 {
+				s.eng.Stop()
+			}
+		}
+		w := c.watch
+		w.Moves = func() uint64 { return moves }
+		if w.Waits == nil {
+			w.Waits = func() string { return "a flow waits for its queue" }
+		}
+		w.Attend(context.Background(), s.eng)
+		s.eng.Run(sim.Forever)
+		text := w.Stalled()
+		if c.stalled != (text != "") || c.stalled && !strings.Contains(text, "a flow waits for its queue") {
+			t.Errorf("%s: %q after %d events", c.name, text, n)
+		}
+	}
+}
+
+// TestWatchEndsAtOnce: the engine stops with the context.
+func TestWatchEndsAtOnce(t *testing.T) {
+	s := spin(units.Microsecond)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.each = func() {
+		if s.eng.Now() == units.Millisecond {
+			cancel()
+		}
+	}
+	new(experiment.Watch).Attend(ctx, s.eng)
+	s.eng.Run(sim.Forever)
+	if n := s.eng.Events(); n > 1<<15 {
+		t.Error(fmt.Sprint(n, " events after the context has ended"))
+	}
+}
