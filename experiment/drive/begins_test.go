@@ -104,7 +104,11 @@ func TestBusyDriveFalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(spare, times string) float64 {
-		return trialtest.Metric(t, trialtest.Run(t, preset, 1, "ssd.over_provisioning="+spare, "workload[0].synthetic.duration="+times, "workload[1].synthetic.duration="+times), "ssd.waf")
+		o := trialtest.Run(t, preset, 1, "ssd.over_provisioning="+spare, "workload[0].synthetic.duration="+times, "workload[1].synthetic.duration="+times)
+		if text := o.Result.Transient; text != "" {
+			t.Errorf("%s spare, %s: %s", spare, times, text)
+		}
+		return trialtest.Metric(t, o, "ssd.waf")
 	}
 	last := math.Inf(1)
 	for _, spare := range []string{"14%", "20%", "28%"} {
