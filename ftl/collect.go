@@ -163,6 +163,10 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	p.victims = append(p.victims, slot{block: b})
 	f.guard(p)
 	p.counts.collections[why]++
+	switch why {
+	case GC, WearLevelling, Renewal:
+		p.counts.found += int64(m.valid)
+	}
 	return true
 }
 

@@ -6,6 +6,7 @@ import "slices"
 type counts struct {
 	moved       [Returned]int64 // pages relocated, by why; of a block that is returned none is
 	collections [Returned]int64
+	found       int64 // valid pages of the victims for space, for wear and by Renew when they were started
 	raced       int64
 	erases      int64
 	retired     int64
@@ -38,6 +39,7 @@ type Stats struct {
 	Folds           int64   // victims started because they are fast
 	Collections     int64   // victims started for space
 	Relocations     int64   // victims started for wear
+	Found           int64   // valid pages that the victims for space, for wear and by Renew held when they were started
 }
 
 // WAF is the write amplification: pages programmed for each page the host side
@@ -55,7 +57,7 @@ func (s *Stats) counters() []*int64 {
 	return []*int64{
 		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.RenewalPrograms, &s.FailedPrograms, &s.Raced, &s.Skipped,
 		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations, &s.Renewals,
-		&s.FoldPrograms, &s.Folds,
+		&s.FoldPrograms, &s.Folds, &s.Found,
 	}
 }
 
@@ -106,6 +108,7 @@ func (f *FTL) Stats() Stats {
 		s.Relocations += c.collections[WearLevelling]
 		s.Renewals += c.collections[Renewal]
 		s.Folds += c.collections[Folding]
+		s.Found += c.found
 	}
 	return s
 }

@@ -17,6 +17,12 @@ const (
 	mostLines   = 6
 )
 
+// What points are marked with whose figures rest on a transient.
+const (
+	transientKey   = "rests on a transient"
+	transientStyle = 5
+)
+
 // WriteCurves writes a page about a sweep: how its metrics respond, and a table of all points.
 func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	p := newStudyPage(s)
@@ -32,6 +38,9 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	}
 	if pending > 0 {
 		p.Warnings = append(p.Warnings, remark{Detail: fmt.Sprintf("%d trials have not been run: the sweep was interrupted, or shards are missing.", pending)})
+	}
+	for _, text := range transients(c) {
+		p.Warnings = append(p.Warnings, remark{Detail: text})
 	}
 	names := c.Main(s.Metrics)
 	if len(s.Metrics) == 0 {
@@ -153,6 +162,22 @@ func curveChart(c *study.Curves, name string, limits map[string]float64) (x char
 		}
 		series = append(series, s)
 	}
+	key := transientKey
+	for k := range lines {
+		marks, any := chart.Series{Name: key, Style: transientStyle, X: at, Half: make([]float64, len(at))}, false
+		for i := range at {
+			y := math.NaN()
+			if c.Points[i*lines+k].Transient != "" {
+				y = series[k].Y[i]
+			}
+			any = any || !math.IsNaN(y)
+			marks.Y = append(marks.Y, y)
+		}
+		if any {
+			series = append(series, marks)
+			key = "" // the key needs it once
+		}
+	}
 	for _, k := range knees(c, name, limits) {
 		series = append(series, chart.Series{Name: "knee: " + k.At, Style: 1, X: []float64{at[k.Point]}, Y: []float64{series[0].Y[k.Point]}})
 	}
@@ -196,6 +221,9 @@ func pointTable(c *study.Curves, names []string) *table {
 		var row []cell
 		for _, v := range x.Values {
 			row = append(row, cell{Text: v, Class: "text name"})
+		}
+		if n := len(row); x.Transient != "" && n > 0 {
+			row[n-1].Text += transientMark
 		}
 		for _, n := range names {
 			row = append(row, cell{Text: pointCell(x, n)})

@@ -179,7 +179,7 @@ func tiles(r *Run) []tile {
 	for _, op := range []struct{ name, title string }{{"read", "Reads"}, {"write", "Writes"}} {
 		add(op.title+" per second", op.name+".iops", r.shown(op.name+".bandwidth"))
 	}
-	add("Write amplification", "ssd.waf", some(r.shown("ssd.gc.count"), "%s blocks collected"))
+	add("Write amplification", "ssd.waf", r.inTransient(", ")+some(r.shown("ssd.gc.count"), "%s blocks collected"))
 	add("Dies busy", "ssd.utilisation.die", some(r.shown("ssd.utilisation.channel"), "channels %s"))
 	add("Bandwidth, all", "aggregate.bandwidth", "")
 	add("Chunks per second", "cluster.put.iops", r.shown("cluster.put.rate"))

@@ -266,3 +266,38 @@ func TestCountsInWords(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestCurvesOfTransients holds that points whose figures rest on a transient are marked in the table, the page's table and charts, with what was changing, and others are not.
+func TestCurvesOfTransients(t *testing.T) {
+	for _, steady := range []bool{false, true} {
+		c := curvesOf(t, 2, func(r *result.Result, point, rep int) error {
+			r.Set("ssd.waf", float64(2+point))
+			if point == 1 && rep == 1 && !steady {
+				r.Transient = "free space fell by 4.7 blocks"
+			}
+			return nil
+		}, "ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random")
+		var page, text strings.Builder
+		if err := errors.Join(WriteCurves(&page, c, Study{Version: "test", Scenario: studied}), WriteCurvesText(&text, c, nil, term.Style{})); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []struct {
+			in, want string
+			n        int
+		}{
+			{text.String(), "random *", 1}, {text.String(), "greedy *", 0}, {unwrapped(text.String()), "the figures rest on a transient: free space fell by 4.7 blocks", 1},
+			{page.String(), "random *<", 1}, {page.String(), "<li>over_provisioning=7%, victim=random: the figures rest on a transient: free space fell by 4.7 blocks</li>", 1},
+		} {
+			n := x.n
+			if steady {
+				n = 0
+			}
+			if got := strings.Count(x.in, x.want); got != n {
+				t.Errorf("steady %v: %d times %q in\n%s", steady, got, x.want, text.String())
+			}
+		}
+		if strings.Contains(page.String(), ">rests on a transient<") == steady {
+			t.Errorf("steady %v: the chart's key", steady)
+		}
+	}
+}

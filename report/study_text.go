@@ -166,6 +166,9 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	for i := range c.Points {
 		x := &c.Points[i]
 		row := slices.Clone(x.Values)
+		if x.Transient != "" {
+			row[len(row)-1] += transientMark
+		}
 		for _, n := range names {
 			row = append(row, pointCell(x, n))
 		}
@@ -178,6 +181,12 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	if err := t.Write(&b, style); err != nil {
 		return err
 	}
+	for i, text := range transients(c) {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintln(&b, term.Wrap(style.Warning("warning:")+" "+text, "  "))
+	}
 	for i, k := range c.Knees(names) {
 		if i == 0 {
 			b.WriteByte('\n')
@@ -186,6 +195,19 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// transientMark stands behind the values of a point whose figures rest on a transient.
+const transientMark = " *"
+
+// transients says of the points whose figures rest on a transient what was changing.
+func transients(c *study.Curves) (list []string) {
+	for i := range c.Points {
+		if x := &c.Points[i]; x.Transient != "" {
+			list = append(list, fmt.Sprintf("%s: the figures rest on a transient: %s", x.Label, x.Transient))
+		}
+	}
+	return list
 }
 
 // curvesFacts says in a line how a sweep was run.

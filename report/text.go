@@ -84,7 +84,7 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 			t.Row(label, value, style.Dim(detail))
 		}
 	}
-	row("write amplification", r.written("ssd.waf"), r.sources()+r.inBytes())
+	row("write amplification", r.written("ssd.waf"), r.inTransient("; ")+r.sources()+r.inBytes())
 	if v := r.written("ssd.gc.count"); v != "" {
 		row("garbage collection", v+" blocks", some(r.written("ssd.gc.pages_moved"), "%s pages moved"))
 	}
@@ -148,6 +148,14 @@ func (r *Run) sources() string {
 		return ""
 	}
 	return strings.Join(parts, " + ") + " pages"
+}
+
+// inTransient says that figures rest on a transient, with what follows that; "" if they do not.
+func (r *Run) inTransient(then string) string {
+	if r.Result.Transient == "" {
+		return ""
+	}
+	return "of a transient" + then
 }
 
 // busiest says the range of a matrix of busy fractions, with one small bar per value if there are few.

@@ -67,6 +67,8 @@ func (r *Result) take(in *reader, name string) (err error) {
 		return in.value(name, &r.WarmUp)
 	case "steady":
 		return in.value(name, &r.Steady)
+	case "transient":
+		return in.value(name, &r.Transient)
 	case "checks":
 		return in.value(name, &r.Checks)
 	case "limits":

@@ -37,6 +37,9 @@ func (r *Result) Encode() ([]byte, error) {
 	if r.Steady != nil {
 		e.key(1, "steady").raw(`{"reached": ` + strconv.FormatBool(r.Steady.Reached) + `, "explain": `).text(r.Steady.Explain).raw("},\n")
 	}
+	if r.Transient != "" {
+		e.field(1, "transient", r.Transient)
+	}
 	if len(r.Parts) > 0 {
 		e.key(1, "parts").raw("{")
 		for i, p := range r.Parts {

@@ -122,7 +122,7 @@ func TestRoundTrip(t *testing.T) {
 	r.Parts = []Parts{{"tenant", []string{"web", ""}}, {"workload", []string{"a"}}}
 	r.PutSeries(Series{Name: "snis.conv_c", TimeUnit: "iteration", T: []float64{1, 2, 5}, V: []float64{0.5, 0.25, math.NaN()}}) // points, not bins
 	for _, steady := range []*Steady{nil, {false, "it rises"}, r.Steady} {
-		r.Steady = steady
+		r.Steady, r.Transient = steady, map[bool]string{true: "it falls"}[steady != nil]
 		if text, err = r.Encode(); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, pair := range map[string][2]any{
-			"steady": {r.Steady, back.Steady}, "warm-up": {r.WarmUp, back.WarmUp}, "interrupted": {r.Interrupted, back.Interrupted}, "parts": {r.Parts, back.Parts}, "limits": {r.Limits, back.Limits},
+			"steady": {r.Steady, back.Steady}, "transient": {r.Transient, back.Transient}, "warm-up": {r.WarmUp, back.WarmUp}, "interrupted": {r.Interrupted, back.Interrupted}, "parts": {r.Parts, back.Parts}, "limits": {r.Limits, back.Limits},
 			"warnings": {r.Warnings, back.Warnings}, "name": {r.Name + r.Summary + r.Version + r.Digest, back.Name + back.Summary + back.Version + back.Digest}, "seconds": {r.SimulatedS, back.SimulatedS},
 			"series": {fmt.Sprint(r.Series), fmt.Sprint(back.Series)}, "matrices": {fmt.Sprint(r.Matrices), fmt.Sprint(back.Matrices)}, // of which NaN is a part
 		} {
@@ -140,6 +140,9 @@ func TestRoundTrip(t *testing.T) {
 		}
 		if strings.Contains(string(text), `"steady"`) != (steady != nil) {
 			t.Errorf("steady is written of %+v in\n%s", steady, text)
+		}
+		if strings.Contains(string(text), `"transient"`) != (r.Transient != "") {
+			t.Errorf("a transient is written of %q in\n%s", r.Transient, text)
 		}
 	}
 	if s := string(text); strings.Count(s, `"width"`) != 3 {

@@ -381,7 +381,35 @@ type Preconditioning struct {
 	Passes float64
 	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of flash, whose grains then lie together.
 	SmallWrites bool
+	// Free is how many blocks of a plane are free at time 0, with fill: steady.
+	Free Free
 }
+
+// Free is how many blocks of a plane steady writes have left free.
+type Free uint8
+
+// The levels.
+const (
+	// FreeByLoad: hard if the workload writes more than collection keeps up with behind the host's requests, by what programs and reads take on average; otherwise
+	// start, also of a trace, whose rate is not known before.
+	FreeByLoad Free = iota
+	// FreeStart: as many as when collection starts, where a drive stays that collects faster than it is written to.
+	FreeStart
+	// FreeHard: as many as when collection is urgent, where a drive stays that is written to as fast as it takes it. Without collection.preemptible, which
+	// has no such level, it is start.
+	FreeHard
+)
+
+var freeNames = units.Names[Free]{"by-load", "start", "hard"}
+
+// String is the name used in scenarios.
+func (f Free) String() string { return freeNames.Name(f) }
+
+// MarshalText writes the level's name.
+func (f Free) MarshalText() ([]byte, error) { return freeNames.Marshal(f) }
+
+// UnmarshalText reads a level's name.
+func (f *Free) UnmarshalText(text []byte) error { return freeNames.Unmarshal(text, f) }
 
 // Namespace is a part of the drive with its own addresses. The lists say which
 // channels, chips of a channel, dies of a chip and planes of a die it lives on;

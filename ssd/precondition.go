@@ -242,9 +242,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 			continue
 		}
 		data := int(f.pages(plane))
-		// Collection is about to start; open blocks are taken from what is free. The first that the host fills costs it nothing, the first of
-		// survivors costs collection as much, so that with one block less than will be open neither has an advance on the other.
-		closed := g.BlocksPerPlane - t.GCStart - t.Fast.Least - 2*len(m.ns) + 1
+		closed := g.BlocksPerPlane - m.free(&t, len(users))
 		if err := m.room(plane, int64(data)); err != nil {
 			return err
 		}
@@ -267,6 +265,21 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	}
 	m.has(f)
 	return nil
+}
+
+// free is how many blocks of a plane that so many namespaces use steady writes have left free; open blocks are taken from them. Collection is about to start, or to be urgent. The first block that the
+// host fills costs it nothing, the first of survivors costs collection as much, so that with one block less than will be open neither has an advance on the other. Where
+// the host is slowed down while collection is urgent, it has none: its first block is what makes collection urgent.
+func (m *Image) free(t *ftl.Config, namespaces int) int {
+	least, open := t.GCStart, 2*namespaces-1
+	if m.cfg.Preconditioning.Free == FreeHard && m.cfg.Collection.Preemptible {
+		// The host stops at the reserve, whatever is urgent.
+		least = min(least, max(t.GCHard, t.HostReserve+1))
+		if m.pools.size > 1 {
+			open--
+		}
+	}
+	return least + t.Fast.Least + open
 }
 
 // userOf is a namespace that uses a plane.

@@ -28,6 +28,8 @@ type PointSummary struct {
 	Pending int
 	Failed  []Failure
 	Metrics []Estimate // those that all replicates have
+	// Transient is what was still changing in the first of the replicates whose figures rest on a transient; empty if there is none.
+	Transient string
 }
 
 // Estimate is a metric over replicates. One replicate has no interval: Half is 0 and N is 1.
@@ -59,6 +61,9 @@ func Respond(p *Plan, outcomes []Outcome, level float64) (*Curves, error) {
 		case Done:
 			x.Done++
 			of[s.point] = append(of[s.point], o.Result)
+			if x.Transient == "" {
+				x.Transient = o.Result.Transient
+			}
 		case Failed:
 			x.Failed = append(x.Failed, Failure{o.Seed, o.Err.Error()})
 		default:

@@ -31,6 +31,8 @@ type PointDocument struct {
 	Pending int                         `json:"pending"`
 	Failed  []Failure                   `json:"failed"`
 	Metrics map[string]IntervalDocument `json:"metrics"`
+	// Transient is what was still changing in the first of the replicates whose figures rest on a transient.
+	Transient string `json:"transient,omitempty"`
 }
 
 // IntervalDocument is a mean with its confidence interval; half is null if there is one replicate.
@@ -45,7 +47,7 @@ type IntervalDocument struct {
 func (c *Curves) Document() CurvesDocument {
 	d := CurvesDocument{Schema: "farflash/curves/1", Name: c.Name, Axes: c.Axes, Level: c.Level, Seed: c.Seed, Reps: c.Reps, Shard: c.Shard.String()}
 	for _, p := range c.Points {
-		x := PointDocument{Values: map[string]string{}, Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: map[string]IntervalDocument{}}
+		x := PointDocument{Values: map[string]string{}, Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: map[string]IntervalDocument{}, Transient: p.Transient}
 		if x.Failed == nil {
 			x.Failed = []Failure{}
 		}

@@ -61,7 +61,7 @@ func (d *CurvesDocument) Curves() (*Curves, error) {
 		return nil, fmt.Errorf("it has %d points, and its axes make %d", len(d.Points), grid)
 	}
 	for i, p := range d.Points {
-		x := PointSummary{Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: EstimatesOf(p.Metrics, d.Level)}
+		x := PointSummary{Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: EstimatesOf(p.Metrics, d.Level), Transient: p.Transient}
 		rest := i
 		at := make([]int, len(d.Axes))
 		for k := len(d.Axes) - 1; k >= 0; k-- {

@@ -32,6 +32,7 @@ func TestCurvesReadBack(t *testing.T) {
 		if _, err := ReadCurves(folder.Path()); err == nil || Found(err) {
 			t.Errorf("before there are any: %v", err)
 		}
+		c.Points[2].Transient = "it falls"
 		if err := folder.WriteJSON(CurvesFile, c.Document()); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,7 @@ func TestCurvesReadBack(t *testing.T) {
 		}
 		for i := range c.Points {
 			x, y := &c.Points[i], &back.Points[i]
-			if x.Digest != y.Digest || x.Done != y.Done || x.Pending != y.Pending || !slices.Equal(x.Values, y.Values) || len(x.Failed) != len(y.Failed) || len(x.Metrics) != len(y.Metrics) {
+			if x.Digest != y.Digest || x.Done != y.Done || x.Pending != y.Pending || x.Transient != y.Transient || !slices.Equal(x.Values, y.Values) || len(x.Failed) != len(y.Failed) || len(x.Metrics) != len(y.Metrics) {
 				t.Errorf("point %d: %+v is read as %+v", i, x, y)
 			}
 			for _, e := range x.Metrics {

@@ -68,7 +68,7 @@ func Capacities(s *scenario.Scenario, capacity func(namespace int) int64) []int6
 func models(s *scenario.Scenario, o *experiment.Options) (*alone, error) {
 	x := &alone{s: s, o: o, eng: sim.New()}
 	x.host = cosim.NewHost(x.eng)
-	m, err := ssd.Prepare(s.SSD.Config, o.Seed, "ssd[0]", o.Preparing)
+	m, err := ssd.Prepare(Preconditioned(s, 0), o.Seed, "ssd[0]", o.Preparing)
 	if err != nil {
 		return nil, units.Within("ssd", err)
 	}

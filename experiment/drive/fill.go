@@ -622,6 +622,9 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 		}
 	}
 	m.warnOverload(r)
+	if r.Transient = m.transient(); r.Transient != "" {
+		r.Warn("the drive's figures rest on a transient: %s", r.Transient)
+	}
 	x := &last.drive
 	if w := x.Finished[block.Write]; w >= 1000 && x.HostPrograms*20 < w {
 		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; to measure the flash, use a longer run or a smaller cache", w, x.HostPrograms)

@@ -56,7 +56,7 @@ func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.I
 		if images[i] != nil {
 			continue
 		}
-		m, err := ssd.Prepare(s.DriveOf(i).Config, seed, fmt.Sprintf("targets[%d].ssd", i), watch)
+		m, err := ssd.Prepare(drive.Preconditioned(s, i), seed, fmt.Sprintf("targets[%d].ssd", i), watch)
 		if err != nil {
 			return nil, units.Within(fmt.Sprintf("targets[%d].ssd", i), err)
 		}

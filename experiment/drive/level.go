@@ -1,0 +1,120 @@
+package drive
+
+import (
+	"farflash/ftl"
+	"farflash/ftl/waf"
+	"farflash/scenario"
+	"farflash/ssd"
+	"farflash/units"
+	"farflash/workload/synth"
+)
+
+// Preconditioned is the configuration of a group's drives, with preconditioning.free by-load settled.
+func Preconditioned(s *scenario.Scenario, group int) ssd.Config {
+	c := s.DriveOf(group).Config
+	if p := &c.Preconditioning; p.Fill == ssd.FillSteady && p.Free == ssd.FreeByLoad {
+		p.Free = ssd.FreeStart
+		if c.Collection.Preemptible && demand(s, &c) > behindHost {
+			p.Free = ssd.FreeHard
+		}
+	}
+	return c
+}
+
+// behindHost is how busy dies can be, on average, for collection that goes behind the host's requests to keep up with them: what is left comes in pieces, and bursts of requests leave none.
+const behindHost = 0.75
+
+// demand is for which share of the time the workload would keep a scenario's dies busy, the moves that its writes bring about included; 1 and more is more than drives like c can do. Of what
+// is no synthetic load nothing is known.
+func demand(s *scenario.Scenario, c *ssd.Config) float64 {
+	g, t := &c.Geometry, &c.Timing
+	drives := 1
+	if s.HostRAID != nil {
+		drives = max(drives, s.HostRAID.Drives)
+	}
+	if len(s.Targets) > 0 {
+		drives = 0
+		for i := range s.Targets {
+			drives += s.Targets[i].Count * s.Targets[i].SSDs
+		}
+	}
+	copies := 1.0 // of the workload
+	if len(s.Targets) > 0 && s.Route.Initiator == scenario.InitiatorEach {
+		copies = float64(s.Initiators)
+	}
+	mean := func(list *[4]units.Duration) float64 {
+		sum := 0.0
+		for page := range g.PagesPerBlock {
+			sum += float64(list[t.Cell.PageType(page)])
+		}
+		return sum / float64(g.PagesPerBlock)
+	}
+	data := float64(t.Data(g.PageSize))
+	read, latency := mean(&t.Read)+data, mean(&t.Program)+data
+	program := float64(mean(&t.Program)/float64(g.PlanesPerDie)) + data // planes program together
+	amplified := amplification(c)
+	page := float64(g.PageSize)
+	busy, writes := 0.0, false // dies
+	for i := range s.Workload {
+		l := &s.Workload[i]
+		w := l.Synthetic
+		if w == nil || w.Writes == nil && w.Reads == nil {
+			continue
+		}
+		many := float64(l.Count()) * copies
+		for op, f := range []*synth.Flow{w.Reads, w.Writes} {
+			if f == nil {
+				continue
+			}
+			share := 1.0 // of the requests of the stream
+			if w.Reads != nil && w.Writes != nil && (l.Closed > 0 || w.Interarrival.Mean > 0) {
+				share = float64(w.ReadFraction)
+				if op == 1 {
+					share = 1 - share
+				}
+			}
+			size := float64(f.Size.Mean)
+			if x, err := f.Size.Mix.Mean(); err == nil && f.Size.Mix != "" {
+				size = x
+			}
+			takes := max(1, size/page) * read
+			if op == 1 {
+				takes = size / page * (float64(amplified*program) + float64((amplified-1)*read))
+				writes = writes || share > 0
+			}
+			switch {
+			case l.Closed > 0 && share == 0:
+			case l.Closed > 0 && l.Think != nil:
+				busy += many * share * takes * float64(l.Closed) * float64(l.Think.Every) / float64(l.Think.Time)
+			case l.Closed > 0 && op == 1 && !l.FUA && c.Cache.Mode != ssd.CacheOff && c.Cache.Mode != ssd.CacheRead:
+				return 1 // it takes whatever flash gives
+			case l.Closed > 0 && op == 1:
+				busy += many * share * takes * float64(l.Closed) / latency
+			case l.Closed > 0:
+				busy += many * share * takes * float64(l.Closed) / read
+			case w.Interarrival.Mean > 0:
+				busy += many * share * takes / float64(w.Interarrival.Mean)
+			case f.Interarrival.Mean > 0:
+				busy += many * takes / float64(f.Interarrival.Mean)
+			}
+		}
+	}
+	if !writes {
+		return 0
+	}
+	return busy / float64(g.Dies()*drives)
+}
+
+// amplification is the write amplification of random writes to a drive whose collection starts where c says.
+func amplification(c *ssd.Config) float64 {
+	p := waf.Policy{Victim: c.Collection.Victim, Choices: max(c.Collection.Choices, 1), Window: float64(c.Collection.Window)}
+	alpha := (1 - float64(c.Collection.Start)) / (1 - float64(c.OverProvisioning)) / max(float64(c.Preconditioning.Occupancy), 1e-9)
+	const pages = 256 // of larger blocks it depends no more on their size
+	if x, err := p.WAF(alpha, pages); err == nil {
+		return x
+	}
+	if x, err := (waf.Policy{Victim: ftl.Greedy}).WAF(alpha, pages); err == nil {
+		return x
+	}
+	return 1
+}

@@ -1,0 +1,166 @@
+package drive
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/scenario"
+	"farflash/ssd"
+	"farflash/units"
+	"farflash/workload/synth"
+)
+
+// Whether what was measured of drives is of a transient: their write amplification is not what it would be in the long run, nor is what follows from it.
+
+// turnover is what was written to flash, and what collection found there, while something was measured: in pages.
+type turnover struct {
+	written float64 // for the host and the map
+	moved   float64
+	victims float64 // all pages of the victims that were begun
+	found   float64 // those that held data then
+	none    bool    // no block was erased
+}
+
+// amplified is the write amplification as it was, and as it would be if exactly as much were gained as is written: from victims that hold so much.
+func (x turnover) amplified() (was, balanced float64) {
+	return (x.written + x.moved) / x.written, x.victims / (x.victims - x.found)
+}
+
+// gained is how many pages collection gained, those of victims in progress as far as they were moved.
+func (x turnover) gained() float64 { return x.moved * (x.victims - x.found) / x.found }
+
+// tells reports whether there were victims, and whether they held something but not all.
+func (x turnover) tells() bool { return x.found > 0 && x.found < x.victims }
+
+const (
+	// mostOff is how far a write amplification may be from one in balance, or those of the two halves of a run from each other.
+	mostOff = 0.1
+	// leastHalf is how many blocks of each plane a half of a run has collected at least for the halves to be compared.
+	leastHalf = 8
+)
+
+// within is what drives like c did between two marks.
+func within(from, to *ssd.Stats, c *ssd.Config) turnover {
+	x := to.Since(from)
+	block := float64(int64(c.Geometry.PagesPerBlock))
+	grains := float64(c.Geometry.PageSize / max(1, min(c.Geometry.PageSize, units.Bytes(c.Mapping.Grain))))
+	if c.Mapping.Grain == 0 {
+		grains = 1
+	}
+	return turnover{
+		written: float64(x.HostPrograms + x.MappingPrograms),
+		moved:   float64(x.MovePrograms),
+		victims: float64(x.FTL.Collections+x.FTL.Relocations+x.FTL.Renewals) * block,
+		found:   float64(x.FTL.Found) / grains,
+		none:    x.Erases == 0,
+	}
+}
+
+// transient says in which transient the drives were while something was measured: "" if in none, or if what they did cannot tell. Zones are erased by the host, and an SLC cache has blocks of
+// several sizes: of those it knows nothing.
+func (m *Meter) transient() string {
+	if m.same == nil || m.same.Zones != nil || m.same.SLCCache != nil {
+		return ""
+	}
+	c := &m.same.Config
+	from, last, _ := m.measured()
+	x := within(&from.drive, &last.drive, c)
+	planes := float64(c.Geometry.Planes() * len(m.drives))
+	block := float64(c.Geometry.PagesPerBlock) * planes // of each plane
+	const longer = "run for longer, or leave more out as warm-up"
+	switch {
+	case x.written == 0, x.none && c.Preconditioning.Fill == ssd.FillNone: // a new drive is one that nobody takes for another
+		return ""
+	case x.none:
+		return fmt.Sprintf("%.0f pages were written while no block was erased, so that write amplification is what it is as long as there are free blocks; %s", x.written, longer)
+	case !x.tells():
+		return ""
+	}
+	if was, balanced := x.amplified(); math.Abs(balanced/was-1) > mostOff {
+		gained, way, will, advice := x.gained(), "fell", "rise", longer
+		if gained > x.written {
+			way, will = "rose", "fall"
+		}
+		if c.Preconditioning.Fill == ssd.FillSteady {
+			switch free := Preconditioned(m.s, 0).Preconditioning.Free; {
+			case free == ssd.FreeStart && gained < x.written:
+				advice += ", or begin with ssd.preconditioning.free: hard"
+			case free == ssd.FreeHard && gained > x.written:
+				advice += ", or begin with ssd.preconditioning.free: start"
+			}
+		}
+		return fmt.Sprintf("%.0f pages were written while collection gained %.0f, so that free space %s by %.1f blocks of each plane; write amplification was %.2f and will %s until both are the same; %s",
+			x.written, gained, way, math.Abs(x.written-gained)/block, was, will, advice)
+	}
+	if text := m.changes(from, last, c, block); text != "" {
+		return text + "; " + longer
+	}
+	if turned := float64(last.drive.Erases) / (float64(c.Geometry.BlocksPerPlane) * planes); turned < 1 && !m.settles(c) {
+		return fmt.Sprintf("collection has turned over %.2g %% of the flash, and still finds blocks as they were before this workload wrote; write amplification is not yet its own; %s", 100*turned, longer)
+	}
+	return ""
+}
+
+// changes compares the halves of what was measured: "" if they agree, or are too short.
+func (m *Meter) changes(from, last *mark, c *ssd.Config, block float64) string {
+	mid := m.middle(from, last)
+	if mid == nil {
+		return ""
+	}
+	a, b := within(&from.drive, &mid.drive, c), within(&mid.drive, &last.drive, c)
+	if min(a.victims, b.victims) < leastHalf*block || !a.tells() || !b.tells() {
+		return ""
+	}
+	_, first := a.amplified()
+	_, second := b.amplified()
+	if math.Abs(second/first-1) <= mostOff {
+		return ""
+	}
+	return fmt.Sprintf("write amplification goes on to change: it was %.2f in the first half of what was measured and %.2f in the second", first, second)
+}
+
+// middle is the mark at which about half of the pages were written, nil if there is none between.
+func (m *Meter) middle(from, last *mark) *mark {
+	half := from.drive.HostPrograms + (last.drive.HostPrograms-from.drive.HostPrograms)/2
+	for i := m.skip; i < len(m.marks)-1; i++ {
+		if m.marks[i].drive.HostPrograms >= half {
+			return &m.marks[i]
+		}
+	}
+	return nil
+}
+
+// settles reports whether the drives were filled by writes as the workload's are, so that collection finds from the beginning what it will always find: by random writes, as many as change no more, and
+// all that writes are writes to random places of the whole.
+func (m *Meter) settles(c *ssd.Config) bool {
+	const passes = 2 // of random writes after which a drive is in steady state, but for some per cent
+	switch p := &c.Preconditioning; {
+	case p.Fill == ssd.FillReplay && p.Passes < passes, p.Fill == ssd.FillNone, p.Fill == ssd.FillSequential:
+		return false
+	}
+	return evenly(m.s, c)
+}
+
+// evenly reports whether all writes of a workload go to random places of the whole of their namespace, and whether of several namespaces one alone is written.
+func evenly(s *scenario.Scenario, c *ssd.Config) bool {
+	written := -1
+	for i := range s.Workload {
+		l := &s.Workload[i]
+		if l.Synthetic == nil {
+			return false
+		}
+		f := l.Synthetic.Writes
+		if f == nil {
+			continue
+		}
+		a := &f.Addresses
+		if a.Pattern != synth.Uniform || a.Start > 0 || a.Space > 0 || a.RunLength > 1 || l.Zones != nil {
+			return false
+		}
+		if written >= 0 && written != l.Namespace {
+			return false
+		}
+		written = l.Namespace
+	}
+	return true
+}
