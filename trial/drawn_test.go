@@ -102,8 +102,8 @@ type bench struct {
 	cover    *drawn.Cover
 	cache    *study.Cache
 	count    map[string]int
-	shown    []string  // the findings so far, each kind once
-	keeps    bool // what ran, in dir
+	shown    []string // the findings so far, each kind once
+	keeps    bool     // what ran, in dir
 }
 
 // draw makes one scenario and tries it.
@@ -263,8 +263,22 @@ type attempt struct {
 // place is where an error stands, which is another place in a resolved text.
 var place = regexp.MustCompile(`[^ \n]*\.yaml(:\d+)*: `)
 
-// run runs a scenario within its time.
+// run runs a scenario within its time. What is not done then may be slow, and is given more; what completes nothing in the second half of that hangs.
 func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a attempt, f *finding) {
+	for _, limit := range []float64{patience, 5 * patience} {
+		moves := false
+		if a, moves, f = x.within(limit, s, text, o); f != nil || a.became != short {
+			return a, f
+		}
+		if !moves && limit > patience {
+			return a, &finding{"nothing completes any more", fmt.Sprintf("in the second half of %g s of processor time", limit)}
+		}
+	}
+	return a, nil
+}
+
+// within runs a scenario for so many seconds of processor time, and says of what was cut short whether anything completed in the second half of them.
+func (x *bench) within(limit float64, s *scenario.Scenario, text string, o experiment.Options) (a attempt, moves bool, f *finding) {
 	defer func() {
 		if p := recover(); p != nil {
 			f = panicked("a run", p)
@@ -274,16 +288,12 @@ func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a 
 	defer cancel()
 	defer x.watch("a run", text)()
 	began := processorTime()
-	var half, now uint64 // what had completed after half of the time, and last
+	var half, now uint64
 	o.Seed, o.Version, o.Predict = x.seed, "test", foresees
 	o.Progress = func(p experiment.Progress) {
-		switch used := processorTime() - began; {
-		case used > patience:
-			cancel()
-		case used < patience/2:
-			half = p.Requests
+		if now = p.Requests; processorTime()-began < limit/2 {
+			half = now
 		}
-		now = p.Requests
 	}
 	over := make(chan struct{})
 	defer close(over)
@@ -293,7 +303,7 @@ func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a 
 			case <-over:
 				return
 			case <-time.After(50 * time.Millisecond):
-				if processorTime()-began > patience {
+				if processorTime()-began > limit {
 					cancel()
 					return
 				}
@@ -301,12 +311,15 @@ func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a 
 		}
 	}()
 	out, err := trial.Run(ctx, s, o)
-	switch {
-	case ctx.Err() != nil && now == half:
-		return a, &finding{"nothing completes any more", fmt.Sprintf("%d completions after half of %g s of processor time, and no more at the end", now, patience)}
-	case ctx.Err() != nil:
-		return attempt{became: short}, nil
+	if ctx.Err() != nil {
+		return attempt{became: short}, now > half, nil
 	}
+	a, f = judged(out, err)
+	return a, true, f
+}
+
+// judged is what a run that came to its end gives.
+func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	if refusal, is := errors.AsType[*experiment.Refusal](err); is {
 		return a, &finding{"check accepts what a run refuses", refusal.Error()}
 	}
