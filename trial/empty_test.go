@@ -1,7 +1,6 @@
 package trial_test
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -68,7 +67,7 @@ func empty(t *testing.T, text string, changes []shape.Change) {
 	t.Helper()
 	defer func() {
 		if x := recover(); x != nil {
-			t.Error(fmt.Sprintf("%v: %s\n%+v", x, text, changes))
+			t.Errorf("%v: %s\n%+v", x, text, changes)
 		}
 	}()
 	s, err := scenario.Parse(shape.Source{File: "empty.yaml", Text: []byte(text)}, changes)
