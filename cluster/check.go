@@ -146,10 +146,10 @@ func (c *Config) checkTargets(f *units.Faults) {
 		return
 	}
 	f.Hold(max(c.candidates(), 1)*c.Group >= c.copies(), "group", "%d targets cannot keep %d replicas", max(c.candidates(), 1)*c.Group, c.copies())
-	f.Hold(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, nearest(c.Targets, c.Group))
+	f.Hold(c.Group >= 1 && c.Targets%c.Group == 0, "group", "%d does not divide the %d targets; the nearest number of targets that it divides is %d", c.Group, c.Targets, put.Nearest(c.Targets, c.Group))
 	f.Hold(c.Targets > c.Group, "targets", "%d are one group; Replicast needs at least two, %d targets", c.Targets, 2*c.Group)
 	f.Hold(!t.Several || c.Groups >= 1 && c.Groups <= put.MaxGroups, "groups", "%d are not possible; use 1 to %d", c.Groups, put.MaxGroups)
 	f.Hold(!t.Several || c.Groups*c.Group <= c.Targets, "groups", "%d groups of %d are more than the %d targets", c.Groups, c.Group, c.Targets)
 	f.Hold(c.candidates()*c.Group <= put.MaxHeard, "group", "%d targets are more than one multicast reaches here; use at most %d", c.candidates()*c.Group, put.MaxHeard)
-	f.Hold(c.Control.Share > 0 && c.Control.Share < 1 && percent(c.Control.Share), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
+	f.Hold(c.Control.Share > 0 && c.Control.Share < 1 && c.Control.Share.WholePercent(), "control.share", "%v is not possible; use whole per cent from 1%% to 99%%", c.Control.Share)
 }

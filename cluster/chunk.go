@@ -174,6 +174,10 @@ func (c *Cluster) abort(i int32, wait sim.Time) {
 	}
 	c.renumber(i)
 	t := &c.tasks.Items[i]
+	if c.hopeless(t) {
+		c.fail(i)
+		return
+	}
 	t.resumes = c.eng.Now() + wait
 	c.eng.Schedule(c.self, c.here, t.resumes, evResume, uint32(i))
 }
@@ -221,12 +225,16 @@ func (c *Cluster) endsShort(i int32, as *uint64) {
 	c.forget(i)
 }
 
-// forget frees a chunk's place; its gateway takes the next one.
+// forget frees a chunk's place; its gateway takes the next one. After one that it could not even try it lets as long go by as a chunk takes at least.
 func (c *Cluster) forget(i int32) {
-	g := c.bus.Chunks[i].Gateway
+	g, tried := c.bus.Chunks[i].Gateway, c.eng.Now() > c.tasks.Items[i].started
 	c.books.under[g]--
 	c.turnsLink(g)
 	c.release(i)
+	if !tried {
+		c.eng.Schedule(c.self, c.here, c.eng.Now()+c.Floor(), evFreed, uint32(g))
+		return
+	}
 	c.freed(g)
 }
 

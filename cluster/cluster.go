@@ -163,7 +163,7 @@ func (l *Link) Effective() units.BitRate {
 // CheckOverhead is an error if headers cannot take such a share.
 func (l *Link) CheckOverhead() error {
 	var f units.Faults
-	f.Hold(l.Overhead >= 0 && l.Overhead < 1 && percent(l.Overhead), "overhead", "%v is not possible; use whole per cent from 0%% to 99%%", l.Overhead)
+	f.Hold(l.Overhead >= 0 && l.Overhead < 1 && l.Overhead.WholePercent(), "overhead", "%v is not possible; use whole per cent from 0%% to 99%%", l.Overhead)
 	return f.Err()
 }
 
@@ -199,7 +199,7 @@ func (c *Config) Validate() error {
 	f.Hold(c.Chunk >= 1 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", c.Chunk)
 	f.Hold(c.Replicas >= 1 && c.Replicas <= maxReplicas, "replicas", "%d is not possible; use 1 to %d", c.Replicas, maxReplicas)
 	f.Hold(c.copies() <= c.Targets, "replicas", "%d replicas need as many targets, and there are %d", c.copies(), c.Targets)
-	f.Hold(c.BidWidth == 0 || c.BidWidth >= 1 && c.BidWidth <= 100 && percent(c.BidWidth), "bid_width", "%v is not possible; use whole per cent from 100%% to 10000%%, or 0", c.BidWidth)
+	f.Hold(c.BidWidth == 0 || c.BidWidth >= 1 && c.BidWidth <= 100 && c.BidWidth.WholePercent(), "bid_width", "%v is not possible; use whole per cent from 100%% to 10000%%, or 0", c.BidWidth)
 	c.checkCode(&f)
 	c.checkSizes(&f)
 	c.checkUpdate(&f)
@@ -231,20 +231,6 @@ func (c *Config) Validate() error {
 	c.checkRacks(&f)
 	c.checkUnused(&f)
 	return f.Err()
-}
-
-// percent reports whether a share is a whole number of per cent.
-func percent(f units.Fraction) bool {
-	x := float64(float64(f) * 100)
-	return math.Abs(x-math.Round(x)) < 1e-9
-}
-
-// nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
-func nearest(targets, group int) int {
-	if group < 1 {
-		return targets
-	}
-	return max((targets+group/2)/group, 2) * group
 }
 
 // Limits of what is simulated.

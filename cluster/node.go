@@ -162,6 +162,7 @@ const (
 	evRoom                    // a target's memory may have room
 	evResume                  // a gateway tries again to put a chunk for which there was no room
 	evHedge                   // it is time to ask another target for a chunk
+	evFreed                   // a gateway goes on after a chunk that it could not try
 )
 
 // New makes a cluster that does nothing before Start.
@@ -239,6 +240,8 @@ func (c *Cluster) Handle(e sim.Event) {
 	switch e.Kind {
 	case evBegin:
 		c.begin(int32(e.Arg))
+	case evFreed:
+		c.freed(int32(e.Arg))
 	case evTimer:
 		c.proto.Timer(e.Arg)
 	case evHeld:

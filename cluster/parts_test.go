@@ -86,8 +86,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v: a read is hedged after %v", code, got)
 		}
 	}
-	if nearest(91, 9) != 90 || nearest(95, 9) != 99 || nearest(3, 9) != 18 || nearest(7, 0) != 7 || nearest(7, 1) != 7 {
-		t.Errorf("%d, %d, %d", nearest(91, 9), nearest(95, 9), nearest(3, 9))
+	if put.Nearest(91, 9) != 90 || put.Nearest(95, 9) != 99 || put.Nearest(3, 9) != 18 || put.Nearest(7, 0) != 7 || put.Nearest(7, 1) != 7 {
+		t.Errorf("%d, %d, %d", put.Nearest(91, 9), put.Nearest(95, 9), put.Nearest(3, 9))
 	}
 }
 

@@ -43,13 +43,7 @@ func (c *Cluster) fill() {
 		for _, g := range p.groups[from:] {
 			among = c.bus.GroupOf(g, among)
 		}
-		for k := range c.copies {
-			i := k + int(p.rand.IntN(int64(len(among)-k)))
-			for c.bus.Shares(among[:k], among[i]) {
-				i = k + int(p.rand.IntN(int64(len(among)-k)))
-			}
-			among[k], among[i] = among[i], among[k]
-		}
+		c.bus.Pick(&p.rand, c.copies, among)
 		p.targets = append(p.targets, among[:c.copies]...)
 	}
 	if len(c.cfg.Sizes) > 0 {

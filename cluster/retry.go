@@ -70,12 +70,21 @@ func (c *Cluster) retry(i int32) {
 		c.recovery.Abandon(i)
 	}
 	c.looksAgain(i)
-	if t.attempt++; t.attempt == maxAttempts {
+	if t.attempt++; t.attempt == maxAttempts || c.hopeless(t) {
 		c.fail(i)
 		return
 	}
 	c.renumber(i)
 	c.tries(i)
+}
+
+// hopeless reports whether a chunk cannot be put, or not all of one that a quorum has: too many targets are known to be away.
+func (c *Cluster) hopeless(t *task) bool {
+	need := c.quorum()
+	if t.told {
+		need = c.copies
+	}
+	return !t.read && !t.update && t.mends == 0 && c.bus.Holders() < need
 }
 
 // fail ends a chunk that could not be put or got.

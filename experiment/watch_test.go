@@ -2,7 +2,6 @@ package experiment_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -97,6 +96,6 @@ func TestWatchEndsAtOnce(t *testing.T) {
 	new(experiment.Watch).Attend(ctx, s.eng)
 	s.eng.Run(sim.Forever)
 	if n := s.eng.Events(); n > 1<<15 {
-		t.Error(fmt.Sprint(n, " events after the context has ended"))
+		t.Errorf("%d events after the context has ended", n)
 	}
 }

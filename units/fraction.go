@@ -117,3 +117,9 @@ func (f *Fraction) UnmarshalText(text []byte) error {
 	}
 	return err
 }
+
+// WholePercent reports whether it is a whole number of per cent.
+func (f Fraction) WholePercent() bool {
+	x := float64(float64(f) * 100)
+	return math.Abs(x-math.Round(x)) < 1e-9
+}

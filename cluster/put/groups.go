@@ -75,3 +75,47 @@ func (b *Bus) ties() *rng.Stream {
 	}
 	return &b.Rand
 }
+
+// Nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
+func Nearest(targets, group int) int {
+	if group < 1 {
+		return targets
+	}
+	return max((targets+group/2)/group, 2) * group
+}
+
+// Pick moves a draw of so many of some targets, no two of a rack, to their front.
+func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
+	for k := range n {
+		i := k + int(s.IntN(int64(len(among)-k)))
+		for b.Shares(among[:k], among[i]) {
+			i = k + int(s.IntN(int64(len(among)-k)))
+		}
+		among[k], among[i] = among[i], among[k]
+	}
+}
+
+// Holders is on how many targets that are not known to be away the pieces of a chunk can be at most.
+func (b *Bus) Holders() int {
+	size := b.Targets
+	if b.Traits.Finds == FindsBidders {
+		size = b.GroupSize
+	}
+	left := make([]int, b.Targets/size) // by group
+	racks := map[int]bool{}
+	for t := range b.Targets {
+		if k := t / size; !b.Away[t] && k < len(left) {
+			left[k]++
+			racks[t%max(b.Racks, 1)] = true
+		}
+	}
+	slices.Sort(left)
+	sum := 0
+	for k := range min(max(b.Candidates, 1), len(left)) {
+		sum += left[len(left)-1-k]
+	}
+	if b.Racks > 0 {
+		sum = min(sum, len(racks))
+	}
+	return sum
+}

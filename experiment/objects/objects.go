@@ -305,7 +305,7 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
 	k := &last.counters
-	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Dropped)
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, %d failed, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Dropped, k.Failed)
 	if err != nil {
 		detail = err.Error()
 	}

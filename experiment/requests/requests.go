@@ -123,7 +123,11 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 		}
 		return f.synthetic(x, i, copy)
 	case l.MQSim != nil:
-		x.Source, err = mqsimSource(l.MQSim, first, capacity/int64(units.Sector), l.Until)
+		until := s.Measure.Until.Time // as the item's clock has it
+		if until = max(0, until-l.Start); l.Until > 0 && (until == 0 || l.Until-l.Start < until) {
+			until = l.Until - l.Start
+		}
+		x.Source, err = mqsimSource(l, first, capacity/int64(units.Sector), until)
 	case l.Fio != nil:
 		return f.fio(i, copy)
 	}

@@ -224,6 +224,34 @@ func (g *Generator) Next(r *workload.Record) error {
 	return nil
 }
 
+// Foresee makes the requests up to so many, or up to a time in an open loop where that is above zero, without spending them, and returns the error that one of them would be, by itself
+// or by what the caller says of its record.
+func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*workload.Record) error) error {
+	if g.Closed() && g.cfg.StopTime > 0 {
+		return nil // how many are made is seen when they are
+	}
+	ahead := *g
+	var r workload.Record
+	for range most {
+		err := ahead.Next(&r)
+		if err == nil && (until == 0 || g.Closed() || r.Time < until) {
+			err = wrong(&r)
+		} else if err == nil || errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Plain reports whether all requests have one size, that of the flow, and lie between its first and last sector, so that nothing can be wrong with one.
+func (g *Generator) Plain() bool {
+	c := &g.cfg
+	return c.Sizes == Fixed && c.Addresses != HotCold && c.MeanSize <= int64(g.last-g.first) && (!c.Aligned || c.Origin%c.Alignment == 0)
+}
+
 // end sees whether the flow has ended.
 //
 //go:noinline
