@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"farflash/internal/term"
@@ -19,8 +18,11 @@ import (
 func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	p := newStudyPage(s)
 	p.Title = "Comparison: " + x.Name
-	p.Summary = fmt.Sprintf("%d designs over %d replicates on common random numbers. Effects are against A.", len(x.Arms), len(x.Seeds))
-	p.Facts = []fact{{"Seeds", seedsText(x.Seeds)[len("seeds "):]}, {"Intervals", units.Fraction(x.Level).String()}, {"Smallest effect that matters", units.Fraction(x.Relevant).String()}}
+	p.Summary = fmt.Sprintf("%d designs. %s. Effects are against A.", len(x.Arms), replicatesText(x))
+	if text := looksText(x); text != "" {
+		p.Summary += " " + capital(text) + "."
+	}
+	p.Facts = []fact{{"Seeds", strings.TrimPrefix(seedsText(x.Seeds), "seeds ")}, {"Confidence", units.Fraction(x.Level).String()}, {"Smallest effect that matters", units.Fraction(x.Relevant).String()}}
 	arms := &table{Head: []heading{{"Arm", true}, {"", true}, {"Digest", true}}}
 	var runs []Run
 	for i, a := range x.Arms {
@@ -38,25 +40,27 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	for k := range x.Pairs {
 		pair := &x.Pairs[k]
 		letter := ArmLetter(pair.Arm)
-		p.Sections = append(p.Sections, section{ID: fmt.Sprintf("effects-%d", pair.Arm), Title: letter + " against A",
-			Intro:   effectsIntro(x, pair),
-			Figures: forestFigures(x, pair, letter), Table: effectTable(x, pair, letter)})
+		p.Sections = append(p.Sections, section{ID: fmt.Sprintf("effects-%d", pair.Arm), Title: letter + " against A", Intro: effectsIntro(x, pair),
+			Figures: forestFigures(x, pair, letter), Table: effectTable(x, pair.Primary(), letter, "p (Holm)")})
+		if pair.Explored > 0 {
+			p.Sections = append(p.Sections, section{ID: fmt.Sprintf("others-%d", pair.Arm), Title: letter + " against A: exploratory",
+				Intro: exploratoryText(x, pair),
+				Table: effectTable(x, pair.Exploratory(), letter, "q (Benjamini-Hochberg)")})
+		}
 	}
 	return p.write(w)
 }
 
 // effectsIntro says what a pair's tests found and how they were made.
 func effectsIntro(x *study.Effects, pair *study.Pair) string {
-	text := capital(pairSummary(x, pair)) + "."
-	if pair.Family == 0 {
-		return text
+	var text []string
+	for _, line := range findings(x, pair) {
+		text = append(text, capital(line)+".")
 	}
-	if ranks := ranksText(x, pair); ranks != "" {
-		text += " " + capital(ranks) + "."
+	if pair.Family > 0 {
+		text = append(text, primaryNote(x, pair))
 	}
-	return text + fmt.Sprintf(" p values are two-sided. Verdicts use Student's paired t test, corrected for %s by Holm's method."+
-		" Intervals are not corrected. "+
-		"More runs: the replicates beyond %d that would settle a metric with a power of %g %%.", countMetrics(pair.Family), len(x.Seeds), 100*x.Power)
+	return strings.Join(text, " ")
 }
 
 // differenceTable shows the keys that differ, nil if none does.
@@ -81,45 +85,34 @@ func differenceTable(runs []Run) *table {
 	return t
 }
 
-// drawn tells the metrics of forest plots where nobody chose: those that comparisons of runs begin with.
-func drawn(x *study.Effects, e *study.Effect) bool {
-	if e.Verdict == study.Identical || e.A == 0 {
-		return false
-	}
-	return len(x.Metrics) > 0 || slices.Contains(headline, e.Name)
-}
-
-// most effects in one plot; what was chosen by a pattern may be more.
+// mostEffects bounds the rows of a plot: what was chosen by a pattern may be more.
 const mostEffects = 40
 
-// forestFigures draws the effects relative to A.
+// forestFigures draws the primary effects, the largest first.
 func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 	c, ok := forestChart(x, pair, letter)
 	if !ok {
 		return nil
 	}
-	note := fmt.Sprintf("Means of the paired differences with %g %% intervals, relative to A's mean. ", 100*x.Level)
+	note := "Ratios of B to A less 1, with intervals. "
 	if c.X.Scale == chart.Log {
-		note = fmt.Sprintf("Ratios of means with %g %% intervals of the paired differences, on a logarithmic axis. ", 100*x.Level)
+		note = "Ratios to A with intervals, on a logarithmic axis. "
 	}
-	return []figure{{Caption: "Effects", Wide: true, SVG: forest(c),
-		Note: note + "An open circle: no evidence of a difference."}}
+	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c), Note: strings.Replace(note, "B", letter, 1) + "An open circle: not told from chance."}}
 }
 
-// forestChart is the chart of effects: as differences, or as ratios where they span more than a factor of three. It is false if there are none to draw.
+// forestChart is the chart of the primary effects that are ratios: less 1, or as they are where they span more than a factor of three. It is false if there are none to draw.
 func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.ForestChart, bool) {
 	var list []*study.Effect
 	lo, hi := 1.0, 1.0
-	for i := range pair.Effects {
-		e := &pair.Effects[i]
-		if !drawn(x, e) || len(list) == mostEffects {
+	primary := pair.Primary()
+	for i := range primary {
+		e := &primary[i]
+		mean, low, high, ok := e.Relative()
+		if !ok || e.Verdict == study.Identical || len(list) == mostEffects || math.IsInf(low, 0) || math.IsInf(high, 0) {
 			continue
 		}
-		mean, low, high, _ := e.Relative()
 		lo, hi = math.Min(lo, 1+mean), math.Max(hi, 1+mean)
-		if math.IsInf(low, 0) || math.IsInf(high, 0) {
-			continue
-		}
 		list = append(list, e)
 	}
 	if len(list) == 0 {
@@ -137,9 +130,9 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 			mean, low, high = 1+mean, 1+low, 1+high
 		}
 		effect, interval := effectText(e)
-		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, Style: verdictStyle(e.Verdict), Faint: e.Verdict == study.NoEvidence,
+		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, Style: verdictStyle(e.Verdict), Faint: !e.Differs(),
 			Text:  effect + ", " + verdictText(e, x.Relevant),
-			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Holm), verdictText(e, x.Relevant))}
+			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Adjusted), verdictText(e, x.Relevant))}
 		c.Rows = append(c.Rows, r)
 	}
 	return c, true
@@ -168,19 +161,18 @@ func verdictStyle(v study.Verdict) int {
 	return 7
 }
 
-// effectTable lists all metrics.
-func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
-	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}}}
-	more := slices.ContainsFunc(pair.Effects, func(e study.Effect) bool { return e.Verdict != study.Identical && moreText(&e) != "" })
-	if more {
-		t.Head = append(t.Head, heading{Title: "More runs"})
-	}
-	t.Head = append(t.Head, heading{Title: "p (t, Holm)"}, heading{Title: "p (ranks)"}, heading{Title: "p (ranks, Holm)"})
-	for i := range pair.Effects {
-		e := &pair.Effects[i]
-		row := []cell{{Text: e.Name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
+// effectTable lists metrics.
+func effectTable(x *study.Effects, effects []study.Effect, letter, p string) *table {
+	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: "More runs"}, {Title: p}, {Title: "p (t)"}, {Title: "p (ranks)"}}}
+	for i := range effects {
+		e := &effects[i]
+		name := e.Name
+		if len(e.Aliases) > 0 {
+			name += " (as " + shortList(e.Aliases) + ")"
+		}
+		row := []cell{{Text: name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
 		if e.Verdict == study.Identical {
-			row = append(row, cell{Text: "="}, cell{}, cell{Text: string(e.Verdict), Class: "text"})
+			row = append(row, cell{Text: "="}, cell{}, cell{Text: verdictText(e, x.Relevant), Class: "text"})
 			row = append(row, make([]cell, len(t.Head)-len(row))...)
 		} else {
 			effect, interval := effectText(e)
@@ -192,11 +184,8 @@ func effectTable(x *study.Effects, pair *study.Pair, letter string) *table {
 			case e.Verdict == study.Worse:
 				class = "text failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: strings.Replace(verdictText(e, x.Relevant), string(study.NoEvidence), "no evidence", 1), Class: class})
-			if more {
-				row = append(row, cell{Text: moreText(e)})
-			}
-			row = append(row, cell{Text: probability(e.Holm)}, cell{Text: probability(e.Wilcoxon)}, cell{Text: probability(e.WilcoxonHolm)})
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class}, cell{Text: moreText(e)},
+				cell{Text: probability(e.Adjusted)}, cell{Text: probability(e.P)}, cell{Text: probability(e.Wilcoxon)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

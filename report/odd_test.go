@@ -185,11 +185,11 @@ func TestOddStudies(t *testing.T) {
 			if i == 0 {
 				continue
 			}
-			pair := study.Pair{Arm: i, Family: g.IntN(4), OnlyA: []string{"a"}}
+			pair := study.Pair{Arm: i, Family: g.IntN(4), Explored: g.IntN(3), OnlyA: []string{"a"}}
 			for _, name := range []string{"read.latency.p99", "ssd.waf", "é"} {
-				e := study.Effect{Name: name, Unit: []string{"us", "parsec"}[g.IntN(2)], Verdict: []study.Verdict{study.Identical, study.NoEvidence, study.Better, study.Worse, study.Higher, "odd"}[g.IntN(6)],
-					Holm: value(), More: g.IntN(3) - 1, Alone: g.IntN(2) == 0, Within: g.IntN(2) == 0, Doubtful: g.IntN(2) == 0}
-				e.A, e.B, e.Effect.Mean, e.Effect.Half = value(), value(), value(), math.Abs(value())
+				e := study.Effect{Name: name, Unit: []string{"us", "parsec"}[g.IntN(2)], Verdict: []study.Verdict{study.Identical, study.NoEvidence, study.TooFew, study.Better, study.Worse, study.Higher, "odd"}[g.IntN(7)],
+					Adjusted: value(), More: g.IntN(3) - 1, Primary: name != "é" || g.IntN(2) == 0, Within: g.IntN(2) == 0, Doubtful: g.IntN(2) == 0}
+				e.A, e.B, e.Effect.Mean, e.Effect.Half, e.Ratio = value(), value(), value(), math.Abs(value()), g.IntN(2) == 0
 				pair.Effects = append(pair.Effects, e)
 			}
 			x.Pairs = append(x.Pairs, pair)
@@ -221,7 +221,7 @@ func TestOddStudies(t *testing.T) {
 						}
 					}
 				}
-				return errors.Join(WriteEffects(new(bytes.Buffer), x, Study{}), WriteEffectsText(new(bytes.Buffer), x, func(string) bool { return true }, term.Style{}))
+				return errors.Join(WriteEffects(new(bytes.Buffer), x, Study{}), WriteEffectsText(new(bytes.Buffer), x, true, g.IntN(2) == 0, term.Style{}))
 			},
 		} {
 			if err := survived(draw); err != nil {

@@ -74,25 +74,32 @@ func TestEvenly(t *testing.T) {
 	}
 }
 
-// TestEffectWords: an effect is a share of A, a ratio where it is large, and in the metric's own unit where A is 0; and its interval with it.
+// TestEffectWords: an effect is a share of A, a ratio where it or its interval reaches far, and a difference in the metric's own unit where there is no ratio.
 func TestEffectWords(t *testing.T) {
 	for _, c := range []struct {
-		a, mean, half    float64
+		ratio, factor    float64 // its interval is from ratio/factor to ratio*factor
 		effect, interval string
 	}{
-		{100, 0, 0, "0.00 %", "0.00 to 0.00 %"},
-		{100, -10, 2, "-10.0 %", "-12.0 to -8.00 %"},
-		{100, 0.5, 1, "+0.50 %", "-0.50 to +1.50 %"},
-		{-100, 10, 1, "+10.0 %", "+9.00 to +11.0 %"},
-		{100, 899, 0, "+899 %", "+899 to +899 %"},
-		{100, 900, 100, "x10.0", "x9.00 to x11.0"},
-		{100, 900, 2000, "x10.0", "x0 to x30.0"},
-		{1, 4999, 0, "x5.00k", "x5.00k to x5.00k"},
-		{0, 3, 1, "+3", "+2 to +4"},
-		{0, -3, 5, "-3", "-8 to +2"},
+		{1, 1, "0.00 %", "0.00 to 0.00 %"},
+		{0.9, 1.125, "-10.0 %", "-20.0 to +1.25 %"},
+		{1.005, 1.01, "+0.50 %", "-0.50 to +1.51 %"},
+		{9.9, 1, "+890 %", "+890 to +890 %"},
+		{4, 4, "x4.00", "x1.00 to x16.0"},
+		{0.5, 8, "x0.500", "x0.0625 to x4.00"},
+		{5000, 1, "x5.00k", "x5.00k to x5.00k"},
 	} {
 		e := study.Effect{Unit: "count"}
-		e.A, e.Effect.Mean, e.Effect.Half = c.a, c.mean, c.half
+		e.Ratio, e.Effect.Mean, e.Effect.Half = true, math.Log(c.ratio), math.Log(c.factor)
+		if effect, interval := effectText(&e); effect != c.effect || interval != c.interval {
+			t.Errorf("%+v: %s, %s", c, effect, interval)
+		}
+	}
+	for _, c := range []struct {
+		mean, half       float64
+		effect, interval string
+	}{{3, 1, "+3", "+2 to +4"}, {-3, 5, "-3", "-8 to +2"}} {
+		e := study.Effect{Unit: "count"}
+		e.Effect.Mean, e.Effect.Half = c.mean, c.half
 		if effect, interval := effectText(&e); effect != c.effect || interval != c.interval {
 			t.Errorf("%+v: %s, %s", c, effect, interval)
 		}
@@ -105,18 +112,15 @@ func TestVerdictWords(t *testing.T) {
 		"better":                 {Verdict: study.Better},
 		"worse, by less than 1%": {Verdict: study.Worse, Within: true, Doubtful: true},
 		"worse, but Wilcoxon's test does not confirm it": {Verdict: study.Worse, Doubtful: true},
-		"no evidence of a difference":                    {Verdict: study.NoEvidence},
-		"no evidence of a difference, less than 1%":      {Verdict: study.NoEvidence, Within: true, Alone: true},
-		"no evidence once corrected":                     {Verdict: study.NoEvidence, Alone: true},
-		"identical in every replicate":                   {Verdict: study.Identical},
+		"no evidence of a difference":                    {Verdict: study.NoEvidence, More: 30},
+		"differs by less than 1%":                        {Verdict: study.NoEvidence, Within: true},
+		"too few runs to tell: 1,234 more":               {Verdict: study.TooFew, More: 1234},
+		"too few runs to tell: over 1,000,000 more":      {Verdict: study.TooFew, More: -1},
+		"too few runs to tell":                           {Verdict: study.TooFew},
+		"identical":                                      {Verdict: study.Identical},
 	} {
 		if got := verdictText(&e, 0.01); got != want {
 			t.Errorf("%s; want %s", got, want)
-		}
-	}
-	for want, more := range map[string]int{"": 0, ">1M": -1, "+12": 12, "+1,234": 1234} {
-		if got := moreText(&study.Effect{More: more}); got != want {
-			t.Errorf("%d more: %q, want %q", more, got, want)
 		}
 	}
 	for want, p := range map[string]float64{"<0.0001": 0.00009, "0.0001": 0.0001, "1.0000": 1, "0.0500": 0.05} {

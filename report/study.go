@@ -67,41 +67,29 @@ func (p *studyPage) failures(label string, failed []study.Failure) {
 	}
 }
 
-// asRatio is the share of the first arm's mean from which effects are written as ratios: nobody reads +1664890 %.
+// asRatio is the share of A from which effects, and intervals that reach that far, are written as ratios: nobody reads +1664890 %.
 const asRatio = 9
 
-// effectText writes an effect and its interval as shares of the first arm's mean, as ratios if they are large, or in the
-// metric's unit if that mean is 0.
+// effectText writes an effect and its interval as shares of A's value, as ratios if they are large, or in the
+// metric's unit if they are differences.
 func effectText(e *study.Effect) (effect, interval string) {
 	mean, low, high, ok := e.Relative()
 	if !ok {
 		q := func(v float64) string { return sign(v) + term.Quantity(math.Abs(v), e.Unit) }
 		return q(e.Effect.Mean), q(e.Effect.Low()) + " to " + q(e.Effect.High())
 	}
-	if mean >= asRatio {
+	if high >= asRatio || 1/(1+low) >= 1+asRatio {
 		return ratio(1 + mean), ratio(1+low) + " to " + ratio(1+high)
 	}
 	return signedPercent(mean) + " %", signedPercent(low) + " to " + signedPercent(high) + " %"
 }
 
-// ratio writes how many times something is. The end of a wide interval may be below 0, where no ratio is.
+// ratio writes how many times something is.
 func ratio(v float64) string {
 	if v >= 1000 {
 		return "x" + term.Rate(v)
 	}
-	return "x" + term.Significant(math.Max(v, 0), 3)
-}
-
-// ranksText says how far the signed-rank test agrees with the t test, "" if nothing differs.
-func ranksText(x *study.Effects, pair *study.Pair) string {
-	n := pair.Differing()
-	switch {
-	case n == 0:
-		return ""
-	case math.Ldexp(1, 1-len(x.Seeds)) >= 1-x.Level:
-		return "too few replicates for Wilcoxon's signed-rank test"
-	}
-	return fmt.Sprintf("Wilcoxon's signed-rank test, without correction, confirms %d of the %d", pair.Agreed, n)
+	return "x" + term.Significant(v, 3)
 }
 
 func sign(v float64) string {
@@ -136,14 +124,17 @@ func probability(p float64) string {
 
 // verdictText is what tables say of a metric.
 func verdictText(e *study.Effect, relevant float64) string {
-	none := e.Verdict == study.NoEvidence
+	if e.Verdict == study.Identical {
+		return "identical"
+	}
+	less := fmt.Sprintf("less than %s", units.Fraction(relevant))
 	switch {
-	case e.Within && none:
-		return fmt.Sprintf("%s, less than %s", e.Verdict, units.Fraction(relevant))
-	case e.Within:
-		return fmt.Sprintf("%s, by less than %s", e.Verdict, units.Fraction(relevant))
-	case none && e.Alone:
-		return "no evidence once corrected"
+	case e.Verdict == study.NoEvidence && e.Within:
+		return "differs by " + less
+	case e.Within && e.Differs():
+		return fmt.Sprintf("%s, by %s", e.Verdict, less)
+	case e.Verdict == study.TooFew && e.More != 0:
+		return string(e.Verdict) + ": " + moreText(e)
 	case e.Doubtful:
 		return string(e.Verdict) + ", but Wilcoxon's test does not confirm it"
 	}
@@ -154,11 +145,102 @@ func verdictText(e *study.Effect, relevant float64) string {
 func moreText(e *study.Effect) string {
 	switch {
 	case e.More < 0:
-		return ">1M"
+		return "over 1,000,000 more"
 	case e.More > 0:
-		return "+" + term.Count(float64(e.More))
+		return term.Count(float64(e.More)) + " more"
 	}
 	return ""
+}
+
+// replicatesText says how an arm's replicates belong to those of the others.
+func replicatesText(x *study.Effects) string {
+	how, seeds := "on common random numbers", seedsText(x.Seeds)
+	if x.Apart {
+		how, seeds = "on seeds of its own", "A's "+seeds
+	}
+	return fmt.Sprintf("%d replicates of each %s, %s", len(x.Seeds), how, seeds)
+}
+
+// looksText says when a comparison looked and why it ended, "" if it did not look before its end.
+func looksText(x *study.Effects) string {
+	if len(x.Looks) < 2 {
+		return ""
+	}
+	n := len(x.Seeds)
+	ended := fmt.Sprintf("It ended at the most, %d", x.Looks[len(x.Looks)-1])
+	if x.Decided() {
+		ended = fmt.Sprintf("It ended after %d: each primary metric is decided", n)
+	}
+	return fmt.Sprintf("looks after %s replicates were planned. %s", strings.Join(texts(x.Looks), ", "), ended)
+}
+
+func texts(list []int) []string {
+	var out []string
+	for _, n := range list {
+		out = append(out, fmt.Sprint(n))
+	}
+	return out
+}
+
+// erraticText has the ranges of metrics whose replicates differ so much that a mean says little; "" if there are none.
+func erraticText(pair *study.Pair) string {
+	var out []string
+	primary := pair.Primary()
+	for i := range primary {
+		if e := &primary[i]; e.Erratic() {
+			of := func(r [2]float64) string { return term.Quantity(r[0], e.Unit) + " to " + term.Quantity(r[1], e.Unit) }
+			out = append(out, fmt.Sprintf("%s A %s, %s %s", e.Name, of(e.RangeA), ArmLetter(pair.Arm), of(e.RangeB)))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "single runs vary much: " + strings.Join(out, "; ")
+}
+
+// findings says in a line each what the primary family shows: what is better and what is worse, the largest effects first, and what is not known.
+func findings(x *study.Effects, pair *study.Pair) []string {
+	primary := pair.Primary()
+	switch {
+	case x.Arms[pair.Arm].Digest == x.Arms[0].Digest && !x.Apart:
+		return []string{fmt.Sprintf("no evidence of a difference: %s is the same scenario as A", ArmLetter(pair.Arm))}
+	case pair.Family == 0 && pair.Explored == 0:
+		return []string{fmt.Sprintf("no evidence of a difference: %s, identical in every replicate", countMetrics(len(pair.Effects)))}
+	}
+	if len(primary) == 0 {
+		return []string{"no evidence of a difference: none of the metrics that such experiments are judged by is there; --metric names others"}
+	}
+	var out []string
+	for _, v := range []study.Verdict{study.Better, study.Worse, study.Higher, study.Lower, study.TooFew} {
+		var names []string
+		more := 0
+		for i := range primary {
+			e := &primary[i]
+			if e.Verdict != v {
+				continue
+			}
+			effect, _ := effectText(e)
+			names = append(names, e.Name+" "+effect)
+			if more >= 0 && (e.More < 0 || e.More > more) {
+				more = e.More
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		line := string(v) + ": " + strings.Join(names, ", ")
+		if v == study.TooFew && more != 0 {
+			line += "; " + moreText(&study.Effect{More: more}) + " for all of them"
+		}
+		out = append(out, line)
+	}
+	if text := erraticText(pair); text != "" {
+		out = append(out, text)
+	}
+	if study.Differing(primary) == 0 {
+		out = append([]string{fmt.Sprintf("no evidence of a difference in any of %s", countMetrics(len(primary)))}, out...)
+	}
+	return out
 }
 
 // ArmLetter is what an arm is called in tables: A, B and so on.

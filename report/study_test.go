@@ -62,12 +62,15 @@ func everyVerdict(r *result.Result, arm, rep int) error {
 		arm = 0
 	}
 	b, wave := float64(arm), float64([]int{1, -2, 3, -1, 2, -3, 1, -1}[rep])
-	r.Set("read.latency.mean", 100+50*wave-10*b+0.5*b*wave)                             // better
+	mean := (200 + 50*wave) * (1 - b*(0.1-0.005*wave))
+	r.Set("read.latency.mean", mean)                                                    // better
 	r.Set("read.latency.p99", 100+wave+3000*b)                                          // x31
 	r.Set("read.latency.p50", 1000+wave+b+0.1*b*wave)                                   // worse, by less than 1%
-	r.Set("write.latency.mean", 100+20*b*wave)                                          // no evidence
+	r.Set("write.latency.mean", 100+20*b*wave)                                          // too few runs
 	r.Set("read.iops", 1000+b*wave)                                                     // no evidence, less than 1%
-	r.Set("write.latency.p99", 100+b*(6+float64([]int{0, 25, 1, 0, 2, 1, 0, 30}[rep]))) // no evidence once corrected
+	r.Set("all.bandwidth", 1000+b*(wave-0.25)/10)                                       // the same, of the primary family
+	r.Set("write.latency.p99", 100+b*(6+float64([]int{0, 25, 1, 0, 2, 1, 0, 30}[rep]))) // worse
+	r.Set("workload[0].read.latency.mean", 2*mean)                                      // an alias of the first
 	r.Set("ssd.waf", 2)                                                                 // identical
 	r.Set("ssd.gc.count", 5*b+b*float64(rep%2))                                         // A is 0
 	return nil
@@ -75,33 +78,56 @@ func everyVerdict(r *result.Result, arm, rep int) error {
 
 func TestEffectsText(t *testing.T) {
 	x := comparison3(t, 8, everyVerdict)
-	var b strings.Builder
-	if err := WriteEffectsText(&b, x, func(string) bool { return true }, term.Style{}); err != nil {
-		t.Fatal(err)
+	text := func(hints, all bool) string {
+		var b strings.Builder
+		if err := WriteEffectsText(&b, x, hints, all, term.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		return unwrapped(b.String())
 	}
-	text := b.String()
+	whole := text(true, true)
 	for _, want := range []string{
 		"A  studied\nB  over_provisioning=28%\nC  <again>\n8 replicates of each on common random numbers, seeds 1 to 8\n",
-		"B against A, with 95 % intervals of the paired differences",
-		" better", " x31.0 ", " worse, by less than 1%", " no evidence of a difference  ", " no evidence of a difference, less than 1%", " no evidence once corrected ", " identical in every replicate",
-		"8 metrics: 4 different beyond chance, 3 without evidence of a difference, 1 identical",
-		"p: paired t test, corrected for 7 metrics (Holm)",
-		"without correction, confirms", "once corrected: it differs", "more runs: replicates beyond the 8 that would settle it, with a power of 80 %",
+		"\nB against A\nbetter: read.latency.mean -", "\nworse: read.latency.p99 x31.0, write.latency.p99 +12.8 %, read.latency.p50 +0.10 %", "\ntoo few runs to tell: write.latency.mean -8.40 %; 628", " more for all of them",
+		" better ", " x31.0 ", " differs by less than 1% ", "=  identical", " too few runs to tell: ",
+		"one of these 6 metrics in less than 5 % of comparisons (paired t, Holm)", "replicates beyond the 8 that find an effect of this size with a power of 80 %",
+		"Exploratory: 1 of 2 other metrics differ. ", "ssd.gc.count ",
 		"no evidence of a difference: C is the same scenario as A",
 	} {
-		if !strings.Contains(unwrapped(text), want) {
-			t.Errorf("no %q in\n%s", want, text)
+		if !strings.Contains(whole, want) {
+			t.Errorf("no %q in\n%s", want, whole)
 		}
 	}
-	b.Reset()
-	if err := WriteEffectsText(&b, x, func(name string) bool { return name == "read.iops" }, term.Style{}); err != nil {
-		t.Fatal(err)
+	if strings.Contains(whole, "workload[0]") {
+		t.Errorf("one number is there twice:\n%s", whole)
 	}
-	if want := "\ndifferent and not shown: read.latency.mean, read.latency.p50, read.latency.p99, ssd.gc.count; --all shows them\n"; !strings.Contains(unwrapped(b.String()), want) {
-		t.Errorf("no %q in\n%s", want, b.String())
+	// What differs is first, the largest first.
+	at := -1
+	for _, name := range []string{"read.latency.p99 ", "write.latency.p99 ", "read.latency.mean ", "read.latency.p50 ", "write.latency.mean "} {
+		next := strings.Index(whole, "\n"+name)
+		if next <= at {
+			t.Errorf("%s is not where its effect puts it:\n%s", name, whole)
+		}
+		at = next
 	}
-	if strings.Count(text, "more runs") != 2 {
-		t.Errorf("a column of further replicates where none are needed:\n%s", text)
+	if text := text(true, false); strings.Contains(text, "read.iops") || !strings.Contains(text, "ssd.gc.count") {
+		t.Errorf("without --all:\n%s", text)
+	}
+	if text := text(false, false); strings.Contains(text, "Exploratory") {
+		t.Errorf("without hints:\n%s", text)
+	}
+	x.Looks, x.Apart = []int{5, 7, 8}, true
+	for _, want := range []string{"8 replicates of each on seeds of its own, A's seeds 1 to 8\n", "looks after 5, 7, 8 replicates were planned. It ended at the most, 8\n", " at any of the 3 looks in less than 5 %"} {
+		if whole := text(true, false); !strings.Contains(whole, want) {
+			t.Errorf("no %q in\n%s", want, whole)
+		}
+	}
+	x.Looks = []int{5, 8, 20}
+	for i := range x.Pairs {
+		x.Pairs[i].Effects = nil
+	}
+	if whole, want := text(true, false), "It ended after 8: each primary metric is decided\n"; !strings.Contains(whole, want) {
+		t.Errorf("no %q in\n%s", want, whole)
 	}
 }
 
@@ -119,22 +145,10 @@ func TestEffectsPage(t *testing.T) {
 	html := b.String()
 	sound(t, html)
 	for _, want := range []string{"<h1>Comparison: &lt;studied&gt;</h1>", "Seeds <b>1 to 7</b>", "1 trial failed", "the &lt;queue&gt; is broken", "seed 8", "What differs",
-		"ssd.over_provisioning", "B against A", "C against A", "An open circle: no evidence of a difference", "the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
+		"ssd.over_provisioning", "B against A", "B against A: exploratory", "read.latency.mean (as workload[0].read.latency.mean)", "C against A", "An open circle: not told from chance", "too few runs to tell", "the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in the page", want)
 		}
-	}
-}
-
-// TestFewReplicates holds that nothing is said of ranks that cannot say anything.
-func TestFewReplicates(t *testing.T) {
-	x := comparison3(t, 4, everyVerdict)
-	var b strings.Builder
-	if err := WriteEffectsText(&b, x, func(string) bool { return true }, term.Style{}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(b.String(), "too few replicates for Wilcoxon") {
-		t.Errorf("%s", b.String())
 	}
 }
 
@@ -249,20 +263,28 @@ func TestCountsInWords(t *testing.T) {
 		t.Error(got)
 	}
 	x := &study.Effects{Arms: []study.ArmSummary{{Digest: "a"}, {Digest: "b"}}}
+	none, alike := study.Effect{Name: "x", Primary: true, Verdict: study.NoEvidence}, study.Effect{Name: "y", Primary: true, Verdict: study.Identical}
+	better, few := none, none
+	better.Verdict, few.Verdict, few.More = study.Better, study.TooFew, 4
 	for want, pair := range map[string]study.Pair{
-		"no evidence of a difference":                                                           {Family: 1, Effects: []study.Effect{{Verdict: study.NoEvidence}}},
-		"no evidence of a difference in any of 2 metrics":                                       {Family: 2, Effects: []study.Effect{{Verdict: study.NoEvidence}, {Verdict: study.NoEvidence}}},
-		"no evidence of a difference in any of 2 metrics, 1 of them identical":                  {Family: 1, Effects: []study.Effect{{Verdict: study.NoEvidence}, {Verdict: study.Identical}}},
-		"2 metrics: 1 different beyond chance, 0 without evidence of a difference, 1 identical": {Family: 1, Effects: []study.Effect{{Verdict: study.Better}, {Verdict: study.Identical}}},
-		"no evidence of a difference: 1 metric, identical in every replicate":                   {Effects: []study.Effect{{Verdict: study.Identical}}},
+		"no evidence of a difference in any of 1 metric":                                                                       {Family: 1, Effects: []study.Effect{none}},
+		"no evidence of a difference in any of 2 metrics|too few runs to tell: x 0, x 0; 4 more for all of them":               {Family: 2, Effects: []study.Effect{few, few}},
+		"better: x 0|too few runs to tell: x 0; 4 more for all of them":                                                        {Family: 2, Effects: []study.Effect{better, few, alike}},
+		"no evidence of a difference: 1 metric, identical in every replicate":                                                  {Effects: []study.Effect{alike}},
+		"no evidence of a difference: none of the metrics that such experiments are judged by is there; --metric names others": {Explored: 1, Effects: []study.Effect{{Name: "z", Verdict: study.Higher}}},
 	} {
 		pair.Arm = 1
-		if got := pairSummary(x, &pair); got != want {
+		if got := strings.Join(findings(x, &pair), "|"); got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
 	}
+	wild := few
+	wild.Unit, wild.Ratio, wild.Deviation, wild.RangeA, wild.RangeB = "us", true, 1, [2]float64{90, 100}, [2]float64{95, 4000}
+	if got, want := findings(x, &study.Pair{Arm: 1, Family: 1, Effects: []study.Effect{wild}}), "single runs vary much: x A 90.0 us to 100 us, B 95.0 us to 4.00 ms"; got[len(got)-1] != want {
+		t.Errorf("%q; want %s", got, want)
+	}
 	x.Arms[1].Digest = "a"
-	if got := pairSummary(x, &study.Pair{Arm: 1}); got != "no evidence of a difference: B is the same scenario as A" {
+	if got := findings(x, &study.Pair{Arm: 1}); len(got) != 1 || got[0] != "no evidence of a difference: B is the same scenario as A" {
 		t.Error(got)
 	}
 }

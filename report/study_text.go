@@ -11,15 +11,22 @@ import (
 	"farflash/study"
 )
 
-// WriteEffectsText prints a comparison as a table for each arm but the first, of the metrics that show picks.
-func WriteEffectsText(w io.Writer, x *study.Effects, show func(name string) bool, style term.Style) error {
+// mostHints is how many exploratory metrics a terminal shows of those that differ.
+const mostHints = 8
+
+// WriteEffectsText prints a comparison as tables for each arm but the first: the primary family, and the others that differ; all of them if that is asked for. Without
+// hints none of the others is.
+func WriteEffectsText(w io.Writer, x *study.Effects, hints, all bool, style term.Style) error {
 	var b strings.Builder
 	for i, a := range x.Arms {
 		fmt.Fprintf(&b, "%s  %s\n", style.Bold(ArmLetter(i)), a.Label)
 	}
-	fmt.Fprintf(&b, "%d replicates of each on common random numbers, %s\n", len(x.Seeds), seedsText(x.Seeds))
+	fmt.Fprintln(&b, replicatesText(x))
+	if text := looksText(x); text != "" {
+		fmt.Fprintln(&b, term.Wrap(text, "  "))
+	}
 	for k := range x.Pairs {
-		if err := writePair(&b, x, &x.Pairs[k], show, style); err != nil {
+		if err := writePair(&b, x, &x.Pairs[k], hints, all, style); err != nil {
 			return err
 		}
 	}
@@ -27,66 +34,26 @@ func WriteEffectsText(w io.Writer, x *study.Effects, show func(name string) bool
 	return err
 }
 
-func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func(string) bool, style term.Style) error {
+func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, hints, all bool, style term.Style) error {
 	letter := ArmLetter(pair.Arm)
-	fmt.Fprintf(b, "\n%s against A, with %g %% intervals of the paired differences\n\n", letter, 100*x.Level)
-	var shown []*study.Effect
-	var hidden []string // though they differ
-	alone, more := false, false
-	for i := range pair.Effects {
-		e := &pair.Effects[i]
-		if !show(e.Name) || e.A == 0 && e.B == 0 && e.Verdict == study.Identical {
-			if e.Differs() {
-				hidden = append(hidden, e.Name)
-			}
-			continue
+	fmt.Fprintf(b, "\n%s\n", style.Bold(letter+" against A"))
+	for _, line := range findings(x, pair) {
+		fmt.Fprintln(b, term.Wrap(line, "  "))
+	}
+	primary, others := pair.Primary(), pair.Exploratory()
+	if len(primary) > 0 && pair.Family+pair.Explored > 0 {
+		b.WriteByte('\n')
+		if err := effectsText(x, primary, letter, style).Write(b, style); err != nil {
+			return err
 		}
-		shown = append(shown, e)
-		alone, more = alone || !e.Within && e.Alone, more || e.More != 0
-	}
-	columns := []term.Column{term.Left("metric"), term.Right("A"), term.Right(letter), term.Right("effect"), term.Right("interval"), term.Right("p"), term.Left("verdict")}
-	if more {
-		columns = append(columns, term.Right("more runs"))
-	}
-	t := term.NewTable(columns...)
-	for _, e := range shown {
-		row := []string{e.Name, term.Quantity(e.A, e.Unit), term.Quantity(e.B, e.Unit), "=", "", "", style.Dim(string(e.Verdict))}
-		if e.Verdict != study.Identical {
-			effect, interval := effectText(e)
-			verdict := verdictText(e, x.Relevant)
-			switch {
-			case e.Within || e.Verdict == study.NoEvidence:
-				verdict = style.Dim(verdict)
-			case e.Verdict == study.Better:
-				verdict = style.Good(verdict)
-			case e.Verdict == study.Worse:
-				verdict = style.Bad(verdict)
-			}
-			row = append(row[:3], effect, interval, probability(e.Holm), verdict)
-			if more {
-				row = append(row, moreText(e))
-			}
-		}
-		t.Row(row...)
-	}
-	if err := t.Write(b, style); err != nil {
-		return err
-	}
-	b.WriteString("\n" + term.Wrap(pairSummary(x, pair), "  ") + "\n")
-	if len(hidden) > 0 {
-		fmt.Fprintln(b, term.Wrap("different and not shown: "+shortList(hidden)+"; --all shows them", "  "))
 	}
 	if pair.Family > 0 {
-		fmt.Fprintf(b, "p: paired t test, corrected for %s (Holm); intervals are not\n", countMetrics(pair.Family))
+		fmt.Fprintf(b, "\n%s\n", term.Wrap(primaryNote(x, pair), "  "))
 	}
-	if text := ranksText(x, pair); text != "" {
-		fmt.Fprintln(b, term.Wrap(text, "  "))
-	}
-	if alone {
-		fmt.Fprintln(b, term.Wrap("once corrected: it differs without the correction; --metric selects fewer metrics, which are corrected less", "  "))
-	}
-	if more {
-		fmt.Fprintf(b, "more runs: replicates beyond the %d that would settle it, with a power of %g %%\n", len(x.Seeds), 100*x.Power)
+	if pair.Explored > 0 && (hints || all) {
+		if err := writeHints(b, x, pair, others, all, style); err != nil {
+			return err
+		}
 	}
 	for _, only := range []struct {
 		arm   string
@@ -99,25 +66,78 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, show func
 	return nil
 }
 
-// pairSummary counts the verdicts.
-func pairSummary(x *study.Effects, pair *study.Pair) string {
-	all, differ := len(pair.Effects), pair.Differing()
-	switch {
-	case x.Arms[pair.Arm].Digest == x.Arms[0].Digest:
-		return fmt.Sprintf("no evidence of a difference: %s is the same scenario as A", ArmLetter(pair.Arm))
-	case pair.Family == 0:
-		return fmt.Sprintf("no evidence of a difference: %s, identical in every replicate", countMetrics(all))
-	case differ == 0:
-		text := "no evidence of a difference"
-		if all > 1 {
-			text += " in any of " + countMetrics(all)
-		}
-		if same := all - pair.Family; same > 0 {
-			text += fmt.Sprintf(", %d of them identical", same)
-		}
-		return text
+// writeHints prints the exploratory metrics.
+func writeHints(b *strings.Builder, x *study.Effects, pair *study.Pair, others []study.Effect, all bool, style term.Style) error {
+	differ := study.Differing(others) // they are first
+	shown := others[:min(differ, mostHints)]
+	if all {
+		shown = others
 	}
-	return fmt.Sprintf("%s: %d different beyond chance, %d without evidence of a difference, %d identical", countMetrics(all), differ, pair.Family-differ, all-pair.Family)
+	fmt.Fprintf(b, "\n%s\n", term.Wrap("Exploratory: "+exploratoryText(x, pair), "  "))
+	if len(shown) > 0 {
+		b.WriteByte('\n')
+		if err := effectsText(x, shown, ArmLetter(pair.Arm), style).Write(b, style); err != nil {
+			return err
+		}
+	}
+	if n := differ - len(shown); n > 0 {
+		fmt.Fprintf(b, "%d more differ; --all shows them\n", n)
+	}
+	return nil
+}
+
+// effectsText is a table of effects.
+func effectsText(x *study.Effects, effects []study.Effect, letter string, style term.Style) *term.Table {
+	t := term.NewTable(term.Left("metric"), term.Right("effect"), term.Left("verdict"), term.Right("interval"), term.Right("A"), term.Right(letter))
+	for i := range effects {
+		e := &effects[i]
+		if e.Verdict == study.Identical {
+			t.Row(e.Name, "=", style.Dim(verdictText(e, x.Relevant)), "", term.Quantity(e.A, e.Unit), term.Quantity(e.B, e.Unit))
+			continue
+		}
+		effect, interval := effectText(e)
+		verdict := verdictText(e, x.Relevant)
+		switch {
+		case e.Within || e.Verdict == study.NoEvidence:
+			verdict = style.Dim(verdict)
+		case e.Verdict == study.Better:
+			verdict = style.Good(verdict)
+		case e.Verdict == study.Worse:
+			verdict = style.Bad(verdict)
+		}
+		t.Row(e.Name, effect, verdict, interval, term.Quantity(e.A, e.Unit), term.Quantity(e.B, e.Unit))
+	}
+	return t
+}
+
+// primaryNote says what the verdicts on the primary family hold for.
+func primaryNote(x *study.Effects, pair *study.Pair) string {
+	looks := ""
+	if n := len(x.Looks); n > 1 {
+		looks = fmt.Sprintf(" at any of the %d looks", n)
+	}
+	text := fmt.Sprintf("Chance alone makes a difference of one of these %s%s in less than %.3g %% of comparisons (paired t, Holm); an interval that leaves out 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
+	if slices.ContainsFunc(pair.Primary(), func(e study.Effect) bool { return e.Verdict == study.TooFew }) {
+		text += fmt.Sprintf(" More: replicates beyond the %d that find an effect of this size with a power of %g %%.", len(x.Seeds), 100*x.Power)
+	}
+	return text
+}
+
+// exploratoryText says how many of the other metrics differ and what that is worth.
+func exploratoryText(x *study.Effects, pair *study.Pair) string {
+	differ := study.Differing(pair.Exploratory())
+	text := fmt.Sprintf("%d of %s differ.", differ, countOthers(pair.Explored))
+	if differ > 0 {
+		text += fmt.Sprintf(" These are hints: some %.3g %% of such differences are chance (Benjamini and Hochberg), and an interval is that of its metric alone.", 100*(1-x.Level))
+	}
+	return text
+}
+
+func countOthers(n int) string {
+	if n == 1 {
+		return "1 other metric"
+	}
+	return fmt.Sprintf("%d other metrics", n)
 }
 
 // countMetrics writes how many metrics.

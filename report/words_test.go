@@ -108,7 +108,7 @@ func TestWords(t *testing.T) {
 		},
 		"effects": func(w io.Writer) error {
 			x := comparison3(t, 8, everyVerdict)
-			if err := WriteEffectsText(plainly{w}, x, func(string) bool { return true }, term.Style{}); err != nil {
+			if err := WriteEffectsText(plainly{w}, x, true, true, term.Style{}); err != nil {
 				return err
 			}
 			return WriteEffects(w, x, Study{Version: "test"})

@@ -9,11 +9,7 @@ import (
 // that they are compared with (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is multiplied by their
 // number m, the next by m-1 and so on; none falls below one that was smaller before it, and none exceeds 1.
 func Holm(p []float64) []float64 {
-	order := make([]int, len(p))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	order := ByValue(p)
 	out := make([]float64, len(p))
 	least := 0.0
 	for k, i := range order {
@@ -21,4 +17,29 @@ func Holm(p []float64) []float64 {
 		out[i] = least
 	}
 	return out
+}
+
+// BenjaminiHochberg adjusts the p values of a family of tests so that among those that are below a level the expected share of false findings stays below
+// it (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57(1), 1995; it holds for tests that are independent or vary together). The largest
+// of m stays as it is, the next is multiplied by m/(m-1), the smallest by m; none exceeds one that was larger before it.
+func BenjaminiHochberg(p []float64) []float64 {
+	order := ByValue(p)
+	out := make([]float64, len(p))
+	most := 1.0
+	for k := len(order) - 1; k >= 0; k-- {
+		i := order[k]
+		most = min(most, float64(len(p))*p[i]/float64(k+1))
+		out[i] = most
+	}
+	return out
+}
+
+// ByValue returns the indices of values in their rising order; equal ones stay in theirs.
+func ByValue(p []float64) []int {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	return order
 }

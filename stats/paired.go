@@ -4,23 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"farflash/rng"
 )
 
 // Paired is what replicates on common random numbers say of two designs' difference in one figure.
 type Paired struct {
-	A, B      float64  // means of the two designs
-	Effect    Interval // of the mean of b[i]-a[i]
-	Deviation float64  // sample standard deviation of the differences
-	P         float64  // two-sided p value of Student's t test that the mean difference is 0
+	A, B      float64  // means of the two designs; geometric ones if Ratio
+	Ratio     bool     // Effect is of logarithms: the ratio of B to A is e to its power
+	Effect    Interval // of the mean of b[i]-a[i], or of ln(b[i]/a[i])
+	Deviation float64  // sample standard deviation of the differences, or of the logarithms
+	P         float64  // two-sided p value that the mean is 0: Student's t test, and of small counts also SignFlips
+}
+
+// PairedRatio compares two designs by the logarithms of the ratios of values that belong together, since what a simulation measures
+// mostly spreads by factors, and what is above 0 cannot fall by more than 100 %. Where a value is not above 0 it is PairedT.
+func PairedRatio(a, b []float64, level float64) (Paired, error) {
+	if len(a) == len(b) && positive(a) && positive(b) {
+		return paired(a, b, level, rng.Log)
+	}
+	return PairedT(a, b, level)
+}
+
+func positive(xs []float64) bool {
+	return !slices.ContainsFunc(xs, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
 }
 
 // PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same seed. Pairs
 // that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no spread to hold the mean
 // against; small counts are often so by accident. What is known of them is their sign, and they have the p value of that: AllAlike(n).
-func PairedT(a, b []float64, level float64) (Paired, error) {
+func PairedT(a, b []float64, level float64) (Paired, error) { return paired(a, b, level, nil) }
+
+// paired compares a and b, or what scale makes of them.
+func paired(a, b []float64, level float64, scale func(float64) float64) (Paired, error) {
 	if err := checkLevel(level); err != nil {
 		return Paired{}, err
 	}
@@ -31,37 +53,126 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, there are %d", len(a))
 	}
 	var first, second, diff Moments
-	same := true
-	for i := range a {
-		d := b[i] - a[i]
+	raw, scaled := make([]float64, len(a)), make([]float64, len(a))
+	for i, x := range a {
+		y := b[i]
+		raw[i] = y - x
+		if scale != nil {
+			x, y = scale(x), scale(y)
+		}
+		d := y - x
 		if math.IsNaN(d) || math.IsInf(d, 0) {
 			return Paired{}, fmt.Errorf("replicate %d has no difference: the values are %v and %v", i+1, a[i], b[i])
 		}
-		first.Add(a[i])
-		second.Add(b[i])
+		first.Add(x)
+		second.Add(y)
 		diff.Add(d)
-		same = same && d == b[0]-a[0]
+		scaled[i] = d
 	}
-	n := float64(len(a))
-	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance())}
-	if same {
-		p.Deviation = 0 // not what rounding leaves of it
+	p := Paired{A: first.Mean(), B: second.Mean(), Ratio: scale != nil, Deviation: math.Sqrt(diff.SampleVariance())}
+	mean := diff.Mean()
+	if p.Ratio {
+		p.A, p.B = geometric(a, p.A), geometric(b, p.B)
 	}
-	standardError := p.Deviation / math.Sqrt(n)
-	p.Effect = Interval{Mean: diff.Mean(), Half: TQuantile((1+level)/2, len(a)-1) * standardError, Level: level, N: len(a), Batch: 1}
-	switch {
-	case same && a[0] == b[0]:
-		p.Effect.Mean, p.P = 0, 1
+	if low, high := slices.Min(scaled), slices.Max(scaled); high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
+		p.Deviation, mean = 0, scaled[0] // not what rounding leaves of it
+	}
+	p.Effect = Interval{Mean: mean, N: len(a), Batch: 1}
+	switch standardError := p.Deviation / math.Sqrt(float64(len(a))); {
 	case standardError > 0:
-		p.P = TwoSidedT(p.Effect.Mean/standardError, len(a)-1)
+		p.P = TwoSidedT(mean/standardError, len(a)-1)
+		if stepped(raw) {
+			p.P = math.Max(p.P, SignFlips(raw))
+		}
+	case mean == 0:
+		p.P = 1
 	default:
 		p.P = AllAlike(len(a))
 	}
+	p.Effect = p.At(level)
 	return p, nil
+}
+
+// geometric is the geometric mean of values whose logarithms have the given mean: exactly the value if they have but one.
+func geometric(xs []float64, logs float64) float64 {
+	if slices.Min(xs) == slices.Max(xs) {
+		return xs[0]
+	}
+	return rng.Exp(logs)
+}
+
+// At returns the interval of the effect at another level.
+func (p *Paired) At(level float64) Interval {
+	i := p.Effect
+	i.Level, i.Half = level, 0
+	if p.Deviation > 0 {
+		i.Half = TQuantile((1+level)/2, i.N-1) * p.Deviation / math.Sqrt(float64(i.N))
+	}
+	return i
 }
 
 // AllAlike is the probability that n differences which are as likely up as down all go the same way, 2^(1-n).
 func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
+
+// mostSteps is how many steps the largest of differences has, at most, that are taken for small counts of a step.
+const mostSteps = 3
+
+// stepped tells differences of which some are the same and all are small multiples of one step, as those of small counts are. By accident they are often
+// nearly all alike, which a test that estimates their spread takes for certainty. Figures that are only written with few digits have many steps.
+func stepped(d []float64) bool {
+	var sizes []float64
+	for _, x := range d {
+		if x != 0 {
+			sizes = append(sizes, math.Abs(x))
+		}
+	}
+	if len(sizes) < 2 {
+		return false
+	}
+	slices.Sort(sizes)
+	largest := sizes[len(sizes)-1]
+	step, tied, before := sizes[0], false, sizes[0]
+	for _, x := range sizes[1:] {
+		if gap := x - before; gap > 1e-9*largest {
+			step = math.Min(step, gap)
+		} else {
+			tied = true
+		}
+		before = x
+	}
+	return tied && largest <= float64(mostSteps*step)*(1+1e-9)
+}
+
+// mostFlips is how many differences signs are flipped of; more of them are no longer so few that steps matter.
+const mostFlips = 20
+
+// SignFlips returns the two-sided p value of differences by the randomisation of their signs (Fisher, "The Design of Experiments", section 21): the share of
+// all assignments of signs with which their sum is as far from 0. It is exact if each is as likely up as down. Of more than 20 it is 0.
+func SignFlips(d []float64) float64 {
+	if len(d) > mostFlips {
+		return 0
+	}
+	sum, all := 0.0, 0.0
+	for _, x := range d {
+		sum += x
+		all += math.Abs(x)
+	}
+	least := math.Abs(sum) - 1e-9*all
+	signs := slices.Clone(d)
+	count := 0
+	for k := 1; ; k++ {
+		if math.Abs(sum) >= least {
+			count++
+		}
+		if k == 1<<len(d) {
+			break
+		}
+		i := bits.TrailingZeros(uint(k)) // Gray's code: the next assignment differs in one sign
+		sum -= 2 * signs[i]
+		signs[i] = -signs[i]
+	}
+	return math.Ldexp(float64(count), -len(d))
+}
 
 // TwoSidedT returns the probability that Student's t with so many degrees of freedom is as far from 0 as t or farther:
 // I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. It is rounded to 6 significant digits, for the
@@ -125,4 +236,15 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 		}
 	}
 	return high, nil
+}
+
+// DeviationBound returns the upper confidence bound, at a one-sided level, of the standard deviation that n values with a sample deviation have:
+//
+//	deviation sqrt((n-1) / chi2(1-level, n-1))
+//
+// A number of replicates that is computed with the 80 % bound has the power that was asked for with a probability of 80 %; with the deviation of a small pilot
+// itself it falls short more often than not (Browne, Statistics in Medicine 14(17), 1995). It is rounded to 9 significant digits, for the reason that TQuantile is.
+func DeviationBound(deviation float64, n int, level float64) float64 {
+	v := float64(n - 1)
+	return rounded(deviation*math.Sqrt(v/distuv.ChiSquared{K: v}.Quantile(1-level)), 9)
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"farflash/result"
+	"farflash/rng"
 	"farflash/stats"
 	"farflash/trial"
 )
@@ -18,10 +20,13 @@ type Test struct {
 	Level    float64  // of the intervals, and 1 minus the significance that verdicts are given at
 	Power    float64  // with which further replicates are to find what there is
 	Relevant float64  // the smallest effect that matters, as a share of the first arm's mean
-	Metrics  []string // which to compare, with * and ? as in file names; empty is all
+	Metrics  []string // the primary family, with * and ? as in file names; empty is that of the kind of experiment
+	// Looks are the numbers of replicates after which verdicts are given, of a comparison that may end after any of them; none is one look. A K-th of the significance
+	// is for each of K looks.
+	Looks []int
 }
 
-// DefaultTest is 95 % intervals, a power of 80 %, effects from 1 % on, all metrics.
+// DefaultTest is verdicts at 95 %, a power of 80 %, effects from 1 % on, the metrics that the kind of experiment is judged by, one look.
 func DefaultTest() Test { return Test{Level: 0.95, Power: 0.8, Relevant: 0.01} }
 
 // Verdict is what a comparison says of one metric.
@@ -31,6 +36,7 @@ type Verdict string
 const (
 	Identical  Verdict = "identical in every replicate"
 	NoEvidence Verdict = "no evidence of a difference"
+	TooFew     Verdict = "too few runs to tell" // what was seen would matter
 	Better     Verdict = "better"
 	Worse      Verdict = "worse"
 	Higher     Verdict = "higher"
@@ -44,6 +50,8 @@ type Effects struct {
 	Arms []ArmSummary
 	// Seeds are those that every arm has a result for; the others are left out of all.
 	Seeds []uint64
+	// Apart says that every arm has seeds of its own; Seeds are the first arm's.
+	Apart bool
 	Pairs []Pair // one for each arm but the first
 }
 
@@ -65,22 +73,46 @@ type Failure struct {
 
 // Pair is an arm beside the first.
 type Pair struct {
-	Arm     int // in Arms
+	Arm int // in Arms
+	// Effects are those of the primary family and then the others, which are exploratory; among each those that differ first, and the largest first.
 	Effects []Effect
-	// Family is how many metrics were tested, which Holm's correction is for: all that both arms have and that differ in some
-	// replicate. Each arm has a family of its own.
+	// Family is how many primary metrics were tested, which Holm's correction is for: those that differ in some replicate. Each arm has a family of its own.
 	Family int
-	// Agreed is how many of the metrics that differ also do so by the signed-rank test, without correction.
-	Agreed int
+	// Explored is how many of the others were tested.
+	Explored int
 	// OnlyA and OnlyB are metrics that one of the arms does not have in every replicate.
 	OnlyA, OnlyB []string
 }
 
-// Differing is how many metrics differ beyond chance.
-func (p *Pair) Differing() int {
+// Primary returns the effects of the primary family.
+func (p *Pair) Primary() []Effect { return p.Effects[:p.primary()] }
+
+// Exploratory returns the other effects.
+func (p *Pair) Exploratory() []Effect { return p.Effects[p.primary():] }
+
+func (p *Pair) primary() int {
 	n := 0
-	for i := range p.Effects {
-		if p.Effects[i].Differs() {
+	for n < len(p.Effects) && p.Effects[n].Primary {
+		n++
+	}
+	return n
+}
+
+// Decided tells whether each metric of the primary family is called, or differs by less than what matters.
+func (p *Pair) Decided() bool {
+	return !slices.ContainsFunc(p.Primary(), func(e Effect) bool { return !e.Differs() && !e.Within && e.Verdict != Identical })
+}
+
+// Decided tells whether all pairs are.
+func (x *Effects) Decided() bool {
+	return !slices.ContainsFunc(x.Pairs, func(p Pair) bool { return !p.Decided() })
+}
+
+// Differing is how many of some effects are beyond chance.
+func Differing(effects []Effect) int {
+	n := 0
+	for i := range effects {
+		if effects[i].Differs() {
 			n++
 		}
 	}
@@ -90,39 +122,69 @@ func (p *Pair) Differing() int {
 // Effect is how a metric differs from the first arm.
 type Effect struct {
 	Name, Unit, Help string
+	Aliases          []string         // other names of the same number
 	Better           result.Direction // which of two values is better
+	Primary          bool             // of the family that verdicts are about
+	// Paired has the interval at the level that the verdict is given at, of Holm's step and of the look: one that leaves out 0 is a difference, and no other is.
+	// The interval of an exploratory metric is for this one alone.
 	stats.Paired
-	Holm         float64 // the t test's p value, corrected
-	Wilcoxon     float64 // p value of the signed-rank test
-	WilcoxonHolm float64 // the same, corrected
-	Verdict      Verdict
+	RangeA, RangeB [2]float64 // the least and the most of single replicates
+	Adjusted       float64    // the p value, corrected for the looks and by Holm; of exploratory metrics by Benjamini and Hochberg
+	Wilcoxon       float64    // p value of the signed-rank test
+	Verdict        Verdict
 	// Doubtful marks a difference by the t test that the signed-rank test would not call one even without correction, though
 	// there are replicates enough for it: a few of them, far out, may carry the mean.
 	Doubtful bool
 	// Within marks a metric whose whole interval is closer to 0 than the smallest effect that matters: if there is evidence of
 	// a difference it is one that does not matter, and if there is none more replicates would not change what follows.
 	Within bool
-	// Alone marks a metric without evidence of a difference that would have it if it were the only one that is tested.
-	Alone bool
 	// More is how many further replicates would settle a metric without evidence; -1 is more than anyone runs. 0 is settled.
 	More int
 }
 
 // Differs tells whether there is evidence of a difference.
-func (e *Effect) Differs() bool { return e.Verdict != Identical && e.Verdict != NoEvidence }
+func (e *Effect) Differs() bool {
+	return e.Verdict != Identical && e.Verdict != NoEvidence && e.Verdict != TooFew
+}
 
-// Relative returns the effect and its interval's ends as shares of the first arm's mean, and false if that is 0.
+// Relative returns the effect and its interval's ends as shares of the first arm's value, and false if they are no ratios.
 func (e *Effect) Relative() (mean, low, high float64, ok bool) {
-	if e.A == 0 {
+	if !e.Ratio {
 		return 0, 0, 0, false
 	}
-	a := math.Abs(e.A)
-	return e.Effect.Mean / a, e.Effect.Low() / a, e.Effect.High() / a, true
+	return share(e.Effect.Mean), share(e.Effect.Low()), share(e.Effect.High()), true
+}
+
+// Erratic tells a metric that is not called and whose single replicates differ by more than a factor of two: what they do is then more telling than their mean.
+func (e *Effect) Erratic() bool { return e.Verdict == TooFew && e.Ratio && e.Deviation > math.Ln2 }
+
+// size orders effects: ratios by how far they are from 1, and differences, one of whose ends is no number that ratios can be of, as their share of the larger end.
+func (e *Effect) size() float64 {
+	if e.Ratio {
+		return math.Abs(e.Effect.Mean)
+	}
+	if larger := math.Max(math.Abs(e.A), math.Abs(e.B)); larger > 0 {
+		return math.Abs(e.Effect.Mean) / larger
+	}
+	return 0
+}
+
+// rank is the order of verdicts in tables.
+func (e *Effect) rank() int {
+	switch {
+	case e.Differs():
+		return 0
+	case e.Verdict == TooFew:
+		return 1
+	case e.Verdict == NoEvidence:
+		return 2
+	}
+	return 3
 }
 
 // Compare tests what the outcomes of a comparison show. It needs two seeds for which all arms have a result.
 func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
-	x := &Effects{Test: test, Name: p.Name}
+	x := &Effects{Test: test, Name: p.Name, Apart: p.Apart}
 	byArm := make([][]*result.Result, len(p.Points)) // by replicate
 	for _, point := range p.Points {
 		a := ArmSummary{Label: point.Label, Digest: point.Digest}
@@ -150,7 +212,7 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 	for r := range p.Reps {
 		if !slices.ContainsFunc(byArm, func(of []*result.Result) bool { return of[r] == nil }) {
 			reps = append(reps, r)
-			x.Seeds = append(x.Seeds, p.Seed+uint64(r))
+			x.Seeds = append(x.Seeds, p.SeedOf(0, r))
 		}
 	}
 	if len(reps) < 2 {
@@ -176,14 +238,6 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 
 // ErrNoMetric is what Compare's error wraps when no metric has one of the names that were asked for.
 var ErrNoMetric = errors.New("no metric that the arms have matches")
-
-// wanted tells whether a metric is compared. What the simulator did, rather than what it simulated, is not.
-func (t *Test) wanted(name string) bool {
-	if strings.HasPrefix(name, "sim.") {
-		return false
-	}
-	return Matches(t.Metrics, name)
-}
 
 // Matches tells whether a name is one of those asked for; no patterns ask for all. In a pattern * stands for any text and ?
 // for one character.
@@ -222,88 +276,207 @@ func unvaried(results []*result.Result) bool {
 // pair compares an arm with the first.
 func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	var p Pair
-	var family []int // of p.Effects
-	var ranked []int // differences that are not 0
-	var pt, pw []float64
 	words := trial.Vocabulary().Metrics
 	certain := unvaried(a) && unvaried(b)
+	var effects []Effect
+	var names []string // what identifies each; "" is one that does not differ
 	for _, m := range a[0].Metrics {
-		if !t.wanted(m.Name) {
+		if strings.HasPrefix(m.Name, "sim.") { // what the simulator did, rather than what it simulated
 			continue
 		}
 		x, okA := values(a, m.Name)
 		y, okB := values(b, m.Name)
 		if !okA || !okB {
-			if okA {
+			if okA && Matches(t.Metrics, m.Name) {
 				p.OnlyA = append(p.OnlyA, m.Name)
 			}
 			continue
 		}
-		paired, err := stats.PairedT(x, y, t.Level)
+		e, err := t.effect(x, y)
 		if err != nil {
 			return p, fmt.Errorf("%s: %w", m.Name, err)
 		}
-		if certain && x[0] != y[0] {
-			paired.P = 0
+		name := ""
+		if e.Verdict != Identical {
+			name = identity(m.Unit, x, y)
+			if certain && x[0] != y[0] {
+				e.P = 0
+			}
 		}
-		differences := make([]float64, len(x))
-		for i := range x {
-			differences[i] = y[i] - x[i]
-		}
-		rank, err := stats.Wilcoxon(differences)
-		if err != nil {
-			return p, fmt.Errorf("%s: %w", m.Name, err)
-		}
-		e := Effect{Name: m.Name, Unit: m.Unit, Help: m.Help, Better: words.Better(m.Name), Paired: paired, Holm: 1, Wilcoxon: rank.P, WilcoxonHolm: 1, Verdict: Identical}
-		if rank.N > 0 {
-			family, ranked = append(family, len(p.Effects)), append(ranked, rank.N)
-			pt, pw = append(pt, paired.P), append(pw, rank.P)
-		}
-		p.Effects = append(p.Effects, e)
+		e.Name, e.Unit, e.Help, e.Better = m.Name, m.Unit, m.Help, words.Better(m.Name)
+		effects, names = append(effects, e), append(names, name)
 	}
 	for _, m := range b[0].Metrics {
-		if _, both := values(a, m.Name); t.wanted(m.Name) && !both {
+		if _, both := values(a, m.Name); Matches(t.Metrics, m.Name) && !both && !strings.HasPrefix(m.Name, "sim.") {
 			if _, ok := values(b, m.Name); ok {
 				p.OnlyB = append(p.OnlyB, m.Name)
 			}
 		}
 	}
-	if len(p.Effects) == 0 {
-		if len(t.Metrics) == 0 {
-			return p, errors.New("the arms have no metric in common")
-		}
+	if len(effects) == 0 && len(t.Metrics) == 0 {
+		return p, errors.New("the arms have no metric in common")
+	}
+	t.choose(effects, names, familyOf(a, b))
+	p.Effects = once(effects, names)
+	if len(t.Metrics) > 0 && p.primary() == 0 {
 		return p, fmt.Errorf("%w %s", ErrNoMetric, strings.Join(t.Metrics, ", "))
 	}
-	p.Family = len(family)
-	holmT, holmW := stats.Holm(pt), stats.Holm(pw)
-	for k, i := range family {
-		e := &p.Effects[i]
-		e.Holm, e.WilcoxonHolm = holmT[k], holmW[k]
-		if err := t.judge(e, ranked[k], p.Family); err != nil {
-			return p, fmt.Errorf("%s: %w", e.Name, err)
-		}
-		if e.Differs() && e.Wilcoxon < 1-t.Level {
-			p.Agreed++
-		}
+	var err error
+	if p.Family, err = t.judge(p.Primary()); err != nil {
+		return p, err
 	}
+	if p.Explored, err = t.explore(p.Exploratory()); err != nil {
+		return p, err
+	}
+	slices.SortStableFunc(p.Effects, func(x, y Effect) int {
+		return cmp.Or(-compareBool(x.Primary, y.Primary), cmp.Compare(x.rank(), y.rank()), -cmp.Compare(x.size(), y.size()))
+	})
 	return p, nil
 }
 
-// judge gives the verdict on a metric that differs in so many replicates.
-func (t *Test) judge(e *Effect, differing, family int) error {
-	significance := 1 - t.Level
-	relevant := t.Relevant * math.Abs(e.A)
-	e.Within = relevant > 0 && math.Max(math.Abs(e.Effect.Low()), math.Abs(e.Effect.High())) < relevant
-	if e.Holm >= significance {
-		e.Verdict, e.Alone = NoEvidence, e.P < significance
-		if e.Within {
-			return nil
-		}
-		return t.settle(e, relevant, significance/float64(family))
+func compareBool(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return 1
 	}
-	e.Doubtful = e.Wilcoxon >= significance && math.Ldexp(1, 1-differing) < significance // the least that ranks can give
+	return -1
+}
+
+// effect tests one metric by itself.
+func (t *Test) effect(x, y []float64) (Effect, error) {
+	differences := make([]float64, len(x))
+	for i := range x {
+		differences[i] = y[i] - x[i]
+	}
+	paired, err := stats.PairedRatio(x, y, t.Level)
+	if err != nil {
+		return Effect{}, err
+	}
+	rank, err := stats.Wilcoxon(differences)
+	if err != nil {
+		return Effect{}, err
+	}
+	e := Effect{Paired: paired, RangeA: rangeOf(x), RangeB: rangeOf(y), Adjusted: 1, Wilcoxon: rank.P, Verdict: NoEvidence}
+	if rank.N == 0 {
+		e.Verdict = Identical
+	}
+	return e, nil
+}
+
+func rangeOf(xs []float64) [2]float64 { return [2]float64{slices.Min(xs), slices.Max(xs)} }
+
+// choose marks the primary family: what was asked for, or the first metrics of the kind's that are not one number twice.
+func (t *Test) choose(effects []Effect, names []string, f *family) {
+	if len(t.Metrics) > 0 {
+		for i := range effects {
+			effects[i].Primary = Matches(t.Metrics, effects[i].Name)
+		}
+		return
+	}
+	taken, tested := map[string]bool{}, 0
+	for _, metric := range f.metrics {
+		i := slices.IndexFunc(effects, func(e Effect) bool { return e.Name == metric })
+		switch {
+		case i < 0 || tested == f.most:
+		case names[i] == "":
+			effects[i].Primary = effects[i].A != 0 // and is the same in every replicate, which may be news
+		case !taken[names[i]]:
+			effects[i].Primary = true
+			taken[names[i]] = true
+			tested++
+		}
+	}
+}
+
+// once leaves each number one name, a primary one if there is, or else the first. Primary effects come first.
+func once(effects []Effect, names []string) []Effect {
+	var out []Effect
+	at := map[string]int{}
+	for _, primary := range []bool{true, false} {
+		for i, e := range effects {
+			if e.Primary != primary {
+				continue
+			}
+			if k, there := at[names[i]]; there && names[i] != "" {
+				out[k].Aliases = append(out[k].Aliases, e.Name)
+				continue
+			}
+			at[names[i]] = len(out)
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// judge gives the verdicts on the primary family, and returns how many were tested.
+func (t *Test) judge(effects []Effect) (family int, err error) {
+	looks := float64(max(1, len(t.Looks)))
+	significance := 1 - t.Level
+	tested, p := testedOf(effects)
+	for k := range p {
+		p[k] = math.Min(1, looks*p[k])
+	}
+	order := stats.ByValue(p)
+	holm := stats.Holm(p)
+	left := len(tested) // hypotheses that Holm's step is for
+	for _, k := range order {
+		e := &effects[tested[k]]
+		e.Adjusted = holm[k]
+		e.Effect = e.At(1 - significance/(looks*float64(left)))
+		t.call(e)
+		if e.Differs() {
+			left--
+		} else if err := t.settle(e, significance/(looks*float64(len(tested)))); err != nil {
+			return 0, fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	return len(tested), nil
+}
+
+// explore gives the verdicts on the other metrics, and returns how many were tested.
+func (t *Test) explore(effects []Effect) (explored int, err error) {
+	tested, p := testedOf(effects)
+	for k, q := range stats.BenjaminiHochberg(p) {
+		e := &effects[tested[k]]
+		e.Adjusted = q
+		t.call(e)
+		if err := t.settle(e, (1-t.Level)/float64(len(tested))); err != nil {
+			return 0, fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	return len(tested), nil
+}
+
+// testedOf lists the effects that differ in some replicate, and their p values.
+func testedOf(effects []Effect) (tested []int, p []float64) {
+	for i := range effects {
+		if effects[i].Verdict != Identical {
+			tested, p = append(tested, i), append(p, effects[i].P)
+		}
+	}
+	return tested, p
+}
+
+// call gives the verdict that a corrected p value stands for.
+func (t *Test) call(e *Effect) {
+	significance := 1 - t.Level
+	relevant := t.relevant(e)
+	if e.Adjusted >= significance {
+		if reach := math.Abs(e.Effect.Mean); e.Primary && e.Effect.Half < reach {
+			e.Effect.Half = reach // differences that are nearly all alike say less than their spread does
+		}
+	} else {
+		e.Doubtful = e.Wilcoxon >= significance && stats.AllAlike(e.Effect.N) < significance // the least that ranks can give
+	}
+	e.Within = relevant > 0 && math.Max(math.Abs(e.Effect.Low()), math.Abs(e.Effect.High())) < relevant
 	up := e.Effect.Mean > 0
 	switch d := e.Better; {
+	case e.Adjusted >= significance && !e.Within && math.Abs(e.Effect.Mean) >= relevant:
+		e.Verdict = TooFew
+	case e.Adjusted >= significance:
+		e.Verdict = NoEvidence
 	case d == result.NeitherBetter && up:
 		e.Verdict = Higher
 	case d == result.NeitherBetter:
@@ -313,13 +486,26 @@ func (t *Test) judge(e *Effect, differing, family int) error {
 	default:
 		e.Verdict = Worse
 	}
-	return nil
 }
 
-// settle says how many more replicates would end the doubt about a metric. The effect that they are to find is the observed
+// relevant is the smallest effect that matters, as the effect is measured: a logarithm, or a difference.
+func (t *Test) relevant(e *Effect) float64 {
+	if e.Ratio {
+		return rng.Log(1 + t.Relevant)
+	}
+	return t.Relevant * math.Abs(e.A)
+}
+
+// assurance is the probability that the number of further replicates is large enough for its power, although the deviation was estimated from a few.
+const assurance = 0.8
+
+// settle says how many more replicates would end the doubt about a metric, if there is any. The effect that they are to find is the observed
 // one, or the smallest that matters if that is larger; the significance is what Holm's correction asks of the first of the
 // family, so the number is on the safe side.
-func (t *Test) settle(e *Effect, relevant, significance float64) error {
+func (t *Test) settle(e *Effect, significance float64) error {
+	if e.Differs() || e.Within {
+		return nil
+	}
 	if e.Deviation == 0 {
 		n := e.Effect.N + 1
 		for stats.AllAlike(n) >= significance {
@@ -328,7 +514,8 @@ func (t *Test) settle(e *Effect, relevant, significance float64) error {
 		e.More = n - e.Effect.N
 		return nil
 	}
-	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), relevant), e.Deviation, significance, t.Power)
+	deviation := stats.DeviationBound(e.Deviation, e.Effect.N, assurance)
+	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), t.relevant(e)), deviation, significance, t.Power)
 	switch {
 	case errors.Is(err, stats.ErrTooSmall):
 		e.More = -1

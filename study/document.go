@@ -3,6 +3,7 @@ package study
 import (
 	"math"
 
+	"farflash/rng"
 	"farflash/stats"
 )
 
@@ -74,14 +75,18 @@ func intervalDocument(i stats.Interval, unit string) IntervalDocument {
 
 // EffectsDocument is effects.json.
 type EffectsDocument struct {
-	Schema   string         `json:"schema"` // farflash/effects/1
-	Name     string         `json:"name"`
-	Level    float64        `json:"level"`
-	Power    float64        `json:"power"`
-	Relevant float64        `json:"relevant"`
-	Seeds    []uint64       `json:"seeds"`
-	Arms     []ArmDocument  `json:"arms"`
-	Pairs    []PairDocument `json:"pairs"`
+	Schema   string   `json:"schema"` // farflash/effects/2
+	Name     string   `json:"name"`
+	Level    float64  `json:"level"`
+	Power    float64  `json:"power"`
+	Relevant float64  `json:"relevant"`
+	Seeds    []uint64 `json:"seeds"` // of the first arm
+	Apart    bool     `json:"seeds_apart,omitempty"`
+	// Looks are the numbers of replicates after which the comparison may end; Decided says that it ended because each primary metric is called or within relevant.
+	Looks   []int          `json:"looks,omitempty"`
+	Decided bool           `json:"decided"`
+	Arms    []ArmDocument  `json:"arms"`
+	Pairs   []PairDocument `json:"pairs"`
 	// Interrupted says that trials have not been run.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
@@ -96,36 +101,58 @@ type ArmDocument struct {
 
 // PairDocument is an arm beside the first.
 type PairDocument struct {
-	A       string                    `json:"a"`
-	B       string                    `json:"b"`
-	Family  int                       `json:"family"`
-	OnlyA   []string                  `json:"only_a"`
-	OnlyB   []string                  `json:"only_b"`
-	Metrics map[string]EffectDocument `json:"metrics"`
+	A           string                    `json:"a"`
+	B           string                    `json:"b"`
+	Family      int                       `json:"family"`   // primary metrics that were tested
+	Explored    int                       `json:"explored"` // other metrics that were tested
+	Primary     []string                  `json:"primary"`  // in the order of tables: what differs first, and the largest effects first
+	Exploratory []string                  `json:"exploratory"`
+	OnlyA       []string                  `json:"only_a"`
+	OnlyB       []string                  `json:"only_b"`
+	Metrics     map[string]EffectDocument `json:"metrics"`
 }
 
 // EffectDocument is how a metric differs.
 type EffectDocument struct {
-	Unit         string   `json:"unit"`
-	A            float64  `json:"a"`
-	B            float64  `json:"b"`
-	Difference   float64  `json:"difference"` // mean of b-a
-	Half         float64  `json:"half"`
-	Relative     *float64 `json:"relative"` // of a's mean; null if that is 0
-	P            float64  `json:"p"`
-	Holm         float64  `json:"p_holm"`
-	Wilcoxon     float64  `json:"wilcoxon"`
-	WilcoxonHolm float64  `json:"wilcoxon_holm"`
-	Verdict      Verdict  `json:"verdict"`
-	Doubtful     bool     `json:"doubtful"`
-	Within       bool     `json:"within"`
-	Alone        bool     `json:"alone"`
-	More         int      `json:"more"`
+	Unit    string         `json:"unit"`
+	Aliases []string       `json:"aliases,omitempty"` // other names of the same number
+	Primary bool           `json:"primary"`
+	A       float64        `json:"a"` // geometric mean, arithmetic of differences
+	B       float64        `json:"b"`
+	RangeA  [2]float64     `json:"a_range"`
+	RangeB  [2]float64     `json:"b_range"`
+	Scale   string         `json:"scale"` // ratio: of ln(b/a); difference: of b-a
+	Mean    float64        `json:"mean"`  // on that scale
+	Half    float64        `json:"half"`  // of the interval, on that scale
+	Level   float64        `json:"level"` // of the interval
+	Ratio   *RatioDocument `json:"ratio"` // of b to a; null for differences
+	// Deviation is that of the replicates' differences, on that scale.
+	Deviation float64 `json:"deviation"`
+	P         float64 `json:"p"`
+	Adjusted  float64 `json:"p_adjusted"`
+	Wilcoxon  float64 `json:"wilcoxon"`
+	Verdict   Verdict `json:"verdict"`
+	Doubtful  bool    `json:"doubtful"`
+	Within    bool    `json:"within"`
+	More      int     `json:"more"`
 }
+
+// RatioDocument is a ratio with the ends of its interval.
+type RatioDocument struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+const (
+	effectsSchema = "farflash/effects/2"
+	ratioScale    = "ratio"
+	plainScale    = "difference"
+)
 
 // Document returns what effects.json says.
 func (x *Effects) Document() EffectsDocument {
-	d := EffectsDocument{Schema: "farflash/effects/1", Name: x.Name, Level: x.Level, Power: x.Power, Relevant: x.Relevant, Seeds: x.Seeds}
+	d := EffectsDocument{Schema: effectsSchema, Name: x.Name, Level: x.Level, Power: x.Power, Relevant: x.Relevant, Seeds: x.Seeds, Apart: x.Apart, Looks: x.Looks, Decided: x.Decided()}
 	for _, a := range x.Arms {
 		f := a.Failed
 		if f == nil {
@@ -135,19 +162,33 @@ func (x *Effects) Document() EffectsDocument {
 		d.Interrupted = d.Interrupted || a.Pending > 0
 	}
 	for _, p := range x.Pairs {
-		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Metrics: map[string]EffectDocument{}}
+		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, Explored: p.Explored, Primary: []string{}, Exploratory: []string{},
+			OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Metrics: map[string]EffectDocument{}}
 		for i := range p.Effects {
 			e := &p.Effects[i]
-			m := EffectDocument{Unit: e.Unit, A: e.A, B: e.B, Difference: e.Effect.Mean, Half: e.Effect.Half, P: e.P, Holm: e.Holm,
-				Wilcoxon: e.Wilcoxon, WilcoxonHolm: e.WilcoxonHolm, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, Alone: e.Alone, More: e.More}
-			if relative, _, _, ok := e.Relative(); ok && !math.IsInf(relative, 0) {
-				m.Relative = &relative
+			list := &y.Exploratory
+			if e.Primary {
+				list = &y.Primary
 			}
-			y.Metrics[e.Name] = m
+			*list = append(*list, e.Name)
+			y.Metrics[e.Name] = e.document()
 		}
 		d.Pairs = append(d.Pairs, y)
 	}
 	return d
+}
+
+func (e *Effect) document() EffectDocument {
+	m := EffectDocument{Unit: e.Unit, Aliases: e.Aliases, Primary: e.Primary, A: e.A, B: e.B, RangeA: e.RangeA, RangeB: e.RangeB, Scale: plainScale, Mean: e.Effect.Mean, Half: e.Effect.Half, Level: e.Effect.Level,
+		Deviation: e.Deviation, P: e.P, Adjusted: e.Adjusted, Wilcoxon: e.Wilcoxon, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, More: e.More}
+	if e.Ratio {
+		m.Scale = ratioScale
+		r := RatioDocument{rng.Exp(e.Effect.Mean), rng.Exp(e.Effect.Low()), rng.Exp(e.Effect.High())}
+		if !math.IsInf(r.High, 0) { // JSON has no number for it
+			m.Ratio = &r
+		}
+	}
+	return m
 }
 
 func orEmpty(list []string) []string {

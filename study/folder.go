@@ -50,6 +50,7 @@ type manifest struct {
 	Program  string          `json:"program"`
 	Seed     uint64          `json:"seed"`
 	Reps     int             `json:"reps"`
+	Apart    bool            `json:"seeds_apart,omitempty"`
 	Shard    string          `json:"shard,omitempty"`
 	Axes     []Axis          `json:"axes,omitempty"`
 	Scenario string          `json:"scenario"` // resolved, of the first point
@@ -161,6 +162,14 @@ func (f *Folder) differs(m *manifest) string {
 	return mine.differs(m)
 }
 
+// seedsNamed is what --seeds calls the seeds of arms.
+func seedsNamed(apart bool) string {
+	if apart {
+		return SeedsApart
+	}
+	return SeedsCommon
+}
+
 func orAll(shard string) string {
 	if shard == "" {
 		return "no shard"
@@ -175,6 +184,8 @@ func (m *manifest) differs(there *manifest) string {
 		return fmt.Sprintf("it is of the schema %s, not %s", there.Schema, m.Schema)
 	case m.Seed != there.Seed:
 		return fmt.Sprintf("its --seed is %d, not %d", there.Seed, m.Seed)
+	case m.Apart != there.Apart:
+		return fmt.Sprintf("its seeds are %s, not %s", seedsNamed(there.Apart), seedsNamed(m.Apart))
 	case m.Program != there.Program:
 		return fmt.Sprintf("it was computed by another build of the program, %s, not %s, and their results may differ", there.Program, m.Program)
 	case m.Reps != there.Reps:
@@ -223,7 +234,7 @@ func short(digest string) string { return digest[:min(12, len(digest))] }
 // manifest describes the plan with what became of its trials; without outcomes all are pending.
 func (f *Folder) manifest(outcomes []Outcome) *manifest {
 	p := f.plan
-	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version, Program: f.program.Name, Seed: p.Seed, Reps: p.Reps,
+	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version, Program: f.program.Name, Seed: p.Seed, Reps: p.Reps, Apart: p.Apart,
 		Shard: p.Shard.String(), Axes: p.Axes}
 	if s := p.Points[0].Scenario; s != nil { // a merged plan has none
 		m.Scenario = s.Resolved()
@@ -232,7 +243,7 @@ func (f *Folder) manifest(outcomes []Outcome) *manifest {
 		m.Points = append(m.Points, manifestPoint{Label: x.Label, Values: x.Values, Digest: x.Digest})
 	}
 	for k, s := range p.slots() {
-		t := manifestTrial{Seed: p.Seed + uint64(s.rep), State: Pending}
+		t := manifestTrial{Seed: p.SeedOf(s.point, s.rep), State: Pending}
 		if outcomes != nil {
 			t.State = outcomes[k].State
 			if err := outcomes[k].Err; err != nil {

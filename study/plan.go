@@ -31,7 +31,22 @@ type Plan struct {
 	Points []Point
 	Seed   uint64 // the first; replicate r has Seed+r
 	Reps   int
+	Apart  bool // of a comparison: every arm has seeds of its own
 	Shard  Shard
+}
+
+// What --seeds calls the seeds of a comparison's arms: those that all arms have, or each its own.
+const (
+	SeedsCommon = "common"
+	SeedsApart  = "apart"
+)
+
+// SeedOf is the seed of a point's replicate.
+func (p *Plan) SeedOf(point, rep int) uint64 {
+	if p.Apart {
+		return p.Seed + uint64(rep*len(p.Points)+point)
+	}
+	return p.Seed + uint64(rep)
 }
 
 // Point is one scenario of a study: a point of a sweep's grid, or an arm of a comparison.
@@ -200,7 +215,7 @@ func (p *Plan) Trials() []trial.Trial {
 	var out []trial.Trial
 	for _, s := range p.slots() {
 		x := &p.Points[s.point]
-		out = append(out, trial.Trial{Scenario: x.Scenario, Digest: x.Digest, Seed: p.Seed + uint64(s.rep)})
+		out = append(out, trial.Trial{Scenario: x.Scenario, Digest: x.Digest, Seed: p.SeedOf(s.point, s.rep)})
 	}
 	return out
 }
@@ -209,6 +224,9 @@ func (p *Plan) Trials() []trial.Trial {
 func (p *Plan) Digest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %d\n", p.Kind, p.Seed, p.Reps)
+	if p.Apart {
+		fmt.Fprintln(h, "seeds apart")
+	}
 	for _, x := range p.Points {
 		fmt.Fprintf(h, "%s %q %q\n", x.Digest, x.Label, x.Values)
 	}

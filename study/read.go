@@ -104,10 +104,10 @@ func EstimatesOf(metrics map[string]IntervalDocument, level float64) []Estimate 
 // ReadEffects reads what a comparison found from its folder. The error is fs.ErrNotExist if it has found nothing yet.
 func ReadEffects(path string) (*Effects, error) {
 	var d EffectsDocument
-	if err := readFound(path, EffectsFile, "farflash/effects/1", &d, func() string { return d.Schema }); err != nil {
+	if err := readFound(path, EffectsFile, effectsSchema, &d, func() string { return d.Schema }); err != nil {
 		return nil, err
 	}
-	x := &Effects{Test: Test{Level: d.Level, Power: d.Power, Relevant: d.Relevant}, Name: d.Name, Seeds: d.Seeds}
+	x := &Effects{Test: Test{Level: d.Level, Power: d.Power, Relevant: d.Relevant, Looks: d.Looks}, Name: d.Name, Seeds: d.Seeds, Apart: d.Apart}
 	for _, a := range d.Arms {
 		x.Arms = append(x.Arms, ArmSummary{Label: a.Label, Digest: a.Digest, Done: a.Done, Failed: a.Failed})
 	}
@@ -116,15 +116,18 @@ func ReadEffects(path string) (*Effects, error) {
 		if arm < 0 {
 			return nil, fmt.Errorf("%s: there is no arm %q", filepath.Join(path, EffectsFile), p.B)
 		}
-		y := Pair{Arm: arm, Family: p.Family, OnlyA: p.OnlyA, OnlyB: p.OnlyB}
-		for name, m := range p.Metrics {
-			e := Effect{Name: name, Unit: m.Unit, Help: name, Holm: m.Holm, Wilcoxon: m.Wilcoxon, WilcoxonHolm: m.WilcoxonHolm, Verdict: m.Verdict,
-				Doubtful: m.Doubtful, Within: m.Within, Alone: m.Alone, More: m.More}
-			e.A, e.B, e.P = m.A, m.B, m.P
-			e.Effect = stats.Interval{Mean: m.Difference, Half: m.Half, Level: d.Level, N: len(d.Seeds), Batch: 1}
+		y := Pair{Arm: arm, Family: p.Family, Explored: p.Explored, OnlyA: p.OnlyA, OnlyB: p.OnlyB}
+		for _, name := range slices.Concat(p.Primary, p.Exploratory) {
+			m, ok := p.Metrics[name]
+			if !ok {
+				return nil, fmt.Errorf("%s: metric %q has a place and no effect", filepath.Join(path, EffectsFile), name)
+			}
+			e := Effect{Name: name, Unit: m.Unit, Help: name, Aliases: m.Aliases, Primary: m.Primary, RangeA: m.RangeA, RangeB: m.RangeB, Adjusted: m.Adjusted, Wilcoxon: m.Wilcoxon, Verdict: m.Verdict,
+				Doubtful: m.Doubtful, Within: m.Within, More: m.More}
+			e.A, e.B, e.P, e.Deviation, e.Ratio = m.A, m.B, m.P, m.Deviation, m.Scale == ratioScale
+			e.Effect = stats.Interval{Mean: m.Mean, Half: m.Half, Level: m.Level, N: len(d.Seeds), Batch: 1}
 			y.Effects = append(y.Effects, e)
 		}
-		slices.SortFunc(y.Effects, func(a, b Effect) int { return strings.Compare(a.Name, b.Name) })
 		x.Pairs = append(x.Pairs, y)
 	}
 	return x, nil

@@ -130,12 +130,12 @@ func TestEffectsReadBack(t *testing.T) {
 		}
 	}
 	// What is no number has none in the document.
-	for _, mean := range []float64{1e300, -1e300, 0} {
+	for _, mean := range []float64{1e300, 710, 0, -1e300} {
 		e := Effect{Name: "read.iops"}
-		e.A, e.Effect.Mean = 1e-320, mean
+		e.Ratio, e.Effect.Mean = true, mean
 		doc := (&Effects{Arms: []ArmSummary{{}, {}}, Pairs: []Pair{{Arm: 1, Effects: []Effect{e}}}}).Document()
-		if got := doc.Pairs[0].Metrics["read.iops"].Relative; (got == nil) != (mean != 0) {
-			t.Errorf("%v of %v is %v", mean, e.A, got)
+		if got := doc.Pairs[0].Metrics["read.iops"].Ratio; (got == nil) != (mean > 0) {
+			t.Errorf("e to %v is %v", mean, got)
 		}
 		if _, err := json.Marshal(doc); err != nil {
 			t.Error(err)
@@ -198,17 +198,17 @@ func TestCompareTurnedAround(t *testing.T) {
 	for i := range one.Effects {
 		x, y := &one.Effects[i], &other.Effects[i]
 		said[x.Verdict] = true
-		if x.Name != y.Name || x.Effect.Mean != -y.Effect.Mean || x.Effect.Half != y.Effect.Half || x.A != y.B || x.P != y.P || x.Holm != y.Holm || x.Wilcoxon != y.Wilcoxon || x.WilcoxonHolm != y.WilcoxonHolm || turned[x.Verdict] != y.Verdict {
+		if x.Name != y.Name || x.Effect.Mean != -y.Effect.Mean || x.Effect.Half != y.Effect.Half || x.A != y.B || x.P != y.P || x.Adjusted != y.Adjusted || x.Wilcoxon != y.Wilcoxon || x.More != y.More || turned[x.Verdict] != y.Verdict {
 			t.Errorf("%+v is turned around\n%+v", x, y)
 		}
-		if x.Verdict == Identical && (x.Holm != 1 || x.WilcoxonHolm != 1 || x.Differs()) {
+		if x.Verdict == Identical && (x.Adjusted != 1 || x.Differs()) {
 			t.Errorf("%+v", x)
 		}
 	}
 	if !said[Better] || !said[Worse] || !said[Higher] || !said[Identical] {
 		t.Errorf("verdicts are %v", said)
 	}
-	if one.Family != 3 || one.Agreed != 3 || other.Agreed != 3 || one.Differing() != 3 || !slices.Equal(one.OnlyA, other.OnlyB) || !slices.Equal(one.OnlyB, other.OnlyA) || len(one.OnlyA) != 1 || len(one.OnlyB) != 1 {
+	if one.Family != 1 || one.Explored != 2 || Differing(one.Effects) != 3 || !slices.Equal(one.OnlyA, other.OnlyB) || !slices.Equal(one.OnlyB, other.OnlyA) || len(one.OnlyA) != 1 || len(one.OnlyB) != 1 {
 		t.Errorf("%+v is turned around\n%+v", one, other)
 	}
 }

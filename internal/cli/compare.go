@@ -11,6 +11,7 @@ import (
 	"farflash/internal/spelling"
 	"farflash/report"
 	"farflash/shape"
+	"farflash/stats"
 	"farflash/study"
 	"farflash/trial"
 	"farflash/units"
@@ -18,17 +19,24 @@ import (
 
 func (p *program) compare() *cobra.Command {
 	var f studyFlags
-	all := false
+	var c comparison
 	relevant := ""
 	cmd := &cobra.Command{
 		Use:   "compare A B [C...]",
 		Short: "Say which of several designs is better, with intervals",
 		Long: `Compare designs over replicates on common random numbers: every arm runs with
-the same seeds, so that all see the same requests at the same times. For each
-metric it prints the effect against A, the first arm, with a confidence interval
-of the paired differences. A paired t test, corrected for the number of metrics
-by Holm's method, tells an effect from chance. Without evidence of a difference
-it says how many more replicates would settle it.
+the same seeds, so that all see the same requests at the same times.
+
+Verdicts are about a primary family of six to eight metrics, which the kind of
+experiment decides, or --metric: chance alone makes a difference of one of them
+in less than 5 % of comparisons. Each is the ratio of an arm to A, the first
+one, with an interval; one that leaves out 0 is a difference. Where what was
+seen would matter but the runs are too few to tell, it says how many more would.
+All other metrics are exploratory.
+
+--until-decided adds replicates until each primary metric is decided, and not
+beyond --reps, at a few looks that are planned from the beginning and corrected
+for.
 
 An arm is a scenario file or a preset. Changes of its own follow it with commas:
 my.yaml,ssd.over_provisioning=12%. --set applies to all arms.
@@ -36,32 +44,57 @@ my.yaml,ssd.over_provisioning=12%. --set applies to all arms.
 Results are kept in the study's directory and in a cache. The same command
 continues an interrupted study.`,
 		Example: `  farflash compare busy-drive busy-drive,ssd.collection.victim=random
+  farflash compare mine.yaml theirs.yaml --until-decided
   farflash compare mine.yaml theirs.yaml --reps 20 --metric 'read.latency.p99*'
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12% my.yaml,ssd.over_provisioning=28%`,
 		Args:              verb.Arguments(2, -1, "two scenarios or more, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
 		ValidArgsFunction: completeArm,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.untilDecided && !cmd.Flags().Changed("reps") {
+				f.reps = mostUndecided
+			}
 			if err := f.check(2); err != nil {
 				return err
 			}
-			test := study.DefaultTest()
-			test.Metrics = f.metrics
+			if c.seeds != study.SeedsCommon && c.seeds != study.SeedsApart {
+				return verb.Usagef("--seeds: %q is not %s or %s", c.seeds, study.SeedsCommon, study.SeedsApart)
+			}
+			c.test = study.DefaultTest()
+			c.test.Metrics = f.metrics
 			share, err := units.ParseFraction(relevant)
 			if err != nil {
 				return verb.Usagef("--relevant: %w", err)
 			}
-			test.Relevant = float64(share)
+			c.test.Relevant = float64(share)
 			plan, err := p.planComparison(args, &f)
 			if err != nil {
 				return err
 			}
-			return p.runComparison(cmd.Context(), plan, test, &f, all)
+			plan.Apart = c.seeds == study.SeedsApart
+			return p.runComparison(cmd.Context(), plan, &c, &f)
 		},
 	}
 	f.register(cmd, 10, "write the comparison to `DIR`, or continue the one there (default runs/NAME-compare-DIGEST)")
-	cmd.Flags().BoolVar(&all, "all", false, "show every metric, not only the main ones")
-	cmd.Flags().StringVar(&relevant, "relevant", "1%", "the smallest effect that matters, as a `share` of A's mean")
+	fl := cmd.Flags()
+	fl.Lookup("metric").Usage = "judge the designs by these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)"
+	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ...; with --until-decided at most, 20 unless it is said"
+	fl.BoolVar(&c.all, "all", false, "show every metric, also those that do not differ")
+	fl.StringVar(&relevant, "relevant", "1%", "the smallest effect that matters, as a `share` of A's value")
+	fl.BoolVar(&c.untilDecided, "until-decided", false, "add replicates until each primary metric is decided")
+	fl.StringVar(&c.seeds, "seeds", study.SeedsCommon, "seeds `common` to all arms, or apart: each arm its own, to see what chance does")
+	verb.Must(cmd.RegisterFlagCompletionFunc("seeds", cobra.FixedCompletions([]string{study.SeedsCommon, study.SeedsApart}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
+}
+
+// mostUndecided is how many replicates --until-decided adds at most if nobody says.
+const mostUndecided = 20
+
+// comparison is how arms are compared.
+type comparison struct {
+	test         study.Test
+	all          bool
+	untilDecided bool
+	seeds        string
 }
 
 // completeArm offers scenarios for every argument.
@@ -180,23 +213,29 @@ func armLabel(names []string, own [][]shape.Change, i int) string {
 }
 
 // runComparison runs the trials and shows the effects.
-func (p *program) runComparison(ctx context.Context, plan *study.Plan, test study.Test, f *studyFlags, all bool) error {
-	folder, outcomes, err := p.carryOut(ctx, plan, f)
+func (p *program) runComparison(ctx context.Context, whole *study.Plan, c *comparison, f *studyFlags) error {
+	plan := whole // of the replicates that are run
+	if c.untilDecided {
+		c.test.Looks = stats.Looks(whole.Reps)
+	} else {
+		c.test.Looks = []int{whole.Reps}
+	}
+	var outcomes []study.Outcome
+	var effects *study.Effects
+	var unable error
+	folder, err := p.inFolder(ctx, whole, f, func(r *study.Runner) ([]study.Outcome, error) {
+		plan, outcomes, effects, unable = r.UntilDecided(ctx, whole, c.test)
+		return whole.OfWhole(plan, outcomes), nil
+	})
 	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		if err := p.verdict(plan, folder, outcomes, f, true); err != nil {
-			return err
-		}
-	}
-	effects, err := study.Compare(plan, outcomes, test)
-	if err != nil {
-		// Trials that failed are why, or else what was asked for.
-		if failure := p.verdict(plan, folder, outcomes, f, false); failure != nil {
+	if effects == nil {
+		// Trials that are missing or failed are why, or else what was asked for.
+		if failure := p.verdict(plan, folder, outcomes, f, ctx.Err() != nil); failure != nil {
 			return failure
 		}
-		return verb.BadInput(err)
+		return verb.BadInput(unable)
 	}
 	if err := keep(folder, study.EffectsFile, effects.Document(), effectsPage(effects, buildVersion())); err != nil {
 		return err
@@ -205,8 +244,7 @@ func (p *program) runComparison(ctx context.Context, plan *study.Plan, test stud
 	case f.json:
 		err = p.verbs().JSON(effects.Document())
 	case !f.quiet:
-		show := func(name string) bool { return all || len(test.Metrics) > 0 || worthShowing(name) }
-		if err = verb.Failed(report.WriteEffectsText(p.out, effects, show, p.style())); err == nil {
+		if err = verb.Failed(report.WriteEffectsText(p.out, effects, len(c.test.Metrics) == 0, c.all, p.style())); err == nil {
 			fmt.Fprintf(p.out, "\nstudy directory: %s\n", folder.Path())
 		}
 	}

@@ -108,18 +108,28 @@ func programName() (string, error) {
 
 // carryOut runs a plan's trials in its folder. It returns with what is done also when it was interrupted.
 func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome, error) {
+	var outcomes []study.Outcome
+	folder, err := p.inFolder(ctx, plan, f, func(r *study.Runner) ([]study.Outcome, error) {
+		outcomes = r.Run(ctx, plan.Trials())
+		return outcomes, nil
+	})
+	return folder, outcomes, err
+}
+
+// inFolder has a runner at work in a plan's folder, and records what became of the plan's trials.
+func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags, work func(*study.Runner) ([]study.Outcome, error)) (*study.Folder, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+		return nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
 	folder, err := openStudy(plan, f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
-		return nil, nil, verb.BadInput(err)
+		return nil, verb.BadInput(err)
 	}
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
 		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
@@ -130,7 +140,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	}
 	predict, err := p.foresee(ctx, f, scenarios...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	progress := p.progress(string(plan.Kind), "trials", f.quiet, keepsDone)
 	defer p.unfinishedStudy(folder, cache)()
@@ -152,9 +162,12 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 			}
 		},
 	}
-	outcomes := runner.Run(ctx, plan.Trials())
+	outcomes, err := work(&runner)
 	progress.Stop()
-	return folder, outcomes, verb.Failed(folder.Record(outcomes))
+	if err != nil {
+		return nil, err
+	}
+	return folder, verb.Failed(folder.Record(outcomes))
 }
 
 // unfinishedStudy notes what of a study, and of what it keeps for others, is written at the moment.
