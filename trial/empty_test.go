@@ -7,6 +7,7 @@ import (
 
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/trial/drawn"
 )
 
 // sections lists the keys of the language below a path whose values are mappings or lists.
@@ -46,7 +47,7 @@ func TestSectionsThatAreEmpty(t *testing.T) {
 	with := [][]shape.Change{nil, {{Path: "ssd.zones", Value: "{}"}}, {{Path: "workload[0].zones", Value: "{append: true}"}}, {{Path: "workload[0].addresses", Value: "fold"}}, {{Path: "host_raid", Value: "{drives: 2, level: 1}"}},
 		{{Path: "ssd.zones", Value: "{}"}, {Path: "workload[0].addresses", Value: "fold"}, {Path: "workload[0].zones", Value: "{append: true}"}}}
 	n, tried := 0, 0
-	for i, text := range seedlings {
+	for i, text := range drawn.Seeds {
 		for _, path := range all {
 			for _, value := range []string{"null", "{}", "[]", "[{}]"} {
 				for _, more := range with {
