@@ -194,7 +194,8 @@ func TestNotice(t *testing.T) {
 	collections := map[string]string{
 		"alibaba": "Alibaba", "blkparse": "WiscSee", "blktrace-bin": "blkparseanalyzer", "cloudphysics": "CloudPhysics", "disksim": "DiskSim's validation", "fio-iolog": "fio's own log",
 		"fiu": "FIU", "mqsim": "MQSim's excerpts", "msr": "MSR Cambridge", "spc": "SPC trace format", "systor17": "Fujitsu VDI", "tencent-cbs": "Tencent CBS", "ycsb-rocksdb-blkparse": "YCSB on RocksDB",
-		"catalogue": "", // a table of ours, with a source a row
+		"mlperf": "MLPerf Storage", "mooncake": "Mooncake",
+		"catalogue": "", "reality": "", // tables of ours, with a source a row
 	}
 	folders, err := os.ReadDir(inputs.Path(t, "data"))
 	if err != nil {
