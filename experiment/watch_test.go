@@ -99,3 +99,33 @@ func TestWatchEndsAtOnce(t *testing.T) {
 		t.Errorf("%d events after the context has ended", n)
 	}
 }
+
+// standing is an experiment that stands where it stands.
+type standing struct{ experiment.Standing }
+
+func (s standing) Advance(context.Context, sim.Time) (experiment.Standing, error) {
+	return s.Standing, nil
+}
+func (standing) Meters() []experiment.Meter                      { return nil }
+func (standing) Fill(context.Context, *experiment.Outcome) error { return nil }
+func (standing) Close() error                                    { return nil }
+
+// TestStuck: models in which nothing is left to happen while requests are under way are at fault, also where the run was to end later.
+func TestStuck(t *testing.T) {
+	for _, c := range []struct {
+		until units.Duration
+		now   experiment.Standing
+		want  string
+	}{
+		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, "stuck at 1s: 2 of 7 requests have not completed"},
+		{units.Minute, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, "stuck at 1s: 2 of 7 requests have not completed"},
+		{units.Second, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 5, Stuck: 2}, ""},
+		{0, experiment.Standing{At: units.Second, Over: true, Begun: 7, Done: 7}, ""},
+		{0, experiment.Standing{At: units.Second, Stalled: "stalled at 1s: who waits for whom"}, "stalled at 1s: who waits for whom"},
+	} {
+		_, err := (&experiment.Loop{Until: c.until}).Run(context.Background(), standing{c.now})
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("until %v, %+v: %v", c.until, c.now, err)
+		}
+	}
+}

@@ -232,15 +232,20 @@ func where(s *scenario.Scenario, paths ...string) (path string, at shape.Positio
 	return path, at
 }
 
-// Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be.
+// Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be. Where a run is ended by time it is none, and nobody is
+// stuck.
 func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
-	if now.Stuck == 0 || s.Measure.Until.Time > 0 {
+	if now.Stuck == 0 {
 		return nil
 	}
 	for i, d := range drives {
 		x := s.SameDrive()
 		if d.Full() == 0 || x == nil || x.Compat != scenario.CompatMQSim {
 			continue
+		}
+		if s.Measure.Until.Time > 0 {
+			now.Stuck = 0 // what did not end is counted
+			return nil
 		}
 		path, at := where(s, "ssd.compat")
 		return &shape.Error{At: at, Msg: fmt.Sprintf("%s: %v: drive %d has run full at %v, as the peer's would: %d writes wait for a free page, and no block is left that collection "+

@@ -320,6 +320,9 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	out.Events = x.Events()
 	x.meter.finish(out.Result, out.Interrupted)
+	if !out.Interrupted && !x.Dead {
+		x.endless(out.Result)
+	}
 	return nil
 }
 

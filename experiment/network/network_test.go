@@ -195,9 +195,24 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends.
+// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends. Where nothing but the end of all flows ends it, that is a failure.
 func TestSevered(t *testing.T) {
-	o := trialtest.Run(t, "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: 10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: 1MB, start: 50us}]}]\n", 1)
+	const text = "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: 10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: 1MB, start: 50us}]}]\n"
+	for _, keep := range []func(experiment.Flow) error{nil, func(experiment.Flow) error { return nil }} {
+		s, err := trialtest.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1, Flow: keep})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := o.Result.Checks[len(o.Result.Checks)-1]
+		if want := "h0 cannot be reached; the link between h0 and s0 is down for good since 10us: 2 messages did not end (1MB from h0 to h1 since 0s; 1MB from h1 to h0 since 50us)"; last.OK || last.Name != "every flow ends" || last.Detail != want {
+			t.Errorf("%+v", last)
+		}
+	}
+	o := trialtest.Run(t, text+"measure: {until: 2ms}\n", 1)
 	if trialtest.Metric(t, o, "flow.unfinished") != 2 || trialtest.Metric(t, o, "flow.count") != 1 {
 		t.Errorf("%g flows ended, %g did not", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"))
 	}

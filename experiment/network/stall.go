@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"farflash/experiment"
 	"farflash/fabric"
 	"farflash/internal/spelling"
+	"farflash/result"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -61,32 +63,46 @@ func (y *Network) Patience() sim.Time {
 	return rounds * longest
 }
 
-// Waits says which flows wait, and for what.
-func (y *Network) Waits() string {
+// left says which messages did not end, and which hosts those are that have no way to each other; nothing if all did.
+func (y *Network) left() (text string, apart []int32) {
 	const most = 3
-	n := 0
-	var list []string
+	var left []fabric.Message
 	for i := range y.Net.Messages() {
-		m := &y.Net.Messages()[i]
-		if !y.Net.Known(int32(i)) || m.Posted == sim.Forever || m.Acked != sim.Forever {
-			continue
-		}
-		if n++; n <= most {
-			text := fmt.Sprintf("%v from %s to %s since %v", m.Size, y.Net.NodeName(m.Src), y.Net.NodeName(m.Dst), m.Posted)
-			if !y.Net.Connected(m.Src, m.Dst) {
-				text += ", which have no way to each other"
-			}
-			list = append(list, text)
+		if m := &y.Net.Messages()[i]; y.Net.Known(int32(i)) && m.Posted != sim.Forever && m.Acked == sim.Forever {
+			left = append(left, *m)
 		}
 	}
-	if n == 0 {
+	// Their numbers depend on how the network was divided.
+	slices.SortFunc(left, func(a, b fabric.Message) int {
+		return cmp.Or(cmp.Compare(a.Posted, b.Posted), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst), cmp.Compare(a.Size, b.Size))
+	})
+	var list []string
+	for i, m := range left {
+		if i < most {
+			list = append(list, fmt.Sprintf("%v from %s to %s since %v", m.Size, y.Net.NodeName(m.Src), y.Net.NodeName(m.Dst), m.Posted))
+		}
+		if !y.Net.Connected(m.Src, m.Dst) {
+			apart = append(apart, m.Src, m.Dst)
+		}
+	}
+	if len(left) > most {
+		list = append(list, "...")
+	}
+	if len(left) > 0 {
+		text = fmt.Sprintf("%s did not end (%s)", spelling.Plural(len(left), "message"), strings.Join(list, "; "))
+	}
+	return text, apart
+}
+
+// Waits says which messages wait, and for what; nothing if none does.
+func (y *Network) Waits() string {
+	text, apart := y.left()
+	if text == "" {
 		return ""
 	}
-	text := fmt.Sprintf("%s did not end (%s", spelling.Plural(n, "message"), strings.Join(list, "; "))
-	if n > most {
-		text += "; ..."
+	if text += y.vain(); len(apart) > 0 {
+		text += "; " + y.Severed(apart)
 	}
-	text += ")" + y.vain()
 	port, longest := int32(-1), units.Bytes(0)
 	for i := range int32(y.Net.Ports()) {
 		if q := y.Net.Port(i).Queue; q > longest {
@@ -122,6 +138,14 @@ func (y *Network) vain() (text string) {
 		text += fmt.Sprintf("; %d classes of ports are paused", n)
 	}
 	return text
+}
+
+// endless says of a network alone that has come to its end which flows cannot end, since hosts are cut off for good. That is a failure of what was to be simulated.
+func (x *alone) endless(r *result.Result) {
+	text, apart := x.left()
+	if len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0 {
+		r.Check("every flow ends", false, x.Severed(apart)+": "+text)
+	}
 }
 
 // Severed names the hosts among some that have no way to any other since a link failed, and the links that stay down.
