@@ -90,7 +90,7 @@ func TestEffectsText(t *testing.T) {
 		"A  studied\nB  over_provisioning=28%\nC  <again>\n8 replicates of each on common random numbers, seeds 1 to 8\n",
 		"\nB against A\nbetter: read.latency.mean -", "\nworse: read.latency.p99 x31.0, write.latency.p99 +12.8 %, read.latency.p50 +0.10 %", "\ntoo few runs to tell: write.latency.mean -8.40 %; 628", " more for all of them",
 		" better ", " x31.0 ", " differs by less than 1% ", "=  identical", " too few runs to tell: ",
-		"one of these 6 metrics in less than 5 % of comparisons (paired t, Holm)", "replicates beyond the 8 that find an effect of this size with a power of 80 %",
+		"one of these 6 metrics in less than 5 % of comparisons (t tests, Holm)", "replicates beyond the 8 that find an effect of this size with a power of 80 %",
 		"Exploratory: 1 of 2 other metrics differ. ", "ssd.gc.count ",
 		"no evidence of a difference: C is the same scenario as A",
 	} {
