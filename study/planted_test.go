@@ -2,14 +2,18 @@ package study
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"farflash/experiment"
+	"farflash/internal/golden"
 	"farflash/result"
+	"farflash/shape"
 	"farflash/stats"
 	"farflash/trial"
 )
@@ -248,22 +252,104 @@ func TestSeedsApart(t *testing.T) {
 // simulated are designs that differ, by real simulations of a drive and of a network.
 var simulated = []struct {
 	name, text string
-	changes    []string // each one design against the text
+	changes    []string // each makes one design of the text
 }{
 	{"drive", `
 workload:
   - synthetic: {reads: {size: 4KiB, interarrival: {mean: 60us, kind: exponential}}, writes: {size: 4KiB, interarrival: {mean: 120us, kind: exponential}}, requests: 1500}
 ssd: mqsim-default
 `, []string{
-		"ssd.timing.read_latency=40us", "ssd.timing.read_latency=55us", "ssd.timing.read_latency=65us", "ssd.timing.read_latency=90us", "ssd.timing.read_latency=110us", "ssd.timing.read_latency=150us",
+		"ssd.timing.read_latency=40us", "ssd.timing.read_latency=55us", "ssd.timing.read_latency=62us", "ssd.timing.read_latency=90us", "ssd.timing.read_latency=110us", "ssd.timing.read_latency=150us",
 		"workload[0].synthetic.reads.size=32KiB", "workload[0].synthetic.reads.size=64KiB", "workload[0].synthetic.writes.size=32KiB", "workload[0].synthetic.writes.size=16KiB",
 		"workload[0].synthetic.reads.interarrival.mean=20us", "workload[0].synthetic.reads.interarrival.mean=40us", "workload[0].synthetic.reads.interarrival.mean=100us",
 	}},
 	{"network", `
 fabric: {topology: {star: {hosts: 9}}, host_link: 100Gbps, delay: 1us}
 flows:
-  - traffic: {pairs: uniform, load: 50%, sizes: {mean: 40KB, kind: exponential}, flows: 400}
+  - poisson: {load: 30%, sizes: {points: [{size: 1KB, share: 0}, {size: 20KB, share: 50%}, {size: 60KB, share: 100%}]}, duration: 1ms}
 `, []string{
-		"fabric.delay=2us", "fabric.delay=4us", "fabric.host_link=80Gbps", "fabric.host_link=60Gbps", "fabric.host_link=130Gbps", "fabric.host_link=200Gbps",
+		"fabric.delay=2us", "fabric.delay=3us", "fabric.delay=4us", "fabric.host_link=80Gbps", "fabric.host_link=60Gbps", "fabric.host_link=50Gbps", "fabric.host_link=130Gbps", "fabric.host_link=200Gbps",
+		"flows[0].poisson.load=45%", "flows[0].poisson.load=60%", "flows[0].poisson.load=20%",
 	}},
+}
+
+// TestPlantedSimulated has real simulations: of each effect of 10 % or more in a primary metric, as forty other replicates of both designs know it, whether it is called with the
+// right sign after at most ten; and designs beside themselves on other seeds. Without FARFLASH_LONG there are few.
+func TestPlantedSimulated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of runs")
+	}
+	long := os.Getenv("FARFLASH_LONG") != ""
+	truthReps, pairs, least := 12, 10, 4
+	if long {
+		truthReps, pairs, least = 40, 100, 25
+	}
+	lines := golden.Head("model", ">effects of 10 % or more", ">called within 10 replicates", ">with the wrong sign", ">in which benchstat finds the same sign", ">the other", ">comparisons with itself", ">in which a difference was found, of 5", ">of at most 20")
+	for _, model := range simulated {
+		if !long {
+			model.changes = model.changes[:3]
+		}
+		source := shape.Source{File: model.name + ".yaml", Text: []byte(model.text)}
+		plan := func(change string, seed uint64, reps int) *Plan {
+			arms := []Arm{{Label: "a", Source: source}, {Label: "b", Source: source}}
+			if change != "" {
+				path, value, _ := strings.Cut(change, "=")
+				arms[1].Changes = []shape.Change{{Path: path, Value: value}}
+			}
+			p, err := NewComparison(arms, seed, reps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		r := Runner{Version: "v"}
+		run := func(p *Plan, looks []int) (*Plan, []Outcome, *Pair) {
+			test := DefaultTest()
+			test.Looks = looks
+			first, out, x, err := r.UntilDecided(t.Context(), p, test)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return first, out, &x.Pairs[0]
+		}
+		var c tally
+		effects := 0
+		for _, change := range model.changes {
+			_, _, truth := run(plan(change, 10001, truthReps), []int{truthReps})
+			p, out, pair := run(plan(change, 1, 10), stats.Looks(10))
+			for _, known := range truth.Primary() {
+				if known.Ratio && math.Abs(known.Effect.Mean) >= math.Log(1.1) {
+					if i := slices.IndexFunc(pair.Effects, func(e Effect) bool { return e.Name == known.Name }); i >= 0 {
+						effects++
+						x, y := metricOf(p, out, known.Name)
+						c.add(&pair.Effects[i], known.Effect.Mean, x, y)
+						if e := &pair.Effects[i]; !e.Differs() {
+							t.Logf("%s: %s is %+.3f, and after %d replicates %+.3f +- %.3f: %s, %d more", change, e.Name, known.Effect.Mean, p.Reps, e.Effect.Mean, e.Effect.Half, e.Verdict, e.More)
+						}
+					}
+				}
+			}
+		}
+		found := [2]int{}
+		for i := range pairs {
+			for k, looks := range [][]int{{5}, stats.Looks(20)} {
+				if !long && k == 1 {
+					continue
+				}
+				p := plan("", 100000+uint64(i)*1000, looks[len(looks)-1])
+				p.Apart = true
+				if _, _, pair := run(p, looks); Differing(pair.Primary()) > 0 {
+					found[k]++
+				}
+			}
+		}
+		t.Logf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found, pairs)
+		if effects < least || c.calls*100 < effects*95 || c.wrongSign > 0 || c.against > 0 || found[0]*100 >= pairs*5+100 || found[1]*100 >= pairs*5+100 {
+			t.Errorf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found, pairs)
+		}
+		lines = append(lines, golden.Row(model.name, fmt.Sprint(effects), fmt.Sprint(c.calls), fmt.Sprint(c.wrongSign), fmt.Sprint(c.agreed), fmt.Sprint(c.against), fmt.Sprint(pairs), fmt.Sprint(found[0]), fmt.Sprint(found[1])))
+	}
+	if long {
+		golden.Table(t, "../docs/validation/stats.md", "planted", "seeds 1 to 10, of the truth 10001 to 10040, of designs and themselves 100000 to 199999", lines, *update)
+	}
 }
