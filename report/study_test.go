@@ -145,7 +145,7 @@ func TestEffectsPage(t *testing.T) {
 	html := b.String()
 	sound(t, html)
 	for _, want := range []string{"<h1>Comparison: &lt;studied&gt;</h1>", "Seeds <b>1 to 7</b>", "1 trial failed", "the &lt;queue&gt; is broken", "seed 8", "What differs",
-		"ssd.over_provisioning", "B against A", "B against A: exploratory", "read.latency.mean (as workload[0].read.latency.mean)", "C against A", "An open circle: not told from chance", "too few runs to tell", "the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
+		"ssd.over_provisioning", "B against A", "B against A: exploratory", "read.latency.mean (as workload[0].read.latency.mean)", "C against A", "An open circle: not told from chance. An arrow: the interval goes on.", "too few runs to tell", "the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in the page", want)
 		}
