@@ -98,7 +98,7 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 	if c.X.Scale == chart.Log {
 		note = "Ratios to A with intervals, on a logarithmic axis. "
 	}
-	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c), Note: strings.Replace(note, "B", letter, 1) + "An open circle: not told from chance."}}
+	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c), Note: strings.Replace(note, "B", letter, 1) + "An open circle: not told from chance. An arrow: the interval goes on."}}
 }
 
 // forestChart is the chart of the primary effects that are ratios: less 1, or as they are where they span more than a factor of three. It is false if there are none to draw.
@@ -113,6 +113,9 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 			continue
 		}
 		lo, hi = math.Min(lo, 1+mean), math.Max(hi, 1+mean)
+		if e.Differs() {
+			lo, hi = math.Min(lo, 1+low), math.Max(hi, 1+high)
+		}
 		list = append(list, e)
 	}
 	if len(list) == 0 {
@@ -124,13 +127,18 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 	if ratios {
 		c.X, c.Zero = chart.Axis{Label: letter + " over A", Scale: chart.Log}, 1
 	}
+	// Intervals of what is hardly known would take the room of what is: they are cut off somewhat beyond the rest.
+	room := math.Max(math.Pow(hi/lo, 0.5), 1.1)
+	lo, hi = lo/room, hi*room
 	for _, e := range list {
 		mean, low, high, _ := e.Relative()
+		cutLow, cutHigh := 1+low < lo, 1+high > hi
+		low, high = math.Max(low, lo-1), math.Min(high, hi-1)
 		if ratios {
 			mean, low, high = 1+mean, 1+low, 1+high
 		}
 		effect, interval := effectText(e)
-		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, Style: verdictStyle(e.Verdict), Faint: !e.Differs(),
+		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, CutLow: cutLow, CutHigh: cutHigh, Style: verdictStyle(e.Verdict), Faint: !e.Differs(),
 			Text:  effect + ", " + verdictText(e, x.Relevant),
 			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Adjusted), verdictText(e, x.Relevant))}
 		c.Rows = append(c.Rows, r)
@@ -163,7 +171,7 @@ func verdictStyle(v study.Verdict) int {
 
 // effectTable lists metrics.
 func effectTable(x *study.Effects, effects []study.Effect, letter, p string) *table {
-	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: "More runs"}, {Title: p}, {Title: "p (t)"}, {Title: "p (ranks)"}}}
+	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: p}, {Title: "p (t)"}, {Title: "p (ranks)"}}}
 	for i := range effects {
 		e := &effects[i]
 		name := e.Name
@@ -184,7 +192,7 @@ func effectTable(x *study.Effects, effects []study.Effect, letter, p string) *ta
 			case e.Verdict == study.Worse:
 				class = "text failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class}, cell{Text: moreText(e)},
+			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class},
 				cell{Text: probability(e.Adjusted)}, cell{Text: probability(e.P)}, cell{Text: probability(e.Wilcoxon)})
 		}
 		t.Rows = append(t.Rows, row)

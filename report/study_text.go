@@ -116,7 +116,7 @@ func primaryNote(x *study.Effects, pair *study.Pair) string {
 	if n := len(x.Looks); n > 1 {
 		looks = fmt.Sprintf(" at any of the %d looks", n)
 	}
-	text := fmt.Sprintf("Chance alone makes a difference of one of these %s%s in less than %.3g %% of comparisons (paired t, Holm); an interval that leaves out 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
+	text := fmt.Sprintf("Chance alone makes a difference of one of these %s%s in less than %.3g %% of comparisons (t tests, Holm); an interval that leaves out 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
 	if slices.ContainsFunc(pair.Primary(), func(e study.Effect) bool { return e.Verdict == study.TooFew }) {
 		text += fmt.Sprintf(" More: replicates beyond the %d that find an effect of this size with a power of %g %%.", len(x.Seeds), 100*x.Power)
 	}

@@ -19,17 +19,76 @@ type Paired struct {
 	A, B      float64  // means of the two designs; geometric ones if Ratio
 	Ratio     bool     // Effect is of logarithms: the ratio of B to A is e to its power
 	Effect    Interval // of the mean of b[i]-a[i], or of ln(b[i]/a[i])
-	Deviation float64  // sample standard deviation of the differences, or of the logarithms
+	Deviation float64  // sample standard deviation of the differences, or of the logarithms' differences: what the interval rests on
+	Degrees   int      // of freedom of the deviation
+	Tests     int      // that an error is shared by: 1, or 2 of CompareDesigns
 	P         float64  // two-sided p value that the mean is 0: Student's t test, and of small counts also SignFlips
 }
 
-// PairedRatio compares two designs by the logarithms of the ratios of values that belong together, since what a simulation measures
-// mostly spreads by factors, and what is above 0 cannot fall by more than 100 %. Where a value is not above 0 it is PairedT.
-func PairedRatio(a, b []float64, level float64) (Paired, error) {
-	if len(a) == len(b) && positive(a) && positive(b) {
-		return paired(a, b, level, rng.Log)
+// CompareDesigns compares two designs by values that belong together, of one seed, or that are independent. It compares logarithms, since what a simulation measures
+// mostly spreads by factors, and what is above 0 cannot fall by more than 100 %; where a value is not above 0 it compares differences.
+//
+// There are two tests, and each has half of the error, so that their findings together stay below a level (Bonferroni). One is PairedT, which gains where what the seeds do
+// to both designs cancels. The other holds the difference of means against the deviations within the designs, with as many degrees of freedom as Welch gives them
+// (Biometrika 34, 1947): about twice as many, which is much where replicates are few. It is good if what the seeds do to one design is not against what they do to the
+// other, and takes the deviation of the differences where that is larger. P and the interval are of the test that finds more.
+func CompareDesigns(a, b []float64, level float64) (Paired, error) {
+	scale := func(x float64) float64 { return x }
+	ratio := len(a) == len(b) && positive(a) && positive(b)
+	if ratio {
+		scale = rng.Log
 	}
-	return PairedT(a, b, level)
+	p, err := paired(a, b, level, scale)
+	if err != nil {
+		return p, err
+	}
+	if p.Ratio = ratio; ratio {
+		p.A, p.B = geometric(a, p.A), geometric(b, p.B)
+	}
+	p.Tests = 2
+	if p.Deviation > 0 {
+		deviation, degrees := within(a, b, scale)
+		if deviation = math.Max(deviation, p.Deviation); p.test(deviation, degrees) < p.test(p.Deviation, p.Degrees) {
+			p.Deviation, p.Degrees = deviation, degrees
+		}
+		p.P = math.Min(1, 2*p.test(p.Deviation, p.Degrees))
+		p.P = math.Max(p.P, counted(a, b))
+	}
+	p.Effect = p.At(level)
+	return p, nil
+}
+
+// within returns the deviation that differences of independent values of two designs have, and its degrees of freedom.
+func within(a, b []float64, scale func(float64) float64) (deviation float64, degrees int) {
+	var first, second Moments
+	for i := range a {
+		first.Add(scale(a[i]))
+		second.Add(scale(b[i]))
+	}
+	v, w := first.SampleVariance(), second.SampleVariance()
+	sum := v + w
+	if !(sum > 0) {
+		return 0, len(a) - 1
+	}
+	v, w = v/sum, w/sum
+	return math.Sqrt(sum), int(float64(len(a)-1) / (float64(v*v) + float64(w*w)) * (1 + 1e-9)) // whole ones stay whole whatever rounding does
+}
+
+// test is the p value of the mean with a deviation.
+func (p *Paired) test(deviation float64, degrees int) float64 {
+	return TwoSidedT(p.Effect.Mean/(deviation/math.Sqrt(float64(p.Effect.N))), degrees)
+}
+
+// counted is the p value of SignFlips where the differences are small counts, and 0 otherwise.
+func counted(a, b []float64) float64 {
+	d := make([]float64, len(a))
+	for i := range a {
+		d[i] = b[i] - a[i]
+	}
+	if !stepped(d) {
+		return 0
+	}
+	return SignFlips(d)
 }
 
 func positive(xs []float64) bool {
@@ -39,9 +98,15 @@ func positive(xs []float64) bool {
 // PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same seed. Pairs
 // that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no spread to hold the mean
 // against; small counts are often so by accident. What is known of them is their sign, and they have the p value of that: AllAlike(n).
-func PairedT(a, b []float64, level float64) (Paired, error) { return paired(a, b, level, nil) }
+func PairedT(a, b []float64, level float64) (Paired, error) {
+	p, err := paired(a, b, level, func(x float64) float64 { return x })
+	if err == nil && p.Deviation > 0 {
+		p.P = math.Max(p.test(p.Deviation, p.Degrees), counted(a, b))
+	}
+	return p, err
+}
 
-// paired compares a and b, or what scale makes of them.
+// paired has the differences of a and b on a scale, without the p value of differences that have a deviation.
 func paired(a, b []float64, level float64, scale func(float64) float64) (Paired, error) {
 	if err := checkLevel(level); err != nil {
 		return Paired{}, err
@@ -53,13 +118,9 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, there are %d", len(a))
 	}
 	var first, second, diff Moments
-	raw, scaled := make([]float64, len(a)), make([]float64, len(a))
-	for i, x := range a {
-		y := b[i]
-		raw[i] = y - x
-		if scale != nil {
-			x, y = scale(x), scale(y)
-		}
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range a {
+		x, y := scale(a[i]), scale(b[i])
 		d := y - x
 		if math.IsNaN(d) || math.IsInf(d, 0) {
 			return Paired{}, fmt.Errorf("replicate %d has no difference: the values are %v and %v", i+1, a[i], b[i])
@@ -67,27 +128,15 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 		first.Add(x)
 		second.Add(y)
 		diff.Add(d)
-		scaled[i] = d
+		low, high = math.Min(low, d), math.Max(high, d)
 	}
-	p := Paired{A: first.Mean(), B: second.Mean(), Ratio: scale != nil, Deviation: math.Sqrt(diff.SampleVariance())}
-	mean := diff.Mean()
-	if p.Ratio {
-		p.A, p.B = geometric(a, p.A), geometric(b, p.B)
-	}
-	if low, high := slices.Min(scaled), slices.Max(scaled); high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
-		p.Deviation, mean = 0, scaled[0] // not what rounding leaves of it
-	}
-	p.Effect = Interval{Mean: mean, N: len(a), Batch: 1}
-	switch standardError := p.Deviation / math.Sqrt(float64(len(a))); {
-	case standardError > 0:
-		p.P = TwoSidedT(mean/standardError, len(a)-1)
-		if stepped(raw) {
-			p.P = math.Max(p.P, SignFlips(raw))
+	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance()), Degrees: len(a) - 1, Tests: 1}
+	p.Effect = Interval{Mean: diff.Mean(), N: len(a), Batch: 1}
+	if high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
+		p.Deviation, p.Effect.Mean = 0, low // not what rounding leaves of it
+		if p.P = AllAlike(len(a)); low == 0 {
+			p.P = 1
 		}
-	case mean == 0:
-		p.P = 1
-	default:
-		p.P = AllAlike(len(a))
 	}
 	p.Effect = p.At(level)
 	return p, nil
@@ -106,7 +155,7 @@ func (p *Paired) At(level float64) Interval {
 	i := p.Effect
 	i.Level, i.Half = level, 0
 	if p.Deviation > 0 {
-		i.Half = TQuantile((1+level)/2, i.N-1) * p.Deviation / math.Sqrt(float64(i.N))
+		i.Half = TQuantile(1-(1-level)/float64(2*p.Tests), p.Degrees) * p.Deviation / math.Sqrt(float64(i.N))
 	}
 	return i
 }

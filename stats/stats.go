@@ -3,7 +3,7 @@
 // Its main types are [Histogram] (latencies, fio's bucket geometry, exact merging), [Series] and [LatencySeries] (time bins
 // in bounded memory), [Moments] (mean, deviation, skewness, lag-1 autocorrelation of a stream), [Cut] (warm-up found by
 // MSER-5), [Interval] (batch means of one run, Student's t over replicates) and the paired tests of designs that saw the same
-// random numbers: [Paired] (Student's t, of ratios or of differences), [SignedRank] (Wilcoxon), [Holm] and [BenjaminiHochberg] for many at once,
+// random numbers: [Paired] (Student's t, by CompareDesigns of ratios), [SignedRank] (Wilcoxon), [Holm] and [BenjaminiHochberg] for many at once,
 // [ReplicatesToDetect], [Looks] for who looks more than once.
 //
 // Everything that is counted while a simulation runs is kept in integers, so that the order in which parts are recorded or

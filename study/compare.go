@@ -350,7 +350,7 @@ func (t *Test) effect(x, y []float64) (Effect, error) {
 	for i := range x {
 		differences[i] = y[i] - x[i]
 	}
-	paired, err := stats.PairedRatio(x, y, t.Level)
+	paired, err := stats.CompareDesigns(x, y, t.Level)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -514,8 +514,8 @@ func (t *Test) settle(e *Effect, significance float64) error {
 		e.More = n - e.Effect.N
 		return nil
 	}
-	deviation := stats.DeviationBound(e.Deviation, e.Effect.N, assurance)
-	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), t.relevant(e)), deviation, significance, t.Power)
+	deviation := stats.DeviationBound(e.Deviation, e.Degrees+1, assurance)
+	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), t.relevant(e)), deviation, significance/float64(e.Tests), t.Power)
 	switch {
 	case errors.Is(err, stats.ErrTooSmall):
 		e.More = -1

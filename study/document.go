@@ -126,8 +126,9 @@ type EffectDocument struct {
 	Half    float64        `json:"half"`  // of the interval, on that scale
 	Level   float64        `json:"level"` // of the interval
 	Ratio   *RatioDocument `json:"ratio"` // of b to a; null for differences
-	// Deviation is that of the replicates' differences, on that scale.
+	// Deviation is that of the replicates' differences, on that scale, with its degrees of freedom.
 	Deviation float64 `json:"deviation"`
+	Degrees   int     `json:"degrees"`
 	P         float64 `json:"p"`
 	Adjusted  float64 `json:"p_adjusted"`
 	Wilcoxon  float64 `json:"wilcoxon"`
@@ -180,7 +181,7 @@ func (x *Effects) Document() EffectsDocument {
 
 func (e *Effect) document() EffectDocument {
 	m := EffectDocument{Unit: e.Unit, Aliases: e.Aliases, Primary: e.Primary, A: e.A, B: e.B, RangeA: e.RangeA, RangeB: e.RangeB, Scale: plainScale, Mean: e.Effect.Mean, Half: e.Effect.Half, Level: e.Effect.Level,
-		Deviation: e.Deviation, P: e.P, Adjusted: e.Adjusted, Wilcoxon: e.Wilcoxon, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, More: e.More}
+		Deviation: e.Deviation, Degrees: e.Degrees, P: e.P, Adjusted: e.Adjusted, Wilcoxon: e.Wilcoxon, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, More: e.More}
 	if e.Ratio {
 		m.Scale = ratioScale
 		r := RatioDocument{rng.Exp(e.Effect.Mean), rng.Exp(e.Effect.Low()), rng.Exp(e.Effect.High())}

@@ -20,7 +20,8 @@ type family struct {
 var families = []family{
 	{has: []string{"cluster.put.count", "cluster.get.count", "cluster.update.count"}, most: 8, metrics: []string{
 		"cluster.put.latency.p99", "cluster.get.latency.p99", "cluster.put.latency.mean", "cluster.get.latency.mean", "cluster.put.iops", "cluster.get.iops", "cluster.lost", "cluster.bound.reached",
-		"cluster.update.latency.p99", "cluster.update.latency.mean", "cluster.update.iops", "cluster.disk.utilisation", "cluster.retried", "cluster.failed", "cluster.put.latency.p99_9", "cluster.get.latency.p99_9", "cluster.link.utilisation"}},
+		"cluster.update.latency.p99", "cluster.update.latency.mean", "cluster.update.iops", "cluster.disk.utilisation", "cluster.retried", "cluster.failed", "cluster.put.latency.p99_9", "cluster.get.latency.p99_9", "cluster.link.utilisation",
+		"cluster.put.latency.p95", "cluster.get.latency.p95", "cluster.imbalance.target.max", "cluster.put.latency.max", "cluster.get.latency.max", "cluster.put.latency.p50", "cluster.get.latency.p50"}},
 	{has: []string{"cluster.exchange.count", "cluster.event.count"}, most: 6, metrics: []string{
 		"cluster.exchange.latency.p99", "cluster.exchange.latency.mean", "cluster.exchange.iops", "cluster.event.iops", "cluster.event.pending.mean", "cluster.event.crowded", "cluster.event.held", "cluster.event.shaped"}},
 	{has: []string{"initiator.read.bandwidth", "target.write.bandwidth", "nvmf.commands"}, most: 8, metrics: []string{

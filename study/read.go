@@ -124,7 +124,7 @@ func ReadEffects(path string) (*Effects, error) {
 			}
 			e := Effect{Name: name, Unit: m.Unit, Help: name, Aliases: m.Aliases, Primary: m.Primary, RangeA: m.RangeA, RangeB: m.RangeB, Adjusted: m.Adjusted, Wilcoxon: m.Wilcoxon, Verdict: m.Verdict,
 				Doubtful: m.Doubtful, Within: m.Within, More: m.More}
-			e.A, e.B, e.P, e.Deviation, e.Ratio = m.A, m.B, m.P, m.Deviation, m.Scale == ratioScale
+			e.A, e.B, e.P, e.Deviation, e.Degrees, e.Tests, e.Ratio = m.A, m.B, m.P, m.Deviation, m.Degrees, 2, m.Scale == ratioScale
 			e.Effect = stats.Interval{Mean: m.Mean, Half: m.Half, Level: m.Level, N: len(d.Seeds), Batch: 1}
 			y.Effects = append(y.Effects, e)
 		}

@@ -49,8 +49,8 @@ func samples() map[string]string {
 			Boxes:  []LadderBox{{0, 1, 0, 3, 12, "A", "bid of A"}, {1, 1, 0, 5, 12, "A", "accepted"}, {2, 2, 1, -4, 30, "", "others"}, {2, 2, 1, 30, 40, "", "not seen"}},
 			Arrows: []LadderArrow{{3, 0, 1, 1, 3, "request"}, {3, 1, 0, 18, 22, "cut off"}, {3, 0, 2, -2, 2, "began before"}, {3, 0, 2, 25, 28, "not seen"}}}),
 		"forest": Forest(ForestChart{X: Axis{Label: "Difference", Unit: Fractions}, Rows: []ForestRow{
-			{"read.latency.p99", 0.2, 0.1, 0.3, "worse", 1, false, "p <99>"}, {"read.iops", -0.01, -0.03, 0.01, "no evidence", 7, true, "read.iops"}}}),
-		"forest of ratios": Forest(ForestChart{X: Axis{Label: "B over A", Scale: Log}, Zero: 1, Rows: []ForestRow{{"a", 59, 40, 70, "worse", 1, false, "a"}, {"b", 0.5, -0.2, 1.2, "", 7, true, "b"}}}),
+			{"read.latency.p99", 0.2, 0.1, 0.3, "worse", 1, false, "p <99>", false, false}, {"read.iops", -0.01, -0.03, 0.01, "no evidence", 7, true, "read.iops", false, false}}}),
+		"forest of ratios": Forest(ForestChart{X: Axis{Label: "B over A", Scale: Log}, Zero: 1, Rows: []ForestRow{{"a", 59, 40, 70, "worse", 1, false, "a", false, true}, {"b", 0.5, -0.2, 1.2, "", 7, true, "b", false, true}}}),
 		"groups": Groups(GroupChart{XLabel: "Iteration", Y: Axis{Label: "Distance", Unit: Fractions}, Labels: []string{"1", "2", "3"},
 			Parts: []Part{{"mean", 0, []float64{0.5, 0.2, math.NaN()}}, {"median", 2, []float64{0.4, 0.3, 0}}}, Lines: []Part{{"both", 1, []float64{0.45, 0.25, math.NaN()}}}}),
 		"heatmap": HeatMap(HeatMapChart{RowLabel: "channel", ColLabel: "die", Rows: []string{"0", "1"}, Cols: []string{"0.0", "0.1", "1.0"},
@@ -177,7 +177,7 @@ func FuzzCharts(f *testing.F) {
 		for k := range m {
 			lines.Series = append(lines.Series, Series{"s&", k, rising, values(false), values(true)})
 			columns.Parts = append(columns.Parts, Part{"p", k, values(true)})
-			forest.Rows = append(forest.Rows, ForestRow{"<f>", rising[0], values(false)[0], rising[n-1], "t&", k, k%2 == 0, "<t>"})
+			forest.Rows = append(forest.Rows, ForestRow{"<f>", rising[0], values(false)[0], rising[n-1], "t&", k, k%2 == 0, "<t>", k%3 == 0, k%3 == 1})
 			heat.Rows = append(heat.Rows, "r")
 			heat.V = append(heat.V, values(false))
 			d := Distribution{Name: "d", Style: k, Value: rising, Share: make([]float64, n), Count: int64(1 + g.IntN(1000000))}

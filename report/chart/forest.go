@@ -14,7 +14,7 @@ type ForestChart struct {
 	Below bool // names and texts stand above their effects, which have the whole width
 }
 
-// ForestRow is an effect. An interval's end that the axis cannot show is an arrow.
+// ForestRow is an effect. An interval's end that the axis cannot show, or that was cut off, is an arrow.
 type ForestRow struct {
 	Name            string
 	Mean, Low, High float64
@@ -22,6 +22,7 @@ type ForestRow struct {
 	Style           int
 	Faint           bool   // stands back: not more than chance
 	Title           string // shown under the pointer
+	CutLow, CutHigh bool   // the interval goes on
 }
 
 // forestRow is the height of a row, forestBelow that of one whose effect lies below its name.
@@ -91,12 +92,16 @@ func (p *plot) effect(r ForestRow, y, each float64, below bool) {
 	}
 	const cap = 4.0
 	d := "M" + px(low) + " " + px(y) + "H" + px(high)
-	if p.x.Scale == Log && r.Low < p.x.lo {
+	if r.CutLow || p.x.Scale == Log && r.Low < p.x.lo {
 		d += "M" + px(low+cap) + " " + px(y-cap) + "L" + px(low) + " " + px(y) + "L" + px(low+cap) + " " + px(y+cap)
 	} else {
 		d += "M" + px(low) + " " + px(y-cap) + "V" + px(y+cap)
 	}
-	d += "M" + px(high) + " " + px(y-cap) + "V" + px(y+cap)
+	if r.CutHigh {
+		d += "M" + px(high-cap) + " " + px(y-cap) + "L" + px(high) + " " + px(y) + "L" + px(high-cap) + " " + px(y+cap)
+	} else {
+		d += "M" + px(high) + " " + px(y-cap) + "V" + px(y+cap)
+	}
 	style := strconv.Itoa(r.Style % Styles)
 	p.tag("path", "whisker s"+style+class, "d", d)
 	if p.x.Scale != Log || r.Mean > 0 {
