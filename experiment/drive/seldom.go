@@ -17,7 +17,7 @@ import (
 
 // seldom is what has happened to drives by now, and to the requests of each flow.
 func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
-	list := s.blocks(m, now)
+	list := s.blocks(now)
 	add := func(what string, times uint64) {
 		list = append(list, stats.Occurrence{What: what, Times: int64(times)})
 	}
@@ -55,7 +55,7 @@ func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
 }
 
 // blocks are those that were erased, if any are while writes go on, or the drive was full from the beginning: an empty one may be long until it collects.
-func (s *steady) blocks(m *Meter, now *ssd.Stats) []stats.Occurrence {
+func (s *steady) blocks(now *ssd.Stats) []stats.Occurrence {
 	if now.HostPrograms == s.seen.HostPrograms || now.Erases == 0 && s.fresh {
 		return nil
 	}
