@@ -11,12 +11,25 @@ type SettlingConfig struct {
 	Level     float64 // with this probability, such as 0.95
 	Least     int     // observations before the first look
 	Growth    float64 // each look has this many times the observations of the one before
+	Patience  int     // observations after which what has seldom happened is waited for no longer
 }
 
-// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more.
+// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more. What happens once in 3,000 observations happens often enough in the million that
+// it waits for.
 func DefaultSettlingConfig() SettlingConfig {
-	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5}
+	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5, Patience: 1 << 20}
 }
+
+// Occurrence is how often something has happened that may cost much when it does.
+type Occurrence struct {
+	What  string // in the plural, such as "reads repeated"
+	Times int64
+	Last  bool // it does not happen any more
+}
+
+// LeastOccurrences is how often it must have happened. What is so seldom that a run has seen it a few times, or never, is not in the spread of what was observed. Of 320 independent events each of 32
+// batches has ten, and their number is known to 6 %.
+const LeastOccurrences = 320
 
 // Settling decides, while a run goes on, whether the mean of what it observes is known well enough to end it.
 //
@@ -28,6 +41,7 @@ func DefaultSettlingConfig() SettlingConfig {
 //     level of one of them is less than what the widening below adds (docs/validation/stats.md has the shares of runs that are within the precision);
 //   - the interval is of 32 to 64 batch means that pass for uncorrelated; what correlation is left widens it as an autoregression of order one would
 //     (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink inverts it, Communications in Statistics 34(3), 2005);
+//   - of each thing that may cost much its caller says how often it has happened: before that is often enough the interval is not believed;
 //   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise is of the mean that is printed.
 //
 // A Settling takes bounded space. Its Add does not allocate.
@@ -82,19 +96,20 @@ func (s *Settling) Due() bool { return s.n >= s.next }
 // Verdict is what a look finds.
 type Verdict struct {
 	Reached  bool
+	Vain     bool     // it is not reached, and need not be waited for: something is too seldom
 	Cut      Cut      // of the warm-up; its Index counts batches
 	Interval Interval // of the mean after the cut, at the level of one look; its N is 0 if there were too few observations
 	Explain  string   // one sentence
 }
 
-// Look judges what was observed so far, and sets when the next look is due. A caller that looks before it is due takes away from what is promised.
-func (s *Settling) Look() Verdict {
+// Look judges what was observed so far, and what has happened meanwhile, and sets when the next look is due. A caller that looks before it is due takes away from what is promised.
+func (s *Settling) Look(happened ...Occurrence) Verdict {
 	s.next = max(int(math.Ceil(float64(s.n)*s.c.Growth)), s.n+1)
-	return s.Judge()
+	return s.Judge(happened...)
 }
 
 // Judge is Look for a run that is over: it sets nothing.
-func (s *Settling) Judge() Verdict {
+func (s *Settling) Judge(happened ...Occurrence) Verdict {
 	if s.n < s.c.Least {
 		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.Least)}
 	}
@@ -125,15 +140,18 @@ func (s *Settling) Judge() Verdict {
 		v.Reached = true
 		v.Explain = fmt.Sprintf("the mean is known to %.2g %% after %d observations", 100*width, s.n)
 	}
+	for _, x := range happened {
+		if v.Reached && x.Times < LeastOccurrences {
+			v.Reached, v.Vain = false, x.Last || s.n >= s.c.Patience
+			v.Explain = fmt.Sprintf("%s: only %d in %d observations; at least %d are needed to know what they add to the mean", x.What, x.Times, s.n, LeastOccurrences)
+		}
+	}
 	return v
 }
 
 // adjusted is Student's t interval of the mean of batch means, widened for the correlation and the skewness that they still have, and whether they are too correlated for that.
 func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	i = interval(means, level)
-	if i.Half == 0 {
-		return i, false
-	}
 	var m Moments
 	for _, x := range means {
 		m.Add(x)
@@ -143,16 +161,16 @@ func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	r := math.Max(0, m.ACF1()+1/n)
 	i.Half *= math.Sqrt((1 + r) / (1 - r))
 	t := TQuantile((1+level)/2, len(means)-1)
-	i.Half = rounded(i.Half*math.Max(1, skewed(t, m.Skewness(), n)/t), 9)
+	i.Half = rounded(i.Half*skewed(t, m.Skewness(), n)/t, 9)
 	return i, !longEnough(means)
 }
 
-// skewed is how far the farther end of an interval is away, in standard errors, when n values have a skewness and t is where Student's ends.
+// skewed is how far the farther end of an interval is away, in standard errors, when n values have a skewness and t is where Student's ends: that of the longer tail, and farther than t, since the cube
+// root is concave.
 func skewed(t, skewness, n float64) float64 {
 	b := math.Abs(skewness) / (6 * math.Sqrt(n))
 	if b < 1e-6 {
 		return t
 	}
-	end := func(z float64) float64 { return math.Abs(math.Cbrt(1+float64(6*b*(z-b)))-1) / (2 * b) }
-	return math.Max(end(t), end(-t))
+	return math.Abs(math.Cbrt(1-float64(6*b*(t+b)))-1) / (2 * b)
 }

@@ -67,7 +67,7 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	CheckDrives(r, m.drives)
 	m.warn(s, r, found, explain, interrupted)
 	if m.steady != nil {
-		m.steady.fill(r, &last.drive, interrupted)
+		m.steady.fill(m, r, &last.drive, interrupted)
 	}
 }
 

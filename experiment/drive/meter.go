@@ -38,6 +38,8 @@ type Meter struct {
 	Inside func() uint64
 	// Severed says that requests wait for a host that is cut off for good: they do not come faster than they are served.
 	Severed bool
+	// Others is what else has happened seldom, of a run that is to end when its mean is known; nil is nothing.
+	Others func() []stats.Occurrence
 
 	latency [2]*stats.LatencySeries
 	spent   [2]sim.Time // the sum of latencies so far
@@ -105,7 +107,7 @@ func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, dri
 		m.now = new([block.Ops]histogram)
 	}
 	if s.Measure.Until.Steady {
-		m.steady = newSteady(s.Measure.WarmUp.Time, s.DriveOf(0).Preconditioning.Fill == ssd.FillNone)
+		m.steady = newSteady(s.Measure.WarmUp.Time, s.DriveOf(0).Preconditioning.Fill == ssd.FillNone, len(flows.List))
 	}
 	for i := range m.latency {
 		m.latency[i] = stats.NewLatencySeries(stats.DefaultSeriesConfig())
@@ -129,7 +131,7 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 	m.latency[x.Op].Add(x.Finished, d)
 	m.spent[x.Op] += d
 	if m.steady != nil {
-		m.steady.observe(x.Finished, d)
+		m.steady.observe(x)
 	}
 }
 
@@ -188,7 +190,7 @@ func (m *Meter) stats(at sim.Time) (sum ssd.Stats, each []driveMark) {
 // Slice implements experiment.Meter. What is measured has settled if the scenario asks for that and the mean latency is known well enough.
 func (m *Meter) Slice(at sim.Time) (settled bool) {
 	m.slice(at)
-	return m.steady != nil && m.steady.look(&m.marks[len(m.marks)-1].drive)
+	return m.steady != nil && m.steady.look(m, &m.marks[len(m.marks)-1].drive)
 }
 
 // slice ends the present slice at a time.

@@ -3,6 +3,7 @@ package drive
 import (
 	"fmt"
 
+	"farflash/cosim"
 	"farflash/result"
 	"farflash/sim"
 	"farflash/ssd"
@@ -17,51 +18,48 @@ type steady struct {
 	seen     ssd.Stats // at the last look
 	most     int64     // pages that the caches had at most, at looks
 	verdict  result.Steady
+	vain     bool       // the run has ended, or may, although something was too seldom
+	requests [][2]int64 // by flow: reads and writes observed
 }
 
-// What a drive must have behind it. A cache that is filling takes writes at once and will not go on to; rounds of collection come in bursts, and each batch that
-// the interval rests on is to have some of them.
-const (
-	cacheGrowth = 10  // of a cache's room one part in so many may be in use beyond what was at the looks before
-	leastRounds = 320 // blocks erased while writes go on, if any are or the drive was full from the beginning
-)
+// cacheGrowth is how much a cache may still fill: one part in so many of its room may be in use beyond what was at the looks before. While it fills it takes writes at once, and will not go on to.
+const cacheGrowth = 10
 
-func newSteady(from sim.Time, fresh bool) *steady {
-	return &steady{settling: stats.NewSettling(stats.DefaultSettlingConfig()), from: from, fresh: fresh}
+func newSteady(from sim.Time, fresh bool, flows int) *steady {
+	return &steady{settling: stats.NewSettling(stats.DefaultSettlingConfig()), from: from, fresh: fresh, requests: make([][2]int64, flows)}
 }
 
 // observe notes a request's latency.
-func (s *steady) observe(at, latency sim.Time) {
-	if at >= s.from {
-		s.settling.Add(float64(latency))
+func (s *steady) observe(x *cosim.Sample) {
+	if x.Finished >= s.from {
+		s.settling.Add(float64(x.Latency))
+		s.requests[x.Flow][x.Op]++
 	}
 }
 
-// look judges, if it is time to, with what the drives have done so far.
-func (s *steady) look(now *ssd.Stats) bool {
-	return s.settling.Due() && s.judge(s.settling.Look(), now)
+// look judges, if it is time to, with what the drives have done so far, and reports whether the run may end.
+func (s *steady) look(m *Meter, now *ssd.Stats) bool {
+	return s.settling.Due() && s.judge(s.settling.Look(s.seldom(m, now)...), now)
 }
 
 // judge takes into account what the drives have done so far.
 func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
-	grown, writes := now.Cached-s.most, now.HostPrograms > s.seen.HostPrograms
+	grown := now.Cached - s.most
 	s.seen, s.most = *now, max(s.most, now.Cached)
 	s.verdict = result.Steady{Reached: v.Reached, Explain: v.Explain}
-	switch {
-	case !v.Reached:
-	case grown > now.CacheRoom/cacheGrowth:
+	if (v.Reached || v.Vain) && grown > now.CacheRoom/cacheGrowth {
 		s.verdict = result.Steady{Explain: fmt.Sprintf("the cache is still filling: %d of %d pages are in use", now.Cached, now.CacheRoom)}
-	case writes && now.Erases < leastRounds && (now.Erases > 0 || !s.fresh):
-		s.verdict = result.Steady{Explain: fmt.Sprintf("garbage collection has erased only %d blocks; at least %d are needed", now.Erases, leastRounds)}
+		return false
 	}
-	return s.verdict.Reached
+	s.vain = v.Vain
+	return v.Reached || v.Vain
 }
 
 // fill says in a result what came of it, if the run ended by itself or otherwise, with what the drives have done. Where the promise cannot be given, or only of a
 // drive that will change, it says so.
-func (s *steady) fill(r *result.Result, now *ssd.Stats, interrupted bool) {
-	if !s.verdict.Reached {
-		s.judge(s.settling.Judge(), now)
+func (s *steady) fill(m *Meter, r *result.Result, now *ssd.Stats, interrupted bool) {
+	if !s.verdict.Reached && !s.vain {
+		s.judge(s.settling.Judge(s.seldom(m, now)...), now)
 	}
 	r.Steady = &s.verdict
 	switch x := &s.seen; {

@@ -87,3 +87,41 @@ func TestSteadyPromise(t *testing.T) {
 	}
 	golden.Table(t, "../../docs/validation/stats.md", "settling-drives", "seeds 1 to 40, of the truth 1000 to 1003", lines, *update)
 }
+
+// TestSteadySeldom holds that a run does not end before what is switched on and happens seldom has happened 320 times, and that it says so where it ends without.
+func TestSteadySeldom(t *testing.T) {
+	const reads = `
+ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, mapping: {ideal: true}, cache: {mode: off}}
+workload: [{synthetic: {reads: {size: 8KiB, interarrival: {mean: 200us}}}}]
+measure: {until: steady}
+`
+	const worn = "ssd.reliability={curve: tlc-72-layers, cycles: 1000, retention: "
+	for _, c := range []struct {
+		name   string
+		set    []string
+		metric string
+		least  float64
+	}{
+		{"nothing is seldom", nil, "read.count", 4096},
+		{"one read in 200 is long", []string{"workload[0].synthetic.reads.size={mix: \"8KiB/99.5:128KiB/0.5\"}"}, "read.count", 320 * 200},
+		{"one in 50 is a write", []string{"workload[0].synthetic.writes={size: 8KiB}", "workload[0].synthetic.reads={size: 8KiB}", "workload[0].synthetic.interarrival=200us", "workload[0].synthetic.read_fraction=98%"}, "write.count", 320},
+	} {
+		o := trialtest.Run(t, reads, 1, c.set...)
+		if n := trialtest.Metric(t, o, c.metric); !o.Result.Steady.Reached || n < c.least || n > 3*c.least {
+			t.Errorf("%s: %v of %s, %+v", c.name, n, c.metric, o.Result.Steady)
+		}
+	}
+	o := trialtest.Run(t, reads, 1, worn+"365d}")
+	if n := trialtest.Metric(t, o, "ssd.errors.retried") * trialtest.Metric(t, o, "ssd.flash.reads"); !o.Result.Steady.Reached || n < 320 {
+		t.Errorf("reads were repeated %v times: %+v", n, o.Result.Steady)
+	}
+	if os.Getenv("FARFLASH_LONG") == "" {
+		return
+	}
+	// What does not happen in a million requests is waited for no longer.
+	o = trialtest.Run(t, reads, 1, worn+"90d}")
+	const want = "reads repeated: only 0 in 1236991 observations; at least 320 are needed"
+	if n := trialtest.Metric(t, o, "read.count"); o.Result.Steady.Reached || n < 1<<20 || !strings.Contains(strings.Join(o.Result.Warnings, "\n"), want) {
+		t.Errorf("%v reads: %+v, %q", n, o.Result.Steady, o.Result.Warnings)
+	}
+}

@@ -138,11 +138,11 @@ func (m *Meter) settles(c *ssd.Config) bool {
 	case p.Fill == ssd.FillReplay && p.Passes < passes, p.Fill == ssd.FillNone, p.Fill == ssd.FillSequential:
 		return false
 	}
-	return evenly(m.s, c)
+	return evenly(m.s)
 }
 
 // evenly reports whether all writes of a workload go to random places of the whole of their namespace, and whether of several namespaces one alone is written.
-func evenly(s *scenario.Scenario, c *ssd.Config) bool {
+func evenly(s *scenario.Scenario) bool {
 	written := -1
 	for i := range s.Workload {
 		l := &s.Workload[i]

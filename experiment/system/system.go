@@ -24,6 +24,7 @@ import (
 	"farflash/scenario"
 	"farflash/sim"
 	"farflash/ssd"
+	"farflash/stats"
 	"farflash/units"
 )
 
@@ -204,6 +205,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 	x.meter, x.network = drive.NewMeter(s, y.host, y.flows, y.drives, s.SameDrive()), network.NewMeter(y.net)
 	x.meter.Inside = func() uint64 { return y.array.Inside() + y.host.Waiting() }
 	x.watchOver()
+	x.meter.Others = x.seldom
 	if y.steered {
 		x.rate = newRateMeter(s, y)
 	}
@@ -226,6 +228,17 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
+}
+
+// seldom is what the network does that may hold requests up: each of the failures that the scenario names happens once, and packets that are lost are sent again.
+func (x *coupled) seldom() (list []stats.Occurrence) {
+	if n := len(x.s.Fabric.Failures); n > 0 {
+		list = append(list, stats.Occurrence{What: "failures of links", Times: int64(n), Last: true})
+	}
+	if n := x.net.Net.Counters.Retransmits; n > 0 || x.s.Fabric.Loss > 0 {
+		list = append(list, stats.Occurrence{What: "packets sent again", Times: int64(n)})
+	}
+	return list
 }
 
 // start begins the requests and the other traffic.

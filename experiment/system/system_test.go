@@ -366,3 +366,19 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 }
+
+// TestSteadyFailures: a link that fails once, as the scenario says, makes no steady state, and is not waited for.
+func TestSteadyFailures(t *testing.T) {
+	const text = trialtest.SmallSystem + "measure: {until: steady}\nfabric: {topology: {star: {hosts: 5}}, host_link: 40Gbps}\n"
+	for _, fails := range []bool{false, true} {
+		set := []string{"workload[0].synthetic.requests=40000"}
+		if fails {
+			set = append(set, "fabric.failures=[{a: h0, b: s0, at: 100us, until: 200us}]")
+		}
+		o := trialtest.Run(t, text, 1, set...)
+		warned := strings.Contains(strings.Join(o.Result.Warnings, "\n"), "failures of links: only 1 in ")
+		if o.Result.Steady.Reached == fails || warned != fails || trialtest.Metric(t, o, "read.count") > 30000 {
+			t.Errorf("fails %v: %+v, %q", fails, o.Result.Steady, o.Result.Warnings)
+		}
+	}
+}

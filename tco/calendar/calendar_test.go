@@ -605,3 +605,28 @@ func Example() {
 	// day 1250: $1000 for Replacements, worn out
 	// in all: $2036.50
 }
+
+// TestStaysGrow: a stay begins with what its workload has grown to by then: writes, I/Os and space alike. What does not grow stays as it is.
+func TestStaysGrow(t *testing.T) {
+	w := job("w")
+	w.Growth, w.Arrival = 0.2, 100
+	stays, of := calendar.Stays([]tco.Workload{job("still"), w}, 365, 1095)
+	if len(stays) != 6 || of[2] != 0 || of[3] != 1 {
+		t.Fatalf("%d stays, of %v", len(stays), of)
+	}
+	for i, x := range stays[:3] {
+		if x.WriteRate != 100 || x.PeakIOPS != 1000 || x.WorkingSet != 200 || x.Arrival != float64(i)*365 || int(x.Stay.At) != i || x.Stay.Of != 1 {
+			t.Errorf("stay %d of what does not grow: %+v", i, x)
+		}
+	}
+	for i, x := range stays[3:] {
+		at := max(100, float64(i)*365)
+		more := math.Pow(1.2, (at-100)/365)
+		near(t, "write rate", x.WriteRate, 100*more)
+		near(t, "I/Os", x.PeakIOPS, 1000*more)
+		near(t, "space", x.WorkingSet, 200*more)
+		if x.Arrival != at || x.WriteShare != 0.5 || int(x.Stay.At) != i || x.Stay.Of != 2 {
+			t.Errorf("stay %d: %+v", i, x)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package drive
+
+import (
+	"fmt"
+	"strings"
+
+	"farflash/block"
+	"farflash/scenario"
+	"farflash/ssd"
+	"farflash/stats"
+	"farflash/units"
+)
+
+// What happens seldom, in a run that is to end when its mean is known: everything that a scenario has switched on and that can hold requests up must have happened often enough.
+//
+// Not among it: wear levelling, which an even load begins once in a hundred times that the drive is written over, and misses of the map's cache that no request had, as where all of the map fits.
+
+// seldom is what has happened to drives by now, and to the requests of each flow.
+func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
+	list := s.blocks(now)
+	add := func(what string, times uint64) {
+		list = append(list, stats.Occurrence{What: what, Times: int64(times)})
+	}
+	some := func(is func(c *ssd.Config) bool) bool {
+		for _, d := range m.drives {
+			if c := d.Config(); is(&c) {
+				return true
+			}
+		}
+		return false
+	}
+	if now.Finished[block.Read] > 0 && some(func(c *ssd.Config) bool { return c.Reliability != nil }) {
+		add("reads repeated", now.Errors.Retried)
+	}
+	if some(func(c *ssd.Config) bool { return c.Reliability != nil && c.Reliability.Refresh != nil }) {
+		add("blocks refreshed", uint64(now.FTL.Renewals))
+	}
+	if now.HostPrograms > 0 && some(func(c *ssd.Config) bool { return c.SLCCache != nil }) {
+		add("blocks of the SLC cache folded", uint64(now.FTL.Folds))
+	}
+	if some(func(c *ssd.Config) bool { return len(c.PowerStates) > 0 }) {
+		add("wakes from a power state", now.Wakes)
+	}
+	if some(func(c *ssd.Config) bool { return c.PowerLimit != nil }) {
+		add("operations held back for power", now.PowerHeld)
+	}
+	if now.MapMisses > 0 {
+		add("misses of the map's cache", now.MapMisses)
+	}
+	list = append(list, s.classes(m)...)
+	if m.Others != nil {
+		list = append(list, m.Others()...)
+	}
+	return list
+}
+
+// blocks are those that were erased, if any are while writes go on, or the drive was full from the beginning: an empty one may be long until it collects.
+func (s *steady) blocks(now *ssd.Stats) []stats.Occurrence {
+	if now.HostPrograms == s.seen.HostPrograms || now.Erases == 0 && s.fresh {
+		return nil
+	}
+	return []stats.Occurrence{{What: "blocks erased by garbage collection", Times: int64(now.Erases)}}
+}
+
+// classes are the requests of each flow, reads and writes apart, and of those that a mixture makes so large.
+func (s *steady) classes(m *Meter) (list []stats.Occurrence) {
+	for i, n := range s.requests {
+		item := m.flows.Items[i]
+		for op := range n {
+			if n[op] == 0 {
+				continue
+			}
+			of := ""
+			if len(s.requests) > 1 {
+				of = " of " + m.s.LoadName(item)
+			}
+			list = append(list, stats.Occurrence{What: block.Op(op).String() + "s" + of, Times: n[op]})
+			if size, share := rarest(m.s, item, block.Op(op)); share > 0 {
+				list = append(list, stats.Occurrence{What: fmt.Sprintf("%ss of %v%s", block.Op(op), size, of), Times: int64(float64(share * float64(n[op])))})
+			}
+		}
+	}
+	return list
+}
+
+// rarest is the size of a flow's requests that is least frequent, and its share; 0 if they have no sizes with shares.
+func rarest(s *scenario.Scenario, item int, op block.Op) (least units.Bytes, share float64) {
+	w := s.Workload[item].Synthetic
+	if w == nil {
+		return 0, 0
+	}
+	f := w.Reads
+	if op == block.Write {
+		f = w.Writes
+	}
+	if f == nil || !strings.Contains(string(f.Size.Mix), "/") {
+		return 0, 0
+	}
+	sizes, shares, err := f.Size.Mix.Parts()
+	if err != nil {
+		return 0, 0
+	}
+	for i, x := range shares {
+		if x > 0 && (share == 0 || x < share) {
+			least, share = sizes[i], x
+		}
+	}
+	return least, share
+}
