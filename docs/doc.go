@@ -10,7 +10,7 @@
 package docs
 
 //go:generate go test farflash/convert -run ^TestMQSim(Cases|Described)$ -count=1 -update
-//go:generate go test farflash/reproduce -run ^(TestVerdicts|TestDocumentedCounts)$ -count=1 -timeout 0 -update
+//go:generate go test farflash/reproduce -run ^(TestVerdicts|TestDocumented.*)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/docs/tables -run ^Test(Tables|Prediction)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/cluster -run ^TestGrid$ -count=1 -timeout 0 -update
 //go:generate go test farflash/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update

@@ -51,6 +51,7 @@ func (n *Network) received(p *port, x packet) {
 			return
 		}
 		n.Counters.CNPs++
+		n.OnCNP.Fire(p.node)
 		if n.wants.CNPs {
 			n.signal = cc.Signal{Kind: cc.CNP, Marked: true, Now: n.eng.Now()}
 			n.react(q, s, c)

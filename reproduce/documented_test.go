@@ -3,6 +3,7 @@ package reproduce
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ var claimed = map[string]string{
 	"snis-fig2": "snis", "snis-fig4": "snis", "snis-fig5": "snis", "snis-fig6": "snis", "snis-fig7": "snis",
 	"replicast-table4": "replicast", "replicast-table5": "replicast", "replicast-fig9": "replicast", "replicast-fig10": "replicast", "replicast-fig12": "replicast", "replicast-fig13": "replicast",
 	"src-fig2": "src", "src-fig7": "src", "src-fig8": "src", "src-fig9": "src", "src-fig10": "src", "src-table4": "src",
-	"mintco-fig6": "mintco", "mintco-fig7": "mintco", "mintco-fig8": "mintco", "mintco-fig9": "mintco", "mintco-fig10": "mintco",
+	"mintco-table4": "mintco", "mintco-fig6": "mintco", "mintco-fig7": "mintco", "mintco-fig8": "mintco", "mintco-fig9": "mintco", "mintco-fig10": "mintco",
 }
 
 // claims are an experiment's rows with the sentence that each tests, said once where several do.
@@ -189,6 +190,7 @@ func clusterTables(t *testing.T, r *Report, update bool) {
 
 // TestDocumentedCounts holds the table of how many rows agree to the verdicts that are held.
 func TestDocumentedCounts(t *testing.T) {
+	rewritten(t)
 	lines := golden.Head("experiment", ">ok", ">not reproduced", ">not stated")
 	var sum Count
 	for _, e := range All() {
@@ -200,4 +202,51 @@ func TestDocumentedCounts(t *testing.T) {
 	}
 	lines = append(lines, golden.Row("all", fmt.Sprint(sum.OK), fmt.Sprint(sum.NotReproduced), fmt.Sprint(sum.NotStated)))
 	golden.Table(t, validation+"replicast.md", "counts", "seed 1", lines, *update)
+}
+
+// rewritten has the verdicts as TestVerdicts has just written them.
+func rewritten(t *testing.T) {
+	t.Helper()
+	if !*update {
+		return
+	}
+	text, err := os.ReadFile("verdicts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heldText = string(text)
+}
+
+// TestDocumentedOK holds the list of rows that are ok to the verdicts that are held.
+func TestDocumentedOK(t *testing.T) {
+	rewritten(t)
+	lines := golden.Head("experiment", "row", "figure", "is not ok if")
+	for _, e := range All() {
+		for _, h := range heldRows(e.ID) {
+			if h.verdict == OK && !h.measured {
+				lines = append(lines, golden.Row("`"+e.ID+"`", escaped(h.label), escaped(h.metric), escaped(h.turns)))
+			}
+		}
+	}
+	golden.Table(t, validation+"rows.md", "ok", "seed 1", lines, *update)
+}
+
+// TestDocumentedMutations holds the table of what the rows rest on, and of what turns how many of each verdict.
+func TestDocumentedMutations(t *testing.T) {
+	rewritten(t)
+	lines := golden.Head("experiment", "rests on", "mutation", ">ok", ">not reproduced", ">not stated")
+	for _, e := range All() {
+		name, inputs := "`"+e.ID+"`", e.inputs
+		for i := range mutations[e.ID] {
+			m, c := &mutations[e.ID][i], Count{}
+			for _, h := range heldRows(e.ID) {
+				if h.turns == m.name {
+					c.tell(h.verdict)
+				}
+			}
+			lines = append(lines, golden.Row(name, escaped(inputs), escaped(m.name), fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+			name, inputs = "", ""
+		}
+	}
+	golden.Table(t, validation+"rows.md", "mutations", "seed 1", lines, *update)
 }

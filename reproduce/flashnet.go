@@ -11,6 +11,13 @@ const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two pro
 	"rates of a server (clients need the processors as well), latencies of flash (a host's cache is no flash), 40 Gbit/s, 256 machines, a hardware NIC, or where the kernel spends its time. " +
 	"Nothing is held about these verdicts: they are of the machine and the moment. Files are made in the folder for temporary files (TMPDIR)"
 
+// flashInputs are what flashnet-waf is given: the pool, its spare space, and what the controller's streams are.
+type flashInputs struct {
+	segments, pages  int
+	spare, hot, warm float64
+	single           bool // one stream
+}
+
 // flashnet is an experiment that measures.
 func flashnet(id, title, where string) Experiment {
 	return Experiment{ID: "flashnet-" + id, Title: title, Paper: flashnetPaper + where, Measured: true, run: runFlashnet[id]}
@@ -45,5 +52,6 @@ func flashnetFig9() Experiment {
 }
 
 func flashnetWAF() Experiment {
-	return Experiment{ID: "flashnet-waf", Title: "Write amplification and lifetime under skew", Paper: flashnetPaper + "section 7.1.4", run: runFlashnet["waf"]}
+	return Experiment{ID: "flashnet-waf", Title: "Write amplification and lifetime under skew", Paper: flashnetPaper + "section 7.1.4",
+		inputs: "the flash controller as it is shipped, a frozen greedy baseline, a Zipf load; 7 % of spare space", run: runFlashnet["waf"]}
 }

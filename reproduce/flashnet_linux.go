@@ -25,7 +25,6 @@ const (
 	becauseMachine = "it is a figure of the paper's machines: what this one's processors and device take, clients included, decides"
 	becauseShared  = "clients and servers are on one machine, whose few processors and loopback decide: what is saved in the kernel there is spent in changes between user space and kernel here"
 	becauseKernel  = "a process' profile does not see what the kernel does within a system call, which counts as what the call is for"
-	becauseNIC     = "there is no such network interface here"
 )
 
 func some(x float64) *float64 { return &x }
@@ -99,14 +98,7 @@ func runFlashnetFig1(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Note: flashnetNote}
-	const spec = 1290.0 // thousand a second: three drives, 430K each
-	for _, x := range []struct {
-		name string
-		kilo float64
-	}{{"iSCSI", 420.6}, {"NFS", 79.2}, {"Aerospike", 139.2}, {"HDFS", 7.8}} {
-		r.Rows = append(r.Rows, of(row(x.name, "IOPS over the drives' specification", some(x.kilo/spec), math.NaN(), "", "it is not measured", near(x.kilo/spec, 0.25)),
-			"it is another program, which this one does not run; farflash flash serve --nbd can be compared with others by fio"))
-	}
+	// The paper's own figures, 420.6 thousand a second of iSCSI, 79.2 of NFS, 139.2 of Aerospike and 7.8 of HDFS on drives that do 1,290, are of programs that are not run here.
 	const says = "none of the configurations were able to deliver the raw NVMe device performance to clients across the network"
 	for _, s := range []bench.System{bench.Socket, bench.SocketRing, bench.Verbs} {
 		r.Rows = append(r.Rows, quoted(s.String(), "IOPS over the file's without a network", ratio(all[0], s, bench.Local, rate), "", says,
@@ -182,24 +174,21 @@ func runFlashnetTable2(ctx context.Context, o Options) (*Report, error) {
 // table2Rows are the paper's columns beside ours, shares of sockets and of verbs.
 func table2Rows(socket, verbs [bench.Parts]float64) []Row {
 	var rows []Row
+	// I/O drivers and the rest of the kernel, 6.7 and 40.1 % with sockets, 6.4 and 46.7 % with FlashNet, cannot be told apart in a process' profile.
 	for _, x := range []struct {
 		column        string
 		part          bench.Part
 		socket, flash float64 // percent
 	}{
-		{"network", bench.Network, 19.3, 20.6}, {"storage", bench.Storage, 7.3, 0.8}, {"I/O drivers", bench.Parts, 6.7, 6.4}, {"scheduling", bench.Scheduling, 15.8, 8.4},
-		{"kernel", bench.Parts, 40.1, 46.7}, {"app-logic", bench.Requests, 4.7, 11.7}, {"misc.", bench.Other, 6.1, 5.4},
+		{"network", bench.Network, 19.3, 20.6}, {"storage", bench.Storage, 7.3, 0.8}, {"scheduling", bench.Scheduling, 15.8, 8.4}, {"app-logic", bench.Requests, 4.7, 11.7}, {"misc.", bench.Other, 6.1, 5.4},
 	} {
 		for _, s := range []struct {
 			name   string
 			paper  float64
 			shares [bench.Parts]float64
 		}{{"socket and file", x.socket, socket}, {"FlashNet", x.flash, verbs}} {
-			ours, because := math.NaN(), becauseKernel
-			if x.part < bench.Parts {
-				ours, because = 100*s.shares[x.part], becauseKernel+"; and Go's scheduler is not Linux'"
-			}
-			rows = append(rows, of(row(s.name+", "+x.column, "share of the processor's time", some(s.paper), ours, "%", "from half to one and a half times the paper's", near(s.paper, 0.5)), because))
+			rows = append(rows, of(row(s.name+", "+x.column, "share of the processor's time", some(s.paper), 100*s.shares[x.part], "%", "from half to one and a half times the paper's", near(s.paper, 0.5)),
+				becauseKernel+"; and Go's scheduler is not Linux'"))
 		}
 	}
 	const says = "The key performance gains of FlashNet comes from saving the cycles in scheduling, storage, and spending more time in I/O logic processing logic routines."
@@ -267,16 +256,9 @@ func runFlashnetTable3(ctx context.Context, o Options) (*Report, error) {
 	_, read := medians(reads, bench.VerbsPolled)
 	_, write := medians(writes, bench.VerbsPolled)
 	const metric = "median latency, polled"
-	missing := func(label string, paper float64, unit string) Row {
-		return of(row(label, metric, some(paper), math.NaN(), unit, "it is not measured", near(paper, 0.25)), becauseNIC)
-	}
 	return &Report{Note: flashnetNote, Rows: []Row{
 		of(row("read, software at both ends", metric, some(54.9), read, "us", quarter, near(54.9, 0.25)), becauseMachine),
-		missing("read, to a T5", 50.4, "us"),
-		missing("read, gain of a T5", 8.2, "%"),
 		of(row("write, software at both ends", metric, some(72.4), write, "us", quarter+"; "+placed, near(72.4, 0.25)), becauseMachine),
-		missing("write, from a T5", 69.3, "us"),
-		missing("write, gain of a T5", 4.2, "%"),
 	}}, nil
 }
 
@@ -366,10 +348,10 @@ func fig9Rows(all []bench.Registered) []Row {
 
 // flashnetLoads are the skews. Each is Zipf's law over pages in random order, whose first fifth gets the share.
 var flashnetLoads = []struct {
-	name        string
-	share       float64
-	less, lives float64 // percent, times; 0: not printed
-}{{"80/20", 0.8, 38, 1.6}, {"95/20", 0.95, 83, 5.9}, {"uniform", 0.2, 0, 0}}
+	name  string
+	share float64
+	less  float64 // percent; 0: not printed
+}{{"80/20", 0.8, 38}, {"95/20", 0.95, 83}, {"uniform", 0.2, 0}}
 
 func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 	load := waf.Default()
@@ -378,6 +360,11 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 	}
 	found := make([][3]float64, len(flashnetLoads)) // baseline, controller, oracle
 	policy := heat.Default()
+	if o.mutant != nil && o.mutant.flash != nil {
+		x := flashInputs{load.Segments, load.Pages, load.OP, policy.Hot, policy.Warm, policy.Single}
+		o.mutant.flash(&x)
+		load.Segments, load.Pages, load.OP, policy.Hot, policy.Warm, policy.Single = x.segments, x.pages, x.spare, x.hot, x.warm, x.single
+	}
 	done := make(chan struct{}, 3*len(found))
 	errs := trial.Parallel(ctx, 3*len(found), 0, func(i int) error {
 		l := load
@@ -407,13 +394,13 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 		"in whose middle other pages become hot. Skew: Zipf's law over pages in random order, the first fifth of which gets the share. Log, checkpoints and summaries are counted; nothing is absorbed in memory, and nobody gives hints. "+
 		"The baseline is greedy collection among the oldest tenth of the segments with one frontier, as the paper's is without data segregation; the paper states neither over-provisioning nor window nor what its skew means", load.Segments, load.Pages, load.WarmUp, load.Measure)}
 	for i, x := range flashnetLoads {
-		r.Rows = append(r.Rows, wafRows(x.name, x.less, x.lives, found[i])...)
+		r.Rows = append(r.Rows, wafRows(x.name, x.less, found[i])...)
 	}
 	return r, nil
 }
 
-// wafRows are what write amplifications of baseline, controller and oracle come to.
-func wafRows(name string, less, lives float64, found [3]float64) []Row {
+// wafRows are what write amplifications of baseline, controller and oracle come to. The lifetimes that the paper prints beside reductions, 1.6 and 5.9 times, are what these come to.
+func wafRows(name string, less float64, found [3]float64) []Row {
 	ours, oracle := 100*(1-found[1]/found[0]), 100*(1-found[2]/found[0])
 	detail := fmt.Sprintf("%.3f instead of %.3f; three streams that know each page's true rate reach %.1f %%", found[1], found[0], oracle)
 	if less == 0 {
@@ -421,9 +408,6 @@ func wafRows(name string, less, lives float64, found [3]float64) []Row {
 			"This aging factor improves the performance of the algorithm under a skewed write workload without negatively impacting its performance under random writes.",
 			"at most 5 % more, of which log and frontiers are the most; "+detail, atLeast(-5))}
 	}
-	return []Row{
-		row(name, "reduction of write amplification", some(less), ours, "%", "no less than nineteen twentieths of the paper's; "+detail, atLeast(0.95*less)),
-		of(row(name, "lifetime", some(lives), found[0]/found[1], "", "no less than nineteen twentieths of the paper's", atLeast(0.95*lives)),
-			fmt.Sprintf("three streams that know each page's true rate reach %.2f on this load, and need no log; a baseline that amplifies more, or less over-provisioning, would give more", found[0]/found[2])),
-	}
+	return []Row{of(row(name, "reduction of write amplification", some(less), ours, "%", "within 10 %; "+detail, near(less, 0.1)),
+		"the paper states neither over-provisioning nor what its skew means, and the controller's streams are not its streams")}
 }

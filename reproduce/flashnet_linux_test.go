@@ -101,8 +101,7 @@ func TestFlashnetVerdicts(t *testing.T) {
 	socket, flash := share(0.193, 0.073, 0.158, 0.047, 0.061), share(0.206, 0.008, 0.084, 0.117, 0.054)
 	same, turned := verdicts(table2Rows(socket, flash)), verdicts(table2Rows(flash, socket))
 	for name, v := range same {
-		unseen := strings.Contains(name, "drivers") || strings.Contains(name, "kernel")
-		if (v == NotReproduced) != unseen {
+		if v == NotReproduced {
 			t.Errorf("table 2: %s: %v", name, v)
 		}
 		if strings.Contains(name, "over socket") && turned[name] != NotReproduced {
@@ -124,15 +123,13 @@ func TestFlashnetVerdicts(t *testing.T) {
 	}
 	for _, x := range []struct {
 		found [3]float64
-		want  [2]Verdict
-	}{{[3]float64{5.9, 1, 1}, [2]Verdict{OK, OK}}, {[3]float64{13.038, 2.631, 2.447}, [2]Verdict{OK, NotReproduced}}, {[3]float64{2, 1, 1}, [2]Verdict{NotReproduced, NotReproduced}}} {
-		for i, r := range wafRows("95/20", 83, 5.9, x.found) {
-			if r.Verdict() != x.want[i] {
-				t.Errorf("%v: %s is %v", x.found, r.Metric, r.Verdict())
-			}
+		want  Verdict
+	}{{[3]float64{5.9, 1, 1}, OK}, {[3]float64{13.038, 2.631, 2.447}, OK}, {[3]float64{2, 1, 1}, NotReproduced}, {[3]float64{20, 1, 1}, NotReproduced}} {
+		if r := wafRows("95/20", 83, x.found); len(r) != 1 || r[0].Verdict() != x.want {
+			t.Errorf("%v: %+v", x.found, r)
 		}
 	}
-	if r := wafRows("uniform", 0, 0, [3]float64{8, 8.5, 8}); len(r) != 1 || r[0].Verdict() != NotReproduced {
+	if r := wafRows("uniform", 0, [3]float64{8, 8.5, 8}); len(r) != 1 || r[0].Verdict() != NotReproduced {
 		t.Errorf("%+v", r)
 	}
 }

@@ -13,6 +13,7 @@ type puts struct {
 	cases  []putCase
 	keep   bool // the chunks that were done
 	trials []variant
+	seeds  int
 }
 
 // putCase is one of them.
@@ -42,11 +43,17 @@ func (x *putCase) label() string {
 }
 
 // changes are what makes the preset a case.
-func (x *putCase) changes(w way) []shape.Change {
+//
+// Where few seeds are asked for, the steady state is shorter, too.
+func (x *putCase) changes(o *Options, w way) []shape.Change {
 	list := []shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
 		{Path: "object_cluster.chunk", Value: x.chunk}, {Path: "object_cluster.disk.rate", Value: x.disk + "MiB/s"}}
 	if w == inSteadyState {
-		return append(list, shape.Change{Path: "measure.until", Value: x.steady})
+		until := x.steady
+		if o.few > 0 {
+			until = map[string]string{"50ms": "20ms", "60ms": "30ms", "200ms": "60ms", "500ms": "150ms", "1s": "200ms"}[until]
+		}
+		return append(list, shape.Change{Path: "measure.until", Value: until})
 	}
 	return append(list, shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"},
 		shape.Change{Path: "measure.until", Value: x.surge}, shape.Change{Path: "measure.warm_up", Value: "none"})
@@ -54,11 +61,12 @@ func (x *putCase) changes(w way) []shape.Change {
 
 // run runs all of them.
 func (p *puts) run(ctx context.Context, o Options, r *Report) error {
+	p.seeds = o.seeds(replicastSeeds)
 	for i := range p.cases {
 		x := &p.cases[i]
 		for w := range ways {
-			for seed := uint64(1); seed <= replicastSeeds; seed++ {
-				p.trials = append(p.trials, variant{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(w), keep: p.keep})
+			for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
+				p.trials = append(p.trials, variant{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(&o, w), keep: p.keep})
 			}
 		}
 	}
@@ -67,8 +75,8 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 
 // of are the trials of a case, by seed.
 func (p *puts) of(i int, w way) []variant {
-	from := (i*int(ways) + int(w)) * replicastSeeds
-	return p.trials[from : from+replicastSeeds]
+	from := (i*int(ways) + int(w)) * p.seeds
+	return p.trials[from : from+p.seeds]
 }
 
 // mean is a metric's mean over the seeds.
@@ -77,7 +85,7 @@ func (p *puts) mean(i int, w way, metric string) float64 {
 	for _, t := range p.of(i, w) {
 		sum += value(t.result, metric)
 	}
-	return sum / replicastSeeds
+	return sum / float64(p.seeds)
 }
 
 // find is the number of a case.

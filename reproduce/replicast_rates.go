@@ -65,7 +65,7 @@ const growthShare = 0.05
 
 func rateExperiment(figure, chunk string, gateways int, run func(context.Context, Options, *rateFigure) error) Experiment {
 	return Experiment{ID: "replicast-fig" + figure, Title: fmt.Sprintf("Put throughput of three protocols: %s chunks, %d gateways, disks of 400 and 1000 MiB/s", chunk, gateways),
-		Paper: replicastPaper + "figure " + figure, run: func(ctx context.Context, o Options) (*Report, error) {
+		Paper: replicastPaper + "figure " + figure, inputs: replicastInputs, run: func(ctx context.Context, o Options) (*Report, error) {
 			f := &rateFigure{r: &Report{}}
 			if err := run(ctx, o, f); err != nil {
 				return nil, err

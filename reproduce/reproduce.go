@@ -33,7 +33,8 @@ type Experiment struct {
 	// Measured says that its figures are of the machine and the moment: two runs differ, and no verdict is held, but only which rows there are.
 	Measured bool
 
-	run func(context.Context, Options) (*Report, error)
+	inputs string // of ours, that its rows rest on
+	run    func(context.Context, Options) (*Report, error)
 }
 
 // Options say how an experiment is run.
@@ -47,7 +48,9 @@ type Options struct {
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
 
-	brief bool // tests only: as small and short as can be, for what is measured
+	brief  bool      // tests only: as small and short as can be, for what is measured
+	mutant *mutation // tests only: what is changed
+	few    int       // tests only: the most seeds of what is run over several; 0 is all
 }
 
 // Row is one figure. Its label and metric name it among those of its experiment.
@@ -61,6 +64,8 @@ type Row struct {
 	Meets   Criterion // of ours; what makes the verdict
 	Expect  string    // how close, and why
 	Because string    // why it is not reproduced, where it is not and that is known
+	Inputs  string    // what of ours the figure is computed from
+	Turns   string    // the mutation of these that turns its verdict; "" of what is measured, whose verdict is not held
 }
 
 // row is a row without a quotation.
@@ -153,6 +158,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, fmt.Errorf("%s: %w", e.ID, err)
 	}
 	r.ID, r.Title, r.Paper, r.Measured = e.ID, e.Title, e.Paper, e.Measured
+	r.declare(&e)
 	for i := range r.Rows {
 		r.Count.tell(r.Rows[i].Verdict())
 	}
@@ -162,7 +168,7 @@ func (e Experiment) Run(ctx context.Context, o Options) (*Report, error) {
 
 // measure runs a scenario's text and returns its metrics by name.
 func measure(ctx context.Context, name, text string, o Options) (map[string]float64, error) {
-	s, err := scenario.Parse(shape.Source{File: name, Text: []byte(text)}, nil)
+	s, err := scenario.Parse(shape.Source{File: name, Text: []byte(text)}, o.mutated(name, nil))
 	if err != nil {
 		return nil, err
 	}

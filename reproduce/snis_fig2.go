@@ -29,10 +29,11 @@ import (
 // docs/validation/snis.md shows what the other readings give.
 func snisFig2() Experiment {
 	return Experiment{
-		ID:    "snis-fig2",
-		Title: "Read and write interference on one drive",
-		Paper: "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC 2022, figure 2",
-		run:   runSnisFig2,
+		ID:     "snis-fig2",
+		Title:  "Read and write interference on one drive",
+		Paper:  "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC 2022, figure 2",
+		inputs: "the drive of SNIS' table I with MQSim's deviations; 10,000 reads and as many writes, exponential times, constant sizes",
+		run:    runSnisFig2,
 	}
 }
 
@@ -110,51 +111,40 @@ func runSnisFig2(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig2Rows hold what the text says at every point that it speaks of, not at the ends alone.
+// fig2Rows hold what the text says. What it calls degraded, or more visible, is by a twentieth at least: what can be seen in the figure.
 func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.Bytes, volumes []slowdown) {
-	ten := slices.Index(gaps, 10*units.Microsecond)
-	// least is the smallest growth from a point to the next, of points in the order of their load.
-	least := func(points []slowdown, of func(*slowdown) float64) float64 {
-		x := math.Inf(1)
-		for i := 1; i < len(points); i++ {
-			x = min(x, of(&points[i])/of(&points[i-1]))
-		}
-		return x
-	}
-	read, write := func(p *slowdown) float64 { return p.read }, func(p *slowdown) float64 { return p.write }
-	lighter := slices.Clone(times[ten:])
-	slices.Reverse(lighter)
 	const (
 		toTen   = "As the mean inter-arrival time decreases to 10us, we can observe that both read and write requests suffer latency degradation from the other"
 		toOne   = "As the inter-arrival time further decreases to 1us, the slowdown of read requests boosts more dramatically than that of write requests"
 		similar = "We obtain similar observations, e.g., the performance interference becomes more visible when the workload gets more intensive"
-		above1  = "above 1"
+		visible = "above 1.05, what can be seen in the figure"
 	)
+	ten, last := slices.Index(gaps, 10*units.Microsecond), len(sizes)-1
+	spread := fmt.Sprintf("from %v to %v", sizes[0], sizes[last])
 	for _, x := range []struct {
-		name    string
-		of      func(*slowdown) float64
-		because string
-	}{{"reads", read, "below a page's size, a write reads first what stands beside it on the page, and those reads stand in the way of the host's, the more so the smaller it is"}, {"writes", write, ""}} {
+		name string
+		of   func(*slowdown) float64
+		note string
+	}{
+		{"reads", func(p *slowdown) float64 { return p.read }, "below a page's size, a write reads first what stands beside it on the page, and those reads stand in the way of the host's, the more so the smaller it is"},
+		{"writes", func(p *slowdown) float64 { return p.write }, ""},
+	} {
+		least := math.Inf(1) // the smallest growth from a point to the next
+		for i := 1; i < len(volumes); i++ {
+			least = min(least, x.of(&volumes[i])/x.of(&volumes[i-1]))
+		}
+		r.tell(x.name+", "+spread, "slowdown, least growth from a point to the next", least, "x", x.note)
 		r.Rows = append(r.Rows,
-			Row{Label: x.name + ", from 1 ms to 10 us", Metric: "slowdown, least growth from a point to the next", Ours: least(lighter, x.of), Unit: "x",
-				Meets: above(1), Says: toTen, Expect: above1},
-			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x", Meets: above(1.05), Says: toTen,
-				Expect: "above 1.05, what can be seen in the figure"},
-			Row{Label: fmt.Sprintf("%s, from %v to %v", x.name, sizes[0], sizes[len(sizes)-1]), Metric: "slowdown, least growth from a point to the next",
-				Ours: least(volumes, x.of), Unit: "x", Meets: above(1), Says: similar, Expect: above1,
-				Because: x.because})
+			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x", Meets: above(1.05), Says: toTen, Expect: visible},
+			Row{Label: x.name + ", " + spread, Metric: "growth of slowdown", Ours: x.of(&volumes[last]) / x.of(&volumes[0]), Unit: "x", Meets: above(1.05), Says: similar, Expect: visible,
+				Because: "a write that waits in the cache for its turn to be programmed is done by then"})
 	}
 	for i := range ten {
 		r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown",
 			Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
-			Meets: above(1), Says: toOne, Expect: above1,
+			Meets: above(1.1), Says: toOne, Expect: "above 1.1: more dramatically",
 			Because: "the writes alone stay just below what the drive can program and end in DRAM; with the reads beside them they do not, and wait for flash"})
 	}
-	over := math.Inf(1)
-	for i := 1; i < len(sizes); i++ {
-		over = min(over, volumes[i].read/volumes[0].read/(volumes[i].write/volumes[0].write))
-	}
-	r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from %v, reads over writes", sizes[0]), Metric: "growth of slowdown, least of all sizes", Ours: over,
-		Unit: "x", Meets: above(1), Says: similar, Expect: above1,
-		Because: "as that of the reads by themselves"})
+	r.Rows = append(r.Rows, Row{Label: spread + ", reads over writes", Metric: "growth of slowdown", Ours: volumes[last].read / volumes[0].read / (volumes[last].write / volumes[0].write),
+		Unit: "x", Meets: above(1.05), Says: similar, Expect: visible})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func snisFig5() Experiment {
-	return Experiment{ID: "snis-fig5", Title: "Throughput of requests in each iteration, F_t_h", Paper: snisPaper + "figure 5", run: runSnisFig5}
+	return Experiment{ID: "snis-fig5", Title: "Throughput of requests in each iteration, F_t_h", Paper: snisPaper + "figure 5", inputs: snisInputs, run: runSnisFig5}
 }
 
 func runSnisFig5(ctx context.Context, o Options) (*Report, error) {

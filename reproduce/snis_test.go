@@ -44,11 +44,11 @@ func TestApart(t *testing.T) {
 func TestSteps(t *testing.T) {
 	d := distances{{9, 4, 5, 4.5, 4.5}}
 	for _, x := range []struct {
-		from, up int
-		largest  float64
-	}{{1, 1, 5}, {2, 1, 1}, {3, 0, 0.5}, {5, 0, 0}} {
-		if up, largest := d.steps(x.from); up != x.up || largest != x.largest {
-			t.Errorf("from %d: %d up, largest %g", x.from, up, largest)
+		from    int
+		largest float64
+	}{{1, 5}, {2, 1}, {3, 0.5}, {5, 0}} {
+		if largest := d.steps(x.from); largest != x.largest {
+			t.Errorf("from %d: largest %g", x.from, largest)
 		}
 	}
 	if d.at(2) != 4 || d.most(2) != 5 {

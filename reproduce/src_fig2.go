@@ -12,11 +12,11 @@ import (
 // congestion control has cut the target's rate. Here it is run: everything that the example leaves out is there, too.
 
 func srcFig2() Experiment {
-	return Experiment{ID: "src-fig2", Title: "The example: no congestion, DCQCN, and SRC", Paper: srcPredictPaper + "figure 2", run: runSrcFig2}
+	return Experiment{ID: "src-fig2", Title: "The example: no congestion, DCQCN, and SRC", Paper: srcPredictPaper + "figure 2", inputs: srcInputs, run: runSrcFig2}
 }
 
 // fig2Unit is the example's time unit in seconds: that in which the drive, asked for two reads to a write and held up by nothing, ends nine requests. It does
-// 350,000 a second (the arm "no network" of seed 1).
+// 350,000 a second where the hosts' links have 400 Gbit/s.
 const fig2Unit = 9 / 350e3
 
 // fig2Load is a target whose drive takes the same time for a read as for a write (72 dies, 165 us for either, 16 KiB each), which is asked for two reads to a write
@@ -45,10 +45,10 @@ func fig2Flow(name, kind, start string, outstanding int) string {
 func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	congested := with(fig2Load, fig2Others)
-	const free, none, dcqcn, src = "no network", "no congestion", "DCQCN", "SRC"
+	const none, dcqcn, src = "no congestion", "DCQCN", "SRC"
 	arms, err := srcArms(ctx, o, r, map[string][]shape.Change{
-		free: with(fig2Load, uncongested[0]), none: fig2Load, dcqcn: congested, src: with(congested, underSRC...),
-	}, []string{free, none, dcqcn, src})
+		none: fig2Load, dcqcn: congested, src: with(congested, underSRC...),
+	}, []string{none, dcqcn, src})
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +63,9 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 	sum := map[string][]float64{}
 	for _, x := range []struct {
 		arm                 string
-		reads, writes, both float64 // the paper's; 0 is not printed
+		reads, writes, both float64 // the paper's
 		says                string
 	}{
-		{free, 0, 0, 9, "Assume that an SSD can process 3 write requests and 6 read requests per time unit"},
 		{none, 6, 3, 9, "the overall throughput (including both read and write requests) is 9 I/Os per time unit"},
 		{dcqcn, 3, 3, 6, "The overall throughput is consequently reduced from 9 to 6"},
 		{src, 3, 6, 9, "the overall throughput maintains the same (i.e., 9 per time unit) as the situation with no congestion"},
@@ -82,15 +81,12 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 			paper  float64
 			ours   []float64
 		}{{"reads", x.reads, reads}, {"writes", x.writes, writes}, {"both", x.both, both}} {
-			if y.paper == 0 {
-				continue
-			}
 			in, err := stats.Replicates(y.ours, 0.95)
 			if err != nil {
 				return nil, err
 			}
 			r.Rows = append(r.Rows, Row{Label: x.arm, Metric: y.metric, Paper: number(y.paper), Ours: in.Mean, Unit: "a unit", Meets: near(y.paper, 0.1), Says: x.says,
-				Expect: "within 10 %; " + intervalWords(in), Because: fig2Because[x.arm]})
+				Expect: "within 10 %; " + intervalWords(in, o.seeds(srcSeeds)), Because: fig2Because[x.arm]})
 		}
 	}
 	for _, x := range []struct {
@@ -101,7 +97,7 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 		{dcqcn, none, "The overall throughput is consequently reduced from 9 to 6", "a collapse: below 0.8", below(0.8), false},
 		{src, dcqcn, "The overall performance is thus degraded ... we propose a new Storage-side Rate Control (SRC) mechanism", "above 1", above(1), true},
 	} {
-		ratio := make([]float64, srcSeeds)
+		ratio := make([]float64, len(sum[x.over]))
 		for i := range ratio {
 			ratio[i] = sum[x.over][i] / sum[x.under][i]
 		}
@@ -115,7 +111,7 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 			ours, end = in.Low(), "lower"
 		}
 		r.Rows = append(r.Rows, Row{Label: x.over + " over " + x.under + ", " + end + " end of the interval", Metric: "both", Ours: ours, Unit: "x", Meets: x.meets, Says: x.says,
-			Expect: x.expect + "; " + intervalWords(in)})
+			Expect: x.expect + "; " + intervalWords(in, o.seeds(srcSeeds))})
 	}
 	return r, nil
 }

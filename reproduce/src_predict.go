@@ -15,7 +15,7 @@ import (
 const srcPredictPaper = "Jia et al., SRC: Mitigate I/O Throughput Degradation in Network Congestion Control of Disaggregated Storage Systems, "
 
 func srcTable1() Experiment {
-	return Experiment{ID: "src-table1", Title: "How well five kinds of model foresee SSD-A under micro traces", Paper: srcPredictPaper + "table I", run: runSrcTable1}
+	return Experiment{ID: "src-table1", Title: "How well five kinds of model foresee SSD-A under micro traces", Paper: srcPredictPaper + "table I", inputs: srcModelInputs, run: runSrcTable1}
 }
 
 // srcModels are table I, in the order of training.Report.
@@ -35,7 +35,7 @@ func accuracyOf(ctx context.Context, o Options, r *Report, preset string) (*trai
 		return nil, err
 	}
 	r.Scenarios = append(r.Scenarios, Named{preset, s.Resolved()})
-	x, err := o.Trainer.Evaluate(ctx, s.SSD, o.Seed)
+	x, err := o.trainer().Evaluate(ctx, s.SSD, o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", preset, err)
 	}
@@ -81,7 +81,7 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 }
 
 func srcTable3() Experiment {
-	return Experiment{ID: "src-table3", Title: "How well a forest foresees synthetic traces of a class that it was not trained on", Paper: srcPredictPaper + "table III", run: runSrcTable3}
+	return Experiment{ID: "src-table3", Title: "How well a forest foresees synthetic traces of a class that it was not trained on", Paper: srcPredictPaper + "table III", inputs: srcModelInputs, run: runSrcTable3}
 }
 
 // srcClasses are table III, in the order of training.Report, for SSD-A.
@@ -117,7 +117,7 @@ func runSrcTable3(ctx context.Context, o Options) (*Report, error) {
 }
 
 func srcFig5() Experiment {
-	return Experiment{ID: "src-fig5", Title: "Throughput of SSD-A against the weight ratio", Paper: srcPredictPaper + "figure 5", run: runSrcFig5}
+	return Experiment{ID: "src-fig5", Title: "Throughput of SSD-A against the weight ratio", Paper: srcPredictPaper + "figure 5", inputs: srcModelInputs, run: runSrcFig5}
 }
 
 // Figure 5: sizes in KB, times in us. Which ratios its horizontal axis has is not printed.
@@ -135,12 +135,13 @@ type panel struct{ read, write []float64 }
 
 func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
+	seeds := o.seeds(fig5Seeds)
 	for _, compat := range []string{"none", "mqsim"} {
 		var trials []variant
 		for _, gap := range fig5Gaps {
 			for _, size := range fig5Sizes {
 				for _, w := range fig5Ratios {
-					for seed := range uint64(fig5Seeds) {
+					for seed := range uint64(seeds) {
 						trials = append(trials, variant{label: fmt.Sprintf("%dKB-%dus-%s", size, gap, compat), changes: fig5Changes(size, gap, w, compat), seed: seed})
 					}
 				}
@@ -160,10 +161,10 @@ func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
 			for _, size := range fig5Sizes {
 				p := panel{make([]float64, len(fig5Ratios)), make([]float64, len(fig5Ratios))}
 				for i := range fig5Ratios {
-					for range fig5Seeds {
+					for range seeds {
 						x := trials[n].result
-						p.read[i] += value(x, "read.bandwidth") / 1e9 / fig5Seeds
-						p.write[i] += value(x, "write.bandwidth") / 1e9 / fig5Seeds
+						p.read[i] += value(x, "read.bandwidth") / 1e9 / float64(seeds)
+						p.write[i] += value(x, "write.bandwidth") / 1e9 / float64(seeds)
 						n++
 					}
 				}
@@ -188,13 +189,18 @@ func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
 
 // fig5Changes make the preset a point of a plot: 30 ms after a warm-up of 10 ms.
 func fig5Changes(size, gap, w int, compat string) []shape.Change {
-	flow := fmt.Sprintf("{size: {mean: %dKB, kind: exponential}, interarrival: {mean: %dus, kind: exponential}}", size, gap)
 	return []shape.Change{
 		{Path: "ssd.compat", Value: compat},
-		{Path: "workload[0].synthetic", Value: fmt.Sprintf("{reads: %s, writes: %s}", flow, flow)},
+		fig5Flows(size, gap),
 		{Path: "rate_control", Value: fmt.Sprintf("{kind: static, weight_ratio: %d}", w)},
 		{Path: "measure", Value: "{until: 40ms, warm_up: 10ms}"},
 	}
+}
+
+// fig5Flows are a plot's reads and writes.
+func fig5Flows(size, gap int) shape.Change {
+	flow := fmt.Sprintf("{size: {mean: %dKB, kind: exponential}, interarrival: {mean: %dus, kind: exponential}}", size, gap)
+	return shape.Change{Path: "workload[0].synthetic", Value: fmt.Sprintf("{reads: %s, writes: %s}", flow, flow)}
 }
 
 // fig5Rows are what the text says of the figure.

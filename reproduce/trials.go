@@ -10,6 +10,7 @@ import (
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/shape"
+	"farflash/sim"
 	"farflash/trial"
 )
 
@@ -19,8 +20,10 @@ type variant struct {
 	changes []shape.Change
 	seed    uint64
 	keep    bool // the chunks that were done
+	heed    bool // congestion notifications that come to targets
 	result  *result.Result
 	chunks  []experiment.Chunk // in the order in which they were done
+	notices []sim.Time         // when notifications came
 }
 
 // runTrials runs trials, as many at a time as there are processors, and takes down their scenarios.
@@ -34,7 +37,7 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 	var tell sync.Mutex
 	errs := trial.Parallel(ctx, len(trials), 0, func(i int) error {
 		t := &trials[i]
-		s, err := scenario.Parse(src, t.changes)
+		s, err := scenario.Parse(src, o.mutated(t.label, t.changes))
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.label, err)
 		}
@@ -45,6 +48,9 @@ func runTrials(ctx context.Context, o Options, r *Report, preset string, trials 
 				t.chunks = append(t.chunks, x)
 				return nil
 			}
+		}
+		if t.heed {
+			run.Notified = func(at sim.Time) { t.notices = append(t.notices, at) }
 		}
 		out, err := trial.Run(ctx, s, run)
 		switch {

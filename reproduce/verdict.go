@@ -127,11 +127,13 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 		Unit      string   `json:"unit"`
 		Says      string   `json:"says,omitempty"`
 		Criterion string   `json:"criterion,omitempty"`
+		Inputs    string   `json:"inputs,omitempty"`
+		Turns     string   `json:"turned_by,omitempty"`
 		Expect    string   `json:"expect"`
 		Verdict   Verdict  `json:"verdict"`
 		Reason    string   `json:"reason,omitempty"`
 		OK        bool     `json:"ok"`
-	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Says, r.Meets.String(), r.Expect, v, r.Reason(), v == OK}
+	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Says, r.Meets.String(), r.Inputs, r.Turns, r.Expect, v, r.Reason(), v == OK}
 	if math.IsNaN(r.Ours) || math.IsInf(r.Ours, 0) {
 		x.Ours = nil
 	}
@@ -167,7 +169,7 @@ func (c *Count) tell(v Verdict) {
 }
 
 // heldText has the verdict of each row of each experiment with seed 1, as TestVerdicts writes it: a line for an experiment's id, then one
-// for each row, with the verdict, the label and the metric between tabs. Of a row that is measured there is no verdict to hold: the word stands for it.
+// for each row, with the verdict, the label, the metric and the mutation that turns it between tabs. Of a row that is measured there is no verdict to hold: the word stands for it.
 //
 //go:embed verdicts.txt
 var heldText string
@@ -180,6 +182,7 @@ type heldRow struct {
 	verdict       Verdict
 	measured      bool // there is no verdict
 	label, metric string
+	turns         string // the mutation that turns it, "" if it is measured
 }
 
 // heldRows are those of an experiment, by its id.
@@ -191,8 +194,11 @@ func heldRows(id string) []heldRow {
 		switch {
 		case len(f) == 1:
 			inside = f[0] == id
-		case inside && len(f) == 3:
+		case inside && len(f) >= 3:
 			r := heldRow{measured: f[0] == measured, label: f[1], metric: f[2]}
+			if len(f) > 3 {
+				r.turns = f[3]
+			}
 			if r.measured {
 				out = append(out, r)
 				continue

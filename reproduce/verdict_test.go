@@ -126,6 +126,9 @@ func sound(t *testing.T, r *Report) {
 			t.Errorf("%q does not name one row", name)
 		}
 		seen[name] = true
+		if !r.Measured && turnedBy(r.ID, x.Label, x.Metric) == nil {
+			t.Errorf("%s: nothing turns it", name)
+		}
 		if x.Meets.words == "" || x.Paper == nil && x.Says == "" && x.Expect == "" {
 			t.Errorf("%s: it cannot fail, or says not what is tested: %+v", name, x)
 		}
@@ -149,7 +152,11 @@ func verdictLines(r *Report) string {
 		if r.Measured {
 			verdict = measured
 		}
-		fmt.Fprintf(&b, "%v\t%s\t%s\n", verdict, x.Label, x.Metric)
+		fmt.Fprintf(&b, "%v\t%s\t%s", verdict, x.Label, x.Metric)
+		if m := turnedBy(r.ID, x.Label, x.Metric); m != nil && !r.Measured {
+			fmt.Fprintf(&b, "\t%s", m.name)
+		}
+		fmt.Fprintln(&b)
 	}
 	return b.String()
 }

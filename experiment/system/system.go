@@ -106,6 +106,17 @@ func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, 
 	for _, n := range targets {
 		y.sys.AddTarget(y.net.Hosts[n])
 	}
+	if o.Notified != nil {
+		own := make([]bool, len(y.net.Graph.Nodes))
+		for _, n := range targets {
+			own[y.net.Hosts[n]] = true
+		}
+		y.net.Net.OnCNP = func(node int32) {
+			if own[node] {
+				o.Notified(y.eng.Now())
+			}
+		}
+	}
 	group, target := groupOf(s)
 	for i := range group {
 		d := drive.New(images[group[i]], y.eng, y.tap, seed, i)

@@ -34,7 +34,8 @@ func (p *program) reproduce() *cobra.Command {
 Each row has a tolerance with its reason, and a verdict: ok (it agrees with the
 printed number), not reproduced (with the reason, or "not explained"), or not
 stated (the paper prints no number, and its quoted sentence holds). A row whose
-paper value rests on something that the paper does not print says so.
+paper value rests on something that the paper does not print says so. With --json
+each row also has what it rests on, and a change of that which turns its verdict.
 
 The program knows the verdict of each row with seed 1. list counts them, and the
 exit code is 1 if a row is worse. Experiments on the real stack measure this
