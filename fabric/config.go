@@ -83,10 +83,13 @@ func DefaultConfig() Config {
 	}
 }
 
+// packet is the largest data packet.
+func (c *Config) packet() units.Bytes { return c.Payload + c.Header + c.Telemetry.Size }
+
 // leastQuanta is the shortest pause that can be refreshed in time: half of it, after which
 // the refresh is due, must be enough for a packet that is being sent and a frame of each class.
 func (c *Config) leastQuanta() int {
-	packet := max(c.Payload+c.Header+c.Telemetry.Size, c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)
+	packet := max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)
 	const quantum = 64 // bytes
 	return int((2*(packet+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
 }
@@ -132,7 +135,7 @@ func (c *Config) Validate() error {
 		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering", "0 counts every overtaken packet as lost, and with %v for each packet many are; use a bound on how far packets are overtaken, for example 256", choice)
 		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice", "%v for each packet does not go with hpcc, which compares what the switches of one way say; use hpcc-pint, or per: flowlet", choice)
 	}
-	f.Hold(c.Buffer > 0 && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a size such as 16MiB", c.Buffer)
+	f.Hold(c.Buffer >= c.packet() && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a packet's size, %v, or more, such as 16MiB", c.Buffer, c.packet())
 	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v", c.SwitchLatency, maxDelay)
 	p := &c.PFC
 	if p.Threshold.Dynamic {

@@ -22,8 +22,8 @@ func (c *Trimming) validate(all *Config) error {
 	if !c.Enabled {
 		return nil
 	}
-	packet := all.Payload + all.Header + all.Telemetry.Size // a shorter queue would trim each that comes, however often
-	f.Hold(c.Queue >= packet && c.Queue <= all.Buffer, "queue", "%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, packet, all.Buffer)
+	// A queue shorter than a packet would trim each that comes, however often.
+	f.Hold(c.Queue >= all.packet() && c.Queue <= all.Buffer, "queue", "%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
 	f.Hold(c.Size >= 1 && c.Size <= units.KiB, "size", "%v is not possible; use 1B to 1KiB", c.Size)
 	f.Hold(!all.PFC.Enabled, "enabled", "switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")
 	f.Hold(all.Recovery.Kind == SelectiveRepeat, "enabled", "%v cannot send a single packet again that was trimmed; use recovery.kind: selective-repeat", all.Recovery.Kind)
