@@ -19,8 +19,8 @@ type Watch struct {
 	Waits func() string
 	// Coming reports whether something new is to happen by itself: requests that come by the clock, a link that will be mended. nil is never.
 	Coming func() bool
-	// Patience is for how long nothing may move; 0 is a second.
-	Patience sim.Time
+	// Patience is for how long nothing may move; nil is a second.
+	Patience func() sim.Time
 	Until    sim.Time // when the run ends; 0 if not by time
 
 	seen    uint64   // what had moved
@@ -58,11 +58,14 @@ func (w *Watch) Look(now sim.Time, events uint64) bool {
 	}
 	n, span := events-w.events, now-w.at
 	if stands := n >= standingEvents && span < sim.Time(n); !stands {
-		patience := w.Patience
-		if patience == 0 {
-			patience = defaultPatience
+		if w.Until > 0 || n < vainEvents {
+			return false
 		}
-		if w.Until > 0 || n < vainEvents || span < patience || w.Coming != nil && w.Coming() {
+		patience := defaultPatience
+		if w.Patience != nil {
+			patience = w.Patience()
+		}
+		if span < patience || w.Coming != nil && w.Coming() {
 			return false
 		}
 	}

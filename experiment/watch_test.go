@@ -48,11 +48,11 @@ func TestWatch(t *testing.T) {
 		{name: "time passes", gap: units.Microsecond, stalled: true},
 		{name: "the clock stands", stalled: true},
 		{name: "the clock stands, and the run ends by time", watch: experiment.Watch{Until: long}, stalled: true},
-		{name: "the clock hardly moves", gap: 2, watch: experiment.Watch{Patience: long}},
+		{name: "the clock hardly moves", gap: 2, watch: experiment.Watch{Patience: func() sim.Time { return long }}},
 		{name: "the run ends by time", gap: units.Microsecond, watch: experiment.Watch{Until: long}},
 		{name: "nobody waits", gap: units.Microsecond, watch: experiment.Watch{Waits: func() string { return "" }}},
 		{name: "something is to come", gap: units.Microsecond, watch: experiment.Watch{Coming: func() bool { return true }}},
-		{name: "patience", gap: units.Microsecond, watch: experiment.Watch{Patience: long}},
+		{name: "patience", gap: units.Microsecond, watch: experiment.Watch{Patience: func() sim.Time { return long }}},
 		{name: "now and then something moves", gap: units.Microsecond, each: func(n uint64) {
 			if n%1000000 == 0 {
 				moves++

@@ -83,10 +83,13 @@ func DefaultConfig() Config {
 	}
 }
 
+// packet is the largest data packet.
+func (c *Config) packet() units.Bytes { return c.Payload + c.Header + c.Telemetry.Size }
+
 // leastQuanta is the shortest pause that can be refreshed in time: half of it, after which
 // the refresh is due, must be enough for a packet that is being sent and a frame of each class.
 func (c *Config) leastQuanta() int {
-	packet := max(c.Payload+c.Header+c.Telemetry.Size, c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)
+	packet := max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)
 	const quantum = 64 // bytes
 	return int((2*(packet+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
 }

@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 		{"recovery.short_timeout: 0s", func(c *Config) { c.Recovery.Kind, c.Recovery.ShortTimeout = SelectiveRepeat, 0 }},
 		{"recovery.short_count: -1", func(c *Config) { c.Recovery.Kind, c.Recovery.ShortCount = SelectiveRepeat, -1 }},
 		{"buffer: 0B", func(c *Config) { c.Buffer = 0 }},
-		{"buffer: 1105B is not possible; use a packet's size, 1106B, or more", func(c *Config) { c.Buffer = c.Payload + c.Header - 1 }},
+		{"buffer: 1.105KB is not possible; use a packet's size, 1.106KB, or more", func(c *Config) { c.Buffer = c.Payload + c.Header - 1 }},
 		{"buffer: 2TiB", func(c *Config) { c.Buffer = 2 * units.TiB }},
 		{"pfc.alpha: 0%", func(c *Config) { c.PFC.Alpha = 0 }},
 		{"pfc.threshold: 0B", func(c *Config) { c.PFC.Threshold = Threshold{} }},

@@ -16,7 +16,7 @@ import (
 
 // watchOver has somebody notice a network alone in which nothing moves any more.
 func (y *Network) watchOver() {
-	y.watch = experiment.Watch{Moves: y.Moves, Waits: y.Waits, Patience: y.Patience(), Until: y.s.Measure.Until.Time,
+	y.watch = experiment.Watch{Moves: y.Moves, Waits: y.Waits, Patience: y.Patience, Until: y.s.Measure.Until.Time,
 		Coming: func() bool { return y.comes() || y.Mends(y.driver.now()) }}
 }
 
@@ -43,16 +43,20 @@ func (y *Network) Mends(now sim.Time) bool {
 // rounds is how many of the longest things that a packet may wait for pass before nobody believes in it any more.
 const rounds = 64
 
-// Patience is for how long nothing may move while something still can come of it: many times as long as a timer, a packet on the slowest link or at the least rate, and the way of one.
+// Patience is for how long nothing may move while something still can come of it: many times as long as a timer, a packet on the slowest link or at the least rate, and the way of one; and
+// until the queues have been emptied that there are, and filled again.
 func (y *Network) Patience() sim.Time {
 	x := y.s.Fabric
 	longest := max(units.Millisecond, x.Recovery.Timeout.Time, x.Recovery.ShortTimeout, x.Watchdog.After)
 	packet := float64(8 * (x.Payload + x.Header))
 	slowest := float64(x.CongestionControl.MinRate)
+	queued := sim.Time(0)
 	for i := range y.Net.Ports() {
-		if rate := float64(y.Net.Port(int32(i)).Rate); slowest == 0 || rate < slowest {
+		p := y.Net.Port(int32(i))
+		if rate := float64(p.Rate); slowest == 0 || rate < slowest {
 			slowest = rate
 		}
+		queued = max(queued, p.Rate.TimeFor(p.Queue))
 	}
 	for _, l := range y.Graph.Links {
 		longest = max(longest, 16*l.Delay)
@@ -60,7 +64,7 @@ func (y *Network) Patience() sim.Time {
 	if slowest > 0 {
 		longest = max(longest, sim.Time(min(packet/slowest*1e12, 1e15)))
 	}
-	return rounds * longest
+	return max(rounds*longest, 2*queued)
 }
 
 // left says which messages did not end, and which hosts those are that have no way to each other; nothing if all did.

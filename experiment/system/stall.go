@@ -7,14 +7,16 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/drive"
 	"farflash/result"
+	"farflash/sim"
 	"farflash/units"
 )
 
 // watchOver has somebody notice a system in which nothing moves any more.
 func (x *coupled) watchOver() {
 	x.stall = experiment.Watch{
-		Until: x.s.Measure.Until.Time, Patience: max(x.net.Patience(), units.Second), Waits: x.waits,
-		Moves: func() uint64 { return drive.Moves(x.host, x.drives) + x.net.Moves() },
+		Until: x.s.Measure.Until.Time, Waits: x.waits,
+		Patience: func() sim.Time { return max(x.net.Patience(), units.Second) },
+		Moves:    func() uint64 { return drive.Moves(x.host, x.drives) + x.net.Moves() },
 		Coming: func() bool {
 			return x.host.Expects() || x.traffic != nil && x.traffic.More() || x.net.Mends(x.eng.Now())
 		},
