@@ -9,8 +9,8 @@
 //
 // Every arm and point runs on the same seeds. Random streams are named by component, so designs meet the same arrivals at the
 // same addresses and what remains between them is their own (common random numbers: Law, "Simulation Modeling and Analysis",
-// 5th ed., section 11.2). Effects are tested by paired t and Wilcoxon's signed-rank tests with Holm's correction; package stats
-// has the formulas.
+// 5th ed., section 11.2). Effects are ratios, and verdicts are about a family of metrics that the kind of experiment decides, by t tests with Holm's correction;
+// [Runner.UntilDecided] adds replicates at looks that were planned. Package stats has the formulas.
 //
 // Whatever comes out is in the order of the plan, whichever trial ended first.
 //
