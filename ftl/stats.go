@@ -9,9 +9,9 @@ type counts struct {
 	found       int64 // valid pages of the victims for space, for wear and by Renew when they were started
 	raced       int64
 	erases      int64
-	retired     int64
 	failed      int64 // programs that failed
-	failures    int64 // blocks that were said to fail
+	retired     int32
+	failures    int32 // blocks that were said to fail; neither of the two exceeds the number of blocks
 	restored    int64 // pages of restored blocks
 	abandoned   int64 // pages of failing and returned blocks that were never handed out
 	skipped     int64 // pages that were given up by Skip
@@ -102,8 +102,8 @@ func (f *FTL) Stats() Stats {
 		s.Raced += c.raced
 		s.Skipped += c.skipped
 		s.Erases += c.erases
-		s.Failures += c.failures
-		s.Retired += c.retired
+		s.Failures += int64(c.failures)
+		s.Retired += int64(c.retired)
 		s.Collections += c.collections[GC]
 		s.Relocations += c.collections[WearLevelling]
 		s.Renewals += c.collections[Renewal]
