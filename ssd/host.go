@@ -49,7 +49,7 @@ type request struct {
 	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
 	next      int32
 	reported  uint32
-	number    uint32 // of it among all that reached the cache or the map
+	number    uint32 // of the time at which it reached the cache or the map among all at which any did
 	ns        uint8
 	class     block.Class // of its queue
 	placement uint8
@@ -80,6 +80,7 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if c.Class >= block.Classes {
 		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
 	}
+	d.rotates = d.rotates || d.cfg.Quirks.RotatesClasses && d.cfg.Scheduling.Classes && c.Class > block.High
 	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
 	q := block.QueueID(len(d.queues) - 1)
 	d.Tune(q, c.Weight, c.InFlight)
@@ -143,6 +144,10 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	if d.errs != nil {
 		d.patrol()
 	}
+	if d.turns != nil {
+		d.pass(downward, d.bellTime, evDoorbell, uint32(q))
+		return true
+	}
 	d.soon(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
 	return true
 }
@@ -186,10 +191,10 @@ func (d *Drive) check(r *block.Request) block.Status {
 			return s
 		}
 	}
-	if r.Offset < 0 || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
+	if r.Offset < 0 && !d.cfg.Quirks.CutAcross || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
 		return block.Invalid
 	}
-	if r.Offset > d.Capacity(int(r.Namespace))-r.Length {
+	if r.Offset > d.Capacity(int(r.Namespace))-r.Length && !d.cfg.Quirks.CutAcross {
 		return block.OutOfRange
 	}
 	return block.OK
@@ -276,7 +281,10 @@ func (d *Drive) doorbell(q block.QueueID) {
 	p := &d.queues[q]
 	p.bell++
 	if p.inFlight < p.limit && d.roomForCommand() {
-		if asked, i := d.fetch(p); d.eng.Advance(asked) {
+		i := d.fetch(p)
+		if d.turns != nil {
+			d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
+		} else if asked := d.send(&d.up, d.readRequestTime); d.eng.Advance(asked) {
 			d.fetchAsked(i)
 		} else {
 			d.schedule(asked, evFetchAsked, uint32(i))
@@ -300,15 +308,23 @@ func (d *Drive) roomForCommand() bool {
 	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
 }
 
-// fetch asks the host for the next entry of a queue. It returns when the host is
-// asked, and for which request.
-func (d *Drive) fetch(p *queuePair) (asked sim.Time, i int32) {
+// fetch is about to ask the host for the next entry of a queue. It returns which request that is.
+func (d *Drive) fetch(p *queuePair) (i int32) {
 	i = p.ring[p.head&uint32(len(p.ring)-1)]
 	p.head++
 	p.inFlight++
 	d.held++
 	d.begunCommand()
-	return d.send(&d.up, d.readRequestTime), i
+	return i
+}
+
+// ask asks the host for the entry of a request.
+func (d *Drive) ask(i int32) {
+	if d.turns != nil {
+		d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
+		return
+	}
+	d.schedule(d.send(&d.up, d.readRequestTime), evFetchAsked, uint32(i))
 }
 
 // refill fetches again after a command of a queue has ended. Where the limit on
@@ -319,8 +335,7 @@ func (d *Drive) refill(p *queuePair) {
 		return
 	}
 	if p.head != p.bell && p.inFlight < p.limit {
-		asked, i := d.fetch(p)
-		d.schedule(asked, evFetchAsked, uint32(i))
+		d.ask(d.fetch(p))
 	}
 }
 
@@ -333,8 +348,7 @@ func (d *Drive) refillAny() {
 		if !ok {
 			return
 		}
-		asked, i := d.fetch(&d.queues[q])
-		d.schedule(asked, evFetchAsked, uint32(i))
+		d.ask(d.fetch(&d.queues[q]))
 	}
 }
 
@@ -393,7 +407,9 @@ func (d *Drive) nextClass(have uint8) block.Class {
 
 // fetchAsked: the host's memory answers with the entry.
 func (d *Drive) fetchAsked(i int32) {
-	if at := d.send(&d.down, d.submissionTime); d.eng.Advance(at) {
+	if d.turns != nil {
+		d.pass(downward, d.submissionTime, evCommandArrived, uint32(i))
+	} else if at := d.send(&d.down, d.submissionTime); d.eng.Advance(at) {
 		d.commandArrived(i)
 	} else {
 		d.schedule(at, evCommandArrived, uint32(i))
@@ -423,7 +439,9 @@ func (d *Drive) commandTaken(i int32, r *request) {
 		return
 	}
 	if r.done.Op == block.Write {
-		if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
+		if d.turns != nil {
+			d.pass(upward, d.readRequestTime, evDataAsked, uint32(i))
+		} else if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
 			d.dataAsked(i, r)
 		} else {
 			d.schedule(at, evDataAsked, uint32(i))
@@ -445,7 +463,9 @@ func (d *Drive) takenForZone(r *request) {
 
 // dataAsked: the host's memory sends the data of a write.
 func (d *Drive) dataAsked(i int32, r *request) {
-	if at := d.send(&d.down, d.linkTime(r.done.Length)); d.eng.Advance(at) {
+	if d.turns != nil {
+		d.pass(downward, d.linkTime(r.done.Length), evDataArrived, uint32(i))
+	} else if at := d.send(&d.down, d.linkTime(r.done.Length)); d.eng.Advance(at) {
 		d.accept(i, r)
 	} else {
 		d.schedule(at, evDataArrived, uint32(i))
@@ -472,10 +492,18 @@ func (d *Drive) answer(i int32, r *request) {
 		d.endedCommands()
 	}
 	if r.done.Op == block.Read && r.done.Status == block.OK {
-		d.send(&d.up, d.linkTime(r.done.Length))
+		if d.turns != nil {
+			d.pass(upward, d.linkTime(r.done.Length), evNone, 0)
+		} else {
+			d.send(&d.up, d.linkTime(r.done.Length))
+		}
 	}
 	d.refill(p)
 	r.reported = p.arrived
+	if d.turns != nil {
+		d.pass(upward, d.completionTime, evCompleted, uint32(i))
+		return
+	}
 	d.soon(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
 }
 
@@ -485,7 +513,12 @@ func (d *Drive) complete(i int32) {
 	r.done.Finished = d.eng.Now()
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(i, r)
-	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
+	switch { // the completion queue's head doorbell
+	case d.turns == nil:
+		d.send(&d.down, d.bellTime)
+	case !d.joined: // else the host says when
+		d.pass(downward, d.bellTime, evNone, 0)
+	}
 	d.requests.Give(i)
 	d.sink.Complete(r.done) // a copy, made before anybody can take the request
 }

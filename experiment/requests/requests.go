@@ -45,7 +45,7 @@ func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int)
 	}
 	for k := range initiators * len(s.Workload) {
 		i, copy := k%len(s.Workload), k/len(s.Workload)
-		if s.StartsLastFirst() {
+		if s.AsMQSim() {
 			i = len(s.Workload) - 1 - i
 		}
 		if !s.Runs(i) {
@@ -86,6 +86,7 @@ func (f *Flows) add(i, copy int, first int64) error {
 		x.Start, x.Namespace = l.Start, uint8(l.Namespace)
 		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
 		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
+		x.Loose = f.s.AsMQSim()
 		// NVMe's placement identifier has the reclaim group before the handle.
 		x.Placement, x.ForceUnit = uint8(l.Group*f.s.DriveOf(0).Placements(l.Namespace)+l.Placement), l.FUA
 		if l.Until > 0 && (x.Until == 0 || l.Until < x.Until) {
@@ -123,7 +124,7 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 		}
 		return f.synthetic(x, i, copy)
 	case l.MQSim != nil:
-		x.Source, err = mqsimSource(l.MQSim, first, capacity/int64(units.Sector), l.Until)
+		x.Source, x.Last, err = mqsimSource(l.MQSim, first, capacity/int64(units.Sector), l.Until, f.s.AsMQSim())
 	case l.Fio != nil:
 		return f.fio(i, copy)
 	}
