@@ -382,6 +382,12 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	}
 	old, part := d.l2p.look(x.logical)
 	have := d.valid(old, part)
+	if d.stored != nil {
+		if _, blank := d.stored.blank.get(x.logical); blank {
+			have = 0
+			d.stored.blank.remove(x.logical)
+		}
+	}
 	update := int32(0)
 	if have&^x.sectors != 0 {
 		update = d.leaves(t, x, old, have)

@@ -22,6 +22,8 @@ func MQSim(c Config) Config {
 		RotatesClasses:        true,
 		MessagesInTurn:        true,
 		WritesUnseen:          true,
+		WaitersEvicted:        true,
+		SectorsLost:           true,
 		MovesUse:              true,
 		EvictedAsOwn:          true,
 		UpdatesHigh:           true,

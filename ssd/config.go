@@ -460,6 +460,10 @@ type Quirks struct {
 	// MessagesInTurn: what waits for the link or the DRAM takes its place among what happens at the same time as its end when it begins, and the flash's array when the command has been
 	// sent; and host and drive have one order among what happens at once.
 	MessagesInTurn bool
+	// WaitersEvicted: the map's cache gives up entries that are waited for, too, and who waits for one waits until it is asked for again.
+	WaitersEvicted bool
+	// SectorsLost: which sectors of a page hold data is not written back with the mapping page, but for the entry whose being given up is the reason for that.
+	SectorsLost bool
 	// WritesUnseen: a write that goes past a read cache leaves what that has of its pages as it was.
 	WritesUnseen bool
 	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	rings "farflash/internal/fifo"
 	"farflash/sim"
 	"farflash/ssd/nand"
 	"farflash/units"
@@ -36,6 +37,10 @@ type queuePair struct {
 	weight   int32
 	credit   int32 // turns left in the arbitration round
 	class    block.Class
+
+	// Under Quirks.MessagesInTurn: completions that the host has not acknowledged, and requests whose completions wait for room among those.
+	posted uint32
+	unsaid rings.Ring[int32]
 }
 
 // request is one host command: three cache lines, of which the last is filled in while it ends.
@@ -499,11 +504,11 @@ func (d *Drive) answer(i int32, r *request) {
 		}
 	}
 	d.refill(p)
-	r.reported = p.arrived
 	if d.turns != nil {
-		d.pass(upward, d.completionTime, evCompleted, uint32(i))
+		d.post(i, p)
 		return
 	}
+	r.reported = p.arrived
 	d.soon(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
 }
 
@@ -517,7 +522,7 @@ func (d *Drive) complete(i int32) {
 	case d.turns == nil:
 		d.send(&d.down, d.bellTime)
 	case !d.joined: // else the host says when
-		d.pass(downward, d.bellTime, evNone, 0)
+		d.pass(downward, d.bellTime, evAcknowledged, uint32(r.done.Queue))
 	}
 	d.requests.Give(i)
 	d.sink.Complete(r.done) // a copy, made before anybody can take the request

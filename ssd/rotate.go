@@ -147,11 +147,17 @@ const patience = units.Second
 func (d *Drive) lookAgain() {
 	d.looking = false
 	if d.commandsBegun() == d.begunBefore {
+		rotates := d.rotates
 		d.rotates = false // by which some looks never find anything
 		for ch := range d.channels {
 			d.serve(int32(ch), &d.channels[ch])
 		}
-		d.rotates = true
+		d.rotates = rotates
+		d.askAgain()
+	}
+	if len(d.forsaken) > 0 {
+		d.lookLater()
+		return
 	}
 	for i := range d.lanes {
 		if l := &d.lanes[i]; l.phase == idle && l.mask&(hostReads|hostWrites) != 0 {
@@ -159,6 +165,27 @@ func (d *Drive) lookAgain() {
 			return
 		}
 	}
+}
+
+// askAgain looks again for the map's entries of transactions that wait for ones which were given up (Quirks.WaitersEvicted), and that nobody has asked for since.
+func (d *Drive) askAgain() {
+	pages := d.forsaken
+	d.forsaken = nil
+	d.gather()
+	for _, m := range pages {
+		p := d.pageState(m)
+		waiting := p.waitHead
+		if p.reading {
+			continue // then they are looked at when that ends
+		}
+		p.waitHead, p.waitTail = 0, 0
+		for waiting != 0 {
+			t := waiting
+			waiting = d.txns.At(t).next
+			d.locate(t, d.txns.At(t))
+		}
+	}
+	d.dispatch()
 }
 
 // lookLater has lanes looked at again, some time.

@@ -75,22 +75,24 @@ type Drive struct {
 	batch        int
 	grains       int32 // of the map that a page of flash holds
 	packing      pack.Pages
-	packed       uint64     // grains that were put into pages, all in all
-	pagesTaken   uint64     // pages that those filled, or that were programmed before they were full
-	reading      sharedRead // the last read of the batch
-	heldPages    []uint32   // logical pages whose entries hold changes
-	chaining     bool       // what shares a page comes to its end, one by one
-	postponed    []int32    // pools that would have been collected meanwhile
-	noData       bool       // while a channel looks for commands that carry no data
-	heldBack     bool       // some lane would have programmed meanwhile
-	joined       bool       // the host says when it rings the doorbell for a completion
-	rotates      bool       // each look at a lane moves on whose turn it is among the classes (Quirks.RotatesClasses)
-	looking      bool       // evLookAgain is to come
-	begunBefore  uint64     // commands begun until it was scheduled
-	entered      bool       // something has entered the scheduler since channels were served last
-	foretold     bool       // who submits requests tells of them before, by Expect
-	gathering    int        // look-ups that came together are under way, where a quirk asks
-	gathered     []int32    // those that have their places
+	packed       uint64         // grains that were put into pages, all in all
+	pagesTaken   uint64         // pages that those filled, or that were programmed before they were full
+	reading      sharedRead     // the last read of the batch
+	heldPages    []uint32       // logical pages whose entries hold changes
+	chaining     bool           // what shares a page comes to its end, one by one
+	postponed    []int32        // pools that would have been collected meanwhile
+	noData       bool           // while a channel looks for commands that carry no data
+	heldBack     bool           // some lane would have programmed meanwhile
+	stored       *storedSectors // nil unless a quirk asks
+	joined       bool           // the host says when it rings the doorbell for a completion
+	rotates      bool           // each look at a lane moves on whose turn it is among the classes (Quirks.RotatesClasses)
+	forsaken     []uint32       // mapping pages with transactions that wait for entries which were given up
+	looking      bool           // evLookAgain is to come
+	begunBefore  uint64         // commands begun until it was scheduled
+	entered      bool           // something has entered the scheduler since channels were served last
+	foretold     bool           // who submits requests tells of them before, by Expect
+	gathering    int            // look-ups that came together are under way, where a quirk asks
+	gathered     []int32        // those that have their places
 
 	isCollecting  []bool  // by pool
 	moving        []int32 // moves that are under way, by pool
@@ -187,6 +189,7 @@ const (
 	evTransferred
 	evPassed
 	evLookAgain
+	evAcknowledged
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -400,6 +403,9 @@ func (d *Drive) makeCaches() {
 	d.caches = make([]cache, sets)
 	if sets > 1 || d.cfg.Quirks.MessagesInTurn {
 		d.memoryTurns.queues = make([]rings.Ring[memoryTransfer], sets)
+	}
+	if d.cfg.Quirks.SectorsLost && !d.cfg.Mapping.Ideal {
+		d.stored = new(storedSectors)
 	}
 	if d.cfg.Quirks.MessagesInTurn {
 		d.turns = new([2]rings.Ring[message])

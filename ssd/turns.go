@@ -51,6 +51,8 @@ func (d *Drive) passed(direction uint32) {
 		d.accept(int32(m.arg), d.requests.At(int32(m.arg)))
 	case evCompleted:
 		d.complete(int32(m.arg))
+	case evAcknowledged:
+		d.acknowledged(&d.queues[m.arg])
 	}
 	if q.Pop(); q.N > 0 {
 		d.schedule(d.eng.Now()+q.First().took, evPassed, direction)
@@ -68,8 +70,26 @@ func (d *Drive) Join() sim.Component {
 func (d *Drive) Bound(namespace uint8, last int64) { d.ns[namespace].last = last }
 
 // Acknowledge is the host's doorbell for a completion.
-func (d *Drive) Acknowledge(block.QueueID) {
+func (d *Drive) Acknowledge(q block.QueueID) {
 	if d.joined {
-		d.pass(downward, d.bellTime, evNone, 0)
+		d.pass(downward, d.bellTime, evAcknowledged, uint32(q))
+	}
+}
+
+// post sends the completion of a request, if the completion queue, which is as long as the submission queue, has room for it.
+func (d *Drive) post(i int32, p *queuePair) {
+	if p.posted == p.depth-1 {
+		p.unsaid.Push(i)
+		return
+	}
+	p.posted++
+	d.requests.At(i).reported = p.arrived
+	d.pass(upward, d.completionTime, evCompleted, uint32(i))
+}
+
+// acknowledged: the host has taken a completion out of its queue.
+func (d *Drive) acknowledged(p *queuePair) {
+	if p.posted--; p.unsaid.N > 0 {
+		d.post(p.unsaid.Pop(), p)
 	}
 }
