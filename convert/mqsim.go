@@ -77,7 +77,11 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	if err := c.device(d, len(flows)); err != nil {
 		return nil, err
 	}
-	if err := inRange(d, &s.SSD.Config); err != nil {
+	as := s.SSD.Config
+	if compat == scenario.CompatMQSim {
+		as = ssd.MQSim(as)
+	}
+	if err := inRange(d, &as); err != nil {
 		return nil, err
 	}
 	for i, f := range flows {
@@ -86,7 +90,7 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 		}
 	}
 	if compat == scenario.CompatMQSim && len(flows) > 1 {
-		c.note("flows start at the same time, the last one first, as MQSim starts them")
+		c.order(d, flows)
 	}
 	if d.Enabled_Preconditioning {
 		if err := c.precondition(flows); err != nil {
@@ -102,6 +106,23 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 		return nil, fmt.Errorf("%s and %s make no possible drive:\n%w", device, workloads, err)
 	}
 	return c, nil
+}
+
+// order puts the flows into the order in which MQSim starts those that start at the same time; the last of the list is the first to start.
+func (c *Conversion) order(d *peer.MQSimDevice, flows []*peer.MQSimFlow) {
+	var names []string
+	for i, f := range flows {
+		if name := "Host.IO_Flow.Trace." + f.File_Path; !f.Synthetic {
+			names = append(names, name)
+		} else {
+			names = append(names, fmt.Sprintf("Host.IO_Flow.Synth.No_%d", i))
+		}
+	}
+	was := slices.Clone(c.Scenario.Workload)
+	for k, i := range ssd.MQSimOrder(d.Flash_Channel_Count, d.Chip_No_Per_Channel, names) {
+		c.Scenario.Workload[len(was)-1-k] = was[i]
+	}
+	c.note("flows that start at the same time do so in MQSim's order, which is that of its unordered_map; of the workload's list the last one is the first")
 }
 
 // refuse is the error for a tag whose value is not modelled.
@@ -249,14 +270,17 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 	case "RGA":
 		k.Victim = ftl.DChoices
 		k.Choices = max(bits.Len(uint(d.Block_No_Per_Plane))-1, 1)
+	case "RANDOM_PP":
+		if !compat {
+			return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p, "is not modelled; RANDOM_P is the nearest")
+		}
+		k.Victim = ftl.Random
 	case "RANDOM", "RANDOM_P":
 		// Only full blocks are ever eligible here, which is RANDOM_P; RANDOM differs
 		// from it by the blocks that are not full, and those are open ones.
 		k.Victim = ftl.Random
 	case "FIFO":
 		k.Victim = ftl.FIFO
-	case "RANDOM_PP":
-		return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p, "is not modelled; RANDOM_P is the nearest")
 	default:
 		return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p, "is unknown; use GREEDY, RGA, RANDOM, RANDOM_P or FIFO")
 	}

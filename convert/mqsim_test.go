@@ -261,7 +261,7 @@ func TestMQSimRefused(t *testing.T) {
 		none       bool // --compat none takes it
 	}{
 		{"HostInterface_Type", "SATA", false}, {"Caching_Mechanism", "SIMPLE", false}, {"Address_Mapping", "HYBRID", false},
-		{"Transaction_Scheduling_Policy", "FLIN", false}, {"GC_Block_Selection_Policy", "RANDOM_PP", false}, {"Memory_Type", "PCM", false},
+		{"Transaction_Scheduling_Policy", "FLIN", false}, {"GC_Block_Selection_Policy", "OLDEST", false}, {"Memory_Type", "PCM", false},
 		{"Flash_Comm_Protocol", "NVDDR3", false}, {"Use_Copyback_for_GC", "true", true}, {"Plane_Allocation_Scheme", "CWDX", false},
 		{"Data_Cache_Sharing_Mode", "NONE", false}, {"CMT_Sharing_Mode", "NONE", false}, {"CMD_Suspension_Support", "READ", false},
 		{"Flash_Technology", "QLC", false}, {"Priority_Class", "BULK", false}, {"Device_Level_Data_Caching_Mode", "ON", false},

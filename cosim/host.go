@@ -44,6 +44,11 @@ type Flow struct {
 	// Fold takes addresses beyond the namespace modulo its size less one sector;
 	// otherwise they are errors.
 	Fold bool
+	// Loose lets requests begin before the namespace's first sector and reach beyond its last, for a device that makes something of them, as MQSim's does. With Fold only those that
+	// begin beyond the end are folded.
+	Loose bool
+	// Last is the last sector of the namespace that such a device does not fold; 0 is the namespace's.
+	Last int64
 	// FromSubmission measures latency from when the request entered the submission
 	// queue, as a device does, not from its arrival, as a user does.
 	FromSubmission bool
@@ -102,6 +107,7 @@ type Host struct {
 	target sim.Target
 	dev    block.Device
 	expect block.Expecter // the device, if it is one
+	bell   inOrder        // the same, if a flow asks for it
 	flows  []flow
 	live   slab.Slab[issued]
 	err    error
@@ -176,9 +182,24 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 		}
 		h.flows[i] = flow{Flow: f, queue: q, size: dev.Capacity(int(f.Namespace))}
 		h.waves = max(h.waves, f.Wave)
+		if x, ok := dev.(inOrder); ok && f.Loose {
+			h.self, h.bell = x.Join(), x
+			if f.Last > 0 {
+				x.Bound(f.Namespace, f.Last)
+			}
+		}
 		h.plug(&h.flows[i])
 	}
 	return nil
+}
+
+// inOrder is a device whose events and its host's have one order among what happens at once, that in which they are scheduled, which hears of a completion
+// when the host rings the doorbell for it, between what had waited for room in the queue and the next request of a closed loop, and which folds requests that reach
+// beyond a namespace's last sector in use.
+type inOrder interface {
+	Join() sim.Component
+	Acknowledge(q block.QueueID)
+	Bound(namespace uint8, last int64)
 }
 
 // Device is what the flows go to.
@@ -322,6 +343,9 @@ func (h *Host) Handle(ev sim.Event) {
 			}
 			return
 		}
+		if f.Loose {
+			break // the next one has an event of its own, at the same time or later
+		}
 	}
 	if f.have {
 		h.eng.Schedule(h.self, h.target, f.Start+f.next.Time, 0, ev.Arg)
@@ -450,7 +474,7 @@ func (e *RangeError) Error() string {
 
 // fit makes a request lie within its namespace, or stops the host.
 func (h *Host) fit(f *flow, x *issued) bool {
-	if x.offset <= f.size-x.length && (x.length > 0 || x.offset < f.size) || x.op == block.Flush {
+	if x.offset <= f.size-x.length && x.offset >= 0 && (x.length > 0 || x.offset < f.size) || x.op == block.Flush {
 		return true
 	}
 	return h.fold(f, x)
@@ -461,6 +485,12 @@ func (h *Host) fit(f *flow, x *issued) bool {
 //go:noinline
 func (h *Host) fold(f *flow, x *issued) bool {
 	size := f.size
+	if f.Loose {
+		if f.Fold && x.offset >= size {
+			x.offset %= max(size-512, 512)
+		}
+		return true
+	}
 	if !f.Fold {
 		h.failOf(f, &RangeError{Request: h.issued + 1, Offset: x.offset, Length: x.length, Size: size})
 		return false
@@ -522,6 +552,9 @@ func (h *Host) Complete(c block.Completion) {
 	h.OnProgress.Fire(h.ended)
 	if f.waiting.head != 0 {
 		h.submitWaiting(f)
+	}
+	if h.bell != nil {
+		h.bell.Acknowledge(c.Queue)
 	}
 	if f.Think > 0 {
 		h.thought(f, i, now)

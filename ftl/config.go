@@ -80,6 +80,8 @@ type Config struct {
 	Fast Fast // a cache of blocks with one bit a cell; none unless it has streams
 
 	Quirks Quirks
+	// OpenOrder is the order in which Quirks.OpenAtOnce gives frontiers their blocks, of all streams, survivors' included; nil is by number.
+	OpenOrder []int
 }
 
 // Quirks are policies that no controller should have and a comparison with MQSim needs. A controller leaves them zero.

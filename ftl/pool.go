@@ -173,7 +173,11 @@ func (f *FTL) openAll(p *pool, i int) {
 	if !f.cfg.Quirks.OpenAtOnce {
 		return
 	}
-	for s := range f.survivors {
+	for k := range f.survivors {
+		s := k
+		if o := f.cfg.OpenOrder; o != nil {
+			s = o[k]
+		}
 		if p.frontiers[s].left == 0 && int(p.free) > f.cfg.HostReserve {
 			f.openBlock(p, i, s)
 		}

@@ -1,7 +1,10 @@
 package rng
 
+import "math"
+
 // MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has them. It calculates with float64; whole numbers
-// give the same, as they are all but exact there: the first states after seeding may be negative, and then a difference of products can exceed 2^53 and is rounded.
+// give the same, as they are all but exact there: the first states after seeding may be negative, and then a difference of products can exceed 2^53 and is rounded, as is the
+// multiple of the modulus that is taken from it.
 type MQSim struct {
 	s [2][3]int64
 }
@@ -78,9 +81,19 @@ func (g *MQSim) Next() float64 {
 // times m on top nothing has a sign.
 func reduce(x, m int64) int64 {
 	if x > 1<<53 || x < -1<<53 {
-		x = int64(float64(x))
+		return reduceRounded(float64(x), float64(m))
 	}
 	return int64(uint64(x+m<<30) % uint64(m))
+}
+
+// reduceRounded is reduce where the difference, and the multiple of m that is taken from it, are rounded.
+//
+//go:noinline
+func reduceRounded(x, m float64) int64 {
+	if x -= float64(math.Trunc(x/m) * m); x < 0 {
+		x += m
+	}
+	return int64(x)
 }
 
 // Between returns a whole number from a to b, both included. There are fewer than 2^63.

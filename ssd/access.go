@@ -13,7 +13,10 @@ import (
 //go:noinline
 func (d *Drive) accept(i int32, r *request) {
 	r.accepted = d.eng.Now()
-	d.accepted++
+	if r.accepted != d.acceptedAt || d.accepted == 0 {
+		d.accepted++
+		d.acceptedAt = r.accepted
+	}
 	r.number = d.accepted
 	r.left = 1
 	switch r.done.Op {
@@ -48,9 +51,12 @@ func (d *Drive) pageOf(sector int64) int64 {
 
 // nextPart returns the part at the request's cursor.
 func (d *Drive) nextPart(r *request) part {
+	ns := &d.ns[r.ns]
+	if uint64(r.cursor) > uint64(ns.last) {
+		ns.fold(r)
+	}
 	page := d.pageOf(r.cursor)
 	first := r.cursor - page*d.sectorsPerGrain
-	ns := &d.ns[r.ns]
 	n := d.sectorsPerGrain - first - ns.shift
 	if n <= 0 {
 		n += d.sectorsPerGrain
@@ -61,6 +67,16 @@ func (d *Drive) nextPart(r *request) part {
 		sectors: ^uint64(0) >> (-n & 63) << (first & 63), // a grain has 64 at most
 		count:   int32(n),
 	}
+}
+
+// fold has what a request has left go on where a peer has it do so that takes a sector beyond the last one modulo the distance of the last from the first, of the drive's sectors, from the
+// namespace's first on. Others let no request get here (Quirks.CutAcross).
+//
+//go:noinline
+func (n *namespace) fold(r *request) {
+	left := r.end - r.cursor
+	r.cursor = (n.start + r.cursor) % max(n.last, 1)
+	r.end = r.cursor + left
 }
 
 // partDone ends one thing that a request waited for.
@@ -77,7 +93,7 @@ func (d *Drive) partDone(i int32, r *request) {
 //go:noinline
 func (d *Drive) read(i int32, r *request) {
 	n := &d.ns[r.ns]
-	queue := queueHostRead + uint8(r.class)
+	queue := queueHostRead + d.classOf(uint8(r.class))
 	cached := int64(0)
 	d.gather()
 	for r.cursor < r.end {
@@ -115,7 +131,7 @@ func (d *Drive) writeThrough(i int32, r *request) {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
 		r.left++
-		if n := &d.ns[r.ns]; n.cache != CacheOff {
+		if n := &d.ns[r.ns]; n.cache != CacheOff && !d.cfg.Quirks.WritesUnseen {
 			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
 		}
 		t, x := d.newWrite(p.logical, p.sectors, r.ns, r.placement, uint8(r.class))
@@ -131,7 +147,7 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	t, x := d.newTransaction()
 	x.logical, x.sectors, x.ns = logical, sectors, ns
 	x.bytes = int32(bits.OnesCount64(sectors)) * nand.SectorSize
-	x.queue = queueHostWrite + class
+	x.queue = queueHostWrite + d.classOf(class)
 	n := &d.ns[ns]
 	if int(placement) >= len(n.placements) {
 		placement = 0
@@ -139,6 +155,14 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	p := n.placements[placement]
 	x.stream, x.group = p.stream, p.group
 	return t, x
+}
+
+// classOf is which of the scheduler's queues a class has, which are one if it respects none.
+func (d *Drive) classOf(class uint8) uint8 {
+	if !d.cfg.Scheduling.Classes {
+		return uint8(block.High)
+	}
+	return class
 }
 
 // gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of them then. A peer
@@ -260,6 +284,9 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	pool := n.pool(x.logical - n.base)
 	if d.groups != nil {
 		pool = d.poolInGroupOf(n, x.logical, pool)
+	} else if n.readPoolOf != nil {
+		_, k := n.inTurn(x.logical - n.base)
+		pool = n.readPoolOf[k]
 	}
 	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
 	if !ok {
@@ -267,9 +294,6 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		return false
 	}
 	d.install(x, ppa, x.sectors)
-	if d.cfg.Quirks.FillsNeedProgram && n.cache >= CacheRead {
-		d.unprogrammed.set(x.logical, 1)
-	}
 	d.ftl.ProgrammedIn(int(x.pool), int(x.blk))
 	if d.grains > 1 {
 		d.laid(ppa)
@@ -358,6 +382,12 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	}
 	old, part := d.l2p.look(x.logical)
 	have := d.valid(old, part)
+	if d.stored != nil {
+		if _, blank := d.stored.blank.get(x.logical); blank {
+			have = 0
+			d.stored.blank.remove(x.logical)
+		}
+	}
 	update := int32(0)
 	if have&^x.sectors != 0 {
 		update = d.leaves(t, x, old, have)
@@ -374,7 +404,6 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 		d.came(pool, old)
 	}
 	d.install(x, ppa, have|x.sectors)
-	d.unprogrammed.remove(x.logical)
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(x.logical, x.ns)
 	}
@@ -425,7 +454,7 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	x.sectors, x.bytes = sectors, int32(bits.OnesCount64(sectors))*nand.SectorSize
 	x.queue = queueHostRead + (w.queue - queueHostWrite)
 	if d.cfg.Quirks.UpdatesHigh {
-		x.queue = queueHostRead + uint8(block.High)
+		x.queue = queueHostRead + d.classOf(uint8(block.High))
 	}
 	x.pair = write
 	w.waitsFor++

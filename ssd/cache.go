@@ -385,25 +385,32 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
+// nobody is the one logical page that all pages are to a peer's cache which no program wrote (Quirks.FillsNeedProgram). No namespace has it.
+const nobody = noPage - 1
+
+// later is the later of the numbers of two times.
+func later(a, b uint32) uint32 {
+	if int32(a-b) > 0 {
+		return a
+	}
+	return b
+}
+
 // cacheFill keeps what a read brought from flash.
 func (d *Drive) cacheFill(t int32) {
 	x := d.txns.At(t)
-	if _, ok := d.unprogrammed.get(x.logical); ok {
-		// To the peer all such pages are one and the same: the first is filled.
-		if !d.filledOnce {
-			d.filledOnce = true
-			d.dram(x.ns, int64(x.bytes), evNone, 0)
-		}
-		return
+	logical := x.logical
+	if x.blank {
+		logical = nobody
 	}
 	c := &d.caches[d.ns[x.ns].cacheSet]
-	if si, ok := c.index.get(x.logical); ok {
+	if si, ok := c.index.get(logical); ok {
 		s := int32(si)
 		y := &c.slots[s]
 		y.sectors |= x.sectors
-		if d.cfg.Quirks.ReadHitDirties && y.state != dirty {
+		if d.cfg.Quirks.ReadHitDirties {
 			y.state = dirty
-			y.version++
+			y.version = later(y.version, d.requests.At(x.request).number)
 		}
 		if o := c.listOf(y); o >= 0 {
 			c.toBack(o, s)
@@ -418,9 +425,12 @@ func (d *Drive) cacheFill(t int32) {
 		}
 		x = d.txns.At(t)
 	}
-	s := c.insert(x.logical, x.ns)
+	s := c.insert(logical, x.ns)
 	c.append(0, s)
 	c.slots[s].sectors = x.sectors
+	if d.cfg.Quirks.ReadHitDirties {
+		c.slots[s].version = d.requests.At(x.request).number
+	}
 	d.dram(x.ns, int64(bits.OnesCount64(x.sectors))*nand.SectorSize, evNone, 0)
 }
 

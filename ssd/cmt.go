@@ -17,8 +17,9 @@ import (
 // An entry of the table. Entries are named by index; 0 is none.
 type entry struct {
 	logical        uint32
-	prev, next     int32 // by use, most recent first; an entry that is waited for is in no order yet
-	mprev, mnext   int32 // of the same mapping page
+	prev, next     int32  // by use, most recent first; an entry that is waited for is in no order yet
+	mprev, mnext   int32  // of the same mapping page
+	number         uint32 // of those that were waited for, where a quirk asks
 	dirty, waiting bool
 }
 
@@ -30,6 +31,8 @@ type mappingTable struct {
 	n, most int
 	front   int32
 	back    int32
+
+	numbered uint32 // entries that were ever added
 }
 
 func (c *mappingTable) unlink(e int32) {
@@ -147,7 +150,7 @@ func (d *Drive) entryAtHand(t int32) bool {
 		d.txns.At(w.waitTail).next = t
 	}
 	w.waitTail = t
-	if !w.reading {
+	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading { // a peer has looked before it made room, for which the page may be read, too
 		w.reading = true
 		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
 	}
@@ -227,9 +230,11 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	}
 	c.n++
 	c.index.set(l, uint32(e))
-	if c.entries[e].waiting = waiting; !waiting {
+	if c.entries[e].waiting = waiting; !waiting || d.cfg.Quirks.WaitersEvicted {
 		c.pushFront(e)
 	}
+	c.numbered++
+	c.entries[e].number = c.numbered
 	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
@@ -269,10 +274,50 @@ func (d *Drive) evictEntry(c *mappingTable) {
 	c.entries[e].next = c.free
 	c.free = e
 	c.n--
+	if d.stored != nil {
+		d.storeSectors(&x)
+	}
 	if x.dirty {
 		d.writeBack(c, m, ns)
 	}
 	d.forgetState(m)
+}
+
+// storedSectors is what a peer's map on flash has of the sectors that hold data (Quirks.SectorsLost): what an entry says when it is given up and has changed. An entry
+// that was written back with another one of its mapping page has not, although only its place was written; when it is given up its sectors are what they were.
+type storedSectors struct {
+	of    hash[uint64]
+	blank hash[uint32] // pages that have a place and, as far as the map knows, no data
+}
+
+// storeSectors is about the sectors of an entry that is given up.
+//
+//go:noinline
+func (d *Drive) storeSectors(x *entry) {
+	page, part := d.l2p.look(x.logical)
+	if page >= trimmed || x.waiting {
+		return
+	}
+	now := d.valid(page, part)
+	if _, blank := d.stored.blank.get(x.logical); blank {
+		now = 0
+	}
+	if x.dirty {
+		d.stored.of.set(x.logical, now)
+		return
+	}
+	was, _ := d.stored.of.get(x.logical)
+	switch {
+	case was == now:
+	case was == 0:
+		d.stored.blank.set(x.logical, 1)
+	default:
+		d.stored.blank.remove(x.logical)
+		if was == d.allSectors {
+			was = 0
+		}
+		d.l2p.put(x.logical, page, was)
+	}
 }
 
 // namespaceOf is the namespace that a logical page belongs to.
@@ -414,15 +459,23 @@ func (d *Drive) mappingDone(t int32) {
 	c := &d.tables[d.ns[x.ns].cmt]
 	waiting := p.waitHead
 	p.waitHead, p.waitTail = 0, 0
+	if d.cfg.Quirks.WaitersEvicted {
+		if waiting = d.stillWaited(c, p, waiting); p.waitHead != 0 && !slices.Contains(d.forsaken, m) {
+			d.forsaken = append(d.forsaken, m)
+			d.lookLater()
+		}
+	}
 	d.forgetState(m)
 	for w := waiting; w != 0; w = d.txns.At(w).next {
 		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
 			c.entries[e].waiting = false
-			c.pushFront(int32(e))
+			if !d.cfg.Quirks.WaitersEvicted {
+				c.pushFront(int32(e))
+			}
 		}
 	}
 	if d.cfg.Quirks.ReadsThenWrites {
-		waiting = d.byEntry(waiting)
+		waiting = d.byEntry(c, waiting)
 	}
 	d.mapArrives = true
 	for waiting != 0 {
@@ -437,16 +490,46 @@ func (d *Drive) mappingDone(t int32) {
 	d.atOnce()
 }
 
+// stillWaited are the transactions whose entries are waited for. Those whose entries have been given up meanwhile stay with the page, until somebody asks for them again.
+func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on int32) {
+	last := int32(0)
+	for w := waiting; w != 0; {
+		x := d.txns.At(w)
+		next := x.next
+		x.next = 0
+		if e, ok := c.index.get(x.logical); ok && c.entries[e].waiting {
+			if last == 0 {
+				on = w
+			} else {
+				d.txns.At(last).next = w
+			}
+			last = w
+		} else {
+			if p.waitHead == 0 {
+				p.waitHead = w
+			} else {
+				d.txns.At(p.waitTail).next = w
+			}
+			p.waitTail = w
+		}
+		w = next
+	}
+	return on
+}
+
 // byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
-func (d *Drive) byEntry(waiting int32) int32 {
+func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
 	order := d.waited[:0]
 	several := false
 	for w := waiting; w != 0; w = d.txns.At(w).next {
 		x := d.txns.At(w)
 		place := uint64(len(order))
+		if e, ok := c.index.get(x.logical); ok && d.cfg.Quirks.WaitersEvicted {
+			place = uint64(c.entries[e].number & (1<<31 - 1))
+		}
 		if first, ok := d.firstOf.get(x.logical); ok {
 			place, several = uint64(first), true
-		} else {
+		} else if several = several || d.cfg.Quirks.WaitersEvicted; true {
 			d.firstOf.set(x.logical, uint32(place))
 		}
 		kind := uint64(0)

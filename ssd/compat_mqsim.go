@@ -18,6 +18,12 @@ func MQSim(c Config) Config {
 		CollectOnFill:         true,
 		SharesSummed:          true,
 		CutAcross:             true,
+		DiesForPlanes:         true,
+		RotatesClasses:        true,
+		MessagesInTurn:        true,
+		WritesUnseen:          true,
+		WaitersEvicted:        true,
+		SectorsLost:           true,
 		MovesUse:              true,
 		EvictedAsOwn:          true,
 		UpdatesHigh:           true,
@@ -43,6 +49,8 @@ func MQSim(c Config) Config {
 	c.Initial = InitialOnRead
 	// Nothing bounds the commands in the controller but each queue's fetch size.
 	c.Host.Commands = 0
+	// The classes' weights are in its source.
+	c.Host.Weights = [3]int{4, 2, 1}
 	// Wear levelling by erase counts never triggers: MQSim compares block numbers.
 	c.Wear.Dynamic, c.Wear.Static = true, 0
 	// Its flash never errs, its controller takes no time for a command, and never rests.

@@ -479,6 +479,21 @@ type Quirks struct {
 	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and the parts are of the namespace's own pages,
 	// which begin at its first sector: a part may reach beyond its page.
 	CutAcross bool
+	// DiesForPlanes: under the scheme DWCP a page that nobody wrote, when it is read, is put into the plane of the number that the namespace's list of dies has where that of its
+	// planes would be looked at.
+	DiesForPlanes bool
+	// RotatesClasses: whose turn it is among the classes high, medium and low moves on at each look at a chip, whether or not it can begin a command, and a look may find
+	// none although some wait.
+	RotatesClasses bool
+	// MessagesInTurn: what waits for the link or the DRAM takes its place among what happens at the same time as its end when it begins, and the flash's array when the command has been
+	// sent; and host and drive have one order among what happens at once.
+	MessagesInTurn bool
+	// WaitersEvicted: the map's cache gives up entries that are waited for, too, and who waits for one waits until it is asked for again.
+	WaitersEvicted bool
+	// SectorsLost: which sectors of a page hold data is not written back with the mapping page, but for the entry whose being given up is the reason for that.
+	SectorsLost bool
+	// WritesUnseen: a write that goes past a read cache leaves what that has of its pages as it was.
+	WritesUnseen bool
 	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
 	UpdatesHigh bool
 	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's page of the same number, and its own stays as it was.

@@ -36,11 +36,12 @@ func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 //go:noinline
 func (d *Drive) lineUpTransfer(ns uint8, bytes int64, kind uint16, arg uint32) {
 	m, x := &d.memoryTurns, memoryTransfer{d.dramTime(bytes), arg, kind}
+	of := min(int(ns), len(m.queues)-1)
 	if m.busy {
-		m.queues[ns].Push(x)
+		m.queues[of].Push(x)
 		return
 	}
-	m.turn = int(ns)
+	m.turn = of
 	d.beginTransfer(x)
 }
 

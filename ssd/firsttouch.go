@@ -28,7 +28,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		s := int32(si)
 		if !ok {
 			if c.n >= c.most {
-				if t := d.evictOldest(c, r.ns, queueHostWrite+uint8(block.Urgent)); t != 0 {
+				if t := d.evictOldest(c, r.ns, queueHostWrite+d.classOf(uint8(block.Urgent))); t != 0 {
 					evictedSectors += int64(d.txns.At(t).bytes) / nand.SectorSize
 					if evicted == 0 {
 						evicted = t
@@ -44,8 +44,11 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 			c.toBack(0, s)
 		}
 		x := &c.slots[s]
-		x.sectors |= p.sectors
-		x.version = r.number
+		if x.sectors |= p.sectors; ok {
+			x.version = later(x.version, r.number)
+		} else {
+			x.version = r.number
+		}
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
@@ -54,7 +57,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 			x.state = leaving
 			leavingSectors += int64(p.count)
 			t, w := d.newWrite(p.logical, p.sectors, r.ns, r.placement, x.class)
-			w.origin, w.version, w.next = fromCache, x.version, 0
+			w.origin, w.version, w.next = fromCache, r.number, 0
 			c.out++
 			if first == 0 {
 				first = t
@@ -111,7 +114,7 @@ func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 	x := &c.slots[s]
 	logical := x.logical
 	t := int32(0)
-	if x.state == dirty {
+	if x.state == dirty && logical != nobody {
 		if d.cfg.Quirks.EvictedAsOwn {
 			d.misplace(x, ns)
 		}
@@ -133,9 +136,36 @@ func (d *Drive) misplace(x *slot, ns uint8) {
 
 // evictAny makes room for a page that a namespace read.
 func (d *Drive) evictAny(c *cache, ns uint8) {
-	if t := d.evictOldest(c, ns, queueHostWrite+uint8(block.High)); t != 0 {
+	if t := d.evictOldest(c, ns, queueHostWrite+d.classOf(uint8(block.High))); t != 0 {
 		c.sectors += int64(bits.OnesCount64(d.txns.At(t).sectors))
 		d.dram(ns, int64(d.txns.At(t).bytes), evEvicted, uint32(t))
+	}
+}
+
+// notePrograms notes which pages programs have written, and erases have emptied.
+//
+//go:noinline
+func (d *Drive) notePrograms(op operation, txns []int32) {
+	for _, t := range txns {
+		page := d.txns.At(t).page
+		if op == opProgram {
+			d.programs.set(page, 1)
+			continue
+		}
+		for i := range d.pagesPerBlock {
+			d.programs.remove(page + i)
+		}
+	}
+}
+
+// lookForPrograms notes which reads find pages that no program has written.
+//
+//go:noinline
+func (d *Drive) lookForPrograms(txns []int32) {
+	for _, t := range txns {
+		x := d.txns.At(t)
+		_, written := d.programs.get(x.page)
+		x.blank = !written
 	}
 }
 
@@ -160,7 +190,7 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 func (d *Drive) destageAll(c *cache) {
 	for s := c.order[0].head; s != 0; s = c.slots[s].next {
 		x := &c.slots[s]
-		if x.state != dirty {
+		if x.state != dirty || x.logical == nobody {
 			continue
 		}
 		x.state = leaving

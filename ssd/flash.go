@@ -107,7 +107,10 @@ func (d *Drive) occupy(l *lane, took sim.Time) {
 		d.reportBus(l, took)
 	}
 	l.unready()
-	if c.dataWait() || len(c.copybacks) > 0 || c.anyReady() {
+	if d.turns != nil {
+		c.lane = l.number
+		d.wake(l.channel, c)
+	} else if c.dataWait() || len(c.copybacks) > 0 || c.anyReady() {
 		d.wake(l.channel, c)
 	}
 }
@@ -124,7 +127,9 @@ func (d *Drive) work(l *lane, took sim.Time, resumed bool) {
 	if d.OnWork != nil {
 		d.reportArray(l, took, resumed)
 	}
-	d.schedule(l.finish, evArrayDone, uint32(l.number))
+	if d.turns == nil { // else when the command has been sent
+		d.schedule(l.finish, evArrayDone, uint32(l.number))
+	}
 	if d.canInterrupt && l.mask != 0 {
 		d.setReady(l)
 	}
@@ -134,6 +139,9 @@ func (d *Drive) work(l *lane, took sim.Time, resumed bool) {
 func (d *Drive) channelFree(ch int32) {
 	c := &d.channels[ch]
 	c.wake, c.freeAt = false, -1
+	if d.turns != nil {
+		d.schedule(d.lanes[c.lane].finish, evArrayDone, uint32(c.lane))
+	}
 	d.release(ch, c)
 }
 
@@ -147,6 +155,9 @@ func (d *Drive) arrayDone(n int32) {
 	switch l.op {
 	case opRead:
 		l.phase = transfer
+		if d.programs != nil {
+			d.lookForPrograms(l.txns[:l.n])
+		}
 		for k := range l.n {
 			d.dataReady(l, l.txns[k&int8(len(l.txns)-1)])
 		}
@@ -157,6 +168,9 @@ func (d *Drive) arrayDone(n int32) {
 	}
 	txns := l.txns
 	k := l.n
+	if d.programs != nil {
+		d.notePrograms(l.op, txns[:k])
+	}
 	d.openBatch()
 	for _, t := range txns[:k] {
 		d.completed(t)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block"
+	rings "farflash/internal/fifo"
 	"farflash/sim"
 	"farflash/ssd/nand"
 	"farflash/units"
@@ -36,7 +37,10 @@ type queuePair struct {
 	weight   int32
 	credit   int32 // turns left in the arbitration round
 	class    block.Class
-	flash    block.Class // its class in the flash scheduler's queues
+
+	// Under Quirks.MessagesInTurn: completions that the host has not acknowledged, and requests whose completions wait for room among those.
+	posted uint32
+	unsaid rings.Ring[int32]
 }
 
 // request is one host command: three cache lines, of which the last is filled in while it ends.
@@ -50,9 +54,9 @@ type request struct {
 	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
 	next      int32
 	reported  uint32
-	number    uint32 // of it among all that reached the cache or the map
+	number    uint32 // of the time at which it reached the cache or the map among all at which any did
 	ns        uint8
-	class     block.Class // in the flash scheduler's queues
+	class     block.Class // of its queue
 	placement uint8
 	force     bool
 	append    bool
@@ -81,11 +85,8 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if c.Class >= block.Classes {
 		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
 	}
-	flash := block.Medium
-	if d.cfg.Scheduling.Classes {
-		flash = c.Class
-	}
-	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class, flash: flash})
+	d.rotates = d.rotates || d.cfg.Quirks.RotatesClasses && d.cfg.Scheduling.Classes && c.Class > block.High
+	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
 	q := block.QueueID(len(d.queues) - 1)
 	d.Tune(q, c.Weight, c.InFlight)
 	return q, nil
@@ -132,7 +133,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	// All else is set before it is asked for.
 	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
 	x.spent = spent{}
-	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.flash, r.Placement, r.ForceUnit, r.Append
+	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
 	x.offset = r.Offset >> sectorBits
 	x.cursor, x.end = x.offset, (r.Offset+r.Length)>>sectorBits
 	if uint32(len(p.ring)) <= p.tail-p.head {
@@ -147,6 +148,10 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	d.submitted[r.Op]++
 	if d.errs != nil {
 		d.patrol()
+	}
+	if d.turns != nil {
+		d.pass(downward, d.bellTime, evDoorbell, uint32(q))
+		return true
 	}
 	d.soon(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
 	return true
@@ -191,10 +196,10 @@ func (d *Drive) check(r *block.Request) block.Status {
 			return s
 		}
 	}
-	if r.Offset < 0 || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
+	if r.Offset < 0 && !d.cfg.Quirks.CutAcross || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
 		return block.Invalid
 	}
-	if r.Offset > d.Capacity(int(r.Namespace))-r.Length {
+	if r.Offset > d.Capacity(int(r.Namespace))-r.Length && !d.cfg.Quirks.CutAcross {
 		return block.OutOfRange
 	}
 	return block.OK
@@ -281,7 +286,10 @@ func (d *Drive) doorbell(q block.QueueID) {
 	p := &d.queues[q]
 	p.bell++
 	if p.inFlight < p.limit && d.roomForCommand() {
-		if asked, i := d.fetch(p); d.eng.Advance(asked) {
+		i := d.fetch(p)
+		if d.turns != nil {
+			d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
+		} else if asked := d.send(&d.up, d.readRequestTime); d.eng.Advance(asked) {
 			d.fetchAsked(i)
 		} else {
 			d.schedule(asked, evFetchAsked, uint32(i))
@@ -305,15 +313,23 @@ func (d *Drive) roomForCommand() bool {
 	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
 }
 
-// fetch asks the host for the next entry of a queue. It returns when the host is
-// asked, and for which request.
-func (d *Drive) fetch(p *queuePair) (asked sim.Time, i int32) {
+// fetch is about to ask the host for the next entry of a queue. It returns which request that is.
+func (d *Drive) fetch(p *queuePair) (i int32) {
 	i = p.ring[p.head&uint32(len(p.ring)-1)]
 	p.head++
 	p.inFlight++
 	d.held++
 	d.begunCommand()
-	return d.send(&d.up, d.readRequestTime), i
+	return i
+}
+
+// ask asks the host for the entry of a request.
+func (d *Drive) ask(i int32) {
+	if d.turns != nil {
+		d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
+		return
+	}
+	d.schedule(d.send(&d.up, d.readRequestTime), evFetchAsked, uint32(i))
 }
 
 // refill fetches again after a command of a queue has ended. Where the limit on
@@ -324,8 +340,7 @@ func (d *Drive) refill(p *queuePair) {
 		return
 	}
 	if p.head != p.bell && p.inFlight < p.limit {
-		asked, i := d.fetch(p)
-		d.schedule(asked, evFetchAsked, uint32(i))
+		d.ask(d.fetch(p))
 	}
 }
 
@@ -338,8 +353,7 @@ func (d *Drive) refillAny() {
 		if !ok {
 			return
 		}
-		asked, i := d.fetch(&d.queues[q])
-		d.schedule(asked, evFetchAsked, uint32(i))
+		d.ask(d.fetch(&d.queues[q]))
 	}
 }
 
@@ -398,7 +412,9 @@ func (d *Drive) nextClass(have uint8) block.Class {
 
 // fetchAsked: the host's memory answers with the entry.
 func (d *Drive) fetchAsked(i int32) {
-	if at := d.send(&d.down, d.submissionTime); d.eng.Advance(at) {
+	if d.turns != nil {
+		d.pass(downward, d.submissionTime, evCommandArrived, uint32(i))
+	} else if at := d.send(&d.down, d.submissionTime); d.eng.Advance(at) {
 		d.commandArrived(i)
 	} else {
 		d.schedule(at, evCommandArrived, uint32(i))
@@ -428,7 +444,9 @@ func (d *Drive) commandTaken(i int32, r *request) {
 		return
 	}
 	if r.done.Op == block.Write {
-		if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
+		if d.turns != nil {
+			d.pass(upward, d.readRequestTime, evDataAsked, uint32(i))
+		} else if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
 			d.dataAsked(i, r)
 		} else {
 			d.schedule(at, evDataAsked, uint32(i))
@@ -450,7 +468,9 @@ func (d *Drive) takenForZone(r *request) {
 
 // dataAsked: the host's memory sends the data of a write.
 func (d *Drive) dataAsked(i int32, r *request) {
-	if at := d.send(&d.down, d.linkTime(r.done.Length)); d.eng.Advance(at) {
+	if d.turns != nil {
+		d.pass(downward, d.linkTime(r.done.Length), evDataArrived, uint32(i))
+	} else if at := d.send(&d.down, d.linkTime(r.done.Length)); d.eng.Advance(at) {
 		d.accept(i, r)
 	} else {
 		d.schedule(at, evDataArrived, uint32(i))
@@ -477,9 +497,17 @@ func (d *Drive) answer(i int32, r *request) {
 		d.endedCommands()
 	}
 	if r.done.Op == block.Read && r.done.Status == block.OK {
-		d.send(&d.up, d.linkTime(r.done.Length))
+		if d.turns != nil {
+			d.pass(upward, d.linkTime(r.done.Length), evNone, 0)
+		} else {
+			d.send(&d.up, d.linkTime(r.done.Length))
+		}
 	}
 	d.refill(p)
+	if d.turns != nil {
+		d.post(i, p)
+		return
+	}
 	r.reported = p.arrived
 	d.soon(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
 }
@@ -490,7 +518,12 @@ func (d *Drive) complete(i int32) {
 	r.done.Finished = d.eng.Now()
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(i, r)
-	d.send(&d.down, d.bellTime) // the completion queue's head doorbell
+	switch { // the completion queue's head doorbell
+	case d.turns == nil:
+		d.send(&d.down, d.bellTime)
+	case !d.joined: // else the host says when
+		d.pass(downward, d.bellTime, evAcknowledged, uint32(r.done.Queue))
+	}
 	d.requests.Give(i)
 	d.sink.Complete(r.done) // a copy, made before anybody can take the request
 }

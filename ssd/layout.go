@@ -19,8 +19,10 @@ type namespace struct {
 	// Consecutive logical pages are written to poolOf in turn, as many at a time.
 	poolOf   []int32   // those of each reclaim group together
 	poolTurn divide.By // by their number
-	grains   uint32    // of a page of flash
-	perPage  divide.By // by those
+	// readPlaneOf and readPoolOf are where pages go that are read before they are written (Quirks.DiesForPlanes); nil: the same.
+	readPlaneOf, readPoolOf []int32
+	grains                  uint32    // of a page of flash
+	perPage                 divide.By // by those
 
 	mapBase  uint32 // its first mapping page in the drive's map
 	mapPages uint32
@@ -31,6 +33,8 @@ type namespace struct {
 	mapping    int         // the stream of its mapping pages
 	cache      CacheMode
 	cacheSet   int   // which cache it uses
+	start      int64 // its first sector among those of all namespaces
+	last       int64 // the last of its own that is not folded: its last one, unless a peer's host says otherwise
 	shift      int64 // sectors: how far its first one lies behind the beginning of one of the drive's pages (Quirks.CutAcross)
 	cmt        int   // which cached mapping table it uses
 
@@ -49,6 +53,9 @@ func (c *Config) layOut() []namespace {
 	for i := range specs {
 		out[i].planeOf = specs[i].planesInTurn(g, c.Mapping.Scheme)
 		out[i].turn = divide.New(uint64(len(out[i].planeOf)))
+		if c.Quirks.DiesForPlanes && string(c.Mapping.Scheme[:]) == "DWCP" {
+			out[i].readPlaneOf = specs[i].readPlanesInTurn(g, c.Mapping.Scheme)
+		}
 		for _, p := range out[i].planeOf {
 			users[p]++
 		}
@@ -88,6 +95,7 @@ func (c *Config) layOut() []namespace {
 		if c.Quirks.CutAcross && spp <= 32 { // sectors that a part reaches beyond its page have bits of their own, 64 in all
 			n.shift = before % spp
 		}
+		n.start, n.last = before, n.sectors-1
 		before += n.sectors
 		n.placements = c.placements(&specs[i], stream)
 		n.stream = int(n.placements[0].stream)
@@ -149,6 +157,21 @@ func (n *Namespace) planesInTurn(g nand.Geometry, s Scheme) []int32 {
 		out[i] = int32(g.Plane(at['C'], at['W'], at['D'], at['P']))
 	}
 	return out
+}
+
+// readPlanesInTurn is planesInTurn of pages that are read before they are written, where those differ (Quirks.DiesForPlanes): in the places of the namespace's planes are the
+// numbers of its dies, and behind those what lies behind their list in memory, which is 0 mostly.
+func (n *Namespace) readPlanesInTurn(g nand.Geometry, s Scheme) []int32 {
+	dies := orAll(n.Dies, g.DiesPerChip)
+	planes := make([]int, len(orAll(n.Planes, g.PlanesPerDie)))
+	for i := range planes {
+		if i < len(dies) {
+			planes[i] = dies[i] % g.PlanesPerDie
+		}
+	}
+	as := *n
+	as.Planes = planes
+	return as.planesInTurn(g, s)
 }
 
 func orAll(ids []int, n int) []int {

@@ -51,7 +51,7 @@ func mqsimFlow(t *testing.T, f *peer.MQSimFlow, i int, first, end int64) cosim.F
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cosim.Flow{Name: fmt.Sprint("flow", i), Source: &moved{g, first * 512}, Namespace: uint8(i), FromSubmission: true, Outstanding: f.Average_No_of_Reqs_in_Queue, Start: units.Nanosecond}
+	return cosim.Flow{Name: fmt.Sprint("flow", i), Source: &moved{g, first * 512}, Namespace: uint8(i), FromSubmission: true, Loose: true, Last: g.Last() - first, Outstanding: f.Average_No_of_Reqs_in_Queue, Start: units.Nanosecond}
 }
 
 // moved has addresses count from a namespace's start.

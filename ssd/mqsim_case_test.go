@@ -184,7 +184,7 @@ func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: first}, Namespace: uint8(i), Fold: true, FromSubmission: true}
+		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: first}, Namespace: uint8(i), Fold: true, Loose: true, FromSubmission: true}
 		if f := flows[i]; f.Synthetic {
 			x.Outstanding, x.Start = f.Average_No_of_Reqs_in_Queue, units.Nanosecond
 		}
@@ -193,7 +193,7 @@ func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 }
 
 // playFlows plays flows, each with its range of sectors, to a drive until nothing is left, and says which of MQSim's flows each of the host's is: MQSim starts them in
-// reverse.
+// its own order.
 func playFlows(t *testing.T, cfg ssd.Config, flows []*peer.MQSimFlow, flow func(i int, first, end int64) cosim.Flow) (*ssd.Drive, *cosim.Host, []int) {
 	t.Helper()
 	eng := sim.New()
@@ -208,7 +208,12 @@ func playFlows(t *testing.T, cfg ssd.Config, flows []*peer.MQSimFlow, flow func(
 	}
 	var all []cosim.Flow
 	var names []int
-	for i := len(flows) - 1; i >= 0; i-- {
+	var made []string
+	for i := range flows {
+		made = append(made, fmt.Sprintf("Host.IO_Flow.Synth.No_%d", i))
+	}
+	g := cfg.Geometry
+	for _, i := range ssd.MQSimOrder(g.Channels, g.ChipsPerChannel, made) {
 		x := flow(i, starts[i], starts[i+1])
 		if err := x.Queue.Class.UnmarshalText([]byte(strings.ToLower(flows[i].Priority_Class))); err != nil {
 			t.Fatal(err)

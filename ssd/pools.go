@@ -121,6 +121,10 @@ func (p *pools) give(ns []namespace) {
 			}
 		}
 		slices.SortStableFunc(n.poolOf, func(a, b int32) int { return p.group(a) - p.group(b) })
+		n.readPoolOf = nil
+		for _, plane := range n.readPlaneOf {
+			n.readPoolOf = append(n.readPoolOf, p.of[plane])
+		}
 		n.poolTurn = divide.New(uint64(len(n.poolOf)))
 	}
 }

@@ -41,9 +41,11 @@ type lane struct {
 	// Weighted round robin among the classes high, medium and low, for reads and
 	// for writes: how many turns each has left.
 	credit [2][3]int16
+	// Under RotatesClasses: the class that was looked at last, and the weight that a class needs now.
+	last, weight [2]int8
 
 	firstPlane int32
-	_          [8]byte
+	_          [4]byte
 }
 
 // planeAt is where a plane lies, and what waits for it.
@@ -123,6 +125,7 @@ func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	d.setReady(l)
 	s.length++
 	s.MaxLength = max(s.MaxLength, s.length)
+	d.entered = true
 	d.touch(l.channel)
 }
 
@@ -145,6 +148,9 @@ func (d *Drive) closeBatch() {
 		return
 	}
 	d.reading.last = 0
+	if d.rotates {
+		d.touchAll()
+	}
 	for w := range d.dirty {
 		for dirty := &d.dirty[w]; *dirty != 0; {
 			ch := w<<6 + bits.TrailingZeros64(*dirty)
@@ -214,6 +220,9 @@ func (d *Drive) serve(ch int32, c *channel) {
 
 // serveLanes lets a channel's lanes start commands, in turn, until the channel is taken, and reports whether it was.
 func (d *Drive) serveLanes(c *channel) bool {
+	if d.rotates {
+		return d.pollLanes(c)
+	}
 	// From the lane whose turn it is to the last, then from the first on, its word once more and whole: where classes take turns by
 	// weight, a lane whose class of the turn could begin nothing may begin something of the next.
 	i := uint(c.turn) >> 6
@@ -340,6 +349,9 @@ const writes = 1<<queueMappingWrite | 1<<queueMoveWrite | 1<<queueCopyback | hos
 func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 	const reads = 1<<queueMappingRead | 1<<queueMoveRead | hostReads
 	m := l.mask
+	if d.cfg.Quirks.RotatesClasses {
+		return d.readsAsPeer(l)
+	}
 	if m&reads == 0 {
 		return -1, -1
 	}
@@ -373,6 +385,9 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 // nextWrites chooses the queues that a program command is taken from, or -1.
 func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 	m := l.mask
+	if d.cfg.Quirks.RotatesClasses {
+		return d.writesAsPeer(l)
+	}
 	if m&writes == 0 {
 		return -1, -1
 	}
@@ -409,6 +424,9 @@ func second(move, other int) int {
 // nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent first, the others by weight.
 func (d *Drive) nextHost(l *lane, first int) int {
 	have := l.mask >> (first & 15) & (1<<block.Classes - 1)
+	if d.rotates {
+		return d.rotate(l, first, have)
+	}
 	if have == 0 {
 		return -1
 	}

@@ -51,7 +51,7 @@ type Drive struct {
 	pools        pools
 	l2p          table
 	owners       owners
-	unprogrammed hash[uint32] // pages allocated by reads, where a quirk asks
+	programs     *hash[uint32] // pages that programs wrote since they were erased; nil unless a quirk asks
 	ftl          *ftl.FTL
 	caches       []cache
 	tables       []mappingTable
@@ -75,17 +75,24 @@ type Drive struct {
 	batch        int
 	grains       int32 // of the map that a page of flash holds
 	packing      pack.Pages
-	packed       uint64     // grains that were put into pages, all in all
-	pagesTaken   uint64     // pages that those filled, or that were programmed before they were full
-	reading      sharedRead // the last read of the batch
-	heldPages    []uint32   // logical pages whose entries hold changes
-	chaining     bool       // what shares a page comes to its end, one by one
-	postponed    []int32    // pools that would have been collected meanwhile
-	noData       bool       // while a channel looks for commands that carry no data
-	heldBack     bool       // some lane would have programmed meanwhile
-	foretold     bool       // who submits requests tells of them before, by Expect
-	gathering    int        // look-ups that came together are under way, where a quirk asks
-	gathered     []int32    // those that have their places
+	packed       uint64         // grains that were put into pages, all in all
+	pagesTaken   uint64         // pages that those filled, or that were programmed before they were full
+	reading      sharedRead     // the last read of the batch
+	heldPages    []uint32       // logical pages whose entries hold changes
+	chaining     bool           // what shares a page comes to its end, one by one
+	postponed    []int32        // pools that would have been collected meanwhile
+	noData       bool           // while a channel looks for commands that carry no data
+	heldBack     bool           // some lane would have programmed meanwhile
+	stored       *storedSectors // nil unless a quirk asks
+	joined       bool           // the host says when it rings the doorbell for a completion
+	rotates      bool           // each look at a lane moves on whose turn it is among the classes (Quirks.RotatesClasses)
+	forsaken     []uint32       // mapping pages with transactions that wait for entries which were given up
+	looking      bool           // evLookAgain is to come
+	begunBefore  uint64         // commands begun until it was scheduled
+	entered      bool           // something has entered the scheduler since channels were served last
+	foretold     bool           // who submits requests tells of them before, by Expect
+	gathering    int            // look-ups that came together are under way, where a quirk asks
+	gathered     []int32        // those that have their places
 
 	isCollecting  []bool  // by pool
 	moving        []int32 // moves that are under way, by pool
@@ -101,11 +108,13 @@ type Drive struct {
 
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
+	turns            *[2]rings.Ring[message] // what the link's directions carry and are to carry; nil unless a quirk asks (Quirks.MessagesInTurn)
 	memoryTurns      memoryTurns
 	slc              slc
 	governor         governor
 	held             int32  // commands in the controller
-	accepted         uint32 // commands that it had in full
+	accepted         uint32 // times at which it had commands in full
+	acceptedAt       sim.Time
 	next             nextEvent
 	handling         bool // an event of its own
 	processors       processors
@@ -141,9 +150,7 @@ type Drive struct {
 
 	errs *errs // nil: flash does not err
 
-	before     ftl.Stats // what preconditioning did
-	filledOnce bool
-
+	before    ftl.Stats // what preconditioning did
 	zoneStats ZoneStats
 
 	counters
@@ -180,6 +187,9 @@ const (
 	evServed
 	evIdle
 	evTransferred
+	evPassed
+	evLookAgain
+	evAcknowledged
 )
 
 // New returns a drive on an engine, in the state that its configuration says. The
@@ -333,6 +343,19 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 			choices++
 		}
 	}
+	var order []int // of each namespace its data, its mapping pages, and what survives of its data
+	for i := range ns {
+		for _, p := range ns[i].placements {
+			order = append(order, int(p.stream))
+		}
+		order = append(order, ns[i].mapping)
+		for _, p := range ns[i].placements {
+			order = append(order, hosts+int(p.stream))
+		}
+	}
+	if !c.Quirks.FrontiersAtOnce || len(order) != total {
+		order = nil
+	}
 	fast, _ := c.fast(p, streams)
 	return ftl.Config{
 		Pools: g.Planes(), BlocksPerPool: blocks, PagesPerBlock: g.PagesPerBlock,
@@ -343,8 +366,9 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 		HostReserve: c.Collection.Reserve,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
-		Fast:   fast,
-		Quirks: ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
+		Fast:      fast,
+		Quirks:    ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
+		OpenOrder: order,
 	}
 }
 
@@ -377,8 +401,14 @@ func (d *Drive) makeCaches() {
 		tables = len(d.ns)
 	}
 	d.caches = make([]cache, sets)
-	if sets > 1 {
+	if sets > 1 || d.cfg.Quirks.MessagesInTurn {
 		d.memoryTurns.queues = make([]rings.Ring[memoryTransfer], sets)
+	}
+	if d.cfg.Quirks.SectorsLost && !d.cfg.Mapping.Ideal {
+		d.stored = new(storedSectors)
+	}
+	if d.cfg.Quirks.MessagesInTurn {
+		d.turns = new([2]rings.Ring[message])
 	}
 	d.touchedReset = make([]sim.Time, len(d.ns))
 	pages := int(d.cfg.Cache.Capacity/d.cfg.grainSize()) / sets
@@ -387,6 +417,11 @@ func (d *Drive) makeCaches() {
 		c.most, c.set = max(pages, 1), uint8(i)
 		if d.cfg.Cache.Destage == DestageFirstTouch {
 			c.touched = make([]hash[uint32], len(d.ns))
+		}
+	}
+	for i := range d.ns {
+		if d.cfg.Quirks.FillsNeedProgram && d.ns[i].cache >= CacheRead {
+			d.programs = new(hash[uint32])
 		}
 	}
 	d.destageAt = int(float64(d.cfg.Cache.DestageAt) * float64(pages))
@@ -456,6 +491,10 @@ func (d *Drive) Handle(ev sim.Event) {
 			d.dataSent(int32(ev.Arg))
 		case evIdle:
 			d.idle()
+		case evPassed:
+			d.passed(ev.Arg)
+		case evLookAgain:
+			d.lookAgain()
 		}
 		if d.next.Kind == evNone {
 			break

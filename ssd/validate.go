@@ -26,7 +26,7 @@ func (c *Config) Validate() error {
 	bad.Within("cache", c.Cache.validate(c.Geometry.PageSize))
 	var s Scheme
 	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
-	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane))
+	bad.Within("collection", c.Collection.validate(c.Geometry.BlocksPerPlane, c.Quirks.CollectOnFill))
 	if r := c.Reliability; r != nil {
 		bad.Within("reliability", r.validate(c))
 	}
@@ -102,10 +102,10 @@ func (c *Cache) validate(page units.Bytes) error {
 	return bad.Err()
 }
 
-func (k *Collection) validate(blocks int) error {
+func (k *Collection) validate(blocks int, loose bool) error {
 	var bad units.Faults
 	bad.Hold(k.Start > 0 && k.Start < 1, "start", "%v is not possible", k.Start)
-	bad.Hold(k.Hard >= 0 && k.Hard <= k.Start, "hard", "%v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
+	bad.Hold(k.Hard >= 0 && k.Hard < 1 && (k.Hard <= k.Start || loose), "hard", "%v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
 	bad.Hold(k.Concurrent >= 1 && k.Concurrent <= 64, "concurrent", "%d is not possible; use 1 to 64", k.Concurrent)
 	bad.Hold(k.Reserve >= 1 && k.Reserve < blocks, "reserve", "%d of a plane's %d blocks is not possible", k.Reserve, blocks)
 	bad.Hold(k.Choices >= 0 && k.Choices <= blocks, "choices", "%d of a plane's %d blocks is not possible", k.Choices, blocks)

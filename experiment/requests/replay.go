@@ -25,6 +25,7 @@ type Replay struct {
 	scale  float64
 	count  int64 // records of a round; -1: all
 	rounds int
+	again  units.Duration // how long after its last record the next round begins; below 0: a mean interval
 
 	r      *trace.Reader
 	most   units.Duration // that a time may be, for the flow's start is added to it
@@ -134,7 +135,10 @@ func OpenTrace(s *scenario.Scenario, i int, seed uint64) (*Replay, error) {
 		Flow:  s.LoadName(i),
 		path:  s.Path(t.File),
 		opts:  t.Options(seed),
-		scale: t.Scale, count: -1, rounds: t.Loop, most: units.Forever - s.Workload[i].Start,
+		scale: t.Scale, count: -1, rounds: t.Loop, again: -1, most: units.Forever - s.Workload[i].Start,
+	}
+	if s.AsMQSim() {
+		p.again = s.Workload[i].Start
 	}
 	if t.Part < 1 {
 		n, err := countRecords(p.path, p.opts)
@@ -233,24 +237,29 @@ func (p *Replay) Next(rec *workload.Record) error {
 			p.end(fmt.Errorf("%s: no request to replay", p.path))
 		case p.rounds == 0:
 			p.end(io.EOF)
+		case p.again >= 0:
+			p.anew(p.again)
 		default:
 			// The next round begins one mean interval after the last record.
+			gap := units.Duration(0)
 			if p.read > 1 {
-				if gap := (p.last - p.base) / units.Duration(p.read-1); gap <= p.most-p.last {
-					p.last += gap
-				} else {
-					p.last = p.most
-				}
+				gap = (p.last - p.base) / units.Duration(p.read-1)
 			}
-			p.base = p.last
-			if err := p.r.Close(); err != nil {
-				p.end(err)
-			} else if err := p.open(); err != nil {
-				p.end(err)
-			}
+			p.anew(gap)
 		}
 	}
 	return p.ended
+}
+
+// anew begins the next round so long after the last record.
+func (p *Replay) anew(gap units.Duration) {
+	p.last = min(p.last, p.most-gap) + gap
+	p.base = p.last
+	if err := p.r.Close(); err != nil {
+		p.end(err)
+	} else if err := p.open(); err != nil {
+		p.end(err)
+	}
 }
 
 // place moves a record to when it is replayed. The clock ends after 106 days.

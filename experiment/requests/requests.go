@@ -45,7 +45,7 @@ func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int)
 	}
 	for k := range initiators * len(s.Workload) {
 		i, copy := k%len(s.Workload), k/len(s.Workload)
-		if s.StartsLastFirst() {
+		if s.AsMQSim() {
 			i = len(s.Workload) - 1 - i
 		}
 		if !s.Runs(i) {
@@ -86,6 +86,7 @@ func (f *Flows) add(i, copy int, first int64) error {
 		x.Start, x.Namespace = l.Start, uint8(l.Namespace)
 		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
 		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
+		x.Loose = f.s.AsMQSim()
 		// NVMe's placement identifier has the reclaim group before the handle.
 		x.Placement, x.ForceUnit = uint8(l.Group*f.s.DriveOf(0).Placements(l.Namespace)+l.Placement), l.FUA
 		if l.Until > 0 && (x.Until == 0 || l.Until < x.Until) {
@@ -127,7 +128,7 @@ func (f *Flows) of(i, copy int, first int64) ([]cosim.Flow, error) {
 		if until = max(0, until-l.Start); l.Until > 0 && (until == 0 || l.Until-l.Start < until) {
 			until = l.Until - l.Start
 		}
-		x.Source, err = mqsimSource(l, first, capacity/int64(units.Sector), until)
+		x.Source, x.Last, err = mqsimSource(l, first, capacity/int64(units.Sector), until, s.AsMQSim())
 	case l.Fio != nil:
 		return f.fio(i, copy)
 	}

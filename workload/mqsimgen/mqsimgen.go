@@ -73,6 +73,7 @@ type Config struct {
 	BytesPerSecond int64 // Bandwidth; open loop only
 	Volume         uint32
 	Origin         int64 // the sector that the offsets of requests count from
+	Loose          bool  // requests before Origin, where alignment moves some, and of the lower 16 bits of negative sizes are made, for a drive that takes them as MQSim's does; else they are errors
 }
 
 // Generator makes the requests of one flow.
@@ -178,6 +179,9 @@ func (c *Config) validate() error {
 // Config returns the flow's parameters.
 func (g *Generator) Config() Config { return g.cfg }
 
+// Last is the last sector of the flow's that is used.
+func (g *Generator) Last() int64 { return int64(g.last) }
+
 // Closed reports whether the flow is a closed loop, whose records have no arrival times.
 func (g *Generator) Closed() bool { return g.cfg.Mode == QueueDepth }
 
@@ -206,14 +210,14 @@ func (g *Generator) Next(r *workload.Record) error {
 		}
 	}
 	place := int64(g.place(size)) - g.cfg.Origin
-	if place < 0 {
+	if place < 0 && !g.cfg.Loose {
 		return g.before(-place)
 	}
 	*r = workload.Record{
 		Time:     units.Duration(g.now) * units.Nanosecond,
 		Response: workload.NoResponse,
 		Offset:   place * int64(units.Sector),
-		Size:     int64(size) * int64(units.Sector),
+		Size:     int64(size&0xffff) * int64(units.Sector), // what a command has room for
 		Volume:   g.cfg.Volume,
 		Op:       op,
 	}
@@ -267,7 +271,7 @@ func (g *Generator) end() {
 //
 //go:noinline
 func (g *Generator) before(sectors int64) error {
-	g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, where MQSim fails; use an alignment that divides %d",
+	g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, and only its own drive folds that (compat: mqsim); use an alignment that divides %d",
 		sectors*int64(units.Sector), g.cfg.Origin*int64(units.Sector))
 	return g.err
 }
@@ -276,6 +280,8 @@ func (g *Generator) before(sectors int64) error {
 func (g *Generator) size() (uint64, error) {
 	v := math.Ceil(float64(g.cfg.MeanSize) + float64(g.normal()*float64(g.cfg.SizeDeviation)))
 	switch {
+	case v < 0 && g.cfg.Loose:
+		return uint64(uint32(int64(v))), nil
 	case v < 0:
 		return 0, fmt.Errorf("request %d has a normal size of %v sectors, which MQSim takes as %d; use a smaller deviation than %d",
 			g.made+1, v, uint32(int64(v)), g.cfg.SizeDeviation)
