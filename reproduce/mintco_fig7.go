@@ -201,8 +201,8 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 			cvWorst++
 		}
 	}
-	row(Row{Label: "mintco-v3 against maxRemCycle, minWAF, minRate and minWorkloadNum", Metric: "draws in which none is cheaper", Ours: 100 * float64(noWorse) / float64(seeds), Unit: "%", Says: lowest,
-		Expect: "at least 95 %", Meets: atLeast(95)})
+	row(Row{Label: "mintco-v3 against the traditional four", Metric: "draws in which none is cheaper", Ours: 100 * float64(noWorse) / float64(seeds), Unit: "%", Says: lowest,
+		Expect: "at least 95 %, of maxRemCycle, minWAF, minRate and minWorkloadNum", Meets: atLeast(95)})
 	for k := 1; k < len(runs); k++ {
 		y := interval(ratios(cost(k), v3))
 		less, equal, more := wins(v3, cost(k))
@@ -214,7 +214,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		row(least(fig7Policies[k].String()+" over mintco-v3", lowest, y, "the draws do not tell the two apart"))
 	}
 	saved := interval(left)
-	row(Row{Label: "mintco-v3 over the dearest of maxRemCycle, minWAF, minRate and minWorkloadNum", Metric: "what is left of the cost", Paper: number(100 - 90.47), Ours: 100 * saved.Mean, Unit: "%", Says: headline,
+	row(Row{Label: "mintco-v3 over the dearest of the traditional four", Metric: "what is left of the cost", Paper: number(100 - 90.47), Ours: 100 * saved.Mean, Unit: "%", Says: headline,
 		Expect: aTenth + " of what 90.47 % leave, mean of the draws, " + percentInterval(saved), Meets: near(100-90.47, mintcoShare), Because: unprinted})
 	row(least("mintco-v2 over the dearer of mintco-v1 and -v3", family, interval(ratios(cost(fig7v2), greater(v3, cost(fig7v1)))), ""))
 	row(Row{Label: "mintco-v2", Metric: "draws with the largest CV of workload numbers of minTCO's", Ours: 100 * float64(cvWorst) / float64(seeds), Unit: "%", Says: family, Expect: "at least 95 %: nearly all go to one drive",

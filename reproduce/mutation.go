@@ -9,7 +9,7 @@ import (
 )
 
 // mutation is a change of a model, or of what a model is given, under which the verdicts of rows turn: what is ok or not stated is not reproduced any more, and
-// what is not reproduced would be. A row that no mutation turns says nothing about the model, whatever its figure: an identity, a sum of inputs, a
+// what is not reproduced would be. A row that is ok or not stated and that no mutation turns says nothing about the model, whatever its figure: an identity, a sum of inputs, a
 // bound that nothing can reach. The tests have each experiment's, verdicts.txt names that of each row, and TestMutations runs them. What it does not change is nil.
 type mutation struct {
 	name string // what is changed, in words

@@ -51,7 +51,7 @@ var fig7Mutations = placementMutations(
 	mutation{name: "imbalance of space weighs 15", rows: `cost as a ratio|CV of used space$`, weights: weigh(func(w *tco.Weights) { w.SpaceCV = 15 })},
 	mutation{name: "imbalance of space weighs 400", rows: `CV of used IOPS$`, weights: weigh(func(w *tco.Weights) { w.SpaceCV = 400 })},
 	mutation{name: "use of space weighs 300", rows: `less \[5,1,1,2,2\]`, weights: weigh(func(w *tco.Weights) { w.Space = 300 })},
-	mutation{name: "cost weighs 6,000", rows: `mintco-perf \[5,1,1,3,3\] over`, weights: weigh(func(w *tco.Weights) { w.Cost = 6000 })},
+	mutation{name: "cost weighs 5,200", rows: `mintco-perf \[5,1,1,3,3\] over`, weights: weigh(func(w *tco.Weights) { w.Cost = 5200 })},
 	mutation{name: "drives do a tenth of the IOPS", rows: `space used over IOPS used`, drive: func(d *tco.Drive) { d.IOPS /= 10 }},
 	mutation{name: "each workload takes 300 GB", rows: `space used, mean of the drives, most`, job: func(w *tco.Workload) { w.WorkingSet = 300 }})
 

@@ -126,11 +126,17 @@ func sound(t *testing.T, r *Report) {
 			t.Errorf("%q does not name one row", name)
 		}
 		seen[name] = true
-		if !r.Measured && turnedBy(r.ID, x.Label, x.Metric) == nil {
+		if !r.Measured && x.Verdict() != NotReproduced && turnedBy(r.ID, x.Label, x.Metric) == nil {
 			t.Errorf("%s: nothing turns it", name)
 		}
-		if x.Meets.words == "" || x.Paper == nil && x.Says == "" && x.Expect == "" {
+		if x.Meets.words == "" || x.Expect == "" {
 			t.Errorf("%s: it cannot fail, or says not what is tested: %+v", name, x)
+		}
+		if x.Paper == nil && x.Says == "" {
+			t.Errorf("%s: the paper prints no number, and no sentence of it is quoted", name)
+		}
+		if x.Paper != nil && !asksFor(x.Meets, *x.Paper, r.Measured) {
+			t.Errorf("%s: %v is not close to the paper's %v", name, x.Meets, *x.Paper)
 		}
 	}
 	for _, c := range r.Curves {
@@ -140,6 +146,39 @@ func sound(t *testing.T, r *Report) {
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// asksFor reports whether a criterion asks for a number that the paper prints, and not for its sign: within a quarter of it, or half where the machine at hand is measured;
+// or no worse than it, or than a tenth less.
+func asksFor(c Criterion, paper float64, measured bool) bool {
+	share := 0.25
+	if measured {
+		share = 0.5
+	}
+	within := func(end, share float64) bool { return math.Abs(end-paper) <= share*math.Abs(paper)*(1+1e-9) }
+	switch {
+	case math.IsInf(c.low, -1):
+		return within(c.high, 0.1)
+	case math.IsInf(c.high, 1):
+		return within(c.low, 0.1)
+	}
+	return within(c.low, share) && within(c.high, share)
+}
+
+// TestAsksFor: a sign, or half of a number, is no agreement with it.
+func TestAsksFor(t *testing.T) {
+	for _, x := range []struct {
+		c     Criterion
+		paper float64
+		want  bool
+	}{
+		{near(3.71, 0.5), 3.71, false}, {near(3.71, 0.25), 3.71, true}, {below(0), -0.25, false}, {above(0), 7.13, false}, {below(5), 5, true}, {atMost(7.3), 7.3, true}, {atLeast(0.9), 1, true},
+		{between(-2, 8), 3, false}, {exactly(7), 7, true}, {atLeast(0.5), 1, false},
+	} {
+		if got := asksFor(x.c, x.paper, false); got != x.want {
+			t.Errorf("%v of %v: %v", x.c, x.paper, got)
+		}
 	}
 }
 
