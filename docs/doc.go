@@ -16,7 +16,7 @@ package docs
 //go:generate go test farflash/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
 //go:generate go test farflash/flash/ctl/waf -run ^Test(ControllerWAF|VirtualClock)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
-//go:generate go test farflash/study -run ^TestNothingButSeeds$ -count=1 -timeout 0 -update
+//go:generate go test farflash/study -run ^Test(NothingButSeeds|PlantedSimulated)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/experiment/drive -run ^Test(SteadyPromise|BusyDrive|SaturatedDrive)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/workload/characterise -run ^TestPage$ -count=1 -update
 //go:generate go test farflash/fabric -run ^Test(NS3Answers|TCPShares)$ -count=1 -update

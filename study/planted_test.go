@@ -285,6 +285,8 @@ func TestPlantedSimulated(t *testing.T) {
 		truthReps, pairs, least = 40, 100, 25
 	}
 	lines := golden.Head("model", ">effects of 10 % or more", ">called within 10 replicates", ">with the wrong sign", ">in which benchstat finds the same sign", ">the other", ">comparisons with itself", ">in which a difference was found, of 5", ">of at most 20")
+	effectsOfAll, callsOfAll := 0, 0
+	var foundOfAll [2]int
 	for _, model := range simulated {
 		if !long {
 			model.changes = model.changes[:3]
@@ -344,10 +346,18 @@ func TestPlantedSimulated(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found, pairs)
-		if effects < least || c.calls*100 < effects*95 || c.wrongSign > 0 || c.against > 0 || found[0]*100 >= pairs*5+100 || found[1]*100 >= pairs*5+100 {
+		effectsOfAll, callsOfAll = effectsOfAll+effects, callsOfAll+c.calls
+		foundOfAll[0], foundOfAll[1] = foundOfAll[0]+found[0], foundOfAll[1]+found[1]
+		if effects < least || c.wrongSign > 0 || c.against > 0 || found[0]*100 >= pairs*5+100 || found[1]*100 >= pairs*5+100 {
 			t.Errorf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found, pairs)
 		}
 		lines = append(lines, golden.Row(model.name, fmt.Sprint(effects), fmt.Sprint(c.calls), fmt.Sprint(c.wrongSign), fmt.Sprint(c.agreed), fmt.Sprint(c.against), fmt.Sprint(pairs), fmt.Sprint(found[0]), fmt.Sprint(found[1])))
+	}
+	if callsOfAll*100 < effectsOfAll*95 {
+		t.Errorf("%d of %d effects are called", callsOfAll, effectsOfAll)
+	}
+	if of := pairs * len(simulated); long && (foundOfAll[0]*100 >= of*5 || foundOfAll[1]*100 >= of*5) {
+		t.Errorf("a difference in %v of %d comparisons with themselves", foundOfAll, of)
 	}
 	if long {
 		golden.Table(t, "../docs/validation/stats.md", "planted", "seeds 1 to 10, of the truth 10001 to 10040, of designs and themselves 100000 to 199999", lines, *update)
