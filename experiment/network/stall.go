@@ -10,6 +10,7 @@ import (
 	"farflash/fabric"
 	"farflash/internal/spelling"
 	"farflash/result"
+	"farflash/scenario"
 	"farflash/sim"
 	"farflash/units"
 )
@@ -153,28 +154,30 @@ func (x *alone) endless(r *result.Result) {
 }
 
 // Severed names the hosts among some that have no way to any other since a link failed, and the links that stay down.
-func (y *Network) Severed(hosts []int32) (text string) {
+func (y *Network) Severed(hosts []int32) string {
+	ends := map[int32]bool{} // of links that stay down
+	links := ""
+	for _, f := range y.s.Fabric.Failures {
+		l, err := scenario.FindLink(y.Graph, f.A, f.B)
+		if err != nil || f.Until > f.At {
+			continue
+		}
+		x := &y.Graph.Links[l]
+		ends[x.A], ends[x.B] = true, true
+		links += fmt.Sprintf("; the link between %s and %s is down for good since %v", y.Net.NodeName(x.A), y.Net.NodeName(x.B), f.At)
+	}
 	var names []string
 	for _, h := range hosts {
-		alone := true
+		alone := ends[h] // of two hosts neither has a way to the other, and one is to blame
 		for _, other := range y.Hosts {
-			if other != h && y.Net.Connected(h, other) {
-				alone = false
-				break
-			}
+			alone = alone && (other == h || !y.Net.Connected(h, other))
 		}
 		if name := y.Net.NodeName(h); alone && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	text = "they have no way to each other"
-	if len(names) > 0 {
-		text = strings.Join(names, ", ") + " cannot be reached"
+	if len(names) == 0 {
+		return "they have no way to each other" + links
 	}
-	for _, f := range y.s.Fabric.Failures {
-		if f.Until <= f.At {
-			text += fmt.Sprintf("; the link between %s and %s is down for good since %v", f.A, f.B, f.At)
-		}
-	}
-	return text
+	return strings.Join(names, ", ") + " cannot be reached" + links
 }
