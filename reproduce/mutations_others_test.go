@@ -33,7 +33,7 @@ func (m mutation) of(rows string) mutation {
 
 var smallClusterMutations = []mutation{
 	multicastUnicast.of(`over replicast-h`),
-	{name: "120 gateways in the place of 30", rows: `30 initiators less 90`, changes: in("^30x", set("object_cluster.gateways", "120"))},
+	{name: "20 gateways in the place of 90", rows: `30 initiators less 90`, changes: in("^90x", set("object_cluster.gateways", "20"))},
 	multicastHashed.of(`over uch-ccp|less UCH-CCP`),
 }
 
@@ -54,13 +54,15 @@ var replicastMutations = map[string][]mutation{
 	},
 	"fig10": {
 		{name: "small chunks are put as by Replicast-H", rows: `disks 400, steady|over 1MiB, disks 400`, changes: in("16KiB.*replicast-m", as("replicast-h"))},
+		{name: "large chunks are put as by UCH-CCP", rows: `disks 1000, steady`, changes: in("(128KiB|1MiB).*replicast-m", as("uch-ccp"))},
 		{name: "large chunks are put as by Replicast-H, and control messages are of a byte", rows: ``, changes: func(run string) []shape.Change {
-			return append(in("(128KiB|1MiB).*replicast-m", as("replicast-h"))(run), in("16KiB", set("object_cluster.control.replicast", "1B"))(run)...)
+			return append(in("(128KiB|1MiB).*replicast-m", as("replicast-h"))(run), in("16KiB.*replicast-m", set("object_cluster.control.replicast", "1B"))(run)...)
 		}},
 	},
 	"fig11": {
 		multicastUnicast.of(`disks 400`),
-		{name: "Replicast's control messages are of 10 B", rows: ``, changes: all(set("object_cluster.control.replicast", "10B"))},
+		nothing(`disks 1000, steady`),
+		{name: "UCH-CCP chooses targets and sends as Replicast-H does", rows: ``, changes: in("uch-ccp", as("replicast-h"))},
 	},
 	"fig12": append([]mutation{{name: "links have 40 Gbit/s", rows: `growth`, changes: all(set("object_cluster.link.rate", "40Gbps"))}}, smallClusterMutations...),
 	"fig13": append([]mutation{diskAlike.of(`growth`)}, smallClusterMutations...),
