@@ -52,7 +52,11 @@ func laid(t testing.TB, x *peertest.MQSimDraw) string {
 
 // ours is what the conversion of a draw's files finds.
 func ours(dir string, flows int) ([]mqsimFlow, error) {
-	c, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), 1, scenario.CompatMQSim)
+	return oursOf(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), flows)
+}
+
+func oursOf(device, workload string, flows int) ([]mqsimFlow, error) {
+	c, err := convert.FromMQSim(device, workload, 1, scenario.CompatMQSim)
 	if err != nil {
 		return nil, err
 	}
@@ -311,6 +315,30 @@ func TestMQSimDraws(t *testing.T) {
 				if got[i] != want {
 					t.Errorf("flow %d: %v requests, mean, least and most us; MQSim has %v", i, got[i], want)
 				}
+			}
+		})
+	}
+}
+
+// TestMQSimFaults holds the conversion to MQSim's answers to configurations that were refused once, or answered otherwise.
+func TestMQSimFaults(t *testing.T) {
+	dir := filepath.Join("..", "..", "shared", "cases", "faults2", "mqsim")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("../shared/cases/faults2 is not there")
+	}
+	for c, want := range map[string][]mqsimFlow{
+		"1017": {{3797, 2244, 43, 5661}, {8212, 1676, 13, 4006}, {5499, 451, 3, 2374}, {10489, 1019, 14, 30780}}, // alignment moves requests before their flow
+		"1029": {{6060, 419, 3, 1266}},                                                                           // pages written in parts, a cache smaller than what is written
+		"1032": {{6060, 346, 46, 1122}},                                                                          // the random stream above 2^53
+	} {
+		t.Run(c, func(t *testing.T) {
+			t.Parallel()
+			got, err := oursOf(filepath.Join(dir, c, "cfg.xml"), filepath.Join(dir, c, "wl.xml"), len(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%v requests, mean, least and most us; MQSim has %v", got, want)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func (d *Drive) pollLanes(c *channel) bool {
 		if c.turn++; int(c.turn) == len(c.lanes) {
 			c.turn = 0
 		}
-		if l.phase != idle {
+		if l.phase != idle || l.mask == 0 {
 			d.nextReads(l)
 			d.nextWrites(l)
 		} else if d.start(l) {
