@@ -66,7 +66,7 @@ func sameScenario(a, b string) bool {
 // salt begins what a digest is computed of. Its number is raised whenever a change
 // of the models moves results, so that results of different models never share a
 // digest.
-const salt = "farflash/6\n"
+const salt = "farflash/7\n"
 
 // Digest names what the scenario computes, its seed apart: the SHA-256 of the
 // resolved scenario with the content of the files that it names in place of their
