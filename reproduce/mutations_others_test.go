@@ -88,19 +88,22 @@ var srcMutations = map[string][]mutation{
 		{name: "all loads are as the lightest", rows: ``, changes: all(fig5Flows(10, 25))},
 	},
 	"table1": {
+		nothing(`linear|polynomial|flow speeds`),
 		{name: "a forest of one tree, whose leaves have 100 samples", rows: `random forest`, train: func(c *training.Config) {
 			c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 60, 60, 1, 100
 		}},
-		{name: "each branch of the forest tries one input", rows: `flow speeds`, train: func(c *training.Config) { c.Micro, c.Synthetic, c.Forest.Try = 60, 60, 1 }},
 		{name: "16 traces", rows: ``, train: func(c *training.Config) { c.Micro, c.Synthetic = 16, 16 }},
 	},
 	"table3": {
-		{name: "32 traces", rows: ``, train: func(c *training.Config) { c.Micro, c.Synthetic = 16, 16 }},
+		nothing(`low size SCV \+ low`),
+		{name: "32 traces, and a forest of one tree, whose leaves have 100 samples", rows: ``, train: func(c *training.Config) {
+			c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 16, 16, 1, 100
+		}},
 	},
 }
 
 var flashnetMutations = []mutation{
-	{name: "one stream for all pages", rows: `95/20`, flash: func(x *flashInputs) { x.single = true }},
-	{name: "20 % of spare space", rows: `80/20`, flash: func(x *flashInputs) { x.spare = 0.2 }},
-	{name: "128 segments of 32 pages", rows: ``, flash: func(x *flashInputs) { x.segments, x.pages = 128, 32 }},
+	{name: "one stream for all pages, in a pool of 128 segments of 32 pages", rows: `95/20`, flash: func(x *flashInputs) { x.segments, x.pages, x.single = 128, 32, true }},
+	{name: "pages that are written about as often as the mean are what tells hot from cold, in a pool of 128 segments of 32 pages", rows: ``,
+		flash: func(x *flashInputs) { x.segments, x.pages, x.hot, x.warm = 128, 32, 0.9, 1.1 }},
 }
