@@ -89,9 +89,8 @@ func (c *Config) packet() units.Bytes { return c.Payload + c.Header + c.Telemetr
 // leastQuanta is the shortest pause that can be refreshed in time: half of it, after which
 // the refresh is due, must be enough for a packet that is being sent and a frame of each class.
 func (c *Config) leastQuanta() int {
-	packet := max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)
 	const quantum = 64 // bytes
-	return int((2*(packet+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
+	return int((2*(max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
 }
 
 // mostReordered keeps packet numbers of a window apart from those before it.
