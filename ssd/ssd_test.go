@@ -178,37 +178,6 @@ func TestArbitration(t *testing.T) {
 	}
 }
 
-// Where the flash scheduler does not respect classes (MQSim's OUT_OF_ORDER), what waits for flash goes in order, whatever the class of its queue; where it does, urgent reads go first.
-func TestClassesOff(t *testing.T) {
-	for _, on := range []bool{true, false} {
-		cfg := smallConfig()
-		cfg.Host.Commands = 0 // all is fetched, so that flash alone chooses
-		cfg.Scheduling.Classes = on
-		eng := sim.New()
-		h := cosim.NewHost(eng)
-		d, err := ssd.New(cfg, eng, h, 1, "ssd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var flows []cosim.Flow
-		for _, c := range []block.Class{block.Urgent, block.Low} {
-			flows = append(flows, cosim.Flow{Name: c.String(), Source: &uniform{n: 1 << 40, op: block.Read, size: 4096, pages: 1 << 16, random: rng.NewStream(1, c.String())},
-				Outstanding: 64, Queue: block.QueueConfig{Class: c}})
-		}
-		if err := h.Attach(d, flows); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.Start(); err != nil {
-			t.Fatal(err)
-		}
-		run(eng, h, 20000)
-		urgent, low := h.FlowMeasured(0, block.Read).Latency.Count(), h.FlowMeasured(1, block.Read).Latency.Count()
-		if ratio := float64(urgent) / float64(low); on && ratio < 2 || !on && math.Abs(ratio-1) > .02 {
-			t.Errorf("classes %v: %d urgent reads and %d low ones", on, urgent, low)
-		}
-	}
-}
-
 // The whole drive, not just its translation layer, meets the closed form.
 func TestWriteAmplificationOfDrive(t *testing.T) {
 	if testing.Short() {
