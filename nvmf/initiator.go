@@ -133,11 +133,15 @@ func (s *System) answerArrived(c int32, k Kind) {
 	}
 	if !x.onItsWay {
 		// Its way back began when its first packet left; until then it was in the transmit queue.
-		x.onItsWay = true
 		begun := x.begun
 		if x.first >= 0 {
 			begun = s.net.Begun(x.first)
 		}
+		if begun > now { // a response that has overtaken data of which nothing is sent yet
+			x.left--
+			return
+		}
+		x.onItsWay = true
 		x.stage[TXQ] += begun - x.mark
 		x.mark = begun
 	}

@@ -367,6 +367,17 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
+// TestResponseOvertakes: where each message has a queue pair of its own, responses come before the first packet of data that wait behind others, and the times of both are still what the network says, wherever the run is cut.
+func TestResponseOvertakes(t *testing.T) {
+	for _, until := range []string{"4700ms", "14s", "end"} {
+		trialtest.Run(t, `initiators: 3
+targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
+fabric: {topology: {star: {hosts: 5}}, host_link: 1Mbps, queue_pairs: {life: per-message}}
+workload: [{synthetic: {reads: {size: 16KiB, interarrival: 5us}, writes: {size: 16KiB, interarrival: 10us}, requests: 300}}]
+measure: {until: `+until+"}\n", 1)
+	}
+}
+
 // TestSteadyFailures: a link that fails once, as the scenario says, makes no steady state, and is not waited for.
 func TestSteadyFailures(t *testing.T) {
 	const text = trialtest.SmallSystem + "measure: {until: steady}\nfabric: {topology: {star: {hosts: 5}}, host_link: 40Gbps}\n"

@@ -163,12 +163,12 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	r.Check("time in drives is what they say", ok, detail)
 }
 
-// overtaken is what answers have taken whose response has arrived and whose data have not: on their way since the data's first packet, until the response came.
+// overtaken is what answers have taken whose response has arrived and whose data have not: on their way since the data's first packet, until the response came, if it came after that.
 func (t *tap) overtaken() (back, txq sim.Time) {
 	messages := t.net().Messages()
 	for m := range messages {
 		if x := &messages[m]; x.Delivered == sim.Forever && t.Carries(int32(m)) {
-			if kind, command := t.Carried(int32(m)); kind == nvmf.Data && t.commands[command].early > 0 {
+			if kind, command := t.Carried(int32(m)); kind == nvmf.Data && t.commands[command].early >= x.Begun {
 				p := t.commands[command]
 				back += p.early - x.Begun
 				txq += x.Begun - p.ended
