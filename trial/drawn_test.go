@@ -340,7 +340,7 @@ func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 func (x *bench) try(text string) (became string, f *finding) {
 	s, err := x.checked(text)
 	if err != nil {
-		return refused, nil
+		return refused, &finding{"check says something else than before", err.Error()}
 	}
 	runtime.GOMAXPROCS(1)
 	want, f := x.run(s, text, experiment.Options{})

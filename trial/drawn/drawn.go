@@ -132,7 +132,7 @@ func (l *Language) Draw(r *rng.Stream, want ...*Section) *Tree {
 		l.change(r, t)
 	}
 	for _, s := range want {
-		t.protect(l, s)
+		t.protect(s)
 	}
 	return t
 }

@@ -213,7 +213,7 @@ func (t *Tree) place(l *Language, r *rng.Stream, s *Section) *node {
 	return all[r.IntN(int64(len(all)))]
 }
 
-func (t *Tree) protect(l *Language, s *Section) { t.kept = append(t.kept, s) }
+func (t *Tree) protect(s *Section) { t.kept = append(t.kept, s) }
 
 // remove takes a node out.
 func (t *Tree) remove(x *node) {
