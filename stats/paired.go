@@ -206,7 +206,7 @@ func SignFlips(d []float64) float64 {
 		sum += x
 		all += math.Abs(x)
 	}
-	least := math.Abs(sum) - 1e-9*all
+	least := math.Abs(sum) - float64(1e-9*all)
 	signs := slices.Clone(d)
 	count := 0
 	for k := 1; ; k++ {
