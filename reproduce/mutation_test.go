@@ -61,7 +61,7 @@ var thrifty = map[string]int{
 }
 
 // swift are the experiments whose mutations end within seconds all together, which run always; FARFLASH_LONG runs all.
-var swift = []string{"mqsim-fairness", "snis-fig2", "mintco-table4", "mintco-fig9"}
+var swift = []string{"mqsim-fairness", "mintco-table4", "mintco-fig9"}
 
 // TestMutations runs each experiment with each of its mutations: all rows that are said to turn do, from the verdict that is held. So a row that cannot fail is
 // found, and one that cannot hold, which numbers that are fed to its criterion do not show.
