@@ -333,7 +333,11 @@ func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	if err != nil {
 		return a, &finding{"the result cannot be written", err.Error()}
 	}
-	return attempt{b, out.Result, whole}, nil
+	a = attempt{b, out.Result, whole}
+	if slices.ContainsFunc(out.Result.Checks, cutOff) {
+		a.became = ended // the program says so with its exit code, as of an error
+	}
+	return a, nil
 }
 
 // try runs a scenario in every way in which it must give the same.
@@ -397,7 +401,7 @@ func (x *bench) try(text string) (became string, f *finding) {
 
 // cutOff reports whether a law does not hold because of what was to be simulated, and not by a fault of the models: a host is cut off for good.
 func cutOff(c result.Check) bool {
-	return (c.Name == "every flow ends" || c.Name == "every request ends") && strings.Contains(c.Detail, "down for good")
+	return !c.OK && (c.Name == "every flow ends" || c.Name == "every request ends") && strings.Contains(c.Detail, "down for good")
 }
 
 // sound holds what must be so of every result.
