@@ -101,6 +101,9 @@ func DefaultConfig() Config {
 	return Config{ReadFraction: 1, Aligned: true, Alignment: 8, MeanSize: 8, Seed: 798, WorkingSet: 1, Requests: 1000, Range: Range{0, 1<<21 - 1}}
 }
 
+// lastSeed leaves room for the seeds of six streams.
+const lastSeed = math.MaxInt32 - 5
+
 // New returns the generator of a flow.
 func New(cfg Config) (*Generator, error) {
 	if err := cfg.validate(); err != nil {
@@ -160,8 +163,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("mean size of %d sectors; it must be from 1 to 65535", c.MeanSize)
 	case c.SizeDeviation < 0 || c.SizeDeviation > 65535:
 		return fmt.Errorf("size deviation of %d sectors; it must be from 0 to 65535", c.SizeDeviation)
-	case c.Seed < 0:
-		return fmt.Errorf("seed %d; it must not be negative", c.Seed)
+	case c.Seed < 0 || c.Seed > lastSeed:
+		return fmt.Errorf("seed %d; it must be from 0 to %d, for a flow's streams have this seed and up to five behind it", c.Seed, lastSeed)
 	case c.Range.First < 0 || c.Range.Last < c.Range.First || c.Range.Last >= 1<<53:
 		return fmt.Errorf("range of sectors %d to %d is none", c.Range.First, c.Range.Last)
 	case c.StopTime < 0:

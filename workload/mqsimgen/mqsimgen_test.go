@@ -249,6 +249,7 @@ func TestRefused(t *testing.T) {
 		"bandwidth":     func(c *Config) { c.Mode, c.BytesPerSecond = Bandwidth, 100 },
 		"hot region":    func(c *Config) { c.Addresses, c.HotFraction = HotCold, 1 },
 		"seed":          func(c *Config) { c.Seed = -1 },
+		"seed 2147483643; it must be from 0 to 2147483642": func(c *Config) { c.Seed = math.MaxInt32 - 4 },
 	} {
 		cfg := DefaultConfig()
 		change(&cfg)
