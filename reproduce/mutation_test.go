@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"farflash/shape"
-	"farflash/study"
-	"farflash/study/training"
 )
 
 // mutations are those of each experiment, by its id.
@@ -69,14 +67,7 @@ func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	var runner study.Runner
-	if dir := os.Getenv("FARFLASH_CACHE"); dir != "" {
-		var err error
-		if runner.Cache, err = study.OpenCache(dir, "verdicts"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trainer := training.NewTrainer(training.DefaultConfig(), runner)
+	trainer := sharedTrainer(t)
 	for _, e := range All() {
 		if e.Measured {
 			continue // no verdict is held

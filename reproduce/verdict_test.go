@@ -21,6 +21,19 @@ var update = flag.Bool("update", false, "write the verdicts of the experiments t
 // quick are the experiments that end within seconds, which run always; FARFLASH_LONG runs all, and .ci/run the other quick ones by the program.
 var quick = []string{"snis-fig2", "mintco-table4", "mintco-fig9"}
 
+// sharedTrainer trains drive models once for all experiments of a test. With FARFLASH_CACHE its runs are kept in that folder, for later runs of the tests.
+func sharedTrainer(t *testing.T) *training.Trainer {
+	t.Helper()
+	var runner study.Runner
+	if dir := os.Getenv("FARFLASH_CACHE"); dir != "" {
+		var err error
+		if runner.Cache, err = study.OpenCache(dir, "verdicts"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return training.NewTrainer(training.DefaultConfig(), runner)
+}
+
 // TestVerdicts runs experiments and compares the verdict of each row with the one that is held, which is what farflash reproduce list
 // shows. With -update it writes them:
 //
@@ -31,15 +44,7 @@ func TestVerdicts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	// Experiments share the models that they have trained, and runs of the test do in the folder that FARFLASH_CACHE names.
-	var runner study.Runner
-	if dir := os.Getenv("FARFLASH_CACHE"); dir != "" {
-		var err error
-		if runner.Cache, err = study.OpenCache(dir, "verdicts"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trainer := training.NewTrainer(training.DefaultConfig(), runner)
+	trainer := sharedTrainer(t)
 	for _, e := range All() {
 		long := true
 		for _, id := range quick {

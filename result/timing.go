@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"farflash/internal/usage"
 )
 
 // Timing is timing.json: what depends on the machine and the wall clock, and so must not be in result.json.
@@ -39,14 +41,13 @@ type Stopwatch struct {
 
 // StartTiming starts a stopwatch.
 func StartTiming() Stopwatch {
-	cpu, _ := usage()
-	return Stopwatch{start: time.Now(), cpu: cpu}
+	return Stopwatch{start: time.Now(), cpu: usage.CPU()}
 }
 
 // Timing returns the times since the start, for a run of that many events.
 func (s Stopwatch) Timing(events int64) Timing {
 	wall := time.Since(s.start)
-	cpu, peak := usage()
+	cpu, peak := usage.Process()
 	t := Timing{
 		WallS: wall.Seconds(), CPUS: (cpu - s.cpu).Seconds(), PeakMemoryB: peak, Started: s.start.UTC().Format(time.RFC3339),
 		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Go: runtime.Version()},

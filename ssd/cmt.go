@@ -460,8 +460,8 @@ func (d *Drive) mappingDone(t int32) {
 	waiting := p.waitHead
 	p.waitHead, p.waitTail = 0, 0
 	if d.cfg.Quirks.WaitersEvicted {
-		if waiting = d.stillWaited(c, p, waiting); p.waitHead != 0 && !slices.Contains(d.forsaken, m) {
-			d.forsaken = append(d.forsaken, m)
+		if waiting = d.stillWaited(c, p, waiting); p.waitHead != 0 && !slices.Contains(d.lookout.forsaken, m) {
+			d.lookout.forsaken = append(d.lookout.forsaken, m)
 			d.lookLater()
 		}
 	}
@@ -520,7 +520,7 @@ func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on 
 // byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
 func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
 	order := d.waited[:0]
-	several := false
+	several := d.cfg.Quirks.WaitersEvicted
 	for w := waiting; w != 0; w = d.txns.At(w).next {
 		x := d.txns.At(w)
 		place := uint64(len(order))
@@ -529,7 +529,7 @@ func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
 		}
 		if first, ok := d.firstOf.get(x.logical); ok {
 			place, several = uint64(first), true
-		} else if several = several || d.cfg.Quirks.WaitersEvicted; true {
+		} else {
 			d.firstOf.set(x.logical, uint32(place))
 		}
 		kind := uint64(0)

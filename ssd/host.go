@@ -521,7 +521,7 @@ func (d *Drive) complete(i int32) {
 	switch { // the completion queue's head doorbell
 	case d.turns == nil:
 		d.send(&d.down, d.bellTime)
-	case !d.joined: // else the host says when
+	case !d.turns.joined: // else the host says when
 		d.pass(downward, d.bellTime, evAcknowledged, uint32(r.done.Queue))
 	}
 	d.requests.Give(i)

@@ -138,6 +138,13 @@ func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	return found
 }
 
+// lookout wakes a drive whose peer would wait for ever.
+type lookout struct {
+	due      bool     // evLookAgain is scheduled
+	begun    uint64   // flash commands begun when it was scheduled
+	forsaken []uint32 // mapping pages with transactions that wait for evicted entries
+}
+
 // patience is how long a drive waits for something that has it look at a lane again in which a look found nothing although something waits. A peer waits for ever: it loses the request.
 const patience = units.Second
 
@@ -145,8 +152,8 @@ const patience = units.Second
 //
 //go:noinline
 func (d *Drive) lookAgain() {
-	d.looking = false
-	if d.commandsBegun() == d.begunBefore {
+	d.lookout.due = false
+	if d.commandsBegun() == d.lookout.begun {
 		rotates := d.rotates
 		d.rotates = false // by which some looks never find anything
 		for ch := range d.channels {
@@ -155,7 +162,7 @@ func (d *Drive) lookAgain() {
 		d.rotates = rotates
 		d.askAgain()
 	}
-	if len(d.forsaken) > 0 {
+	if len(d.lookout.forsaken) > 0 {
 		d.lookLater()
 		return
 	}
@@ -169,8 +176,8 @@ func (d *Drive) lookAgain() {
 
 // askAgain looks again for the map's entries of transactions that wait for ones which were given up (Quirks.WaitersEvicted), and that nobody has asked for since.
 func (d *Drive) askAgain() {
-	pages := d.forsaken
-	d.forsaken = nil
+	pages := d.lookout.forsaken
+	d.lookout.forsaken = nil
 	d.gather()
 	for _, m := range pages {
 		p := d.pageState(m)
@@ -190,8 +197,8 @@ func (d *Drive) askAgain() {
 
 // lookLater has lanes looked at again, some time.
 func (d *Drive) lookLater() {
-	if !d.looking {
-		d.looking, d.begunBefore = true, d.commandsBegun()
+	if !d.lookout.due {
+		d.lookout.due, d.lookout.begun = true, d.commandsBegun()
 		d.schedule(d.eng.Now()+patience, evLookAgain, 0)
 	}
 }

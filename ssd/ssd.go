@@ -84,15 +84,12 @@ type Drive struct {
 	noData       bool           // while a channel looks for commands that carry no data
 	heldBack     bool           // some lane would have programmed meanwhile
 	stored       *storedSectors // nil unless a quirk asks
-	joined       bool           // the host says when it rings the doorbell for a completion
 	rotates      bool           // each look at a lane moves on whose turn it is among the classes (Quirks.RotatesClasses)
-	forsaken     []uint32       // mapping pages with transactions that wait for entries which were given up
-	looking      bool           // evLookAgain is to come
-	begunBefore  uint64         // commands begun until it was scheduled
-	entered      bool           // something has entered the scheduler since channels were served last
-	foretold     bool           // who submits requests tells of them before, by Expect
-	gathering    int            // look-ups that came together are under way, where a quirk asks
-	gathered     []int32        // those that have their places
+	lookout      lookout
+	entered      bool    // something has entered the scheduler since channels were served last
+	foretold     bool    // who submits requests tells of them before, by Expect
+	gathering    int     // look-ups that came together are under way, where a quirk asks
+	gathered     []int32 // those that have their places
 
 	isCollecting  []bool  // by pool
 	moving        []int32 // moves that are under way, by pool
@@ -108,7 +105,7 @@ type Drive struct {
 
 	// The link's two directions and the DRAM channel.
 	up, down, memory line
-	turns            *[2]rings.Ring[message] // what the link's directions carry and are to carry; nil unless a quirk asks (Quirks.MessagesInTurn)
+	turns            *linkTurns // nil unless Quirks.MessagesInTurn
 	memoryTurns      memoryTurns
 	slc              slc
 	governor         governor
@@ -408,7 +405,7 @@ func (d *Drive) makeCaches() {
 		d.stored = new(storedSectors)
 	}
 	if d.cfg.Quirks.MessagesInTurn {
-		d.turns = new([2]rings.Ring[message])
+		d.turns = new(linkTurns)
 	}
 	d.touchedReset = make([]sim.Time, len(d.ns))
 	pages := int(d.cfg.Cache.Capacity/d.cfg.grainSize()) / sets

@@ -2,6 +2,7 @@ package ssd
 
 import (
 	"farflash/block"
+	rings "farflash/internal/fifo"
 	"farflash/sim"
 )
 
@@ -13,6 +14,12 @@ type message struct {
 	took sim.Time
 	arg  uint32
 	kind uint16
+}
+
+// linkTurns is a peer's link.
+type linkTurns struct {
+	queues [2]rings.Ring[message] // by direction: the message on its way and those behind it
+	joined bool                   // the host acknowledges completions itself; see Join
 }
 
 // The directions.
@@ -28,7 +35,7 @@ func (d *Drive) pass(direction uint32, took sim.Time, kind uint16, arg uint32) {
 		l = &d.up
 	}
 	d.send(l, took)
-	q := &d.turns[direction]
+	q := &d.turns.queues[direction]
 	if q.Push(message{took, arg, kind}); q.N == 1 {
 		d.schedule(d.eng.Now()+took, evPassed, direction)
 	}
@@ -36,7 +43,7 @@ func (d *Drive) pass(direction uint32, took sim.Time, kind uint16, arg uint32) {
 
 // passed ends the first message of a direction.
 func (d *Drive) passed(direction uint32) {
-	q := &d.turns[direction]
+	q := &d.turns.queues[direction]
 	m := *q.First()
 	switch m.kind {
 	case evDoorbell:
@@ -62,7 +69,9 @@ func (d *Drive) passed(direction uint32) {
 // Join is for a host whose events are to have one order with the drive's among what happens at once, those of the component that is returned, and that says when it rings the doorbell for a
 // completion.
 func (d *Drive) Join() sim.Component {
-	d.joined = d.turns != nil
+	if d.turns != nil {
+		d.turns.joined = true
+	}
 	return d.self
 }
 
@@ -71,7 +80,7 @@ func (d *Drive) Bound(namespace uint8, last int64) { d.ns[namespace].last = last
 
 // Acknowledge is the host's doorbell for a completion.
 func (d *Drive) Acknowledge(q block.QueueID) {
-	if d.joined {
+	if d.turns != nil && d.turns.joined {
 		d.pass(downward, d.bellTime, evAcknowledged, uint32(q))
 	}
 }

@@ -328,20 +328,10 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	if p.Explored, err = t.explore(p.Exploratory()); err != nil {
 		return p, err
 	}
-	slices.SortStableFunc(p.Effects, func(x, y Effect) int {
-		return cmp.Or(-compareBool(x.Primary, y.Primary), cmp.Compare(x.rank(), y.rank()), -cmp.Compare(x.size(), y.size()))
-	})
-	return p, nil
-}
-
-func compareBool(x, y bool) int {
-	switch {
-	case x == y:
-		return 0
-	case x:
-		return 1
+	for _, effects := range [][]Effect{p.Primary(), p.Exploratory()} {
+		slices.SortStableFunc(effects, func(x, y Effect) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(y.size(), x.size())) })
 	}
-	return -1
+	return p, nil
 }
 
 // effect tests one metric by itself.

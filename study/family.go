@@ -65,12 +65,9 @@ func identity(unit string, a, b []float64) string {
 
 // several tells whether at least three values occur.
 func several(all []float64) bool {
-	for _, v := range all {
-		if v != all[0] {
-			return slices.ContainsFunc(all, func(w float64) bool { return w != all[0] && w != v })
-		}
-	}
-	return false
+	sorted := slices.Clone(all)
+	slices.Sort(sorted)
+	return len(slices.Compact(sorted)) >= 3
 }
 
 // share is how many times e to the power of a logarithm exceeds 1.

@@ -14,11 +14,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"farflash/experiment"
+	"farflash/internal/patience"
+	"farflash/internal/usage"
 	"farflash/ratecontrol"
 	"farflash/result"
 	"farflash/rng"
@@ -109,15 +110,11 @@ type bench struct {
 // draw makes one scenario and tries it.
 func (x *bench) draw(n int) {
 	stream := rng.NewStream(x.seed, "draw "+strconv.Itoa(n))
-	r := &stream
+	var s *scenario.Scenario
 	var found *finding
-	tree, err := x.language.Make(r, func(text string) error {
-		s, err := x.checked(text)
-		if errors.As(err, &found) {
+	tree, err := x.language.Make(&stream, func(text string) (err error) {
+		if s, err = x.checked(text); errors.As(err, &found) {
 			return nil
-		}
-		if err == nil && large(s) {
-			return drawn.ErrLarge
 		}
 		return err
 	}, x.cover.Pair(n)...)
@@ -125,7 +122,7 @@ func (x *bench) draw(n int) {
 	switch {
 	case found != nil:
 	case err == nil:
-		became, found = x.try(tree.Text())
+		became, found = x.try(s, tree.Text())
 	default:
 		if wrong, placed := errors.AsType[shape.Errors](err); !errors.Is(err, drawn.ErrLarge) && (!placed || len(wrong) == 0 || wrong[0].At.File == "") {
 			found = &finding{"an error of check has no place", fmt.Sprintf("%T: %v", err, err)}
@@ -139,43 +136,41 @@ func (x *bench) draw(n int) {
 	if became == whole || became == ended {
 		x.cover.Ran(tree)
 	}
-	if became == whole && x.keeps && !strings.Contains(tree.Text(), "kind: src") { // which the program trains a model for
+	if became == whole && x.keeps && !strings.Contains(tree.Text(), "kind: src") { // the program would train a model first
 		if err := os.WriteFile(filepath.Join(x.dir, fmt.Sprintf("drawn-%05d.yaml", n)), []byte(tree.Text()), 0o666); err != nil {
 			x.t.Error(err)
 		}
 	}
 }
 
-// show makes what failed smaller and shows it.
+// show reports a failure, shrunk, once per kind.
 func (x *bench) show(n int, tree *drawn.Tree, found *finding) {
 	x.t.Helper()
 	if slices.Contains(x.shown, found.what) {
 		return
 	}
 	x.shown = append(x.shown, found.what)
+	again := func(text string) *finding {
+		s, err := x.checked(text)
+		if f, is := errors.AsType[*finding](err); is {
+			return f
+		}
+		if err != nil {
+			return nil
+		}
+		_, f := x.try(s, text)
+		return f
+	}
 	began := time.Now()
 	least := drawn.Shrink(tree, 400, func(text string) bool {
 		if time.Since(began) > time.Minute {
 			return false
 		}
-		s, err := x.checked(text)
-		var f *finding
-		if !errors.As(err, &f) {
-			if err != nil || large(s) {
-				return false
-			}
-			_, f = x.try(text)
-		}
+		f := again(text)
 		return f != nil && f.what == found.what
 	})
-	s, err := x.checked(least.Text())
-	var f *finding
-	if errors.As(err, &f) {
+	if f := again(least.Text()); f != nil {
 		found = f
-	} else if err == nil && s != nil {
-		if _, f = x.try(least.Text()); f != nil {
-			found = f
-		}
 	}
 	x.t.Errorf("draw %d: %v\n--- the smallest scenario that fails so:\n%s--- as it was drawn:\n%s--- again: FARFLASH_SEED=%d FARFLASH_DRAW=%d go test ./trial -run TestDrawnScenarios",
 		n, found, least.Text(), tree.Text(), x.seed, n)
@@ -199,51 +194,31 @@ func panicked(who string, p any) *finding {
 	return &finding{who + " panics in " + at, fmt.Sprintf("%v\n%s", p, stack)}
 }
 
-// checked reads a text and checks it, as the program does. A panic is a finding.
+// checked parses and checks a scenario as the program does. A panic is a finding.
 func (x *bench) checked(text string) (s *scenario.Scenario, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked("check", p)
 		}
 	}()
-	if s, err = scenario.Parse(shape.Source{File: "drawn.yaml", Text: []byte(text), Dir: x.dir}, nil); err != nil || large(s) {
+	if s, err = scenario.Parse(shape.Source{File: "drawn.yaml", Text: []byte(text), Dir: x.dir}, nil); err != nil {
 		return s, err
 	}
-	defer x.watch("check", text)()
+	if large(s) {
+		return s, drawn.ErrLarge
+	}
+	defer hangs("check", text)()
 	return s, trial.Check(x.t.Context(), s, x.seed)
 }
 
-// patience is for how many seconds of processor time a drawn scenario may run.
-const patience = 2.0
+// budget is the CPU time that a drawn scenario may take.
+const budget = 2 * time.Second
 
-// watch ends the test if something takes much longer than a draw may and does not answer to its context.
-func (x *bench) watch(what, text string) (done func()) {
-	over := make(chan struct{})
-	until := processorTime() + 15*patience
-	go func() {
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-tick.C:
-				if processorTime() > until {
-					panic(fmt.Sprintf("%s does not end and cannot be interrupted:\n%s", what, text))
-				}
-			}
-		}
-	}()
-	return func() { close(over) }
-}
-
-// processorTime is what this process has used, in seconds.
-func processorTime() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
+// hangs aborts the test if a step far exceeds its budget and ignores its context.
+func hangs(step, text string) (done func()) {
+	return patience.Watch(15*budget, time.Hour, func(why string) {
+		panic(fmt.Sprintf("%s hangs, and its context does not end it: %s\n%s", step, why, text))
+	})
 }
 
 // flat foresees the same of every drive, whatever it does.
@@ -263,22 +238,22 @@ type attempt struct {
 // place is where an error stands, which is another place in a resolved text.
 var place = regexp.MustCompile(`[^ \n]*\.yaml(:\d+)*: `)
 
-// run runs a scenario within its time. What is not done then may be slow, and is given more; what completes nothing in the second half of that hangs.
+// run runs a scenario within its budget. A slow one gets five times as much; it hangs if no request completes in the second half of that.
 func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a attempt, f *finding) {
-	for _, limit := range []float64{patience, 5 * patience} {
+	for _, limit := range []time.Duration{budget, 5 * budget} {
 		moves := false
 		if a, moves, f = x.within(limit, s, text, o); f != nil || a.became != short {
 			return a, f
 		}
-		if !moves && limit > patience {
-			return a, &finding{"nothing completes any more", fmt.Sprintf("in the second half of %g s of processor time", limit)}
+		if !moves && limit > budget {
+			return a, &finding{"nothing completes any more", fmt.Sprintf("in the second half of %v of CPU time", limit)}
 		}
 	}
 	return a, nil
 }
 
-// within runs a scenario for so many seconds of processor time, and says of what was cut short whether anything completed in the second half of them.
-func (x *bench) within(limit float64, s *scenario.Scenario, text string, o experiment.Options) (a attempt, moves bool, f *finding) {
+// within runs a scenario for at most that much CPU time. moves reports, of a run that was cut short, whether requests completed in its second half.
+func (x *bench) within(limit time.Duration, s *scenario.Scenario, text string, o experiment.Options) (a attempt, moves bool, f *finding) {
 	defer func() {
 		if p := recover(); p != nil {
 			f = panicked("a run", p)
@@ -286,30 +261,16 @@ func (x *bench) within(limit float64, s *scenario.Scenario, text string, o exper
 	}()
 	ctx, cancel := context.WithCancel(x.t.Context())
 	defer cancel()
-	defer x.watch("a run", text)()
-	began := processorTime()
+	defer patience.Watch(limit, time.Hour, func(string) { cancel() })()
+	defer hangs("a run", text)()
+	began := usage.CPU()
 	var half, now uint64
 	o.Seed, o.Version, o.Predict = x.seed, "test", foresees
 	o.Progress = func(p experiment.Progress) {
-		if now = p.Requests; processorTime()-began < limit/2 {
+		if now = p.Requests; usage.CPU()-began < limit/2 {
 			half = now
 		}
 	}
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		for {
-			select {
-			case <-over:
-				return
-			case <-time.After(50 * time.Millisecond):
-				if processorTime()-began > limit {
-					cancel()
-					return
-				}
-			}
-		}
-	}()
 	out, err := trial.Run(ctx, s, o)
 	if ctx.Err() != nil {
 		return attempt{became: short}, now > half, nil
@@ -340,12 +301,8 @@ func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	return a, nil
 }
 
-// try runs a scenario in every way in which it must give the same.
-func (x *bench) try(text string) (became string, f *finding) {
-	s, err := x.checked(text)
-	if err != nil {
-		return refused, &finding{"check says something else than before", err.Error()}
-	}
+// try runs a scenario in every way that must give the same bytes.
+func (x *bench) try(s *scenario.Scenario, text string) (became string, f *finding) {
 	runtime.GOMAXPROCS(1)
 	want, f := x.run(s, text, experiment.Options{})
 	if f != nil || want.became == short {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"farflash/experiment"
+	"farflash/internal/usage"
 	"farflash/trial"
 	"farflash/trial/trialtest"
 )
@@ -45,16 +45,7 @@ func (c *countdown) Err() error {
 	return context.Canceled
 }
 
-func (c *countdown) end() { c.ended.CompareAndSwap(0, int64(spent())) }
-
-// spent is the processor time of this process.
-func spent() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
+func (c *countdown) end() { c.ended.CompareAndSwap(0, int64(usage.CPU())) }
 
 // TestEveryKindStops: whatever kind of experiment it is and whatever it is at, it stops within a second of processor time after its context has ended, and what is done is its result. It does not run beside other
 // tests, whose processor time would count.
@@ -105,7 +96,7 @@ func TestEveryKindStops(t *testing.T) {
 		ctx.delay = c.delay
 		out, err := trial.Run(ctx, s, experiment.Options{Seed: 1})
 		at := time.Duration(ctx.ended.Load())
-		switch took := spent() - at; {
+		switch took := usage.CPU() - at; {
 		case at == 0:
 			t.Errorf("%s: it ended before: %v", c.name, err)
 			continue

@@ -37,7 +37,7 @@ func mqsimSource(l *scenario.Load, first, sectors int64, until units.Duration, l
 	if err != nil {
 		return nil, 0, err
 	}
-	if last = g.Last() - first; g.Plain() {
+	if last = g.Last() - first; loose || g.Plain() {
 		return g, last, nil
 	}
 	most, n, size := int64(foreseen), uint64(0), sectors*int64(units.Sector)
@@ -46,8 +46,6 @@ func mqsimSource(l *scenario.Load, first, sectors int64, until units.Duration, l
 	}
 	return g, last, g.Foresee(most, until, func(r *workload.Record) error {
 		switch n++; {
-		case loose:
-			return nil
 		case r.Size > size:
 			return fmt.Errorf("request %d is for %v, more than the namespace's %v", n, units.Bytes(r.Size), units.Bytes(size))
 		case l.Addresses == scenario.AddressFold || r.Offset+r.Size <= size:

@@ -21,6 +21,7 @@ import (
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
+	"farflash/internal/usage"
 )
 
 // far is the far side of a measurement: the files, what serves them, and where. The near side asks it over two pipes: first it sends a Config, which is
@@ -125,7 +126,7 @@ func (s *far) state(q question) (a state) {
 		err = errors.Join(err, wrong)
 	}
 	if a.Spent = s.native.spent(); s.own {
-		a.Spent += spent()
+		a.Spent += usage.CPU()
 	}
 	if err != nil {
 		a.Error = err.Error()
@@ -408,13 +409,4 @@ func verbsConfig(depth int) stream.Config {
 	cfg := stream.DefaultConfig()
 	cfg.Verbs.IRD, cfg.Verbs.ORD, cfg.Verbs.Sends = 2*depth, 2*depth, 2*depth
 	return cfg
-}
-
-// spent is the processor time of this process so far.
-func spent() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -17,6 +17,7 @@ import (
 	"farflash/flash/verbs"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/wire"
+	"farflash/internal/usage"
 )
 
 // bench is the near side of a measurement: the clients, and the pipes to the servers.
@@ -121,7 +122,7 @@ func (b *bench) state(q question) (a state, err error) {
 	case a.Error != "":
 		return a, errors.New(a.Error)
 	}
-	a.Spent += spent()
+	a.Spent += usage.CPU()
 	return a, nil
 }
 

@@ -153,7 +153,7 @@ func TestImports(t *testing.T) {
 var layers = [][]string{
 	{"cmd"}, {"internal/cli"}, {"web"}, {"report"}, {"reproduce"}, {"planner"}, {"study"}, {"trial"}, {"experiment"}, {"convert"}, {"scenario"}, {"shape"}, {"result"},
 	{"cosim"}, {"nvmf"}, {"ssd", "fabric", "cluster", "tco", "flash"}, {"ratecontrol", "ftl", "peer"}, {"forest"}, {"workload"}, {"block"}, {"stats"}, {"sim"}, {"rng"}, {"units"},
-	{"internal/term", "internal/spelling", "internal/heap", "internal/slab", "internal/fifo", "internal/window", "internal/divide", "internal/cells"},
+	{"internal/term", "internal/spelling", "internal/heap", "internal/slab", "internal/fifo", "internal/window", "internal/divide", "internal/cells", "internal/usage"},
 }
 
 // layerOf is a folder's layer and its entry there; -1 for what is no part of the program.

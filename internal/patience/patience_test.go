@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestLimit: what works without end is told so by its processor time, what waits by the clock, and what ends in time not at all.
-func TestLimit(t *testing.T) {
+// TestWatch: a busy loop is stopped by CPU time, a blocked input by wall time, and one that ends in time is left alone.
+func TestWatch(t *testing.T) {
 	told := make(chan string, 9)
 	tell := func(why string) {
 		select {
@@ -15,24 +15,24 @@ func TestLimit(t *testing.T) {
 		default:
 		}
 	}
-	stop := limit(200*time.Millisecond, time.Hour, tell)
+	stop := Watch(200*time.Millisecond, time.Hour, tell)
 	for why := ""; why == ""; {
 		select {
 		case why = <-told:
-			if !strings.Contains(why, "processor time") {
+			if !strings.Contains(why, "CPU time") {
 				t.Errorf("of work without end it says %q", why)
 			}
 		default:
 		}
 	}
 	stop()
-	stop = limit(100*time.Millisecond, 300*time.Millisecond, tell)
-	if why := <-told; strings.Contains(why, "processor time") {
+	stop = Watch(100*time.Millisecond, 300*time.Millisecond, tell)
+	if why := <-told; strings.Contains(why, "CPU time") {
 		t.Errorf("of waiting it says %q", why)
 	}
 	stop()
 	for range 1000 {
-		limit(20*time.Millisecond, 20*time.Millisecond, tell)()
+		Watch(20*time.Millisecond, 20*time.Millisecond, tell)()
 	}
 	time.Sleep(50 * time.Millisecond)
 	for len(told) > 0 {

@@ -216,11 +216,14 @@ func (g *Generator) Next(r *workload.Record) error {
 	if place < 0 && !g.cfg.Loose {
 		return g.before(-place)
 	}
+	if g.cfg.Loose {
+		size &= 0xffff // what a command of MQSim's has room for
+	}
 	*r = workload.Record{
 		Time:     units.Duration(g.now) * units.Nanosecond,
 		Response: workload.NoResponse,
 		Offset:   place * int64(units.Sector),
-		Size:     int64(size&0xffff) * int64(units.Sector), // what a command has room for
+		Size:     int64(size) * int64(units.Sector),
 		Volume:   g.cfg.Volume,
 		Op:       op,
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package result
+package usage
 
 import (
 	"runtime"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// usage returns the CPU time of this process and its largest resident set in bytes.
-func usage() (cpu time.Duration, peak int64) {
+// Process returns the CPU time of this process and its largest resident set in bytes.
+func Process() (cpu time.Duration, peak int64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, 0
