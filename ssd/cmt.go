@@ -520,7 +520,7 @@ func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on 
 // byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
 func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
 	order := d.waited[:0]
-	several := d.cfg.Quirks.WaitersEvicted
+	several := d.cfg.Quirks.WaitersEvicted && waiting != 0
 	for w := waiting; w != 0; w = d.txns.At(w).next {
 		x := d.txns.At(w)
 		place := uint64(len(order))
