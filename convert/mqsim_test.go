@@ -146,7 +146,7 @@ func TestMQSimCases(t *testing.T) {
 			}
 		})
 	}
-	if len(lines) > 15 {
+	if len(lines) > 15 && !testing.Short() { // short runs skip A12, so that a row is missing
 		golden.Table(t, "../docs/validation/mqsim.md", "mqsim-cases", "seed 1", lines, *update)
 	}
 }
