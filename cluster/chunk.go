@@ -225,7 +225,7 @@ func (c *Cluster) endsShort(i int32, as *uint64) {
 	c.forget(i)
 }
 
-// forget frees a chunk's place; its gateway takes the next one. After one that it could not even try it lets as long go by as a chunk takes at least.
+// forget frees a chunk's slot; its gateway takes the next chunk. A chunk that could not even be tried costs its gateway the shortest time of a chunk.
 func (c *Cluster) forget(i int32) {
 	g, tried := c.bus.Chunks[i].Gateway, c.eng.Now() > c.tasks.Items[i].started
 	c.books.under[g]--

@@ -162,7 +162,7 @@ const (
 	evRoom                    // a target's memory may have room
 	evResume                  // a gateway tries again to put a chunk for which there was no room
 	evHedge                   // it is time to ask another target for a chunk
-	evFreed                   // a gateway goes on after a chunk that it could not try
+	evFreed                   // a gateway resumes after a chunk that could not be tried
 )
 
 // New makes a cluster that does nothing before Start.

@@ -78,7 +78,7 @@ func (c *Cluster) retry(i int32) {
 	c.tries(i)
 }
 
-// hopeless reports whether a chunk cannot be put, or not all of one that a quorum has: too many targets are known to be away.
+// hopeless reports whether too few targets are left to complete a chunk, or to reach its quorum.
 func (c *Cluster) hopeless(t *task) bool {
 	need := c.quorum()
 	if t.told {

@@ -40,7 +40,7 @@ type BidChange = put.BidChange
 
 // Work is what a disk does for a piece of a chunk.
 type Work struct {
-	Target, Disk int32    // the disk counts over all targets
+	Target, Disk int32    // disks are numbered over all targets
 	Chunk        uint64   // 0 of a piece that is made again
 	At           sim.Time // when it is queued
 	From, To     sim.Time // when it is done, if the target does not fail meanwhile

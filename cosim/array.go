@@ -168,7 +168,7 @@ func (a *Array) end(p int32, d *nvmf.Done) {
 // Inside is how many requests have not ended.
 func (a *Array) Inside() uint64 { return a.inside }
 
-// Tag is the host's tag of the request that a command with a tag is a part of and that has not ended; the commands of a volume's rebuild have none.
+// Tag is the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume belong to none.
 func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	if a.volume != nil {
 		if command, known = a.volume.raid.Owner(*a.volume.commands.At(int32(command))); !known {

@@ -44,10 +44,10 @@ type Flow struct {
 	// Fold takes addresses beyond the namespace modulo its size less one sector;
 	// otherwise they are errors.
 	Fold bool
-	// Loose lets requests begin before the namespace's first sector and reach beyond its last, for a device that makes something of them, as MQSim's does. With Fold only those that
-	// begin beyond the end are folded.
+	// Loose lets requests begin before the namespace's first sector and reach beyond its last, for a device such as MQSim's that accepts them. With Fold
+	// only requests that begin beyond the end are folded.
 	Loose bool
-	// Last is the last sector of the namespace that such a device does not fold; 0 is the namespace's.
+	// Last is the last sector of the namespace that such a device uses without folding; 0 is the namespace's last.
 	Last int64
 	// FromSubmission measures latency from when the request entered the submission
 	// queue, as a device does, not from its arrival, as a user does.
@@ -193,9 +193,9 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 	return nil
 }
 
-// inOrder is a device whose events and its host's have one order among what happens at once, that in which they are scheduled, which hears of a completion
-// when the host rings the doorbell for it, between what had waited for room in the queue and the next request of a closed loop, and which folds requests that reach
-// beyond a namespace's last sector in use.
+// inOrder is a device that shares one event order with its host (MQSim). Ties in time are broken in the order of scheduling across both. The host
+// acknowledges each completion with a doorbell, after it has refilled the submission queue from its backlog and before a closed loop issues the next
+// request. The device folds requests that reach beyond the namespace's last used sector.
 type inOrder interface {
 	Join() sim.Component
 	Acknowledge(q block.QueueID)
@@ -617,7 +617,7 @@ func (h *Host) allEnded() bool {
 // ID is the number of the request that the host has submitted with a tag and that has not completed.
 func (h *Host) ID(tag uint64) uint64 { return h.live.At(int32(tag)).id }
 
-// Expects reports whether requests are to come that do not wait for others to end.
+// Expects reports whether requests are due that do not wait for others to complete.
 func (h *Host) Expects() bool {
 	for i := range h.flows {
 		if f := &h.flows[i]; f.have && f.Wave <= h.wave && (f.Outstanding == 0 || f.count == 0 || f.resting && f.under == 0) {
@@ -627,7 +627,7 @@ func (h *Host) Expects() bool {
 	return false
 }
 
-// Left is what has not ended of a flow's requests.
+// Left counts the outstanding requests of a flow.
 type Left struct {
 	Flow    string
 	Count   int
@@ -636,7 +636,7 @@ type Left struct {
 	Arrival sim.Time
 }
 
-// Left lists the flows with requests that have come and not ended.
+// Left lists the flows with requests that have arrived and not completed.
 func (h *Host) Left() (list []Left) {
 	by := make([]Left, len(h.flows))
 	h.live.Each(func(_ int32, x *issued) {

@@ -105,7 +105,7 @@ type Iterative struct {
 	Fixed int
 }
 
-// simulated is what an iteration finds out of its jobs.
+// simulated holds the results of one iteration, by job.
 type simulated struct {
 	// Departures from drives, arrivals at and departures from the network: SD, NA and ND of SNIS.
 	sd, na, nd []sim.Time
@@ -161,7 +161,7 @@ func (it *Iterative) Begin() {
 	it.each(func(x *[]sim.Time) { *x = slices.Clone(*x) })
 }
 
-// Undo forgets an iteration that was begun and will not be finished: what is asked for is of the one before.
+// Undo discards an iteration that was begun and not finished; results are those of the previous one again.
 func (it *Iterative) Undo() {
 	it.simulated = it.before
 	it.Turns = it.Turns[:it.ended]

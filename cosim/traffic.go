@@ -32,11 +32,11 @@ type Traffic struct {
 
 	// OnPosted is told of each flow as it is posted, with its message; nil is nobody.
 	OnPosted func(message int32, f *flows.Flow)
-	// Enough is asked now and then while many flows are posted at one time: it stops the engine if nobody wants more. nil is that somebody does.
+	// Enough is polled while many flows are posted at one instant, and stops the engine when it returns true. nil never does.
 	Enough func() bool
 }
 
-// EnoughEvery is after how many flows that are posted in a row somebody looks whether more are wanted.
+// EnoughEvery is the number of flows posted in a row between two polls of Enough.
 const EnoughEvery = 1024
 
 // NewTraffic makes traffic from a source whose hosts are numbered as in hosts, which has their
@@ -147,7 +147,7 @@ func (t *Traffic) Ended() bool {
 	return t.ended && t.due.Len() == 0
 }
 
-// More reports whether flows are to begin at times that are known.
+// More reports whether flows are still to be posted.
 func (t *Traffic) More() bool { return !t.ended || t.due.Len() > 0 }
 
 // Handle is for the engine.

@@ -37,7 +37,7 @@ type Options struct {
 	Pause func(Pause) error
 	// Chunk is told of every chunk of an object cluster that is done; nil is nobody. An error ends the run.
 	Chunk func(Chunk) error
-	// Notified is told when each congestion notification packet comes to a target of a system that is coupled; nil is nobody.
+	// Notified is called for each CNP that arrives at a target of a coupled system; nil is off.
 	Notified func(sim.Time)
 	// Timeline is where what happened when is written to, for Perfetto; nil is nowhere.
 	Timeline io.Writer

@@ -19,7 +19,7 @@ type Standing struct {
 	Stuck uint64
 	// Begun is how many have begun.
 	Begun uint64
-	// Stalled says what waits for what in models that go on while nothing comes of it; see Watch. Nothing if they do not.
+	// Stalled describes a livelock (see Watch); "" if there is none.
 	Stalled string
 }
 

@@ -7,38 +7,39 @@ import (
 	"farflash/sim"
 )
 
-// Watch has an engine stop soon after a context has ended, whatever the models are at, and when models go on and on while nothing comes of it: timers that run out in turn,
-// packets that are sent again and never taken, events that have their like follow at the same time. Nothing moves then that somebody waits for, and nothing is to come that would
-// change it. It looks once in some thousands of events.
+// Watch stops an engine soon after its context is cancelled, and detects livelock: events keep firing (timers, retransmissions, events at one instant)
+// while nothing makes progress, something is waiting, and no scheduled change is due. It polls once every few thousand events.
 //
-// Where a run is to end at a time it does, whatever comes of it: then only a clock that stands still counts.
+// With measure.until a run always reaches its end: only a clock that stands still counts as a stall then.
 type Watch struct {
-	// Moves changes whenever something begins or ends that counts (a request, a flow, a chunk), and with what is done for it: payload that arrives, operations of flash. nil: nobody looks.
+	// Moves is a progress counter: it changes when a request, flow or chunk begins or ends, when payload arrives, and with flash operations. nil disables
+	// stall detection.
 	Moves func() uint64
-	// Waits says who waits for what; nothing if nobody does.
+	// Waits describes who waits for what; "" if nothing is outstanding.
 	Waits func() string
-	// Coming reports whether something new is to happen by itself: requests that come by the clock, a link that will be mended. nil is never.
+	// Coming reports whether a change is scheduled: an open-loop arrival, a link repair. nil is never.
 	Coming func() bool
-	// Patience is for how long nothing may move; nil is a second.
+	// Patience is the longest simulated time without progress that is not a stall; nil is one second.
 	Patience func() sim.Time
 	Until    sim.Time // when the run ends; 0 if not by time
 
-	seen    uint64   // what had moved
-	at      sim.Time // when it was seen to last
+	seen    uint64   // Moves at the last progress
+	at      sim.Time // of the last progress
 	events  uint64
 	stalled string
 }
 
-// What a run may do while nothing moves: so many events, for Patience; or, in a time of less than a picosecond each, so many.
+// A run without progress is stalled after vainEvents events and Patience, or after standingEvents events that advance the clock by less than a
+// picosecond each.
 const (
 	vainEvents     = 1 << 21
 	standingEvents = 1 << 23
 )
 
-// defaultPatience is far longer than any erase, pause or turn at a packet's rate.
+// defaultPatience far exceeds any erase, pause or packet time.
 const defaultPatience = sim.Time(1e12)
 
-// Attend begins to look after an engine that is about to run.
+// Attend installs the watch on an engine.
 func (w *Watch) Attend(ctx context.Context, eng *sim.Engine) {
 	eng.OnPulse(func() {
 		if ctx.Err() != nil || w.Look(eng.Now(), eng.Events()) {
@@ -47,7 +48,7 @@ func (w *Watch) Attend(ctx context.Context, eng *sim.Engine) {
 	})
 }
 
-// Look reports whether a run is stalled that has come to a time, after so many events.
+// Look reports whether the run is stalled at this time, after this many events.
 func (w *Watch) Look(now sim.Time, events uint64) bool {
 	if w.Moves == nil {
 		return false
@@ -78,5 +79,5 @@ func (w *Watch) Look(now sim.Time, events uint64) bool {
 	return true
 }
 
-// Stalled says what waits for what in a run that was found to be stalled; nothing otherwise.
+// Stalled describes the stall that was found; "" if there was none.
 func (w *Watch) Stalled() string { return w.stalled }

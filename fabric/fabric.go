@@ -155,7 +155,7 @@ type Network struct {
 	OnStuck sim.Probe[Stuck]
 	// OnRate is called for each change of a queue pair's rate or window.
 	OnRate sim.Probe[RateChange]
-	OnCNP  sim.Probe[int32] // called for each congestion notification packet, with the node that it has come to
+	OnCNP  sim.Probe[int32] // called for each CNP received, with the receiving node
 }
 
 // RateChange is a queue pair's new rate or window, which hold until the call returns, and the round trip that was measured with it, 0 if none was.

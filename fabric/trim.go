@@ -22,7 +22,7 @@ func (c *Trimming) validate(all *Config) error {
 	if !c.Enabled {
 		return nil
 	}
-	// A queue shorter than a packet would trim each that comes, however often.
+	// A queue shorter than a packet would trim every packet, and every retransmission.
 	f.Hold(c.Queue >= all.packet() && c.Queue <= all.Buffer, "queue", "%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
 	f.Hold(c.Size >= 1 && c.Size <= units.KiB, "size", "%v is not possible; use 1B to 1KiB", c.Size)
 	f.Hold(!all.PFC.Enabled, "enabled", "switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")

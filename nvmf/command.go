@@ -130,14 +130,14 @@ func (s *System) Spent() [Stages]sim.Time {
 	return sum
 }
 
-// Between is what has not ended of the commands of an initiator to a target.
+// Between counts the outstanding commands of an initiator at a target.
 type Between struct {
 	Initiator, Target int32
 	Count             int
 	Since             sim.Time // when the first was submitted
 }
 
-// Outstanding lists the initiators and targets with commands that have not ended, in order.
+// Outstanding lists the pairs of initiator and target with outstanding commands, in that order.
 func (s *System) Outstanding() []Between {
 	var list []Between
 	s.commands.Each(func(_ int32, x *command) {

@@ -137,7 +137,7 @@ func (s *System) answerArrived(c int32, k Kind) {
 		if x.first >= 0 {
 			begun = s.net.Begun(x.first)
 		}
-		if begun > now { // a response that has overtaken data of which nothing is sent yet
+		if begun > now { // the response has overtaken data whose first packet is still queued
 			x.left--
 			return
 		}

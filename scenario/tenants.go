@@ -55,9 +55,9 @@ func (s *Scenario) FlowName(i int) string {
 	return f.Kind()
 }
 
-// AsMQSim reports whether there is one drive with MQSim's deviations, whose host has them, too: the last item of the workload starts first, of those that start at the same time, since
-// MQSim starts its flows in the order of an unordered_map of theirs, which for the few there are is the reverse of the file's; requests may lie beside their flow's
-// sectors, and the drive folds them; and a trace begins anew as long after its last request as its first one's time says.
+// AsMQSim reports a single drive with compat: mqsim, whose host deviates as MQSim's does. Flows that start together start in reverse order of the list,
+// the order of MQSim's unordered_map. Requests may lie outside their flow's sectors and are folded by the drive. A looped trace restarts after the
+// offset of its first request.
 func (s *Scenario) AsMQSim() bool {
 	return s.SSD != nil && len(s.Targets) == 0 && s.SSD.Compat == CompatMQSim
 }

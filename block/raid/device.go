@@ -66,7 +66,7 @@ func (d *Device) Attach(cfg Config, members []block.Device) error {
 	return err
 }
 
-// Tag is the tag of the request that a member's command, with a tag of its own, is a part of and that has not ended; the commands of a rebuild have none.
+// Tag is the host's tag of the outstanding request that a member's command belongs to. Rebuild commands belong to none.
 func (d *Device) Tag(command uint64) (tag uint64, known bool) {
 	owner, known := d.raid.Owner(command)
 	if !known {

@@ -84,7 +84,7 @@ func Nearest(targets, group int) int {
 	return max((targets+group/2)/group, 2) * group
 }
 
-// Pick moves a draw of so many of some targets, no two of a rack, to their front.
+// Pick moves a random choice of n targets, no two in one rack, to the front of the candidates.
 func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
 	for k := range n {
 		i := k + int(s.IntN(int64(len(among)-k)))
@@ -95,7 +95,7 @@ func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
 	}
 }
 
-// Holders is on how many targets that are not known to be away the pieces of a chunk can be at most.
+// Holders is the largest number of targets, among those not known to be away, that the pieces of one chunk can be placed on.
 func (b *Bus) Holders() int {
 	size := b.Targets
 	if b.Traits.Finds == FindsBidders {

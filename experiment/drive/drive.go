@@ -232,8 +232,8 @@ func where(s *scenario.Scenario, paths ...string) (path string, at shape.Positio
 	return path, at
 }
 
-// Full is the error of drives that have run full and stopped with requests that nothing will end, which only a peer's do: ours are accepted if that cannot be. Where a run is ended by time it is none, and nobody is
-// stuck.
+// Full is the error of drives that are full and have stopped with requests outstanding. Only MQSim's drives do; check refuses it for ours. A run that
+// ends by time reports no error, and counts nothing as stuck.
 func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
 	if now.Stuck == 0 {
 		return nil

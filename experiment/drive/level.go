@@ -21,11 +21,12 @@ func Preconditioned(s *scenario.Scenario, group int) ssd.Config {
 	return c
 }
 
-// behindHost is how busy dies can be, on average, for collection that goes behind the host's requests to keep up with them: what is left comes in pieces, and bursts of requests leave none.
+// behindHost is the mean die utilisation up to which collection keeps up in the gaps between host requests. Above it the gaps are too short, and bursts
+// leave none.
 const behindHost = 0.75
 
-// demand is for which share of the time the workload would keep a scenario's dies busy, the moves that its writes bring about included; 1 and more is more than drives like c can do. Of what
-// is no synthetic load nothing is known.
+// demand is the die utilisation that the workload asks for, moves of its writes included; 1 and more exceeds the drives. Traces, fio jobs and MQSim
+// flows count as unknown, and add nothing.
 func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	g, t := &c.Geometry, &c.Timing
 	drives := 1
@@ -105,7 +106,7 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	return busy / float64(g.Dies()*drives)
 }
 
-// amplification is the write amplification of random writes to a drive whose collection starts where c says.
+// amplification is the write amplification in closed form of random writes with collection.start free.
 func amplification(c *ssd.Config) float64 {
 	p := waf.Policy{Victim: c.Collection.Victim, Choices: max(c.Collection.Choices, 1), Window: float64(c.Collection.Window)}
 	alpha := (1 - float64(c.Collection.Start)) / (1 - float64(c.OverProvisioning)) / max(float64(c.Preconditioning.Occupancy), 1e-9)

@@ -36,9 +36,9 @@ type Meter struct {
 	books []*accounts.Slice // of each slice, if a warm-up is to be found
 	// Inside is how many requests of a system have not ended; nil without one.
 	Inside func() uint64
-	// Severed says that requests wait for a host that is cut off for good: they do not come faster than they are served.
+	// Severed: requests wait for a host that is cut off for good, so that a growing backlog is no overload.
 	Severed bool
-	// Others is what else has happened seldom, of a run that is to end when its mean is known; nil is nothing.
+	// Others counts further rare events for measure.until: steady; nil is none.
 	Others func() []stats.Occurrence
 
 	latency [2]*stats.LatencySeries

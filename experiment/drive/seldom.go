@@ -11,11 +11,13 @@ import (
 	"farflash/units"
 )
 
-// What happens seldom, in a run that is to end when its mean is known: everything that a scenario has switched on and that can hold requests up must have happened often enough.
+// Rare events under measure.until: steady. Every mechanism that is switched on and can delay requests must have occurred often enough before the mean is
+// trusted.
 //
-// Not among it: wear levelling, which an even load begins once in a hundred times that the drive is written over, and misses of the map's cache that no request had, as where all of the map fits.
+// Not counted: wear levelling, which an even load triggers once in a hundred drive writes, and map-cache misses if none occur, as when the whole map
+// fits.
 
-// seldom is what has happened to drives by now, and to the requests of each flow.
+// seldom counts the rare events of the drives so far, and the requests of each flow.
 func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
 	list := s.blocks(now)
 	add := func(what string, times uint64) {
@@ -54,7 +56,8 @@ func (s *steady) seldom(m *Meter, now *ssd.Stats) []stats.Occurrence {
 	return list
 }
 
-// blocks are those that were erased, if any are while writes go on, or the drive was full from the beginning: an empty one may be long until it collects.
+// blocks counts erased blocks, if blocks are erased while writes go on or the drive began full; a drive that began empty may write for long before it
+// collects.
 func (s *steady) blocks(now *ssd.Stats) []stats.Occurrence {
 	if now.HostPrograms == s.seen.HostPrograms || now.Erases == 0 && s.fresh {
 		return nil
@@ -62,7 +65,7 @@ func (s *steady) blocks(now *ssd.Stats) []stats.Occurrence {
 	return []stats.Occurrence{{What: "blocks erased by garbage collection", Times: int64(now.Erases)}}
 }
 
-// classes are the requests of each flow, reads and writes apart, and of those that a mixture makes so large.
+// classes counts the requests of each flow by operation, and those of the rarest size of a mix.
 func (s *steady) classes(m *Meter) (list []stats.Occurrence) {
 	for i, n := range s.requests {
 		item := m.flows.Items[i]
@@ -83,7 +86,7 @@ func (s *steady) classes(m *Meter) (list []stats.Occurrence) {
 	return list
 }
 
-// rarest is the size of a flow's requests that is least frequent, and its share; 0 if they have no sizes with shares.
+// rarest is the least frequent size of a mix and its share; 0 for other size distributions.
 func rarest(s *scenario.Scenario, item int, op block.Op) (least units.Bytes, share float64) {
 	w := s.Workload[item].Synthetic
 	if w == nil {

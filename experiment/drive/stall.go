@@ -9,7 +9,7 @@ import (
 	"farflash/ssd"
 )
 
-// Moves changes whenever a request begins or ends, and with what drives do on their flash while they have some.
+// Moves is a progress counter: requests issued and completed, and flash operations while commands are outstanding.
 func Moves(host *cosim.Host, drives []*ssd.Drive) uint64 {
 	n := host.Issued() + host.Ended()
 	for _, d := range drives {
@@ -20,10 +20,10 @@ func Moves(host *cosim.Host, drives []*ssd.Drive) uint64 {
 	return n
 }
 
-// mostNamed is how many of those that wait are named.
+// mostNamed bounds the flows that a message names.
 const mostNamed = 3
 
-// Waits says which requests have not ended, and what those in drives wait for; nothing if there are none.
+// Waits describes the outstanding requests and what the first busy drive holds them up with; "" if there are none.
 func Waits(host *cosim.Host, drives []*ssd.Drive) string {
 	text := Left(host)
 	for i, d := range drives {
@@ -35,7 +35,7 @@ func Waits(host *cosim.Host, drives []*ssd.Drive) string {
 	return text
 }
 
-// Left says which requests have not ended; nothing if there are none.
+// Left describes the outstanding requests; "" if there are none.
 func Left(host *cosim.Host) string {
 	n := 0
 	var list []string

@@ -18,11 +18,12 @@ type steady struct {
 	seen     ssd.Stats // at the last look
 	most     int64     // pages that the caches had at most, at looks
 	verdict  result.Steady
-	vain     bool       // the run has ended, or may, although something was too seldom
+	vain     bool       // the run may end although a rare event has occurred too few times
 	requests [][2]int64 // by flow: reads and writes observed
 }
 
-// cacheGrowth is how much a cache may still fill: one part in so many of its room may be in use beyond what was at the looks before. While it fills it takes writes at once, and will not go on to.
+// cacheGrowth bounds how much the cache may still fill between looks: one part in cacheGrowth of its capacity. A filling cache absorbs writes, and will
+// not go on to.
 const cacheGrowth = 10
 
 func newSteady(from sim.Time, fresh bool, flows int) *steady {
@@ -37,7 +38,7 @@ func (s *steady) observe(x *cosim.Sample) {
 	}
 }
 
-// look judges, if it is time to, with what the drives have done so far, and reports whether the run may end.
+// look evaluates the stop rule if it is due, with the drives' counters, and reports whether the run may end.
 func (s *steady) look(m *Meter, now *ssd.Stats) bool {
 	return s.settling.Due() && s.judge(s.settling.Look(s.seldom(m, now)...), now)
 }

@@ -10,9 +10,9 @@ import (
 	"farflash/workload/synth"
 )
 
-// Whether what was measured of drives is of a transient: their write amplification is not what it would be in the long run, nor is what follows from it.
+// Detection of transients: a write amplification that is still moving towards its long-run value, and with it every figure that depends on it.
 
-// turnover is what was written to flash, and what collection found there, while something was measured: in pages.
+// turnover counts pages over a span: written, and found by collection.
 type turnover struct {
 	written float64 // for the host and the map
 	moved   float64
@@ -21,25 +21,25 @@ type turnover struct {
 	none    bool    // no block was erased
 }
 
-// amplified is the write amplification as it was, and as it would be if exactly as much were gained as is written: from victims that hold so much.
+// amplified is the write amplification over the span, and the one at which collection gains as many pages as are written, from victims as full as those.
 func (x turnover) amplified() (was, balanced float64) {
 	return (x.written + x.moved) / x.written, x.victims / (x.victims - x.found)
 }
 
-// gained is how many pages collection gained, those of victims in progress as far as they were moved.
+// gained is the number of free pages that collection gained, victims in progress in proportion.
 func (x turnover) gained() float64 { return x.moved * (x.victims - x.found) / x.found }
 
-// tells reports whether there were victims, and whether they held something but not all.
+// tells reports whether there were victims, neither all empty nor all full.
 func (x turnover) tells() bool { return x.found > 0 && x.found < x.victims }
 
 const (
-	// mostOff is how far a write amplification may be from one in balance, or those of the two halves of a run from each other.
+	// mostOff bounds the deviation of a write amplification from the balanced one, and between the halves of a run.
 	mostOff = 0.1
-	// leastHalf is how many blocks of each plane a half of a run has collected at least for the halves to be compared.
+	// leastHalf is the least number of blocks collected per plane in each half for the halves to be compared.
 	leastHalf = 8
 )
 
-// within is what drives like c did between two marks.
+// within counts the turnover of equal drives between two marks.
 func within(from, to *ssd.Stats, c *ssd.Config) turnover {
 	x := to.Since(from)
 	block := float64(int64(c.Geometry.PagesPerBlock))
@@ -56,8 +56,8 @@ func within(from, to *ssd.Stats, c *ssd.Config) turnover {
 	}
 }
 
-// transient says in which transient the drives were while something was measured: "" if in none, or if what they did cannot tell. Zones are erased by the host, and an SLC cache has blocks of
-// several sizes: of those it knows nothing.
+// transient describes the transient that the measured span lies in; "" if there is none or the counters cannot tell. Drives with zones, which the host
+// erases, or an SLC cache, whose blocks differ in size, are not judged.
 func (m *Meter) transient() string {
 	if m.same == nil || m.same.Zones != nil || m.same.SLCCache != nil {
 		return ""
@@ -69,7 +69,7 @@ func (m *Meter) transient() string {
 	block := float64(c.Geometry.PagesPerBlock) * planes // of each plane
 	const longer = "run for longer, or leave more out as warm-up"
 	switch {
-	case x.written == 0, x.none && c.Preconditioning.Fill == ssd.FillNone: // a new drive is one that nobody takes for another
+	case x.written == 0, x.none && c.Preconditioning.Fill == ssd.FillNone: // a fresh drive is reported as such
 		return ""
 	case x.none:
 		return fmt.Sprintf("%.0f pages were written while no block was erased, so that write amplification is what it is as long as there are free blocks; %s", x.written, longer)
@@ -101,7 +101,7 @@ func (m *Meter) transient() string {
 	return ""
 }
 
-// changes compares the halves of what was measured: "" if they agree, or are too short.
+// changes compares the two halves of the measured span; "" if they agree or are too short.
 func (m *Meter) changes(from, last *mark, c *ssd.Config, block float64) string {
 	mid := m.middle(from, last)
 	if mid == nil {
@@ -119,7 +119,7 @@ func (m *Meter) changes(from, last *mark, c *ssd.Config, block float64) string {
 	return fmt.Sprintf("write amplification goes on to change: it was %.2f in the first half of what was measured and %.2f in the second", first, second)
 }
 
-// middle is the mark at which about half of the pages were written, nil if there is none between.
+// middle is the mark at which half of the pages were written; nil if there is none.
 func (m *Meter) middle(from, last *mark) *mark {
 	half := from.drive.HostPrograms + (last.drive.HostPrograms-from.drive.HostPrograms)/2
 	for i := m.skip; i < len(m.marks)-1; i++ {
@@ -130,10 +130,10 @@ func (m *Meter) middle(from, last *mark) *mark {
 	return nil
 }
 
-// settles reports whether the drives were filled by writes as the workload's are, so that collection finds from the beginning what it will always find: by random writes, as many as change no more, and
-// all that writes are writes to random places of the whole.
+// settles reports whether preconditioning wrote as the workload does, so that collection finds its steady state from the start: uniform random writes
+// over the whole drive, enough of them.
 func (m *Meter) settles(c *ssd.Config) bool {
-	const passes = 2 // of random writes after which a drive is in steady state, but for some per cent
+	const passes = 2 // of random writes: within a few per cent of steady state
 	switch p := &c.Preconditioning; {
 	case p.Fill == ssd.FillReplay && p.Passes < passes, p.Fill == ssd.FillNone, p.Fill == ssd.FillSequential:
 		return false
@@ -141,7 +141,7 @@ func (m *Meter) settles(c *ssd.Config) bool {
 	return evenly(m.s)
 }
 
-// evenly reports whether all writes of a workload go to random places of the whole of their namespace, and whether of several namespaces one alone is written.
+// evenly reports whether all writes are uniform over the whole of one namespace.
 func evenly(s *scenario.Scenario) bool {
 	written := -1
 	for i := range s.Workload {

@@ -22,7 +22,7 @@ func (y *Network) Watch(t *cosim.Traffic) {
 	t.Enough = y.enough
 }
 
-// enough reports whether the context has ended.
+// enough reports whether the context is cancelled.
 func (y *Network) enough() bool { return y.ctx != nil && y.ctx.Err() != nil }
 
 // posted notes the group of a message.

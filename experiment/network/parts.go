@@ -27,10 +27,10 @@ type divided struct {
 	threads int
 	keep    bool
 	most    uint64 // events of a window lately, above which it is worth waking other threads
-	looked  uint64 // events when somebody looked last whether anything moves
+	looked  uint64 // events at the last poll for progress
 }
 
-// lookEvery is after how many events that is.
+// lookEvery is the number of events between two polls for progress.
 const lookEvery = 1 << 16
 
 // What a part may have in memory, so that it stays in a processor's cache while it is simulated, and how many parts there are at most

@@ -15,13 +15,13 @@ import (
 	"farflash/units"
 )
 
-// watchOver has somebody notice a network alone in which nothing moves any more.
+// watchOver installs stall detection on a network without drives.
 func (y *Network) watchOver() {
 	y.watch = experiment.Watch{Moves: y.Moves, Waits: y.Waits, Patience: y.Patience, Until: y.s.Measure.Until.Time,
 		Coming: func() bool { return y.comes() || y.Mends(y.driver.now()) }}
 }
 
-// Moves changes whenever a message begins or ends and with what arrives of it.
+// Moves is a progress counter: messages posted and completed, and payload received.
 func (y *Network) Moves() uint64 {
 	c := &y.Net.Counters
 	m := c.Posted + c.Completed + c.Received
@@ -41,11 +41,11 @@ func (y *Network) Mends(now sim.Time) bool {
 	return false
 }
 
-// rounds is how many of the longest things that a packet may wait for pass before nobody believes in it any more.
+// rounds is the number of the longest waits (timer, packet time, propagation) without progress that make a stall.
 const rounds = 64
 
-// Patience is for how long nothing may move while something still can come of it: many times as long as a timer, a packet on the slowest link or at the least rate, and the way of one; and
-// until the queues have been emptied that there are, and filled again.
+// Patience is the longest time without progress that is not a stall: rounds of the longest timer, packet time at the slowest link or least rate, or
+// propagation, and at least twice the time to drain the longest queue.
 func (y *Network) Patience() sim.Time {
 	x := y.s.Fabric
 	longest := max(units.Millisecond, x.Recovery.Timeout.Time, x.Recovery.ShortTimeout, x.Watchdog.After)
@@ -68,7 +68,7 @@ func (y *Network) Patience() sim.Time {
 	return max(rounds*longest, 2*queued)
 }
 
-// left says which messages did not end, and which hosts those are that have no way to each other; nothing if all did.
+// left describes the outstanding messages, and lists the end points that have no path to each other.
 func (y *Network) left() (text string, apart []int32) {
 	const most = 3
 	var left []fabric.Message
@@ -99,7 +99,7 @@ func (y *Network) left() (text string, apart []int32) {
 	return text, apart
 }
 
-// Waits says which messages wait, and for what; nothing if none does.
+// Waits describes the outstanding messages and the state of the network; "" if there are none.
 func (y *Network) Waits() string {
 	text, apart := y.left()
 	if text == "" {
@@ -120,7 +120,7 @@ func (y *Network) Waits() string {
 	return text
 }
 
-// vain is what the network has done since anything moved.
+// vain lists retransmissions, trims, timeouts, pauses and drops since the last progress.
 func (y *Network) vain() (text string) {
 	c, was := &y.Net.Counters, &y.then
 	for _, k := range []struct {
@@ -145,7 +145,7 @@ func (y *Network) vain() (text string) {
 	return text
 }
 
-// endless says of a network alone that has come to its end which flows cannot end, since hosts are cut off for good. That is a failure of what was to be simulated.
+// endless fails the run of a network if flows cannot end because hosts are cut off for good.
 func (x *alone) endless(r *result.Result) {
 	text, apart := x.left()
 	if len(apart) > 0 && !x.Mends(x.driver.now()) && x.s.Measure.Until.Time == 0 {
@@ -153,7 +153,7 @@ func (x *alone) endless(r *result.Result) {
 	}
 }
 
-// Severed names the hosts among some that have no way to any other since a link failed, and the links that stay down.
+// Severed names the hosts that have lost every path, and the links that stay down.
 func (y *Network) Severed(hosts []int32) string {
 	ends := map[int32]bool{} // of links that stay down
 	links := ""

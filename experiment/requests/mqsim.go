@@ -10,13 +10,12 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// foreseen is how many requests of a flow of MQSim's are looked at before a run: more take longer than a second.
+// foreseen bounds the requests of a flow that are validated before a run: 16 million take about a second.
 const foreseen = 1 << 24
 
-// mqsimSource returns the requests of a flow of MQSim's, with addresses from the namespace's start.
-// first is where the namespace lies among all of the drive's sectors, to which
-// MQSim's random numbers are scaled; loose says that its drive takes requests that begin before it or end behind it.
-// last is the last sector of the namespace that the flow is to use. What is wrong with a request is found before anything is run.
+// mqsimSource returns the requests of an MQSim flow, with addresses relative to the namespace. first is the namespace's first sector in the drive, to
+// which MQSim scales its random numbers; loose is for a drive that accepts requests outside the namespace. last is the last sector that the flow uses.
+// Invalid requests are found before anything is run.
 func mqsimSource(l *scenario.Load, first, sectors int64, until units.Duration, loose bool) (src workload.Source, last int64, err error) {
 	m := l.MQSim
 	c := mqsimgen.Config{

@@ -251,7 +251,7 @@ func (p *Replay) Next(rec *workload.Record) error {
 	return p.ended
 }
 
-// anew begins the next round so long after the last record.
+// anew begins the next round, gap after the last record.
 func (p *Replay) anew(gap units.Duration) {
 	p.last = min(p.last, p.most-gap) + gap
 	p.base = p.last

@@ -11,7 +11,7 @@ import (
 	"farflash/units"
 )
 
-// watchOver has somebody notice a system in which nothing moves any more.
+// watchOver installs stall detection on a coupled system.
 func (x *coupled) watchOver() {
 	x.stall = experiment.Watch{
 		Until: x.s.Measure.Until.Time, Waits: x.waits,
@@ -23,7 +23,7 @@ func (x *coupled) watchOver() {
 	}
 }
 
-// waits says which requests wait, and for whom; nothing if none does.
+// waits describes the outstanding requests and the targets that they wait for; "" if there are none.
 func (x *coupled) waits() string {
 	text := drive.Waits(x.host, x.drives)
 	if text == "" {
@@ -44,7 +44,7 @@ func (x *coupled) waits() string {
 	return text
 }
 
-// severed is how many commands have no way to their end since a link failed, and which hosts cannot be reached.
+// severed counts commands whose end points have lost their path, and names the hosts that cannot be reached.
 func (x *coupled) severed() (commands int, text string) {
 	var hosts []int32
 	for _, b := range x.sys.Outstanding() {
@@ -60,7 +60,7 @@ func (x *coupled) severed() (commands int, text string) {
 	return commands, text
 }
 
-// endless says which requests never ended. That some cannot, since a host is cut off for good, is a failure of what was to be simulated.
+// endless reports requests that never ended. Those to a host that is cut off for good fail the run.
 func (x *coupled) endless(r *result.Result, interrupted bool) {
 	left := x.host.Issued() - x.host.Ended()
 	if left == 0 || interrupted {

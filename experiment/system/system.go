@@ -241,7 +241,7 @@ func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol,
 	return x, nil
 }
 
-// seldom is what the network does that may hold requests up: each of the failures that the scenario names happens once, and packets that are lost are sent again.
+// seldom counts the network's rare events: link failures, of which each happens once, and retransmissions.
 func (x *coupled) seldom() (list []stats.Occurrence) {
 	if n := len(x.s.Fabric.Failures); n > 0 {
 		list = append(list, stats.Occurrence{What: "failures of links", Times: int64(n), Last: true})

@@ -163,7 +163,8 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	r.Check("time in drives is what they say", ok, detail)
 }
 
-// overtaken is what answers have taken whose response has arrived and whose data have not: on their way since the data's first packet, until the response came, if it came after that.
+// overtaken accounts for answers whose response has arrived and whose data have not: in the network from the first packet of the data until the
+// response, if the data began before it.
 func (t *tap) overtaken() (back, txq sim.Time) {
 	messages := t.net().Messages()
 	for m := range messages {

@@ -346,7 +346,7 @@ func (*part) Close() error { return nil }
 // Fill implements experiment.Experiment: the iterations' result has the last network's figures.
 func (*part) Fill(context.Context, *experiment.Outcome) error { return nil }
 
-// network simulates the network with flows at given times, and leaves behind what it was.
+// network simulates the network with flows at given times, and stores it in left.
 func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
 	return func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
 		n, err := network.WithFlows(t.s, t.draw(), list, 1<<t.s.NVMf.Class)

@@ -21,15 +21,15 @@ type flashTracks struct {
 type heldWork struct {
 	ssd.Work
 	request   uint64
-	known     bool // what it is for is a request
+	known     bool // it serves a request
 	held      bool
 	suspended bool
 }
 
-// owner finds the request that a command with a tag is a part of; a command for the rebuild of a volume has none.
+// owner maps a command's tag to its request; rebuild commands have none.
 type owner func(tag uint64) (request uint64, known bool)
 
-// showFlash shows what a drive's channels and dies do.
+// showFlash draws the activity of a drive's channels and dies.
 func (t *Timeline) showFlash(parent perfetto.Track, d *ssd.Drive, id owner) {
 	x := &flashTracks{t: t, parent: parent, drive: d, id: id}
 	watch(t, &d.OnWork, x.work)

@@ -33,11 +33,11 @@ type portTracks struct {
 	paused  uint8
 }
 
-// messageLabel is what a message of a command is for.
+// messageLabel names the command that a message belongs to.
 type messageLabel struct {
 	name    string
 	request uint64
-	known   bool // it is for a request, and not for a volume's rebuild
+	known   bool // it serves a request, not a rebuild
 }
 
 // otherFlows is added to the numbers of flows that are no requests.
@@ -118,7 +118,7 @@ func (n *networkTracks) watch() {
 	})
 }
 
-// label says which request a message is for, if it is for one.
+// label names the command of a message, and its request if it has one.
 func (n *networkTracks) label(m int32, name string, request uint64, known bool) {
 	for int(m) >= len(n.messages) {
 		n.messages = append(n.messages, messageLabel{})

@@ -168,7 +168,7 @@ func (t *Timeline) ShowDrive(flows []cosim.Flow, d *ssd.Drive, host *cosim.Host)
 	t.showFlash(t.w.Track(perfetto.Top, "drive"), d, func(tag uint64) (uint64, bool) { return host.ID(tag), true })
 }
 
-// ShowVolume shows a host with its flows and the drives that it has made one volume of.
+// ShowVolume draws a host with its flows and the member drives of its volume.
 func (t *Timeline) ShowVolume(flows []cosim.Flow, volume *raid.Device, drives []*ssd.Drive, host *cosim.Host) {
 	if t == nil {
 		return
@@ -186,7 +186,7 @@ func (t *Timeline) ShowVolume(flows []cosim.Flow, volume *raid.Device, drives []
 	}
 }
 
-// showHost shows the host of local drives.
+// showHost draws the host of local drives.
 func (t *Timeline) showHost(flows []cosim.Flow) {
 	t.nameFlows(flows)
 	t.lanes = []*perfetto.Lanes{t.w.Lanes(t.w.Track(perfetto.Top, "host"), "requests")}

@@ -73,7 +73,7 @@ type Config struct {
 	BytesPerSecond int64 // Bandwidth; open loop only
 	Volume         uint32
 	Origin         int64 // the sector that the offsets of requests count from
-	Loose          bool  // requests before Origin, where alignment moves some, and of the lower 16 bits of negative sizes are made, for a drive that takes them as MQSim's does; else they are errors
+	Loose          bool  // as MQSim: requests that alignment moves before Origin are issued, and sizes wrap to 16 bits; otherwise both are errors
 }
 
 // Generator makes the requests of one flow.
@@ -182,7 +182,7 @@ func (c *Config) validate() error {
 // Config returns the flow's parameters.
 func (g *Generator) Config() Config { return g.cfg }
 
-// Last is the last sector of the flow's that is used.
+// Last is the last sector that the flow uses.
 func (g *Generator) Last() int64 { return int64(g.last) }
 
 // Closed reports whether the flow is a closed loop, whose records have no arrival times.
@@ -217,7 +217,7 @@ func (g *Generator) Next(r *workload.Record) error {
 		return g.before(-place)
 	}
 	if g.cfg.Loose {
-		size &= 0xffff // what a command of MQSim's has room for
+		size &= 0xffff // the width of the field in MQSim's command
 	}
 	*r = workload.Record{
 		Time:     units.Duration(g.now) * units.Nanosecond,
@@ -234,8 +234,8 @@ func (g *Generator) Next(r *workload.Record) error {
 	return nil
 }
 
-// Foresee makes the requests up to so many, or up to a time in an open loop where that is above zero, without spending them, and returns the error that one of them would be, by itself
-// or by what the caller says of its record.
+// Foresee generates up to most requests, or those before until in an open loop (0 is no limit), without consuming them, and returns the first error of
+// the generator or of wrong.
 func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*workload.Record) error) error {
 	if g.Closed() && g.cfg.StopTime > 0 {
 		return nil // how many are made is seen when they are
@@ -256,7 +256,7 @@ func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*worklo
 	return nil
 }
 
-// Plain reports whether all requests have one size, that of the flow, and lie between its first and last sector, so that nothing can be wrong with one.
+// Plain reports whether no request can be invalid: all have the flow's size and lie within its sectors.
 func (g *Generator) Plain() bool {
 	c := &g.cfg
 	return c.Sizes == Fixed && c.Addresses != HotCold && c.MeanSize <= int64(g.last-g.first) && (!c.Aligned || c.Origin%c.Alignment == 0)

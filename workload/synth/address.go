@@ -114,7 +114,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		a.zipf = newZipf(a.slots, cfg.Theta)
 		a.scatter = newPermutation(a.slots, seed, name+"/address/scatter")
 	case Pareto:
-		// Nearer to 0 or 1 than that, h and 1-h could not be told from them.
+		// Closer to 0 or 1, log(1-h) or log(h) rounds to 0.
 		if !(cfg.H >= leastH && cfg.H <= 1-leastH) {
 			return a, fmt.Errorf("pareto's h is %v; it must be above 0 and below 1, by %v at least", cfg.H, leastH)
 		}
@@ -144,7 +144,7 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 	return a, nil
 }
 
-// leastH is how near to 0 and to 1 pareto's h may be.
+// leastH bounds pareto's h away from 0 and 1.
 const leastH = 1e-12
 
 // next draws the offset of a request of the given size, which fits into the space.
