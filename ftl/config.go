@@ -80,7 +80,7 @@ type Config struct {
 	Fast Fast // a cache of blocks with one bit a cell; none unless it has streams
 
 	Quirks Quirks
-	// OpenOrder is the order in which Quirks.OpenAtOnce gives frontiers their blocks, of all streams, survivors' included; nil is by number.
+	// OpenOrder is the order in which Quirks.OpenAtOnce opens frontiers, survivors' included; nil is by number.
 	OpenOrder []int
 }
 

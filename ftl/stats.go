@@ -6,12 +6,12 @@ import "slices"
 type counts struct {
 	moved       [Returned]int64 // pages relocated, by why; of a block that is returned none is
 	collections [Returned]int64
-	found       int64 // valid pages of the victims for space, for wear and by Renew when they were started
+	found       int64 // valid pages of victims for space, wear and renewal, when started
 	raced       int64
 	erases      int64
 	failed      int64 // programs that failed
 	retired     int32
-	failures    int32 // blocks that were said to fail; neither of the two exceeds the number of blocks
+	failures    int32 // failing blocks; like retired, at most the number of blocks
 	restored    int64 // pages of restored blocks
 	abandoned   int64 // pages of failing and returned blocks that were never handed out
 	skipped     int64 // pages that were given up by Skip
@@ -39,7 +39,7 @@ type Stats struct {
 	Folds           int64   // victims started because they are fast
 	Collections     int64   // victims started for space
 	Relocations     int64   // victims started for wear
-	Found           int64   // valid pages that the victims for space, for wear and by Renew held when they were started
+	Found           int64   // valid pages of victims for space, wear and renewal, when started
 }
 
 // WAF is the write amplification: pages programmed for each page the host side

@@ -69,8 +69,8 @@ func (d *Drive) nextPart(r *request) part {
 	}
 }
 
-// fold has what a request has left go on where a peer has it do so that takes a sector beyond the last one modulo the distance of the last from the first, of the drive's sectors, from the
-// namespace's first on. Others let no request get here (Quirks.CutAcross).
+// fold maps a request beyond the namespace's last used sector back into it as MQSim does: modulo that sector, counted from the namespace's first. Native
+// drives refuse such requests.
 //
 //go:noinline
 func (n *namespace) fold(r *request) {
@@ -157,7 +157,7 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	return t, x
 }
 
-// classOf is which of the scheduler's queues a class has, which are one if it respects none.
+// classOf maps a class to a scheduler queue; there is one queue if classes are off.
 func (d *Drive) classOf(class uint8) uint8 {
 	if !d.cfg.Scheduling.Classes {
 		return uint8(block.High)

@@ -385,10 +385,10 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
-// nobody is the one logical page that all pages are to a peer's cache which no program wrote (Quirks.FillsNeedProgram). No namespace has it.
+// nobody stands in MQSim's read cache for every page that no program wrote (Quirks.FillsNeedProgram). No namespace has this page.
 const nobody = noPage - 1
 
-// later is the later of the numbers of two times.
+// later is the later of two wrapping time numbers.
 func later(a, b uint32) uint32 {
 	if int32(a-b) > 0 {
 		return a

@@ -238,7 +238,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 	gone := int64(0)
 	for plane := range d.pools.count() {
 		if d.ftl.Untouched(plane) && d.cfg.Preconditioning.Fill != FillReplay {
-			continue // a replay has changed the image itself
+			continue // fill: replay changes the image itself
 		}
 		for blk := range f.layout.Blocks(plane) {
 			written, holding := f.holding(plane, blk)
@@ -277,7 +277,7 @@ func (d *Drive) programsUnderWay() (all uint64) {
 // Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block left that collection could empty.
 func (d *Drive) Full() int { return d.parked }
 
-// Operations is how many pages were read and programmed and blocks erased so far.
+// Operations counts page reads, page programs and block erases so far.
 func (d *Drive) Operations() (n uint64) {
 	for _, k := range d.flashed {
 		n += k

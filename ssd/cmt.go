@@ -19,7 +19,7 @@ type entry struct {
 	logical        uint32
 	prev, next     int32  // by use, most recent first; an entry that is waited for is in no order yet
 	mprev, mnext   int32  // of the same mapping page
-	number         uint32 // of those that were waited for, where a quirk asks
+	number         uint32 // order of insertion (Quirks.WaitersEvicted)
 	dirty, waiting bool
 }
 
@@ -32,7 +32,7 @@ type mappingTable struct {
 	front   int32
 	back    int32
 
-	numbered uint32 // entries that were ever added
+	numbered uint32 // entries inserted so far
 }
 
 func (c *mappingTable) unlink(e int32) {
@@ -150,7 +150,7 @@ func (d *Drive) entryAtHand(t int32) bool {
 		d.txns.At(w.waitTail).next = t
 	}
 	w.waitTail = t
-	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading { // a peer has looked before it made room, for which the page may be read, too
+	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading { // MQSim looks up before it evicts, and the eviction may be reading the same page
 		w.reading = true
 		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
 	}
@@ -283,14 +283,14 @@ func (d *Drive) evictEntry(c *mappingTable) {
 	d.forgetState(m)
 }
 
-// storedSectors is what a peer's map on flash has of the sectors that hold data (Quirks.SectorsLost): what an entry says when it is given up and has changed. An entry
-// that was written back with another one of its mapping page has not, although only its place was written; when it is given up its sectors are what they were.
+// storedSectors is the valid-sector bitmaps in MQSim's map on flash (Quirks.SectorsLost). They are stored when a dirty entry is evicted. An entry that
+// was cleaned by the write-back of its mapping page for another one keeps its old bitmap on flash, and reverts to it when evicted.
 type storedSectors struct {
 	of    hash[uint64]
-	blank hash[uint32] // pages that have a place and, as far as the map knows, no data
+	blank hash[uint32] // pages that are mapped with an empty bitmap
 }
 
-// storeSectors is about the sectors of an entry that is given up.
+// storeSectors stores, or reverts, the bitmap of an evicted entry.
 //
 //go:noinline
 func (d *Drive) storeSectors(x *entry) {
@@ -490,7 +490,7 @@ func (d *Drive) mappingDone(t int32) {
 	d.atOnce()
 }
 
-// stillWaited are the transactions whose entries are waited for. Those whose entries have been given up meanwhile stay with the page, until somebody asks for them again.
+// stillWaited returns the transactions whose entries are still cached. The others stay queued at the mapping page until their entry is asked for again.
 func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on int32) {
 	last := int32(0)
 	for w := waiting; w != 0; {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// MQSimOrder is the order in which MQSim starts its objects: that of an unordered_map of the GNU C++ library with their names. It depends on how many chips there
-// are, and on the names of all. flows are those of the flows, in the order of the workload's file; they are returned as their numbers there.
+// MQSimOrder is the order in which MQSim starts its objects: the iteration order of libstdc++'s unordered_map over their names, which depends on the
+// number of chips and on all names. flows are the names of the flows in the order of the workload file; the result has their indices.
 func MQSimOrder(channels, chips int, flows []string) []int {
 	names := []string{"SSDDevice"}
 	for channel := range channels {
@@ -28,9 +28,9 @@ func MQSimOrder(channels, chips int, flows []string) []int {
 	return out
 }
 
-// unordered is the order of an unordered_map<string, ...> of the GNU C++ library in which names were put one after the other, as their numbers. All values are in one list. The first
-// of a bucket goes before all others, each later one before the others of its bucket. When there are as many as buckets, there come to be twice as many, and all are put
-// into them anew, in the order of the list.
+// unordered is the iteration order of a libstdc++ unordered_map<string, ...> after the names were inserted one by one, as indices. All nodes form one
+// list: the first of a bucket is prepended to the list, later ones to their bucket. At a load factor of 1 the bucket count doubles, to a prime, and all
+// nodes are inserted anew in list order.
 func unordered(names []string) []int {
 	var order []int
 	var hashes []uint64
@@ -54,7 +54,7 @@ func unordered(names []string) []int {
 	return order
 }
 
-// bucketsFor is the number of buckets that the library takes where it needs at least so many.
+// bucketsFor is libstdc++'s bucket count for at least that many elements.
 func bucketsFor(least uint64) uint64 {
 	for _, n := range []uint64{13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043} {
 		if n >= least {
@@ -64,7 +64,7 @@ func bucketsFor(least uint64) uint64 {
 	return 85229
 }
 
-// word is up to eight bytes, the least significant first.
+// word is up to eight bytes, little-endian.
 func word(s string) (w uint64) {
 	for i := range len(s) {
 		w |= uint64(s[i]) << (8 * i)

@@ -479,20 +479,19 @@ type Quirks struct {
 	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and the parts are of the namespace's own pages,
 	// which begin at its first sector: a part may reach beyond its page.
 	CutAcross bool
-	// DiesForPlanes: under the scheme DWCP a page that nobody wrote, when it is read, is put into the plane of the number that the namespace's list of dies has where that of its
-	// planes would be looked at.
+	// DiesForPlanes: under scheme DWCP a read of a page never written picks its plane from the namespace's list of dies.
 	DiesForPlanes bool
-	// RotatesClasses: whose turn it is among the classes high, medium and low moves on at each look at a chip, whether or not it can begin a command, and a look may find
-	// none although some wait.
+	// RotatesClasses: the rotation among classes high, medium and low advances at every poll of a chip, even of one that cannot start a command, and a poll
+	// may come up empty although requests wait.
 	RotatesClasses bool
-	// MessagesInTurn: what waits for the link or the DRAM takes its place among what happens at the same time as its end when it begins, and the flash's array when the command has been
-	// sent; and host and drive have one order among what happens at once.
+	// MessagesInTurn: queued transfers of the link and the DRAM, and array operations, are scheduled when they start and not when they are queued, which
+	// decides ties in time; host and drive share one event order.
 	MessagesInTurn bool
-	// WaitersEvicted: the map's cache gives up entries that are waited for, too, and who waits for one waits until it is asked for again.
+	// WaitersEvicted: the map cache evicts entries that transactions wait for; those wait until another request asks for the entry.
 	WaitersEvicted bool
-	// SectorsLost: which sectors of a page hold data is not written back with the mapping page, but for the entry whose being given up is the reason for that.
+	// SectorsLost: writing back a mapping page stores the valid-sector bitmap of the evicted entry only.
 	SectorsLost bool
-	// WritesUnseen: a write that goes past a read cache leaves what that has of its pages as it was.
+	// WritesUnseen: a write that bypasses the read cache leaves stale data in it.
 	WritesUnseen bool
 	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
 	UpdatesHigh bool

@@ -142,7 +142,7 @@ func (d *Drive) evictAny(c *cache, ns uint8) {
 	}
 }
 
-// notePrograms notes which pages programs have written, and erases have emptied.
+// notePrograms records pages that were programmed, and forgets those of erased blocks.
 //
 //go:noinline
 func (d *Drive) notePrograms(op operation, txns []int32) {
@@ -158,7 +158,7 @@ func (d *Drive) notePrograms(op operation, txns []int32) {
 	}
 }
 
-// lookForPrograms notes which reads find pages that no program has written.
+// lookForPrograms marks reads of pages that were never programmed.
 //
 //go:noinline
 func (d *Drive) lookForPrograms(txns []int32) {

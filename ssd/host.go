@@ -38,7 +38,7 @@ type queuePair struct {
 	credit   int32 // turns left in the arbitration round
 	class    block.Class
 
-	// Under Quirks.MessagesInTurn: completions that the host has not acknowledged, and requests whose completions wait for room among those.
+	// Under Quirks.MessagesInTurn: unacknowledged completions, and requests whose completions wait for a completion queue entry.
 	posted uint32
 	unsaid rings.Ring[int32]
 }
@@ -54,7 +54,7 @@ type request struct {
 	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
 	next      int32
 	reported  uint32
-	number    uint32 // of the time at which it reached the cache or the map among all at which any did
+	number    uint32 // of the instant at which it reached the cache or the map
 	ns        uint8
 	class     block.Class // of its queue
 	placement uint8
@@ -313,7 +313,7 @@ func (d *Drive) roomForCommand() bool {
 	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
 }
 
-// fetch is about to ask the host for the next entry of a queue. It returns which request that is.
+// fetch takes the next entry of a queue, which the host is still to be asked for, and returns its request.
 func (d *Drive) fetch(p *queuePair) (i int32) {
 	i = p.ring[p.head&uint32(len(p.ring)-1)]
 	p.head++
@@ -323,7 +323,7 @@ func (d *Drive) fetch(p *queuePair) (i int32) {
 	return i
 }
 
-// ask asks the host for the entry of a request.
+// ask requests a submission queue entry from the host.
 func (d *Drive) ask(i int32) {
 	if d.turns != nil {
 		d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
@@ -521,7 +521,7 @@ func (d *Drive) complete(i int32) {
 	switch { // the completion queue's head doorbell
 	case d.turns == nil:
 		d.send(&d.down, d.bellTime)
-	case !d.turns.joined: // else the host says when
+	case !d.turns.joined: // else the host acknowledges it
 		d.pass(downward, d.bellTime, evAcknowledged, uint32(r.done.Queue))
 	}
 	d.requests.Give(i)

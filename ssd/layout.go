@@ -19,7 +19,7 @@ type namespace struct {
 	// Consecutive logical pages are written to poolOf in turn, as many at a time.
 	poolOf   []int32   // those of each reclaim group together
 	poolTurn divide.By // by their number
-	// readPlaneOf and readPoolOf are where pages go that are read before they are written (Quirks.DiesForPlanes); nil: the same.
+	// readPlaneOf and readPoolOf are the placement of pages that are read before they are written (Quirks.DiesForPlanes); nil: as when written.
 	readPlaneOf, readPoolOf []int32
 	grains                  uint32    // of a page of flash
 	perPage                 divide.By // by those
@@ -33,8 +33,8 @@ type namespace struct {
 	mapping    int         // the stream of its mapping pages
 	cache      CacheMode
 	cacheSet   int   // which cache it uses
-	start      int64 // its first sector among those of all namespaces
-	last       int64 // the last of its own that is not folded: its last one, unless a peer's host says otherwise
+	start      int64 // its first sector in the drive
+	last       int64 // the last sector that is not folded; see Drive.Bound
 	shift      int64 // sectors: how far its first one lies behind the beginning of one of the drive's pages (Quirks.CutAcross)
 	cmt        int   // which cached mapping table it uses
 
@@ -159,8 +159,8 @@ func (n *Namespace) planesInTurn(g nand.Geometry, s Scheme) []int32 {
 	return out
 }
 
-// readPlanesInTurn is planesInTurn of pages that are read before they are written, where those differ (Quirks.DiesForPlanes): in the places of the namespace's planes are the
-// numbers of its dies, and behind those what lies behind their list in memory, which is 0 mostly.
+// readPlanesInTurn is planesInTurn for pages that are read before they are written (Quirks.DiesForPlanes): plane numbers come from the list of dies, and
+// 0 beyond its end.
 func (n *Namespace) readPlanesInTurn(g nand.Geometry, s Scheme) []int32 {
 	dies := orAll(n.Dies, g.DiesPerChip)
 	planes := make([]int, len(orAll(n.Planes, g.PlanesPerDie)))

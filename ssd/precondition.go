@@ -267,9 +267,9 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// free is how many blocks of a plane that so many namespaces use steady writes have left free; open blocks are taken from them. Collection is about to start, or to be urgent. The first block that the
-// host fills costs it nothing, the first of survivors costs collection as much, so that with one block less than will be open neither has an advance on the other. Where
-// the host is slowed down while collection is urgent, it has none: its first block is what makes collection urgent.
+// free is the number of blocks per plane that steady writes of that many namespaces leave free, besides open ones: at the threshold of collection, or at
+// the urgent one. The first block that the host fills is free of cost and the first of survivors costs as much, so one block less than will be open
+// gives neither a head start. Where the host is throttled while collection is urgent it has no head start: its first block makes collection urgent.
 func (m *Image) free(t *ftl.Config, namespaces int) int {
 	least, open := t.GCStart, 2*namespaces-1
 	if m.cfg.Preconditioning.Free == FreeHard && m.cfg.Collection.Preemptible {

@@ -5,10 +5,10 @@ import (
 	"farflash/units"
 )
 
-// How a peer takes turns among classes (Quirks.RotatesClasses). It looks at every chip of an idle channel whenever anything is scheduled or a channel or a chip becomes idle,
-// and at each look the turn moves on, whether or not the chip can begin a command.
+// MQSim's rotation among priority classes (Quirks.RotatesClasses). It polls every chip of an idle channel whenever a transaction is queued or a channel
+// or chip becomes idle, and every poll advances the rotation, whether or not the chip can start a command.
 
-// touchAll has all channels looked at if anything has entered the scheduler.
+// touchAll polls all channels if a transaction was queued since the last time.
 func (d *Drive) touchAll() {
 	if !d.entered {
 		return
@@ -19,7 +19,7 @@ func (d *Drive) touchAll() {
 	}
 }
 
-// pollLanes is serveLanes that looks at every lane, idle or not.
+// pollLanes is serveLanes that polls every lane, idle or not.
 func (d *Drive) pollLanes(c *channel) bool {
 	for range c.lanes {
 		l := &c.lanes[c.turn]
@@ -36,7 +36,7 @@ func (d *Drive) pollLanes(c *channel) bool {
 	return false
 }
 
-// readsAsPeer is nextReads of a peer, which looks at the host's queues no more and no less often.
+// readsAsPeer is MQSim's nextReads: it polls the host's queues exactly as often.
 func (d *Drive) readsAsPeer(l *lane) (q1, q2 int) {
 	m := l.mask
 	moving := m&(1<<queueMoveRead) != 0
@@ -67,7 +67,7 @@ func (d *Drive) readsAsPeer(l *lane) (q1, q2 int) {
 	return -1, -1
 }
 
-// writesAsPeer is nextWrites of a peer.
+// writesAsPeer is MQSim's nextWrites.
 func (d *Drive) writesAsPeer(l *lane) (q1, q2 int) {
 	move := -1
 	if l.mask&(1<<queueMoveWrite) != 0 {
@@ -88,7 +88,7 @@ func (d *Drive) writesAsPeer(l *lane) (q1, q2 int) {
 	return move, -1
 }
 
-// urgentAsPeer reports whether collection goes before the host in a lane.
+// urgentAsPeer reports whether collection precedes the host on a lane.
 func (d *Drive) urgentAsPeer(l *lane) bool {
 	if !d.cfg.Collection.Preemptible {
 		return true
@@ -101,7 +101,7 @@ func (d *Drive) urgentAsPeer(l *lane) bool {
 	return false
 }
 
-// rotate chooses among the host's queues of one kind, of which first is the first and have says which hold something; -1 is none.
+// rotate selects one of the host's queues of a kind; first is the one of class urgent, have the bit set of non-empty ones. -1 is none.
 func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	if have&1 != 0 { // urgent
 		return first
@@ -112,7 +112,7 @@ func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	}
 	weights := &d.cfg.Host.Weights // of high, medium and low
 	class, weight := int(l.last[way]), int(l.weight[way])
-	if weight == 0 { // nobody has looked yet
+	if weight == 0 { // first poll
 		class, weight = int(block.Urgent), weights[0]
 	}
 	found := -1
@@ -138,24 +138,24 @@ func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	return found
 }
 
-// lookout wakes a drive whose peer would wait for ever.
+// lookout recovers requests that MQSim would leave waiting for ever.
 type lookout struct {
 	due      bool     // evLookAgain is scheduled
 	begun    uint64   // flash commands begun when it was scheduled
 	forsaken []uint32 // mapping pages with transactions that wait for evicted entries
 }
 
-// patience is how long a drive waits for something that has it look at a lane again in which a look found nothing although something waits. A peer waits for ever: it loses the request.
+// patience is the time without a flash command after which waiting transactions are served regardless. MQSim never serves them: it loses the request.
 const patience = units.Second
 
-// lookAgain has classes take turns in another way, once, if no command has begun for so long.
+// lookAgain serves all channels once without rotation if no command has started since lookLater.
 //
 //go:noinline
 func (d *Drive) lookAgain() {
 	d.lookout.due = false
 	if d.commandsBegun() == d.lookout.begun {
 		rotates := d.rotates
-		d.rotates = false // by which some looks never find anything
+		d.rotates = false // which can starve a class
 		for ch := range d.channels {
 			d.serve(int32(ch), &d.channels[ch])
 		}
@@ -174,7 +174,7 @@ func (d *Drive) lookAgain() {
 	}
 }
 
-// askAgain looks again for the map's entries of transactions that wait for ones which were given up (Quirks.WaitersEvicted), and that nobody has asked for since.
+// askAgain repeats the map look-ups of transactions whose entries were evicted while they waited (Quirks.WaitersEvicted).
 func (d *Drive) askAgain() {
 	pages := d.lookout.forsaken
 	d.lookout.forsaken = nil
@@ -183,7 +183,7 @@ func (d *Drive) askAgain() {
 		p := d.pageState(m)
 		waiting := p.waitHead
 		if p.reading {
-			continue // then they are looked at when that ends
+			continue // looked up again when the read completes
 		}
 		p.waitHead, p.waitTail = 0, 0
 		for waiting != 0 {
@@ -195,7 +195,7 @@ func (d *Drive) askAgain() {
 	d.dispatch()
 }
 
-// lookLater has lanes looked at again, some time.
+// lookLater schedules lookAgain.
 func (d *Drive) lookLater() {
 	if !d.lookout.due {
 		d.lookout.due, d.lookout.begun = true, d.commandsBegun()
@@ -203,7 +203,7 @@ func (d *Drive) lookLater() {
 	}
 }
 
-// commandsBegun is how many commands of flash have begun.
+// commandsBegun counts the flash commands started so far.
 func (d *Drive) commandsBegun() (n uint64) {
 	for _, of := range d.commands {
 		for _, k := range of {

@@ -41,7 +41,7 @@ type lane struct {
 	// Weighted round robin among the classes high, medium and low, for reads and
 	// for writes: how many turns each has left.
 	credit [2][3]int16
-	// Under RotatesClasses: the class that was looked at last, and the weight that a class needs now.
+	// Under RotatesClasses: the class polled last, and the weight that a class needs now.
 	last, weight [2]int8
 
 	firstPlane int32

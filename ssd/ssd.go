@@ -51,7 +51,7 @@ type Drive struct {
 	pools        pools
 	l2p          table
 	owners       owners
-	programs     *hash[uint32] // pages that programs wrote since they were erased; nil unless a quirk asks
+	programs     *hash[uint32] // programmed pages; nil unless Quirks.FillsNeedProgram
 	ftl          *ftl.FTL
 	caches       []cache
 	tables       []mappingTable
@@ -83,10 +83,10 @@ type Drive struct {
 	postponed    []int32        // pools that would have been collected meanwhile
 	noData       bool           // while a channel looks for commands that carry no data
 	heldBack     bool           // some lane would have programmed meanwhile
-	stored       *storedSectors // nil unless a quirk asks
-	rotates      bool           // each look at a lane moves on whose turn it is among the classes (Quirks.RotatesClasses)
+	stored       *storedSectors // nil unless Quirks.SectorsLost
+	rotates      bool           // polls advance the rotation among classes (Quirks.RotatesClasses)
 	lookout      lookout
-	entered      bool    // something has entered the scheduler since channels were served last
+	entered      bool    // a transaction was queued since channels were served
 	foretold     bool    // who submits requests tells of them before, by Expect
 	gathering    int     // look-ups that came together are under way, where a quirk asks
 	gathered     []int32 // those that have their places
@@ -110,7 +110,7 @@ type Drive struct {
 	slc              slc
 	governor         governor
 	held             int32  // commands in the controller
-	accepted         uint32 // times at which it had commands in full
+	accepted         uint32 // distinct instants at which commands were complete
 	acceptedAt       sim.Time
 	next             nextEvent
 	handling         bool // an event of its own
@@ -340,7 +340,7 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 			choices++
 		}
 	}
-	var order []int // of each namespace its data, its mapping pages, and what survives of its data
+	var order []int // of each namespace: data, mapping pages, survivors
 	for i := range ns {
 		for _, p := range ns[i].placements {
 			order = append(order, int(p.stream))

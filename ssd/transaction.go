@@ -42,7 +42,7 @@ type transaction struct {
 	renews    bool  // a move: of data that get old
 	folds     bool  // a move: out of the SLC cache
 	spoilt    bool  // a read: nothing corrected it
-	blank     bool  // a read: no program wrote the page (Quirks.FillsNeedProgram)
+	blank     bool  // a read of a page never programmed (Quirks.FillsNeedProgram)
 	resets    bool  // an erase: of a zone that the host resets
 	tries     uint8 // a read: how often it was sent again so far
 	needs     uint8 // and how often it has to be

@@ -6,19 +6,19 @@ import (
 	"farflash/sim"
 )
 
-// The link of a peer (Quirks.MessagesInTurn). What waits for a direction of it begins its way when what is before it has been delivered, and has
-// what follows from that done; only then it has its place among what happens at once at its own end.
+// MQSim's link (Quirks.MessagesInTurn). A queued message starts when the one before it has been delivered and its effects are done; only then is its own
+// delivery scheduled, which decides ties in time.
 
-// message is one on the link, and the event at its end: evNone if nobody waits for it.
+// message is a transfer and the event that its delivery triggers; evNone triggers none.
 type message struct {
 	took sim.Time
 	arg  uint32
 	kind uint16
 }
 
-// linkTurns is a peer's link.
+// linkTurns is the state of MQSim's link.
 type linkTurns struct {
-	queues [2]rings.Ring[message] // by direction: the message on its way and those behind it
+	queues [2]rings.Ring[message] // by direction; the head is on the wire
 	joined bool                   // the host acknowledges completions itself; see Join
 }
 
@@ -28,7 +28,7 @@ const (
 	upward
 )
 
-// pass sends a message.
+// pass queues a message on the link.
 func (d *Drive) pass(direction uint32, took sim.Time, kind uint16, arg uint32) {
 	l := &d.down
 	if direction == upward {
@@ -41,7 +41,7 @@ func (d *Drive) pass(direction uint32, took sim.Time, kind uint16, arg uint32) {
 	}
 }
 
-// passed ends the first message of a direction.
+// passed delivers the message at the head of a direction.
 func (d *Drive) passed(direction uint32) {
 	q := &d.turns.queues[direction]
 	m := *q.First()
@@ -66,8 +66,7 @@ func (d *Drive) passed(direction uint32) {
 	}
 }
 
-// Join is for a host whose events are to have one order with the drive's among what happens at once, those of the component that is returned, and that says when it rings the doorbell for a
-// completion.
+// Join puts a host's events into one order with the drive's, under the component returned. The host acknowledges completions itself from then on.
 func (d *Drive) Join() sim.Component {
 	if d.turns != nil {
 		d.turns.joined = true
@@ -75,7 +74,7 @@ func (d *Drive) Join() sim.Component {
 	return d.self
 }
 
-// Bound says which sector of a namespace is the last that a host uses; requests that reach beyond it are folded.
+// Bound sets the last sector of a namespace that a host uses; requests beyond it are folded.
 func (d *Drive) Bound(namespace uint8, last int64) { d.ns[namespace].last = last }
 
 // Acknowledge is the host's doorbell for a completion.
@@ -85,7 +84,7 @@ func (d *Drive) Acknowledge(q block.QueueID) {
 	}
 }
 
-// post sends the completion of a request, if the completion queue, which is as long as the submission queue, has room for it.
+// post sends the completion of a request, or queues it until the completion queue, as long as the submission queue, has a free entry.
 func (d *Drive) post(i int32, p *queuePair) {
 	if p.posted == p.depth-1 {
 		p.unsaid.Push(i)
@@ -96,7 +95,7 @@ func (d *Drive) post(i int32, p *queuePair) {
 	d.pass(upward, d.completionTime, evCompleted, uint32(i))
 }
 
-// acknowledged: the host has taken a completion out of its queue.
+// acknowledged frees a completion queue entry.
 func (d *Drive) acknowledged(p *queuePair) {
 	if p.posted--; p.unsaid.N > 0 {
 		d.post(p.unsaid.Pop(), p)

@@ -19,19 +19,19 @@ type Paired struct {
 	A, B      float64  // means of the two designs; geometric ones if Ratio
 	Ratio     bool     // Effect is of logarithms: the ratio of B to A is e to its power
 	Effect    Interval // of the mean of b[i]-a[i], or of ln(b[i]/a[i])
-	Deviation float64  // sample standard deviation of the differences, or of the logarithms' differences: what the interval rests on
+	Deviation float64  // sample standard deviation that the interval uses, of the differences or log ratios
 	Degrees   int      // of freedom of the deviation
-	Tests     int      // that an error is shared by: 1, or 2 of CompareDesigns
+	Tests     int      // that share the error: 1, or 2 by CompareDesigns
 	P         float64  // two-sided p value that the mean is 0: Student's t test, and of small counts also SignFlips
 }
 
-// CompareDesigns compares two designs by values that belong together, of one seed, or that are independent. It compares logarithms, since what a simulation measures
-// mostly spreads by factors, and what is above 0 cannot fall by more than 100 %; where a value is not above 0 it compares differences.
+// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms where all values are positive, since
+// simulated metrics spread by factors and cannot fall by more than 100 %; otherwise differences.
 //
-// There are two tests, and each has half of the error, so that their findings together stay below a level (Bonferroni). One is PairedT, which gains where what the seeds do
-// to both designs cancels. The other holds the difference of means against the deviations within the designs, with as many degrees of freedom as Welch gives them
-// (Biometrika 34, 1947): about twice as many, which is much where replicates are few. It is good if what the seeds do to one design is not against what they do to the
-// other, and takes the deviation of the differences where that is larger. P and the interval are of the test that finds more.
+// It makes two tests at half the error each (Bonferroni). One is PairedT, which is stronger when the seeds affect both designs alike. The other is a t
+// test of the difference of means with Welch's degrees of freedom (Biometrika 34, 1947), about twice as many, which matters with few replicates; it uses
+// the deviation of the differences where that is larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are of
+// the test that finds more.
 func CompareDesigns(a, b []float64, level float64) (Paired, error) {
 	scale := func(x float64) float64 { return x }
 	ratio := len(a) == len(b) && positive(a) && positive(b)
@@ -58,7 +58,7 @@ func CompareDesigns(a, b []float64, level float64) (Paired, error) {
 	return p, nil
 }
 
-// within returns the deviation that differences of independent values of two designs have, and its degrees of freedom.
+// within returns the deviation of a difference of independent values of the two designs, and Welch's degrees of freedom.
 func within(a, b []float64, scale func(float64) float64) (deviation float64, degrees int) {
 	var first, second Moments
 	for i := range a {
@@ -74,12 +74,12 @@ func within(a, b []float64, scale func(float64) float64) (deviation float64, deg
 	return math.Sqrt(sum), int(float64(len(a)-1) / (float64(v*v) + float64(w*w)) * (1 + 1e-9)) // whole ones stay whole whatever rounding does
 }
 
-// test is the p value of the mean with a deviation.
+// test is the two-sided p value of the mean under a deviation.
 func (p *Paired) test(deviation float64, degrees int) float64 {
 	return TwoSidedT(p.Effect.Mean/(deviation/math.Sqrt(float64(p.Effect.N))), degrees)
 }
 
-// counted is the p value of SignFlips where the differences are small counts, and 0 otherwise.
+// counted is SignFlips for differences of small counts, and 0 for others.
 func counted(a, b []float64) float64 {
 	d := make([]float64, len(a))
 	for i := range a {
@@ -106,7 +106,7 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 	return p, err
 }
 
-// paired has the differences of a and b on a scale, without the p value of differences that have a deviation.
+// paired computes the differences of a and b on a scale; P is set only if they have no spread.
 func paired(a, b []float64, level float64, scale func(float64) float64) (Paired, error) {
 	if err := checkLevel(level); err != nil {
 		return Paired{}, err
@@ -133,7 +133,7 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance()), Degrees: len(a) - 1, Tests: 1}
 	p.Effect = Interval{Mean: diff.Mean(), N: len(a), Batch: 1}
 	if high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
-		p.Deviation, p.Effect.Mean = 0, low // not what rounding leaves of it
+		p.Deviation, p.Effect.Mean = 0, low // no spread but rounding
 		if p.P = AllAlike(len(a)); low == 0 {
 			p.P = 1
 		}
@@ -142,7 +142,7 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 	return p, nil
 }
 
-// geometric is the geometric mean of values whose logarithms have the given mean: exactly the value if they have but one.
+// geometric is the geometric mean of values with this mean logarithm, exact if all are equal.
 func geometric(xs []float64, logs float64) float64 {
 	if slices.Min(xs) == slices.Max(xs) {
 		return xs[0]
@@ -163,11 +163,11 @@ func (p *Paired) At(level float64) Interval {
 // AllAlike is the probability that n differences which are as likely up as down all go the same way, 2^(1-n).
 func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
 
-// mostSteps is how many steps the largest of differences has, at most, that are taken for small counts of a step.
+// mostSteps bounds the differences, in steps, that count as small counts.
 const mostSteps = 3
 
-// stepped tells differences of which some are the same and all are small multiples of one step, as those of small counts are. By accident they are often
-// nearly all alike, which a test that estimates their spread takes for certainty. Figures that are only written with few digits have many steps.
+// stepped reports differences that are small multiples of one step with ties, as those of small counts. They are often nearly all equal by accident,
+// which a t test takes for certainty. Values rounded to few digits have many more steps.
 func stepped(d []float64) bool {
 	var sizes []float64
 	for _, x := range d {
@@ -192,11 +192,11 @@ func stepped(d []float64) bool {
 	return tied && largest <= float64(mostSteps*step)*(1+1e-9)
 }
 
-// mostFlips is how many differences signs are flipped of; more of them are no longer so few that steps matter.
+// mostFlips bounds the exact enumeration; with more differences the steps no longer matter.
 const mostFlips = 20
 
-// SignFlips returns the two-sided p value of differences by the randomisation of their signs (Fisher, "The Design of Experiments", section 21): the share of
-// all assignments of signs with which their sum is as far from 0. It is exact if each is as likely up as down. Of more than 20 it is 0.
+// SignFlips returns the two-sided p value of differences under random signs (Fisher, "The Design of Experiments", section 21): the share of sign
+// assignments whose sum is at least as far from 0. It is exact if each sign is as likely as the other. With more than 20 differences it returns 0.
 func SignFlips(d []float64) float64 {
 	if len(d) > mostFlips {
 		return 0

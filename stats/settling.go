@@ -11,24 +11,24 @@ type SettlingConfig struct {
 	Level     float64 // with this probability, such as 0.95
 	Least     int     // observations before the first look
 	Growth    float64 // each look has this many times the observations of the one before
-	Patience  int     // observations after which what has seldom happened is waited for no longer
+	Patience  int     // observations after which rare events are no longer waited for
 }
 
-// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more. What happens once in 3,000 observations happens often enough in the million that
-// it waits for.
+// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more. Events of a frequency of 1 in 3,000
+// occur often enough in the million observations of Patience.
 func DefaultSettlingConfig() SettlingConfig {
 	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5, Patience: 1 << 20}
 }
 
-// Occurrence is how often something has happened that may cost much when it does.
+// Occurrence counts an event that is costly when it happens.
 type Occurrence struct {
 	What  string // in the plural, such as "reads repeated"
 	Times int64
-	Last  bool // it does not happen any more
+	Last  bool // it will not happen again
 }
 
-// LeastOccurrences is how often it must have happened. What is so seldom that a run has seen it a few times, or never, is not in the spread of what was observed. Of 320 independent events each of 32
-// batches has ten, and their number is known to 6 %.
+// LeastOccurrences is how often each must have happened: the observed spread says nothing of events seen a few times, or never. Of 320 independent
+// events each of 32 batches has ten, and their rate is known to 6 %.
 const LeastOccurrences = 320
 
 // Settling decides, while a run goes on, whether the mean of what it observes is known well enough to end it.
@@ -41,7 +41,7 @@ const LeastOccurrences = 320
 //     level of one of them is less than what the widening below adds (docs/validation/stats.md has the shares of runs that are within the precision);
 //   - the interval is of 32 to 64 batch means that pass for uncorrelated; what correlation is left widens it as an autoregression of order one would
 //     (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink inverts it, Communications in Statistics 34(3), 2005);
-//   - of each thing that may cost much its caller says how often it has happened: before that is often enough the interval is not believed;
+//   - the caller counts costly rare events: until each has happened often enough the interval is not trusted;
 //   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise is of the mean that is printed.
 //
 // A Settling takes bounded space. Its Add does not allocate.
@@ -96,13 +96,13 @@ func (s *Settling) Due() bool { return s.n >= s.next }
 // Verdict is what a look finds.
 type Verdict struct {
 	Reached  bool
-	Vain     bool     // it is not reached, and need not be waited for: something is too seldom
+	Vain     bool     // not reached, and not worth waiting for: an event is too rare
 	Cut      Cut      // of the warm-up; its Index counts batches
 	Interval Interval // of the mean after the cut, at the level of one look; its N is 0 if there were too few observations
 	Explain  string   // one sentence
 }
 
-// Look judges what was observed so far, and what has happened meanwhile, and sets when the next look is due. A caller that looks before it is due takes away from what is promised.
+// Look evaluates the stop rule and schedules the next look. Looking before it is due weakens the promise.
 func (s *Settling) Look(happened ...Occurrence) Verdict {
 	s.next = max(int(math.Ceil(float64(s.n)*s.c.Growth)), s.n+1)
 	return s.Judge(happened...)
@@ -165,8 +165,8 @@ func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	return i, !longEnough(means)
 }
 
-// skewed is how far the farther end of an interval is away, in standard errors, when n values have a skewness and t is where Student's ends: that of the longer tail, and farther than t, since the cube
-// root is concave.
+// skewed is the distance of the interval's farther end, that of the longer tail, in standard errors, for n values with a skewness and Student's quantile
+// t. It exceeds t, since the cube root is concave.
 func skewed(t, skewness, n float64) float64 {
 	b := math.Abs(skewness) / (6 * math.Sqrt(n))
 	if b < 1e-6 {
