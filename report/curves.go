@@ -17,7 +17,7 @@ const (
 	mostLines   = 6
 )
 
-// What points are marked with whose figures rest on a transient.
+// Marks of points that lie in a transient.
 const (
 	transientKey   = "rests on a transient"
 	transientStyle = 5

@@ -85,7 +85,7 @@ func differenceTable(runs []Run) *table {
 	return t
 }
 
-// mostEffects bounds the rows of a plot: what was chosen by a pattern may be more.
+// mostEffects bounds the rows of a plot; a pattern may match more metrics.
 const mostEffects = 40
 
 // forestFigures draws the primary effects, the largest first.
@@ -127,7 +127,7 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 	if ratios {
 		c.X, c.Zero = chart.Axis{Label: letter + " over A", Scale: chart.Log}, 1
 	}
-	// Intervals of what is hardly known would take the room of what is: they are cut off somewhat beyond the rest.
+	// Wide intervals would squeeze the others: they are cut a little beyond the rest.
 	room := math.Max(math.Pow(hi/lo, 0.5), 1.1)
 	lo, hi = lo/room, hi*room
 	for _, e := range list {

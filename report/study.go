@@ -67,7 +67,7 @@ func (p *studyPage) failures(label string, failed []study.Failure) {
 	}
 }
 
-// asRatio is the share of A from which effects, and intervals that reach that far, are written as ratios: nobody reads +1664890 %.
+// asRatio is the relative change above which effects and intervals are written as ratios: x16.6k reads better than +1664890 %.
 const asRatio = 9
 
 // effectText writes an effect and its interval as shares of A's value, as ratios if they are large, or in the
@@ -152,7 +152,7 @@ func moreText(e *study.Effect) string {
 	return ""
 }
 
-// replicatesText says how an arm's replicates belong to those of the others.
+// replicatesText describes the pairing of replicates.
 func replicatesText(x *study.Effects) string {
 	how, seeds := "on common random numbers", seedsText(x.Seeds)
 	if x.Apart {
@@ -161,7 +161,7 @@ func replicatesText(x *study.Effects) string {
 	return fmt.Sprintf("%d replicates of each %s, %s", len(x.Seeds), how, seeds)
 }
 
-// looksText says when a comparison looked and why it ended, "" if it did not look before its end.
+// looksText describes the looks and why the comparison ended; "" without interim looks.
 func looksText(x *study.Effects) string {
 	if len(x.Looks) < 2 {
 		return ""
@@ -182,7 +182,7 @@ func texts(list []int) []string {
 	return out
 }
 
-// erraticText has the ranges of metrics whose replicates differ so much that a mean says little; "" if there are none.
+// erraticText lists the ranges of erratic metrics; "" if there are none.
 func erraticText(pair *study.Pair) string {
 	var out []string
 	primary := pair.Primary()
@@ -198,7 +198,7 @@ func erraticText(pair *study.Pair) string {
 	return "single runs vary much: " + strings.Join(out, "; ")
 }
 
-// findings says in a line each what the primary family shows: what is better and what is worse, the largest effects first, and what is not known.
+// findings summarises the primary family: better, worse, too few runs, each by size.
 func findings(x *study.Effects, pair *study.Pair) []string {
 	primary := pair.Primary()
 	switch {

@@ -11,11 +11,11 @@ import (
 	"farflash/study"
 )
 
-// mostHints is how many exploratory metrics a terminal shows of those that differ.
+// mostHints bounds the differing exploratory metrics that a terminal shows.
 const mostHints = 8
 
-// WriteEffectsText prints a comparison as tables for each arm but the first: the primary family, and the others that differ; all of them if that is asked for. Without
-// hints none of the others is.
+// WriteEffectsText prints tables for each arm but the first: the primary family and, with hints, the exploratory metrics that differ; with all, every
+// metric.
 func WriteEffectsText(w io.Writer, x *study.Effects, hints, all bool, style term.Style) error {
 	var b strings.Builder
 	for i, a := range x.Arms {
@@ -110,7 +110,7 @@ func effectsText(x *study.Effects, effects []study.Effect, letter string, style 
 	return t
 }
 
-// primaryNote says what the verdicts on the primary family hold for.
+// primaryNote explains the error rate of the primary verdicts.
 func primaryNote(x *study.Effects, pair *study.Pair) string {
 	looks := ""
 	if n := len(x.Looks); n > 1 {
@@ -123,7 +123,7 @@ func primaryNote(x *study.Effects, pair *study.Pair) string {
 	return text
 }
 
-// exploratoryText says how many of the other metrics differ and what that is worth.
+// exploratoryText counts the exploratory differences and their false discovery rate.
 func exploratoryText(x *study.Effects, pair *study.Pair) string {
 	differ := study.Differing(pair.Exploratory())
 	text := fmt.Sprintf("%d of %s differ.", differ, countOthers(pair.Explored))
@@ -217,10 +217,10 @@ func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term
 	return err
 }
 
-// transientMark stands behind the values of a point whose figures rest on a transient.
+// transientMark marks values of points in a transient.
 const transientMark = " *"
 
-// transients says of the points whose figures rest on a transient what was changing.
+// transients lists the points in a transient.
 func transients(c *study.Curves) (list []string) {
 	for i := range c.Points {
 		if x := &c.Points[i]; x.Transient != "" {

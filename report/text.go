@@ -150,7 +150,7 @@ func (r *Run) sources() string {
 	return strings.Join(parts, " + ") + " pages"
 }
 
-// inTransient says that figures rest on a transient, with what follows that; "" if they do not.
+// inTransient is the note on a transient, with its description; "" without one.
 func (r *Run) inTransient(then string) string {
 	if r.Result.Transient == "" {
 		return ""

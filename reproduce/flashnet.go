@@ -11,7 +11,7 @@ const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two pro
 	"rates of a server (clients need the processors as well), latencies of flash (a host's cache is no flash), 40 Gbit/s, 256 machines, a hardware NIC, or where the kernel spends its time. " +
 	"Nothing is held about these verdicts: they are of the machine and the moment. Files are made in the folder for temporary files (TMPDIR)"
 
-// flashInputs are what flashnet-waf is given: the pool, its spare space, and what the controller's streams are.
+// flashInputs are the inputs of flashnet-waf: pool, spare space, streams.
 type flashInputs struct {
 	segments, pages  int
 	spare, hot, warm float64

@@ -399,7 +399,8 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// wafRows are what write amplifications of baseline, controller and oracle come to. The lifetimes that the paper prints beside reductions, 1.6 and 5.9 times, are what these come to.
+// wafRows compare write amplification of baseline, controller and oracle. The lifetimes that the paper prints, 1.6 and 5.9 times, follow from the
+// reductions.
 func wafRows(name string, less float64, found [3]float64) []Row {
 	ours, oracle := 100*(1-found[1]/found[0]), 100*(1-found[2]/found[0])
 	detail := fmt.Sprintf("%.3f instead of %.3f; three streams that know each page's true rate reach %.1f %%", found[1], found[0], oracle)

@@ -172,10 +172,10 @@ const (
 	unprinted   = "of drives, prices and workloads that are not printed"
 )
 
-// mintcoInputs is what all figures of minTCO rest on.
+// mintcoInputs are the inputs of all minTCO figures.
 const mintcoInputs = "drives of the catalogue at assumed prices, workloads drawn from a fit to table 4, the WAF of equation 7"
 
-// inMode adds rows of the paper's mode. The paper has no other: what five years give is told.
+// inMode adds rows of the paper's mode, the only one that it has; five-year figures are printed without a verdict.
 func (r *Report) inMode(cfg tco.Config) func(Row) {
 	mode := modeName(cfg) + ": "
 	return func(x Row) {

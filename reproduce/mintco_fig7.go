@@ -17,13 +17,13 @@ func mintcoFig7() Experiment {
 // fig7Run is one placement of one draw.
 type fig7Run struct{ cost, space, spaceCV, iops, iopsCV, countCV, limited float64 }
 
-// fig7Policies are those of the figure: minTCO's family, then what it is compared with, and two that the paper has not.
+// fig7Policies are minTCO's family, its rivals in the paper, and two rivals of ours.
 var fig7Policies = []tco.Policy{tco.MinTCOv3, tco.MinTCOv2, tco.MinTCOv1, tco.MinTCOPerf, tco.MaxRemCycle, tco.MinWAF, tco.MinRate, tco.MinWorkloadNum, tco.RoundRobin, tco.Random}
 
 // Where they stand among fig7Policies: the paper's traditional ones are from maxRemCycle to minWorkloadNum.
 const (
 	fig7v2, fig7v1, fig7Perf, fig7Rem = 1, 2, 3, 4
-	fig7Ours                          = 8 // and what follows, which no sentence is about
+	fig7Ours                          = 8 // and the rest, which the paper does not have
 )
 
 func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
@@ -171,7 +171,7 @@ func least(label, says string, x stats.Interval, because string) Row {
 	return Row{Label: label, Metric: "money a GB, lower end of the interval", Ours: x.Low(), Unit: "x", Says: says, Meets: above(1), Expect: fmt.Sprintf("above 1; mean %.4g, %s", x.Mean, plusMinus(x)), Because: because}
 }
 
-// placements are the rows of what the paper says of who is the cheapest and who the dearest.
+// placements are the rows of the paper's ranking by cost.
 func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	mode := modeName(cfg)
 	cost := func(k int) []float64 { return column(runs[k], func(x *fig7Run) float64 { return x.cost }) }
@@ -234,7 +234,7 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	r.Curves = append(r.Curves, c)
 }
 
-// fig7Balance are the rows of what mintco-perf costs and what it is good for.
+// fig7Balance are the rows of mintco-perf's cost and benefit.
 func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	mode, row := modeName(cfg), r.inMode(cfg)
 	cost := func(k int) []float64 { return column(runs[k], func(x *fig7Run) float64 { return x.cost }) }
@@ -267,7 +267,7 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	r.tell(mode+": mintco-v3", "drives that are worn out before anything else ends them", limited.Mean, "%", "all without a horizon; with one it hardly binds")
 }
 
-// fig7Hindsight tells how far placements are from what is proved to be the least: no sentence of the paper is about it.
+// fig7Hindsight prints the gap of placements to the proven bound; the paper says nothing of it.
 func fig7Hindsight(r *Report, cfg tco.Config, v3 []fig7Run, best, bound []float64) {
 	cost := column(v3, func(x *fig7Run) float64 { return x.cost })
 	gap, most, ahead := interval(ratios(best, bound)), 0.0, 0

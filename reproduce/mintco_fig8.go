@@ -38,7 +38,7 @@ func raidSets(mode tco.Mode, kinds []tco.ArrayKind) ([]tco.Drive, error) {
 	return list, nil
 }
 
-// oneModel is what is bought offline.
+// oneModel is the drive bought offline.
 func oneModel(mode tco.Mode) ([]tco.Drive, error) {
 	d, err := mintcoPool[2].drive(mode)
 	return []tco.Drive{d}, err
@@ -274,7 +274,7 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	if o.mutant != nil || seeds < hindsightSeeds {
 		return nil
 	}
-	// How far plans with hindsight are from what is proved to be the least: no sentence of the paper is about it.
+	// The gap of plans with hindsight to the proven bound; the paper says nothing of it.
 	gap, mostGap := interval(ratios(best, proved)), 0.0
 	for i := range best {
 		mostGap = max(mostGap, best[i]/proved[i]-1)

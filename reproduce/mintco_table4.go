@@ -13,8 +13,8 @@ func mintcoTable4() Experiment {
 		Paper: mintcoPaper + "table 4", inputs: "drives of the catalogue at assumed prices, 100 workloads drawn from the 16 of table 4, the WAF of equation 7; 525 days, 30 draws", run: runMintcoTable4}
 }
 
-// runMintcoTable4 puts the workloads that the paper prints in the place of those that figure 7 draws from a fit to them: about 100, as the paper has, drawn from the 16 with
-// replacement. The table by itself has nothing to compare: it is an input, and what a workload does to a drive alone is the formula of its write amplification.
+// runMintcoTable4 runs figure 7's comparison on 100 workloads drawn with replacement from the 16 that the paper prints, in place of draws from a fit to
+// them. The table itself is an input: a workload's effect on a drive alone is the write amplification formula.
 func runMintcoTable4(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	cfg := tco.PaperConfig()

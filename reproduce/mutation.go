@@ -8,25 +8,25 @@ import (
 	"farflash/tco"
 )
 
-// mutation is a change of a model, or of what a model is given, under which the verdicts of rows turn: what is ok or not stated is not reproduced any more, and
-// what is not reproduced would be. A row that is ok or not stated and that no mutation turns says nothing about the model, whatever its figure: an identity, a sum of inputs, a
-// bound that nothing can reach. The tests have each experiment's, verdicts.txt names that of each row, and TestMutations runs them. What it does not change is nil.
+// mutation is a change of the model or its inputs that flips the verdicts of rows: ok and not stated become not reproduced, and not reproduced becomes
+// ok. A row that no mutation flips says nothing about the model (an identity, a sum of inputs, an unreachable bound). Tests define the mutations of each
+// experiment, verdicts.txt names the one of each row, and TestMutations runs them. A nil field changes nothing.
 type mutation struct {
-	name string // what is changed, in words
-	rows string // a regular expression of the rows that it turns, label and metric with a tab between; the first mutation of an experiment that fits a row is its
+	name string // the change, in words
+	rows string // regular expression over "label\tmetric"; the first match of an experiment applies
 
 	changes func(run string) []shape.Change // of scenarios, by the name of the run
-	mix     func(*waf.Experiment)           // of what is written to a drive
+	mix     func(*waf.Experiment)           // of the writes to a drive
 	drive   func(*tco.Drive)                // of each drive, or array
 	job     func(*tco.Workload)             // of each workload
-	policy  map[tco.Policy]tco.Policy       // who chooses drives in another's place
+	policy  map[tco.Policy]tco.Policy       // substitutes for placement policies
 	weights func(tco.Weights) tco.Weights   // of equation 5
-	zones   func(zones int) int             // how many there are in the place of so many
+	zones   func(zones int) int             // number of zones
 	flash   func(*flashInputs)              // of the flash controller
 	train   func(*training.Config)          // of how models of drives are trained
 }
 
-// mutated are a run's changes.
+// mutated appends the mutation's changes to a run's.
 func (o *Options) mutated(run string, changes []shape.Change) []shape.Change {
 	if o.mutant == nil || o.mutant.changes == nil {
 		return changes
@@ -34,7 +34,7 @@ func (o *Options) mutated(run string, changes []shape.Change) []shape.Change {
 	return with(changes, o.mutant.changes(run)...)
 }
 
-// seeds is how many of so many draws are made.
+// seeds limits the number of draws.
 func (o *Options) seeds(n int) int {
 	if o.few > 0 {
 		return min(n, o.few)
@@ -86,7 +86,7 @@ func (o *Options) trainer() *training.Trainer {
 	return training.NewTrainer(cfg, study.Runner{Version: o.Version})
 }
 
-// declare fills in what rows rest on and, of those that are held, what turns them.
+// declare sets the inputs of rows and, of held rows, the mutation that flips them.
 func (r *Report) declare(e *Experiment) {
 	turns := map[[2]string]string{}
 	for _, h := range heldRows(e.ID) {

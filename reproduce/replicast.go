@@ -11,7 +11,7 @@ import (
 // warm-up, as the mean of five seeds; and what is true of such a cluster in steady state, with control messages that wait for each
 // other.
 
-// replicastInputs is what its rows rest on.
+// replicastInputs are the inputs of its rows.
 const replicastInputs = "the preset replicast: the paper's links, control messages and groups; what it leaves open as its simulator has it; 5 seeds"
 
 const replicastPaper = "Aizman and Bestler, Scalable Object Storage with Resource Reservations and Dynamic Load Balancing, 2016, "
@@ -95,8 +95,8 @@ func runReplicast(ctx context.Context, o Options, disk string, cells []replicast
 	return r, nil
 }
 
-// followsFromRate reports whether the latency and the disks' time that are printed of a cell are what its rate comes to, to what rows may be off by: a chunk outstanding at
-// each of 90 gateways, and three copies on 90 disks. Where a run is short against a chunk, what is begun and not done by its end makes them figures of their own.
+// followsFromRate reports whether a cell's printed latency and disk time follow from its rate within the tolerance of rows: one chunk outstanding at
+// each of 90 gateways (Little's law), three copies on 90 disks. In short runs, work in progress at the end makes them independent figures.
 func followsFromRate(x *replicastCell, disk string) bool {
 	const nodes, copies = 90, 3
 	bytes := map[string]float64{"16KiB": 16 << 10, "128KiB": 128 << 10, "1MiB": 1 << 20}[x.chunk]

@@ -53,7 +53,7 @@ const goesThrough = "disks and links let through more than was measured: somethi
 // labShare is how near a reading must be that explains what was measured: the drives' rates are assumed.
 const labShare = 0.1
 
-// labTime is for how long it is run; less where few seeds are asked for.
+// labTime is the simulated time of a run, shorter with few seeds.
 func labTime(o Options) string {
 	if o.few > 0 {
 		return "300ms"

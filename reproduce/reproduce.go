@@ -33,7 +33,7 @@ type Experiment struct {
 	// Measured says that its figures are of the machine and the moment: two runs differ, and no verdict is held, but only which rows there are.
 	Measured bool
 
-	inputs string // of ours, that its rows rest on
+	inputs string // of our models, behind its rows
 	run    func(context.Context, Options) (*Report, error)
 }
 
@@ -48,9 +48,9 @@ type Options struct {
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
 
-	brief  bool      // tests only: as small and short as can be, for what is measured
-	mutant *mutation // tests only: what is changed
-	few    int       // tests only: the most seeds of what is run over several; 0 is all
+	brief  bool      // tests only: measured experiments at their smallest
+	mutant *mutation // tests only: the change under test
+	few    int       // tests only: limit of seeds; 0 is all
 }
 
 // Row is one figure. Its label and metric name it among those of its experiment.
@@ -64,8 +64,8 @@ type Row struct {
 	Meets   Criterion // of ours; what makes the verdict
 	Expect  string    // how close, and why
 	Because string    // why it is not reproduced, where it is not and that is known
-	Inputs  string    // what of ours the figure is computed from
-	Turns   string    // the mutation of these that turns its verdict; "" of what is measured, whose verdict is not held
+	Inputs  string    // of our models, behind the figure
+	Turns   string    // the mutation that flips its verdict; "" for measured rows, whose verdicts are not held
 }
 
 // row is a row without a quotation.

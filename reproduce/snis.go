@@ -14,7 +14,7 @@ import (
 // snis-system, whose comments say what the paper leaves open and what stands in for it, with the sizes and
 // times of table II. docs/validation/snis.md has how far each open point moves the answers.
 
-// snisInputs is what the rows about the whole system rest on.
+// snisInputs are the inputs of rows on the whole system.
 const snisInputs = "the preset snis-system: table I's drive, its Clos, arrivals and sizes of table II with the variation of the Fujitsu trace"
 
 const snisPaper = "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC 2022, "

@@ -111,7 +111,7 @@ func runSnisFig2(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig2Rows hold what the text says. What it calls degraded, or more visible, is by a twentieth at least: what can be seen in the figure.
+// fig2Rows hold the text's statements. "Degraded" and "more visible" mean at least 5 %, the resolution of the figure.
 func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.Bytes, volumes []slowdown) {
 	const (
 		toTen   = "As the mean inter-arrival time decreases to 10us, we can observe that both read and write requests suffer latency degradation from the other"

@@ -14,7 +14,7 @@ import (
 // The experiments of SRC's section IV about the whole system. All run the preset src-system, whose comments say what the paper leaves open, over ten seeds. docs/validation/src.md
 // has what the open points decide.
 
-// What the rows of SRC rest on.
+// Inputs of the rows of SRC.
 const (
 	srcInputs      = "the preset src-system: drives of table II, the paper's Clos, loads of its section IV with the variation of the Fujitsu trace; 10 seeds"
 	srcModelInputs = "drives of table II, empty; samples of 15 ms of micro and synthetic traces that are drawn"
@@ -34,7 +34,7 @@ func srcArms(ctx context.Context, o Options, r *Report, arms map[string][]shape.
 	return heeding(ctx, o, r, arms, order, false)
 }
 
-// heeding takes down when targets are notified of congestion as well, if it is to.
+// heeding records CNP arrivals at targets if asked to.
 func heeding(ctx context.Context, o Options, r *Report, arms map[string][]shape.Change, order []string, heed bool) (map[string]*srcArm, error) {
 	var all []variant
 	seeds := o.seeds(srcSeeds)

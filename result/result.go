@@ -47,7 +47,7 @@ type Result struct {
 	// Interrupted says that the run was ended before its end, so that the figures are of what was done until then.
 	Interrupted bool
 	Steady      *Steady // nil unless the run was to end when it knew its mean latency
-	Transient   string  // what was still changing while it was measured, so that its figures are not those of a longer run; empty if nothing is known to
+	Transient   string  // the transient that the measured span lies in; "" if none was found
 	Metrics     []Metric
 	Series      []Series
 	Histograms  []Histogram

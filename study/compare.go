@@ -21,12 +21,11 @@ type Test struct {
 	Power    float64  // with which further replicates are to find what there is
 	Relevant float64  // the smallest effect that matters, as a share of the first arm's mean
 	Metrics  []string // the primary family, with * and ? as in file names; empty is that of the kind of experiment
-	// Looks are the numbers of replicates after which verdicts are given, of a comparison that may end after any of them; none is one look. A K-th of the significance
-	// is for each of K looks.
+	// Looks are the numbers of replicates at which a comparison is analysed and may end, each at an equal part of the significance; nil is one look.
 	Looks []int
 }
 
-// DefaultTest is verdicts at 95 %, a power of 80 %, effects from 1 % on, the metrics that the kind of experiment is judged by, one look.
+// DefaultTest has 95 % confidence, a power of 80 %, effects of 1 % and more, the family of the kind of experiment, and one look.
 func DefaultTest() Test { return Test{Level: 0.95, Power: 0.8, Relevant: 0.01} }
 
 // Verdict is what a comparison says of one metric.
@@ -36,7 +35,7 @@ type Verdict string
 const (
 	Identical  Verdict = "identical in every replicate"
 	NoEvidence Verdict = "no evidence of a difference"
-	TooFew     Verdict = "too few runs to tell" // what was seen would matter
+	TooFew     Verdict = "too few runs to tell" // the observed effect would matter
 	Better     Verdict = "better"
 	Worse      Verdict = "worse"
 	Higher     Verdict = "higher"
@@ -50,7 +49,7 @@ type Effects struct {
 	Arms []ArmSummary
 	// Seeds are those that every arm has a result for; the others are left out of all.
 	Seeds []uint64
-	// Apart says that every arm has seeds of its own; Seeds are the first arm's.
+	// Apart: every arm has seeds of its own; Seeds are those of the first arm.
 	Apart bool
 	Pairs []Pair // one for each arm but the first
 }
@@ -74,11 +73,11 @@ type Failure struct {
 // Pair is an arm beside the first.
 type Pair struct {
 	Arm int // in Arms
-	// Effects are those of the primary family and then the others, which are exploratory; among each those that differ first, and the largest first.
+	// Effects are the primary family and then the exploratory metrics, each sorted by verdict (differences first) and size.
 	Effects []Effect
-	// Family is how many primary metrics were tested, which Holm's correction is for: those that differ in some replicate. Each arm has a family of its own.
+	// Family is the number of primary metrics under Holm's correction: those that differ in some replicate. Each arm has its own.
 	Family int
-	// Explored is how many of the others were tested.
+	// Explored is the number of exploratory metrics that were tested.
 	Explored int
 	// OnlyA and OnlyB are metrics that one of the arms does not have in every replicate.
 	OnlyA, OnlyB []string
@@ -98,17 +97,17 @@ func (p *Pair) primary() int {
 	return n
 }
 
-// Decided tells whether each metric of the primary family is called, or differs by less than what matters.
+// Decided reports whether each primary metric is called or is within Test.Relevant.
 func (p *Pair) Decided() bool {
 	return !slices.ContainsFunc(p.Primary(), func(e Effect) bool { return !e.Differs() && !e.Within && e.Verdict != Identical })
 }
 
-// Decided tells whether all pairs are.
+// Decided reports whether all pairs are.
 func (x *Effects) Decided() bool {
 	return !slices.ContainsFunc(x.Pairs, func(p Pair) bool { return !p.Decided() })
 }
 
-// Differing is how many of some effects are beyond chance.
+// Differing counts the effects that are called.
 func Differing(effects []Effect) int {
 	n := 0
 	for i := range effects {
@@ -124,12 +123,12 @@ type Effect struct {
 	Name, Unit, Help string
 	Aliases          []string         // other names of the same number
 	Better           result.Direction // which of two values is better
-	Primary          bool             // of the family that verdicts are about
-	// Paired has the interval at the level that the verdict is given at, of Holm's step and of the look: one that leaves out 0 is a difference, and no other is.
-	// The interval of an exploratory metric is for this one alone.
+	Primary          bool             // in the primary family
+	// Paired has the interval at the level of the verdict (Holm's step, and the look): it excludes 0 exactly if the metric is called. Intervals of
+	// exploratory metrics are for that metric alone.
 	stats.Paired
-	RangeA, RangeB [2]float64 // the least and the most of single replicates
-	Adjusted       float64    // the p value, corrected for the looks and by Holm; of exploratory metrics by Benjamini and Hochberg
+	RangeA, RangeB [2]float64 // extremes over the replicates
+	Adjusted       float64    // p value after correction for looks and by Holm; of exploratory metrics by Benjamini and Hochberg
 	Wilcoxon       float64    // p value of the signed-rank test
 	Verdict        Verdict
 	// Doubtful marks a difference by the t test that the signed-rank test would not call one even without correction, though
@@ -147,7 +146,7 @@ func (e *Effect) Differs() bool {
 	return e.Verdict != Identical && e.Verdict != NoEvidence && e.Verdict != TooFew
 }
 
-// Relative returns the effect and its interval's ends as shares of the first arm's value, and false if they are no ratios.
+// Relative returns the effect and its interval as shares of A, and false if the effect is no ratio.
 func (e *Effect) Relative() (mean, low, high float64, ok bool) {
 	if !e.Ratio {
 		return 0, 0, 0, false
@@ -155,10 +154,10 @@ func (e *Effect) Relative() (mean, low, high float64, ok bool) {
 	return share(e.Effect.Mean), share(e.Effect.Low()), share(e.Effect.High()), true
 }
 
-// Erratic tells a metric that is not called and whose single replicates differ by more than a factor of two: what they do is then more telling than their mean.
+// Erratic reports an undecided metric whose replicates differ by more than a factor of two: their range says more than the mean.
 func (e *Effect) Erratic() bool { return e.Verdict == TooFew && e.Ratio && e.Deviation > math.Ln2 }
 
-// size orders effects: ratios by how far they are from 1, and differences, one of whose ends is no number that ratios can be of, as their share of the larger end.
+// size orders effects: ratios by their distance from 1, differences as a share of the larger value.
 func (e *Effect) size() float64 {
 	if e.Ratio {
 		return math.Abs(e.Effect.Mean)
@@ -279,9 +278,9 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	words := trial.Vocabulary().Metrics
 	certain := unvaried(a) && unvaried(b)
 	var effects []Effect
-	var names []string // what identifies each; "" is one that does not differ
+	var names []string // identity of each metric; "" if it does not differ
 	for _, m := range a[0].Metrics {
-		if strings.HasPrefix(m.Name, "sim.") { // what the simulator did, rather than what it simulated
+		if strings.HasPrefix(m.Name, "sim.") { // of the simulator, not of the design
 			continue
 		}
 		x, okA := values(a, m.Name)
@@ -334,7 +333,7 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 	return p, nil
 }
 
-// effect tests one metric by itself.
+// effect tests one metric.
 func (t *Test) effect(x, y []float64) (Effect, error) {
 	differences := make([]float64, len(x))
 	for i := range x {
@@ -357,7 +356,7 @@ func (t *Test) effect(x, y []float64) (Effect, error) {
 
 func rangeOf(xs []float64) [2]float64 { return [2]float64{slices.Min(xs), slices.Max(xs)} }
 
-// choose marks the primary family: what was asked for, or the first metrics of the kind's that are not one number twice.
+// choose marks the primary family: the metrics asked for, or the first of the kind's list without aliases.
 func (t *Test) choose(effects []Effect, names []string, f *family) {
 	if len(t.Metrics) > 0 {
 		for i := range effects {
@@ -371,7 +370,7 @@ func (t *Test) choose(effects []Effect, names []string, f *family) {
 		switch {
 		case i < 0 || tested == f.most:
 		case names[i] == "":
-			effects[i].Primary = effects[i].A != 0 // and is the same in every replicate, which may be news
+			effects[i].Primary = effects[i].A != 0 // an unchanged metric is worth showing unless it is 0
 		case !taken[names[i]]:
 			effects[i].Primary = true
 			taken[names[i]] = true
@@ -380,7 +379,7 @@ func (t *Test) choose(effects []Effect, names []string, f *family) {
 	}
 }
 
-// once leaves each number one name, a primary one if there is, or else the first. Primary effects come first.
+// once merges aliases: each number keeps one name, a primary one if there is one. Primary effects come first.
 func once(effects []Effect, names []string) []Effect {
 	var out []Effect
 	at := map[string]int{}
@@ -400,7 +399,7 @@ func once(effects []Effect, names []string) []Effect {
 	return out
 }
 
-// judge gives the verdicts on the primary family, and returns how many were tested.
+// judge sets the verdicts of the primary family and returns its size.
 func (t *Test) judge(effects []Effect) (family int, err error) {
 	looks := float64(max(1, len(t.Looks)))
 	significance := 1 - t.Level
@@ -410,7 +409,7 @@ func (t *Test) judge(effects []Effect) (family int, err error) {
 	}
 	order := stats.ByValue(p)
 	holm := stats.Holm(p)
-	left := len(tested) // hypotheses that Holm's step is for
+	left := len(tested) // hypotheses left in Holm's procedure
 	for _, k := range order {
 		e := &effects[tested[k]]
 		e.Adjusted = holm[k]
@@ -425,7 +424,7 @@ func (t *Test) judge(effects []Effect) (family int, err error) {
 	return len(tested), nil
 }
 
-// explore gives the verdicts on the other metrics, and returns how many were tested.
+// explore sets the verdicts of the exploratory metrics and returns their number.
 func (t *Test) explore(effects []Effect) (explored int, err error) {
 	tested, p := testedOf(effects)
 	for k, q := range stats.BenjaminiHochberg(p) {
@@ -449,13 +448,13 @@ func testedOf(effects []Effect) (tested []int, p []float64) {
 	return tested, p
 }
 
-// call gives the verdict that a corrected p value stands for.
+// call sets the verdict from the corrected p value.
 func (t *Test) call(e *Effect) {
 	significance := 1 - t.Level
 	relevant := t.relevant(e)
 	if e.Adjusted >= significance {
 		if reach := math.Abs(e.Effect.Mean); e.Primary && e.Effect.Half < reach {
-			e.Effect.Half = reach // differences that are nearly all alike say less than their spread does
+			e.Effect.Half = reach // small counts: the corrected p value is larger than the spread suggests
 		}
 	} else {
 		e.Doubtful = e.Wilcoxon >= significance && stats.AllAlike(e.Effect.N) < significance // the least that ranks can give
@@ -478,7 +477,7 @@ func (t *Test) call(e *Effect) {
 	}
 }
 
-// relevant is the smallest effect that matters, as the effect is measured: a logarithm, or a difference.
+// relevant is the smallest effect that matters on the effect's scale: a log ratio or a difference.
 func (t *Test) relevant(e *Effect) float64 {
 	if e.Ratio {
 		return rng.Log(1 + t.Relevant)
@@ -486,7 +485,7 @@ func (t *Test) relevant(e *Effect) float64 {
 	return t.Relevant * math.Abs(e.A)
 }
 
-// assurance is the probability that the number of further replicates is large enough for its power, although the deviation was estimated from a few.
+// assurance is the probability that the stated number of replicates reaches the power, given that the deviation is estimated from few.
 const assurance = 0.8
 
 // settle says how many more replicates would end the doubt about a metric, if there is any. The effect that they are to find is the observed

@@ -28,7 +28,7 @@ type PointSummary struct {
 	Pending int
 	Failed  []Failure
 	Metrics []Estimate // those that all replicates have
-	// Transient is what was still changing in the first of the replicates whose figures rest on a transient; empty if there is none.
+	// Transient describes the first transient among the replicates; "" if there is none.
 	Transient string
 }
 

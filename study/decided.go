@@ -8,14 +8,14 @@ import (
 	"farflash/trial"
 )
 
-// FirstReps is the plan of the first replicates of a comparison alone.
+// FirstReps is the plan cut to its first n replicates.
 func (p *Plan) FirstReps(n int) *Plan {
 	first := *p
 	first.Reps = min(n, p.Reps)
 	return &first
 }
 
-// OfWhole places the outcomes of a comparison's first replicates among those of all, of which the others have not been run.
+// OfWhole spreads the outcomes of the first replicates over the whole plan; the others are pending.
 func (p *Plan) OfWhole(first *Plan, outcomes []Outcome) []Outcome {
 	var out []Outcome
 	for k, t := range p.Trials() {
@@ -28,9 +28,9 @@ func (p *Plan) OfWhole(first *Plan, outcomes []Outcome) []Outcome {
 	return out
 }
 
-// UntilDecided runs a comparison look by look, and ends after the first one at which each metric of the primary family is called or within what matters, or with the
-// plan's last replicate. It returns the plan of the replicates that were run, with their outcomes, and what they show: nil if the context ended before the
-// look was complete, or with an error if they show nothing. The test's looks end with all replicates of the plan.
+// UntilDecided runs a comparison look by look and ends at the first look that decides every primary metric, or with the last replicate. It returns the
+// plan of the replicates that were run, their outcomes, and the effects, which are nil if the context ended before the look was complete or if they
+// could not be computed. The last of the test's looks must be the plan's replicates.
 func (r *Runner) UntilDecided(ctx context.Context, p *Plan, test Test) (*Plan, []Outcome, *Effects, error) {
 	if n := len(test.Looks); n == 0 || test.Looks[n-1] != p.Reps || !slices.IsSorted(test.Looks) {
 		return nil, nil, nil, fmt.Errorf("looks after %v replicates do not end with all %d", test.Looks, p.Reps)
@@ -44,7 +44,7 @@ func (r *Runner) UntilDecided(ctx context.Context, p *Plan, test Test) (*Plan, [
 	return r.look(ctx, p, p.Reps, test, known)
 }
 
-// look runs what is not known of the first n replicates, and says what they show.
+// look runs the missing trials of the first n replicates and compares.
 func (r *Runner) look(ctx context.Context, p *Plan, n int, test Test, known map[string]Outcome) (*Plan, []Outcome, *Effects, error) {
 	first := p.FirstReps(n)
 	trials := first.Trials()

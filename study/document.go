@@ -32,7 +32,7 @@ type PointDocument struct {
 	Pending int                         `json:"pending"`
 	Failed  []Failure                   `json:"failed"`
 	Metrics map[string]IntervalDocument `json:"metrics"`
-	// Transient is what was still changing in the first of the replicates whose figures rest on a transient.
+	// Transient describes the first transient among the point's replicates.
 	Transient string `json:"transient,omitempty"`
 }
 
@@ -82,7 +82,7 @@ type EffectsDocument struct {
 	Relevant float64  `json:"relevant"`
 	Seeds    []uint64 `json:"seeds"` // of the first arm
 	Apart    bool     `json:"seeds_apart,omitempty"`
-	// Looks are the numbers of replicates after which the comparison may end; Decided says that it ended because each primary metric is called or within relevant.
+	// Looks are the numbers of replicates at which the comparison may end; Decided says that every primary metric was decided.
 	Looks   []int          `json:"looks,omitempty"`
 	Decided bool           `json:"decided"`
 	Arms    []ArmDocument  `json:"arms"`
@@ -105,7 +105,7 @@ type PairDocument struct {
 	B           string                    `json:"b"`
 	Family      int                       `json:"family"`   // primary metrics that were tested
 	Explored    int                       `json:"explored"` // other metrics that were tested
-	Primary     []string                  `json:"primary"`  // in the order of tables: what differs first, and the largest effects first
+	Primary     []string                  `json:"primary"`  // in the order of the tables
 	Exploratory []string                  `json:"exploratory"`
 	OnlyA       []string                  `json:"only_a"`
 	OnlyB       []string                  `json:"only_b"`

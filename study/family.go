@@ -9,14 +9,15 @@ import (
 	"farflash/rng"
 )
 
-// family is what designs of one kind of experiment are judged by. It is chosen before anything runs: a choice that knows the results would find what chance made.
+// family is the list of metrics by which a kind of experiment is judged. It is fixed in advance: a choice made from the results would select chance
+// findings.
 type family struct {
-	has     []string // a result that has one of these is of the kind; none: any is
-	most    int      // how many of the metrics are tested: 6 to 8
-	metrics []string // the first ones that there are; what one has before it under another name, or what is 0 in all runs, is passed over
+	has     []string // metrics that identify the kind; nil matches any
+	most    int      // size of the family: 6 to 8
+	metrics []string // by priority; aliases of earlier ones, and metrics that are 0 throughout, are skipped
 }
 
-// families are looked through in order: what is served over a network has drives and flows of its own.
+// families are matched in order: a system also has the metrics of drives and of flows.
 var families = []family{
 	{has: []string{"cluster.put.count", "cluster.get.count", "cluster.update.count"}, most: 8, metrics: []string{
 		"cluster.put.latency.p99", "cluster.get.latency.p99", "cluster.put.latency.mean", "cluster.get.latency.mean", "cluster.put.iops", "cluster.get.iops", "cluster.lost", "cluster.bound.reached",
@@ -46,9 +47,9 @@ func familyOf(a, b []*result.Result) *family {
 	return &families[i]
 }
 
-// identity is the same for metrics that are one number under several names: whose values over all runs of both arms are proportional, or equal and of one unit if
-// fewer than three values occur, among which there is proportion by accident. So the latency of all requests is that of writes where nothing else is done,
-// and the bandwidth is the rate where all requests are of one size.
+// identity is equal for aliases: metrics whose values over all runs of both arms are proportional, or, with fewer than three distinct values, where
+// proportion means little, equal and of one unit. Thus all.latency is write.latency where there are only writes, and bandwidth is IOPS where all
+// requests have one size.
 func identity(unit string, a, b []float64) string {
 	all := slices.Concat(a, b)
 	unitOfAll := 1.0
@@ -58,17 +59,17 @@ func identity(unit string, a, b []float64) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %t", unit, unitOfAll > 0)
 	for _, v := range all {
-		fmt.Fprintf(&text, " %.9e", v/unitOfAll) // what is written of it is the same where only the last bits differ
+		fmt.Fprintf(&text, " %.9e", v/unitOfAll) // ten digits: aliases may differ in the last bits
 	}
 	return text.String()
 }
 
-// several tells whether at least three values occur.
+// several reports at least three distinct values.
 func several(all []float64) bool {
 	sorted := slices.Clone(all)
 	slices.Sort(sorted)
 	return len(slices.Compact(sorted)) >= 3
 }
 
-// share is how many times e to the power of a logarithm exceeds 1.
+// share is a log ratio as a relative change.
 func share(logarithm float64) float64 { return rng.Exp(logarithm) - 1 }

@@ -35,7 +35,7 @@ type Plan struct {
 	Shard  Shard
 }
 
-// What --seeds calls the seeds of a comparison's arms: those that all arms have, or each its own.
+// Values of --seeds: seeds common to all arms, or each arm its own.
 const (
 	SeedsCommon = "common"
 	SeedsApart  = "apart"

@@ -86,10 +86,10 @@ continues an interrupted study.`,
 	return cmd
 }
 
-// mostUndecided is how many replicates --until-decided adds at most if nobody says.
+// mostUndecided is the default limit of replicates with --until-decided.
 const mostUndecided = 20
 
-// comparison is how arms are compared.
+// comparison has the flags of compare.
 type comparison struct {
 	test         study.Test
 	all          bool
@@ -231,7 +231,7 @@ func (p *program) runComparison(ctx context.Context, whole *study.Plan, c *compa
 		return err
 	}
 	if effects == nil {
-		// Trials that are missing or failed are why, or else what was asked for.
+		// Missing or failed trials explain it, or else the metrics that were asked for.
 		if failure := p.verdict(plan, folder, outcomes, f, ctx.Err() != nil); failure != nil {
 			return failure
 		}

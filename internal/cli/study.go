@@ -116,7 +116,7 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 	return folder, outcomes, err
 }
 
-// inFolder has a runner at work in a plan's folder, and records what became of the plan's trials.
+// inFolder runs work with a runner in the plan's folder, and records the outcomes.
 func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags, work func(*study.Runner) ([]study.Outcome, error)) (*study.Folder, error) {
 	name, err := programName()
 	if err != nil {
