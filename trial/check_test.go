@@ -10,7 +10,7 @@ import (
 	"farflash/trial/trialtest"
 )
 
-// TestCheckSaysWhatRunSays: what is wrong with a request that MQSim's generator will make is found by check, at its line, as a run finds it.
+// TestCheckSaysWhatRunSays: invalid requests of MQSim's generator are found by check, with the same error and position as by run.
 func TestCheckSaysWhatRunSays(t *testing.T) {
 	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, blocks_per_plane: 38, pages_per_block: 12}, over_provisioning: 35%, collection: {victim: greedy}, namespaces: [{channels: [0]}, {channels: [1]}]}\n"
 	for _, c := range []struct{ item, want string }{

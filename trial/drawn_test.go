@@ -30,12 +30,12 @@ import (
 	"farflash/trial/drawn"
 )
 
-// TestDrawnScenarios draws scenarios from the language, every section and then every pair of sections, and holds of each that check either says what is wrong and where, or that the
-// scenario runs within its time with every law held, and gives the same bytes however it is computed: on several processors, with a timeline, in parts, on threads, from its resolved text
-// and out of a cache. What fails is made smaller before it is shown.
+// TestDrawnScenarios generates scenarios from the language, each section and then each pair of sections. check must refuse a scenario with a position,
+// or the scenario must run within its budget, keep every law, and give the same bytes on several processors, with a timeline, in parts, on threads, from
+// its resolved text, and from a cache. Failures are shrunk before they are shown.
 //
-// FARFLASH_DRAWS is how many; FARFLASH_SEED the seed, a new one each time without it; FARFLASH_DRAW the number of one to draw alone (N), or to begin with (N-). FARFLASH_KEEP is a folder that those which ran
-// are written to, with what they replay, for other builds of the program to run.
+// FARFLASH_DRAWS is the number of draws; FARFLASH_SEED the seed, random by default; FARFLASH_DRAW runs one draw (N), or starts there (N-). FARFLASH_KEEP
+// is a folder for the scenarios that ran, and their inputs, for other builds of the program.
 func TestDrawnScenarios(t *testing.T) {
 	draws, _ := strconv.Atoi(os.Getenv("FARFLASH_DRAWS"))
 	if draws == 0 {
@@ -86,7 +86,7 @@ func TestDrawnScenarios(t *testing.T) {
 	}
 }
 
-// What becomes of a draw that does not fail.
+// Outcomes of a draw that does not fail.
 const (
 	whole   = "run"
 	ended   = "ended by an error"
@@ -94,7 +94,7 @@ const (
 	short   = "cut short"
 )
 
-// bench draws scenarios and tries them.
+// bench generates and runs scenarios.
 type bench struct {
 	t        *testing.T
 	seed     uint64
@@ -103,11 +103,11 @@ type bench struct {
 	cover    *drawn.Cover
 	cache    *study.Cache
 	count    map[string]int
-	shown    []string // the findings so far, each kind once
-	keeps    bool     // what ran, in dir
+	shown    []string // kinds of findings so far
+	keeps    bool     // write scenarios that ran to dir
 }
 
-// draw makes one scenario and tries it.
+// draw generates one scenario and runs it.
 func (x *bench) draw(n int) {
 	stream := rng.NewStream(x.seed, "draw "+strconv.Itoa(n))
 	var s *scenario.Scenario
@@ -176,12 +176,12 @@ func (x *bench) show(n int, tree *drawn.Tree, found *finding) {
 		n, found, least.Text(), tree.Text(), x.seed, n)
 }
 
-// finding is what is wrong with the program.
+// finding is a fault of the program.
 type finding struct{ what, detail string }
 
 func (f *finding) Error() string { return f.what + ": " + f.detail }
 
-// panicked makes a finding of a panic; those of one function are of one kind.
+// panicked turns a panic into a finding, one kind per function.
 func panicked(who string, p any) *finding {
 	stack, at := string(debug.Stack()), "an unknown place"
 	_, after, _ := strings.Cut(stack[strings.LastIndex(stack, "\npanic(")+1:], "\n")
@@ -221,7 +221,7 @@ func hangs(step, text string) (done func()) {
 	})
 }
 
-// flat foresees the same of every drive, whatever it does.
+// flat predicts the same throughput for every drive.
 type flat struct{}
 
 func (flat) Predict(*ratecontrol.Features, int) (read, write float64) { return 1e9, 1e9 }
@@ -230,12 +230,12 @@ func foresees(*scenario.Drive) (ratecontrol.Predictor, error) { return flat{}, n
 
 // attempt is one run of a scenario.
 type attempt struct {
-	bytes  []byte // the result, or the error that the run ended with
+	bytes  []byte // the result, or the error of the run
 	result *result.Result
 	became string // whole, ended or short
 }
 
-// place is where an error stands, which is another place in a resolved text.
+// place matches positions in errors, which differ in a resolved text.
 var place = regexp.MustCompile(`[^ \n]*\.yaml(:\d+)*: `)
 
 // run runs a scenario within its budget. A slow one gets five times as much; it hangs if no request completes in the second half of that.
@@ -279,7 +279,7 @@ func (x *bench) within(limit time.Duration, s *scenario.Scenario, text string, o
 	return a, true, f
 }
 
-// judged is what a run that came to its end gives.
+// judged classifies a run that came to its end.
 func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	if refusal, is := errors.AsType[*experiment.Refusal](err); is {
 		return a, &finding{"check accepts what a run refuses", refusal.Error()}
@@ -296,7 +296,7 @@ func judged(out *experiment.Outcome, err error) (a attempt, f *finding) {
 	}
 	a = attempt{b, out.Result, whole}
 	if slices.ContainsFunc(out.Result.Checks, cutOff) {
-		a.became = ended // the program says so with its exit code, as of an error
+		a.became = ended // exits with 1, as for an error
 	}
 	return a, nil
 }
@@ -356,13 +356,13 @@ func (x *bench) try(s *scenario.Scenario, text string) (became string, f *findin
 	return want.became, nil
 }
 
-// cutOff reports whether a law does not hold because of what was to be simulated, and not by a fault of the models: a host is cut off for good.
+// cutOff reports a law that fails by design of the scenario: a host is cut off for good.
 func cutOff(c result.Check) bool {
-	// That of a tenant alone has its name in front.
+	// The laws of a tenant alone are prefixed with its name.
 	return !c.OK && (strings.HasSuffix(c.Name, "every flow ends") || strings.HasSuffix(c.Name, "every request ends")) && strings.Contains(c.Detail, "down for good")
 }
 
-// sound holds what must be so of every result.
+// sound checks the laws, the encoding and the cache.
 func (x *bench) sound(a attempt, s *scenario.Scenario) *finding {
 	for _, c := range a.result.Checks {
 		if !c.OK && !cutOff(c) {
@@ -394,7 +394,7 @@ func (x *bench) sound(a attempt, s *scenario.Scenario) *finding {
 	return nil
 }
 
-// withoutMarks is a resolved scenario without the comments that say what was written and what was not.
+// withoutMarks strips the comments that mark defaults.
 func withoutMarks(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -404,7 +404,7 @@ func withoutMarks(text string) string {
 	return b.String()
 }
 
-// large tells scenarios that would take more memory or time than a test should.
+// large reports scenarios beyond a test's memory or time.
 func large(s *scenario.Scenario) bool {
 	targets, ssds := s.CountTargets()
 	for i := range max(len(s.Targets), 1) {

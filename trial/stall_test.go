@@ -10,7 +10,7 @@ import (
 	"farflash/trial/trialtest"
 )
 
-// TestStalls: where nothing that is sent arrives and timers send it again for ever, the run ends and says who waits for whom, in one piece, in parts, in a system, and in turns.
+// TestStalls: endless retransmission ends the run with an error that names who waits for whom: in one piece, in parts, in a system, and in turns.
 func TestStalls(t *testing.T) {
 	const (
 		flows  = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: 99.99999999%}\nflows: [{list: [{src: 0, dst: 2, size: 100KB}, {src: 1, dst: 2, size: 100KB}]}]\n"

@@ -18,7 +18,7 @@ import (
 	"farflash/trial/trialtest"
 )
 
-// countdown is a context that ends when it has been asked so many times whether it has, or some time after it was asked first.
+// countdown is a context that is cancelled after a number of calls of Err, or some time after the first.
 type countdown struct {
 	context.Context
 	left  atomic.Int64
@@ -47,8 +47,8 @@ func (c *countdown) Err() error {
 
 func (c *countdown) end() { c.ended.CompareAndSwap(0, int64(usage.CPU())) }
 
-// TestEveryKindStops: whatever kind of experiment it is and whatever it is at, it stops within a second of processor time after its context has ended, and what is done is its result. It does not run beside other
-// tests, whose processor time would count.
+// TestEveryKindStops: every kind of experiment stops within a second of CPU time after cancellation, wherever it is, and keeps its partial result. It
+// does not run in parallel, since CPU time is the process's.
 func TestEveryKindStops(t *testing.T) {
 	const (
 		load   = "workload:\n  - {name: a, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: 16KiB, interarrival: 40us}, requests: 20000000}}\n"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFuzzTargets holds that every fuzz target limits how long one input may take: without that a parser that hangs is taken for the end of the time that the fuzzer was given.
+// TestFuzzTargets requires every fuzz target to bound the time of an input: otherwise a hanging parser looks like the end of the fuzzer's time budget.
 func TestFuzzTargets(t *testing.T) {
 	targets := 0
 	for _, f := range tree(t) {

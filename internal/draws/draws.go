@@ -1,6 +1,6 @@
-// Package draws is for tests only: properties that are held of random draws and that show something only if what they are about has come up in some.
+// Package draws is for tests: it repeats a property-based check until its random draws have exercised what the property is about.
 //
-// Until checks such a property until it has. What it leaves out: the drawing, which is rapid's.
+// Until does that. What it leaves out: drawing, which is rapid's.
 package draws
 
 import (
@@ -9,12 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// most is how many times the draws of one check are made at most. What comes up in one draw of fifty is then missed less than once in a million times
-// even where a check has as few as twenty draws.
+// most bounds the repetitions. An event of one draw in fifty is then missed less than once in a million times, even with 20 draws a check.
 const most = 40
 
-// Until checks a property, and again with other draws until seen says that enough of what it is about has come up. It fails the test if that never happens, and says what rapid was told to draw from if that was one
-// seed, since the draws are the same each time then.
+// Until runs rapid.Check, repeatedly, until seen reports that the draws have exercised the property, and fails the test if they never do. With
+// RAPID_SEED every repetition draws the same.
 func Until(t *testing.T, seen func() bool, property func(*rapid.T)) {
 	t.Helper()
 	for range most {

@@ -6,7 +6,7 @@
 //	go run ./internal/mutate -sample 200 -seed 2 -state sim.jsonl ./sim
 //
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
-// With -json the answers are written as JSON. -least is how many of a hundred of a package's mutants its tests must notice: fewer are a failure. -part K/N takes each Nth package, beginning with the Kth, so that a night can do a part of all. -short runs the tests in short mode, -tags with build tags.
+// With -json the answers are written as JSON. -least is the percentage of mutants that each package's tests must kill, or the command fails. -part K/N takes every Nth package, starting with the Kth, to spread a full run over several nights. -short runs the tests in short mode, -tags with build tags.
 //
 // A mutant is killed if a test fails or does not end within four times the processor time that the tests take on the unchanged package, or ten times the time,
 // and -grace more. What does not compile counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
@@ -153,7 +153,7 @@ func run(w io.Writer, s settings, patterns []string) error {
 	return below(all, s.least)
 }
 
-// below is an error for the packages whose tests notice fewer of a hundred mutants than the least.
+// below is the error for packages whose tests kill less than the required percentage.
 func below(all []summary, least int) error {
 	var few []string
 	for _, x := range all {
@@ -167,7 +167,7 @@ func below(all []summary, least int) error {
 	return fmt.Errorf("fewer than %d %% of the mutants were noticed in %s", least, strings.Join(few, ", "))
 }
 
-// part is each Nth of some packages, beginning with the Kth, for K/N; "" is all.
+// part selects every Nth package, starting with the Kth, for "K/N"; "" selects all.
 func part(all []source, of string) ([]source, error) {
 	if of == "" {
 		return all, nil

@@ -8,15 +8,15 @@ import (
 	"farflash/rng"
 )
 
-// Cover is which pairs of sections have come up together in scenarios that were run.
+// Cover records which pairs of sections were run together.
 type Cover struct {
 	l     *Language
-	order [][2]*Section // all pairs, as they are to be tried
+	order [][2]*Section // all pairs, in the order of the campaign
 	index map[*Section]int
-	seen  []bool // of a pair, at the number of one section times all sections and the number of the other
+	seen  []bool // by pair: see at
 }
 
-// Cover begins to count; the order in which pairs are asked for is drawn.
+// Cover starts a campaign in random order.
 func (l *Language) Cover(r *rng.Stream) *Cover {
 	c := &Cover{l: l, index: map[*Section]int{}}
 	all := l.Sections[1:]
@@ -25,7 +25,7 @@ func (l *Language) Cover(r *rng.Stream) *Cover {
 	}
 	c.seen = make([]bool, len(all)*len(all))
 	for i, a := range all {
-		for _, b := range all[i:] { // a section beside itself is the section alone
+		for _, b := range all[i:] { // the pair (a, a) is section a alone
 			c.order = append(c.order, [2]*Section{a, b})
 		}
 	}
@@ -33,7 +33,7 @@ func (l *Language) Cover(r *rng.Stream) *Cover {
 		j := int(r.IntN(int64(i + 1)))
 		c.order[i], c.order[j] = c.order[j], c.order[i]
 	}
-	// Every section comes before every pair.
+	// Single sections first.
 	slices.SortStableFunc(c.order, func(a, b [2]*Section) int { return alone(a) - alone(b) })
 	return c
 }
@@ -45,7 +45,8 @@ func alone(p [2]*Section) int {
 	return 1
 }
 
-// Pair is what draw number n is to have: first each section alone, then each pair, then from the beginning. It depends on n alone, so that a draw can be made again by itself.
+// Pair returns the sections for draw n: each section alone, then each pair, then from the start. It depends on n only, so a draw can be repeated by
+// itself.
 func (c *Cover) Pair(n int) []*Section {
 	p := c.order[n%len(c.order)]
 	if p[0] == p[1] {
@@ -59,7 +60,7 @@ func (c *Cover) at(a, b *Section) int {
 	return min(i, j)*len(c.index) + max(i, j)
 }
 
-// Ran counts the sections of a tree that was run.
+// Ran records the sections of a scenario that was run.
 func (c *Cover) Ran(t *Tree) {
 	have := t.Sections(c.l)[1:]
 	for i, a := range have {
@@ -69,7 +70,7 @@ func (c *Cover) Ran(t *Tree) {
 	}
 }
 
-// Missing lists the sections that never came up.
+// Missing lists the sections that were never run.
 func (c *Cover) Missing() []string {
 	var out []string
 	for _, s := range c.l.Sections[1:] {
@@ -80,7 +81,7 @@ func (c *Cover) Missing() []string {
 	return out
 }
 
-// String says how much came up.
+// String summarises the coverage.
 func (c *Cover) String() string {
 	pairs, sections := 0, len(c.index)-len(c.Missing())
 	for _, s := range c.seen {

@@ -1,13 +1,14 @@
-// Package drawn draws scenarios from the language itself, for tests: every section and every pair of sections comes up, with values at their edges
-// as well as in the middle, in scenarios that are small enough to be run by the thousand.
+// Package drawn generates random scenarios from the scenario language, for tests: every section and every pair of sections, with typical and boundary
+// values, small enough to run by the thousand.
 //
-// Its main type is Language, the sections and keys that scenario.Describe tells of; Make draws a Tree of a stream of random numbers, with given sections in it. What is drawn is
-// seldom right at once: keys contradict each other in ways that only check knows. So Make listens to the errors of check, each of which has a place, and
-// draws anew, adds or takes out what stands there, as a person would, until nothing is wrong or too much was tried. Shrink looks for the
-// smallest scenario that fails as a given one does; Cover counts which pairs of sections have come up.
+// Its main type is Language, the sections and keys that scenario.Describe lists. Make generates a Tree with given sections. A raw draw rarely passes
+// check, since keys contradict each other in ways that only check knows; so Make follows check's errors, which have positions, and redraws, adds or
+// removes the keys there until check accepts the scenario or it gives up. Shrink minimises a failing scenario; Cover counts the pairs of sections that
+// were run.
 //
-// This is property-based testing by a grammar, as in QuickCheck (Claessen and Hughes, ICFP 2000) and in Zeller's "Simplifying and Isolating Failure-Inducing Input" (TSE 2002).
-// What it leaves out: running scenarios and judging what comes of them (the tests of package trial).
+// This is grammar-based property testing as in QuickCheck (Claessen and Hughes, ICFP 2000), with the minimisation of Zeller and Hildebrandt,
+// "Simplifying and Isolating Failure-Inducing Input" (TSE 2002). What it leaves out: running scenarios and judging their results (the tests of package
+// trial).
 package drawn
 
 import (
@@ -21,32 +22,32 @@ import (
 	"farflash/scenario"
 )
 
-// Language is what can be written in a scenario.
+// Language is the grammar of scenarios.
 type Language struct {
-	Sections []*Section // in the order of the language; the first is the whole scenario
+	Sections []*Section // in language order; the first is the whole scenario
 	byPath   map[string]*Section
 	seeds    []*Tree
-	holding  map[*Section][]*Tree // the seeds that have a section
+	holding  map[*Section][]*Tree // seeds with a section
 }
 
-// Section is a mapping with keys, or a list of such.
+// Section is a mapping or a list of mappings.
 type Section struct {
-	Path   string // without indices; a target's drive is as the drive alone
+	Path   string // without indices; targets.ssd counts as ssd
 	List   bool
 	Parent *Section
 	keys   []key
 	inner  []*Section
 }
 
-// key is one whose value is no section.
+// key is a key with a plain value.
 type key struct {
 	name   string
-	usual  []string // values as they may be in a study
-	edges  []string // values at the edge of what can be written
-	needed bool     // without it the section says nothing
+	usual  []string // typical values
+	edges  []string // boundary values
+	needed bool     // the section is pointless without it
 }
 
-// WriteFiles writes what drawn scenarios and Seeds replay to a folder.
+// WriteFiles writes the traces, jobs and topologies that Seeds and drawn scenarios refer to.
 func WriteFiles(dir string) error {
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
@@ -75,7 +76,7 @@ func Load() (*Language, error) {
 	return l, nil
 }
 
-// same is the path under which a section is known: a target's drive is one.
+// same maps the path of a target's drive to that of a local drive.
 func same(path string) string {
 	if rest, ok := strings.CutPrefix(path, "targets.ssd"); ok {
 		return "ssd" + rest
@@ -83,7 +84,7 @@ func same(path string) string {
 	return path
 }
 
-// read takes a section and those within it from what explain says.
+// read adds a section and its subsections, as scenario.Describe lists them.
 func (l *Language) read(path string, parent *Section, list bool) error {
 	d, err := scenario.Describe(path)
 	if err != nil {
@@ -114,11 +115,11 @@ func (l *Language) read(path string, parent *Section, list bool) error {
 	return nil
 }
 
-// Section is the one at a path, nil if there is none; indices are ignored.
+// Section looks up a section by path, ignoring indices; nil if there is none.
 func (l *Language) Section(path string) *Section { return l.byPath[same(path)] }
 
-// Draw makes a scenario that has the given sections, if they go together at all, and some others.
-func (l *Language) Draw(r *rng.Stream, want ...*Section) *Tree {
+// draw generates a scenario with the wanted sections, as far as they fit together, and a few others.
+func (l *Language) draw(r *rng.Stream, want ...*Section) *Tree {
 	t := l.base(r, want)
 	for _, s := range want {
 		l.bring(r, t, s)
@@ -137,7 +138,7 @@ func (l *Language) Draw(r *rng.Stream, want ...*Section) *Tree {
 	return t
 }
 
-// base is a copy of a seed that has one of the sections that are wanted, if there is one, or at least its topmost section.
+// base clones a seed that has a wanted section or its nearest ancestor.
 func (l *Language) base(r *rng.Stream, want []*Section) *Tree {
 	var of []*Tree
 	if len(want) > 0 {
@@ -152,7 +153,7 @@ func (l *Language) base(r *rng.Stream, want []*Section) *Tree {
 	return of[r.IntN(int64(len(of)))].clone()
 }
 
-// beside is a section whose topmost section the tree has already, or now and then any.
+// beside picks another section below a top-level key that the tree has; rarely, any section.
 func (l *Language) beside(r *rng.Stream, t *Tree) *Section {
 	for range 20 {
 		s := l.Sections[1+r.IntN(int64(len(l.Sections)-1))]
@@ -164,7 +165,7 @@ func (l *Language) beside(r *rng.Stream, t *Tree) *Section {
 	return nil
 }
 
-// bring puts a section into a tree that lacks it: a copy of what a seed has there, or drawn key by key.
+// bring adds a missing section: copied from a seed, or drawn key by key.
 func (l *Language) bring(r *rng.Stream, t *Tree, s *Section) {
 	if t.has(l, s) {
 		return
@@ -187,7 +188,7 @@ func (l *Language) bring(r *rng.Stream, t *Tree, s *Section) {
 	at.put(l.section(r, s))
 }
 
-// section draws one: what it needs, and some of its keys.
+// section draws the needed keys and some others.
 func (l *Language) section(r *rng.Stream, s *Section) *node {
 	name := s.Path[strings.LastIndexByte(s.Path, '.')+1:]
 	m := &node{key: name, kind: mapping}
@@ -204,7 +205,7 @@ func (l *Language) section(r *rng.Stream, s *Section) *node {
 	return list
 }
 
-// change draws one key anew, or adds it, in a section that the tree has.
+// change sets one key of a section in the tree.
 func (l *Language) change(r *rng.Stream, t *Tree) {
 	all := t.Sections(l)
 	for range 20 {
@@ -222,7 +223,7 @@ func (l *Language) change(r *rng.Stream, t *Tree) {
 	}
 }
 
-// draw is a value: a usual one, or now and then one at an edge.
+// draw picks a value, at times a boundary.
 func (k *key) draw(r *rng.Stream) string {
 	if len(k.edges) > 0 && r.IntN(5) == 0 {
 		return k.edges[r.IntN(int64(len(k.edges)))]
@@ -230,7 +231,7 @@ func (k *key) draw(r *rng.Stream) string {
 	return k.usual[r.IntN(int64(len(k.usual)))]
 }
 
-// keyAt is what is known of the key at a path.
+// keyAt looks up a key by path.
 func (l *Language) keyAt(path string) (key, bool) {
 	path = same(path)
 	i := strings.LastIndexByte(path, '.')

@@ -9,10 +9,10 @@ import (
 	"farflash/shape"
 )
 
-// Make draws scenarios with given sections until one can be repaired, or enough were drawn.
+// Make generates a scenario with the wanted sections that check accepts. If it fails, the last draw and its error are returned.
 func (l *Language) Make(r *rng.Stream, check func(text string) error, want ...*Section) (t *Tree, err error) {
 	for range 5 {
-		t = l.Draw(r, want...)
+		t = l.draw(r, want...)
 		if err = l.repair(r, t, check); err == nil {
 			break
 		}
@@ -20,13 +20,13 @@ func (l *Language) Make(r *rng.Stream, check func(text string) error, want ...*S
 	return t, err
 }
 
-// ErrLarge is what check says of a scenario that is too large for a test.
+// ErrLarge is the error of check for a scenario that is too large for a test.
 var ErrLarge = errors.New("too large for a test")
 
-// repairs is how often a draw is mended at most.
+// repairs bounds the repair steps of one draw.
 const repairs = 30
 
-// repair changes a tree until check takes it; the last error is what it still says. The sections that were wanted are let stand for most of the tries.
+// repair edits a tree until check accepts it, and returns the last error. Wanted sections are kept for most of the steps.
 func (l *Language) repair(r *rng.Stream, t *Tree, check func(text string) error) (err error) {
 	for try := range repairs {
 		if err = check(t.Text()); err == nil {
@@ -38,9 +38,9 @@ func (l *Language) repair(r *rng.Stream, t *Tree, check func(text string) error)
 		}
 		var wrong shape.Errors
 		if !errors.As(err, &wrong) || len(wrong) == 0 {
-			return err // not said where: nothing to go by
+			return err // no position to work from
 		}
-		// A few at a time: what is changed for one may be what another is about.
+		// A few at a time: one edit may resolve several errors.
 		for i, e := range wrong {
 			if i < 3 || r.IntN(4) == 0 {
 				l.mend(r, t, e, try < repairs*3/4)
@@ -50,7 +50,7 @@ func (l *Language) repair(r *rng.Stream, t *Tree, check func(text string) error)
 	return err
 }
 
-// reduce gives every drive a small geometry, a system few targets and a network few hosts.
+// reduce gives every drive a small geometry, and a system few drives.
 func (l *Language) reduce(r *rng.Stream, t *Tree) {
 	drive := l.Section("ssd")
 	t.walk(func(path string, n, _ *node) {
@@ -68,10 +68,10 @@ func (l *Language) reduce(r *rng.Stream, t *Tree) {
 	})
 }
 
-// mend changes what an error is about.
+// mend edits the tree at one error.
 func (l *Language) mend(r *rng.Stream, t *Tree, e *shape.Error, keep bool) {
 	about := l.about(t, e)
-	// A key that the error asks for may be missing.
+	// The error may ask for a missing key.
 	if missing := l.missing(t, e, about); len(missing) > 0 && r.IntN(2) == 0 {
 		m := missing[r.IntN(int64(len(missing)))]
 		m.at.put(&node{key: m.key.name, text: m.key.draw(r)})
@@ -101,10 +101,10 @@ func (l *Language) mend(r *rng.Stream, t *Tree, e *shape.Error, keep bool) {
 	t.remove(x)
 }
 
-// subjects are what a scenario is about: seldom what is wrong with it.
+// subjects are the sections that define the kind of experiment; removing one rarely helps.
 var subjects = []string{"ssd", "fabric", "workload", "targets", "flows", "object_cluster", "measure"}
 
-// lacking is a topmost section that an error names and that is not there, nil if there is none.
+// lacking picks a missing top-level section that the error names; nil if there is none.
 func (l *Language) lacking(r *rng.Stream, t *Tree, e *shape.Error) *Section {
 	var out []*Section
 	for _, w := range pathWord.FindAllString(e.Msg, -1) {
@@ -118,7 +118,7 @@ func (l *Language) lacking(r *rng.Stream, t *Tree, e *shape.Error) *Section {
 	return out[r.IntN(int64(len(out)))]
 }
 
-// protected reports whether a section that is wanted stands in a node.
+// protected reports whether a node contains a wanted section.
 func (l *Language) protected(t *Tree, x *node) bool {
 	for _, s := range t.kept {
 		inside := false
@@ -137,7 +137,7 @@ func (l *Language) protected(t *Tree, x *node) bool {
 	return false
 }
 
-// about is what an error may be about: what stands where it points, and the keys that it names.
+// about lists the nodes at the error's position, and those that its text names.
 func (l *Language) about(t *Tree, e *shape.Error) []*node {
 	var out []*node
 	t.walk(func(_ string, n, _ *node) {
@@ -160,13 +160,13 @@ func (l *Language) about(t *Tree, e *shape.Error) []*node {
 	return out
 }
 
-// gap is a key that could be added.
+// gap is a missing key.
 type gap struct {
 	at  *node
 	key key
 }
 
-// missing are the keys of the sections around what an error is about that it names and that are not there.
+// missing lists the keys that the error names and that the sections around it lack.
 func (l *Language) missing(t *Tree, e *shape.Error, about []*node) []gap {
 	words := map[string]bool{}
 	for _, w := range pathWord.FindAllString(e.Msg, -1) {

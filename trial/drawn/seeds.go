@@ -2,7 +2,7 @@ package drawn
 
 import "farflash/trial/trialtest"
 
-// Seeds are small scenarios of every kind, with every section in at least one of them, that draws begin with.
+// Seeds are small scenarios of every kind, from which draws start.
 var Seeds = []string{
 	trialtest.Mixed,
 	"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 8KiB}, read_fraction: 50%, requests: 500}, closed: 8}]\n",
@@ -77,7 +77,7 @@ var Seeds = []string{
 	"object_cluster: {protocol: storm, traffic: {both: true, hops: 2, jitter: 1us}}\nmeasure: {until: 100us}\n",
 }
 
-// files are what scenarios replay, by name.
+// files are the inputs of scenarios, by name.
 var files = map[string]string{
 	"random.csv": `128166372000012750,usr,0,Read,2142208,65536,100
 128166372000029960,usr,0,Write,3903488,4096,100

@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// Shrink looks for a smaller tree that still fails: it takes out what can go, from large to small, and makes numbers smaller, until nothing helps or fails was asked so many
-// times.
+// Shrink minimises a failing tree: it removes nodes, largest first, and halves numbers, until nothing helps or fails was called most times.
 func Shrink(t *Tree, most int, fails func(text string) bool) *Tree {
 	asked := 0
 	try := func(change func(*Tree) bool) bool {
@@ -26,7 +25,7 @@ func Shrink(t *Tree, most int, fails func(text string) bool) *Tree {
 	}
 	for again := true; again && asked < most; {
 		again = false
-		// Nodes in the order of their size: a section that can go takes all that is in it along.
+		// Large subtrees first.
 		for i := 0; i < len(bySize(t)); {
 			if try(func(c *Tree) bool { c.remove(bySize(c)[i]); return true }) {
 				again = true
@@ -43,7 +42,7 @@ func Shrink(t *Tree, most int, fails func(text string) bool) *Tree {
 	return t
 }
 
-// bySize lists the nodes, those with the most below them first.
+// bySize lists the nodes, largest subtree first.
 func bySize(t *Tree) []*node {
 	var all []*node
 	t.walk(func(_ string, n, _ *node) { all = append(all, n) })

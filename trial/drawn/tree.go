@@ -10,10 +10,10 @@ import (
 	"farflash/shape"
 )
 
-// Tree is a scenario as it would be written.
+// Tree is a scenario as YAML.
 type Tree struct {
 	root *node
-	kept []*Section // that repairs let stand as long as they can
+	kept []*Section // wanted sections, which repair keeps
 }
 
 type kind uint8
@@ -24,13 +24,13 @@ const (
 	sequence
 )
 
-// node is a value and the key that it stands under; items of a list have none.
+// node is a value under a key; list items have no key.
 type node struct {
 	key  string
 	kind kind
 	text string
 	kids []*node
-	line int // in the text that was written last
+	line int // in the last Text
 }
 
 func (n *node) clone() *node {
@@ -42,7 +42,7 @@ func (n *node) clone() *node {
 	return &c
 }
 
-// get is the value under a mapping's key, nil if there is none.
+// get looks up a key of a mapping; nil if it is missing.
 func (n *node) get(key string) *node {
 	for _, k := range n.kids {
 		if n.kind == mapping && k.key == key {
@@ -52,9 +52,9 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// put sets what stands under a key.
+// put sets a key of a mapping, or appends to a list.
 func (n *node) put(x *node) {
-	if n.kind == scalar { // a short form, whose place the section takes
+	if n.kind == scalar { // a short form, replaced by the section
 		*n = node{key: n.key, kind: mapping}
 	}
 	if n.kind == sequence {
@@ -73,7 +73,7 @@ func (n *node) put(x *node) {
 
 func (t *Tree) clone() *Tree { return &Tree{t.root.clone(), slices.Clone(t.kept)} }
 
-// parse reads a text into a tree.
+// parse parses YAML.
 func parse(text string) (*Tree, error) {
 	top, err := shape.Parse("seed.yaml", []byte(text))
 	if err != nil {
@@ -102,7 +102,7 @@ func convert(key string, n *shape.Node) *node {
 	return out
 }
 
-// Text is the tree as a file, one key a line.
+// Text is the tree as YAML, one key a line.
 func (t *Tree) Text() string {
 	w := writer{line: 1}
 	w.kids(t.root, "")
@@ -127,7 +127,7 @@ func (w *writer) kids(n *node, indent string) {
 		case k.kind == scalar:
 			w.end(" " + k.text)
 		case len(k.kids) > 0 && flat(k):
-			// Lists of plain values stand in one line.
+			// Lists of scalars go on one line.
 			items := make([]string, len(k.kids))
 			for i, x := range k.kids {
 				items[i], x.line = x.text, w.line
@@ -149,12 +149,12 @@ func (w *writer) end(s string) {
 	w.line++
 }
 
-// flat reports a list of plain values.
+// flat reports a list of scalars.
 func flat(n *node) bool {
 	return n.kind == sequence && !slices.ContainsFunc(n.kids, func(k *node) bool { return k.kind != scalar })
 }
 
-// walk visits every node below the root with its path, without indices, and its parent.
+// walk visits every node below the root, with its path (without indices) and its parent.
 func (t *Tree) walk(f func(path string, n, parent *node)) {
 	var down func(path string, n *node)
 	down = func(path string, n *node) {
@@ -170,7 +170,7 @@ func (t *Tree) walk(f func(path string, n, parent *node)) {
 	down("", t.root)
 }
 
-// Sections are those that the tree has, each once, the whole scenario first.
+// Sections lists the sections of the tree, each once, the whole scenario first.
 func (t *Tree) Sections(l *Language) []*Section {
 	out := []*Section{l.Sections[0]}
 	t.walk(func(path string, n, _ *node) {
@@ -183,7 +183,7 @@ func (t *Tree) Sections(l *Language) []*Section {
 
 func (t *Tree) has(l *Language, s *Section) bool { return t.find(l, s) != nil }
 
-// find is the first node that is a section.
+// find returns the first node of a section.
 func (t *Tree) find(l *Language, s *Section) (found *node) {
 	if s.Parent == nil {
 		return t.root
@@ -196,7 +196,7 @@ func (t *Tree) find(l *Language, s *Section) (found *node) {
 	return found
 }
 
-// place is a mapping in which a section's keys stand, one by chance if there are several; nil if the tree has none.
+// place picks a mapping that can hold a section's keys; nil if there is none.
 func (t *Tree) place(l *Language, r *rng.Stream, s *Section) *node {
 	if s.Parent == nil {
 		return t.root

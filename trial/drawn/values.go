@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// valuesOf are values to write for a key, by what explain says is to be written, and whether its section says nothing without it.
+// valuesOf lists typical and boundary values of a key, by its description; needed: its section is pointless without it.
 func valuesOf(path, wanted string) (usual, edges []string, needed bool) {
 	for _, x := range small {
 		if x.path.MatchString(same(path)) {
@@ -31,7 +31,7 @@ func valuesOf(path, wanted string) (usual, edges []string, needed bool) {
 	return usual, edges, false
 }
 
-// hints say what may stand for a value that is explained so: usual values, and those at the edge of what can be read or computed.
+// hints are typical and boundary values, by the wording of a key's description.
 var hints = []struct {
 	hint         string
 	usual, edges []string
@@ -51,7 +51,7 @@ var hints = []struct {
 	{"an order of the letters", []string{"CWDP", "PDWC", "DPCW", "WCPD"}, nil},
 }
 
-// listsOf are values for a list of plain values: none, one, several, the same twice.
+// listsOf are values for a list of scalars: empty, one, several, duplicates.
 func listsOf(wanted string) []string {
 	switch {
 	case strings.HasPrefix(wanted, "a list of 3: a whole number"):
@@ -64,7 +64,7 @@ func listsOf(wanted string) []string {
 	return nil
 }
 
-// small keeps scenarios small, whole and about something: keys by their paths, what to draw for them, and whether their section needs them. A path is that of a drive alone.
+// small overrides hints to keep scenarios small, complete and meaningful, by path (of a local drive).
 var small = func() []limit {
 	var out []limit
 	for _, x := range []struct {
@@ -166,7 +166,7 @@ var small = func() []limit {
 	return out
 }()
 
-// limit is what to draw for keys whose paths match.
+// limit has the values for keys whose path matches.
 type limit struct {
 	path   *regexp.Regexp
 	values []string
