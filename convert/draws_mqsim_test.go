@@ -30,7 +30,7 @@ import (
 	"farflash/units"
 )
 
-// mqsimFlow is what a flow of a draw found: how many requests, and their response times as MQSim prints them, whole microseconds.
+// mqsimFlow is a flow's result: requests, and response times in whole microseconds as MQSim prints them.
 type mqsimFlow struct{ Requests, Mean, Least, Most int64 }
 
 func (f mqsimFlow) String() string { return fmt.Sprint(f.Requests, f.Mean, f.Least, f.Most) }
@@ -50,7 +50,7 @@ func laid(t testing.TB, x *peertest.MQSimDraw) string {
 	return into
 }
 
-// ours is what the conversion of a draw's files finds.
+// ours is the result of the converted configuration.
 func ours(dir string, flows int) ([]mqsimFlow, error) {
 	return oursOf(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), flows)
 }
@@ -144,7 +144,7 @@ func peers(ctx context.Context, program, dir string, flows int, env ...string) (
 	for _, of := range strings.Split(string(text), "<Host.IO_Flow>")[1:] {
 		f := mqsimFlow{number(of, "Request_Count"), number(of, "Device_Response_Time"), number(of, "Min_Device_Response_Time"), number(of, "Max_Device_Response_Time")}
 		if f.Requests == 0 {
-			f.Least = 0 // it prints what is left of the greatest number
+			f.Least = 0 // MQSim prints the initial maximum
 		}
 		out = append(out, f)
 	}
@@ -157,7 +157,7 @@ func peers(ctx context.Context, program, dir string, flows int, env ...string) (
 // elsewhere has memory hold something else before it is set (bytes of 64, which are a number of some size however they are read), and lie in other places, from the second run on.
 var elsewhere = []string{"GLIBC_TUNABLES=glibc.malloc.perturb=191:glibc.malloc.tcache_count=0"}
 
-// drawn is a draw and what came of it.
+// drawn is a draw and its outcome.
 type drawn struct {
 	seed      uint64
 	want, got []mqsimFlow

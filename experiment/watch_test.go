@@ -34,7 +34,7 @@ func (s *spinner) Handle(sim.Event) {
 	s.eng.Schedule(s.self, s.to, s.eng.Now()+s.gap, 0, 0)
 }
 
-// TestWatch: a run of which nothing comes is stalled where somebody waits and nothing is to come, and none other is.
+// TestWatch: a run without progress is stalled if something waits and no change is scheduled, and not otherwise.
 func TestWatch(t *testing.T) {
 	const long = 100 * units.Second
 	moves := uint64(0)

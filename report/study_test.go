@@ -289,7 +289,7 @@ func TestCountsInWords(t *testing.T) {
 	}
 }
 
-// TestCurvesOfTransients holds that points whose figures rest on a transient are marked in the table, the page's table and charts, with what was changing, and others are not.
+// TestCurvesOfTransients: points in a transient are marked in the table, on the page and in the charts, with the reason; others are not.
 func TestCurvesOfTransients(t *testing.T) {
 	for _, steady := range []bool{false, true} {
 		c := curvesOf(t, 2, func(r *result.Result, point, rep int) error {

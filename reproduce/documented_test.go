@@ -231,7 +231,7 @@ func TestDocumentedOK(t *testing.T) {
 	golden.Table(t, validation+"rows.md", "ok", "seed 1", lines, *update)
 }
 
-// TestDocumentedMutations holds the table of what the rows rest on, and of what turns how many of each verdict.
+// TestDocumentedMutations generates the table of inputs and mutations by verdict.
 func TestDocumentedMutations(t *testing.T) {
 	rewritten(t)
 	lines := golden.Head("experiment", "rests on", "mutation", ">ok", ">not reproduced", ">not stated")

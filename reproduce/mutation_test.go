@@ -79,7 +79,7 @@ func TestMutations(t *testing.T) {
 			rows := heldRows(e.ID)
 			options := Options{Seed: 1, Trainer: trainer, few: thrifty[e.ID]}
 			if options.few > 0 {
-				// Fewer seeds by themselves must not turn what the mutation is to turn.
+				// Fewer seeds alone must not flip the rows.
 				turned(t, &e, options, rows, false)
 			}
 			for i := range mutations[e.ID] {

@@ -96,7 +96,7 @@ func TestEndCheckFinds(t *testing.T) {
 	}
 }
 
-// TestReplayOfSomePlanes: a drive that has not written to a plane shares with its image what a replay has changed there, which the end check counts as well.
+// TestReplayOfSomePlanes: the end check counts what fill: replay changed in planes that the drive has not written to.
 func TestReplayOfSomePlanes(t *testing.T) {
 	cfg := round()
 	cfg.Geometry.PlanesPerDie, cfg.OverProvisioning = 2, .3

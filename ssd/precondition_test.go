@@ -6,7 +6,7 @@ import (
 	"farflash/ssd/nand"
 )
 
-// TestEvenWear holds what random writes leave of wear: so little that drives that were filled steady may begin with blocks that are equally worn.
+// TestEvenWear: random writes leave wear so even that steady images may start with equal erase counts.
 func TestEvenWear(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1, BlocksPerPlane: 256, PagesPerBlock: 64, PageSize: cfg.Geometry.PageSize}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAdjustedByHand holds the interval of batch means against the same sums in another order: Student's, times what the correlation that is left asks for, times what skewness does.
+// TestAdjustedByHand recomputes the interval of batch means: Student's, widened for correlation and skewness.
 func TestAdjustedByHand(t *testing.T) {
 	const level = 0.9
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestAdjustedByHand(t *testing.T) {
 	}
 }
 
-// TestBatchEnds holds which observations a batch has: all have the same number, the last ends with the last observation, and what is left over is before the first.
+// TestBatchEnds: batches have equal sizes, the last one ends with the last observation, and the remainder is dropped at the front.
 func TestBatchEnds(t *testing.T) {
 	xs := []float64{100, 1, 2, 3, 4, 5, 6}
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestLongEnough(t *testing.T) {
 	}
 }
 
-// pattern is n values, each -1 or 1, in runs of so many.
+// pattern is n values of -1 or 1 in runs.
 func pattern(n, run int) []float64 {
 	xs := make([]float64, n)
 	for i := range xs {
@@ -146,7 +146,7 @@ func TestJudgeBatches(t *testing.T) {
 	}
 }
 
-// TestWidth holds that what a mean is known to is the interval's half width and what the beginning has moved the mean of all by.
+// TestWidth: the reported precision is the interval's half width plus the shift of the mean by the start.
 func TestWidth(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 1e-4, Level: 0.95, Least: 64, Growth: 2, Patience: 1 << 20})
 	for range 20 {
@@ -163,7 +163,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// TestOccurrences holds what a look says of what has happened too seldom, up to which number, and when it is waited for no longer.
+// TestOccurrences: which rare events delay the stop rule, up to which count, and when it gives up waiting.
 func TestOccurrences(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 0.05, Level: 0.95, Least: 64, Growth: 2, Patience: 200})
 	add := func(n int) {
@@ -188,7 +188,7 @@ func TestOccurrences(t *testing.T) {
 	if v := s.Judge(Occurrence{"seldom", 3, false}); v.Reached || !v.Vain {
 		t.Errorf("after all patience: %+v", v)
 	}
-	// What is not known well enough for other reasons says those.
+	// Other reasons take precedence.
 	wild := NewSettling(SettlingConfig{Precision: 0.001, Level: 0.95, Least: 64, Growth: 2, Patience: 100})
 	for i := range 400 {
 		wild.Add(float64(i * 37 % 101))

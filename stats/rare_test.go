@@ -10,7 +10,7 @@ import (
 	"farflash/internal/golden"
 )
 
-// rare is a source of latencies of which a few are long because of something that happens seldom. It counts how often that has happened.
+// rare is a source of latencies with rare long ones, which it counts.
 type rare struct {
 	name  string
 	truth float64
@@ -57,7 +57,7 @@ func queued(name string, load, chance, extra float64, regular bool) rare {
 	}}
 }
 
-// rares are ten: what the simulated drives and networks have of that kind.
+// rares are ten such sources, modelled on drives and networks.
 func rares() []rare {
 	constant := func(x float64) func(*rand.Rand) float64 { return func(*rand.Rand) float64 { return x } }
 	const down, fails = 60, 1. / 3000 // requests that a failure lasts for, and the chance of one

@@ -60,7 +60,7 @@ func TestCompareDesigns(t *testing.T) {
 	}
 	closeTo(t, "mean in other units", other.Effect.Mean, got.Effect.Mean, 1e-12)
 	closeTo(t, "p in other units", other.P, got.P, 1e-5)
-	// What is not above 0 has no ratio.
+	// No ratio unless all values are positive.
 	for _, zero := range []float64{0, -1} {
 		c := slices.Clone(a)
 		c[2] = zero
@@ -160,7 +160,7 @@ func TestSignFlips(t *testing.T) {
 	}
 }
 
-// TestStepped: small counts are told from figures that happen to be equal.
+// TestStepped: small counts are distinguished from figures that happen to be equal.
 func TestStepped(t *testing.T) {
 	for _, c := range []struct {
 		d    []float64

@@ -163,7 +163,7 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// TestAlike has effects without spread: where no chance has a part they are certain, and otherwise from so many on that their signs are evidence.
+// TestAlike: effects without spread are certain if the design is deterministic, and otherwise significant from a number of equal signs on.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		reps    int
@@ -191,7 +191,7 @@ func TestAlike(t *testing.T) {
 	}
 }
 
-// TestFamilySize has a metric that differs if it is asked about by itself, and among twenty is said to need more runs.
+// TestFamilySize: a metric that is called by itself needs more runs among twenty.
 func TestFamilySize(t *testing.T) {
 	names := []string{"fabric.drops"}
 	for _, d := range trial.Vocabulary().Metrics.All() {

@@ -14,7 +14,8 @@ import (
 	"farflash/trial"
 )
 
-// TestUntilDecided: a large effect ends a comparison at its first look, one that is none at its last; no trial is run twice, and what is in the folder not at all.
+// TestUntilDecided: a large effect ends a comparison at its first look and a null effect at its last; no trial runs twice, and trials in the folder do
+// not run again.
 func TestUntilDecided(t *testing.T) {
 	for _, c := range []struct {
 		factor       float64
@@ -76,7 +77,7 @@ func TestUntilDecided(t *testing.T) {
 	}
 }
 
-// TestUndecidedEnds: an interruption ends it with what is done, and so does what is wrong.
+// TestUndecidedEnds: interruptions and errors end it with the trials done so far.
 func TestUndecidedEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := madeUp{study: 78, metric: "ssd.waf", factor: 1}

@@ -82,7 +82,7 @@ measure: {until: 24ms, warm_up: 1ms}
 	}
 }
 
-// TestAliases: one number has one name, the primary one; what is proportional by accident, as few values are, has its own.
+// TestAliases: aliases are merged under the primary name; with few distinct values, proportional metrics keep their names.
 func TestAliases(t *testing.T) {
 	arm := func(b float64) func(*result.Result, int) {
 		return func(r *result.Result, rep int) {

@@ -26,7 +26,7 @@ type madeUp struct {
 	factor float64
 }
 
-// spread is the deviation of a metric's logarithm, of what the seed does to all arms and of what is a run's own.
+// spread has the deviations of a metric's logarithm: of the seed, common to all arms, and of the run.
 var spread = map[string][2]float64{
 	"ssd.waf": {0.05, 0.02}, "read.latency.mean": {0.1, 0.02}, "write.latency.mean": {0.2, 0.03}, "read.latency.p99": {0.2, 0.03}, "write.latency.p99": {0.3, 0.03}, "all.bandwidth": {0.03, 0.01},
 }
@@ -58,18 +58,18 @@ func (m *madeUp) execute(_ context.Context, t trial.Trial, version string, _ fun
 	return r, nil
 }
 
-// plan is of two arms that nobody reads.
+// plan has two arms.
 func madeUpPlan(reps int, apart bool) *Plan {
 	return &Plan{Kind: Comparison, Name: "made up", Seed: 1, Reps: reps, Apart: apart, Points: []Point{{Label: "a", Digest: "d0"}, {Label: "b", Digest: "d1"}}}
 }
 
-// tally counts what comparisons say of metrics of which the truth is known.
+// tally counts calls of metrics with known effects.
 type tally struct {
 	calls, wrongSign int
 	agreed, against  int // with benchstat, where it finds a difference as well
 }
 
-// add compares what is said of a metric with a true effect on the logarithm.
+// add scores the verdict on a metric with a known log effect.
 func (c *tally) add(e *Effect, truth float64, x, y []float64) {
 	if !e.Differs() {
 		return

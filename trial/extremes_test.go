@@ -18,7 +18,7 @@ import (
 	"farflash/trial/drawn"
 )
 
-// leaf is a key that a change can set, and what to try.
+// leaf is a key with values to try.
 type leaf struct {
 	path   string
 	values []string

@@ -14,7 +14,7 @@ import (
 	"farflash/trial/trialtest"
 )
 
-// full is a drive of many blocks that is written as fast as it takes it: so many writes.
+// full is a large drive written at full speed, with that many writes.
 const full = `
 ssd:
   preset: tlc-enterprise
@@ -26,9 +26,8 @@ ssd:
 workload: [{synthetic: {writes: {size: %s, addresses: {%s align: %s}}, requests: %d}, closed: 128}]
 `
 
-// TestSteadyFromTheFirstWrite holds that the first hundredth of what a drive holds, written to it at the rate that it takes, has the write amplification that random writes have in the long run:
-// 5 % from Policy.WAF, from little spare space to much, whatever the size of a write is, and where writes are skewed too: what collection finds is what uniform writes have left behind. Superblocks are
-// collected by turns with the host; where every plane is by itself, a hundredth is a few blocks of each, and two are written.
+// TestSteadyFromTheFirstWrite: the first 1 % of the capacity, written at full speed to a steady drive, has the write amplification of the closed form,
+// for several spare areas, skews and grains. Where every plane is its own pool, 1 % is a few blocks each, so 2 % are written.
 func TestSteadyFromTheFirstWrite(t *testing.T) {
 	const blocks, open, urgent = 682, 2, 3
 	spare, skews, allocations := []float64{12.7, 28}, []string{"", "pattern: hot-cold, hot_requests: 80%, hot_space: 20%,"}, []string{"dynamic"}

@@ -36,7 +36,7 @@ type Meter struct {
 	books []*accounts.Slice // of each slice, if a warm-up is to be found
 	// Inside is how many requests of a system have not ended; nil without one.
 	Inside func() uint64
-	// Severed: requests wait for a host that is cut off for good, so that a growing backlog is no overload.
+	// Severed: requests wait for a host that is cut off for good, so that the growing backlog is no overload.
 	Severed bool
 	// Others counts further rare events for measure.until: steady; nil is none.
 	Others func() []stats.Occurrence

@@ -78,7 +78,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestVolumeEndsByTime: a run that ends by time counts what waits at the host of a volume for a place in its queue.
+// TestVolumeEndsByTime: requests queued at the host of a volume count as outstanding when a run ends by time.
 func TestVolumeEndsByTime(t *testing.T) {
 	o := trialtest.Run(t, volume, 1, "host_raid={level: 1, drives: 2}", "measure.until=1ms",
 		"workload=[{queue: {depth: 3}, synthetic: {reads: {size: 4KiB, interarrival: 2us}, requests: 900}}]")

@@ -88,7 +88,7 @@ func TestSteadyPromise(t *testing.T) {
 	golden.Table(t, "../../docs/validation/stats.md", "settling-drives", "seeds 1 to 40, of the truth 1000 to 1003", lines, *update)
 }
 
-// TestSteadySeldom holds that a run does not end before what is switched on and happens seldom has happened 320 times, and that it says so where it ends without.
+// TestSteadySeldom: a run ends only after 320 occurrences of each rare event that is switched on, or says which were too few.
 func TestSteadySeldom(t *testing.T) {
 	const reads = `
 ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, mapping: {ideal: true}, cache: {mode: off}}
@@ -118,7 +118,7 @@ measure: {until: steady}
 	if os.Getenv("FARFLASH_LONG") == "" {
 		return
 	}
-	// What does not happen in a million requests is waited for no longer.
+	// After a million requests the wait is given up.
 	o = trialtest.Run(t, reads, 1, worn+"90d}")
 	const want = "reads repeated: only 0 in 1236991 observations; at least 320 are needed"
 	if n := trialtest.Metric(t, o, "read.count"); o.Result.Steady.Reached || n < 1<<20 || !strings.Contains(strings.Join(o.Result.Warnings, "\n"), want) {

@@ -25,7 +25,7 @@ ssd:
 workload: [{synthetic: {writes: {size: 16KiB, addresses: {align: 16KiB}}, requests: 6000}, closed: 32}]
 `
 
-// marked is what a run says of a transient. It says it twice, for people and for programs.
+// marked is the transient of a run, from its warning and its field, which must agree.
 func marked(t *testing.T, o *experiment.Outcome) string {
 	t.Helper()
 	all := strings.Join(o.Result.Warnings, "\n")

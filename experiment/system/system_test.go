@@ -367,7 +367,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestResponseOvertakes: where each message has a queue pair of its own, responses come before the first packet of data that wait behind others, and the times of both are still what the network says, wherever the run is cut.
+// TestResponseOvertakes: with a queue pair per message, responses overtake data that have not begun; the stage times still match the network's, wherever
+// the run is cut.
 func TestResponseOvertakes(t *testing.T) {
 	for _, until := range []string{"4700ms", "14s", "end"} {
 		trialtest.Run(t, `initiators: 3

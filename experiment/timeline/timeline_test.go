@@ -135,7 +135,7 @@ workload:
 	}
 }
 
-// TestTimelineVolume: what drives do for requests to a volume made of them is joined to those requests, be they local or behind a network, and what they do for its rebuild to none.
+// TestTimelineVolume: flash activity of a volume's members is linked to its request, local or remote, and rebuild activity to none.
 func TestTimelineVolume(t *testing.T) {
 	const local = `ssd: {preset: mqsim-default, geometry: {blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {mode: off}}
 host_raid: {drives: 4, level: 6, failed: [1], rebuild: 1GB/s}
@@ -271,7 +271,7 @@ func TestTimelineBounded(t *testing.T) {
 	}
 }
 
-// TestTimelineDisks: a target with several disks, which end what they write in another order than they began it in, has a track for each.
+// TestTimelineDisks: each disk of a target has its own track, since disks finish out of order.
 func TestTimelineDisks(t *testing.T) {
 	s, err := trialtest.Parse("object_cluster: {gateways: 8, targets: 18, chunk: 64KiB, sizes: [{chunk: 16KiB, share: 50%}, {chunk: 64KiB, share: 50%}], disk: {count: 2}}\nmeasure: {until: 3ms}\n")
 	if err != nil {

@@ -164,7 +164,7 @@ func TestSum(t *testing.T) {
 	if err := run(&second, s, []string{"."}); err != nil || second.String() != first.String() {
 		t.Errorf("from the state: %v, %s", err, second.String())
 	}
-	// What is asked for is met or an error that names the package, and a package without tests is left out.
+	// -least passes or names the package; packages without tests are skipped.
 	for least, want := range map[int]string{60: "", 95: "fewer than 95 % of the mutants were noticed in sample ("} {
 		s.least = least
 		if err := run(&second, s, []string{"."}); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

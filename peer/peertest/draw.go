@@ -226,7 +226,7 @@ var (
 	}
 )
 
-// element writes a struct whose fields have the names of tags, and what within adds.
+// element writes a struct as XML, field names as tags, with further content inside.
 func element(b *strings.Builder, name string, of any, without []string, within func()) {
 	fmt.Fprintf(b, "<%s>\n", name)
 	v := reflect.ValueOf(of)

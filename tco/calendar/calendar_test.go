@@ -606,7 +606,7 @@ func Example() {
 	// in all: $2036.50
 }
 
-// TestStaysGrow: a stay begins with what its workload has grown to by then: writes, I/Os and space alike. What does not grow stays as it is.
+// TestStaysGrow: a stay starts with its workload's growth so far, in writes, I/Os and space; without growth it is unchanged.
 func TestStaysGrow(t *testing.T) {
 	w := job("w")
 	w.Growth, w.Arrival = 0.2, 100
