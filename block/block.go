@@ -14,7 +14,7 @@
 // Zoned Namespace Command Set Specification 1.1.
 package block
 
-import "farflash/units"
+import "farflash/numeric/units"
 
 // Op is what a request does.
 type Op uint8

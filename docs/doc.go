@@ -9,18 +9,18 @@
 // each with its seeds, the date and the commit; the same tests hold them, the quick ones in every run.
 package docs
 
-//go:generate go test farflash/convert -run ^TestMQSim(Cases|Described)$ -count=1 -update
-//go:generate go test farflash/reproduce -run ^(TestVerdicts|TestDocumented.*)$ -count=1 -timeout 0 -update
+//go:generate go test farflash/scenario/convert -run ^TestMQSim(Cases|Described)$ -count=1 -update
+//go:generate go test farflash/study/reproduce -run ^(TestVerdicts|TestDocumented.*)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/docs/tables -run ^Test(Tables|Prediction)$ -count=1 -timeout 0 -update
-//go:generate go test farflash/cluster -run ^TestGrid$ -count=1 -timeout 0 -update
-//go:generate go test farflash/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
+//go:generate go test farflash/model/cluster -run ^TestGrid$ -count=1 -timeout 0 -update
+//go:generate go test farflash/policy/ftl/waf -run ^TestAcceptance$ -count=1 -timeout 0 -update
 //go:generate go test farflash/flash/ctl/waf -run ^Test(ControllerWAF|VirtualClock)$ -count=1 -timeout 0 -update
-//go:generate go test farflash/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
+//go:generate go test farflash/numeric/stats -run ^TestSettlingPromise$ -count=1 -timeout 0 -update
 //go:generate go test farflash/study -run ^Test(NothingButSeeds|PlantedSimulated)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/experiment/drive -run ^Test(SteadyPromise|BusyDrive|SaturatedDrive)$ -count=1 -timeout 0 -update
 //go:generate go test farflash/workload/characterise -run ^TestPage$ -count=1 -update
-//go:generate go test farflash/fabric -run ^Test(NS3Answers|TCPShares)$ -count=1 -update
+//go:generate go test farflash/model/fabric -run ^Test(NS3Answers|TCPShares)$ -count=1 -update
 //go:generate go test farflash/experiment/network -run ^TestNS3(Cases|Reroute)$ -count=1 -timeout 0 -update
-//go:generate go test farflash/nvmf -run ^Test(TXQHoldsWrites|BesideWrites)$ -count=1 -update
+//go:generate go test farflash/model/nvmf -run ^Test(TXQHoldsWrites|BesideWrites)$ -count=1 -update
 //go:generate go test farflash/experiment/system -run ^Test(Alone|IncastOfReads)$ -count=1 -update
 //go:generate go test farflash/internal/benchratio -run ^TestPage$ -count=1 -update

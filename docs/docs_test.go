@@ -201,7 +201,7 @@ func TestCommands(t *testing.T) {
 	ran := 0
 	for _, p := range pages(t) {
 		if !slices.ContainsFunc(p.blocks, runnable) || p.path == "docs/reference/cli.md" {
-			continue // the reference's examples stand alone; internal/cli tests each verb
+			continue // the reference's examples stand alone; cli tests each verb
 		}
 		ran++
 		t.Run(p.path, func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/golden"
 	"farflash/internal/inputs"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/trial"
 	"farflash/workload/trace"
 )
 
@@ -176,7 +176,7 @@ func TestCodeOfOwnAlgorithm(t *testing.T) {
 	_, code, _ := strings.Cut(string(page), "```go\n")
 	code, _, _ = strings.Cut(code, "\n```")
 	if code == "" || !strings.Contains(string(example), code) {
-		t.Error("the code in docs/how-to/congestion-control.md is not that of fabric/cc/example_test.go")
+		t.Error("the code in docs/how-to/congestion-control.md is not that of model/fabric/cc/example_test.go")
 	}
 }
 

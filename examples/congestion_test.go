@@ -3,11 +3,11 @@ package examples
 import (
 	"testing"
 
-	"farflash/fabric"
-	"farflash/fabric/cc"
-	"farflash/fabric/topo"
+	"farflash/model/fabric"
+	"farflash/model/fabric/cc"
+	"farflash/model/fabric/topo"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Halving is a congestion control of one's own, as a program outside of Farflash may have it: a marked acknowledgement halves the rate, at most once in a round

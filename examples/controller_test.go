@@ -6,11 +6,11 @@ import (
 
 	"farflash/experiment"
 	"farflash/experiment/system"
-	"farflash/ratecontrol"
+	"farflash/experiment/trial"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
-	"farflash/units"
+	"farflash/scenario/shape"
 )
 
 // Polite is a rate controller of one's own, as a program outside of Farflash may have it: when the network cuts the demand, a target's drives have writes four times as often as

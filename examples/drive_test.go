@@ -5,10 +5,10 @@ import (
 	"io"
 
 	"farflash/block"
-	"farflash/cosim"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/units"
 	"farflash/workload"
 )
 

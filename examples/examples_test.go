@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // run simulates an example with changes and returns its metrics.

@@ -3,10 +3,10 @@ package examples
 import (
 	"testing"
 
-	"farflash/cluster"
-	"farflash/cluster/put"
+	"farflash/model/cluster"
+	"farflash/model/cluster/put"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Eager is a protocol of one's own, as a program outside of Farflash may have it: a gateway asks nobody. It sends each replica of a chunk as soon as it has the

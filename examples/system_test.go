@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/cosim"
-	"farflash/fabric"
-	"farflash/fabric/topo"
-	"farflash/nvmf"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/model/fabric/topo"
+	"farflash/model/nvmf"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/units"
 )
 
 // Drives behind a network: an initiator and two targets of a drive each around one switch, NVMe-oF between them, and the host that cannot tell them from a drive.

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"farflash/block"
-	"farflash/cosim"
-	"farflash/ftl"
-	"farflash/rng"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
+	"farflash/numeric/rng"
+	"farflash/policy/ftl"
 	"farflash/sim"
-	"farflash/ssd"
 	"farflash/workload"
 )
 

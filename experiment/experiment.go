@@ -15,12 +15,12 @@ import (
 	"fmt"
 	"io"
 
-	"farflash/cosim"
-	"farflash/ratecontrol"
+	"farflash/model/cosim"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Options say how a scenario is run. They change no result but by the seed.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Standing is how far models are.

@@ -1,8 +1,8 @@
 package experiment
 
 import (
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Flow is one flow of a network and what became of it, for flows.parquet.

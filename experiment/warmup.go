@@ -1,11 +1,11 @@
 package experiment
 
 import (
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // CutWarmUp is how many of a run's slices, which end at given times, are its warm-up, and until when that is; the result is told how it was found.

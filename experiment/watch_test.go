@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // spinner is a model that has an event follow each event, some time later.

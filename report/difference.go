@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // settings are the values of a resolved scenario. A text that is no YAML is one value, so that nothing is lost.

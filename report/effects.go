@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"farflash/internal/term"
+	"farflash/numeric/units"
 	"farflash/report/chart"
 	"farflash/study"
-	"farflash/units"
 )
 
 // WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, drawn and as a

@@ -3,12 +3,12 @@ package report_test
 import (
 	"os"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/report"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/units"
 )
 
 func Example() {

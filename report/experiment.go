@@ -9,7 +9,7 @@ import (
 
 	"farflash/internal/term"
 	"farflash/report/chart"
-	"farflash/reproduce"
+	"farflash/study/reproduce"
 )
 
 //go:embed page/experiment.tmpl

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/reproduce"
+	"farflash/study/reproduce"
 )
 
 // TestExperiment: a page has a chart for each panel, says what the paper prints, and names what is off.

@@ -10,10 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
 	"farflash/report/chart"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
 )
 
 // figure is a chart with its caption.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // TestProtocol: a run that has taken down its protocol shows it, with the negotiation by itself if there are bids.

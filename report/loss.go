@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"farflash/internal/term"
+	"farflash/numeric/stats"
 	"farflash/report/chart"
-	"farflash/stats"
 )
 
 // losses are what the time of disks and links goes to, by column of cluster.spent, with the looks that data and disks have in the protocol's picture.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/units"
 )
 
 // clusterResult is of a cluster that links bound, with gets and a failure.

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"farflash/internal/term"
+	"farflash/numeric/units"
 	"farflash/report/chart"
 	"farflash/result"
-	"farflash/units"
 )
 
 // networkNames are the metrics of networks that comparisons show.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/units"
 )
 
 // toyNet is the result of a network of leaves over racks, with figures that a formula gives. It exists to test what reports

@@ -10,13 +10,13 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/report/paper"
 	"farflash/result"
-	"farflash/stats"
 	"farflash/study"
-	"farflash/trial"
-	"farflash/units"
 )
 
 // odd makes a result of any of the vocabulary's names in any order, with values that no run has: a file that others have written, or a later version.

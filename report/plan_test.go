@@ -8,9 +8,9 @@ import (
 
 	"farflash/internal/term"
 	"farflash/planner/drives"
+	"farflash/planner/tco"
 	"farflash/report"
-	"farflash/shape"
-	"farflash/tco"
+	"farflash/scenario/shape"
 )
 
 func planned(t *testing.T, text string, jobs []tco.Workload) *drives.Outcome {

@@ -9,8 +9,8 @@ import (
 
 	"farflash/internal/term"
 	"farflash/planner/drives"
-	"farflash/tco"
-	"farflash/tco/calendar"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
 )
 
 func gigabytes(v float64) string { return term.Size(v * 1e9) }

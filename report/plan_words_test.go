@@ -15,10 +15,10 @@ import (
 	"farflash/internal/golden"
 	"farflash/internal/term"
 	"farflash/planner/drives"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
 	"farflash/report/chart"
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/tco/calendar"
+	"farflash/scenario/shape"
 )
 
 // planOf is a plan that nobody has solved.

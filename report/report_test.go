@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/patience"
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/trial"
 )
 
 var (

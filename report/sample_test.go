@@ -5,10 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/units"
 )
 
 // toy is a small queueing model of a drive whose results look like those of the real one: dies and channels that serve in

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/stats"
 	"farflash/study"
-	"farflash/units"
 
 	"pgregory.net/rapid"
 )

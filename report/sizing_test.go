@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cluster"
 	"farflash/internal/term"
+	"farflash/model/cluster"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/planner/objects"
 	"farflash/report/chart"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // measuredOf is what so many runs of a design found, written by hand: percentiles and their half widths in us, and chunks a second.

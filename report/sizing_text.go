@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"farflash/internal/term"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/planner/objects"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // mostOptions bounds the options that are listed on a terminal.

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"farflash/internal/term"
+	"farflash/numeric/units"
 	"farflash/report/chart"
 	"farflash/study"
-	"farflash/units"
 )
 
 //go:embed page/study.tmpl

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
-	"farflash/trial"
 )
 
 const studied = `

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"farflash/experiment/system"
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/model/ssd/blame"
 	"farflash/report/chart"
-	"farflash/ssd/blame"
-	"farflash/trial"
 )
 
 // systemDraws tells whether a series or matrix of systems over a network has a place of its own in the page.

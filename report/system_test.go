@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
+	"farflash/model/ssd/blame"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/ssd/blame"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/units"
 )
 
 // toySystem is the result of initiators and targets behind a network, with figures that a formula gives, added to those of a

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/term"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // TestTransientMarked: the write amplification of a run whose figures rest on a transient is marked where it is shown, in the terminal and on the page; another's is not.

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"farflash/stats"
+	"farflash/numeric/stats"
 
 	"farflash/internal/spelling"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Units maps every unit of a metric to how a threshold in it is read: its value in that unit, from text with a unit of its own.

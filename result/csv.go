@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"farflash/internal/cells"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // CSVTables lists what WriteCSV can write.

@@ -11,8 +11,8 @@ import (
 	"math/big"
 	"strings"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // Decode reads result.json. Fields and names that this version does not know are kept if they are metrics, series, matrices

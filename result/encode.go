@@ -7,8 +7,8 @@ import (
 	"math"
 	"strconv"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // Encode returns result.json: the same bytes for the same Result. A metric that is not a finite number is an error; in series

@@ -3,10 +3,10 @@ package result_test
 import (
 	"fmt"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/units"
 )
 
 func Example() {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // fioPercentiles are those that fio prints by default.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"testing"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // fioWords are those that fio's format has.

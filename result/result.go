@@ -27,8 +27,8 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // Schema names the format of result.json.

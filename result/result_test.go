@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"farflash/internal/patience"
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // sample returns a result with something of everything.

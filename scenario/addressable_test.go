@@ -3,10 +3,10 @@ package scenario_test
 import (
 	"testing"
 
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/trial/trialtest"
-	"farflash/units"
 )
 
 // TestAddressable holds what scenarios are checked against to what their drives have, of each namespace.

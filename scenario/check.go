@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"farflash/internal/spelling"
-	"farflash/shape"
-	"farflash/ssd"
-	"farflash/units"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 	"farflash/workload/synth"
 	"farflash/workload/trace"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // TestCite holds that a scenario names papers that there are, that those are printed once, and that no two entries have one key.

@@ -18,7 +18,7 @@ import (
 	"unicode"
 
 	"farflash/internal/golden"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 var update = flag.Bool("update", false, "write comments.txt and docs/reference/scenario.md anew")

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"farflash/internal/patience"
-	"farflash/shape"
-	"farflash/ssd"
-	"farflash/ssd/nand"
-	"farflash/units"
+	"farflash/model/ssd"
+	"farflash/model/ssd/nand"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 	"farflash/workload/synth"
 )
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/workload/trace"
 )
 

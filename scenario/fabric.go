@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strconv"
 
-	"farflash/fabric"
-	"farflash/fabric/spread"
-	"farflash/fabric/topo"
 	"farflash/internal/spelling"
-	"farflash/peer"
-	"farflash/shape"
+	"farflash/model/fabric"
+	"farflash/model/fabric/spread"
+	"farflash/model/fabric/topo"
+	"farflash/numeric/units"
+	"farflash/scenario/peer"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/units"
 	"farflash/workload/flows"
 )
 

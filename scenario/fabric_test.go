@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 const smallFabric = `fabric:

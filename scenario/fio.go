@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/fiojob"
 	"farflash/workload/synth"
 )

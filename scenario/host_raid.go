@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"farflash/block/raid"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // HostRAID is one volume that a host makes of several drives, in software.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // TestHostRAID holds what a volume of several drives may be in a scenario, and what is said where it may not.

@@ -6,11 +6,11 @@ import (
 
 	"farflash/block"
 	"farflash/block/raid"
-	"farflash/fabric/cc"
-	"farflash/ratecontrol"
-	"farflash/shape"
-	"farflash/ssd"
-	"farflash/units"
+	"farflash/model/fabric/cc"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
+	"farflash/scenario/shape"
 	"farflash/workload/flows"
 	"farflash/workload/synth"
 )

@@ -3,8 +3,8 @@ package scenario
 import (
 	"strings"
 
-	"farflash/shape"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 )
 
 // Measure says what is measured and when the run ends.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"farflash/forest"
-	"farflash/ratecontrol"
-	"farflash/shape"
+	"farflash/policy/forest"
+	"farflash/policy/ratecontrol"
+	"farflash/scenario/shape"
 )
 
 // AutoModel stands for a model that is trained for the drive when it is needed. What it is trained on depends on the drive and on the program alone, which the

@@ -1,7 +1,7 @@
 package scenario
 
 import (
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/mqsimgen"
 )
 

@@ -3,7 +3,7 @@ package scenario
 import (
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // TestNS3Seconds holds what ns-3 makes of times: it is below the decimal as often as the float64 is.

@@ -3,12 +3,12 @@ package scenario
 import (
 	"fmt"
 
-	"farflash/cluster"
-	"farflash/cluster/tier"
-	"farflash/cluster/traffic"
-	"farflash/fabric/topo"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/model/cluster/tier"
+	"farflash/model/cluster/traffic"
+	"farflash/model/fabric/topo"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 )
 
 // ForCluster is the scenario of an object cluster whose parameters are known: as if they had been written to a file, with the part

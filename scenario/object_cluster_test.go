@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cluster"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 )
 
 const smallCluster = `object_cluster: {gateways: 18, targets: 18}

@@ -3,10 +3,10 @@ package scenario
 import (
 	"slices"
 
-	"farflash/cluster"
-	"farflash/cluster/tier"
-	"farflash/cluster/traffic"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/model/cluster/tier"
+	"farflash/model/cluster/traffic"
+	"farflash/numeric/units"
 )
 
 // ObjectProtocol is what a cluster does: one of package cluster's protocols of putting chunks, or a model of SURGE's in which none are put, of package

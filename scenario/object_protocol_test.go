@@ -3,8 +3,8 @@ package scenario
 import (
 	"testing"
 
-	"farflash/cluster"
-	"farflash/cluster/traffic"
+	"farflash/model/cluster"
+	"farflash/model/cluster/traffic"
 )
 
 // TestObjectProtocols: every protocol of package cluster and every model that puts no chunks is one of the scenario's, by its name and by SURGE's number if it

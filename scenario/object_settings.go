@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/cluster"
-	"farflash/cluster/durability"
-	"farflash/cluster/tier"
-	"farflash/cluster/traffic"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/model/cluster/durability"
+	"farflash/model/cluster/tier"
+	"farflash/model/cluster/traffic"
+	"farflash/numeric/units"
 )
 
 // ObjectCluster describes a cluster and what its gateways do.

@@ -3,10 +3,10 @@ package scenario
 import (
 	"testing"
 
-	"farflash/cluster/durability"
-	"farflash/cluster/tier"
-	"farflash/cluster/traffic"
-	"farflash/units"
+	"farflash/model/cluster/durability"
+	"farflash/model/cluster/tier"
+	"farflash/model/cluster/traffic"
+	"farflash/numeric/units"
 )
 
 // TestObjectSettings: what a scenario says of a cluster reaches the models that put no chunks, each value in its place.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"farflash/internal/spelling"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // presets are whole scenarios that are part of the program. Each can be run, and

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // TestReliability holds where flash may err, and that the key leaves no trace where it is absent.

@@ -22,11 +22,11 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/nvmf"
-	"farflash/ratecontrol"
-	"farflash/shape"
-	"farflash/ssd"
-	"farflash/units"
+	"farflash/model/nvmf"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
+	"farflash/scenario/shape"
 	"farflash/workload/synth"
 	"farflash/workload/trace"
 )

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"reflect"
 
-	"farflash/cosim"
-	"farflash/fabric"
-	"farflash/fabric/topo"
-	"farflash/nvmf"
-	"farflash/ratecontrol"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/model/fabric/topo"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
+	"farflash/scenario/shape"
 )
 
 // TargetGroup is a number of equal targets.

@@ -3,8 +3,8 @@ package scenario
 import (
 	"fmt"
 
-	"farflash/fabric/topo"
-	"farflash/peer"
+	"farflash/model/fabric/topo"
+	"farflash/scenario/peer"
 )
 
 // NodeName is what a node of a topology file is called.

@@ -1,9 +1,9 @@
 package scenario
 
 import (
-	"farflash/fabric"
-	"farflash/nvmf"
-	"farflash/units"
+	"farflash/model/fabric"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
 )
 
 // Transport is what carries messages across a network.

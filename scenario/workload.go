@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"farflash/internal/spelling"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 	"farflash/workload/synth"
 )
 

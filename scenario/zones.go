@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 	"farflash/workload/synth"
 )
 

@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Time is a point of simulated time, or a span of it, in picoseconds. An int64

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"farflash/rng"
+	"farflash/numeric/rng"
 	"fmt"
 	"reflect"
 	"slices"

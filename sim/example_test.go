@@ -3,7 +3,7 @@ package sim_test
 import (
 	"fmt"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 	"farflash/sim"
 )
 

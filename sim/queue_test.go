@@ -3,7 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"farflash/internal/patience"
-	"farflash/rng"
+	"farflash/numeric/rng"
 	"fmt"
 	"testing"
 	"time"

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"farflash/shape"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 )
 
 // Axis is one parameter of a sweep and the values that it takes.

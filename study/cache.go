@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // Cache keeps results on disk, a file for each trial and program. A trial is a pure function of its digest and seed as long as

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/golden"
 	"farflash/result"
-	"farflash/trial"
 )
 
 var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")

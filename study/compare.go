@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/rng"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/rng"
-	"farflash/stats"
-	"farflash/trial"
 )
 
 // Test says how arms are compared.

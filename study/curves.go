@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
 )
 
 // Curves is how metrics respond to the axes of a sweep.

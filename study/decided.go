@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/trial"
+	"farflash/experiment/trial"
 )
 
 // FirstReps is the plan cut to its first n replicates.

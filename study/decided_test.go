@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
 )
 
 // TestUntilDecided: a large effect ends a comparison at its first look and a null effect at its last; no trial runs twice, and trials in the folder do

@@ -3,8 +3,8 @@ package study
 import (
 	"math"
 
-	"farflash/rng"
-	"farflash/stats"
+	"farflash/numeric/rng"
+	"farflash/numeric/stats"
 )
 
 // The documents below are what other programs read: curves.json and effects.json, and --json.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/numeric/rng"
 	"farflash/result"
-	"farflash/rng"
 )
 
 // family is the list of metrics by which a kind of experiment is judged. It is fixed in advance: a choice made from the results would select chance

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/shape"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // TestFamilies holds the lists to the vocabulary and to their sizes.

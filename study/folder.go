@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // The files of a study's folder beside its trials.

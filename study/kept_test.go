@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // TestNotKept: what the cache has and the study's folder cannot take is a trial that failed, for the folder is what a study goes on from; and what is said of it is so.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"farflash/stats"
+	"farflash/numeric/stats"
 )
 
 // curve makes the sweep of a function.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // Merge puts all shards of a sweep together into a new folder, which is then the same, byte for byte, as if the sweep had been

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // shardsOf runs a sweep in so many shards, each in a folder of its own.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"farflash/experiment/trial"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // Kind is what a study is for.

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
 	"farflash/internal/golden"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/shape"
-	"farflash/stats"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // madeUp stands for simulations of a drive: metrics spread by factors, more from seed to seed than between designs of one seed; percentiles come in the steps of a

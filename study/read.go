@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
-	"farflash/trial"
 )
 
 // What studies found, read back from their folders, for those who draw it elsewhere.

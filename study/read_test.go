@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // TestCurvesReadBack: what a sweep found is read back from its folder as it was, failures, gaps and shards included, and what does not fit its own axes is refused.

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	"farflash/experiment"
-	"farflash/ratecontrol"
+	"farflash/experiment/trial"
+	"farflash/policy/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/trial"
 )
 
 // Runner computes trials on this machine. Its fields are set before Run and not changed afterwards.

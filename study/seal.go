@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // SumsFile has the SHA-256 of each file of a trial's directory, as sha256sum writes and checks them. A study goes on from trials that are there,

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/patience"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // TestAlteredTrial holds that a number that was altered is not taken up again, in whatever file of a trial it stands, nor is a trial without its checksums.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // SearchFile is the manifest of a search in its folder.

@@ -19,8 +19,8 @@
 package study
 
 import (
+	"farflash/experiment/trial"
 	"farflash/result"
-	"farflash/trial"
 )
 
 // State is how far a trial has come.

@@ -15,10 +15,10 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/shape"
-	"farflash/trial"
-	"farflash/units"
+	"farflash/scenario/shape"
 )
 
 const small = `

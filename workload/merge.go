@@ -1,7 +1,7 @@
 package workload
 
 import (
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/interleave"
 )
 

@@ -12,7 +12,7 @@ import (
 	"io"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // NoResponse is the Response of a record whose source has no response time.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // failing yields its records and then an error.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // zoned lays the writes of a source into zones.

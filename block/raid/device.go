@@ -6,7 +6,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/slab"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Device is a volume as one block.Device on top of its members. Each of its queues is one of the same kind on every member; what a member has no room for waits here. Requests end in

@@ -20,7 +20,7 @@ import (
 	"farflash/block"
 	"farflash/internal/fifo"
 	"farflash/internal/slab"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Config is a volume.

@@ -9,8 +9,8 @@ import (
 	"farflash/block"
 	"farflash/block/blocktest"
 	"farflash/block/raid"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 const chunk = 64 * units.KiB

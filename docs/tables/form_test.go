@@ -13,14 +13,14 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
 	"farflash/internal/golden"
+	"farflash/numeric/stats"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/stats"
+	"farflash/scenario/shape"
 	"farflash/study"
 	"farflash/study/training"
-	"farflash/trial"
 )
 
 var update = flag.Bool("update", false, "write the tables anew; with FARFLASH_LONG all of them")

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"farflash/internal/golden"
-	"farflash/ratecontrol"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
 	"farflash/study"
 	"farflash/study/training"

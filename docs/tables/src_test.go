@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"farflash/reproduce"
-	"farflash/stats"
+	"farflash/numeric/stats"
+	"farflash/study/reproduce"
 )
 
 // gbps makes bytes a second Gbit/s.

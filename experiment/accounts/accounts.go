@@ -16,11 +16,11 @@ import (
 	"slices"
 
 	"farflash/block"
-	"farflash/cosim"
 	"farflash/experiment/requests"
+	"farflash/model/cosim"
+	"farflash/numeric/stats"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/stats"
 )
 
 // MostParts is how many parts of a scope have figures, mostHistograms of how many parts the distributions are kept in the result.

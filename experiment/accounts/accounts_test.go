@@ -10,18 +10,18 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/convert"
-	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/accounts"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
 	"farflash/internal/inputs"
+	"farflash/model/cosim"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/stats"
-	"farflash/trial"
-	"farflash/trial/trialtest"
-	"farflash/units"
+	"farflash/scenario/convert"
+	"farflash/scenario/shape"
 )
 
 // tenants are three workloads of two tenants.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"farflash/block"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
 )
 
 // Fill fills in the figures of each part within a measured time in seconds, in which so many requests have completed in all.

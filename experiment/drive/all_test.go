@@ -5,10 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"farflash/cosim"
 	"farflash/experiment"
-	"farflash/trial"
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/cosim"
 )
 
 // TestAllKinds holds Little's law for requests of all kinds: all.count, all.iops and all.latency are of the same ones, flushes included, with and without a warm-up.

@@ -1,9 +1,9 @@
 package drive
 
 import (
-	"farflash/cosim"
+	"farflash/model/cosim"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/units"
 )
 
 // FillAnatomy fills in where the time of an operation's requests went: on average, and of those about quantiles of their latency.

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"farflash/block"
-	"farflash/cosim"
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/cosim"
+	"farflash/model/ssd/blame"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/ssd/blame"
-	"farflash/trial"
-	"farflash/trial/trialtest"
-	"farflash/units"
 )
 
 // collected runs a scenario with its latencies explained and returns its requests.

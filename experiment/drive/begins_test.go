@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"farflash/experiment/drive"
-	"farflash/ftl"
-	"farflash/ftl/waf"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/ssd"
+	"farflash/policy/ftl"
+	"farflash/policy/ftl/waf"
 	"farflash/scenario"
-	"farflash/ssd"
-	"farflash/trial/trialtest"
 )
 
 // full is a large drive written at full speed, with that many writes.

@@ -3,7 +3,7 @@ package drive_test
 import (
 	"testing"
 
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
 )
 
 // peerLoad is a load of docs/validation/speed.md, as `farflash convert mqsim` writes it: what whole runs are compared with MQSim on.

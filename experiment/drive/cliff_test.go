@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"farflash/experiment/trial/trialtest"
 	"farflash/scenario"
-	"farflash/trial/trialtest"
 )
 
 // TestCliff holds the preset qlc-client to what Guru3D measured of a Solidigm P41 Plus 1 TB that was written from end to end: 3000 MB/s while its SLC cache has room, 262 MB/s on average

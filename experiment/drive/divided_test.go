@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
 )
 
 // backlog asks a drive for more than it can do, in both directions.

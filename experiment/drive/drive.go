@@ -11,16 +11,16 @@ import (
 
 	"farflash/block"
 	"farflash/block/raid"
-	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
+	"farflash/model/ssd/blame"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/ssd/blame"
-	"farflash/units"
 )
 
 // Kind is a drive alone with its host.

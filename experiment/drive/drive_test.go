@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/drive"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/cosim"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
-	"farflash/trial/trialtest"
-	"farflash/units"
+	"farflash/scenario/shape"
 )
 
 // TestSameBytes holds that a digest and a seed give the same result, to the byte,

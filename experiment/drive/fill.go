@@ -12,12 +12,12 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/accounts"
 	"farflash/internal/spelling"
+	"farflash/model/ssd"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // Fill fills a result with what was measured.

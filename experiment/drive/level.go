@@ -1,11 +1,11 @@
 package drive
 
 import (
-	"farflash/ftl"
-	"farflash/ftl/waf"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
+	"farflash/policy/ftl"
+	"farflash/policy/ftl/waf"
 	"farflash/scenario"
-	"farflash/ssd"
-	"farflash/units"
 	"farflash/workload/synth"
 )
 

@@ -2,14 +2,14 @@ package drive
 
 import (
 	"farflash/block"
-	"farflash/cosim"
 	"farflash/experiment/accounts"
 	"farflash/experiment/requests"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // Meter follows a run in slices of equal length. When there are more than a bound,

@@ -3,7 +3,7 @@ package drive_test
 import (
 	"testing"
 
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
 )
 
 // TestNamespaceFigures: what flash was programmed with for each namespace adds up to what it was programmed with, whether collection keeps their data apart, copies them in the chip, or neither.

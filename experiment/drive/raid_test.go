@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
 )
 
 // volume is a drive for local volumes, and writes and reads of one page each.

@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"farflash/experiment"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/units"
 	"farflash/workload"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"farflash/experiment/drive"
-	"farflash/trial/trialtest"
-	"farflash/units"
+	"farflash/experiment/trial/trialtest"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"farflash/block"
+	"farflash/model/ssd"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/ssd"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // Rare events under measure.until: steady. Every mechanism that is switched on and can delay requests must have occurred often enough before the mean is

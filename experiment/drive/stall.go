@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"farflash/cosim"
 	"farflash/internal/spelling"
-	"farflash/ssd"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
 )
 
 // Moves is a progress counter: requests issued and completed, and flash operations while commands are outstanding.

@@ -3,11 +3,11 @@ package drive
 import (
 	"fmt"
 
-	"farflash/cosim"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
+	"farflash/numeric/stats"
 	"farflash/result"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/stats"
 )
 
 // steady decides when a run ends that is to end in a steady state: the mean latency is known well enough, and the drive is not about to behave otherwise.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
-	"farflash/trial/trialtest"
 )
 
 var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")

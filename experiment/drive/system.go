@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/cosim"
+	"farflash/model/cosim"
+	"farflash/model/ssd"
 	"farflash/result"
 	"farflash/sim"
-	"farflash/ssd"
 )
 
 // measured is the last mark and the one that the figures begin at, and the time between them in seconds. Fill has found the warm-up.

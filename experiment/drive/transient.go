@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"farflash/model/ssd"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/ssd"
-	"farflash/units"
 	"farflash/workload/synth"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial/trialtest"
 	"farflash/scenario"
-	"farflash/trial/trialtest"
 )
 
 // small is a drive that a few thousand writes bring round.

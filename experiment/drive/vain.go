@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"farflash/experiment"
+	"farflash/model/ssd"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/ssd"
+	"farflash/scenario/shape"
 )
 
 // Vain notices a drive that collects without end while no request does. Each page that collection moves changes an entry of the map. Where the map is cached and the cache is small, so that

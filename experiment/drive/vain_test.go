@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"farflash/experiment"
-	"farflash/shape"
-	"farflash/trial"
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/scenario/shape"
 )
 
 // vain is a drive whose cached map holds a hundred entries, and which collects the oldest block, however full it is.

@@ -6,11 +6,11 @@ import (
 	"os"
 	"testing"
 
-	"farflash/ftl"
-	"farflash/ftl/waf"
+	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
+	"farflash/policy/ftl"
+	"farflash/policy/ftl/waf"
 	"farflash/scenario"
-	"farflash/trial/trialtest"
 )
 
 // TestBusyDrive holds the write amplification of the preset busy-drive, in steady state, to that of a pool of as many blocks without a drive around it, and says how far either

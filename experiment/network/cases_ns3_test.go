@@ -20,16 +20,16 @@ import (
 	"sync"
 	"testing"
 
-	"farflash/convert"
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
-	"farflash/peer"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/convert"
+	"farflash/scenario/peer"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/trial"
-	"farflash/trial/trialtest"
-	"farflash/units"
 )
 
 // The cases of HPCC's ns-3 and of ns3-rdma with their answers, which are read from the tables of

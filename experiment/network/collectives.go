@@ -3,8 +3,8 @@ package network
 import (
 	"fmt"
 
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/units"
 	"farflash/workload/flows"
 )
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // simulate runs a scenario and holds its checks.

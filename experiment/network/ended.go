@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // exactFlows is how many flows that have ended are kept one by one, 17 bytes each. Above it they are counted in histograms.

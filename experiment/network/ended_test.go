@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // flowOf makes flows by number: sizes over five powers of two, slowdowns and times over three decades.

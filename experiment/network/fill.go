@@ -5,15 +5,15 @@ import (
 	"math"
 	"slices"
 
-	"farflash/fabric"
-	"farflash/fabric/spread"
-	"farflash/fabric/topo"
 	"farflash/internal/spelling"
+	"farflash/model/fabric"
+	"farflash/model/fabric/spread"
+	"farflash/model/fabric/topo"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // finish fills a result with what was measured.

@@ -3,7 +3,7 @@ package network
 import (
 	"fmt"
 
-	"farflash/cosim"
+	"farflash/model/cosim"
 	"farflash/result"
 	"farflash/workload/flows"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
 	"farflash/result"
-	"farflash/trial"
-	"farflash/trial/trialtest"
 )
 
 const grouped = `

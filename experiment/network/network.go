@@ -10,15 +10,15 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/timeline"
-	"farflash/fabric"
-	"farflash/fabric/topo"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/model/fabric/topo"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/units"
 	"farflash/workload/flows"
 )
 

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
-	"farflash/trial/trialtest"
+	"farflash/scenario/shape"
 )
 
 // TestNetworkPresets runs the presets of networks: all that they begin ends, and every check holds.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"farflash/cosim"
-	"farflash/fabric"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
 	"farflash/sim"
 	"farflash/workload/flows"
 )

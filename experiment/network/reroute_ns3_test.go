@@ -9,7 +9,7 @@ import (
 
 	"farflash/experiment"
 	"farflash/internal/golden"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // rerouteConfig is HPCC's configuration at 100 Gbit/s in that simulator's language; a case changes some of it and adds the link that fails.

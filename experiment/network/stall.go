@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"farflash/experiment"
-	"farflash/fabric"
 	"farflash/internal/spelling"
+	"farflash/model/fabric"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // watchOver installs stall detection on a network without drives.

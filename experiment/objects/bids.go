@@ -1,7 +1,7 @@
 package objects
 
 import (
-	"farflash/cluster"
+	"farflash/model/cluster"
 	"farflash/result"
 	"farflash/sim"
 )

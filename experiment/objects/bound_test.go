@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
 )
 
 // TestNetworkBounds: over networks of packets, of several shapes and planes, no protocol exceeds a bound: from the beginning on, in a closed loop, the most that is done is what the least of them allows.

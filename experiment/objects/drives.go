@@ -3,13 +3,13 @@ package objects
 import (
 	"fmt"
 
-	"farflash/cluster"
 	"farflash/experiment/drive"
+	"farflash/model/cluster"
+	"farflash/model/ssd"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/units"
 )
 
 // attach gives an object cluster's targets their drives, all from one image.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/cluster"
-	"farflash/cluster/reserve"
+	"farflash/model/cluster"
+	"farflash/model/cluster/reserve"
 	"farflash/result"
 	"farflash/sim"
 )

@@ -1,11 +1,11 @@
 package objects
 
 import (
-	"farflash/cluster"
-	"farflash/cluster/durability"
-	"farflash/cluster/placement"
+	"farflash/model/cluster"
+	"farflash/model/cluster/durability"
+	"farflash/model/cluster/placement"
+	"farflash/numeric/rng"
 	"farflash/result"
-	"farflash/rng"
 	"farflash/scenario"
 )
 

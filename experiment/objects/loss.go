@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/cluster"
-	"farflash/cluster/uses"
+	"farflash/model/cluster"
+	"farflash/model/cluster/uses"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
 )
 
 // fillLoss fills in where the time went, in the measured time, of the disks and of what bounds the cluster, and how evenly disks were used. The mean over

@@ -1,10 +1,10 @@
 package objects
 
 import (
-	"farflash/cluster"
 	"farflash/internal/spelling"
+	"farflash/model/cluster"
+	"farflash/numeric/stats"
 	"farflash/result"
-	"farflash/stats"
 )
 
 // clusterLosses fills in what was lost and made good again, where anything could be.

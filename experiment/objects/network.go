@@ -1,11 +1,11 @@
 package objects
 
 import (
-	"farflash/cluster"
 	"farflash/experiment/network"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // Traffic classes of its messages: control before data, where the scheduler is strict.

@@ -3,10 +3,10 @@ package objects
 import (
 	"fmt"
 
-	"farflash/cluster"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // nodeSums is what nodes did up to the end of a slice, and what waited for disks then.

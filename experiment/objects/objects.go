@@ -9,19 +9,19 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/cluster"
-	"farflash/cluster/uses"
 	"farflash/experiment"
 	"farflash/experiment/network"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
 	"farflash/internal/spelling"
+	"farflash/model/cluster"
+	"farflash/model/cluster/uses"
+	"farflash/model/ssd"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // slice is what was done up to the end of a slice, and the latencies of the chunks that were done in it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
 )
 
 // TestClusterMix: reads and writes of an open loop, on unequal disks and under a code: all checks hold, each kind has its figures, and what comes is done.

@@ -6,11 +6,11 @@ import (
 	"math"
 
 	"farflash/block"
-	"farflash/cluster"
 	"farflash/experiment/requests"
-	"farflash/rng"
+	"farflash/model/cluster"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/units"
 	"farflash/workload"
 )
 

@@ -1,8 +1,8 @@
 package objects
 
 import (
-	"farflash/cluster"
 	"farflash/experiment/timeline"
+	"farflash/model/cluster"
 	"farflash/sim"
 )
 

@@ -3,9 +3,9 @@ package requests
 import (
 	"fmt"
 
-	"farflash/cosim"
+	"farflash/model/cosim"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/mqsimgen"
 )

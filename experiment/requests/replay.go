@@ -6,8 +6,8 @@ import (
 	"io"
 	"math"
 
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/trace"
 )

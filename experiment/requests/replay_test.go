@@ -12,7 +12,7 @@ import (
 
 	"farflash/experiment/requests"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/workload"
 )
 

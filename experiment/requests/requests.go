@@ -10,10 +10,10 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/cosim"
+	"farflash/model/cosim"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/scenario/shape"
 	"farflash/workload"
 	"farflash/workload/synth"
 )

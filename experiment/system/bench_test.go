@@ -9,7 +9,7 @@ import (
 	"farflash/experiment"
 	"farflash/experiment/drive"
 	"farflash/experiment/network"
-	"farflash/nvmf"
+	"farflash/model/nvmf"
 	"farflash/result"
 	"farflash/sim"
 )

@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"farflash/experiment/trial/trialtest"
 	"farflash/internal/golden"
-	"farflash/trial/trialtest"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/validation/nvmeof.md")

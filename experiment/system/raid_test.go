@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"farflash/nvmf"
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/nvmf"
 )
 
 // TestVolumeBehindNetwork holds what a volume over targets asks of them, by closed form, whole, degraded and while it is rebuilt, and that a request of one command is what it is without a volume.

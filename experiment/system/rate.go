@@ -6,12 +6,12 @@ import (
 
 	"farflash/block"
 	"farflash/experiment"
-	"farflash/nvmf"
-	"farflash/ratecontrol"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // NewController makes the rate controller of a target with so many drives.

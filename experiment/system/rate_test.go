@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"farflash/experiment"
-	"farflash/ratecontrol"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
-	"farflash/trial"
-	"farflash/trial/trialtest"
 )
 
 // still foresees nothing.

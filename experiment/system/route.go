@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/cosim"
-	"farflash/fabric"
 	"farflash/internal/spelling"
-	"farflash/nvmf"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/units"
 )
 
 // extent is what hash keeps together, where it is not a zone.

@@ -6,9 +6,9 @@ import (
 
 	"farflash/experiment"
 	"farflash/experiment/drive"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // watchOver installs stall detection on a coupled system.

@@ -11,21 +11,21 @@ import (
 	"reflect"
 
 	"farflash/block"
-	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/drive"
 	"farflash/experiment/network"
 	"farflash/experiment/requests"
 	"farflash/experiment/timeline"
-	"farflash/fabric"
 	"farflash/internal/spelling"
-	"farflash/nvmf"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/model/nvmf"
+	"farflash/model/ssd"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/ssd"
-	"farflash/stats"
-	"farflash/units"
 )
 
 // remote is the models of one run of a system: hosts, network, targets and drives in one event loop.

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cosim"
 	"farflash/experiment"
-	"farflash/nvmf"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/cosim"
+	"farflash/model/nvmf"
 	"farflash/sim"
-	"farflash/trial"
-	"farflash/trial/trialtest"
 )
 
 // delaysOf runs a scenario and gives the latency of each request, by number.

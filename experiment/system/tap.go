@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"farflash/block"
-	"farflash/fabric"
-	"farflash/nvmf"
+	"farflash/model/fabric"
+	"farflash/model/nvmf"
+	"farflash/model/ssd"
 	"farflash/result"
 	"farflash/sim"
-	"farflash/ssd"
 )
 
 // tap is a system as a network's and the drives' sink. It counts how long the network had the system's messages, by the network's own stamps, and how long

@@ -3,9 +3,9 @@ package system
 import (
 	"testing"
 
-	"farflash/cosim"
 	"farflash/experiment"
-	"farflash/nvmf"
+	"farflash/model/cosim"
+	"farflash/model/nvmf"
 	"farflash/result"
 	"farflash/sim"
 )

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cosim"
 	"farflash/experiment/timeline"
 	"farflash/experiment/timeline/timelinetest"
-	"farflash/fabric"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/units"
 )
 
 const smallSystem = `initiators: 3

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
 	"farflash/internal/draws"
-	"farflash/nvmf"
-	"farflash/shape"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
+	"farflash/scenario/shape"
 	"farflash/sim"
-	"farflash/trial"
-	"farflash/trial/trialtest"
-	"farflash/units"
 
 	"pgregory.net/rapid"
 )

@@ -1,6 +1,6 @@
 // Package tiers is the experiment with an SSD and the HDDs behind it, SURGE's model of tiering.
 //
-// What it leaves out: the model itself (package cluster/tier).
+// What it leaves out: the model itself (package model/cluster/tier).
 package tiers
 
 import (
@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/cluster/tier"
 	"farflash/experiment"
 	"farflash/internal/spelling"
+	"farflash/model/cluster/tier"
+	"farflash/numeric/stats"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/stats"
 )
 
 // slice is what was done up to its end.

@@ -3,8 +3,8 @@ package timeline
 import (
 	"fmt"
 
-	"farflash/cluster"
-	"farflash/cluster/reserve"
+	"farflash/model/cluster"
+	"farflash/model/cluster/reserve"
 	"farflash/result/perfetto"
 	"farflash/sim"
 )

@@ -3,8 +3,8 @@ package timeline
 import (
 	"fmt"
 
+	"farflash/model/ssd"
 	"farflash/result/perfetto"
-	"farflash/ssd"
 )
 
 // flashTracks are a drive's channels and dies in a timeline.

@@ -3,8 +3,8 @@ package timeline
 import (
 	"fmt"
 
-	"farflash/fabric"
-	"farflash/fabric/topo"
+	"farflash/model/fabric"
+	"farflash/model/fabric/topo"
 	"farflash/result/perfetto"
 	"farflash/sim"
 )

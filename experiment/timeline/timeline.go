@@ -10,14 +10,14 @@ import (
 	"io"
 
 	"farflash/block/raid"
-	"farflash/cosim"
-	"farflash/fabric"
-	"farflash/fabric/topo"
-	"farflash/nvmf"
+	"farflash/model/cosim"
+	"farflash/model/fabric"
+	"farflash/model/fabric/topo"
+	"farflash/model/nvmf"
+	"farflash/model/ssd"
 	"farflash/result"
 	"farflash/result/perfetto"
 	"farflash/sim"
-	"farflash/ssd"
 )
 
 // A timeline shows so many requests and about so many slices, parts of slices and values of counters: a viewer is slow beyond, and

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/cosim"
 	"farflash/experiment"
 	"farflash/experiment/timeline/timelinetest"
-	"farflash/nvmf"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
+	"farflash/model/cosim"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/trial"
-	"farflash/trial/trialtest"
-	"farflash/units"
 )
 
 // timelineOf runs a scenario with a timeline.

@@ -1,18 +1,18 @@
 // Package traffic is the experiment with nodes that exchange events, SURGE's models that put no chunks.
 //
-// What it leaves out: the patterns themselves (package cluster/traffic).
+// What it leaves out: the patterns themselves (package model/cluster/traffic).
 package traffic
 
 import (
 	"context"
 	"fmt"
 
-	"farflash/cluster/traffic"
 	"farflash/experiment"
 	"farflash/internal/spelling"
+	"farflash/model/cluster/traffic"
+	"farflash/numeric/stats"
 	"farflash/scenario"
 	"farflash/sim"
-	"farflash/stats"
 )
 
 // slice is what was done up to its end.

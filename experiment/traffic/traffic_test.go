@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"farflash/experiment"
-	"farflash/trial"
-	"farflash/trial/trialtest"
+	"farflash/experiment/trial"
+	"farflash/experiment/trial/trialtest"
 )
 
 // TestClusterOthers: SURGE's models that put nothing, by their numbers: the same bytes twice, every check holds, and what they have in common with

@@ -30,8 +30,8 @@ import (
 	"farflash/flash/pool"
 	"farflash/flash/uring"
 	"farflash/flash/verbs"
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // System is what is measured.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"farflash/internal/fifo"
-	"farflash/rng"
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // client is one connection to a system, of one thread.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // TestTurns: a turn is given up after nine milliseconds and before the tenth, when the runtime would take it.

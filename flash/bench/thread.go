@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // thread does the requests of many connections. It begins what is due, takes what has ended, and waits for either: there is one for each of the clients' processors, so that no request

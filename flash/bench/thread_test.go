@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // prompt is a client whose requests end as soon as they are sent, the last one first, and of which every third is not taken at once. It counts what is wrong.

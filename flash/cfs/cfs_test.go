@@ -16,7 +16,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 var root = cfs.Cred{}

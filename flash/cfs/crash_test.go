@@ -17,7 +17,7 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // cutter is a device that keeps, of some of its operations, what would be found if the power were cut just then.

@@ -14,7 +14,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/device"
 	"farflash/internal/patience"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // step is an operation of a story, and what holds after it.

@@ -10,7 +10,7 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // until waits for something that others bring about.

@@ -20,7 +20,7 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // export is a device that another program has: an export of the Network Block Device protocol, with simple replies.

@@ -13,7 +13,7 @@ import (
 	"farflash/flash/cfs"
 	"farflash/flash/ctl"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // keeper writes versions of pages to one file, and knows which of them may be found: what is durable, or anything later.

@@ -7,7 +7,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // TestAccount is a conservation law: what the devices were given to write is what the pool counts as written, kind by kind; each segment that was filled has its summary; and

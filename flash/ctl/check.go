@@ -8,7 +8,7 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
-	"farflash/ftl"
+	"farflash/policy/ftl"
 )
 
 // Violation is something that does not hold, and where.

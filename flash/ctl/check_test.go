@@ -8,7 +8,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
-	"farflash/ftl"
+	"farflash/policy/ftl"
 )
 
 // TestCheckSees breaks one thing of a pool's memory at a time: each is said, at its place, and nothing is said of a pool that is whole.

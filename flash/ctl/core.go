@@ -8,8 +8,8 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
-	"farflash/ftl"
 	"farflash/internal/fifo"
+	"farflash/policy/ftl"
 )
 
 // core is the controller as a state machine. Its methods are called one at a time; what they want done is on the lists ops and

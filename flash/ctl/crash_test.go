@@ -11,8 +11,8 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
-	"farflash/ftl"
-	"farflash/rng"
+	"farflash/numeric/rng"
+	"farflash/policy/ftl"
 )
 
 // world is a pool whose devices do operations when and in the order that a random stream says, in one goroutine, and what may be found after a cut, or after its

@@ -22,7 +22,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
 	"farflash/flash/device"
-	"farflash/ftl"
+	"farflash/policy/ftl"
 )
 
 // Page is the size of a page, in bytes.

@@ -5,7 +5,7 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // TestOlderCheckpoint damages a checkpoint after a crash, a recovery, and more that was made durable: the other one, with the log, is the same state, or the pool is refused. It

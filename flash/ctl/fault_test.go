@@ -11,7 +11,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // story does a fixed sequence of operations on a fresh pool whose device fails as it is told. Errors are what they may be; what was

@@ -14,7 +14,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
 	"farflash/flash/uring"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // onFiles opens devices on files: by goroutines, and by a ring where there is one.

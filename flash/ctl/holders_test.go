@@ -9,7 +9,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // shared is a page that several have at once, overwrite, give up and trim, as a model has it.

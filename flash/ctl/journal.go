@@ -6,8 +6,8 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
-	"farflash/ftl"
 	"farflash/internal/fifo"
+	"farflash/policy/ftl"
 )
 
 // journal makes changes of the mapping durable: records go to pages of the log, a flush covers the pages and all data before them, and

@@ -9,7 +9,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // TestLimits looks at each limit of the settings from both sides.

@@ -7,7 +7,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // rotten is a device of which some writes to segments fail, and none elsewhere.

@@ -9,7 +9,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // hoard takes all frames of a pool, so that whoever wants another page waits for one, until they are let go.

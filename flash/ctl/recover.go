@@ -10,7 +10,7 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
-	"farflash/ftl"
+	"farflash/policy/ftl"
 )
 
 // Recovery says how a pool was found.

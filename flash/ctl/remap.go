@@ -5,7 +5,7 @@ import (
 
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
-	"farflash/ftl"
+	"farflash/policy/ftl"
 )
 
 // Step is one change of addresses: Count pages from From on become those from To on, and From reads as zeros; or, with Drop, they are trimmed. What was at To is gone.

@@ -16,7 +16,7 @@ import (
 	"farflash/flash/ctl"
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // object is content that moves about: whose it is stands in each of its versions, so that it is known wherever it is found.

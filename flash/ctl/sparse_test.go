@@ -6,7 +6,7 @@ import (
 
 	"farflash/flash/ctl"
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // sparse is a file with holes on a file system that may be full: what was never written cannot be.

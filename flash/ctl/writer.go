@@ -9,8 +9,8 @@ import (
 	"farflash/flash/ctl/media"
 	"farflash/flash/ctl/table"
 	"farflash/flash/device"
-	"farflash/ftl"
 	"farflash/internal/fifo"
+	"farflash/policy/ftl"
 )
 
 // writer is what the controller has under way towards the segments.

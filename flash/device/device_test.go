@@ -10,7 +10,7 @@ import (
 
 	"farflash/flash/device"
 	"farflash/flash/device/devicetest"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 func TestMem(t *testing.T) {

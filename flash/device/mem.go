@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // Faults are what goes wrong in a Mem, each as the probability of an operation to end so. The draw is by seed and the number of the operation.

@@ -21,7 +21,7 @@ import (
 	"farflash/flash/verbs/stream"
 	"farflash/flash/verbs/verbstest"
 	"farflash/flash/wire"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 func newPool(t testing.TB, frames int, grains int64) (*ctl.Pool, *device.Mem) {

@@ -18,7 +18,7 @@ import (
 	"math/bits"
 
 	"farflash/internal/fifo"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Class is how urgent a tenant's accesses are.

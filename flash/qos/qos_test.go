@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"farflash/flash/qos"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // draw is an access of some tenant, with when it began.

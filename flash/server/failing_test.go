@@ -21,7 +21,7 @@ import (
 	"farflash/flash/qos"
 	"farflash/flash/server"
 	"farflash/flash/verbs"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // TestCrowdOnFailingDevice holds that when a device fails under a server nobody waits for ever: whoever asks is answered or loses his connection, the server ends when it is told to, nothing of it is

@@ -16,7 +16,7 @@ import (
 	"farflash/flash/verbs/control"
 	"farflash/flash/verbs/stream"
 	"farflash/flash/wire"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // peer is a client that may do anything: an iWARP connection without the client package's care.

@@ -104,9 +104,9 @@ func local(imported string) (string, bool) {
 
 var (
 	// models are plain state machines: no clock, no I/O, no goroutine.
-	models = []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "ftl", "ratecontrol"}
+	models = []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "policy/ftl", "policy/ratecontrol"}
 	// foundations are below the models and import nothing above themselves.
-	foundations = []string{"units", "rng", "sim", "stats", "block"}
+	foundations = []string{"numeric/units", "numeric/rng", "sim", "numeric/stats", "block"}
 	// machines are the parts of the real stack that are plain state machines as well, and the shells around them that a caller's goroutines carry.
 	machines = []string{"flash/ctl"}
 )
@@ -119,20 +119,20 @@ func TestImports(t *testing.T) {
 		why  string
 		test bool // the rule holds for tests as well
 	}{
-		{[]string{"flash"}, []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "tco"}, "the real stack uses no model", false},
+		{[]string{"flash"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco"}, "the real stack uses no model", false},
 		{models, []string{"flash"}, "models do not know the real stack", false},
-		{[]string{"ssd"}, []string{"fabric", "nvmf", "cosim", "cluster"}, "ssd and fabric are strangers, and what uses drives is above them", false},
-		{[]string{"fabric"}, []string{"ssd", "nvmf", "cosim", "cluster"}, "ssd and fabric are strangers", false},
-		{[]string{"nvmf"}, []string{"ssd", "cosim", "cluster"}, "nvmf sees block.Device, not ssd", false},
-		{[]string{"cluster", "tco"}, []string{"ssd", "fabric", "nvmf", "cosim"}, "cluster and tco declare the interfaces they need", false},
-		{[]string{"ftl", "ratecontrol", "forest"}, []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "tco", "flash", "workload", "study"}, "shared policies are below everything that drives them", false},
-		{[]string{"ratecontrol"}, []string{"study"}, "training runs live in study", false},
-		{foundations, []string{"ftl", "workload", "ratecontrol", "forest", "ssd", "fabric", "nvmf", "cosim", "cluster", "tco", "peer", "flash"}, "foundations are at the bottom", false},
-		{[]string{"peer"}, []string{"ssd", "fabric", "nvmf", "cosim", "cluster", "tco", "scenario", "workload"}, "peer only reads what others write", false},
-		{append(slices.Clone(models), append(foundations, "workload", "peer", "tco", "forest", "flash")...), []string{"shape", "scenario", "result", "study", "reproduce", "report", "web", "internal/cli", "internal/term", "cmd"}, "what people see is above what is simulated", false},
-		{[]string{"result"}, []string{"scenario", "study", "reproduce", "report", "web", "internal/cli", "internal/term"}, "result is below what makes and shows it", false},
-		{[]string{"scenario"}, []string{"study", "reproduce", "report", "web", "internal/cli", "internal/term"}, "scenario does not print", false},
-		{[]string{"study", "reproduce", "report", "web"}, []string{"internal/cli", "cmd"}, "the command line is on top", false},
+		{[]string{"model/ssd"}, []string{"model/fabric", "model/nvmf", "model/cosim", "model/cluster"}, "ssd and fabric are strangers, and what uses drives is above them", false},
+		{[]string{"model/fabric"}, []string{"model/ssd", "model/nvmf", "model/cosim", "model/cluster"}, "ssd and fabric are strangers", false},
+		{[]string{"model/nvmf"}, []string{"model/ssd", "model/cosim", "model/cluster"}, "nvmf sees block.Device, not ssd", false},
+		{[]string{"model/cluster", "planner/tco"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim"}, "cluster and tco declare the interfaces they need", false},
+		{[]string{"policy/ftl", "policy/ratecontrol", "policy/forest"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "flash", "workload", "study"}, "shared policies are below everything that drives them", false},
+		{[]string{"policy/ratecontrol"}, []string{"study"}, "training runs live in study", false},
+		{foundations, []string{"policy/ftl", "workload", "policy/ratecontrol", "policy/forest", "model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "scenario/peer", "flash"}, "foundations are at the bottom", false},
+		{[]string{"scenario/peer"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "scenario", "workload"}, "peer only reads what others write", false},
+		{append(slices.Clone(models), append(foundations, "workload", "scenario/peer", "planner/tco", "policy/forest", "flash")...), []string{"scenario", "result", "study", "report", "web", "cli", "internal/term", "cmd"}, "what people see is above what is simulated", false},
+		{[]string{"result"}, []string{"scenario", "study", "report", "web", "cli", "internal/term"}, "result is below what makes and shows it", false},
+		{[]string{"scenario"}, []string{"study", "report", "web", "cli"}, "the language is below what is written in it", false},
+		{[]string{"study", "report", "web"}, []string{"cli", "cmd"}, "the command line is on top", false},
 	}
 	for _, f := range tree(t) {
 		for _, r := range rules {
@@ -151,21 +151,22 @@ func TestImports(t *testing.T) {
 // layers lists the folders from the top down, as ARCHITECTURE does: what is in one may use what is below it, and not what is above. The folders of one line are
 // strangers; within one folder the compiler sees to it that there is no circle.
 var layers = [][]string{
-	{"cmd"}, {"internal/cli"}, {"web"}, {"report"}, {"reproduce"}, {"planner"}, {"study"}, {"trial"}, {"experiment"}, {"convert"}, {"scenario"}, {"shape"}, {"result"},
-	{"cosim"}, {"nvmf"}, {"ssd", "fabric", "cluster", "tco", "flash"}, {"ratecontrol", "ftl", "peer"}, {"forest"}, {"workload"}, {"block"}, {"stats"}, {"sim"}, {"rng"}, {"units"},
+	{"cmd"}, {"cli"}, {"web"}, {"report"}, {"study/reproduce"}, {"planner"}, {"study"}, {"experiment/trial"}, {"experiment"}, {"scenario/convert"}, {"scenario"}, {"scenario/shape"}, {"result"},
+	{"model/cosim"}, {"model/nvmf"}, {"model/ssd", "model/fabric", "model/cluster", "planner/tco", "flash"}, {"policy/ratecontrol", "policy/ftl", "scenario/peer"}, {"policy/forest"}, {"workload"}, {"block"}, {"numeric/stats"}, {"sim"}, {"numeric/rng"}, {"numeric/units"},
 	{"internal/term", "internal/spelling", "internal/heap", "internal/slab", "internal/fifo", "internal/window", "internal/divide", "internal/cells", "internal/usage"},
 }
 
-// layerOf is a folder's layer and its entry there; -1 for what is no part of the program.
-func layerOf(folder string) (int, string) {
+// layerOf is a folder's layer and its entry there, the longest that it is within; -1 for what is no part of the program.
+func layerOf(folder string) (layer int, entry string) {
+	layer = -1
 	for i, l := range layers {
 		for _, top := range l {
-			if within(folder, top) {
-				return i, top
+			if within(folder, top) && len(top) > len(entry) {
+				layer, entry = i, top
 			}
 		}
 	}
-	return -1, ""
+	return layer, entry
 }
 
 // TestLayers holds that no arrow of the picture of packages goes up.
@@ -224,7 +225,7 @@ func TestInterfaces(t *testing.T) {
 // maxPackage bounds packages, in lines without tests; large says which may have more, and ARCHITECTURE why.
 const maxPackage = 5000
 
-var large = []string{"internal/cli", "report", "ssd"}
+var large = []string{"cli", "report", "model/ssd"}
 
 // TestPackages holds that a package has one subject.
 func TestPackages(t *testing.T) {
@@ -257,12 +258,12 @@ func TestDoors(t *testing.T) {
 		imported string // or a path below it
 		where    []string
 	}{
-		{"go.yaml.in/yaml", []string{"shape"}},
+		{"go.yaml.in/yaml", []string{"scenario/shape"}},
 		{"gopkg.in/yaml", nil},
 		{"github.com/parquet-go", []string{"result/columnar"}},
-		{"github.com/spf13", []string{"internal/cli", "internal/release"}}, // the latter for man pages
+		{"github.com/spf13", []string{"cli", "internal/release"}}, // the latter for man pages
 		{"github.com/nats-io", []string{"study/natsexec"}},
-		{"encoding/xml", []string{"peer"}},
+		{"encoding/xml", []string{"scenario/peer"}},
 	}
 	for _, f := range tree(t) {
 		for _, d := range doors {
@@ -299,7 +300,7 @@ func TestMachines(t *testing.T) {
 func TestModels(t *testing.T) {
 	banned := []string{"os", "net", "log", "encoding", "math/rand", "io/fs", "syscall", "unsafe"}
 	for _, f := range tree(t) {
-		if f.test || !within(f.pkg, append(slices.Clone(models), "sim", "rng", "block")...) {
+		if f.test || !within(f.pkg, append(slices.Clone(models), "sim", "numeric/rng", "block")...) {
 			continue
 		}
 		for _, i := range f.imports {
@@ -433,7 +434,7 @@ func TestFiles(t *testing.T) {
 // TestGenerators holds that random numbers come from rng's streams.
 func TestGenerators(t *testing.T) {
 	for _, f := range tree(t) {
-		if f.test || within(f.pkg, "rng", "flash") {
+		if f.test || within(f.pkg, "numeric/rng", "flash") {
 			continue
 		}
 		for _, i := range f.imports {

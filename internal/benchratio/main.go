@@ -29,15 +29,15 @@ const baseline = "internal/benchratio/baseline.txt"
 // hot are the benchmarks that are held, by package.
 var hot = []struct{ pkg, pattern string }{
 	{"sim", `^BenchmarkEngine$/./^(100|10000)$`},
-	{"rng", "^Benchmark(Log|Exp|Stream)$"},
-	{"stats", "^BenchmarkRecord$"},
-	{"ftl", "^BenchmarkRandomWrite$"},
-	{"ssd", "^BenchmarkIO$"},
-	{"fabric", `^Benchmark(Incast|Clos)$/^64$`},
-	{"fabric/cc", "^BenchmarkDCQCN$"},
-	{"nvmf", "^BenchmarkSystem$"},
-	{"cosim", "^BenchmarkHost$"},
-	{"cluster", `^BenchmarkCluster$/^(pull|replicast-m|chain)$/^90$`},
+	{"numeric/rng", "^Benchmark(Log|Exp|Stream)$"},
+	{"numeric/stats", "^BenchmarkRecord$"},
+	{"policy/ftl", "^BenchmarkRandomWrite$"},
+	{"model/ssd", "^BenchmarkIO$"},
+	{"model/fabric", `^Benchmark(Incast|Clos)$/^64$`},
+	{"model/fabric/cc", "^BenchmarkDCQCN$"},
+	{"model/nvmf", "^BenchmarkSystem$"},
+	{"model/cosim", "^BenchmarkHost$"},
+	{"model/cluster", `^BenchmarkCluster$/^(pull|replicast-m|chain)$/^90$`},
 	{"workload/synth", "^BenchmarkNext$"},
 }
 

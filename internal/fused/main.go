@@ -172,9 +172,9 @@ var fusedNames = []string{"VFMADD", "VFMSUB", "VFNMADD", "VFNMSUB", "FMADD", "FM
 // read takes the compiler's assembly, counts functions and returns each place with something fused once, and the last lines of
 // what is no assembly: errors.
 //
-//	# farflash/fabric/cc
-//	farflash/fabric/cc.expm1 STEXT size=221 ...
-//		0x0086 00134 (farflash/fabric/cc/fluid.go:172)	VFMADD231SD	X2, X1, X0
+//	# farflash/model/fabric/cc
+//	farflash/model/fabric/cc.expm1 STEXT size=221 ...
+//		0x0086 00134 (farflash/model/fabric/cc/fluid.go:172)	VFMADD231SD	X2, X1, X0
 func read(r io.Reader) (found []finding, functions int, tail []string, err error) {
 	seen := map[finding]bool{}
 	pkg, function := "", ""

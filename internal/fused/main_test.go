@@ -6,18 +6,18 @@ import (
 )
 
 // assembly is what the compiler writes, with a fused instruction that is there twice, one of arm64, and what only looks like one.
-const assembly = `# farflash/fabric/cc
-farflash/fabric/cc.expm1 STEXT size=221 args=0x8 locals=0x20 funcid=0x0 align=0x0
-	0x0000 00000 (farflash/fabric/cc/fluid.go:165)	TEXT	farflash/fabric/cc.expm1(SB), ABIInternal, $32-8
-	0x0086 00134 (farflash/fabric/cc/fluid.go:172)	VFMADD231SD	X2, X1, X0
-	0x008a 00138 (farflash/fabric/cc/fluid.go:172)	VFMADD231SD	X2, X1, X0
-	0x0090 00144 (farflash/fabric/cc/fluid.go:173)	MULSD	X2, X1
+const assembly = `# farflash/model/fabric/cc
+farflash/model/fabric/cc.expm1 STEXT size=221 args=0x8 locals=0x20 funcid=0x0 align=0x0
+	0x0000 00000 (farflash/model/fabric/cc/fluid.go:165)	TEXT	farflash/model/fabric/cc.expm1(SB), ABIInternal, $32-8
+	0x0086 00134 (farflash/model/fabric/cc/fluid.go:172)	VFMADD231SD	X2, X1, X0
+	0x008a 00138 (farflash/model/fabric/cc/fluid.go:172)	VFMADD231SD	X2, X1, X0
+	0x0090 00144 (farflash/model/fabric/cc/fluid.go:173)	MULSD	X2, X1
 	0x0090 66 0f 2e c1 0f 87 a6 00 00 00 VFMADD 66 0f 2e 05 00 00 00  f.......f.......
-# farflash/tco [farflash/cmd/farflash]
-farflash/tco.better STEXT nosplit size=48 args=0x10 locals=0x0
-	0x0004 00004 (farflash/tco/allocate.go:172)	FNMSUBD	F1, F0, F2, F0
-farflash/tco.VFMADD STEXT nosplit size=48 args=0x10 locals=0x0
-	0x0004 00004 (farflash/tco/allocate.go:180)	CALL	farflash/tco.VFMADD(SB)
+# farflash/planner/tco [farflash/cmd/farflash]
+farflash/planner/tco.better STEXT nosplit size=48 args=0x10 locals=0x0
+	0x0004 00004 (farflash/planner/tco/allocate.go:172)	FNMSUBD	F1, F0, F2, F0
+farflash/planner/tco.VFMADD STEXT nosplit size=48 args=0x10 locals=0x0
+	0x0004 00004 (farflash/planner/tco/allocate.go:180)	CALL	farflash/planner/tco.VFMADD(SB)
 `
 
 func TestRead(t *testing.T) {
@@ -26,8 +26,8 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%d functions, %v", functions, err)
 	}
 	want := []finding{
-		{"farflash/fabric/cc", "farflash/fabric/cc.expm1", "farflash/fabric/cc/fluid.go:172", "VFMADD231SD"},
-		{"farflash/tco", "farflash/tco.better", "farflash/tco/allocate.go:172", "FNMSUBD"},
+		{"farflash/model/fabric/cc", "farflash/model/fabric/cc.expm1", "farflash/model/fabric/cc/fluid.go:172", "VFMADD231SD"},
+		{"farflash/planner/tco", "farflash/planner/tco.better", "farflash/planner/tco/allocate.go:172", "FNMSUBD"},
 	}
 	if len(found) != 2 || found[0] != want[0] || found[1] != want[1] {
 		t.Errorf("%v, want %v", found, want)
@@ -38,16 +38,16 @@ func TestRead(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	r, err := parse("# why\npackage farflash/report: for people\n\nfunction farflash/tco.better: a tie\nfunction farflash/tco.gone: was there")
+	r, err := parse("# why\npackage farflash/report: for people\n\nfunction farflash/planner/tco.better: a tie\nfunction farflash/planner/tco.gone: was there")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"farflash/report": true, "farflash/report/chart": true, "farflash/reports": false, "farflash/tco": false} {
+	for path, want := range map[string]bool{"farflash/report": true, "farflash/report/chart": true, "farflash/reports": false, "farflash/planner/tco": false} {
 		if r.free(path) != want {
 			t.Errorf("%s is free: %v", path, !want)
 		}
 	}
-	if !r.allow(finding{function: "farflash/tco.better"}) || r.allow(finding{function: "farflash/tco.betterThan"}) {
+	if !r.allow(finding{function: "farflash/planner/tco.better"}) || r.allow(finding{function: "farflash/planner/tco.betterThan"}) {
 		t.Error("a function is freed by its whole name")
 	}
 	if !r[0].used || !r[1].used || r[2].used {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"farflash/internal/heap"
-	"farflash/rng"
+	"farflash/numeric/rng"
 
 	"pgregory.net/rapid"
 )

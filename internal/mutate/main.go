@@ -2,7 +2,7 @@
 // statement or result at a time, compiles the package with the change (go test -overlay; no file of the tree is touched), runs its own
 // tests, and names the changes that they let pass.
 //
-//	go run ./internal/mutate -sample 40 ./fabric/cc ./stats
+//	go run ./internal/mutate -sample 40 ./model/fabric/cc ./numeric/stats
 //	go run ./internal/mutate -sample 200 -seed 2 -state sim.jsonl ./sim
 //
 // A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
@@ -30,7 +30,7 @@ import (
 	"strings"
 	"time"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 //go:embed explained.txt
@@ -62,7 +62,7 @@ func main() {
 	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond a multiple of what the unchanged ones do")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./fabric/cc")
+		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./model/fabric/cc")
 		os.Exit(2)
 	}
 	if err := run(os.Stdout, s, flag.Args()); err != nil {

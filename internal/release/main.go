@@ -32,7 +32,7 @@ import (
 
 	"github.com/spf13/cobra/doc"
 
-	"farflash/internal/cli"
+	"farflash/cli"
 )
 
 // systems are those that releases are made for.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // The dimensions of the grid.

@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"farflash/trial"
+	"farflash/experiment/trial"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 const docs = "../../docs/validation"

@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"farflash/experiment"
+	"farflash/experiment/trial"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // gridSeed is the seed of the comparison, tuneSeed that by which forms are chosen.

@@ -1,10 +1,10 @@
 package drives
 
 import (
-	"farflash/ftl/waf"
-	"farflash/tco"
-	"farflash/tco/catalogue"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
+	"farflash/planner/tco/catalogue"
+	"farflash/policy/ftl/waf"
 	"farflash/workload/runs"
 )
 

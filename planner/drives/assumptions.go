@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"farflash/internal/term"
-	"farflash/tco"
-	"farflash/tco/catalogue"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
+	"farflash/planner/tco/catalogue"
 )
 
 // Assumption is a figure that a plan rests on, and where it comes from.

@@ -3,8 +3,8 @@ package drives
 import (
 	"math"
 
-	"farflash/tco"
-	"farflash/tco/calendar"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
 )
 
 // keepBook fills in what the placement comes to over a calendar.

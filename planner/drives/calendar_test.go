@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/ftl/waf"
 	"farflash/internal/term"
 	"farflash/planner/drives"
+	"farflash/planner/tco/calendar"
+	"farflash/policy/ftl/waf"
 	"farflash/report"
-	"farflash/tco/calendar"
 )
 
 // TestCalendarTemplate: the example's money adds up by items, drives, workloads and years, and it is the cheapest there is.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/tco"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
 )
 
 // mostDrives bounds a group.

@@ -3,7 +3,7 @@ package drives
 import (
 	"math"
 
-	"farflash/tco/calendar"
+	"farflash/planner/tco/calendar"
 )
 
 // Document is what farflash plan --json prints. Money is in the plan's currency, data in GB.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/tco/catalogue"
+	"farflash/planner/tco"
+	"farflash/planner/tco/catalogue"
+	"farflash/scenario/shape"
 )
 
 // part is what is known of the drives of a group beside what package tco needs.

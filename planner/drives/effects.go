@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/tco"
-	"farflash/tco/calendar"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
 )
 
 // Effect is what one input does to what the plan is judged by: with every workload left where it is, and planned again.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"farflash/planner/drives"
-	"farflash/tco/catalogue"
+	"farflash/planner/tco/catalogue"
 )
 
 // TestCatalogueEstimated: every drive of the catalogue is planned when what is not known of it may be estimated, and each estimate is said to be one;

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"farflash/internal/spelling"
-	"farflash/tco"
-	"farflash/tco/calendar"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
 )
 
 // Choice is a drive that a workload could be on.

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"farflash/experiment"
-	"farflash/ftl/waf"
+	"farflash/experiment/trial"
+	"farflash/numeric/rng"
+	"farflash/planner/tco"
+	"farflash/policy/ftl/waf"
 	"farflash/result"
-	"farflash/rng"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // Cache keeps what trials have found, from one run of the program to the next.

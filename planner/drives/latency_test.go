@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/rng"
+	"farflash/planner/tco"
 	"farflash/result"
-	"farflash/rng"
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/trial"
+	"farflash/scenario/shape"
 )
 
 // store is a cache in memory that counts.

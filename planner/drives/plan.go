@@ -5,7 +5,7 @@
 // what changes when prices do. Load reads a plan with the tables that it names; Solve places; Explain says why a workload is where
 // it is; FromTraces makes workloads of recorded I/O.
 //
-// What it leaves out: how things look (package report, internal/cli).
+// What it leaves out: how things look (package report, cli).
 package drives
 
 import (
@@ -14,12 +14,12 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/ftl/waf"
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/tco/calendar"
-	"farflash/tco/catalogue"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
+	"farflash/planner/tco/catalogue"
+	"farflash/policy/ftl/waf"
+	"farflash/scenario/shape"
 )
 
 // Plan is what is asked for.

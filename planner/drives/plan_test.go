@@ -12,12 +12,12 @@ import (
 	"testing"
 
 	"farflash/internal/patience"
+	"farflash/numeric/rng"
 	"farflash/planner/drives"
-	"farflash/rng"
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/tco/certify"
-	"farflash/tco/sheet"
+	"farflash/planner/tco"
+	"farflash/planner/tco/certify"
+	"farflash/planner/tco/sheet"
+	"farflash/scenario/shape"
 )
 
 func source(text string) shape.Source {

@@ -7,10 +7,10 @@ import (
 	"math"
 	"slices"
 
-	"farflash/shape"
-	"farflash/tco"
-	"farflash/tco/bound"
-	"farflash/tco/calendar"
+	"farflash/planner/tco"
+	"farflash/planner/tco/bound"
+	"farflash/planner/tco/calendar"
+	"farflash/scenario/shape"
 )
 
 // Options say what is worked out beside the placement.

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"farflash/ftl/waf"
 	"farflash/internal/cells"
-	"farflash/tco"
-	"farflash/tco/sheet"
+	"farflash/planner/tco"
+	"farflash/planner/tco/sheet"
+	"farflash/policy/ftl/waf"
 )
 
 // table opens a file and reads it.

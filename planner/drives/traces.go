@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"farflash/internal/term"
-	"farflash/tco"
-	"farflash/units"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
 	"farflash/workload/characterise"
 	"farflash/workload/trace"
 )

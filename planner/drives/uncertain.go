@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"farflash/rng"
-	"farflash/tco/catalogue"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+	"farflash/planner/tco/catalogue"
 )
 
 // Uncertainty says between what the inputs may lie. Each that is given is drawn independently of the others: factors so that half and double

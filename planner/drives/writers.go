@@ -7,11 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"farflash/ftl/waf"
-	"farflash/rng"
-	"farflash/tco"
-	"farflash/tco/calendar"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+	"farflash/planner/tco"
+	"farflash/planner/tco/calendar"
+	"farflash/policy/ftl/waf"
 	"farflash/workload/runs"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/ftl/waf"
-	"farflash/rng"
-	"farflash/tco"
+	"farflash/numeric/rng"
+	"farflash/planner/tco"
+	"farflash/policy/ftl/waf"
 )
 
 // mixedPlan has workloads of any mix, rate and space.

@@ -1,7 +1,7 @@
 package objects
 
 import (
-	"farflash/stats"
+	"farflash/numeric/stats"
 )
 
 const schema = "farflash/cluster-plan/1"

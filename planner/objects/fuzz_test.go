@@ -6,7 +6,7 @@ import (
 
 	"farflash/internal/patience"
 	"farflash/planner/objects"
-	"farflash/shape"
+	"farflash/scenario/shape"
 )
 
 // FuzzNeed reads needs of any bytes, with a change: what is taken resolves to text that is taken again, and what is not is told with its place.

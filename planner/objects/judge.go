@@ -3,8 +3,8 @@ package objects
 import (
 	"fmt"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // Sample is what one run of a design found.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"farflash/cluster"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
 	"farflash/sim"
-	"farflash/units"
 )
 
 // What no design can do with fewer nodes stands here: it follows from the configuration alone, without a simulation.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/cluster"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
 )
 
 // Need is what a cluster must do and what it may be made of.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"farflash/cluster"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
 )
 
 // Evaluator simulates designs.

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"farflash/cluster"
-	"farflash/units"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
 )
 
 // table is an evaluator that knows from which number of nodes on an option is enough.

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"farflash/experiment/trial"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
-	"farflash/trial"
 )
 
 // Template is a commented need to start from.

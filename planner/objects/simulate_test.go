@@ -3,13 +3,13 @@ package objects_test
 import (
 	"context"
 	"encoding/json"
-	"farflash/cluster"
+	"farflash/model/cluster"
 	"fmt"
 	"strings"
 	"testing"
 
 	"farflash/planner/objects"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
 )
 

@@ -3,7 +3,7 @@ package columnar
 import (
 	"io"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Chunk is one row of chunks.parquet. Times are in picoseconds of simulated time.

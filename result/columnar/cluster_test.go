@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 func TestChunks(t *testing.T) {

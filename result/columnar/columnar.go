@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"io"
 
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/units"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"farflash/internal/patience"
+	"farflash/numeric/units"
 	"farflash/result"
-	"farflash/units"
 
 	"github.com/parquet-go/parquet-go"
 )

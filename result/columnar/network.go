@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"farflash/units"
+	"farflash/numeric/units"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"

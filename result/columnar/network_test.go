@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 func flow(i int) Flow {

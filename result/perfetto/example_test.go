@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"farflash/numeric/units"
 	"farflash/result/perfetto"
-	"farflash/units"
 )
 
 // Two requests that overlap take two lanes; a third finds the first one free.

@@ -16,9 +16,9 @@ import (
 	"testing"
 
 	"farflash/internal/patience"
+	"farflash/numeric/units"
 	"farflash/result/perfetto/perfettotest"
 	"farflash/sim"
-	"farflash/units"
 )
 
 var out = flag.String("out", "", "write the sample trace to this file, to be opened with Perfetto")

@@ -21,11 +21,11 @@ import (
 	"slices"
 	"strings"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
-	"farflash/trial"
-	"farflash/units"
 )
 
 // State is what the data tell of a parameter.

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/internal/inputs"
 	"farflash/internal/patience"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
 	"farflash/study/calibrate"
-	"farflash/trial"
 )
 
 // small makes the preset's drive one that is simulated quickly.

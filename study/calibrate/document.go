@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"farflash/convert"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/convert"
+	"farflash/scenario/shape"
 )
 
 // Document is what farflash calibrate fio --json prints.

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/convert"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/units"
+	"farflash/scenario/convert"
 	"farflash/workload/fiojob"
 	"farflash/workload/synth"
 )

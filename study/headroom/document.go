@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"farflash/experiment/trial"
 	"farflash/result"
 	"farflash/study"
-	"farflash/trial"
 )
 
 const schema = "farflash/headroom/1"

@@ -18,12 +18,12 @@ import (
 	"slices"
 	"strconv"
 
+	"farflash/experiment/trial"
+	"farflash/numeric/stats"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/stats"
+	"farflash/scenario/shape"
 	"farflash/study"
-	"farflash/trial"
 )
 
 // Config says what is looked for.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"farflash/experiment/trial"
 	"farflash/result"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
 	"farflash/study/headroom"
-	"farflash/trial"
 )
 
 // die is a drive of one die that reads whole pages, with its map in DRAM: a queue with one server whose time is always the same.

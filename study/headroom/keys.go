@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"farflash/internal/spelling"
+	"farflash/numeric/units"
 	"farflash/scenario"
-	"farflash/shape"
-	"farflash/units"
+	"farflash/scenario/shape"
 )
 
 // Key is a key of a scenario that stands for load.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"farflash/forest"
-	"farflash/ratecontrol"
-	"farflash/trial"
+	"farflash/experiment/trial"
+	"farflash/policy/forest"
+	"farflash/policy/ratecontrol"
 )
 
 // Accuracy is how well a model foresees rows that it has not seen: R^2 of each output, and their mean, which is what SRC's one figure is taken for.

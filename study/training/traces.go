@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/ratecontrol"
-	"farflash/rng"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
-	"farflash/units"
 	"farflash/workload/synth"
 )
 

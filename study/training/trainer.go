@@ -10,8 +10,8 @@ import (
 	"os"
 	"sync"
 
-	"farflash/forest"
-	"farflash/ratecontrol"
+	"farflash/policy/forest"
+	"farflash/policy/ratecontrol"
 	"farflash/result"
 	"farflash/scenario"
 	"farflash/study"

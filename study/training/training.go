@@ -22,13 +22,13 @@ import (
 	"strconv"
 
 	"farflash/block"
-	"farflash/forest"
-	"farflash/ratecontrol"
+	"farflash/experiment/trial"
+	"farflash/numeric/units"
+	"farflash/policy/forest"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
-	"farflash/shape"
+	"farflash/scenario/shape"
 	"farflash/study"
-	"farflash/trial"
-	"farflash/units"
 	"farflash/workload"
 	"farflash/workload/synth"
 )

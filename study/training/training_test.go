@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"farflash/block"
-	"farflash/forest"
-	"farflash/ratecontrol"
+	"farflash/experiment/trial/trialtest"
+	"farflash/numeric/units"
+	"farflash/policy/forest"
+	"farflash/policy/ratecontrol"
 	"farflash/scenario"
 	"farflash/study"
 	"farflash/study/training"
-	"farflash/trial/trialtest"
-	"farflash/units"
 )
 
 // tiny is a training that takes a second, on a drive of trialtest's.

@@ -3,8 +3,8 @@ package characterise
 import (
 	"math"
 
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 )
 
 // mostBatches and leastBatches are of how many batches a rate's confidence is formed.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"farflash/block"
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
 )

@@ -22,8 +22,8 @@ import (
 	"strconv"
 
 	"farflash/block"
-	"farflash/stats"
-	"farflash/units"
+	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

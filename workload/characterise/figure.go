@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"farflash/stats"
+	"farflash/numeric/stats"
 )
 
 // figureOf returns the population's figures.

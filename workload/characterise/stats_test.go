@@ -15,8 +15,8 @@ import (
 
 	"farflash/block"
 	"farflash/internal/inputs"
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
 	"farflash/workload/trace"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"farflash/internal/spelling"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/synth"
 )
 

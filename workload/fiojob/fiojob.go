@@ -19,7 +19,7 @@ import (
 	"math"
 	"strings"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/synth"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/patience"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 	"farflash/workload/synth"
 )

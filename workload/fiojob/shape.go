@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/synth"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/characterise"
 	"farflash/workload/synth"
 )

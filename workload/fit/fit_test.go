@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"farflash/internal/inputs"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/characterise"
 	"farflash/workload/synth"
 	"farflash/workload/trace"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Reactive is a source of which only the first flows begin by themselves; those that Next yields. The others begin when something has ended.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math/bits"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Collective is an operation of many hosts in steps. A host begins a step when it has received everything of the steps before. The algorithms are those of

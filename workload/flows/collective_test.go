@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 
 	"pgregory.net/rapid"
 )

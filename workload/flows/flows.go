@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"io"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Flow is one message.

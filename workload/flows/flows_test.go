@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/flows"
 
 	"pgregory.net/rapid"

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload/interleave"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 )
 
 // Incast is many hosts that send to one at the same time, in one round or several. Each round draws the senders at random.

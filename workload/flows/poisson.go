@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 )
 
 // Poisson is flows that begin at random times, independently of each other, between random hosts: for the network as a whole one Poisson process.

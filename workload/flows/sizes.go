@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"farflash/internal/spelling"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // The names of the published size distributions. Their points are those that HPCC's repository prints in traffic_gen (commit

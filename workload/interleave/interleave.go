@@ -6,7 +6,7 @@ package interleave
 import (
 	"io"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Source yields items in order of time. Next fills in the caller's item and returns nil, or returns an error, io.EOF at the

@@ -16,8 +16,8 @@ import (
 	"math"
 
 	"farflash/block"
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"farflash/block"
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 	"farflash/workload"
 	"farflash/workload/runs"
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 )
 
 // Pattern says where requests go.

@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 	"testing"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
 )

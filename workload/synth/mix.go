@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 )
 
 // Mix is a mixture of sizes: "4KiB/60:64KiB/40" are two with their shares in per cent, and those without a share divide what is left; "4KiB-64KiB" are all

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"farflash/internal/patience"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Kind names the distribution of a sequence of sizes or of inter-arrival times.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 )
 
 // Size says how large requests are. A lone quantity in text, "44KB", is a constant size.

@@ -20,8 +20,8 @@ import (
 	"io"
 
 	"farflash/block"
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

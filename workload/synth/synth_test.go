@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"farflash/block"
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
 	"farflash/workload"
 	"farflash/workload/characterise"
 )

@@ -1,7 +1,7 @@
 package synth
 
 import (
-	"farflash/rng"
+	"farflash/numeric/rng"
 	"math"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/spelling"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

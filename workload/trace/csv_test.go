@@ -6,7 +6,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/patience"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

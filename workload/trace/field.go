@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // sector is the unit of addresses in most formats, in bytes.

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"farflash/internal/spelling"
-	"farflash/units"
+	"farflash/numeric/units"
 )
 
 // Format is a trace file format.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -2,7 +2,7 @@ package trace
 
 import (
 	"farflash/internal/heap"
-	"farflash/rng"
+	"farflash/numeric/rng"
 	"fmt"
 	"io"
 	"slices"

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

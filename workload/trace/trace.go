@@ -24,7 +24,7 @@ import (
 	"os"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

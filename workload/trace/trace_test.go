@@ -18,7 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"farflash/block"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

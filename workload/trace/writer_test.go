@@ -10,7 +10,7 @@ import (
 
 	"farflash/block"
 	"farflash/internal/inputs"
-	"farflash/units"
+	"farflash/numeric/units"
 	"farflash/workload"
 )
 

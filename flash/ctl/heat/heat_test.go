@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // TestIntervals writes pages at fixed rates among others and holds the estimate to the truth, and the streams to the bounds.

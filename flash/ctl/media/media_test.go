@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"farflash/internal/patience"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 func shape() Shape {

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"testing"
 
-	"farflash/ftl"
-	"farflash/rng"
+	"farflash/numeric/rng"
+	"farflash/policy/ftl"
 )
 
 // TestWord holds each transition of a page's state machine to what it keeps and what it changes.

@@ -7,7 +7,7 @@
 // What it leaves out: frames, devices and what makes a page change its state; these are package ctl's.
 package table
 
-import "farflash/ftl"
+import "farflash/policy/ftl"
 
 // State is where a page is.
 type State uint8

@@ -5,7 +5,7 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/device"
 	"farflash/internal/heap"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // What operations of the virtual device take, in nanoseconds, before what is drawn: of a drive of TLC flash. Nothing of write amplification should rest on them.

@@ -16,9 +16,9 @@ import (
 	"farflash/flash/ctl/heat"
 	"farflash/flash/ctl/media"
 	"farflash/flash/device"
-	"farflash/ftl"
-	"farflash/rng"
-	"farflash/units"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+	"farflash/policy/ftl"
 )
 
 // Load is writes of pages, drawn by Zipf's law over pages in an order that is drawn at first, and once more in the middle of what is measured.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"farflash/flash/device"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 // Grains is how many the devices under test have.

@@ -18,7 +18,7 @@ import (
 	"farflash/flash/nbd/server"
 	"farflash/flash/nbd/volume"
 	"farflash/flash/uring"
-	"farflash/rng"
+	"farflash/numeric/rng"
 )
 
 const size = 24 << 20

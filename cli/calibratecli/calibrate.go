@@ -1,0 +1,182 @@
+// Package calibratecli is the verb calibrate of the command line: parameters of models from what was measured. Like package cli it does nothing but read flags, call the library
+// and print.
+package calibratecli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/cli/verb"
+	"farflash/experiment/trial"
+	"farflash/internal/term"
+	"farflash/result"
+	"farflash/scenario/shape"
+	"farflash/study"
+	"farflash/study/calibrate"
+)
+
+// Command is the verb.
+func Command(p *verb.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Fit a drive to what was measured of a real one",
+		Args:  verb.Unknown,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(fio(p))
+	return cmd
+}
+
+// flags are those of calibrate fio.
+type flags struct {
+	preset, out, cache string
+	set                []string
+	requests, jobs     int
+	seed               uint64
+	json, quiet        bool
+}
+
+func fio(p *verb.Program) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "fio RESULT.json",
+		Short: "Fit a drive's timing to fio's results",
+		Long: `Fit the timing of a preset's drive to what fio measured on a real one: the time
+that flash takes to read and to program a page, and the rates of the channels
+and of the host's link. The jobs of the results are simulated on the drive. The
+four figures are changed until rates, mean latencies and percentiles up to the
+99th agree. Size and shape are the preset's; --set changes them. Dies and planes
+decide how many requests run at once, so they must be those of the real drive.
+
+The answer is a scenario with that drive (-o), a table of the figures, measured
+and fitted, and how well each parameter is known: its standard error, or why it
+is not known. A parameter may have no effect beyond a limit, or only two
+together may be known. One that no figure depends on keeps its value.
+
+Run fio with --output-format=json. Jobs that run one after the other need
+stonewall; jobs with numjobs need group_reporting. Good jobs are random reads at
+a depth of 1 and of 32 or more, large sequential reads, and sequential writes.`,
+		Example: `  farflash calibrate fio result.json -o drive.yaml
+  farflash calibrate fio result.json --preset qlc-enterprise --set ssd.geometry.channels=16 -o drive.yaml`,
+		Args: verb.Arguments(1, 1, "one file that fio wrote with --output-format=json"),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, p, args[0], &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.preset, "preset", "tlc-enterprise", "the `preset` whose drive is fitted (farflash list shows them)")
+	fl.StringArrayVar(&f.set, "set", nil, "change a value of the drive: `path=value` such as ssd.geometry.channels=16 (repeatable)")
+	fl.StringVarP(&f.out, "output", "o", "", "write the drive as a scenario to a new `FILE`")
+	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until the slowest has made `N` requests")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
+	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
+	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
+	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	return cmd
+}
+
+func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
+	var changes []shape.Change
+	for _, s := range f.set {
+		c, err := shape.ParseChange(s)
+		if err != nil {
+			return verb.Usagef("--set: %w", err)
+		}
+		if !strings.HasPrefix(c.Path, "ssd.") {
+			return verb.Usagef("--set: %s is not a key of the drive; the jobs are those of the results", c.Path)
+		}
+		changes = append(changes, c)
+	}
+	if f.out != "" {
+		if _, err := os.Lstat(f.out); err == nil {
+			return verb.Usagef("%s exists; choose another name for -o", f.out)
+		}
+	}
+	r, err := os.Open(file)
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	defer r.Close()
+	measured, err := calibrate.Read(r, file)
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	cache, err := p.Cache(f.cache, f.quiet)
+	if err != nil {
+		return err
+	}
+	runner := study.Runner{Workers: f.jobs, Version: p.Version, Cache: cache}
+	progress := p.Progress("calibrate", "simulations", f.quiet, "Ctrl-C ends it and keeps the best so far")
+	defer progress.Stop()
+	c, err := calibrate.New(measured, calibrate.Config{Preset: f.preset, Changes: changes, Requests: f.requests, Seed: f.seed, Run: runner.Run, Step: func(n int, loss float64) {
+		progress.Update(int64(n), 0, fmt.Sprintf("off by %.1f %%", 100*math.Sqrt(2*loss)))
+	}})
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	p.Keeping()
+	failed := c.Fit(cmd.Context())
+	progress.Stop()
+	if failed != nil && !c.Interrupted {
+		return verb.Failed(failed)
+	}
+	if f.out != "" {
+		if err := result.WriteFile(f.out, []byte(c.Scenario())); err != nil {
+			return verb.Failed(err)
+		}
+	}
+	switch {
+	case f.json:
+		err = p.JSON(c.Document())
+	case !f.quiet:
+		err = verb.Failed(write(p, c))
+	}
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(failed, trial.ErrInterrupted):
+		return verb.Failed(fmt.Errorf("interrupted after %d simulations; this is the best fit so far", c.Evaluations))
+	case f.out != "" && !f.quiet:
+		p.Note("wrote %s", f.out)
+	}
+	return nil
+}
+
+// write prints the figures and what they tell of the parameters.
+func write(p *verb.Program, c *calibrate.Calibration) error {
+	fmt.Fprintf(p.Out, "%s fitted to %s (%s)\n\n", p.Style().Bold(c.Preset), c.Measured.File, c.Measured.Version)
+	t := term.NewTable(term.Left("job"), term.Left("figure"), term.Right("measured"), term.Right("fitted"), term.Right("difference")).Keys(2)
+	for _, f := range c.Fits {
+		name := f.Op.String() + " " + f.Name
+		if math.IsNaN(f.Simulated) {
+			t.Row(f.Job, name, term.Quantity(f.Measured, f.Unit), "-", "")
+			continue
+		}
+		t.Row(f.Job, name, term.Quantity(f.Measured, f.Unit), term.Quantity(f.Simulated, f.Unit), fmt.Sprintf("%+.1f %%", 100*f.Difference()))
+	}
+	if err := t.Write(p.Out, p.Style()); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	t = term.NewTable(term.Left("parameter"), term.Right("preset"), term.Right("fitted"), term.Left("what the data tell"))
+	for i := range c.Parameters {
+		x := &c.Parameters[i]
+		t.Row(x.Path, x.Preset, x.Value, x.Tells())
+	}
+	if err := t.Write(p.Out, p.Style()); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Out, "\n%d simulations of %s. The controller takes no time in the model: what a real\none takes is in the read and program times.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"))
+	return nil
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

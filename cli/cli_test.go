@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"farflash/numeric/rng"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"farflash": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs testdata/script. Each script is a session at a shell.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			root, err := filepath.Abs("..")
+			if err != nil {
+				return err
+			}
+			e.Setenv("ROOT", root)
+			e.Setenv("NEWLINE", "two\nlines")
+			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "shared":
+				_, err := os.Stat(filepath.Join("..", "..", "shared", "cases"))
+				return err == nil, nil
+			case "long":
+				return os.Getenv("FARFLASH_LONG") != "", nil
+			}
+			return false, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// json FILE KEY... checks that a file is one JSON document with the keys.
+			"json": func(ts *testscript.TestScript, neg bool, args []string) {
+				var doc map[string]any
+				d := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+				if err := d.Decode(&doc); err != nil {
+					ts.Fatalf("%s: %v", args[0], err)
+				}
+				if d.More() {
+					ts.Fatalf("%s: more follows the document", args[0])
+				}
+				for _, k := range args[1:] {
+					if _, ok := doc[k]; ok == neg {
+						ts.Fatalf("%s: key %s", args[0], k)
+					}
+				}
+			},
+			// await PATTERN waits until a file matches.
+			"await": func(ts *testscript.TestScript, neg bool, args []string) {
+				for range 6000 {
+					if found, err := filepath.Glob(ts.MkAbs(args[0])); err == nil && len(found) > 0 {
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				ts.Fatalf("nothing matches %s", args[0])
+			},
+			// rename PATTERN NAME moves the one file that matches.
+			"rename": func(ts *testscript.TestScript, neg bool, args []string) {
+				found, err := filepath.Glob(ts.MkAbs(args[0]))
+				if err != nil || len(found) != 1 {
+					ts.Fatalf("%v match %s", found, args[0])
+				}
+				ts.Check(os.Rename(found[0], ts.MkAbs(args[1])))
+			},
+			// same A B NAME... checks that two directories hold the same bytes, but for files of those names.
+			"same": func(ts *testscript.TestScript, neg bool, args []string) {
+				a, b := files(ts, ts.MkAbs(args[0]), args[2:]), files(ts, ts.MkAbs(args[1]), args[2:])
+				for name, text := range a {
+					if other, ok := b[name]; !ok || other != text {
+						ts.Fatalf("%s differs between %s and %s", name, args[0], args[1])
+					}
+				}
+				if len(a) != len(b) || len(a) < 3 {
+					ts.Fatalf("%s has %d files, %s has %d", args[0], len(a), args[1], len(b))
+				}
+			},
+			// damage DIR changes a digit in one of the files below a directory.
+			"damage": func(ts *testscript.TestScript, neg bool, args []string) {
+				dir := ts.MkAbs(args[0])
+				all := files(ts, dir, nil)
+				name := slices.Sorted(maps.Keys(all))[0]
+				text := all[name]
+				at := strings.LastIndexAny(text, "0123456789")
+				digit := '0' + (text[at]-'0'+1)%10
+				ts.Check(os.WriteFile(filepath.Join(dir, name), []byte(text[:at]+string(digit)+text[at+1:]), 0o666))
+			},
+			// random FILE BYTES makes a file that is no two times the same page.
+			"random": func(ts *testscript.TestScript, neg bool, args []string) {
+				n, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				b, draw := make([]byte, n), rng.NewStream(1, args[0])
+				for i := range b {
+					b[i] = byte(draw.Uint64())
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
+			},
+			// feed FIFO writes more into a pipe than it holds, so that who reads it has begun, and leaves it open.
+			"feed": func(ts *testscript.TestScript, neg bool, args []string) {
+				f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
+				ts.Check(err)
+				ts.Defer(func() { _ = f.Close() }) // nobody reads it any more
+				_, err = f.Write(bytes.Repeat([]byte("data"), 1<<20))
+				ts.Check(err)
+			},
+			// none PATTERN checks that no file matches.
+			"none": func(ts *testscript.TestScript, neg bool, args []string) {
+				if found, err := filepath.Glob(ts.MkAbs(args[0])); err != nil || len(found) > 0 {
+					ts.Fatalf("%v match %s", found, args[0])
+				}
+			},
+		},
+	})
+}
+
+// files reads all files below a directory but those of certain names.
+func files(ts *testscript.TestScript, dir string, but []string) map[string]string {
+	out := map[string]string{}
+	ts.Check(filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || slices.Contains(but, d.Name()) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		out[name] = string(text)
+		return err
+	}))
+	return out
+}
+
+// call runs the program within the test.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = Main(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// TestVerbs holds that every verb has help with a sentence, and that the contract's
+// flags are there.
+func TestVerbs(t *testing.T) {
+	p := &program{}
+	for _, cmd := range p.root().Commands() {
+		code, out, _ := call(cmd.Name(), "--help")
+		if code != 0 || len(out) < 40 {
+			t.Errorf("%s --help: exit code %d, %d bytes", cmd.Name(), code, len(out))
+		}
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: short help is %q", cmd.Name(), cmd.Short)
+		}
+	}
+	for verb, own := range map[string][]string{"run": nil, "compare": {"--cache", "--no-cache", "--metric", "--relevant"}, "sweep": {"--cache", "--no-cache", "--metric", "--vary", "--shard"}} {
+		_, out, _ := call(verb, "--help")
+		for _, flag := range append(own, "--set", "--seed", "--reps", "--until", "-o, --output", "--json", "--quiet", "-j, --jobs", "--fail-if") {
+			if !strings.Contains(out, flag) {
+				t.Errorf("%s has no flag %s", verb, flag)
+			}
+		}
+	}
+}
+
+// TestStartUp holds that the program does nothing heavy before it knows what it is
+// asked for.
+func TestStartUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	bin := filepath.Join(t.TempDir(), "farflash")
+	if runtime.GOOS == "windows" {
+		bin += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-pgo=off", "-o", bin, "farflash/cmd/farflash").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	best := time.Hour
+	for range 10 {
+		start := time.Now()
+		if err := exec.Command(bin, "version").Run(); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	t.Logf("farflash version takes %v", best)
+	if best > 100*time.Millisecond {
+		t.Errorf("farflash version takes %v", best)
+	}
+}

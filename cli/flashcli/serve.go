@@ -1,0 +1,500 @@
+package flashcli
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"farflash/cli/verb"
+	"farflash/flash/cfs"
+	"farflash/flash/ctl"
+	"farflash/flash/ctl/media"
+	"farflash/flash/pool"
+	"farflash/flash/qos"
+	"farflash/flash/server"
+	"farflash/flash/uring"
+	"farflash/internal/spelling"
+	"farflash/internal/term"
+	"farflash/numeric/units"
+)
+
+// serveFlags are what a daemon is told.
+type serveFlags struct {
+	pool    poolFlags
+	size    sizeFlag
+	disk    string
+	cert    string
+	key     string
+	clients string
+	token   string
+	ready   string
+	limits  []string
+	drain   time.Duration
+	threads int
+	spin    time.Duration
+	cfg     server.Config
+}
+
+func (p *program) flashServe() *cobra.Command {
+	f := serveFlags{cfg: server.DefaultConfig()}
+	f.cfg.Address, f.cfg.Metrics = "127.0.0.1:9700", ""
+	cmd := &cobra.Command{
+		Use:   "serve FILE...",
+		Short: "Serve a pool's files over the network",
+		Long: `Serve the files of a pool: with one-sided reads, writes and atomics over iWARP
+(RDMA over TCP), and with --nbd as network block devices. With --size an empty
+file or device is formatted first: a pool with a file system and one file,
+called disk. Data of unknown kind are never overwritten.
+
+Without TLS 1.3 only this machine is served. For TLS give --tls-cert and
+--tls-key, and either --tls-clients, the authority of clients' certificates, or
+--token-file, a secret that clients of iWARP send within TLS. NBD has no place
+for it: clients of NBD need certificates.
+
+--limit NAME=RATE bounds an export: bytes a second, operations a second, or
+both. The word latency gives it priority: --limit 'disk=100MB/s,5000iops,latency'.
+
+SIGTERM or Ctrl-C ends the daemon. It accepts no new work, finishes what was
+begun, flushes everything, and writes a checkpoint, so that the next start is
+quick. A second signal ends it at once; what was durable stays durable.`,
+		Example: `  farflash flash serve data.img --size 10GiB
+  farflash flash serve data.img --nbd 127.0.0.1:10809 --metrics 127.0.0.1:9701
+  farflash flash serve data.img --listen 0.0.0.0:9700 --tls-cert server.pem --tls-key server.key --token-file secret`,
+		Args: verb.Arguments(1, -1, "one or several files or block devices"),
+		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, &f, args) },
+	}
+	f.pool.register(cmd, units.Bytes(ctl.DefaultConfig().Frames*ctl.Page))
+	fl := cmd.Flags()
+	fl.Var(&f.size, "size", "`size` of the disk in a new pool")
+	fl.StringVar(&f.disk, "disk", "disk", "`name` of that file, and of NBD's default export")
+	fl.StringVar(&f.cfg.Address, "listen", f.cfg.Address, "`address` of iWARP; empty: none")
+	fl.StringVar(&f.cfg.NBD, "nbd", "", "`address` of NBD")
+	fl.StringVar(&f.cfg.Metrics, "metrics", "", "`address` of /metrics for Prometheus, on this machine only")
+	fl.BoolVar(&f.cfg.ReadOnly, "read-only", false, "serve reads only")
+	fl.StringVar(&f.cert, "tls-cert", "", "`file` with the server's certificate (PEM)")
+	fl.StringVar(&f.key, "tls-key", "", "`file` with its key (PEM)")
+	fl.StringVar(&f.clients, "tls-clients", "", "`file` with the authority of clients' certificates (PEM)")
+	fl.StringVar(&f.token, "token-file", "", "`file` with a token that clients need, of 16 to 256 bytes")
+	fl.StringArrayVar(&f.limits, "limit", nil, "`NAME=RATE` of an export (repeatable)")
+	fl.IntVar(&f.cfg.Connections, "connections", f.cfg.Connections, "iWARP connections at once")
+	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
+	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
+	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
+	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin, "`time` for which such a thread polls before it sleeps, while requests follow each other within it; 0s: it sleeps at once")
+	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
+	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
+	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
+	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent iWARP connection is closed; 0: never. NBD connections may be silent for ever")
+	fl.StringVar(&f.ready, "ready", "", "`file` with the served addresses, removed at the end")
+	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for finishing work at the end")
+	return cmd
+}
+
+// rate reads one --limit.
+func rate(text string) (name string, l qos.Limit, err error) {
+	name, what, ok := strings.Cut(text, "=")
+	if name = server.Name(name); !ok || name == "" {
+		return "", l, fmt.Errorf("--limit %q: give NAME=RATE, like disk=100MB/s", text)
+	}
+	l.Burst = qos.DefaultBurst
+	for part := range strings.SplitSeq(what, ",") {
+		number, isOps := strings.CutSuffix(part, "iops")
+		switch {
+		case part == "latency":
+			l.Class = qos.Latency
+		case isOps:
+			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil || fmt.Sprint(l.Operations) != number || l.Operations < 1 {
+				return "", l, fmt.Errorf("--limit %q: %q is not a number of operations; give one like 5000iops", text, part)
+			}
+		default:
+			n, err := units.ParseByteRate(part)
+			if err != nil || n < 1 {
+				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one like 100MB/s, 5000iops or latency", text, part)
+			}
+			l.Bytes = int64(n)
+		}
+	}
+	return name, l, nil
+}
+
+// secure reads certificates and the token.
+func (f *serveFlags) secure() error {
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return errors.New("--tls-cert and --tls-key are given together")
+	case f.cert == "" && (f.clients != "" || f.token != ""):
+		return errors.New("--tls-clients and --token-file need --tls-cert and --tls-key")
+	case f.cert == "":
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.cert, f.key, err)
+	}
+	f.cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
+	if f.clients != "" {
+		text, err := os.ReadFile(f.clients)
+		if err != nil {
+			return fmt.Errorf("--tls-clients: %w", err)
+		}
+		f.cfg.TLS.ClientCAs = x509.NewCertPool()
+		if !f.cfg.TLS.ClientCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("--tls-clients %s: there is no certificate in it", f.clients)
+		}
+	}
+	if f.token != "" {
+		text, err := os.ReadFile(f.token)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+		f.cfg.Token = bytes.TrimRight(text, "\r\n")
+	}
+	return nil
+}
+
+// found opens the pool and its file system, and makes what is not there.
+func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error) {
+	o, err := f.pool.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.cfg.CheckMemory(o.Pool.Frames); err != nil {
+		return nil, nil, verb.BadInput(err)
+	}
+	blank := 0
+	for _, path := range args {
+		state, err := pool.Probe(path)
+		switch {
+		case err != nil:
+			return nil, nil, verb.BadInput(err)
+		case state == pool.Missing && f.size.bytes == 0:
+			return nil, nil, verb.Usagef("%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing, path)
+		case state != pool.Formatted:
+			blank++
+		}
+	}
+	switch blank {
+	case 0:
+	case len(args):
+		if err := f.limited(func(name string) bool { return name == server.Name(f.disk) }, func() ([]string, error) { return []string{server.Name(f.disk)}, nil }); err != nil {
+			return nil, nil, err // before anything is made: the pool will have no other file
+		}
+		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
+			return nil, nil, verb.BadInput(err)
+		}
+	default:
+		return nil, nil, verb.Usagef("some of %s are a pool's and some are empty; give the devices of one pool", strings.Join(args, ", "))
+	}
+	if f.cfg.Loops, err = pool.Threads(o, f.threads); err != nil {
+		return nil, nil, verb.BadInput(err)
+	}
+	if o.Loops = f.cfg.Loops; o.Loops != nil {
+		o.Loops.Spin(f.spin)
+	}
+	opened, ring, err := pool.Open(o, args...)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, nil, verb.BadInput(fmt.Errorf("%w; another daemon may be serving it: stop that one first", err))
+	case err != nil:
+		return nil, nil, verb.BadInput(err)
+	}
+	p.noteReadOnly(args[0], opened)
+	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
+	if errors.Is(err, cfs.ErrNone) {
+		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err, strings.Join(args, " "))
+	}
+	if err == nil && f.size.bytes != 0 && blank == 0 {
+		var i cfs.Status
+		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
+			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate", f.disk, i.Size, f.size.bytes)
+		}
+	}
+	if err != nil {
+		return nil, nil, verb.BadInput(fmt.Errorf("%s: %w", args[0], errors.Join(err, opened.Close())))
+	}
+	way := "io_uring"
+	if !ring {
+		way = "pread and pwrite"
+	}
+	how := "after a clean end"
+	if x := opened.Found(); !x.Clean {
+		how = "after a crash, recovered"
+	}
+	shape := opened.Shape()
+	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), way, how)
+	return opened, tree, nil
+}
+
+// noteReadOnly says why nothing can be written to a pool, if so.
+func (p *program) noteReadOnly(device string, opened *ctl.Pool) {
+	if err := opened.ReadOnly(); err != nil {
+		p.Note("%s: %v", device, err)
+	}
+}
+
+func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err error) {
+	f.cfg.Limits = map[string]qos.Limit{}
+	for _, text := range f.limits {
+		name, l, err := rate(text)
+		if err != nil {
+			return verb.BadInput(err)
+		}
+		if _, twice := f.cfg.Limits[name]; twice {
+			return verb.Usagef("--limit: %s has two; give all of them at once, like %s=100MB/s,5000iops", name, name)
+		}
+		f.cfg.Limits[name] = l
+	}
+	if err := f.secure(); err != nil {
+		return verb.BadInput(err)
+	}
+	if err := f.cfg.Check(); err != nil {
+		return verb.BadInput(err)
+	}
+	p.Keeping()
+	if f.spin < 0 || f.spin > time.Second {
+		return verb.Usagef("--spin: %v; give 0s to 1s", f.spin)
+	}
+	if f.threads < 0 || f.threads > pool.MaxThreads {
+		return verb.Usagef("--threads: %d; give 1 to %d, or 0 for half as many as processors", f.threads, pool.MaxThreads)
+	}
+	defer func() {
+		if f.cfg.Loops != nil {
+			err = errors.Join(err, verb.Failed(f.cfg.Loops.Close()))
+		}
+	}()
+	opened, tree, err := f.found(p, args)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := opened.Close(); closing != nil {
+			err = errors.Join(err, verb.Failed(fmt.Errorf("%s: %w", args[0], closing)))
+		} else if err == nil {
+			fmt.Fprintln(p.Out, "stopped; everything is on the devices")
+		}
+	}()
+	f.cfg.Pool, f.cfg.Files = opened, server.Tree(tree, super)
+	if err := f.named(cmd.Flags().Changed("disk"), tree); err != nil {
+		return err
+	}
+	f.cfg.Notice = func(text string) { p.Note("%s", text) }
+	s, err := server.New(f.cfg)
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	if err := s.Listen(); err != nil {
+		return verb.BadInput(err)
+	}
+	for name, err := range f.cfg.Files.List() {
+		if err != nil {
+			return verb.Failed(errors.Join(err, s.Drain(0)))
+		}
+		i, err := tree.Stat(super, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return verb.Failed(errors.Join(err, s.Drain(0)))
+		}
+		fmt.Fprintf(p.Out, "export %s, %s\n", name, units.Bytes(i.Size))
+	}
+	at := f.addresses(s.Addresses())
+	fmt.Fprint(p.Out, at)
+	if f.ready != "" {
+		whole := p.Unfinished(f.ready) // whatever ends the daemon
+		defer whole()
+		if err := os.WriteFile(f.ready+".part", []byte(at), 0o600); err != nil {
+			return verb.Failed(errors.Join(err, s.Drain(0)))
+		}
+		if err := os.Rename(f.ready+".part", f.ready); err != nil {
+			return verb.Failed(errors.Join(err, s.Drain(0)))
+		}
+		defer func() { err = errors.Join(err, verb.Failed(os.Remove(f.ready))) }()
+	}
+	fmt.Fprintln(p.Out, "serving; Ctrl-C stops it")
+	<-cmd.Context().Done()
+	p.Note("stopping: what was begun is finished")
+	return verb.Failed(s.Drain(f.drain))
+}
+
+// absent says that there is no export of a name, and which there are.
+func absent(name string, names func() ([]string, error)) error {
+	all, err := names()
+	if err != nil {
+		return verb.Failed(err)
+	}
+	switch best := spelling.Nearest(name, all); {
+	case best != "":
+		return fmt.Errorf("there is no export %s; did you mean %s?", name, best)
+	case len(all) > 0 && len(all) <= 10:
+		return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
+	}
+	return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs truncate --create makes one", name)
+}
+
+// limited checks that the exports that --limit names are there.
+func (f *serveFlags) limited(there func(name string) bool, names func() ([]string, error)) error {
+	for _, name := range slices.Sorted(maps.Keys(f.cfg.Limits)) {
+		if !there(name) {
+			return verb.BadInput(fmt.Errorf("--limit: %w", absent(name, names)))
+		}
+	}
+	return nil
+}
+
+// named checks that the exports that the flags name are there: while a pool is served no files are made in it.
+func (f *serveFlags) named(disk bool, tree *cfs.FS) error {
+	there := func(name string) bool {
+		at, err := tree.Stat(super, name)
+		return err == nil && at.Kind != cfs.Directory
+	}
+	names := func() (all []string, err error) {
+		for known, err := range f.cfg.Files.List() {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, known)
+		}
+		return all, nil
+	}
+	if err := f.limited(there, names); err != nil {
+		return err
+	}
+	f.cfg.Default = server.Name(f.disk)
+	switch {
+	case f.cfg.Default == "" || there(f.cfg.Default):
+	case disk:
+		return verb.BadInput(fmt.Errorf("--disk: %w", absent(f.cfg.Default, names)))
+	default:
+		f.cfg.Default = "" // a pool of other files has no default
+	}
+	return nil
+}
+
+// addresses is where what is served, a line each.
+func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
+	text := ""
+	if iwarp != "" {
+		text += "iwarp " + iwarp + "\n"
+	}
+	if nbd != "" {
+		scheme := "nbd"
+		if f.cfg.TLS != nil {
+			scheme = "nbds"
+		}
+		text += "nbd " + scheme + "://" + nbd + "/" + f.cfg.Default + "\n"
+	}
+	if metrics != "" {
+		text += "metrics http://" + metrics + "/metrics\n"
+	}
+	return text
+}
+
+// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool. It ends with all of that, or
+// with nothing: files that it has made go if it fails or the program is ended. Of a device that was there before a signal waits until it is a whole pool.
+func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
+	// What a file system keeps of itself is beside what was asked for.
+	const own = 1 << 20
+	if size > 0 {
+		size += own
+	}
+	var made, there []string
+	var notes []func()
+	o.Begun = func(path string, fresh bool) {
+		if fresh {
+			made = append(made, path)
+			notes = append(notes, p.Unfinished(literal.Replace(path)))
+		} else {
+			there = append(there, path)
+			p.Keeping()
+		}
+	}
+	defer func() {
+		for _, whole := range notes {
+			whole()
+		}
+	}()
+	shape, err := pool.Format(o, size, paths...)
+	if err == nil {
+		if size == 0 {
+			size = uint64(shape.Capacity) * ctl.Page
+			if size < 2*own {
+				disk = ""
+			}
+		}
+		if err = formatFiles(o, disk, int64(size-own), paths...); err != nil {
+			for _, path := range made {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}
+	if err != nil && len(there) > 0 {
+		err = fmt.Errorf("%w; %s may hold a part of a pool now: farflash flash format --overwrite %[2]s", err, strings.Join(there, " "))
+	}
+	return shape, err
+}
+
+// literal has a path be a pattern for itself alone.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+func (p *program) flashCheck() *cobra.Command {
+	var f poolFlags
+	quick := false
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Check a pool and its files",
+		Long: `Open a pool as the daemon does, with recovery if it was not closed, and check
+it: the mapping from both sides, segments and their summaries, the checksum of
+every page, and the file system. Every violation is printed with its place. The
+exit code is 1 if there is one.`,
+		Example: `  farflash flash check data.img
+  farflash flash check a.img b.img --quick`,
+		Args: verb.Arguments(1, -1, "the devices of one pool"),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			opened, _, err := pool.Open(o, args...)
+			if err != nil {
+				return verb.BadInput(err)
+			}
+			defer func() {
+				if closing := opened.Close(); closing != nil {
+					err = errors.Join(err, verb.Failed(closing))
+				}
+			}()
+			p.noteReadOnly(args[0], opened)
+			r := opened.Check(!quick)
+			all := r.Violations
+			files, _, err := cfs.CheckPool(opened, cfs.Config{Now: time.Now})
+			switch {
+			case errors.Is(err, cfs.ErrNone):
+				p.Note("%s: there is no file system", args[0])
+			case err != nil:
+				return verb.Failed(fmt.Errorf("%s: %w", args[0], err))
+			}
+			all = append(all, files.Violations...)
+			for _, v := range all {
+				fmt.Fprintln(p.Out, v)
+			}
+			fmt.Fprintf(p.Out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d violations\n",
+				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
+			if len(all) > 0 {
+				return verb.Failed(fmt.Errorf("%s: %d things do not hold", args[0], len(all)))
+			}
+			return nil
+		},
+	}
+	f.register(cmd, briefMemory)
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not read contents")
+	return cmd
+}

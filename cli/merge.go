@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"farflash/cli/verb"
+	"farflash/result"
+	"farflash/study"
+)
+
+func (p *program) merge() *cobra.Command {
+	var f studyFlags
+	cmd := &cobra.Command{
+		Use:   "merge SHARD... -o DIR",
+		Short: "Put the shards of a sweep together",
+		Long: `Merge the directories that farflash sweep --shard wrote into one. Table,
+curves.json and report are those of the whole sweep, to the byte, except for the
+command in the report. All shards must be there once, be finished, and come from
+the same sweep and build of the program. Failed trials stay failed. To run them
+again, repeat the sweep's command without --shard and with the merged directory
+as -o.`,
+		Example: `  farflash merge runs/first runs/second -o runs/all
+  farflash merge runs/shard-*of4 -o runs/all --metric 'read.latency.*'`,
+		Args: verb.Arguments(1, -1, "the directories of a sweep's shards"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if f.dir == "" {
+				return verb.Usagef("merge: -o is missing; name the directory that the shards are merged into")
+			}
+			if err := checkMetrics(f.metrics); err != nil {
+				return err
+			}
+			whole := p.unfinished(result.Unfinished(filepath.Dir(filepath.Clean(f.dir))))
+			folder, plan, outcomes, err := study.Merge(f.dir, args)
+			whole()
+			if err != nil {
+				return verb.BadInput(err)
+			}
+			if err := p.showSweep(plan, folder, outcomes, &f); err != nil {
+				return err
+			}
+			return p.verdict(plan, folder, outcomes, &f, false)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.dir, "output", "o", "", "write the whole sweep to `DIR`, which must not exist or be empty")
+	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
+	fl.BoolVar(&f.quiet, "quiet", false, "no table and no remarks")
+	registerMetrics(cmd, &f.metrics)
+	return cmd
+}

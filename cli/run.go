@@ -1,0 +1,339 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"farflash/cli/verb"
+	"farflash/experiment"
+	"farflash/experiment/trial"
+	"farflash/internal/term"
+	"farflash/policy/ratecontrol"
+	"farflash/report"
+	"farflash/result"
+	"farflash/scenario"
+	"farflash/scenario/shape"
+	"farflash/study"
+)
+
+// runFlags are those of every verb that simulates.
+type runFlags struct {
+	set    []string
+	seed   uint64
+	reps   int
+	until  string
+	alone  bool
+	dir    string
+	json   bool
+	quiet  bool
+	jobs   int
+	failIf []string
+
+	conditions []result.Condition
+}
+
+// register gives a command the flags. It says what its output directory is for, and how many replicates it runs if nobody
+// says.
+func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
+	fl.IntVar(&f.reps, "reps", reps, "run `N` replicates, with the seeds seed, seed+1, ..., and report intervals")
+	if fl.Lookup("until") == nil { // a search has a limit of that name
+		fl.StringVar(&f.until, "until", "", "end at a simulated `time` such as 2s, or when the latency is steady")
+	}
+	fl.BoolVar(&f.alone, "alone", false, "also run each tenant alone, and report its slowdown (measure.alone)")
+	fl.StringVarP(&f.dir, "output", "o", "", output)
+	fl.BoolVar(&f.json, "json", false, "print only result.json, on standard output")
+	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
+	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
+	fl.StringArrayVar(&f.failIf, "fail-if", nil, "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
+	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	verb.Must(cmd.RegisterFlagCompletionFunc("output", file))
+	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
+}
+
+// check reads the flags that are no part of the scenario.
+func (f *runFlags) check(leastReps int) error {
+	for _, text := range f.failIf {
+		c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
+		if err != nil {
+			return verb.Usagef("--fail-if: %w", err)
+		}
+		f.conditions = append(f.conditions, c)
+	}
+	if f.reps < leastReps {
+		return verb.Usagef("--reps %d is not possible; use %d or more", f.reps, leastReps)
+	}
+	if f.reps > study.MostTrials {
+		return verb.Usagef("--reps %d is not possible; use at most %d", f.reps, study.MostTrials)
+	}
+	if f.jobs < 0 {
+		return verb.Usagef("--jobs %d is not possible; 0 is one a processor", f.jobs)
+	}
+	return nil
+}
+
+// ownChanges is what --until and --alone change in the scenario.
+func (f *runFlags) ownChanges() (out []shape.Change) {
+	if f.until != "" {
+		out = append(out, shape.Change{Path: "measure.until", Value: f.until, Flag: "--until"})
+	}
+	if f.alone {
+		out = append(out, shape.Change{Path: "measure.alone", Value: "true", Flag: "--alone"})
+	}
+	return out
+}
+
+// open loads the scenario that an argument names, with the flags' changes.
+func (f *runFlags) open(p *program, name string) (*scenario.Scenario, error) {
+	if err := f.check(1); err != nil {
+		return nil, err
+	}
+	return p.open(name, f.set, f.ownChanges()...)
+}
+
+func parseChanges(set []string) ([]shape.Change, error) {
+	var changes []shape.Change
+	for _, s := range set {
+		c, err := shape.ParseChange(s)
+		if err != nil {
+			return nil, verb.Usagef("--set: %w", err)
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+func (p *program) run() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run SCENARIO",
+		Short: "Simulate a scenario or a preset",
+		Long: `Simulate a scenario: a file, a preset's name (farflash list), or - for standard
+input. A table goes to standard output. The run directory holds scenario.yaml
+with every default, result.json, timing.json, report.html and citations.bib.
+measure.requests, measure.flows, measure.pauses and measure.timeline add
+requests.parquet (for an object cluster chunks.parquet), flows.parquet,
+pauses.parquet and timeline.pftrace.
+
+The same scenario and seed give the same result.json, to the byte.`,
+		Example: `  farflash run quickstart
+  farflash run my.yaml --set ssd.over_provisioning=12% -o runs/op12
+  farflash run my.yaml --reps 10 --until steady
+  farflash run my.yaml --json --quiet --fail-if 'read.latency.p99>500us' > result.json`,
+		Args:              verb.Arguments(1, 1, "a scenario file or a preset's name (farflash list shows them)"),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.open(p, args[0])
+			if err != nil {
+				return err
+			}
+			if f.reps > 1 {
+				return p.replicate(cmd.Context(), s, &f)
+			}
+			return p.runOne(cmd.Context(), s, &f)
+		},
+	}
+	f.register(cmd, 1, "write the run to `DIR`, which must not exist (default runs/NAME-DIGEST)")
+	return cmd
+}
+
+// runOne simulates one trial, writes its directory and prints it.
+func (p *program) runOne(ctx context.Context, s *scenario.Scenario, f *runFlags) error {
+	digest, err := s.Digest()
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	predict, err := p.foresee(ctx, &studyFlags{runFlags: *f}, s)
+	if err != nil {
+		return err
+	}
+	p.keeping() // before there is a directory: whoever sees it may count on what is done being kept
+	d, err := createRun(f.dir, s.Name, digest)
+	if err != nil {
+		return verb.BadInput(err)
+	}
+	defer d.Discard()
+	defer p.unfinished(result.Unfinished(filepath.Dir(d.Path(""))))()
+	progress := p.progress("run", unitOf(s), f.quiet, keepsDone)
+	run, out, err := writer(1, predict, func(x experiment.Progress) {
+		note := x.Simulated.String() + " simulated"
+		if x.Prepared > 0 {
+			note = fmt.Sprintf("%.0f %% of the drives' preparation", x.Prepared*100)
+		}
+		progress.Reach(x.Share(), int64(x.Requests), int64(x.Expected), note)
+	}).Write(ctx, trial.Trial{Scenario: s, Digest: digest, Seed: f.seed}, d)
+	progress.Stop()
+	if err != nil {
+		return refused(err)
+	}
+	place, err := d.Commit()
+	if err != nil {
+		return verb.Failed(err)
+	}
+	run.Path = place
+	if err := p.show(run, f); err != nil {
+		return verb.Failed(err)
+	}
+	if !f.quiet && f.json {
+		p.note("wrote %s", place)
+	}
+	if !f.quiet {
+		for _, r := range out.Remarks {
+			p.note("%s", r)
+		}
+	}
+	if out.Interrupted {
+		return verb.Failed(fmt.Errorf("interrupted; %s holds the incomplete result", place))
+	}
+	return p.judge(f, run.Result)
+}
+
+// refused is the error of a trial: of the user's input if it could not begin.
+func refused(err error) error {
+	var r *experiment.Refusal
+	if errors.As(err, &r) {
+		return verb.BadInput(err)
+	}
+	return verb.Failed(err)
+}
+
+// writer has a trial's run directory written, as one of so many that run at once.
+func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, error), progress func(experiment.Progress)) *trial.Writer {
+	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Predict: predict, Progress: progress, Page: func(run *result.Run) (string, error) {
+		var page bytes.Buffer
+		err := report.WriteHTML(&page, report.FromDirectory(run))
+		return page.String(), err
+	}}
+}
+
+// commandLine is how the program was called, quoted for a shell.
+func commandLine() string {
+	words := []string{"farflash"}
+	for _, a := range os.Args[1:] {
+		if a == "" || strings.ContainsAny(a, " \t\n\"'`$&|;<>()[]{}*?!#~\\") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// show prints a run: its JSON, or a table.
+func (p *program) show(run *result.Run, f *runFlags) error {
+	if f.json {
+		text, err := run.Result.Encode()
+		if err != nil {
+			return err
+		}
+		_, err = p.data.Write(text)
+		return err
+	}
+	if f.quiet {
+		return nil
+	}
+	return report.WriteText(p.out, report.FromDirectory(run), p.style())
+}
+
+// judge decides the exit code of a run that came to its end: broken laws first,
+// then the conditions.
+func (p *program) judge(f *runFlags, results ...*result.Result) error {
+	for _, r := range results {
+		for _, c := range r.Checks {
+			if !c.OK {
+				return verb.Failed(fmt.Errorf("check failed (seed %d): %s: %s", r.Seed, c.Name, c.Detail))
+			}
+		}
+	}
+	held := 0
+	for _, c := range f.conditions {
+		for _, r := range results {
+			yes, detail, err := c.Holds(r)
+			if err != nil {
+				return verb.Usagef("--fail-if: %w", err)
+			}
+			if yes {
+				held++
+				p.note("--fail-if: %s (seed %d)", detail, r.Seed)
+			}
+		}
+	}
+	if held > 0 {
+		return &verb.Error{Code: verb.ExitFailIf, Err: nil}
+	}
+	return nil
+}
+
+// createRun begins the run directory.
+func createRun(dir, name, digest string) (*result.Directory, error) {
+	if dir != "" {
+		return result.Create(dir)
+	}
+	return result.CreateNumbered(defaultRun(name, digest))
+}
+
+// defaultRun is where a run goes that nobody gave a place.
+func defaultRun(name, digest string) string {
+	clean := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>| `, r) || r < ' ' {
+			return '-'
+		}
+		return r
+	}, name)
+	return filepath.Join("runs", strings.TrimLeft(clean, ".")+"-"+digest[:8])
+}
+
+// unitOf is what a scenario's progress is counted in.
+func unitOf(s *scenario.Scenario) string {
+	if s.Fabric != nil && len(s.Targets) == 0 {
+		return "flows"
+	}
+	return "requests"
+}
+
+// What can be done about work that takes long.
+const (
+	keepsDone = "Ctrl-C ends it and keeps what is done"
+	justEnds  = "Ctrl-C ends it"
+)
+
+// progress is the one line on standard error while something long runs, which ending is for.
+func (p *program) progress(label, unit string, quiet bool, ending string) *term.Progress {
+	c := term.ProgressConfig{Label: label, Unit: unit, Quiet: quiet, Ending: ending}
+	if f, ok := p.stderr.(*os.File); ok {
+		c.Terminal = term.IsTerminal(f)
+		c.Columns = term.Columns(f, 80)
+		c.Style = term.Colour(f, os.Getenv)
+	}
+	x := term.NewProgress(p.stderr, c)
+	p.ending.mu.Lock()
+	defer p.ending.mu.Unlock()
+	p.ending.progress = x
+	return x
+}
+
+// style is how standard output is coloured.
+func (p *program) style() term.Style {
+	return styleOf(p.stdout)
+}
+
+// errorStyle is how standard error is coloured.
+func (p *program) errorStyle() term.Style { return styleOf(p.stderr) }
+
+func styleOf(w io.Writer) term.Style {
+	if f, ok := w.(*os.File); ok {
+		return term.Colour(f, os.Getenv)
+	}
+	return term.Style{}
+}

@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"farflash/model/cluster/internal/bursts"
+	"farflash/numeric/units"
+)
+
+// Bursts: in an open loop chunks may come several at a time to one gateway, as the chunks of one object do.
+
+// usualShape is their distribution's where nothing is said.
+const usualShape = 1.2
+
+// mostBurst is of how many chunks a burst may be.
+const mostBurst = 4096
+
+func (c *Config) checkBursts(f *units.Faults) {
+	l := &c.Load
+	f.Hold(l.Burst >= 0 && l.Burst <= mostBurst, "load.burst", "%d are not possible; use 1 to %d, or 0", l.Burst, mostBurst)
+	f.Hold(l.Shape == 0 || l.Shape >= 0.1 && l.Shape <= 10, "load.shape", "%v is not possible; use 0.1 to 10, or 0 for %v", l.Shape, usualShape)
+	f.Hold(l.Burst <= 1 || l.open(), "load.burst", "gateways work as fast as they can, and nothing comes in bursts; give load.rate or load.share, or leave it out")
+	f.Hold(l.Shape == 0 || l.Burst > 1, "load.shape", "chunks come one by one; give load.burst, or leave it out")
+}
+
+// bursts is how large they are.
+func (l *Load) bursts() bursts.Pareto {
+	shape := l.Shape
+	if shape == 0 {
+		shape = usualShape
+	}
+	return bursts.Pareto{Most: max(l.Burst, 1), Shape: shape}
+}

@@ -1,0 +1,98 @@
+package durability
+
+import (
+	"fmt"
+
+	"farflash/numeric/units"
+)
+
+// Spread is how chunks are spread over copysets.
+type Spread uint8
+
+// Kinds of spreads.
+const (
+	Everywhere Spread = iota // any nodes: AllCopysets, and everyone helps to rebuild
+	Window                   // WindowCopysets of the scatter width
+	Copysets                 // FewestCopysets of the scatter width
+)
+
+// Fleet is a cluster of equal drives, one a node.
+type Fleet struct {
+	Scheme  Scheme
+	Nodes   int
+	AFR     units.Fraction // of a drive
+	Chunks  float64        // in the cluster
+	Spread  Spread
+	Scatter int // how many others hold shards of what a node holds; with Everywhere it is all
+	// Rebuild is how a drive is rebuilt. Data and Helpers are taken from the scheme and the scatter
+	// width.
+	Rebuild Rebuild
+	Repair  Repair
+}
+
+// Assessment is how durable a fleet is.
+type Assessment struct {
+	MTTF     Hours   // of a drive
+	Rebuild  Hours   // of a drive
+	Copysets float64 // that chunks use, on average
+	Group    Hours   // mean time until a given copyset's chunks are lost
+	MTTDL    Hours   // mean time until any chunk is lost
+	Loss     float64 // chance that any chunk is lost within a year
+	Chunk    float64 // chance that a given chunk is lost within a year
+}
+
+// Nines are of the fleet: no chunk lost in a year.
+func (a Assessment) Nines() float64 { return Nines(a.Loss) }
+
+// ChunkNines are of one chunk, what providers advertise.
+func (a Assessment) ChunkNines() float64 { return Nines(a.Chunk) }
+
+// Assess solves the chain of a copyset and takes the copysets for independent groups:
+// losses are rare, so that what two sets share hardly matters (Simulation shows how
+// much). A copyset counts as short of a shard until the whole drive is rebuilt, though its own
+// part may be done earlier: the figures are on the safe side.
+func Assess(f Fleet) (Assessment, error) {
+	var a Assessment
+	if err := f.Scheme.check(); err != nil {
+		return a, err
+	}
+	w := f.Scheme.Width()
+	switch {
+	case f.Nodes < w:
+		return a, fmt.Errorf("%d nodes cannot hold %d shards on different ones", f.Nodes, w)
+	case !(f.Chunks >= 1):
+		return a, fmt.Errorf("%v chunks; a fleet without content loses none", f.Chunks)
+	case f.Spread > Copysets:
+		return a, fmt.Errorf("spread %d is unknown", f.Spread)
+	case f.Spread != Everywhere && (f.Scatter < w-1 || f.Scatter >= f.Nodes):
+		return a, fmt.Errorf("a scatter width of %d; with %d shards on %d nodes it is %d to %d", f.Scatter, w, f.Nodes, w-1, f.Nodes-1)
+	}
+	r := f.Rebuild
+	r.Data = f.Scheme.Data
+	possible := 0.0
+	switch f.Spread {
+	case Everywhere:
+		r.Helpers, possible = f.Nodes-1, AllCopysets(f.Scheme, f.Nodes)
+	case Window:
+		r.Helpers, possible = f.Scatter, WindowCopysets(f.Scheme, f.Nodes, f.Scatter)
+	case Copysets:
+		r.Helpers, possible = f.Scatter, FewestCopysets(f.Scheme, f.Nodes, f.Scatter)
+	}
+	a.Copysets = Distinct(possible, f.Chunks)
+	var err error
+	if a.Rebuild, err = r.Time(); err != nil {
+		return a, err
+	}
+	if a.MTTF, err = MTTF(f.AFR); err != nil {
+		return a, err
+	}
+	c, err := New(Config{Scheme: f.Scheme, MTTF: a.MTTF, Rebuild: a.Rebuild, Repair: f.Repair})
+	if err != nil {
+		return a, err
+	}
+	a.Group = c.MTTDL()
+	a.MTTDL = a.Group / Hours(a.Copysets)
+	a.Chunk = c.LossWithin(Year)
+	a.Loss = Any(a.Chunk, a.Copysets)
+	return a, nil
+}

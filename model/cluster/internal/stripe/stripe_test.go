@@ -1,0 +1,70 @@
+package stripe
+
+import (
+	"testing"
+
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+)
+
+// TestStripe: what is read and written for a part of a chunk, by hand for 4+2 of 64 KiB (pieces of 16 KiB).
+func TestStripe(t *testing.T) {
+	const k = units.KiB
+	for _, x := range []struct {
+		name         string
+		size, offset units.Bytes
+		read, write  [6]units.Bytes
+	}{
+		{"a part of a piece: it and the parity are read", 4 * k, 4 * k, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}},
+		{"a piece: the same, for the other three are no less", 16 * k, 16 * k, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}},
+		{"two pieces: the other two are less than these and the parity", 32 * k, 32 * k, [6]units.Bytes{16 * k, 16 * k}, [6]units.Bytes{0, 0, 16 * k, 16 * k, 16 * k, 16 * k}},
+		{"all: nothing is read", 64 * k, 0, [6]units.Bytes{}, [6]units.Bytes{16 * k, 16 * k, 16 * k, 16 * k, 16 * k, 16 * k}},
+		{"the end of one and the begin of the next, of which no part is the same", 12 * k, 12 * k, [6]units.Bytes{4 * k, 8 * k, 0, 0, 12 * k, 12 * k}, [6]units.Bytes{4 * k, 8 * k, 0, 0, 12 * k, 12 * k}},
+		{"a piece and a half: the rest is less", 24 * k, 24 * k, [6]units.Bytes{16 * k, 8 * k, 0, 16 * k}, [6]units.Bytes{0, 8 * k, 16 * k, 0, 16 * k, 16 * k}},
+		{"at the end of the chunk, where less is left", 24 * k, 48 * k, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}},
+	} {
+		s := Layout{Chunk: 64 * k, Data: 4, Parity: 2, Size: x.size}.At(int64(x.offset / x.size))
+		if [6]units.Bytes(s.Read[:6]) != x.read || [6]units.Bytes(s.Write[:6]) != x.write {
+			t.Errorf("%s: %v read and %v written, not %v and %v", x.name, s.Read[:6], s.Write[:6], x.read, x.write)
+		}
+	}
+}
+
+// TestStripeLaws: all of a part is written, parity as much as the most of any piece at least, and what is read is no more than by either way.
+func TestStripeLaws(t *testing.T) {
+	s := rng.NewStream(3, "stripes")
+	for range 20_000 {
+		l := Layout{Data: 1 + int(s.IntN(8)), Parity: int(s.IntN(4))}
+		l.Chunk = units.Bytes(l.Data) + units.Bytes(s.IntN(5000))
+		l.Size = 1 + units.Bytes(s.IntN(int64(l.Chunk)))
+		x := l.At(s.IntN(l.Places()))
+		var data, most, read units.Bytes
+		for k := range l.Data {
+			data += x.Write[k]
+			most = max(most, x.Write[k])
+		}
+		for k := range Most {
+			if read += x.Read[k]; x.Read[k] < 0 || x.Read[k] > l.Piece() || x.Write[k] < 0 || x.Write[k] > l.Piece() {
+				t.Fatalf("%+v: %+v", l, x)
+			}
+		}
+		parity := most
+		if l.Parity > 0 {
+			parity = x.Write[l.Data]
+		}
+		if data != l.Size || parity < most || parity > l.Piece() {
+			t.Fatalf("%+v: %v of data and %v of parity are written", l, data, parity)
+		}
+		if l.Parity > 0 && (read > data+units.Bytes(l.Parity)*parity || read > units.Bytes(l.Data)*parity) {
+			t.Fatalf("%+v: %v is read", l, read)
+		}
+	}
+}
+
+// TestMean: of 4+2 a quarter of a piece at a time reads and writes three quarters.
+func TestMean(t *testing.T) {
+	read, written := Layout{Chunk: 64 * units.KiB, Data: 4, Parity: 2, Size: 4 * units.KiB}.Mean()
+	if read != 0.75 || written != 0.75 {
+		t.Errorf("%v and %v", read, written)
+	}
+}

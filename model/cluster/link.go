@@ -1,0 +1,314 @@
+package cluster
+
+import (
+	"farflash/model/cluster/internal/queue"
+	"farflash/model/cluster/put"
+	"farflash/model/cluster/reserve"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Links. A node sends and receives at its link's rate; the core between never blocks and takes the same time, the trip, for
+// everything. With control.queued each end of a link carries one frame at a time, control messages before data, and a frame
+// that finds the far end busy waits there, as at a switch's port. What is sent to several targets takes the sender's
+// link once. Without control.queued only data takes turns, by its protocol's own rates, and control messages pass at any time, which is
+// what SURGE does.
+
+// parcel is something in flight: a control message, or a frame of data. It takes two lines of the processor's cache; the first has all that a frame needs, the last of it the first words of its message.
+type parcel struct {
+	takes   sim.Time // on a link
+	size    units.Bytes
+	one     [1]int32 // the node that it goes to, if it is one
+	cast    int32    // number of the cast that says it otherwise, or -1
+	fell    int32    // how often the target had failed that holds it back
+	sender  int32    // for who watches
+	arg     uint32   // of a frame, for the protocol
+	data    bool
+	marked  bool // it found a long queue
+	n       int8 // nodes that it goes to
+	left    int8
+	sure    bool  // it is not lost on its path
+	more    int32 // frames like it that its sender sends after it
+	message put.Message
+	sent    sim.Time // for who watches
+	_       [24]byte
+}
+
+// cast is what few parcels have: several receivers, and what each of them hears.
+type cast struct {
+	to     [put.MaxHeard]int32 // nodes
+	picked int8
+	picks  [maxReplicas]reserve.Pick // of an acceptance
+}
+
+// port is one end of a link in one direction. It takes two lines of the processor's cache, of which one that has no frames waiting needs the first.
+type port struct {
+	busy    bool
+	parcel  int32    // that it is receiving or sending, while it is busy
+	used    sim.Time // time that it was busy, until it ends
+	ends    sim.Time // what it does, or did last
+	control queue.Queue[int32]
+	data    queue.Queue[int32]
+	_       [40]byte
+}
+
+// use has an end be busy for a time from now on. Where links have no queues that may be while it is busy already: it is busy once.
+func (p *port) use(now, takes sim.Time) {
+	p.used += takes - min(takes, max(0, p.ends-now))
+	p.ends = max(p.ends, now+takes)
+}
+
+// until is how long an end has been busy until a time.
+func (p *port) until(at sim.Time) sim.Time { return max(0, p.used-max(0, p.ends-at)) }
+
+// Nodes are gateways, then targets.
+func (c *Cluster) nodeOfTarget(t int32) int32 { return int32(len(c.gateways)) + t }
+
+// castOf returns an unused cast.
+func (c *Cluster) castOf() int32 {
+	i := c.casts.Take()
+	c.casts.Items[i].picked = 0
+	return i
+}
+
+// over gives a parcel back.
+func (c *Cluster) over(i int32) {
+	if k := c.parcels.Items[i].cast; k >= 0 {
+		c.casts.Give(k)
+	}
+	c.parcels.Give(i)
+}
+
+// to is the nodes that a parcel goes to.
+func (c *Cluster) to(p *parcel) []int32 {
+	if p.cast < 0 {
+		return p.one[:p.n]
+	}
+	return c.casts.Items[p.cast].to[:p.n]
+}
+
+// receivers makes room in a parcel for so many nodes that it goes to.
+func (c *Cluster) receivers(p *parcel, n int) []int32 {
+	p.n, p.cast = int8(n), -1
+	if n > 1 {
+		p.cast = c.castOf()
+	}
+	return c.to(p)
+}
+
+// dispatch has a node send a parcel.
+func (c *Cluster) dispatch(node, i int32) {
+	if !c.worksFor(node, i, true) {
+		c.leaves(node, i)
+	}
+}
+
+// leaves puts a parcel on its sender's link.
+func (c *Cluster) leaves(node, i int32) {
+	p := &c.parcels.Items[i]
+	p.left = p.n
+	c.sends(node, p)
+	c.sees(node, i)
+	if !c.cfg.Control.Queued {
+		used := c.d.Send(p.size, c.d.Effective)
+		now := c.eng.Now()
+		if c.cfg.Compat != CompatNone {
+			now = max(now, c.out[node].ends) // each counts whole
+		}
+		c.out[node].use(now, used)
+		for _, to := range c.to(p) {
+			now := c.eng.Now()
+			if c.cfg.Compat != CompatNone {
+				now = max(now, c.in[to].ends)
+			}
+			c.in[to].use(now, used)
+			if p.data {
+				c.comes(to, c.eng.Now()+c.cfg.Link.Trip, c.eng.Now()+p.takes+c.cfg.Link.Trip)
+			}
+		}
+		c.eng.Schedule(c.self, c.here, c.eng.Now()+p.takes+c.cfg.Link.Trip, evArrive, uint32(i))
+		return
+	}
+	if c.net != nil {
+		c.ship(node, i)
+		return
+	}
+	switch o := &c.out[node]; {
+	case !o.busy:
+		c.puts(node, i) // an end that is not busy has nothing waiting
+	case p.data:
+		if !c.joins(o, p) {
+			o.data.Push(i)
+			return
+		}
+		c.over(i)
+	default:
+		o.control.Push(i)
+	}
+}
+
+// joins counts a frame with those that wait to be sent, if it is as the last of them: all frames of a piece are one parcel until they are sent.
+func (c *Cluster) joins(o *port, p *parcel) bool {
+	list := o.data.All()
+	if len(list) == 0 {
+		return false
+	}
+	x := &c.parcels.Items[list[len(list)-1]]
+	if x.message != p.message || x.arg != p.arg || x.size != p.size || x.n != 1 || p.n != 1 || x.one != p.one || x.sent != p.sent || x.takes != p.takes {
+		return false
+	}
+	x.more++
+	return true
+}
+
+// frame is the next frame that a node sends.
+func (c *Cluster) frame(o *port) int32 {
+	i := o.data.All()[0]
+	if c.parcels.Items[i].more == 0 {
+		return o.data.Pop()
+	}
+	k := c.parcels.Take()
+	x := &c.parcels.Items[i]
+	x.more--
+	c.parcels.Items[k] = *x
+	c.parcels.Items[k].more = 0
+	return k
+}
+
+// transmit has a node send what is next. The far ends begin to receive a trip later.
+func (c *Cluster) transmit(node int32) {
+	switch o := &c.out[node]; {
+	case !o.control.Empty():
+		c.puts(node, o.control.Pop())
+	case !o.data.Empty():
+		c.puts(node, c.frame(o))
+	default:
+		o.busy = false
+		if c.books.links != nil {
+			c.turnsLink(node)
+		}
+	}
+}
+
+// puts has a node's end put a parcel on the link.
+func (c *Cluster) puts(node, i int32) {
+	o := &c.out[node]
+	p := &c.parcels.Items[i]
+	now := c.eng.Now()
+	o.busy, o.parcel = true, i
+	o.use(now, p.takes)
+	if c.books.links != nil {
+		c.turnsLink(node)
+	}
+	c.eng.Schedule(c.self, c.here, now+p.takes, evSent, uint32(node))
+	c.eng.Schedule(c.self, c.here, now+c.cfg.Link.Trip, evHead, uint32(i))
+}
+
+// heads: a parcel comes to its receivers' ports.
+func (c *Cluster) heads(i int32) {
+	p := &c.parcels.Items[i]
+	if p.n == 0 {
+		c.over(i) // nobody hears it
+		return
+	}
+	for _, node := range c.to(p) {
+		switch in := &c.in[node]; {
+		case !in.busy && c.admits(node, i):
+			c.takesIn(node, i)
+			c.looks(node)
+		case p.data:
+			p.marked = p.marked || c.bus.Traits.Marks && in.data.Len()*int(c.cfg.Link.Frame) > int(c.cfg.Link.Mark)
+			in.data.Push(i)
+		default:
+			in.control.Push(i)
+		}
+	}
+}
+
+// receive has a node's port take what is next.
+func (c *Cluster) receive(node int32) {
+	switch in := &c.in[node]; {
+	case !in.control.Empty():
+		c.takesIn(node, in.control.Pop())
+	case !in.data.Empty():
+		if i := c.nextData(node); i >= 0 {
+			c.takesIn(node, i)
+			return
+		}
+		in.busy = false // there is no room for what waits
+	default:
+		in.busy = false
+	}
+}
+
+// takesIn has a node's port receive a parcel.
+func (c *Cluster) takesIn(node, i int32) {
+	in := &c.in[node]
+	takes := c.parcels.Items[i].takes
+	in.busy, in.parcel = true, i
+	in.use(c.eng.Now(), takes)
+	c.eng.Schedule(c.self, c.here, c.eng.Now()+takes, evReceived, uint32(node))
+}
+
+// received: a parcel is at its receiver as a whole.
+func (c *Cluster) received(node int32) {
+	i := c.in[node].parcel
+	c.receive(node)
+	c.comesIn(i, node)
+}
+
+// arrive: a parcel is at all its receivers.
+func (c *Cluster) arrive(i int32) {
+	for k := range c.parcels.Items[i].n {
+		node := c.to(&c.parcels.Items[i])[k]
+		c.deliver(i, node)
+		c.looks(node)
+	}
+	c.over(i)
+}
+
+// deliver tells the protocol of a parcel.
+func (c *Cluster) deliver(i, node int32) {
+	p := &c.parcels.Items[i]
+	p.left--
+	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+		c.Counters.Lost++
+		return
+	}
+	c.gets(node, p)
+	c.shows(p, node)
+	if p.data {
+		c.Counters.Frames++
+		c.Counters.DataBytes += uint64(p.size)
+		switch i := p.message.Chunk; {
+		case c.bus.Chunks[i].ID != p.message.ID:
+			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
+		case c.cfg.Update.Share > 0 && c.tasks.Items[i].update:
+			c.renew.frame(i, int32(p.arg&^readFrame), p.size)
+		case p.arg&readFrame != 0:
+			c.get.frame(i, int32(p.arg&^readFrame), p.size)
+		default:
+			c.proto.Frame(put.Frame{Arg: p.arg, Target: node - int32(len(c.gateways)), Size: p.size, Marked: p.marked})
+		}
+		return
+	}
+	c.Counters.Messages++
+	c.Counters.ControlBytes += uint64(p.size)
+	c.heard = p.message
+	m := &c.heard // handlers do not deliver, so nothing else is heard meanwhile
+	if t := node - int32(len(c.gateways)); t >= 0 {
+		m.To = t
+		if p.cast >= 0 {
+			for _, x := range c.casts.Items[p.cast].picks[:c.casts.Items[p.cast].picked] {
+				if x.Server == t {
+					m.N, m.A, m.B = t, x.Window.Left, x.Window.Right
+				}
+			}
+		}
+	}
+	if m.Kind >= put.FirstRead {
+		c.get.message(m)
+		return
+	}
+	c.proto.Message(m)
+}

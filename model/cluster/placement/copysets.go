@@ -1,0 +1,122 @@
+package placement
+
+import (
+	"cmp"
+	"farflash/numeric/rng"
+	"fmt"
+	"slices"
+)
+
+// Copysets is copyset replication (Cidon et al., USENIX ATC 2013, section 4): the targets
+// are put into so many random orders, each is cut into sets of as many as a chunk has
+// copies, and a chunk goes to one set of its primary. Few sets mean that few
+// combinations of failures lose data; package durability has their price and gain.
+//
+// The primary is found by jump hash. There are no weights, and a target that goes or comes
+// makes other sets everywhere: it is for clusters whose targets are replaced one for one.
+type Copysets struct {
+	view
+	copies int
+	sets   [][]int32 // the targets of each set
+	of     [][]int32 // of each target: its sets, one an order unless it was left over
+}
+
+// NewCopysets makes the sets for so many copies of a chunk and a scatter width, the
+// number of others that share chunks with a target, of at least copies-1. Orders that do
+// not divide leave the last targets out, other ones in each order; a target that is left
+// out of all is an error.
+func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
+	v, err := newView(m)
+	switch {
+	case err != nil:
+		return nil, err
+	case !v.equal:
+		return nil, fmt.Errorf("copysets know no weights, and the targets' differ")
+	case copies < 2 || copies > v.most:
+		return nil, fmt.Errorf("copysets of %d targets in %d failure domains; it takes at least 2 targets and as many domains", copies, v.most)
+	case scatter < copies-1 || scatter >= len(v.live):
+		return nil, fmt.Errorf("a scatter width of %d; with %d copies on %d targets it is %d to %d", scatter, copies, len(v.live), copies-1, len(v.live)-1)
+	}
+	p := &Copysets{view: v, copies: copies, of: make([][]int32, len(v.weight))}
+	for order := range (scatter + copies - 2) / (copies - 1) {
+		p.cut(attempt(uint64(order), 0))
+	}
+	for _, t := range v.live {
+		if len(p.of[t]) == 0 {
+			return nil, fmt.Errorf("target %d is in no copyset: %d targets do not divide into sets of %d; take more orders, that is a larger scatter width", t, len(v.live), copies)
+		}
+	}
+	return p, nil
+}
+
+// cut puts the targets into the key's order and makes sets of it: each takes one target
+// from each of the failure domains that have most left, so that as few as can be are left
+// out, and those that come first in the order where they have as many.
+func (p *Copysets) cut(key uint64) {
+	type place struct {
+		at     uint64
+		target int32
+	}
+	first := func(a, b place) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.target, b.target)) }
+	var rest [][]place // of each domain, in order
+	at := map[int32]int{}
+	for i, t := range p.live {
+		d := p.domain[t]
+		k, ok := at[d]
+		if !ok {
+			k = len(rest)
+			at[d] = k
+			rest = append(rest, nil)
+		}
+		rest[k] = append(rest[k], place{rng.Mix(key ^ p.seed[i]), t})
+	}
+	for _, r := range rest {
+		slices.SortFunc(r, first)
+	}
+	for {
+		slices.SortFunc(rest, func(a, b []place) int { return cmp.Or(cmp.Compare(len(b), len(a)), first(a[0], b[0])) })
+		if len(rest) < p.copies {
+			return // what is left is in too few domains
+		}
+		sets := 1
+		if len(rest[0]) == 1 {
+			sets = len(rest) / p.copies // the order of what is left does not change any more
+		}
+		for domains := range slices.Chunk(rest[:sets*p.copies], p.copies) {
+			var set []int32
+			for i, r := range domains {
+				t := r[0].target
+				set = append(set, t)
+				p.of[t] = append(p.of[t], int32(len(p.sets)))
+				domains[i] = r[1:]
+			}
+			p.sets = append(p.sets, set)
+		}
+		rest = slices.DeleteFunc(rest, func(r []place) bool { return len(r) == 0 })
+	}
+}
+
+// Sets are the copysets, which durability.Simulation takes as its groups. They must not
+// be changed.
+func (p *Copysets) Sets() [][]int32 { return p.sets }
+
+// Most implements Placer: as many copies as the sets are made for.
+func (p *Copysets) Most() int { return p.copies }
+
+// Place implements Placer. Fewer copies than the sets are made for leave out the last.
+func (p *Copysets) Place(chunk uint64, n int, out []int32) []int32 {
+	demand(n, p.copies)
+	if n == 0 {
+		return out
+	}
+	primary := p.live[JumpHash(attempt(chunk, 0), int32(len(p.live)))]
+	of := p.of[primary]
+	from := len(out)
+	out = append(out, primary)
+	for _, t := range p.sets[of[below(attempt(chunk, 1), len(of))]] {
+		if t != primary && len(out)-from < n {
+			out = append(out, t)
+		}
+	}
+	return out
+}

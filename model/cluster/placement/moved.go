@@ -1,0 +1,114 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"farflash/numeric/units"
+)
+
+// Movement is what a change of the map does to the copies of some chunks.
+type Movement struct {
+	Copies int // chunks times copies of each
+	Moved  int // copies on targets that did not have the chunk before
+	// Shifted counts copies whose place in the list has another target: what has to move
+	// if the place matters, as with the shards of an erasure code. It is no less than Moved.
+	Shifted int
+}
+
+// Share is the part of the copies that moved.
+func (m Movement) Share() units.Fraction { return units.Fraction(float64(m.Moved) / float64(m.Copies)) }
+
+// Moved places n copies of each of the chunks 0 to chunks-1 before and after a change
+// of the map and counts what moved. Set its Share beside LeastMoved.
+func Moved(before, after Placer, chunks uint64, n int) Movement {
+	var m Movement
+	var was, is []int32
+	for c := range chunks {
+		was, is = before.Place(c, n, was[:0]), after.Place(c, n, is[:0])
+		for i, t := range is {
+			if !slices.Contains(was, t) {
+				m.Moved++
+			}
+			if was[i] != t {
+				m.Shifted++
+			}
+		}
+		m.Copies += n
+	}
+	return m
+}
+
+// Shares are, for each target, the share of all chunks of which it has one of n copies,
+// if the weights are met as far as one copy a domain allows: in proportion to the weight,
+// but no domain has more than every chunk. They add up to n.
+func Shares(m Map, n int) ([]float64, error) {
+	v, err := newView(m)
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 || n > v.most {
+		return nil, fmt.Errorf("%d copies of a chunk, with %d failure domains in use", n, v.most)
+	}
+	type domain struct {
+		weight float64
+		number int32
+	}
+	var domains []domain
+	at := map[int32]int{}
+	for _, t := range v.live {
+		d := v.domain[t]
+		k, ok := at[d]
+		if !ok {
+			k = len(domains)
+			at[d] = k
+			domains = append(domains, domain{number: d})
+		}
+		domains[k].weight += v.weight[t]
+	}
+	// The heaviest are full first; the others share what is left.
+	slices.SortFunc(domains, func(a, b domain) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.number, b.number))
+	})
+	rest, full := v.total, 0
+	for full < n && float64(n-full)*domains[full].weight >= rest {
+		rest -= domains[full].weight
+		full++
+	}
+	scale := map[int32]float64{}
+	for i, d := range domains {
+		if i < full {
+			scale[d.number] = 1 / d.weight
+		} else {
+			scale[d.number] = float64(n-full) / rest
+		}
+	}
+	out := make([]float64, len(v.weight))
+	for _, t := range v.live {
+		out[t] = v.weight[t] * scale[v.domain[t]]
+	}
+	return out, nil
+}
+
+// LeastMoved is the least share of the copies that any placement must move to get from
+// the shares of one map to those of another: what the growing targets gain. The maps
+// number the targets alike.
+func LeastMoved(before, after Map, n int) (units.Fraction, error) {
+	was, err := Shares(before, n)
+	if err != nil {
+		return 0, fmt.Errorf("before: %w", err)
+	}
+	is, err := Shares(after, n)
+	if err != nil {
+		return 0, fmt.Errorf("after: %w", err)
+	}
+	gained := 0.0
+	for t, s := range is {
+		if t < len(was) {
+			s -= was[t]
+		}
+		gained += max(0, s)
+	}
+	return units.Fraction(gained / float64(n)), nil
+}

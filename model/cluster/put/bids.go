@@ -1,0 +1,85 @@
+package put
+
+import (
+	"farflash/model/cluster/reserve"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// What the protocols have in common whose targets bid: the messages, what a target does with a request and with a gateway's answer, and data that is
+// multicast.
+
+// Kinds of control messages of Replicast.
+const (
+	askBids uint8 = iota
+	bid
+	accept
+	kept       // a replica is on its disk
+	lateReject // a window that was promised is another's
+)
+
+var replicastMessages = []string{askBids: "request", bid: "bid", accept: "accept", kept: "ack", lateReject: "late reject"}
+
+// asked is a target's queue of bids when a request comes in.
+type asked interface {
+	// Expire gives back what nobody asks for any more.
+	Expire(now, grace sim.Time) int
+	// Tentative reports whether a bid waits for its gateway's answer.
+	Tentative() bool
+	// Request returns a bid.
+	Request(now sim.Time, chunk uint64, gateway int32, notBefore, delay sim.Time, ties *rng.Stream) reserve.Window
+}
+
+// answered is the same when a gateway's answer comes in.
+type answered interface {
+	// Undecided is for how long a chunk's bid has been tentative, and whether it is.
+	Undecided(now sim.Time, chunk uint64) (sim.Time, bool)
+	// Cancel takes a tentative bid back, if there is one.
+	Cancel(now sim.Time, chunk uint64) bool
+	// Done ends an accepted one, if there is one.
+	Done(chunk uint64) bool
+}
+
+// giveBid has a target answer a request by a bid.
+func (b *Bus) giveBid(q asked, m *Message, key uint64) {
+	now := b.Now()
+	if b.Lossy {
+		q.Expire(now, 0)
+	}
+	b.Tally.Bids.asked(q)
+	w := q.Request(now, key, m.From, m.A, b.Times.BidDelay(b.Disks.Backlog(m.To)), &b.Rand)
+	b.showBid(m.To, m.From, m.ID, reserve.Tentative, w)
+	b.toGateway(Message{Kind: bid, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID, N: m.N, A: w.Left, B: w.Right}, 0)
+}
+
+// dropBid has a target take back a bid that its gateway does not want, or an accepted one of a chunk that is given up.
+func (b *Bus) dropBid(q answered, m *Message, key uint64) {
+	if q.Cancel(b.Now(), key) || q.Done(key) {
+		b.showBid(m.To, m.From, m.ID, reserve.Canceled, reserve.Window{})
+	}
+}
+
+// multicast is data in flight to all targets of a chunk at once.
+type multicast struct {
+	sent units.Bytes
+	got  [MaxReplicas]units.Bytes // at each target
+}
+
+// send sends the next frame of a chunk, and says how long that takes and whether there are more.
+func (m *multicast) send(b *Bus, i int32) (takes sim.Time, more bool) {
+	x := &b.Chunks[i]
+	piece := b.pieceOf(i)
+	size := min(b.Frame, piece-m.sent)
+	takes = b.Times.Send(size, b.Times.DataRate)
+	b.sendPaced(i, uint32(i), size, takes, x.Targets[:x.N])
+	m.sent += size
+	return takes, m.sent < piece
+}
+
+// whole takes a frame in and reports whether its target has now all of the chunk.
+func (m *multicast) whole(b *Bus, f Frame) bool {
+	k := b.Chunks[f.Arg].Place(f.Target)
+	m.got[k] += f.Size
+	return m.got[k] >= b.pieceOf(int32(f.Arg))
+}

@@ -1,0 +1,121 @@
+package put
+
+import (
+	"slices"
+
+	"farflash/numeric/rng"
+)
+
+// Groups are the negotiating groups: targets that stand next to each other, so many each.
+type Groups struct {
+	// Away has for each target whether others know that it is down.
+	Away []bool
+	last []int32 // by gateway: that of the chunk before
+}
+
+// newGroups returns the groups of so many targets and gateways.
+func newGroups(gateways, targets int) Groups {
+	g := Groups{Away: make([]bool, targets), last: make([]int32, gateways)}
+	for k := range g.last {
+		g.last[k] = -1
+	}
+	return g
+}
+
+// GroupCount is how many negotiating groups there are.
+func (p *Plan) GroupCount() int { return p.Targets / p.GroupSize }
+
+// chooseGroup draws the negotiating group of a chunk: any but that of the gateway's last one.
+func (b *Bus) chooseGroup(x *Chunk) int32 {
+	last := &b.last[x.Gateway]
+	n := int64(b.GroupCount())
+	group := int32(b.Rand.IntN(n))
+	if group == *last {
+		group = int32(b.Rand.IntN(n))
+	}
+	if group == *last {
+		group = (group + 1) % int32(n)
+	}
+	*last = group
+	return group
+}
+
+// DrawGroups draws different ones of n groups.
+func DrawGroups(s *rng.Stream, n int, groups []int32) {
+	for k := range groups {
+		g := int32(s.IntN(int64(n)))
+		for slices.Contains(groups[:k], g) {
+			g = int32(s.IntN(int64(n)))
+		}
+		groups[k] = g
+	}
+}
+
+// GroupOf appends the targets of a group that are not known to be down.
+func (b *Bus) GroupOf(group int32, dst []int32) []int32 {
+	for k := range int32(b.GroupSize) {
+		if t := group*int32(b.GroupSize) + k; !b.Away[t] {
+			dst = append(dst, t)
+		}
+	}
+	return dst
+}
+
+// askOrder puts the targets of a group that a gateway asks for bids now into the order in which they answer.
+func (b *Bus) askOrder(group, gateway int32, targets []int32) {
+	if b.Compat != CompatNone {
+		surgeOrder(b.Seed, b.Now(), b.Compat, group, gateway, targets)
+	}
+}
+
+// ties is where the order of bids is drawn from that begin and come in at the same time.
+func (b *Bus) ties() *rng.Stream {
+	if b.Compat != CompatNone {
+		return nil // surgeOrder has decided
+	}
+	return &b.Rand
+}
+
+// Nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
+func Nearest(targets, group int) int {
+	if group < 1 {
+		return targets
+	}
+	return max((targets+group/2)/group, 2) * group
+}
+
+// Pick moves a random choice of n targets, no two in one rack, to the front of the candidates.
+func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
+	for k := range n {
+		i := k + int(s.IntN(int64(len(among)-k)))
+		for b.Shares(among[:k], among[i]) {
+			i = k + int(s.IntN(int64(len(among)-k)))
+		}
+		among[k], among[i] = among[i], among[k]
+	}
+}
+
+// Holders is the largest number of targets, among those not known to be away, that the pieces of one chunk can be placed on.
+func (b *Bus) Holders() int {
+	size := b.Targets
+	if b.Traits.Finds == FindsBidders {
+		size = b.GroupSize
+	}
+	left := make([]int, b.Targets/size) // by group
+	racks := map[int]bool{}
+	for t := range b.Targets {
+		if k := t / size; !b.Away[t] && k < len(left) {
+			left[k]++
+			racks[t%max(b.Racks, 1)] = true
+		}
+	}
+	slices.Sort(left)
+	sum := 0
+	for k := range min(max(b.Candidates, 1), len(left)) {
+		sum += left[len(left)-1-k]
+	}
+	if b.Racks > 0 {
+		sum = min(sum, len(racks))
+	}
+	return sum
+}

@@ -1,0 +1,210 @@
+package put
+
+import (
+	"farflash/model/cluster/internal/slab"
+	"farflash/model/cluster/reserve"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// unicast is what uch and aimd have in common: a gateway puts the replicas of a chunk one after the other. It asks a target, sends when the answer has
+// come, and asks the next target when it has begun to send the last frame.
+type unicast struct {
+	b     *Bus
+	link  []reserve.Leaky // of gateways: what they may send
+	port  []reserve.Leaky // of targets: what may be sent to them, which senders take from at once; SURGE's oracle
+	flows slab.Slab[flow]
+	last  [][MaxReplicas]int32 // by gateway: the targets of its last chunk
+	clock []sim.Timer          // by flow
+	of    [][MaxReplicas]int32 // by chunk: its flows
+	pick  chooser
+	to    [1]int32
+}
+
+// flow is a replica in flight.
+type flow struct {
+	chunk          int32
+	epoch          uint32 // tells it from others that had its number
+	gateway        int32
+	target         int32
+	id             uint64 // the chunk's
+	replica        int8
+	started        bool // the target has answered
+	piece          units.Bytes
+	sent, received units.Bytes
+	free           sim.Time // until when its last frame, or its request, is on the link
+	pace                    // of uch
+}
+
+// pace is how fast a flow sends whose target says so. It is part of the flow because both are wanted for each frame.
+type pace struct {
+	waiting units.BitRate // a rate that came before the first
+	rate    units.BitRate // 0: not yet, or no more
+	own     reserve.Leaky
+}
+
+// Kinds of control messages of unicast protocols.
+const (
+	putRequest uint8 = iota
+	rateInit         // the answer to a request
+	rateSet
+	replicaAck
+	putCancel
+	dinged // the sender is too fast
+)
+
+var unicastMessages = []string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel", dinged: "ding"}
+
+func newUnicast(b *Bus) unicast {
+	u := unicast{b: b, last: make([][MaxReplicas]int32, b.Gateways)}
+	for range b.Gateways {
+		u.link = append(u.link, reserve.NewLeaky(b.Times, b.Times.Effective))
+	}
+	for range b.Targets {
+		u.port = append(u.port, reserve.NewLeaky(b.Times, b.Times.Effective))
+	}
+	for g := range u.last {
+		for k := range u.last[g] {
+			u.last[g][k] = -1
+		}
+	}
+	return u
+}
+
+// Begin implements Protocol.
+func (u *unicast) Begin(i int32) {
+	b := u.b
+	for int(i) >= len(u.of) {
+		u.of = append(u.of, [MaxReplicas]int32{})
+	}
+	for k := range u.of[i] {
+		u.of[i][k] = -1
+	}
+	if !b.Spread || b.Choices > 1 {
+		u.pick.choose(i)
+		return
+	}
+	u.draw(&b.Chunks[i])
+	u.pick.chosen(i)
+}
+
+// draw draws the chunk's targets: any but those of the gateway's last chunk.
+func (u *unicast) draw(x *Chunk) {
+	b := u.b
+	last := &u.last[x.Gateway]
+	for tries := 0; int(x.N) < b.Copies; tries++ {
+		t := int32(b.Rand.IntN(int64(b.Targets)))
+		taken := b.Away[t] && tries < 64*b.Targets || b.Shares(x.Targets[:x.N], t) // too few may be left
+		for k := range b.Copies {
+			taken = taken || last[k] == t || k < int(x.N) && x.Targets[k] == t
+		}
+		if !taken {
+			x.Targets[x.N] = t
+			x.N++
+		}
+	}
+	*last = x.Targets
+}
+
+// ask begins a replica: the target is asked whether, and how fast, it may be sent. It returns the flow's number.
+func (u *unicast) ask(i int32, replica int8) int32 {
+	b := u.b
+	x := &b.Chunks[i]
+	n := u.flows.Take()
+	if int(n) == len(u.clock) {
+		u.clock = append(u.clock, b.NewTimer(uint32(n)))
+	}
+	now := b.Now()
+	u.of[i][replica] = n
+	f := &u.flows.Items[n]
+	*f = flow{chunk: i, epoch: f.epoch + 1, gateway: x.Gateway, target: x.Targets[replica], id: x.ID, replica: replica, piece: b.pieceOf(i), free: now + b.Times.Control}
+	u.link[x.Gateway].Use(now, 8*int64(b.Times.ControlSize))
+	b.toTarget(Message{Kind: putRequest, From: x.Gateway, To: x.Targets[replica], Chunk: i, ID: x.ID, N: n})
+	return n
+}
+
+// next is the size of a flow's next frame.
+func (u *unicast) next(f *flow) units.Bytes { return min(u.b.Frame, f.piece-f.sent) }
+
+// may reports whether a flow may send its next frame now, which its own rate allows from a time on. If not, it looks again when it may.
+func (u *unicast) may(n int32, own sim.Time) bool {
+	b, f := u.b, &u.flows.Items[n]
+	now, need := b.Now(), 8*int64(u.next(f))
+	at := max(f.free, own, u.link[f.gateway].When(now, need))
+	if oracle := b.Compat != CompatNone; oracle && at <= now {
+		at = u.port[f.target].When(now, need)
+	}
+	if at > now {
+		b.Arm(u.clock[n], at)
+		return false
+	}
+	if b.Compat != CompatNone {
+		u.port[f.target].Use(now, need)
+	}
+	return true
+}
+
+// send sends a flow's next frame at a rate, and reports whether there are more. If not, it is the next replica's turn.
+func (u *unicast) send(n int32, rate units.BitRate) (more bool) {
+	b, f := u.b, &u.flows.Items[n]
+	size := u.next(f)
+	f.sent += size
+	takes := b.Times.Send(size, rate)
+	f.free = b.Now() + takes
+	u.to[0] = f.target
+	b.sendPaced(f.chunk, uint32(n), size, takes, u.to[:])
+	if more = f.sent < f.piece; more || b.Compat == CompatNone {
+		u.link[f.gateway].Use(b.Now(), 8*int64(size)) // SURGE does not charge it for the last frame
+	}
+	return more
+}
+
+// kept: a replica is on its disk.
+func (u *unicast) kept(m *Message) {
+	b, f := u.b, &u.flows.Items[m.N]
+	if f.id != m.ID || b.Chunks[f.chunk].ID != m.ID {
+		return
+	}
+	i := f.chunk
+	u.of[i][f.replica] = -1
+	f.id = 0
+	u.flows.Give(m.N)
+	b.Outcomes.Acknowledged(i)
+}
+
+// arrives takes a frame in at its target, and reports whether the replica is whole, which is then written.
+func (u *unicast) arrives(x Frame) (f *flow, whole bool) {
+	f = &u.flows.Items[x.Arg]
+	if f.received += x.Size; f.received < f.piece {
+		return f, false
+	}
+	u.b.Disks.Write(f.target, Message{Kind: replicaAck, From: f.target, To: f.gateway, Chunk: f.chunk, N: int32(x.Arg), ID: f.id})
+	return f, true
+}
+
+// key is what a target knows a flow by.
+func (u *unicast) key(n int32) uint64 { return uint64(uint32(n)) | uint64(u.flows.Items[n].epoch)<<32 }
+
+// flowOf is the flow that a target knows by a key, nil if its gateway has given it up, which the target has not heard yet.
+func (u *unicast) flowOf(key uint64) (n int32, f *flow) {
+	if n = int32(uint32(key)); u.key(n) != key {
+		return n, nil
+	}
+	return n, &u.flows.Items[n]
+}
+
+// Abandon implements Recovery.
+func (u *unicast) Abandon(i int32) {
+	b := u.b
+	for _, n := range u.of[i] {
+		if n < 0 {
+			continue
+		}
+		f := &u.flows.Items[n]
+		b.Disarm(u.clock[n])
+		u.to[0] = f.target
+		b.cancel(Message{Kind: putCancel, From: f.gateway, Chunk: i, ID: f.id, N: n, A: sim.Time(u.key(n))}, u.to[:])
+		f.id, f.started = 0, false
+		u.flows.Give(n)
+	}
+}

@@ -1,0 +1,116 @@
+package cluster_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"farflash/internal/golden"
+	"farflash/model/cluster"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/validation/replicast.md anew")
+
+// long is set at night, when all of a table is made.
+var long = os.Getenv("FARFLASH_LONG") != ""
+
+// form is a protocol and how many candidates it asks, or how large its groups are.
+type form struct {
+	protocol cluster.Scheme
+	choices  int
+	group    int
+}
+
+func (f form) String() string {
+	switch {
+	case f.group > 0:
+		return fmt.Sprintf("%v, groups of %d", f.protocol, f.group)
+	case f.choices > 0:
+		return fmt.Sprintf("%v, %d", f.protocol, f.choices)
+	}
+	return f.protocol.String()
+}
+
+// sensitivity holds a table of docs/validation/replicast.md, of what protocols do under each of several changes: thousand chunks a second and mean time in us, with disks of 1000 MiB/s and four chunks
+// outstanding. With FARFLASH_LONG that is all of it, else rows of pull, of what it is compared with, and of a group's proxy. Last is another column, if there is one.
+func sensitivity(t *testing.T, name string, columns []string, until sim.Time, change func(cfg *cluster.Config, column int), head string, last func(c *cluster.Cluster, column int) string) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	titles := []string{"protocol"}
+	for _, x := range columns {
+		titles = append(titles, ">"+x)
+	}
+	if last != nil {
+		titles = append(titles, ">"+head)
+	}
+	lines := golden.Head(titles...)
+	rows := []form{{protocol: cluster.Pull}, {protocol: cluster.Chain, choices: 1}, {protocol: cluster.Chain, choices: 2}, {protocol: cluster.DCTCP, choices: 2}, {protocol: cluster.Grants, choices: 2}, {protocol: cluster.ReplicastM}, {protocol: cluster.ReplicastProxy, group: 9}, {protocol: cluster.ReplicastProxy, group: 45}}
+	if !long {
+		rows = []form{rows[0], rows[2], rows[6]}
+	}
+	for _, r := range rows {
+		row, more := []string{r.String()}, ""
+		for k := range columns {
+			cfg := cluster.DefaultConfig()
+			cfg.Protocol, cfg.Choices, cfg.Outstanding, cfg.Disk.Rate = r.protocol, max(r.choices, 1), 4, 1000*units.ByteRate(units.MiB)
+			if r.group > 0 {
+				cfg.Group = r.group
+			}
+			change(&cfg, k)
+			c, done := run(t, cfg, 1, until)
+			n, sum := 0, 0.0
+			for _, d := range done {
+				if d.Done > until/2 {
+					n++
+					sum += (d.Done - d.Begun).Seconds() * 1e6
+				}
+			}
+			row = append(row, fmt.Sprintf("%.0f, %.0f", float64(n)/(until/2).Seconds()/1000, sum/float64(max(n, 1))))
+			if last != nil {
+				more += last(c, k)
+			}
+		}
+		if last != nil {
+			row = append(row, more)
+		}
+		lines = append(lines, golden.Row(row...))
+	}
+	const page = "../../docs/validation/replicast.md"
+	if !long {
+		golden.Rows(t, page, name, lines)
+		return
+	}
+	golden.Table(t, page, name, "seed 1", lines, *update)
+}
+
+// TestProcessorTable: what protocols are left with when a message costs a processor time.
+func TestProcessorTable(t *testing.T) {
+	costs := []units.Duration{0, 200 * units.Nanosecond, 500 * units.Nanosecond, units.Microsecond, 2 * units.Microsecond, 5 * units.Microsecond}
+	var columns []string
+	for _, x := range costs {
+		columns = append(columns, x.String())
+	}
+	const until = 4 * units.Millisecond
+	sensitivity(t, "processors", columns, until, func(cfg *cluster.Config, k int) { cfg.Chunk, cfg.Processor.Message = 16*units.KiB, costs[k] }, "of a target, at 1us",
+		func(c *cluster.Cluster, k int) string {
+			if costs[k] != units.Microsecond {
+				return ""
+			}
+			_, targets := c.ProcessorTime(until)
+			return fmt.Sprintf("%.0f %%", 100*targets.Seconds()/until.Seconds()/90)
+		})
+}
+
+// TestMemoryTable: what protocols are left with when a target's memory has a limit.
+func TestMemoryTable(t *testing.T) {
+	sizes := []units.Bytes{0, 16, 8, 4, 2, 1}
+	columns := []string{"no limit"}
+	for _, x := range sizes[1:] {
+		columns = append(columns, (x * 128 * units.KiB).String())
+	}
+	sensitivity(t, "memory", columns, 16*units.Millisecond, func(cfg *cluster.Config, k int) { cfg.Memory = sizes[k] * cfg.Chunk }, "", nil)
+}

@@ -1,0 +1,103 @@
+package cosim
+
+import (
+	"farflash/numeric/stats"
+	"farflash/sim"
+)
+
+// Anatomy is where the time of requests went, kept for each latency apart so that it can be told of a
+// tail as well as of the mean. Its memory is bounded by the number of a histogram's buckets.
+type Anatomy struct {
+	index map[int32]int32 // of rows, by bucket
+	rows  []row
+	total row
+}
+
+// row is what is known of the requests of a bucket.
+type row struct {
+	n      int64
+	stage  [mostStages]sim.Time
+	bucket int32
+}
+
+// mostStages is how many stages a request may have.
+const mostStages = 17
+
+func (r *row) add(n int64, stage []sim.Time) {
+	r.n += n
+	for k, t := range stage {
+		r.stage[k] += t
+	}
+}
+
+// Add notes a request and how long it was in each of at most 17 stages, of which all have as many.
+func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
+	a.row(int32(stats.Bucket(latency))).add(1, stage)
+	a.total.add(1, stage)
+}
+
+func (a *Anatomy) row(bucket int32) *row {
+	i, ok := a.index[bucket]
+	if !ok {
+		if a.index == nil {
+			a.index = map[int32]int32{}
+		}
+		i = int32(len(a.rows))
+		a.index[bucket] = i
+		a.rows = append(a.rows, row{bucket: bucket})
+	}
+	return &a.rows[i]
+}
+
+// Merge adds what another has noted.
+func (a *Anatomy) Merge(o *Anatomy) {
+	for i := range o.rows {
+		x := &o.rows[i]
+		a.row(x.bucket).add(x.n, x.stage[:])
+	}
+	a.total.add(o.total.n, o.total.stage[:])
+}
+
+// Reset empties it and keeps its room.
+func (a *Anatomy) Reset() {
+	clear(a.index)
+	a.rows = a.rows[:0]
+	a.total = row{}
+}
+
+// Count is how many requests were noted.
+func (a *Anatomy) Count() int64 { return a.total.n }
+
+// Mean is the mean time of each stage, in picoseconds.
+func (a *Anatomy) Mean() [mostStages]float64 { return a.total.mean() }
+
+func (r *row) mean() (out [mostStages]float64) {
+	for k, t := range r.stage {
+		out[k] = float64(t) / float64(r.n)
+	}
+	return out
+}
+
+// Around is the mean time of each stage, in picoseconds, over the requests whose latencies have ranks from a share
+// of all requests to another: those of the buckets that hold such ranks. It reports false if there are
+// none.
+func (a *Anatomy) Around(from, to float64) ([mostStages]float64, bool) {
+	var sum row
+	first, last := from*float64(a.total.n), to*float64(a.total.n)
+	before := int64(0)
+	for b := range int32(stats.Buckets) {
+		i, ok := a.index[b]
+		if !ok {
+			continue
+		}
+		x := &a.rows[i]
+		if float64(before+x.n) > first && (float64(before) < last || sum.n == 0) {
+			sum.add(x.n, x.stage[:])
+		}
+		before += x.n
+	}
+	if sum.n == 0 {
+		return [mostStages]float64{}, false
+	}
+	return sum.mean(), true
+}

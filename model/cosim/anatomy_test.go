@@ -1,0 +1,66 @@
+package cosim_test
+
+import (
+	"testing"
+
+	"farflash/model/cosim"
+	"farflash/model/nvmf"
+	"farflash/sim"
+)
+
+// staged is a request's stages: so long in flash, and at the target.
+func staged(flash, target sim.Time) []sim.Time {
+	x := [nvmf.Stages]sim.Time{nvmf.Flash: flash, nvmf.AtTarget: target}
+	return x[:]
+}
+
+// TestAnatomy: of ten requests, six take 1 us, three 10 us and one 100 us, in buckets of their own. By hand, with the mean of each stage: all of them, the half
+// in the midst, the slowest, and nothing.
+func TestAnatomy(t *testing.T) {
+	var a, b cosim.Anatomy
+	add := func(n int, to *cosim.Anatomy, latency, flash sim.Time) {
+		for range n {
+			to.Add(latency, staged(flash, latency-flash))
+		}
+	}
+	add(4, &a, us, us)
+	add(2, &b, us, us/2)
+	add(3, &a, 10*us, 4*us)
+	add(1, &b, 100*us, 20*us)
+	a.Merge(&b)
+	if a.Count() != 10 || b.Count() != 3 {
+		t.Errorf("%d and %d requests", a.Count(), b.Count())
+	}
+	mean := a.Mean()
+	// 4*1 + 2*0.5 + 3*4 + 20 = 37, and 2*0.5 + 3*6 + 80 = 99.
+	if mean[nvmf.Flash] != 3.7*float64(us) || mean[nvmf.AtTarget] != 9.9*float64(us) || mean[nvmf.TXQ] != 0 {
+		t.Errorf("mean %v", mean)
+	}
+	for _, c := range []struct {
+		name            string
+		from, to        float64
+		flash, atTarget float64 // us
+	}{
+		{"all", 0, 1, 3.7, 9.9},
+		{"the first", 0, 0.1, 5.0 / 6, 1.0 / 6},
+		{"all of 1 us, to their end", 0, 0.6, 5.0 / 6, 1.0 / 6},
+		{"behind those of 1 us", 0.6, 0.9, 4, 6},
+		{"from the midst of one bucket to the midst of another", 0.5, 0.7, 17.0 / 9, 19.0 / 9},
+		{"the slowest tenth", 0.9, 1, 20, 80},
+		{"a share that is less than a request", 0.99, 0.99, 20, 80},
+		{"the ranks of one bucket, none of them whole", 0.65, 0.65, 4, 6},
+	} {
+		got, ok := a.Around(c.from, c.to)
+		near := func(x, y float64) bool { return x > y-1 && x < y+1 } // ps
+		if !ok || !near(got[nvmf.Flash], c.flash*float64(us)) || !near(got[nvmf.AtTarget], c.atTarget*float64(us)) {
+			t.Errorf("%s: %v, %v", c.name, got, ok)
+		}
+	}
+	var none cosim.Anatomy
+	if got, ok := none.Around(0, 1); ok || got != [17]float64{} {
+		t.Errorf("nothing was noted, and around all of it are %v", got)
+	}
+	if got, ok := a.Around(1, 1); ok {
+		t.Errorf("behind the last are %v", got)
+	}
+}

@@ -1,0 +1,182 @@
+package cosim
+
+import (
+	"fmt"
+	"math"
+
+	"farflash/block"
+	"farflash/internal/slab"
+	"farflash/model/nvmf"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Array is the drives behind a network as one block.Device: a host submits requests to it and
+// cannot tell it from a drive. It splits a request into commands for one drive each; the request ends with
+// the last of them.
+//
+// Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a
+// volume has the same addresses in each drive that holds a part of it, and the drive's map takes what is used of them. Where
+// volumes are not to overlap in a drive, their addresses have to differ.
+//
+// Where drives are zoned, so is the array, with each zone in one drive. A write to a zone must be one command, no larger than Route.MaxTransfer, and go to a volume that no other
+// shares its zones with.
+type Array struct {
+	Router
+	zones   block.Zones // of all drives, as the array's addresses have them; none if they are not zoned
+	eng     *sim.Engine
+	sys     *nvmf.System
+	sink    func(block.Completion)
+	pending slab.Slab[pending]
+	volume  *volume // nil: requests go where the route says
+	inside  uint64
+	trip    Trip
+}
+
+// Trip is how a request went: what its last command went through.
+type Trip struct {
+	nvmf.Done
+	// Arrival is when the request came to the initiator.
+	Arrival sim.Time
+	// Commands is how many the request was.
+	Commands int32
+}
+
+// pending is a request that has not ended.
+type pending struct {
+	tag     uint64
+	at      sim.Time
+	length  int64
+	shift   int64 // of an append: from the drive's addresses to the array's
+	left    int32
+	count   int32
+	queue   block.QueueID
+	op      block.Op
+	status  block.Status
+	waiting bool // it is being split
+}
+
+// NewArray makes an array of a system's drives, which tells sink of requests that have ended.
+func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Completion)) (*Array, error) {
+	targets := make([][]int32, sys.Targets())
+	for t := range targets {
+		targets[t] = sys.DrivesOf(int32(t))
+	}
+	capacity := int64(math.MaxInt64)
+	for d := range sys.Drives() {
+		capacity = min(capacity, sys.Device(int32(d)).Capacity(0))
+	}
+	r, err := NewRouter(route, sys.Initiators(), targets, capacity)
+	if err != nil {
+		return nil, err
+	}
+	a := &Array{Router: r, eng: eng, sys: sys, sink: sink}
+	return a, a.findZones()
+}
+
+// findZones finds how the array is divided into zones.
+func (a *Array) findZones() error {
+	for d := range a.sys.Drives() {
+		var z block.Zones
+		if dev, ok := a.sys.Device(int32(d)).(block.Zoned); ok {
+			z = dev.Zones(0)
+		}
+		if d > 0 && z != a.zones {
+			return fmt.Errorf("drives 0 and %d are not divided into the same zones", d)
+		}
+		a.zones = z
+	}
+	z := &a.zones
+	if z.Count == 0 {
+		return nil
+	}
+	if k := a.route.Drive; (k == ByStripe || k == ByHash) && int64(a.route.Unit)%z.Size != 0 {
+		return fmt.Errorf("units of %v are not whole zones of %v, which each lie in one drive", a.route.Unit, units.Bytes(z.Size))
+	}
+	a.zone, z.Count = z.Size, int(a.capacity/z.Size)
+	return nil
+}
+
+// Zones implements block.Zoned. The limits are each drive's.
+func (a *Array) Zones(int) block.Zones { return a.zones }
+
+// Submit implements block.Device. It never refuses: requests wait at their initiators.
+func (a *Array) Submit(q block.QueueID, r block.Request) bool {
+	p := a.pending.Take()
+	*a.pending.At(p) = pending{tag: r.Tag, at: a.eng.Now(), length: r.Length, queue: q, op: r.Op, waiting: true}
+	a.inside++
+	r.Tag = uint64(p)
+	if a.volume != nil {
+		a.pending.At(p).waiting = false
+		a.volume.raid.Begin(r)
+		return true
+	}
+	initiator := a.initiator(q, &r)
+	if r.Op == block.Flush {
+		// It is for every drive that may hold something of the volume.
+		first, last := a.holders(&r)
+		a.pending.At(p).left, a.pending.At(p).count, a.pending.At(p).waiting = last-first+1, last-first+1, false
+		for d := first; d <= last; d++ {
+			a.sys.Submit(initiator, d, r)
+		}
+		return true
+	}
+	for done, more := int64(0), true; more; {
+		drive, part := a.part(&r, done)
+		done += part.Length
+		more = done < r.Length // what is about a zone has no length, and is one command
+		x := a.pending.At(p)
+		x.left++
+		x.count++
+		x.waiting = more
+		if r.Append {
+			x.shift = r.Offset - part.Offset
+		}
+		a.sys.Submit(initiator, drive, part)
+	}
+	return true
+}
+
+// Ended implements nvmf.Sink.
+func (a *Array) Ended(d *nvmf.Done) {
+	if a.volume != nil {
+		a.volume.ended(d)
+		return
+	}
+	p := int32(d.Tag)
+	x := a.pending.At(p)
+	x.left--
+	if d.Status != block.OK {
+		x.status = d.Status
+	}
+	if x.left > 0 || x.waiting {
+		return
+	}
+	a.end(p, d)
+}
+
+// end tells of a request that has ended with a command.
+func (a *Array) end(p int32, d *nvmf.Done) {
+	x := a.pending.At(p)
+	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
+	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Offset: d.Offset + x.shift, Queue: x.queue, Op: x.op, Status: x.status}
+	a.pending.Give(p)
+	a.inside--
+	a.sink(done)
+}
+
+// Inside is how many requests have not ended.
+func (a *Array) Inside() uint64 { return a.inside }
+
+// Tag is the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume belong to none.
+func (a *Array) Tag(command uint64) (tag uint64, known bool) {
+	if a.volume != nil {
+		if command, known = a.volume.raid.Owner(*a.volume.commands.At(int32(command))); !known {
+			return 0, false
+		}
+	}
+	return a.pending.At(int32(command)).tag, true
+}
+
+// Trip is how the request went that ended last. It holds until the next one ends.
+func (a *Array) Trip() *Trip { return &a.trip }

@@ -1,0 +1,194 @@
+package cosim
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/numeric/units"
+)
+
+// A host keeps the order of what changes a zone, as Linux does with its zone write plugs (6.10): of writes to a zone one is under way, and what comes
+// meanwhile waits for its end. Appends need no order among each other and go at once, but not past a command about the zone as a whole. Reads go at once. It goes by
+// ends, so it holds for whatever is between host and drive. Where a host stands for several initiators, each zone without appends is one's (Router), whose plug it is.
+
+// plugs are those of a namespace's zones.
+type plugs struct {
+	zones block.Zones
+	list  []plug
+}
+
+// plug is what is under way and waits at a zone.
+type plug struct {
+	waiting list
+	shared  int32 // appends under way
+	alone   bool  // a write, or a command about the zone, is under way
+}
+
+// plug notes whether a flow's namespace is zoned.
+func (h *Host) plug(f *flow) {
+	dev, ok := h.dev.(block.Zoned)
+	if !ok {
+		return
+	}
+	z := dev.Zones(int(f.Namespace))
+	if f.zoned = z.Count > 0; !f.zoned {
+		return
+	}
+	for len(h.zones) <= int(f.Namespace) {
+		h.zones = append(h.zones, plugs{})
+	}
+	if p := &h.zones[f.Namespace]; p.list == nil {
+		*p = plugs{z, make([]plug, z.Count)}
+	}
+}
+
+// zonesOf are the zones of a flow's namespace.
+func (h *Host) zonesOf(f *flow) block.Zones {
+	if !f.zoned {
+		return block.Zones{}
+	}
+	return h.zones[f.Namespace].zones
+}
+
+// plugOf is the plug that a request must pass, or nil.
+func (h *Host) plugOf(x *issued) *plug {
+	if x.op != block.Write && !x.op.OfZone() {
+		return nil
+	}
+	p := &h.zones[x.namespace]
+	return &p.list[x.offset/p.zones.Size]
+}
+
+func (p *plug) mayPass(x *issued) bool { return !p.alone && (x.append || p.shared == 0) }
+
+func (p *plug) pass(x *issued) {
+	if x.append {
+		p.shared++
+	} else {
+		p.alone = true
+	}
+}
+
+// enters lets a request pass its zone's plug, or keeps it there and reports false.
+func (h *Host) enters(n int32) bool {
+	x := h.live.At(n)
+	p := h.plugOf(x)
+	if p == nil {
+		return true
+	}
+	if p.waiting.head != 0 || !p.mayPass(x) {
+		h.queue(&p.waiting, n)
+		return false
+	}
+	p.pass(x)
+	return true
+}
+
+// leaves lets those go on that waited at a zone for a request that has ended.
+func (h *Host) leaves(x *issued) {
+	p := h.plugOf(x)
+	if p == nil {
+		return
+	}
+	if x.append {
+		p.shared--
+	} else {
+		p.alone = false
+	}
+	for p.waiting.head != 0 {
+		n := p.waiting.head
+		x := h.live.At(n)
+		if !p.mayPass(x) {
+			return
+		}
+		p.waiting.head = x.next
+		p.pass(x)
+		h.send(&h.flows[x.flow], n, x)
+	}
+}
+
+// plugged counts the requests that wait at zones.
+func (h *Host) plugged() (n uint64) {
+	for i := range h.zones {
+		for k := range h.zones[i].list {
+			for r := h.zones[i].list[k].waiting.head; r != 0; r = h.live.At(r).next {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// RefusedError is a request that the device refused.
+type RefusedError struct {
+	Request        uint64 // counted from 1
+	Number         uint64 // among its flow's, counted from 1
+	Op             block.Op
+	Append         bool
+	Offset, Length int64
+	Status         block.Status
+	Zones          block.Zones // of its namespace, if that is zoned
+}
+
+func (e *RefusedError) Error() string {
+	what := e.Op.String()
+	if e.Append {
+		what = "append"
+	}
+	if e.Op.OfZone() {
+		what += " of a zone"
+	} else {
+		what += fmt.Sprintf(" of %v", units.Bytes(e.Length))
+	}
+	text := fmt.Sprintf("request %d (%s at %d): %v", e.Request, what, e.Offset, e.Status)
+	z := &e.Zones
+	if z.Count == 0 {
+		return text
+	}
+	k := e.Offset / z.Size
+	text += fmt.Sprintf("; zone %d begins at %d and has %v", k, k*z.Size, units.Bytes(z.Capacity))
+	switch e.Status {
+	case block.ZoneInvalidWrite:
+		text += ", which are written in order from its beginning: write where its data end, or append"
+	case block.ZoneFull, block.ZoneBoundary:
+		text += "; reset it, or go on in another"
+	case block.TooManyActive, block.TooManyOpen:
+		text += fmt.Sprintf(", and %d zones may be open, %d open or closed: finish or reset one first", z.MaxOpen, z.MaxActive)
+	case block.Invalid:
+		text += ": writes are of whole blocks, appends and what is about a zone are at its beginning, and there are no trims"
+	}
+	return text
+}
+
+// measures are those of all operations. What is about zones is rare, and a Measure large.
+type measures struct {
+	all   [block.Flush + 1]Measure
+	zoned *[block.Ops - block.Flush - 1]Measure
+}
+
+// in is where an operation is measured.
+func (m *measures) in(op block.Op) *Measure {
+	if op <= block.Flush {
+		return &m.all[op]
+	}
+	return m.ofZone(op)
+}
+
+//go:noinline
+func (m *measures) ofZone(op block.Op) *Measure {
+	if m.zoned == nil {
+		m.zoned = new([block.Ops - block.Flush - 1]Measure)
+	}
+	return &m.zoned[op-block.Flush-1]
+}
+
+// of is what was measured of an operation, to be read.
+func (m *measures) of(op block.Op) *Measure {
+	if op > block.Flush && m.zoned == nil {
+		return &nothing
+	}
+	return m.in(op)
+}
+
+// nothing is what was measured of operations that there were none of.
+var nothing Measure

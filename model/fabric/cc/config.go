@@ -1,0 +1,93 @@
+package cc
+
+import "farflash/numeric/units"
+
+// Scheme names an algorithm.
+type Scheme uint8
+
+// The algorithms of this package.
+const (
+	SchemeNone     Scheme = iota // queue pairs send at line rate
+	SchemeDCQCN                  // rate, by marks that receivers report (RoCE NICs)
+	SchemeDCTCP                  // rate, by the share of marked packets
+	SchemeTimely                 // rate, by the gradient of the round trip
+	SchemeHPCC                   // rate and window, by telemetry of every hop
+	SchemeHPCCPINT               // like hpcc, with telemetry of one or two bytes
+	SchemeSwift                  // window, by the delay against a target
+	SchemeTCP                    // a window, as cubic, newreno or dctcp have it
+	SchemeNSCC                   // window of Ultra Ethernet, by marks and delay
+	SchemeNDP                    // receivers pull packets, with trimming
+	schemes
+)
+
+var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc", "ndp"}
+
+// String is the algorithm's name in scenarios.
+func (k Scheme) String() string { return schemeNames.Name(k) }
+
+// MarshalText writes the algorithm's name.
+func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
+
+// UnmarshalText reads an algorithm's name.
+func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
+
+// Config chooses an algorithm. Only the settings of that one count.
+type Config struct {
+	// Algorithm is the algorithm. The section of its name has its settings.
+	Algorithm Scheme
+	// MinRate is the lowest rate of a queue pair. An algorithm with a window has a smallest window instead. 100Mbps (MinRate in both ns-3 simulators' code).
+	MinRate units.BitRate
+
+	None   LineRate
+	DCQCN  DCQCN
+	DCTCP  DCTCP
+	Timely Timely
+	HPCC   HPCC
+	PINT   PINT
+	Swift  Swift
+	TCP    TCP
+	NSCC   NSCC
+	NDP    NDP
+}
+
+// DefaultConfig is the paper's DCQCN.
+func DefaultConfig() Config {
+	return Config{
+		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
+		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(), NSCC: DefaultNSCC(), NDP: DefaultNDP(),
+	}
+}
+
+// Validate says what is wrong with the chosen algorithm's settings.
+func (c Config) Validate() error {
+	_, err := New(c, 0)
+	return err
+}
+
+// New returns the algorithm that c chooses. The seed is the trial's; only HPCC-PINT
+// draws random numbers.
+func New(c Config, seed uint64) (Algorithm, error) {
+	switch c.Algorithm {
+	case SchemeNone:
+		return NewNone(c.None, c.MinRate)
+	case SchemeDCQCN:
+		return NewDCQCN(c.DCQCN, c.MinRate)
+	case SchemeDCTCP:
+		return NewDCTCP(c.DCTCP, c.MinRate)
+	case SchemeTimely:
+		return NewTimely(c.Timely, c.MinRate)
+	case SchemeHPCC:
+		return NewHPCC(c.HPCC, c.MinRate)
+	case SchemeHPCCPINT:
+		return NewPINT(c.PINT, c.MinRate, seed)
+	case SchemeSwift:
+		return NewSwift(c.Swift)
+	case SchemeTCP:
+		return NewTCP(c.TCP)
+	case SchemeNSCC:
+		return NewNSCC(c.NSCC)
+	case SchemeNDP:
+		return NewNDP(c.NDP)
+	}
+	return nil, units.Wrong("algorithm", "%v is not possible", c.Algorithm)
+}

@@ -1,0 +1,153 @@
+package cc
+
+import (
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Clamp names when a cut makes the rate from before it the new target rate.
+type Clamp uint8
+
+// When a cut lowers the target.
+const (
+	ClampAlways        Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
+	ClampAfterIncrease              // a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
+	ClampAfterBytes                 // a cut after an increase by the byte counter (ns3-rdma with neither clamp set)
+	clamps
+)
+
+var clampNames = units.Names[Clamp]{"always", "after-increase", "after-bytes"}
+
+// String is the rule's name in scenarios.
+func (c Clamp) String() string { return clampNames.Name(c) }
+
+// MarshalText writes the rule's name.
+func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
+
+// UnmarshalText reads a rule's name.
+func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
+
+// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Two published variants differ in more than numbers;
+// each difference is an option. Three sets of values belong together: the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by
+// the timer since the last cut and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once min(T, B) >
+// FastRecovery, and additive increase in between. Without a byte counter B equals T.
+type DCQCN struct {
+	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
+	// code defaults of both simulators 1/16.
+	Gain units.Fraction
+	// AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
+	AlphaInitial units.Fraction
+	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the interval between CNPs).
+	AlphaInterval sim.Time
+	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP came in the interval, otherwise down (Mellanox). The
+	// first CNP does not count. Otherwise each CNP raises alpha and restarts the interval.
+	AlphaPerEpoch bool
+	// RaiseFirst raises alpha before the cut of the same CNP, not after it (ns3-rdma). It has no effect with AlphaPerEpoch.
+	RaiseFirst bool
+
+	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease interval in which a CNP came (Mellanox).
+	CutAtOnce bool
+	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one interval and 1 ns after the first CNP. 4us (HPCC's ns-3;
+	// rate_reduce_monitor_period of Mellanox firmware). It has no effect with CutAtOnce.
+	RateDecreaseInterval sim.Time
+	// RateOnFirstCNP is what the rate is multiplied by at the first CNP. 1 (HPCC's ns-3;
+	// rate_to_set_on_first_cnp of Mellanox firmware).
+	RateOnFirstCNP units.Fraction
+	// ClampTarget says which cuts lower the target rate.
+	ClampTarget Clamp
+	// KeepByteCount keeps the byte count at a cut that does not lower the target (ns3-rdma).
+	KeepByteCount bool
+
+	// RateIncreaseTimer is the time between two increases by the timer. 55us (SIGCOMM 2015); 300us in
+	// HPCC's experiments, 1500us in both simulators' code.
+	RateIncreaseTimer sim.Time
+	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase, and the excess is dropped. 0 is no byte
+	// counter. 10MB (SIGCOMM 2015).
+	ByteCounter units.Bytes
+	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
+	FastRecovery int
+	// StageFromZero counts an increase after it is made, so that fast recovery has F increases, not F-1 (Mellanox).
+	StageFromZero bool
+	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015, for
+	// 40G links).
+	RateAI units.BitRate
+	// RateHAI is what a hyper increase adds to the target, times min(T, B)-F. 200Mbps
+	// (the configuration that ns3-rdma is shipped with; the paper gives no number).
+	RateHAI units.BitRate
+	// HyperFlat adds RateHAI once, however many hyper increases came before (Mellanox).
+	HyperFlat bool
+	// HyperAtF begins hyper increase when min(T, B) reaches F, and adds RateHAI once more (ns3-rdma).
+	HyperAtF bool
+	// HyperByTimer begins hyper increase by the timer alone; the byte counter joins later (ns3-rdma).
+	HyperByTimer bool
+	// HyperHalves halves the timer and the byte counter from the second hyper increase
+	// on (ns3-rdma, as in 802.1Qau). ns3-rdma cuts the half to whole microseconds.
+	HyperHalves bool
+	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1 (ns3-rdma, as in 802.1Qau).
+	TargetCut bool
+	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
+	TargetUnbounded bool
+
+	// Window bounds what is in flight; none in the paper.
+	Window Window
+}
+
+// DefaultDCQCN is the paper's machine with the paper's parameters (SIGCOMM 2015), which
+// were deployed on 40G links.
+func DefaultDCQCN() DCQCN {
+	return DCQCN{
+		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: 55 * units.Microsecond,
+		CutAtOnce: true, RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAlways,
+		RateIncreaseTimer: 55 * units.Microsecond, ByteCounter: 10 * units.MB, FastRecovery: 5,
+		RateAI: 40 * units.Mbps, RateHAI: 200 * units.Mbps,
+	}
+}
+
+// MellanoxDCQCN is the machine of HPCC's ns-3 (CC_MODE 1, said to be the ConnectX-4's)
+// with the parameters of its experiments for hosts of the given rate (run.py "dcqcn").
+func MellanoxDCQCN(line units.BitRate) DCQCN {
+	return DCQCN{
+		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: units.Microsecond, AlphaPerEpoch: true,
+		RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAfterIncrease,
+		RateIncreaseTimer: 300 * units.Microsecond, FastRecovery: 1, StageFromZero: true,
+		RateAI: line / units.Gbps * 5 / 25 * units.Mbps, RateHAI: line / units.Gbps * 50 / 25 * units.Mbps, HyperFlat: true,
+	}
+}
+
+// NS3RDMADCQCN is the machine of ns3-rdma (Zhu et al., "ECN or Delay: Lessons Learnt
+// from Analysis of DCQCN and TIMELY", CoNEXT 2016) with the parameters of the
+// configuration that it is shipped with.
+func NS3RDMADCQCN() DCQCN {
+	return DCQCN{
+		Gain: 1.0 / 256, AlphaInitial: 0.5, AlphaInterval: 55 * units.Microsecond, RaiseFirst: true,
+		CutAtOnce: true, RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAlways, KeepByteCount: true,
+		RateIncreaseTimer: 60 * units.Microsecond, ByteCounter: 300 * units.MB, FastRecovery: 5,
+		RateAI: 40 * units.Mbps, RateHAI: 200 * units.Mbps,
+		HyperAtF: true, HyperByTimer: true, HyperHalves: true, TargetCut: true, TargetUnbounded: true,
+	}
+}
+
+// maxStages bounds F: stages are counted in 16 bits.
+const maxStages = 1000
+
+// Validate says what is wrong with c, if anything.
+func (c DCQCN) Validate() error {
+	var f faults
+	f.share("gain", c.Gain)
+	f.share("alpha_initial", c.AlphaInitial)
+	f.interval("alpha_interval", c.AlphaInterval)
+	f.share("rate_on_first_cnp", c.RateOnFirstCNP)
+	f.interval("rate_increase_timer", c.RateIncreaseTimer)
+	f.rate("rate_ai", c.RateAI)
+	f.rate("rate_hai", c.RateHAI)
+	if !c.CutAtOnce {
+		f.interval("rate_decrease_interval", c.RateDecreaseInterval)
+	}
+	f.Hold(c.FastRecovery >= 1 && c.FastRecovery <= maxStages, "fast_recovery", "%d is not possible; it must be 1 to %d", c.FastRecovery, maxStages)
+	f.Hold(c.ByteCounter >= 0, "byte_counter", "%v is not possible; write 0B for none", c.ByteCounter)
+	f.Hold(c.ByteCounter != 0 || c.ClampTarget != ClampAfterBytes, "clamp_target",
+		"after-bytes is not possible without a byte counter; set dcqcn.byte_counter, or use always or after-increase")
+	f.Hold(c.ClampTarget < clamps, "clamp_target", "%v is not possible; use always, after-increase or after-bytes", c.ClampTarget)
+	f.window(c.Window)
+	return f.Err()
+}

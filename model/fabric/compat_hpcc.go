@@ -1,0 +1,43 @@
+package fabric
+
+import (
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+)
+
+// HPCC sets what is like the simulator HPCC (Li et al., SIGCOMM 2019; the ns-3 code published
+// with it) and is not a setting of its configuration files: whole nanoseconds, a headroom of three
+// bandwidth-delay products, its random numbers, marks echoed on ACKs, a queue pair for each message, no
+// retransmission timer, pauses that last until they are taken back, and headers that
+// stand for RoCE's.
+//
+// Its ACK_HIGH_PRIO reaches the hosts only: their ACKs pass a pause, which is Acks.HostClass 0, but
+// switches hold them among the data, which is Acks.Class.
+func HPCC(c Config) Config {
+	c.Header = 48
+	c.Rounding, c.Ways, c.Random = WholeNanoseconds, Descending, NS3Random
+	c.QueuePairs = QueuePairs{Life: PerMessage, PerPeer: 1}
+	c.Acks = Acks{Every: 1, Size: 60, Class: HPCCClass, HostClass: HPCCClass}
+	c.CNP.Echo = true
+	c.Recovery = Recovery{NackInterval: 500 * units.Microsecond, ShortTimeout: c.Recovery.ShortTimeout, ShortCount: c.Recovery.ShortCount}
+	c.PFC.Headroom = Headroom{Kind: HeadroomHPCC}
+	c.PFC.Alpha, c.PFC.AlphaByRate = 1.0/8, true
+	c.PFC.Threshold = Threshold{Dynamic: true}
+	c.PFC.Reserve, c.PFC.ResumeOffset = 4*units.KiB, 3*units.KiB
+	c.PFC.Frame, c.PFC.Quanta = 43, 0
+	c.RoundTrip.PayloadOnly = true
+	c.Watchdog.After = 0
+	return c
+}
+
+// HPCCClass is the traffic class of ACKs in that simulator's switches, which must be
+// that of its flows.
+const HPCCClass = 3
+
+// hpccDraws are the random numbers of that simulator's run number seed. Each decision whether to mark, and
+// each pause frame's identification, makes a new random variable and with it a new stream. Before the first one the
+// program has made 8 streams, and 6 for each link, which was found by comparing completion times:
+// with these they are the same to the nanosecond.
+func hpccDraws(seed uint64, links int) *rng.NS3Draws {
+	return rng.NewNS3Draws(seed, 8+6*uint64(links))
+}

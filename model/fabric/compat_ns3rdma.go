@@ -1,0 +1,120 @@
+package fabric
+
+import (
+	"farflash/model/fabric/cc"
+	"farflash/numeric/units"
+)
+
+// Pools is the buffer of ns3-rdma's switches (Zhu et al., SIGCOMM 2015; the ns-3 code published
+// with it), which differs from the shared buffer of buffer.go: one service pool
+// whose limit, once passed, makes every packet headroom, minimums that the
+// thresholds add, and a static or dynamic limit of a class.
+type Pools struct {
+	// Limit of the service pool; beyond it packets are headroom.
+	Limit units.Bytes
+	// Minimum of a class and a port together, which a threshold comes on top of.
+	Minimum units.Bytes
+	// Alpha of the dynamic limit: alpha times what the pool has left; 0 is static.
+	Alpha int
+	// ClassLimit is the static limit of a class.
+	ClassLimit units.Bytes
+	// ClassResume is below what a class goes on.
+	ClassResume units.Bytes
+	// Recheck is how long after a pause the switch looks whether to refresh it or to let
+	// go on; a pause lasts Lasts.
+	Recheck, Lasts units.Duration
+}
+
+// NS3RDMA sets what is like ns3-rdma and is not a setting of its configuration files.
+func NS3RDMA(c Config) Config {
+	const cell = 1030
+	c.Header = 22 // 20 IP, 2 PPP; UDP and sequence numbers are payload, as its goodput counts them
+	c.Acks.Size, c.Acks.Duplicates = 30, false
+	c.Acks.Class, c.Acks.HostClass = 0, 0
+	c.CNP.Size, c.CNP.Ticking, c.CNP.Echo = 30, true, false
+	c.PFC.Frame, c.PFC.Quanta = 31, 0
+	c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 100 * cell}
+	c.Buffer = 9 * units.MB
+	c.CongestionControl.DCQCN = cc.NS3RDMADCQCN()
+	c.Rounding = WholeNanoseconds
+	c.QueuePairs.Life = PerMessage
+	c.Recovery.Timeout = Timeout{}
+	c.Watchdog.After = 0
+	return c
+}
+
+// NS3RDMAPools is the buffer of ns3-rdma's switches, whose limits are static if the
+// configuration's threshold is.
+func NS3RDMAPools(c Config) *Pools {
+	const cell = 1030
+	p := Pools{Limit: 4000 * cell, Minimum: 2 * cell, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}
+	if c.PFC.Threshold.Dynamic {
+		p.Alpha = 16
+	} else {
+		p.ClassLimit = c.PFC.Threshold.Size
+		p.ClassResume = p.ClassLimit - 2*cell
+	}
+	return &p
+}
+
+// admitPools accounts for a packet as ns3-rdma does.
+func (n *Network) admitPools(in int32, q *port, sw *node, l *lane, class uint8, size int64) bool {
+	p := n.cfg.Pools
+	over := sw.shared > int64(p.Limit)
+	if sw.shared+size > int64(n.cfg.Buffer) || over && l.in+size > int64(p.Minimum) && l.head+size > q.head {
+		return false
+	}
+	sw.shared += size
+	l.in += size
+	if sw.shared > int64(p.Limit) {
+		l.head += size
+	}
+	if !l.off && p.pauses(sw, l) {
+		n.pause(in, q, l, class)
+		n.lookAgain(in, q, class)
+	}
+	return true
+}
+
+func (n *Network) releasePools(sw *node, l *lane, size int64) {
+	sw.shared -= size
+	l.in -= size
+	l.head = max(0, l.head-size)
+}
+
+// pauses reports whether a class has passed its limit.
+func (p *Pools) pauses(sw *node, l *lane) bool {
+	if p.Alpha == 0 {
+		return l.in > int64(p.ClassLimit)
+	}
+	return l.in > int64(p.Minimum) && l.in-int64(p.Minimum) > int64(p.Alpha)*(int64(p.Limit)-sw.shared)
+}
+
+// resumes reports whether a class may go on.
+func (p *Pools) resumes(sw *node, l *lane) bool {
+	if p.Alpha == 0 {
+		return l.in < int64(p.ClassResume)
+	}
+	return l.in-int64(p.Minimum) < int64(p.Alpha)*(int64(p.Limit)-sw.shared-16)
+}
+
+// recheck is ns3-rdma's look at a class that it has paused.
+func (n *Network) recheck(pi int32, p *port, l *lane, class uint8) {
+	sw := &n.nodes[p.node]
+	if n.cfg.Pools.resumes(sw, l) {
+		n.resume(pi, p, l, class)
+		return
+	}
+	if n.cfg.Pools.pauses(sw, l) {
+		n.Counters.Refreshes++
+		n.frame(pi, p, class, pauseFrame)
+	}
+	n.lookAgain(pi, p, class)
+}
+
+// lookAgain schedules the next look.
+func (n *Network) lookAgain(pi int32, p *port, class uint8) {
+	i := uint32(pi)*MaxClasses + uint32(class)
+	n.looks[i] = n.eng.Now() + n.cfg.Pools.Recheck
+	n.eng.Schedule(n.inPort(p), n.target, n.looks[i], refresh, i)
+}

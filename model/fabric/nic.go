@@ -1,0 +1,226 @@
+package fabric
+
+import (
+	"farflash/internal/heap"
+	"farflash/internal/window"
+	"farflash/model/fabric/cc"
+	"farflash/sim"
+)
+
+// nic is what a host's port has to send: queue pairs that may send now, in turns by
+// class, and those whose rate makes them wait, by time. Queue pairs take turns by their
+// number at the NIC, so a new one need not wait for all others.
+type nic struct {
+	turns  [MaxClasses]turns
+	qps    []int32 // by number
+	oldest uint32  // number before which all are finished
+	paced  heap.Heap[paced, *paced]
+	wakeAt sim.Time
+	port   int32
+	pulls  pulls
+	spare  ring[int32] // indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
+}
+
+// paced is a queue pair that may send at a time.
+type paced struct {
+	at sim.Time
+	qp int32
+}
+
+// Before is the order of times, then of queue pairs.
+func (a *paced) Before(b *paced) bool { return a.at < b.at || a.at == b.at && a.qp < b.qp }
+
+// standing is where a queue pair is in its NIC.
+type standing uint8
+
+const (
+	idle     standing = iota // nothing to send
+	ready                    // takes turns
+	pacing                   // in the heap
+	blocked                  // by its window
+	finished                 // has done its one message
+	stranded                 // has no way to its peer, or back, since a link failed
+)
+
+// serveNIC sends a host port's next packet.
+func (n *Network) serveNIC(pi int32, p *port) {
+	now := n.eng.Now()
+	k := &n.nics[p.nic]
+	if p.urgent {
+		n.transmit(pi, p, p.takeFrame())
+	} else if answers := n.lane(pi, 0); answers.waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0 {
+		x := n.chunks.Pop(&answers.waiting)
+		answers.out -= int64(x.size)
+		n.transmit(pi, p, x)
+	} else {
+		for k.paced.Len() > 0 && k.paced.First().at <= now {
+			n.stand(p, k, &n.senders[k.paced.Pop().qp])
+		}
+		for {
+			open := p.ready &^ p.paused
+			if open == 0 {
+				n.wakeLater(p, k)
+				return
+			}
+			class := n.pick(p, open)
+			t := &k.turns[class]
+			q := k.qps[t.take()]
+			if t.n == 0 {
+				p.ready &^= 1 << class
+			}
+			s := &n.senders[q]
+			if c := &n.control[q]; s.avail > now || c.Window > 0 && n.full(s, c) || !n.more(s) {
+				// Its rate or window has shrunk since it took its place, or what it was to send
+				// again has been acknowledged.
+				n.place(p, k, q, s)
+				continue
+			}
+			n.send(pi, p, k, q, s, class)
+			break
+		}
+	}
+	switch {
+	case p.urgent || p.ready&^p.paused != 0 || k.paced.Len() > 0 && k.paced.First().at <= p.free,
+		n.lane(pi, 0).waiting.N > 0 && p.paused>>n.cfg.Acks.HostClass&1 == 0:
+		n.later(pi, p)
+	default:
+		n.wakeLater(p, k)
+	}
+}
+
+// wakeLater has the port served when the first paced queue pair may send.
+func (n *Network) wakeLater(p *port, k *nic) {
+	if k.paced.Len() == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced.First().at {
+		return
+	}
+	k.wakeAt = k.paced.First().at
+	n.eng.Schedule(n.inPort(p), n.target, k.wakeAt, wake, uint32(p.nic))
+}
+
+func (n *Network) woken(i int32) {
+	k := &n.nics[i]
+	if k.wakeAt == n.eng.Now() {
+		k.wakeAt = -1
+	}
+	n.kick(k.port, &n.ports[k.port])
+}
+
+// turns are the queue pairs of a class that may send now.
+type turns struct {
+	waiting window.Set // their numbers
+	last    uint32     // that had its turn
+	top     uint32     // behind the greatest
+	n       int
+}
+
+func (t *turns) add(number uint32) {
+	t.waiting.Add(number)
+	t.n++
+	if !before(number, t.top) {
+		t.top = number + 1
+	}
+}
+
+func (t *turns) remove(number uint32) {
+	t.waiting.Remove(number)
+	t.n--
+}
+
+// take removes the number whose turn it is. There is one.
+func (t *turns) take() uint32 {
+	number, ok := t.waiting.Find(t.last+1, t.top)
+	if !ok {
+		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
+	}
+	t.last = number
+	t.remove(number)
+	return number
+}
+
+// stand has a queue pair take turns.
+func (n *Network) stand(p *port, k *nic, s *sender) {
+	s.standing = ready
+	k.turns[s.class].add(s.number)
+	p.ready |= 1 << s.class
+}
+
+// send takes a packet from a queue pair and puts it on the wire.
+func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
+	c := &n.control[q]
+	now := n.eng.Now()
+	from := s
+	if s.twin >= 0 {
+		from = n.turn(s)
+	}
+	x, payload := n.take(from)
+	x.class = class
+	if n.rivals {
+		p.deficit[class] -= int32(x.size)
+	}
+	n.transmit(pi, p, x)
+	s.lastSize = x.size
+	s.avail = now + n.gap(p, c, x.size)
+	if n.wants.Sent {
+		n.signal = cc.Signal{Kind: cc.Sent, Now: now, Payload: payload}
+		n.react(q, s, c)
+	}
+	n.place(p, k, q, s)
+	if n.timeout > 0 && !from.timing {
+		n.await(from)
+	}
+}
+
+// gap is how long a queue pair's rate takes for a packet.
+func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
+	if c.Rate >= p.rate {
+		return n.time(p, size)
+	}
+	return n.onTheWire(size, c.Rate)
+}
+
+// place puts a queue pair where it belongs after it has sent or been allowed to send.
+func (n *Network) place(p *port, k *nic, q int32, s *sender) {
+	c := &n.control[q]
+	switch {
+	case !n.more(s):
+		s.standing = idle
+	case c.Window > 0 && n.full(s, c):
+		s.standing = blocked
+	case s.avail <= max(p.free, n.eng.Now()):
+		n.stand(p, k, s)
+	default:
+		s.standing = pacing
+		k.paced.Push(paced{s.avail, q})
+	}
+}
+
+// offer has the NIC look at a queue pair that was idle or blocked.
+func (n *Network) offer(q int32, s *sender) {
+	p := &n.ports[s.port]
+	n.place(p, &n.nics[p.nic], q, s)
+	if s.standing == ready || s.standing == pacing {
+		n.kick(s.port, p)
+	}
+}
+
+// repace moves a queue pair's next packet to another time.
+func (n *Network) repace(q int32, s *sender, at sim.Time) {
+	s.avail = at
+	if s.standing != pacing {
+		return
+	}
+	p := &n.ports[s.port]
+	k := &n.nics[p.nic]
+	i := int(s.place)
+	k.paced.At(i).at = at
+	k.paced.Fix(i)
+	if k.paced.First().qp == q {
+		switch {
+		case p.waits:
+		case at <= max(p.free, n.eng.Now()):
+			n.kick(s.port, p)
+		default:
+			n.wakeLater(p, k)
+		}
+	}
+}

@@ -1,0 +1,437 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"farflash/model/fabric/note"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// A network can be divided by its nodes into parts that run on engines of their own, a window of time
+// after the other: in turns, so that what one works on stays in the processor's cache, or at the same time. A packet
+// that crosses takes at least the links' delay, so within a window of that length nothing that a part does matters to
+// another. Ties at one time go by component, whose numbers do not depend on the division, so results are the same for any number of
+// parts, one included.
+//
+// Between windows nothing runs, and the network is seen as a whole: there flows are planned, links fail and the watchdog looks, each
+// before anything else that happens at its time, as it is in one piece. Within a window each field of a queue
+// pair belongs to its sender's part or to its receiver's.
+
+// Parts is a network in parts.
+type Parts struct {
+	base   *Network
+	list   []*Network
+	split  *split
+	next   []sim.Time   // when the next event of each part may happen
+	ends   []sim.Time   // until when each runs in the present window
+	delays [][]sim.Time // see topo.Graph.Delays
+	least  sim.Time     // of delays
+	back   []sim.Time   // the least time until what a part does comes back to it
+	round  uint32       // of windows
+	shared share        // what the parts were given last
+}
+
+// split is what the parts of a network share.
+type split struct {
+	of    []int32 // part of each node
+	parts []*Network
+	// apart: parts run at the same time, and leave each other's packets in lists. Otherwise they hand them over.
+	apart bool
+}
+
+// share is what grows or is replaced between windows.
+type share struct {
+	senders  int
+	hopLimit int
+	failures uint64
+}
+
+// crossing is a packet on a wire between two parts.
+type crossing struct {
+	port int32
+	f    flight
+}
+
+// crossings are what a part has sent to another: in one window to the one list, in the next to the
+// other, so that what was sent can be taken meanwhile.
+type crossings [2]struct {
+	packets []crossing
+	notes   []note.Record // of the packets that have one, in order
+	least   sim.Time      // when the first of them arrives
+}
+
+// Flow is a message that is planned for a time.
+type Flow struct {
+	Src, Dst int32 // nodes
+	Class    uint8
+	Size     units.Bytes
+	Start    sim.Time
+}
+
+// Divide divides a network that nothing has been posted on. of has the part of each node; sinks has one for
+// each part, or nil. apart says that parts may run at the same time.
+func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
+	switch {
+	case len(of) != len(n.nodes):
+		return nil, fmt.Errorf("parts of %d nodes; the network has %d", len(of), len(n.nodes))
+	case n.draws != nil:
+		return nil, errors.New("random numbers of ns-3 are one sequence for the whole network")
+	case len(n.messages) > 0:
+		return nil, errors.New("a network is divided before anything is posted")
+	}
+	delays := n.graph.Delays(of, len(sinks))
+	s := &split{of: of, apart: apart}
+	p := &Parts{base: n, split: s, next: make([]sim.Time, len(sinks)), ends: make([]sim.Time, len(sinks)), delays: delays, back: make([]sim.Time, len(sinks))}
+	for i := range delays {
+		p.back[i] = sim.Forever
+		for j, d := range delays[i] {
+			if i == j {
+				continue
+			}
+			if d <= 0 {
+				return nil, errors.New("links between parts need a delay")
+			}
+			if d < sim.Forever && delays[j][i] < sim.Forever {
+				p.back[i] = min(p.back[i], d+delays[j][i])
+			}
+		}
+	}
+	p.least = sim.Forever
+	for i := range delays {
+		for j, d := range delays[i] {
+			if i != j {
+				p.least = min(p.least, d)
+			}
+		}
+	}
+	n.split = s
+	posters := make([]sim.Component, len(sinks))
+	for i := range posters {
+		posters[i] = n.eng.NewComponent()
+	}
+	for i := range sinks {
+		x := *n
+		part := &x
+		x.eng = n.eng.Sibling()
+		x.target = x.eng.AddHandler(part)
+		x.poster = posters[i]
+		x.sink = sinks[i]
+		x.Counters = Counters{}
+		x.spare = nil
+		x.chunks = chunks{}
+		x.notes = note.New(x.wants)
+		x.part, x.out = int32(i), make([]crossings, len(sinks))
+		for j := range x.out {
+			x.out[j][0].least, x.out[j][1].least = sim.Forever, sim.Forever
+		}
+		p.list = append(p.list, part)
+	}
+	s.parts = p.list
+	for i := range n.ports {
+		port := &n.ports[i]
+		port.cross = of[port.node] != of[n.ports[port.peer].node]
+	}
+	return p, nil
+}
+
+// Engine is a part's.
+func (p *Parts) Engine(i int) *sim.Engine { return p.list[i].eng }
+
+// Forget does for a message that a part has sent what Network.Forget does.
+func (p *Parts) Forget(i int, m int32) { p.list[i].Forget(m) }
+
+// OnPause has f called for the pauses of a part's ports.
+func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
+
+// Plan makes the message of a flow that starts later than all that has happened, and the queue pair for it if it needs one, and has it posted at its time. Flows are planned in
+// order of their starts, not earlier than Horizon says.
+func (p *Parts) Plan(f Flow) (int32, error) {
+	n := p.base
+	var q QP
+	var err error
+	if n.cfg.QueuePairs.Life == PerMessage {
+		q, err = n.open(f.Src, f.Dst, f.Class, f.Start)
+	} else {
+		q, err = n.pair(f.Src, f.Dst, f.Class, f.Start)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(n.spare) == 0 {
+		for _, x := range p.list {
+			n.spare = append(n.spare, x.spare...)
+			x.spare = x.spare[:0]
+		}
+	}
+	m, err := n.plan(q, f.Size)
+	if err != nil {
+		return 0, err
+	}
+	x := p.list[p.split.of[f.Src]]
+	x.planned.Push(planned{f.Start, m})
+	if x.planned.N == 1 {
+		x.eng.Schedule(x.poster, x.target, f.Start, postPlanned, 0)
+	}
+	return m, nil
+}
+
+// planned is a message that is to be posted.
+type planned struct {
+	at sim.Time
+	m  int32
+}
+
+// postDue posts what a part has planned for now.
+func (n *Network) postDue() error {
+	for n.planned.N > 0 && n.planned.First().at <= n.eng.Now() {
+		m := n.planned.Pop().m
+		q := n.messages[m].QP
+		if s := &n.senders[q]; s.unborn {
+			s.unborn = false
+			n.introduce(int32(q), s)
+		}
+		if err := n.begin(m); err != nil {
+			return err
+		}
+	}
+	if n.planned.N > 0 {
+		n.eng.Schedule(n.poster, n.target, n.planned.First().at, postPlanned, 0)
+	}
+	return nil
+}
+
+// First is when the next thing may happen, sim.Forever if nothing will.
+func (p *Parts) First() sim.Time {
+	first := p.base.eng.Next()
+	for i, x := range p.list {
+		at := x.eng.Next()
+		if p.split.apart {
+			for _, o := range p.list {
+				at = min(at, o.out[i][p.round%2].least)
+			}
+		}
+		p.next[i] = at
+		first = min(first, at)
+	}
+	return first
+}
+
+// Horizon is until when flows must be planned before a window that begins at a time. What a link's failure changes is known to those
+// that are planned after it.
+func (p *Parts) Horizon(first sim.Time) sim.Time {
+	to := sim.Forever
+	if first < sim.Forever-p.base.reach {
+		to = first + p.base.reach
+	}
+	if at := p.base.eng.Next(); at > first {
+		to = min(to, at-1)
+	}
+	return to
+}
+
+// Whole does what happens at a time to the network as a whole, if nothing of its parts comes before, and reports whether there was anything.
+func (p *Parts) Whole(first sim.Time) bool {
+	n := p.base
+	if n.eng.Next() > first {
+		return false
+	}
+	p.Join()
+	p.hand()
+	for _, x := range p.list {
+		x.eng.Wait(first)
+	}
+	n.Counters = Counters{}
+	n.eng.Run(first)
+	p.list[0].Counters.add(&n.Counters)
+	p.hand()
+	return true
+}
+
+// hand gives the parts what has grown or was replaced.
+func (p *Parts) hand() {
+	n := p.base
+	now := share{len(n.senders), n.hopLimit, n.rerouted}
+	for _, x := range p.list {
+		// Messages are made without a queue pair too.
+		x.messages = n.messages
+		if now != p.shared {
+			x.senders, x.control, x.receive, x.keys = n.senders, n.control, n.receive, n.keys
+			x.pulling = n.pulling
+			x.paths, x.hopLimit, x.routes, x.failed = n.paths, n.hopLimit, n.routes, n.failed
+		}
+	}
+	p.shared = now
+}
+
+// Window begins a window: it finds until when each part may run, at most up to a time, and returns how many have anything to do. First was
+// called before.
+func (p *Parts) Window(to sim.Time) (busy int) {
+	p.hand()
+	if at := p.base.eng.Next(); at <= to {
+		to = at - 1
+	}
+	if after := p.base.cfg.Watchdog.After; after > 0 {
+		// A part in which a port is paused makes the watchdog look at the next multiple of its time.
+		if k := slices.Min(p.next) / after; k < sim.Forever/after {
+			to = min(to, (k+1)*after-1)
+		}
+	}
+	if first := slices.Min(p.next); len(p.list) > eachPair && first < sim.Forever-p.least {
+		to = min(to, first+p.least-1)
+	}
+	for i := range p.list {
+		end := to
+		if len(p.list) <= eachPair {
+			end = min(end, p.heard(i))
+		}
+		p.ends[i] = end
+		if p.next[i] <= end {
+			busy++
+		}
+	}
+	p.round++
+	return busy
+}
+
+// eachPair is how many parts there may be for each pair's own delay to be reckoned with; with more of them that takes longer than it saves.
+const eachPair = 32
+
+// heard is the last time before anything can reach a part that other parts, or itself, have not done yet.
+func (p *Parts) heard(i int) sim.Time {
+	end := sim.Forever
+	if at := p.next[i]; at < sim.Forever-p.back[i] {
+		end = at + p.back[i] - 1
+	}
+	for j, at := range p.next {
+		if d := p.delays[j][i]; j != i && at < sim.Forever-d {
+			end = min(end, at+d-1)
+		}
+	}
+	return end
+}
+
+// Run runs a part to the end of its window. Parts that are apart may do so at the same time.
+func (p *Parts) Run(i int) {
+	n := p.list[i]
+	if p.split.apart {
+		n.takeIn(p.list, p.round+1)
+		n.round = p.round % 2
+	}
+	if p.next[i] <= p.ends[i] {
+		n.eng.Run(p.ends[i])
+	}
+}
+
+// Watch has the watchdog look if a part has found that it should. It is called after each window.
+func (p *Parts) Watch() {
+	for _, x := range p.list {
+		if x.dog.looking {
+			x.dog.looking = false
+			p.base.dog.at(p.base, x.dog.when)
+		}
+	}
+}
+
+// takeIn puts what other parts have sent to this one, in the window before, on its wires.
+func (n *Network) takeIn(list []*Network, round uint32) {
+	for _, o := range list {
+		in := &o.out[n.part][round%2]
+		k := 0
+		for j := range in.packets {
+			x := &in.packets[j]
+			if x.f.x.note != 0 {
+				x.f.x.note = n.notes.Restore(&in.notes[k])
+				k++
+			}
+			n.fly(x.port, x.f.at, x.f.x)
+		}
+		in.packets, in.notes, in.least = in.packets[:0], in.notes[:0], sim.Forever
+	}
+}
+
+// Join has all packets be where the network as a whole can see them. It is called when no part runs.
+func (p *Parts) Join() {
+	for _, x := range p.list {
+		x.takeIn(p.list, 0)
+		x.takeIn(p.list, 1)
+	}
+}
+
+// Settle makes the whole network's figures those of its parts, up to a time that all have reached.
+func (p *Parts) Settle() {
+	p.Join()
+	n := p.base
+	n.Counters = Counters{}
+	n.notes.Taken = 0
+	for _, x := range p.list {
+		n.Counters.add(&x.Counters)
+		n.notes.Taken += x.notes.Taken
+	}
+}
+
+// Err is what ended a part early, if anything did.
+func (p *Parts) Err() error {
+	for _, x := range p.list {
+		if x.failure != nil {
+			return x.failure
+		}
+	}
+	return nil
+}
+
+// Events is how many events the parts have run.
+func (p *Parts) Events() uint64 {
+	sum := p.base.eng.Events()
+	for _, x := range p.list {
+		sum += x.eng.Events()
+	}
+	return sum
+}
+
+// Now is the time of the last event.
+func (p *Parts) Now() sim.Time {
+	at := p.base.eng.Now()
+	for _, x := range p.list {
+		at = max(at, x.eng.Now())
+	}
+	return at
+}
+
+// cross puts a packet on a wire to another part.
+func (n *Network) cross(pi int32, at sim.Time, x packet) {
+	part := n.split.of[n.ports[n.ports[pi].peer].node]
+	if !n.split.apart {
+		o := n.split.parts[part]
+		if x.note != 0 {
+			r := n.notes.Record(x.note)
+			n.notes.Give(x.note)
+			x.note = o.notes.Restore(&r)
+		}
+		o.fly(pi, at, x)
+		return
+	}
+	to := &n.out[part][n.round]
+	if x.note != 0 {
+		to.notes = append(to.notes, n.notes.Record(x.note))
+		n.notes.Give(x.note)
+	}
+	to.packets = append(to.packets, crossing{pi, flight{at, x}})
+	to.least = min(to.least, at)
+}
+
+// now is the time that figures are taken at.
+func (n *Network) now() sim.Time { return max(n.at, n.eng.Now()) }
+
+// of is the network, or its part, that a node is in.
+func (n *Network) of(node int32) *Network {
+	if n.split == nil {
+		return n
+	}
+	return n.split.parts[n.split.of[node]]
+}
+
+// pool is where a node's queues have their packets.
+func (n *Network) pool(node int32) *chunks { return &n.of(node).chunks }

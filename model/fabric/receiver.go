@@ -1,0 +1,308 @@
+package fabric
+
+import (
+	"farflash/internal/window"
+	"farflash/model/fabric/cc"
+	"farflash/sim"
+)
+
+// receiver is a queue pair's receiving side.
+type receiver struct {
+	expected uint32
+	nacked   uint32   // the packet of the last NACK
+	opening  int32    // the queue pair's first message, -1 before it is known
+	message  int32    // that arrived last as a whole, -1 before the first has
+	unacked  int32    // packets since the last ACK
+	quiet    sim.Time // no NACK for the same packet before
+	calm     sim.Time // no CNP before
+	begun    sim.Time // when the first packet came, for ticking CNPs
+	port     int32
+	patience sim.Timer
+	patient  bool // patience has been made
+	marked   bool // a packet since the last ACK was
+	done     bool // all of the queue pair's one message has come
+	tag      uint32
+	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
+	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
+	arrived  *window.Set
+}
+
+// received is for a packet that has come to a host.
+func (n *Network) received(p *port, x packet) {
+	if n.late(&x) {
+		if x.kind == dataPacket {
+			n.Counters.Wasted += uint64(n.payload(&x))
+		}
+		n.notes.Give(x.note)
+		return
+	}
+	switch x.kind {
+	case dataPacket:
+		asker := n.receive[x.qp&slotMask].asker
+		n.accept(p, x)
+		if asker >= 0 {
+			n.replied(asker, &x)
+		}
+	case cnpPacket:
+		q := int32(x.qp & slotMask)
+		q, s := n.lead(q, &n.senders[q])
+		c := &n.control[q]
+		if s.standing == finished {
+			return
+		}
+		n.Counters.CNPs++
+		n.OnCNP.Fire(p.node)
+		if n.wants.CNPs {
+			n.signal = cc.Signal{Kind: cc.CNP, Marked: true, Now: n.eng.Now()}
+			n.react(q, s, c)
+			if s.standing == blocked {
+				n.offer(q, s)
+			}
+		}
+	case pullPacket:
+		n.pulled(&x)
+	default:
+		n.answered(x)
+	}
+}
+
+// late reports whether a packet is of a queue pair that has done its message, and whose
+// index another has by now.
+func (n *Network) late(x *packet) bool {
+	if x.flags&answers != 0 {
+		return n.senders[x.qp&slotMask].tag != x.qp
+	}
+	return n.receive[x.qp&slotMask].tag != x.qp
+}
+
+// accept is for a data packet.
+func (n *Network) accept(p *port, x packet) {
+	r := &n.receive[x.qp&slotMask]
+	if n.buried(r) {
+		n.Counters.Wasted += uint64(n.payload(&x))
+		n.notes.Give(x.note)
+		return
+	}
+	if r.begun < 0 {
+		r.begun = n.eng.Now()
+	}
+	if n.wants.Pulls {
+		n.owe(r, &x)
+	}
+	if x.flags&trimmed != 0 {
+		n.headless(r, &x)
+		return
+	}
+	if x.flags&ceMark != 0 {
+		n.Counters.Marked++
+		r.marked = true
+		if n.wants.CNPs && !n.cfg.CNP.Echo {
+			n.congested(r, x.qp)
+		}
+	}
+	payload := uint64(n.payload(&x))
+	switch {
+	case x.psn == r.expected:
+		n.Counters.Received += payload
+		p.taken += payload
+		before := r.message
+		ended := n.inOrder(r, &x)
+		if x.flags&asks != 0 {
+			n.notes.Give(x.note)
+			n.reportDelivered(r, before, ended)
+			return
+		}
+		r.unacked++
+		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
+			n.notes.Give(r.note)
+			r.note = x.note
+			n.withhold(r, x.qp)
+			return
+		}
+		n.acknowledge(r, &x, ackPacket)
+		n.reportDelivered(r, before, ended)
+	case before(r.expected, x.psn):
+		n.Counters.Overtaken++
+		n.Counters.Reordered = max(n.Counters.Reordered, uint64(x.psn-r.expected))
+		if r.arrived != nil {
+			n.outOfOrder(p, r, &x)
+			return
+		}
+		n.Counters.Wasted += payload
+		now := n.eng.Now()
+		if now < r.quiet && r.nacked == r.expected {
+			n.notes.Give(x.note)
+			return
+		}
+		r.quiet, r.nacked = now+n.cfg.Recovery.NackInterval, r.expected
+		n.Counters.Nacks++
+		n.acknowledge(r, &x, nackPacket)
+	default:
+		n.Counters.Duplicates++
+		n.Counters.Wasted += payload
+		if !n.cfg.Acks.Duplicates {
+			n.notes.Give(x.note)
+			return
+		}
+		n.acknowledge(r, &x, ackPacket)
+	}
+}
+
+// outOfOrder is for a packet that came before one that is missing.
+func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
+	if r.arrived.Has(x.psn) {
+		n.Counters.Duplicates++
+		n.Counters.Wasted += uint64(n.payload(x))
+	} else {
+		n.Counters.Received += uint64(n.payload(x))
+		p.taken += uint64(n.payload(x))
+		if r.arrived.Base() != r.expected {
+			r.arrived.MoveTo(r.expected)
+		}
+		r.arrived.Add(x.psn)
+	}
+	n.Counters.Nacks++
+	n.acknowledge(r, x, nackPacket)
+}
+
+// withhold has an ACK that waits for more packets to answer sent in any case after a while:
+// the sender's window may be full by now, and no more packets come. The while is
+// four times what these packets take on the host's link, so that up to four senders
+// that share it have their ACKs coalesced.
+func (n *Network) withhold(r *receiver, qp uint32) {
+	if r.unacked > 1 {
+		return
+	}
+	p := &n.ports[r.port]
+	if !r.patient {
+		r.patient = true
+		r.patience = n.eng.NewTimer(n.inPort(p), n.target, overdue, qp)
+	}
+	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
+}
+
+// impatient sends an ACK that has been withheld for long enough.
+func (n *Network) impatient(qp uint32) {
+	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
+		note := r.note
+		r.note = 0
+		n.acknowledge(r, &packet{qp: r.tag, psn: r.expected - 1, note: note}, ackPacket)
+	}
+}
+
+// congested is for a mark that is to be answered with a CNP.
+func (n *Network) congested(r *receiver, qp uint32) {
+	now := n.eng.Now()
+	if s := &n.senders[qp&slotMask]; s.responds {
+		// The interval is the queue pair's, whichever of its streams was marked.
+		r = &n.receive[s.twin]
+		if r.begun < 0 {
+			r.begun = now
+		}
+	}
+	if n.cfg.CNP.Ticking {
+		if r.calm <= now {
+			since := now - r.begun
+			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
+			n.eng.Schedule(n.inPort(&n.ports[r.port]), n.target, r.calm, notify, qp)
+		}
+		return
+	}
+	if now >= r.calm {
+		r.calm = now + n.cfg.CNP.Interval
+		n.notify(r, qp)
+	}
+}
+
+// notify sends a CNP.
+func (n *Network) notify(r *receiver, qp uint32) {
+	n.Counters.CNPsSent++
+	n.answer(r, packet{qp: qp, kind: cnpPacket, size: uint16(n.cfg.CNP.Size), flags: answers})
+}
+
+// inOrder moves on behind a packet that was expected, and behind those that came before
+// it, and returns how many messages are thereby complete.
+func (n *Network) inOrder(r *receiver, x *packet) int {
+	to := x.psn + 1
+	if r.arrived != nil {
+		to = r.arrived.Advance(to)
+	} else if x.flags&lastOf == 0 {
+		r.expected = to
+		return 0
+	}
+	r.expected = to
+	if n.wants.Pulls && n.pulling[x.qp&slotMask].drained == to {
+		n.refund(r, x.qp)
+	}
+	return n.deliver(r)
+}
+
+// deliver ends the messages that have arrived as a whole and returns how many these are. It
+// looks at no message that has not: its sender, in another part, may be about to post it.
+func (n *Network) deliver(r *receiver) int {
+	for ended := 0; ; ended++ {
+		if r.done {
+			return ended
+		}
+		m := r.opening
+		if r.message >= 0 {
+			if last := &n.messages[r.message]; last.first+last.packets == r.expected {
+				return ended
+			}
+			m = n.messages[r.message].next
+		}
+		if x := &n.messages[m]; before(r.expected, x.first+x.packets) {
+			return ended
+		} else {
+			x.Delivered = n.eng.Now()
+		}
+		r.message = m
+		r.done = n.cfg.QueuePairs.Life == PerMessage
+	}
+}
+
+// reportDelivered calls the sink of so many messages of a queue pair behind the given one, last as
+// reportAcked does.
+func (n *Network) reportDelivered(r *receiver, m int32, count int) {
+	if n.sink == nil {
+		return
+	}
+	next := r.opening
+	for ; count > 0; count-- {
+		if m >= 0 {
+			next = n.messages[m].next
+		}
+		m = next
+		n.sink.Delivered(m)
+	}
+}
+
+// acknowledge answers a data packet.
+func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
+	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: n.ackClass(&n.senders[x.qp&slotMask]),
+		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
+	if r.marked {
+		a.flags |= ceMark
+	}
+	if k == nackPacket {
+		if a.flags |= x.flags & trimmed; a.flags&trimmed == 0 {
+			a.flags |= sacked
+		}
+	}
+	n.notes.Give(r.note)
+	if r.patient {
+		n.eng.Disarm(r.patience)
+	}
+	r.note, r.unacked, r.marked = 0, 0, false
+	n.Counters.Acks++
+	n.answer(r, a)
+}
+
+// answer puts a packet before the data of the port that the receiver answers through, which need not
+// be the one that the data came in through.
+func (n *Network) answer(r *receiver, x packet) {
+	l := n.lane(r.port, 0)
+	l.out += int64(x.size)
+	n.chunks.Push(&l.waiting, &x)
+	n.kick(r.port, &n.ports[r.port])
+}

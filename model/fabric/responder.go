@@ -1,0 +1,188 @@
+package fabric
+
+import (
+	"fmt"
+
+	"farflash/internal/window"
+	"farflash/model/fabric/repair"
+	"farflash/numeric/units"
+)
+
+// A queue pair of a reliable connection has two sides at each host: the requester's, whose work requests leave in the
+// order in which they were posted, and the responder's, which answers the RDMA Reads of the other host. Both number their packets and
+// have them acknowledged by themselves, and neither is ordered behind the other (InfiniBand specification, volume 1, chapter
+// 9.7: a responder's packets carry the numbers of the requests that they answer). A stream in one direction is one
+// sender and receiver here, so a queue pair that answers RDMA Reads is two: the NIC, its pacing and the
+// congestion control know the pair by the requester's, the lead; a CNP slows both, as RoCEv2's annex A17 has it reach a
+// queue pair and not a side; and the two take turns, packet by packet.
+//
+// The answer of an RDMA Read stands for its request's ACK (the same chapter): the request has none of its own, and the answer's first
+// packet acknowledges it. With selective repeat it has one, and so in both cases have the packets of the answer: IRN splits
+// the numbers into requests' and answers' and adds ACKs of answers for its recovery (section 5 of its paper).
+
+// reading is what a message has to do with RDMA Reads.
+type reading uint8
+
+const (
+	noRead      reading = iota
+	asksRead            // the request of one, without an ACK of its own
+	answersRead         // the answer to such a request
+)
+
+// Respond opens the stream in which the host that sends on the queue pair out answers the RDMA Reads that come to it on the
+// queue pair back. Queue pairs persist, and have one such stream at most.
+func (n *Network) Respond(out, back QP) (QP, error) {
+	for _, q := range [...]QP{out, back} {
+		if q < 0 || int(q) >= len(n.senders) {
+			return 0, fmt.Errorf("there is no queue pair %d; there are %d", q, len(n.senders))
+		}
+	}
+	s, b := n.senders[out], n.senders[back]
+	switch {
+	case n.cfg.QueuePairs.Life == PerMessage:
+		return 0, fmt.Errorf("queue pair %d is for one message; RDMA Reads are answered on those that persist", out)
+	case n.split != nil:
+		return 0, fmt.Errorf("queue pair %d is in a network in parts, which answers no RDMA Reads", out)
+	case s.src != b.dst || s.dst != b.src || s.class != b.class:
+		return 0, fmt.Errorf("queue pairs %d and %d are not two directions of one", out, back)
+	case s.twin >= 0:
+		return 0, fmt.Errorf("queue pair %d answers RDMA Reads already", out)
+	}
+	q, err := n.slot(s.src, n.eng.Now())
+	if err != nil {
+		return 0, err
+	}
+	routes, standing := n.routes, idle
+	if s.standing == stranded {
+		routes, standing = n.intact, stranded
+	}
+	t := &n.senders[q]
+	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, standing: standing, closed: -1}
+	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
+	n.keys[q] = n.keys[out]
+	n.findPaths(q, routes)
+	if n.cfg.Recovery.Kind.Keeps() {
+		t.repair, n.receive[q].arrived = repair.New(n.cfg.Recovery.Kind == Sack, n.patience()), &window.Set{}
+	}
+	if n.timeout > 0 {
+		t.expire = n.eng.NewTimer(n.inPort(&n.ports[t.port]), n.target, expire, uint32(q))
+	}
+	n.senders[out].twin = int32(q)
+	return q, nil
+}
+
+// Ask posts the request of an RDMA Read, which has so many bytes, on a queue pair. When it has been delivered it is answered with Answer.
+func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
+	implicit := !n.cfg.Recovery.Kind.Keeps()
+	if implicit && size > n.cfg.Payload {
+		return 0, fmt.Errorf("an RDMA Read's request of %v does not fit a packet of %v", size, n.cfg.Payload)
+	}
+	m, err := n.plan(q, size)
+	if err != nil {
+		return m, err
+	}
+	if implicit {
+		n.messages[m].reads = asksRead
+	}
+	return m, n.begin(m)
+}
+
+// Answer posts the data that an RDMA Read has asked for on the responder's stream of its queue pair. It is called once for each
+// request, in the order of their delivery, and while request has not been acknowledged: from inside Delivered.
+func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
+	m, err := n.plan(q, size)
+	if err != nil {
+		return m, err
+	}
+	if r := &n.messages[request]; r.reads == asksRead {
+		x := &n.messages[m]
+		x.reads, x.stands = answersRead, r.first+r.packets
+	}
+	return m, n.begin(m)
+}
+
+// replied: a packet of an answer has come to who asked. It shows that the other side is at work, so that the timer begins
+// anew, and the first packet acknowledges the request.
+func (n *Network) replied(q int32, x *packet) {
+	s := &n.senders[q]
+	if x.flags&implied == 0 || !before(s.una, x.sack) || before(s.top, x.sack) {
+		if s.timing {
+			n.await(s)
+		}
+		return
+	}
+	done := s.oldest
+	ended := n.advance(s, x.sack)
+	n.goOn(n.lead(q, s))
+	n.reportAcked(done, ended)
+}
+
+// read sets what a packet of a message says of an RDMA Read.
+func (x *packet) read(m *Message) {
+	switch {
+	case m.reads == asksRead:
+		x.flags |= asks
+	case x.psn == m.first:
+		x.flags |= implied
+		x.sack = m.stands
+	}
+}
+
+// goOn has the NIC look at a queue pair whose window may have opened, or that may have something to send again.
+func (n *Network) goOn(q int32, s *sender) {
+	if s.standing == blocked || s.standing == idle && n.more(s) {
+		n.offer(q, s)
+	}
+}
+
+// lead is the stream by which the NIC and the congestion control know a queue pair.
+func (n *Network) lead(q int32, s *sender) (int32, *sender) {
+	if s.responds {
+		return s.twin, &n.senders[s.twin]
+	}
+	return q, s
+}
+
+// more reports whether there is a packet to send on either stream of a queue pair.
+func (n *Network) more(s *sender) bool {
+	return s.next != s.stop || (s.repair != nil || s.twin >= 0) && n.moreElse(s)
+}
+
+// moreElse is more for a queue pair that has nothing new on its lead.
+func (n *Network) moreElse(s *sender) bool {
+	return s.hasMore() || s.twin >= 0 && n.senders[s.twin].hasMore()
+}
+
+// repeats reports whether a packet is to be sent again on either stream.
+func (n *Network) repeats(s *sender) bool {
+	return s.repair != nil && (s.repair.Pending() || s.twin >= 0 && n.senders[s.twin].repair.Pending())
+}
+
+// progress is how many bytes of a queue pair's streams are acknowledged, and before their next packets.
+func (n *Network) progress(s *sender) (acked, next uint64) {
+	if s.twin < 0 {
+		return s.acked, s.pos
+	}
+	t := &n.senders[s.twin]
+	return s.acked + t.acked, s.pos + t.pos
+}
+
+// turn is the one of two streams that sends a queue pair's next packet: what is sent again before what is new, and in turns. There is
+// such a packet.
+func (n *Network) turn(s *sender) *sender {
+	t := &n.senders[s.twin]
+	switch {
+	case !t.hasMore():
+		s.other = false
+	case !s.hasMore():
+		s.other = true
+	case s.repair != nil && s.repair.Pending() != t.repair.Pending():
+		s.other = t.repair.Pending()
+	default:
+		s.other = !s.other
+	}
+	if s.other {
+		return t
+	}
+	return s
+}

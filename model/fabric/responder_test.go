@@ -1,0 +1,276 @@
+package fabric
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"farflash/internal/draws"
+	"farflash/model/fabric/cc"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// reads is a queue pair between the first two hosts of a rig: each direction, and what the first host answers.
+type reads struct {
+	*rig
+	out, back, answers QP
+}
+
+func newReads(t failer, r *rig) *reads {
+	t.Helper()
+	x := &reads{rig: r}
+	var err [3]error
+	x.out, err[0] = r.net.Open(0, 1, 3)
+	x.back, err[1] = r.net.Open(1, 0, 3)
+	x.answers, err[2] = r.net.Respond(x.out, x.back)
+	for _, e := range err {
+		if e != nil {
+			t.Fatal(e)
+		}
+	}
+	return x
+}
+
+// answer has each request answered with so much.
+func (x *reads) answer(t failer, size func() units.Bytes) {
+	x.onDelivered = func(m int32) {
+		if msg := &x.net.messages[m]; msg.QP == x.back && msg.Size == 16 {
+			if _, err := x.net.Answer(x.answers, size(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (x *reads) ask(t failer) int32 {
+	t.Helper()
+	m, err := x.net.Ask(x.back, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (x *reads) post(t failer, q QP, size units.Bytes) int32 {
+	t.Helper()
+	m, err := x.net.Post(q, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestReadAlone: a read takes the sum of its two ways, and its request has no ACK but the answer.
+func TestReadAlone(t *testing.T) {
+	r := newRig(t, plain(), star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+	x := newReads(t, r)
+	x.answer(t, func() units.Bytes { return 1024 })
+	m := x.ask(t)
+	r.run(t, 1e4)
+	r.drained(t)
+	c := &r.net.cfg
+	wire := func(size units.Bytes) sim.Time { return 2*(10*units.Gbps).TimeFor(size) + 2*units.Microsecond }
+	there := wire(16 + c.Header)
+	back := there + wire(1024+c.Header)
+	answer := r.net.Messages()[m+1]
+	if got := r.net.Messages()[m]; got.Delivered != there || got.Acked != back || answer.Delivered != back {
+		t.Errorf("the request came at %v and was acknowledged at %v, the answer came at %v; want %v, %v", got.Delivered, got.Acked, answer.Delivered, there, back)
+	}
+	if r.net.Counters.Acks != 1 {
+		t.Errorf("%d ACKs, want the answer's", r.net.Counters.Acks)
+	}
+}
+
+// TestOneQueuePair: an answer takes turns with its host's send queue, and both together have the share of one queue pair, that of another
+// beside them.
+func TestOneQueuePair(t *testing.T) {
+	r := newRig(t, plain(), star(t, 3, 10*units.Gbps, units.Microsecond), 1)
+	x := newReads(t, r)
+	x.answer(t, func() units.Bytes { return 4 * units.MiB })
+	other, err := r.net.Open(0, 2, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.post(t, x.out, 4*units.MiB)
+	x.post(t, other, 16*units.MiB)
+	x.ask(t)
+	r.eng.Run(4 * units.Millisecond)
+	sent := func(q QP) float64 { return float64(r.net.senders[q].pos) }
+	for _, c := range []struct {
+		what string
+		got  float64
+	}{
+		{"the answer beside the send queue", sent(x.answers) / sent(x.out)},
+		{"the queue pair beside another", (sent(x.answers) + sent(x.out)) / sent(other)},
+	} {
+		if c.got < 0.98 || c.got > 1.02 {
+			t.Errorf("%s: %.3f of its bytes, want 1", c.what, c.got)
+		}
+	}
+	r.run(t, 1e7)
+	r.drained(t)
+}
+
+// TestOneRate: what congestion control learns from the answers holds for the send queue too.
+func TestOneRate(t *testing.T) {
+	for _, scheme := range []cc.Scheme{cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC} {
+		t.Run(fmt.Sprint(scheme), func(t *testing.T) {
+			c := DefaultConfig()
+			c.CongestionControl.Algorithm = scheme
+			c.ECN.Kmin, c.ECN.Kmax = 10*units.KB, 40*units.KB
+			r := newRig(t, c, star(t, 3, 10*units.Gbps, units.Microsecond), 1)
+			x := newReads(t, r)
+			x.answer(t, func() units.Bytes { return 8 * units.MiB })
+			other, err := r.net.Open(2, 1, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes := 0
+			r.net.OnRate = func(a RateChange) {
+				if a.QP == x.answers {
+					t.Fatal("the answers have a rate of their own")
+				}
+				if a.QP == x.out {
+					changes++
+				}
+			}
+			x.post(t, x.out, 1)
+			x.post(t, other, 8*units.MiB)
+			x.ask(t)
+			r.eng.Run(5 * units.Millisecond)
+			if changes == 0 || r.net.Rate(x.answers) != r.net.Rate(x.out) {
+				t.Errorf("%d changes of the queue pair's rate, %v and %v", changes, r.net.Rate(x.answers), r.net.Rate(x.out))
+			}
+			x.post(t, x.out, units.MiB)
+			r.run(t, 1e7)
+			r.drained(t)
+		})
+	}
+}
+
+// TestReadsLost: with losses everywhere each request is answered once and all of it arrives in order, however the network recovers.
+func TestReadsLost(t *testing.T) {
+	lost, timeouts := uint64(0), uint64(0)
+	draws.Until(t, func() bool { return lost > 0 && timeouts > 0 }, func(t *rapid.T) {
+		c := plain()
+		c.PFC.Enabled = false
+		c.Recovery.Kind = rapid.SampledFrom([]RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
+		c.Acks.Every = rapid.SampledFrom([]int{1, 4}).Draw(t, "ack every")
+		c.CongestionControl.Algorithm = rapid.SampledFrom([]cc.Scheme{cc.SchemeNone, cc.SchemeDCTCP, cc.SchemeHPCC}).Draw(t, "scheme")
+		g := star(t, 2, 10*units.Gbps, units.Microsecond)
+		for i := range g.Links {
+			g.Links[i].Loss = rapid.SampledFrom([]float64{0, 0.001, 0.05}).Draw(t, "loss")
+		}
+		r := newRig(t, c, g, rapid.Uint64Max(1000).Draw(t, "seed"))
+		x := newReads(t, r)
+		x.answer(t, func() units.Bytes { return units.Bytes(rapid.IntRange(1, 30000).Draw(t, "answer")) })
+		asked := 0
+		for range rapid.IntRange(1, 40).Draw(t, "messages") {
+			switch rapid.IntRange(0, 2).Draw(t, "kind") {
+			case 0:
+				x.ask(t)
+				asked++
+			case 1:
+				x.post(t, x.out, units.Bytes(rapid.IntRange(20, 20000).Draw(t, "out")))
+			default:
+				x.post(t, x.back, units.Bytes(rapid.IntRange(20, 20000).Draw(t, "back")))
+			}
+			if rapid.Bool().Draw(t, "wait") {
+				r.eng.Run(r.eng.Now() + sim.Time(rapid.Int64Range(0, int64(20*units.Microsecond)).Draw(t, "time")))
+			}
+		}
+		r.run(t, 1e7)
+		r.drained(t)
+		answered := 0
+		for _, m := range r.net.Messages() {
+			if m.QP == x.answers {
+				answered++
+			}
+		}
+		if answered != asked {
+			t.Fatalf("%d requests, %d answers", asked, answered)
+		}
+		lost += r.net.Counters.DropCount()
+		timeouts += r.net.Counters.Timeouts
+	})
+}
+
+// TestAnswerIsHeard: while an answer comes its request's timer does not end, however long the answer is.
+func TestAnswerIsHeard(t *testing.T) {
+	c := plain()
+	c.Recovery.Timeout = Timeout{Time: 100 * units.Microsecond}
+	r := newRig(t, c, star(t, 2, units.Gbps, units.Microsecond), 1)
+	x := newReads(t, r)
+	x.answer(t, func() units.Bytes { return 256 * units.KiB })
+	x.ask(t)
+	x.ask(t) // which waits for the first answer's two milliseconds
+	r.run(t, 1e6)
+	r.drained(t)
+	if r.net.Counters.Timeouts > 0 || r.net.Counters.Retransmits > 0 {
+		t.Errorf("%d timers ended, %d packets were sent again", r.net.Counters.Timeouts, r.net.Counters.Retransmits)
+	}
+}
+
+func TestRespondRefuses(t *testing.T) {
+	r := newRig(t, plain(), star(t, 3, 10*units.Gbps, units.Microsecond), 1)
+	x := newReads(t, r)
+	other, err := r.net.Open(2, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	class, err := r.net.Open(1, 2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		out, back QP
+		want      string
+	}{
+		{x.out, x.back, "queue pair 0 answers RDMA Reads already"},
+		{other, x.back, "queue pairs 3 and 1 are not two directions of one"},
+		{other, class, "queue pairs 3 and 4 are not two directions of one"},
+		{-1, x.back, "there is no queue pair -1; there are 5"},
+		{x.out, 5, "there is no queue pair 5; there are 5"},
+	} {
+		if _, err := r.net.Respond(c.out, c.back); fmt.Sprint(err) != c.want {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+	if _, err := r.net.Ask(x.back, 2000); err == nil {
+		t.Error("a request of two packets is asked")
+	}
+	each := plain()
+	each.QueuePairs.Life = PerMessage
+	r = newRig(t, each, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+	a, _ := r.net.Open(0, 1, 3)
+	b, _ := r.net.Open(1, 0, 3)
+	if _, err := r.net.Respond(a, b); err == nil {
+		t.Error("queue pairs for one message answer RDMA Reads")
+	}
+}
+
+// TestReadsRescued: a link that fails in the middle of answers strands both streams of their queue pair, and when it is mended all of them arrive.
+func TestReadsRescued(t *testing.T) {
+	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat, Sack} {
+		c := plain()
+		c.Recovery.Kind = kind
+		r := newRig(t, c, star(t, 2, 10*units.Gbps, units.Microsecond), 1)
+		if err := r.net.Fail(0, 100*units.Microsecond, 5*units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		x := newReads(t, r)
+		x.answer(t, func() units.Bytes { return 100 * units.KiB })
+		for range 8 {
+			x.ask(t)
+			x.post(t, x.out, 50*units.KiB)
+			x.post(t, x.back, 50*units.KiB)
+		}
+		r.run(t, 1e6)
+		r.drained(t)
+		if n := r.net.Counters.Stranded; n != 2 {
+			t.Errorf("%v: %d queue pairs were stranded, want one each way", kind, n)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package fabric
+
+import (
+	"farflash/model/fabric/cc"
+	"farflash/numeric/units"
+)
+
+// A queue pair's path is a list of steps: a switch's port in the low bits, the
+// packets' class on the link behind it above.
+const (
+	stepBits = 26
+	stepPort = 1<<stepBits - 1
+)
+
+// forward takes a packet that has come in through a switch's port.
+func (n *Network) forward(in int32, q *port, x packet) {
+	path := int(x.qp&slotMask) * 2
+	if x.flags&answers != 0 {
+		path++
+	}
+	step := n.paths[path*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
+	choose := n.chooser != nil && x.kind == dataPacket
+	if choose || n.failed != nil && n.ports[step&stepPort].node != q.node {
+		// Its way is chosen here, or it was on its way when a link failed.
+		ok := false
+		if choose {
+			step, ok = n.choose(q.node, &x)
+		} else {
+			step, ok = n.stray(q.node, &x)
+		}
+		if !ok {
+			n.drop(in, q, &x, DropNoRoute)
+			return
+		}
+	}
+	out := step & stepPort
+	o := &n.ports[out]
+	if o.down {
+		n.drop(in, q, &x, DropNoRoute)
+		return
+	}
+	x.hop++
+	if x.class != 0 {
+		// It is accounted under the class it came in with, which is the one to pause.
+		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
+		class := uint8(step >> stepBits)
+		if to := n.lane(out, class); !n.fits(&x, to) {
+			n.trim(&x)
+			class = 0
+		} else if !n.admit(in, q, x.class, to, int64(x.size)) {
+			if n.lossless>>x.class&1 == 0 {
+				n.drop(out, o, &x, DropBuffer) // its queue was the reason
+			} else {
+				n.drop(in, q, &x, DropBuffer)
+			}
+			return
+		}
+		x.class = class
+	}
+	l := n.lane(out, x.class)
+	l.out += int64(x.size)
+	l.most = max(l.most, uint32(l.out))
+	n.chunks.Push(&l.waiting, &x)
+	o.ready |= 1 << x.class
+	switch {
+	case o.waits:
+	case o.free <= n.eng.Now():
+		n.serveSwitch(out, o)
+	case o.paused>>x.class&1 == 0:
+		n.later(out, o)
+	}
+}
+
+// serveSwitch sends a switch port's next packet.
+func (n *Network) serveSwitch(pi int32, p *port) {
+	var x packet
+	held := false // x takes room in the buffer
+	if p.urgent {
+		x = p.takeFrame()
+	} else {
+		open := p.ready &^ p.paused
+		if open == 0 {
+			return
+		}
+		class := n.pick(p, open)
+		l := n.lane(pi, class)
+		x = n.chunks.Pop(&l.waiting)
+		if l.waiting.N == 0 {
+			p.ready &^= 1 << class
+		}
+		l.out -= int64(x.size)
+		if n.rivals {
+			p.deficit[class] -= int32(x.size)
+		}
+		if class != 0 {
+			held = true
+			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
+				x.flags |= ceMark
+				p.stats.marks++
+			}
+		}
+		if x.note != 0 && x.kind == dataPacket {
+			n.telemetry(pi, p, &x)
+		}
+	}
+	if p.meter != nil && (x.note == 0 || x.kind != dataPacket) {
+		p.meter.Pass(n.eng.Now(), units.Bytes(x.size))
+	}
+	n.transmit(pi, p, x)
+	if held {
+		// The wire is taken before room is: that may make a frame go out through this port too.
+		n.release(&n.nodes[p.node], x.in, int64(x.size))
+	}
+	if p.urgent || p.ready&^p.paused != 0 {
+		n.later(pi, p)
+	}
+}
+
+// marks decides whether a packet that leaves a queue of so many bytes behind, more than kmin, is
+// marked.
+func (n *Network) marks(p *port, queue int64) bool {
+	if queue > p.kmax {
+		return true
+	}
+	u := 0.0
+	if n.draws != nil {
+		u = n.draws.Next()
+	} else {
+		u = p.random.Float64()
+	}
+	return u < p.pmax*float64(queue-p.kmin)/float64(p.kmax-p.kmin)
+}
+
+// setMarking computes a port's marking thresholds.
+func (n *Network) setMarking(p *port) {
+	e := &n.cfg.ECN
+	if !e.Enabled {
+		return
+	}
+	p.kmin = int64(float64(e.Kmin) * (float64(p.rate) / float64(e.Rate)))
+	p.kmax = int64(float64(e.Kmax) * (float64(p.rate) / float64(e.Rate)))
+	p.pmax = float64(e.Pmax)
+	for _, x := range e.Ports {
+		if x.Rate == p.rate {
+			p.kmin, p.kmax, p.pmax = int64(x.Kmin), int64(x.Kmax), float64(x.Pmax)
+		}
+	}
+}
+
+// telemetry writes into a packet's note as it leaves a switch.
+func (n *Network) telemetry(pi int32, p *port, x *packet) {
+	if n.wants.PINT {
+		n.notes.Raise(x.note, p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
+	}
+	if n.wants.INT {
+		hop := cc.Hop{Time: n.eng.Now(), Bytes: p.bytes, Queue: n.backlog(pi), Rate: p.rate}
+		if n.cfg.Telemetry.Multiple > 0 {
+			hop = cc.Quantise(hop, n.cfg.Telemetry.Multiple)
+		}
+		n.notes.Add(x.note, hop, pi)
+	}
+}

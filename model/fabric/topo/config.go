@@ -1,0 +1,100 @@
+package topo
+
+import (
+	"farflash/numeric/units"
+)
+
+// Config is a network's shape. Exactly one of its shapes is given.
+type Config struct {
+	// Star is one switch with all hosts.
+	Star *Star
+	// Dumbbell is two switches with hosts and one link between them.
+	Dumbbell *Dumbbell
+	// LeafSpine is hosts below leaves, and every leaf linked to every spine.
+	LeafSpine *LeafSpine
+	// Clos is pods of ToRs and leaves below spines, as in the papers SNIS and SRC.
+	Clos *Clos
+	// FatTree is the three-tier network of equal switches of Al-Fares et al. (SIGCOMM 2008).
+	FatTree *FatTree
+	// Dragonfly is fully linked groups of routers, every group linked to every other (Kim et al., ISCA 2008).
+	Dragonfly *Dragonfly
+	// Links lists every link by the names of its two ends. Hosts are h0, h1 and so on without gaps; every other name is a switch.
+	Links []LinkSpec
+	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair keeps to one, by its hash. 0 is one.
+	Planes int
+}
+
+// Star is one switch, s0, with all hosts.
+type Star struct {
+	// Hosts is the number of hosts.
+	Hosts int
+}
+
+// Dumbbell is two switches, s0 and s1, with one link between them. It has the rate of links between switches.
+type Dumbbell struct {
+	// Left is the number of hosts of s0. They are numbered first.
+	Left int
+	// Right is the number of hosts of s1.
+	Right int
+}
+
+// LeafSpine is two tiers of switches. A leaf and its hosts are a pod.
+type LeafSpine struct {
+	// Leaves is the number of leaves.
+	Leaves int
+	// Spines is the number of spines. Each has a link to every leaf.
+	Spines int
+	// HostsPerLeaf is the number of hosts of each leaf.
+	HostsPerLeaf int
+}
+
+// Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf to every spine.
+type Clos struct {
+	// Pods is how many pods there are.
+	Pods int
+	// Leaves is how many leaves each pod has.
+	Leaves int
+	// Tors is how many top-of-rack switches each pod has.
+	Tors int
+	// HostsPerPod is how many hosts each pod has, spread evenly over its ToRs.
+	HostsPerPod int
+	// Spines is how many spines there are in all.
+	Spines int
+}
+
+// FatTree is three tiers of switches that all have K ports: K pods of K/2 edge and K/2
+// aggregation switches, (K/2)^2 core switches and K^3/4 hosts.
+type FatTree struct {
+	// K is how many ports a switch has, an even number.
+	K int
+}
+
+// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are spread evenly over the other groups; links that
+// are left over stay unused. With groups = routers*global_links + 1 none is left over. Global links have the rate of links between switches.
+type Dragonfly struct {
+	// Groups is the number of groups, at most routers*global_links + 1.
+	Groups int
+	// Routers is the number of routers in each group (a of Kim et al.).
+	Routers int
+	// HostsPerRouter is the number of hosts of each router (p of Kim et al.).
+	HostsPerRouter int
+	// GlobalLinks is the number of links of each router to other groups (h of Kim et al.).
+	GlobalLinks int
+}
+
+// LinkSpec is a link between two named nodes.
+type LinkSpec struct {
+	// A is one end: h and a number is a host, any other name a switch.
+	A string
+	// B is the other end.
+	B string
+	// Rate is the rate of each direction. The default is host_link for a host's link, and up_link between switches.
+	Rate units.BitRate
+	// Delay is the propagation delay. The default is the network's.
+	Delay *units.Duration
+	// Loss is the probability that the link corrupts a packet, in each direction.
+	Loss units.Fraction
+}
+
+// DefaultConfig is a star of two hosts.
+func DefaultConfig() Config { return Config{Star: &Star{Hosts: 2}} }

@@ -1,0 +1,115 @@
+package topo
+
+import (
+	"fmt"
+	"math/bits"
+
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Directed is a link in one direction.
+type Directed struct {
+	Link, From, To int32
+	// Channel is the virtual channel that is used on it.
+	Channel uint8
+}
+
+// Path is what a path costs when nothing else is on it.
+type Path struct {
+	// Hops is how many links it has.
+	Hops int
+	// Delay is the sum of the links' propagation delays.
+	Delay sim.Time
+	// Rate is that of the slowest link.
+	Rate units.BitRate
+}
+
+// Walk appends the links of a path from one host to another to buf. pick chooses
+// among n equal next hops, 0 to n-1; nil takes the first. Without a path nothing is appended.
+func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Directed {
+	for node := src; node != dst; {
+		next := r.Next(node, dst)
+		if len(next) == 0 {
+			return buf
+		}
+		k := 0
+		if pick != nil && len(next) > 1 {
+			k = pick(len(next))
+		}
+		p := r.ports.Of(node)[next[k].Port]
+		buf = append(buf, Directed{p.Link, node, p.Peer, next[k].Channel})
+		node = p.Peer
+	}
+	return buf
+}
+
+// Path measures the first of the shortest paths between two hosts. It reports false
+// if there is none. Nothing is between a host and itself, so Rate is 0 there.
+func (r *Routes) Path(src, dst int32) (Path, bool) {
+	var out Path
+	if !r.Reachable(src, dst) {
+		return out, false
+	}
+	for node := src; node != dst; out.Hops++ {
+		p := r.ports.Of(node)[r.Next(node, dst)[0].Port]
+		l := &r.graph.Links[p.Link]
+		out.Delay += l.Delay
+		if out.Hops == 0 || l.Rate < out.Rate {
+			out.Rate = l.Rate
+		}
+		node = p.Peer
+	}
+	return out, true
+}
+
+// Serialisation is how long b bytes take to be sent, one link after the other, along
+// the first of the shortest paths between two hosts: the sum of size over rate. At each link the
+// time is rounded down to a multiple of step: a picosecond is as exact as a simulation, a
+// nanosecond is what ns-3 computes with. Without a path, or over times that cannot be counted, it
+// is sim.Forever.
+func (r *Routes) Serialisation(src, dst int32, b units.Bytes, step sim.Time) sim.Time {
+	if !r.Reachable(src, dst) {
+		return sim.Forever
+	}
+	var sum sim.Time
+	for node := src; node != dst; {
+		p := r.ports.Of(node)[r.Next(node, dst)[0].Port]
+		t := onWire(b, r.graph.Links[p.Link].Rate, step)
+		if t > sim.Forever-sum {
+			return sim.Forever
+		}
+		sum += t
+		node = p.Peer
+	}
+	return sum
+}
+
+// onWire is b's time at a rate, rounded down to a multiple of step.
+func onWire(b units.Bytes, rate units.BitRate, step sim.Time) sim.Time {
+	if b <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(b), 8*uint64(units.Second))
+	if rate <= 0 || high >= uint64(rate) {
+		return sim.Forever
+	}
+	t, _ := bits.Div64(high, low, uint64(rate))
+	if t >= uint64(sim.Forever) {
+		return sim.Forever
+	}
+	// Rounding down twice is the same as rounding down once.
+	return sim.Time(t) - sim.Time(t)%max(step, 1)
+}
+
+// Names writes consecutive directed links as the nodes that they pass: "s0 > s1 > s2".
+func (g *Graph) Names(links []Directed) string {
+	if len(links) == 0 {
+		return ""
+	}
+	out := g.name(links[0].From)
+	for _, l := range links {
+		out += fmt.Sprintf(" > %s", g.name(l.To))
+	}
+	return out
+}

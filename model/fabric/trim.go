@@ -1,0 +1,82 @@
+package fabric
+
+import (
+	"farflash/model/fabric/cc"
+	"farflash/numeric/units"
+)
+
+// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM 2017) and Ultra Ethernet's may. The header
+// goes on before all data; the receiver reports it, and the sender sends the packet again at once. NDP's switches cut the last packet of the queue instead in
+// half of the cases; this model always cuts the arriving one.
+type Trimming struct {
+	// Enabled turns trimming on. It excludes PFC.
+	Enabled bool
+	// Queue is how many bytes may wait in a port's class. A packet beyond it is trimmed.
+	Queue units.Bytes
+	// Size is the size of a trimmed packet on the wire.
+	Size units.Bytes
+}
+
+func (c *Trimming) validate(all *Config) error {
+	var f units.Faults
+	if !c.Enabled {
+		return nil
+	}
+	// A queue shorter than a packet would trim every packet, and every retransmission.
+	f.Hold(c.Queue >= all.packet() && c.Queue <= all.Buffer, "queue", "%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
+	f.Hold(c.Size >= 1 && c.Size <= units.KiB, "size", "%v is not possible; use 1B to 1KiB", c.Size)
+	f.Hold(!all.PFC.Enabled, "enabled", "switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")
+	f.Hold(all.Recovery.Kind == SelectiveRepeat, "enabled", "%v cannot send a single packet again that was trimmed; use recovery.kind: selective-repeat", all.Recovery.Kind)
+	return f.Err()
+}
+
+// fits reports whether a packet finds room in its queue as a whole.
+func (n *Network) fits(x *packet, to *lane) bool {
+	return !n.cfg.Trimming.Enabled || x.kind != dataPacket || to.out+int64(x.size) <= int64(n.cfg.Trimming.Queue)
+}
+
+// trim leaves the header of a packet.
+func (n *Network) trim(x *packet) {
+	n.Counters.Trimmed++
+	n.Counters.Lost += uint64(n.payload(x))
+	x.size = min(x.size, uint16(n.cfg.Trimming.Size))
+	x.flags |= trimmed
+	x.class = 0
+}
+
+// headless is for a packet whose payload was cut off: the sender is told, and that there is congestion.
+func (n *Network) headless(r *receiver, x *packet) {
+	r.marked = true
+	if n.wants.CNPs && !n.cfg.CNP.Echo {
+		n.congested(r, x.qp)
+	}
+	if before(x.psn, r.expected) || r.arrived.Has(x.psn) {
+		n.Counters.Duplicates++
+		n.acknowledge(r, x, ackPacket)
+		return
+	}
+	n.Counters.Nacks++
+	n.acknowledge(r, x, nackPacket)
+}
+
+// cutOff is for the news that a packet was trimmed. What was measured on its way is of a header that waited for nobody.
+func (n *Network) cutOff(s *sender, lead int32, l *sender, x *packet) {
+	s.repair.Acked(s.una)
+	s.repair.Missing(x.sack, s.una)
+	n.notes.Give(x.note)
+	x.note = 0
+	if n.wants.Losses {
+		acked, next := n.progress(l)
+		n.signal = cc.Signal{Kind: cc.Trim, Now: n.eng.Now(), Acked: acked, Next: next}
+		n.react(lead, l, &n.control[lead])
+	}
+}
+
+// patience is how many packets may overtake one before it counts as lost. Where switches trim they say what is lost, and what a link corrupts waits for the timer: a packet that is sent again comes behind all that is on
+// its way.
+func (n *Network) patience() int {
+	if n.cfg.Trimming.Enabled {
+		return mostReordered
+	}
+	return n.cfg.Recovery.Reordering
+}

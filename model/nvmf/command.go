@@ -1,0 +1,236 @@
+package nvmf
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"farflash/block"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Stage is a part of a command's time.
+type Stage uint8
+
+// The stages. Each moment between a command's submission and its end is in one of them.
+const (
+	// AtInitiator: it waits for a place in a queue pair, and the initiator's software works
+	// on it or on its response.
+	AtInitiator Stage = iota
+	// NetworkOut: its capsule, and a write's data, are on their way.
+	NetworkOut
+	// AtTarget: the target's software works on it, and it waits for a place in a drive's queue.
+	AtTarget
+	// DriveWait: the drive has it and works for others.
+	DriveWait
+	// Flash: the drive works for it: link, memory, flash array and channel.
+	Flash
+	// TXQ: the drive has ended it; the target's software works, and it waits for room in the
+	// transmit queue and for its first packet to be sent.
+	TXQ
+	// NetworkBack: its data and its response are on their way.
+	NetworkBack
+	Stages // how many there are
+)
+
+var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
+
+// String is the stage's name in results.
+func (k Stage) String() string { return stageNames.Name(k) }
+
+// command is one command. Commands are named by index; 0 is none.
+type command struct {
+	req       block.Request
+	tag       uint64 // the owner's
+	submitted sim.Time
+	mark      sim.Time // when it came to where it is
+	stage     [Stages]sim.Time
+	// Points for requests.parquet: the target, the drive's queue, the drive's end, the data's way.
+	arrived, driveIn, driveOut, netIn, netOut sim.Time
+	begun                                     sim.Time // when the first packet of its answer was sent
+	placed                                    int64    // where the drive has put an append's data: the response has room for it
+
+	initiator, target, drive, conn int32
+	next                           int32
+	first                          int32 // the message of its answer that was posted first, until it is acknowledged
+	ticket                         int32 // in the separate queues of its drive, if there are any
+	left                           int8  // messages of its answer that have not arrived
+	onItsWay                       bool  // something of its answer has arrived
+	status                         block.Status
+}
+
+// Done is a command that has ended.
+type Done struct {
+	Tag       uint64
+	Op        block.Op
+	Status    block.Status
+	Length    int64
+	Offset    int64 // of an append that went well: where the drive has put its data
+	Initiator int32
+	Target    int32
+	Drive     int32
+	Submitted sim.Time
+	Ended     sim.Time
+	Stage     [Stages]sim.Time
+	// Arrived is when it came to the target, its data aside if they are fetched.
+	Arrived sim.Time
+	// DriveIn is when it entered the drive's queue, DriveOut when the drive had ended it; NetIn is
+	// when its data was handed to the network, NetOut when all of it had arrived.
+	DriveIn, DriveOut, NetIn, NetOut sim.Time
+}
+
+// Since has a command begin earlier, at a time from which on it was with its host.
+func (d *Done) Since(at sim.Time) {
+	d.Stage[AtInitiator] += d.Submitted - at
+	d.Submitted = at
+}
+
+// spent counts the time since a command came to where it is for a stage.
+func (s *System) spent(x *command, k Stage) {
+	now := s.eng.Now()
+	x.stage[k] += now - x.mark
+	x.mark = now
+}
+
+// end tells the owner that a command has ended, and forgets it.
+func (s *System) end(c int32) {
+	x := s.commands.At(c)
+	s.spent(x, AtInitiator)
+	now := s.eng.Now()
+	s.Counters.Ended++
+	if x.status != block.OK {
+		s.Counters.Failed++
+	}
+	for k, t := range x.stage {
+		s.Counters.Time[k] += t
+	}
+	s.Counters.Latency += now - x.submitted
+	s.done = Done{
+		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Offset: x.placed, Initiator: x.initiator, Target: x.target, Drive: x.drive,
+		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
+	}
+	conn := x.conn
+	s.commands.Give(c)
+	if s.protocol.Capsules() {
+		s.leave(conn)
+	}
+	s.sink.Ended(&s.done)
+}
+
+// Spent is how long all commands have been in each stage, also those that have not ended: of a stage that they are in, nothing but what a message that
+// has arrived has brought to an end.
+func (s *System) Spent() [Stages]sim.Time {
+	sum := s.Counters.Time
+	s.commands.Each(func(_ int32, x *command) {
+		for k, t := range x.stage {
+			sum[k] += t
+		}
+	})
+	return sum
+}
+
+// Between counts the outstanding commands of an initiator at a target.
+type Between struct {
+	Initiator, Target int32
+	Count             int
+	Since             sim.Time // when the first was submitted
+}
+
+// Outstanding lists the pairs of initiator and target with outstanding commands, in that order.
+func (s *System) Outstanding() []Between {
+	var list []Between
+	s.commands.Each(func(_ int32, x *command) {
+		list = append(list, Between{x.initiator, x.target, 1, x.submitted})
+	})
+	slices.SortFunc(list, func(a, b Between) int {
+		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Since, b.Since))
+	})
+	out := list[:0]
+	for _, x := range list {
+		if n := len(out); n > 0 && out[n-1].Initiator == x.Initiator && out[n-1].Target == x.Target {
+			out[n-1].Count++
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Visited is how long reads and writes that ended well were in a drive, by the times at which they were given to it and came back.
+func (s *System) Visited(drive int32) [2]sim.Time { return s.drives[drive].visited }
+
+// Carried is what a message carries, and for which of the commands under way; their numbers are used again.
+func (s *System) Carried(m int32) (Kind, int32) { return s.posted[m].kind, s.posted[m].command }
+
+// Check walks the system's invariants and laws of conservation and reports the first that does not hold.
+func (s *System) Check() error {
+	var inside uint64
+	s.commands.Each(func(int32, *command) { inside++ })
+	k := &s.Counters
+	if k.Submitted != k.Ended+inside {
+		return fmt.Errorf("%d commands submitted, but %d ended and %d under way", k.Submitted, k.Ended, inside)
+	}
+	sum := sim.Time(0)
+	for _, t := range k.Time {
+		sum += t
+	}
+	if sum != k.Latency {
+		return fmt.Errorf("the stages of ended commands took %v, their latencies are %v", sum, k.Latency)
+	}
+	for i := range s.drives {
+		d := &s.drives[i]
+		n := int32(0)
+		for k := range d.queues {
+			q := &d.queues[k]
+			n += q.inside
+			if q.inside < 0 || int(q.inside) > s.cfg.DriveDepth || q.waiting.n > 0 && q.inside == 0 {
+				return fmt.Errorf("drive %d, queue %d: %d commands in a depth of %d, %d wait", i, k, q.inside, s.cfg.DriveDepth, q.waiting.n)
+			}
+		}
+		if n != d.inside {
+			return fmt.Errorf("drive %d: %d commands in its queues, %d are counted", i, n, d.inside)
+		}
+	}
+	for i := range s.targets {
+		t := &s.targets[i]
+		if t.used < 0 || t.used > max(s.cfg.TXQ, t.alone) {
+			return fmt.Errorf("target %d: %v in a transmit queue of %v", i, t.used, s.cfg.TXQ)
+		}
+		if err := s.checkMemory(t); err != nil {
+			return fmt.Errorf("target %d: %w", i, err)
+		}
+		if t.steered == nil {
+			continue
+		}
+		if err := s.checkSteered(t); err != nil {
+			return fmt.Errorf("target %d: %w", i, err)
+		}
+	}
+	for i := range s.conns {
+		if q := &s.conns[i]; q.reading < 0 || s.protocol == NVMeoF && q.reading > s.cfg.Reads.limit() || q.unread.n > 0 && q.reading == 0 {
+			return fmt.Errorf("connection %d: %d RDMA Reads of at most %d, %d wait", i, q.reading, s.cfg.Reads.limit(), q.unread.n)
+		}
+	}
+	return nil
+}
+
+// push appends a command to a list.
+func (s *System) push(l *list, c int32) {
+	s.commands.At(c).next = 0
+	if l.n == 0 {
+		l.head = c
+	} else {
+		s.commands.At(l.tail).next = c
+	}
+	l.tail = c
+	l.n++
+}
+
+// pop removes a list's first command.
+func (s *System) pop(l *list) int32 {
+	c := l.head
+	l.head = s.commands.At(c).next
+	l.n--
+	return c
+}

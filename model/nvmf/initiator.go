@@ -1,0 +1,168 @@
+package nvmf
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/numeric/units"
+)
+
+// Submit gives an initiator a command for a drive. The sink hears of its end, never from
+// inside Submit.
+func (s *System) Submit(initiator, drive int32, r block.Request) {
+	c := s.commands.Take()
+	x := s.commands.At(c)
+	now := s.eng.Now()
+	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, first: -1}
+	x.req.Tag = uint64(c)
+	s.Counters.Submitted++
+	n, err := s.connect(initiator, x.target)
+	if err != nil {
+		s.fail(fmt.Errorf("initiator %d to target %d: %w", initiator, x.target, err))
+		return
+	}
+	x.conn = n
+	if s.protocol == Flows {
+		s.submitFlow(c)
+		return
+	}
+	if q := &s.conns[n]; q.outstanding < int32(s.cfg.QueueDepth) {
+		q.outstanding++
+		s.work(s.core(&s.initiators[initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+	} else {
+		s.push(&q.waiting, c)
+		s.Counters.HeldAtInitiator++
+		s.Counters.MostAtInitiator = max(s.Counters.MostAtInitiator, q.waiting.n)
+	}
+}
+
+// submitFlow sends a write's data, or has the drive read.
+func (s *System) submitFlow(c int32) {
+	x := s.commands.At(c)
+	if x.req.Op == block.Write {
+		x.netIn = s.eng.Now()
+		s.post(c, Pulled, units.Bytes(x.req.Length), -1)
+		return
+	}
+	x.arrived = x.mark
+	s.drive(c)
+}
+
+// connect returns the connection whose turn it is from an initiator to a target, making it if it is new.
+func (s *System) connect(initiator, target int32) (int32, error) {
+	if s.conns == nil {
+		pairs := len(s.initiators) * len(s.targets)
+		s.conns = make([]connection, pairs*s.cfg.QueuePairs)
+		s.turns = make([]uint16, pairs)
+		for i := range s.initiators {
+			s.initiators[i].makeCores(s.cfg.Initiator.Cores, len(s.targets)*s.cfg.QueuePairs)
+		}
+		for i := range s.targets {
+			s.targets[i].makeCores(s.cfg.Target.Cores, len(s.initiators)*s.cfg.QueuePairs)
+		}
+	}
+	pair := int(initiator)*len(s.targets) + int(target)
+	k := int(s.turns[pair])
+	if s.turns[pair]++; int(s.turns[pair]) == s.cfg.QueuePairs {
+		s.turns[pair] = 0
+	}
+	n := int32(pair*s.cfg.QueuePairs + k)
+	q := &s.conns[n]
+	if q.open {
+		return n, nil
+	}
+	q.open = true
+	q.core = target*int32(s.cfg.QueuePairs) + int32(k)
+	q.targetCore = initiator*int32(s.cfg.QueuePairs) + int32(k)
+	if !s.own {
+		return n, nil
+	}
+	var err error
+	if q.out, err = s.net.Open(s.initiators[initiator].node, s.targets[target].node, s.cfg.Class); err != nil {
+		return n, err
+	}
+	if q.back, err = s.net.Open(s.targets[target].node, s.initiators[initiator].node, s.cfg.Class); err != nil {
+		return n, err
+	}
+	if s.steers {
+		s.follow(q.back, target)
+	}
+	if s.reader == nil {
+		return n, nil
+	}
+	q.answers, err = s.reader.Respond(q.out, q.back)
+	return n, err
+}
+
+// makeCores makes a machine's cores, at most as many as it has queue pairs.
+func (m *machine) makeCores(cores, pairs int) {
+	if cores == 0 || cores > pairs {
+		cores = pairs
+	}
+	m.cores = make([]units.Duration, cores)
+}
+
+// core is the one that works for a queue pair, by its number at the machine.
+func (s *System) core(m *machine, number int32) *units.Duration {
+	return &m.cores[int(number)%len(m.cores)]
+}
+
+// sendCapsule sends a command.
+func (s *System) sendCapsule(c int32) {
+	x := s.commands.At(c)
+	s.spent(x, AtInitiator)
+	if x.req.Op == block.Write {
+		x.netIn = s.eng.Now()
+	}
+	s.post(c, Capsule, s.capsuleBytes(x), -1)
+}
+
+// pullArrived: the initiator's NIC answers the target's RDMA Read; its software and its send queue have no part in that. On TCP
+// it is an R2T, and the data go behind what was sent before.
+func (s *System) pullArrived(c, request int32) {
+	s.spent(s.commands.At(c), NetworkOut)
+	s.post(c, Pulled, s.fetchedBytes(s.commands.At(c)), request)
+}
+
+// answerArrived: a read's data, or the response, has arrived at the initiator.
+func (s *System) answerArrived(c int32, k Kind) {
+	x := s.commands.At(c)
+	now := s.eng.Now()
+	if k == Data {
+		x.netOut = now
+	}
+	if !x.onItsWay {
+		// Its way back began when its first packet left; until then it was in the transmit queue.
+		begun := x.begun
+		if x.first >= 0 {
+			begun = s.net.Begun(x.first)
+		}
+		if begun > now { // the response has overtaken data whose first packet is still queued
+			x.left--
+			return
+		}
+		x.onItsWay = true
+		x.stage[TXQ] += begun - x.mark
+		x.mark = begun
+	}
+	s.spent(x, NetworkBack)
+	if x.left--; x.left > 0 {
+		return
+	}
+	if s.protocol == Flows {
+		s.end(c)
+		return
+	}
+	s.work(s.core(&s.initiators[x.initiator], s.conns[x.conn].core), s.cfg.Initiator.Command-s.cfg.Initiator.Command/2, evEnded, c)
+}
+
+// leave frees a place in a connection's queue pair, which a command that waits takes.
+func (s *System) leave(conn int32) {
+	q := &s.conns[conn]
+	q.outstanding--
+	if q.waiting.n > 0 {
+		q.outstanding++
+		c := s.pop(&q.waiting)
+		s.work(s.core(&s.initiators[s.commands.At(c).initiator], q.core), s.cfg.Initiator.Command/2, evSent, c)
+	}
+}

@@ -1,0 +1,180 @@
+// Package nvmftest is for tests of what stands on either side of nvmf.Fabric: a network in memory, and the test that
+// every Fabric passes.
+//
+// Its main parts are Network, whose messages take times that can be added up by hand, and Conform, which holds a Fabric of any
+// kind, that network and the simulated one included, to the contract that package nvmf states.
+//
+// What it leaves out: packets, losses and congestion. Queue pairs do not disturb each other.
+package nvmftest
+
+import (
+	"fmt"
+
+	"farflash/model/fabric"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Config describes a Network.
+type Config struct {
+	Nodes   int32
+	Latency sim.Time       // from when a message's last byte was sent until it has arrived
+	Ack     sim.Time       // from then until its sender knows
+	Rate    units.ByteRate // of each queue pair
+}
+
+// DefaultConfig is eight nodes, 10 us apart, whose queue pairs send 4096 bytes in 1 us.
+func DefaultConfig() Config {
+	return Config{Nodes: 8, Latency: 10 * units.Microsecond, Ack: 5 * units.Microsecond, Rate: 4_096_000_000}
+}
+
+// Network is a network whose queue pairs send one message after the other and disturb nobody. It is an nvmf.Fabric and an
+// nvmf.Chooser, with a queue pair for each two nodes and class.
+type Network struct {
+	cfg      Config
+	eng      *sim.Engine
+	self     sim.Component
+	target   sim.Target
+	sink     fabric.Sink
+	pairs    []pair
+	chosen   map[pair]fabric.QP
+	messages []message
+	spare    []int32
+}
+
+type pair struct {
+	src, dst int32
+	class    uint8
+	busy     sim.Time // until when it sends
+}
+
+type message struct {
+	begun        sim.Time
+	acked, known bool
+	asks         bool // its answer stands for its ACK
+}
+
+// Kinds of events; arg is a message.
+const (
+	evDelivered uint16 = iota
+	evAcked
+)
+
+// New returns a network on an engine that reports to sink.
+func New(cfg Config, eng *sim.Engine, sink fabric.Sink) *Network {
+	n := &Network{cfg: cfg, eng: eng, self: eng.NewComponent(), sink: sink, chosen: map[pair]fabric.QP{}}
+	n.target = eng.AddHandler(n)
+	return n
+}
+
+// Open implements nvmf.Fabric.
+func (n *Network) Open(src, dst int32, class uint8) (fabric.QP, error) {
+	switch {
+	case min(src, dst) < 0 || max(src, dst) >= n.cfg.Nodes:
+		return 0, fmt.Errorf("there are no nodes %d and %d; there are %d", src, dst, n.cfg.Nodes)
+	case src == dst:
+		return 0, fmt.Errorf("node %d cannot send to itself", src)
+	case class == 0 || class >= fabric.MaxClasses:
+		return 0, fmt.Errorf("traffic class %d is not possible; use 1 to %d", class, fabric.MaxClasses-1)
+	}
+	n.pairs = append(n.pairs, pair{src: src, dst: dst, class: class})
+	return fabric.QP(len(n.pairs) - 1), nil
+}
+
+// Post implements nvmf.Fabric.
+func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
+	if size < 1 {
+		return 0, fmt.Errorf("a message of %v is not possible", size)
+	}
+	if q < 0 || int(q) >= len(n.pairs) {
+		return 0, fmt.Errorf("there is no queue pair %d; there are %d", q, len(n.pairs))
+	}
+	p := &n.pairs[q]
+	begun := max(n.eng.Now(), p.busy)
+	p.busy = begun + n.cfg.Rate.TimeFor(size)
+	m := int32(len(n.messages))
+	if k := len(n.spare) - 1; k >= 0 {
+		m, n.spare = n.spare[k], n.spare[:k]
+	} else {
+		n.messages = append(n.messages, message{})
+	}
+	n.messages[m] = message{begun: begun, known: true}
+	n.eng.Schedule(n.self, n.target, p.busy+n.cfg.Latency, evDelivered, uint32(m))
+	return m, nil
+}
+
+// Respond implements nvmf.Reader: an answer disturbs nothing else.
+func (n *Network) Respond(out, back fabric.QP) (fabric.QP, error) {
+	if last := fabric.QP(len(n.pairs) - 1); min(out, back) < 0 || max(out, back) > last {
+		return 0, fmt.Errorf("there are no queue pairs %d and %d; there are %d", out, back, len(n.pairs))
+	}
+	o, b := n.pairs[out], n.pairs[back]
+	if o.src != b.dst || o.dst != b.src {
+		return 0, fmt.Errorf("queue pairs %d and %d are not two directions of one", out, back)
+	}
+	return n.Open(o.src, o.dst, o.class)
+}
+
+// Ask implements nvmf.Reader.
+func (n *Network) Ask(q fabric.QP, size units.Bytes) (int32, error) {
+	m, err := n.Post(q, size)
+	if err == nil {
+		n.messages[m].asks = true
+	}
+	return m, err
+}
+
+// Answer implements nvmf.Reader. The request is acknowledged when the answer's first byte has come.
+func (n *Network) Answer(q fabric.QP, size units.Bytes, request int32) (int32, error) {
+	m, err := n.Post(q, size)
+	if err == nil {
+		n.eng.Schedule(n.self, n.target, n.messages[m].begun+n.cfg.Latency, evAcked, uint32(request))
+	}
+	return m, err
+}
+
+// Send implements nvmf.Chooser.
+func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
+	key := pair{src: src, dst: dst, class: class}
+	q, ok := n.chosen[key]
+	if !ok {
+		var err error
+		if q, err = n.Open(src, dst, class); err != nil {
+			return 0, err
+		}
+		n.chosen[key] = q
+	}
+	return n.Post(q, size)
+}
+
+// Begun implements nvmf.Fabric. It panics if the message is nobody's any more.
+func (n *Network) Begun(m int32) sim.Time {
+	if !n.messages[m].known {
+		panic(fmt.Sprintf("message %d was forgotten", m))
+	}
+	return n.messages[m].begun
+}
+
+// Forget implements nvmf.Fabric. It panics if that comes too early or twice.
+func (n *Network) Forget(m int32) {
+	x := &n.messages[m]
+	if !x.known || !x.acked {
+		panic(fmt.Sprintf("message %d cannot be forgotten: acknowledged %v, known %v", m, x.acked, x.known))
+	}
+	x.known = false
+	n.spare = append(n.spare, m)
+}
+
+// Handle implements sim.Handler.
+func (n *Network) Handle(e sim.Event) {
+	m := int32(e.Arg)
+	if e.Kind == evDelivered {
+		if !n.messages[m].asks {
+			n.eng.Schedule(n.self, n.target, e.At+n.cfg.Ack, evAcked, e.Arg)
+		}
+		n.sink.Delivered(m)
+		return
+	}
+	n.messages[m].acked = true
+	n.sink.Acked(m)
+}

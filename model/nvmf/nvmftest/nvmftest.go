@@ -1,0 +1,352 @@
+package nvmftest
+
+import (
+	"testing"
+
+	"farflash/model/fabric"
+	"farflash/model/nvmf"
+	"farflash/numeric/rng"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Subject is a network under test.
+type Subject struct {
+	Fabric nvmf.Fabric
+	Engine *sim.Engine
+	Nodes  []int32 // three or more that can send to each other
+	// Persistent says that queue pairs can be opened and used again and again, as nvmf.Fabric has it; a network that has
+	// one for each message is only a Chooser.
+	Persistent bool
+}
+
+// Conform tests that the networks that fresh makes keep the contract of nvmf.Fabric, and that of nvmf.Chooser if they are
+// one. Each call of fresh makes an idle network that reports to sink.
+func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
+	for _, c := range []struct {
+		name string
+		test func(*session)
+	}{
+		{"what cannot be", (*session).refused},
+		{"each message once, in order", (*session).inOrder},
+		{"posting from inside", (*session).chain},
+		{"numbers", (*session).numbers},
+		{"choosing", (*session).chosen},
+		{"answering", (*session).answered},
+		{"answers wait for no send queue", (*session).beside},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &session{t: t, under: map[int32]*letter{}}
+			s.Subject = fresh(t, s)
+			c.test(s)
+		})
+	}
+}
+
+// letter is a message as its owner knows it.
+type letter struct {
+	posted    sim.Time
+	order     int // in its queue pair; -1 if that is the network's
+	pair      fabric.QP
+	delivered bool
+}
+
+// session is one network and what was posted.
+type session struct {
+	t *testing.T
+	Subject
+	under     map[int32]*letter
+	last      map[fabric.QP]int // the message of each queue pair that was delivered last
+	posted    map[fabric.QP]int
+	posting   bool
+	keep      bool // acknowledged messages are not forgotten
+	kept      []int32
+	delivered int
+	acked     int
+	after     func(m int32)
+}
+
+func (s *session) open(src, dst int) fabric.QP {
+	s.t.Helper()
+	if !s.Persistent {
+		s.t.Skip("queue pairs do not persist")
+	}
+	q, err := s.Fabric.Open(s.Nodes[src], s.Nodes[dst], 3)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return q
+}
+
+func (s *session) post(q fabric.QP, size units.Bytes) {
+	s.t.Helper()
+	s.send(q, func() (int32, error) { return s.Fabric.Post(q, size) })
+}
+
+// send posts something on a queue pair.
+func (s *session) send(q fabric.QP, post func() (int32, error)) {
+	s.t.Helper()
+	if s.posted == nil {
+		s.posted, s.last = map[fabric.QP]int{}, map[fabric.QP]int{}
+	}
+	s.posting = true
+	m, err := post()
+	s.posting = false
+	s.note(m, err, letter{posted: s.Engine.Now(), pair: q, order: s.posted[q] + 1})
+	s.posted[q]++
+}
+
+func (s *session) note(m int32, err error, l letter) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.under[m] != nil {
+		s.t.Fatalf("message %d is under way, and its number is given to another", m)
+	}
+	s.under[m] = &l
+}
+
+// Delivered implements fabric.Sink.
+func (s *session) Delivered(m int32) {
+	l := s.under[m]
+	if s.posting {
+		s.t.Errorf("message %d was delivered inside Post", m)
+	}
+	if l == nil || l.delivered {
+		s.t.Errorf("message %d was delivered, but is not under way", m)
+		return
+	}
+	l.delivered = true
+	s.delivered++
+	if l.order >= 0 {
+		if s.last[l.pair] != l.order-1 {
+			s.t.Errorf("queue pair %d: message %d was delivered after %d", l.pair, l.order, s.last[l.pair])
+		}
+		s.last[l.pair] = l.order
+	}
+	if b := s.Fabric.Begun(m); b < l.posted || b > s.Engine.Now() {
+		s.t.Errorf("message %d was posted at %v, begun at %v and delivered at %v", m, l.posted, b, s.Engine.Now())
+	}
+	if s.after != nil {
+		s.after(m)
+	}
+}
+
+// Acked implements fabric.Sink.
+func (s *session) Acked(m int32) {
+	l := s.under[m]
+	if s.posting {
+		s.t.Errorf("message %d was acknowledged inside Post", m)
+	}
+	if l == nil || !l.delivered {
+		s.t.Errorf("message %d was acknowledged before it was delivered", m)
+		return
+	}
+	s.acked++
+	if b := s.Fabric.Begun(m); b < l.posted {
+		s.t.Errorf("message %d was posted at %v and begun at %v", m, l.posted, b)
+	}
+	if s.keep {
+		s.kept = append(s.kept, m)
+		return
+	}
+	delete(s.under, m)
+	s.Fabric.Forget(m)
+}
+
+// run lets all arrive.
+func (s *session) run(want int) {
+	s.t.Helper()
+	s.Engine.Run(sim.Forever)
+	if s.delivered != want || s.acked != want {
+		s.t.Errorf("%d of %d messages were delivered, %d acknowledged", s.delivered, want, s.acked)
+	}
+}
+
+func (s *session) refused() {
+	for _, c := range []struct {
+		what     string
+		src, dst int32
+		class    uint8
+	}{
+		{"to itself", s.Nodes[0], s.Nodes[0], 3},
+		{"from nowhere", -1, s.Nodes[0], 3},
+		{"to nowhere", s.Nodes[0], 1 << 20, 3},
+		{"in the class of control traffic", s.Nodes[0], s.Nodes[1], 0},
+		{"in a class that there is not", s.Nodes[0], s.Nodes[1], 200},
+	} {
+		if _, err := s.Fabric.Open(c.src, c.dst, c.class); err == nil {
+			s.t.Errorf("a queue pair %s opens", c.what)
+		}
+		if x, ok := s.Fabric.(nvmf.Chooser); ok {
+			if _, err := x.Send(c.src, c.dst, c.class, 100); err == nil {
+				s.t.Errorf("a message %s is sent", c.what)
+			}
+		}
+	}
+	if _, err := s.Fabric.Post(1<<20, 100); err == nil {
+		s.t.Error("a queue pair that was not opened takes a message")
+	}
+	q := s.open(0, 1)
+	for _, size := range []units.Bytes{0, -1} {
+		if _, err := s.Fabric.Post(q, size); err == nil {
+			s.t.Errorf("a message of %v is posted", size)
+		}
+	}
+	s.post(q, 1)
+	s.run(1)
+}
+
+func (s *session) inOrder() {
+	random := rng.NewStream(1, "messages")
+	pairs := []fabric.QP{s.open(0, 1), s.open(0, 1), s.open(1, 0), s.open(2, 1), s.open(0, 2)}
+	const n = 500
+	for i := range n {
+		s.post(pairs[i%len(pairs)], units.Bytes(1+random.IntN(20000)))
+		if random.IntN(3) == 0 {
+			s.Engine.Run(s.Engine.Now() + sim.Time(random.IntN(int64(20*units.Microsecond))))
+		}
+	}
+	s.run(n)
+	if len(s.under) > 0 {
+		s.t.Errorf("%d messages are left", len(s.under))
+	}
+}
+
+func (s *session) chain() {
+	there, back := s.open(0, 1), s.open(1, 0)
+	left := 300
+	s.after = func(m int32) {
+		to := there
+		if s.under[m].pair == there {
+			to = back
+		}
+		if left--; left > 0 {
+			s.post(to, units.Bytes(left*10))
+		}
+	}
+	s.post(there, 64)
+	s.run(300)
+}
+
+// numbers holds that a message that nobody has forgotten keeps its number and its time.
+func (s *session) numbers() {
+	q := s.open(0, 1)
+	s.keep = true
+	for range 20 {
+		s.post(q, 5000)
+	}
+	s.run(20)
+	begun := map[int32]sim.Time{}
+	for _, m := range s.kept {
+		begun[m] = s.Fabric.Begun(m)
+	}
+	s.keep = false
+	for range 40 {
+		s.post(q, 100) // note finds a number that is given twice
+	}
+	s.run(60)
+	for m, at := range begun {
+		if now := s.Fabric.Begun(m); now != at {
+			s.t.Errorf("message %d was begun at %v, and then at %v", m, at, now)
+		}
+		delete(s.under, m)
+		s.Fabric.Forget(m)
+	}
+	for range 40 {
+		s.post(q, 100)
+	}
+	s.run(100)
+}
+
+// reader opens two directions and what answers on the first.
+func (s *session) reader() (x nvmf.Reader, out, back, answers fabric.QP) {
+	s.t.Helper()
+	out, back = s.open(0, 1), s.open(1, 0)
+	x, ok := s.Fabric.(nvmf.Reader)
+	if !ok {
+		s.t.Skip("the network answers no RDMA Reads")
+	}
+	answers, err := x.Respond(out, back)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return x, out, back, answers
+}
+
+// ask posts the request of an RDMA Read, answer its answer.
+func (s *session) ask(x nvmf.Reader, q fabric.QP) {
+	s.send(q, func() (int32, error) { return x.Ask(q, 16) })
+}
+
+func (s *session) answer(x nvmf.Reader, q fabric.QP, size units.Bytes, request int32) {
+	s.send(q, func() (int32, error) { return x.Answer(q, size, request) })
+}
+
+func (s *session) answered() {
+	x, out, back, answers := s.reader()
+	random := rng.NewStream(1, "messages")
+	s.after = func(m int32) {
+		if l := s.under[m]; l.pair == back && l.order%3 == 0 {
+			s.answer(x, answers, units.Bytes(1+random.IntN(20000)), m)
+		}
+	}
+	const n = 300
+	for i := range n {
+		s.post(out, units.Bytes(1+random.IntN(10000)))
+		if i%3 == 2 {
+			s.ask(x, back)
+		} else {
+			s.post(back, units.Bytes(1+random.IntN(10000)))
+		}
+		if random.IntN(3) == 0 {
+			s.Engine.Run(s.Engine.Now() + sim.Time(random.IntN(int64(20*units.Microsecond))))
+		}
+	}
+	s.run(2*n + n/3)
+	if len(s.under) > 0 {
+		s.t.Errorf("%d messages are left", len(s.under))
+	}
+	for _, q := range [][2]fabric.QP{{out, out}, {out, 1 << 20}, {-1, back}} {
+		if _, err := x.Respond(q[0], q[1]); err == nil {
+			s.t.Errorf("queue pair %d answers what is asked on %d", q[0], q[1])
+		}
+	}
+}
+
+// beside holds that an answer passes what its host has posted before.
+func (s *session) beside() {
+	x, out, back, answers := s.reader()
+	var order []fabric.QP
+	s.after = func(m int32) {
+		order = append(order, s.under[m].pair)
+		if s.under[m].pair == back {
+			s.answer(x, answers, 4096, m)
+		}
+	}
+	s.post(out, 10*units.MiB)
+	s.ask(x, back)
+	s.run(3)
+	if len(order) == 3 && order[1] != answers {
+		s.t.Error("an answer has waited for the send queue")
+	}
+}
+
+func (s *session) chosen() {
+	x, ok := s.Fabric.(nvmf.Chooser)
+	if !ok {
+		s.t.Skip("the network is not a Chooser")
+	}
+	const n = 300
+	for i := range n {
+		s.posting = true
+		m, err := x.Send(s.Nodes[i%3], s.Nodes[(i+1)%3], 3, units.Bytes(1+i*50))
+		s.posting = false
+		s.note(m, err, letter{posted: s.Engine.Now(), order: -1})
+		if i%4 == 0 {
+			s.Engine.Run(s.Engine.Now() + units.Microsecond)
+		}
+	}
+	s.run(n)
+}

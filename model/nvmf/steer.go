@@ -1,0 +1,351 @@
+package nvmf
+
+import (
+	"errors"
+	"fmt"
+
+	"farflash/block"
+	"farflash/model/fabric"
+	"farflash/numeric/units"
+	"farflash/policy/ratecontrol"
+	"farflash/sim"
+)
+
+// steered is what a target has whose drives a controller divides (package ratecontrol). Commands go to separate submission queues, from which as many are
+// fetched into the drive's one queue as it takes, and keep their places until their answers are in the transmit queue.
+type steered struct {
+	ctl      ratecontrol.Controller
+	steering ratecontrol.Steering
+	queues   []*ratecontrol.Queues // by drive of the target
+	signal   ratecontrol.Signal
+	timer    sim.Timer
+	demand   units.BitRate // over its queue pairs
+	line     units.BitRate
+	payload  float64 // of what is sent, the share that is data
+	told     float64 // the demand that the controller has been told
+	sent     int64   // bytes of reads that initiators have acknowledged
+	turn     int     // the drive that is looked at first when reads may go on
+	passed   []bool  // drives that have nothing more to fetch, while they are looked at
+	given    bool    // demands are given, whatever the network says
+
+	// Reads that are handed to the network, and the data of writes that is asked for; when what they hold back may go on.
+	sends, writes       ratecontrol.Pace
+	sendsDue, writesDue sim.Timer
+}
+
+// Link is what a controller is told of a target's link to the network.
+type Link struct {
+	Rate units.BitRate
+	// Share is which part of what is sent is data.
+	Share float64
+	// Ack is how many bytes of acknowledgements a byte of data has sent the other way.
+	Ack float64
+}
+
+// Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds at once. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the
+// first change a queue pair may send at the line's rate.
+func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
+	t := &s.targets[target]
+	if !s.protocol.Capsules() || !s.own {
+		return errors.New("a controller needs queue pairs that last")
+	}
+	if t.steered != nil || len(t.drives) == 0 {
+		return fmt.Errorf("target %d has a controller, or no drives", target)
+	}
+	x := &steered{ctl: ctl, line: link.Rate, payload: link.Share, given: given, sends: ratecontrol.NewPace(ratecontrol.Slack), writes: ratecontrol.NewPace(ratecontrol.Slack)}
+	x.timer = s.eng.NewTimer(s.self, s.target, evSteer, uint32(target))
+	x.sendsDue = s.eng.NewTimer(s.self, s.target, evSendsDue, uint32(target))
+	x.writesDue = s.eng.NewTimer(s.self, s.target, evWritesDue, uint32(target))
+	for range t.drives {
+		x.queues = append(x.queues, ratecontrol.NewQueues(min(depth, s.cfg.DriveDepth)))
+	}
+	x.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, len(t.drives)), Depth: min(depth, s.cfg.DriveDepth), TXQ: int64(s.cfg.TXQ), Line: x.data(link.Rate), Toll: link.Ack * link.Share, Wake: sim.Forever}
+	x.told = x.steering.Line
+	x.passed = make([]bool, len(t.drives))
+	for k, d := range t.drives {
+		if len(s.drives[d].queues) != 1 {
+			return fmt.Errorf("drive %d has %d queues; a controller divides one", d, len(s.drives[d].queues))
+		}
+		s.drives[d].number = int32(k)
+	}
+	ctl.Start(&x.steering)
+	t.steered = x
+	s.steers = true
+	s.apply(t)
+	s.awaken(x)
+	return nil
+}
+
+// data is the bytes of data a second at a rate.
+func (x *steered) data(r units.BitRate) float64 { return float64(r) / 8 * x.payload }
+
+// Steering is what a target's controller wants, and the queues of its drives; nil if it has none.
+func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Queues) {
+	x := s.targets[target].steered
+	if x == nil {
+		return nil, nil
+	}
+	return &x.steering, x.queues
+}
+
+// Demanded is how many bytes of data a second the network, or whoever stands for it, demands of a target that has a controller.
+func (s *System) Demanded(target int32) float64 { return s.targets[target].steered.told }
+
+// Received is how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
+func (s *System) Received(target int32) int64 { return s.targets[target].steered.sent }
+
+// InTXQ is what a target's transmit queue holds.
+func (s *System) InTXQ(target int32) units.Bytes { return s.targets[target].used }
+
+// Demands gives all targets' controllers demands in place of the network, which Steer was told of.
+func (s *System) Demands(list []ratecontrol.Demanded) {
+	s.demands = list
+	if len(list) > 0 {
+		s.eng.Schedule(s.self, s.target, list[0].At, evDemand, 0)
+	}
+}
+
+// demanded: a given demand is due.
+func (s *System) demanded(k int32) {
+	for i := range s.targets {
+		if t := &s.targets[i]; t.steered != nil && t.steered.given {
+			s.demand(t, float64(s.demands[k].Rate)/8)
+		}
+	}
+	if k++; int(k) < len(s.demands) {
+		s.eng.Schedule(s.self, s.target, s.demands[k].At, evDemand, uint32(k))
+	}
+}
+
+// follow takes a queue pair of a target into account from its opening on.
+func (s *System) follow(q fabric.QP, target int32) {
+	x := s.targets[target].steered
+	if x == nil || x.given {
+		return
+	}
+	for int(q) >= len(s.pace) {
+		s.pace = append(s.pace, pace{target: -1})
+	}
+	s.pace[q] = pace{target, x.line}
+	x.demand += x.line
+	x.steering.Pairs++
+}
+
+// pace is a target's queue pair, and what it may send.
+type pace struct {
+	target int32
+	rate   units.BitRate
+}
+
+// Paced is for the network's OnRate: a queue pair may send at another rate.
+func (s *System) Paced(c fabric.RateChange) {
+	if int(c.QP) >= len(s.pace) || s.pace[c.QP].target < 0 {
+		return
+	}
+	p := &s.pace[c.QP]
+	t := &s.targets[p.target]
+	rate := c.Sender.Demand(c.RTT)
+	t.steered.demand += rate - p.rate
+	p.rate = rate
+	// Queue pairs that are not congested may each have the whole line.
+	s.demand(t, t.steered.data(min(t.steered.demand, t.steered.line)))
+}
+
+func (s *System) demand(t *transmitter, rate float64) {
+	x := t.steered
+	if rate == x.told {
+		return
+	}
+	x.signal = ratecontrol.Signal{Event: ratecontrol.Demand, Now: s.eng.Now(), Rate: rate, Cut: rate < x.told}
+	x.told = rate
+	s.reportDemand(t)
+	s.react(t)
+}
+
+// react hands a target's signal to its controller and does what follows from it.
+func (s *System) react(t *transmitter) {
+	x := t.steered
+	limit, sends, writes := x.steering.ReadLimit, x.steering.SendRate, x.steering.WriteRate
+	x.ctl.React(&x.steering, &x.signal)
+	if changed := s.apply(t); changed || x.steering.ReadLimit == 0 && limit > 0 || x.steering.ReadLimit > limit {
+		s.admitAll(t)
+	}
+	if x.steering.SendRate != sends {
+		x.sends.SetRate(s.eng.Now(), x.steering.SendRate)
+		s.answerAll(t)
+	}
+	if x.steering.WriteRate != writes {
+		x.writes.SetRate(s.eng.Now(), x.steering.WriteRate)
+		s.fetchAll(t)
+	}
+	s.awaken(x)
+}
+
+// apply sets the weights that are wanted, and reports whether any is new.
+func (s *System) apply(t *transmitter) (changed bool) {
+	x := t.steered
+	for k, q := range x.queues {
+		w := x.steering.Weights[k]
+		if r, wr := q.Weights(); r != w.Read || wr != w.Write {
+			q.SetWeights(w.Read, w.Write)
+			s.reportRatio(t.drives[k], w)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// awaken sets the timer that the controller wants.
+func (s *System) awaken(x *steered) {
+	switch wake := x.steering.Wake; {
+	case wake == sim.Forever:
+		s.eng.Disarm(x.timer)
+	default:
+		s.eng.Arm(x.timer, max(wake, s.eng.Now()))
+	}
+}
+
+// woken: a controller's time has come.
+func (s *System) woken(target int32) {
+	t := &s.targets[target]
+	t.steered.steering.Wake = sim.Forever
+	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Timer, Now: s.eng.Now()}
+	s.react(t)
+}
+
+// queue gives a command to the separate queues of its drive.
+func (s *System) queue(c int32) {
+	x := s.commands.At(c)
+	d := &s.drives[x.drive]
+	t := &s.targets[x.target]
+	q := t.steered.queues[d.number]
+	waited := q.Waiting(ratecontrol.ReadQueue) + q.Waiting(ratecontrol.WriteQueue)
+	x.ticket = q.Push(c, x.req.Op, x.req.Namespace, x.req.Offset, x.req.Length)
+	if x.req.Op <= block.Write {
+		t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Arrived, Op: x.req.Op, Drive: d.number, Now: s.eng.Now(), Bytes: x.req.Length}
+		s.react(t)
+	}
+	s.admit(x.drive)
+	if n := q.Waiting(ratecontrol.ReadQueue) + q.Waiting(ratecontrol.WriteQueue); n > waited {
+		s.Counters.HeldAtTarget++
+		s.Counters.MostAtTarget = max(s.Counters.MostAtTarget, int32(n))
+	}
+}
+
+// admit gives a drive what its separate queues have for it.
+func (s *System) admit(drive int32) {
+	for s.admitOne(drive) {
+	}
+}
+
+// admitOne gives a drive one command of its separate queues, if they have one for it.
+func (s *System) admitOne(drive int32) bool {
+	d := &s.drives[drive]
+	t := &s.targets[d.target]
+	x := t.steered
+	q := x.queues[d.number]
+	q.Hold(ratecontrol.ReadQueue, x.holdsReads())
+	c, _, ok := q.Next()
+	if !ok {
+		return false
+	}
+	y := s.commands.At(c)
+	if y.req.Op == block.Read {
+		x.steering.Reading += s.readBytes(y)
+	}
+	if !s.enter(d, &d.queues[0], c) {
+		s.fail(fmt.Errorf("drive %d refuses a command though it has %d of %d", drive, d.inside, x.steering.Depth))
+		return false
+	}
+	return true
+}
+
+// holdsReads reports whether reads have as much under way as they may.
+func (x *steered) holdsReads() bool {
+	return x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit
+}
+
+// admitAll is admit of all of a target's drives. What their reads may have under way together is for those that came first, whichever drives they are on: a
+// drive that is asked for more than the others would otherwise have its reads wait longer, and with them the slowest of all.
+func (s *System) admitAll(t *transmitter) {
+	x := t.steered
+	n := len(t.drives)
+	if n > 1 && x.steering.ReadLimit > 0 {
+		clear(x.passed)
+		for !x.holdsReads() {
+			k := s.oldestRead(x)
+			if k < 0 {
+				break
+			}
+			x.passed[k] = !s.admitOne(t.drives[k])
+		}
+	}
+	x.turn++
+	for i := range n {
+		s.admit(t.drives[(x.turn+i)%n])
+	}
+}
+
+// oldestRead is the drive, of those that are not passed over, whose read queue has the command that came first; -1 is none.
+func (s *System) oldestRead(x *steered) int {
+	oldest, since := -1, sim.Forever
+	for k, q := range x.queues {
+		if c, ok := q.First(ratecontrol.ReadQueue); ok && !x.passed[k] && s.commands.At(c).arrived < since {
+			oldest, since = k, s.commands.At(c).arrived
+		}
+	}
+	return oldest
+}
+
+// readBytes is what a read takes of the transmit queue if it goes well.
+func (s *System) readBytes(x *command) int64 {
+	if s.protocol == NVMeTCP {
+		return int64(s.cfg.TCP.answer(units.Bytes(x.req.Length)))
+	}
+	return x.req.Length + int64(responseSize)
+}
+
+// noteEnded takes note of a command that a drive has ended.
+func (s *System) noteEnded(x *command) {
+	t := &s.targets[x.target]
+	if x.req.Op > block.Write {
+		return
+	}
+	if x.req.Op == block.Read && !x.reads() {
+		t.steered.steering.Reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and brings no data
+	}
+	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Ended, Op: x.req.Op, Drive: s.drives[x.drive].number, Now: s.eng.Now(), Bytes: x.req.Length, Took: s.eng.Now() - x.driveIn}
+	s.react(t)
+}
+
+// noteSent: so much of reads' answers has been acknowledged.
+func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
+	x := t.steered
+	limit := x.steering.ReadLimit
+	held := x.holdsReads()
+	x.steering.Reading -= bytes
+	x.sent += bytes
+	x.signal = ratecontrol.Signal{Event: ratecontrol.Sent, Now: s.eng.Now(), Bytes: bytes, Took: s.eng.Now() - ended}
+	s.react(t)
+	if held && x.steering.Reading < limit {
+		s.admitAll(t)
+	}
+}
+
+// checkSteered reports what cannot be of a target's controller.
+func (s *System) checkSteered(t *transmitter) error {
+	x := t.steered
+	for k, d := range t.drives {
+		q := x.queues[k]
+		if err := q.Check(); err != nil {
+			return fmt.Errorf("drive %d: %w", d, err)
+		}
+		if n := q.Inside(ratecontrol.ReadQueue) + q.Inside(ratecontrol.WriteQueue); n != int(s.drives[d].inside) {
+			return fmt.Errorf("drive %d: %d commands in it, of which its separate queues know %d", d, s.drives[d].inside, n)
+		}
+	}
+	if x.steering.Reading < 0 {
+		return fmt.Errorf("reads have %d bytes under way", x.steering.Reading)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package nvmf
+
+import (
+	"fmt"
+
+	"farflash/block"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// Queues are those that a target opens on a drive, and which of them the commands of each operation go to. Config.DriveDepth
+// bounds each by itself, and commands that find one full do not wait for another.
+type Queues struct {
+	Open []block.QueueConfig
+	Of   [block.Ops]uint8
+}
+
+// OneQueue has all commands share a queue.
+func (c *Config) OneQueue() Queues {
+	return Queues{Open: []block.QueueConfig{{Depth: min(c.DriveDepth+1, 65536), Class: block.Medium, Weight: 1}}}
+}
+
+// ReadAndWrite has a queue for reads and one for writes and what changes data in other ways, of the same class, so that their
+// weights (Tune) say how a drive divides itself between them.
+func (c *Config) ReadAndWrite() Queues {
+	q := c.OneQueue()
+	q.Open = append(q.Open, q.Open[0])
+	q.Of = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1, block.Reset: 1, block.Finish: 1, block.Open: 1, block.Close: 1}
+	return q
+}
+
+// drive is a drive of a target.
+type drive struct {
+	dev    block.Device
+	queues []driveQueue
+	of     [block.Ops]uint8
+	target int32
+	number int32 // at the target, if that has a controller
+	inside int32 // commands in all its queues
+
+	visited [2]sim.Time // see Visited
+}
+
+// driveQueue is one of a drive's queues.
+type driveQueue struct {
+	id      block.QueueID
+	inside  int32 // commands in the drive, or ended and not yet in the transmit queue
+	waiting list
+}
+
+// AddDrive gives a target a drive with one queue, whose completions go to the system, and returns the drive's number
+// over all targets.
+func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
+	return s.AddDriveQueues(target, dev, s.cfg.OneQueue())
+}
+
+// AddDriveQueues is AddDrive with other queues.
+func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (int32, error) {
+	d := drive{dev: dev, of: queues.Of, target: target}
+	for _, c := range queues.Open {
+		q, err := dev.Open(c)
+		if err != nil {
+			return 0, err
+		}
+		d.queues = append(d.queues, driveQueue{id: q})
+	}
+	for op, q := range queues.Of {
+		if int(q) >= len(d.queues) {
+			return 0, fmt.Errorf("%ss go to queue %d of a drive; there are %d", block.Op(op), q, len(d.queues))
+		}
+	}
+	s.drives = append(s.drives, d)
+	n := int32(len(s.drives) - 1)
+	s.targets[target].drives = append(s.targets[target].drives, n)
+	return n, nil
+}
+
+// Tune gives a drive's queue, by its place in Queues.Open, another weight and limit. It reports false if the drive cannot be
+// tuned.
+func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
+	d := &s.drives[drive]
+	t, ok := d.dev.(block.Tuner)
+	if ok {
+		t.Tune(d.queues[queue].id, weight, inFlight)
+	}
+	return ok
+}
+
+// capsuleArrived: the target's software looks at a command.
+func (s *System) capsuleArrived(c int32) {
+	x := s.commands.At(c)
+	s.spent(x, NetworkOut)
+	x.arrived = s.eng.Now()
+	if x.req.Op == block.Write && x.req.Length <= int64(s.cfg.InCapsule) {
+		x.netOut = s.eng.Now()
+	}
+	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore), s.cfg.Target.Command/2, evReceived, c)
+}
+
+// received: a command is given to its drive, or its data is fetched first.
+func (s *System) received(c int32) {
+	x := s.commands.At(c)
+	if s.fetched(x) {
+		s.fetch(c)
+		return
+	}
+	s.drive(c)
+}
+
+// dataArrived: all data of a write is at the target.
+func (s *System) dataArrived(c int32) {
+	x := s.commands.At(c)
+	x.netOut = s.eng.Now()
+	if s.protocol == Flows {
+		x.arrived = x.netOut
+	}
+	s.spent(x, NetworkOut)
+	if s.protocol.Capsules() {
+		s.fetchNext(x.conn)
+	}
+	s.drive(c)
+}
+
+// drive gives a command to its drive, or has it wait behind others.
+func (s *System) drive(c int32) {
+	x := s.commands.At(c)
+	if s.targets[x.target].steered != nil {
+		s.queue(c)
+		return
+	}
+	d := &s.drives[x.drive]
+	q := &d.queues[d.of[x.req.Op]]
+	if q.waiting.n == 0 && s.enter(d, q, c) {
+		return
+	}
+	s.push(&q.waiting, c)
+	s.Counters.HeldAtTarget++
+	s.Counters.MostAtTarget = max(s.Counters.MostAtTarget, q.waiting.n)
+}
+
+// enter puts a command into a drive's queue, if there is a place.
+func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
+	x := s.commands.At(c)
+	if q.inside >= int32(s.cfg.DriveDepth) || !d.dev.Submit(q.id, x.req) {
+		return false
+	}
+	q.inside++
+	d.inside++
+	x.driveIn = s.eng.Now()
+	s.spent(x, AtTarget)
+	s.reportQueue(x.drive)
+	return true
+}
+
+// quit takes a command whose answer is on its way out of its drive's queue, and returns the queue.
+func (s *System) quit(x *command) *driveQueue {
+	d := &s.drives[x.drive]
+	q := &d.queues[d.of[x.req.Op]]
+	q.inside--
+	d.inside--
+	if t := s.targets[x.target].steered; t != nil {
+		t.queues[d.number].Done(x.ticket)
+	}
+	s.reportQueue(x.drive)
+	return q
+}
+
+// Complete implements the drives' sink: a drive has ended a command.
+func (s *System) Complete(done block.Completion) {
+	c := int32(done.Tag)
+	x := s.commands.At(c)
+	now := s.eng.Now()
+	x.driveOut, x.status, x.placed = now, done.Status, done.Offset
+	waited := min(done.Waited, now-x.mark)
+	x.stage[DriveWait] += waited
+	x.mark += waited
+	s.spent(x, Flash)
+	if done.Op <= block.Write && done.Status == block.OK {
+		s.drives[x.drive].visited[done.Op] += now - x.driveIn
+	}
+	if s.OnVisit != nil {
+		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag, Target: x.target, Drive: x.drive, Initiator: x.initiator, Op: x.req.Op})
+	}
+	if s.steers && s.targets[x.target].steered != nil {
+		s.noteEnded(x)
+	}
+	if s.protocol == Flows {
+		s.finished(c)
+		return
+	}
+	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore), s.cfg.Target.Command-s.cfg.Target.Command/2, evFinished, c)
+}
+
+// refill gives a drive's queue what waits for a place in it.
+func (s *System) refill(d *drive, q *driveQueue) {
+	if t := &s.targets[d.target]; t.steered != nil {
+		s.admit(t.drives[d.number])
+		return
+	}
+	for q.waiting.n > 0 && s.enter(d, q, q.waiting.head) {
+		s.pop(&q.waiting)
+	}
+}

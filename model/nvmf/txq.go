@@ -1,0 +1,156 @@
+package nvmf
+
+import (
+	"farflash/block"
+	"farflash/numeric/units"
+)
+
+// transmitter is a target and its transmit queue.
+type transmitter struct {
+	machine
+	drives  []int32
+	used    units.Bytes
+	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
+	waiting list        // ended commands that find no room
+	replies list        // those without data that a controller lets overtake the others
+	memory  memory
+	steered *steered // nil without a controller
+}
+
+// finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
+func (s *System) finished(c int32) {
+	x := s.commands.At(c)
+	if s.protocol == Flows && !x.reads() {
+		// Nothing goes back: the request ends with the drive.
+		q := s.quit(x)
+		s.spent(x, TXQ)
+		s.refill(&s.drives[x.drive], q)
+		s.end(c)
+		return
+	}
+	t := &s.targets[x.target]
+	wait := &t.waiting
+	if !x.reads() && t.overtakes() {
+		wait = &t.replies
+	}
+	if wait.n > 0 || !s.room(t, x) {
+		s.push(wait, c)
+		s.Counters.HeldAtTXQ++
+		s.Counters.MostAtTXQ = max(s.Counters.MostAtTXQ, t.waiting.n+t.replies.n)
+		return
+	}
+	s.answer(c, t)
+}
+
+// answerSize is what a command's answer takes of the transmit queue.
+func (s *System) answerSize(x *command) units.Bytes {
+	data := units.Bytes(0)
+	if x.reads() {
+		data = units.Bytes(x.req.Length)
+	}
+	switch s.protocol {
+	case NVMeTCP:
+		return s.cfg.TCP.answer(data)
+	case NVMeoF:
+		return data + responseSize
+	}
+	return data
+}
+
+// overtakes reports whether answers without data go before those with data.
+func (t *transmitter) overtakes() bool { return t.steered != nil && t.steered.steering.Overtake }
+
+// room reports whether there is room for a command's answer, and its turn has come. Something larger than the queue has it to itself. Flows
+// have no transmit queue but the NIC's.
+func (s *System) room(t *transmitter, x *command) bool {
+	if t.steered != nil && x.reads() && !t.steered.sends.Open(s.eng.Now()) {
+		s.eng.Arm(t.steered.sendsDue, t.steered.sends.Due(s.eng.Now()))
+		return false
+	}
+	if s.protocol == Flows || t.used == 0 {
+		return true
+	}
+	if t.used+s.answerSize(x) > s.cfg.TXQ {
+		return false
+	}
+	if t.steered == nil || !x.reads() && t.overtakes() {
+		return true
+	}
+	limit := units.Bytes(t.steered.steering.SendLimit)
+	return limit <= 0 || t.used < limit
+}
+
+// answer sends a command's data and response.
+func (s *System) answer(c int32, t *transmitter) {
+	x := s.commands.At(c)
+	d := &s.drives[x.drive]
+	q := s.quit(x)
+	if size := s.answerSize(x); size > s.cfg.TXQ {
+		t.alone = size
+	}
+	if x.reads() {
+		x.netIn = s.eng.Now()
+		if t.steered != nil {
+			t.steered.sends.Take(x.netIn, x.req.Length)
+		}
+	}
+	last := int32(-1)
+	if s.protocol == NVMeTCP {
+		// What is written to a connection at once shares segments.
+		k := Response
+		if x.reads() {
+			k = Data
+		}
+		last = s.send(c, k, s.answerSize(x), t)
+		x.left, x.first = 1, last
+	} else if x.reads() {
+		x.left++
+		x.first = s.send(c, Data, units.Bytes(x.req.Length), t)
+	}
+	if s.protocol == NVMeoF {
+		last = s.send(c, Response, responseSize, t)
+		x.left++
+		if x.first < 0 {
+			x.first = last
+		}
+	}
+	if last >= 0 && s.fetched(x) {
+		s.posted[last].held = int32(x.req.Length)
+	}
+	s.refill(d, q)
+}
+
+// send posts a message that takes room in a transmit queue until it is acknowledged.
+func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
+	m := s.post(c, k, size, -1)
+	if m >= 0 && s.protocol.Capsules() {
+		s.posted[m].bytes = int32(size)
+		if x := s.commands.At(c); t.steered != nil && x.req.Op == block.Read {
+			s.posted[m].read, s.posted[m].ended = true, x.driveOut
+		}
+		t.used += size
+		s.Counters.MostTXQ = max(s.Counters.MostTXQ, t.used)
+		s.reportTXQ(s.posted[m].target)
+	}
+	return m
+}
+
+// release takes something that was acknowledged out of a transmit queue, and lets in what waits.
+func (s *System) release(target int32, size units.Bytes) {
+	t := &s.targets[target]
+	t.used -= size
+	if t.used <= s.cfg.TXQ {
+		t.alone = 0
+	}
+	s.reportTXQ(target)
+	s.answerAll(t)
+}
+
+// answerAll goes on with the commands that wait for room, or whose pace holds them.
+func (s *System) answerAll(t *transmitter) {
+	for _, wait := range []*list{&t.replies, &t.waiting} {
+		for wait.n > 0 && s.room(t, s.commands.At(wait.head)) {
+			s.answer(s.pop(wait), t)
+		}
+	}
+}

@@ -1,0 +1,557 @@
+package ssd
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"farflash/model/ssd/nand"
+	"farflash/policy/ftl"
+)
+
+// The demand-paged map, after DFTL (Gupta et al., ASPLOS 2009): the cached mapping
+// table (CMT) holds single entries; the whole map lies in mapping pages on flash,
+// whose places the global translation directory, always in DRAM, knows. A dirty
+// entry that is evicted takes the other dirty entries of its mapping page along.
+
+// An entry of the table. Entries are named by index; 0 is none.
+type entry struct {
+	logical        uint32
+	prev, next     int32  // by use, most recent first; an entry that is waited for is in no order yet
+	mprev, mnext   int32  // of the same mapping page
+	number         uint32 // order of insertion (Quirks.WaitersEvicted)
+	dirty, waiting bool
+}
+
+// mappingTable is a cached mapping table.
+type mappingTable struct {
+	index   hash[uint32]
+	entries []entry
+	free    int32
+	n, most int
+	front   int32
+	back    int32
+
+	numbered uint32 // entries inserted so far
+}
+
+func (c *mappingTable) unlink(e int32) {
+	x := &c.entries[e]
+	if x.prev != 0 {
+		c.entries[x.prev].next = x.next
+	} else {
+		c.front = x.next
+	}
+	if x.next != 0 {
+		c.entries[x.next].prev = x.prev
+	} else {
+		c.back = x.prev
+	}
+}
+
+func (c *mappingTable) toFront(e int32) {
+	if c.front == e {
+		return
+	}
+	c.unlink(e)
+	c.pushFront(e)
+}
+
+func (c *mappingTable) pushFront(e int32) {
+	x := &c.entries[e]
+	x.prev, x.next = 0, c.front
+	if c.front != 0 {
+		c.entries[c.front].prev = e
+	} else {
+		c.back = e
+	}
+	c.front = e
+}
+
+// A mappingPage is the directory's knowledge of one mapping page.
+type mappingPage struct {
+	entries  int32 // cached entries that belong to it
+	waitHead int32 // host transactions that wait for its read
+	waitTail int32
+	reading  bool
+	leaving  bool // a program of it is on its way; its content is in DRAM
+}
+
+// pageState returns what is known of a mapping page, for changing. The pointer
+// holds until the next call. Pages of which nothing is known are not in the pool.
+func (d *Drive) pageState(m uint32) *mappingPage {
+	i, ok := d.mapIndex.get(m)
+	if !ok {
+		if n := len(d.freeMapPages); n > 0 {
+			i = d.freeMapPages[n-1]
+			d.freeMapPages = d.freeMapPages[:n-1]
+			d.mapPages[i] = mappingPage{}
+		} else {
+			i = uint32(len(d.mapPages))
+			d.mapPages = append(d.mapPages, mappingPage{})
+		}
+		d.mapIndex.set(m, i)
+	}
+	return &d.mapPages[i]
+}
+
+// peekState is pageState for looking only: it adds nothing to the pool.
+func (d *Drive) peekState(m uint32) mappingPage {
+	if i, ok := d.mapIndex.get(m); ok {
+		return d.mapPages[i]
+	}
+	return mappingPage{}
+}
+
+// forgetState gives a mapping page's place in the pool up if nothing is known of it.
+func (d *Drive) forgetState(m uint32) {
+	if i, ok := d.mapIndex.get(m); ok && d.mapPages[i] == (mappingPage{}) {
+		d.mapIndex.remove(m)
+		d.freeMapPages = append(d.freeMapPages, i)
+	}
+}
+
+// mappingPageOf is the number of the mapping page, over all namespaces, that
+// holds a logical page's entry.
+func (d *Drive) mappingPageOf(l uint32, ns uint8) uint32 {
+	n := &d.ns[ns]
+	return n.mapBase - d.ns[0].mapBase + (l-n.base)/d.entriesPerPage
+}
+
+// entryAtHand reports whether the map's entry for a host transaction can be used
+// now. If not, the transaction waits for the mapping page to be read.
+func (d *Drive) entryAtHand(t int32) bool {
+	x := d.txns.At(t)
+	n := &d.ns[x.ns]
+	c := &d.tables[n.cmt]
+	if e, ok := c.index.get(x.logical); ok {
+		if y := &c.entries[e]; !y.waiting {
+			d.mapHits++
+			c.toFront(int32(e))
+			return true
+		}
+	}
+	d.mapMisses++
+	m := d.mappingPageOf(x.logical, x.ns)
+	p := d.peekState(m)
+	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
+		d.addEntry(x.logical, x.ns, false)
+		return true
+	}
+	if _, ok := c.index.get(x.logical); !ok {
+		d.addEntry(x.logical, x.ns, true)
+	}
+	x = d.txns.At(t)
+	x.next = 0
+	w := d.pageState(m)
+	if w.waitHead == 0 {
+		w.waitHead = t
+	} else {
+		d.txns.At(w.waitTail).next = t
+	}
+	w.waitTail = t
+	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading { // MQSim looks up before it evicts, and the eviction may be reading the same page
+		w.reading = true
+		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
+	}
+	return false
+}
+
+// onFlash reports whether a mapping page has ever been written to flash.
+func (d *Drive) onFlash(m uint32, ns uint8) bool {
+	l := d.ns[0].mapBase + m
+	if d.l2p.get(l) < trimmed {
+		return true
+	}
+	n := &d.ns[ns]
+	return (d.cfg.Initial == InitialFormula || d.cfg.Preconditioning.Fill != FillNone) && l-n.mapBase < n.stored
+}
+
+// readMappingPage reads some bytes of a mapping page; pair is the program that
+// waits for it, if any.
+//
+//go:noinline
+func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
+	d.openBatch()
+	t, x := d.newTransaction()
+	x.origin, x.ns, x.bytes, x.pair = fromMapping, ns, bytes, pair
+	x.logical = d.ns[0].mapBase + m
+	x.queue = queueMappingRead
+	if page := d.l2p.get(x.logical); page < trimmed {
+		if d.grains > 1 && d.inMemory(page) {
+			d.fromMemory(t)
+			d.closeBatch()
+			return
+		}
+		d.at(x, page)
+		d.pin(x)
+	} else {
+		plane, index := d.mappingPlace(m, ns)
+		d.atFlash(x, plane, uint32(index))
+	}
+	d.mappingReads++
+	d.enqueue(t, x)
+	d.closeBatch()
+	d.atOnce()
+}
+
+// mappingPool is the pool that a mapping page is written to.
+func (d *Drive) mappingPool(m uint32, ns uint8) int32 {
+	n := &d.ns[ns]
+	return n.pool(m - (n.mapBase - d.ns[0].mapBase))
+}
+
+// mappingPlace is the plane where the formula puts a mapping page, and where there: after the namespace's data.
+func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
+	n := &d.ns[ns]
+	k := m - (n.mapBase - d.ns[0].mapBase)
+	plane, _ = n.place(k)
+	turn := uint32(len(n.planeOf))
+	k /= n.grains
+	return plane, n.formulaBase[k%turn] + n.formulaPages() + int32(k/turn)
+}
+
+// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
+// While every entry is waited for the table grows instead, because a transaction is never turned away, and is what it should be again
+// as soon as they have come.
+//
+//go:noinline
+func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
+	c := &d.tables[d.ns[ns].cmt]
+	for c.n >= c.most && c.back != 0 {
+		d.evictEntry(c)
+	}
+	e := c.free
+	if e != 0 {
+		c.free = c.entries[e].next
+		c.entries[e] = entry{logical: l}
+	} else {
+		e = c.newEntry(l)
+	}
+	c.n++
+	c.index.set(l, uint32(e))
+	if c.entries[e].waiting = waiting; !waiting || d.cfg.Quirks.WaitersEvicted {
+		c.pushFront(e)
+	}
+	c.numbered++
+	c.entries[e].number = c.numbered
+	p := d.pageState(d.mappingPageOf(l, ns))
+	x := &c.entries[e]
+	x.mnext = p.entries
+	if p.entries != 0 {
+		c.entries[p.entries].mprev = e
+	}
+	p.entries = e
+	return e
+}
+
+//go:noinline
+func (c *mappingTable) newEntry(l uint32) int32 {
+	if len(c.entries) == 0 {
+		c.entries = append(c.entries, entry{}) // number 0 is none
+	}
+	c.entries = append(c.entries, entry{logical: l})
+	return int32(len(c.entries) - 1)
+}
+
+// evictEntry takes the least recently used entry that nobody waits for out of the
+// table, and writes its mapping page back if it is dirty. There is one.
+func (d *Drive) evictEntry(c *mappingTable) {
+	e := c.back
+	x := c.entries[e]
+	ns := d.namespaceOf(x.logical)
+	m := d.mappingPageOf(x.logical, ns)
+	c.unlink(e)
+	if x.mprev != 0 {
+		c.entries[x.mprev].mnext = x.mnext
+	} else {
+		d.pageState(m).entries = x.mnext
+	}
+	if x.mnext != 0 {
+		c.entries[x.mnext].mprev = x.mprev
+	}
+	c.index.remove(x.logical)
+	c.entries[e].next = c.free
+	c.free = e
+	c.n--
+	if d.stored != nil {
+		d.storeSectors(&x)
+	}
+	if x.dirty {
+		d.writeBack(c, m, ns)
+	}
+	d.forgetState(m)
+}
+
+// storedSectors is the valid-sector bitmaps in MQSim's map on flash (Quirks.SectorsLost). They are stored when a dirty entry is evicted. An entry that
+// was cleaned by the write-back of its mapping page for another one keeps its old bitmap on flash, and reverts to it when evicted.
+type storedSectors struct {
+	of    hash[uint64]
+	blank hash[uint32] // pages that are mapped with an empty bitmap
+}
+
+// storeSectors stores, or reverts, the bitmap of an evicted entry.
+//
+//go:noinline
+func (d *Drive) storeSectors(x *entry) {
+	page, part := d.l2p.look(x.logical)
+	if page >= trimmed || x.waiting {
+		return
+	}
+	now := d.valid(page, part)
+	if _, blank := d.stored.blank.get(x.logical); blank {
+		now = 0
+	}
+	if x.dirty {
+		d.stored.of.set(x.logical, now)
+		return
+	}
+	was, _ := d.stored.of.get(x.logical)
+	switch {
+	case was == now:
+	case was == 0:
+		d.stored.blank.set(x.logical, 1)
+	default:
+		d.stored.blank.remove(x.logical)
+		if was == d.allSectors {
+			was = 0
+		}
+		d.l2p.put(x.logical, page, was)
+	}
+}
+
+// namespaceOf is the namespace that a logical page belongs to.
+func (d *Drive) namespaceOf(l uint32) uint8 {
+	for i := len(d.ns) - 1; i > 0; i-- {
+		if l >= d.ns[i].base {
+			return uint8(i)
+		}
+	}
+	return 0
+}
+
+// dirtyEntry notes that the map's entry of a logical page has changed.
+//
+//go:noinline
+func (d *Drive) dirtyEntry(l uint32, ns uint8) {
+	c := &d.tables[d.ns[ns].cmt]
+	e, ok := c.index.get(l)
+	if !ok {
+		e = uint32(d.addEntry(l, ns, false))
+	}
+	c.entries[e].dirty = true
+}
+
+// writeBack programs a mapping page anew. All its dirty entries become clean. The
+// entries that are not in DRAM are read from the old page first.
+func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
+	sectors := uint64(0)
+	n := &d.ns[ns]
+	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
+	for e := d.peekState(m).entries; e != 0; e = c.entries[e].mnext {
+		x := &c.entries[e]
+		if x.dirty {
+			x.dirty = false
+			if d.cfg.Quirks.WriteBackUses && !x.waiting {
+				d.used = append(d.used, uint64(x.logical)<<32|uint64(e))
+			}
+		} else if !x.waiting {
+			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
+		}
+	}
+	slices.Sort(d.used)
+	for _, u := range d.used {
+		c.toFront(int32(uint32(u)))
+	}
+	d.used = d.used[:0]
+	d.openBatch()
+	defer d.closeBatch()
+	if d.cfg.Quirks.MappingProgramsVanish {
+		if d.onFlash(m, ns) {
+			d.pageState(m).reading = true
+			d.readMappingPage(m, ns, int32(bits.OnesCount64(sectors))*nand.SectorSize, 0)
+		}
+		d.pageState(m).leaving = true
+		d.moveMappingPage(m, ns)
+		return
+	}
+	if d.peekState(m).leaving {
+		// The program on its way has not left DRAM's copy yet; it takes the change
+		// along. That is the case until its data are sent, which this approximates
+		// by its end.
+		d.mappingMerged++
+		return
+	}
+	d.pageState(m).leaving = true
+	t, x := d.newTransaction()
+	x.origin, x.ns, x.bytes = fromMapping, ns, d.grainBytes()
+	x.logical = d.ns[0].mapBase + m
+	x.queue = queueMappingWrite
+	x.sectors = d.allSectors
+	if d.onFlash(m, ns) {
+		x.waitsFor = 1
+		d.pageState(m).reading = true
+		d.readMappingPage(m, ns, d.grainBytes(), t)
+	}
+	d.placeMapping(t)
+}
+
+// placeMapping gives the program of a mapping page its physical page.
+func (d *Drive) placeMapping(t int32) {
+	x := d.txns.At(t)
+	pool := d.mappingPool(x.logical-d.ns[0].mapBase, x.ns)
+	now := d.tick()
+	ppa, ok := d.ftl.Allocate(int(pool), d.ns[x.ns].mapping, now)
+	if !ok {
+		d.collect(int(pool))
+		d.parkMapping(pool, t)
+		return
+	}
+	if old := d.l2p.get(x.logical); old < trimmed {
+		d.ftl.Invalidate(ftl.PPA(old), now)
+	} else {
+		d.mapped++
+	}
+	d.reinstall(x, ppa)
+	d.program(t)
+	d.collect(int(pool))
+}
+
+// moveMappingPage gives a mapping page a new place without programming it.
+func (d *Drive) moveMappingPage(m uint32, ns uint8) {
+	l := d.ns[0].mapBase + m
+	pool := d.mappingPool(m, ns)
+	now := d.tick()
+	ppa, ok := d.ftl.Allocate(int(pool), d.ns[ns].mapping, now)
+	if !ok {
+		d.collect(int(pool))
+		return
+	}
+	if old := d.l2p.get(l); old < trimmed {
+		d.ftl.Invalidate(ftl.PPA(old), now)
+	} else {
+		d.mapped++
+	}
+	at, blk, inBlock := d.split(uint32(ppa))
+	d.own(l, at, blk, inBlock)
+	d.l2p.set(l, uint32(ppa))
+	d.vanished++
+	d.collect(int(pool))
+}
+
+// mappingDone ends the read or program of a mapping page.
+//
+//go:noinline
+func (d *Drive) mappingDone(t int32) {
+	x := d.txns.At(t)
+	m := x.logical - d.ns[0].mapBase
+	if x.queue == queueMappingWrite {
+		d.pageState(m).leaving = false
+		d.forgetState(m)
+		d.programmed(x)
+		return
+	}
+	if x.pair != 0 {
+		d.released(x.pair)
+	}
+	p := d.pageState(m)
+	p.reading = false
+	c := &d.tables[d.ns[x.ns].cmt]
+	waiting := p.waitHead
+	p.waitHead, p.waitTail = 0, 0
+	if d.cfg.Quirks.WaitersEvicted {
+		if waiting = d.stillWaited(c, p, waiting); p.waitHead != 0 && !slices.Contains(d.lookout.forsaken, m) {
+			d.lookout.forsaken = append(d.lookout.forsaken, m)
+			d.lookLater()
+		}
+	}
+	d.forgetState(m)
+	for w := waiting; w != 0; w = d.txns.At(w).next {
+		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
+			c.entries[e].waiting = false
+			if !d.cfg.Quirks.WaitersEvicted {
+				c.pushFront(int32(e))
+			}
+		}
+	}
+	if d.cfg.Quirks.ReadsThenWrites {
+		waiting = d.byEntry(c, waiting)
+	}
+	d.mapArrives = true
+	for waiting != 0 {
+		w := waiting
+		waiting = d.txns.At(w).next
+		if e, ok := c.index.get(d.txns.At(w).logical); ok {
+			c.toFront(int32(e))
+		}
+		d.place(w, d.txns.At(w))
+	}
+	d.mapArrives = false
+	d.atOnce()
+}
+
+// stillWaited returns the transactions whose entries are still cached. The others stay queued at the mapping page until their entry is asked for again.
+func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on int32) {
+	last := int32(0)
+	for w := waiting; w != 0; {
+		x := d.txns.At(w)
+		next := x.next
+		x.next = 0
+		if e, ok := c.index.get(x.logical); ok && c.entries[e].waiting {
+			if last == 0 {
+				on = w
+			} else {
+				d.txns.At(last).next = w
+			}
+			last = w
+		} else {
+			if p.waitHead == 0 {
+				p.waitHead = w
+			} else {
+				d.txns.At(p.waitTail).next = w
+			}
+			p.waitTail = w
+		}
+		w = next
+	}
+	return on
+}
+
+// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
+func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
+	order := d.waited[:0]
+	several := d.cfg.Quirks.WaitersEvicted && waiting != 0
+	for w := waiting; w != 0; w = d.txns.At(w).next {
+		x := d.txns.At(w)
+		place := uint64(len(order))
+		if e, ok := c.index.get(x.logical); ok && d.cfg.Quirks.WaitersEvicted {
+			place = uint64(c.entries[e].number & (1<<31 - 1))
+		}
+		if first, ok := d.firstOf.get(x.logical); ok {
+			place, several = uint64(first), true
+		} else {
+			d.firstOf.set(x.logical, uint32(place))
+		}
+		kind := uint64(0)
+		if x.queue >= queueMoveRead {
+			kind = 1
+		}
+		order = append(order, place<<33|kind<<32|uint64(w))
+	}
+	d.waited = order
+	for _, o := range order {
+		d.firstOf.remove(d.txns.At(int32(uint32(o))).logical)
+	}
+	if !several {
+		return waiting
+	}
+	slices.SortStableFunc(order, func(a, b uint64) int { return cmp.Compare(a>>32, b>>32) })
+	for i, o := range order {
+		next := int32(0)
+		if i+1 < len(order) {
+			next = int32(uint32(order[i+1]))
+		}
+		d.txns.At(int32(uint32(o))).next = next
+	}
+	return int32(uint32(order[0]))
+}

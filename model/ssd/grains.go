@@ -1,0 +1,433 @@
+package ssd
+
+import (
+	"slices"
+
+	"farflash/model/ssd/nand"
+	"farflash/model/ssd/pack"
+	"farflash/policy/ftl"
+)
+
+// Grains in pages of flash. The translation layer hands out grains' places in order, so those of a stream fill a page, then the next plane's. A page is
+// programmed when it is full. Until then what it holds is in the controller's memory, which is as safe as the cache; it is programmed earlier, as
+// soon as its die takes it and with what it holds by then, if somebody waits for one of its grains: a write past the cache, a FLUSH, or a write for which
+// the cache has no room while all that leaves it waits in such pages.
+
+// sharedRead is the read that the next of its request joins if it is of the same page of flash.
+type sharedRead struct {
+	page        uint64
+	first, last int32 // transactions; last 0: there is none
+}
+
+// ofFormula tells pages that lie where the formula has them from those that the translation layer numbers.
+const ofFormula = 1 << 40
+
+// formulaPage is the page of flash that the formula has a logical page in, as sharedRead knows it.
+func (d *Drive) formulaPage(l uint32, ns uint8) uint64 {
+	n := &d.ns[ns]
+	return ofFormula | n.perPage.Of(uint64(l-n.base))
+}
+
+// grainBytes is the size of a grain.
+func (d *Drive) grainBytes() int32 { return int32(d.sectorsPerGrain) * nand.SectorSize }
+
+// link has a transaction share the page of another, the last of a chain.
+func (d *Drive) link(last, t int32) {
+	y, x := d.txns.At(last), d.txns.At(t)
+	first := last
+	if y.joined {
+		first = y.prev
+	}
+	y.pair = t
+	x.joined, x.prev, x.pair = true, first, 0
+	x.queued = d.eng.Now()
+	f := d.txns.At(first)
+	f.shared = true
+	f.others += x.bytes
+	f.waitsFor += x.waitsFor
+	x.waitsFor = 0
+}
+
+// bytesOf is what a transaction and those that share its page move over the channel.
+func (d *Drive) bytesOf(t int32) int32 { return d.txns.At(t).load() }
+
+// load is what a transaction that shares no other's page, and those that share its own, move over the channel.
+func (x *transaction) load() int32 { return x.bytes + x.others }
+
+// requestOf is the first request that a transaction, or one that shares its page, is part of.
+func (d *Drive) requestOf(t int32) int32 {
+	x := d.txns.At(t)
+	for x.request == 0 && (x.shared || x.joined) && x.pair != 0 {
+		x = d.txns.At(x.pair)
+	}
+	return x.request
+}
+
+// submitRead hands a host's read that has its place to the scheduler, or has it join one of the same request and page.
+func (d *Drive) submitRead(t int32, x *transaction) {
+	if d.grains > 1 {
+		d.submitReadOf(t, x, d.perPage.Of(uint64(x.page)))
+	} else {
+		d.submit(t, x)
+	}
+}
+
+// submitReadOf is submitRead of a page of flash.
+func (d *Drive) submitReadOf(t int32, x *transaction, page uint64) {
+	if d.grains > 1 {
+		if r := &d.reading; r.last != 0 && r.page == page && d.txns.At(r.first).request == x.request {
+			d.link(r.last, t)
+			r.last = t
+			return
+		}
+		d.reading = sharedRead{page, t, t}
+	}
+	d.submit(t, x)
+}
+
+// readsWith has the read of a move join another's if both sources lie in one page of flash, and reports whether they do.
+func (d *Drive) readsWith(last, t int32) bool {
+	if d.perPage.Of(uint64(d.txns.At(last).source)) != d.perPage.Of(uint64(d.txns.At(t).source)) {
+		return false
+	}
+	d.link(last, t)
+	return true
+}
+
+// moreOfPage reports whether grains behind a move's source, in its page of flash, hold data as well.
+func (d *Drive) moreOfPage(source ftl.PPA) bool {
+	for source++; source%ftl.PPA(d.grains) != 0; source++ {
+		if d.ftl.IsValid(source) {
+			return true
+		}
+	}
+	return false
+}
+
+// inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash, which has several grains, is being filled.
+//
+//go:noinline
+func (d *Drive) inMemory(page uint32) bool {
+	return d.packing.Find(d.poolOf(page), uint32(d.perPage.Of(uint64(page)))) != nil
+}
+
+// fromMemory ends a read of what is in the controller's memory, when that has been read.
+//
+//go:noinline
+func (d *Drive) fromMemory(t int32) {
+	x := d.txns.At(t)
+	d.dram(x.ns, int64(x.bytes), evFromMemory, uint32(t))
+}
+
+// program has the data of a page that has its place programmed.
+func (d *Drive) program(t int32) {
+	x := d.txns.At(t)
+	d.countGrain(x)
+	if d.grains > 1 {
+		d.pack(t)
+		return
+	}
+	d.countProgram(x)
+	if x.origin == fromHost || x.origin == fromCache {
+		d.submit(t, x)
+	} else {
+		d.enqueue(t, x)
+	}
+}
+
+// unpack notes that a grain is in no page any more: the program of the one that it was in did not take.
+func (d *Drive) unpack(t int32) {
+	x := d.txns.At(t)
+	if d.grains == 1 || x.origin != fromCache || d.cfg.Cache.Destage != DestageOldest {
+		return
+	}
+	c := &d.caches[d.ns[x.ns].cacheSet]
+	s := &c.slots[x.source]
+	if s.packed = false; s.flying {
+		c.loose++
+	}
+}
+
+// countGrain counts for its namespace and its reclaim group a grain that is to be programmed.
+func (d *Drive) countGrain(x *transaction) {
+	if d.divided && x.logical < d.ns[0].mapBase { // not a mapping page
+		d.countApart(x)
+	}
+}
+
+//go:noinline
+func (d *Drive) countApart(x *transaction) {
+	if d.groups != nil {
+		d.countInGroup(x)
+	}
+	switch {
+	case d.byNamespace == nil:
+	case x.origin == fromMove, x.origin == fromHeld:
+		d.byNamespace[d.namespaceOf(x.logical)].Moved++
+	default:
+		d.byNamespace[x.ns].Written++
+	}
+}
+
+// countProgram counts the program of a page of flash.
+func (d *Drive) countProgram(x *transaction) {
+	switch x.origin {
+	case fromMapping:
+		d.mappingPrograms++
+	case fromMove, fromHeld:
+		d.movePrograms++
+		if x.levels || x.renews || x.folds {
+			d.countReason(x)
+		}
+	default:
+		d.hostPrograms++
+		if d.isFast(x) {
+			d.slc.programs++
+		}
+	}
+}
+
+// countReason counts the program of a move that is not of collection, by why it was begun.
+//
+//go:noinline
+func (d *Drive) countReason(x *transaction) {
+	switch {
+	case x.levels:
+		d.wearPrograms++
+	case x.renews:
+		d.renewPrograms++
+	default:
+		d.slc.folds++
+	}
+}
+
+// pack puts a grain into its page of flash.
+//
+//go:noinline
+func (d *Drive) pack(t int32) {
+	x := d.txns.At(t)
+	wanted := d.isAwaited(x)
+	pool := d.poolOf(x.page)
+	q, in := d.perPage.Split(uint64(x.page))
+	number := uint32(q)
+	kind, set := pack.Other, uint8(0)
+	switch x.origin {
+	case fromCache:
+		kind, set = pack.Cache, d.caches[d.ns[x.ns].cacheSet].set
+	case fromMove:
+		kind = pack.Move
+	}
+	if g := d.packing.Find(pool, number); g != nil {
+		if f := d.txns.At(g.First); !g.Queued && f.queue > queueMappingWrite && f.queue < queueMoveWrite {
+			f.queue = min(f.queue, x.queue) // the most urgent of the host's
+		}
+		d.link(g.Last, t)
+	}
+	g := d.packing.Add(pool, number, t, kind, set)
+	d.packed++
+	full := int32(in) == d.grains-1
+	if !g.Queued && (full || wanted) {
+		d.queuePage(pool, g)
+	}
+	if full {
+		d.packing.Take(pool, number)
+		d.pagesTaken++
+	}
+	if kind == pack.Cache {
+		d.packedFrom(&d.caches[set], t)
+	}
+}
+
+// packedFrom notes that a grain which leaves a cache is in a page. The last of those that FLUSH waits for has the pages programmed that it waits for.
+func (d *Drive) packedFrom(c *cache, t int32) {
+	if d.cfg.Cache.Destage == DestageOldest {
+		s := &c.slots[d.txns.At(t).source]
+		if s.flying && !s.packed {
+			if c.loose--; c.loose == 0 {
+				d.queueCached(c)
+			}
+		}
+		s.packed = true
+	}
+	d.press(c)
+}
+
+// queuePage hands a page's program to the scheduler. Until it is full, or begun, more may join it.
+func (d *Drive) queuePage(pool int, g *pack.Page) {
+	d.packing.Queue(pool, g)
+	d.countProgram(d.txns.At(g.First))
+	for t := g.First; t != 0; t = d.txns.At(t).pair {
+		d.txns.At(t).queued = d.eng.Now()
+	}
+	d.submit(g.First, d.txns.At(g.First))
+}
+
+// begun: a page is programmed as it is. What is left of it is lost.
+func (d *Drive) begun(page uint32) {
+	number := uint32(d.perPage.Of(uint64(page)))
+	if _, ok := d.packing.Take(d.poolOf(page), number); ok {
+		d.pagesTaken++
+		d.ftl.Skip(ftl.PPA(number+1)*ftl.PPA(d.grains), d.tick())
+	}
+}
+
+// laid notes that a page was given to a read, which programs nothing. It may have been what its page of flash lacked.
+func (d *Drive) laid(ppa ftl.PPA) {
+	if int32(ppa%ftl.PPA(d.grains)) != d.grains-1 {
+		return
+	}
+	pool, number := d.poolOf(uint32(ppa)), uint32(d.perPage.Of(uint64(ppa)))
+	if g := d.packing.Find(pool, number); g != nil {
+		if !g.Queued {
+			d.queuePage(pool, g)
+		}
+		d.packing.Take(pool, number)
+		d.pagesTaken++
+	}
+}
+
+// queueCached hands on all pages that data leaving a cache wait in.
+func (d *Drive) queueCached(c *cache) {
+	if d.packing.Cached(c.set) == 0 {
+		return
+	}
+	for pool := range d.pools.count() {
+		open := d.packing.Open(pool)
+		for i := range open {
+			if g := &open[i]; g.Cached > 0 && g.Set == c.set && d.ns[d.txns.At(g.First).ns].zones == nil {
+				d.queuePage(pool, g)
+			}
+		}
+	}
+}
+
+// queueBlock hands on the pages of a block that fails: nothing more will be put into them.
+func (d *Drive) queueBlock(b ftl.Block) {
+	if d.grains == 1 {
+		return
+	}
+	pool := int(b) / d.cfg.Geometry.BlocksPerPlane
+	open := d.packing.Open(pool)
+	for i := range open {
+		if g := &open[i]; !g.Queued && d.ftl.BlockOf(ftl.PPA(g.Number)*ftl.PPA(d.grains)) == b {
+			d.queuePage(pool, g)
+		}
+	}
+}
+
+// press sees to it that a write which waits for room in a cache does not do so for ever because what leaves it waits for company.
+func (d *Drive) press(c *cache) {
+	if d.grains == 1 || c.waiting.head == 0 || c.out == 0 || c.out != d.packing.Cached(c.set) {
+		return
+	}
+	d.openBatch()
+	d.destage(c)
+	if c.dirty == 0 && c.out == d.packing.Cached(c.set) {
+		d.queueCached(c)
+	}
+	d.closeBatch()
+}
+
+// isAwaited reports whether somebody waits for the program of a grain by itself: a request of the host, or, where writes wait meanwhile, a FLUSH.
+func (d *Drive) isAwaited(x *transaction) bool {
+	switch x.origin {
+	case fromHost:
+		return true
+	case fromCache:
+		return d.cfg.Cache.Destage == DestageFirstTouch && d.caches[d.ns[x.ns].cacheSet].flushes.head != 0
+	}
+	return false
+}
+
+// hold gives up the sources of a pool's moves once all that are under way wait for their pages to fill: the data are safe, and the victim can be erased. So
+// what survives never takes more room than it needs. It reports whether there were any.
+func (d *Drive) hold(pool int) bool {
+	n := d.packing.Moves(pool)
+	if n == 0 || n != d.moving[pool] {
+		return false
+	}
+	d.openBatch()
+	defer d.closeBatch()
+	changed := d.heldPages[:0]
+	d.heldPages = nil // which a collection of another pool may come to need meanwhile
+	open := d.packing.Open(pool)
+	for i := range open {
+		if open[i].Moves == 0 {
+			continue
+		}
+		for t := open[i].First; t != 0; t = d.txns.At(t).pair {
+			x := d.txns.At(t)
+			if x.origin != fromMove {
+				continue
+			}
+			x.origin = fromHeld
+			if d.ftl.Held(x.source, ftl.PPA(x.page), d.tick()) && !d.cfg.Mapping.Ideal && x.logical < d.ns[0].mapBase {
+				changed = append(changed, x.logical)
+			}
+		}
+		d.packing.Released(pool, &open[i])
+	}
+	for _, l := range changed {
+		d.dirtyEntry(l, d.namespaceOf(l))
+	}
+	d.heldPages = changed
+	for range n {
+		d.moveEnded(pool)
+	}
+	d.noteCollecting(pool)
+	return true
+}
+
+// streamOf is the stream that a page's data belong to.
+func (d *Drive) streamOf(l uint32) int {
+	if l < d.ns[0].mapBase {
+		return d.ns[d.namespaceOf(l)].stream
+	}
+	i := len(d.ns) - 1
+	for l < d.ns[i].mapBase {
+		i--
+	}
+	return d.ns[i].mapping
+}
+
+// completedAll ends those that share a page of flash, one by one.
+func (d *Drive) completedAll(t int32) {
+	first := d.txns.At(t)
+	pool, array, transfer := -1, first.array, first.transfer
+	if first.pinned || wrote(first.queue) || first.origin == fromMove {
+		pool = d.poolOf(first.page)
+	}
+	d.accountTransaction(first)
+	failed := d.programFails != nil && wrote(first.queue) && d.programFails(first.page)
+	d.chaining = true
+	for t != 0 {
+		x := d.txns.At(t)
+		next := x.pair
+		x.pair, x.others, x.shared, x.joined = 0, 0, false, false
+		x.array, x.transfer = array, transfer
+		if x.pinned {
+			d.ftl.ReadDoneIn(int(x.pool), int(x.blk))
+			x.pinned = false
+		}
+		if failed {
+			d.again(t)
+		} else {
+			d.finish(t, x)
+		}
+		t = next
+	}
+	d.chaining = false
+	if pool >= 0 {
+		d.collect(pool)
+		d.noteCollecting(pool)
+	}
+	// What left the cache now may have asked others for pages.
+	for len(d.postponed) > 0 {
+		p := int(d.postponed[0])
+		d.postponed = slices.Delete(d.postponed, 0, 1)
+		if p != pool {
+			d.collect(p)
+			d.noteCollecting(p)
+		}
+	}
+}

@@ -1,0 +1,529 @@
+package ssd
+
+import (
+	"fmt"
+
+	"farflash/block"
+	rings "farflash/internal/fifo"
+	"farflash/model/ssd/nand"
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// The host interface: queue pairs in host memory, doorbells, the PCIe link and
+// the controller's fetching. The link is two independent directions that carry
+// one message at a time, first come, first served; so the time a message arrives
+// is known when it is sent, and messages nobody waits for cost no event.
+
+// Sizes of the messages, in bytes (NVMe Base Specification 2.0, sections 3.3.3
+// and 4; the submission entry travels with its address words).
+const (
+	doorbellBytes   = 2
+	submissionBytes = 72
+	completionBytes = 16
+)
+
+// queuePair is a submission queue and its completion queue.
+type queuePair struct {
+	ring     []int32 // requests in the submission queue, by slot
+	depth    uint32  // its slots
+	head     uint32  // next slot the controller fetches
+	bell     uint32  // tail that the controller knows
+	tail     uint32  // next slot the host fills
+	arrived  uint32  // entries the controller has received
+	reported uint32  // the same, as the host last learned it from a completion
+	inFlight int32   // commands the controller holds
+	limit    int32   // how many it may hold
+	weight   int32
+	credit   int32 // turns left in the arbitration round
+	class    block.Class
+
+	// Under Quirks.MessagesInTurn: unacknowledged completions, and requests whose completions wait for a completion queue entry.
+	posted uint32
+	unsaid rings.Ring[int32]
+}
+
+// request is one host command: three cache lines, of which the last is filled in while it ends.
+type request struct {
+	done      block.Completion
+	offset    int64 // sectors from the start of the namespace
+	cursor    int64 // next sector to be handed on; end when all were
+	end       int64
+	accepted  sim.Time // when it reached the cache or the map
+	served    sim.Time // when the drive had done its part
+	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
+	next      int32
+	reported  uint32
+	number    uint32 // of the instant at which it reached the cache or the map
+	ns        uint8
+	class     block.Class // of its queue
+	placement uint8
+	force     bool
+	append    bool
+	spent
+	_ [8]byte
+}
+
+// spent is where the time of a request went so far.
+type spent struct {
+	mapping, wait, array, transfer, dram sim.Time
+	processed                            sim.Time // in the controller's processors, or waiting for one
+	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
+}
+
+// Open makes a queue pair. It implements block.Device.
+func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
+	if d.closed {
+		return 0, fmt.Errorf("ssd: the drive is closed")
+	}
+	if c.Depth == 0 {
+		c.Depth = d.cfg.Host.SubmissionDepth
+	}
+	if c.Depth < 2 || c.Depth > 65536 {
+		return 0, fmt.Errorf("ssd: submission queue of %d entries; use 2 to 65536", c.Depth)
+	}
+	if c.Class >= block.Classes {
+		return 0, fmt.Errorf("ssd: no priority class %d", c.Class)
+	}
+	d.rotates = d.rotates || d.cfg.Quirks.RotatesClasses && d.cfg.Scheduling.Classes && c.Class > block.High
+	d.queues = append(d.queues, queuePair{ring: make([]int32, 16), depth: uint32(c.Depth), class: c.Class})
+	q := block.QueueID(len(d.queues) - 1)
+	d.Tune(q, c.Weight, c.InFlight)
+	return q, nil
+}
+
+// Tune sets a queue's weight within its class and how many of its commands the
+// controller may hold (0: the drive's own limit). It implements block.Tuner.
+func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
+	p := &d.queues[q]
+	p.weight = int32(max(weight, 1))
+	p.limit = int32(inFlight)
+	if inFlight <= 0 {
+		p.limit = int32(d.cfg.Host.FetchSize)
+	}
+	p.credit = min(p.credit, p.weight)
+}
+
+// Capacity is what the host can address of a namespace, in bytes. It implements
+// block.Device.
+func (d *Drive) Capacity(namespace int) int64 { return int64(d.ns[namespace].capacity()) }
+
+// Close ends the drive's service: its queues have no room any more. It implements block.Device.
+func (d *Drive) Close() error {
+	if n := d.InFlight(); n > 0 {
+		return fmt.Errorf("ssd: %d requests are under way", n)
+	}
+	d.closed = true
+	for q := range d.queues {
+		d.queues[q].depth = 1
+	}
+	return nil
+}
+
+// Submit puts a request into a submission queue and rings the doorbell. It
+// reports false if the queue is full. It implements block.Device.
+func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
+	p := &d.queues[q]
+	if p.tail-p.reported >= p.depth-1 {
+		return false
+	}
+	i := d.requests.Take()
+	x := d.requests.At(i)
+	now := d.eng.Now()
+	// All else is set before it is asked for.
+	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
+	x.spent = spent{}
+	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
+	x.offset = r.Offset >> sectorBits
+	x.cursor, x.end = x.offset, (r.Offset+r.Length)>>sectorBits
+	if uint32(len(p.ring)) <= p.tail-p.head {
+		p.grow()
+	}
+	x.done.Status = d.check(&r)
+	if !d.foretold {
+		d.expect(r.Namespace, r.Offset) // late, but it is needed a few events from now
+	}
+	p.ring[p.tail&uint32(len(p.ring)-1)] = i
+	p.tail++
+	d.submitted[r.Op]++
+	if d.errs != nil {
+		d.patrol()
+	}
+	if d.turns != nil {
+		d.pass(downward, d.bellTime, evDoorbell, uint32(q))
+		return true
+	}
+	d.soon(d.send(&d.down, d.bellTime), evDoorbell, uint32(q))
+	return true
+}
+
+// Expect implements block.Expecter.
+func (d *Drive) Expect(namespace uint8, offset int64) {
+	d.foretold = true
+	d.expect(namespace, offset)
+}
+
+// expect asks for what the map has of a request's first page.
+func (d *Drive) expect(namespace uint8, offset int64) {
+	if int(namespace) >= len(d.ns) {
+		return
+	}
+	n := &d.ns[namespace]
+	page := uint64(d.pageOf(offset >> sectorBits))
+	if page >= uint64(n.pages) {
+		return
+	}
+	l := n.base + uint32(page)
+	d.l2p.expect(l)
+	if !d.cfg.Mapping.Ideal {
+		d.tables[n.cmt].index.expect(l)
+	}
+	if n.cache != CacheOff {
+		d.caches[n.cacheSet].index.expect(l)
+	}
+}
+
+// check tells what is wrong with a request, if anything.
+func (d *Drive) check(r *block.Request) block.Status {
+	if int(r.Namespace) >= len(d.ns) || r.Op >= block.Ops {
+		return block.Invalid
+	}
+	if r.Op == block.Flush {
+		return block.OK
+	}
+	if d.zones != nil || r.Append || r.Op.OfZone() {
+		if s := d.checkOfZone(r); s != block.OK || r.Op.OfZone() {
+			return s
+		}
+	}
+	if r.Offset < 0 && !d.cfg.Quirks.CutAcross || r.Length <= 0 || (r.Offset|r.Length)%nand.SectorSize != 0 {
+		return block.Invalid
+	}
+	if r.Offset > d.Capacity(int(r.Namespace))-r.Length && !d.cfg.Quirks.CutAcross {
+		return block.OutOfRange
+	}
+	return block.OK
+}
+
+// checkOfZone tells what is wrong with a request as far as zones go.
+//
+//go:noinline
+func (d *Drive) checkOfZone(r *block.Request) block.Status {
+	if r.Offset < 0 || r.Length < 0 || r.Offset > d.Capacity(int(r.Namespace))-max(r.Length, nand.SectorSize) {
+		return block.OutOfRange
+	}
+	return d.checkZoned(&d.ns[r.Namespace], r)
+}
+
+// sectorBits is how far a number of bytes is shifted to be one of sectors.
+const sectorBits = 9
+
+var _ [0]struct{} = [nand.SectorSize - 1<<sectorBits]struct{}{}
+
+// grow doubles a queue's ring; its slots are allocated as they are needed, not as
+// the queue is deep.
+func (p *queuePair) grow() {
+	bigger := make([]int32, 2*len(p.ring))
+	for i := p.head; i != p.tail; i++ {
+		bigger[i&uint32(len(bigger)-1)] = p.ring[i&uint32(len(p.ring)-1)]
+	}
+	p.ring = bigger
+}
+
+// A line carries one message at a time, first come, first served: a direction of the
+// link, or the DRAM channel.
+type line struct {
+	free sim.Time // when it has carried all that was handed to it
+	busy sim.Time // in total, what lies ahead included
+}
+
+// busyUntil is how long the line was busy up to a time, which is not before the clock's: from then on it is without a gap until it is free.
+func (l *line) busyUntil(at sim.Time) sim.Time { return l.busy - max(0, l.free-at) }
+
+// send occupies a line and returns when the message arrives.
+func (d *Drive) send(l *line, took sim.Time) sim.Time {
+	l.busy += took
+	l.free = max(l.free, d.eng.Now()) + took
+	return l.free
+}
+
+// linkTime is how long a message with a payload occupies the link.
+func (d *Drive) linkTime(bytes int64) sim.Time {
+	if bytes != d.lastPayload {
+		d.computeLink(bytes)
+	}
+	return d.lastLink
+}
+
+//go:noinline
+func (d *Drive) computeLink(bytes int64) {
+	h := &d.cfg.Host
+	wire := bytes / int64(h.MaxPayload) * int64(h.MaxPayload+h.PacketBytes)
+	if rest := bytes % int64(h.MaxPayload); rest != 0 {
+		wire += rest + int64(h.PacketBytes)
+	}
+	d.lastPayload, d.lastLink = bytes, d.wireTime(wire)
+}
+
+// wireTime is how long so many bytes occupy the link, striped over its lanes.
+func (d *Drive) wireTime(wire int64) sim.Time {
+	h := &d.cfg.Host
+	lanes := int64(h.Lanes)
+	t := h.LaneRate.TimeFor(units.Bytes((wire + lanes - 1) / lanes))
+	if d.cfg.Quirks.WholeNanoseconds {
+		t -= t % units.Nanosecond
+	}
+	return t
+}
+
+// doorbell: the controller learns of a new entry.
+//
+//go:noinline
+func (d *Drive) doorbell(q block.QueueID) {
+	if len(d.rest.states) > 0 && d.wakes(q) {
+		return
+	}
+	p := &d.queues[q]
+	p.bell++
+	if p.inFlight < p.limit && d.roomForCommand() {
+		i := d.fetch(p)
+		if d.turns != nil {
+			d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
+		} else if asked := d.send(&d.up, d.readRequestTime); d.eng.Advance(asked) {
+			d.fetchAsked(i)
+		} else {
+			d.schedule(asked, evFetchAsked, uint32(i))
+		}
+	}
+}
+
+// wakes reports whether the drive has to come out of a power state before it hears the doorbell.
+//
+//go:noinline
+func (d *Drive) wakes(q block.QueueID) bool {
+	at := d.rouse()
+	if at <= d.eng.Now() {
+		return false
+	}
+	d.schedule(at, evDoorbell, uint32(q))
+	return true
+}
+
+func (d *Drive) roomForCommand() bool {
+	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
+}
+
+// fetch takes the next entry of a queue, which the host is still to be asked for, and returns its request.
+func (d *Drive) fetch(p *queuePair) (i int32) {
+	i = p.ring[p.head&uint32(len(p.ring)-1)]
+	p.head++
+	p.inFlight++
+	d.held++
+	d.begunCommand()
+	return i
+}
+
+// ask requests a submission queue entry from the host.
+func (d *Drive) ask(i int32) {
+	if d.turns != nil {
+		d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
+		return
+	}
+	d.schedule(d.send(&d.up, d.readRequestTime), evFetchAsked, uint32(i))
+}
+
+// refill fetches again after a command of a queue has ended. Where the limit on
+// all commands together was what held the others back, arbitration chooses.
+func (d *Drive) refill(p *queuePair) {
+	if d.cfg.Host.Commands > 0 {
+		d.refillAny()
+		return
+	}
+	if p.head != p.bell && p.inFlight < p.limit {
+		d.ask(d.fetch(p))
+	}
+}
+
+// refillAny is refill where all queues' commands together are limited.
+//
+//go:noinline
+func (d *Drive) refillAny() {
+	for d.roomForCommand() {
+		q, ok := d.arbitrate()
+		if !ok {
+			return
+		}
+		d.ask(d.fetch(&d.queues[q]))
+	}
+}
+
+// arbitrate chooses the queue to fetch from: urgent queues strictly first, the
+// others by weighted round robin among the classes and, within a class, by the
+// queues' own weights, in bursts (NVMe Base Specification 2.0, section 3.4.4).
+func (d *Drive) arbitrate() (block.QueueID, bool) {
+	have := uint8(0)
+	for i := range d.queues {
+		p := &d.queues[i]
+		if p.head != p.bell && p.inFlight < p.limit {
+			have |= 1 << p.class
+		}
+	}
+	if have == 0 {
+		return 0, false
+	}
+	class := block.Urgent
+	if have&1 == 0 {
+		class = d.nextClass(have)
+	}
+	for {
+		for range d.queues {
+			q := d.turn[class] % len(d.queues)
+			p := &d.queues[q]
+			if p.class == class && p.head != p.bell && p.inFlight < p.limit && p.credit > 0 {
+				if p.credit--; p.credit == 0 {
+					d.turn[class] = q + 1
+				}
+				return block.QueueID(q), true
+			}
+			d.turn[class] = q + 1
+		}
+		for i := range d.queues {
+			if p := &d.queues[i]; p.class == class {
+				p.credit = p.weight * int32(d.cfg.Host.Burst)
+			}
+		}
+	}
+}
+
+// nextClass chooses among high, medium and low by their weights.
+func (d *Drive) nextClass(have uint8) block.Class {
+	for {
+		for k := range d.classCredit {
+			if have&(2<<k) != 0 && d.classCredit[k] > 0 {
+				d.classCredit[k]--
+				return block.Class(k + 1)
+			}
+		}
+		for k := range d.classCredit {
+			d.classCredit[k] = int32(d.cfg.Host.Weights[k] * d.cfg.Host.Burst)
+		}
+	}
+}
+
+// fetchAsked: the host's memory answers with the entry.
+func (d *Drive) fetchAsked(i int32) {
+	if d.turns != nil {
+		d.pass(downward, d.submissionTime, evCommandArrived, uint32(i))
+	} else if at := d.send(&d.down, d.submissionTime); d.eng.Advance(at) {
+		d.commandArrived(i)
+	} else {
+		d.schedule(at, evCommandArrived, uint32(i))
+	}
+}
+
+// commandArrived: the controller has the entry.
+func (d *Drive) commandArrived(i int32) {
+	r := d.requests.At(i)
+	r.done.Fetched = d.eng.Now()
+	d.queues[r.done.Queue].arrived++
+	if c := d.cfg.Controller; c != nil && c.Command > 0 { // what takes no time does not wait
+		d.processed(i, r, c.Command, evCommandTaken)
+		return
+	}
+	d.commandTaken(i, r)
+}
+
+// commandTaken: the controller knows what it is asked for.
+func (d *Drive) commandTaken(i int32, r *request) {
+	if d.zones != nil && r.done.Status == block.OK {
+		d.takenForZone(r)
+	}
+	if r.done.Status != block.OK {
+		r.cursor = r.end
+		d.served(i, r)
+		return
+	}
+	if r.done.Op == block.Write {
+		if d.turns != nil {
+			d.pass(upward, d.readRequestTime, evDataAsked, uint32(i))
+		} else if at := d.send(&d.up, d.readRequestTime); d.eng.Advance(at) {
+			d.dataAsked(i, r)
+		} else {
+			d.schedule(at, evDataAsked, uint32(i))
+		}
+		return
+	}
+	d.accept(i, r)
+}
+
+// takenForZone is what a command that the controller knows means for a zone, if it is of one.
+//
+//go:noinline
+func (d *Drive) takenForZone(r *request) {
+	if d.ns[r.ns].zones != nil && (r.done.Op == block.Write || r.done.Op.OfZone()) {
+		r.force = false // what is in the cache of such a namespace is safe
+		r.done.Status = d.toZone(r)
+	}
+}
+
+// dataAsked: the host's memory sends the data of a write.
+func (d *Drive) dataAsked(i int32, r *request) {
+	if d.turns != nil {
+		d.pass(downward, d.linkTime(r.done.Length), evDataArrived, uint32(i))
+	} else if at := d.send(&d.down, d.linkTime(r.done.Length)); d.eng.Advance(at) {
+		d.accept(i, r)
+	} else {
+		d.schedule(at, evDataArrived, uint32(i))
+	}
+}
+
+// served: the drive has done its part of a request.
+func (d *Drive) served(i int32, r *request) {
+	r.served = d.eng.Now()
+	if c := d.cfg.Controller; c != nil && c.Completion > 0 {
+		d.processed(i, r, c.Completion, evServed)
+		return
+	}
+	d.answer(i, r)
+}
+
+// answer: the host hears of a request that was served.
+func (d *Drive) answer(i int32, r *request) {
+	p := &d.queues[r.done.Queue]
+	p.inFlight--
+	d.held--
+	d.rest.since = d.eng.Now()
+	if d.held == 0 {
+		d.endedCommands()
+	}
+	if r.done.Op == block.Read && r.done.Status == block.OK {
+		if d.turns != nil {
+			d.pass(upward, d.linkTime(r.done.Length), evNone, 0)
+		} else {
+			d.send(&d.up, d.linkTime(r.done.Length))
+		}
+	}
+	d.refill(p)
+	if d.turns != nil {
+		d.post(i, p)
+		return
+	}
+	r.reported = p.arrived
+	d.soon(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
+}
+
+// complete: the completion entry has reached the host.
+func (d *Drive) complete(i int32) {
+	r := d.requests.At(i)
+	r.done.Finished = d.eng.Now()
+	d.queues[r.done.Queue].reported = r.reported
+	d.account(i, r)
+	switch { // the completion queue's head doorbell
+	case d.turns == nil:
+		d.send(&d.down, d.bellTime)
+	case !d.turns.joined: // else the host acknowledges it
+		d.pass(downward, d.bellTime, evAcknowledged, uint32(r.done.Queue))
+	}
+	d.requests.Give(i)
+	d.sink.Complete(r.done) // a copy, made before anybody can take the request
+}

@@ -1,0 +1,114 @@
+package ssd
+
+import (
+	"testing"
+
+	"farflash/block"
+	"farflash/policy/ftl"
+	"farflash/policy/ftl/ftltest"
+	"farflash/sim"
+)
+
+// The map of a drive, and that of an image, keep ftl's contract: while few pages are mapped, and when the map holds all.
+func TestMap(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		full bool
+	}{{"sparse", false}, {"whole", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := round()
+			cfg.Geometry.PlanesPerDie, cfg.Geometry.PagesPerBlock = 2, 70
+			m, err := Prepare(cfg, 1, "ssd", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			perPlane, perBlock := int(m.pools.flash.PagesPerPlane()), m.pools.flash.PagesPerBlock
+			subject := func(to ftl.Map, l2p *table, own *owners) ftltest.Subject {
+				if c.full {
+					l2p.toArrays()
+				}
+				return ftltest.Subject{
+					Map: to, Logical: ftl.LPA(m.ns[0].pages), Physical: ftl.PPA(cfg.Geometry.Pages()),
+					Set: func(l ftl.LPA, p ftl.PPA) {
+						if p == ftl.NoPPA {
+							l2p.set(uint32(l), trimmed)
+						} else {
+							l2p.set(uint32(l), uint32(p))
+						}
+					},
+					Program: func(p ftl.PPA, l ftl.LPA) {
+						own.set(int(p)/perPlane, int(p)%perPlane/perBlock, int(p)%perBlock, uint32(l))
+					},
+				}
+			}
+			t.Run("drive", func(t *testing.T) {
+				ftltest.Conform(t, func(*testing.T) ftltest.Subject {
+					d := NewFrom(m, sim.New(), nil, 1, "ssd")
+					return subject(d, &d.l2p, &d.owners)
+				})
+			})
+			t.Run("image", func(t *testing.T) {
+				ftltest.Conform(t, func(t *testing.T) ftltest.Subject {
+					m, err := Prepare(cfg, 1, "ssd", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return subject(m, &m.l2p, &m.owners)
+				})
+			})
+		})
+	}
+}
+
+// Entries that are waited for are in no order of use, so that looking for one to give up costs the same however many wait; and the table, which grows for
+// them, is what it should be again when they have come.
+func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
+	cfg := round()
+	cfg.Mapping.Ideal = false
+	cfg.Geometry.BlocksPerPlane = 1024
+	a := newAsker(t, cfg)
+	c := &a.d.tables[0]
+	c.most = 16
+	q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
+	// Of mapping page 0, whose read takes far longer than it takes to ask for the next page.
+	a.d.Submit(q, block.Request{Op: block.Read, Length: 1024 * 8192})
+	for c.n < 1024 && a.eng.Pending() > 0 {
+		a.eng.Run(a.eng.Next())
+	}
+	if c.front != 0 || c.back != 0 {
+		t.Errorf("entries %d to %d are in order of use, but all are waited for", c.front, c.back)
+	}
+	a.eng.Run(sim.Forever)
+	a.d.Submit(q, block.Request{Op: block.Read, Offset: 1024 * 8192, Length: 8192})
+	a.eng.Run(sim.Forever)
+	if c.n != c.most {
+		t.Errorf("the table keeps %d entries; it has room for %d", c.n, c.most)
+	}
+}
+
+// TestArenasApart: what an arena and its clone hand out afterwards, however many chunks they have by then, is each one's own, and what was handed out before stays.
+func TestArenasApart(t *testing.T) {
+	for before := range 8 { // chunks: at some numbers a list of them has room for more
+		a := newArena(arenaChunkWords / 2)
+		for n := range uint32(2 * before) {
+			a.at(a.grow())[0] = n + 1
+		}
+		c := a.clone()
+		var mine, its []uint32
+		for k := range uint32(6) {
+			n, m := a.grow(), c.grow()
+			mine, its = append(mine, n), append(its, m)
+			a.at(n)[0], c.at(m)[0] = 100+k, 200+k
+		}
+		for k := range mine {
+			if x, y := a.at(mine[k])[0], c.at(its[k])[0]; x != uint32(100+k) || y != uint32(200+k) {
+				t.Fatalf("%d chunks: run %d holds %d in one and %d in the other", before, k, x, y)
+			}
+		}
+		for n := range uint32(2 * before) {
+			if a.at(n)[0] != n+1 || c.at(n)[0] != n+1 {
+				t.Fatalf("%d chunks: run %d of before is %d and %d", before, n, a.at(n)[0], c.at(n)[0])
+			}
+		}
+	}
+}

@@ -1,0 +1,89 @@
+// Package nand describes NAND flash: how a drive's array is laid out and how long
+// each operation on it takes.
+//
+// Its main types are Geometry, Cell and Timing. Timing follows ONFI 4.0 (NV-DDR2
+// interface, sections 4.18 to 4.20) for commands and data, and the maker's page
+// latencies for the array. The package leaves out bit errors (package decay).
+package nand
+
+import "farflash/numeric/units"
+
+// Geometry is how many of everything a drive has. A channel is a bus shared by
+// its chips; a chip has dies that work independently; a die has planes that work
+// together on multi-plane commands.
+type Geometry struct {
+	// Channels are the buses between the controller and the flash; each carries one transfer at a time.
+	Channels int
+	// ChipsPerChannel is how many packages share a channel.
+	ChipsPerChannel int
+	// DiesPerChip is how many dies a package has; each works on one command at a time.
+	DiesPerChip int
+	// PlanesPerDie is how many parts of a die one multi-plane command can use together.
+	PlanesPerDie int
+	// BlocksPerPlane is how many blocks a plane has; a block is what is erased at once.
+	BlocksPerPlane int
+	// PagesPerBlock is how many pages a block has; a page is what is programmed at once.
+	PagesPerBlock int
+	// PageSize is how much data a page holds, without the spare area.
+	PageSize units.Bytes
+}
+
+// SectorSize is the unit that addresses and sizes count in.
+const SectorSize = 512
+
+// MaxPlanesPerDie is the most planes one command can address.
+const MaxPlanesPerDie = 4
+
+// MaxPageSize is bounded by the 64 bits that tell which sectors of a page hold data.
+const MaxPageSize units.Bytes = 64 * SectorSize
+
+// Chips is the number of chips in the drive.
+func (g Geometry) Chips() int { return g.Channels * g.ChipsPerChannel }
+
+// Dies is the number of dies in the drive.
+func (g Geometry) Dies() int { return g.Chips() * g.DiesPerChip }
+
+// Planes is the number of planes in the drive.
+func (g Geometry) Planes() int { return g.Dies() * g.PlanesPerDie }
+
+// PagesPerPlane is the number of physical pages in a plane.
+func (g Geometry) PagesPerPlane() int64 { return int64(g.BlocksPerPlane) * int64(g.PagesPerBlock) }
+
+// Pages is the number of physical pages in the drive.
+func (g Geometry) Pages() int64 { return int64(g.Planes()) * g.PagesPerPlane() }
+
+// Capacity is the drive's raw size.
+func (g Geometry) Capacity() units.Bytes { return units.Bytes(g.Pages()) * g.PageSize }
+
+// SectorsPerPage is the page size in sectors.
+func (g Geometry) SectorsPerPage() int { return int(g.PageSize / SectorSize) }
+
+// Plane numbers a plane: channel first, then chip, die and plane.
+func (g Geometry) Plane(channel, chip, die, plane int) int {
+	return ((channel*g.ChipsPerChannel+chip)*g.DiesPerChip+die)*g.PlanesPerDie + plane
+}
+
+// Validate reports what no drive can have, each with its key.
+func (g Geometry) Validate() error {
+	var bad units.Faults
+	for _, f := range []struct {
+		name  string
+		value int
+		most  int
+	}{
+		{"channels", g.Channels, 256},
+		{"chips_per_channel", g.ChipsPerChannel, 256},
+		{"dies_per_chip", g.DiesPerChip, 64},
+		{"planes_per_die", g.PlanesPerDie, MaxPlanesPerDie},
+		{"blocks_per_plane", g.BlocksPerPlane, 1 << 20},
+		{"pages_per_block", g.PagesPerBlock, 1 << 14},
+	} {
+		bad.Hold(f.value >= 1 && f.value <= f.most, f.name, "%d is not possible; use 1 to %d", f.value, f.most)
+	}
+	bad.Hold(g.PageSize >= SectorSize && g.PageSize <= MaxPageSize && g.PageSize%SectorSize == 0,
+		"page_size", "%v is not possible; use a multiple of 512B up to %v", g.PageSize, MaxPageSize)
+	if bad.Err() == nil {
+		bad.Hold(g.Pages() < 1<<32-1, "", "%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a larger page_size", g.Pages())
+	}
+	return bad.Err()
+}

@@ -1,0 +1,154 @@
+package nand
+
+import (
+	"slices"
+
+	"farflash/numeric/units"
+)
+
+// Cell is how many bits a cell stores.
+type Cell uint8
+
+// The cell types.
+const (
+	SLC Cell = iota + 1
+	MLC
+	TLC
+	QLC
+)
+
+var cellNames = units.Names[Cell]{"", "SLC", "MLC", "TLC", "QLC"}
+
+// String is the name used in scenarios.
+func (c Cell) String() string { return cellNames.Name(c) }
+
+// MarshalText writes the cell type's name.
+func (c Cell) MarshalText() ([]byte, error) { return cellNames.Marshal(c) }
+
+// UnmarshalText reads a cell type's name.
+func (c *Cell) UnmarshalText(text []byte) error { return cellNames.Unmarshal(text, c) }
+
+// Bits is the number of page types: pages that share a word line.
+func (c Cell) Bits() int { return int(c) }
+
+// PageType tells which of a word line's pages a page of a block is: 0 is the
+// fastest (lower) page. MLC alternates. TLC follows the shifted programming
+// order measured by Yaakobi et al. (ICNC 2012): six lower pages, two middle
+// pages, then pairs of lower, middle and upper. QLC goes round the four.
+func (c Cell) PageType(page int) int {
+	switch c {
+	case MLC:
+		return page & 1
+	case TLC:
+		switch {
+		case page < 6:
+			return 0
+		case page < 8:
+			return 1
+		}
+		return (page - 8) >> 1 % 3
+	case QLC:
+		return page & 3
+	}
+	return 0
+}
+
+// Timing is how long the bus and the array take. The ONFI parameters are the
+// typical NV-DDR2 values of ONFI 4.0, table 4-10.
+type Timing struct {
+	// Cell is how many bits a cell holds, and so how many kinds of pages there are.
+	Cell Cell
+	// Read is how long the array takes to read a page (tR), by kind of page.
+	Read [4]units.Duration
+	// Program is how long it takes to program a page (tPROG), by kind of page.
+	Program [4]units.Duration
+	// Erase is how long it takes to erase a block (tBERS).
+	Erase units.Duration
+	// SuspendProgram and SuspendErase are how long a running operation takes to
+	// stop for a read, and to go on afterwards.
+	SuspendProgram units.Duration
+	SuspendErase   units.Duration
+
+	// TransferRate is how many transfers a second the channel makes.
+	TransferRate units.TransferRate
+	// Width is how many bytes a transfer has.
+	Width int
+
+	// TCS is from selecting a chip to its first command cycle (ONFI tCS).
+	TCS units.Duration
+	// TWC is a command or address cycle (tWC).
+	TWC units.Duration
+	// TWB is from the last command cycle until the die is busy (tWB).
+	TWB units.Duration
+	// TRR is from ready to the first cycle of reading data (tRR).
+	TRR units.Duration
+	// TDBSY is how long a die is busy between the planes of one command (tDBSY).
+	TDBSY units.Duration
+	// TADL is from the last address cycle to the first byte of data (tADL).
+	TADL units.Duration
+	// TCALS is the set-up of a command or address latch (tCALS).
+	TCALS units.Duration
+	// TWPST is from the last byte written until the strobe rests (tWPST).
+	TWPST units.Duration
+	// TWPSTH is how long the strobe is held after that (tWPSTH).
+	TWPSTH units.Duration
+	// DataOutSetup is tRPRE + tDQSRE, spent before the first byte of read data.
+	DataOutSetup units.Duration
+	// ReadyBusy is how long after a page read R/B# takes to be seen.
+	ReadyBusy units.Duration
+}
+
+// ReadCommand is how long the channel is held by a read command on n planes.
+func (t *Timing) ReadCommand(n int) units.Duration {
+	return t.TCS + units.Duration(n)*6*t.TWC + units.Duration(n-1)*t.TDBSY + t.TWB + t.TRR
+}
+
+// ProgramCommand is how long the channel is held by a program command on n
+// planes, its data not counted.
+func (t *Timing) ProgramCommand(n int) units.Duration {
+	more := units.Duration(n - 1)
+	return t.TCS + more*(5*t.TWC+t.TADL+t.TWPST+t.TCALS+t.TWB+t.TDBSY) + 6*t.TWC + t.TADL + t.TWPST + t.TWPSTH + t.TWB
+}
+
+// EraseCommand is how long the channel is held by an erase command on n planes.
+func (t *Timing) EraseCommand(n int) units.Duration {
+	return t.TCS + 4*t.TWC + t.TWB + units.Duration(n-1)*(t.TDBSY+4*t.TWC+t.TWB)
+}
+
+// SuspendCommand is how long the channel is held by a suspend command.
+func (t *Timing) SuspendCommand() units.Duration { return t.TCS + 3*t.TWC }
+
+// Data is how long b bytes occupy the channel.
+func (t *Timing) Data(b units.Bytes) units.Duration {
+	w := units.Bytes(t.Width)
+	return t.TransferRate.TimeFor(int64((b + w - 1) / w))
+}
+
+// MaxTime is how long anything in a drive takes at most by itself. A hundred thousand such times are what the clock holds.
+const MaxTime = 100 * units.Second
+
+// Validate reports what cannot be, each with its key.
+func (t *Timing) Validate() error {
+	var bad units.Faults
+	if t.Cell < SLC || t.Cell > QLC {
+		bad.Hold(false, "cell", "use SLC, MLC, TLC or QLC")
+	} else {
+		n := t.Cell.Bits()
+		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one a page type", t.Cell, n)
+		bad.Hold(slices.Min(t.Program[:n]) > 0, "program_latency", "%s needs %d latencies above zero, one a page type", t.Cell, n)
+	}
+	bad.Hold(t.Erase > 0, "erase_latency", "%v is not possible", t.Erase)
+	for _, x := range []struct {
+		key  string
+		time units.Duration
+	}{
+		{"read_latency", slices.Max(t.Read[:])}, {"program_latency", slices.Max(t.Program[:])}, {"erase_latency", t.Erase},
+		{"suspend_program", t.SuspendProgram}, {"suspend_erase", t.SuspendErase}, {"data_out_setup", t.DataOutSetup}, {"ready_busy", t.ReadyBusy},
+		{"", max(t.TCS, t.TWC, t.TWB, t.TRR, t.TDBSY, t.TADL, t.TCALS, t.TWPST, t.TWPSTH)},
+	} {
+		bad.Hold(x.time <= MaxTime, x.key, "a time of %v is not possible; use at most %v", x.time, MaxTime)
+	}
+	bad.Hold(t.TransferRate >= units.MTPerSecond, "channel_rate", "%v is not possible; use at least 1MT/s, 333MT/s to 3600MT/s are usual", t.TransferRate)
+	bad.Hold(t.Width >= 1 && t.Width <= 8, "channel_width", "%d bytes is not possible; use 1 to 8", t.Width)
+	return bad.Err()
+}

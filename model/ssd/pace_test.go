@@ -1,0 +1,34 @@
+package ssd_test
+
+import (
+	"testing"
+
+	"farflash/block"
+	"farflash/model/ssd"
+	"farflash/model/ssd/nand"
+)
+
+// TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for as long as the moves of a whole
+// superblock take, which is what it would wait for if collection went first until its superblock was erased.
+func TestPace(t *testing.T) {
+	cfg := ofPages()
+	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2, BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: 16384}
+	cfg.OverProvisioning = .28
+	cfg.Mapping.Ideal = true
+	cfg.Cache.Mode = ssd.CacheOff
+	cfg.Timing.TransferRate = 1_600_000_000
+	cfg.Collection.Start, cfg.Collection.Hard = .05, .03
+	cfg.Preconditioning.Fill = ssd.FillSteady
+	d, h, _ := play(t, cfg, 64, random(20000, block.Write, 16384, 3_000_000_000))
+	s := d.Stats()
+	if s.MovePrograms < s.HostPrograms/2 {
+		t.Fatalf("%d pages were moved for %d written", s.MovePrograms, s.HostPrograms)
+	}
+	// Half a superblock's pages, two a command in each of four dies.
+	superblock := 256 / 2 * (cfg.Timing.Read[0] + cfg.Timing.Program[0])
+	most := h.Measured(block.Write).Latency.Max()
+	t.Logf("at most %v; a superblock's moves take %v", most, superblock)
+	if most > superblock/2 {
+		t.Errorf("a write took %v; a superblock's moves take %v", most, superblock)
+	}
+}

@@ -1,0 +1,87 @@
+package ssd
+
+import (
+	"farflash/numeric/units"
+	"farflash/sim"
+)
+
+// PowerLimit is how much power a drive may draw while it works: the Maximum Power of an operational power state (NVMe Base Specification 2.0,
+// section 8.15), or the power that a slot allows. A die begins an operation only when enough energy has accumulated, at the limit minus the idle power.
+type PowerLimit struct {
+	// Watts is the largest power, over times much longer than the window.
+	Watts float64
+	// Window is how long the drive may save energy that it does not use, to use it later.
+	Window units.Duration
+}
+
+// DefaultPowerLimit has a window; how much may be drawn must be said.
+func DefaultPowerLimit() PowerLimit { return PowerLimit{Window: 10 * units.Millisecond} }
+
+func (c *Config) validatePowerLimit(bad *units.Faults) {
+	p := c.PowerLimit
+	if p == nil {
+		return
+	}
+	bad.Hold(c.Energy != nil, "power_limit", "what the drive draws is not known; give ssd.energy, or leave it out")
+	bad.Hold(p.Window >= 0 && p.Window <= 100*units.Second, "power_limit.window", "%v is not possible; use 0s to 100s", p.Window)
+	idle := 0.0
+	if c.Energy != nil {
+		idle = c.Energy.Idle
+	}
+	// At a thousandth of a watt a program takes a second.
+	bad.Hold(p.Watts >= idle+1e-3 && p.Watts <= 1e6, "power_limit.watts", "%v W are not possible; use more than the %v W that the drive draws when it does nothing, and at most 1000000", p.Watts, idle)
+}
+
+// governor lets operations begin at a mean rate of energy (the virtual scheduling of ITU-T I.371, with energy in place of cells).
+type governor struct {
+	on     bool
+	each   float64  // picoseconds a joule
+	due    sim.Time // when all that was drawn has come in
+	window sim.Time
+	asked  uint64 // operations
+	held   uint64 // of them, those that had to wait
+}
+
+// draw notes energy that is drawn whether there is any or not.
+func (g *governor) draw(at sim.Time, joules float64) {
+	g.due = max(g.due, at) + sim.Time(float64(joules*g.each))
+}
+
+// admit returns when an operation that could begin at a time does, and notes what it draws.
+func (g *governor) admit(at sim.Time, joules float64) sim.Time {
+	begin := max(at, g.due-g.window)
+	g.asked++
+	if begin > at {
+		g.held++
+	}
+	g.draw(begin, joules)
+	return begin
+}
+
+// newGovernor is that of a drive; it lets everything pass where there is no limit.
+func newGovernor(c *Config) governor {
+	if c.PowerLimit == nil {
+		return governor{}
+	}
+	return governor{on: true, each: float64(units.Second) / (c.PowerLimit.Watts - c.Energy.Idle), window: c.PowerLimit.Window}
+}
+
+// govern moves the beginning of a lane's operation to when there is energy for it and for the data that it moves.
+func (d *Drive) govern(l *lane, op operation, txns []int32) {
+	e, joules, bytes := d.cfg.Energy, 0.0, 0.0
+	for _, t := range txns {
+		if x := d.txns.At(t); op != opErase && x.queue != queueCopyback {
+			bytes += float64(x.load())
+		}
+	}
+	n := float64(len(txns))
+	switch op {
+	case opRead, opCopyback: // of which the program is an operation of its own
+		joules = float64(n * float64(e.Read))
+	case opProgram:
+		joules = float64(n * float64(e.Program))
+	case opErase:
+		joules = float64(n * float64(e.Erase))
+	}
+	l.starts = d.governor.admit(l.starts, joules+float64(bytes*float64(e.TransferPerByte)))
+}

@@ -1,0 +1,220 @@
+package ssd
+
+import (
+	"farflash/numeric/units"
+	"farflash/policy/ftl"
+	"farflash/sim"
+)
+
+// SLCCache is flash that is written with one bit a cell, which is fast and takes several times the room. The host's data go there first and are folded, moved
+// to blocks with all bits, when there is time for it or blocks are short. Which blocks are of the cache changes with each erase: it is as large as
+// there are blocks to spare, up to its capacity. Its blocks hold 1/bits of the pages of others.
+type SLCCache struct {
+	// Capacity is how much of the host's data the cache can hold at most.
+	Capacity units.Bytes
+	// Reserved is the part of the capacity for which collection keeps blocks free, however full the drive is.
+	Reserved units.Bytes
+	// ReadLatency is how long the array takes to read a page of the cache.
+	ReadLatency units.Duration
+	// ProgramLatency is how long it takes to program one.
+	ProgramLatency units.Duration
+	// Fold says when data are folded, if blocks are not short.
+	Fold Folding
+	// IdleAfter is how long a drive has had no command when it begins to fold.
+	IdleAfter units.Duration
+	// WhenFull says where new data goes when the cache is full.
+	WhenFull WhenFull
+}
+
+// Folding is when the data of an SLC cache are folded.
+type Folding uint8
+
+// The times of folding.
+const (
+	FoldIdle   Folding = iota // while there are no commands
+	FoldAlways                // as soon as a block is full
+	foldings
+)
+
+var foldingNames = units.Names[Folding]{"idle", "always"}
+
+// String is the name in scenarios.
+func (f Folding) String() string { return foldingNames.Name(f) }
+
+// MarshalText writes the name.
+func (f Folding) MarshalText() ([]byte, error) { return foldingNames.Marshal(f) }
+
+// UnmarshalText reads a name.
+func (f *Folding) UnmarshalText(text []byte) error { return foldingNames.Unmarshal(text, f) }
+
+// WhenFull is what becomes of writes for which an SLC cache has no room.
+type WhenFull uint8
+
+// The ways.
+const (
+	Bypass   WhenFull = iota // they go to blocks with all bits
+	WaitFold                 // they wait until a block of the cache was folded
+	whenFulls
+)
+
+var whenFullNames = units.Names[WhenFull]{"bypass", "wait"}
+
+// String is the name in scenarios.
+func (w WhenFull) String() string { return whenFullNames.Name(w) }
+
+// MarshalText writes the name.
+func (w WhenFull) MarshalText() ([]byte, error) { return whenFullNames.Marshal(w) }
+
+// UnmarshalText reads a name.
+func (w *WhenFull) UnmarshalText(text []byte) error { return whenFullNames.Unmarshal(text, w) }
+
+// DefaultSLCCache has latencies that are usual of one bit a cell; how large it is must be said.
+func DefaultSLCCache() SLCCache {
+	return SLCCache{ReadLatency: 25 * units.Microsecond, ProgramLatency: 75 * units.Microsecond, IdleAfter: 10 * units.Millisecond}
+}
+
+// fast is the cache as the translation layer has it, of pools of flash that is g, where so many streams are written by the host. block is how much of the
+// host's data a block of the cache holds.
+func (c *Config) fast(p *pools, streams int) (x ftl.Fast, block units.Bytes) {
+	s := c.SLCCache
+	if s == nil || c.Geometry.PagesPerBlock < c.Timing.Cell.Bits() {
+		return x, 0
+	}
+	x.Pages = c.Geometry.PagesPerBlock / c.Timing.Cell.Bits() * p.size * p.grains
+	block = units.Bytes(x.Pages) * p.flash.PageSize
+	x.Streams = streams
+	x.Most = min(int(s.Capacity/block)/p.count(), p.flash.BlocksPerPlane)
+	x.Least = int(s.Reserved/block) / p.count()
+	x.Wait = s.WhenFull == WaitFold
+	return x, block
+}
+
+// validateSLCCache checks what can be said without a geometry.
+func (c *Config) validateSLCCache(bad *units.Faults) {
+	s := c.SLCCache
+	if s == nil {
+		return
+	}
+	const at = "slc_cache"
+	bad.Hold(c.Timing.Cell.Bits() > 1, at, "the flash has one bit a cell as it is; leave it out, or set timing.cell")
+	bad.Hold(c.Geometry.PagesPerBlock >= c.Timing.Cell.Bits(), at, "a block of %d pages is too small for one bit per cell; use at least %d", c.Geometry.PagesPerBlock, c.Timing.Cell.Bits())
+	bad.Hold(c.Reliability == nil, at, "how cells with one bit err is not known; leave reliability or slc_cache out")
+	for _, t := range []struct {
+		key string
+		d   units.Duration
+	}{{"read_latency", s.ReadLatency}, {"program_latency", s.ProgramLatency}} {
+		bad.Hold(t.d > 0 && t.d <= units.Second, at+"."+t.key, "%v is not possible; use more than 0s and at most 1s", t.d)
+	}
+	bad.Hold(s.IdleAfter >= 0 && s.IdleAfter <= 100*units.Second, at+".idle_after", "%v is not possible; use 0s to 100s", s.IdleAfter)
+	bad.Hold(s.Fold < foldings && s.WhenFull < whenFulls, at, "there is no such fold or when_full")
+	bad.Hold(s.Reserved >= 0 && s.Reserved <= max(s.Capacity, 0), at+".reserved", "%v is not possible; use 0B to the capacity, %v", s.Reserved, s.Capacity)
+}
+
+// validateSLCSpace checks that a possible cache has blocks.
+func (c *Config) validateSLCSpace(bad *units.Faults) {
+	s := c.SLCCache
+	if s == nil {
+		return
+	}
+	const at = "slc_cache"
+	ns := c.layOut()
+	p := c.planePools(ns)
+	p.give(ns)
+	t := c.translation(ns, &p)
+	_, block := c.fast(&p, 1)
+	least := block * units.Bytes(p.count())
+	bad.Hold(t.Fast.Most >= 1, at+".capacity", "%v is less than a block of each pool holds; use at least %v", s.Capacity, least)
+	bad.Hold(s.Reserved == 0 || t.Fast.Least >= 1, at+".reserved", "%v is less than a block of each pool holds; use at least %v, or 0B", s.Reserved, least)
+	for pool := range p.count() {
+		data := c.mostData(ns, &p, int32(pool))
+		_, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
+		free := t.BlocksPerPool - int((data+mapped)/int64(t.PagesPerBlock)) - 1 - c.openIn(ns, int32(pool), &t)
+		bad.Hold(s.Reserved == 0 || t.Fast.Least+t.GCStart < free, at+".reserved", "%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection starts at %d; lower it or raise over_provisioning",
+			s.Reserved, t.Fast.Least, max(0, free), t.GCStart)
+		if bad.Err() != nil {
+			return
+		}
+	}
+}
+
+// slc is what a drive knows of its SLC cache.
+type slc struct {
+	on, folding bool
+	timer       bool     // an event will look whether the drive is idle
+	since       sim.Time // when the last command ended
+	programs    uint64   // of the host's pages, those of the cache
+	folds       uint64   // pages programmed by folding
+}
+
+// isFast reports whether a page lies in the cache. What is on one is numbered behind all others of its block, as its times are.
+func (d *Drive) isFast(x *transaction) bool { return uint32(x.pageIndex) >= d.pagesPerBlock }
+
+// begunCommand is told that the drive has a command.
+func (d *Drive) begunCommand() {
+	if d.slc.folding && d.cfg.SLCCache.Fold == FoldIdle {
+		d.fold(false)
+	}
+}
+
+// endedCommands is told that it has none any more.
+func (d *Drive) endedCommands() {
+	if !d.slc.on || d.cfg.SLCCache.Fold != FoldIdle {
+		return
+	}
+	d.slc.since = d.eng.Now()
+	if !d.slc.timer {
+		d.slc.timer = true
+		d.schedule(d.slc.since+d.cfg.SLCCache.IdleAfter, evIdle, 0)
+	}
+}
+
+// idle begins to fold if there has been no command for long enough.
+func (d *Drive) idle() {
+	d.slc.timer = false
+	if d.held > 0 || d.slc.folding {
+		return
+	}
+	if at := d.slc.since + d.cfg.SLCCache.IdleAfter; at > d.eng.Now() {
+		d.slc.timer = true
+		d.schedule(at, evIdle, 0)
+		return
+	}
+	d.fold(true)
+	for pool := range d.pools.count() {
+		d.collect(pool)
+	}
+}
+
+// fold tells the translation layer whether there is time.
+func (d *Drive) fold(on bool) {
+	d.slc.folding = on
+	for pool := range d.pools.count() {
+		d.ftl.Fold(pool, on)
+	}
+}
+
+// startSLC is what a drive that has just been made does about its cache: its data before time 0 have long been folded.
+func (d *Drive) startSLC() {
+	s := d.cfg.SLCCache
+	d.ftl.UseFast(true)
+	if s == nil {
+		return
+	}
+	d.slc.on = true
+	if s.Fold == FoldAlways {
+		d.fold(true)
+	}
+	for range d.readArray {
+		d.readArray = append(d.readArray, s.ReadLatency+d.cfg.Timing.ReadyBusy)
+		d.programArray = append(d.programArray, s.ProgramLatency)
+	}
+}
+
+// SLCBlocks is how many blocks are of the SLC cache.
+func (d *Drive) SLCBlocks() int {
+	n := 0
+	for pool := range d.pools.count() {
+		n += d.ftl.FastBlocks(pool) * d.pools.size
+	}
+	return n
+}

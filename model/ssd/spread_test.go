@@ -1,0 +1,26 @@
+package ssd
+
+import (
+	"testing"
+
+	"farflash/numeric/rng"
+)
+
+// TestSpread: each bit becomes so many in a row, of any number: of grains of a page of flash there may be more than eight, and not a power of two.
+func TestSpread(t *testing.T) {
+	r := rng.NewStream(1, "spread")
+	for each := uint32(1); each <= 64; each++ {
+		const units = 300
+		from := make([]uint64, units/64+1)
+		for k := range uint32(units) {
+			from[k>>6] |= r.Uint64() & 1 << (k & 63)
+		}
+		to := make([]uint64, (units*each+63)/64)
+		spread(to, from, each)
+		for i := range units * each {
+			if got, want := to[i>>6]>>(i&63)&1, from[i/each>>6]>>(i/each&63)&1; got != want {
+				t.Fatalf("%d in a row: bit %d is %d, not %d", each, i, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package ssd
+
+import (
+	"slices"
+
+	"farflash/block"
+	"farflash/model/ssd/nand"
+	"farflash/policy/ftl"
+	"farflash/sim"
+)
+
+// counters is what a drive counts while it runs.
+type counters struct {
+	submitted [block.Ops]uint64
+	finished  [block.Ops]uint64
+	failed    uint64
+	bytes     [block.Ops]int64
+
+	hostPrograms, movePrograms, mappingPrograms uint64
+	wearPrograms, renewPrograms                 uint64 // of movePrograms
+	mappingReads, mappingMerged, vanished       uint64
+	laidOut                                     uint64 // pages allocated by reads
+	erases                                      uint64
+	mapHits, mapMisses                          uint64
+	cacheHits, cacheMisses                      uint64
+	zeroReads                                   uint64
+	parkings                                    uint64
+	trimmedPages                                int64
+	mapped                                      int64 // logical and mapping pages, of a grain each, that have a place
+
+	commands    [operations][nand.MaxPlanesPerDie]uint64 // by number of planes
+	suspensions [operations]uint64
+	arrayBusy   [operations]sim.Time
+	laneBusy    []sim.Time
+	fewestFree  int // free blocks of a plane, seen while collecting
+	queueStats  [queues]queueStats
+
+	// Of the host's own transactions, by direction: 0 reads, 1 programs.
+	hostTxns                          [2]uint64
+	hostArray, hostTransfer, hostWait [2]sim.Time
+
+	byNamespace []NamespaceStats // nil if there is one
+
+	breakdown [2]Breakdown
+	flashed   [operations]uint64 // pages read and programmed, blocks erased
+	moved     int64              // bytes over the flash channels
+}
+
+// Breakdown says where the time of requests went, in total. Of a request's
+// transactions the one that ended last counts, so the parts add up to the latency.
+type Breakdown struct {
+	Requests uint64
+	// Queue is the wait for the drive to fetch the command, behind others.
+	// Cache is the wait of a write for a place in the cache, behind what leaves it for flash.
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All sim.Time
+}
+
+// Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended, less Array and Transfer; a request that no flash worked for has the lane -1.
+type Account struct {
+	Tag                                                                                  uint64
+	Op                                                                                   block.Op
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, Whole sim.Time
+
+	Lane          int32
+	Queued, Ended sim.Time
+}
+
+// ended is the transaction of a request that ended last: in which lane it waited, since when, and when it ended.
+type ended struct {
+	lane       int32
+	queued, at sim.Time
+}
+
+// endedLast notes the transaction of a request that ended last, for who listens to accounts.
+//
+//go:noinline
+func (d *Drive) endedLast(i int32, x *transaction) {
+	for int(i) >= len(d.last) {
+		d.last = append(d.last, ended{})
+	}
+	d.last[i] = ended{d.planes[x.plane].lane, x.queued, d.eng.Now()}
+}
+
+// lastOf is what endedLast has noted of a request.
+func (d *Drive) lastOf(i int32) (e ended) {
+	if int(i) < len(d.last) {
+		e = d.last[i]
+	}
+	return e
+}
+
+// account notes a finished request.
+func (d *Drive) account(i int32, r *request) {
+	op := r.done.Op
+	d.finished[op]++
+	if r.done.Status != block.OK {
+		d.failed++
+		return
+	}
+	d.bytes[op] += r.done.Length
+	if d.governor.on {
+		d.drawLink(r.done.Length)
+	}
+	if op > block.Write {
+		return
+	}
+	b := &d.breakdown[op]
+	b.Requests++
+	all := r.done.Finished - r.done.Submitted
+	inside := r.served - r.accepted
+	b.All += all
+	// A command alone in its queue is fetched in so long.
+	queued := r.done.Fetched - r.done.Submitted - d.bellTime - d.readRequestTime - d.submissionTime
+	r.done.Waited = queued
+	link := all - inside - queued - r.processed
+	b.Queue += queued
+	b.Link += link
+	b.Controller += r.processed
+	if r.array == 0 && r.transfer == 0 {
+		b.Cache += r.roomless
+		b.DRAM += inside - r.roomless
+		r.done.Waited += max(inside-r.dram, 0)
+		if d.OnAccount != nil {
+			d.reportAccount(Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless, DRAM: inside - r.roomless, Controller: r.processed, Whole: all, Lane: -1})
+		}
+		return
+	}
+	b.Mapping += r.mapping
+	b.Wait += r.wait
+	b.Array += r.array
+	b.Transfer += r.transfer
+	backlog := inside - r.mapping - r.wait - r.array - r.transfer
+	b.Backlog += backlog
+	r.done.Waited += r.wait + backlog
+	if d.OnAccount != nil {
+		d.reportFlashAccount(i, r, queued, link, backlog, all)
+	}
+}
+
+// drawLink notes what the link takes of the drive's power for a request's bytes.
+//
+//go:noinline
+func (d *Drive) drawLink(bytes int64) {
+	d.governor.draw(d.eng.Now(), float64(float64(bytes)*float64(d.cfg.Energy.LinkPerByte)))
+}
+
+// reportAccount tells who listens where the time of a request went.
+//
+//go:noinline
+func (d *Drive) reportAccount(a Account) { d.OnAccount(&a) }
+
+// reportFlashAccount is reportAccount of a request that flash worked for.
+//
+//go:noinline
+func (d *Drive) reportFlashAccount(i int32, r *request, queued, link, backlog, all sim.Time) {
+	last := d.lastOf(i)
+	d.reportAccount(Account{Tag: r.done.Tag, Op: r.done.Op, Queue: queued, Link: link, Controller: r.processed, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
+		Lane: last.lane, Queued: last.queued, Ended: last.at})
+}
+
+// accountTransaction notes a transaction that has ended.
+func (d *Drive) accountTransaction(x *transaction) {
+	op := operationOf(int(x.queue))
+	d.flashed[op]++
+	if op == opRead || op == opProgram {
+		d.moved += int64(x.load())
+	}
+	dir := 0
+	switch {
+	case x.origin == fromHost && op == opProgram, x.origin == fromCache:
+		dir = 1
+	case x.origin != fromHost:
+		return
+	}
+	d.hostTxns[dir]++
+	d.hostArray[dir] += x.array
+	d.hostTransfer[dir] += x.transfer
+	d.hostWait[dir] += d.eng.Now() - x.created - x.array - x.transfer
+}
+
+// Stats is what a drive did since the last ResetStats. Times are totals.
+type Stats struct {
+	Submitted, Finished [block.Ops]uint64
+	Failed              uint64
+	Bytes               [block.Ops]int64
+
+	// Pages programmed for the host, by collection and for the map.
+	HostPrograms, MovePrograms, MappingPrograms uint64
+	WearPrograms                                uint64 // of MovePrograms, those of wear levelling
+	RenewPrograms                               uint64 // of MovePrograms, those of refresh
+	SLCPrograms                                 uint64 // of HostPrograms, those of the SLC cache
+	FoldPrograms                                uint64 // of MovePrograms, those that empty it
+	PowerAsked, PowerHeld                       uint64 // operations that a power limit looked at, and those that it held back
+	Errors                                      ErrorCounts
+	Zones                                       ZoneStats
+	ZoneLevels                                  ZoneLevels // at the end
+	Reads, Programs, Erases                     uint64     // all of flash, in pages and blocks
+	MappingReads                                uint64
+	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
+	ProgramsSuspended, ErasesSuspended          uint64
+
+	MapHits, MapMisses     uint64
+	CacheHits, CacheMisses uint64
+	ZeroReads              uint64
+	WritesHeld             uint64 // that had to wait for a free page
+
+	// Of the host's transactions: 0 reads, 1 programs.
+	Transactions          [2]uint64
+	Array, Transfer, Wait [2]sim.Time
+	Breakdown             [2]Breakdown
+
+	Namespaces            []NamespaceStats // of a drive that has several
+	Groups                []GroupStats     // reclaim groups, likewise
+	Queues                []QueueStats
+	LaneBusy, ChannelBusy []sim.Time
+	LinkBusy              [2]sim.Time // to the host, to the drive
+	DRAMBusy              sim.Time
+	ControllerBusy        sim.Time   // of its processors together
+	Rested                []sim.Time // in each power state
+	Wakes                 uint64     // from a power state
+	FTL                   ftl.Stats  // its pages are grains of the map
+	Energy                float64    // joules, without the idle draw, of which what power states save is taken off; 0 if not known
+	Span                  sim.Time
+	FreeBlocks            int   // over all planes
+	FewestFree            int   // in any plane, so far
+	Programmed            int64 // bytes of the pages that were programmed for the host, by collection and for the map
+	ValidPages            int64 // grains that hold data
+	Cached, CacheRoom     int64 // grains in the caches of data, and that they have room for
+}
+
+// NamespaceStats is what flash was programmed with for a namespace: grains of its data that the host wrote, and that collection, wear levelling and refresh moved.
+type NamespaceStats struct{ Written, Moved uint64 }
+
+// QueueStats is what is known of one kind of scheduler queue over all lanes.
+type QueueStats struct {
+	Name          string
+	Entered, Left uint64
+	Wait, MaxWait sim.Time
+	MaxLength     int64
+}
+
+// Lanes is how many dies the drive works on by themselves, or chips if that is how it works.
+func (d *Drive) Lanes() int { return len(d.laneBusy) }
+
+// Stats returns what the drive did up to the present.
+func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
+
+// StatsAt returns what the drive did up to a time at which nothing has happened yet that the clock has not come to. Of what is under way
+// then, the part that lies before it counts as busy time.
+func (d *Drive) StatsAt(at sim.Time) Stats {
+	s := Stats{
+		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
+		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms, RenewPrograms: d.renewPrograms,
+		PowerAsked: d.governor.asked, PowerHeld: d.governor.held,
+		SLCPrograms: d.slc.programs, FoldPrograms: d.slc.folds,
+		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
+		MappingReads: d.mappingReads,
+		Commands: map[string][nand.MaxPlanesPerDie]uint64{
+			"read": d.commands[opRead], "program": d.commands[opProgram], "erase": d.commands[opErase], "copyback": d.commands[opCopyback],
+		},
+		ProgramsSuspended: d.suspensions[opProgram], ErasesSuspended: d.suspensions[opErase],
+		MapHits: d.mapHits, MapMisses: d.mapMisses, CacheHits: d.cacheHits, CacheMisses: d.cacheMisses,
+		ZeroReads: d.zeroReads, WritesHeld: d.parkings,
+		Transactions: d.hostTxns, Array: d.hostArray, Transfer: d.hostTransfer, Wait: d.hostWait,
+		Breakdown: d.breakdown,
+		LaneBusy:  append([]sim.Time(nil), d.laneBusy...),
+		LinkBusy:  [2]sim.Time{d.up.busyUntil(at), d.down.busyUntil(at)}, DRAMBusy: d.memory.busyUntil(at),
+		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
+		Programmed: int64(d.hostPrograms+d.movePrograms+d.mappingPrograms) * int64(d.cfg.Geometry.PageSize),
+	}
+	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations, &s.FTL.Renewals, &s.FTL.Folds} {
+		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
+	}
+	if d.cfg.Controller != nil {
+		s.ControllerBusy = d.processors.busyUntil(at)
+	}
+	s.Rested, s.Wakes = d.rested(at), d.rest.wakes
+	if d.errs != nil {
+		s.Errors = d.errs.ErrorCounts
+	}
+	for i := range d.lanes {
+		if l := &d.lanes[i]; l.phase == working {
+			s.LaneBusy[i] -= max(0, l.finish-max(l.starts, at))
+		}
+	}
+	for q, x := range d.queueStats {
+		if x.Entered > 0 {
+			s.Queues = append(s.Queues, QueueStats{Name: queueNames[q], Entered: x.Entered, Left: x.Left, Wait: x.Wait, MaxWait: x.MaxWait, MaxLength: x.MaxLength})
+		}
+	}
+	for plane := range d.planeReads {
+		if p := &d.planeReads[plane]; p.txn != 0 {
+			s.LaneBusy[d.planes[plane].lane] -= max(0, p.end-max(p.begin, at))
+		}
+	}
+	s.Namespaces = slices.Clone(d.byNamespace)
+	if d.groups != nil {
+		s.Groups = slices.Clone(d.groups.stats)
+	}
+	s.Zones, s.ZoneLevels = d.zoneStats, d.zonesNow()
+	for i := range d.channels {
+		c := &d.channels[i]
+		s.ChannelBusy = append(s.ChannelBusy, c.time-max(0, c.until-at))
+	}
+	for i := range d.caches {
+		s.Cached += int64(d.caches[i].n)
+		s.CacheRoom += int64(d.caches[i].most)
+	}
+	for p := range d.pools.count() {
+		s.FreeBlocks += d.ftl.Free(p) * d.pools.size
+		d.fewestFree = min(d.fewestFree, d.ftl.Free(p))
+	}
+	s.FewestFree = d.fewestFree
+	if e := d.cfg.Energy; e != nil {
+		s.Energy = float64(float64(e.Read)*float64(s.Reads)) + float64(float64(e.Program)*float64(s.Programs)) +
+			float64(float64(e.Erase)*float64(s.Erases)) + float64(float64(e.TransferPerByte)*float64(d.moved)) +
+			float64(float64(e.LinkPerByte)*float64(d.bytes[block.Read]+d.bytes[block.Write]))
+		for i, t := range s.Rested {
+			s.Energy -= float64((e.Idle - d.cfg.PowerStates[i].Watts) * t.Seconds())
+		}
+	}
+	return s
+}
+
+// Collected is the pages that garbage collection programmed: what was moved for no other reason.
+func (s *Stats) Collected() uint64 {
+	return s.MovePrograms - s.WearPrograms - s.RenewPrograms - s.FoldPrograms
+}

@@ -1,0 +1,386 @@
+package calendar
+
+import (
+	"math"
+	"slices"
+
+	"farflash/numeric/rng"
+)
+
+// A fleet has whole drives, each of which is replaced a whole number of times. Where that many of a class are a lot, a bound of rents alone, which buys a third of a drive and wears
+// out a half of another, is a drive or two short. lots looks for the cheapest numbers of drives and successors that nothing says are too few: no rents say so by what they cost, and
+// no prices by what they hold (cuts; Benders, Numerische Mathematik 4(1), 1962, of what linear programs say of whole numbers). It is used where all workloads are there on
+// the day and none leaves, so that every drive in use is one on the day.
+//
+// What it leaves out: that a workload is on one drive, that one drive's successors are not another's, and latency and domains but for the market's limits.
+type lots struct {
+	kinds  []lot
+	jobs   int
+	sound  []cut // rents: what is needed, at the prices of drives; a fleet costs what it supplies too much, and at least the need
+	cuts   []cut // what is held
+	limit  float64
+	best   float64
+	found  []int // drives and successors by kind
+	now    []int
+	nodes  int
+	useful [][]float64 // by cut and kind: what a unit of money may supply from this kind on
+	spare  [][]float64 // likewise, of drives that cost nothing
+}
+
+// lot is a class of which whole drives are counted.
+type lot struct {
+	x           *floored
+	drive, life float64 // money for one, and for a successor
+	count       int
+}
+
+// cut says that drives and successors, times so much, are no less than the need.
+type cut struct {
+	drive, life []float64
+	need        float64
+}
+
+// Bounds of the work: how many numbers are looked at, how many cuts are made and how many steps one takes.
+const (
+	mostCounts = 2_000_000
+	mostCuts   = 80
+	cutSteps   = 160
+)
+
+// byLots is the bound of whole drives, 0 if there is none.
+func byLots(classes []floored, jobs int, m *market) float64 {
+	s := &lots{jobs: jobs}
+	for i := range classes {
+		x := &classes[i]
+		if !x.after || !(x.left > 0) {
+			return 0
+		}
+		if x.c.Count > 0 && !math.IsInf(x.mass, 1) {
+			s.kinds = append(s.kinds, lot{x: x, drive: x.once, life: x.successor, count: min(x.c.Count, jobs)})
+		}
+	}
+	least := 0.0
+	for _, r := range m.kept {
+		c := s.rents(r, classes)
+		s.sound = append(s.sound, c)
+		least = max(least, s.floor(&c))
+	}
+	if !(least > 0) {
+		return 0
+	}
+	s.now = make([]int, 2*len(s.kinds))
+	bound := least
+	for s.limit = float64(least * 1.01); len(s.cuts) < mostCuts; {
+		s.search()
+		switch {
+		case s.nodes > mostCounts:
+			return bound
+		case s.found == nil:
+			if bound = s.limit; bound > float64(2*least) {
+				return bound
+			}
+			s.limit *= 1.01
+			continue
+		}
+		c, ok := s.separate(s.found)
+		if !ok {
+			return max(bound, s.best)
+		}
+		s.cuts = append(s.cuts, c)
+	}
+	return bound
+}
+
+// floor is what rents say that any fleet costs.
+func (s *lots) floor(c *cut) float64 {
+	sum := c.need
+	for k := range s.kinds {
+		sum += float64(min(0, s.kinds[k].drive-c.drive[k]) * float64(s.kinds[k].count))
+	}
+	return sum
+}
+
+// rents are a cut of money: what drives cost more than the rents of what they hold is lost.
+func (s *lots) rents(r []rents, classes []floored) cut {
+	c := cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds))}
+	least := make([]float64, s.jobs)
+	for j := range least {
+		least[j] = math.Inf(1)
+	}
+	k := 0
+	for i := range classes {
+		if k == len(s.kinds) || s.kinds[k].x != &classes[i] {
+			continue
+		}
+		x, q := &classes[i], &r[i]
+		money := x.mass + q.scarce
+		wear := 0.0
+		for _, part := range q.part[len(x.limits):] {
+			wear += float64(part*money) / x.left
+		}
+		c.drive[k], c.life[k] = money+x.stays, wear
+		for j := range least {
+			if !x.never[j] {
+				// The running cost of a drive is part of what it costs; what runs before the day is not.
+				late := float64(q.run*(x.runSpace[j]-x.restSpace[j])) + float64((1-q.run)*(x.runIO[j]-x.restIO[j]))
+				held := float64(x.stays * (float64(q.run*x.space[j]) + float64((1-q.run)*x.io[j])))
+				least[j] = min(least[j], x.charge(q, j)-late+min(late, held))
+			}
+		}
+		k++
+	}
+	for _, v := range least {
+		if !math.IsInf(v, 1) {
+			c.need += v
+		}
+	}
+	return c
+}
+
+// search finds the cheapest numbers below the limit.
+func (s *lots) search() {
+	s.useful, s.spare = s.useful[:0], s.spare[:0]
+	for i := range s.cuts {
+		useful, spare := make([]float64, len(s.kinds)+1), make([]float64, len(s.kinds)+1)
+		for k := len(s.kinds) - 1; k >= 0; k-- {
+			q := &s.kinds[k]
+			useful[k], spare[k] = useful[k+1], spare[k+1]
+			if q.drive > 0 {
+				useful[k] = max(useful[k], s.cuts[i].drive[k]/q.drive)
+			} else {
+				spare[k] += float64(float64(q.count) * s.cuts[i].drive[k])
+			}
+			useful[k] = max(useful[k], s.cuts[i].life[k]/max(1e-9, q.life))
+		}
+		s.useful, s.spare = append(s.useful, useful), append(s.spare, spare)
+	}
+	s.best, s.found = s.limit, nil
+	lost := make([]float64, len(s.sound))
+	for i := range s.sound {
+		lost[i] = s.floor(&s.sound[i])
+	}
+	s.look(0, 0, lost, make([]float64, len(s.cuts)))
+}
+
+// look tries numbers of the kinds from the k-th on, after so much money; at least is what all costs by each rents, held what there is by each cut.
+func (s *lots) look(k int, money float64, least, held []float64) {
+	if k == len(s.kinds) {
+		value := money
+		for _, v := range least {
+			value = max(value, v)
+		}
+		if value < s.best {
+			s.best, s.found = value, slices.Clone(s.now)
+		}
+		return
+	}
+	q := &s.kinds[k]
+	lost, more := make([]float64, len(least)), make([]float64, len(held))
+	for n := 0; n <= q.count; n++ {
+		first := money + float64(float64(n)*q.drive)
+		if n > 0 && first >= s.best {
+			break
+		}
+		for l := 0; l == 0 || n > 0; l++ {
+			now := first + float64(float64(l)*q.life)
+			if l > 0 && (now >= s.best || q.life <= 0) {
+				break
+			}
+			if s.nodes++; s.nodes > mostCounts {
+				return
+			}
+			ok := true
+			for i := range least {
+				c := &s.sound[i]
+				away := q.drive - c.drive[k]
+				lost[i] = least[i] + float64(float64(n)*away) - float64(min(0, away)*float64(q.count)) + float64(float64(l)*(q.life-c.life[k]))
+				ok = ok && lost[i] < s.best
+			}
+			if !ok {
+				if l > 0 {
+					break // further successors cost more than they are worth
+				}
+				continue
+			}
+			for i := range held {
+				c := &s.cuts[i]
+				more[i] = held[i] + float64(float64(n)*c.drive[k]) + float64(float64(l)*c.life[k])
+				ok = ok && more[i]+s.spare[i][k+1]+float64((s.best-now)*s.useful[i][k+1]) >= c.need*(1-1e-9)
+			}
+			if ok {
+				s.now[2*k], s.now[2*k+1] = n, l
+				s.look(k+1, now, lost, more)
+			}
+		}
+	}
+	s.now[2*k], s.now[2*k+1] = 0, 0
+}
+
+// room is something that the drives of a kind have, by what each workload asks of it.
+type room struct {
+	k    int
+	list []float64 // by workload
+	has  float64
+	wear bool
+}
+
+// charge forms what workload j pays on each kind for what it asks for, if all that there is of a room costs its weight, and returns the least; a kind of which there is no drive, or
+// that cannot have it, costs more than anything.
+func (s *lots) charge(out []float64, rooms []room, weight []float64, numbers []int, j int) (least float64) {
+	for k := range out {
+		if out[k] = math.Inf(1); numbers[2*k] > 0 && !s.kinds[k].x.never[j] {
+			out[k] = 0
+		}
+	}
+	for v := range rooms {
+		r := &rooms[v]
+		out[r.k] += float64(weight[v] * r.list[j] / r.has)
+	}
+	return slices.Min(out)
+}
+
+// separate looks for prices at which all workloads ask for more than numbers of drives and successors hold: weights of what they have, which grow where more is asked for
+// (multiplicative weights; Plotkin, Shmoys and Tardos, Mathematics of Operations Research 20(2), 1995). ok is false if it finds none.
+func (s *lots) separate(numbers []int) (c cut, ok bool) {
+	var rooms []room
+	for k := range s.kinds {
+		x := s.kinds[k].x
+		n := float64(numbers[2*k])
+		if n == 0 {
+			continue
+		}
+		for _, list := range x.limits {
+			rooms = append(rooms, room{k, list, n, false})
+		}
+		for _, list := range x.wears {
+			rooms = append(rooms, room{k, list, float64(n*x.left) + float64(numbers[2*k+1]), true})
+		}
+	}
+	weight, asked, charge := make([]float64, len(rooms)), make([]float64, len(rooms)), make([]float64, len(s.kinds))
+	for v := range weight {
+		weight[v] = 1 / float64(len(rooms))
+	}
+	var best []float64
+	most := 1 + 1e-6
+	for step := range cutSteps {
+		done := float64(step) / cutSteps
+		width := 0.2 * rng.Exp(-5*done)
+		clear(asked)
+		sum := 0.0
+		for j := range s.jobs {
+			least := s.charge(charge, rooms, weight, numbers, j)
+			if math.IsInf(least, 1) {
+				return s.hopeless(j), true
+			}
+			sum += least
+			total, near := 0.0, float64(width*math.Abs(least))+1e-300
+			for k, q := range charge {
+				if charge[k] = 0; q-least <= float64(12*near) {
+					charge[k] = rng.Exp(-(q - least) / near)
+					total += charge[k]
+				}
+			}
+			for v := range rooms {
+				if r := &rooms[v]; charge[r.k] > 0 {
+					asked[v] += float64(charge[r.k] / total * r.list[j] / r.has)
+				}
+			}
+		}
+		if sum > most {
+			most, best = sum, slices.Clone(weight)
+			if sum > 1.002 && step > 40 {
+				break
+			}
+		}
+		top := 1e-300
+		for _, a := range asked {
+			top = max(top, a)
+		}
+		all, rate := 0.0, 1.2*rng.Exp(-3*done)
+		for v := range weight {
+			weight[v] = max(1e-9, float64(weight[v]*rng.Exp(float64(rate*asked[v]/top))))
+			all += weight[v]
+		}
+		for v := range weight {
+			weight[v] /= all
+		}
+	}
+	if best == nil {
+		return c, false
+	}
+	// The cut of these prices. Of what is not there the drives cost so much that no workload would ask for them.
+	c = cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds))}
+	least := make([]float64, s.jobs)
+	for j := range least {
+		least[j] = s.charge(charge, rooms, best, numbers, j)
+		c.need += least[j]
+	}
+	for v := range rooms {
+		r := &rooms[v]
+		p := best[v] / r.has
+		if r.wear {
+			c.life[r.k] += p
+			c.drive[r.k] += float64(p * s.kinds[r.k].x.left)
+		} else {
+			c.drive[r.k] += p
+		}
+	}
+	for k := range s.kinds {
+		if numbers[2*k] == 0 {
+			c.drive[k], c.life[k] = s.dear(k, least)
+		}
+	}
+	return c, true
+}
+
+// dear is a price of a kind's drives and successors at which each workload pays no less there than elsewhere: by space, IOPS and wear together, or by some of them, whichever
+// makes the drives cheapest.
+func (s *lots) dear(k int, least []float64) (drive, life float64) {
+	x := s.kinds[k].x
+	drive = math.Inf(1)
+	for pick := 1; pick < 8; pick++ {
+		var lists [][]float64
+		for i, list := range [][]float64{x.space, x.io, x.wears[0]} {
+			if pick&(1<<i) != 0 {
+				lists = append(lists, list)
+			}
+		}
+		scale := 0.0
+		for j, v := range least {
+			if x.never[j] {
+				continue
+			}
+			asked := 0.0
+			for _, list := range lists {
+				asked += list[j]
+			}
+			if asked < 0 { // a line of wear may be below 0, and no price of it is enough
+				scale = math.Inf(1)
+				break
+			}
+			scale = max(scale, v/max(asked, 1e-300))
+		}
+		if math.IsInf(scale, 1) {
+			continue
+		}
+		worn := 0.0
+		if pick&4 != 0 {
+			worn = scale
+		}
+		if price := float64(scale*float64(len(lists))) - float64(worn*(1-x.left)); price < drive {
+			drive, life = price, worn
+		}
+	}
+	return drive, life
+}
+
+// hopeless is the cut for a workload that nothing that is there can have: one of the others is needed.
+func (s *lots) hopeless(j int) cut {
+	c := cut{drive: make([]float64, len(s.kinds)), life: make([]float64, len(s.kinds)), need: 1}
+	for k := range s.kinds {
+		if !s.kinds[k].x.never[j] {
+			c.drive[k] = 1
+		}
+	}
+	return c
+}

@@ -1,0 +1,111 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+
+	"farflash/numeric/units"
+)
+
+// Figure is one that a plan needs of a drive and that data sheets do not always print.
+type Figure uint8
+
+// The figures, in the order in which they are estimated: writes follow reads.
+const (
+	PriceFigure Figure = iota
+	EnduranceFigure
+	ReadFigure
+	WriteFigure
+	ActiveFigure
+	IdleFigure
+)
+
+var figureNames = units.Names[Figure]{"price", "tbw", "read_iops", "write_iops", "active_w", "idle_w"}
+
+// String is the figure's name, which is its key in a plan.
+func (f Figure) String() string { return figureNames.Name(f) }
+
+// MarshalText writes the figure's name.
+func (f Figure) MarshalText() ([]byte, error) { return figureNames.Marshal(f) }
+
+// UnmarshalText reads a figure's name.
+func (f *Figure) UnmarshalText(text []byte) error { return figureNames.Unmarshal(text, f) }
+
+// figure is where the model keeps it.
+func (m *Model) figure(f Figure) *float64 {
+	return [...]*float64{&m.Price, &m.TBW, &m.ReadIOPS, &m.WriteIOPS, &m.ActiveW, &m.IdleW}[f]
+}
+
+// Knows says whether the figure is known of the model. A price of 0 can be, and so can a hard disk's endurance, which is without end.
+func (m *Model) Knows(f Figure) bool {
+	return *m.figure(f) > 0 || f == PriceFigure && m.Free || f == EnduranceFigure && m.Disk
+}
+
+// Unknown lists what must be known of a drive for a plan and is not. One rating of I/Os is enough: it then holds for reads and writes.
+func (m *Model) Unknown() (list []Figure) {
+	for f := PriceFigure; f <= IdleFigure; f++ {
+		rated := f == WriteFigure && m.ReadIOPS > 0 || f == ReadFigure && m.WriteIOPS > 0
+		if !m.Knows(f) && !rated {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Estimate is a figure of a drive that stands for what its data sheet does not print: the middle of what other drives have, and the least and the most.
+type Estimate struct {
+	Figure           Figure
+	Value, Low, High float64 // in the figure's own unit
+	Drives           int     // so many have it
+}
+
+// estimateScale is what a figure is in proportion to: price and endurance to the capacity, writes a second to reads a second where they are
+// known. Reads and power hardly follow the capacity: 1 TB and 4 TB of one family are of one controller.
+func (m *Model) estimateScale(f Figure) float64 {
+	switch f {
+	case PriceFigure, EnduranceFigure:
+		return m.Capacity
+	case WriteFigure:
+		return m.ReadIOPS
+	}
+	return 1
+}
+
+// Estimate is a figure of a flash drive from those of other models that have it: their median, in proportion to the capacity for price and
+// endurance, and to the reads for writes. The models are of a decade, in which prices fell to less than a tenth and rose again: Low and High
+// say how much such an estimate is worth. The figure is not put into the model.
+func (m *Model) Estimate(f Figure, from []Model) (Estimate, error) {
+	if m.Disk {
+		return Estimate{}, fmt.Errorf("%s is a hard disk, and what there is to go by are flash drives; state it", m.Name)
+	}
+	if m.Knows(f) {
+		return Estimate{}, fmt.Errorf("it is known of %s; leave it out", m.Name)
+	}
+	proportional := m.estimateScale(f) > 0
+	var ratios []float64
+	for i := range from {
+		x := &from[i]
+		scale := 1.0
+		if proportional {
+			scale = x.estimateScale(f)
+		}
+		if x.Disk || *x.figure(f) == 0 || scale == 0 || x.Name == m.Name {
+			continue
+		}
+		ratios = append(ratios, *x.figure(f)/scale)
+	}
+	if ratios == nil {
+		return Estimate{}, fmt.Errorf("no other drive has it; state it")
+	}
+	slices.Sort(ratios)
+	n := len(ratios)
+	scale := 1.0
+	if proportional {
+		scale = m.estimateScale(f)
+	}
+	middle := (ratios[(n-1)/2] + ratios[n/2]) / 2
+	return Estimate{Figure: f, Value: middle * scale, Low: ratios[0] * scale, High: ratios[n-1] * scale, Drives: n}, nil
+}
+
+// Take puts an estimate into the model.
+func (m *Model) Take(e Estimate) { *m.figure(e.Figure) = e.Value }

@@ -1,0 +1,153 @@
+package forest_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"farflash/internal/patience"
+	"farflash/policy/forest"
+)
+
+// model is a small forest and its file.
+func model(t testing.TB) (*forest.Forest, []byte) {
+	t.Helper()
+	f, err := forest.Grow(friedman(60, 1, 2), forest.Config{Trees: 3, Leaf: 4, Seed: 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Notes = []forest.Note{{"drive", "src-ssd-a"}, {"rows", "60"}}
+	return f, f.Encode()
+}
+
+// sealed is a body with the checksum that it should have.
+func sealed(body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return append(slices.Clone(body), sum[:]...)
+}
+
+// What was written is read back, and predicts the same bits.
+func TestFile(t *testing.T) {
+	f, file := model(t)
+	back, err := forest.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(back.Encode(), file) {
+		t.Error("written again it is another file")
+	}
+	if !slices.Equal(back.Notes, f.Notes) || !slices.Equal(back.Inputs, f.Inputs) || !slices.Equal(back.Importance, f.Importance) || back.Trees() != 3 {
+		t.Errorf("read back: %+v", back.Notes)
+	}
+	s := friedman(50, 2, 2)
+	a, b := make([]float64, 2), make([]float64, 2)
+	for row := range s.Rows() {
+		f.Predict(s.X(row), a)
+		back.Predict(s.X(row), b)
+		if !slices.Equal(a, b) {
+			t.Fatalf("row %d: %v and %v", row, a, b)
+		}
+	}
+}
+
+// Every byte matters, and what is cut off or of another version is said.
+func TestFileDamaged(t *testing.T) {
+	_, file := model(t)
+	for i := range file {
+		bad := slices.Clone(file)
+		bad[i] ^= 0x10
+		if _, err := forest.Decode(bad); err == nil {
+			t.Fatalf("byte %d of %d can be changed", i, len(file))
+		}
+	}
+	for n := range file {
+		if _, err := forest.Decode(file[:n]); err == nil {
+			t.Fatalf("%d of %d bytes are enough", n, len(file))
+		}
+	}
+	for text, want := range map[string]string{
+		"":                         "no model of farflash",
+		"farflash/forest/2\n":      "another version",
+		"farflash/forest/1\n":      "cut off",
+		string(file[:len(file)-1]): "checksum",
+		string(sealed(file[:100])): "ends too soon",
+		string(sealed(append(slices.Clone(file[:len(file)-32]), 0))): "1 bytes are left over",
+	} {
+		if _, err := forest.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Trees that do not end, or lead out of the file, are refused even if the checksum is right.
+func TestFileCrooked(t *testing.T) {
+	_, file := model(t)
+	body := file[:len(file)-32]
+	// The nodes begin where a list is as long as the nodes are; the first is a split whose right side is the next word.
+	f, _ := forest.Decode(file)
+	head := binary.LittleEndian.AppendUint32(nil, uint32(f.Nodes()))
+	nodes := bytes.LastIndex(body, head) + 4
+	next := func(i int) int { return int(binary.LittleEndian.Uint32(body[nodes+16*i+4:])) }
+	leaf, split := 0, 1
+	for next(leaf) != leaf {
+		leaf++
+	}
+	for next(split) == split {
+		split++
+	}
+	ends := nodes + 16*f.Nodes()
+	if first := int32(binary.LittleEndian.Uint32(body[nodes:])); first < 0 || first > 9 {
+		t.Fatalf("the first node is by input %d", first)
+	}
+	set := func(at int, v uint32) []byte {
+		b := slices.Clone(body)
+		binary.LittleEndian.PutUint32(b[at:], v)
+		return sealed(b)
+	}
+	nan := slices.Clone(body)
+	binary.LittleEndian.PutUint64(nan[nodes+8:], math.Float64bits(math.NaN()))
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"a circle":      {set(nodes+16*split+4, 0), "leads to no nodes behind it"},
+		"outside":       {set(nodes+4, 1<<20), "leads to no nodes behind it"},
+		"input":         {set(nodes, 10), "an input that there is not"},
+		"no input":      {set(nodes, 0xffffffff), "an input that there is not"},
+		"leaf":          {set(nodes+16*leaf+12, 0), "a leaf without outputs"},
+		"no outputs":    {set(ends+4*leaf, 1<<30), "a leaf without outputs"},
+		"no threshold":  {sealed(nan), "no threshold"},
+		"root":          {set(nodes-8, 1<<30), "where there is no node"},
+		"a longer list": {set(nodes-4, 1<<31), "longer than the file"},
+	} {
+		if _, err := forest.Decode(c.file); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Whatever the bytes are, reading ends, takes no more memory than the file, and what is read can be used and written.
+func FuzzDecode(f *testing.F) {
+	_, file := model(f)
+	f.Add(file[:len(file)-32], false)
+	f.Add(file, true)
+	f.Add([]byte("farflash/forest/1\n"), false)
+	f.Fuzz(func(t *testing.T, body []byte, whole bool) {
+		defer patience.Limit()()
+		if !whole {
+			body = sealed(body)
+		}
+		m, err := forest.Decode(body)
+		if err != nil {
+			return
+		}
+		m.Predict(make([]float64, len(m.Inputs)), make([]float64, len(m.Outputs)))
+		if !bytes.Equal(m.Encode(), body) {
+			t.Error("written again it is another file")
+		}
+	})
+}

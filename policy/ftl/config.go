@@ -1,0 +1,202 @@
+package ftl
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"farflash/numeric/units"
+)
+
+// Victim names how a pool chooses the block to collect next. Only blocks whose
+// every page has been programmed, and that are not being collected, are eligible.
+type Victim uint8
+
+// The victim policies.
+const (
+	Greedy         Victim = iota // fewest valid pages; among equals the block that lost a page longest ago
+	DChoices                     // fewest valid pages among choices blocks drawn at random with replacement (RGA in MQSim)
+	Random                       // any block, with equal chances
+	FIFO                         // the block that was filled first
+	WindowedGreedy               // fewest valid pages among the window's share of the oldest blocks (Hu et al. 2009)
+	CostBenefit                  // greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum, Ousterhout 1992)
+	CostAge                      // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
+	victims
+)
+
+var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit", "cost-age"}
+
+// String is the policy's name in scenarios.
+func (v Victim) String() string { return victimNames.Name(v) }
+
+// MarshalText writes the policy's name.
+func (v Victim) MarshalText() ([]byte, error) { return victimNames.Marshal(v) }
+
+// UnmarshalText reads a policy's name; "rga" is d-choices.
+func (v *Victim) UnmarshalText(text []byte) error {
+	if string(text) == "rga" {
+		*v = DChoices
+		return nil
+	}
+	err := victimNames.Unmarshal(text, v)
+	if wrong, ok := err.(*units.TextError); ok {
+		wrong.Use = strings.Replace(wrong.Use, "d-choices", "d-choices (rga)", 1)
+	}
+	return err
+}
+
+// Config is the shape of the flash and the policies.
+type Config struct {
+	Pools         int // independent sets of blocks: planes in a simulated drive
+	BlocksPerPool int // erase blocks of a pool
+	PagesPerBlock int // pages of an erase block
+
+	Streams int // streams the host side writes, 1 to 255: data classes, mapping pages
+
+	// Survivors says, for every stream, which stream the pages join that are moved
+	// out of its blocks. Its length is the number of streams in all; those from
+	// Streams on are written by collection alone. nil means Separate(Streams).
+	Survivors []int
+
+	Victim  Victim
+	Choices int            // DChoices: blocks drawn, at least 1
+	Window  units.Fraction // WindowedGreedy: the part of the pool's blocks, oldest first, that is looked at
+
+	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each block that is
+	// missing and not on its way already; more than HostReserve.
+	GCStart int
+	GCHard  int // collection is urgent while fewer blocks than this are free; 0: never
+	// HostReserve: a host stream gets a new block only while more blocks than this are
+	// free; at least 1. With Concurrent+1 a block is free even in the midst of
+	// collection: a controller that may crash there needs it, because programs that
+	// were lost in flight leave less room than the survivors had.
+	HostReserve int
+	Concurrent  int // victims that a pool collects at once
+
+	DynamicWear bool // take the free block with the fewest erases, else the one free for longest
+	StaticWear  int  // erases by which a block must lag behind the most worn for its data to be moved; 0: off
+	EraseLimit  int  // a block is retired when it has been erased this often; 0: never
+
+	Fast Fast // a cache of blocks with one bit a cell; none unless it has streams
+
+	Quirks Quirks
+	// OpenOrder is the order in which Quirks.OpenAtOnce opens frontiers, survivors' included; nil is by number.
+	OpenOrder []int
+}
+
+// Quirks are policies that no controller should have and a comparison with MQSim needs. A controller leaves them zero.
+type Quirks struct {
+	// OnFill looks whether to collect only when a write frontier's block is full, after the frontier has taken its
+	// next block, and then starts at most one victim. A host write that finds no page looks as well, lest the
+	// pool stop, and so does an erase that leaves fewer free blocks than HostStop.
+	OnFill bool
+	// HostStop: no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0 is off.
+	HostStop int
+	// OpenAtOnce gives every frontier of a pool its first block when the pool is first used, needed or not, and not
+	// when the first page is wanted.
+	OpenAtOnce bool
+}
+
+// DefaultConfig is one pool of 2048 blocks of 256 pages, one host stream whose
+// survivors are kept apart, greedy collection at two free blocks.
+func DefaultConfig() Config {
+	return Config{
+		Pools: 1, BlocksPerPool: 2048, PagesPerBlock: 256,
+		Streams: 1, Victim: Greedy, Choices: 10, Window: 0.1,
+		GCStart: 2, GCHard: 2, HostReserve: 1, Concurrent: 1,
+		DynamicWear: true,
+	}
+}
+
+// Separate is the Survivors of n host streams whose survivors each have a stream
+// of their own: stream s's pages move to stream n+s and stay there. MQSim does this.
+func Separate(n int) []int {
+	s := make([]int, 2*n)
+	for i := range n {
+		s[i], s[n+i] = n+i, n+i
+	}
+	return s
+}
+
+// Pooled is the Survivors of n host streams whose survivors share stream n.
+func Pooled(n int) []int { return Generations(n, 1) }
+
+// Generations is the Survivors of n host streams and k more: pages that survived
+// one collection are written to stream n, those that survived two to n+1, and so
+// on up to n+k-1. What is overwritten seldom ends up in blocks of its own without
+// anybody telling hot data from cold.
+func Generations(n, k int) []int {
+	s := make([]int, n+k)
+	for i := range s {
+		s[i] = min(max(i+1, n), n+k-1)
+	}
+	return s
+}
+
+// Mixed is the Survivors of n host streams whose survivors are written among the
+// host's own pages: one write frontier for both, as the closed forms assume.
+func Mixed(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// survivors is the table in force: c.Survivors or its default.
+func (c Config) survivors() []int {
+	if c.Survivors == nil {
+		return Separate(c.Streams)
+	}
+	return c.Survivors
+}
+
+// Validate says what is wrong with c, each with its key.
+func (c Config) Validate() error {
+	var bad units.Faults
+	bad.Hold(c.Pools >= 1, "pools", "%d is not possible; use at least 1", c.Pools)
+	bad.Hold(c.PagesPerBlock >= 2 && c.PagesPerBlock <= 1<<24, "pages_per_block", "%d is not possible; use 2 to %d", c.PagesPerBlock, 1<<24)
+	bad.Hold(c.BlocksPerPool >= 2 && c.BlocksPerPool <= 1<<30, "blocks_per_pool", "%d is not possible; use 2 to %d", c.BlocksPerPool, 1<<30)
+	bad.Hold(c.Streams >= 1 && c.Streams <= 255, "streams", "%d is not possible; use 1 to 255", c.Streams)
+	bad.Hold(c.Victim < victims, "victim", "there is no policy %v", c.Victim)
+	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1", c.Choices)
+	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
+		"window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
+	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one", c.HostReserve)
+	bad.Hold(c.GCStart > c.HostReserve,
+		"gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)
+	bad.Hold(c.GCHard >= 0, "gc_hard", "collection is urgent below %d free blocks; it cannot be negative", c.GCHard)
+	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent", "%d victims at once are not possible; use 1 to %d", c.Concurrent, 1<<16)
+	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; 0 is off", c.StaticWear)
+	bad.Hold(c.EraseLimit >= 0 && c.EraseLimit <= maxErases, "erase_limit", "%d erases are not possible; use 0 to %d", c.EraseLimit, maxErases)
+	bad.Hold(c.Quirks.HostStop >= 0 && c.Quirks.HostStop <= c.GCStart,
+		"quirks.host_stop", "the host stops below %d free blocks; use 0 to where collection starts, %d", c.Quirks.HostStop, c.GCStart)
+	if bad.Err() == nil {
+		c.validateStreams(&bad)
+	}
+	if bad.Err() == nil {
+		c.validateFast(&bad)
+	}
+	return bad.Err()
+}
+
+// validateStreams checks the streams and that there are blocks and numbers for all.
+func (c Config) validateStreams(bad *units.Faults) {
+	s := c.survivors()
+	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "those of %d streams are named; it must be %d to 255", len(s), c.Streams)
+	for from, to := range s {
+		bad.Hold(to >= 0 && to < len(s), fmt.Sprintf("survivors[%d]", from), "they join stream %d; there are streams 0 to %d", to, len(s)-1)
+	}
+	frontiers := len(s)
+	if c.StaticWear > 0 {
+		frontiers *= 2
+	}
+	least := frontiers + c.GCStart + 1
+	bad.Hold(c.BlocksPerPool >= least,
+		"blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
+	// Division by multiplication is exact while total * divisor < 2^64.
+	poolPages := uint64(c.BlocksPerPool) * uint64(c.PagesPerBlock)
+	hi, lo := bits.Mul64(poolPages*uint64(c.Pools), poolPages)
+	bad.Hold(hi == 0 && lo>>63 == 0 && uint64(c.Pools) <= 1<<40,
+		"", "%d pools of %d blocks of %d pages are too many pages", c.Pools, c.BlocksPerPool, c.PagesPerBlock)
+}

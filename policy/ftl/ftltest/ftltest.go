@@ -1,0 +1,198 @@
+// Package ftltest is for tests of what stands on either side of ftl.Map: a map in memory, and the test that every Map
+// passes.
+//
+// Its main parts are Map, two arrays, and Conform, which holds a Map of any kind, that one included, to the contract that
+// package ftl states.
+//
+// What it leaves out: maps that are cached or kept on flash (they answer the same) and use from several goroutines.
+package ftltest
+
+import (
+	"testing"
+
+	"farflash/numeric/rng"
+	"farflash/policy/ftl"
+)
+
+// Map is an ftl.Map in memory, with the driver's side of it.
+type Map struct {
+	to []ftl.PPA // by logical page
+	of []ftl.LPA // by physical page
+}
+
+// NewMap returns an empty map of so many logical and physical pages.
+func NewMap(logical ftl.LPA, physical ftl.PPA) *Map {
+	m := &Map{to: make([]ftl.PPA, logical), of: make([]ftl.LPA, physical)}
+	for i := range m.to {
+		m.to[i] = ftl.NoPPA
+	}
+	return m
+}
+
+// Lookup implements ftl.Map.
+func (m *Map) Lookup(lpa ftl.LPA) ftl.PPA { return m.to[lpa] }
+
+// Owner implements ftl.Map.
+func (m *Map) Owner(ppa ftl.PPA) ftl.LPA { return m.of[ppa] }
+
+// CompareAndSwap implements ftl.Map.
+func (m *Map) CompareAndSwap(lpa ftl.LPA, old, new ftl.PPA) bool {
+	if m.to[lpa] != old {
+		return false
+	}
+	m.to[lpa] = new
+	return true
+}
+
+// Set makes a page the place of a logical page's data, or NoPPA, and returns what was.
+func (m *Map) Set(lpa ftl.LPA, ppa ftl.PPA) ftl.PPA {
+	old := m.to[lpa]
+	m.to[lpa] = ppa
+	return old
+}
+
+// Program notes what a page is programmed with.
+func (m *Map) Program(ppa ftl.PPA, lpa ftl.LPA) { m.of[ppa] = lpa }
+
+// Subject is a map under test, with what its driver does to it.
+type Subject struct {
+	Map      ftl.Map
+	Logical  ftl.LPA // pages
+	Physical ftl.PPA // pages; more than Logical
+	// Set gives a logical page's data a place, or none (NoPPA: it was trimmed); Program notes what a page is programmed with.
+	Set     func(ftl.LPA, ftl.PPA)
+	Program func(ftl.PPA, ftl.LPA)
+}
+
+// Conform tests that the maps that fresh makes keep the contract of ftl.Map. Each call of fresh makes a map of a drive that
+// nothing was written to.
+func Conform(t *testing.T, fresh func(t *testing.T) Subject) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Subject)
+	}{
+		{"empty", empty},
+		{"compare and swap", swap},
+		{"owners", owners},
+		{"at random", random},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, fresh(t)) })
+	}
+}
+
+// sample is the first and last pages and some between.
+func sample[N ~int64](n N) []N {
+	out := []N{0, 1, n - 2, n - 1}
+	for i := N(1); i < 8; i++ {
+		out = append(out, n/8*i)
+	}
+	return out
+}
+
+func empty(t *testing.T, s Subject) {
+	for _, l := range sample(s.Logical) {
+		if at := s.Map.Lookup(l); at != ftl.NoPPA {
+			t.Errorf("logical page %d is at %d in an empty map", l, at)
+		}
+		if s.Map.CompareAndSwap(l, 3, 4) {
+			t.Errorf("logical page %d was at 3 in an empty map", l)
+		}
+		if at := s.Map.Lookup(l); at != ftl.NoPPA {
+			t.Errorf("logical page %d is at %d after a swap that failed", l, at)
+		}
+	}
+}
+
+func swap(t *testing.T, s Subject) {
+	last := s.Physical - 1
+	for _, l := range sample(s.Logical) {
+		s.Set(l, 0)
+		for _, c := range []struct {
+			old, new ftl.PPA
+			ok       bool
+			at       ftl.PPA
+		}{
+			{1, last, false, 0}, {0, last, true, last}, {0, 1, false, last}, {last, last, true, last}, {last, 1, true, 1},
+		} {
+			if ok := s.Map.CompareAndSwap(l, c.old, c.new); ok != c.ok {
+				t.Errorf("logical page %d from %d to %d: %v", l, c.old, c.new, ok)
+			}
+			if at := s.Map.Lookup(l); at != c.at {
+				t.Errorf("logical page %d from %d to %d: it is at %d, not %d", l, c.old, c.new, at, c.at)
+			}
+		}
+		s.Set(l, ftl.NoPPA)
+		if at := s.Map.Lookup(l); at != ftl.NoPPA || s.Map.CompareAndSwap(l, 1, 2) {
+			t.Errorf("logical page %d was trimmed and is at %d", l, at)
+		}
+	}
+}
+
+func owners(t *testing.T, s Subject) {
+	pages := sample(s.Physical)
+	for round := range ftl.LPA(3) {
+		for i, p := range pages {
+			s.Program(p, (ftl.LPA(i)*7+round)%s.Logical)
+		}
+		for i, p := range pages {
+			if l, want := s.Map.Owner(p), (ftl.LPA(i)*7+round)%s.Logical; l != want {
+				t.Errorf("page %d was programmed with logical page %d, its owner is %d", p, want, l)
+			}
+		}
+	}
+	s.Set(0, pages[5])
+	s.Set(0, ftl.NoPPA)
+	if l, want := s.Map.Owner(pages[5]), (ftl.LPA(5)*7+2)%s.Logical; l != want {
+		t.Errorf("the owner of page %d is %d after a trim, it was programmed with %d", pages[5], l, want)
+	}
+}
+
+// random compares with what a map of Go's holds.
+func random(t *testing.T, s Subject) {
+	draw := rng.NewStream(1, "map")
+	to, of := map[ftl.LPA]ftl.PPA{}, map[ftl.PPA]ftl.LPA{}
+	at := func(l ftl.LPA) ftl.PPA {
+		if p, ok := to[l]; ok {
+			return p
+		}
+		return ftl.NoPPA
+	}
+	for i := range 20000 {
+		l, p := ftl.LPA(draw.IntN(int64(s.Logical))), ftl.PPA(draw.IntN(int64(s.Physical)))
+		switch draw.IntN(5) {
+		case 0:
+			s.Set(l, p)
+			to[l] = p
+		case 1:
+			s.Set(l, ftl.NoPPA)
+			delete(to, l)
+		case 2:
+			s.Program(p, l)
+			of[p] = l
+		case 3:
+			old, has := to[l], false
+			if _, has = to[l]; !has || draw.IntN(2) == 0 {
+				old = ftl.PPA(draw.IntN(int64(s.Physical)))
+			}
+			want := has && old == to[l]
+			if got := s.Map.CompareAndSwap(l, old, p); got != want {
+				t.Fatalf("step %d: logical page %d is at %d, swapped from %d: %v", i, l, at(l), old, got)
+			}
+			if want {
+				to[l] = p
+			}
+		case 4:
+			if got := s.Map.Lookup(l); got != at(l) {
+				t.Fatalf("step %d: logical page %d is at %d, not %d", i, l, got, at(l))
+			}
+			if want, ok := of[p]; ok && s.Map.Owner(p) != want {
+				t.Fatalf("step %d: the owner of page %d is %d, not %d", i, p, s.Map.Owner(p), want)
+			}
+		}
+	}
+	for l, p := range to {
+		if got := s.Map.Lookup(l); got != p {
+			t.Fatalf("logical page %d is at %d, not %d", l, got, p)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package ratecontrol
+
+import (
+	"farflash/block"
+	"farflash/numeric/units"
+)
+
+// aimd is the method that SRC dismisses, "to monitor the current system status and reactively adjust the request priority" (section II-C): each interval it
+// compares what drives have read with what the network demands, and doubles the weight ratio if it is more, or takes 1 off it if it is less. So reads
+// fall by multiplication and grow by addition, as a sender's window does in TCP.
+type aimd struct {
+	most     int
+	interval units.Duration
+	demand   float64
+	read     []int64 // bytes, in this interval
+	shares   shares
+}
+
+// NewAIMD returns a reactive controller whose weight ratio is at most most, and which looks at each interval. Its target's demand is divided
+// among drives by what they were asked to read in a window.
+func NewAIMD(most int, interval, window units.Duration) Controller {
+	a := &aimd{most: most, interval: interval}
+	a.shares.window = window
+	return a
+}
+
+func (c *aimd) Start(s *Steering) {
+	for d := range s.Weights {
+		s.SetRatio(d, 1)
+	}
+	c.read = make([]int64, len(s.Weights))
+	c.shares.start(len(s.Weights), c.shares.window)
+	c.demand = s.Line
+	s.Wake = units.Forever
+}
+
+func (c *aimd) React(s *Steering, x *Signal) {
+	switch x.Event {
+	case Arrived:
+		c.shares.arrived(x)
+		if s.Wake == units.Forever {
+			s.Wake = x.Now + c.interval
+			clear(c.read)
+		}
+	case Ended:
+		if x.Op == block.Read {
+			c.read[x.Drive] += x.Bytes
+		}
+	case Demand:
+		c.demand = x.Rate
+	case Timer:
+		c.look(s, x.Now)
+	}
+}
+
+// look compares what was read with what is demanded. A drive that has read nothing has read less than any demand, and goes towards equal weights. When none has
+// read, and all weights are equal, it looks no more until a command comes.
+func (c *aimd) look(s *Steering, now units.Duration) {
+	const band = 0.05 // of the demand on both sides, in which nothing changes
+	busy := false
+	for d := range s.Weights {
+		w := s.Weights[d].Write
+		read := float64(c.read[d]) / c.interval.Seconds()
+		want := c.demand * c.shares.of(d, now)
+		switch {
+		case c.read[d] > 0 && read > float64(want*(1+band)):
+			w = min(2*w, c.most)
+		case read < float64(want*(1-band)):
+			w-- // a ratio is 1 at least
+		}
+		busy = busy || w > 1 || c.read[d] > 0
+		s.SetRatio(d, w)
+		c.read[d] = 0
+	}
+	if busy {
+		s.Wake = now + c.interval
+	}
+}

@@ -1,0 +1,138 @@
+package ratecontrol
+
+import (
+	"fmt"
+
+	"farflash/numeric/units"
+)
+
+// Kind is which controller a target has.
+type Kind uint8
+
+// The kinds.
+const (
+	None    Kind = iota // one submission queue a drive, as without the section
+	Static              // see NewStatic
+	AIMD                // see NewAIMD
+	SRC                 // see NewSRC
+	Reserve             // see NewReserve
+	Paced               // see NewPaced
+	kinds
+)
+
+var kindNames = units.Names[Kind]{"none", "static", "aimd", "src", "reserve", "pace"}
+
+// String is the kind's name in scenarios.
+func (k Kind) String() string { return kindNames.Name(k) }
+
+// MarshalText writes the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return kindNames.Marshal(k) }
+
+// UnmarshalText reads a kind's name.
+func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
+
+// Search is how SRC finds the weight ratio whose predicted read throughput is closest to what is demanded.
+type Search uint8
+
+// The ways.
+const (
+	Scan Search = iota // the ratio whose prediction is closest to the demand, of all ratios
+	// Paper is Algorithm 1 as printed: from 1 on until the prediction changes by less than the tolerance.
+	Paper
+	// Corrected looks at all ratios too, and learns from each window how far the prediction was off.
+	Corrected
+)
+
+var searchNames = units.Names[Search]{"scan", "paper", "corrected"}
+
+// String is the way's name in scenarios.
+func (s Search) String() string { return searchNames.Name(s) }
+
+// MarshalText writes the way's name.
+func (s Search) MarshalText() ([]byte, error) { return searchNames.Marshal(s) }
+
+// UnmarshalText reads a way's name.
+func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal(text, s) }
+
+// Config is how drives are divided between reads and writes.
+type Config struct {
+	// Kind is who divides a target's drives between reads and writes. none: one submission queue a drive. static: constant weights. aimd: weights by the read
+	// rate against the network's demand. src: weights by a prediction (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the
+	// network takes them. pace: the same, and no faster than the network demands.
+	Kind Kind
+	// WeightRatio is the write queue's weight over the read queue's, with static.
+	WeightRatio int
+	// MaxRatio is the greatest weight ratio that aimd and src give, but for src with mode paper, which has none.
+	MaxRatio int
+	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"). aimd looks as far back to divide a target's demand among its drives.
+	Window units.Duration
+	// Interval is the time between two decisions of aimd, and the least time between two of src. src uses an earlier demand at the interval's end.
+	Interval units.Duration
+	// Mode is how src finds the ratio.
+	Mode Search
+	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
+	Tolerance units.Fraction
+	// Model is the prediction model of src: a file from farflash predict train, or auto, which trains one for the drive when it is needed.
+	Model string
+	// Headroom is how long a read waits in the target, with reserve and pace, as a multiple of the time to read and send it. A longer wait keeps the network busier
+	// and holds back more writes.
+	Headroom float64
+	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait, with reserve and pace. A larger share gives more writes and fewer
+	// reads. At 100% writes are not held back.
+	Yield units.Fraction
+	// Demands replace the network's demand, from the first one on.
+	Demands []Demanded
+}
+
+// Demanded is a demand at a time.
+type Demanded struct {
+	// At is when it comes.
+	At units.Duration
+	// Rate is what each target may send from then on, in data.
+	Rate units.BitRate
+}
+
+// DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128 commands. Nor does it say how often
+// a decision is made: a tenth of the window.
+func DefaultConfig() Config {
+	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
+}
+
+// Validate reports what cannot be, each with its key.
+func (c *Config) Validate() error {
+	var bad units.Faults
+	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000", c.WeightRatio)
+	bad.Hold(c.MaxRatio >= 1 && c.MaxRatio <= 10000, "max_ratio", "%d is not possible; use 1 to 10000", c.MaxRatio)
+	bad.Hold(c.Window >= 10*units.Microsecond && c.Window <= 100*units.Second, "window", "%v is not possible; use 10us to 100s", c.Window)
+	bad.Hold(c.Interval >= units.Microsecond && c.Interval <= 100*units.Second, "interval", "%v is not possible; use 1us to 100s", c.Interval)
+	bad.Hold(c.Tolerance >= 0 && c.Tolerance <= 1, "tolerance", "%v is not possible; use 0%% to 100%%", c.Tolerance)
+	bad.Hold(c.Model != "", "model", "there is no name; use auto, or a file that farflash predict train has written")
+	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000", c.Headroom)
+	bad.Hold(c.Yield > 0 && c.Yield <= 1, "yield", "%v is not possible; use more than 0%%, up to 100%%", c.Yield)
+	for i := range c.Demands {
+		d := &c.Demands[i]
+		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i), "%v is not possible; use times that grow", d.At)
+		bad.Hold(d.Rate > 0, fmt.Sprintf("demands[%d].rate", i), "%v is not possible; use a rate such as 6Gbps", d.Rate)
+	}
+	return bad.Err()
+}
+
+// New makes the controller of one target, nil for None. predict foresees each of its drives; only SRC needs it.
+func New(c Config, predict []Predictor) (Controller, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	switch c.Kind {
+	case Static:
+		return NewStatic(c.WeightRatio), nil
+	case AIMD:
+		return NewAIMD(c.MaxRatio, c.Interval, c.Window), nil
+	case SRC:
+		return NewSRC(c, predict)
+	case Reserve:
+		return NewReserve(c.Headroom, float64(c.Yield)), nil
+	case Paced:
+		return NewPaced(c.Headroom, float64(c.Yield)), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,214 @@
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"farflash/model/fabric"
+	"farflash/numeric/units"
+	"farflash/scenario"
+	"farflash/scenario/peer"
+	"farflash/scenario/shape"
+)
+
+// FromNS3 makes a scenario of a configuration file of HPCC's ns-3 or of ns3-rdma; the file's keys
+// tell which. compat is the peer whose deviations are reproduced: "" is the file's own, none
+// is a network as it should be with the same shape, rates, flows and thresholds. Files are
+// looked for beside the configuration, in the folder above it and in the working
+// directory. Every key has its counterpart, a note, or is refused by name.
+func FromNS3(config, compat string) (*Conversion, error) {
+	layout, err := peer.ReadFile(config, peer.DetectNS3)
+	if err != nil {
+		return nil, err
+	}
+	own := map[peer.NS3Layout]scenario.FabricCompat{peer.LayoutHPCC: scenario.FabricCompatHPCC, peer.LayoutNS3RDMA: scenario.FabricCompatNS3RDMA}[layout]
+	chosen := own
+	if compat != "" {
+		if err := chosen.UnmarshalText([]byte(compat)); err != nil {
+			return nil, err
+		}
+		if chosen != own && chosen != scenario.FabricCompatNone {
+			return nil, fmt.Errorf("%s: this is a configuration of %v, which compat: %s does not go with; use %s or none", config, layout, compat, own)
+		}
+	}
+	c := &ns3Conversion{Conversion: &Conversion{Scenario: &scenario.Scenario{}, Scenarios: 1}, file: config, compat: chosen}
+	folder := config
+	if abs, err := filepath.Abs(config); err == nil {
+		folder = abs
+	}
+	c.Scenario.Name = "ns3"
+	if parent := filepath.Base(filepath.Dir(folder)); parent != "/" && parent != "." {
+		c.Scenario.Name = parent
+	}
+	c.note("converted from %s of %v", filepath.Base(config), layout)
+	x := scenario.DefaultFabric()
+	x.Compat, x.Config = chosen, chosen.Config()
+	c.x = &x
+	c.Scenario.Fabric = &x
+	if layout == peer.LayoutHPCC {
+		err = c.hpcc()
+	} else {
+		err = c.rdma()
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What was made must be a scenario: it is read back as one.
+	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())}, nil); err != nil {
+		return nil, fmt.Errorf("%s makes no possible network:\n%w", config, err)
+	}
+	return c.Conversion, nil
+}
+
+// ns3Conversion is a conversion under way.
+type ns3Conversion struct {
+	*Conversion
+	file     string
+	compat   scenario.FabricCompat
+	x        *scenario.Fabric
+	topology *peer.NS3Topology
+	topoFile string
+}
+
+// exact reports that nothing of the peer is reproduced.
+func (c *ns3Conversion) exact() bool { return c.compat == scenario.FabricCompatNone }
+
+// refuseKey is the error for a key whose value is not modelled.
+func refuseKey(at, key string, value any, why string) error {
+	return fmt.Errorf("%s: %s %v %s", at, key, value, why)
+}
+
+// find resolves a file that the configuration names.
+func (c *ns3Conversion) find(at, key, name string) (string, error) {
+	path := filepath.FromSlash(name)
+	if filepath.IsAbs(path) {
+		if exists(path) {
+			return path, nil
+		}
+		return "", refuseKey(at, key, name, "there is no such file")
+	}
+	dir := filepath.Dir(c.file)
+	for _, p := range []string{filepath.Join(dir, path), filepath.Join(dir, "..", path), path} {
+		if exists(p) {
+			return filepath.Abs(p)
+		}
+	}
+	return "", refuseKey(at, key, name, "there is no such file beside the configuration, in the folder above it, or in the working directory")
+}
+
+// surplus takes what the peer would not read for a remark.
+func (c *ns3Conversion) surplus(err error) error {
+	var s *peer.NS3SurplusError
+	if errors.As(err, &s) {
+		c.note("%s: what is behind the %d %ss that the file says it has is left out, as the reference leaves it", s.At, s.Count, s.Noun)
+		return nil
+	}
+	return err
+}
+
+// shape reads the topology and names it.
+func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
+	path, err := c.find(at, "TOPOLOGY_FILE", name)
+	if err != nil {
+		return err
+	}
+	if c.topology, err = peer.ReadFile(path, peer.ReadNS3Topology); c.surplus(err) != nil {
+		return err
+	}
+	c.topoFile = path
+	c.x.Topology.File = path
+	if loss >= 1 {
+		return refuseKey(lossAt, "ERROR_RATE_PER_LINK", loss, "loses everything on links whose own rate is 0; use less than 1")
+	}
+	c.x.Loss = units.Fraction(loss)
+	if p := c.topology.Parallel(); len(p) > 0 {
+		if !c.exact() {
+			return fmt.Errorf("%s: a second link between the same two nodes: the reference uses the last of them only; leave the others out, or convert with --compat none, which uses all", c.topology.At(p[0]))
+		}
+		c.note("%d links join nodes that another link joins; all are used, where the reference uses the last of such links only", len(p))
+	}
+	for i, l := range c.topology.Links {
+		if !c.exact() && l.Delay%units.Nanosecond != 0 {
+			return fmt.Errorf("%s: the delay, %v, is not a whole number of nanoseconds, which the reference cuts it to; round it, or convert with --compat none", c.topology.At(i), l.Delay)
+		}
+	}
+	host, up := units.BitRate(0), units.BitRate(0)
+	for _, l := range c.topology.Links {
+		if c.topology.IsSwitch(l.A) && c.topology.IsSwitch(l.B) {
+			up = max(up, l.Rate)
+		} else {
+			host = max(host, l.Rate)
+		}
+	}
+	// The file's links have rates of their own; these are for a reader's eyes.
+	c.x.HostLink, c.x.UpLink = host, up
+	if up == 0 {
+		c.x.UpLink = host
+	}
+	if len(c.topology.Links) > 0 {
+		c.x.Delay = c.topology.Links[0].Delay
+	}
+	return nil
+}
+
+// flowList reads and checks a flow file.
+func (c *ns3Conversion) flowList(path string, read func(string, io.Reader, *peer.NS3Topology) ([]peer.NS3Flow, error)) ([]peer.NS3Flow, error) {
+	list, err := peer.ReadFile(path, func(name string, r io.Reader) ([]peer.NS3Flow, error) { return read(name, r, c.topology) })
+	if c.surplus(err) != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s:1:1: no flows, so there is nothing to simulate", path)
+	}
+	for _, f := range list {
+		if f.Priority == 0 {
+			return nil, fmt.Errorf("%s:%d: priority group 0 is the class of control traffic, which no pause stops and no buffer counts; use 1 to 7, such as 3", path, f.Line)
+		}
+	}
+	return list, nil
+}
+
+// begin is the second that times count from: the one that the first flow starts in, but not
+// beyond most.
+func begin(list []peer.NS3Flow, most units.Duration) units.Duration {
+	from := most
+	for _, f := range list {
+		from = min(from, f.Start-f.Start%units.Second)
+	}
+	return from
+}
+
+// until converts the end of the simulation.
+func (c *ns3Conversion) until(at string, stop, from units.Duration) error {
+	if stop <= from {
+		return refuseKey(at, "SIMULATOR_STOP_TIME", stop.Seconds(), fmt.Sprintf("is not after %v, when the flows begin", from))
+	}
+	c.Scenario.Measure.Until.Time = stop - from
+	return nil
+}
+
+// own sets what a network of ours has whatever it is compared with. Sizes stay the reference's, so
+// that results can be compared.
+func (c *ns3Conversion) own(header, answer, frame units.Bytes) {
+	c.x.Header, c.x.Acks.Size, c.x.CNP.Size, c.x.PFC.Frame = header, answer, answer, frame
+	c.x.QueuePairs.Life = fabric.PerMessage
+	c.note("compat none: payload, header (%v), ACK (%v) and pause frame (%v) are as large as the reference's and each flow has a queue pair of its own, so that results can be compared; "+
+		"headroom is computed, ACKs and CNPs travel in class 0, lost packets time out, and times are exact", header, answer, frame)
+}
+
+// traces are the notes about files that the reference writes.
+func (c *ns3Conversion) traces(has func(string) bool, keys ...string) {
+	var there []string
+	for _, k := range keys {
+		if has(k) {
+			there = append(there, k)
+		}
+	}
+	if len(there) > 0 {
+		c.note("%s not carried over: what was simulated goes to the run directory; with --set measure.flows=true --set measure.pauses=true, farflash export --format=ns3 writes fct.txt and pfc.txt of it",
+			strings.Join(there, ", "))
+	}
+}

@@ -1,0 +1,383 @@
+package peer_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/big"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"farflash/internal/inputs"
+	"farflash/internal/patience"
+	"farflash/numeric/units"
+	"farflash/scenario/peer"
+
+	"pgregory.net/rapid"
+)
+
+func TestNS3Completions(t *testing.T) {
+	const text = "0b000101 0b000001 10000 100 20000 2000000000 12382 8592\n0b012c01 0b000101 1 2 3 4 5 6\n"
+	got, err := peer.ReadNS3Completions("fct.txt", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := peer.NS3Completion{Src: 1, Dst: 0, SrcPort: 10000, DstPort: 100, Bytes: 20000, Start: 2 * units.Second, FCT: 12382 * units.Nanosecond, Ideal: 8592 * units.Nanosecond}
+	if len(got) != 2 || got[0] != want || got[1].Src != 300 {
+		t.Errorf("%+v", got)
+	}
+	var out bytes.Buffer
+	got[1].FCT += 999 // less than a nanosecond: cut off
+	if err := peer.WriteNS3Completions(&out, got); err != nil || out.String() != text {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"0b000102 0b000001 1 2 3 4 5 6\n", `f:1:1: sip: "0b000102" is not an address of a host; that of host 1 is 0b000101`},
+		{"0b000101 1 1 2 3 4 5 6\n", `f:1:10: dip: "1" is not an address of a host; that of host 1 is 0b000101`},
+		{"0b000101 0b000001 65536 2 3 4 5 6\n", "f:1:19: sport: 65536 is beyond 65535"},
+		{"0b000101 0b000001 1 2 3 4 5\n", `f:1:27: ideal_ns is missing behind "5"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
+		{"0b000101 0b000001 1 2 3 4 5 6 7\n", `f:1:31: "7" is too much; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
+		{"0b000101 0b000001 1 2 3 4 99999999999999999 6\n", "f:1:27: fct_ns: 99999999999999999 is beyond 9223372036854775"},
+	} {
+		_, err := peer.ReadNS3Completions("f", strings.NewReader(c.text))
+		checkError(t, c.text, err, c.want)
+	}
+	if err := peer.WriteNS3Completions(brokenWriter{}, got); err == nil {
+		t.Error("an error in writing is lost")
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+func TestNS3Pauses(t *testing.T) {
+	const text = "2000001234 3 1 2 1\n2000005678 0 0 1 0\n"
+	got, err := peer.ReadNS3Pauses("pfc.txt", strings.NewReader(text))
+	want := []peer.NS3Pause{
+		{Time: 2000001234 * units.Nanosecond, Node: 3, Switch: true, Port: 2, Pause: true},
+		{Time: 2000005678 * units.Nanosecond, Node: 0, Port: 1},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var out bytes.Buffer
+	if err := peer.WriteNS3Pauses(&out, got); err != nil || out.String() != text {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"1 2 2 1 1\n", "p:1:5: node type: 2 is beyond 1"},
+		{"1 2 1 0 1\n", "p:1:1: port 0 of node 2; ports count from 1"},
+		{"1 2 1 1 1 1\n", `p:1:11: "1" is too much`},
+		{"1 2 1 1\n", `p:1:7: type is missing behind "1"; the line is "time_ns node node_type port type"`},
+		{"-1 2 1 1 1\n", "p:1:1: time: -1 is negative"},
+	} {
+		_, err := peer.ReadNS3Pauses("p", strings.NewReader(c.text))
+		checkError(t, c.text, err, c.want)
+	}
+}
+
+// TestNS3RoundTrip holds that what is written is read back.
+func TestNS3RoundTrip(t *testing.T) {
+	ns := rapid.Map(rapid.Int64Range(0, 9223372036854775), func(n int64) units.Duration { return units.Duration(n) * units.Nanosecond })
+	node := rapid.IntRange(0, 65535)
+	rapid.Check(t, func(t *rapid.T) {
+		c := []peer.NS3Completion{{
+			Src: node.Draw(t, "src"), Dst: node.Draw(t, "dst"), SrcPort: rapid.Uint16().Draw(t, "sport"), DstPort: rapid.Uint16().Draw(t, "dport"),
+			Bytes: units.Bytes(rapid.Int64Range(0, 1<<62).Draw(t, "bytes")), Start: ns.Draw(t, "start"), FCT: ns.Draw(t, "fct"), Ideal: ns.Draw(t, "ideal"),
+		}}
+		var b bytes.Buffer
+		if err := peer.WriteNS3Completions(&b, c); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := peer.ReadNS3Completions("f", &b); err != nil || !reflect.DeepEqual(got, c) {
+			t.Fatalf("%+v became %+v, %v", c, got, err)
+		}
+		p := []peer.NS3Pause{{Time: ns.Draw(t, "time"), Node: node.Draw(t, "node"), Switch: rapid.Bool().Draw(t, "switch"), Port: rapid.IntRange(1, 1<<20).Draw(t, "port"), Pause: rapid.Bool().Draw(t, "pause")}}
+		if err := peer.WriteNS3Pauses(&b, p); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := peer.ReadNS3Pauses("p", &b); err != nil || !reflect.DeepEqual(got, p) {
+			t.Fatalf("%+v became %+v, %v", p, got, err)
+		}
+	})
+}
+
+// TestNS3Surplus holds that what the programs would read is there when a file goes
+// on behind it, as those that HPCC's ns-3 is distributed with do.
+func TestNS3Surplus(t *testing.T) {
+	check := func(err error, n int, want peer.NS3SurplusError) {
+		t.Helper()
+		var surplus *peer.NS3SurplusError
+		if !errors.As(err, &surplus) || *surplus != want || n != want.Count {
+			t.Errorf("%d read, %v; want %+v", n, err, want)
+		}
+	}
+	f, err := peer.ReadHPCCFlows("f", strings.NewReader("1\n1 0 3 100 1 2\n\n2 0 3 100 1 2\n"), nil)
+	check(err, len(f), peer.NS3SurplusError{At: "f:4:1", Noun: "flow", Count: 1})
+	top, err := peer.ReadNS3Topology("t", strings.NewReader("3 0 1\n0 1 1Gbps 1ns 0\n0 2 1Gbps 1ns 0\n"))
+	check(err, len(top.Links), peer.NS3SurplusError{At: "t:3:1", Noun: "link", Count: 1})
+	nodes, err := peer.ReadNS3TraceNodes("n", strings.NewReader("1\n0\n1\n"), nil)
+	check(err, len(nodes), peer.NS3SurplusError{At: "n:3:1", Noun: "node", Count: 1})
+}
+
+// TestNS3Seconds holds that times are read exactly, against rational arithmetic.
+func TestNS3Seconds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{0,30})?(e[+-]?[0-9])?`).Draw(t, "seconds")
+		exact, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatal(text)
+		}
+		exact.Mul(exact, big.NewRat(int64(units.Second), 1)).Add(exact, big.NewRat(1, 2))
+		want := new(big.Int).Div(exact.Num(), exact.Denom())
+		flows, err := peer.ReadHPCCFlows("f", strings.NewReader("1\n1 0 3 100 1 "+text+"\n"), nil)
+		switch {
+		case !want.IsInt64() && err == nil:
+			t.Fatalf("%s is out of range", text)
+		case want.IsInt64() && (err != nil || int64(flows[0].Start) != want.Int64()):
+			t.Fatalf("%s s: %v, %v; want %v ps", text, flows, err, want)
+		}
+	})
+	if got := peer.LayoutHPCC.String() + peer.LayoutNS3RDMA.String() + peer.NS3Layout(7).String(); got != "hpccns3-rdmaNS3Layout(7)" {
+		t.Error(got)
+	}
+}
+
+func TestNS3QueueLengths(t *testing.T) {
+	got, err := peer.ReadNS3QueueLengths("q", strings.NewReader("time: 2000000000\n3 1 1\n3 2 0 4\ntime: 2100000000\n3 1 7\n"))
+	want := []peer.NS3QueueLengths{
+		{Time: 2 * units.Second, Switch: 3, Port: 1, Counts: []uint32{1}},
+		{Time: 2 * units.Second, Switch: 3, Port: 2, Counts: []uint32{0, 4}},
+		{Time: 2100 * units.Millisecond, Switch: 3, Port: 1, Counts: []uint32{7}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"3 1 1\n", `q:1:1: "3" stands where "time: t" is expected`},
+		{"time:\n", `q:1:1: time is missing behind "time:"; the line is "time: t"`},
+		{"time: 1\n3\n", `q:2:1: port is missing behind "3"; the line is "switch port count count ..."`},
+		{"time: 1\n3 1 x\n", `q:2:5: count: "x" is not a whole number`},
+	} {
+		_, err := peer.ReadNS3QueueLengths("q", strings.NewReader(c.text))
+		checkError(t, c.text, err, c.want)
+	}
+}
+
+// TestNS3Trace reads the traced case and compares it with what the case's fct.txt
+// and topology say.
+func TestNS3Trace(t *testing.T) {
+	dir := inputs.Path(t, "cases/ns3/formats/dcqcn_2to1_40G_20KB_traced")
+	f, err := os.Open(dir + "/mix.tr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	trace, err := peer.NewNS3Trace("mix.tr", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(trace.Ports) != 6 || trace.Window != 22000 {
+		t.Errorf("%d ports, window %d", len(trace.Ports), trace.Window)
+	}
+	for _, p := range trace.Ports {
+		if p.Rate != 40*units.Gbps {
+			t.Errorf("%+v", p)
+		}
+	}
+	var r peer.NS3Record
+	delivered, acked := map[uint16]int{}, 0
+	var last units.Duration
+	for {
+		if err := trace.Next(&r); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if r.Time < last || r.Node > 3 || r.Switch != (r.Node == 3) || r.Priority != 3 && r.Protocol == peer.NS3Data {
+			t.Fatalf("%+v", r)
+		}
+		last = r.Time
+		switch {
+		case r.Event == peer.NS3Receive && r.Node == 0 && r.Protocol == peer.NS3Data:
+			if r.Payload != 1000 || r.Size != 1048 || r.DstPort != 100 || r.SrcPort != 10000 || r.DstIP != peer.NS3Address(0) {
+				t.Fatalf("%+v", r)
+			}
+			delivered[uint16(r.SrcIP>>8)] += int(r.Payload)
+		case r.Event == peer.NS3Receive && r.Node != 3 && r.Protocol == peer.NS3ACK:
+			acked++
+			if r.Sequence%1000 != 0 || r.Sequence == 0 {
+				t.Fatalf("%+v", r)
+			}
+		}
+	}
+	if !reflect.DeepEqual(delivered, map[uint16]int{1: 20000, 2: 20000}) || acked != 40 {
+		t.Errorf("delivered %v, %d ACKs", delivered, acked)
+	}
+	if want := 2*units.Second + 12591*units.Nanosecond; last != want {
+		t.Errorf("the last event is at %v, the last flow ends at %v", last, want)
+	}
+}
+
+// ns3Bytes is a trace of one port and one record of a protocol.
+func ns3Bytes(protocol byte) []byte {
+	b := []byte{1, 0, 0, 0, 5, 0, 1, 0, 0xe4, 0x0b, 0x54, 0x02, 0, 0, 0, 0x20, 0, 0, 0}
+	r := make([]byte, 56)
+	binary.LittleEndian.PutUint64(r, 1000)
+	r[8], r[10], r[11], r[26], r[27], r[29] = 5, 1, 3, protocol, 3, 1
+	for i := 32; i < 56; i++ {
+		r[i] = byte(i - 31)
+	}
+	return append(b, r...)
+}
+
+func TestNS3TraceRecords(t *testing.T) {
+	if got := peer.NS3Dequeue.String() + peer.NS3Event(9).String(); got != "dequeueNS3Event(9)" {
+		t.Error(got)
+	}
+	common := peer.NS3Record{Time: units.Microsecond, Node: 5, Port: 1, Queue: 3, Event: peer.NS3Drop, Switch: true}
+	for protocol, fill := range map[byte]func(*peer.NS3Record){
+		peer.NS3Data: func(r *peer.NS3Record) {
+			r.SrcPort, r.DstPort, r.Sequence, r.Timestamp, r.Priority, r.Payload = 0x0201, 0x0403, 0x08070605, 0x100f0e0d0c0b0a09, 0x1211, 0x1413
+		},
+		peer.NS3NACK: func(r *peer.NS3Record) {
+			r.SrcPort, r.DstPort, r.Flags, r.Priority, r.Sequence, r.Timestamp = 0x0201, 0x0403, 0x0605, 0x0807, 0x0c0b0a09, 0x1817161514131211
+		},
+		peer.NS3PFC: func(r *peer.NS3Record) { r.PauseTime, r.PauseQueue, r.Priority = 0x04030201, 0x08070605, 9 },
+		peer.NS3CNP: func(r *peer.NS3Record) { r.SrcPort, r.Priority, r.Flags, r.Sequence = 0x0201, 3, 4, 0x08070605 },
+		6:           func(r *peer.NS3Record) { r.SrcPort, r.DstPort = 0x0201, 0x0403 },
+	} {
+		want := common
+		want.Protocol = protocol
+		fill(&want)
+		trace, err := peer.NewNS3Trace("m", bytes.NewReader(ns3Bytes(protocol)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got peer.NS3Record
+		if err := trace.Next(&got); err != nil || got != want {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+		if err := trace.Next(&got); err != io.EOF {
+			t.Error(err)
+		}
+	}
+	whole := ns3Bytes(peer.NS3Data)
+	for n := range len(whole) {
+		trace, err := peer.NewNS3Trace("m", bytes.NewReader(whole[:n]))
+		if n < 19 {
+			if err == nil || !strings.Contains(err.Error(), "ends within its header") {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+			continue
+		}
+		var r peer.NS3Record
+		err = trace.Next(&r)
+		if n == 19 && err != io.EOF || n > 19 && (err == nil || !strings.Contains(err.Error(), "m: byte 19: the file ends within a record of 56 bytes")) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	for _, c := range []struct {
+		at    int
+		value byte
+		want  string
+	}{
+		{3, 0xff, "m: byte 0: 4278190081 ports; this is not a trace of HPCC's ns-3"},
+		{14, 0xff, "m: byte 7: a port of 18374686489671623680 bit/s"},
+		{19 + 7, 0xff, "m: byte 19: a time of 18374686479671624680 ns is out of range"},
+		{19 + 27, 9, "m: byte 46: event 9 is none of 0 (receive) to 3 (drop)"},
+		{19 + 29, 2, "m: byte 48: node type 2 is neither 0 (host) nor 1 (switch)"},
+	} {
+		b := ns3Bytes(peer.NS3Data)
+		b[c.at] = c.value
+		trace, err := peer.NewNS3Trace("m", bytes.NewReader(b))
+		if err == nil {
+			err = trace.Next(new(peer.NS3Record))
+		}
+		checkError(t, "trace", err, c.want)
+	}
+}
+
+// fuzz runs a reader on anything: it must not panic.
+func fuzz(f *testing.F, read func([]byte), seeds ...string) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		defer patience.Limit()()
+		read(b)
+	})
+}
+
+func FuzzHPCCConfig(f *testing.F) {
+	fuzz(f, func(b []byte) {
+		if c, err := peer.ReadHPCCConfig("x", bytes.NewReader(b)); err == nil {
+			c.Ignored()
+			_, _, _, _ = c.Marking(40 * units.Gbps)
+		}
+	}, hpccSmall, "KMAX_MAP 3 1 1")
+}
+
+func FuzzNS3RDMAConfig(f *testing.F) {
+	fuzz(f, func(b []byte) {
+		_, _ = peer.DetectNS3("x", bytes.NewReader(b))
+		_, _ = peer.ReadNS3RDMAConfig("x", bytes.NewReader(b))
+	}, rdmaSmall, hpccSmall)
+}
+
+func FuzzNS3Topology(f *testing.F) {
+	fuzz(f, func(b []byte) {
+		top, err := peer.ReadNS3Topology("x", bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		for node, ports := range top.Ports() {
+			for _, l := range ports {
+				if top.Links[l].A != node && top.Links[l].B != node || top.Links[l].Rate <= 0 || top.Links[l].Delay < 0 {
+					panic("a port of another node")
+				}
+			}
+		}
+	}, "4 1 2\n3\n3 0 40Gbps 1us 0\n3 1 100Gb/s 0.001ms 0.5\n", "1 0 0\n")
+}
+
+func FuzzNS3Flows(f *testing.F) {
+	fuzz(f, func(b []byte) {
+		flows, err := peer.ReadHPCCFlows("x", bytes.NewReader(b), nil)
+		for i := range flows {
+			if err == nil && (flows[i].Start < 0 || flows[i].Bytes <= 0 || i > 0 && flows[i].Start < flows[i-1].Start) {
+				panic("a flow that cannot be")
+			}
+		}
+		_, _ = peer.ReadNS3RDMAFlows("x", bytes.NewReader(b), nil)
+		_, _ = peer.ReadNS3RDMATCPFlows("x", bytes.NewReader(b), nil)
+		_, _ = peer.ReadNS3TraceNodes("x", bytes.NewReader(b), nil)
+	}, "1\n1 0 3 100 20000 2.000000000\n", "1\n2 1 3 10000000 2.0 9.5\n", "2\n0 1\n", "1\n1 0 3 100 1 1e-300\n", "1\n1 0 3 100 1 00000000000000000000000000000001.5e1")
+}
+
+func FuzzNS3Results(f *testing.F) {
+	fuzz(f, func(b []byte) {
+		if c, err := peer.ReadNS3Completions("x", bytes.NewReader(b)); err == nil {
+			_ = peer.WriteNS3Completions(io.Discard, c)
+		}
+		if p, err := peer.ReadNS3Pauses("x", bytes.NewReader(b)); err == nil {
+			_ = peer.WriteNS3Pauses(io.Discard, p)
+		}
+		_, _ = peer.ReadNS3QueueLengths("x", bytes.NewReader(b))
+	}, "0b000101 0b000001 10000 100 20000 2000000000 12382 8592\n", "2000001234 3 1 2 1\n", "time: 2000000000\n3 1 1\n3 2 0 4\n")
+}
+
+func FuzzNS3Trace(f *testing.F) {
+	fuzz(f, func(b []byte) {
+		trace, err := peer.NewNS3Trace("x", bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		for r := new(peer.NS3Record); err == nil; err = trace.Next(r) {
+		}
+	}, string(ns3Bytes(peer.NS3Data)), string(ns3Bytes(peer.NS3PFC)))
+}

@@ -1,0 +1,208 @@
+package peer
+
+import (
+	"fmt"
+	"io"
+
+	"farflash/numeric/units"
+)
+
+// ns3MaxNodes is how many nodes have an address, which holds 16 bits of the id.
+const ns3MaxNodes = 1 << 16
+
+// NS3Topology is a topology file, which both programs share: how many nodes there
+// are, which of them are switches, and the links. Nodes that are no switches are
+// hosts.
+type NS3Topology struct {
+	Nodes    int
+	Switches []int // in the file's order
+	Links    []NS3Link
+
+	file     string
+	isSwitch []bool
+}
+
+// NS3Link joins two nodes, with the same rate and delay both ways. The reference
+// cuts the delay off to whole nanoseconds.
+type NS3Link struct {
+	A, B      int
+	Rate      units.BitRate
+	Delay     units.Duration
+	ErrorRate float64 // of packets; 0 is the configuration's ERROR_RATE_PER_LINK
+	Line      int     // of the file
+}
+
+// IsSwitch says what a node is.
+func (t *NS3Topology) IsSwitch(node int) bool {
+	return node >= 0 && node < len(t.isSwitch) && t.isSwitch[node]
+}
+
+// At says where a link stands, as file:line:column, for errors about it.
+func (t *NS3Topology) At(link int) string {
+	return position{t.file, t.Links[link].Line, 1}.String()
+}
+
+// Ports returns each node's links in the order of its ports: the first is port 1,
+// the interface number in traces and in pfc.txt. Values index Links.
+func (t *NS3Topology) Ports() [][]int {
+	ports := make([][]int, t.Nodes)
+	for i, l := range t.Links {
+		ports[l.A] = append(ports[l.A], i)
+		ports[l.B] = append(ports[l.B], i)
+	}
+	return ports
+}
+
+// Parallel names the links that join nodes which another link joined before. HPCC's
+// ns-3 routes over the last of such links only. Values index Links.
+func (t *NS3Topology) Parallel() []int {
+	seen := map[[2]int]bool{}
+	var out []int
+	for i, l := range t.Links {
+		pair := [2]int{min(l.A, l.B), max(l.A, l.B)}
+		if seen[pair] {
+			out = append(out, i)
+		}
+		seen[pair] = true
+	}
+	return out
+}
+
+// ReadNS3Topology reads a topology file. name stands in errors. With an
+// [*NS3SurplusError], the topology is there nonetheless.
+func ReadNS3Topology(name string, r io.Reader) (*NS3Topology, error) {
+	w, err := newWords(name, r)
+	if err != nil {
+		return nil, err
+	}
+	const top, line = "nodes switches links", "a b rate delay error_rate"
+	t := &NS3Topology{file: name}
+	v, ok := w.peek()
+	if !ok {
+		return nil, w.fail(v, "the file is empty; its first line is %q", top)
+	}
+	var counts [3]uint64
+	for i, what := range []string{"number of nodes", "number of switches", "number of links"} {
+		if i == 0 {
+			w.next()
+			if counts[0], err = whole(v.text, ns3MaxNodes); err != nil {
+				return nil, w.fail(v, "%s: %w", what, err)
+			}
+			continue
+		}
+		if counts[i], err = w.number(what, []uint64{ns3MaxNodes, counts[0], 1<<32 - 1}[i], top); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.end(top); err != nil {
+		return nil, err
+	}
+	nodes, links := counts[0], int(counts[2])
+	if nodes == 0 {
+		return nil, w.fail(v, "no nodes")
+	}
+	t.Nodes = int(nodes)
+	t.isSwitch = make([]bool, nodes)
+	for i := range int(counts[1]) {
+		s, ok := w.next()
+		if !ok {
+			return nil, w.fail(s, "the file ends after %d of %d ids of switches", i, counts[1])
+		}
+		id, err := whole(s.text, nodes-1)
+		switch {
+		case err != nil:
+			return nil, w.fail(s, "id of a switch: %w", err)
+		case t.isSwitch[id]:
+			return nil, w.fail(s, "switch %d is named twice", id)
+		}
+		t.isSwitch[id] = true
+		t.Switches = append(t.Switches, int(id))
+	}
+	for i := range links {
+		l, err := w.link(i, links, nodes, line)
+		if err != nil {
+			return nil, err
+		}
+		t.Links = append(t.Links, l)
+	}
+	return t, w.close("link", links)
+}
+
+func (w *words) link(i, links int, nodes uint64, layout string) (NS3Link, error) {
+	var l NS3Link
+	first, err := w.begin("link", i, links, layout)
+	if err != nil {
+		return l, err
+	}
+	l.Line = first.line
+	a, err := whole(first.text, nodes-1)
+	if err != nil {
+		return l, w.fail(first, "node a: %w", err)
+	}
+	b, err := w.number("node b", nodes-1, layout)
+	if err != nil {
+		return l, err
+	}
+	if l.A, l.B = int(a), int(b); a == b {
+		return l, w.fail(w.last, "a link from node %d to itself", a)
+	}
+	v, err := w.field("rate", layout)
+	if err != nil {
+		return l, err
+	}
+	if l.Rate, err = ns3Rate(v.text); err == nil && l.Rate == 0 {
+		err = fmt.Errorf("%s is not a rate to send at", clip(v.text))
+	}
+	if err != nil {
+		return l, w.fail(v, "rate: %w", err)
+	}
+	if v, err = w.field("delay", layout); err != nil {
+		return l, err
+	}
+	if l.Delay, err = ns3Time(v.text); err != nil {
+		return l, w.fail(v, "delay: %w", err)
+	}
+	if v, err = w.field("error rate", layout); err != nil {
+		return l, err
+	}
+	if l.ErrorRate, err = decimal(v.text, 1); err != nil {
+		return l, w.fail(v, "error rate: %w", err)
+	}
+	return l, w.end(layout)
+}
+
+// ReadNS3TraceNodes reads the file that names the nodes whose packets are traced.
+// Ids that the topology does not have are errors; nil checks none, as HPCC's ns-3
+// does, whose own file names more nodes than most of its topologies have. With an
+// [*NS3SurplusError], the nodes are there nonetheless.
+func ReadNS3TraceNodes(name string, r io.Reader, topology *NS3Topology) ([]int, error) {
+	w, err := newWords(name, r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := w.count("node")
+	if err != nil {
+		return nil, err
+	}
+	most := uint64(1<<32 - 1)
+	if topology != nil {
+		most = uint64(topology.Nodes) - 1
+	}
+	var nodes []int
+	for i := range n {
+		v, ok := w.next()
+		if !ok {
+			return nil, w.fail(v, "the file ends after %d of %d nodes", i, n)
+		}
+		id, err := whole(v.text, most)
+		if err != nil {
+			return nil, w.fail(v, "node: %w", err)
+		}
+		nodes = append(nodes, int(id))
+	}
+	v, ok := w.peek()
+	if ok && !v.first {
+		return nil, w.fail(v, "%q is too much; the file says that it has %d nodes", clip(v.text), n)
+	}
+	return nodes, w.close("node", n)
+}
