@@ -74,9 +74,11 @@ type Request struct {
 	Volume    uint32 // which of an array's volumes; a single drive has one, whatever this says
 	Namespace uint8  // which namespace; 0 is the first
 	Op        Op
-	Placement uint8 // placement hint (write stream; FDP: the reclaim group times the namespace's handles, and the placement handle); 0 is none
-	ForceUnit bool  // FUA: a write completes only once it is on flash
-	Append    bool  // Zone Append: a write to the zone that begins at Offset, which goes where the zone's data end
+	// placement hint (write stream; FDP: the reclaim group times the namespace's handles, and the placement handle);
+	// 0 is none
+	Placement uint8
+	ForceUnit bool // FUA: a write completes only once it is on flash
+	Append    bool // Zone Append: a write to the zone that begins at Offset, which goes where the zone's data end
 	// Data is what a Write takes and where a Read puts what it finds: buffers of
 	// Length bytes in all. The device has them from Submit until the completion; the
 	// caller neither changes nor reads them meanwhile. A model keeps no content and leaves
@@ -104,8 +106,10 @@ const (
 	StatusCounts            // how many there are
 )
 
-var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault", "unrecovered read error",
-	"zone boundary error", "zone is full", "zone invalid write", "too many active zones", "too many open zones", "invalid zone state transition"}
+var statusNames = units.Names[Status]{"ok", "address out of range", "invalid field", "write fault",
+	"unrecovered read error",
+	"zone boundary error", "zone is full", "zone invalid write", "too many active zones", "too many open zones",
+	"invalid zone state transition"}
 
 // String is the status in words.
 func (s Status) String() string { return statusNames.Name(s) }
@@ -117,12 +121,13 @@ type Completion struct {
 	Submitted units.Duration // when Submit was called
 	Fetched   units.Duration // when the device had fetched the command
 	Finished  units.Duration // when the completion entry had reached the host
-	Waited    units.Duration // how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
-	Length    int64          // bytes
-	Offset    int64          // of an Append that went well: where its data are
-	Queue     QueueID
-	Op        Op
-	Status    Status
+	// how long of the time from Submitted to Finished the device worked for others; 0 if it cannot tell
+	Waited units.Duration
+	Length int64 // bytes
+	Offset int64 // of an Append that went well: where its data are
+	Queue  QueueID
+	Op     Op
+	Status Status
 }
 
 // QueueID names an open queue pair of one device.
@@ -158,8 +163,9 @@ type Device interface {
 	Close() error
 }
 
-// Expecter is a Device that may be told of a request some time before it is submitted, so that what the device will look up is at hand by then. Nothing but the
-// speed of the program depends on it. The offset need not be one that the namespace has.
+// Expecter is a Device that may be told of a request some time before it is submitted, so that what the device will
+// look up is at hand by then. Nothing but the speed of the program depends on it. The offset need not be one that the
+// namespace has.
 type Expecter interface {
 	Expect(namespace uint8, offset int64)
 }
@@ -183,7 +189,8 @@ type Zones struct {
 
 // Zoned is a Device that may have zoned namespaces. Zones of a namespace that is not zoned are none.
 //
-// Whoever writes to a zone without Append sees to it that writes arrive in order: commands of one queue may pass each other on the way to a device.
+// Whoever writes to a zone without Append sees to it that writes arrive in order: commands of one queue may pass each
+// other on the way to a device.
 type Zoned interface {
 	Zones(namespace int) Zones
 }

@@ -14,10 +14,16 @@ func TestNames(t *testing.T) {
 		value fmt.Stringer
 		want  string
 	}{
-		{block.Read, "read"}, {block.Write, "write"}, {block.Trim, "trim"}, {block.Flush, "flush"}, {block.Reset, "reset"}, {block.Finish, "finish"}, {block.Open, "open"}, {block.Close, "close"}, {block.Ops, "(8)"}, {block.Op(255), "(255)"},
-		{block.Urgent, "urgent"}, {block.High, "high"}, {block.Medium, "medium"}, {block.Low, "low"}, {block.Classes, "(4)"},
-		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"}, {block.WriteFault, "write fault"}, {block.ReadFault, "unrecovered read error"}, {block.ZoneBoundary, "zone boundary error"}, {block.ZoneFull, "zone is full"},
-		{block.ZoneInvalidWrite, "zone invalid write"}, {block.TooManyActive, "too many active zones"}, {block.TooManyOpen, "too many open zones"},
+		{block.Read, "read"}, {block.Write, "write"}, {block.Trim, "trim"}, {block.Flush, "flush"},
+		{block.Reset, "reset"}, {block.Finish, "finish"}, {block.Open, "open"}, {block.Close, "close"},
+		{block.Ops, "(8)"}, {block.Op(255), "(255)"},
+		{block.Urgent, "urgent"}, {block.High, "high"}, {block.Medium, "medium"}, {block.Low, "low"},
+		{block.Classes, "(4)"},
+		{block.OK, "ok"}, {block.OutOfRange, "address out of range"}, {block.Invalid, "invalid field"},
+		{block.WriteFault, "write fault"}, {block.ReadFault, "unrecovered read error"},
+		{block.ZoneBoundary, "zone boundary error"}, {block.ZoneFull, "zone is full"},
+		{block.ZoneInvalidWrite, "zone invalid write"}, {block.TooManyActive, "too many active zones"},
+		{block.TooManyOpen, "too many open zones"},
 		{block.ZoneTransition, "invalid zone state transition"}, {block.StatusCounts, "(11)"},
 	} {
 		if got := c.value.String(); got != c.want {
@@ -39,7 +45,8 @@ func TestClassText(t *testing.T) {
 	}
 	for _, text := range []string{"", "High", "normal", "(4)"} {
 		class := block.Medium
-		if err := class.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "use urgent, high, medium or low") {
+		if err := class.UnmarshalText([]byte(text)); err == nil ||
+			!strings.Contains(err.Error(), "use urgent, high, medium or low") {
 			t.Errorf("%q: error %v", text, err)
 		}
 		if class != block.Medium {

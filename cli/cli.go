@@ -1,10 +1,10 @@
 // Package cli is the command line: one file per verb, nothing but reading flags,
 // calling the library and printing.
 //
-// Main runs one command and returns its exit code: 0 done, 1 a run failed, was interrupted, could not be written or panicked, 2 bad
-// usage or bad input, 3 a --fail-if held. Results go to standard output, everything
-// else to standard error. What the verbs, flags and files are called is a contract
-// with other programs, written down in docs/reference.
+// Main runs one command and returns its exit code: 0 done, 1 a run failed, was interrupted, could not be written or
+// panicked, 2 bad usage or bad input, 3 a --fail-if held. Results go to standard output, everything else to standard
+// error. What the verbs, flags and files are called is a contract with other programs, written down in
+// docs/reference.
 //
 // What it leaves out: anything that a program importing the library would want.
 package cli
@@ -49,11 +49,14 @@ type program struct {
 
 // verbs is what verbs in packages of their own have of it.
 func (p *program) verbs() *verb.Program {
-	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping, Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
+	return &verb.Program{In: p.in, Out: p.out, Data: p.data, Note: p.note, Style: p.style, Keeping: p.keeping,
+		Unfinished: p.unfinished, Progress: p.progress, Version: buildVersion(),
 		Cache: func(dir string, quiet bool) (*study.Cache, error) {
 			name, err := programName()
 			if err != nil {
-				return nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+				return nil, verb.Failed(
+					fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results "+
+						"apart: %w", err))
 			}
 			return p.openCache(&studyFlags{cache: dir, runFlags: runFlags{quiet: quiet}}, name)
 		}}
@@ -171,9 +174,11 @@ and serves real flash over the network.
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", term.TableWidth)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |",
+		fmt.Sprintf(".FlagUsagesWrapped %d |", term.TableWidth)))
 	root.AddCommand(p.run(), p.check(), p.explain(), p.list(), p.init(), p.trace(), p.waf(), p.convert(),
-		p.compare(), p.sweep(), p.headroom(), p.plan(), p.predict(), calibratecli.Command(p.verbs()), p.merge(), p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
+		p.compare(), p.sweep(), p.headroom(), p.plan(), p.predict(), calibratecli.Command(p.verbs()), p.merge(),
+		p.export(), p.report(), p.diff(), p.reproduce(), p.flash(), p.cite(), p.version(), p.completion())
 	for _, cmd := range root.Commands() {
 		giveExamples(cmd)
 	}
@@ -190,7 +195,8 @@ and serves real flash over the network.
 	return root
 }
 
-// giveExamples has the help of a verb that is nothing without another, and has no examples of its own, end with the first ones of each of these.
+// giveExamples has the help of a verb that is nothing without another, and has no examples of its own, end with the
+// first ones of each of these.
 func giveExamples(cmd *cobra.Command) {
 	var lines []string
 	for _, c := range cmd.Commands() {
@@ -219,7 +225,8 @@ func (p *program) openWorkload(name string, set []string) (*scenario.Scenario, e
 	return p.load(name, set, nil, scenario.ParseWorkload)
 }
 
-func (p *program) load(name string, set []string, more []shape.Change, parse func(shape.Source, []shape.Change) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
+func (p *program) load(name string, set []string, more []shape.Change,
+	parse func(shape.Source, []shape.Change) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
 	changes, err := parseChanges(set)
 	if err != nil {
 		return nil, err
@@ -232,7 +239,8 @@ func (p *program) load(name string, set []string, more []shape.Change, parse fun
 	return s, verb.BadInput(err)
 }
 
-// find returns what an argument names: a file, a preset, a run directory, which has the scenario that was run, or - for standard input.
+// find returns what an argument names: a file, a preset, a run directory, which has the scenario that was run, or -
+// for standard input.
 func (p *program) find(name string) (shape.Source, error) {
 	if name == "-" {
 		text, err := shape.Read(p.in)
@@ -254,7 +262,8 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		if use := flagTakes(value.GetFlag().Value.Type()); use != "" {
-			return verb.Usagef("%s: --%s %q is not possible; use %s", verb.Name(cmd), value.GetFlag().Name, value.GetValue(), use)
+			return verb.Usagef("%s: --%s %q is not possible; use %s", verb.Name(cmd), value.GetFlag().Name,
+				value.GetValue(), use)
 		}
 	}
 	if !errors.As(err, &unknown) {

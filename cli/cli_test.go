@@ -172,9 +172,12 @@ func TestVerbs(t *testing.T) {
 			t.Errorf("%s: short help is %q", cmd.Name(), cmd.Short)
 		}
 	}
-	for verb, own := range map[string][]string{"run": nil, "compare": {"--cache", "--no-cache", "--metric", "--relevant"}, "sweep": {"--cache", "--no-cache", "--metric", "--vary", "--shard"}} {
+	for verb, own := range map[string][]string{"run": nil,
+		"compare": {"--cache", "--no-cache", "--metric", "--relevant"},
+		"sweep":   {"--cache", "--no-cache", "--metric", "--vary", "--shard"}} {
 		_, out, _ := call(verb, "--help")
-		for _, flag := range append(own, "--set", "--seed", "--reps", "--until", "-o, --output", "--json", "--quiet", "-j, --jobs", "--fail-if") {
+		for _, flag := range append(own, "--set", "--seed", "--reps", "--until", "-o, --output", "--json", "--quiet",
+			"-j, --jobs", "--fail-if") {
 			if !strings.Contains(out, flag) {
 				t.Errorf("%s has no flag %s", verb, flag)
 			}
@@ -192,7 +195,8 @@ func TestStartUp(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		bin += ".exe"
 	}
-	if out, err := exec.Command("go", "build", "-pgo=off", "-o", bin, "farflash/cmd/farflash").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-pgo=off", "-o", bin,
+		"farflash/cmd/farflash").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	best := time.Hour

@@ -6,12 +6,14 @@ import (
 	"runtime/metrics"
 )
 
-// Models allocate at their beginning and hardly afterwards, so of a large heap memory can be had for little time. Of a small one it is not worth having:
-// a heap that grows from one megabyte to thirty by fifths is collected some fifteen times, on all processors, which took a tenth of a drive's run.
+// Models allocate at their beginning and hardly afterwards, so of a large heap memory can be had for little time. Of
+// a small one it is not worth having: a heap that grows from one megabyte to thirty by fifths is collected some
+// fifteen times, on all processors, which took a tenth of a drive's run.
 const (
 	heapFloor  = 32 << 20 // bytes that the heap may hold before anything is collected
 	heapGrowth = 20       // percent of what lives by which it may grow beyond that
-	// leastHeap is what the runtime begins to collect at under 100 percent, whatever lives; it goes with the percentage.
+	// leastHeap is what the runtime begins to collect at under 100 percent, whatever lives; it goes with the
+	// percentage.
 	leastHeap = 4 << 20
 )
 

@@ -9,7 +9,8 @@ import (
 
 // What may be held before the next collection is at least the floor, and beyond that what lives and a fifth.
 func TestGrowth(t *testing.T) {
-	for _, live := range []uint64{0, 1, 40 << 10, 1 << 20, 4<<20 + 1, 13 << 20, 26 << 20, heapFloor - 1, heapFloor, 1 << 30, 1 << 40} {
+	for _, live := range []uint64{0, 1, 40 << 10, 1 << 20, 4<<20 + 1, 13 << 20, 26 << 20, heapFloor - 1, heapFloor,
+		1 << 30, 1 << 40} {
 		p := growth(live)
 		goal := max(leastHeap*uint64(p)/100, live+live*uint64(p)/100)
 		if want := max(live+live*heapGrowth/100, heapFloor); goal > want || goal < want-want/50 {

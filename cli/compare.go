@@ -47,7 +47,8 @@ continues an interrupted study.`,
   farflash compare mine.yaml theirs.yaml --until-decided
   farflash compare mine.yaml theirs.yaml --reps 20 --metric 'read.latency.p99*'
   farflash compare my.yaml my.yaml,ssd.over_provisioning=12% my.yaml,ssd.over_provisioning=28%`,
-		Args:              verb.Arguments(2, -1, "two scenarios or more, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
+		Args: verb.Arguments(2, -1,
+			"two scenarios or more, such as my.yaml my.yaml,ssd.over_provisioning=12%"),
 		ValidArgsFunction: completeArm,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.untilDecided && !cmd.Flags().Changed("reps") {
@@ -76,13 +77,17 @@ continues an interrupted study.`,
 	}
 	f.register(cmd, 10, "write the comparison to `DIR`, or continue the one there (default runs/NAME-compare-DIGEST)")
 	fl := cmd.Flags()
-	fl.Lookup("metric").Usage = "judge the designs by these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)"
-	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ...; with --until-decided at most, 20 unless it is said"
+	fl.Lookup("metric").Usage = "judge the designs by these metrics: a `name`, or a pattern such as 'read.latency.*' " +
+		"(repeatable)"
+	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ...; with --until-decided at " +
+		"most, 20 unless it is said"
 	fl.BoolVar(&c.all, "all", false, "show every metric, also those that do not differ")
 	fl.StringVar(&relevant, "relevant", "1%", "the smallest effect that matters, as a `share` of A's value")
 	fl.BoolVar(&c.untilDecided, "until-decided", false, "add replicates until each primary metric is decided")
-	fl.StringVar(&c.seeds, "seeds", study.SeedsCommon, "seeds `common` to all arms, or apart: each arm its own, to see what chance does")
-	verb.Must(cmd.RegisterFlagCompletionFunc("seeds", cobra.FixedCompletions([]string{study.SeedsCommon, study.SeedsApart}, cobra.ShellCompDirectiveNoFileComp)))
+	fl.StringVar(&c.seeds, "seeds", study.SeedsCommon,
+		"seeds `common` to all arms, or apart: each arm its own, to see what chance does")
+	verb.Must(cmd.RegisterFlagCompletionFunc("seeds",
+		cobra.FixedCompletions([]string{study.SeedsCommon, study.SeedsApart}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -129,7 +134,8 @@ func checkMetrics(patterns []string) error {
 		switch best := spelling.Nearest(pattern, names); {
 		case found:
 		case scope != "":
-			return verb.Usagef("--metric: no metric is called %q; parts go by their number, such as %s[0], or by a pattern such as '%s[*].read.latency.p99'", pattern, scope, scope)
+			return verb.Usagef("--metric: no metric is called %q; parts go by their number, such as %s[0], or by a "+
+				"pattern such as '%s[*].read.latency.p99'", pattern, scope, scope)
 		case best != "":
 			return verb.Usagef("--metric: no metric is called %q; did you mean %s?", pattern, best)
 		default:
@@ -182,7 +188,8 @@ func splitArm(text, letter string) (string, []shape.Change, error) {
 	}
 	name := strings.Join(parts[:n], ",")
 	if strings.Contains(name, "=") || name == "" {
-		return "", nil, verb.Usagef("%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
+		return "", nil, verb.Usagef(
+			"%s: %q begins with no scenario; write for example my.yaml,ssd.over_provisioning=12%%", letter, text)
 	}
 	var out []shape.Change
 	for _, part := range parts[n:] {
@@ -244,7 +251,8 @@ func (p *program) runComparison(ctx context.Context, whole *study.Plan, c *compa
 	case f.json:
 		err = p.verbs().JSON(effects.Document())
 	case !f.quiet:
-		if err = verb.Failed(report.WriteEffectsText(p.out, effects, len(c.test.Metrics) == 0, c.all, p.style())); err == nil {
+		if err = verb.Failed(report.WriteEffectsText(p.out, effects, len(c.test.Metrics) == 0, c.all,
+			p.style())); err == nil {
 			fmt.Fprintf(p.out, "\nstudy directory: %s\n", folder.Path())
 		}
 	}

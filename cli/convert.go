@@ -118,7 +118,8 @@ what has no counterpart. What is not modelled is refused by name.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&compat, "compat", compat, "whose deviations to reproduce: `hpcc, ns3-rdma or none` (default the file's own program)")
+	cmd.Flags().StringVar(&compat, "compat", compat,
+		"whose deviations to reproduce: `hpcc, ns3-rdma or none` (default the file's own program)")
 	return cmd
 }
 

@@ -19,8 +19,9 @@ import (
 
 // How a command ends: by itself, by a signal, or by a panic.
 //
-// The first SIGINT, SIGTERM or SIGHUP ends the context of a verb that keeps what is done (it has called keeping), and every other verb at once: it has
-// nothing that is worth waiting for. The second one ends any verb. Either way nothing half written stays behind.
+// The first SIGINT, SIGTERM or SIGHUP ends the context of a verb that keeps what is done (it has called keeping), and
+// every other verb at once: it has nothing that is worth waiting for. The second one ends any verb. Either way
+// nothing half written stays behind.
 
 // ending is what the end of a command has to know.
 type ending struct {
@@ -107,7 +108,8 @@ func (p *program) carry(command func(context.Context) error) error {
 		case err := <-done:
 			return err
 		case <-patience:
-			p.note("interrupted; what is done is kept as soon as the models come to a place where they can stop. A second signal ends the program at once and keeps nothing")
+			p.note("interrupted; what is done is kept as soon as the models come to a place where they can stop. A " +
+				"second signal ends the program at once and keeps nothing")
 		case <-signals:
 			p.ending.mu.Lock()
 			wait := p.ending.keeps && ctx.Err() == nil
@@ -130,6 +132,7 @@ func fault(x any, stack []byte) error {
 	if os.Getenv("FARFLASH_DEBUG") != "" {
 		return fmt.Errorf("panic: %v\n%s", x, stack)
 	}
-	return fmt.Errorf("panic: %v; this is a fault of the program and not of your files: please report it with the command, the files that it reads, the output of farflash version,"+
+	return fmt.Errorf("panic: %v; this is a fault of the program and not of your files: please report it with the "+
+		"command, the files that it reads, the output of farflash version,"+
 		" and what the command prints with FARFLASH_DEBUG=1", strings.TrimPrefix(fmt.Sprint(x), "panic: "))
 }

@@ -50,7 +50,8 @@ func (p *program) describeMetric(m result.Definition) error {
 	for _, part := range term.Lines("A metric: "+m.Help+".", 78) {
 		fmt.Fprintf(p.out, "  %s\n", part)
 	}
-	better := map[result.Direction]string{result.LowerIsBetter: "Lower is better.", result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better in itself."}
+	better := map[result.Direction]string{result.LowerIsBetter: "Lower is better.",
+		result.HigherIsBetter: "Higher is better.", result.NeitherBetter: "Neither direction is better in itself."}
 	_, err := fmt.Fprintf(p.out, "  Unit: %s. %s\n", m.Unit, better[m.Better])
 	return err
 }
@@ -77,7 +78,8 @@ func (p *program) describe(d shape.Description) error {
 	// What is left of 80 columns for the meaning.
 	keys, defaults := term.Width("key"), term.Width("default")
 	for _, k := range d.Keys {
-		keys, defaults = max(keys, term.Width(k.Path[strings.LastIndexByte(k.Path, '.')+1:])), max(defaults, term.Width(k.Default))
+		keys, defaults = max(keys, term.Width(k.Path[strings.LastIndexByte(k.Path, '.')+1:])),
+			max(defaults, term.Width(k.Default))
 	}
 	width := max(80-2-keys-2-defaults-2, 24)
 	t := term.NewTable(term.Left("key"), term.Left("default"), term.Left("meaning")).Indent("  ")

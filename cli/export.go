@@ -72,9 +72,11 @@ curves, effects. They go to the new folder that -o names, or one of them
 			figures := slices.Contains(paper.Formats(), format)
 			switch {
 			case format != "csv" && cmd.Flags().Changed("table"):
-				return verb.Usagef("--table is for --format=csv, and --format=%s has no tables to choose from; leave it out", format)
+				return verb.Usagef("--table is for --format=csv, and --format=%s has no tables to choose from; leave "+
+					"it out", format)
 			case !figures && figure != "":
-				return verb.Usagef("--figure is for %s, and --format=%s draws nothing; leave it out", strings.Join(paper.Formats(), ", "), format)
+				return verb.Usagef("--figure is for %s, and --format=%s draws nothing; leave it out",
+					strings.Join(paper.Formats(), ", "), format)
 			}
 			if figures {
 				return plotcli.Export(p.verbs(), args, format, figure, out)
@@ -116,13 +118,15 @@ curves, effects. They go to the new folder that -o names, or one of them
 	}
 	cmd.Flags().StringVar(&format, "format", "", "the `format`: "+strings.Join(exports, ", "))
 	cmd.Flags().StringVar(&table, "table", table, "which `table` csv writes: "+strings.Join(csvTables(), ", "))
-	cmd.Flags().StringVarP(&out, "output", "o", "", "write to a new `FILE` instead of standard output (ns3 and figures: to a new folder)")
+	cmd.Flags().StringVarP(&out, "output", "o", "",
+		"write to a new `FILE` instead of standard output (ns3 and figures: to a new folder)")
 	cmd.Flags().StringVar(&figure, "figure", "", "write only the figure of this `name` (svg, pgf, plot-csv)")
 	return cmd
 }
 
 // keptTables are the tables that a run writes as it goes, and their files.
-var keptTables = map[string]string{"requests": result.RequestsFile, "chunks": result.ChunksFile, "flows": result.FlowsFile, "pauses": result.PausesFile}
+var keptTables = map[string]string{"requests": result.RequestsFile, "chunks": result.ChunksFile,
+	"flows": result.FlowsFile, "pauses": result.PausesFile}
 
 // csvTables lists what there is as CSV.
 func csvTables() []string {

@@ -57,8 +57,10 @@ func ns3Flows(run *result.Run, terms *convert.NS3Terms) ([]peer.NS3Completion, e
 	err := readTable(run, result.FlowsFile, "measure.flows", func(r io.ReaderAt, size int64) error {
 		return columnar.ReadFlows(r, size, func(f columnar.Flow) error {
 			if f.FCT != columnar.Absent {
-				out = append(out, peer.NS3Completion{Src: int(f.Src), Dst: int(f.Dst), SrcPort: f.SrcPort, DstPort: servicePort,
-					Bytes: units.Bytes(f.Size), Start: terms.From + f.Start, FCT: f.FCT, Ideal: terms.Ideal(f.Src, f.Dst, units.Bytes(f.Size))})
+				out = append(out, peer.NS3Completion{Src: int(f.Src), Dst: int(f.Dst), SrcPort: f.SrcPort,
+					DstPort: servicePort,
+					Bytes:   units.Bytes(f.Size), Start: terms.From + f.Start, FCT: f.FCT,
+					Ideal: terms.Ideal(f.Src, f.Dst, units.Bytes(f.Size))})
 			}
 			return nil
 		})
@@ -71,7 +73,8 @@ func ns3Pauses(run *result.Run, from units.Duration) ([]peer.NS3Pause, error) {
 	var out []peer.NS3Pause
 	err := readTable(run, result.PausesFile, "measure.pauses", func(r io.ReaderAt, size int64) error {
 		return columnar.ReadPauses(r, size, func(x columnar.Pause) error {
-			out = append(out, peer.NS3Pause{Time: from + x.Time, Node: int(x.Node), Switch: x.Switch, Port: int(x.Port), Pause: !x.Resume})
+			out = append(out, peer.NS3Pause{Time: from + x.Time, Node: int(x.Node), Switch: x.Switch,
+				Port: int(x.Port), Pause: !x.Resume})
 			return nil
 		})
 	})
@@ -83,7 +86,9 @@ func readTable(run *result.Run, name, key string, read func(io.ReaderAt, int64) 
 	path := filepath.Join(run.Path, name)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return verb.BadInput(fmt.Errorf("%s has no %s, which --format=ns3 is made of; run its scenario again with --set measure.flows=true --set measure.pauses=true (%s is what was missing)", run.Path, name, key))
+		return verb.BadInput(
+			fmt.Errorf("%s has no %s, which --format=ns3 is made of; run its scenario again with --set "+
+				"measure.flows=true --set measure.pauses=true (%s is what was missing)", run.Path, name, key))
 	}
 	if err != nil {
 		return verb.BadInput(err)

@@ -16,7 +16,8 @@ import (
 func (p *program) exportTimeline(run *result.Run, out string) error {
 	f, err := os.Open(filepath.Join(run.Path, result.TimelineFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return verb.BadInput(fmt.Errorf("%s has no %s; run its scenario again with --set measure.timeline=true", run.Path, result.TimelineFile))
+		return verb.BadInput(fmt.Errorf("%s has no %s; run its scenario again with --set measure.timeline=true",
+			run.Path, result.TimelineFile))
 	}
 	if err != nil {
 		return verb.BadInput(err)

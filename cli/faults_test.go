@@ -22,25 +22,43 @@ func TestFaults(t *testing.T) {
 		code int
 		want string // on standard error
 	}{
-		{"overflow-erase", []string{"run", "overflow-erase.yaml"}, verb.ExitUsage, "overflow-erase.yaml:1:260: ssd.timing.erase_latency: a time of 1000000s is not possible"},
-		{"panic-divzero-group", []string{"run", "panic-divzero-group.yaml"}, verb.ExitUsage, "object_cluster.group: 0 targets cannot keep 3 replicas"},
-		{"panic-packet-gateways", []string{"run", "panic-packet-gateways.yaml"}, verb.ExitUsage, "object_cluster.gateways: -1 is not possible"},
-		{"negative-energy", []string{"run", "negative-energy.yaml"}, verb.ExitUsage, "ssd.energy.idle_watts: -5 W are not possible"},
-		{"class7", []string{"check", "class7.yaml"}, verb.ExitUsage, "class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
-		{"class7 run", []string{"run", "class7.yaml"}, verb.ExitUsage, "class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
-		{"data rate", []string{"check", "base-drive.yaml", "--set", "ssd.dram.data_rate=1e-9GT/s"}, verb.ExitUsage, "ssd.dram.data_rate: 1T/s is not possible"},
-		{"burst", []string{"check", "base-drive.yaml", "--set", "ssd.host.burst=2147483648"}, verb.ExitUsage, "ssd.host.burst: 2147483648 is not possible"},
-		{"stuck-inflight", []string{"check", "stuck-inflight.yaml"}, verb.ExitUsage, "ssd.host.fetch_size: 4294967296 is not possible"},
-		{"panic-timer-past", []string{"run", "panic-timer-past.yaml", "--quiet"}, verb.ExitFailed, "every flow ends: h0 cannot be reached; the link between h0 and s0 is down for good since 10us: 1 message did not end"},
-		{"panic-failed-link-system", []string{"run", "panic-failed-link-system.yaml", "--quiet"}, verb.ExitFailed, "every request ends: h0 cannot be reached; the link between h0 and s0 is down for good since 1ms: 82 requests did not end"},
+		{"overflow-erase", []string{"run", "overflow-erase.yaml"}, verb.ExitUsage,
+			"overflow-erase.yaml:1:260: ssd.timing.erase_latency: a time of 1000000s is not possible"},
+		{"panic-divzero-group", []string{"run", "panic-divzero-group.yaml"}, verb.ExitUsage,
+			"object_cluster.group: 0 targets cannot keep 3 replicas"},
+		{"panic-packet-gateways", []string{"run", "panic-packet-gateways.yaml"}, verb.ExitUsage,
+			"object_cluster.gateways: -1 is not possible"},
+		{"negative-energy", []string{"run", "negative-energy.yaml"}, verb.ExitUsage,
+			"ssd.energy.idle_watts: -5 W are not possible"},
+		{"class7", []string{"check", "class7.yaml"}, verb.ExitUsage,
+			"class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
+		{"class7 run", []string{"run", "class7.yaml"}, verb.ExitUsage,
+			"class7.yaml:2:52: flows[0].list[0].class: 7 is not possible"},
+		{"data rate", []string{"check", "base-drive.yaml", "--set", "ssd.dram.data_rate=1e-9GT/s"}, verb.ExitUsage,
+			"ssd.dram.data_rate: 1T/s is not possible"},
+		{"burst", []string{"check", "base-drive.yaml", "--set", "ssd.host.burst=2147483648"}, verb.ExitUsage,
+			"ssd.host.burst: 2147483648 is not possible"},
+		{"stuck-inflight", []string{"check", "stuck-inflight.yaml"}, verb.ExitUsage,
+			"ssd.host.fetch_size: 4294967296 is not possible"},
+		{"panic-timer-past", []string{"run", "panic-timer-past.yaml", "--quiet"}, verb.ExitFailed,
+			"every flow ends: h0 cannot be reached; the link between h0 and s0 is down for good since 10us: 1 " +
+				"message did not end"},
+		{"panic-failed-link-system", []string{"run", "panic-failed-link-system.yaml", "--quiet"}, verb.ExitFailed,
+			"every request ends: h0 cannot be reached; the link between h0 and s0 is down for good since 1ms: 82 " +
+				"requests did not end"},
 		{"txq-check", []string{"run", "txq-check.yaml", "--quiet"}, verb.ExitDone, ""},
 		{"parts-poisson", []string{"run", "parts-poisson.yaml", "--quiet"}, verb.ExitDone, ""},
-		{"parts-poisson in one", []string{"run", "parts-poisson.yaml", "--quiet", "--set", "fabric.parts=1"}, verb.ExitDone, ""},
-		{"cluster-util-80000", []string{"run", "cluster-util-80000.yaml", "--quiet", "--fail-if", "cluster.link.utilisation>1"}, verb.ExitDone, ""},
-		{"utilisation", []string{"run", "utilisation.yaml", "--quiet", "--fail-if", "ssd.utilisation.die>1"}, verb.ExitDone, ""},
+		{"parts-poisson in one", []string{"run", "parts-poisson.yaml", "--quiet", "--set", "fabric.parts=1"},
+			verb.ExitDone, ""},
+		{"cluster-util-80000",
+			[]string{"run", "cluster-util-80000.yaml", "--quiet", "--fail-if", "cluster.link.utilisation>1"},
+			verb.ExitDone, ""},
+		{"utilisation", []string{"run", "utilisation.yaml", "--quiet", "--fail-if", "ssd.utilisation.die>1"},
+			verb.ExitDone, ""},
 		{"base-drive", []string{"run", "base-drive.yaml", "--quiet"}, verb.ExitDone, ""},
 		{"panic-timeline-trace", []string{"run", "panic-timeline-trace.yaml", "--quiet"}, verb.ExitDone, ""},
-		{"trace-overflow", []string{"run", "trace-overflow.yaml"}, verb.ExitFailed, "days.csv:3: scale 10 moves the request"},
+		{"trace-overflow", []string{"run", "trace-overflow.yaml"}, verb.ExitFailed,
+			"days.csv:3: scale 10 moves the request"},
 		{"fit", []string{"trace", "fit", "fit-notes.k5.csv"}, verb.ExitUsage, "fit-notes.k5.csv:3: Offset is"},
 		{"fit skipping", []string{"trace", "fit", "fit-notes.k5.csv", "--skip-bad", "100"}, verb.ExitDone, ""},
 	} {
@@ -51,7 +69,8 @@ func TestFaults(t *testing.T) {
 				args = append(args, "-o", filepath.Join(t.TempDir(), "run"))
 			}
 			var out, errs bytes.Buffer
-			if code := Main(args, strings.NewReader(""), &out, &errs); code != x.code || !strings.Contains(errs.String(), x.want) {
+			if code := Main(args, strings.NewReader(""), &out, &errs); code != x.code ||
+				!strings.Contains(errs.String(), x.want) {
 				t.Errorf("exit %d, not %d: %s", code, x.code, errs.String())
 			}
 			if x.name == "fit skipping" {
@@ -86,7 +105,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestClockEnds holds that a time behind the clock's end is told apart from one in the past, which is a fault of a model.
+// TestClockEnds holds that a time behind the clock's end is told apart from one in the past, which is a fault of a
+// model.
 func TestClockEnds(t *testing.T) {
 	for _, x := range []struct {
 		at    sim.Time

@@ -17,7 +17,8 @@ func (p *program) flash() *cobra.Command {
 		Short:              "Real flash, served over the network (Linux only)",
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return verb.Usagef("flash: pools of real devices need Linux (io_uring, O_DIRECT), and this is %s; simulations run here, too", runtime.GOOS)
+			return verb.Usagef("flash: pools of real devices need Linux (io_uring, O_DIRECT), and this is %s; "+
+				"simulations run here, too", runtime.GOOS)
 		},
 	}
 }

@@ -56,7 +56,8 @@ A search can be stopped at any time. The same command continues it.`,
 			cfg.Within = float64(share)
 			for _, text := range until {
 				if !strings.ContainsAny(text, "<>=!") {
-					return verb.Usagef("--until %s is not a condition, such as 'read.latency.p99>500us'; when each run ends is --set measure.until=%s", text, text)
+					return verb.Usagef("--until %s is not a condition, such as 'read.latency.p99>500us'; when each "+
+						"run ends is --set measure.until=%s", text, text)
 				}
 				c, err := result.ParseCondition(trial.Vocabulary().Metrics, text)
 				if err != nil {
@@ -68,9 +69,11 @@ A search can be stopped at any time. The same command continues it.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&until, "until", nil, "the limit: a `condition` such as 'read.latency.p99>500us' (repeatable: the first that holds)")
+	fl.StringArrayVar(&until, "until", nil,
+		"the limit: a `condition` such as 'read.latency.p99>500us' (repeatable: the first that holds)")
 	f.register(cmd, 1, "write the search to `DIR`, or continue the one there (default runs/NAME-headroom-DIGEST)")
-	fl.StringArrayVar(&cfg.Scale, "scale", nil, "scale the load of this `item` alone: workload[0], flows[0] or an item's name (repeatable)")
+	fl.StringArrayVar(&cfg.Scale, "scale", nil,
+		"scale the load of this `item` alone: workload[0], flows[0] or an item's name (repeatable)")
 	fl.BoolVar(&cfg.Depth, "depth", false, "scale the outstanding requests of closed loops")
 	fl.Float64Var(&cfg.Most, "most", cfg.Most, "try loads up to `N` times the scenario's, and down to 1/N of it")
 	fl.StringVar(&within, "within", "2%", "stop when the loads on both sides of the limit are this close, as a `share`")
@@ -100,24 +103,27 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	}
 	program, err := programName()
 	if err != nil {
-		return verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+		return verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell "+
+			"results apart: %w", err))
 	}
 	cache, err := p.openCache(f, program)
 	if err != nil {
 		return err
 	}
 	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
-	folder, err := openSearch(study.Search{Name: h.Name, Digest: h.Digest, Seed: f.seed, Reps: f.reps}, "headroom", f.dir, study.Program{Version: buildVersion(), Name: program})
+	folder, err := openSearch(study.Search{Name: h.Name, Digest: h.Digest, Seed: f.seed, Reps: f.reps}, "headroom",
+		f.dir, study.Program{Version: buildVersion(), Name: program})
 	if err != nil {
 		return verb.BadInput(err)
 	}
 	defer p.unfinishedStudy(folder, cache)()
 	progress := p.progress("headroom", "loads", f.quiet, keepsDone)
-	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder, Warn: func(err error) {
-		if !f.quiet {
-			p.note("%v", err)
-		}
-	}}
+	runner := study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
+		Warn: func(err error) {
+			if !f.quiet {
+				p.note("%v", err)
+			}
+		}}
 	run := func(ctx context.Context, trials []trial.Trial) []study.Outcome {
 		if runner.Predict == nil {
 			if runner.Predict, err = p.foresee(ctx, f, trials[0].Scenario); err != nil {
@@ -130,7 +136,8 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 		}
 		return runner.Run(ctx, trials)
 	}
-	failed := h.Search(ctx, run, func(s headroom.Step) { progress.Update(int64(s.Done), 0, fmt.Sprintf("x%.4g", s.Load)) })
+	failed := h.Search(ctx, run,
+		func(s headroom.Step) { progress.Update(int64(s.Done), 0, fmt.Sprintf("x%.4g", s.Load)) })
 	progress.Stop()
 	interrupted := errors.Is(failed, trial.ErrInterrupted)
 	if failed != nil && !interrupted && len(h.Points) == 0 {
@@ -141,7 +148,8 @@ func (p *program) runHeadroom(ctx context.Context, name string, cfg headroom.Con
 	}
 	switch {
 	case interrupted:
-		return verb.Failed(fmt.Errorf("interrupted after %d loads; %s holds their runs; run the same command to continue", len(h.Points), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d loads; %s holds their runs; run the same command to "+
+			"continue", len(h.Points), folder.Path()))
 	case failed != nil:
 		return verb.Failed(failed)
 	}
@@ -159,7 +167,8 @@ func (p *program) showHeadroom(h *headroom.Headroom, folder *study.Folder, f *st
 		return verb.Failed(err)
 	}
 	if err := keep(folder, headroom.File, doc, func(w io.Writer) error {
-		return report.WriteHeadroom(w, h, report.Study{Metrics: f.metrics, Version: buildVersion(), Command: commandLine()})
+		return report.WriteHeadroom(w, h,
+			report.Study{Metrics: f.metrics, Version: buildVersion(), Command: commandLine()})
 	}); err != nil {
 		return err
 	}

@@ -68,11 +68,13 @@ shorter than a day needs --force.`,
 	cmd.Flags().StringVar(&f.explain, "explain", "", "explain why `WORKLOAD` is on its drive")
 	cmd.Flags().StringVarP(&f.dir, "output", "o", "", "write a report and tables to a new folder `DIR`")
 	cmd.Flags().StringVar(&f.traces, "from-traces", "", "measure the workloads from the traces in `DIR`")
-	cmd.Flags().StringVar(&f.kept.cache, "cache", "", "keep simulations of drives in `DIR` (default farflash in the user's cache folder)")
+	cmd.Flags().StringVar(&f.kept.cache, "cache", "",
+		"keep simulations of drives in `DIR` (default farflash in the user's cache folder)")
 	cmd.Flags().BoolVar(&f.kept.noCache, "no-cache", false, "simulate drives anew")
-	verb.Must(cmd.RegisterFlagCompletionFunc("cache", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}))
+	verb.Must(cmd.RegisterFlagCompletionFunc("cache",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}))
 	cmd.Flags().BoolVar(&f.force, "force", false, "accept traces shorter than a day")
 	cmd.AddCommand(p.planInit(), p.planDiff(), p.planCluster())
 	return cmd
@@ -94,7 +96,8 @@ table of workloads for a spreadsheet instead (minTCO's table 4).`,
 				var b bytes.Buffer
 				jobs := tco.Table4()
 				for i := range jobs { // as the paper prints shares, and not as they are nearest to in binary
-					jobs[i].Sequential, jobs[i].WriteShare = stats.Micro(jobs[i].Sequential), stats.Micro(jobs[i].WriteShare)
+					jobs[i].Sequential, jobs[i].WriteShare = stats.Micro(jobs[i].Sequential),
+						stats.Micro(jobs[i].WriteShare)
 				}
 				if err := tco.WriteWorkloads(&b, jobs); err != nil {
 					return verb.Failed(err)
@@ -126,13 +129,15 @@ func (p *program) runPlan(ctx context.Context, name string, f *planFlags) error 
 		progress := p.progress("traces", "traces", f.kept.quiet, justEnds)
 		var skipped []string
 		var list []drives.Traced
-		list, skipped, err = drives.FromTraces(f.traces, f.force, func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
+		list, skipped, err = drives.FromTraces(f.traces, f.force,
+			func(done, all int, _ string) { progress.Update(int64(done), int64(all), "") })
 		progress.Stop()
 		for _, s := range skipped {
 			p.note("left out: %s", s)
 		}
 		if len(skipped) > 0 {
-			p.note("a trace that has to be told how it is read is left out too: farflash trace convert takes such flags, and writes a trace that needs none")
+			p.note("a trace that has to be told how it is read is left out too: farflash trace convert takes such " +
+				"flags, and writes a trace that needs none")
 		}
 		if err != nil {
 			return verb.BadInput(err)
@@ -189,7 +194,8 @@ func (p *program) planCache(x *drives.Plan, f *studyFlags) (drives.Cache, error)
 	}
 	name, err := programName()
 	if err != nil {
-		return nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+		return nil, verb.Failed(
+			fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	c, err := p.openCache(f, name)
 	if c == nil || err != nil {
@@ -208,7 +214,8 @@ func tracedNote(w *drives.Traced) string {
 	if w.Span < drives.LeastSpan {
 		extrapolated = "extrapolated "
 	}
-	return fmt.Sprintf("%s: %s a day, %s; %sfrom a trace of %s", w.Name, term.Size(w.WriteRate*1e9), within, extrapolated, term.Seconds(float64(w.Span)*units.Day.Seconds()))
+	return fmt.Sprintf("%s: %s a day, %s; %sfrom a trace of %s", w.Name, term.Size(w.WriteRate*1e9), within,
+		extrapolated, term.Seconds(float64(w.Span)*units.Day.Seconds()))
 }
 
 func (p *program) planSource(name string) (shape.Source, error) {
@@ -217,7 +224,8 @@ func (p *program) planSource(name string) (shape.Source, error) {
 	}
 	text, err := shape.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return shape.Source{}, verb.Usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
+		return shape.Source{},
+			verb.Usagef("there is no file %s; farflash plan init %s writes one to start from", name, name)
 	}
 	return shape.Source{File: name, Text: text, Dir: filepath.Dir(name)}, verb.BadInput(err)
 }

@@ -79,16 +79,20 @@ interrupted search.`,
 	for _, x := range needFlags {
 		f.keys = append(f.keys, fl.String(x.flag, "", x.help))
 	}
-	fl.StringArrayVar(&f.drives, "drive", nil, "a drive to choose from: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
-	fl.StringArrayVar(&f.nics, "nic", nil, "a NIC to choose from: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
+	fl.StringArrayVar(&f.drives, "drive", nil,
+		"a drive to choose from: `KEY=VALUE,...` with name, rate, price, capacity and watts (repeatable)")
+	fl.StringArrayVar(&f.nics, "nic", nil,
+		"a NIC to choose from: `KEY=VALUE,...` with name, rate, price and watts (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a value of the need: `path=value` (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
 	fl.IntVar(&f.reps, "reps", 5, "simulate each design `N` times, with the seeds seed, seed+1, ...")
-	fl.StringVarP(&f.dir, "output", "o", "", "write the plan to `DIR`, or continue the one there (default runs/NAME-plan-DIGEST)")
+	fl.StringVarP(&f.dir, "output", "o", "",
+		"write the plan to `DIR`, or continue the one there (default runs/NAME-plan-DIGEST)")
 	fl.BoolVar(&f.json, "json", false, "print only plan.json, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
-	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.StringVar(&f.cache, "cache", "",
+		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
 	dirs := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -163,7 +167,8 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 			return err
 		}
 	} else if len(changes) == 0 {
-		return verb.Usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and --nic; farflash plan cluster --init prints a file to start from")
+		return verb.Usagef("plan cluster: say what is needed in a file, or with --rate, --put-p99, --drive and " +
+			"--nic; farflash plan cluster --init prints a file to start from")
 	}
 	need, err := objects.Load(src, changes)
 	if err != nil {
@@ -193,7 +198,8 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 	case err != nil:
 		return err
 	case !complete:
-		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs; run the same command to continue", len(plan.Points), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d designs; %s holds their runs; run the same command to "+
+			"continue", len(plan.Points), folder.Path()))
 	case plan.Best == nil:
 		return verb.Failed(errors.New("no design meets the need"))
 	}
@@ -201,17 +207,20 @@ func (p *program) runPlanCluster(cmd *cobra.Command, args []string, f *planClust
 }
 
 // searchCluster runs the search in its folder. The plan is nil if it did not begin.
-func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder, *objects.Plan, error) {
+func (p *program) searchCluster(ctx context.Context, need *objects.File, f *planClusterFlags) (*study.Folder,
+	*objects.Plan, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+		return nil, nil, verb.Failed(
+			fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(&f.studyFlags, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	p.keeping() // before there is a folder, which whoever sees it may take for one that the command goes on from
-	folder, err := openSearch(study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}, "plan", f.dir, study.Program{Version: buildVersion(), Name: name})
+	folder, err := openSearch(study.Search{Name: need.Name, Digest: need.Digest, Seed: f.seed, Reps: f.reps}, "plan",
+		f.dir, study.Program{Version: buildVersion(), Name: name})
 	if err != nil {
 		return nil, nil, verb.BadInput(err)
 	}
@@ -221,13 +230,14 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	}
 	defer p.unfinishedStudy(folder, cache)()
 	progress := p.progress("plan", "options", f.quiet, justEnds)
-	sizer := &objects.Sizer{Need: need.Need, Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
-		Warn: func(err error) {
-			if !f.quiet {
-				p.note("%v", err)
-			}
-		},
-	}}
+	sizer := &objects.Sizer{Need: need.Need,
+		Runner: &study.Runner{Workers: f.jobs, Version: buildVersion(), Cache: cache, Folder: folder,
+			Warn: func(err error) {
+				if !f.quiet {
+					p.note("%v", err)
+				}
+			},
+		}}
 	plan, err := objects.Search(ctx, need.Need, sizer, seeds, func(s objects.Step) {
 		note := need.Label(s.Design)
 		if s.Best != nil {
@@ -239,7 +249,8 @@ func (p *program) searchCluster(ctx context.Context, need *objects.File, f *plan
 	return folder, plan, err
 }
 
-// openSearch opens the folder of a search. If nobody named one it is that of what is looked for, with a number behind it if something else is there.
+// openSearch opens the folder of a search. If nobody named one it is that of what is looked for, with a number behind
+// it if something else is there.
 func openSearch(s study.Search, kind, dir string, program study.Program) (*study.Folder, error) {
 	if dir != "" {
 		return study.OpenSearch(dir, s, program)
@@ -266,9 +277,11 @@ func (p *program) keepPlan(folder *study.Folder, plan *objects.Plan, need *objec
 		return verb.Failed(err)
 	}
 	var page bytes.Buffer
-	err := report.WriteSizing(&page, plan, report.Study{Scenario: need.Text, Version: buildVersion(), Command: commandLine()}, runOf)
+	err := report.WriteSizing(&page, plan,
+		report.Study{Scenario: need.Text, Version: buildVersion(), Command: commandLine()}, runOf)
 	if err != nil {
 		return verb.Failed(fmt.Errorf("report: %w", err))
 	}
-	return verb.Failed(errors.Join(folder.Write("report.html", page.Bytes()), folder.Write("need.yaml", []byte(need.Text))))
+	return verb.Failed(errors.Join(folder.Write("report.html", page.Bytes()),
+		folder.Write("need.yaml", []byte(need.Text))))
 }

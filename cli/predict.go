@@ -36,14 +36,16 @@ func (f *predictFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
 	fl.IntVar(&f.cfg.Micro, "micro", f.cfg.Micro, "run `N` traces with exponential sizes and inter-arrival times")
 	fl.IntVar(&f.cfg.Synthetic, "synthetic", f.cfg.Synthetic, "run `N` traces with the moments of recorded ones")
-	fl.IntSliceVar(&f.cfg.Ratios, "ratios", f.cfg.Ratios, "the weight `ratios`; each trace runs at one of each two neighbours")
+	fl.IntSliceVar(&f.cfg.Ratios, "ratios", f.cfg.Ratios,
+		"the weight `ratios`; each trace runs at one of each two neighbours")
 	fl.IntVar(&f.cfg.Forest.Trees, "trees", f.cfg.Forest.Trees, "grow `N` trees")
 	fl.Uint64Var(&f.cfg.Seed, "seed", f.cfg.Seed, "seed of the traces")
 	fl.StringVar(&f.samples, "samples", "", "write the samples to `FILE` as CSV")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
-	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.StringVar(&f.cache, "cache", "",
+		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of trials")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 }
@@ -84,7 +86,8 @@ cache. The same drive and flags give the same file, to the byte.`,
 				return err
 			}
 			if out == "" {
-				return verb.Usagef("predict train: -o is missing; say where the model is to be written, such as -o drive.forest")
+				return verb.Usagef("predict train: -o is missing; say where the model is to be written, such as -o " +
+					"drive.forest")
 			}
 			if _, err := os.Stat(out); err == nil {
 				return verb.Usagef("%s already exists and is not overwritten; name another", out)
@@ -190,7 +193,9 @@ func (f *predictFlags) drive(p *program, name string) (*scenario.Drive, error) {
 func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer, study.Runner, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, study.Runner{}, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+		return nil, study.Runner{},
+			verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results "+
+				"apart: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -205,7 +210,8 @@ func (p *program) trainer(cfg training.Config, f *studyFlags) (*training.Trainer
 }
 
 // sweepDrive runs a drive under all traces.
-func (p *program) sweepDrive(ctx context.Context, runner study.Runner, drive *scenario.Drive, f *predictFlags) (*training.Set, error) {
+func (p *program) sweepDrive(ctx context.Context, runner study.Runner, drive *scenario.Drive,
+	f *predictFlags) (*training.Set, error) {
 	defer p.unfinishedTrials(runner.Cache)()
 	p.keeping()
 	progress := p.progress("training", "trials", f.quiet, keepsDone)
@@ -246,9 +252,10 @@ func (p *program) unfinishedTrials(cache *study.Cache) (whole func()) {
 	}
 }
 
-// foresee makes the models that scenarios ask for with model: auto before anything runs, so that there is one line of progress at a time, and returns what
-// finds them; nil if none asks.
-func (p *program) foresee(ctx context.Context, f *studyFlags, scenarios ...*scenario.Scenario) (func(*scenario.Drive) (ratecontrol.Predictor, error), error) {
+// foresee makes the models that scenarios ask for with model: auto before anything runs, so that there is one line of
+// progress at a time, and returns what finds them; nil if none asks.
+func (p *program) foresee(ctx context.Context, f *studyFlags,
+	scenarios ...*scenario.Scenario) (func(*scenario.Drive) (ratecontrol.Predictor, error), error) {
 	var drives []*scenario.Drive
 	for _, s := range scenarios {
 		drives = append(drives, s.Unforeseen()...)
@@ -293,7 +300,8 @@ type modelAnswer struct {
 // printModel says what was written.
 func (p *program) printModel(m *forest.Forest, file []byte, path string, asJSON bool) error {
 	if asJSON {
-		a := modelAnswer{File: path, Checksum: forest.Checksum(file), Trees: m.Trees(), Nodes: m.Nodes(), OutOfBag: map[string]float64{}, Notes: map[string]string{}}
+		a := modelAnswer{File: path, Checksum: forest.Checksum(file), Trees: m.Trees(), Nodes: m.Nodes(),
+			OutOfBag: map[string]float64{}, Notes: map[string]string{}}
 		for k, name := range m.Outputs {
 			if v := m.OutOfBag[k]; !math.IsNaN(v) {
 				a.OutOfBag[name] = v
@@ -304,11 +312,13 @@ func (p *program) printModel(m *forest.Forest, file []byte, path string, asJSON 
 		}
 		return p.verbs().JSON(a)
 	}
-	fmt.Fprintf(p.out, "%s: %d trees, %s nodes, checksum %s\n", filepath.Base(path), m.Trees(), term.Count(float64(m.Nodes())), forest.Checksum(file)[:16])
+	fmt.Fprintf(p.out, "%s: %d trees, %s nodes, checksum %s\n", filepath.Base(path), m.Trees(),
+		term.Count(float64(m.Nodes())), forest.Checksum(file)[:16])
 	for _, n := range m.Notes {
 		fmt.Fprintf(p.out, "  %s: %s\n", n.Name, n.Value)
 	}
-	fmt.Fprintf(p.out, "R^2 out of bag, with samples of the same traces: %v %s, %v %s; farflash predict eval says what it is on traces that were not seen\n",
+	fmt.Fprintf(p.out, "R^2 out of bag, with samples of the same traces: %v %s, %v %s; farflash predict eval says "+
+		"what it is on traces that were not seen\n",
 		block.Read, r2(m.OutOfBag[block.Read]), block.Write, r2(m.OutOfBag[block.Write]))
 	return nil
 }
@@ -330,12 +340,15 @@ func (p *program) printAccuracy(r *training.Report) error {
 			return nil
 		}
 		fmt.Fprintf(p.out, "\n%s\n\n", title)
-		t := term.NewTable(term.Left(first), term.Right("R^2"), term.Right("read"), term.Right("write"), term.Right("samples"),
+		t := term.NewTable(term.Left(first), term.Right("R^2"), term.Right("read"), term.Right("write"),
+			term.Right("samples"),
 			term.Right("saturated"), term.Right(""), term.Right("others"), term.Right(""), term.Right("worst"))
 		for _, j := range list {
 			each := func(a *training.Accuracy) string { return r2(a.Each[block.Read]) + " " + r2(a.Each[block.Write]) }
-			t.Row(j.Name, r2(j.All.Mean), r2(j.All.Each[block.Read]), r2(j.All.Each[block.Write]), strconv.Itoa(j.All.Rows),
-				each(&j.Saturated), strconv.Itoa(j.Saturated.Rows), each(&j.Unsaturated), strconv.Itoa(j.Unsaturated.Rows), r2(j.Least))
+			t.Row(j.Name, r2(j.All.Mean), r2(j.All.Each[block.Read]), r2(j.All.Each[block.Write]),
+				strconv.Itoa(j.All.Rows),
+				each(&j.Saturated), strconv.Itoa(j.Saturated.Rows), each(&j.Unsaturated),
+				strconv.Itoa(j.Unsaturated.Rows), r2(j.Least))
 		}
 		return t.Write(p.out, style)
 	}

@@ -67,7 +67,8 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 				sum += done[k].Load()
 				share += float64(shares[k].Load()) / 1e6
 			}
-			progress.Reach(share/float64(f.reps), int64(sum), int64(x.Expected)*int64(f.reps), fmt.Sprintf("%d replicates", f.reps))
+			progress.Reach(share/float64(f.reps), int64(sum), int64(x.Expected)*int64(f.reps),
+				fmt.Sprintf("%d replicates", f.reps))
 		}).Write(inner, trial.Trial{Scenario: s, Digest: digest, Seed: seed}, d)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
@@ -118,7 +119,8 @@ func (p *program) replicate(ctx context.Context, s *scenario.Scenario, f *runFla
 		p.note("wrote %s", base)
 	}
 	if interrupted.Load() {
-		return verb.Failed(fmt.Errorf("interrupted after %d of %d replicates; %s holds what was done", len(results), f.reps, base))
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d replicates; %s holds what was done", len(results),
+			f.reps, base))
 	}
 	return p.judge(f, results...)
 }
@@ -250,11 +252,14 @@ func writeIntervals(p *program, summary []estimate, n int) error {
 
 // worthShowing picks the metrics of tables that cannot have all.
 func worthShowing(name string) bool {
-	for _, end := range []string{".iops", ".bandwidth", ".latency.mean", ".latency.p50", ".latency.p99", ".latency.p99_9", ".latency.max",
+	for _, end := range []string{".iops", ".bandwidth", ".latency.mean", ".latency.p50", ".latency.p99",
+		".latency.p99_9", ".latency.max",
 		"ssd.waf", "ssd.gc.count", "ssd.cmt.hit_ratio", "ssd.utilisation.die", "ssd.utilisation.channel",
 		"flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.max",
-		"slowdown.mean", "slowdown.p99", "fairness.slowdown", "fairness.progress", "fabric.goodput", "fabric.pause.time", "fabric.queue.max", "fabric.ecn.marks"} {
-		if strings.HasSuffix(name, end) && !strings.HasPrefix(name, "all.latency.") && !strings.Contains(name, "].all.") && !strings.HasPrefix(name, "volume[") {
+		"slowdown.mean", "slowdown.p99", "fairness.slowdown", "fairness.progress", "fabric.goodput",
+		"fabric.pause.time", "fabric.queue.max", "fabric.ecn.marks"} {
+		if strings.HasSuffix(name, end) && !strings.HasPrefix(name, "all.latency.") &&
+			!strings.Contains(name, "].all.") && !strings.HasPrefix(name, "volume[") {
 			return true
 		}
 	}

@@ -17,7 +17,9 @@ import (
 func loadRun(path string) (*result.Run, error) {
 	run, err := result.Load(path)
 	if err != nil && study.Is(path) {
-		return nil, fmt.Errorf("%s is the directory of a study, not of a run: its page is %s, farflash export --format=svg draws its figures, and the runs of its trials are in %s",
+		return nil, fmt.Errorf(
+			"%s is the directory of a study, not of a run: its page is %s, farflash export --format=svg draws its "+
+				"figures, and the runs of its trials are in %s",
 			path, filepath.Join(path, result.ReportFile), filepath.Join(path, "trials"))
 	}
 	return run, err

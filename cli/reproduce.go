@@ -81,13 +81,17 @@ curves as CSV, and a page with its picture.`,
 			var reports []*reproduce.Report
 			for _, e := range experiments {
 				progress := p.progress("reproduce "+e.ID, "runs", quiet, justEnds)
-				// Models of drives, and the samples that they are trained on, are kept: several experiments take the same.
-				trainer := training.NewTrainer(training.DefaultConfig(), study.Runner{Version: buildVersion(), Cache: cache, Progress: func(x study.Progress) {
-					progress.Update(int64(x.Done), int64(x.Of), "to train a model")
-				}})
-				r, err := e.Run(cmd.Context(), reproduce.Options{Seed: seed, Version: buildVersion(), Trainer: trainer, Server: servers, Progress: func(done, all int) {
-					progress.Update(int64(done), int64(all), "")
-				}})
+				// Models of drives, and the samples that they are trained on, are kept: several experiments take the
+				// same.
+				trainer := training.NewTrainer(training.DefaultConfig(),
+					study.Runner{Version: buildVersion(), Cache: cache, Progress: func(x study.Progress) {
+						progress.Update(int64(x.Done), int64(x.Of), "to train a model")
+					}})
+				r, err := e.Run(cmd.Context(),
+					reproduce.Options{Seed: seed, Version: buildVersion(), Trainer: trainer, Server: servers,
+						Progress: func(done, all int) {
+							progress.Update(int64(done), int64(all), "")
+						}})
 				progress.Stop()
 				if err != nil {
 					return verb.Failed(fmt.Errorf("%s: %w", e.ID, err))
@@ -160,7 +164,8 @@ func (p *program) listExperiments(list []reproduce.Experiment, asJSON bool) erro
 		w.SetIndent("", "  ")
 		return verb.Failed(w.Encode(items))
 	}
-	t := term.NewTable(term.Left(""), term.Right("ok"), term.Right("not reproduced"), term.Right("not stated"), term.Left(""))
+	t := term.NewTable(term.Left(""), term.Right("ok"), term.Right("not reproduced"), term.Right("not stated"),
+		term.Left(""))
 	var all reproduce.Count
 	line := func(name string, c reproduce.Count, text string) {
 		if c == (reproduce.Count{}) {
@@ -206,7 +211,8 @@ func (p *program) experimentJSON(all bool, reports []*reproduce.Report) error {
 func (p *program) printExperiment(r *reproduce.Report) error {
 	style := p.style()
 	fmt.Fprintf(p.out, "%s: %s\n%s\n\n", style.Bold(r.ID), r.Title, term.Wrap(r.Paper, ""))
-	t := term.NewTable(term.Left("row"), term.Left("metric"), term.Right("paper"), term.Right("ours"), term.Left("unit"), term.Left(""), term.Left("expected"))
+	t := term.NewTable(term.Left("row"), term.Left("metric"), term.Right("paper"), term.Right("ours"),
+		term.Left("unit"), term.Left(""), term.Left("expected"))
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		paper := "-"
@@ -281,7 +287,8 @@ func writeExperiment(dir string, r *reproduce.Report) error {
 	b.WriteString("panel,curve,x,y,x_label,y_label\n")
 	for _, c := range r.Curves {
 		for i := range c.X {
-			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", cells.Text(c.Panel), cells.Text(c.Name), strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
+			fmt.Fprintf(&b, "%q,%q,%s,%s,%q,%q\n", cells.Text(c.Panel), cells.Text(c.Name),
+				strconv.FormatFloat(c.X[i], 'g', -1, 64), strconv.FormatFloat(c.Y[i], 'g', -1, 64), c.XLabel, c.YLabel)
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "curves.csv"), []byte(b.String()), 0o666)

@@ -40,8 +40,8 @@ type runFlags struct {
 	conditions []result.Condition
 }
 
-// register gives a command the flags. It says what its output directory is for, and how many replicates it runs if nobody
-// says.
+// register gives a command the flags. It says what its output directory is for, and how many replicates it runs if
+// nobody says.
 func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.set, "set", nil, "change a value: `path=value` (repeatable)")
@@ -55,7 +55,8 @@ func (f *runFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl.BoolVar(&f.json, "json", false, "print only result.json, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` trials at once (default one a processor)")
-	fl.StringArrayVar(&f.failIf, "fail-if", nil, "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
+	fl.StringArrayVar(&f.failIf, "fail-if", nil,
+		"exit with 3 if a `condition` such as 'read.latency.p99>500us' holds (repeatable)")
 	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
@@ -210,12 +211,14 @@ func refused(err error) error {
 }
 
 // writer has a trial's run directory written, as one of so many that run at once.
-func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, error), progress func(experiment.Progress)) *trial.Writer {
-	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Predict: predict, Progress: progress, Page: func(run *result.Run) (string, error) {
-		var page bytes.Buffer
-		err := report.WriteHTML(&page, report.FromDirectory(run))
-		return page.String(), err
-	}}
+func writer(parallel int, predict func(*scenario.Drive) (ratecontrol.Predictor, error),
+	progress func(experiment.Progress)) *trial.Writer {
+	return &trial.Writer{Version: buildVersion(), CommandLine: commandLine(), Parallel: parallel, Predict: predict,
+		Progress: progress, Page: func(run *result.Run) (string, error) {
+			var page bytes.Buffer
+			err := report.WriteHTML(&page, report.FromDirectory(run))
+			return page.String(), err
+		}}
 }
 
 // commandLine is how the program was called, quoted for a shell.

@@ -34,17 +34,21 @@ func (f *studyFlags) register(cmd *cobra.Command, reps int, output string) {
 	fl := cmd.Flags()
 	fl.Lookup("reps").Usage = "run `N` replicates of each, with the seeds seed, seed+1, ..."
 	fl.Lookup("json").Usage = "print only the answer, as JSON, on standard output"
-	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial (repeatable)"
-	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.Lookup("fail-if").Usage = "exit with 3 if a `condition` such as 'read.latency.p99>500us' holds in a trial " +
+		"(repeatable)"
+	fl.StringVar(&f.cache, "cache", "",
+		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	fl.BoolVar(&f.noCache, "no-cache", false, "do not use the cache of results")
 	registerMetrics(cmd, &f.metrics)
-	verb.Must(cmd.RegisterFlagCompletionFunc("cache", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}))
+	verb.Must(cmd.RegisterFlagCompletionFunc("cache",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}))
 }
 
 func registerMetrics(cmd *cobra.Command, metrics *[]string) {
-	cmd.Flags().StringArrayVar(metrics, "metric", nil, "show only these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)")
+	cmd.Flags().StringArrayVar(metrics, "metric", nil,
+		"show only these metrics: a `name`, or a pattern such as 'read.latency.*' (repeatable)")
 }
 
 // check reads the flags that are no part of a scenario.
@@ -83,8 +87,8 @@ func (p *program) openCache(f *studyFlags, name string) (*study.Cache, error) {
 	return nil, nil
 }
 
-// programName tells programs apart that might give different results. A revision names its sources; where these were changed
-// or are not known, only the program's own bytes say what it is.
+// programName tells programs apart that might give different results. A revision names its sources; where these were
+// changed or are not known, only the program's own bytes say what it is.
 func programName() (string, error) {
 	v := buildVersion()
 	if v != "unknown" && v != "devel" && !strings.HasSuffix(v, "+changes") {
@@ -107,7 +111,8 @@ func programName() (string, error) {
 }
 
 // carryOut runs a plan's trials in its folder. It returns with what is done also when it was interrupted.
-func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome, error) {
+func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags) (*study.Folder, []study.Outcome,
+	error) {
 	var outcomes []study.Outcome
 	folder, err := p.inFolder(ctx, plan, f, func(r *study.Runner) ([]study.Outcome, error) {
 		outcomes = r.Run(ctx, plan.Trials())
@@ -117,10 +122,12 @@ func (p *program) carryOut(ctx context.Context, plan *study.Plan, f *studyFlags)
 }
 
 // inFolder runs work with a runner in the plan's folder, and records the outcomes.
-func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags, work func(*study.Runner) ([]study.Outcome, error)) (*study.Folder, error) {
+func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
+	work func(*study.Runner) ([]study.Outcome, error)) (*study.Folder, error) {
 	name, err := programName()
 	if err != nil {
-		return nil, verb.Failed(fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
+		return nil, verb.Failed(
+			fmt.Errorf("this program's own file cannot be read, and the cache needs it to tell results apart: %w", err))
 	}
 	cache, err := p.openCache(f, name)
 	if err != nil {
@@ -132,7 +139,8 @@ func (p *program) inFolder(ctx context.Context, plan *study.Plan, f *studyFlags,
 		return nil, verb.BadInput(err)
 	}
 	if !f.quiet && slices.ContainsFunc(plan.Points, sampled) {
-		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes those of one trial")
+		p.note("measure: a study keeps no samples of requests, flows or pauses and no timeline; farflash run writes " +
+			"those of one trial")
 	}
 	var scenarios []*scenario.Scenario
 	for _, x := range plan.Points {
@@ -189,8 +197,8 @@ func sampled(x study.Point) bool {
 	return m.Requests || m.Flows || m.Pauses || m.Timeline
 }
 
-// openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if something else
-// is there, such as what an older build of the program computed.
+// openStudy opens the folder of a study. If nobody named one it is that of the plan, with a number behind it if
+// something else is there, such as what an older build of the program computed.
 func openStudy(plan *study.Plan, dir string, program study.Program) (*study.Folder, error) {
 	if dir != "" {
 		return study.OpenFolder(dir, plan, program)
@@ -222,7 +230,8 @@ func keep(folder *study.Folder, name string, doc any, write func(io.Writer) erro
 }
 
 // verdict decides the exit code of a study: trials that failed first, then those that are missing, then the conditions.
-func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags, interrupted bool) error {
+func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []study.Outcome, f *studyFlags,
+	interrupted bool) error {
 	bad, missing := 0, 0
 	for k, o := range outcomes {
 		switch o.State {
@@ -239,9 +248,11 @@ func (p *program) verdict(plan *study.Plan, folder *study.Folder, outcomes []stu
 	}
 	switch {
 	case interrupted && missing > 0:
-		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them; run the same command to continue", len(outcomes)-missing, len(outcomes), folder.Path()))
+		return verb.Failed(fmt.Errorf("interrupted after %d of %d trials; %s holds them; run the same command to "+
+			"continue", len(outcomes)-missing, len(outcomes), folder.Path()))
 	case bad > 0:
-		return verb.Failed(fmt.Errorf("%d of %d trials failed; the others are in %s", bad, len(outcomes), folder.Path()))
+		return verb.Failed(fmt.Errorf("%d of %d trials failed; the others are in %s", bad, len(outcomes),
+			folder.Path()))
 	}
 	held := 0
 	for _, c := range f.conditions {
@@ -284,7 +295,8 @@ func labelOf(plan *study.Plan, k int, o study.Outcome) string {
 // curvesPage writes the page of a sweep.
 func curvesPage(c *study.Curves, metrics []string, scenario, version string) func(io.Writer) error {
 	return func(w io.Writer) error {
-		return report.WriteCurves(w, c, report.Study{Metrics: metrics, Scenario: scenario, Version: version, Command: commandLine()})
+		return report.WriteCurves(w, c,
+			report.Study{Metrics: metrics, Scenario: scenario, Version: version, Command: commandLine()})
 	}
 }
 

@@ -49,7 +49,8 @@ farflash merge merges the shards.`,
 		},
 	}
 	f.register(cmd, 1, "write the sweep to `DIR`, or continue the one there (default runs/NAME-sweep-DIGEST)")
-	cmd.Flags().StringArrayVar(&vary, "vary", nil, "an axis: `path=a,b,c`, path=lo..hi:xK or path=lo..hi:+K (repeatable)")
+	cmd.Flags().StringArrayVar(&vary, "vary", nil,
+		"an axis: `path=a,b,c`, path=lo..hi:xK or path=lo..hi:+K (repeatable)")
 	cmd.Flags().StringVar(&shard, "shard", "", "run only the `i/n`-th part of the trials, such as 2/5")
 	verb.Must(cmd.RegisterFlagCompletionFunc("vary", completePath))
 	return cmd
@@ -58,7 +59,8 @@ farflash merge merges the shards.`,
 // planSweep reads the axes and parses every point.
 func (p *program) planSweep(name string, vary []string, shard string, f *studyFlags) (*study.Plan, error) {
 	if len(vary) == 0 {
-		return nil, verb.Usagef("sweep: --vary is missing; write for example --vary ssd.over_provisioning=7%%,14%%,28%%")
+		return nil, verb.Usagef(
+			"sweep: --vary is missing; write for example --vary ssd.over_provisioning=7%%,14%%,28%%")
 	}
 	changes, err := parseChanges(f.set)
 	if err != nil {
@@ -118,7 +120,8 @@ func (p *program) showSweep(plan *study.Plan, folder *study.Folder, outcomes []s
 	if err != nil {
 		return verb.Failed(err)
 	}
-	if err := keep(folder, study.CurvesFile, curves.Document(), curvesPage(curves, f.metrics, resolved, buildVersion())); err != nil {
+	if err := keep(folder, study.CurvesFile, curves.Document(),
+		curvesPage(curves, f.metrics, resolved, buildVersion())); err != nil {
 		return err
 	}
 	switch {

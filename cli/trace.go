@@ -43,7 +43,8 @@ func (f *traceFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.volume, "volume", "", "read only the volume of that `name`")
 	fl.IntVar(&f.window, "window", 0, "hold back `N` records to sort them by time (default the format's own)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed for spreading times in whole seconds")
-	fl.StringVar(&f.columns, "columns", "", "`columns` of a table, by number or name, such as time=1,op=2,offset=lba,size=bytes")
+	fl.StringVar(&f.columns, "columns", "",
+		"`columns` of a table, by number or name, such as time=1,op=2,offset=lba,size=bytes")
 	fl.StringVar(&f.unit, "unit", "", "`units` of a table's columns, such as time=1us,offset=512B,size=512B")
 	verb.Must(cmd.RegisterFlagCompletionFunc("format", completeFormat))
 }
@@ -124,7 +125,8 @@ func (f *traceFlags) measure(p *program, file string) (m characterise.Result, no
 
 func (p *program) printInfo(m *characterise.Result) error {
 	style := p.style()
-	fmt.Fprintf(p.out, "%s trace, %s requests in %s\n\n", m.Format, term.Count(float64(m.Requests)), term.Seconds(m.Span))
+	fmt.Fprintf(p.out, "%s trace, %s requests in %s\n\n", m.Format, term.Count(float64(m.Requests)),
+		term.Seconds(m.Span))
 	t := term.NewTable(term.Left(""), term.Right("reads"), term.Right("writes"))
 	two := func(name string, f func(*characterise.Side) string) { t.Row(name, f(&m.Reads), f(&m.Writes)) }
 	number := func(v characterise.Number, f func(float64) string) string {
@@ -144,7 +146,8 @@ func (p *program) printInfo(m *characterise.Result) error {
 	two("  scv", func(s *characterise.Side) string { return number(s.Interarrival.SCV, three) })
 	two("  skewness", func(s *characterise.Side) string { return number(s.Interarrival.Skewness, three) })
 	two("  lag-1 correlation", func(s *characterise.Side) string { return number(s.Interarrival.ACF1, three) })
-	two("sequential bytes, 1 stream", func(s *characterise.Side) string { return number(s.SequentialRatio.One, term.Percent) })
+	two("sequential bytes, 1 stream",
+		func(s *characterise.Side) string { return number(s.SequentialRatio.One, term.Percent) })
 	two("  8 streams", func(s *characterise.Side) string { return number(s.SequentialRatio.Eight, term.Percent) })
 	two("  32 streams", func(s *characterise.Side) string { return number(s.SequentialRatio.ThirtyTwo, term.Percent) })
 	if err := t.Write(p.out, style); err != nil {
@@ -184,9 +187,11 @@ func (p *program) printInfo(m *characterise.Result) error {
 const volumesShown = 12
 
 func (p *program) printVolumes(m *characterise.Result) error {
-	t := term.NewTable(term.Left("volume"), term.Right("requests"), term.Right("share"), term.Right("read"), term.Right("written"), term.Right("highest byte"))
+	t := term.NewTable(term.Left("volume"), term.Right("requests"), term.Right("share"), term.Right("read"),
+		term.Right("written"), term.Right("highest byte"))
 	row := func(name string, s *characterise.Share, highest string) {
-		t.Row(name, term.Count(float64(s.Requests)), term.Percent(float64(s.Requests)/float64(m.Requests)), term.Size(float64(s.ReadBytes)), term.Size(float64(s.WriteBytes)), highest)
+		t.Row(name, term.Count(float64(s.Requests)), term.Percent(float64(s.Requests)/float64(m.Requests)),
+			term.Size(float64(s.ReadBytes)), term.Size(float64(s.WriteBytes)), highest)
 	}
 	var rest characterise.Share
 	for i := range m.PerVolume {
@@ -195,7 +200,8 @@ func (p *program) printVolumes(m *characterise.Result) error {
 			row(result.Literal(s.Name), s, term.Size(float64(s.HighestByte)))
 			continue
 		}
-		rest.Requests, rest.ReadBytes, rest.WriteBytes = rest.Requests+s.Requests, rest.ReadBytes+s.ReadBytes, rest.WriteBytes+s.WriteBytes
+		rest.Requests, rest.ReadBytes, rest.WriteBytes = rest.Requests+s.Requests, rest.ReadBytes+s.ReadBytes,
+			rest.WriteBytes+s.WriteBytes
 	}
 	if more := len(m.PerVolume) - volumesShown; more > 0 {
 		row(fmt.Sprintf("%d others", more), &rest, "")
@@ -233,10 +239,13 @@ type nopCloser struct{ io.Writer }
 func (nopCloser) Close() error { return nil }
 
 // writeTrace writes requests that next yields until io.EOF.
-func (p *program) writeTrace(name, format string, o trace.WriterOptions, each func(func(*workload.Record) error) error) (err error) {
+func (p *program) writeTrace(name, format string, o trace.WriterOptions,
+	each func(func(*workload.Record) error) error) (err error) {
 	to, err := trace.ParseFormat(format)
 	if err != nil || !slices.Contains(trace.Writable(), to) {
-		return verb.Usagef("--to: %w", &units.TextError{Text: format, Is: "is not a trace format that can be written", Use: spelling.OrList(writableNames()), Near: spelling.Nearest(format, writableNames())})
+		return verb.Usagef("--to: %w",
+			&units.TextError{Text: format, Is: "is not a trace format that can be written",
+				Use: spelling.OrList(writableNames()), Near: spelling.Nearest(format, writableNames())})
 	}
 	out, err := p.output(name)
 	if err != nil {
@@ -286,7 +295,8 @@ func (p *program) traceConvert() *cobra.Command {
 		Args: verb.Arguments(1, 2, "a trace and at most one file to write"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return verb.Usagef("--to is missing; the formats that can be written are %s", strings.Join(writableNames(), ", "))
+				return verb.Usagef("--to is missing; the formats that can be written are %s",
+					strings.Join(writableNames(), ", "))
 			}
 			r, err := f.open(p, args[0])
 			if err != nil {

@@ -25,12 +25,16 @@ func parseTable(columns, unit string) (trace.CSV, error) {
 		return tableKey{name, func(v string) (err error) { *to, err = units.ParseBytes(v); return err }}
 	}
 	k := &c.Columns
-	if err := tablePairs("--columns", columns, []tableKey{text("time", &k.Time), text("op", &k.Op), text("offset", &k.Offset), text("size", &k.Size),
-		text("volume", &k.Volume), text("response", &k.Response), text("reads", &k.Reads), text("writes", &k.Writes)}); err != nil {
+	if err := tablePairs("--columns", columns,
+		[]tableKey{text("time", &k.Time), text("op", &k.Op), text("offset", &k.Offset), text("size", &k.Size),
+			text("volume", &k.Volume), text("response", &k.Response), text("reads", &k.Reads),
+			text("writes", &k.Writes)}); err != nil {
 		return c, err
 	}
 	u := &c.Unit
-	err := tablePairs("--unit", unit, []tableKey{{"time", func(v string) (err error) { u.Time, err = units.ParseDuration(v); return err }}, bytes("offset", &u.Offset), bytes("size", &u.Size)})
+	err := tablePairs("--unit", unit,
+		[]tableKey{{"time", func(v string) (err error) { u.Time, err = units.ParseDuration(v); return err }},
+			bytes("offset", &u.Offset), bytes("size", &u.Size)})
 	return c, err
 }
 

@@ -24,7 +24,8 @@ func (p *program) version() *cobra.Command {
 					"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				}))
 			}
-			fmt.Fprintf(p.out, "farflash %s (%s, %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(p.out, "farflash %s (%s, %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 			return nil
 		},
 	}

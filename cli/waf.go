@@ -74,7 +74,8 @@ type wafLoad struct {
 var wafLayouts = units.Names[waf.Layout]{"mixed", "survivors", "classes", "partitions"}
 
 // wafSays is what each of them means.
-var wafSays = [...]string{"one stream", "a stream for moved data", "streams for hot, cold and the moved data of each", "separate blocks for hot and cold, in the best ratio"}
+var wafSays = [...]string{"one stream", "a stream for moved data", "streams for hot, cold and the moved data of each",
+	"separate blocks for hot and cold, in the best ratio"}
 
 // apply sets the load, and says in which layouts it is to be simulated: none if nothing was asked for.
 func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layout, error) {
@@ -105,7 +106,8 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		w, err := strconv.ParseFloat(strings.TrimSuffix(writes, "%"), 64)
 		f, err2 := strconv.ParseFloat(strings.TrimSuffix(space, "%"), 64)
 		if !ok || err != nil || err2 != nil || !(w > 0 && w < 100 && f > 0 && f < 100) {
-			return nil, verb.Usagef("--skew %q is not a share of the writes and a share of the space, in per cent; write for example 80/20", l.skew)
+			return nil, verb.Usagef(
+				"--skew %q is not a share of the writes and a share of the space, in per cent; write for example 80/20", l.skew)
 		}
 		a.Skew = &wafSkew{w / 100, f / 100}
 		e.Classes = waf.HotCold(a.Skew.Writes, a.Skew.Space)
@@ -129,9 +131,13 @@ func (l *wafLoad) apply(p *program, e *waf.Experiment, a *wafAnswer) ([]waf.Layo
 		case err != nil:
 			return nil, verb.Usagef("--streams: %v", err)
 		case x > waf.SurvivorsApart && e.Classes == nil:
-			return nil, verb.Usagef("--streams %s separates hot from cold data, and the writes are uniform; give --skew, or leave it out", name)
+			return nil, verb.Usagef(
+				"--streams %s separates hot from cold data, and the writes are uniform; give --skew, or leave it out",
+				name)
 		case x == waf.Partitions && e.Sequential > 0:
-			return nil, verb.Usagef("--streams %s keeps hot and cold data in separate blocks, and --mix writes sequentially over both; leave one out", name)
+			return nil, verb.Usagef(
+				"--streams %s keeps hot and cold data in separate blocks, and --mix writes sequentially over both; "+
+					"leave one out", name)
 		}
 		layouts = append(layouts, x)
 	}
@@ -177,7 +183,8 @@ type wafBlend struct {
 	Gamma  float64      `json:"gamma"`
 	RMS    float64      `json:"rms_error"`
 	Points [][3]float64 `json:"points"` // sequential share, simulated, fitted
-	// Knots are a line of few points (share, amplification), and Off the largest share by which it is off a simulated one; of --fit.
+	// Knots are a line of few points (share, amplification), and Off the largest share by which it is off a simulated
+	// one; of --fit.
 	Knots [][2]float64 `json:"knots,omitempty"`
 	Off   float64      `json:"knots_off,omitempty"`
 	Worst float64      `json:"fitted_off"` // the same of equation 7
@@ -232,7 +239,8 @@ ratio).`,
 				return verb.Usagef("--quick leaves out the sequential writes, and --fit sweeps them; give one of the two")
 			}
 			if fit && (load.mix != "" || load.trace != "" || len(load.streams) > 1) {
-				return verb.Usagef("--fit sweeps the share of sequential writes for one way of --streams; leave out --mix and --trace, and name one way")
+				return verb.Usagef("--fit sweeps the share of sequential writes for one way of --streams; leave out " +
+					"--mix and --trace, and name one way")
 			}
 			x, err := wafDrive(s)
 			if err != nil {
@@ -254,11 +262,13 @@ ratio).`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&quick, "quick", false, "simulate only the drive's own policy, without sequential writes")
 	cmd.Flags().BoolVar(&fit, "fit", false, "sweep the sequential share in fine steps, and fit equation 7")
-	cmd.Flags().StringVar(&load.skew, "skew", "", "`writes/space`: the share of the writes that goes to a share of the space, in per cent, such as 80/20")
+	cmd.Flags().StringVar(&load.skew, "skew", "",
+		"`writes/space`: the share of the writes that goes to a share of the space, in per cent, such as 80/20")
 	cmd.Flags().StringVar(&load.mix, "mix", "", "`share` of the writes that is sequential, such as 25%")
 	cmd.Flags().StringVar(&load.trace, "trace", "", "simulate the writes of a trace `file`")
 	load.how.register(cmd)
-	cmd.Flags().StringSliceVar(&load.streams, "streams", nil, "how data is separated: mixed, survivors, classes, partitions (default all that apply)")
+	cmd.Flags().StringSliceVar(&load.streams, "streams", nil,
+		"how data is separated: mixed, survivors, classes, partitions (default all that apply)")
 	verb.Must(cmd.RegisterFlagCompletionFunc("set", completePath))
 	return cmd
 }
@@ -266,7 +276,8 @@ ratio).`,
 // The shares of sequential writes that are simulated.
 var (
 	fewShares  = []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
-	fineShares = []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1}
+	fineShares = []float64{0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8,
+		0.85, 0.9, 0.95, 1}
 )
 
 // wafDrive is the drive of a scenario: its own, or that of all its targets.
@@ -275,14 +286,16 @@ func wafDrive(s *scenario.Scenario) (*scenario.Drive, error) {
 	case x != nil:
 		return x, nil
 	case s.HasDrives():
-		return nil, verb.Usagef("the targets of %s have drives that differ; give a preset or a scenario with one of them", s.Name)
+		return nil, verb.Usagef(
+			"the targets of %s have drives that differ; give a preset or a scenario with one of them", s.Name)
 	default:
 		return nil, verb.BadInput(scenario.WithoutDrive(s.Name))
 	}
 }
 
 // amplify computes and simulates.
-func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fit bool, load *wafLoad) (*wafAnswer, error) {
+func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fit bool, load *wafLoad) (*wafAnswer,
+	error) {
 	c := &x.Collection
 	own := waf.Policy{Victim: c.Victim, Choices: x.Choices(), Window: float64(c.Window)}
 	alpha := waf.SpareFactor(x.OverProvisioning).Alpha()
@@ -304,7 +317,8 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 		if quick || fit {
 			break
 		}
-		for _, x := range []waf.Policy{{Victim: ftl.Greedy}, {Victim: ftl.DChoices, Choices: 10}, {Victim: ftl.DChoices, Choices: 2}, {Victim: ftl.FIFO}, {Victim: ftl.Random}} {
+		for _, x := range []waf.Policy{{Victim: ftl.Greedy}, {Victim: ftl.DChoices, Choices: 10},
+			{Victim: ftl.DChoices, Choices: 2}, {Victim: ftl.FIFO}, {Victim: ftl.Random}} {
 			if x.Victim != own.Victim || x.Victim == ftl.DChoices && x.Choices != own.Choices {
 				policies = append(policies, x)
 			}
@@ -344,7 +358,9 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 		if err != nil {
 			return nil, err
 		}
-		a.Rows = append(a.Rows, wafRow{Policy: own.String(), Streams: wafLayouts.Name(e.Layout), AtRandom: true, OfDrive: true, Simulated: r.WAF})
+		a.Rows = append(a.Rows,
+			wafRow{Policy: own.String(), Streams: wafLayouts.Name(e.Layout), AtRandom: true, OfDrive: true,
+				Simulated: r.WAF})
 	}
 	if quick {
 		return a, nil
@@ -384,10 +400,12 @@ func (p *program) amplify(name string, x *scenario.Drive, seed uint64, quick, fi
 func (a *wafAnswer) writes() string {
 	text := "uniform random writes"
 	if a.Skew != nil {
-		text = fmt.Sprintf("random writes, %s of them to %s of the space", term.Percent(a.Skew.Writes), term.Percent(a.Skew.Space))
+		text = fmt.Sprintf("random writes, %s of them to %s of the space", term.Percent(a.Skew.Writes),
+			term.Percent(a.Skew.Space))
 	}
 	if a.Trace != nil {
-		return fmt.Sprintf("the writes of %s: %d runs of %.3g pages of %v on average, each page written %.3g times", a.Trace.File, a.Trace.Runs, a.Trace.Mean, units.Bytes(a.Trace.Page), a.Trace.Written)
+		return fmt.Sprintf("the writes of %s: %d runs of %.3g pages of %v on average, each page written %.3g times",
+			a.Trace.File, a.Trace.Runs, a.Trace.Mean, units.Bytes(a.Trace.Page), a.Trace.Written)
 	}
 	if a.Sequential > 0 {
 		text += fmt.Sprintf(", %s of all in order", term.Percent(a.Sequential))
@@ -396,14 +414,17 @@ func (a *wafAnswer) writes() string {
 }
 
 func (p *program) printWAF(a *wafAnswer) error {
-	fmt.Fprintf(p.out, "%s: over-provisioning %s, physical over logical space %.4f\n", a.Scenario, term.Percent(a.OverProvisioning), a.Alpha)
+	fmt.Fprintf(p.out, "%s: over-provisioning %s, physical over logical space %.4f\n", a.Scenario,
+		term.Percent(a.OverProvisioning), a.Alpha)
 	fmt.Fprintf(p.out, "%s, %d blocks' worth of data, %d pages a block\n\n", a.writes(), a.Blocks, a.Pages)
 	style := p.style()
 	apart := a.Rows[0].Streams != ""
-	t := term.NewTable(term.Left("policy"), term.Right("closed form"), term.Right("simulated"), term.Right("difference"), term.Left(""))
+	t := term.NewTable(term.Left("policy"), term.Right("closed form"), term.Right("simulated"),
+		term.Right("difference"), term.Left(""))
 	if apart {
 		fmt.Fprintf(p.out, "victim policy: %s\n\n", a.Rows[0].Policy)
-		t = term.NewTable(term.Left("streams"), term.Right("closed form"), term.Right("simulated"), term.Right("difference"), term.Left(""))
+		t = term.NewTable(term.Left("streams"), term.Right("closed form"), term.Right("simulated"),
+			term.Right("difference"), term.Left(""))
 	}
 	for _, r := range a.Rows {
 		first, last, closed, off := r.Policy, "", "-", "-"
@@ -428,7 +449,8 @@ func (p *program) printWAF(a *wafAnswer) error {
 		return err
 	}
 	m := a.Mix
-	fmt.Fprintf(p.out, "\nwith a sequential share S, %s: A(S) = %.3f S + %.3f up to S = %.3f, then %.3f S^2 + %.3f S + %.3f\n\n",
+	fmt.Fprintf(p.out, "\nwith a sequential share S, %s: A(S) = %.3f S + %.3f up to S = %.3f, then %.3f S^2 + %.3f S "+
+		"+ %.3f\n\n",
 		a.Rows[0].Policy, m.Slope, m.Random, m.Turn, m.Eta, m.Mu, m.Gamma)
 	t = term.NewTable(term.Right("sequential"), term.Right("simulated"), term.Right("fitted"))
 	for _, x := range m.Points {
@@ -437,12 +459,14 @@ func (p *program) printWAF(a *wafAnswer) error {
 	if err := t.Write(p.out, style); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "\nequation 7 differs by at most %s, root mean square error %.3f; for a plan: waf: {random: %.4f, sequential: %.4f, turn: %.4f, slope: %.4f}\n", term.Percent(m.Worst), m.RMS, m.Random,
+	fmt.Fprintf(p.out, "\nequation 7 differs by at most %s, root mean square error %.3f; for a plan: waf: {random: "+
+		"%.4f, sequential: %.4f, turn: %.4f, slope: %.4f}\n", term.Percent(m.Worst), m.RMS, m.Random,
 		max(1, m.Points[len(m.Points)-1][2]), m.Turn, m.Slope)
 	if m.Knots == nil {
 		return nil
 	}
-	fmt.Fprintf(p.out, "\nstraight lines between %d points differ by at most %s; for a plan:\nwaf:\n  points:\n", len(m.Knots), term.Percent(m.Off))
+	fmt.Fprintf(p.out, "\nstraight lines between %d points differ by at most %s; for a plan:\nwaf:\n  points:\n",
+		len(m.Knots), term.Percent(m.Off))
 	for _, x := range m.Knots {
 		fmt.Fprintf(p.out, "    - {sequential: %.4f, waf: %.4f}\n", x[0], x[1])
 	}

@@ -59,7 +59,8 @@ func pages(t *testing.T) []*page {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != root && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "runs", "tools"}, d.Name())) {
+		if d.IsDir() && p != root &&
+			(strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "runs", "tools"}, d.Name())) {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || filepath.Ext(p) != ".md" {
@@ -161,7 +162,8 @@ func shell(t *testing.T, dir, where, command string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+binary(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1", "COLUMNS=120", "LC_ALL=C.UTF-8",
+	cmd.Env = append(os.Environ(), "PATH="+binary(t)+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
+		"COLUMNS=120", "LC_ALL=C.UTF-8",
 		"XDG_CACHE_HOME="+filepath.Join(dir, ".cache")) // a page's studies find what the page computed
 	var out, diagnostics bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diagnostics
@@ -169,7 +171,8 @@ func shell(t *testing.T, dir, where, command string) string {
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != brokenPipe {
 		t.Fatalf("%s: %s\n%v\n%s%s", where, command, err, out.String(), diagnostics.String())
 	}
-	t.Logf("%s: %.2f s of processor time: %s", where, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), command)
+	t.Logf("%s: %.2f s of processor time: %s", where,
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), command)
 	return out.String()
 }
 
@@ -178,7 +181,8 @@ func mine(command string) bool {
 	return strings.HasPrefix(command, "farflash ") || strings.HasPrefix(command, "go run ./cmd/farflash ")
 }
 
-// unstable parts of an output are not compared: how long things took. Digests are: a page that shows an old one is of another program.
+// unstable parts of an output are not compared: how long things took. Digests are: a page that shows an old one is of
+// another program.
 var unstable = regexp.MustCompile(`took [^,\n]+, [0-9.]+[kM]? events/s`)
 
 func stable(line string) string {
@@ -252,7 +256,8 @@ func (p *page) run(t *testing.T) {
 	}
 	out = append(out, p.lines[at:]...)
 	if *update && !slices.Equal(out, p.lines) {
-		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(p.path)), []byte(strings.Join(out, "\n")), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(p.path)), []byte(strings.Join(out, "\n")),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -280,7 +285,8 @@ func (p *page) session(t *testing.T, dir string, b block) []string {
 		}
 		if !match(want, got) {
 			if !*update {
-				t.Errorf("%s: %s\nprints\n%s\nbut the page has\n%s\n(go test ./docs -run TestCommands -update writes it into the page)",
+				t.Errorf("%s: %s\nprints\n%s\nbut the page has\n%s\n(go test ./docs -run TestCommands -update writes "+
+					"it into the page)",
 					where, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 			want = abridge(want, got)

@@ -23,21 +23,28 @@ func TestMetricsReference(t *testing.T) {
 	words := trial.Vocabulary()
 	var b strings.Builder
 	b.WriteString("# Metrics, series, histograms and matrices\n\n" +
-		"Generated from the words of the kinds of experiment by `go test ./docs -update`; `farflash list metrics` prints the first table.\n\n" +
+		"Generated from the words of the kinds of experiment by `go test ./docs -update`; `farflash list metrics` " +
+		"prints the first table.\n\n" +
 		"A run has what applies to it: one without reads has no `read.latency.p99`.\n" +
-		"A name may carry an index where a system has several of a thing, `ssd[2].waf`; without it the figure is over all of them.\n" +
-		"Latencies are in microseconds, bandwidths in bytes per second, shares are fractions of 1. What was before the end of the warm-up is left out.\n")
+		"A name may carry an index where a system has several of a thing, `ssd[2].waf`; without it the figure is " +
+		"over all of them.\n" +
+		"Latencies are in microseconds, bandwidths in bytes per second, shares are fractions of 1. What was before " +
+		"the end of the warm-up is left out.\n")
 	for _, list := range []struct {
 		title string
 		table *result.Table
-	}{{"Metrics", words.Metrics}, {"Series", words.Series}, {"Histograms", words.Histograms}, {"Matrices", words.Matrices}} {
+	}{{"Metrics", words.Metrics}, {"Series", words.Series}, {"Histograms", words.Histograms},
+		{"Matrices", words.Matrices}} {
 		fmt.Fprintf(&b, "\n## %s\n\n| name | unit | meaning |\n|---|---|---|\n", list.title)
 		for _, d := range list.table.All() {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name, d.Unit, d.Help)
 		}
 	}
-	b.WriteString("\n## Parts\n\nWhat is divided has the same figures of each part, under the part's number: `tenant[0].read.latency.p99`. " +
-		"In result.json `parts` has their names, and a condition may use those: `--fail-if 'tenant[web].read.latency.p99>1ms'`. A division into one part has none.\n\n| prefix | parts | figures |\n|---|---|---|\n")
+	b.WriteString("\n## Parts\n\nWhat is divided has the same figures of each part, under the part's number: " +
+		"`tenant[0].read.latency.p99`. " +
+		"In result.json `parts` has their names, and a condition may use those: `--fail-if " +
+		"'tenant[web].read.latency.p99>1ms'`. A division into one part has none.\n\n| prefix | parts | figures " +
+		"|\n|---|---|---|\n")
 	for _, s := range words.Scopes {
 		var names []string
 		for _, d := range s.Metrics {
@@ -55,7 +62,8 @@ func TestMetricsReference(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s[i].` | each %s | %s |\n", s.Name, s.Noun, strings.Join(names, ", "))
 	}
-	golden.File(t, filepath.Join("reference", "metrics.md"), []byte(b.String()), *update, "go test ./docs -run TestMetricsReference -update")
+	golden.File(t, filepath.Join("reference", "metrics.md"), []byte(b.String()), *update,
+		"go test ./docs -run TestMetricsReference -update")
 }
 
 // TestTraceFormats holds that the reference of trace formats has each of them.
@@ -72,8 +80,9 @@ func TestTraceFormats(t *testing.T) {
 }
 
 var (
-	span       = regexp.MustCompile("`([^`]+)`")
-	dotted     = regexp.MustCompile(`^(read|write|trim|flush|all|ssd|workload|measure|sim)(\[[0-9*]*\])?(\.[a-z0-9_]+(\[[0-9*]*\])?)+$`)
+	span   = regexp.MustCompile("`([^`]+)`")
+	dotted = regexp.MustCompile(
+		`^(read|write|trim|flush|all|ssd|workload|measure|sim)(\[[0-9*]*\])?(\.[a-z0-9_]+(\[[0-9*]*\])?)+$`)
 	verb       = regexp.MustCompile(`^farflash ([a-z]+)`)
 	argument   = regexp.MustCompile(`^farflash (?:run|waf|reproduce) ([a-z0-9-]+)(?: |$)`)
 	flagged    = regexp.MustCompile(`(?:^| )--([a-z][a-z-]+)`)
@@ -130,7 +139,8 @@ func TestNames(t *testing.T) {
 				if m := verb.FindStringSubmatch(code); m != nil && !slices.Contains(verbs, m[1]) {
 					t.Errorf("%s:%d: there is no verb %s", p.path, n, m[1])
 				}
-				if m := argument.FindStringSubmatch(code); m != nil && !slices.Contains(presets, m[1]) && !strings.HasPrefix(code, "farflash reproduce") {
+				if m := argument.FindStringSubmatch(code); m != nil && !slices.Contains(presets, m[1]) &&
+					!strings.HasPrefix(code, "farflash reproduce") {
 					t.Errorf("%s:%d: there is no preset %s", p.path, n, m[1])
 				}
 				if strings.HasPrefix(code, "farflash ") || strings.HasPrefix(code, "--") {
@@ -141,7 +151,8 @@ func TestNames(t *testing.T) {
 					}
 				}
 				if dotted.MatchString(code) && filepath.Ext(code) != ".xml" && !known(code) {
-					t.Errorf("%s:%d: %s is not a metric, series, histogram, matrix or key of a scenario", p.path, n, code)
+					t.Errorf("%s:%d: %s is not a metric, series, histogram, matrix or key of a scenario", p.path, n,
+						code)
 				}
 			}
 		})
@@ -180,7 +191,8 @@ func TestCodeOfOwnAlgorithm(t *testing.T) {
 	}
 }
 
-// TestNotice holds that NOTICE names every peer whose answers the repository or the shared cases have, and every collection of the shared traces.
+// TestNotice holds that NOTICE names every peer whose answers the repository or the shared cases have, and every
+// collection of the shared traces.
 func TestNotice(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "NOTICE"))
 	if err != nil {
@@ -192,8 +204,10 @@ func TestNotice(t *testing.T) {
 		}
 	}
 	collections := map[string]string{
-		"alibaba": "Alibaba", "blkparse": "WiscSee", "blktrace-bin": "blkparseanalyzer", "cloudphysics": "CloudPhysics", "disksim": "DiskSim's validation", "fio-iolog": "fio's own log",
-		"fiu": "FIU", "mqsim": "MQSim's excerpts", "msr": "MSR Cambridge", "spc": "SPC trace format", "systor17": "Fujitsu VDI", "tencent-cbs": "Tencent CBS", "ycsb-rocksdb-blkparse": "YCSB on RocksDB",
+		"alibaba": "Alibaba", "blkparse": "WiscSee", "blktrace-bin": "blkparseanalyzer",
+		"cloudphysics": "CloudPhysics", "disksim": "DiskSim's validation", "fio-iolog": "fio's own log",
+		"fiu": "FIU", "mqsim": "MQSim's excerpts", "msr": "MSR Cambridge", "spc": "SPC trace format",
+		"systor17": "Fujitsu VDI", "tencent-cbs": "Tencent CBS", "ycsb-rocksdb-blkparse": "YCSB on RocksDB",
 		"mlperf": "MLPerf Storage", "mooncake": "Mooncake",
 		"catalogue": "", "reality": "", // tables of ours, with a source a row
 	}

@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// Halving is a congestion control of one's own, as a program outside of Farflash may have it: a marked acknowledgement halves the rate, at most once in a round
-// trip; one without a mark adds Step.
+// Halving is a congestion control of one's own, as a program outside of Farflash may have it: a marked
+// acknowledgement halves the rate, at most once in a round trip; one without a mark adds Step.
 type Halving struct {
 	Step units.BitRate
 	cut  []sim.Time // of each queue pair, when its rate was last halved
@@ -46,12 +46,14 @@ type arrivals struct{ count int }
 func (a *arrivals) Delivered(int32) { a.count++ }
 func (a *arrivals) Acked(int32)     {}
 
-// TestCongestionControlOfOnesOwn: eight senders to one receiver. With it all arrives, in not much more time than the receiver's link takes, without a packet lost, and the
-// queue in front of the link stays far below what it is when nobody holds back.
+// TestCongestionControlOfOnesOwn: eight senders to one receiver. With it all arrives, in not much more time than the
+// receiver's link takes, without a packet lost, and the queue in front of the link stays far below what it is when
+// nobody holds back.
 func TestCongestionControlOfOnesOwn(t *testing.T) {
 	const senders, size = 8, 4 * units.MB
 	run := func(alg cc.Algorithm) (end sim.Time, deepest units.Bytes) {
-		g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: senders + 1}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+		g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: senders + 1}}, 100*units.Gbps, 100*units.Gbps,
+			units.Microsecond)
 		if err != nil {
 			t.Fatal(err)
 		}

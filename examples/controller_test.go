@@ -13,8 +13,9 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Polite is a rate controller of one's own, as a program outside of Farflash may have it: when the network cuts the demand, a target's drives have writes four times as often as
-// reads, and for as long after the last cut as Rest says.
+// Polite is a rate controller of one's own, as a program outside of Farflash may have it: when the network cuts the
+// demand, a target's drives have writes four times as often as reads, and for as long after the last cut as Rest
+// says.
 type Polite struct {
 	Rest units.Duration
 	cuts int
@@ -54,7 +55,8 @@ fabric: {host_link: 25Gbps}
 measure: {until: 10ms, warm_up: 1ms}
 `
 
-// TestControllerOfOnesOwn: it is handed to the experiment in place of those that a scenario can name, hears of congestion, and has more written than nobody does.
+// TestControllerOfOnesOwn: it is handed to the experiment in place of those that a scenario can name, hears of
+// congestion, and has more written than nobody does.
 func TestControllerOfOnesOwn(t *testing.T) {
 	s, err := scenario.Parse(shape.Source{File: "incast.yaml", Text: []byte(incastOfReads)}, nil)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"farflash/workload"
 )
 
-// Strided is a source of requests of one's own, as a program outside of Farflash may have it: reads of 16 KiB, Stride apart, one every Gap.
+// Strided is a source of requests of one's own, as a program outside of Farflash may have it: reads of 16 KiB, Stride
+// apart, one every Gap.
 type Strided struct {
 	Requests int
 	Stride   int64
@@ -25,7 +26,8 @@ func (s *Strided) Next(r *workload.Record) error {
 	if s.made == s.Requests {
 		return io.EOF
 	}
-	*r = workload.Record{Time: units.Duration(s.made) * s.Gap, Response: workload.NoResponse, Offset: int64(s.made) * s.Stride, Size: 16384, Op: block.Read}
+	*r = workload.Record{Time: units.Duration(s.made) * s.Gap, Response: workload.NoResponse,
+		Offset: int64(s.made) * s.Stride, Size: 16384, Op: block.Read}
 	s.made++
 	return nil
 }
@@ -42,7 +44,9 @@ func Example_driveAlone() {
 		fmt.Println(err)
 		return
 	}
-	flow := cosim.Flow{Name: "strided", Source: &Strided{Requests: 2000, Stride: 1 << 20, Gap: 20 * units.Microsecond}, Queue: block.QueueConfig{Depth: 64, Class: block.Medium, Weight: 1}}
+	flow := cosim.Flow{Name: "strided",
+		Source: &Strided{Requests: 2000, Stride: 1 << 20, Gap: 20 * units.Microsecond},
+		Queue:  block.QueueConfig{Depth: 64, Class: block.Medium, Weight: 1}}
 	if err := host.Attach(drive, []cosim.Flow{flow}); err != nil {
 		fmt.Println(err)
 		return

@@ -58,9 +58,11 @@ func TestAll(t *testing.T) {
 }
 
 func TestNoisyNeighbour(t *testing.T) {
-	brief := []shape.Change{{Path: "workload[0].synthetic.requests", Value: "10000"}, {Path: "workload[1].until", Value: "400ms"}}
+	brief := []shape.Change{{Path: "workload[0].synthetic.requests", Value: "10000"},
+		{Path: "workload[1].until", Value: "400ms"}}
 	urgent := run(t, "noisy-neighbour.yaml", brief...)
-	equal := run(t, "noisy-neighbour.yaml", append(brief, shape.Change{Path: "workload[*].queue.class", Value: "medium"})...)
+	equal := run(t, "noisy-neighbour.yaml",
+		append(brief, shape.Change{Path: "workload[*].queue.class", Value: "medium"})...)
 	if a, b := urgent("tenant[0].slowdown.mean"), equal("tenant[0].slowdown.mean"); a > 0.2*b || a < 1 {
 		t.Errorf("small reads take %v times as long as alone if they are urgent, %v times if all are equal", a, b)
 	}
@@ -73,9 +75,11 @@ func TestNoisyNeighbour(t *testing.T) {
 }
 
 func TestStreams(t *testing.T) {
-	brief := []shape.Change{{Path: "workload[0].synthetic.requests", Value: "270000"}, {Path: "workload[1].synthetic.requests", Value: "30000"}}
+	brief := []shape.Change{{Path: "workload[0].synthetic.requests", Value: "270000"},
+		{Path: "workload[1].synthetic.requests", Value: "30000"}}
 	apart := run(t, "streams.yaml", brief...)("ssd.waf")
-	mixed := run(t, "streams.yaml", append(brief, shape.Change{Path: "workload[*].placement", Value: "0"})...)("ssd.waf")
+	mixed := run(t, "streams.yaml",
+		append(brief, shape.Change{Path: "workload[*].placement", Value: "0"})...)("ssd.waf")
 	if apart > 0.9*mixed {
 		t.Errorf("write amplification is %v with streams and %v without", apart, mixed)
 	}
@@ -83,7 +87,9 @@ func TestStreams(t *testing.T) {
 
 func TestBursts(t *testing.T) {
 	bursts := run(t, "bursts.yaml")("read.latency.p99")
-	smooth := run(t, "bursts.yaml", shape.Change{Path: "workload[0].synthetic.reads.interarrival", Value: "{mean: 1500ns, kind: exponential}"})("read.latency.p99")
+	smooth := run(t, "bursts.yaml",
+		shape.Change{Path: "workload[0].synthetic.reads.interarrival",
+			Value: "{mean: 1500ns, kind: exponential}"})("read.latency.p99")
 	if bursts < 2*smooth {
 		t.Errorf("the 99th percentile is %v us with bursts and %v us without", bursts, smooth)
 	}
@@ -106,7 +112,8 @@ func TestShortQueues(t *testing.T) {
 
 func TestClusterDrives(t *testing.T) {
 	full := run(t, "cluster-drives.yaml", shape.Change{Path: "measure", Value: "{until: 100ms, warm_up: 50%}"})
-	fresh := run(t, "cluster-drives.yaml", shape.Change{Path: "ssd.preconditioning.fill", Value: "none"}, shape.Change{Path: "measure", Value: "{until: 60ms, warm_up: 20%}"})
+	fresh := run(t, "cluster-drives.yaml", shape.Change{Path: "ssd.preconditioning.fill", Value: "none"},
+		shape.Change{Path: "measure", Value: "{until: 60ms, warm_up: 20%}"})
 	if waf := full("ssd.waf"); waf < 1.2 || fresh("ssd.waf") > 1.05 {
 		t.Errorf("a write amplification of %v on full drives and of %v on fresh ones", waf, fresh("ssd.waf"))
 	}
@@ -133,14 +140,17 @@ func TestOversubscribed(t *testing.T) {
 	wide := shape.Change{Path: "fabric.up_link", Value: "40Gbps"}
 	for _, protocol := range []string{"pull", "dctcp"} {
 		p := shape.Change{Path: "object_cluster.protocol", Value: protocol}
-		if narrow, enough := run(t, "oversubscribed.yaml", p)("cluster.put.iops"), run(t, "oversubscribed.yaml", p, wide)("cluster.put.iops"); narrow > 0.85*enough {
-			t.Errorf("%s: %v chunks a second with a quarter of the rate between leaves, %v with all", protocol, narrow, enough)
+		if narrow, enough := run(t, "oversubscribed.yaml", p)("cluster.put.iops"),
+			run(t, "oversubscribed.yaml", p, wide)("cluster.put.iops"); narrow > 0.85*enough {
+			t.Errorf("%s: %v chunks a second with a quarter of the rate between leaves, %v with all", protocol,
+				narrow, enough)
 		}
 	}
 }
 
 func TestTraining(t *testing.T) {
-	spray, hash := run(t, "training.yaml"), run(t, "training.yaml", shape.Change{Path: "fabric.load_balancing.choice", Value: "hash"})
+	spray, hash := run(t, "training.yaml"),
+		run(t, "training.yaml", shape.Change{Path: "fabric.load_balancing.choice", Value: "hash"})
 	if a, b := spray("collective.time.mean"), hash("collective.time.mean"); a > 0.75*b {
 		t.Errorf("an all-reduce takes %.0f us with spraying and %.0f with a hash", a, b)
 	}
@@ -151,8 +161,10 @@ func TestTraining(t *testing.T) {
 
 func TestUltraEthernet(t *testing.T) {
 	ultra := run(t, "ultra-ethernet.yaml")
-	roce := run(t, "ultra-ethernet.yaml", shape.Change{Path: "fabric.congestion_control.algorithm", Value: "dcqcn"}, shape.Change{Path: "fabric.load_balancing", Value: "{choice: hash}"},
-		shape.Change{Path: "fabric.trimming.enabled", Value: "false"}, shape.Change{Path: "fabric.pfc.enabled", Value: "true"})
+	roce := run(t, "ultra-ethernet.yaml", shape.Change{Path: "fabric.congestion_control.algorithm", Value: "dcqcn"},
+		shape.Change{Path: "fabric.load_balancing", Value: "{choice: hash}"},
+		shape.Change{Path: "fabric.trimming.enabled", Value: "false"},
+		shape.Change{Path: "fabric.pfc.enabled", Value: "true"})
 	if ultra("fabric.trimmed") == 0 || ultra("fabric.timeouts") > 0 || ultra("fabric.pause.count") > 0 {
 		t.Error("nothing is trimmed, or something waits for a timer or a pause")
 	}
@@ -184,7 +196,8 @@ func TestRAID(t *testing.T) {
 	if a, b := five("read.latency.mean"), degraded("read.latency.mean"); b < 1.02*a {
 		t.Errorf("a read takes %v us, and %v us with a drive less", a, b)
 	}
-	if rebuilt("raid.rebuilt") < 0.002 || rebuilt("raid.rebuilt") > 0.5 || rebuilt("read.latency.mean") < five("read.latency.mean") {
+	if rebuilt("raid.rebuilt") < 0.002 || rebuilt("raid.rebuilt") > 0.5 ||
+		rebuilt("read.latency.mean") < five("read.latency.mean") {
 		t.Errorf("%v is rebuilt", rebuilt("raid.rebuilt"))
 	}
 }
@@ -204,7 +217,9 @@ func TestIdle(t *testing.T) {
 
 func TestProcessors(t *testing.T) {
 	for n, want := range map[string]float64{"1": 400e3, "2": 800e3} { // 1 / 2.5 us each
-		if got := run(t, "processors.yaml", shape.Change{Path: "ssd.controller.processors", Value: n})("read.iops"); got < 0.99*want || got > want*1.001 {
+		if got := run(t, "processors.yaml",
+			shape.Change{Path: "ssd.controller.processors", Value: n})("read.iops"); got < 0.99*want ||
+			got > want*1.001 {
 			t.Errorf("%s processors: %v reads a second, not %v", n, got, want)
 		}
 	}
@@ -216,14 +231,17 @@ func TestProcessors(t *testing.T) {
 
 func TestSLCCache(t *testing.T) {
 	folded := run(t, "slc-cache.yaml")
-	if a, b := folded("tenant[0].write.latency.mean"), folded("tenant[1].write.latency.mean"); b > 1.02*a || a > 1.02*b {
+	if a, b := folded("tenant[0].write.latency.mean"), folded("tenant[1].write.latency.mean"); b > 1.02*a ||
+		a > 1.02*b {
 		t.Errorf("the first burst's mean is %v us, the second's, after a rest, %v", a, b)
 	}
-	if n := folded("ssd.slc.folds"); n != 32*64 || folded("ssd.slc.share") < 0.8 { // 4 GiB are 32 superblocks of 64 blocks; those of the second burst are still there
+	if n := folded("ssd.slc.folds"); n != 32*64 || folded("ssd.slc.share") < 0.8 {
+		// 4 GiB are 32 superblocks of 64 blocks; those of the second burst are still there
 		t.Errorf("%v blocks were folded, %v of the writes went to the cache", n, folded("ssd.slc.share"))
 	}
 	hurried := run(t, "slc-cache.yaml", shape.Change{Path: "ssd.slc_cache.idle_after", Value: "30s"})
-	if a, b := hurried("tenant[0].write.latency.mean"), hurried("tenant[1].write.latency.mean"); b < 2.5*a || hurried("ssd.slc.folds") != 0 {
+	if a, b := hurried("tenant[0].write.latency.mean"), hurried("tenant[1].write.latency.mean"); b < 2.5*a ||
+		hurried("ssd.slc.folds") != 0 {
 		t.Errorf("without a rest the second burst's mean is %v us, the first's %v", b, a)
 	}
 }
@@ -242,21 +260,26 @@ func TestFDP(t *testing.T) {
 
 func TestReclaimGroups(t *testing.T) {
 	two := run(t, "groups.yaml")
-	one := run(t, "groups.yaml", shape.Change{Path: "ssd.fdp.groups", Value: "1"}, shape.Change{Path: "workload[*].group", Value: "0"})
-	if a, least, b := two("read.latency.max"), two("read.latency.min"), one("read.latency.p99_9"); a > 1.01*least || b < 2*a {
-		t.Errorf("reads take %v to %v us in a group of their own; in one with writes 1 in 1,000 takes %v or more", least, a, b)
+	one := run(t, "groups.yaml", shape.Change{Path: "ssd.fdp.groups", Value: "1"},
+		shape.Change{Path: "workload[*].group", Value: "0"})
+	if a, least, b := two("read.latency.max"), two("read.latency.min"), one("read.latency.p99_9"); a > 1.01*least ||
+		b < 2*a {
+		t.Errorf("reads take %v to %v us in a group of their own; in one with writes 1 in 1,000 takes %v or more",
+			least, a, b)
 	}
 	if a, b := two("reclaim_group[1].waf"), one("ssd.waf"); a < 1.1*b {
 		t.Errorf("write amplification is %v with half of the spare space, %v with all", a, b)
 	}
-	if n := two("reclaim_group[0].writes.host") + two("reclaim_group[0].writes.strayed") + two("reclaim_group[1].writes.strayed"); n != 0 {
+	if n := two("reclaim_group[0].writes.host") + two("reclaim_group[0].writes.strayed") +
+		two("reclaim_group[1].writes.strayed"); n != 0 {
 		t.Errorf("%v grains went to the table's group, or past their own", n)
 	}
 }
 
 func TestZones(t *testing.T) {
 	zones := run(t, "zones.yaml")
-	blocks := run(t, "zones.yaml", shape.Change{Path: "ssd.zones", Value: "null"}, shape.Change{Path: "workload[*].zones", Value: "null"})
+	blocks := run(t, "zones.yaml", shape.Change{Path: "ssd.zones", Value: "null"},
+		shape.Change{Path: "workload[*].zones", Value: "null"})
 	if a, b := zones("ssd.waf"), blocks("ssd.waf"); a != 1 || b < 1.1 {
 		t.Errorf("write amplification is %v with zones and %v without", a, b)
 	}
@@ -270,29 +293,34 @@ func TestZones(t *testing.T) {
 
 func TestSharedLog(t *testing.T) {
 	log := func(appends, closed, zones string) func(string) float64 {
-		return run(t, "shared-log.yaml", shape.Change{Path: "workload[0].zones.append", Value: appends}, shape.Change{Path: "workload[0].closed", Value: closed},
+		return run(t, "shared-log.yaml", shape.Change{Path: "workload[0].zones.append", Value: appends},
+			shape.Change{Path: "workload[0].closed", Value: closed},
 			shape.Change{Path: "workload[0].zones.at_once", Value: zones})
 	}
 	one := log("false", "1", "1")("write.iops")
 	for _, c := range []struct {
 		appends, closed, zones string
 		least, most            float64 // of what one write at a time makes
-	}{{"true", "1", "1", 0.99, 1.01}, {"true", "4", "1", 3.9, 4}, {"true", "64", "1", 7, 9}, {"false", "4", "1", 0.99, 1.02}, {"false", "64", "1", 0.99, 1.02}, {"false", "64", "4", 3.9, 4.1}} {
+	}{{"true", "1", "1", 0.99, 1.01}, {"true", "4", "1", 3.9, 4}, {"true", "64", "1", 7, 9},
+		{"false", "4", "1", 0.99, 1.02}, {"false", "64", "1", 0.99, 1.02}, {"false", "64", "4", 3.9, 4.1}} {
 		x := log(c.appends, c.closed, c.zones)
 		if got := x("write.iops") / one; got < c.least || got > c.most {
-			t.Errorf("appends %s, %s writes at once, %s zones: %v times as many writes as one at a time", c.appends, c.closed, c.zones, got)
+			t.Errorf("appends %s, %s writes at once, %s zones: %v times as many writes as one at a time", c.appends,
+				c.closed, c.zones, got)
 		}
 		if x("ssd.waf") != 1 || x("ssd.zones.resets") < 5 {
 			t.Error("something is moved, or nothing reset")
 		}
 	}
-	if a, b := log("true", "64", "1")("initiator[3].write.count"), log("true", "64", "1")("write.count"); a < 0.12*b || a > 0.13*b {
+	if a, b := log("true", "64", "1")("initiator[3].write.count"),
+		log("true", "64", "1")("write.count"); a < 0.12*b || a > 0.13*b {
 		t.Errorf("one of eight hosts has written %v of %v", a, b)
 	}
 }
 
 func TestNamespaces(t *testing.T) {
-	apart, together := run(t, "namespaces.yaml"), run(t, "namespaces.yaml", shape.Change{Path: "ssd.namespaces", Value: "[{}, {}]"})
+	apart, together := run(t, "namespaces.yaml"),
+		run(t, "namespaces.yaml", shape.Change{Path: "ssd.namespaces", Value: "[{}, {}]"})
 	alone := run(t, "namespaces.yaml", shape.Change{Path: "workload[1].closed", Value: "1"})
 	if a, b := apart("namespace[0].read.latency.p99"), alone("namespace[0].read.latency.p99"); a > 1.05*b {
 		t.Errorf("on dies of its own a reader's p99 is %v us beside a writer, %v beside little of one", a, b)
@@ -315,7 +343,8 @@ func TestWorn(t *testing.T) {
 	if a, b := refreshed("read.latency.mean"), fresh("read.latency.mean"); a > 1.1*b {
 		t.Errorf("after refresh reads take %v us, of a new drive %v", a, b)
 	}
-	if worn("ssd.errors.retried") < 0.6 || fresh("ssd.errors.retried") > 0 || refreshed("ssd.errors.retried") > 0.02 || worn("ssd.errors.failed") > 0 {
+	if worn("ssd.errors.retried") < 0.6 || fresh("ssd.errors.retried") > 0 ||
+		refreshed("ssd.errors.retried") > 0.02 || worn("ssd.errors.failed") > 0 {
 		t.Error("what is read again is not what the example says")
 	}
 }

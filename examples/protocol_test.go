@@ -9,8 +9,9 @@ import (
 	"farflash/sim"
 )
 
-// Eager is a protocol of one's own, as a program outside of Farflash may have it: a gateway asks nobody. It sends each replica of a chunk as soon as it has the
-// chunk, to the targets that the placement names; a target that has all of a replica writes it, and its gateway hears of that.
+// Eager is a protocol of one's own, as a program outside of Farflash may have it: a gateway asks nobody. It sends
+// each replica of a chunk as soon as it has the chunk, to the targets that the placement names; a target that has all
+// of a replica writes it, and its gateway hears of that.
 type Eager struct {
 	bus     *put.Bus
 	arrived map[uint32]units.Bytes // of each replica that is on its way, by the argument of its frames
@@ -54,7 +55,8 @@ func (e *Eager) Message(m *put.Message) { e.bus.Outcomes.Acknowledged(m.Chunk) }
 // Timer implements put.Protocol; Eager asks for none.
 func (e *Eager) Timer(uint32) {}
 
-// Floor implements put.Forecast: the gateway's link carries the replicas, the last one is written, and its gateway hears of it.
+// Floor implements put.Forecast: the gateway's link carries the replicas, the last one is written, and its gateway
+// hears of it.
 func (e *Eager) Floor(p *put.Plan) sim.Time {
 	replica := sim.Time(0)
 	for left := p.Piece; left > 0; left -= p.Frame {
@@ -66,7 +68,8 @@ func (e *Eager) Floor(p *put.Plan) sim.Time {
 // Expects implements put.Forecast.
 func (e *Eager) Expects(int32) (promised, open bool) { return false, false }
 
-// TestProtocolOfOnesOwn: a chunk that is alone takes what the sum says; with as many gateways as targets it keeps up with a chain.
+// TestProtocolOfOnesOwn: a chunk that is alone takes what the sum says; with as many gateways as targets it keeps up
+// with a chain.
 func TestProtocolOfOnesOwn(t *testing.T) {
 	run := func(gateways int, protocol func(*put.Bus) put.Protocol) (c *cluster.Cluster, done []cluster.Done) {
 		cfg := cluster.DefaultConfig()

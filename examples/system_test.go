@@ -13,7 +13,8 @@ import (
 	"farflash/sim"
 )
 
-// Drives behind a network: an initiator and two targets of a drive each around one switch, NVMe-oF between them, and the host that cannot tell them from a drive.
+// Drives behind a network: an initiator and two targets of a drive each around one switch, NVMe-oF between them, and
+// the host that cannot tell them from a drive.
 func Example_drivesBehindANetwork() {
 	eng := sim.New()
 	host := cosim.NewHost(eng)
@@ -24,7 +25,8 @@ func Example_drivesBehindANetwork() {
 	eng.Run(sim.Forever)
 	reads := host.Measured(block.Read)
 	fmt.Println(reads.Latency.Count(), "reads")
-	fmt.Println("none takes less than the flash and four links do:", reads.Latency.Min() > ssd.DefaultConfig().Timing.Read[0]+4*units.Microsecond)
+	fmt.Println("none takes less than the flash and four links do:",
+		reads.Latency.Min() > ssd.DefaultConfig().Timing.Read[0]+4*units.Microsecond)
 	// Output:
 	// 2000 reads
 	// none takes less than the flash and four links do: true
@@ -63,7 +65,8 @@ func remote(eng *sim.Engine, host *cosim.Host) error {
 		}
 	}
 	// Volumes are striped over the drives by 64 KiB; a command is at most 1 MiB.
-	array, err := cosim.NewArray(eng, system, cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB, MaxTransfer: units.MiB}, host.Complete)
+	array, err := cosim.NewArray(eng, system,
+		cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB, MaxTransfer: units.MiB}, host.Complete)
 	if err != nil {
 		return err
 	}
@@ -71,7 +74,9 @@ func remote(eng *sim.Engine, host *cosim.Host) error {
 		return err
 	}
 	system.Connect(network, array)
-	flow := cosim.Flow{Name: "strided", Source: &Strided{Requests: 2000, Stride: 1 << 20, Gap: 20 * units.Microsecond}, Queue: block.QueueConfig{Depth: 64, Class: block.Medium, Weight: 1}}
+	flow := cosim.Flow{Name: "strided",
+		Source: &Strided{Requests: 2000, Stride: 1 << 20, Gap: 20 * units.Microsecond},
+		Queue:  block.QueueConfig{Depth: 64, Class: block.Medium, Weight: 1}}
 	if err := host.Attach(array, []cosim.Flow{flow}); err != nil {
 		return err
 	}

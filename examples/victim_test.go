@@ -13,8 +13,8 @@ import (
 	"farflash/workload"
 )
 
-// Oldest is a victim policy of one's own, as a program outside of Farflash may have it: of the blocks that were filled first, a share of all, the one with the fewest valid
-// pages.
+// Oldest is a victim policy of one's own, as a program outside of Farflash may have it: of the blocks that were
+// filled first, a share of all, the one with the fewest valid pages.
 type Oldest struct{ Share float64 }
 
 // Pick implements ftl.Picker.
@@ -43,17 +43,19 @@ func (s *Overwrites) Next(r *workload.Record) error {
 		return io.EOF
 	}
 	s.Requests--
-	*r = workload.Record{Response: workload.NoResponse, Offset: s.Random.IntN(s.Span/s.Size) * s.Size, Size: s.Size, Op: block.Write}
+	*r = workload.Record{Response: workload.NoResponse, Offset: s.Random.IntN(s.Span/s.Size) * s.Size, Size: s.Size,
+		Op: block.Write}
 	return nil
 }
 
-// TestVictimPolicyOfOnesOwn: on a small drive that is overwritten at random, looking at the oldest block alone is fifo, at all of them greedy but for ties, and
-// at half of them costs as few moves as at all.
+// TestVictimPolicyOfOnesOwn: on a small drive that is overwritten at random, looking at the oldest block alone is
+// fifo, at all of them greedy but for ties, and at half of them costs as few moves as at all.
 func TestVictimPolicyOfOnesOwn(t *testing.T) {
 	amplification := func(victim ftl.Victim, own ftl.Picker) float64 {
 		cfg := ssd.DefaultConfig()
 		g := &cfg.Geometry
-		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane, g.PagesPerBlock = 1, 1, 1, 1, 128, 32
+		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane, g.PagesPerBlock = 1, 1, 1, 1,
+			128, 32
 		cfg.OverProvisioning, cfg.Cache.Mode, cfg.Mapping.Ideal, cfg.Mapping.Grain = 0.15, ssd.CacheOff, true, 0
 		cfg.Collection.Victim = victim
 		eng := sim.New()
@@ -70,7 +72,8 @@ func TestVictimPolicyOfOnesOwn(t *testing.T) {
 		size := int64(g.PageSize)
 		flow := cosim.Flow{
 			Name: "overwrites", Outstanding: 4, Queue: block.QueueConfig{Depth: 8, Class: block.Medium, Weight: 1},
-			Source: &Overwrites{Requests: 20000, Span: drive.Capacity(0) / size * size, Size: size, Random: rng.NewStream(1, "overwrites")},
+			Source: &Overwrites{Requests: 20000, Span: drive.Capacity(0) / size * size, Size: size,
+				Random: rng.NewStream(1, "overwrites")},
 		}
 		if err := host.Attach(drive, []cosim.Flow{flow}); err != nil {
 			t.Fatal(err)
@@ -88,7 +91,8 @@ func TestVictimPolicyOfOnesOwn(t *testing.T) {
 		return float64(s.HostPrograms+s.MovePrograms) / float64(s.HostPrograms)
 	}
 	fifo, greedy := amplification(ftl.FIFO, nil), amplification(ftl.Greedy, nil)
-	one, half, all := amplification(ftl.FIFO, Oldest{0}), amplification(ftl.FIFO, Oldest{0.5}), amplification(ftl.FIFO, Oldest{1})
+	one, half, all := amplification(ftl.FIFO, Oldest{0}), amplification(ftl.FIFO, Oldest{0.5}),
+		amplification(ftl.FIFO, Oldest{1})
 	t.Logf("fifo %.3f, one %.3f, half %.3f, all %.3f, greedy %.3f", fifo, one, half, all, greedy)
 	if one != fifo {
 		t.Errorf("%v of one block, %v by fifo", one, fifo)

@@ -1,12 +1,13 @@
-// Package experiment runs a scenario: it lets models go on from one moment to the next at which somebody looks, until everything has happened or
-// the run is to end, and has what was found filled in.
+// Package experiment runs a scenario: it lets models go on from one moment to the next at which somebody looks, until
+// everything has happened or the run is to end, and has what was found filled in.
 //
-// There is one loop (Loop) and one way through it (Run). A kind of experiment is a Kind, which makes an Experiment of a scenario: its models,
-// the Meters that follow them, and what they fill into a result. The kinds are in folders of their own: drive, network, system, objects,
-// tiers, traffic; requests makes the sources that a scenario's workload names, timeline writes what happened when. Package trial knows
-// all kinds.
+// There is one loop (Loop) and one way through it (Run). A kind of experiment is a Kind, which makes an Experiment of
+// a scenario: its models, the Meters that follow them, and what they fill into a result. The kinds are in folders of
+// their own: drive, network, system, objects, tiers, traffic; requests makes the sources that a scenario's workload
+// names, timeline writes what happened when. Package trial knows all kinds.
 //
-// What it leaves out: what a scenario may say (package scenario), files (package trial), and several runs (package study).
+// What it leaves out: what a scenario may say (package scenario), files (package trial), and several runs (package
+// study).
 package experiment
 
 import (
@@ -50,7 +51,8 @@ type Options struct {
 	ctx context.Context // of the run; nil if a Kind is asked directly
 }
 
-// Preparing is told by a Kind, while it makes models, how much of a long preparation is done, from 0 to 1. An error says that it is to end.
+// Preparing is told by a Kind, while it makes models, how much of a long preparation is done, from 0 to 1. An error
+// says that it is to end.
 func (o *Options) Preparing(share float64) error {
 	if o.Progress != nil {
 		o.Progress(Progress{Prepared: share})
@@ -72,8 +74,8 @@ type Progress struct {
 	Pass, Passes int
 }
 
-// Share is how much of a run is done, from 0 to 1, by what has completed or by the time that it is ended by, whatever is nearer to the end; 0 if neither is
-// known.
+// Share is how much of a run is done, from 0 to 1, by what has completed or by the time that it is ended by, whatever
+// is nearer to the end; 0 if neither is known.
 func (p *Progress) Share() float64 {
 	share := 0.0
 	if p.Expected > 0 {
@@ -95,7 +97,8 @@ type Outcome struct {
 	// Interrupted says that the context ended the run, so that the result is of what
 	// was done until then.
 	Interrupted bool
-	// Own is the measured time of each of the scenario's tenants in seconds, from its first arrival to the end of its last request; nil if there are no accounts of them.
+	// Own is the measured time of each of the scenario's tenants in seconds, from its first arrival to the end of its
+	// last request; nil if there are no accounts of them.
 	Own []float64
 	// Remarks are what there is to say of the files that were asked for.
 	Remarks []string
@@ -111,13 +114,14 @@ type Kind interface {
 
 // Experiment is the models of one trial.
 type Experiment interface {
-	// Advance lets everything happen that does up to a time, and says how far the models are. It may stop before: because nothing is left to
-	// happen, or because the context has ended. Times never fall from one call to the next. An error ends the run.
+	// Advance lets everything happen that does up to a time, and says how far the models are. It may stop before:
+	// because nothing is left to happen, or because the context has ended. Times never fall from one call to the
+	// next. An error ends the run.
 	Advance(ctx context.Context, to sim.Time) (Standing, error)
 	// Meters follow the models. They are asked for once, before the first Advance.
 	Meters() []Meter
-	// Fill is called once, after the last Advance and the meters' End: it fills in the result, which has its name, and the rest of the outcome. It may run what the result is
-	// compared with; the context ends that, too.
+	// Fill is called once, after the last Advance and the meters' End: it fills in the result, which has its name,
+	// and the rest of the outcome. It may run what the result is compared with; the context ends that, too.
 	Fill(ctx context.Context, o *Outcome) error
 	// Close frees what the models have opened. It is called once, whatever else has happened.
 	Close() error
@@ -167,9 +171,11 @@ func Check(ctx context.Context, k Kind, s *scenario.Scenario, o Options) error {
 	return x.Close()
 }
 
-// Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends, what was done until then is the result and Outcome.Interrupted is set.
-// The same scenario and seed give the same result, to the byte.
-func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome, err error) {
+// Run simulates a scenario that is of a kind; words are the names that its result may have. When the context ends,
+// what was done until then is the result and Outcome.Interrupted is set. The same scenario and seed give the same
+// result, to the byte.
+func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scenario, o Options) (out *Outcome,
+	err error) {
 	digest, err := s.Digest()
 	if err != nil {
 		return nil, err
@@ -193,7 +199,9 @@ func Run(ctx context.Context, k Kind, words *result.Vocabulary, s *scenario.Scen
 		return nil, err
 	}
 	if w := s.WarmUpUntil(); w > 0 && l.reached <= w && !out.Interrupted {
-		text := fmt.Sprintf("the run ends at %v, within the warm-up of %v, so that nothing is measured; use a shorter one", l.reached, w)
+		text := fmt.Sprintf(
+			"the run ends at %v, within the warm-up of %v, so that nothing is measured; use a shorter one", l.reached,
+			w)
 		if !s.NetworkAlone() {
 			text += ", auto, or a share such as 10%"
 		}

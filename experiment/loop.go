@@ -15,7 +15,8 @@ type Standing struct {
 	Over     bool     // nothing is left to happen that counts
 	Done     uint64   // requests, flows or chunks that have ended
 	Expected uint64   // of them in all; 0 if that is not known
-	// Stuck is how many requests have not ended although nothing is left to happen and nothing was lost: a fault of the models.
+	// Stuck is how many requests have not ended although nothing is left to happen and nothing was lost: a fault of
+	// the models.
 	Stuck uint64
 	// Begun is how many have begun.
 	Begun uint64
@@ -41,8 +42,8 @@ type Loop struct {
 	reached sim.Time // when it ended
 }
 
-// Run lets models go on, from one meter's slice to the next, until everything has happened, a meter has settled, it is time to end, or the context has ended;
-// it reports whether the last was the reason.
+// Run lets models go on, from one meter's slice to the next, until everything has happened, a meter has settled, it
+// is time to end, or the context has ended; it reports whether the last was the reason.
 func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err error) {
 	end := sim.Forever
 	if l.Until > 0 {
@@ -62,7 +63,8 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		if now.Stalled != "" {
 			return false, errors.New(now.Stalled)
 		}
-		// The clock of models that were stopped in the middle stands at their last event, which may lie in a slice before.
+		// The clock of models that were stopped in the middle stands at their last event, which may lie in a slice
+		// before.
 		now.At = max(now.At, reached)
 		reached, l.reached = now.At, now.At
 		stop := ctx.Err() != nil
@@ -81,7 +83,9 @@ func (l *Loop) Run(ctx context.Context, x Experiment) (interrupted bool, err err
 		}
 		switch {
 		case now.Over && now.Stuck > 0 && now.At < end:
-			return false, fmt.Errorf("stuck at %v: %d of %d requests have not completed and nothing is left to happen; this is a fault in the model, please report it with the scenario",
+			return false, fmt.Errorf(
+				"stuck at %v: %d of %d requests have not completed and nothing is left to happen; this is a fault in "+
+					"the model, please report it with the scenario",
 				now.At, now.Stuck, now.Begun)
 		case last:
 			return stop && !now.Over && now.At < end, nil

@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// CutWarmUp is how many of a run's slices, which end at given times, are its warm-up, and until when that is; the result is told how it was found.
-// means has the mean latency over time.
+// CutWarmUp is how many of a run's slices, which end at given times, are its warm-up, and until when that is; the
+// result is told how it was found. means has the mean latency over time.
 func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *result.Result) (skip int, until sim.Time) {
 	var at units.Duration
 	explain := ""
@@ -26,7 +26,8 @@ func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *resul
 	case w.Time > 0:
 		at, explain = w.Time, "as the scenario says"
 	default:
-		at, explain = units.Duration(float64(ends[len(ends)-1])*float64(w.Share)), "the share of the run that the scenario says"
+		at, explain = units.Duration(float64(ends[len(ends)-1])*float64(w.Share)),
+			"the share of the run that the scenario says"
 	}
 	for skip < len(ends)-1 && ends[skip] <= at && at > 0 {
 		skip++
@@ -39,7 +40,8 @@ func CutWarmUp(w scenario.WarmUp, ends []sim.Time, means *stats.Series, r *resul
 	return skip, until
 }
 
-// Close ends the result of an experiment that has one law of conservation: whether it held, and whether the run came to its end.
+// Close ends the result of an experiment that has one law of conservation: whether it held, and whether the run came
+// to its end.
 func Close(o *Outcome, law string, err error, detail string) {
 	r := o.Result
 	if err != nil {

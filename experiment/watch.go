@@ -7,13 +7,14 @@ import (
 	"farflash/sim"
 )
 
-// Watch stops an engine soon after its context is cancelled, and detects livelock: events keep firing (timers, retransmissions, events at one instant)
-// while nothing makes progress, something is waiting, and no scheduled change is due. It polls once every few thousand events.
+// Watch stops an engine soon after its context is cancelled, and detects livelock: events keep firing (timers,
+// retransmissions, events at one instant) while nothing makes progress, something is waiting, and no scheduled change
+// is due. It polls once every few thousand events.
 //
 // With measure.until a run always reaches its end: only a clock that stands still counts as a stall then.
 type Watch struct {
-	// Moves is a progress counter: it changes when a request, flow or chunk begins or ends, when payload arrives, and with flash operations. nil disables
-	// stall detection.
+	// Moves is a progress counter: it changes when a request, flow or chunk begins or ends, when payload arrives, and
+	// with flash operations. nil disables stall detection.
 	Moves func() uint64
 	// Waits describes who waits for what; "" if nothing is outstanding.
 	Waits func() string
@@ -29,8 +30,8 @@ type Watch struct {
 	stalled string
 }
 
-// A run without progress is stalled after vainEvents events and Patience, or after standingEvents events that advance the clock by less than a
-// picosecond each.
+// A run without progress is stalled after vainEvents events and Patience, or after standingEvents events that advance
+// the clock by less than a picosecond each.
 const (
 	vainEvents     = 1 << 21
 	standingEvents = 1 << 23

@@ -9,7 +9,8 @@ func Words() result.Words {
 	return l.Words
 }
 
-// Operation defines the words of an operation on a cluster; aborted and rate say whether it can be given up, and whether it moves bytes.
+// Operation defines the words of an operation on a cluster; aborted and rate say whether it can be given up, and
+// whether it moves bytes.
 func Operation(l *result.Lexicon, op string, aborted, rate bool) {
 	name, noun := "cluster."+op, op+" operation"
 	l.Metric(name+".count", "count", "completed "+noun+"s")

@@ -12,8 +12,8 @@ import (
 // clusterOperations are what is done with chunks, and what nodes do that have none.
 var clusterOperations = []string{"put", "get", "exchange"}
 
-// cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how evenly the
-// targets were used.
+// cluster prints what an object cluster did: its operations, how near they came to what the resources allow, and how
+// evenly the targets were used.
 func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if _, ok := r.value("cluster.exchange.count"); ok {
 		return r.exchanges(b, style)
@@ -21,14 +21,16 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	if _, ok := r.value("cluster.bound.rate"); !ok {
 		return nil
 	}
-	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"), term.Right("mean"), term.Right("p50"),
+	t := term.NewTable(term.Left(""), term.Right("chunks"), term.Right("a second"), term.Right("rate"),
+		term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
 	for _, op := range clusterOperations {
 		if _, ok := r.value("cluster." + op + ".count"); !ok {
 			continue
 		}
 		row := []string{op}
-		for _, m := range []string{"count", "iops", "rate", "latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99_9", "latency.max"} {
+		for _, m := range []string{"count", "iops", "rate", "latency.mean", "latency.p50", "latency.p90",
+			"latency.p99", "latency.p99_9", "latency.max"} {
 			row = append(row, r.written("cluster."+op+"."+m))
 		}
 		t.Row(row...)
@@ -52,7 +54,9 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 			}
 		}
 		if v, ok := r.value("cluster.bound.reached"); ok {
-			t.Row("bound reached", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of the "+term.Quantity(bounds.V[least][0], bounds.Unit)+" that the "+bounds.Rows[least]+" allow"))
+			t.Row("bound reached", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v),
+				style.Dim("of the "+term.Quantity(bounds.V[least][0], bounds.Unit)+" that the "+bounds.Rows[least]+
+					" allow"))
 		}
 		t.Row("other bounds", "", style.Dim(strings.Join(others, ", ")))
 	}
@@ -81,7 +85,9 @@ func (r *Run) cluster(b *strings.Builder, style term.Style) error {
 	}
 	r.mishapRows(t, style)
 	if v, ok := r.value("cluster.durability.nines"); ok {
-		t.Row("durability", term.Significant(v, 3)+" nines a year", style.Dim(fmt.Sprintf("mean time to a loss %s; a failed drive is rebuilt in %s", r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
+		t.Row("durability", term.Significant(v, 3)+" nines a year",
+			style.Dim(fmt.Sprintf("mean time to a loss %s; a failed drive is rebuilt in %s",
+				r.written("cluster.durability.mttdl"), r.written("cluster.durability.rebuild"))))
 	}
 	if v, ok := r.value("cluster.multicast.rules"); ok && v > 0 {
 		or := ""
@@ -101,9 +107,12 @@ func clusterDraws(name string) bool { return strings.HasPrefix(name, "cluster.")
 // clusterTable is what a cluster's operations came to.
 func clusterTable(r *Run) *table {
 	t := &table{Full: true, Head: []heading{{"", true}}}
-	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "Per second"}, {"rate", "Rate"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"},
-		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.max", "Max"}, {"aborted", "Retried"}}
-	done := slices.DeleteFunc(slices.Clone(clusterOperations), func(op string) bool { _, ok := r.value("cluster." + op + ".count"); return !ok })
+	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "Per second"}, {"rate", "Rate"},
+		{"latency.mean", "Mean"}, {"latency.p50", "p50"},
+		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.max", "Max"},
+		{"aborted", "Retried"}}
+	done := slices.DeleteFunc(slices.Clone(clusterOperations),
+		func(op string) bool { _, ok := r.value("cluster." + op + ".count"); return !ok })
 	columns = slices.DeleteFunc(columns, func(c struct{ metric, title string }) bool { // what no operation has
 		return !slices.ContainsFunc(done, func(op string) bool { return r.shown("cluster."+op+"."+c.metric) != "" })
 	})
@@ -140,7 +149,8 @@ func clusterFigures(runs []Run) []figure {
 	if g.curves == nil {
 		return nil
 	}
-	out := append(distributionFigures([]group{g}, "latency", clusterThings(runs)), sortedLatencies(g, clusterThings(runs)))
+	out := append(distributionFigures([]group{g}, "latency", clusterThings(runs)),
+		sortedLatencies(g, clusterThings(runs)))
 	var rows []string
 	var share []float64
 	for i := range runs {
@@ -162,9 +172,13 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if rows != nil {
-		out = append(out, figure{Caption: "Measured rate over each bound", Note: "Measured rate of puts and gets over the bound of each resource. The longest bar is the bottleneck; what it lacks to 100 % is lost to waiting and imbalance.",
-			SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound", Height: chart.BarsHeight(len(rows))},
-				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: []chart.Part{{Style: 0, V: share}}, Total: true})})
+		out = append(out, figure{Caption: "Measured rate over each bound",
+			Note: "Measured rate of puts and gets over the bound of each resource. The longest bar is the " +
+				"bottleneck; what it lacks to 100 % is lost to waiting and imbalance.",
+			SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "share of each bound",
+				Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Share of the bound", Unit: chart.Fractions, Max: 1}, Rows: rows,
+				Parts: []chart.Part{{Style: 0, V: share}}, Total: true})})
 	}
 	out = append(out, lossFigures(runs)...)
 	var lines []chart.Series
@@ -186,8 +200,10 @@ func clusterFigures(runs []Run) []figure {
 		}
 	}
 	if lines != nil {
-		out = append(out, figure{Caption: "How evenly the load is spread over targets", Note: "Busy share of each target's disk and receiving link, lowest first. A flat line is an even load.",
-			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360}, X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
+		out = append(out, figure{Caption: "How evenly the load is spread over targets",
+			Note: "Busy share of each target's disk and receiving link, lowest first. A flat line is an even load.",
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "targets by use", Height: 360},
+				X: chart.Axis{Label: "Targets, by use", Unit: chart.Counts},
 				Y: chart.Axis{Label: "Busy", Unit: chart.Fractions, FromZero: true, Max: 1}, Series: lines})})
 	}
 	return out

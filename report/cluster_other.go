@@ -8,9 +8,11 @@ import (
 
 // exchanges prints what nodes did that put nothing but events.
 func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
-	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("a second"), term.Right("mean"), term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
+	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("a second"), term.Right("mean"),
+		term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
 	row := []string{"exchange"}
-	for _, m := range []string{"count", "iops", "latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99_9", "latency.max"} {
+	for _, m := range []string{"count", "iops", "latency.mean", "latency.p50", "latency.p90", "latency.p99",
+		"latency.p99_9", "latency.max"} {
 		row = append(row, r.written("cluster.exchange."+m))
 	}
 	t.Row(row...)
@@ -21,9 +23,12 @@ func (r *Run) exchanges(b *strings.Builder, style term.Style) error {
 	}
 	t = term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
 	if v, ok := r.value("cluster.bound.reached"); ok {
-		t.Row("events sent", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim("of the pattern's long-run rate"))
+		t.Row("events sent", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v),
+			style.Dim("of the pattern's long-run rate"))
 	}
-	t.Row("pending at a node", r.written("cluster.event.pending.mean"), style.Dim("at most "+r.written("cluster.event.pending.max")+"; more than one "+r.written("cluster.event.crowded")+" of the time"))
+	t.Row("pending at a node", r.written("cluster.event.pending.mean"),
+		style.Dim("at most "+r.written("cluster.event.pending.max")+"; more than one "+
+			r.written("cluster.event.crowded")+" of the time"))
 	for _, x := range []struct{ label, metric, what string }{
 		{"held back", "cluster.event.held", "exchanges not begun: no drawn peer had room"},
 		{"shaped", "cluster.event.shaped", "exchanges delayed by their node's leaky bucket"},
@@ -43,11 +48,14 @@ func (r *Run) tierRows(t *term.Table, style term.Style) {
 		return
 	}
 	if reached, ok := r.value("cluster.bound.reached"); ok {
-		t.Row("bound reached", term.Bar(min(reached, 1), barWidth)+" "+term.Percent(reached), style.Dim("of "+r.written("cluster.bound.rate")+", the long-run rate of all devices"))
+		t.Row("bound reached", term.Bar(min(reached, 1), barWidth)+" "+term.Percent(reached),
+			style.Dim("of "+r.written("cluster.bound.rate")+", the long-run rate of all devices"))
 	}
-	t.Row("SSD in use", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v), style.Dim(r.written("cluster.tier.drains")+" times at its high watermark"))
+	t.Row("SSD in use", term.Bar(min(v, 1), barWidth)+" "+term.Percent(v),
+		style.Dim(r.written("cluster.tier.drains")+" times at its high watermark"))
 	t.Row("moved on", r.written("cluster.tier.moved"), style.Dim("chunks to HDDs"))
-	t.Row("held back", r.written("cluster.tier.held"), style.Dim("writes that waited for the SSD, at most "+r.written("cluster.tier.waiting.max")+" at once"))
+	t.Row("held back", r.written("cluster.tier.held"),
+		style.Dim("writes that waited for the SSD, at most "+r.written("cluster.tier.waiting.max")+" at once"))
 }
 
 // clusterThings is what a cluster's latencies are of: chunks or, where there are none, exchanges.

@@ -10,8 +10,8 @@ import (
 	"farflash/study"
 )
 
-// mostFigures bounds the metrics that are drawn if nobody chose; mostLines is how many values of a second axis are told apart
-// as lines, more are a heat map.
+// mostFigures bounds the metrics that are drawn if nobody chose; mostLines is how many values of a second axis are
+// told apart as lines, more are a heat map.
 const (
 	mostFigures = 12
 	mostLines   = 6
@@ -27,7 +27,8 @@ const (
 func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	p := newStudyPage(s)
 	p.Title, p.Summary = "Sweep: "+c.Name, c.Describe()
-	p.Facts = []fact{{"Points", fmt.Sprint(len(c.Points))}, {"Replicates", fmt.Sprint(c.Reps)}, {"First seed", fmt.Sprint(c.Seed)}}
+	p.Facts = []fact{{"Points", fmt.Sprint(len(c.Points))}, {"Replicates", fmt.Sprint(c.Reps)},
+		{"First seed", fmt.Sprint(c.Seed)}}
 	if part := c.Shard.String(); part != "" {
 		p.Facts = append(p.Facts, fact{"Shard", part})
 	}
@@ -37,7 +38,8 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 		pending += c.Points[i].Pending
 	}
 	if pending > 0 {
-		p.Warnings = append(p.Warnings, remark{Detail: fmt.Sprintf("%d trials have not been run: the sweep was interrupted, or shards are missing.", pending)})
+		p.Warnings = append(p.Warnings,
+			remark{Detail: fmt.Sprintf("%d trials have not been run: the sweep was interrupted, or shards are missing.", pending)})
 	}
 	for _, text := range transients(c) {
 		p.Warnings = append(p.Warnings, remark{Detail: text})
@@ -60,8 +62,8 @@ func WriteCurves(w io.Writer, c *study.Curves, s Study) error {
 	return p.write(w)
 }
 
-// horizontal is the first axis as a chart has it: its places, a chart's axis with a mark at each, and whether it is one of
-// numbers.
+// horizontal is the first axis as a chart has it: its places, a chart's axis with a mark at each, and whether it is
+// one of numbers.
 func horizontal(a study.Axis) ([]float64, chart.Axis, bool) {
 	x := chart.Axis{Label: a.Path}
 	at, _, numbers := a.Numbers()
@@ -88,8 +90,9 @@ func isGeometric(at []float64) bool {
 	return n > 2 && at[n-1]/at[0] >= 8 && at[n-1]-at[n-2] > 1.5*(at[1]-at[0])
 }
 
-// curveFigures draws a chart for each metric: against the first axis, with a line for each value of the second, or for each
-// combination of the others' values. Too many lines are a heat map for two axes, and left to the table for more. Limits are drawn across the charts of their metrics.
+// curveFigures draws a chart for each metric: against the first axis, with a line for each value of the second, or
+// for each combination of the others' values. Too many lines are a heat map for two axes, and left to the table for
+// more. Limits are drawn across the charts of their metrics.
 func curveFigures(c *study.Curves, names []string, limits map[string]float64) []figure {
 	lines := len(c.Points) / len(c.Axes[0].Values)
 	if lines > mostLines && len(c.Axes) > 2 {
@@ -179,7 +182,9 @@ func curveChart(c *study.Curves, name string, limits map[string]float64) (x char
 		}
 	}
 	for _, k := range knees(c, name, limits) {
-		series = append(series, chart.Series{Name: "knee: " + k.At, Style: 1, X: []float64{at[k.Point]}, Y: []float64{series[0].Y[k.Point]}})
+		series = append(series,
+			chart.Series{Name: "knee: " + k.At, Style: 1, X: []float64{at[k.Point]},
+				Y: []float64{series[0].Y[k.Point]}})
 	}
 	if limit, ok := limits[name]; ok {
 		series = append(series, limitLine(at, limit, "limit"))
@@ -194,12 +199,14 @@ func curveChart(c *study.Curves, name string, limits map[string]float64) (x char
 	if y.Unit == chart.Counts {
 		y.Unit = chart.Plain // means need not be whole
 	}
-	return chart.LineChart{Frame: chart.Frame{Title: name + " over " + c.Axes[0].Path, Height: 330}, X: horizontal, Y: y, Series: series, Apart: !numbers}, unit, help
+	return chart.LineChart{Frame: chart.Frame{Title: name + " over " + c.Axes[0].Path, Height: 330}, X: horizontal,
+		Y: y, Series: series, Apart: !numbers}, unit, help
 }
 
 // heatOf shows the means where there are too many lines.
 func heatOf(c *study.Curves, name, unit string, series []chart.Series) chart.HeatMapChart {
-	h := chart.HeatMapChart{Frame: chart.Frame{Title: name}, RowLabel: c.Axes[1].Path, ColLabel: c.Axes[0].Path, Rows: c.Axes[1].Values, Cols: c.Axes[0].Values,
+	h := chart.HeatMapChart{Frame: chart.Frame{Title: name}, RowLabel: c.Axes[1].Path, ColLabel: c.Axes[0].Path,
+		Rows: c.Axes[1].Values, Cols: c.Axes[0].Values,
 		Unit: chart.UnitOf(unit), Legend: name}
 	for _, s := range series {
 		h.V = append(h.V, s.Y)

@@ -26,7 +26,8 @@ const (
 	longestLabel  = 60
 )
 
-// told are the names of runs; those that share one are told apart by the settings that differ, and the seed, unless that would be too much to read.
+// told are the names of runs; those that share one are told apart by the settings that differ, and the seed, unless
+// that would be too much to read.
 func told(runs []Run) []string {
 	out := make([]string, len(runs))
 	alike := map[string][]int{}

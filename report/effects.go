@@ -13,8 +13,8 @@ import (
 	"farflash/study"
 )
 
-// WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, drawn and as a
-// table of all metrics, and what differs between the scenarios.
+// WriteEffects writes a page about a comparison: for each arm but the first its effects with their intervals, drawn
+// and as a table of all metrics, and what differs between the scenarios.
 func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	p := newStudyPage(s)
 	p.Title = "Comparison: " + x.Name
@@ -22,11 +22,15 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	if text := looksText(x); text != "" {
 		p.Summary += " " + capital(text) + "."
 	}
-	p.Facts = []fact{{"Seeds", strings.TrimPrefix(seedsText(x.Seeds), "seeds ")}, {"Confidence", units.Fraction(x.Level).String()}, {"Smallest effect that matters", units.Fraction(x.Relevant).String()}}
+	p.Facts = []fact{{"Seeds", strings.TrimPrefix(seedsText(x.Seeds), "seeds ")},
+		{"Confidence", units.Fraction(x.Level).String()},
+		{"Smallest effect that matters", units.Fraction(x.Relevant).String()}}
 	arms := &table{Head: []heading{{"Arm", true}, {"", true}, {"Digest", true}}}
 	var runs []Run
 	for i, a := range x.Arms {
-		arms.Rows = append(arms.Rows, []cell{{Text: ArmLetter(i), Class: "text"}, {Text: a.Label, Class: "text"}, {Text: shortDigest(a.Digest), Class: "text"}})
+		arms.Rows = append(arms.Rows,
+			[]cell{{Text: ArmLetter(i), Class: "text"}, {Text: a.Label, Class: "text"},
+				{Text: shortDigest(a.Digest), Class: "text"}})
 		p.failures(a.Label, a.Failed)
 		runs = append(runs, Run{Label: ArmLetter(i), Scenario: ParseScenario(a.Scenario)})
 		if a.Scenario != "" {
@@ -40,12 +44,14 @@ func WriteEffects(w io.Writer, x *study.Effects, s Study) error {
 	for k := range x.Pairs {
 		pair := &x.Pairs[k]
 		letter := ArmLetter(pair.Arm)
-		p.Sections = append(p.Sections, section{ID: fmt.Sprintf("effects-%d", pair.Arm), Title: letter + " against A", Intro: effectsIntro(x, pair),
-			Figures: forestFigures(x, pair, letter), Table: effectTable(x, pair.Primary(), letter, "p (Holm)")})
+		p.Sections = append(p.Sections,
+			section{ID: fmt.Sprintf("effects-%d", pair.Arm), Title: letter + " against A", Intro: effectsIntro(x, pair),
+				Figures: forestFigures(x, pair, letter), Table: effectTable(x, pair.Primary(), letter, "p (Holm)")})
 		if pair.Explored > 0 {
-			p.Sections = append(p.Sections, section{ID: fmt.Sprintf("others-%d", pair.Arm), Title: letter + " against A: exploratory",
-				Intro: exploratoryText(x, pair),
-				Table: effectTable(x, pair.Exploratory(), letter, "q (Benjamini-Hochberg)")})
+			p.Sections = append(p.Sections,
+				section{ID: fmt.Sprintf("others-%d", pair.Arm), Title: letter + " against A: exploratory",
+					Intro: exploratoryText(x, pair),
+					Table: effectTable(x, pair.Exploratory(), letter, "q (Benjamini-Hochberg)")})
 		}
 	}
 	return p.write(w)
@@ -98,10 +104,13 @@ func forestFigures(x *study.Effects, pair *study.Pair, letter string) []figure {
 	if c.X.Scale == chart.Log {
 		note = "Ratios to A with intervals, on a logarithmic axis. "
 	}
-	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c), Note: strings.Replace(note, "B", letter, 1) + "An open circle: not told from chance. An arrow: the interval goes on."}}
+	return []figure{{Caption: "Primary metrics, sorted by effect", Wide: true, SVG: forest(c),
+		Note: strings.Replace(note, "B", letter, 1) +
+			"An open circle: not told from chance. An arrow: the interval goes on."}}
 }
 
-// forestChart is the chart of the primary effects that are ratios: less 1, or as they are where they span more than a factor of three. It is false if there are none to draw.
+// forestChart is the chart of the primary effects that are ratios: less 1, or as they are where they span more than a
+// factor of three. It is false if there are none to draw.
 func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.ForestChart, bool) {
 	var list []*study.Effect
 	lo, hi := 1.0, 1.0
@@ -109,7 +118,8 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 	for i := range primary {
 		e := &primary[i]
 		mean, low, high, ok := e.Relative()
-		if !ok || e.Verdict == study.Identical || len(list) == mostEffects || math.IsInf(low, 0) || math.IsInf(high, 0) {
+		if !ok || e.Verdict == study.Identical || len(list) == mostEffects || math.IsInf(low, 0) ||
+			math.IsInf(high, 0) {
 			continue
 		}
 		lo, hi = math.Min(lo, 1+mean), math.Max(hi, 1+mean)
@@ -121,7 +131,8 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 	if len(list) == 0 {
 		return chart.ForestChart{}, false
 	}
-	c := chart.ForestChart{Frame: chart.Frame{Title: "effects of " + letter + " against A, with intervals", Height: chart.ForestHeight(len(list))},
+	c := chart.ForestChart{Frame: chart.Frame{Title: "effects of " + letter + " against A, with intervals",
+		Height: chart.ForestHeight(len(list))},
 		X: chart.Axis{Label: "Difference from A", Unit: chart.Fractions}}
 	ratios := hi > 3 || lo < 1.0/3
 	if ratios {
@@ -138,9 +149,12 @@ func forestChart(x *study.Effects, pair *study.Pair, letter string) (chart.Fores
 			mean, low, high = 1+mean, 1+low, 1+high
 		}
 		effect, interval := effectText(e)
-		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, CutLow: cutLow, CutHigh: cutHigh, Style: verdictStyle(e.Verdict), Faint: !e.Differs(),
-			Text:  effect + ", " + verdictText(e, x.Relevant),
-			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit), letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Adjusted), verdictText(e, x.Relevant))}
+		r := chart.ForestRow{Name: e.Name, Mean: mean, Low: low, High: high, CutLow: cutLow, CutHigh: cutHigh,
+			Style: verdictStyle(e.Verdict), Faint: !e.Differs(),
+			Text: effect + ", " + verdictText(e, x.Relevant),
+			Title: fmt.Sprintf("%s\nA: %s\n%s: %s\neffect %s (%s)\np %s\n%s", e.Name, term.Quantity(e.A, e.Unit),
+				letter, term.Quantity(e.B, e.Unit), effect, interval, probability(e.Adjusted),
+				verdictText(e, x.Relevant))}
 		c.Rows = append(c.Rows, r)
 	}
 	return c, true
@@ -171,14 +185,17 @@ func verdictStyle(v study.Verdict) int {
 
 // effectTable lists metrics.
 func effectTable(x *study.Effects, effects []study.Effect, letter, p string) *table {
-	t := &table{Full: true, Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"}, {"Verdict", true}, {Title: p}, {Title: "p (t)"}, {Title: "p (ranks)"}}}
+	t := &table{Full: true,
+		Head: []heading{{"Metric", true}, {Title: "A"}, {Title: letter}, {Title: "Effect"}, {Title: "Interval"},
+			{"Verdict", true}, {Title: p}, {Title: "p (t)"}, {Title: "p (ranks)"}}}
 	for i := range effects {
 		e := &effects[i]
 		name := e.Name
 		if len(e.Aliases) > 0 {
 			name += " (as " + shortList(e.Aliases) + ")"
 		}
-		row := []cell{{Text: name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)}, {Text: term.Quantity(e.B, e.Unit)}}
+		row := []cell{{Text: name, Class: "text name"}, {Text: term.Quantity(e.A, e.Unit)},
+			{Text: term.Quantity(e.B, e.Unit)}}
 		if e.Verdict == study.Identical {
 			row = append(row, cell{Text: "="}, cell{}, cell{Text: verdictText(e, x.Relevant), Class: "text"})
 			row = append(row, make([]cell, len(t.Head)-len(row))...)
@@ -192,7 +209,8 @@ func effectTable(x *study.Effects, effects []study.Effect, letter, p string) *ta
 			case e.Verdict == study.Worse:
 				class = "text failed"
 			}
-			row = append(row, cell{Text: effect}, cell{Text: interval}, cell{Text: verdictText(e, x.Relevant), Class: class},
+			row = append(row, cell{Text: effect}, cell{Text: interval},
+				cell{Text: verdictText(e, x.Relevant), Class: class},
 				cell{Text: probability(e.Adjusted)}, cell{Text: probability(e.P)}, cell{Text: probability(e.Wilcoxon)})
 		}
 		t.Rows = append(t.Rows, row)

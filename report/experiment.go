@@ -15,8 +15,8 @@ import (
 //go:embed page/experiment.tmpl
 var experimentTemplate string
 
-// WriteExperiment writes a page about a table or figure of a paper: its curves, a chart for each panel, and our figures beside
-// the printed ones. Command is what made it; it may be empty.
+// WriteExperiment writes a page about a table or figure of a paper: its curves, a chart for each panel, and our
+// figures beside the printed ones. Command is what made it; it may be empty.
 func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	p.Title, p.Summary = r.ID+": "+r.Title, r.Paper
@@ -30,7 +30,10 @@ func WriteExperiment(w io.Writer, r *reproduce.Report, version, command string) 
 	if f := experimentFigures(r.Curves); f != nil {
 		p.Sections = append(p.Sections, section{ID: "figure", Title: "Figure", Figures: f})
 	}
-	p.Sections = append(p.Sections, section{ID: "rows", Title: "Ours and the paper's", Intro: "A dash: the paper prints no number. ok: our figure agrees with the printed one. not stated: no number is printed, and the sentence of the paper holds.", Table: experimentTable(r.Rows)})
+	p.Sections = append(p.Sections,
+		section{ID: "rows", Title: "Ours and the paper's",
+			Intro: "A dash: the paper prints no number. ok: our figure agrees with the printed one. not stated: no " +
+				"number is printed, and the sentence of the paper holds.", Table: experimentTable(r.Rows)})
 	return p.fill(w, experimentTemplate)
 }
 
@@ -50,7 +53,8 @@ func experimentFigures(curves []reproduce.Curve) []figure {
 				of = append(of, curves[i])
 			}
 		}
-		out = append(out, figure{Caption: capital(name), SVG: half(func(width float64) string { return panel(name, of, width) })})
+		out = append(out, figure{Caption: capital(name),
+			SVG: half(func(width float64) string { return panel(name, of, width) })})
 	}
 	return out
 }
@@ -89,7 +93,9 @@ func panel(name string, curves []reproduce.Curve, width float64) string {
 
 // experimentTable lists the rows.
 func experimentTable(rows []reproduce.Row) *table {
-	t := &table{Full: true, Head: []heading{{"Row", true}, {"", true}, {Title: "Paper"}, {Title: "Ours"}, {"Unit", true}, {"", true}, {"Expected", true}}}
+	t := &table{Full: true,
+		Head: []heading{{"Row", true}, {"", true}, {Title: "Paper"}, {Title: "Ours"}, {"Unit", true}, {"", true},
+			{"Expected", true}}}
 	for i := range rows {
 		x := &rows[i]
 		paper, verdict := "\u2013", cell{Text: "ok", Class: "text ok"}
@@ -106,8 +112,9 @@ func experimentTable(rows []reproduce.Row) *table {
 		case reproduce.NotStated:
 			verdict = cell{Text: "not stated", Class: "text"}
 		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Label, Class: "text row"}, {Text: x.Metric, Class: "text"}, {Text: paper}, {Text: ours},
-			{Text: x.Unit, Class: "text"}, verdict, {Text: x.Words(), Class: "text long"}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: x.Label, Class: "text row"}, {Text: x.Metric, Class: "text"}, {Text: paper}, {Text: ours},
+				{Text: x.Unit, Class: "text"}, verdict, {Text: x.Words(), Class: "text long"}})
 	}
 	return t
 }

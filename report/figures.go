@@ -30,8 +30,8 @@ func svg(text string) template.HTML {
 	return template.HTML(text) // #nosec G203 -- chart escapes all text that it is given
 }
 
-// Widths of charts: of those that take the whole page or half of it on a screen, and of both on paper and on a telephone, where the text of a wider one would be
-// too small to read.
+// Widths of charts: of those that take the whole page or half of it on a screen, and of both on paper and on a
+// telephone, where the text of a wider one would be too small to read.
 const (
 	broadWidth = 1310
 	halfWidth  = 640
@@ -86,7 +86,8 @@ func bothHeatMap(c chart.HeatMapChart) template.HTML {
 	return both(&c.Frame, func() string { return chart.HeatMap(c) })
 }
 
-// multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in each of them.
+// multiples draws each series of a chart in one of its own, with the axes that hold for all, and what is to be in
+// each of them.
 func multiples(c chart.LineChart, each ...chart.Series) template.HTML {
 	lo, hi := span(slices.Concat(c.Series, each))
 	for _, s := range c.Series {
@@ -119,8 +120,8 @@ type curve struct {
 	what  string // of the result: the name of its histogram or series
 }
 
-// groups returns what is drawn together: one group with reads and writes if there is one run, a group per operation with a
-// curve for each run if there are several. have tells whether a run has a name.
+// groups returns what is drawn together: one group with reads and writes if there is one run, a group per operation
+// with a curve for each run if there are several. have tells whether a run has a name.
 func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group {
 	var out []group
 	if len(runs) == 1 {
@@ -128,7 +129,8 @@ func groups(runs []Run, suffixes []string, have func(*Run, string) bool) []group
 		for i, op := range []string{"read", "write"} {
 			for k, s := range suffixes {
 				if what := op + s; have(&runs[0], what) {
-					g.curves = append(g.curves, curve{&runs[0], curveName(op, s, len(suffixes)), readWriteStyles[k][i], what})
+					g.curves = append(g.curves,
+						curve{&runs[0], curveName(op, s, len(suffixes)), readWriteStyles[k][i], what})
 				}
 			}
 		}
@@ -217,8 +219,10 @@ func distributionFigures(found []group, what, things string) []figure {
 	for _, g := range found {
 		out = append(out, figure{
 			Caption: g.caption(what + " distribution"),
-			Note:    "Share of " + things + " that complete within a " + what + ". From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per cent.",
-			SVG:     bothCDF(g.cumulative(what, things)),
+			Note: "Share of " + things + " that complete within a " + what +
+				". From 90 % to 99 % to 99.9 %, each step up is ten times rarer. Markers stand at 50, 90, 99 ... per " +
+				"cent.",
+			SVG: bothCDF(g.cumulative(what, things)),
 		})
 	}
 	for _, g := range found {
@@ -230,7 +234,8 @@ func distributionFigures(found []group, what, things string) []figure {
 			Caption: g.caption(what + " histogram"),
 			Note:    "Share of " + things + " per sixth of an octave of " + what + ".",
 			SVG: bothColumns(chart.ColumnChart{Frame: chart.Frame{Title: g.caption(what + " histogram"), Height: 360},
-				X: chart.Axis{Label: label, Unit: chart.Micros, Scale: chart.Log}, Y: chart.Axis{Label: many, Unit: chart.Fractions, FromZero: true},
+				X:     chart.Axis{Label: label, Unit: chart.Micros, Scale: chart.Log},
+				Y:     chart.Axis{Label: many, Unit: chart.Fractions, FromZero: true},
 				Edges: edges, Parts: parts}),
 		})
 	}
@@ -244,7 +249,8 @@ func (g group) cumulative(what, things string) chart.CDFChart {
 		d = append(d, distribution(c.run.Result.Histogram(c.what), c.name, c.style))
 	}
 	return chart.CDFChart{Frame: chart.Frame{Title: g.caption(what + ", cumulative distribution"), Height: 360},
-		X: chart.Axis{Label: capital(what), Unit: chart.Micros, Scale: g.scale()}, YLabel: capital(things) + " within", Distributions: d}
+		X:      chart.Axis{Label: capital(what), Unit: chart.Micros, Scale: g.scale()},
+		YLabel: capital(things) + " within", Distributions: d}
 }
 
 // scale is logarithmic unless the group's histograms are narrower than an octave.
@@ -357,7 +363,8 @@ func timeFigures(runs []Run) []figure {
 			if f.unit == chart.Micros {
 				y.Scale = logIfWide(s)
 			}
-			c := chart.LineChart{Frame: chart.Frame{Title: g.caption(f.caption)}, X: timeAxis, Y: y, Series: s, Shade: shade}
+			c := chart.LineChart{Frame: chart.Frame{Title: g.caption(f.caption)}, X: timeAxis, Y: y, Series: s,
+				Shade: shade}
 			x := figure{Caption: g.caption(f.caption), Wide: len(runs) == 1 && f.unit == chart.Micros}
 			if x.Wide {
 				x.SVG = broad(func(width float64) string { c.Width, c.Height = width, 330; return chart.Lines(c) })
@@ -380,8 +387,9 @@ func warmUp(runs []Run) []chart.Span {
 
 var timeAxis = chart.Axis{Label: "Simulated time", Unit: chart.Secs, FromZero: true, Tight: true}
 
-// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, over whose simulated part a rate is: its point is in the middle of that part, and there is no
-// point for less than half a bin, where chance is all that one would see.
+// middles returns a series with each value at the middle of its bin. A run seldom ends with its last bin, over whose
+// simulated part a rate is: its point is in the middle of that part, and there is no point for less than half a bin,
+// where chance is all that one would see.
 func middles(c curve) chart.Series {
 	s, _ := c.run.Result.SeriesOf(c.what)
 	x, y := make([]float64, len(s.T)), s.V
@@ -419,7 +427,8 @@ func logIfWide(series []chart.Series) chart.Scale {
 var phaseStyles = []struct {
 	column string
 	style  int
-}{{"host", 4}, {"queue", 6}, {"host_link", 5}, {"dram", 2}, {"cache", 7}, {"mapping", 4}, {"wait", 1}, {"array", 0}, {"transfer", 3}, {"other", 7}}
+}{{"host", 4}, {"queue", 6}, {"host_link", 5}, {"dram", 2}, {"cache", 7}, {"mapping", 4}, {"wait", 1}, {"array", 0},
+	{"transfer", 3}, {"other", 7}}
 
 func phaseStyle(column string, i int) int {
 	for _, p := range phaseStyles {
@@ -479,13 +488,17 @@ func phaseFigure(runs []Run) []figure {
 			parts = append(parts, p)
 		}
 	}
-	caption, note := "Where the time of a request goes", "Mean latency by the resource that a request uses or waits for."
+	caption, note := "Where the time of a request goes",
+		"Mean latency by the resource that a request uses or waits for."
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.manyCommands() }) {
-		caption, note = "Where the time in a drive goes", "Mean time of a command in its drive, by the resource that it uses or waits for. Network time is not included."
+		caption, note = "Where the time in a drive goes",
+			"Mean time of a command in its drive, by the resource that it uses or waits for. Network time is not "+
+				"included."
 	}
 	return []figure{{Caption: caption, Wide: true, Note: note,
 		SVG: broad(func(width float64) string {
-			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: width, Height: chart.BarsHeight(len(rows))},
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "parts of the mean latency", Width: width,
+				Height: chart.BarsHeight(len(rows))},
 				X: chart.Axis{Label: "Mean latency", Unit: chart.Micros}, Rows: rows, Parts: parts, Total: true})
 		})}}
 }
@@ -501,14 +514,19 @@ func busyFigures(runs []Run) []figure {
 			die, channel = before+"die occupancy", before+"channel occupancy"
 		}
 		if m, ok := r.matrix("ssd.die.busy", 1); ok {
-			out = append(out, figure{Caption: die, Note: "Share of the measured time in which each die was reading, programming or erasing.",
-				SVG: bothHeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"}, RowLabel: "channel", ColLabel: "chip.die",
+			out = append(out, figure{Caption: die,
+				Note: "Share of the measured time in which each die was reading, programming or erasing.",
+				SVG: bothHeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: before + "busy fraction of each die"},
+					RowLabel: "channel", ColLabel: "chip.die",
 					Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.Fractions, Legend: "busy, %", Max: 1})})
 		}
 		if m, ok := r.matrix("ssd.channel.busy", 1); ok {
-			out = append(out, figure{Caption: channel, Note: "Share of the measured time in which each channel moved commands or data.",
-				SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel", Height: chart.HeatMapHeight(len(m.Cols))},
-					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols), Parts: []chart.Part{{V: m.V[0]}}, Total: true})})
+			out = append(out, figure{Caption: channel,
+				Note: "Share of the measured time in which each channel moved commands or data.",
+				SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: before + "busy fraction of each channel",
+					Height: chart.HeatMapHeight(len(m.Cols))},
+					X: chart.Axis{Label: "Busy", Unit: chart.Fractions, Max: 1}, Rows: prefixed("channel ", m.Cols),
+					Parts: []chart.Part{{V: m.V[0]}}, Total: true})})
 		}
 	}
 	return out
@@ -526,7 +544,8 @@ func prefixed(prefix string, list []string) []string {
 var writeParts = []struct {
 	name, label string
 	style       int
-}{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4}, {"wear", "wear levelling", 2}, {"refresh", "refresh", 3}, {"fold", "folding of the SLC cache", 5}}
+}{{"host", "host data", 0}, {"gc", "garbage collection", 1}, {"mapping", "mapping table", 4},
+	{"wear", "wear levelling", 2}, {"refresh", "refresh", 3}, {"fold", "folding of the SLC cache", 5}}
 
 // writeFigures draws what was programmed, why, and how blocks wore.
 func writeFigures(runs []Run) []figure {
@@ -548,8 +567,9 @@ func writeFigures(runs []Run) []figure {
 	}
 	// A drive that neither programs nor erases keeps its number, which the table beside has.
 	if slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.Y) > 0 && slices.Min(s.Y) < slices.Max(s.Y) }) {
-		out = append(out, figure{Caption: "Free blocks", SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
-			X: timeAxis, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s})})
+		out = append(out, figure{Caption: "Free blocks",
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "free blocks over time"},
+				X: timeAxis, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true}, Series: s})})
 	}
 	for i := range runs {
 		if f, ok := wearFigure(&runs[i], len(runs) > 1); ok {
@@ -590,10 +610,13 @@ func writesOverTime(r *Run) []figure {
 		}
 		edges[len(edges)-1] = end
 	}
-	return []figure{{Caption: "Pages programmed", Note: "Pages programmed, by reason. Write amplification is the total over the host's part.", Wide: true,
+	return []figure{{Caption: "Pages programmed",
+		Note: "Pages programmed, by reason. Write amplification is the total over the host's part.", Wide: true,
 		SVG: broad(func(width float64) string {
-			return chart.Areas(chart.ColumnChart{Frame: chart.Frame{Title: "pages programmed per second over time, by reason", Width: width, Height: 330},
-				X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts, Shade: warmUp([]Run{*r})})
+			return chart.Areas(chart.ColumnChart{Frame: chart.Frame{Title: "pages programmed per second over time, " +
+				"by reason", Width: width, Height: 330},
+				X: timeAxis, Y: chart.Axis{Label: "Pages", Unit: chart.PerSecond}, Edges: edges, Parts: parts,
+				Shade: warmUp([]Run{*r})})
 		})}}
 }
 
@@ -631,10 +654,13 @@ func writesSideBySide(runs []Run) []figure {
 			parts = append(parts, p)
 		}
 	}
-	return []figure{{Caption: "Write amplification", Note: "Pages programmed per page written by the host, by reason.", Wide: true,
+	return []figure{{Caption: "Write amplification",
+		Note: "Pages programmed per page written by the host, by reason.", Wide: true,
 		SVG: broad(func(width float64) string {
-			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "write amplification by reason", Width: width, Height: chart.BarsHeight(len(rows))},
-				X: chart.Axis{Label: "Pages programmed per page written by the host"}, Rows: rows, Parts: parts, Total: true})
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "write amplification by reason", Width: width,
+				Height: chart.BarsHeight(len(rows))},
+				X: chart.Axis{Label: "Pages programmed per page written by the host"}, Rows: rows, Parts: parts,
+				Total: true})
 		})}}
 }
 
@@ -670,7 +696,8 @@ func wearFigure(r *Run, several bool) (figure, bool) {
 	}
 	return figure{Caption: caption, Note: "Number of blocks by erase count.",
 		SVG: bothColumns(chart.ColumnChart{Frame: chart.Frame{Title: before + "blocks by erase count"},
-			X: chart.Axis{Label: "Erases", Unit: chart.Counts, Min: edges[0], Max: edges[len(edges)-1]}, Y: chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true},
+			X:     chart.Axis{Label: "Erases", Unit: chart.Counts, Min: edges[0], Max: edges[len(edges)-1]},
+			Y:     chart.Axis{Label: "Blocks", Unit: chart.Counts, FromZero: true},
 			Edges: edges, Parts: []chart.Part{{Style: 0, V: m.V[0]}}})}, true
 }
 
@@ -684,7 +711,8 @@ func others(runs []Run) []figure {
 	words := trial.Vocabulary().Series
 	for _, s := range r.Result.Series {
 		group, _, _ := strings.Cut(s.Name, ".")
-		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) || systemDraws(s.Name) || clusterDraws(s.Name) {
+		if len(s.V) == 0 || slices.Contains([]string{"read", "write", "ssd"}, group) || networkDraws(s.Name) ||
+			systemDraws(s.Name) || clusterDraws(s.Name) {
 			continue
 		}
 		help := ""
@@ -695,16 +723,20 @@ func others(runs []Run) []figure {
 		if s.TimeUnit != "s" {
 			xUnit, xLabel = chart.Plain, s.TimeUnit
 		}
-		out = append(out, figure{Caption: s.Name, Note: help, SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: s.Name + " over time"},
-			X: chart.Axis{Label: xLabel, Unit: xUnit}, Y: chart.Axis{Label: s.Name, Unit: chart.UnitOf(s.Unit), FromZero: true},
-			Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}})})
+		out = append(out, figure{Caption: s.Name, Note: help,
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: s.Name + " over time"},
+				X:      chart.Axis{Label: xLabel, Unit: xUnit},
+				Y:      chart.Axis{Label: s.Name, Unit: chart.UnitOf(s.Unit), FromZero: true},
+				Series: []chart.Series{middles(curve{r, s.Name, 0, s.Name})}})})
 	}
 	for _, m := range r.Result.Matrices {
-		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"}, m.Name) || networkDraws(m.Name) || systemDraws(m.Name) || clusterDraws(m.Name) {
+		if slices.Contains([]string{"ssd.die.busy", "ssd.channel.busy", "ssd.latency.breakdown", "ssd.wear"},
+			m.Name) || networkDraws(m.Name) || systemDraws(m.Name) || clusterDraws(m.Name) {
 			continue
 		}
 		out = append(out, figure{Caption: m.Name, SVG: bothHeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: m.Name},
-			Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.UnitOf(m.Unit), Legend: fmt.Sprintf("%s (%s)", m.Name, m.Unit)})})
+			Rows: m.Rows, Cols: m.Cols, V: m.V, Unit: chart.UnitOf(m.Unit),
+			Legend: fmt.Sprintf("%s (%s)", m.Name, m.Unit)})})
 	}
 	return out
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestNothingToShow holds that a drive that was only read has no empty picture: none of programs, wear and free blocks, and no bar for writes.
+// TestNothingToShow holds that a drive that was only read has no empty picture: none of programs, wear and free
+// blocks, and no bar for writes.
 func TestNothingToShow(t *testing.T) {
 	r := toyA.run(1)
 	whole := page1(t, r)
@@ -53,7 +54,8 @@ func TestNothingToShow(t *testing.T) {
 	}
 }
 
-// TestLastBin holds that the rate of the last bin, which is over the part of it that was simulated, is drawn as it is, in the middle of that part; a short part has no point.
+// TestLastBin holds that the rate of the last bin, which is over the part of it that was simulated, is drawn as it
+// is, in the middle of that part; a short part has no point.
 func TestLastBin(t *testing.T) {
 	for _, c := range []struct {
 		part   float64 // of the last bin

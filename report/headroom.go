@@ -13,7 +13,8 @@ import (
 )
 
 // headroomMetrics are those that are shown beside the limits' own, as far as there are any.
-var headroomMetrics = []string{"all.iops", "aggregate.bandwidth", "fabric.goodput", "cluster.put.iops", "cluster.get.iops"}
+var headroomMetrics = []string{"all.iops", "aggregate.bandwidth", "fabric.goodput", "cluster.put.iops",
+	"cluster.get.iops"}
 
 // shownOf lists the metrics of a search: the limits', then those asked for, or the usual ones.
 func shownOf(h *headroom.Headroom, c *study.Curves, patterns []string) []string {
@@ -83,27 +84,34 @@ func headroomText(h *headroom.Headroom) []string {
 	case len(h.Points) == 0:
 		return append(out, "headroom: unknown")
 	case h.Under < 0:
-		out = append(out, fmt.Sprintf("headroom: none, already at %s of the load %s", times(h.Points[0].Load), figure(0)))
+		out = append(out, fmt.Sprintf("headroom: none, already at %s of the load %s", times(h.Points[0].Load),
+			figure(0)))
 	case h.Over < 0 && h.Refused != nil:
-		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)), fmt.Sprintf("a larger load is not possible: %v", h.Refused))
+		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load),
+			figure(h.Under)), fmt.Sprintf("a larger load is not possible: %v", h.Refused))
 	case h.Over < 0:
-		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load), figure(h.Under)))
+		out = append(out, fmt.Sprintf("headroom: more than %s, where %s", times(h.Points[h.Under].Load),
+			figure(h.Under)))
 	default:
-		out = append(out, fmt.Sprintf("headroom: %s, where %s; at %s %s", times(h.Points[h.Under].Load), figure(h.Under), times(h.Points[h.Over].Load), figure(h.Over)))
+		out = append(out, fmt.Sprintf("headroom: %s, where %s; at %s %s", times(h.Points[h.Under].Load),
+			figure(h.Under), times(h.Points[h.Over].Load), figure(h.Over)))
 		if h.Finest {
 			out = append(out, "the load is a whole number, so there is none between the two")
 		}
 		switch x := h.Crossing; {
 		case x.N > 1:
-			out = append(out, fmt.Sprintf("single seeds pass the limit at x%s +- %.1f %% on average (%g %% interval of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
+			out = append(out, fmt.Sprintf("single seeds pass the limit at x%s +- %.1f %% on average (%g %% interval "+
+				"of %d seeds)", term.Significant(x.Mean, 4), 100*x.Half/x.Mean, 100*x.Level, x.N))
 		case x.N == 0 && h.Points[h.Over].Why == "":
-			out = append(out, "some seeds do not pass the limit between these loads, because seeds differ more than the loads; use more --reps or longer runs")
+			out = append(out, "some seeds do not pass the limit between these loads, because seeds differ more than "+
+				"the loads; use more --reps or longer runs")
 		}
 	}
 	return out
 }
 
-// WriteHeadroomText prints a search as a table with a row for each load, and its answer. Patterns choose metrics beside the limits'.
+// WriteHeadroomText prints a search as a table with a row for each load, and its answer. Patterns choose metrics
+// beside the limits'.
 func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, style term.Style) error {
 	c, err := h.Curves()
 	if err != nil {
@@ -114,11 +122,13 @@ func WriteHeadroomText(w io.Writer, h *headroom.Headroom, patterns []string, sty
 	if c.Reps > 1 {
 		facts += fmt.Sprintf(", means with %g %% intervals", 100*c.Level)
 	}
-	fmt.Fprintf(&b, "%s: %s\nload: %s\n%s\n\n", style.Bold(h.Name), untilText(h), strings.ReplaceAll(loadText(h), "; ", "\n      "), style.Dim(facts))
+	fmt.Fprintf(&b, "%s: %s\nload: %s\n%s\n\n", style.Bold(h.Name), untilText(h),
+		strings.ReplaceAll(loadText(h), "; ", "\n      "), style.Dim(facts))
 	names := shownOf(h, c, patterns)
 	columns := []term.Column{term.Left("load")}
 	for _, k := range h.Keys[:min(1, len(h.Keys))] {
-		columns = append(columns, term.Right(k.Path[strings.LastIndexByte(k.Path[:max(0, strings.LastIndexByte(k.Path, '.'))], '.')+1:]))
+		columns = append(columns,
+			term.Right(k.Path[strings.LastIndexByte(k.Path[:max(0, strings.LastIndexByte(k.Path, '.'))], '.')+1:]))
 	}
 	for _, n := range names {
 		columns = append(columns, term.Right(n))
@@ -161,7 +171,8 @@ func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
 	for _, line := range text {
 		p.Summary += " " + capital(line) + "."
 	}
-	p.Facts = []fact{{"Loads", fmt.Sprint(len(c.Points))}, {"Replicates", fmt.Sprint(c.Reps)}, {"First seed", fmt.Sprint(c.Seed)}}
+	p.Facts = []fact{{"Loads", fmt.Sprint(len(c.Points))}, {"Replicates", fmt.Sprint(c.Reps)},
+		{"First seed", fmt.Sprint(c.Seed)}}
 	if h.Interrupted {
 		p.Warnings = append(p.Warnings, remark{Detail: capital(text[0]) + "."})
 	}
@@ -178,7 +189,8 @@ func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
 	if len(c.Points) > 0 {
 		f := curveFigures(c, names, limits)
 		if len(f) > 0 {
-			p.Sections = append(p.Sections, section{ID: "curves", Title: "Response", Intro: "Load is " + loadText(h) + ".", Figures: f})
+			p.Sections = append(p.Sections,
+				section{ID: "curves", Title: "Response", Intro: "Load is " + loadText(h) + ".", Figures: f})
 		}
 		p.Sections = append(p.Sections, section{ID: "points", Title: "Loads", Table: pointTable(c, names)})
 	}
@@ -189,7 +201,8 @@ func WriteHeadroom(w io.Writer, h *headroom.Headroom, s Study) error {
 				first = q
 			}
 		}
-		p.Scenarios = []pageRun{{Label: "Resolved scenario at load x1", Scenario: ParseScenario(first.Scenario.Resolved())}}
+		p.Scenarios = []pageRun{{Label: "Resolved scenario at load x1",
+			Scenario: ParseScenario(first.Scenario.Resolved())}}
 	}
 	return p.write(w)
 }

@@ -105,8 +105,10 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	p := page{
-		Style: template.CSS(pageStyle + chart.CSS), Script: template.JS(pageScript), Patterns: template.HTML(chart.Patterns), // #nosec G203 -- constants
-		Several: len(runs) > 1, Version: runs[0].Result.Version,
+		// #nosec G203 -- constants
+		Style: template.CSS(pageStyle + chart.CSS), Script: template.JS(pageScript),
+		Patterns: template.HTML(chart.Patterns),
+		Several:  len(runs) > 1, Version: runs[0].Result.Version,
 	}
 	if p.Several {
 		p.Title = "Comparison: " + joinLabels(runs)
@@ -116,7 +118,8 @@ func WriteHTML(w io.Writer, runs ...Run) error {
 	}
 	p.remarks(runs)
 	p.Sections = sections(runs)
-	if slices.ContainsFunc(p.Sections, func(s section) bool { return slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Player }) }) {
+	if slices.ContainsFunc(p.Sections,
+		func(s section) bool { return slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Player }) }) {
 		p.Script += template.JS(networkScript) // #nosec G203 -- a constant
 	}
 	p.scenario(runs)
@@ -151,7 +154,8 @@ func joinLabels(runs []Run) string {
 }
 
 func facts(r *Run) []fact {
-	list := []fact{{"Seed", strconv.FormatUint(r.Result.Seed, 10)}, {"Digest", shortDigest(r.Result.Digest)}, {"Version", r.Result.Version},
+	list := []fact{{"Seed", strconv.FormatUint(r.Result.Seed, 10)}, {"Digest", shortDigest(r.Result.Digest)},
+		{"Version", r.Result.Version},
 		{"Simulated", term.Seconds(r.Result.SimulatedS)}}
 	if r.Result.WarmUp.UntilS > 0 {
 		list = append(list, fact{"Warm-up", term.Seconds(r.Result.WarmUp.UntilS)})
@@ -160,7 +164,8 @@ func facts(r *Run) []fact {
 		list = append(list, fact{"Steady", s.Explain})
 	}
 	if r.Timing != nil {
-		list = append(list, fact{"Took", term.Seconds(r.Timing.WallS)}, fact{"Events", term.Rate(r.Timing.EventsPerS) + "/s"})
+		list = append(list, fact{"Took", term.Seconds(r.Timing.WallS)},
+			fact{"Events", term.Rate(r.Timing.EventsPerS) + "/s"})
 	}
 	return list
 }
@@ -187,7 +192,8 @@ func tiles(r *Run) []tile {
 	add("Chunks read per second", "cluster.get.iops", r.shown("cluster.get.rate"))
 	add("Get latency p99", "cluster.get.latency.p99", some(r.shown("cluster.get.latency.p50"), "half within %s"))
 	add("Exchanges per second", "cluster.exchange.iops", "")
-	add("Exchange latency p99", "cluster.exchange.latency.p99", some(r.shown("cluster.exchange.latency.p50"), "half within %s"))
+	add("Exchange latency p99", "cluster.exchange.latency.p99",
+		some(r.shown("cluster.exchange.latency.p50"), "half within %s"))
 	add("Bound reached", "cluster.bound.reached", "of the bottleneck's limit")
 	add("Disks busy", "cluster.disk.utilisation", some(r.shown("cluster.link.utilisation"), "links %s"))
 	return append(list, r.networkTiles()...)
@@ -270,8 +276,10 @@ func latencies(r *Run) *table {
 		return nil
 	}
 	t := &table{Full: true, Head: []heading{{"", true}}}
-	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"},
-		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.p99_99", "p99.99"}, {"latency.max", "Max"}}
+	columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"},
+		{"latency.mean", "Mean"}, {"latency.p50", "p50"},
+		{"latency.p90", "p90"}, {"latency.p99", "p99"}, {"latency.p99_9", "p99.9"}, {"latency.p99_99", "p99.99"},
+		{"latency.max", "Max"}}
 	for _, c := range columns {
 		t.Head = append(t.Head, heading{Title: c.title})
 	}
@@ -287,12 +295,21 @@ func latencies(r *Run) *table {
 
 // driveMetrics are what tables of drives show.
 var driveMetrics = []struct{ metric, label string }{
-	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"}, {"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
-	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"}, {"ssd.writes.refresh", "to refresh old data"}, {"ssd.writes.fold", "to empty the SLC cache"}, {"ssd.slc.share", "Of the host's pages, through the SLC cache"}, {"ssd.slc.folds", "Blocks of the SLC cache emptied"}, {"ssd.gc.count", "Blocks collected"},
-	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"}, {"ssd.flash.erases", "Flash block erases"},
-	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"}, {"ssd.cache.hit_ratio", "Data cache hits"},
-	{"ssd.utilisation.link", "Host link busy"}, {"ssd.utilisation.controller", "Controller's processors busy"}, {"ssd.power_states.rested", "At rest"}, {"ssd.power_states.wakes", "Woken"}, {"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.max", "Erases of a block, most"},
-	{"ssd.wear.life_used", "Rated life used"}, {"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.energy", "Energy"}, {"ssd.power", "Mean power"}, {"ssd.power_limit.held", "Operations that waited for power"},
+	{"ssd.waf", "Write amplification"}, {"ssd.waf.bytes", "the same in bytes"},
+	{"ssd.writes.host", "Pages programmed for the host"}, {"ssd.writes.gc", "for garbage collection"},
+	{"ssd.writes.mapping", "for the mapping table"}, {"ssd.writes.wear", "for wear levelling"},
+	{"ssd.writes.refresh", "to refresh old data"}, {"ssd.writes.fold", "to empty the SLC cache"},
+	{"ssd.slc.share", "Of the host's pages, through the SLC cache"},
+	{"ssd.slc.folds", "Blocks of the SLC cache emptied"}, {"ssd.gc.count", "Blocks collected"},
+	{"ssd.flash.reads", "Flash page reads"}, {"ssd.flash.programs", "Flash page programs"},
+	{"ssd.flash.erases", "Flash block erases"},
+	{"ssd.flash.suspensions", "Suspensions for a read"}, {"ssd.cmt.hit_ratio", "Mapping cache hits"},
+	{"ssd.cache.hit_ratio", "Data cache hits"},
+	{"ssd.utilisation.link", "Host link busy"}, {"ssd.utilisation.controller", "Controller's processors busy"},
+	{"ssd.power_states.rested", "At rest"}, {"ssd.power_states.wakes", "Woken"},
+	{"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.max", "Erases of a block, most"},
+	{"ssd.wear.life_used", "Rated life used"}, {"ssd.free_blocks.min", "Fewest free blocks of a plane"},
+	{"ssd.energy", "Energy"}, {"ssd.power", "Mean power"}, {"ssd.power_limit.held", "Operations that waited for power"},
 }
 
 func driveNames() []string {
@@ -304,14 +321,22 @@ func driveNames() []string {
 }
 
 // headline is what comparisons begin with.
-var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50", "read.latency.p99", "read.latency.p99_9",
-	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50", "write.latency.p99",
-	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die", "ssd.utilisation.channel",
-	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9", "flow.fct.max", "flow.slowdown.mean",
-	"fairness.bandwidth", "fairness.progress", "fairness.slowdown", "flow.slowdown.p50", "flow.slowdown.p99", "flow.slowdown.max", "fabric.goodput",
-	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50", "cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation",
-	"cluster.get.iops", "cluster.get.rate", "cluster.get.latency.mean", "cluster.get.latency.p50", "cluster.get.latency.p99", "cluster.get.latency.max",
-	"cluster.bound.used", "cluster.loss.repair", "cluster.loss.control", "cluster.loss.receiving", "cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.waiting", "cluster.loss.idle", "cluster.loss.down",
+var headline = []string{"read.count", "read.iops", "read.bandwidth", "read.latency.mean", "read.latency.p50",
+	"read.latency.p99", "read.latency.p99_9",
+	"read.latency.max", "write.count", "write.iops", "write.bandwidth", "write.latency.mean", "write.latency.p50",
+	"write.latency.p99",
+	"write.latency.p99_9", "write.latency.max", "aggregate.bandwidth", "ssd.waf", "ssd.utilisation.die",
+	"ssd.utilisation.channel",
+	"flow.count", "flow.unfinished", "flow.fct.mean", "flow.fct.p50", "flow.fct.p99", "flow.fct.p99_9",
+	"flow.fct.max", "flow.slowdown.mean",
+	"fairness.bandwidth", "fairness.progress", "fairness.slowdown", "flow.slowdown.p50", "flow.slowdown.p99",
+	"flow.slowdown.max", "fabric.goodput",
+	"cluster.put.iops", "cluster.put.rate", "cluster.put.latency.mean", "cluster.put.latency.p50",
+	"cluster.put.latency.p99", "cluster.put.latency.max", "cluster.bound.reached", "cluster.disk.utilisation",
+	"cluster.get.iops", "cluster.get.rate", "cluster.get.latency.mean", "cluster.get.latency.p50",
+	"cluster.get.latency.p99", "cluster.get.latency.max",
+	"cluster.bound.used", "cluster.loss.repair", "cluster.loss.control", "cluster.loss.receiving",
+	"cluster.loss.reserved", "cluster.loss.tentative", "cluster.loss.waiting", "cluster.loss.idle", "cluster.loss.down",
 	"cluster.lost", "cluster.retried", "cluster.failed", "cluster.imbalance.target.max", "cluster.imbalance.group.max"}
 
 // driveTable is what the drive counted. Zeros of things that need not happen are left out.
@@ -411,8 +436,10 @@ func (p *page) scenario(runs []Run) {
 	for i := range runs {
 		r := &runs[i]
 		p.HasScenario = p.HasScenario || len(r.Scenario) > 0
-		p.Runs = append(p.Runs, pageRun{Label: r.Label, Scenario: r.Scenario, Command: r.Command, Repeat: r.repeat(), Version: r.Result.Version, Seed: r.Result.Seed,
-			Digest: r.Result.Digest, AnySet: slices.ContainsFunc(r.Scenario, func(l Line) bool { return l.Set })})
+		p.Runs = append(p.Runs,
+			pageRun{Label: r.Label, Scenario: r.Scenario, Command: r.Command, Repeat: r.repeat(),
+				Version: r.Result.Version, Seed: r.Result.Seed,
+				Digest: r.Result.Digest, AnySet: slices.ContainsFunc(r.Scenario, func(l Line) bool { return l.Set })})
 	}
 	if !p.Several || !p.HasScenario {
 		return

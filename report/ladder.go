@@ -64,14 +64,17 @@ func (x *rung) arrow() bool {
 // The looks of windows, data and disks, and those of messages in the order in which they come.
 var (
 	ladderBoxes = []chart.LadderKind{
-		{Name: "window, tentative", Style: 7, Outline: true}, {Name: "window, accepted", Style: 2}, {Name: "window, canceled", Style: 1},
-		{Name: "data received", Style: 0}, {Name: "disk writes", Style: 4}, {Name: "disk reads", Style: 5}, {Name: "data of other chunks", Style: 0, Faint: true}, {Name: "disk, other chunks", Style: 4, Faint: true},
+		{Name: "window, tentative", Style: 7, Outline: true}, {Name: "window, accepted", Style: 2},
+		{Name: "window, canceled", Style: 1},
+		{Name: "data received", Style: 0}, {Name: "disk writes", Style: 4}, {Name: "disk reads", Style: 5},
+		{Name: "data of other chunks", Style: 0, Faint: true}, {Name: "disk, other chunks", Style: 4, Faint: true},
 		{Name: "disk reads, other chunks", Style: 5, Faint: true}, {Name: "first frame of data", Style: 0, Arrow: true},
 	}
 	ladderArrows = []int{3, 2, 6, 5, 1, 4, 7}
 )
 
-// protocolFigures draw the protocol of the chunks that a run has taken down: one negotiation or two that meet, and all of it.
+// protocolFigures draw the protocol of the chunks that a run has taken down: one negotiation or two that meet, and
+// all of it.
 func protocolFigures(r *Run) []figure {
 	list, from := r.rungs()
 	if list == nil {
@@ -86,15 +89,20 @@ func protocolFigures(r *Run) []figure {
 			c.To = max(c.To, x.end)
 		}
 	}
-	began := fmt.Sprintf("Time 0 is %s of simulated time. Lines are messages and first frames of data, from sender to receiver. Below each target: ", term.Seconds(from/1e6))
+	began := fmt.Sprintf(
+		"Time 0 is %s of simulated time. Lines are messages and first frames of data, from sender to receiver. Below "+
+			"each target: ", term.Seconds(from/1e6))
 	below := "what its link received, and what its disk wrote."
 	if slices.ContainsFunc(list, func(x rung) bool { return slices.Contains(windowStates, x.kind) }) {
-		below = "the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn), what its link received, and what its disk wrote."
+		below = "the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn), what its " +
+			"link received, and what its disk wrote."
 	}
 	if slices.ContainsFunc(list, func(x rung) bool { return x.kind == "got" }) {
 		below += " Below each gateway: what it read."
 	}
-	said := strings.Replace(below, "the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn)", "how long each bid was tentative, when its window begins, and what became of it", 1)
+	said := strings.Replace(below,
+		"the windows that it bid for each chunk (outlined: offered; filled: accepted or withdrawn)",
+		"how long each bid was tentative, when its window begins, and what became of it", 1)
 	note := began + below
 	var out []figure
 	a, b, ok := negotiation(list)
@@ -113,7 +121,8 @@ func protocolFigures(r *Run) []figure {
 		note = "The same chunks from the first request to the last acknowledgement. Below each target: " + below
 	}
 	c.From, c.To = -0.01*c.To, 1.01*c.To
-	return append(out, figure{Caption: "Until they are on the disks", Note: note, Wide: true, SVG: svg(chart.Ladder(c))})
+	return append(out, figure{Caption: "Until they are on the disks", Note: note, Wide: true,
+		SVG: svg(chart.Ladder(c))})
 }
 
 // mostOfAll is the share of the whole picture that a part of it may be that is drawn by itself.
@@ -140,7 +149,8 @@ func negotiation(list []rung) (from, to float64, ok bool) {
 		switch {
 		case slices.Contains(asking, x.kind):
 			asked[k] = min(asked[k], x.begin)
-		case slices.Contains(telling, x.kind) && (told[k] == 0 || x.begin < told[k]+1): // the first one of them; the others of the same multicast come soon after
+		case slices.Contains(telling, x.kind) && (told[k] == 0 || x.begin < told[k]+1):
+			// the first one of them; the others of the same multicast come soon after
 			told[k] = max(told[k], x.end)
 		}
 	}
@@ -175,7 +185,8 @@ func binding(list []rung) (from, to float64, ok bool) {
 	return from - margin, to + margin, chunk > 0 && to > from
 }
 
-// Places of boxes in ladderBoxes: those of windows are in the order of these names, and what other chunks do is so far behind.
+// Places of boxes in ladderBoxes: those of windows are in the order of these names, and what other chunks do is so
+// far behind.
 var windowStates = []string{"tentative", "accepted", "canceled"}
 
 const (
@@ -201,7 +212,8 @@ func ladderOf(list []rung, states bool) chart.LadderChart {
 			name := x.kind[2:]
 			if _, ok := kinds[name]; !ok {
 				kinds[name] = len(c.Kinds)
-				c.Kinds = append(c.Kinds, chart.LadderKind{Name: name, Style: ladderArrows[(len(kinds)-1)%len(ladderArrows)], Arrow: true})
+				c.Kinds = append(c.Kinds,
+					chart.LadderKind{Name: name, Style: ladderArrows[(len(kinds)-1)%len(ladderArrows)], Arrow: true})
 			}
 			if a := l.message(x); a.From >= 0 && a.To >= 0 {
 				a.Kind = kinds[name]
@@ -212,7 +224,8 @@ func ladderOf(list []rung, states bool) chart.LadderChart {
 		if a, ok := l.first(x); ok {
 			c.Arrows = append(c.Arrows, a)
 		}
-		b := chart.LadderBox{Lane: l.target(x.target), Kind: slices.Index(windowStates, x.kind), Row: x.chunk - 1, From: x.begin, To: x.end, Label: x.letter()}
+		b := chart.LadderBox{Lane: l.target(x.target), Kind: slices.Index(windowStates, x.kind), Row: x.chunk - 1,
+			From: x.begin, To: x.end, Label: x.letter()}
 		if b.Kind >= 0 {
 			b.Title = windowTitle(x)
 			if states {
@@ -238,7 +251,8 @@ func ladderOf(list []rung, states bool) chart.LadderChart {
 			b.Kind += boxOthers
 			b.Label = ""
 		}
-		b.Title = fmt.Sprintf("%s, %s of %s: %s to %s", c.Lanes[b.Lane].Name, boxTitles[x.kind], x.letter(), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+		b.Title = fmt.Sprintf("%s, %s of %s: %s to %s", c.Lanes[b.Lane].Name, boxTitles[x.kind], x.letter(),
+			chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
 		c.Boxes = append(c.Boxes, b)
 	}
 	// What is followed is drawn over what is not.
@@ -310,7 +324,8 @@ func (l *ladderLanes) target(t int) int {
 
 // message is a message's arrow.
 func (l *ladderLanes) message(x *rung) chart.LadderArrow {
-	a := chart.LadderArrow{From: slices.Index(l.gateways, x.gateway), To: l.target(x.target), Sent: x.begin, Received: x.end}
+	a := chart.LadderArrow{From: slices.Index(l.gateways, x.gateway), To: l.target(x.target), Sent: x.begin,
+		Received: x.end}
 	from, to := fmt.Sprintf("gateway %d", x.gateway), fmt.Sprintf("target %d", x.target)
 	switch x.kind[0] {
 	case '<':
@@ -318,13 +333,15 @@ func (l *ladderLanes) message(x *rung) chart.LadderArrow {
 	case '=':
 		a.From, from = l.target(x.from), fmt.Sprintf("target %d", x.from)
 	}
-	a.Title = fmt.Sprintf("%s of %s: %s, %s, %s to %s", x.kind[2:], x.letter(), from, to, chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+	a.Title = fmt.Sprintf("%s of %s: %s, %s, %s to %s", x.kind[2:], x.letter(), from, to,
+		chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
 	return a
 }
 
 // first is the arrow of a chunk's first frame of data.
 func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
-	a := chart.LadderArrow{Kind: arrowFirst, Sent: x.given, Received: x.begin, From: slices.Index(l.gateways, x.gateway), To: l.target(x.target)}
+	a := chart.LadderArrow{Kind: arrowFirst, Sent: x.given, Received: x.begin,
+		From: slices.Index(l.gateways, x.gateway), To: l.target(x.target)}
 	switch {
 	case x.chunk == 0 || x.kind != "data" && x.kind != "got":
 		return a, false
@@ -333,7 +350,8 @@ func (l *ladderLanes) first(x *rung) (chart.LadderArrow, bool) {
 	case x.from >= 0:
 		a.From = l.target(x.from)
 	}
-	a.Title = fmt.Sprintf("first frame of %s, sent at %s, there from %s", x.letter(), chart.Micros.Format(x.given), chart.Micros.Format(x.begin))
+	a.Title = fmt.Sprintf("first frame of %s, sent at %s, there from %s", x.letter(), chart.Micros.Format(x.given),
+		chart.Micros.Format(x.begin))
 	return a, a.From >= 0 && a.To >= 0
 }
 
@@ -400,7 +418,8 @@ func windowTitle(x *rung) string {
 	if state == "tentative" {
 		state = "bid"
 	}
-	s := fmt.Sprintf("target %d, %s of %s: window of %s from %s to %s", x.target, state, x.letter(), chart.Micros.Format(x.end-x.begin), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
+	s := fmt.Sprintf("target %d, %s of %s: window of %s from %s to %s", x.target, state, x.letter(),
+		chart.Micros.Format(x.end-x.begin), chart.Micros.Format(x.begin), chart.Micros.Format(x.end))
 	if x.ended > x.given {
 		s += fmt.Sprintf("; since %s, until %s", chart.Micros.Format(x.given), chart.Micros.Format(x.ended))
 	}

@@ -10,12 +10,14 @@ import (
 	"farflash/report/chart"
 )
 
-// losses are what the time of disks and links goes to, by column of cluster.spent, with the looks that data and disks have in the protocol's picture.
+// losses are what the time of disks and links goes to, by column of cluster.spent, with the looks that data and disks
+// have in the protocol's picture.
 var losses = []struct {
 	use, label string
 	style      int
 }{
-	{"work", "work for chunks", 4}, {"repair", "repair", 6}, {"control", "control messages", 3}, {"receiving", "waiting for data", 0}, {"reserved", "reserved, unused", 2},
+	{"work", "work for chunks", 4}, {"repair", "repair", 6}, {"control", "control messages", 3},
+	{"receiving", "waiting for data", 0}, {"reserved", "reserved, unused", 2},
 	{"tentative", "bid unanswered", 1}, {"waiting", "waiting", 5}, {"idle", "idle", 7}, {"down", "target down", 5},
 }
 
@@ -31,7 +33,8 @@ func (r *Run) lossRows(t *term.Table, style term.Style) {
 				parts = append(parts, l.label+" "+term.Percent(v))
 			}
 		}
-		t.Row(m.Rows[k]+" lost", term.Bar(min(lost, 1), barWidth)+" "+term.Percent(lost), style.Dim(strings.Join(parts, ", ")))
+		t.Row(m.Rows[k]+" lost", term.Bar(min(lost, 1), barWidth)+" "+term.Percent(lost),
+			style.Dim(strings.Join(parts, ", ")))
 	}
 	if text := r.imbalance(); text != "" {
 		most, _ := r.value("cluster.imbalance.target.max")
@@ -61,8 +64,8 @@ func (r *Run) imbalance() string {
 	return text
 }
 
-// lossFigures draw where the time went: of disks, and of links where those bound the cluster, all together, and, of one run, target by target and group
-// by group.
+// lossFigures draw where the time went: of disks, and of links where those bound the cluster, all together, and, of
+// one run, target by target and group by group.
 func lossFigures(runs []Run) []figure {
 	var rows []string
 	parts := make([]chart.Part, len(losses))
@@ -85,9 +88,14 @@ func lossFigures(runs []Run) []figure {
 		return nil
 	}
 	parts = someParts(parts)
-	out := []figure{{Caption: "Where the time went", Wide: true, Note: "Mean over disks, and over links if they are the bottleneck. Only the time spent on chunks counts towards the bound. The rest is lost to waiting for data, to unused reservations, to unanswered offers, and to idleness.",
+	out := []figure{{Caption: "Where the time went", Wide: true,
+		Note: "Mean over disks, and over links if they are the bottleneck. Only the time spent on chunks counts " +
+			"towards the bound. The rest is lost to waiting for data, to unused reservations, to unanswered offers, " +
+			"and to idleness.",
 		SVG: broad(func(width float64) string {
-			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "where the time went", Width: width, Height: chart.BarsHeight(len(rows)) + 10}, X: chart.Axis{Label: "Share of the time", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: parts})
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "where the time went", Width: width,
+				Height: chart.BarsHeight(len(rows)) + 10},
+				X: chart.Axis{Label: "Share of the time", Unit: chart.Fractions, Max: 1}, Rows: rows, Parts: parts})
 		})}}
 	if len(runs) > 1 {
 		return out
@@ -132,7 +140,8 @@ func (r *Run) targetTimes() (figure, bool) {
 		return 0
 	})
 	most, _ := r.value("cluster.imbalance.target.max")
-	c := chart.ColumnChart{Frame: chart.Frame{Title: "where each target's time went", Height: 360}, X: chart.Axis{Label: "Targets, by use of their disk", Unit: chart.Counts},
+	c := chart.ColumnChart{Frame: chart.Frame{Title: "where each target's time went", Height: 360},
+		X: chart.Axis{Label: "Targets, by use of their disk", Unit: chart.Counts},
 		Y: chart.Axis{Label: "Share of its time", Unit: chart.Fractions, FromZero: true, Max: 1}, Edges: []float64{0}}
 	parts := make([]chart.Part, len(losses))
 	for k, l := range losses {
@@ -144,7 +153,9 @@ func (r *Run) targetTimes() (figure, bool) {
 	for i := range order {
 		c.Edges = append(c.Edges, float64(i+1))
 	}
-	return figure{Caption: "Where the time went, by target", Note: "The least used disk comes first. The busiest disk has " + term.Significant(most, 3) + " times the mean; " + r.imbalance() + ".", SVG: bothAreas(c)}, true
+	return figure{Caption: "Where the time went, by target",
+		Note: "The least used disk comes first. The busiest disk has " + term.Significant(most, 3) +
+			" times the mean; " + r.imbalance() + ".", SVG: bothAreas(c)}, true
 }
 
 // mostGroups is how many negotiating groups have bars of their own.
@@ -167,8 +178,12 @@ func (r *Run) groupUse() (figure, bool) {
 		mean.V = append(mean.V, sum/float64(len(m.V)))
 	}
 	most, _ := r.value("cluster.imbalance.group.max")
-	return figure{Caption: "Negotiating groups", Note: fmt.Sprintf("Busy share of each group's disks. The busiest group has %s times the mean: load is balanced within groups, not between them.", term.Significant(most, 3)),
-		SVG: bothGroups(chart.GroupChart{Frame: chart.Frame{Title: "negotiating groups", Height: 330}, XLabel: "Group", Labels: m.Rows, Y: chart.Axis{Label: "Disks busy", Unit: chart.Fractions, Max: 1}, Parts: []chart.Part{p}, Lines: []chart.Part{mean}})}, true
+	return figure{Caption: "Negotiating groups",
+		Note: fmt.Sprintf("Busy share of each group's disks. The busiest group has %s times the mean: load is "+
+			"balanced within groups, not between them.", term.Significant(most, 3)),
+		SVG: bothGroups(chart.GroupChart{Frame: chart.Frame{Title: "negotiating groups", Height: 330},
+			XLabel: "Group", Labels: m.Rows, Y: chart.Axis{Label: "Disks busy", Unit: chart.Fractions, Max: 1},
+			Parts: []chart.Part{p}, Lines: []chart.Part{mean}})}, true
 }
 
 // sortedPoints is in how many steps sorted latencies are drawn.
@@ -176,12 +191,16 @@ const sortedPoints = 400
 
 // sortedLatencies draw latencies in the order of their length.
 func sortedLatencies(g group, things string) figure {
-	c := chart.LineChart{Frame: chart.Frame{Title: "sorted latencies", Height: 360}, X: chart.Axis{Label: "Share of " + things + ", fastest first", Unit: chart.Fractions, Max: 1},
+	c := chart.LineChart{Frame: chart.Frame{Title: "sorted latencies", Height: 360},
+		X: chart.Axis{Label: "Share of " + things + ", fastest first", Unit: chart.Fractions, Max: 1},
 		Y: chart.Axis{Label: "Latency", Unit: chart.Micros, FromZero: true}}
 	for _, x := range g.curves {
 		c.Series = append(c.Series, sortedSeries(x.run.Result.Histogram(x.what), x.name, x.style))
 	}
-	return figure{Caption: "Latencies, sorted", Note: "Latency of " + things + " in ascending order, up to 99.9 %. A flat line is an equal latency for all. The rise on the right is the tail.", SVG: bothLines(c)}
+	return figure{Caption: "Latencies, sorted",
+		Note: "Latency of " + things +
+			" in ascending order, up to 99.9 %. A flat line is an equal latency for all. The rise on the right is " +
+			"the tail.", SVG: bothLines(c)}
 }
 
 func sortedSeries(h *stats.Histogram, name string, style int) chart.Series {

@@ -24,20 +24,23 @@ func clusterResult() *result.Result {
 		r.Set("cluster."+op+".rate", 3e9)
 		r.SetLatencies("cluster."+op, h)
 	}
-	for name, v := range map[string]float64{"lost": 12, "retried": 3, "get.degraded": 2, "repair.lost": 10, "repair.done": 9, "repair.until": 0.02, "bound.reached": 0.6, "bound.rate": 10e9} {
+	for name, v := range map[string]float64{"lost": 12, "retried": 3, "get.degraded": 2, "repair.lost": 10,
+		"repair.done": 9, "repair.until": 0.02, "bound.reached": 0.6, "bound.rate": 10e9} {
 		r.Set("cluster."+name, v)
 	}
 	r.Set("cluster.imbalance.target.max", 1.25)
 	r.Set("cluster.imbalance.target.cv", 0.1)
 	r.SetMatrix("cluster.bounds", []string{"disks", "gateways' links"}, []string{"rate"}, [][]float64{{20e9}, {10e9}})
 	uses := []string{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
-	r.SetMatrix("cluster.spent", []string{"disks", "gateways' links"}, uses, [][]float64{{0.3, 0.1, 0, 0.2, 0.1, 0, 0, 0.2, 0.1}, {0.6, 0, 0.1, 0, 0, 0, 0.3, 0, 0}})
-	r.SetMatrix("cluster.target.time", []string{"0", "1"}, uses, [][]float64{{0.4, 0.1, 0, 0.2, 0.1, 0, 0, 0.1, 0.1}, {0.2, 0.1, 0, 0.2, 0.1, 0, 0, 0.3, 0.1}})
+	r.SetMatrix("cluster.spent", []string{"disks", "gateways' links"}, uses,
+		[][]float64{{0.3, 0.1, 0, 0.2, 0.1, 0, 0, 0.2, 0.1}, {0.6, 0, 0.1, 0, 0, 0, 0.3, 0, 0}})
+	r.SetMatrix("cluster.target.time", []string{"0", "1"}, uses,
+		[][]float64{{0.4, 0.1, 0, 0.2, 0.1, 0, 0, 0.1, 0.1}, {0.2, 0.1, 0, 0.2, 0.1, 0, 0, 0.3, 0.1}})
 	return r
 }
 
-// TestClusterLosses: the time that is lost is that of what bounds the cluster, part by part, in the terminal and on the page; and so is what was lost and
-// done again.
+// TestClusterLosses: the time that is lost is that of what bounds the cluster, part by part, in the terminal and on
+// the page; and so is what was lost and done again.
 func TestClusterLosses(t *testing.T) {
 	r := Run{Result: clusterResult(), Label: "a"}
 	var b strings.Builder
@@ -45,7 +48,9 @@ func TestClusterLosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(strings.Fields(b.String()), " ") // wherever lines end
-	for _, want := range []string{"gateways' links lost", "40.0 %", "control messages 10.0 %, waiting 30.0 %", "x1.25", "standard deviation 10.0 %", "put", "get", "retried", "degraded", "9", "of 10 lost; the last one at 20.0 ms"} {
+	for _, want := range []string{"gateways' links lost", "40.0 %", "control messages 10.0 %, waiting 30.0 %",
+		"x1.25", "standard deviation 10.0 %", "put", "get", "retried", "degraded", "9",
+		"of 10 lost; the last one at 20.0 ms"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the table does not say %q:\n%s", want, b.String())
 		}
@@ -57,7 +62,8 @@ func TestClusterLosses(t *testing.T) {
 	if err := WriteHTML(&page, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Where the time went", "Where the time went, by target", "Latencies, sorted", "Losses and repeats", "<td class=\"text\">Retried</td>", "target down", "Get latency p99"} {
+	for _, want := range []string{"Where the time went", "Where the time went, by target", "Latencies, sorted",
+		"Losses and repeats", "<td class=\"text\">Retried</td>", "target down", "Get latency p99"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

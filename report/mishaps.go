@@ -19,7 +19,8 @@ var mishaps = []mishap{
 	{"cluster.get.unavailable", "unavailable", "reads of chunks with too many pieces missing"},
 }
 
-// repair says what became of the pieces that failures have cost. Those of chunks that others have replaced meanwhile need not be made again.
+// repair says what became of the pieces that failures have cost. Those of chunks that others have replaced meanwhile
+// need not be made again.
 func (r *Run) repair() (text string, ok bool) {
 	if lost, ok := r.value("cluster.repair.lost"); !ok || lost == 0 {
 		return "", false
@@ -48,11 +49,15 @@ func mishapTable(r *Run) *table {
 	t := &table{Caption: "Losses and repeats", Full: true, Head: []heading{{"", true}, {}, {"", true}}}
 	for _, x := range mishaps {
 		if v, ok := r.value(x.metric); ok && v > 0 {
-			t.Rows = append(t.Rows, []cell{{Text: capital(x.label), Class: "text"}, {Text: r.shown(x.metric)}, {Text: x.what, Class: "text"}})
+			t.Rows = append(t.Rows,
+				[]cell{{Text: capital(x.label), Class: "text"}, {Text: r.shown(x.metric)},
+					{Text: x.what, Class: "text"}})
 		}
 	}
 	if text, ok := r.repair(); ok {
-		t.Rows = append(t.Rows, []cell{{Text: "Repaired", Class: "text"}, {Text: r.shown("cluster.repair.done")}, {Text: text, Class: "text"}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: "Repaired", Class: "text"}, {Text: r.shown("cluster.repair.done")},
+				{Text: text, Class: "text"}})
 	}
 	if t.Rows == nil {
 		return nil

@@ -15,8 +15,10 @@ import (
 )
 
 // networkNames are the metrics of networks that comparisons show.
-var networkNames = []string{"fabric.goodput", "fabric.utilisation.max", "fabric.queue.max", "fabric.pause.count", "fabric.pause.time", "fabric.ecn.marks",
-	"fabric.cnp.count", "fabric.drops", "fabric.retransmits", "fabric.timeouts", "fabric.nacks", "fabric.deadlocks", "fabric.packet_hops"}
+var networkNames = []string{"fabric.goodput", "fabric.utilisation.max", "fabric.queue.max", "fabric.pause.count",
+	"fabric.pause.time", "fabric.ecn.marks",
+	"fabric.cnp.count", "fabric.drops", "fabric.retransmits", "fabric.timeouts", "fabric.nacks", "fabric.deadlocks",
+	"fabric.packet_hops"}
 
 // happened are the networkNames that are not 0 in all runs, and those of which 0 is good to know.
 func happened(runs []Run) []string {
@@ -31,8 +33,10 @@ func networkDraws(name string) bool {
 	if group, rest, _ := strings.Cut(name, "."); strings.HasPrefix(group, "flow[") && rest == "rate" {
 		return true
 	}
-	return slices.Contains([]string{"fabric.goodput", "fabric.queue", "fabric.ecn.marks", "fabric.pause.time", "fabric.link.utilisation", "fabric.link.queue",
-		"fabric.link.paused", "fabric.link.totals", "fabric.queue.histogram", "fabric.host.goodput", "fabric.layout", "flow.slowdown"}, name)
+	return slices.Contains([]string{"fabric.goodput", "fabric.queue", "fabric.ecn.marks", "fabric.pause.time",
+		"fabric.link.utilisation", "fabric.link.queue",
+		"fabric.link.paused", "fabric.link.totals", "fabric.queue.histogram", "fabric.host.goodput", "fabric.layout",
+		"flow.slowdown"}, name)
 }
 
 // port is what one direction of a link did after the warm-up, a row of fabric.link.totals. What is not known is NaN.
@@ -54,7 +58,8 @@ func (r *Run) ports() []port {
 		for _, f := range []struct {
 			column string
 			to     *float64
-		}{{"utilisation", &p.utilisation}, {"pauses", &p.pauses}, {"paused_us", &p.pausedUS}, {"longest_pause_us", &p.longestUS}, {"ecn_marks", &p.marks},
+		}{{"utilisation", &p.utilisation}, {"pauses", &p.pauses}, {"paused_us", &p.pausedUS},
+			{"longest_pause_us", &p.longestUS}, {"ecn_marks", &p.marks},
 			{"drops", &p.drops}, {"queue_max_bytes", &p.maxQueue}} {
 			*f.to = math.NaN()
 			if k := slices.Index(m.Cols, f.column); k >= 0 {
@@ -148,7 +153,8 @@ func (r *Run) buckets() []bucket {
 		for _, f := range []struct {
 			column string
 			to     *float64
-		}{{"flows", &b.flows}, {"mean", &b.mean}, {"p50", &b.p50}, {"p95", &b.p95}, {"p99", &b.p99}, {"max", &b.worst}} {
+		}{{"flows", &b.flows}, {"mean", &b.mean}, {"p50", &b.p50}, {"p95", &b.p95}, {"p99", &b.p99},
+			{"max", &b.worst}} {
 			*f.to = math.NaN()
 			if k := slices.Index(m.Cols, f.column); k >= 0 {
 				*f.to = m.V[i][k]
@@ -216,8 +222,10 @@ func flowTable(r *Run) *table {
 	if _, ok := r.value("flow.count"); !ok {
 		return nil
 	}
-	t := &table{Full: true, Head: []heading{{"", true}, {Title: "Flows"}, {Title: "Unfinished"}, {Title: "Mean"}, {Title: "p50"}, {Title: "p90"}, {Title: "p95"}, {Title: "p99"},
-		{Title: "p99.9"}, {Title: "Max"}}}
+	t := &table{Full: true,
+		Head: []heading{{"", true}, {Title: "Flows"}, {Title: "Unfinished"}, {Title: "Mean"}, {Title: "p50"},
+			{Title: "p90"}, {Title: "p95"}, {Title: "p99"},
+			{Title: "p99.9"}, {Title: "Max"}}}
 	for i, f := range []struct{ label, metric string }{{"completion time", "flow.fct"}, {"slowdown", "flow.slowdown"}} {
 		row := []cell{{Text: f.label, Class: "text"}, {}, {}}
 		if i == 0 {
@@ -240,7 +248,9 @@ func bucketTable(r *Run) *table {
 	if len(list) == 0 {
 		return nil
 	}
-	t := &table{Full: true, Caption: "Slowdown by size of flow", Head: []heading{{"Size", true}, {Title: "Flows"}, {Title: "Mean"}, {Title: "p50"}, {Title: "p95"}, {Title: "p99"}, {Title: "Max"}}}
+	t := &table{Full: true, Caption: "Slowdown by size of flow",
+		Head: []heading{{"Size", true}, {Title: "Flows"}, {Title: "Mean"}, {Title: "p50"}, {Title: "p95"},
+			{Title: "p99"}, {Title: "Max"}}}
 	for _, b := range list {
 		row := []cell{{Text: b.label, Class: "text name"}, {Text: term.Quantity(b.flows, "count")}}
 		for _, v := range []float64{b.mean, b.p50, b.p95, b.p99, b.worst} {
@@ -291,12 +301,14 @@ func flowFigures(runs []Run) []figure {
 	return out
 }
 
-// slowdownFigures draws slowdown against size: all quantiles of one run together, or those of several runs next to each other.
+// slowdownFigures draws slowdown against size: all quantiles of one run together, or those of several runs next to
+// each other.
 func slowdownFigures(runs []Run) []figure {
 	quantiles := []struct {
 		name string
 		of   func(bucket) float64
-	}{{"p50", func(b bucket) float64 { return b.p50 }}, {"p95", func(b bucket) float64 { return b.p95 }}, {"p99", func(b bucket) float64 { return b.p99 }}}
+	}{{"p50", func(b bucket) float64 { return b.p50 }}, {"p95", func(b bucket) float64 { return b.p95 }},
+		{"p99", func(b bucket) float64 { return b.p99 }}}
 	line := func(r *Run, name string, style int, of func(bucket) float64) chart.Series {
 		s := chart.Series{Name: name, Style: style}
 		for _, b := range r.buckets() {
@@ -310,8 +322,11 @@ func slowdownFigures(runs []Run) []figure {
 		if !slices.ContainsFunc(s, func(s chart.Series) bool { return len(s.X) > 1 }) {
 			return nil
 		}
-		return []figure{{Caption: caption, Note: "Completion time relative to the flow alone in the network, by size. Each point covers flows between half its size and its size.",
-			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360}, X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
+		return []figure{{Caption: caption,
+			Note: "Completion time relative to the flow alone in the network, by size. Each point covers flows " +
+				"between half its size and its size.",
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: caption, Height: 360},
+				X: chart.Axis{Label: "Flow size", Unit: chart.Bytes, Scale: chart.Log},
 				Y: chart.Axis{Label: "Slowdown", Unit: chart.Plain, Scale: logIfWide(s)}, Series: s})}}
 	}
 	if len(runs) == 1 {
@@ -366,8 +381,9 @@ func networkOverTime(runs []Run) []figure {
 		if !found {
 			continue // a straight line at 0
 		}
-		out = append(out, figure{Caption: f.caption, SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: f.caption + " over time"},
-			X: timeAxis, Y: chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}, Series: s, Shade: shade})})
+		out = append(out, figure{Caption: f.caption,
+			SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: f.caption + " over time"},
+				X: timeAxis, Y: chart.Axis{Label: f.label, Unit: f.unit, FromZero: true}, Series: s, Shade: shade})})
 	}
 	if len(runs) > 1 {
 		return out
@@ -379,9 +395,12 @@ func networkOverTime(runs []Run) []figure {
 		}
 	}
 	if lo, hi := span(rates); hi > lo {
-		out = append(out, figure{Caption: "Rates of the first queue pairs", Note: "Rates set by congestion control. All have the same axes.", Wide: true,
-			SVG: multiples(chart.LineChart{Frame: chart.Frame{Title: "rates of the first queue pairs over time", Width: 320, Height: 190}, X: timeAxis,
-				Y: chart.Axis{Label: "Rate", Unit: chart.BitRates, FromZero: true, Scale: logIfWide(rates)}, Series: rates, Shade: shade})})
+		out = append(out, figure{Caption: "Rates of the first queue pairs",
+			Note: "Rates set by congestion control. All have the same axes.", Wide: true,
+			SVG: multiples(chart.LineChart{Frame: chart.Frame{Title: "rates of the first queue pairs over time",
+				Width: 320, Height: 190}, X: timeAxis,
+				Y:      chart.Axis{Label: "Rate", Unit: chart.BitRates, FromZero: true, Scale: logIfWide(rates)},
+				Series: rates, Shade: shade})})
 	}
 	return out
 }
@@ -419,7 +438,8 @@ var linkMeasures = []struct {
 	matrix string
 	of     chart.NetworkMeasure
 }{
-	{"fabric.link.utilisation", chart.NetworkMeasure{Name: "utilisation", Whole: "utilisation", Unit: chart.Fractions, Max: 1, WholeMax: 1}},
+	{"fabric.link.utilisation",
+		chart.NetworkMeasure{Name: "utilisation", Whole: "utilisation", Unit: chart.Fractions, Max: 1, WholeMax: 1}},
 	{"fabric.link.queue", chart.NetworkMeasure{Name: "queue", Whole: "largest queue", Unit: chart.Bytes}},
 	{"fabric.link.paused", chart.NetworkMeasure{Name: "time paused", Whole: "time paused", Unit: chart.Fractions}},
 }
@@ -438,7 +458,8 @@ func topologies(runs []Run) []figure {
 	var out []figure
 	for i, c := range charts {
 		f := figure{Caption: "Links", Wide: true, Player: true, SVG: svg(chart.Network(c)),
-			Note: "Lines are links. Colour and width show the busier direction. Over time, utilisation and paused time are shares of a slice; a queue is its depth at the slice's end."}
+			Note: "Lines are links. Colour and width show the busier direction. Over time, utilisation and paused " +
+				"time are shares of a slice; a queue is its depth at the slice's end."}
 		if len(runs) > 1 {
 			f.Caption = of[i].Label + ": links"
 		}
@@ -453,8 +474,8 @@ func topologies(runs []Run) []figure {
 	return out
 }
 
-// topology puts the network into a picture. What its values over time take is taken from room; without enough of it there are
-// none.
+// topology puts the network into a picture. What its values over time take is taken from room; without enough of it
+// there are none.
 func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 	c := chart.NetworkChart{Frame: chart.Frame{Title: "the network, its links coloured by utilisation", Width: 1310}}
 	layout, ok := r.matrix("fabric.layout", 3)
@@ -469,7 +490,8 @@ func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 			return c, false
 		}
 		index[name] = i
-		c.Nodes = append(c.Nodes, chart.NetworkNode{Name: name, X: min(max(x, 0), 1), Y: min(max(y, 0), 1), End: layout.V[i][2] == 0})
+		c.Nodes = append(c.Nodes,
+			chart.NetworkNode{Name: name, X: min(max(x, 0), 1), Y: min(max(y, 0), 1), End: layout.V[i][2] == 0})
 	}
 	for _, m := range linkMeasures {
 		c.Measures = append(c.Measures, m.of)
@@ -481,7 +503,8 @@ func (r *Run) topology(room *int) (chart.NetworkChart, bool) {
 	return c, len(c.Links) > 0
 }
 
-// slices returns the ends of the slices of time of which the links' figures are known, none if there is no room for them.
+// slices returns the ends of the slices of time of which the links' figures are known, none if there is no room for
+// them.
 func (r *Run) slices(ports, room int) (times []float64, used int) {
 	m, ok := r.matrix(linkMeasures[0].matrix, 1)
 	if !ok || ports*len(m.Cols)*len(linkMeasures) > room {
@@ -497,8 +520,8 @@ func (r *Run) slices(ports, room int) (times []float64, used int) {
 	return times, ports * len(m.Cols) * len(linkMeasures)
 }
 
-// links joins the ports at both ends of each link. Where several links are between the same two nodes, the first port of one
-// node belongs to the first of the other.
+// links joins the ports at both ends of each link. Where several links are between the same two nodes, the first port
+// of one node belongs to the first of the other.
 func (r *Run) links(ports []port, index map[string]int, moving bool) []chart.NetworkLink {
 	var over [3]map[string][]int // rows of the matrices by port
 	var m [3]result.Matrix
@@ -570,13 +593,15 @@ func portTables(r *Run) []figure {
 		caption string
 		of      func(port) float64
 		leave   []string // columns, for want of room
-	}{{"Busiest ports", port.byUse, []string{"pauses", "longest pause"}}, {"Most paused ports", port.byPause, []string{"ECN marks", "drops"}}} {
+	}{{"Busiest ports", port.byUse, []string{"pauses", "longest pause"}},
+		{"Most paused ports", port.byPause, []string{"ECN marks", "drops"}}} {
 		list := foremost(all, 10, t.of)
 		if len(list) == 0 {
 			continue
 		}
 		x := &table{Caption: t.caption, Full: true, Head: []heading{{"Port", true}}}
-		columns := slices.DeleteFunc(columnsOf(list), func(k int) bool { return slices.Contains(t.leave, portColumns[k].title) })
+		columns := slices.DeleteFunc(columnsOf(list),
+			func(k int) bool { return slices.Contains(t.leave, portColumns[k].title) })
 		for _, k := range columns {
 			x.Head = append(x.Head, heading{Title: capital(portColumns[k].title)})
 		}
@@ -602,7 +627,8 @@ func depthFigure(r *Run) []figure {
 	for i, name := range m.Rows {
 		row[name] = i
 	}
-	deepest := foremost(slices.DeleteFunc(r.ports(), func(p port) bool { _, ok := row[p.name]; return !ok }), 8, port.byQueue)
+	deepest := foremost(slices.DeleteFunc(r.ports(), func(p port) bool { _, ok := row[p.name]; return !ok }), 8,
+		port.byQueue)
 	var rows []string
 	var v [][]float64
 	last := 0
@@ -638,10 +664,13 @@ func depthFigure(r *Run) []figure {
 	for i := range v {
 		v[i] = v[i][:last+1]
 	}
-	return []figure{{Caption: "Queues of the deepest ports", Wide: true, Note: "Percentage of samples in which a port's queue had each depth. An empty cell means never.",
+	return []figure{{Caption: "Queues of the deepest ports", Wide: true,
+		Note: "Percentage of samples in which a port's queue had each depth. An empty cell means never.",
 		SVG: broad(func(width float64) string {
-			return chart.HeatMap(chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width}, RowLabel: "port", ColLabel: "depth, at most",
-				Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of samples, %", Max: 1})
+			return chart.HeatMap(
+				chart.HeatMapChart{Frame: chart.Frame{Title: "queue depths of the deepest ports", Width: width},
+					RowLabel: "port", ColLabel: "depth, at most",
+					Rows: rows, Cols: cols, V: v, Unit: chart.Fractions, Legend: "share of samples, %", Max: 1})
 		})}}
 }
 
@@ -669,18 +698,22 @@ func hostFigure(r *Run) []figure {
 	if len(some) == 0 {
 		return nil
 	}
-	f := figure{Caption: "Goodput of each host", Note: "Payload delivered to each host per second of measured time.", Wide: true}
+	f := figure{Caption: "Goodput of each host", Note: "Payload delivered to each host per second of measured time.",
+		Wide: true}
 	if len(some) <= mostBars {
 		if n := len(v) - len(some); n > 0 {
 			f.Note += " Nothing reached " + strconv.Itoa(n) + " of " + strconv.Itoa(len(v)) + " hosts."
 		}
 		f.SVG = broad(func(width float64) string {
-			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "goodput of each host", Width: width, Height: 60 + 24*float64(len(some))},
-				X: chart.Axis{Label: "Received", Unit: chart.BitRates}, Rows: names, Parts: []chart.Part{{V: some}}, Total: true})
+			return chart.Bars(chart.BarChart{Frame: chart.Frame{Title: "goodput of each host", Width: width,
+				Height: 60 + 24*float64(len(some))},
+				X: chart.Axis{Label: "Received", Unit: chart.BitRates}, Rows: names, Parts: []chart.Part{{V: some}},
+				Total: true})
 		})
 		return []figure{f}
 	}
-	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first", ColLabel: "hosts, row by row",
-		Unit: chart.BitRates, Legend: "received"}, "", m.Rows, v)
+	f.SVG = strip(chart.HeatMapChart{Frame: chart.Frame{Title: "goodput of each host"}, RowLabel: "first",
+		ColLabel: "hosts, row by row",
+		Unit:     chart.BitRates, Legend: "received"}, "", m.Rows, v)
 	return []figure{f}
 }

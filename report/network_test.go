@@ -16,8 +16,8 @@ import (
 	"farflash/result"
 )
 
-// toyNet is the result of a network of leaves over racks, with figures that a formula gives. It exists to test what reports
-// draw.
+// toyNet is the result of a network of leaves over racks, with figures that a formula gives. It exists to test what
+// reports draw.
 type toyNet struct {
 	name                 string
 	racks, leaves, hosts int // hosts of a rack
@@ -71,18 +71,25 @@ func (c toyNet) run() Run {
 	if c.pauses {
 		paused = 1
 	}
-	r.SetMatrix("fabric.link.utilisation", ports, cols, table(func(p, k int) float64 { return float64((p*7+k*3)%100) / 100 }))
-	r.SetMatrix("fabric.link.queue", ports, cols, table(func(p, k int) float64 { return float64((p*p + k) % 9 * 30000) }))
-	r.SetMatrix("fabric.link.paused", ports, cols, table(func(p, k int) float64 { return paused * float64((p+k)%5) / 10 }))
+	r.SetMatrix("fabric.link.utilisation", ports, cols,
+		table(func(p, k int) float64 { return float64((p*7+k*3)%100) / 100 }))
+	r.SetMatrix("fabric.link.queue", ports, cols,
+		table(func(p, k int) float64 { return float64((p*p + k) % 9 * 30000) }))
+	r.SetMatrix("fabric.link.paused", ports, cols,
+		table(func(p, k int) float64 { return paused * float64((p+k)%5) / 10 }))
 	var totals, depths [][]float64
 	most := 0.0
 	for i := range ports {
 		q := float64(i * i % 9 * 31000)
 		most = max(most, q)
-		totals = append(totals, []float64{float64((i*7)%97) / 100, paused * float64(i%5), paused * float64(i%5*120), paused * float64(i%5*40), float64(i % 11 * 100), 0, q})
+		totals = append(totals,
+			[]float64{float64((i*7)%97) / 100, paused * float64(i%5), paused * float64(i%5*120),
+				paused * float64(i%5*40), float64(i % 11 * 100), 0, q})
 		depths = append(depths, []float64{40, float64(i % 3), float64(i * i % 9), 0})
 	}
-	r.SetMatrix("fabric.link.totals", ports, []string{"utilisation", "pauses", "paused_us", "longest_pause_us", "ecn_marks", "drops", "queue_max_bytes"}, totals)
+	r.SetMatrix("fabric.link.totals", ports,
+		[]string{"utilisation", "pauses", "paused_us", "longest_pause_us", "ecn_marks", "drops", "queue_max_bytes"},
+		totals)
 	r.SetMatrix("fabric.queue.histogram", ports, []string{"empty", "up to 128KB", "up to 256KB", "up to 512KB"}, depths)
 	var good [][]float64
 	for i := range hosts {
@@ -101,7 +108,8 @@ func (c toyNet) run() Run {
 		r.Set("flow.fct."+q, 100*math.Pow(3, float64(i)))
 		r.Set("flow.slowdown."+q, 1.5*float64(i+1))
 	}
-	r.SetMatrix("flow.slowdown", []string{"up to 1KiB", "up to 32KiB", "up to 1MiB"}, []string{"flows", "mean", "p50", "p95", "p99", "max"},
+	r.SetMatrix("flow.slowdown", []string{"up to 1KiB", "up to 32KiB", "up to 1MiB"},
+		[]string{"flows", "mean", "p50", "p95", "p99", "max"},
 		[][]float64{{1200, 2, 1.5, 4, 9, 12}, {600, 3, 2.5, 8, 20, 40}, {200, 4, 3, 6, 7, 8}})
 	r.Set("fabric.goodput", 123.4e9)
 	r.Set("fabric.utilisation.max", 0.96)
@@ -123,7 +131,8 @@ func (c toyNet) run() Run {
 	}
 	r.SetSeries("fabric.pause.time", 50*units.Microsecond, scale(append([]float64(nil), line...), 0.1*paused))
 	r.Check("flows conserved", true, "posted 2003 = completed 2000 + in flight 3")
-	return Run{Path: "runs/" + c.name, Result: r, Scenario: ParseScenario("name: " + c.name + "\nfabric:\n  pfc: true # default\n")}
+	return Run{Path: "runs/" + c.name, Result: r,
+		Scenario: ParseScenario("name: " + c.name + "\nfabric:\n  pfc: true # default\n")}
 }
 
 var (
@@ -161,10 +170,14 @@ func TestNetworkText(t *testing.T) {
 func TestNetworkHTML(t *testing.T) {
 	html := page1(t, netA.run())
 	sound(t, html)
-	for _, want := range []string{"Flow completion p99", "Slowdown p99", "PFC pauses", "Largest queue", "no room in the buffer", "Flow completion time distribution",
-		"Slowdown by size", "up to 32 KiB", "Goodput", "warm-up", "Packets marked per second", "Share of time paused", "Rates of the first queue pairs",
-		"queue pair 1", `class="player" hidden`, `type="range"`, "tor3-&gt;leaf1: utilisation ", "data-over=", "Busiest ports", "Most paused ports",
-		"Queues of the deepest ports", "depth, at most", "256KB", "Goodput of each host", "flows conserved", "farflash run runs/leaf-spine/scenario.yaml --seed 1", "fabric.ecn.marks"} {
+	for _, want := range []string{"Flow completion p99", "Slowdown p99", "PFC pauses", "Largest queue",
+		"no room in the buffer", "Flow completion time distribution",
+		"Slowdown by size", "up to 32 KiB", "Goodput", "warm-up", "Packets marked per second", "Share of time paused",
+		"Rates of the first queue pairs",
+		"queue pair 1", `class="player" hidden`, `type="range"`, "tor3-&gt;leaf1: utilisation ", "data-over=",
+		"Busiest ports", "Most paused ports",
+		"Queues of the deepest ports", "depth, at most", "256KB", "Goodput of each host", "flows conserved",
+		"farflash run runs/leaf-spine/scenario.yaml --seed 1", "fabric.ecn.marks"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -180,7 +193,8 @@ func TestNetworkHTML(t *testing.T) {
 	if links := strings.Count(html, `class="link"`); links != 4*(8+2) {
 		t.Errorf("%d links are drawn, not 40", links)
 	}
-	if html := page1(t, netB.run()); strings.Contains(html, "Most paused ports") || strings.Contains(html, "Share of time paused") || !strings.Contains(html, "no port was paused") {
+	if html := page1(t, netB.run()); strings.Contains(html, "Most paused ports") ||
+		strings.Contains(html, "Share of time paused") || !strings.Contains(html, "no port was paused") {
 		t.Error("pauses that did not happen are drawn")
 	}
 	if strings.Contains(page1(t, toyA.run(1)), "svg.network") {
@@ -191,7 +205,8 @@ func TestNetworkHTML(t *testing.T) {
 func TestNetworkHTMLSeveral(t *testing.T) {
 	html := page1(t, netA.run(), netB.run())
 	sound(t, html)
-	for _, want := range []string{"Flow completion time distribution", "Slowdown by size, p50", "Slowdown by size, p99", "leaf-spine: links", "unhindered: links",
+	for _, want := range []string{"Flow completion time distribution", "Slowdown by size, p50",
+		"Slowdown by size, p99", "leaf-spine: links", "unhindered: links",
 		"flow.fct.p99", "fabric.pause.count", "Goodput", "What differs"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
@@ -215,7 +230,8 @@ func TestNetworkSize(t *testing.T) {
 	if !strings.Contains(html, "data-over=") {
 		t.Error("it does not move")
 	}
-	if html := page1(t, big, big, big, big); len(html) > 10_000_000 || !strings.Contains(html, "Only the whole run is shown.") {
+	if html := page1(t, big, big, big, big); len(html) > 10_000_000 ||
+		!strings.Contains(html, "Only the whole run is shown.") {
 		t.Errorf("the page of four runs of 1,024 hosts is %d bytes", len(html))
 	}
 }
@@ -261,7 +277,8 @@ func TestNetworkParts(t *testing.T) {
 	none.Set("fabric.goodput", 0)
 	none.Set("fabric.pause.count", 0)
 	none.Set("fabric.drops", 0)
-	if text := show("no flow ended", Run{Result: none}); !strings.Contains(text, "unfinished flows") || !strings.Contains(text, "16 unfinished") {
+	if text := show("no flow ended", Run{Result: none}); !strings.Contains(text, "unfinished flows") ||
+		!strings.Contains(text, "16 unfinished") {
 		t.Errorf("flows that did not end are not told:\n%s", text)
 	}
 	for i := range whole.Series {
@@ -302,7 +319,8 @@ func TestNetworkEscapes(t *testing.T) {
 func TestLinks(t *testing.T) {
 	r := Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}
 	index := map[string]int{"a": 0, "b": 1, "a->b": 2}
-	ports := []port{{name: "a->b"}, {name: "a->b"}, {name: "b->a"}, {name: "a->b->a"}, {name: "a->elsewhere"}, {name: "b->a"}, {name: "no arrow"}}
+	ports := []port{{name: "a->b"}, {name: "a->b"}, {name: "b->a"}, {name: "a->b->a"}, {name: "a->elsewhere"},
+		{name: "b->a"}, {name: "no arrow"}}
 	var got []string
 	for _, l := range r.links(ports, index, false) {
 		text := fmt.Sprintf("%d-%d", l.A, l.B)

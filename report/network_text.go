@@ -30,9 +30,11 @@ func (r *Run) network(b *strings.Builder, style term.Style) error {
 		return some(r.written(metric), format)
 	}
 	if v, ok := r.value("flow.unfinished"); ok && v > 0 {
-		t.Row("unfinished flows", style.Warning(term.Count(v)), style.Dim(some(r.written("flow.count"), "beside %s that ended")))
+		t.Row("unfinished flows", style.Warning(term.Count(v)),
+			style.Dim(some(r.written("flow.count"), "beside %s that ended")))
 	}
-	written("collectives", "collective.time.mean", some(r.written("collective.bus_bandwidth"), "mean time of each, %s on the bus"))
+	written("collectives", "collective.time.mean",
+		some(r.written("collective.bus_bandwidth"), "mean time of each, %s on the bus"))
 	written("goodput", "fabric.goodput", some(r.written("flow.bytes"), "%s of flows that ended"))
 	if v, ok := r.value("fabric.utilisation.max"); ok {
 		name := ""
@@ -42,12 +44,14 @@ func (r *Run) network(b *strings.Builder, style term.Style) error {
 		row("busiest link", "fabric.utilisation.max", term.Bar(v, barWidth)+" "+term.Percent(v), name)
 	}
 	written("largest queue", "fabric.queue.max", r.deepest(ports))
-	written("pauses", "fabric.pause.count", joined(some(r.written("fabric.pause.time"), "%s over all ports"), r.longestPause()))
+	written("pauses", "fabric.pause.count",
+		joined(some(r.written("fabric.pause.time"), "%s over all ports"), r.longestPause()))
 	written("ECN marks", "fabric.ecn.marks", unless0("fabric.cnp.count", "%s CNPs"))
 	if v, _ := r.value("fabric.drops"); v > 0 {
 		t.Row("drops", style.Warning(r.written("fabric.drops")), style.Dim(r.lost()))
 	}
-	written("retransmits", "fabric.retransmits", joined(unless0("fabric.timeouts", "%s timeouts"), unless0("fabric.nacks", "%s NACKs")))
+	written("retransmits", "fabric.retransmits",
+		joined(unless0("fabric.timeouts", "%s timeouts"), unless0("fabric.nacks", "%s NACKs")))
 	if v, _ := r.value("fabric.retransmits"); v == 0 {
 		written("timeouts", "fabric.timeouts", "")
 	}
@@ -84,8 +88,10 @@ func (r *Run) flowText(b *strings.Builder, style term.Style) error {
 	if !ok || count == 0 {
 		return nil
 	}
-	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("mean"), term.Right("p50"), term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
-	for _, f := range []struct{ label, count, metric string }{{"flow completion", term.Count(count), "flow.fct"}, {"slowdown", "", "flow.slowdown"}} {
+	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("mean"), term.Right("p50"), term.Right("p90"),
+		term.Right("p99"), term.Right("p99.9"), term.Right("max"))
+	for _, f := range []struct{ label, count, metric string }{{"flow completion", term.Count(count), "flow.fct"},
+		{"slowdown", "", "flow.slowdown"}} {
 		row := []string{f.label, f.count}
 		for _, q := range []string{".mean", ".p50", ".p90", ".p99", ".p99_9", ".max"} {
 			text := r.written(f.metric + q)
@@ -141,10 +147,12 @@ func (r *Run) bucketText(b *strings.Builder, style term.Style) error {
 	}
 	shown = shown[:min(mostBuckets, len(shown))]
 	slices.Sort(shown)
-	t := term.NewTable(term.Left("slowdown by size"), term.Right("flows"), term.Right("mean"), term.Right("p50"), term.Right("p95"), term.Right("p99"), term.Right("max")).Indent("  ")
+	t := term.NewTable(term.Left("slowdown by size"), term.Right("flows"), term.Right("mean"), term.Right("p50"),
+		term.Right("p95"), term.Right("p99"), term.Right("max")).Indent("  ")
 	for _, i := range shown {
 		x := list[i]
-		t.Row(x.label, term.Quantity(x.flows, "count"), slowdown(x.mean), slowdown(x.p50), slowdown(x.p95), slowdown(x.p99), slowdown(x.worst))
+		t.Row(x.label, term.Quantity(x.flows, "count"), slowdown(x.mean), slowdown(x.p50), slowdown(x.p95),
+			slowdown(x.p99), slowdown(x.worst))
 	}
 	b.WriteByte('\n')
 	if err := t.Write(b, style); err != nil {

@@ -19,11 +19,13 @@ import (
 	"farflash/study"
 )
 
-// odd makes a result of any of the vocabulary's names in any order, with values that no run has: a file that others have written, or a later version.
+// odd makes a result of any of the vocabulary's names in any order, with values that no run has: a file that others
+// have written, or a later version.
 func odd(seed uint64) *result.Result {
 	g := rand.New(rand.NewPCG(seed, 1))
 	v := trial.Vocabulary()
-	r := &result.Result{Schema: result.Schema, Digest: "d", Seed: seed, SimulatedS: []float64{0, 1, -1, 1e-12, 1e12}[g.IntN(5)], Name: []string{"", "é", "x"}[g.IntN(3)]}
+	r := &result.Result{Schema: result.Schema, Digest: "d", Seed: seed,
+		SimulatedS: []float64{0, 1, -1, 1e-12, 1e12}[g.IntN(5)], Name: []string{"", "é", "x"}[g.IntN(3)]}
 	if g.IntN(2) == 0 {
 		r.WarmUp = result.WarmUp{UntilS: g.Float64(), Explain: "it"}
 	}
@@ -46,23 +48,30 @@ func odd(seed uint64) *result.Result {
 		for i := range g.IntN(4) {
 			for _, d := range s.Metrics {
 				if g.IntN(3) <= keep {
-					r.Metrics = append(r.Metrics, result.Metric{Name: fmt.Sprintf("%s[%d].%s", s.Name, i*g.IntN(40), d.Name), Value: value(), Unit: d.Unit, Help: d.Help})
+					r.Metrics = append(r.Metrics,
+						result.Metric{Name: fmt.Sprintf("%s[%d].%s", s.Name, i*g.IntN(40), d.Name), Value: value(),
+							Unit: d.Unit, Help: d.Help})
 				}
 			}
 		}
 		if g.IntN(2) == 0 {
-			r.Parts = append(r.Parts, result.Parts{Scope: s.Name, Names: []string{"", "é", "a rather long name of a part that goes on and on"}[:g.IntN(4)]})
+			r.Parts = append(r.Parts,
+				result.Parts{Scope: s.Name,
+					Names: []string{"", "é", "a rather long name of a part that goes on and on"}[:g.IntN(4)]})
 		}
 	}
-	for _, name := range []string{"ssd[2].waf", "ssd[0].waf", "ssd[0].utilisation.die", "ssd[2].utilisation.die", "ssd[1].waf", "ssd[1].utilisation.die", "flow[1].x", "nothing", "ssd[x].waf", "[3].waf"} {
-		r.Metrics = append(r.Metrics, result.Metric{Name: name, Value: value(), Unit: []string{"ratio", "parsec", ""}[g.IntN(3)]})
+	for _, name := range []string{"ssd[2].waf", "ssd[0].waf", "ssd[0].utilisation.die", "ssd[2].utilisation.die",
+		"ssd[1].waf", "ssd[1].utilisation.die", "flow[1].x", "nothing", "ssd[x].waf", "[3].waf"} {
+		r.Metrics = append(r.Metrics,
+			result.Metric{Name: name, Value: value(), Unit: []string{"ratio", "parsec", ""}[g.IntN(3)]})
 	}
 	g.Shuffle(len(r.Metrics), func(i, k int) { r.Metrics[i], r.Metrics[k] = r.Metrics[k], r.Metrics[i] })
 	for _, d := range v.Series.All() {
 		if g.IntN(4) > keep {
 			continue
 		}
-		s := result.Series{Name: d.Name, Unit: d.Unit, TimeUnit: []string{"s", "iteration", ""}[g.IntN(3)], Width: []float64{0, 1, -1, 1e-3}[g.IntN(4)]}
+		s := result.Series{Name: d.Name, Unit: d.Unit, TimeUnit: []string{"s", "iteration", ""}[g.IntN(3)],
+			Width: []float64{0, 1, -1, 1e-3}[g.IntN(4)]}
 		for i := range g.IntN(5) {
 			s.T, s.V = append(s.T, float64(i)*s.Width), append(s.V, some())
 		}
@@ -100,7 +109,8 @@ func odd(seed uint64) *result.Result {
 	return r
 }
 
-// TestOdd: whatever a result holds that can be read, pages and tables of it are drawn, of one run and of several, and nothing breaks.
+// TestOdd: whatever a result holds that can be read, pages and tables of it are drawn, of one run and of several, and
+// nothing breaks.
 func TestOdd(t *testing.T) {
 	n := uint64(30)
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -150,15 +160,18 @@ func TestOddStudies(t *testing.T) {
 		d := study.CurvesDocument{Name: []string{"", "é"}[g.IntN(2)], Level: g.Float64(), Reps: g.IntN(3)}
 		n := 1
 		for range 1 + g.IntN(3) {
-			a := study.Axis{Path: []string{"", "a.b", "c", "é"}[g.IntN(4)] + fmt.Sprint(len(d.Axes)), Geometric: g.IntN(2) == 0}
+			a := study.Axis{Path: []string{"", "a.b", "c", "é"}[g.IntN(4)] + fmt.Sprint(len(d.Axes)),
+				Geometric: g.IntN(2) == 0}
 			for range 1 + g.IntN(9) {
-				a.Values = append(a.Values, []string{"1", "2", "-1", "0", "1e30", "greedy", "5%", "", "10us"}[g.IntN(9)])
+				a.Values = append(a.Values,
+					[]string{"1", "2", "-1", "0", "1e30", "greedy", "5%", "", "10us"}[g.IntN(9)])
 			}
 			d.Axes = append(d.Axes, a)
 			n *= len(a.Values)
 		}
 		for i := range n {
-			p := study.PointDocument{Values: map[string]string{}, Done: g.IntN(3), Pending: g.IntN(2), Metrics: map[string]study.IntervalDocument{}}
+			p := study.PointDocument{Values: map[string]string{}, Done: g.IntN(3), Pending: g.IntN(2),
+				Metrics: map[string]study.IntervalDocument{}}
 			rest := i
 			for k := len(d.Axes) - 1; k >= 0; k-- {
 				p.Values[d.Axes[k].Path] = d.Axes[k].Values[rest%len(d.Axes[k].Values)]
@@ -166,7 +179,8 @@ func TestOddStudies(t *testing.T) {
 			}
 			for _, name := range []string{"read.latency.p99", "ssd.waf", "x", ""} {
 				if g.IntN(5) > 0 {
-					m := study.IntervalDocument{Mean: value(), N: g.IntN(4), Unit: []string{"us", "ratio", "parsec"}[g.IntN(3)]}
+					m := study.IntervalDocument{Mean: value(), N: g.IntN(4),
+						Unit: []string{"us", "ratio", "parsec"}[g.IntN(3)]}
 					if g.IntN(2) == 0 {
 						h := value()
 						m.Half = &h
@@ -181,15 +195,20 @@ func TestOddStudies(t *testing.T) {
 		}
 		x := &study.Effects{Test: study.DefaultTest(), Seeds: []uint64{1, 2, 5}[:g.IntN(4)]}
 		for i := range 1 + g.IntN(30) {
-			x.Arms = append(x.Arms, study.ArmSummary{Label: fmt.Sprint(i), Scenario: []string{"", "a: 1", "a: ["}[g.IntN(3)]})
+			x.Arms = append(x.Arms,
+				study.ArmSummary{Label: fmt.Sprint(i), Scenario: []string{"", "a: 1", "a: ["}[g.IntN(3)]})
 			if i == 0 {
 				continue
 			}
 			pair := study.Pair{Arm: i, Family: g.IntN(4), Explored: g.IntN(3), OnlyA: []string{"a"}}
 			for _, name := range []string{"read.latency.p99", "ssd.waf", "é"} {
-				e := study.Effect{Name: name, Unit: []string{"us", "parsec"}[g.IntN(2)], Verdict: []study.Verdict{study.Identical, study.NoEvidence, study.TooFew, study.Better, study.Worse, study.Higher, "odd"}[g.IntN(7)],
-					Adjusted: value(), More: g.IntN(3) - 1, Primary: name != "é" || g.IntN(2) == 0, Within: g.IntN(2) == 0, Doubtful: g.IntN(2) == 0}
-				e.A, e.B, e.Effect.Mean, e.Effect.Half, e.Ratio = value(), value(), value(), math.Abs(value()), g.IntN(2) == 0
+				e := study.Effect{Name: name, Unit: []string{"us", "parsec"}[g.IntN(2)],
+					Verdict: []study.Verdict{study.Identical, study.NoEvidence, study.TooFew, study.Better,
+						study.Worse, study.Higher, "odd"}[g.IntN(7)],
+					Adjusted: value(), More: g.IntN(3) - 1, Primary: name != "é" || g.IntN(2) == 0,
+					Within: g.IntN(2) == 0, Doubtful: g.IntN(2) == 0}
+				e.A, e.B, e.Effect.Mean, e.Effect.Half, e.Ratio = value(), value(), value(), math.Abs(value()),
+					g.IntN(2) == 0
 				pair.Effects = append(pair.Effects, e)
 			}
 			x.Pairs = append(x.Pairs, pair)
@@ -211,7 +230,8 @@ func TestOddStudies(t *testing.T) {
 						}
 					}
 				}
-				return errors.Join(WriteCurves(new(bytes.Buffer), c, Study{Metrics: all}), WriteCurvesText(new(bytes.Buffer), c, all, term.Style{}))
+				return errors.Join(WriteCurves(new(bytes.Buffer), c, Study{Metrics: all}),
+					WriteCurvesText(new(bytes.Buffer), c, all, term.Style{}))
 			},
 			"effects": func() error {
 				for _, p := range EffectPlots(x) {
@@ -221,7 +241,8 @@ func TestOddStudies(t *testing.T) {
 						}
 					}
 				}
-				return errors.Join(WriteEffects(new(bytes.Buffer), x, Study{}), WriteEffectsText(new(bytes.Buffer), x, true, g.IntN(2) == 0, term.Style{}))
+				return errors.Join(WriteEffects(new(bytes.Buffer), x, Study{}),
+					WriteEffectsText(new(bytes.Buffer), x, true, g.IntN(2) == 0, term.Style{}))
 			},
 		} {
 			if err := survived(draw); err != nil {

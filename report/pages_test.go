@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// views are how pages are looked at: on a telephone, on a screen, there with dark colours too, and on paper (A4 with margins of 14 mm).
+// views are how pages are looked at: on a telephone, on a screen, there with dark colours too, and on paper (A4 with
+// margins of 14 mm).
 var views = []struct {
 	name          string
 	width, height int
@@ -31,10 +32,12 @@ func inDark(page string) string {
 
 // onPaper makes a page as it is when it is printed: a browser without a printer shows that only where it is asked to.
 func onPaper(page string) string {
-	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech", "@media (max-width", "@media not all and (max-width", "@media (prefers-color-scheme:dark)", "@media not all").Replace(page)
+	return strings.NewReplacer("@media print", "@media all", "@media screen", "@media speech", "@media (max-width",
+		"@media not all and (max-width", "@media (prefers-color-scheme:dark)", "@media not all").Replace(page)
 }
 
-// audit is what a page is asked in a browser: whether anything is wider than the window, and whether texts of charts are cut or lie on each other.
+// audit is what a page is asked in a browser: whether anything is wider than the window, and whether texts of charts
+// are cut or lie on each other.
 const audit = `
 function audit(view, d) {
   var out = [], width = d.documentElement.clientWidth;
@@ -71,9 +74,9 @@ addEventListener("load", function () {
   document.getElementById("found").textContent = JSON.stringify(out);
 });`
 
-// TestPages holds in a browser that no page is wider than its window, that no text is cut, and that what goes on to the right says so. FARFLASH_BROWSER names the
-// browser, FARFLASH_PAGES a pattern of further pages, FARFLASH_SHOTS a folder for a picture of each,
-// with its views side by side.
+// TestPages holds in a browser that no page is wider than its window, that no text is cut, and that what goes on to
+// the right says so. FARFLASH_BROWSER names the browser, FARFLASH_PAGES a pattern of further pages, FARFLASH_SHOTS a
+// folder for a picture of each, with its views side by side.
 func TestPages(t *testing.T) {
 	browser := os.Getenv("FARFLASH_BROWSER")
 	if browser == "" {
@@ -83,7 +86,8 @@ func TestPages(t *testing.T) {
 	if err := WriteEffects(&effects, comparison3(t, 8, everyVerdict), Study{Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	pages := map[string]string{"one": page1(t, toyA.run(1)), "three": page1(t, toyA.run(1), toyB.run(1), toyC.run(1)), "system": page1(t, systemA.run()),
+	pages := map[string]string{"one": page1(t, toyA.run(1)), "three": page1(t, toyA.run(1), toyB.run(1), toyC.run(1)),
+		"system":  page1(t, systemA.run()),
 		"systems": page1(t, systemA.run(), systemB.run()), "even": page1(t, systemC.run()), "effects": effects.String()}
 	files, err := filepath.Glob(os.Getenv("FARFLASH_PAGES"))
 	if err != nil {
@@ -111,7 +115,8 @@ func frames(page string) string {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><body style="margin:0;display:flex;align-items:start">`)
 	for _, v := range views {
-		fmt.Fprintf(&b, `<iframe id="%s" style="border:0;flex:none;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`, v.name, v.width, v.height, html.EscapeString(v.as(page)))
+		fmt.Fprintf(&b, `<iframe id="%s" style="border:0;flex:none;width:%dpx;height:%dpx" srcdoc="%s"></iframe>`,
+			v.name, v.width, v.height, html.EscapeString(v.as(page)))
 	}
 	return b.String() + `<pre id="found" hidden></pre><script>` + audit + "</script>"
 }
@@ -129,8 +134,10 @@ func look(t *testing.T, browser, name, page string) []string {
 	for _, v := range views {
 		width, height = width+v.width, max(height, v.height)
 	}
-	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-		"--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(), fmt.Sprintf("--window-size=%d,%d", width, height), "--dump-dom"}
+	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update",
+		"--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+		fmt.Sprintf("--window-size=%d,%d", width, height), "--dump-dom"}
 	if folder := os.Getenv("FARFLASH_SHOTS"); folder != "" {
 		if err := os.MkdirAll(folder, 0o750); err != nil {
 			t.Fatal(err)
@@ -139,7 +146,8 @@ func look(t *testing.T, browser, name, page string) []string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, browser, append(args, "file://"+file)...).Output() // #nosec G204 -- the browser that who runs the test names
+	// #nosec G204 -- the browser that who runs the test names
+	out, err := exec.CommandContext(ctx, browser, append(args, "file://"+file)...).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", browser, err)
 	}

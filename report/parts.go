@@ -27,10 +27,12 @@ type partOf struct {
 }
 
 // divisions are the scopes that are shown, and their titles.
-var divisions = []struct{ scope, title string }{{"tenant", "tenant"}, {"workload", "workload"}, {"job", "job"}, {"initiator", "initiator"}, {"volume", "volume"}, {"namespace", "namespace"}}
+var divisions = []struct{ scope, title string }{{"tenant", "tenant"}, {"workload", "workload"}, {"job", "job"},
+	{"initiator", "initiator"}, {"volume", "volume"}, {"namespace", "namespace"}}
 
-// divided finds what was measured of each part, of at most so many parts of a division: those with most requests. Workloads are left out where they are the tenants, and a
-// division of which each part alone has its kind of requests, as its figures are the run's.
+// divided finds what was measured of each part, of at most so many parts of a division: those with most requests.
+// Workloads are left out where they are the tenants, and a division of which each part alone has its kind of
+// requests, as its figures are the run's.
 func (r *Run) divided(most int) (out []partsOf) {
 	number := map[string][]int{}
 	for _, m := range r.Result.Metrics {
@@ -93,14 +95,17 @@ const (
 	partName     = 22 // characters
 )
 
-// partText prints what was measured of each tenant, workload and so on. Initiators are left to the page: they are many, and alike.
+// partText prints what was measured of each tenant, workload and so on. Initiators are left to the page: they are
+// many, and alike.
 func (r *Run) partText(b *strings.Builder, style term.Style) error {
 	for _, x := range r.divided(mostPartRows) {
 		if x.scope == "initiator" {
 			continue
 		}
-		slow := slices.ContainsFunc(x.parts, func(p partOf) bool { _, ok := r.value(p.prefix + "slowdown.mean"); return ok })
-		columns := []term.Column{term.Left(x.title), term.Left(""), term.Right("IOPS"), term.Right("bandwidth"), term.Right("mean"), term.Right("p99"), term.Right("max")}
+		slow := slices.ContainsFunc(x.parts,
+			func(p partOf) bool { _, ok := r.value(p.prefix + "slowdown.mean"); return ok })
+		columns := []term.Column{term.Left(x.title), term.Left(""), term.Right("IOPS"), term.Right("bandwidth"),
+			term.Right("mean"), term.Right("p99"), term.Right("max")}
 		if slow {
 			columns = append(columns, term.Right("slowdown"))
 		}
@@ -125,7 +130,8 @@ func (r *Run) partText(b *strings.Builder, style term.Style) error {
 			return err
 		}
 		if x.left > 0 {
-			b.WriteString(style.Dim(fmt.Sprintf("and %d other %ss with fewer requests (result.json has all)", x.left, x.title)) + "\n")
+			b.WriteString(style.Dim(fmt.Sprintf("and %d other %ss with fewer requests (result.json has all)", x.left,
+				x.title)) + "\n")
 		}
 	}
 	if text := r.fairness(); text != "" {
@@ -140,7 +146,8 @@ func (r *Run) fairness() string {
 	if _, alone := r.value("fairness.slowdown"); !named && !alone {
 		return ""
 	}
-	return joined(some(r.bare("fairness.bandwidth"), "%s of bandwidth (Jain)"), some(r.bare("fairness.progress"), "%s of progress (Jain)"),
+	return joined(some(r.bare("fairness.bandwidth"), "%s of bandwidth (Jain)"),
+		some(r.bare("fairness.progress"), "%s of progress (Jain)"),
 		some(r.bare("fairness.slowdown"), "%s of slowdown (least over greatest)"))
 }
 
@@ -173,12 +180,14 @@ func partFigures(runs []Run) (out []figure) {
 	r := &runs[0]
 	for _, x := range r.divided(mostPagedParts) {
 		t := &table{Caption: capital(x.title) + "s", Full: true, Head: []heading{{"", true}, {"", true}}}
-		columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"}, {"latency.mean", "Mean"}, {"latency.p50", "p50"}, {"latency.p99", "p99"},
+		columns := []struct{ metric, title string }{{"count", "Count"}, {"iops", "IOPS"}, {"bandwidth", "Bandwidth"},
+			{"latency.mean", "Mean"}, {"latency.p50", "p50"}, {"latency.p99", "p99"},
 			{"latency.p99_9", "p99.9"}, {"latency.max", "Max"}}
 		for _, c := range columns {
 			t.Head = append(t.Head, heading{Title: c.title})
 		}
-		slow := slices.ContainsFunc(x.parts, func(p partOf) bool { _, ok := r.value(p.prefix + "slowdown.mean"); return ok })
+		slow := slices.ContainsFunc(x.parts,
+			func(p partOf) bool { _, ok := r.value(p.prefix + "slowdown.mean"); return ok })
 		if slow {
 			t.Head = append(t.Head, heading{Title: "Slowdown"})
 		}
@@ -235,8 +244,10 @@ func partFigures(runs []Run) (out []figure) {
 				f.Note = note
 			}
 			draw := func(width float64) string {
-				return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: caption, Width: width, Height: 300}, Y: chart.Axis{Label: "Latency", Unit: chart.Micros}, Labels: of[op].labels,
-					Parts: []chart.Part{{Name: "mean", Style: 0, V: of[op].mean}, {Name: "p99", Style: 3, V: of[op].tail}}})
+				return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: caption, Width: width, Height: 300},
+					Y: chart.Axis{Label: "Latency", Unit: chart.Micros}, Labels: of[op].labels,
+					Parts: []chart.Part{{Name: "mean", Style: 0, V: of[op].mean},
+						{Name: "p99", Style: 3, V: of[op].tail}}})
 			}
 			if f.SVG = half(draw); f.Wide {
 				f.SVG = broad(draw)
@@ -260,7 +271,8 @@ func partsSideBySide(runs []Run) (out []figure) {
 		var names []string
 		labels := map[string]string{}
 		for _, p := range x.parts {
-			for _, m := range []string{"read.latency.mean", "read.latency.p99", "write.latency.mean", "write.latency.p99", "all.bandwidth", "slowdown.mean"} {
+			for _, m := range []string{"read.latency.mean", "read.latency.p99", "write.latency.mean",
+				"write.latency.p99", "all.bandwidth", "slowdown.mean"} {
 				names = append(names, p.prefix+m)
 				labels[p.prefix+m] = p.name + ": " + m
 			}
@@ -298,10 +310,13 @@ func flowGroupTable(r *Run) *table {
 	if len(list) == 0 {
 		return nil
 	}
-	t := &table{Caption: "By group", Full: true, Head: []heading{{"", true}, {Title: "Flows"}, {Title: "Mean"}, {Title: "p50"}, {Title: "p99"}, {Title: "Max"}, {Title: "Slowdown, mean"}, {Title: "p99"}, {Title: "max"}}}
+	t := &table{Caption: "By group", Full: true,
+		Head: []heading{{"", true}, {Title: "Flows"}, {Title: "Mean"}, {Title: "p50"}, {Title: "p99"}, {Title: "Max"},
+			{Title: "Slowdown, mean"}, {Title: "p99"}, {Title: "max"}}}
 	for _, g := range list {
 		row := []cell{{Text: g.name, Class: "text name"}}
-		for _, m := range []string{"count", "fct.mean", "fct.p50", "fct.p99", "fct.max", "slowdown.mean", "slowdown.p99", "slowdown.max"} {
+		for _, m := range []string{"count", "fct.mean", "fct.p50", "fct.p99", "fct.max", "slowdown.mean",
+			"slowdown.p99", "slowdown.max"} {
 			row = append(row, cell{Text: r.shown(g.prefix + m)})
 		}
 		t.Rows = append(t.Rows, row)

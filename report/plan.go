@@ -18,8 +18,8 @@ import (
 //go:embed page/plan.tmpl
 var planTemplate string
 
-// WritePlan writes a self-contained page about a plan: what it costs and of what, which drive holds and wears what, cost against
-// balance, and what prices do to it. Command is what made it; it may be empty.
+// WritePlan writes a self-contained page about a plan: what it costs and of what, which drive holds and wears what,
+// cost against balance, and what prices do to it. Command is what made it; it may be empty.
 func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	p := newStudyPage(Study{Version: version, Command: command})
 	a := o.Assessment
@@ -39,10 +39,12 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	}
 	sums := &table{Head: []heading{{"", true}, {Title: ""}, {"", true}}}
 	for _, x := range planSums(o) {
-		sums.Rows = append(sums.Rows, []cell{{Text: capital(x[0]), Class: "text name"}, {Text: x[1]}, {Text: x[2], Class: "text"}})
+		sums.Rows = append(sums.Rows,
+			[]cell{{Text: capital(x[0]), Class: "text name"}, {Text: x[1]}, {Text: x[2], Class: "text"}})
 	}
 	p.Sections = append(p.Sections,
-		section{ID: "cost", Title: "Cost", Table: sums, Figures: []figure{{Caption: "Cost by item", SVG: waterfall(o), Note: costNote(o)}}},
+		section{ID: "cost", Title: "Cost", Table: sums,
+			Figures: []figure{{Caption: "Cost by item", SVG: waterfall(o), Note: costNote(o)}}},
 		section{ID: "drives", Title: "Drives", Figures: wearFigures(o), Table: driveRows(o)})
 	if o.Calendar != nil {
 		p.Sections = append(p.Sections, calendarSection(o))
@@ -57,12 +59,19 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 	if f := frontierFigure(o); f != nil {
 		intro := "Each algorithm places the same workloads on the same drives as they arrive."
 		if o.FrontierMore > 0 {
-			intro = fmt.Sprintf("Each algorithm places the same workloads as they arrive. Without hindsight they need more drives than the plan has: %d in all.", len(o.Drives)+o.FrontierMore)
+			intro = fmt.Sprintf(
+				"Each algorithm places the same workloads as they arrive. Without hindsight they need more drives "+
+					"than the plan has: %d in all.", len(o.Drives)+o.FrontierMore)
 		}
-		p.Sections = append(p.Sections, section{ID: "frontier", Title: "Cost against balance", Intro: intro, Figures: f, Table: frontierRows(o)})
+		p.Sections = append(p.Sections,
+			section{ID: "frontier", Title: "Cost against balance", Intro: intro, Figures: f, Table: frontierRows(o)})
 	}
 	if f := tornado(o); f != nil {
-		p.Sections = append(p.Sections, section{ID: "sensitivity", Title: "Sensitivity", Intro: "The bars show a new plan with one input changed. Point at a bar to see what the present placement would cost. Flash prices can move by half within a quarter, so look at the first bars before you trust the sum.", Figures: f})
+		p.Sections = append(p.Sections,
+			section{ID: "sensitivity", Title: "Sensitivity",
+				Intro: "The bars show a new plan with one input changed. Point at a bar to see what the present " +
+					"placement would cost. Flash prices can move by half within a quarter, so look at the first bars " +
+					"before you trust the sum.", Figures: f})
 	}
 	p.Sections = append(p.Sections, section{ID: "assumptions", Title: "Assumptions", Table: assumptionRows(o)})
 	p.Sections = append(p.Sections, section{ID: "placements", Title: "Placements", Table: placementRows(o)})
@@ -79,9 +88,11 @@ func WritePlan(w io.Writer, o *drives.Outcome, version, command string) error {
 // costNote says what failures are.
 func costNote(o *drives.Outcome) string {
 	if o.Calendar != nil {
-		return "Failures are expected values: drives x AFR x years. A replacement costs its price once the warranty has ended. The residual value of used drives is subtracted."
+		return "Failures are expected values: drives x AFR x years. A replacement costs its price once the warranty " +
+			"has ended. The residual value of used drives is subtracted."
 	}
-	return "Failures are expected values: drives x AFR x years x price after the warranty. They are not part of the TCO."
+	return "Failures are expected values: drives x AFR x years x price after the warranty. They are not part of the " +
+		"TCO."
 }
 
 // calendarSection is the money by years, and what is bought when.
@@ -100,7 +111,8 @@ func calendarSection(o *drives.Outcome) section {
 		parts = append(parts, part)
 	}
 	s.Figures = []figure{{Wide: true, Caption: "Cost per year", SVG: broad(func(width float64) string {
-		return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Cost per year", Width: width, Height: 330}, XLabel: "Year", Labels: years,
+		return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Cost per year", Width: width, Height: 330},
+			XLabel: "Year", Labels: years,
 			Y: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Parts: parts})
 	})}}
 	if days, more := purchases(o); len(days) > 0 {
@@ -127,7 +139,8 @@ func calendarSection(o *drives.Outcome) section {
 
 // waterfall draws the cost's addends, each from where the one above ends.
 func waterfall(o *drives.Outcome) template.HTML {
-	c := chart.BarChart{Frame: chart.Frame{Title: "Cost by item"}, X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Total: true}
+	c := chart.BarChart{Frame: chart.Frame{Title: "Cost by item"},
+		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Total: true}
 	sum, part := 0.0, chart.Part{}
 	add := func(name string, from, v float64) {
 		c.Rows, c.From, part.V = append(c.Rows, name), append(c.From, from), append(part.V, v)
@@ -160,14 +173,19 @@ func wearFigures(o *drives.Outcome) []figure {
 	var labels []string
 	for i := range o.Drives {
 		s := &o.Drives[i].State
-		wear, space, iops, labels = append(wear, s.WearAtDeath), append(space, s.SpaceShare), append(iops, s.IOPSShare), append(labels, strconv.Itoa(i+1))
+		wear, space, iops, labels = append(wear, s.WearAtDeath), append(space, s.SpaceShare),
+			append(iops, s.IOPSShare), append(labels, strconv.Itoa(i+1))
 	}
 	y := chart.Axis{Label: "Share", Unit: chart.Fractions}
 	if len(labels) <= mostPlanBars {
-		return []figure{{Wide: true, Caption: "Wear at the end of service, and load", Note: "Drives are numbered as in the table.",
+		return []figure{{Wide: true, Caption: "Wear at the end of service, and load",
+			Note: "Drives are numbered as in the table.",
 			SVG: broad(func(width float64) string {
-				return chart.Groups(chart.GroupChart{Frame: chart.Frame{Title: "Wear and load of each drive", Width: width, Height: 330}, XLabel: "Drive", Labels: labels, Y: y,
-					Parts: []chart.Part{{Name: "Wear", V: wear}, {Name: "Space", Style: 1, V: space}, {Name: "IOPS", Style: 2, V: iops}}})
+				return chart.Groups(
+					chart.GroupChart{Frame: chart.Frame{Title: "Wear and load of each drive", Width: width,
+						Height: 330}, XLabel: "Drive", Labels: labels, Y: y,
+						Parts: []chart.Part{{Name: "Wear", V: wear}, {Name: "Space", Style: 1, V: space},
+							{Name: "IOPS", Style: 2, V: iops}}})
 			})}}
 	}
 	// Sorted, because nobody reads a thousand bars.
@@ -186,13 +204,16 @@ func wearFigures(o *drives.Outcome) []figure {
 	}
 	return []figure{{Wide: true, Caption: "Wear at the end of service, and load: drives sorted by each value",
 		SVG: broad(func(width float64) string {
-			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Wear and load of drives", Width: width, Height: 330}, X: chart.Axis{Label: "Share of the drives", Unit: chart.Fractions}, Y: y, Series: out})
+			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: "Wear and load of drives", Width: width,
+				Height: 330}, X: chart.Axis{Label: "Share of the drives", Unit: chart.Fractions}, Y: y, Series: out})
 		})}}
 }
 
 func driveRows(o *drives.Outcome) *table {
-	t := &table{Full: true, Head: []heading{{Title: "#"}, {"Drive", true}, {Title: "Workloads"}, {Title: "GB/day"}, {Title: "Sequential"}, {Title: "WAF"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Serves"},
-		{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "Per GB"}, {"Holds", true}}}
+	t := &table{Full: true,
+		Head: []heading{{Title: "#"}, {"Drive", true}, {Title: "Workloads"}, {Title: "GB/day"}, {Title: "Sequential"},
+			{Title: "WAF"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Serves"},
+			{"Until", true}, {Title: "Wear"}, {Title: "Cost"}, {Title: "Per GB"}, {"Holds", true}}}
 	for i := range o.Drives {
 		d := &o.Drives[i]
 		s := &d.State
@@ -200,9 +221,13 @@ func driveRows(o *drives.Outcome) *table {
 		if s.Data > 0 {
 			per = term.Money(s.Cost / s.Data)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: strconv.Itoa(i + 1)}, {Text: d.Name, Class: "text name"}, {Text: strconv.Itoa(s.Workloads)}, {Text: term.Significant(s.WriteRate, 4)}, {Text: term.Percent(s.Sequential)},
-			{Text: fmt.Sprintf("%.2f", s.WAF)}, {Text: term.Percent(s.SpaceShare)}, {Text: term.Percent(s.IOPSShare)}, {Text: daysText(s.Lifetime)}, {Text: until(d), Class: "text"}, {Text: term.Percent(s.WearAtDeath)},
-			{Text: term.Money(s.Cost)}, {Text: per}, {Text: names(d.Workloads, 6), Class: "text"}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: strconv.Itoa(i + 1)}, {Text: d.Name, Class: "text name"}, {Text: strconv.Itoa(s.Workloads)},
+				{Text: term.Significant(s.WriteRate, 4)}, {Text: term.Percent(s.Sequential)},
+				{Text: fmt.Sprintf("%.2f", s.WAF)}, {Text: term.Percent(s.SpaceShare)},
+				{Text: term.Percent(s.IOPSShare)},
+				{Text: daysText(s.Lifetime)}, {Text: until(d), Class: "text"}, {Text: term.Percent(s.WearAtDeath)},
+				{Text: term.Money(s.Cost)}, {Text: per}, {Text: names(d.Workloads, 6), Class: "text"}})
 	}
 	return t
 }
@@ -211,7 +236,9 @@ func moveRows(o *drives.Outcome) *table {
 	t := &table{Head: []heading{{Title: "Day"}, {"Workload", true}, {"From", true}, {"To", true}, {Title: "Copied"}}}
 	for i := range o.Moves {
 		m := &o.Moves[i]
-		t.Rows = append(t.Rows, []cell{{Text: fmt.Sprintf("%.0f", m.Day)}, {Text: m.Workload, Class: "text name"}, {Text: m.From, Class: "text"}, {Text: moveTo(m), Class: "text"}, {Text: gigabytes(m.Copied)}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: fmt.Sprintf("%.0f", m.Day)}, {Text: m.Workload, Class: "text name"},
+				{Text: m.From, Class: "text"}, {Text: moveTo(m), Class: "text"}, {Text: gigabytes(m.Copied)}})
 	}
 	return t
 }
@@ -224,7 +251,9 @@ func assumptionRows(o *drives.Outcome) *table {
 		if of == "" {
 			of = "plan"
 		}
-		t.Rows = append(t.Rows, []cell{{Text: of, Class: "text name"}, {Text: x.Name, Class: "text"}, {Text: x.Value, Class: "text"}, {Text: x.Source, Class: "text"}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: of, Class: "text name"}, {Text: x.Name, Class: "text"}, {Text: x.Value, Class: "text"},
+				{Text: x.Source, Class: "text"}})
 	}
 	return t
 }
@@ -268,14 +297,18 @@ func frontierFigure(o *drives.Outcome) []figure {
 		case p.Name == "this plan":
 			series = append(series, chart.Series{Name: p.Name, Style: 0, X: []float64{p.SpaceCV}, Y: []float64{p.Cost}})
 		case p.Name == "mintco-v3" || p.Name == "min-rate" || p.Name == "min-waf" || p.Name == "max-rem-cycle":
-			series = append(series, chart.Series{Name: p.Name, Style: style, X: []float64{p.SpaceCV}, Y: []float64{p.Cost}})
+			series = append(series,
+				chart.Series{Name: p.Name, Style: style, X: []float64{p.SpaceCV}, Y: []float64{p.Cost}})
 			style++
 		}
 	}
 	unit := moneyUnit(o)
-	return []figure{{Wide: true, Caption: unit + " against imbalance", Note: "Lower left is better. The line of mintco-perf runs over weights of balance from 0 to 10 times the paper's.",
+	return []figure{{Wide: true, Caption: unit + " against imbalance",
+		Note: "Lower left is better. The line of mintco-perf runs over weights of balance from 0 to 10 times the " +
+			"paper's.",
 		SVG: broad(func(width float64) string {
-			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: unit + " against the imbalance of space", Width: width, Height: 330}, X: chart.Axis{Label: "Coefficient of variation of used space"},
+			return chart.Lines(chart.LineChart{Frame: chart.Frame{Title: unit + " against the imbalance of space",
+				Width: width, Height: 330}, X: chart.Axis{Label: "Coefficient of variation of used space"},
 				Y: chart.Axis{Label: unit, Unit: chart.Dollars}, Series: merged(series)})
 		})}}
 }
@@ -317,9 +350,13 @@ func merged(series []chart.Series) []chart.Series {
 func near(a, b float64) bool { return math.Abs(a-b) <= 0.004*math.Max(math.Abs(a), math.Abs(b)) }
 
 func frontierRows(o *drives.Outcome) *table {
-	t := &table{Head: []heading{{"Algorithm", true}, {Title: moneyUnit(o)}, {Title: "CV of space"}, {Title: "CV of IOPS"}, {Title: "Refused"}}}
+	t := &table{Head: []heading{{"Algorithm", true}, {Title: moneyUnit(o)}, {Title: "CV of space"},
+		{Title: "CV of IOPS"}, {Title: "Refused"}}}
 	for _, p := range o.Frontier {
-		t.Rows = append(t.Rows, []cell{{Text: p.Name, Class: "text name"}, {Text: term.Money(p.Cost)}, {Text: fmt.Sprintf("%.3f", p.SpaceCV)}, {Text: fmt.Sprintf("%.3f", p.IOPSCV)}, {Text: strconv.Itoa(p.Refused)}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: p.Name, Class: "text name"}, {Text: term.Money(p.Cost)},
+				{Text: fmt.Sprintf("%.3f", p.SpaceCV)}, {Text: fmt.Sprintf("%.3f", p.IOPSCV)},
+				{Text: strconv.Itoa(p.Refused)}})
 	}
 	return t
 }
@@ -330,11 +367,13 @@ func tornado(o *drives.Outcome) []figure {
 		return nil
 	}
 	rows, note := effectRows(o)
-	c := chart.ForestChart{Frame: chart.Frame{Title: "Cost when one input changes"}, X: chart.Axis{Label: moneyUnit(o) + " relative to this plan"}, Zero: 1, Rows: rows}
+	c := chart.ForestChart{Frame: chart.Frame{Title: "Cost when one input changes"},
+		X: chart.Axis{Label: moneyUnit(o) + " relative to this plan"}, Zero: 1, Rows: rows}
 	return []figure{{Wide: true, Caption: moneyUnit(o) + ", relative to this plan", Note: note, SVG: forest(c)}}
 }
 
-// effectRows are what each input does, as shares of what the plan comes to, and what is said of inputs with which no plan is possible.
+// effectRows are what each input does, as shares of what the plan comes to, and what is said of inputs with which no
+// plan is possible.
 func effectRows(o *drives.Outcome) (rows []chart.ForestRow, note string) {
 	base := o.Objective()
 	for _, e := range o.Effects {
@@ -357,11 +396,13 @@ func effectRows(o *drives.Outcome) (rows []chart.ForestRow, note string) {
 			if ratio == 0 {
 				return at + ": none", at + ": no plan is possible"
 			}
-			return fmt.Sprintf("%s: x%.3f", at, ratio), fmt.Sprintf("%s: %s; the present placement %s", at, term.Money(cost), heldAt(held))
+			return fmt.Sprintf("%s: x%.3f", at, ratio),
+				fmt.Sprintf("%s: %s; the present placement %s", at, term.Money(cost), heldAt(held))
 		}
 		lowShort, lowLong := side(e.Low, low, e.AtLow, e.HeldLow)
 		highShort, highLong := side(e.High, high, e.AtHigh, e.HeldHigh)
-		rows = append(rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: least, High: most, Text: lowShort + "; " + highShort, Title: e.Name + "\n" + lowLong + "\n" + highLong})
+		rows = append(rows, chart.ForestRow{Name: e.Name, Mean: 1, Low: least, High: most,
+			Text: lowShort + "; " + highShort, Title: e.Name + "\n" + lowLong + "\n" + highLong})
 	}
 	return rows, note
 }
@@ -375,7 +416,8 @@ func heldAt(cost float64) string {
 }
 
 func placementRows(o *drives.Outcome) *table {
-	t := &table{Head: []heading{{"Workload", true}, {"Drive", true}, {Title: "GB/day"}, {Title: "Sequential"}, {Title: "Space"}, {Title: "IOPS"}, {Title: "Arrives"}}}
+	t := &table{Head: []heading{{"Workload", true}, {"Drive", true}, {Title: "GB/day"}, {Title: "Sequential"},
+		{Title: "Space"}, {Title: "IOPS"}, {Title: "Arrives"}}}
 	const most = 500
 	jobs := o.Plan.Jobs()
 	for i, x := range o.Placements {
@@ -388,8 +430,11 @@ func placementRows(o *drives.Outcome) *table {
 		if where == "" {
 			where = "none: " + x.Refused
 		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Workload, Class: "text name"}, {Text: where, Class: "text"}, {Text: term.Significant(w.WriteRate, 4)}, {Text: term.Percent(w.Sequential)}, {Text: gigabytes(w.WorkingSet)},
-			{Text: term.Count(w.PeakIOPS)}, {Text: fmt.Sprintf("%.0f", w.Arrival)}})
+		t.Rows = append(t.Rows,
+			[]cell{{Text: x.Workload, Class: "text name"}, {Text: where, Class: "text"},
+				{Text: term.Significant(w.WriteRate, 4)}, {Text: term.Percent(w.Sequential)},
+				{Text: gigabytes(w.WorkingSet)},
+				{Text: term.Count(w.PeakIOPS)}, {Text: fmt.Sprintf("%.0f", w.Arrival)}})
 	}
 	return t
 }

@@ -48,7 +48,8 @@ func WritePlanDifference(w io.Writer, d *drives.Difference, style term.Style) er
 		}
 	}
 	for _, x := range d.Drives {
-		t.Row("  "+x.Model, strconv.Itoa(x.Before), strconv.Itoa(x.After), changeText(float64(x.Before), float64(x.After)))
+		t.Row("  "+x.Model, strconv.Itoa(x.Before), strconv.Itoa(x.After),
+			changeText(float64(x.Before), float64(x.After)))
 	}
 	if err := t.Write(w, style); err != nil {
 		return err
@@ -78,7 +79,8 @@ func dash(s string) string {
 	return s
 }
 
-// changeText is by what share a figure changes, up or down; the figure may be below 0, as money is that used drives bring.
+// changeText is by what share a figure changes, up or down; the figure may be below 0, as money is that used drives
+// bring.
 func changeText(a, b float64) string {
 	switch {
 	case a == b:

@@ -16,8 +16,10 @@ func TestPlanChanges(t *testing.T) {
 		a, b float64
 		want string
 	}{
-		{5, 5, ""}, {0, 0, ""}, {0, 5, "new"}, {100, 150, "+50.0 %"}, {100, 25, "-75.0 %"}, {100, 0, "-100.0 %"}, {100, 300, "+200.0 %"},
-		{-100, -150, "-50.0 %"}, {-100, -25, "+75.0 %"}, {-100, 0, "+100.0 %"}, {100, -100, "-200.0 %"}, {-100, 100, "+200.0 %"}, {1, 1.0005, "+0.050 %"},
+		{5, 5, ""}, {0, 0, ""}, {0, 5, "new"}, {100, 150, "+50.0 %"}, {100, 25, "-75.0 %"}, {100, 0, "-100.0 %"},
+		{100, 300, "+200.0 %"},
+		{-100, -150, "-50.0 %"}, {-100, -25, "+75.0 %"}, {-100, 0, "+100.0 %"}, {100, -100, "-200.0 %"},
+		{-100, 100, "+200.0 %"}, {1, 1.0005, "+0.050 %"},
 	} {
 		if got := changeText(c.a, c.b); got != c.want {
 			t.Errorf("from %v to %v: %q; %q is right", c.a, c.b, got, c.want)
@@ -28,8 +30,10 @@ func TestPlanChanges(t *testing.T) {
 // TestPlanDifference holds the words of what is different between two plans.
 func TestPlanDifference(t *testing.T) {
 	d := &drives.Difference{Before: "a", After: "b", Objective: "calendar",
-		Inputs: []drives.InputDifference{{Name: "horizon", Before: "5y", After: "3y"}, {Of: "Intel", Name: "price", After: "$5"}},
-		Sums:   []drives.SumDifference{{Name: "TCO", Before: 7000, After: 14_000, Money: true}, {Name: "GB written", Before: 12_345, After: 12_345.678}, {Name: "drives in use", Before: 0, After: 3}},
+		Inputs: []drives.InputDifference{{Name: "horizon", Before: "5y", After: "3y"},
+			{Of: "Intel", Name: "price", After: "$5"}},
+		Sums: []drives.SumDifference{{Name: "TCO", Before: 7000, After: 14_000, Money: true},
+			{Name: "GB written", Before: 12_345, After: 12_345.678}, {Name: "drives in use", Before: 0, After: 3}},
 		Costs:  []drives.SumDifference{{Name: "Residual value", Before: -1000, After: -1500, Money: true}},
 		Drives: []drives.CountDifference{{Model: "Intel", Before: 4, After: 3}},
 	}
@@ -65,14 +69,17 @@ drives in use          0        3       new
 		t.Errorf("%s\nis not\n%s", got, want)
 	}
 	d.Inputs, d.Workloads = d.Inputs[:1], []drives.PlaceDifference{{Workload: "w", Before: "y"}}
-	if got := flat(text()); !strings.Contains(got, "\ninput before after\nhorizon 5y 3y\n") || !strings.HasSuffix(got, "\nworkloads that move: 1\nworkload before after\nw y -") {
+	if got := flat(text()); !strings.Contains(got, "\ninput before after\nhorizon 5y 3y\n") ||
+		!strings.HasSuffix(got, "\nworkloads that move: 1\nworkload before after\nw y -") {
 		t.Error(got)
 	}
 	d.Inputs, d.Workloads = nil, nil
 	for i := range 42 {
 		d.Workloads = append(d.Workloads, drives.PlaceDifference{Workload: fmt.Sprint("w", i), After: "x"})
 	}
-	if got := text(); strings.Contains(got, "input") || !strings.HasPrefix(got, "a compared with b, objective calendar\n\n  ") || !strings.Contains(flat(got), "\nworkloads that move: 42\nworkload before after\nw0 - x\n") ||
+	if got := text(); strings.Contains(got, "input") ||
+		!strings.HasPrefix(got, "a compared with b, objective calendar\n\n  ") ||
+		!strings.Contains(flat(got), "\nworkloads that move: 42\nworkload before after\nw0 - x\n") ||
 		!strings.HasSuffix(flat(got), "\nw39 - x\nand 2 more (see --json)") {
 		t.Error(got)
 	}
@@ -96,16 +103,29 @@ func TestPlanExplanation(t *testing.T) {
 		x    drives.Explanation
 		rows string
 	}{
-		{"w: no drive can take it", drives.Explanation{Worse: math.NaN(), Choices: []drives.Choice{full}}, "drive $/GB of the pool WAF there serves\nd9 no space"},
-		{"w is on d1: no other drive can take it", drives.Explanation{Chosen: "d1", Worse: math.NaN(), Choices: []drives.Choice{chosen, full}}, "drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd9 no space"},
-		{"w is on d1: d2 would cost the same", drives.Explanation{Chosen: "d1", Next: "d2", Worse: -4e-7, Choices: []drives.Choice{chosen, at("d2", 0.5)}}, "drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.5000 1.23 365 d"},
-		{"w is on d1, where it costs nothing; the next best is d2", drives.Explanation{Chosen: "d1", Next: "d2", Worse: math.Inf(1), Whole: true, Choices: []drives.Choice{free, at("d2", 0.5)}},
+		{"w: no drive can take it", drives.Explanation{Worse: math.NaN(), Choices: []drives.Choice{full}},
+			"drive $/GB of the pool WAF there serves\nd9 no space"},
+		{"w is on d1: no other drive can take it",
+			drives.Explanation{Chosen: "d1", Worse: math.NaN(), Choices: []drives.Choice{chosen, full}},
+			"drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd9 no space"},
+		{"w is on d1: d2 would cost the same",
+			drives.Explanation{Chosen: "d1", Next: "d2", Worse: -4e-7,
+				Choices: []drives.Choice{chosen, at("d2", 0.5)}},
+			"drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.5000 1.23 365 d"},
+		{"w is on d1, where it costs nothing; the next best is d2",
+			drives.Explanation{Chosen: "d1", Next: "d2", Worse: math.Inf(1), Whole: true,
+				Choices: []drives.Choice{free, at("d2", 0.5)}},
 			"drive $ for the pool WAF there serves\nd1 $0 1.23 365 d chosen\nd2 $0.5000 1.23 365 d"},
-		{"w is on d1: on the next best, d2, a GB written would cost 20.0 % more", drives.Explanation{Chosen: "d1", Next: "d2", Worse: 0.2, Choices: []drives.Choice{chosen, at("d2", 0.6)}},
+		{"w is on d1: on the next best, d2, a GB written would cost 20.0 % more",
+			drives.Explanation{Chosen: "d1", Next: "d2", Worse: 0.2, Choices: []drives.Choice{chosen, at("d2", 0.6)}},
 			"drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.6000 1.23 365 d +20.0 %"},
-		{"w is on d1: on the next best, d2, the pool would cost 10.0 % less", drives.Explanation{Chosen: "d1", Next: "d2", Worse: -0.1, Whole: true, Choices: []drives.Choice{chosen, at("d2", 0.45)}},
+		{"w is on d1: on the next best, d2, the pool would cost 10.0 % less",
+			drives.Explanation{Chosen: "d1", Next: "d2", Worse: -0.1, Whole: true,
+				Choices: []drives.Choice{chosen, at("d2", 0.45)}},
 			"drive $ for the pool WAF there serves\nd1 $0.5000 1.23 365 d chosen\nd2 $0.4500 1.23 365 d -10.0 %"},
-		{"w: no drive can take it", drives.Explanation{Worse: math.NaN(), Choices: []drives.Choice{at("d1", 0.5), at("d2", 0.6)}}, "drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d\nd2 $0.6000 1.23 365 d"},
+		{"w: no drive can take it",
+			drives.Explanation{Worse: math.NaN(), Choices: []drives.Choice{at("d1", 0.5), at("d2", 0.6)}},
+			"drive $/GB of the pool WAF there serves\nd1 $0.5000 1.23 365 d\nd2 $0.6000 1.23 365 d"},
 	} {
 		c.x.Workload = "w"
 		var b strings.Builder

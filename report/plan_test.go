@@ -30,18 +30,24 @@ func planned(t *testing.T, text string, jobs []tco.Workload) *drives.Outcome {
 func TestPlan(t *testing.T) {
 	many := make([]tco.Workload, 60)
 	for j := range many {
-		many[j] = tco.Workload{Name: "w" + strings.Repeat("x", j), WriteRate: 300 * float64(1+j%7), Sequential: float64(j%10) / 10, PeakIOPS: 100, WriteShare: 0.5, WorkingSet: 900, Arrival: float64(j)}
+		many[j] = tco.Workload{Name: "w" + strings.Repeat("x", j), WriteRate: 300 * float64(1+j%7),
+			Sequential: float64(j%10) / 10, PeakIOPS: 100, WriteShare: 0.5, WorkingSet: 900, Arrival: float64(j)}
 	}
-	const racks = "algorithm: mintco-v3\ndescription: two & <three>\nhorizon: 12y\ndrives: [{model: Intel DC P3520 2TB, count: 28, price: $1132, active_w: 12, idle_w: 4, read_iops: 100000, write_iops: 20000}]\n"
+	const racks = "algorithm: mintco-v3\ndescription: two & <three>\nhorizon: 12y\ndrives: [{model: Intel DC P3520 " +
+		"2TB, count: 28, price: $1132, active_w: 12, idle_w: 4, read_iops: 100000, write_iops: 20000}]\n"
 	for name, o := range map[string]*drives.Outcome{"small": planned(t, drives.Template, nil), "many": planned(t, racks, many)} {
 		var b bytes.Buffer
 		if err := report.WritePlan(&b, o, "v1", "farflash plan rack.yaml"); err != nil {
 			t.Fatal(err)
 		}
 		page := b.String()
-		wants := []string{"Cost by item", "Power and cooling", map[string]string{"small": "TCO relative to this plan", "many": "Cost per GB written against imbalance"}[name], "Price of drives", "farflash plan rack.yaml", "Wear"}
+		wants := []string{"Cost by item", "Power and cooling",
+			map[string]string{"small": "TCO relative to this plan",
+				"many": "Cost per GB written against imbalance"}[name], "Price of drives", "farflash plan rack.yaml",
+			"Wear"}
 		if name == "many" {
-			wants = append(wants, "4 workloads without a drive", "two &amp; &lt;three&gt;", "Drives sorted by each"[1:], "When a drive is worn out before its horizon")
+			wants = append(wants, "4 workloads without a drive", "two &amp; &lt;three&gt;",
+				"Drives sorted by each"[1:], "When a drive is worn out before its horizon")
 		}
 		if name == "small" {
 			wants = append(wants, "Growth a year at &#43;10 points: no plan is possible")
@@ -51,7 +57,8 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s: the page lacks %q", name, want)
 			}
 		}
-		if figures, labelled := strings.Count(page, "<svg"), strings.Count(page, `role="img"`); figures < 4 || labelled < 4 {
+		if figures, labelled := strings.Count(page, "<svg"), strings.Count(page, `role="img"`); figures < 4 ||
+			labelled < 4 {
 			t.Errorf("%s: %d figures, %d of them with a label", name, figures, labelled)
 		}
 		if strings.Contains(page, "NaN") || strings.Contains(page, "http://") {
@@ -67,10 +74,13 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanOfNothing: a plan that costs nothing has no next best in per cent, and no input that changes its cost by a factor.
+// TestPlanOfNothing: a plan that costs nothing has no next best in per cent, and no input that changes its cost by a
+// factor.
 func TestPlanOfNothing(t *testing.T) {
-	o := planned(t, "algorithm: optimal\nobjective: calendar\nhorizon: 5y\ncosts: {electricity: $0, replacing: $0}\ndrives: [{model: Intel DC P3700 1.6TB, count: 3, owned: true, price: $100, afr: 0%}]\n"+
-		"workloads: {list: [{name: a, write_gb_per_day: 100, peak_iops: 2070, write_share: 88%, working_set_gb: 64}, {name: b, write_gb_per_day: 100, peak_iops: 2070, write_share: 88%, working_set_gb: 64}]}\n", nil)
+	o := planned(t, "algorithm: optimal\nobjective: calendar\nhorizon: 5y\ncosts: {electricity: $0, replacing: "+
+		"$0}\ndrives: [{model: Intel DC P3700 1.6TB, count: 3, owned: true, price: $100, afr: 0%}]\n"+
+		"workloads: {list: [{name: a, write_gb_per_day: 100, peak_iops: 2070, write_share: 88%, working_set_gb: 64}, "+
+		"{name: b, write_gb_per_day: 100, peak_iops: 2070, write_share: 88%, working_set_gb: 64}]}\n", nil)
 	x, err := o.Explain("a")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +92,8 @@ func TestPlanOfNothing(t *testing.T) {
 	if err := report.WriteExplanationText(&text, x, term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	if o.Objective() != 0 || !strings.Contains(text.String(), "would cost the same") || strings.Contains(page.String(), "NaN") || strings.Contains(page.String(), "no plan is possible") {
+	if o.Objective() != 0 || !strings.Contains(text.String(), "would cost the same") ||
+		strings.Contains(page.String(), "NaN") || strings.Contains(page.String(), "no plan is possible") {
 		t.Errorf("it costs %g: %s", o.Objective(), text.String())
 	}
 }

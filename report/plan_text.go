@@ -43,8 +43,11 @@ const (
 // WritePlanText prints what comes of a plan.
 func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 	a := o.Assessment
-	fmt.Fprintf(w, "%s\n\n", term.Wrap(fmt.Sprintf("%s: %s, by %s", style.Bold(o.Plan.Name), placed(a), judgedBy(o)), "  "))
-	t := term.NewTable(term.Left("drive"), term.Right("workloads"), term.Right("GB/day"), term.Right("S"), term.Right("WAF"), term.Right("space"), term.Right("IOPS"), term.Right("serves"), term.Left("until"), term.Right("wear"),
+	fmt.Fprintf(w, "%s\n\n",
+		term.Wrap(fmt.Sprintf("%s: %s, by %s", style.Bold(o.Plan.Name), placed(a), judgedBy(o)), "  "))
+	t := term.NewTable(term.Left("drive"), term.Right("workloads"), term.Right("GB/day"), term.Right("S"),
+		term.Right("WAF"), term.Right("space"), term.Right("IOPS"), term.Right("serves"), term.Left("until"),
+		term.Right("wear"),
 		term.Right("cost"), term.Left("holds"))
 	for i := range o.Drives {
 		d := &o.Drives[i]
@@ -57,7 +60,8 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 			t.Row(d.Name, "0", "", "", "", "", "", "", "unused", "", term.Money(s.Cost))
 			continue
 		}
-		t.Row(d.Name, strconv.Itoa(s.Workloads), term.Significant(s.WriteRate, 4), term.Percent(s.Sequential), fmt.Sprintf("%.2f", s.WAF), term.Percent(s.SpaceShare), term.Percent(s.IOPSShare),
+		t.Row(d.Name, strconv.Itoa(s.Workloads), term.Significant(s.WriteRate, 4), term.Percent(s.Sequential),
+			fmt.Sprintf("%.2f", s.WAF), term.Percent(s.SpaceShare), term.Percent(s.IOPSShare),
 			daysText(s.Lifetime), until(d), term.Percent(s.WearAtDeath), term.Money(s.Cost), names(d.Workloads, 4))
 	}
 	if err := t.Write(w, style); err != nil {
@@ -93,7 +97,8 @@ func WritePlanText(w io.Writer, o *drives.Outcome, style term.Style) error {
 			why = "at reviews"
 		}
 		fmt.Fprintf(w, "\n%d moves %s:\n", len(o.Moves), why)
-		t := term.NewTable(term.Right("day"), term.Left("workload"), term.Left("from"), term.Left("to"), term.Right("copied"))
+		t := term.NewTable(term.Right("day"), term.Left("workload"), term.Left("from"), term.Left("to"),
+			term.Right("copied"))
 		shown := o.Moves
 		if len(shown) > mostMoves+1 {
 			shown = shown[:mostMoves]
@@ -145,7 +150,8 @@ func calendarItems(b *calendar.Book) (list []calendar.Item) {
 	return list
 }
 
-// calendarRows are a plan's years: of each what is paid for each item and in all, the sum, and what it is worth on day 0.
+// calendarRows are a plan's years: of each what is paid for each item and in all, the sum, and what it is worth on
+// day 0.
 func calendarRows(o *drives.Outcome) (rows [][]string) {
 	b := o.Calendar
 	list := calendarItems(b)
@@ -280,28 +286,37 @@ func planSums(o *drives.Outcome) [][3]string {
 	a := o.Assessment
 	what, when := "purchase and operation over the drives' service", "by the workloads in that time"
 	if o.Calendar != nil {
-		if what, when = "to serve all workloads until the plan's end", "by the workloads until then"; o.Plan.Costs.Discount > 0 {
+		if what, when = "to serve all workloads until the plan's end",
+			"by the workloads until then"; o.Plan.Costs.Discount > 0 {
 			what += ", discounted to day 0"
 		}
 	}
-	list := [][3]string{{"TCO", term.Money(o.Cost), what}, {"written", gigabytes(o.Data), when}, {"per GB written", perGB(o), ""}}
+	list := [][3]string{{"TCO", term.Money(o.Cost), what}, {"written", gigabytes(o.Data), when},
+		{"per GB written", perGB(o), ""}}
 	switch {
 	case o.Exact:
-		list = append(list, [3]string{"proven bound", term.Money(o.Objective()), "no plan is cheaper: all possible plans were examined"})
+		list = append(list, [3]string{"proven bound", term.Money(o.Objective()),
+			"no plan is cheaper: all possible plans were examined"})
 	case o.LeastCost > 0:
-		list = append(list, [3]string{"proven bound", term.Money(o.LeastCost), fmt.Sprintf("no plan costs less; this one is at most %.2f %% above it", 100*o.Gap())})
+		list = append(list, [3]string{"proven bound", term.Money(o.LeastCost),
+			fmt.Sprintf("no plan costs less; this one is at most %.2f %% above it", 100*o.Gap())})
 	case o.Bound > 0:
-		list = append(list, [3]string{"proven bound", term.Money(o.Bound), fmt.Sprintf("no plan costs less per GB; this one is at most %.2f %% above it", 100*o.Gap())})
+		list = append(list, [3]string{"proven bound", term.Money(o.Bound),
+			fmt.Sprintf("no plan costs less per GB; this one is at most %.2f %% above it", 100*o.Gap())})
 	case o.BoundNote != "":
 		list = append(list, [3]string{"proven bound", "-", o.BoundNote})
 	}
-	snia, worn, risk := ", failures included", [3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives end by wear"}, "expected, drives x AFR x years: "
+	snia, worn, risk := ", failures included",
+		[3]string{"endurance-limited", term.Percent(a.EnduranceLimited), "of the used drives end by wear"},
+		"expected, drives x AFR x years: "
 	if o.Calendar != nil {
 		n := 0
 		for i := range o.Drives {
 			n += len(o.Drives[i].Replaced)
 		}
-		worn = [3]string{"replaced", strconv.Itoa(n), fmt.Sprintf("worn-out drives; %s of the used drives wear out at least once", term.Percent(a.EnduranceLimited))}
+		worn = [3]string{"replaced", strconv.Itoa(n),
+			fmt.Sprintf("worn-out drives; %s of the used drives wear out at least once",
+				term.Percent(a.EnduranceLimited))}
 		snia, risk = "", "expected, part of the TCO: "
 	}
 	embodied := ""
@@ -309,24 +324,29 @@ func planSums(o *drives.Outcome) [][3]string {
 		embodied = term.Percent(o.Carbon.Embodied/all) + " embodied"
 	}
 	if r := o.Risk; r != nil {
-		list = append(list, [3]string{"holds", fmt.Sprintf("%s +- %s", term.Percent(r.Holds), term.Percent(r.Within)), fmt.Sprintf("share of %d draws that this placement serves: %s", r.Draws, o.Plan.Uncertainty.Text())})
+		list = append(list, [3]string{"holds", fmt.Sprintf("%s +- %s", term.Percent(r.Holds), term.Percent(r.Within)),
+			fmt.Sprintf("share of %d draws that this placement serves: %s", r.Draws, o.Plan.Uncertainty.Text())})
 		if r.Median > 0 {
 			what := "TCO in these"
 			if o.Calendar == nil && o.Data > 0 {
 				what = "per GB in these"
 			}
-			list = append(list, [3]string{what, fmt.Sprintf("%s to %s", term.Money(r.Low), term.Money(r.High)), fmt.Sprintf("90 %% of the draws that it serves; median %s", term.Money(r.Median))})
+			list = append(list, [3]string{what, fmt.Sprintf("%s to %s", term.Money(r.Low), term.Money(r.High)),
+				fmt.Sprintf("90 %% of the draws that it serves; median %s", term.Money(r.Median))})
 		}
 		if r.Again > 0 {
-			list = append(list, [3]string{"regret", term.Percent(r.Regret), fmt.Sprintf("mean of %d draws: extra cost over a plan made for that draw", r.Again)})
+			list = append(list, [3]string{"regret", term.Percent(r.Regret),
+				fmt.Sprintf("mean of %d draws: extra cost over a plan made for that draw", r.Again)})
 		}
 	}
 	return append(list,
-		[3]string{"per effective TB-month", perTBe(o), fmt.Sprintf("SNIA's $/TBe/month%s, for %s TBe", snia, term.Significant(o.TBe, 3))},
+		[3]string{"per effective TB-month", perTBe(o),
+			fmt.Sprintf("SNIA's $/TBe/month%s, for %s TBe", snia, term.Significant(o.TBe, 3))},
 		[3]string{"space used", term.Percent(a.SpaceShare), fmt.Sprintf("mean over the drives; CV %.3f", a.SpaceCV)},
 		[3]string{"IOPS used", term.Percent(a.IOPSShare), fmt.Sprintf("mean over the drives; CV %.3f", a.IOPSCV)},
 		worn,
-		[3]string{"failures", term.Significant(o.Failures.Expected, 3), fmt.Sprintf("%s%s, %s rewritten", risk, term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
+		[3]string{"failures", term.Significant(o.Failures.Expected, 3),
+			fmt.Sprintf("%s%s, %s rewritten", risk, term.Money(o.Failures.Cost()), gigabytes(o.Failures.Rebuilt))},
 		[3]string{"carbon", term.Significant(o.Carbon.Total()/1000, 3) + " t CO2e", embodied})
 }
 
@@ -356,7 +376,8 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 	case math.Abs(x.Worse) < 5e-7:
 		fmt.Fprintf(w, "%s is on %s: %s would cost the same\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
 	case math.IsInf(x.Worse, 0):
-		fmt.Fprintf(w, "%s is on %s, where it costs nothing; the next best is %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next)
+		fmt.Fprintf(w, "%s is on %s, where it costs nothing; the next best is %s\n\n", style.Bold(x.Workload),
+			x.Chosen, x.Next)
 	default:
 		word, what := "more", "a GB written"
 		if x.Whole {
@@ -365,13 +386,15 @@ func WriteExplanationText(w io.Writer, x *drives.Explanation, style term.Style) 
 		if x.Worse < 0 {
 			word = "less"
 		}
-		fmt.Fprintf(w, "%s is on %s: on the next best, %s, %s would cost %s %% %s\n\n", style.Bold(x.Workload), x.Chosen, x.Next, what, term.Significant(100*math.Abs(x.Worse), 3), word)
+		fmt.Fprintf(w, "%s is on %s: on the next best, %s, %s would cost %s %% %s\n\n", style.Bold(x.Workload),
+			x.Chosen, x.Next, what, term.Significant(100*math.Abs(x.Worse), 3), word)
 	}
 	money := "$/GB of the pool"
 	if x.Whole {
 		money = "$ for the pool"
 	}
-	t := term.NewTable(term.Left("drive"), term.Right(money), term.Right("WAF there"), term.Right("serves"), term.Left(""))
+	t := term.NewTable(term.Left("drive"), term.Right(money), term.Right("WAF there"), term.Right("serves"),
+		term.Left(""))
 	for i, c := range x.Choices {
 		if i == 15 && len(x.Choices) > 16 {
 			t.Row(fmt.Sprintf("and %d more", len(x.Choices)-i))

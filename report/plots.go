@@ -27,7 +27,8 @@ func RunPlots(runs []Run) []paper.Plot {
 	return out
 }
 
-// CurvePlots are the curves of a sweep: of the metrics that patterns choose, or of the usual ones. Limits are drawn across the charts of their metrics.
+// CurvePlots are the curves of a sweep: of the metrics that patterns choose, or of the usual ones. Limits are drawn
+// across the charts of their metrics.
 func CurvePlots(c *study.Curves, patterns []string, limits map[string]float64) []paper.Plot {
 	var out []paper.Plot
 	for _, name := range c.Main(patterns) {

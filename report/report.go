@@ -1,13 +1,14 @@
-// Package report shows results to people: [WriteText] prints what a run found as tables for a terminal, [WriteHTML] writes one
-// self-contained page for one run or for several side by side.
+// Package report shows results to people: [WriteText] prints what a run found as tables for a terminal, [WriteHTML]
+// writes one self-contained page for one run or for several side by side.
 //
-// Its main type is [Run], a result with what belongs to it. Everything shown comes from there; a part of the page appears when
-// the result has the metrics, series, histograms or matrices that it draws (their names are in package result). The page makes
-// no request to any other place, works without scripts (those it carries only show the charts' titles sooner and move a network's
-// picture through time), follows the reader's choice of light or dark, and prints.
+// Its main type is [Run], a result with what belongs to it. Everything shown comes from there; a part of the page
+// appears when the result has the metrics, series, histograms or matrices that it draws (their names are in package
+// result). The page makes no request to any other place, works without scripts (those it carries only show the
+// charts' titles sooner and move a network's picture through time), follows the reader's choice of light or dark, and
+// prints.
 //
-// Charts are drawn by report/chart. What this package leaves out: statistics over replicates and sweeps (package study), and
-// anything that needs a server (package web).
+// Charts are drawn by report/chart. What this package leaves out: statistics over replicates and sweeps (package
+// study), and anything that needs a server (package web).
 package report
 
 import (
@@ -48,8 +49,8 @@ const (
 	SetMark     = "# set"
 )
 
-// ParseScenario cuts the text of a resolved scenario into lines. A line that ends with DefaultMark or SetMark is flagged, and
-// the mark is taken off.
+// ParseScenario cuts the text of a resolved scenario into lines. A line that ends with DefaultMark or SetMark is
+// flagged, and the mark is taken off.
 func ParseScenario(text string) []Line {
 	var lines []Line
 	for l := range strings.Lines(text) {
@@ -67,7 +68,8 @@ func ParseScenario(text string) []Line {
 
 // FromDirectory turns a loaded run directory into a Run.
 func FromDirectory(d *result.Run) Run {
-	r := Run{Path: d.Path, Result: d.Result, Scenario: ParseScenario(d.Scenario), Timing: d.Timing, Citations: d.Citations}
+	r := Run{Path: d.Path, Result: d.Result, Scenario: ParseScenario(d.Scenario), Timing: d.Timing,
+		Citations: d.Citations}
 	if d.Timing != nil {
 		r.Command = d.Timing.CommandLine
 	}
@@ -93,7 +95,8 @@ func (r *Run) value(name string) (float64, bool) {
 	return m.Value, ok
 }
 
-// matrix returns a matrix that has a row and at least so many columns: a result that others have written may have another shape than those of this program.
+// matrix returns a matrix that has a row and at least so many columns: a result that others have written may have
+// another shape than those of this program.
 func (r *Run) matrix(name string, columns int) (result.Matrix, bool) {
 	m, ok := r.Result.Matrix(name)
 	if !ok || len(m.Rows) == 0 || len(m.Cols) < columns {
@@ -151,7 +154,8 @@ func (r *Run) repeat() string {
 // quoteArgument makes s one word for a shell.
 func quoteArgument(s string) string {
 	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,+@%", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./=:,+@%", r)
 	}
 	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
 		return s

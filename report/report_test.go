@@ -35,7 +35,8 @@ func TestSamples(t *testing.T) {
 	if *out == "" {
 		t.Skip("no -out")
 	}
-	for name, runs := range map[string][]Run{"one.html": {toyA.run(1)}, "three.html": {toyA.run(1), toyB.run(1), toyC.run(1)},
+	for name, runs := range map[string][]Run{"one.html": {toyA.run(1)},
+		"three.html":  {toyA.run(1), toyB.run(1), toyC.run(1)},
 		"system.html": {systemA.run()}, "systems.html": {systemA.run(), systemB.run()}, "even.html": {systemC.run()}} {
 		if err := os.WriteFile(filepath.Join(*out, name), []byte(page1(t, runs...)), 0o666); err != nil {
 			t.Fatal(err)
@@ -75,7 +76,8 @@ func TestTextVerdicts(t *testing.T) {
 	if err := WriteText(&b, Run{Result: r, Path: "runs/x"}, term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"checks: 1 of 2 hold", "failed requests conserved: issued 10, completed 9", "warning: the trace is short", "run directory: runs/x"} {
+	for _, want := range []string{"checks: 1 of 2 hold", "failed requests conserved: issued 10, completed 9",
+		"warning: the trace is short", "run directory: runs/x"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
@@ -101,7 +103,8 @@ func without(html, element string) string {
 	}
 }
 
-// unbalanced says which tag of a page does not fit, "" if all do. It reads by hand, because some tests look at hundreds of pages.
+// unbalanced says which tag of a page does not fit, "" if all do. It reads by hand, because some tests look at
+// hundreds of pages.
 func unbalanced(body string) string {
 	var open []string
 	for {
@@ -138,7 +141,8 @@ func unbalanced(body string) string {
 // TestUnbalanced holds what holds the pages.
 func TestUnbalanced(t *testing.T) {
 	for text, want := range map[string]string{
-		`<!doctype html><p>a<br/><b class="x">1 < 2</b></p><meta a="b">`: "", `<p><b></p></b>`: "</p> does not close [p b]", `</p>`: "</p> does not close []", `<p><i>`: "not closed: [p i]",
+		`<!doctype html><p>a<br/><b class="x">1 < 2</b></p><meta a="b">`: "",
+		`<p><b></p></b>`: "</p> does not close [p b]", `</p>`: "</p> does not close []", `<p><i>`: "not closed: [p i]",
 	} {
 		if got := unbalanced(text); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -178,9 +182,12 @@ func sound(t *testing.T, html string) {
 func TestHTML(t *testing.T) {
 	html := page1(t, toyA.run(1))
 	sound(t, html)
-	for _, want := range []string{"tlc-7pc-op", "Latency distribution", "Latency histogram", "Throughput", "warm-up", "Die occupancy", "Channel occupancy",
-		"Where the time of a request goes", "Pages programmed", "Wear", `<span class="line default">`, `<span class="line set">`, "requests conserved",
-		"farflash run tlc-7pc-op.yaml --set ssd.over_provisioning=7% --until steady", "farflash run runs/tlc-7pc-op/scenario.yaml --seed 1",
+	for _, want := range []string{"tlc-7pc-op", "Latency distribution", "Latency histogram", "Throughput", "warm-up",
+		"Die occupancy", "Channel occupancy",
+		"Where the time of a request goes", "Pages programmed", "Wear", `<span class="line default">`,
+		`<span class="line set">`, "requests conserved",
+		"farflash run tlc-7pc-op.yaml --set ssd.over_provisioning=7% --until steady",
+		"farflash run runs/tlc-7pc-op/scenario.yaml --seed 1",
 		toyA.run(1).Result.Digest, "Program and erase failures are not modelled.", "@inproceedings{snis", "MSER-5"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
@@ -197,7 +204,8 @@ func TestHTML(t *testing.T) {
 func TestHTMLSeveral(t *testing.T) {
 	html := page1(t, toyA.run(1), toyB.run(1), toyA.run(2))
 	sound(t, html)
-	for _, want := range []string{"tlc-7pc-op, seed 2", "Read latency distribution", "Write latency over time, p99", "What differs", "ssd.over_provisioning", "Write amplification", "tlc-28pc-op: die occupancy"} {
+	for _, want := range []string{"tlc-7pc-op, seed 2", "Read latency distribution", "Write latency over time, p99",
+		"What differs", "ssd.over_provisioning", "Write amplification", "tlc-28pc-op: die occupancy"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -209,7 +217,8 @@ func TestHTMLOfNothing(t *testing.T) {
 		t.Error("a report of no run")
 	}
 	sound(t, page1(t, Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}))
-	sound(t, page1(t, Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")}, Run{Result: result.New(trial.Vocabulary(), "e", 2, "v")}))
+	sound(t, page1(t, Run{Result: result.New(trial.Vocabulary(), "d", 1, "v")},
+		Run{Result: result.New(trial.Vocabulary(), "e", 2, "v")}))
 }
 
 func TestHTMLEscapes(t *testing.T) {
@@ -269,7 +278,8 @@ last: 1
 	for _, s := range settings(ParseScenario(text)) {
 		got = append(got, s.Path+"="+s.Text)
 	}
-	want := []string{"name=x", "workload[0].trace.file=a.csv", "workload[0].trace.format=msr", "workload[1].synthetic.requests=5", "workload[1].synthetic.sizes=[4KiB, 8KiB]",
+	want := []string{"name=x", "workload[0].trace.file=a.csv", "workload[0].trace.format=msr",
+		"workload[1].synthetic.requests=5", "workload[1].synthetic.sizes=[4KiB, 8KiB]",
 		"ssd.timing.read=62us", "ssd.note=a: b", "list[0]=one", "list[1]=[two, three]", "last=1"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -277,14 +287,16 @@ last: 1
 }
 
 func TestDifferences(t *testing.T) {
-	runs := []Run{{Scenario: ParseScenario("a: 1\nb:\n  c: 2\n  d: 3\n")}, {Scenario: ParseScenario("a: 1\nb:\n  c: 5\ne: 6\n")}}
+	runs := []Run{{Scenario: ParseScenario("a: 1\nb:\n  c: 2\n  d: 3\n")},
+		{Scenario: ParseScenario("a: 1\nb:\n  c: 5\ne: 6\n")}}
 	got := differences(runs)
 	want := []differing{{"b.c", []string{"2", "5"}}, {"b.d", []string{"3", ""}}, {"e", []string{"", "6"}}}
 	if len(got) != len(want) {
 		t.Fatalf("%v", got)
 	}
 	for i := range want {
-		if got[i].Path != want[i].Path || got[i].Values[0] != want[i].Values[0] || got[i].Values[1] != want[i].Values[1] {
+		if got[i].Path != want[i].Path || got[i].Values[0] != want[i].Values[0] ||
+			got[i].Values[1] != want[i].Values[1] {
 			t.Errorf("%v, want %v", got[i], want[i])
 		}
 	}
@@ -294,7 +306,8 @@ func TestChange(t *testing.T) {
 	for _, c := range []struct {
 		a, b float64
 		want string
-	}{{1, 1, "="}, {100, 150, "+50 %"}, {100, 98.5, "\u22121.5 %"}, {-2, -1, "+50 %"}, {-2, -3, "\u221250 %"}, {-1, 1, ""}, {10, 50, "×5.00"}, {50, 10, "×0.200"}, {0, 5, ""}} {
+	}{{1, 1, "="}, {100, 150, "+50 %"}, {100, 98.5, "\u22121.5 %"}, {-2, -1, "+50 %"}, {-2, -3, "\u221250 %"},
+		{-1, 1, ""}, {10, 50, "×5.00"}, {50, 10, "×0.200"}, {0, 5, ""}} {
 		if got := change(c.a, c.b); got != c.want {
 			t.Errorf("change(%v, %v) = %q, want %q", c.a, c.b, got, c.want)
 		}
@@ -302,7 +315,8 @@ func TestChange(t *testing.T) {
 }
 
 func TestQuoteArgument(t *testing.T) {
-	for in, want := range map[string]string{"runs/a-1/x.yaml": "runs/a-1/x.yaml", "my run": "'my run'", "it's": `'it'\''s'`, "": "''"} {
+	for in, want := range map[string]string{"runs/a-1/x.yaml": "runs/a-1/x.yaml", "my run": "'my run'",
+		"it's": `'it'\''s'`, "": "''"} {
 		if got := quoteArgument(in); got != want {
 			t.Errorf("quoteArgument(%q) = %s, want %s", in, got, want)
 		}
@@ -348,16 +362,19 @@ func BenchmarkWriteHTML(b *testing.B) {
 // TestLabels: runs of one name are told apart by the settings that differ, and by the seed.
 func TestLabels(t *testing.T) {
 	run := func(name, op string, seed uint64) Run {
-		return Run{Result: &result.Result{Name: name, Seed: seed}, Scenario: ParseScenario("name: " + name + "\nssd:\n  over_provisioning: " + op + "\n")}
+		return Run{Result: &result.Result{Name: name, Seed: seed},
+			Scenario: ParseScenario("name: " + name + "\nssd:\n  over_provisioning: " + op + "\n")}
 	}
 	for _, c := range []struct {
 		runs []Run
 		want []string
 	}{
-		{[]Run{run("a", "7%", 1), run("a", "12%", 1)}, []string{"ssd.over_provisioning=7%", "ssd.over_provisioning=12%"}},
+		{[]Run{run("a", "7%", 1), run("a", "12%", 1)},
+			[]string{"ssd.over_provisioning=7%", "ssd.over_provisioning=12%"}},
 		{[]Run{run("a", "7%", 1), run("a", "7%", 2)}, []string{"seed 1", "seed 2"}},
 		{[]Run{run("a", "7%", 1), run("b", "12%", 1)}, []string{"a", "b"}},
-		{[]Run{run("a", "7%", 1), run("a", "12%", 2)}, []string{"ssd.over_provisioning=7%, seed 1", "ssd.over_provisioning=12%, seed 2"}},
+		{[]Run{run("a", "7%", 1), run("a", "12%", 2)},
+			[]string{"ssd.over_provisioning=7%, seed 1", "ssd.over_provisioning=12%, seed 2"}},
 		{[]Run{run("a", "7%", 1), run("a", "7%", 1)}, []string{"a", "a (2)"}},
 	} {
 		for i, r := range labelled(c.runs) {

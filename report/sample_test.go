@@ -11,8 +11,9 @@ import (
 	"farflash/result"
 )
 
-// toy is a small queueing model of a drive whose results look like those of the real one: dies and channels that serve in
-// order, a write cache, and garbage collection that begins when free blocks run low. It exists to test what reports draw.
+// toy is a small queueing model of a drive whose results look like those of the real one: dies and channels that
+// serve in order, a write cache, and garbage collection that begins when free blocks run low. It exists to test what
+// reports draw.
 type toy struct {
 	name     string
 	channels int
@@ -29,9 +30,11 @@ const (
 )
 
 func (c toy) run(seed uint64) Run {
-	r := result.New(trial.Vocabulary(), fmt.Sprintf("sha256:%016x%016x", seed*0x9e3779b97f4a7c15, uint64(c.moved)*0xbf58476d1ce4e5b9), seed, "0.1.0")
+	r := result.New(trial.Vocabulary(),
+		fmt.Sprintf("sha256:%016x%016x", seed*0x9e3779b97f4a7c15, uint64(c.moved)*0xbf58476d1ce4e5b9), seed, "0.1.0")
 	r.Name = c.name
-	r.Summary = fmt.Sprintf("%d requests of 16 KiB, 70 %% reads, at random; drive with %d channels x %d dies", c.requests, c.channels, c.dies)
+	r.Summary = fmt.Sprintf("%d requests of 16 KiB, 70 %% reads, at random; drive with %d channels x %d dies",
+		c.requests, c.channels, c.dies)
 	g := rand.New(rand.NewPCG(seed, 99))
 	us := units.Microseconds
 	n := c.channels * c.dies
@@ -50,7 +53,8 @@ func (c toy) run(seed uint64) Run {
 	for i := range 2 {
 		volume[i], latency[i] = stats.NewSeries(config), stats.NewLatencySeries(config)
 	}
-	writes := [3]*stats.Series{stats.NewSeries(config), stats.NewSeries(config), stats.NewSeries(config)} // host, gc, mapping
+	// host, gc, mapping
+	writes := [3]*stats.Series{stats.NewSeries(config), stats.NewSeries(config), stats.NewSeries(config)}
 	freeBlocks := stats.NewSeries(config)
 	var count [3]int64
 	var phases [2][7]float64
@@ -184,15 +188,20 @@ func (c toy) run(seed uint64) Run {
 			rows[i] = append(rows[i], phases[i][k]/float64(h[i].Count()))
 		}
 	}
-	r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, []string{"host_link", "dram", "mapping", "wait", "array", "transfer", "other"}, rows)
+	r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"},
+		[]string{"host_link", "dram", "mapping", "wait", "array", "transfer", "other"}, rows)
 	r.Check("requests conserved", true, fmt.Sprintf("issued %d = completed %d", c.requests, c.requests))
 	r.Check("bytes conserved", true, fmt.Sprintf("asked for %d = moved %d", c.requests*toyPage, c.requests*toyPage))
-	r.Check("pages conserved", true, fmt.Sprintf("programs %d = host %d + collection %d + mapping %d", count[0]+count[1]+count[2], count[0], count[1], count[2]))
+	r.Check("pages conserved", true,
+		fmt.Sprintf("programs %d = host %d + collection %d + mapping %d", count[0]+count[1]+count[2], count[0],
+			count[1], count[2]))
 	r.Warn("the trace is shorter than the time that wear levelling needs to show (%d erases in all)", collections)
 	r.Limits = []string{"Program and erase failures are not modelled.", "The host's software takes no time."}
 	r.Set("sim.events", float64(c.requests*9))
-	return Run{Path: "runs/" + c.name, Result: r, Scenario: c.scenario(), Command: "farflash run " + c.name + ".yaml --set ssd.over_provisioning=7% --until steady",
-		Timing: &result.Timing{WallS: 0.412, CPUS: 0.4, EventsPerS: 12.3e6}, Citations: "@inproceedings{snis,\n  title = {Iterative storage network simulation},\n}\n"}
+	return Run{Path: "runs/" + c.name, Result: r, Scenario: c.scenario(),
+		Command:   "farflash run " + c.name + ".yaml --set ssd.over_provisioning=7% --until steady",
+		Timing:    &result.Timing{WallS: 0.412, CPUS: 0.4, EventsPerS: 12.3e6},
+		Citations: "@inproceedings{snis,\n  title = {Iterative storage network simulation},\n}\n"}
 }
 
 // fill sets what is known per die, channel and block.

@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestColumnsHoldAll: columns of a histogram lie without gaps over all values, and have all of them, each where it belongs as far as the histogram's own buckets can tell.
+// TestColumnsHoldAll: columns of a histogram lie without gaps over all values, and have all of them, each where it
+// belongs as far as the histogram's own buckets can tell.
 func TestColumnsHoldAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := group{}
@@ -55,7 +56,8 @@ func TestColumnsHoldAll(t *testing.T) {
 			if math.Abs(sum-1) > 1e-9 {
 				t.Errorf("the columns have %v of all", sum)
 			}
-			if least, most := slices.Min(values[k]), slices.Max(values[k]); edges[0] > math.Max(least, 1e-3) || edges[len(edges)-1] < most {
+			if least, most := slices.Min(values[k]), slices.Max(values[k]); edges[0] > math.Max(least, 1e-3) ||
+				edges[len(edges)-1] < most {
 				t.Errorf("columns from %v to %v, values from %v to %v", edges[0], edges[len(edges)-1], least, most)
 			}
 		}
@@ -67,14 +69,16 @@ func TestEvenly(t *testing.T) {
 	for n := range 40 {
 		for most := 2; most < 12; most++ {
 			got := evenly(n, most)
-			if len(got) != min(n, most) || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) || n > 0 && (got[0] != 0 || got[len(got)-1] != n-1) {
+			if len(got) != min(n, most) || !slices.IsSorted(got) ||
+				len(slices.Compact(slices.Clone(got))) != len(got) || n > 0 && (got[0] != 0 || got[len(got)-1] != n-1) {
 				t.Fatalf("%d of %d: %v", most, n, got)
 			}
 		}
 	}
 }
 
-// TestEffectWords: an effect is a share of A, a ratio where it or its interval reaches far, and a difference in the metric's own unit where there is no ratio.
+// TestEffectWords: an effect is a share of A, a ratio where it or its interval reaches far, and a difference in the
+// metric's own unit where there is no ratio.
 func TestEffectWords(t *testing.T) {
 	for _, c := range []struct {
 		ratio, factor    float64 // its interval is from ratio/factor to ratio*factor
@@ -128,7 +132,8 @@ func TestVerdictWords(t *testing.T) {
 			t.Errorf("%v is %s, want %s", p, got, want)
 		}
 	}
-	for want, seeds := range map[string][]uint64{"no seed": nil, "seed 7": {7}, "seeds 1 to 3": {1, 2, 3}, "seeds 1 2 4": {1, 2, 4}} {
+	for want, seeds := range map[string][]uint64{"no seed": nil, "seed 7": {7}, "seeds 1 to 3": {1, 2, 3},
+		"seeds 1 2 4": {1, 2, 4}} {
 		if got := seedsText(seeds); got != want {
 			t.Errorf("%v are %s, want %s", seeds, got, want)
 		}
@@ -142,16 +147,20 @@ func TestVerdictWords(t *testing.T) {
 
 // TestCapitals: a text begins with a capital whatever letter that is.
 func TestCapitals(t *testing.T) {
-	for text, want := range map[string]string{"": "", "read": "Read", "Read": "Read", "über": "Über", "日本": "日本", "1 us": "1 us", "\xff": "\xff"} {
+	for text, want := range map[string]string{"": "", "read": "Read", "Read": "Read", "über": "Über", "日本": "日本",
+		"1 us": "1 us", "\xff": "\xff"} {
 		if got := capital(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 }
 
-// TestEachDriveAnyOrder: figures of drives are where they belong in whatever order a result has them, and a drive without one has none.
+// TestEachDriveAnyOrder: figures of drives are where they belong in whatever order a result has them, and a drive
+// without one has none.
 func TestEachDriveAnyOrder(t *testing.T) {
-	r := &Run{Result: &result.Result{Metrics: []result.Metric{{Name: "ssd[10].waf", Value: 10}, {Name: "ssd.waf", Value: 5}, {Name: "ssd[0].gc.count", Value: 3}, {Name: "ssd[2].waf", Value: 2}, {Name: "ssd[10].gc.count", Value: 4}, {Name: "ssd[x].waf", Value: 1}, {Name: "ssd[0", Value: 1}}}}
+	r := &Run{Result: &result.Result{Metrics: []result.Metric{{Name: "ssd[10].waf", Value: 10},
+		{Name: "ssd.waf", Value: 5}, {Name: "ssd[0].gc.count", Value: 3}, {Name: "ssd[2].waf", Value: 2},
+		{Name: "ssd[10].gc.count", Value: 4}, {Name: "ssd[x].waf", Value: 1}, {Name: "ssd[0", Value: 1}}}}
 	d := r.eachDrive()
 	if !slices.Equal(d.number, []int{0, 2, 10}) {
 		t.Fatalf("drives %v", d.number)
@@ -162,7 +171,8 @@ func TestEachDriveAnyOrder(t *testing.T) {
 	if v := d.of["ssd.gc.count"]; len(v) != 3 || v[0] != 3 || !math.IsNaN(v[1]) || v[2] != 4 {
 		t.Errorf("%v", v)
 	}
-	if s, ok := d.spread("ssd.waf"); !ok || s.least != 2 || s.greatest != 10 || s.mean != 6 || s.first != 2 || s.last != 10 {
+	if s, ok := d.spread("ssd.waf"); !ok || s.least != 2 || s.greatest != 10 || s.mean != 6 || s.first != 2 ||
+		s.last != 10 {
 		t.Errorf("%+v", s)
 	}
 	if _, ok := d.spread("ssd.energy"); ok {
@@ -183,7 +193,9 @@ func TestTwoValues(t *testing.T) {
 			t.Errorf("%v are within %v us", got, us)
 		}
 	}
-	edges, parts := latencyColumns(group{curves: []curve{{run: &Run{Result: &result.Result{Histograms: []result.Histogram{{Name: "x", H: h}}}}, what: "x"}}})
+	edges, parts := latencyColumns(
+		group{curves: []curve{{run: &Run{Result: &result.Result{Histograms: []result.Histogram{{Name: "x", H: h}}}},
+			what: "x"}}})
 	for i, v := range parts[0].V {
 		if here := edges[i] <= 10.2 && edges[i+1] >= 10 || edges[i] <= 1000 && edges[i+1] >= 980; v > 0 && !here {
 			t.Errorf("%v are between %v and %v us", v, edges[i], edges[i+1])

@@ -10,17 +10,19 @@ import (
 	"farflash/report/chart"
 )
 
-// WriteSizing writes a page about the search for a cluster: what was chosen, cost and percentile over the number of nodes, all options and
-// the runs. Place is where a run is kept.
+// WriteSizing writes a page about the search for a cluster: what was chosen, cost and percentile over the number of
+// nodes, all options and the runs. Place is where a run is kept.
 func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string, seed uint64) string) error {
 	p := newStudyPage(s)
 	p.Title, p.Summary = "Cluster for "+x.Need.Name, needText(x.Need)
-	p.Facts = []fact{{"Options", fmt.Sprint(len(x.Candidates))}, {"Designs simulated", fmt.Sprint(len(x.Points))}, {"Seeds", fmt.Sprint(len(x.Seeds))}}
+	p.Facts = []fact{{"Options", fmt.Sprint(len(x.Candidates))}, {"Designs simulated", fmt.Sprint(len(x.Points))},
+		{"Seeds", fmt.Sprint(len(x.Seeds))}}
 	best := section{ID: "choice", Title: "The choice", Intro: bestText(x) + "."}
 	if x.Best != nil {
 		best.Table = &table{Head: []heading{{"", true}, {"", true}}}
 		for _, f := range bestFacts(x) {
-			best.Table.Rows = append(best.Table.Rows, []cell{{Text: f.Name, Class: "text name"}, {Text: f.Value, Class: "text"}})
+			best.Table.Rows = append(best.Table.Rows,
+				[]cell{{Text: f.Name, Class: "text name"}, {Text: f.Value, Class: "text"}})
 		}
 	} else {
 		for _, a := range x.Advice() {
@@ -32,18 +34,25 @@ func WriteSizing(w io.Writer, x *objects.Plan, s Study, place func(digest string
 		p.Sections = append(p.Sections, section{ID: "nodes", Title: "Cost and latency by number of nodes", Figures: f})
 	}
 	if list := byProtocol(x); len(list) > 0 {
-		t := &table{Full: true, Head: []heading{{"protocol", true}, {Title: "cost"}, {Title: "extra cost"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {Title: "group"}, {Title: "p99"}, {Title: "of the bound"}, {"bound by", true}}}
+		t := &table{Full: true,
+			Head: []heading{{"protocol", true}, {Title: "cost"}, {Title: "extra cost"}, {Title: "nodes"},
+				{"drive", true}, {"nic", true}, {Title: "group"}, {Title: "p99"}, {Title: "of the bound"},
+				{"bound by", true}}}
 		for _, c := range list {
 			t.Rows = append(t.Rows, textCells(t.Head, protocolCells(x, c)))
 		}
 		p.Sections = append(p.Sections, section{ID: "protocols", Title: "The cheapest with each protocol", Table: t})
 	}
-	t := &table{Full: true, Head: []heading{{Title: "cost"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {"protocol", true}, {Title: "group"}, {"why", true}}}
+	t := &table{Full: true,
+		Head: []heading{{Title: "cost"}, {Title: "nodes"}, {"drive", true}, {"nic", true}, {"protocol", true},
+			{Title: "group"}, {"why", true}}}
 	for _, c := range inOrder(x) {
 		t.Rows = append(t.Rows, textCells(t.Head, optionCells(x, c)))
 	}
 	p.Sections = append(p.Sections, section{ID: "options", Title: "Options", Table: t},
-		section{ID: "runs", Title: "Runs", Intro: "Every simulated design, in the order of the search. Each run has its own directory below the plan's.", Table: runTable(x, place)})
+		section{ID: "runs", Title: "Runs",
+			Intro: "Every simulated design, in the order of the search. Each run has its own directory below the " +
+				"plan's.", Table: runTable(x, place)})
 	if s.Scenario != "" {
 		p.Scenarios = []pageRun{{Label: "The need, with every default", Scenario: ParseScenario(s.Scenario)}}
 	}
@@ -64,7 +73,9 @@ func textCells(head []heading, texts []string) []cell {
 
 // runTable lists the runs, in the order in which they were asked for.
 func runTable(x *objects.Plan, place func(digest string, seed uint64) string) *table {
-	t := &table{Full: true, Head: []heading{{"design", true}, {Title: "cost"}, {Title: "down"}, {Title: "p99 of puts"}, {Title: "p99 of gets"}, {"verdict", true}, {"runs", true}}}
+	t := &table{Full: true,
+		Head: []heading{{"design", true}, {Title: "cost"}, {Title: "down"}, {Title: "p99 of puts"},
+			{Title: "p99 of gets"}, {"verdict", true}, {"runs", true}}}
 	for _, q := range x.Points {
 		for _, m := range []*objects.Measured{q.Down, q.Intact} {
 			if m == nil {
@@ -86,7 +97,9 @@ func runTable(x *objects.Plan, place func(digest string, seed uint64) string) *t
 			if x.Need.Reads > 0 {
 				gets = intervalText(m.Get)
 			}
-			t.Rows = append(t.Rows, textCells(t.Head, []string{x.Need.Label(q.Design), term.Money(float64(x.Need.Cost(q.Design))), fmt.Sprint(m.Down), puts, gets, verdict, runs}))
+			t.Rows = append(t.Rows,
+				textCells(t.Head, []string{x.Need.Label(q.Design), term.Money(float64(x.Need.Cost(q.Design))),
+					fmt.Sprint(m.Down), puts, gets, verdict, runs}))
 		}
 	}
 	return t
@@ -118,7 +131,8 @@ func sizingFigures(x *objects.Plan) []figure {
 		for _, q := range x.Near(c.Option) {
 			m := q.Worst()
 			value := m.P99()
-			if len(m.Samples) < len(x.Seeds) { // it was given up after a run, such as for a queue that grows, which has no percentile
+			if len(m.Samples) < len(x.Seeds) {
+				// it was given up after a run, such as for a queue that grows, which has no percentile
 				continue
 			}
 			l.X, l.Y, l.Half = append(l.X, float64(q.Nodes)), append(l.Y, value.Mean), append(l.Half, value.Half)
@@ -149,22 +163,27 @@ func sizingFigures(x *objects.Plan) []figure {
 	if hi > 4*lo { // what is near the limit is near the least number
 		count.Scale = chart.Log
 	}
-	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile by number of nodes and protocol", Height: 330}, X: count, Y: y, Series: append(p99, line)}
+	percentiles := chart.LineChart{Frame: chart.Frame{Title: "99th percentile by number of nodes and protocol",
+		Height: 330}, X: count, Y: y, Series: append(p99, line)}
 	drawn, manyLines := bothLines(percentiles), len(p99) > mostLines
 	if manyLines {
 		count.Min, count.Max = lo, hi
 		percentiles.Frame.Width, percentiles.Frame.Height, percentiles.X, percentiles.Series = 320, 200, count, p99
 		drawn = multiples(percentiles, line)
 	}
-	costs := figure{Caption: "Cost by number of nodes", Note: "The cheapest design with each protocol, and designs that were the cheapest when they were found.",
-		SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "Cost by number of nodes and protocol", Height: 330}, X: chart.Axis{Label: "nodes", Unit: chart.Counts},
+	costs := figure{Caption: "Cost by number of nodes",
+		Note: "The cheapest design with each protocol, and designs that were the cheapest when they were found.",
+		SVG: bothLines(chart.LineChart{Frame: chart.Frame{Title: "Cost by number of nodes and protocol", Height: 330},
+			X: chart.Axis{Label: "nodes", Unit: chart.Counts},
 			Y: chart.Axis{Label: "cost", Unit: chart.Dollars, FromZero: true}, Series: cost, Apart: true})}
 	if manyLines {
 		costs = costBars(x)
 	}
 	return []figure{
 		costs,
-		{Caption: "99th percentile by number of nodes", Note: "Designs near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be down, the worse of the two states is shown.",
+		{Caption: "99th percentile by number of nodes",
+			Note: "Designs near the cheapest one with each protocol. Whiskers are 95 % intervals. If nodes may be " +
+				"down, the worse of the two states is shown.",
 			Wide: manyLines, SVG: drawn},
 	}
 }
@@ -178,8 +197,10 @@ func costBars(x *objects.Plan) figure {
 			rows, part.V = append(rows, fmt.Sprintf("%v, %d nodes", scheme, c.Nodes)), append(part.V, float64(c.Cost))
 		}
 	}
-	return figure{Caption: "Cost of the cheapest design with each protocol", SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
-		X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part}, Total: true})}
+	return figure{Caption: "Cost of the cheapest design with each protocol",
+		SVG: bothBars(chart.BarChart{Frame: chart.Frame{Title: "cost by protocol", Height: chart.BarsHeight(len(rows))},
+			X: chart.Axis{Label: "Cost", Unit: chart.Dollars, FromZero: true}, Rows: rows, Parts: []chart.Part{part},
+			Total: true})}
 }
 
 // sortSeries puts a series into the order of its places.

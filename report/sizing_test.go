@@ -16,7 +16,8 @@ import (
 	"farflash/report/chart"
 )
 
-// measuredOf is what so many runs of a design found, written by hand: percentiles and their half widths in us, and chunks a second.
+// measuredOf is what so many runs of a design found, written by hand: percentiles and their half widths in us, and
+// chunks a second.
 func measuredOf(down, runs int, put, putHalf, get, getHalf, rate, rateHalf float64) *objects.Measured {
 	m := &objects.Measured{Down: down}
 	for i := range runs {
@@ -35,7 +36,8 @@ func measuredOf(down, runs int, put, putHalf, get, getHalf, rate, rateHalf float
 // sizedNeed is a need with everything that there is to say.
 func sizedNeed() *objects.Need {
 	n := objects.DefaultNeed()
-	n.Name, n.Rate, n.Reads, n.PutP99, n.GetP99, n.Capacity, n.Survive = "store <1>", 30_000, 0.3, 2*units.Millisecond, 3*units.Millisecond, 500_000_000_000_000, 1
+	n.Name, n.Rate, n.Reads, n.PutP99, n.GetP99, n.Capacity, n.Survive = "store <1>", 30_000, 0.3,
+		2*units.Millisecond, 3*units.Millisecond, 500_000_000_000_000, 1
 	n.Drives = []objects.Drive{{Name: "sata", Price: 220}, {Name: "nvme", Price: 480}}
 	n.NICs = []objects.NIC{{Name: "10G", Price: 250}, {Name: "25G", Price: 550}}
 	n.Node.Price, n.Gateways.Count = 1500, 16
@@ -43,35 +45,54 @@ func sizedNeed() *objects.Need {
 	return &n
 }
 
-// sized is what a search might have found: written by hand, with no two figures alike that could stand in each other's place.
+// sized is what a search might have found: written by hand, with no two figures alike that could stand in each
+// other's place.
 func sized() *objects.Plan {
 	p := &objects.Plan{Need: sizedNeed(), Seeds: []uint64{3, 4, 5}}
 	point := func(o objects.Option, nodes int, why string, intact, down *objects.Measured) *objects.Point {
-		x := &objects.Point{Design: objects.Design{Option: o, Nodes: nodes}, Meets: why == "", Why: why, Intact: intact, Down: down, Bound: objects.Bound{Resource: "disks", Chunks: 1000 * float64(nodes+20)}}
+		x := &objects.Point{Design: objects.Design{Option: o, Nodes: nodes}, Meets: why == "", Why: why,
+			Intact: intact, Down: down, Bound: objects.Bound{Resource: "disks", Chunks: 1000 * float64(nodes+20)}}
 		p.Points = append(p.Points, x)
 		return x
 	}
 	meets := func(o objects.Option, nodes int, cost units.Money, x *objects.Point) *objects.Candidate {
-		return &objects.Candidate{Option: o, State: objects.Meets, Least: 9, From: 17_000, Nodes: nodes, Cost: cost, Point: x, Fewer: "the bound"}
+		return &objects.Candidate{Option: o, State: objects.Meets, Least: 9, From: 17_000, Nodes: nodes, Cost: cost,
+			Point: x, Fewer: "the bound"}
 	}
 	pull, large := objects.Option{Drive: 1, Protocol: cluster.Pull}, objects.Option{NIC: 1, Protocol: cluster.Pull}
-	chain, grouped := objects.Option{Drive: 1, NIC: 1, Protocol: cluster.Chain}, objects.Option{Protocol: cluster.ReplicastH, Group: 6}
+	chain, grouped := objects.Option{Drive: 1, NIC: 1, Protocol: cluster.Chain},
+		objects.Option{Protocol: cluster.ReplicastH, Group: 6}
 	point(pull, 10, "with 1 down, p99 of puts 3ms is not below 2ms", nil, measuredOf(1, 1, 3000, 0, 1200, 0, 29_000, 0))
-	point(pull, 11, "with 1 down, p99 of puts 2.1ms +- 50us is not below 2ms", nil, measuredOf(1, 3, 2100, 50, 1100, 40, 29_500, 100))
-	best := meets(pull, 12, 27_000, point(pull, 12, "", measuredOf(0, 3, 1500, 60, 900, 27, 30_100, 301), measuredOf(1, 3, 1800, 36, 1000, 20, 30_050, 601)))
+	point(pull, 11, "with 1 down, p99 of puts 2.1ms +- 50us is not below 2ms", nil,
+		measuredOf(1, 3, 2100, 50, 1100, 40, 29_500, 100))
+	best := meets(pull, 12, 27_000,
+		point(pull, 12, "", measuredOf(0, 3, 1500, 60, 900, 27, 30_100, 301),
+			measuredOf(1, 3, 1800, 36, 1000, 20, 30_050, 601)))
 	best.Remarks = []string{"12 nodes are enough, but 13 are not (noise): the number was raised"}
 	point(pull, 13, "", measuredOf(0, 3, 1400, 42, 850, 17, 30_000, 0), measuredOf(1, 3, 1300, 39, 860, 17, 30_000, 0))
-	dear := meets(chain, 18, 54_000, point(chain, 18, "", measuredOf(0, 3, 1700, 34, 800, 8, 30_000, 0), measuredOf(1, 3, 1750, 35, 810, 8, 30_000, 0)))
-	groups := meets(grouped, 24, 40_500, point(grouped, 24, "", measuredOf(0, 3, 1000, 10, 700, 7, 30_000, 0), measuredOf(1, 3, 1100, 11, 710, 7, 30_000, 0)))
-	second := meets(large, 9, 31_000, point(large, 9, "", measuredOf(0, 3, 1600, 16, 600, 6, 30_000, 0), measuredOf(1, 3, 1650, 16, 610, 6, 30_000, 0)))
+	dear := meets(chain, 18, 54_000,
+		point(chain, 18, "", measuredOf(0, 3, 1700, 34, 800, 8, 30_000, 0),
+			measuredOf(1, 3, 1750, 35, 810, 8, 30_000, 0)))
+	groups := meets(grouped, 24, 40_500,
+		point(grouped, 24, "", measuredOf(0, 3, 1000, 10, 700, 7, 30_000, 0),
+			measuredOf(1, 3, 1100, 11, 710, 7, 30_000, 0)))
+	second := meets(large, 9, 31_000,
+		point(large, 9, "", measuredOf(0, 3, 1600, 16, 600, 6, 30_000, 0),
+			measuredOf(1, 3, 1650, 16, 610, 6, 30_000, 0)))
 	p.Candidates = []*objects.Candidate{
-		{Option: objects.Option{Protocol: cluster.Chain}, State: objects.Impossible, Why: "the gateways' links allow 20000 chunks/s", Advice: objects.Advice{Key: "rate", Value: -20_000, Text: "a lower rate"}},
+		{Option: objects.Option{Protocol: cluster.Chain}, State: objects.Impossible,
+			Why:    "the gateways' links allow 20000 chunks/s",
+			Advice: objects.Advice{Key: "rate", Value: -20_000, Text: "a lower rate"}},
 		dear, second,
-		{Option: objects.Option{Protocol: cluster.ReplicastH, Group: 9}, State: objects.Short, Least: 9, From: 17_730, Why: "72 nodes: the queue grows"},
-		{Option: objects.Option{Drive: 1, Protocol: cluster.ReplicastH, Group: 9}, State: objects.Short, Least: 8, From: 17_730.5, Why: "64 nodes: the queue grows"},
+		{Option: objects.Option{Protocol: cluster.ReplicastH, Group: 9}, State: objects.Short, Least: 9, From: 17_730,
+			Why: "72 nodes: the queue grows"},
+		{Option: objects.Option{Drive: 1, Protocol: cluster.ReplicastH, Group: 9}, State: objects.Short, Least: 8,
+			From: 17_730.5, Why: "64 nodes: the queue grows"},
 		groups,
-		{Option: objects.Option{Protocol: cluster.Pull}, State: objects.Dearer, Least: 15, From: 29_550, Why: "needs at least 15 nodes, for $29,550"},
-		{Option: objects.Option{Drive: 1, Protocol: cluster.ReplicastH, Group: 12}, State: objects.Open, Least: 12, From: 26_760},
+		{Option: objects.Option{Protocol: cluster.Pull}, State: objects.Dearer, Least: 15, From: 29_550,
+			Why: "needs at least 15 nodes, for $29,550"},
+		{Option: objects.Option{Drive: 1, Protocol: cluster.ReplicastH, Group: 12}, State: objects.Open, Least: 12,
+			From: 26_760},
 		best,
 	}
 	p.Best = best
@@ -85,16 +106,21 @@ func sizedNothing() *objects.Plan {
 	n.Reads, n.Capacity, n.Survive, n.Code = 1, 0, 0, cluster.Code{Data: 4, Parity: 2}
 	o := objects.Option{Protocol: cluster.Pull}
 	p.Seeds = p.Seeds[:1]
-	p.Points = []*objects.Point{{Design: objects.Design{Option: o, Nodes: 40}, Why: "p99 of gets 4ms is not below 3ms", Intact: measuredOf(0, 1, 0, 0, 4000, 0, 29_900, 0)}}
+	p.Points = []*objects.Point{{Design: objects.Design{Option: o, Nodes: 40},
+		Why: "p99 of gets 4ms is not below 3ms", Intact: measuredOf(0, 1, 0, 0, 4000, 0, 29_900, 0)}}
 	p.Candidates = []*objects.Candidate{
-		{Option: o, State: objects.Short, Least: 5, From: 9850, Why: "40 nodes: p99 of gets 4ms is not below 3ms", Advice: objects.Advice{Key: "get_p99", Value: 4000, Text: "a get_p99 above 4ms"}},
-		{Option: objects.Option{Protocol: cluster.Chain}, State: objects.Impossible, Why: "the gateways' links allow 20000 chunks/s", Advice: objects.Advice{Key: "rate", Value: -20_000, Text: "a lower rate"}},
+		{Option: o, State: objects.Short, Least: 5, From: 9850, Why: "40 nodes: p99 of gets 4ms is not below 3ms",
+			Advice: objects.Advice{Key: "get_p99", Value: 4000, Text: "a get_p99 above 4ms"}},
+		{Option: objects.Option{Protocol: cluster.Chain}, State: objects.Impossible,
+			Why:    "the gateways' links allow 20000 chunks/s",
+			Advice: objects.Advice{Key: "rate", Value: -20_000, Text: "a lower rate"}},
 	}
 	p.Best = nil
 	return p
 }
 
-// sizedEverywhere has a design by each of so many protocols, each with three numbers of nodes, the last of which has the percentile that is given.
+// sizedEverywhere has a design by each of so many protocols, each with three numbers of nodes, the last of which has
+// the percentile that is given.
 func sizedEverywhere(schemes []cluster.Scheme, nodes int, last float64) *objects.Plan {
 	p := sized()
 	p.Need.Protocols, p.Need.Survive = schemes, 0
@@ -103,13 +129,16 @@ func sizedEverywhere(schemes []cluster.Scheme, nodes int, last float64) *objects
 		o := objects.Option{Protocol: s}
 		for k, y := range []float64{last, 1900, 1000} {
 			m := measuredOf(0, 3, y+float64(i), 10, 500, 5, 30_000, 0)
-			x := &objects.Point{Design: objects.Design{Option: o, Nodes: []int{10, nodes / 2, nodes + i}[k]}, Meets: y < 2000, Intact: m, Bound: objects.Bound{Resource: "capacity", Chunks: 60_000}}
+			x := &objects.Point{Design: objects.Design{Option: o, Nodes: []int{10, nodes / 2, nodes + i}[k]},
+				Meets: y < 2000, Intact: m, Bound: objects.Bound{Resource: "capacity", Chunks: 60_000}}
 			if !x.Meets {
 				x.Why = "it is too slow"
 			}
 			p.Points = append(p.Points, x)
 			if k == 2 {
-				p.Candidates = append(p.Candidates, &objects.Candidate{Option: o, State: objects.Meets, Nodes: nodes + i, Cost: units.Money(20_000 + 100*i), Point: x, Fewer: "disks allow 1 chunks/s"})
+				p.Candidates = append(p.Candidates,
+					&objects.Candidate{Option: o, State: objects.Meets, Nodes: nodes + i,
+						Cost: units.Money(20_000 + 100*i), Point: x, Fewer: "disks allow 1 chunks/s"})
 			}
 		}
 	}
@@ -119,16 +148,19 @@ func sizedEverywhere(schemes []cluster.Scheme, nodes int, last float64) *objects
 
 func runAt(digest string, seed uint64) string { return fmt.Sprintf("runs/%s-%d", digest, seed) }
 
-// TestSizingWords holds the words of a search for a cluster on a terminal and on its page, and every mark of its charts.
+// TestSizingWords holds the words of a search for a cluster on a terminal and on its page, and every mark of its
+// charts.
 func TestSizingWords(t *testing.T) {
 	for name, p := range map[string]*objects.Plan{
-		"sizing": sized(), "sizing of nothing": sizedNothing(), "sizing by many protocols": sizedEverywhere(cluster.SharedSchemes()[:7], 30, 25_000),
+		"sizing": sized(), "sizing of nothing": sizedNothing(),
+		"sizing by many protocols": sizedEverywhere(cluster.SharedSchemes()[:7], 30, 25_000),
 	} {
 		holdWords(t, name, func(text, page io.Writer) error {
 			if err := WriteSizingText(text, p, term.Style{}); err != nil {
 				return err
 			}
-			return WriteSizing(page, p, Study{Version: "test", Scenario: "name: store\n", Command: "farflash plan cluster"}, runAt)
+			return WriteSizing(page, p,
+				Study{Version: "test", Scenario: "name: store\n", Command: "farflash plan cluster"}, runAt)
 		})
 	}
 }
@@ -148,13 +180,16 @@ func TestSizingOfOneRun(t *testing.T) {
 	if err := WriteSizingText(&text, p, term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(text.String(), "+-") || !strings.Contains(text.String(), "seed 3\n") || !strings.Contains(text.String(), "1.00 ms, limit 2ms\n") {
+	if strings.Contains(text.String(), "+-") || !strings.Contains(text.String(), "seed 3\n") ||
+		!strings.Contains(text.String(), "1.00 ms, limit 2ms\n") {
 		t.Error(text.String())
 	}
-	if got := marks(page.String()); !strings.Contains(got, "* nodes 30; pull: 1 ms; limit: 2 ms\n") || strings.Contains(got, "±") {
+	if got := marks(page.String()); !strings.Contains(got, "* nodes 30; pull: 1 ms; limit: 2 ms\n") ||
+		strings.Contains(got, "±") {
 		t.Error(got)
 	}
-	if !strings.Contains(page.String(), `id="protocols"`) || !strings.Contains(text.String(), "\nthe cheapest with each protocol\n") {
+	if !strings.Contains(page.String(), `id="protocols"`) ||
+		!strings.Contains(text.String(), "\nthe cheapest with each protocol\n") {
 		t.Error("the only protocol is not listed")
 	}
 	if strings.Contains(page.String(), " to -") {
@@ -183,7 +218,8 @@ func TestSizingOfNoMoney(t *testing.T) {
 	}
 }
 
-// TestSizingScales: an axis is logarithmic where what is drawn is far from its limit, or goes over many numbers of nodes.
+// TestSizingScales: an axis is logarithmic where what is drawn is far from its limit, or goes over many numbers of
+// nodes.
 func TestSizingScales(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -191,9 +227,13 @@ func TestSizingScales(t *testing.T) {
 		last  float64 // percentile of the smallest design, us
 		want  string
 	}{
-		{"near", 40, 20_000, "[chart: pull · limit · 0 · 5 · 10 · 15 · 20 · 25 · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of puts (ms)]"},
-		{"far from the limit", 40, 20_100, "[chart: pull · limit · 1 ms · 10 ms · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of puts]"},
-		{"over many numbers of nodes", 41, 2500, "[chart: pull · limit · 0 · 1 · 2 · 3 · 5 · 10 · 20 · 50 · nodes · p99 of puts (ms)]"},
+		{"near", 40, 20_000,
+			"[chart: pull · limit · 0 · 5 · 10 · 15 · 20 · 25 · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of " +
+				"puts (ms)]"},
+		{"far from the limit", 40, 20_100,
+			"[chart: pull · limit · 1 ms · 10 ms · 10 · 15 · 20 · 25 · 30 · 35 · 40 · nodes · p99 of puts]"},
+		{"over many numbers of nodes", 41, 2500,
+			"[chart: pull · limit · 0 · 1 · 2 · 3 · 5 · 10 · 20 · 50 · nodes · p99 of puts (ms)]"},
 	} {
 		f := sizingFigures(sizedEverywhere([]cluster.Scheme{cluster.Pull}, c.nodes, c.last))
 		if got, _, _ := strings.Cut(words(string(f[1].SVG)), "\n"); got != c.want {
@@ -202,11 +242,13 @@ func TestSizingScales(t *testing.T) {
 	}
 	for count, multiples := range map[int]bool{6: false, 7: true} {
 		f := sizingFigures(sizedEverywhere(cluster.SharedSchemes()[:count], 30, 2500))
-		if strings.Contains(string(f[1].SVG), `class="multiples"`) != multiples || f[1].Wide != multiples || strings.HasPrefix(f[0].Caption, "Cost of the cheapest") != multiples {
+		if strings.Contains(string(f[1].SVG), `class="multiples"`) != multiples || f[1].Wide != multiples ||
+			strings.HasPrefix(f[0].Caption, "Cost of the cheapest") != multiples {
 			t.Errorf("%d protocols: %s, %v", count, f[0].Caption, f[1].Wide)
 		}
 	}
-	if f := sizingFigures(sized()); !slices.Equal(styles(f[0]), []string{"0", "1", "2"}) || !slices.Equal(styles(f[1]), []string{"0", "1", "2", "7"}) {
+	if f := sizingFigures(sized()); !slices.Equal(styles(f[0]), []string{"0", "1", "2"}) ||
+		!slices.Equal(styles(f[1]), []string{"0", "1", "2", "7"}) {
 		t.Errorf("styles %v and %v", styles(f[0]), styles(f[1]))
 	}
 	p := sizedEverywhere([]cluster.Scheme{cluster.Pull}, 30, 2500)
@@ -214,7 +256,8 @@ func TestSizingScales(t *testing.T) {
 	for _, x := range p.Points {
 		x.Intact.Put = stats.Interval{}
 	}
-	if got := words(string(sizingFigures(p)[1].SVG)); !strings.Contains(got, "p99 of gets") || !strings.Contains(got, "* nodes 10; pull: 500 us ± 5 us; limit: 3 ms\n") {
+	if got := words(string(sizingFigures(p)[1].SVG)); !strings.Contains(got, "p99 of gets") ||
+		!strings.Contains(got, "* nodes 10; pull: 500 us ± 5 us; limit: 3 ms\n") {
 		t.Error(got)
 	}
 	if f := sizingFigures(sizedNothing()); f != nil {
@@ -228,12 +271,16 @@ func TestSizingNeed(t *testing.T) {
 		want   string
 		change func(n *objects.Need)
 	}{
-		{"30,000 chunks/s of 128KiB x 3, 30% of them read, p99 of puts below 2ms, of gets below 3ms, 500TB stored, with 1 node down", func(*objects.Need) {}},
-		{"30,000 chunks/s of 128KiB x 3, p99 of puts below 2ms", func(n *objects.Need) { n.Reads, n.GetP99, n.Capacity, n.Survive = 0, 0, 0, 0 }},
-		{"30,000 chunks/s of 128KiB x 3, 100% of them read, p99 of gets below 3ms", func(n *objects.Need) { n.Reads, n.Capacity, n.Survive = 1, 0, 0 }},
-		{"30,000 chunks/s of 128KiB as 4+2 pieces, 30% of them read, p99 of puts below 2ms, with 2 nodes down", func(n *objects.Need) {
-			n.Code, n.GetP99, n.Capacity, n.Survive = cluster.Code{Data: 4, Parity: 2}, 0, 0, 2
-		}},
+		{"30,000 chunks/s of 128KiB x 3, 30% of them read, p99 of puts below 2ms, of gets below 3ms, 500TB stored, " +
+			"with 1 node down", func(*objects.Need) {}},
+		{"30,000 chunks/s of 128KiB x 3, p99 of puts below 2ms",
+			func(n *objects.Need) { n.Reads, n.GetP99, n.Capacity, n.Survive = 0, 0, 0, 0 }},
+		{"30,000 chunks/s of 128KiB x 3, 100% of them read, p99 of gets below 3ms",
+			func(n *objects.Need) { n.Reads, n.Capacity, n.Survive = 1, 0, 0 }},
+		{"30,000 chunks/s of 128KiB as 4+2 pieces, 30% of them read, p99 of puts below 2ms, with 2 nodes down",
+			func(n *objects.Need) {
+				n.Code, n.GetP99, n.Capacity, n.Survive = cluster.Code{Data: 4, Parity: 2}, 0, 0, 2
+			}},
 	} {
 		n := sizedNeed()
 		c.change(n)
@@ -277,7 +324,8 @@ remark: 12 nodes are enough, but 13 are not (noise): the number was raised
 		t.Errorf("nothing is put:\n%s", got)
 	}
 	p.Best.Point.Bound.Resource, p.Points = "capacity", p.Points[3:]
-	if got := facts(p); !strings.Contains(got, "chunks/s that the drives' capacities allow\none step fewer: the bound\n") {
+	if got := facts(p); !strings.Contains(got,
+		"chunks/s that the drives' capacities allow\none step fewer: the bound\n") {
 		t.Errorf("bound by capacity:\n%s", got)
 	}
 	p.Best = p.Candidates[5]
@@ -305,7 +353,8 @@ remark: 12 nodes are enough, but 13 are not (noise): the number was raised
 	}
 }
 
-// TestSizingOrder: options that meet the need come first, then those that were not decided, then by why they do not; of a kind the cheapest first. Protocols begin with the one that was chosen.
+// TestSizingOrder: options that meet the need come first, then those that were not decided, then by why they do not;
+// of a kind the cheapest first. Protocols begin with the one that was chosen.
 func TestSizingOrder(t *testing.T) {
 	p := sized()
 	var got []int
@@ -380,7 +429,8 @@ func TestSizingOptions(t *testing.T) {
 		if err := writeOptions(&b, p, term.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.String(); strings.Count(got, "chain") != 20 || !strings.HasSuffix(got, want) || strings.Contains(got, " more, in") != (want != "") {
+		if got := b.String(); strings.Count(got, "chain") != 20 || !strings.HasSuffix(got, want) ||
+			strings.Contains(got, " more, in") != (want != "") {
 			t.Errorf("%d options:\n%s", count, got)
 		}
 	}
@@ -397,7 +447,8 @@ func TestSizingSeries(t *testing.T) {
 
 // TestSizingRuns: of what is not put or read the list of runs has no percentile.
 func TestSizingRuns(t *testing.T) {
-	for reads, want := range map[units.Fraction][2]string{0: {"3.00 ms", ""}, 0.5: {"3.00 ms", "1.20 ms"}, 1: {"", "1.20 ms"}} {
+	for reads, want := range map[units.Fraction][2]string{0: {"3.00 ms", ""}, 0.5: {"3.00 ms", "1.20 ms"},
+		1: {"", "1.20 ms"}} {
 		p := sized()
 		p.Need.Reads = reads
 		row := runTable(p, runAt).Rows[0]

@@ -91,7 +91,8 @@ func effortText(p *objects.Plan) string {
 	if len(p.Points) == 1 {
 		each = ""
 	}
-	return fmt.Sprintf("%s, %s simulated for %v%s, %s", counted(len(p.Candidates), "option"), counted(len(p.Points), "design"), p.Need.Until(), each, seedsText(p.Seeds))
+	return fmt.Sprintf("%s, %s simulated for %v%s, %s", counted(len(p.Candidates), "option"),
+		counted(len(p.Points), "design"), p.Need.Until(), each, seedsText(p.Seeds))
 }
 
 // bestText names what was chosen.
@@ -103,7 +104,8 @@ func bestText(p *objects.Plan) string {
 		}
 		return "no design meets the need"
 	}
-	text := fmt.Sprintf("%s: %s with %s and %s, protocol %v", term.Money(float64(c.Cost)), counted(c.Nodes, "node"), p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
+	text := fmt.Sprintf("%s: %s with %s and %s, protocol %v", term.Money(float64(c.Cost)), counted(c.Nodes, "node"),
+		p.Need.Drives[c.Drive].Name, p.Need.NICs[c.NIC].Name, c.Protocol)
 	if c.Group > 0 {
 		text += fmt.Sprintf(", groups of %d", c.Group)
 	}
@@ -132,7 +134,8 @@ func bestFacts(p *objects.Plan) []fact {
 		}
 		add("done"+state, "%s chunks/s%s", term.Rate(m.Rate.Mean), withinText(m.Rate))
 	}
-	add("bound", "%s of the %s chunks/s that %s allow", term.Percent(n.Rate/c.Point.Bound.Chunks), term.Rate(c.Point.Bound.Chunks), resource(c.Point.Bound.Resource))
+	add("bound", "%s of the %s chunks/s that %s allow", term.Percent(n.Rate/c.Point.Bound.Chunks),
+		term.Rate(c.Point.Bound.Chunks), resource(c.Point.Bound.Resource))
 	add("one step fewer", "%s", fewerText(p))
 	for _, r := range c.Remarks {
 		add("remark", "%s", r)
@@ -200,7 +203,8 @@ func byProtocol(p *objects.Plan) []*objects.Candidate {
 }
 
 func writeProtocols(b *strings.Builder, p *objects.Plan, list []*objects.Candidate, style term.Style) error {
-	t := term.NewTable(term.Left("protocol"), term.Right("cost"), term.Right("extra"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Right("group"),
+	t := term.NewTable(term.Left("protocol"), term.Right("cost"), term.Right("extra"), term.Right("nodes"),
+		term.Left("drive"), term.Left("nic"), term.Right("group"),
 		term.Right("p99"), term.Right("of bound"), term.Left("bound by"))
 	for _, c := range list {
 		t.Row(protocolCells(p, c)...)
@@ -219,7 +223,8 @@ func protocolCells(p *objects.Plan, c *objects.Candidate) []string {
 		group = fmt.Sprint(c.Group)
 	}
 	m := c.Point.Worst()
-	return []string{c.Protocol.String(), term.Money(float64(c.Cost)), more, fmt.Sprint(c.Nodes), n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, group,
+	return []string{c.Protocol.String(), term.Money(float64(c.Cost)), more, fmt.Sprint(c.Nodes),
+		n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, group,
 		intervalText(m.P99()), term.Percent(n.Rate / c.Point.Bound.Chunks), c.Point.Bound.Resource}
 }
 
@@ -271,7 +276,8 @@ func optionCells(p *objects.Plan, c *objects.Candidate) []string {
 }
 
 func writeOptions(b *strings.Builder, p *objects.Plan, style term.Style) error {
-	t := term.NewTable(term.Right("cost"), term.Right("nodes"), term.Left("drive"), term.Left("nic"), term.Left("protocol"), term.Right("group"), term.Left("why"))
+	t := term.NewTable(term.Right("cost"), term.Right("nodes"), term.Left("drive"), term.Left("nic"),
+		term.Left("protocol"), term.Right("group"), term.Left("why"))
 	list := inOrder(p)
 	shown := list[:min(len(list), mostOptions)]
 	for _, c := range shown {

@@ -16,8 +16,8 @@ var distances = []struct {
 	style         int
 }{{"snis.rd_mean", "mean", 5}, {"snis.rd_median", "median", 2}, {"snis.rd_p90", "90th percentile", 4}}
 
-// snisFigures draws how a simulation of storage and network in turns came to its end, and how far that end is from both in one
-// event loop.
+// snisFigures draws how a simulation of storage and network in turns came to its end, and how far that end is from
+// both in one event loop.
 func snisFigures(runs []Run) []figure {
 	var out, tables []figure
 	for i := range runs {
@@ -65,7 +65,8 @@ func (r *Run) convergence(before string) (figure, bool) {
 	if len(at) == 0 {
 		return figure{}, false
 	}
-	c := chart.GroupChart{Frame: chart.Frame{Title: before + "change from each iteration to the next"}, XLabel: "Iteration", Y: chart.Axis{Label: "Distance", Unit: chart.Fractions}}
+	c := chart.GroupChart{Frame: chart.Frame{Title: before + "change from each iteration to the next"},
+		XLabel: "Iteration", Y: chart.Axis{Label: "Distance", Unit: chart.Fractions}}
 	for _, t := range at {
 		c.Labels = append(c.Labels, iterationName(t))
 	}
@@ -77,7 +78,8 @@ func (r *Run) convergence(before string) (figure, bool) {
 	if hasSeries(r, "snis.conv_c") {
 		c.Lines = []chart.Part{{Name: "Conv_C", Style: 0, V: values("snis.conv_c")}}
 	}
-	note := "Relative change of the throughput of requests from one iteration to the next: mean, median, 90th percentile, and their weighted sum (Conv_C)."
+	note := "Relative change of the throughput of requests from one iteration to the next: mean, median, 90th " +
+		"percentile, and their weighted sum (Conv_C)."
 	if v, ok := r.value("snis.converged"); ok && v == 0 {
 		note += " The iterations did not converge."
 	} else if ok {
@@ -100,7 +102,8 @@ func (r *Run) throughputs(before string) (figure, bool) {
 	if !ok {
 		return figure{}, false
 	}
-	c := chart.GroupChart{Frame: chart.Frame{Title: before + "throughput of requests by iteration"}, XLabel: "Iteration", Labels: m.Cols,
+	c := chart.GroupChart{Frame: chart.Frame{Title: before + "throughput of requests by iteration"},
+		XLabel: "Iteration", Labels: m.Cols,
 		Y: chart.Axis{Label: "Throughput of a request", Unit: chart.ByteRates}}
 	var series []chart.Series
 	for n, k := range evenly(len(m.Rows), chart.Styles) {
@@ -109,8 +112,9 @@ func (r *Run) throughputs(before string) (figure, bool) {
 	}
 	slices.Reverse(c.Lines) // the highest first, as they lie
 	c.Y.Scale = logIfWide(series)
-	return figure{Caption: capital(before + "throughput of requests"), Note: "Size over latency of a request: quantiles over requests, by iteration. A level line has converged.",
-		SVG: bothGroups(c)}, true
+	return figure{Caption: capital(before + "throughput of requests"),
+		Note: "Size over latency of a request: quantiles over requests, by iteration. A level line has converged.",
+		SVG:  bothGroups(c)}, true
 }
 
 // evenly returns at most some of the numbers from 0 to n-1, evenly spaced, both ends among them.

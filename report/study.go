@@ -42,7 +42,9 @@ type studyPage struct {
 
 func newStudyPage(s Study) *studyPage {
 	return &studyPage{Command: s.Command, Version: s.Version,
-		Style: template.CSS(pageStyle + chart.CSS), Script: template.JS(pageScript), Patterns: template.HTML(chart.Patterns)} // #nosec G203 -- constants
+		// #nosec G203 -- constants
+		Style: template.CSS(pageStyle + chart.CSS), Script: template.JS(pageScript),
+		Patterns: template.HTML(chart.Patterns)}
 }
 
 // write fills the template of studies.
@@ -67,7 +69,8 @@ func (p *studyPage) failures(label string, failed []study.Failure) {
 	}
 }
 
-// asRatio is the relative change above which effects and intervals are written as ratios: x16.6k reads better than +1664890 %.
+// asRatio is the relative change above which effects and intervals are written as ratios: x16.6k reads better than
+// +1664890 %.
 const asRatio = 9
 
 // effectText writes an effect and its interval as shares of A's value, as ratios if they are large, or in the
@@ -188,7 +191,10 @@ func erraticText(pair *study.Pair) string {
 	primary := pair.Primary()
 	for i := range primary {
 		if e := &primary[i]; e.Erratic() {
-			of := func(r [2]float64) string { return term.Quantity(r[0], e.Unit) + " to " + term.Quantity(r[1], e.Unit) }
+			of := func(r [2]float64) string {
+				return term.Quantity(r[0], e.Unit) + " to " +
+					term.Quantity(r[1], e.Unit)
+			}
 			out = append(out, fmt.Sprintf("%s A %s, %s %s", e.Name, of(e.RangeA), ArmLetter(pair.Arm), of(e.RangeB)))
 		}
 	}
@@ -205,10 +211,12 @@ func findings(x *study.Effects, pair *study.Pair) []string {
 	case x.Arms[pair.Arm].Digest == x.Arms[0].Digest && !x.Apart:
 		return []string{fmt.Sprintf("no evidence of a difference: %s is the same scenario as A", ArmLetter(pair.Arm))}
 	case pair.Family == 0 && pair.Explored == 0:
-		return []string{fmt.Sprintf("no evidence of a difference: %s, identical in every replicate", countMetrics(len(pair.Effects)))}
+		return []string{fmt.Sprintf("no evidence of a difference: %s, identical in every replicate",
+			countMetrics(len(pair.Effects)))}
 	}
 	if len(primary) == 0 {
-		return []string{"no evidence of a difference: none of the metrics that such experiments are judged by is there; --metric names others"}
+		return []string{"no evidence of a difference: none of the metrics that such experiments are judged by is " +
+			"there; --metric names others"}
 	}
 	var out []string
 	for _, v := range []study.Verdict{study.Better, study.Worse, study.Higher, study.Lower, study.TooFew} {
@@ -238,7 +246,8 @@ func findings(x *study.Effects, pair *study.Pair) []string {
 		out = append(out, text)
 	}
 	if study.Differing(primary) == 0 {
-		out = append([]string{fmt.Sprintf("no evidence of a difference in any of %s", countMetrics(len(primary)))}, out...)
+		out = append([]string{fmt.Sprintf("no evidence of a difference in any of %s", countMetrics(len(primary)))},
+			out...)
 	}
 	return out
 }

@@ -43,7 +43,8 @@ func comparison3(t *testing.T, reps int, fill func(r *result.Result, arm, rep in
 	t.Helper()
 	p, err := study.NewComparison([]study.Arm{
 		{Label: "studied", Source: studiedSource()},
-		{Label: "over_provisioning=28%", Source: studiedSource(), Changes: []shape.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
+		{Label: "over_provisioning=28%", Source: studiedSource(),
+			Changes: []shape.Change{{Path: "ssd.over_provisioning", Value: "28%"}}},
 		{Label: "<again>", Source: studiedSource()},
 	}, 1, reps)
 	if err != nil {
@@ -63,12 +64,13 @@ func everyVerdict(r *result.Result, arm, rep int) error {
 	}
 	b, wave := float64(arm), float64([]int{1, -2, 3, -1, 2, -3, 1, -1}[rep])
 	mean := (200 + 50*wave) * (1 - b*(0.1-0.005*wave))
-	r.Set("read.latency.mean", mean)                                                    // better
-	r.Set("read.latency.p99", 100+wave+3000*b)                                          // x31
-	r.Set("read.latency.p50", 1000+wave+b+0.1*b*wave)                                   // worse, by less than 1%
-	r.Set("write.latency.mean", 100+20*b*wave)                                          // too few runs
-	r.Set("read.iops", 1000+b*wave)                                                     // no evidence, less than 1%
-	r.Set("all.bandwidth", 1000+b*(wave-0.25)/10)                                       // the same, of the primary family
+	r.Set("read.latency.mean", mean)                  // better
+	r.Set("read.latency.p99", 100+wave+3000*b)        // x31
+	r.Set("read.latency.p50", 1000+wave+b+0.1*b*wave) // worse, by less than 1%
+	r.Set("write.latency.mean", 100+20*b*wave)        // too few runs
+	r.Set("read.iops", 1000+b*wave)                   // no evidence, less than 1%
+	// the same, of the primary family
+	r.Set("all.bandwidth", 1000+b*(wave-0.25)/10)
 	r.Set("write.latency.p99", 100+b*(6+float64([]int{0, 25, 1, 0, 2, 1, 0, 30}[rep]))) // too few runs
 	r.Set("workload[0].read.latency.mean", 2*mean)                                      // an alias of the first
 	r.Set("ssd.waf", 2)                                                                 // identical
@@ -88,9 +90,11 @@ func TestEffectsText(t *testing.T) {
 	whole := text(true, true)
 	for _, want := range []string{
 		"A  studied\nB  over_provisioning=28%\nC  <again>\n8 replicates of each on common random numbers, seeds 1 to 8\n",
-		"\nB against A\nbetter: read.latency.mean -", "\nworse: read.latency.p99 x31.0, read.latency.p50 +0.10 %", "\ntoo few runs to tell: write.latency.p99 +12.8 %, write.latency.mean -8.40 %; ", " more for all of them",
+		"\nB against A\nbetter: read.latency.mean -", "\nworse: read.latency.p99 x31.0, read.latency.p50 +0.10 %",
+		"\ntoo few runs to tell: write.latency.p99 +12.8 %, write.latency.mean -8.40 %; ", " more for all of them",
 		" better ", " x31.0 ", " differs by less than 1% ", "=  identical", " too few runs to tell: ",
-		"one of these 6 metrics in less than 5 % of comparisons (t tests, Holm)", "replicates beyond the 8 that find an effect of this size with a power of 80 %",
+		"one of these 6 metrics in less than 5 % of comparisons (t tests, Holm)",
+		"replicates beyond the 8 that find an effect of this size with a power of 80 %",
 		"Exploratory: 1 of 2 other metrics differ. ", "ssd.gc.count ",
 		"no evidence of a difference: C is the same scenario as A",
 	} {
@@ -103,7 +107,8 @@ func TestEffectsText(t *testing.T) {
 	}
 	// What differs is first, the largest first.
 	at := -1
-	for _, name := range []string{"read.latency.p99 ", "read.latency.mean ", "read.latency.p50 ", "write.latency.p99 ", "write.latency.mean "} {
+	for _, name := range []string{"read.latency.p99 ", "read.latency.mean ", "read.latency.p50 ",
+		"write.latency.p99 ", "write.latency.mean "} {
 		next := strings.Index(whole, "\n"+name)
 		if next <= at {
 			t.Errorf("%s is not where its effect puts it:\n%s", name, whole)
@@ -117,7 +122,9 @@ func TestEffectsText(t *testing.T) {
 		t.Errorf("without hints:\n%s", text)
 	}
 	x.Looks, x.Apart = []int{5, 7, 8}, true
-	for _, want := range []string{"8 replicates of each on seeds of its own, A's seeds 1 to 8\n", "looks after 5, 7, 8 replicates were planned. It ended at the most, 8\n", " at any of the 3 looks in less than 5 %"} {
+	for _, want := range []string{"8 replicates of each on seeds of its own, A's seeds 1 to 8\n",
+		"looks after 5, 7, 8 replicates were planned. It ended at the most, 8\n",
+		" at any of the 3 looks in less than 5 %"} {
 		if whole := text(true, false); !strings.Contains(whole, want) {
 			t.Errorf("no %q in\n%s", want, whole)
 		}
@@ -126,7 +133,8 @@ func TestEffectsText(t *testing.T) {
 	for i := range x.Pairs {
 		x.Pairs[i].Effects = nil
 	}
-	if whole, want := text(true, false), "It ended after 8: each primary metric is decided\n"; !strings.Contains(whole, want) {
+	if whole, want := text(true, false),
+		"It ended after 8: each primary metric is decided\n"; !strings.Contains(whole, want) {
 		t.Errorf("no %q in\n%s", want, whole)
 	}
 }
@@ -144,8 +152,12 @@ func TestEffectsPage(t *testing.T) {
 	}
 	html := b.String()
 	sound(t, html)
-	for _, want := range []string{"<h1>Comparison: &lt;studied&gt;</h1>", "Seeds <b>1 to 7</b>", "1 trial failed", "the &lt;queue&gt; is broken", "seed 8", "What differs",
-		"ssd.over_provisioning", "B against A", "B against A: exploratory", "read.latency.mean (as workload[0].read.latency.mean)", "C against A", "An open circle: not told from chance. An arrow: the interval goes on.", "too few runs to tell", "the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
+	for _, want := range []string{"<h1>Comparison: &lt;studied&gt;</h1>", "Seeds <b>1 to 7</b>", "1 trial failed",
+		"the &lt;queue&gt; is broken", "seed 8", "What differs",
+		"ssd.over_provisioning", "B against A", "B against A: exploratory",
+		"read.latency.mean (as workload[0].read.latency.mean)", "C against A",
+		"An open circle: not told from chance. An arrow: the interval goes on.", "too few runs to tell",
+		"the same scenario as A", "farflash compare &#39;a &amp; b&#39; c"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in the page", want)
 		}
@@ -192,8 +204,10 @@ func TestCurves(t *testing.T) {
 	}{
 		{[]string{"ssd.over_provisioning=7%..28%:x2"}, 2, []string{"14%", "whiskers"}, 3},
 		{[]string{"ssd.collection.victim=greedy,random"}, 2, []string{"greedy"}, 3},
-		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random"}, 2, []string{"ssd.collection.victim random"}, 4},
-		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", "ssd.cache.capacity=4MiB,8MiB"}, 2, []string{"ssd.collection.victim random, ssd.cache.capacity 8MiB"}, 5},
+		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random"}, 2,
+			[]string{"ssd.collection.victim random"}, 4},
+		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random",
+			"ssd.cache.capacity=4MiB,8MiB"}, 2, []string{"ssd.collection.victim random, ssd.cache.capacity 8MiB"}, 5},
 		{[]string{"ssd.over_provisioning=7%,14%", many}, 2, []string{"80us"}, 4},
 		{[]string{"ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random", many}, 0, []string{"80us"}, 5},
 	} {
@@ -207,7 +221,8 @@ func TestCurves(t *testing.T) {
 		if n := strings.Count(html, "<figure"); n != c.charts {
 			t.Errorf("%v: %d charts", c.axes, n)
 		}
-		for _, want := range append(c.wanted, "<h1>Sweep: &lt;studied&gt;</h1>", "3 trials failed", "no room on the 1th point", ">failed<") {
+		for _, want := range append(c.wanted, "<h1>Sweep: &lt;studied&gt;</h1>", "3 trials failed",
+			"no room on the 1th point", ">failed<") {
 			if !strings.Contains(html, want) {
 				t.Errorf("%v: no %q in the page", c.axes, want)
 			}
@@ -263,15 +278,17 @@ func TestCountsInWords(t *testing.T) {
 		t.Error(got)
 	}
 	x := &study.Effects{Arms: []study.ArmSummary{{Digest: "a"}, {Digest: "b"}}}
-	none, alike := study.Effect{Name: "x", Primary: true, Verdict: study.NoEvidence}, study.Effect{Name: "y", Primary: true, Verdict: study.Identical}
+	none, alike := study.Effect{Name: "x", Primary: true, Verdict: study.NoEvidence},
+		study.Effect{Name: "y", Primary: true, Verdict: study.Identical}
 	better, few := none, none
 	better.Verdict, few.Verdict, few.More = study.Better, study.TooFew, 4
 	for want, pair := range map[string]study.Pair{
-		"no evidence of a difference in any of 1 metric":                                                                       {Family: 1, Effects: []study.Effect{none}},
-		"no evidence of a difference in any of 2 metrics|too few runs to tell: x 0, x 0; 4 more for all of them":               {Family: 2, Effects: []study.Effect{few, few}},
-		"better: x 0|too few runs to tell: x 0; 4 more for all of them":                                                        {Family: 2, Effects: []study.Effect{better, few, alike}},
-		"no evidence of a difference: 1 metric, identical in every replicate":                                                  {Effects: []study.Effect{alike}},
-		"no evidence of a difference: none of the metrics that such experiments are judged by is there; --metric names others": {Explored: 1, Effects: []study.Effect{{Name: "z", Verdict: study.Higher}}},
+		"no evidence of a difference in any of 1 metric":                                                         {Family: 1, Effects: []study.Effect{none}},
+		"no evidence of a difference in any of 2 metrics|too few runs to tell: x 0, x 0; 4 more for all of them": {Family: 2, Effects: []study.Effect{few, few}},
+		"better: x 0|too few runs to tell: x 0; 4 more for all of them":                                          {Family: 2, Effects: []study.Effect{better, few, alike}},
+		"no evidence of a difference: 1 metric, identical in every replicate":                                    {Effects: []study.Effect{alike}},
+		"no evidence of a difference: none of the metrics that such experiments are judged by is there; --metric " +
+			"names others": {Explored: 1, Effects: []study.Effect{{Name: "z", Verdict: study.Higher}}},
 	} {
 		pair.Arm = 1
 		if got := strings.Join(findings(x, &pair), "|"); got != want {
@@ -279,17 +296,21 @@ func TestCountsInWords(t *testing.T) {
 		}
 	}
 	wild := few
-	wild.Unit, wild.Ratio, wild.Deviation, wild.RangeA, wild.RangeB = "us", true, 1, [2]float64{90, 100}, [2]float64{95, 4000}
-	if got, want := findings(x, &study.Pair{Arm: 1, Family: 1, Effects: []study.Effect{wild}}), "single runs vary much: x A 90.0 us to 100 us, B 95.0 us to 4.00 ms"; got[len(got)-1] != want {
+	wild.Unit, wild.Ratio, wild.Deviation, wild.RangeA, wild.RangeB = "us", true, 1, [2]float64{90, 100},
+		[2]float64{95, 4000}
+	if got, want := findings(x, &study.Pair{Arm: 1, Family: 1, Effects: []study.Effect{wild}}),
+		"single runs vary much: x A 90.0 us to 100 us, B 95.0 us to 4.00 ms"; got[len(got)-1] != want {
 		t.Errorf("%q; want %s", got, want)
 	}
 	x.Arms[1].Digest = "a"
-	if got := findings(x, &study.Pair{Arm: 1}); len(got) != 1 || got[0] != "no evidence of a difference: B is the same scenario as A" {
+	if got := findings(x, &study.Pair{Arm: 1}); len(got) != 1 ||
+		got[0] != "no evidence of a difference: B is the same scenario as A" {
 		t.Error(got)
 	}
 }
 
-// TestCurvesOfTransients: points in a transient are marked in the table, on the page and in the charts, with the reason; others are not.
+// TestCurvesOfTransients: points in a transient are marked in the table, on the page and in the charts, with the
+// reason; others are not.
 func TestCurvesOfTransients(t *testing.T) {
 	for _, steady := range []bool{false, true} {
 		c := curvesOf(t, 2, func(r *result.Result, point, rep int) error {
@@ -300,15 +321,19 @@ func TestCurvesOfTransients(t *testing.T) {
 			return nil
 		}, "ssd.over_provisioning=7%,14%", "ssd.collection.victim=greedy,random")
 		var page, text strings.Builder
-		if err := errors.Join(WriteCurves(&page, c, Study{Version: "test", Scenario: studied}), WriteCurvesText(&text, c, nil, term.Style{})); err != nil {
+		if err := errors.Join(WriteCurves(&page, c, Study{Version: "test", Scenario: studied}),
+			WriteCurvesText(&text, c, nil, term.Style{})); err != nil {
 			t.Fatal(err)
 		}
 		for _, x := range []struct {
 			in, want string
 			n        int
 		}{
-			{text.String(), "random *", 1}, {text.String(), "greedy *", 0}, {unwrapped(text.String()), "the figures rest on a transient: free space fell by 4.7 blocks", 1},
-			{page.String(), "random *<", 1}, {page.String(), "<li>over_provisioning=7%, victim=random: the figures rest on a transient: free space fell by 4.7 blocks</li>", 1},
+			{text.String(), "random *", 1}, {text.String(), "greedy *", 0},
+			{unwrapped(text.String()), "the figures rest on a transient: free space fell by 4.7 blocks", 1},
+			{page.String(), "random *<", 1},
+			{page.String(), "<li>over_provisioning=7%, victim=random: the figures rest on a transient: free space " +
+				"fell by 4.7 blocks</li>", 1},
 		} {
 			n := x.n
 			if steady {

@@ -14,8 +14,8 @@ import (
 // mostHints bounds the differing exploratory metrics that a terminal shows.
 const mostHints = 8
 
-// WriteEffectsText prints tables for each arm but the first: the primary family and, with hints, the exploratory metrics that differ; with all, every
-// metric.
+// WriteEffectsText prints tables for each arm but the first: the primary family and, with hints, the exploratory
+// metrics that differ; with all, every metric.
 func WriteEffectsText(w io.Writer, x *study.Effects, hints, all bool, style term.Style) error {
 	var b strings.Builder
 	for i, a := range x.Arms {
@@ -67,7 +67,8 @@ func writePair(b *strings.Builder, x *study.Effects, pair *study.Pair, hints, al
 }
 
 // writeHints prints the exploratory metrics.
-func writeHints(b *strings.Builder, x *study.Effects, pair *study.Pair, others []study.Effect, all bool, style term.Style) error {
+func writeHints(b *strings.Builder, x *study.Effects, pair *study.Pair, others []study.Effect, all bool,
+	style term.Style) error {
 	differ := study.Differing(others) // they are first
 	shown := others[:min(differ, mostHints)]
 	if all {
@@ -88,11 +89,13 @@ func writeHints(b *strings.Builder, x *study.Effects, pair *study.Pair, others [
 
 // effectsText is a table of effects.
 func effectsText(x *study.Effects, effects []study.Effect, letter string, style term.Style) *term.Table {
-	t := term.NewTable(term.Left("metric"), term.Right("effect"), term.Left("verdict"), term.Right("interval"), term.Right("A"), term.Right(letter))
+	t := term.NewTable(term.Left("metric"), term.Right("effect"), term.Left("verdict"), term.Right("interval"),
+		term.Right("A"), term.Right(letter))
 	for i := range effects {
 		e := &effects[i]
 		if e.Verdict == study.Identical {
-			t.Row(e.Name, "=", style.Dim(verdictText(e, x.Relevant)), "", term.Quantity(e.A, e.Unit), term.Quantity(e.B, e.Unit))
+			t.Row(e.Name, "=", style.Dim(verdictText(e, x.Relevant)), "", term.Quantity(e.A, e.Unit),
+				term.Quantity(e.B, e.Unit))
 			continue
 		}
 		effect, interval := effectText(e)
@@ -116,9 +119,12 @@ func primaryNote(x *study.Effects, pair *study.Pair) string {
 	if n := len(x.Looks); n > 1 {
 		looks = fmt.Sprintf(" at any of the %d looks", n)
 	}
-	text := fmt.Sprintf("Chance alone makes a difference of one of these %s%s in less than %.3g %% of comparisons (t tests, Holm); an interval that leaves out 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
+	text := fmt.Sprintf(
+		"Chance alone makes a difference of one of these %s%s in less than %.3g %% of comparisons (t tests, Holm); "+
+			"an interval that leaves out 0 is a difference.", countMetrics(pair.Family), looks, 100*(1-x.Level))
 	if slices.ContainsFunc(pair.Primary(), func(e study.Effect) bool { return e.Verdict == study.TooFew }) {
-		text += fmt.Sprintf(" More: replicates beyond the %d that find an effect of this size with a power of %g %%.", len(x.Seeds), 100*x.Power)
+		text += fmt.Sprintf(" More: replicates beyond the %d that find an effect of this size with a power of %g %%.",
+			len(x.Seeds), 100*x.Power)
 	}
 	return text
 }
@@ -128,7 +134,9 @@ func exploratoryText(x *study.Effects, pair *study.Pair) string {
 	differ := study.Differing(pair.Exploratory())
 	text := fmt.Sprintf("%d of %s differ.", differ, countOthers(pair.Explored))
 	if differ > 0 {
-		text += fmt.Sprintf(" These are hints: some %.3g %% of such differences are chance (Benjamini and Hochberg), and an interval is that of its metric alone.", 100*(1-x.Level))
+		text += fmt.Sprintf(
+			" These are hints: some %.3g %% of such differences are chance (Benjamini and Hochberg), and an interval "+
+				"is that of its metric alone.", 100*(1-x.Level))
 	}
 	return text
 }
@@ -159,7 +167,8 @@ func shortList(names []string) string {
 // mostColumns bounds the metrics of a table that nobody chose.
 const mostColumns = 4
 
-// WriteCurvesText prints a sweep as a table with a row for each point. Patterns choose the metrics; none are the usual ones.
+// WriteCurvesText prints a sweep as a table with a row for each point. Patterns choose the metrics; none are the
+// usual ones.
 func WriteCurvesText(w io.Writer, c *study.Curves, patterns []string, style term.Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", style.Bold(c.Name), term.Wrap(c.Describe(), "  "), style.Dim(curvesFacts(c)))

@@ -16,7 +16,8 @@ import (
 
 // systemDraws tells whether a series or matrix of systems over a network has a place of its own in the page.
 func systemDraws(name string) bool {
-	return slices.Contains([]string{"read.anatomy", "write.anatomy", "snis.conv_c", "snis.rd_mean", "snis.rd_median", "snis.rd_p90", "snis.error", "snis.throughput"}, name)
+	return slices.Contains([]string{"read.anatomy", "write.anatomy", "snis.conv_c", "snis.rd_mean", "snis.rd_median",
+		"snis.rd_p90", "snis.error", "snis.throughput"}, name)
 }
 
 // slicesOfTime says where the time of some requests went: those about a quantile of the latency, or all of them.
@@ -26,8 +27,8 @@ type slicesOfTime struct {
 	total float64   // their sum, above 0
 }
 
-// anatomy returns where the time of reads or writes went and the stages that the parts are of. Without the matrix it is what the
-// metrics of the means say, without those nothing.
+// anatomy returns where the time of reads or writes went and the stages that the parts are of. Without the matrix it
+// is what the metrics of the means say, without those nothing.
 func (r *Run) anatomy(op string) (list []slicesOfTime, stages []string) {
 	m, ok := r.matrix(op+".anatomy", 1)
 	if !ok {
@@ -81,8 +82,10 @@ func stageName(column string) string {
 	return strings.ReplaceAll(column, "_", " ")
 }
 
-// stageStyles sets each stage off from its neighbours, in colour and in hatching: what waits is warm, what works is cold.
-var stageStyles = map[string]int{"initiator": 7, "network_out": 5, "target": 4, "drive_wait": 1, "flash": 0, "txq": 3, "network_back": 2}
+// stageStyles sets each stage off from its neighbours, in colour and in hatching: what waits is warm, what works is
+// cold.
+var stageStyles = map[string]int{"initiator": 7, "network_out": 5, "target": 4, "drive_wait": 1, "flash": 0, "txq": 3,
+	"network_back": 2}
 
 func stageStyle(column string, i int) int {
 	if s, ok := stageStyles[column]; ok {
@@ -148,7 +151,8 @@ func anatomyOf(runs []Run, op string) anatomyGroup {
 			lists[i] = nil // a version with other stages; they cannot share a legend
 		case len(stages) < len(g.stages): // of a drive without what takes the others' time
 			for k := range lists[i] {
-				lists[i][k].parts = append(slices.Clone(lists[i][k].parts), make([]float64, len(g.stages)-len(stages))...)
+				lists[i][k].parts = append(slices.Clone(lists[i][k].parts),
+					make([]float64, len(g.stages)-len(stages))...)
 			}
 		}
 	}
@@ -199,9 +203,12 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 	if wide {
 		size.Width = 1310
 	}
-	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op + "s whose latency is near a quantile. A bar shows the mean of those, so it differs slightly from the table's quantile."
+	note := "Mean time in each stage: over all " + g.op + "s, and over the " + g.op +
+		"s whose latency is near a quantile. A bar shows the mean of those, so it differs slightly from the table's " +
+		"quantile."
 	out := []figure{{Caption: ops + ": where the time goes", Note: note, Wide: wide,
-		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels, Parts: absolute, Total: true})}}
+		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Latency", Unit: chart.Micros}, Rows: g.labels,
+			Parts: absolute, Total: true})}}
 	if !withShares {
 		return out
 	}
@@ -210,8 +217,10 @@ func (g anatomyGroup) figures(withShares bool) []figure {
 		labels[i] = g.labels[i] + ", " + chart.Micros.Format(s.total)
 	}
 	size.Title = g.op + "s: shares of the latency"
-	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, scaled to 100 %.", Wide: wide,
-		SVG: bothBars(chart.BarChart{Frame: size, X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares})})
+	return append(out, figure{Caption: ops + ": shares of the time", Note: "The same bars, scaled to 100 %.",
+		Wide: wide,
+		SVG: bothBars(chart.BarChart{Frame: size,
+			X: chart.Axis{Label: "Share of the latency", Unit: chart.Fractions, Max: 1}, Rows: labels, Parts: shares})})
 }
 
 // mostAcross is how many stages a table has beside each other; of more it has one below the other.
@@ -376,9 +385,12 @@ func (d perDrive) spread(metric string) (s spread, ok bool) {
 
 // spreadMetrics are the figures of which the range over drives is shown.
 var spreadMetrics = []struct{ metric, label string }{
-	{"ssd.utilisation.die", "Dies busy"}, {"ssd.utilisation.channel", "Channels busy"}, {"ssd.read.count", "Reads"}, {"ssd.write.count", "Writes"},
-	{"ssd.waf", "Write amplification"}, {"ssd.gc.count", "Blocks collected"}, {"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.life_used", "Rated life used"},
-	{"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.cache.hit_ratio", "Data cache hits"}, {"ssd.energy", "Energy"},
+	{"ssd.utilisation.die", "Dies busy"}, {"ssd.utilisation.channel", "Channels busy"}, {"ssd.read.count", "Reads"},
+	{"ssd.write.count", "Writes"},
+	{"ssd.waf", "Write amplification"}, {"ssd.gc.count", "Blocks collected"},
+	{"ssd.wear.mean", "Erases of a block, mean"}, {"ssd.wear.life_used", "Rated life used"},
+	{"ssd.free_blocks.min", "Fewest free blocks of a plane"}, {"ssd.cache.hit_ratio", "Data cache hits"},
+	{"ssd.energy", "Energy"},
 }
 
 // drivesFigures shows how drives differ: a table of ranges, and how busy each of them was.
@@ -394,7 +406,8 @@ func drivesFigures(runs []Run) []figure {
 		if len(runs) > 1 {
 			before = r.Label + ": "
 		}
-		t := &table{Caption: before + term.Count(float64(len(d.number))) + " drives", Full: true, Head: []heading{{"", true}, {Title: "Least"}, {Title: "Mean"}, {Title: "Greatest"}, {Title: "of drive"}}}
+		t := &table{Caption: before + term.Count(float64(len(d.number))) + " drives", Full: true,
+			Head: []heading{{"", true}, {Title: "Least"}, {Title: "Mean"}, {Title: "Greatest"}, {Title: "of drive"}}}
 		words := trial.Vocabulary().Metrics
 		for _, m := range spreadMetrics {
 			s, ok := d.spread(m.metric)
@@ -427,8 +440,11 @@ func drivesFigures(runs []Run) []figure {
 			names[k] = strconv.Itoa(n)
 		}
 		caption := before + "how busy each drive was"
-		out = append(out, figure{Caption: capital(caption), Wide: true, Note: "Busy share of the dies of each drive, mean over its dies. Bright drives carry more than their share of the load.",
-			SVG: strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "first", ColLabel: "drives, row by row", Unit: chart.Fractions,
+		out = append(out, figure{Caption: capital(caption), Wide: true,
+			Note: "Busy share of the dies of each drive, mean over its dies. Bright drives carry more than their " +
+				"share of the load.",
+			SVG: strip(chart.HeatMapChart{Frame: chart.Frame{Title: caption}, RowLabel: "first",
+				ColLabel: "drives, row by row", Unit: chart.Fractions,
 				Legend: "dies busy, %", Max: 1}, "drive ", names, busy)})
 	}
 	return append(tables, out...)

@@ -18,8 +18,8 @@ import (
 	"farflash/result"
 )
 
-// toySystem is the result of initiators and targets behind a network, with figures that a formula gives, added to those of a
-// network. It exists to test what reports draw.
+// toySystem is the result of initiators and targets behind a network, with figures that a formula gives, added to
+// those of a network. It exists to test what reports draw.
 type toySystem struct {
 	name   string
 	drives int
@@ -34,7 +34,8 @@ func (c toySystem) run() Run {
 	run := netA.run()
 	r := run.Result
 	run.Path = "runs/" + c.name
-	r.Name, r.Summary = c.name, fmt.Sprintf("16 initiators, 4 targets with %d drives behind a leaf-spine network", c.drives)
+	r.Name, r.Summary = c.name,
+		fmt.Sprintf("16 initiators, 4 targets with %d drives behind a leaf-spine network", c.drives)
 	rows := []string{"mean", "p50", "p90", "p99", "p99.9", "max"}
 	for k, op := range []string{"read", "write"} {
 		var h stats.Histogram
@@ -43,7 +44,8 @@ func (c toySystem) run() Run {
 			if c.even {
 				times = 1 + float64(i)/8
 			}
-			row := []float64{2, 4 * c.slow, 1 + times, 14 * (times - 0.7) * (times - 0.7), 78, 3 * times, 11 * c.slow * times * times}
+			row := []float64{2, 4 * c.slow, 1 + times, 14 * (times - 0.7) * (times - 0.7), 78, 3 * times,
+				11 * c.slow * times * times}
 			if k == 1 {
 				row = []float64{2, 9 * c.slow * times * times, 3 * times, 4 * times, 12 * times, 0, 3 * c.slow}
 			}
@@ -68,7 +70,8 @@ func (c toySystem) run() Run {
 	r.Set("ssd.waf", 1.41)
 	r.Set("ssd.gc.count", 1234)
 	r.Set("ssd.utilisation.die", 0.374)
-	r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"}, []string{"host_link", "dram", "mapping", "wait", "array", "transfer", "other"},
+	r.SetMatrix("ssd.latency.breakdown", []string{"read", "write"},
+		[]string{"host_link", "dram", "mapping", "wait", "array", "transfer", "other"},
 		[][]float64{{3, 0, 2, 22, 62, 11, 0}, {3, 9, 0, 4, 0, 0, 0}})
 	for i := range c.drives {
 		set := func(name string, v float64) { r.Set(fmt.Sprintf("ssd[%d].%s", i, name), v) }
@@ -143,7 +146,8 @@ func TestSystemText(t *testing.T) {
 	if got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if text := systemText(t, systemC.run()); strings.Contains(text, "\n  drives") || strings.Contains(text, "in turns") || !strings.Contains(text, "\ndrive\n") {
+	if text := systemText(t, systemC.run()); strings.Contains(text, "\n  drives") ||
+		strings.Contains(text, "in turns") || !strings.Contains(text, "\ndrive\n") {
 		t.Errorf("one drive without turns is told as\n%s", text)
 	}
 	if text := systemText(t, toyA.run(1)); strings.Contains(text, "\nsystem\n") {
@@ -154,15 +158,20 @@ func TestSystemText(t *testing.T) {
 func TestSystemHTML(t *testing.T) {
 	html := page1(t, systemA.run())
 	sound(t, html)
-	for _, want := range []string{`<h2 id="anatomy">Where the time goes</h2>`, "Reads: where the time goes", "Reads: shares of the time", "Writes: shares of the time",
-		"initiator (queue and software)", "network back", "TXQ wait", "p99.9, ", "p99, drive wait: ", "Where the time in a drive goes", "512 drives", "Write amplification",
-		"How busy each drive was", "drive 511: ", "first 64 components of each kind", `<h2 id="snis">`, "Conv_C", "90th percentile: ", "Iteration 6", "The iterations converged.",
-		"Throughput of requests", "In turns against one event loop", "\u221210.7 %", "read.stage.txq.mean", "ssd[63].waf"} {
+	for _, want := range []string{`<h2 id="anatomy">Where the time goes</h2>`, "Reads: where the time goes",
+		"Reads: shares of the time", "Writes: shares of the time",
+		"initiator (queue and software)", "network back", "TXQ wait", "p99.9, ", "p99, drive wait: ",
+		"Where the time in a drive goes", "512 drives", "Write amplification",
+		"How busy each drive was", "drive 511: ", "first 64 components of each kind", `<h2 id="snis">`, "Conv_C",
+		"90th percentile: ", "Iteration 6", "The iterations converged.",
+		"Throughput of requests", "In turns against one event loop", "\u221210.7 %", "read.stage.txq.mean",
+		"ssd[63].waf"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	for _, not := range []string{`<h2 id="more">`, "ssd[64].waf", "The parts add up to the mean latency", "snis.rd_p90 over time"} {
+	for _, not := range []string{`<h2 id="more">`, "ssd[64].waf", "The parts add up to the mean latency",
+		"snis.rd_p90 over time"} {
 		if strings.Contains(html, not) {
 			t.Errorf("%q is there", not)
 		}
@@ -170,12 +179,14 @@ func TestSystemHTML(t *testing.T) {
 	if html != page1(t, systemA.run()) {
 		t.Error("the page differs from one time to the next")
 	}
-	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, each in two widths, and each bar's title.
+	// Writes of the toy never wait in a TXQ, so their legend does not have it: two charts of reads name it, each in
+	// two widths, and each bar's title.
 	if n := strings.Count(html, ">TXQ wait</text>"); n != 4 {
 		t.Errorf("the legend names the TXQ %d times", n)
 	}
 	html = page1(t, systemC.run())
-	if strings.Contains(html, "shares of the time") || strings.Contains(html, `id="drives"`) || strings.Contains(html, `id="snis"`) || strings.Contains(html, "are listed") {
+	if strings.Contains(html, "shares of the time") || strings.Contains(html, `id="drives"`) ||
+		strings.Contains(html, `id="snis"`) || strings.Contains(html, "are listed") {
 		t.Error("what does not apply is drawn")
 	}
 	if strings.Contains(page1(t, toyA.run(1)), `id="anatomy"`) {
@@ -186,12 +197,14 @@ func TestSystemHTML(t *testing.T) {
 func TestSystemHTMLSeveral(t *testing.T) {
 	html := page1(t, systemA.run(), systemB.run(), systemC.run())
 	sound(t, html)
-	for _, want := range []string{"p99, vdi-behind-a-clos", "p99, congested", "vdi-behind-a-clos: 512 drives", "congested: 16 drives", "Vdi-behind-a-clos: convergence"} {
+	for _, want := range []string{"p99, vdi-behind-a-clos", "p99, congested", "vdi-behind-a-clos: 512 drives",
+		"congested: 16 drives", "Vdi-behind-a-clos: convergence"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	a, b, c := strings.Index(html, ">p90, vdi-behind-a-clos<"), strings.Index(html, ">p90, congested<"), strings.Index(html, ">p99, vdi-behind-a-clos<")
+	a, b, c := strings.Index(html, ">p90, vdi-behind-a-clos<"), strings.Index(html, ">p90, congested<"),
+		strings.Index(html, ">p99, vdi-behind-a-clos<")
 	if a < 0 || b < a || c < b {
 		t.Errorf("bars of one quantile are not next to each other: %d %d %d", a, b, c)
 	}
@@ -206,7 +219,8 @@ func TestSystemParts(t *testing.T) {
 	// The network's picture is not the subject, and takes most of the time.
 	alone := func(c toySystem) Run {
 		r := c.run()
-		r.Result.Matrices = slices.DeleteFunc(r.Result.Matrices, func(m result.Matrix) bool { return networkDraws(m.Name) })
+		r.Result.Matrices = slices.DeleteFunc(r.Result.Matrices,
+			func(m result.Matrix) bool { return networkDraws(m.Name) })
 		return r
 	}
 	other := alone(systemB)
@@ -232,7 +246,9 @@ func TestSystemParts(t *testing.T) {
 		r := small()
 		r.Result.Matrices = append(r.Result.Matrices[:i], r.Result.Matrices[i+1:]...)
 		got := show("without "+m.Name, r)
-		if m.Name == "read.anatomy" && (!strings.Contains(got, "Reads: where the time goes") || !strings.Contains(got, "mean read") || strings.Contains(got, "p99 read")) {
+		if m.Name == "read.anatomy" &&
+			(!strings.Contains(got, "Reads: where the time goes") || !strings.Contains(got, "mean read") ||
+				strings.Contains(got, "p99 read")) {
 			t.Error("without the matrix the means of the metrics are not shown")
 		}
 		for _, bad := range []float64{math.NaN(), 0, -1, math.Inf(1)} {
@@ -289,7 +305,8 @@ func TestEachDrive(t *testing.T) {
 	r.Result.Set("ssd[2].gc.count", 4)
 	r.Result.Set("ssd[5].gc.count", 6)
 	d := r.eachDrive()
-	if fmt.Sprint(d.number) != "[2 5 10]" || fmt.Sprint(d.of["ssd.waf"]) != "[1 NaN 2]" || fmt.Sprint(d.of["ssd.gc.count"]) != "[4 6 NaN]" {
+	if fmt.Sprint(d.number) != "[2 5 10]" || fmt.Sprint(d.of["ssd.waf"]) != "[1 NaN 2]" ||
+		fmt.Sprint(d.of["ssd.gc.count"]) != "[4 6 NaN]" {
 		t.Errorf("%+v", d)
 	}
 	if s, ok := d.spread("ssd.waf"); !ok || s != (spread{1, 1.5, 2, 2, 10}) {
@@ -300,7 +317,8 @@ func TestEachDrive(t *testing.T) {
 	}
 }
 
-// TestRateControlInText: what a rate controller was told and did is in the table, and nothing of it where there is none.
+// TestRateControlInText: what a rate controller was told and did is in the table, and nothing of it where there is
+// none.
 func TestRateControlInText(t *testing.T) {
 	run := toySystem{name: "steered", drives: 2, slow: 1}.run()
 	text := func() string {
@@ -316,13 +334,16 @@ func TestRateControlInText(t *testing.T) {
 	run.Result.Set("rate.demanded", 22.8e9)
 	run.Result.Set("rate.weight_ratio", 4)
 	run.Result.Set("rate.predictions", 1234)
-	want := "rate control  22.8 Gbit/s  rate that the network allows targets, weight of writes over reads 4.000, 1,234 predictions"
-	if got := text(); !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(want), " ")) {
+	want := "rate control  22.8 Gbit/s  rate that the network allows targets, weight of writes over reads 4.000, " +
+		"1,234 predictions"
+	if got := text(); !strings.Contains(strings.Join(strings.Fields(got), " "),
+		strings.Join(strings.Fields(want), " ")) {
 		t.Errorf("with one:\n%s", got)
 	}
 }
 
-// TestUpright: of more stages than fit beside each other a table has one a line, of those in which some request was, and one for each run; the sums are below.
+// TestUpright: of more stages than fit beside each other a table has one a line, of those in which some request was,
+// and one for each run; the sums are below.
 func TestUpright(t *testing.T) {
 	g := anatomyGroup{op: "read", stages: blame.Names[:], labels: []string{"mean", "p99"}, runs: []string{"a", "a"}}
 	for _, f := range []float64{1, 10} {
@@ -344,14 +365,16 @@ func TestUpright(t *testing.T) {
 		}
 		return lines
 	}
-	want := []string{"", "mean", "p99", "Flash array", "1 us 25 %", "10 us 25 %", "Controller's processors", "3 us 75 %", "30 us 75 %", "Sum", "4 us", "40 us"}
+	want := []string{"", "mean", "p99", "Flash array", "1 us 25 %", "10 us 25 %", "Controller's processors",
+		"3 us 75 %", "30 us 75 %", "Sum", "4 us", "40 us"}
 	one := g.tables(false)
 	if len(one) != 1 || one[0].Caption != "Reads" || !slices.Equal(text(one[0]), want) {
 		t.Errorf("%q", text(one[0]))
 	}
 	g.rows, g.labels, g.runs = append(g.rows, g.rows...), append(g.labels, g.labels...), append(g.runs, "b", "b")
 	two := g.tables(true)
-	if len(two) != 2 || two[0].Caption != "Reads, a" || two[1].Caption != "Reads, b" || !slices.Equal(text(two[1]), want) {
+	if len(two) != 2 || two[0].Caption != "Reads, a" || two[1].Caption != "Reads, b" ||
+		!slices.Equal(text(two[1]), want) {
 		t.Errorf("%d tables, the second %q", len(two), text(two[len(two)-1]))
 	}
 	g.stages = g.stages[:mostAcross]

@@ -9,8 +9,8 @@ import (
 	"farflash/internal/term"
 )
 
-// system prints where the time of requests over a network went, how drives differ, and how storage and network in turns came
-// to an end.
+// system prints where the time of requests over a network went, how drives differ, and how storage and network in
+// turns came to an end.
 func (r *Run) system(b *strings.Builder, style term.Style) error {
 	t := term.NewTable(term.Left(""), term.Left(""), term.Left("")).Indent("  ")
 	for _, op := range []string{"read", "write"} {
@@ -32,19 +32,22 @@ func (r *Run) system(b *strings.Builder, style term.Style) error {
 	}
 	if d := r.eachDrive(); len(d.number) > 1 {
 		var parts []string
-		for _, m := range []struct{ metric, format string }{{"ssd.utilisation.die", "busy %s to %s"}, {"ssd.waf", "write amplification %s to %s"}} {
+		for _, m := range []struct{ metric, format string }{{"ssd.utilisation.die", "busy %s to %s"},
+			{"ssd.waf", "write amplification %s to %s"}} {
 			if s, ok := d.spread(m.metric); ok {
 				unit := "fraction"
 				if m.metric == "ssd.waf" {
 					unit = "ratio"
 				}
-				parts = append(parts, fmt.Sprintf(m.format, term.Quantity(s.least, unit), term.Quantity(s.greatest, unit)))
+				parts = append(parts,
+					fmt.Sprintf(m.format, term.Quantity(s.least, unit), term.Quantity(s.greatest, unit)))
 			}
 		}
 		t.Row("drives", term.Count(float64(len(d.number))), style.Dim(strings.Join(parts, ", ")))
 	}
 	if demanded := r.written("rate.demanded"); demanded != "" {
-		parts := []string{"rate that the network allows targets", "weight of writes over reads " + r.written("rate.weight_ratio")}
+		parts := []string{"rate that the network allows targets",
+			"weight of writes over reads " + r.written("rate.weight_ratio")}
 		if n, ok := r.value("rate.predictions"); ok && n > 0 {
 			parts = append(parts, term.Count(n)+" predictions")
 		}

@@ -19,7 +19,8 @@ func WriteText(w io.Writer, run Run, style term.Style) error {
 	if r.Summary != "" {
 		b.WriteString(term.Wrap(r.Summary, "") + "\n")
 	}
-	facts := []string{"seed " + strconv.FormatUint(r.Seed, 10), "digest " + shortDigest(r.Digest), "simulated " + term.Seconds(r.SimulatedS)}
+	facts := []string{"seed " + strconv.FormatUint(r.Seed, 10), "digest " + shortDigest(r.Digest),
+		"simulated " + term.Seconds(r.SimulatedS)}
 	if run.Timing != nil {
 		facts = append(facts, "took "+term.Seconds(run.Timing.WallS), term.Rate(run.Timing.EventsPerS)+" events/s")
 	}
@@ -61,11 +62,13 @@ func (r *Run) latencies(b *strings.Builder, style term.Style) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("IOPS"), term.Right("bandwidth"), term.Right("mean"), term.Right("p50"),
+	t := term.NewTable(term.Left(""), term.Right("count"), term.Right("IOPS"), term.Right("bandwidth"),
+		term.Right("mean"), term.Right("p50"),
 		term.Right("p90"), term.Right("p99"), term.Right("p99.9"), term.Right("max"))
 	for _, op := range ops {
 		row := []string{op}
-		for _, m := range []string{"count", "iops", "bandwidth", "latency.mean", "latency.p50", "latency.p90", "latency.p99", "latency.p99_9", "latency.max"} {
+		for _, m := range []string{"count", "iops", "bandwidth", "latency.mean", "latency.p50", "latency.p90",
+			"latency.p99", "latency.p99_9", "latency.max"} {
 			row = append(row, r.written(op+"."+m))
 		}
 		t.Row(row...)
@@ -88,9 +91,11 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 	if v := r.written("ssd.gc.count"); v != "" {
 		row("garbage collection", v+" blocks", some(r.written("ssd.gc.pages_moved"), "%s pages moved"))
 	}
-	row("SLC cache", some(r.written("ssd.slc.share"), "%s of writes"), some(r.written("ssd.slc.folds"), "%s blocks folded"))
+	row("SLC cache", some(r.written("ssd.slc.share"), "%s of writes"),
+		some(r.written("ssd.slc.folds"), "%s blocks folded"))
 	for _, u := range []struct{ label, metric, matrix string }{
-		{"dies busy", "ssd.utilisation.die", "ssd.die.busy"}, {"channels busy", "ssd.utilisation.channel", "ssd.channel.busy"},
+		{"dies busy", "ssd.utilisation.die", "ssd.die.busy"},
+		{"channels busy", "ssd.utilisation.channel", "ssd.channel.busy"},
 	} {
 		if v, ok := r.value(u.metric); ok {
 			row(u.label, term.Bar(v, barWidth)+" "+term.Percent(v), r.busiest(u.matrix))
@@ -117,7 +122,8 @@ func (r *Run) drive(b *strings.Builder, style term.Style) error {
 			row(op+" in its drive", term.Latency(sum), parts)
 		}
 	}
-	if !slices.ContainsFunc([]string{"ssd.waf", "ssd.utilisation.die"}, func(m string) bool { _, ok := r.value(m); return ok }) {
+	if !slices.ContainsFunc([]string{"ssd.waf", "ssd.utilisation.die"},
+		func(m string) bool { _, ok := r.value(m); return ok }) {
 		return nil
 	}
 	title := "drive"
@@ -139,7 +145,8 @@ func some(value, format string) string {
 // sources says what was programmed and why.
 func (r *Run) sources() string {
 	var parts []string
-	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"}, {"wear", "wear levelling"}, {"refresh", "refresh"}, {"fold", "folding"}} {
+	for _, s := range []struct{ metric, name string }{{"host", "host"}, {"gc", "collection"}, {"mapping", "mapping"},
+		{"wear", "wear levelling"}, {"refresh", "refresh"}, {"fold", "folding"}} {
 		if v, ok := r.value("ssd.writes." + s.metric); ok && (v > 0 || s.metric == "host") {
 			parts = append(parts, term.Count(v)+" "+s.name)
 		}
@@ -194,7 +201,8 @@ func (r *Run) inBytes() string {
 	return "; " + r.written("ssd.waf.bytes") + " in bytes"
 }
 
-// manyCommands reports whether a request is not one command of one drive, so that what drives did is not where its whole time went.
+// manyCommands reports whether a request is not one command of one drive, so that what drives did is not where its
+// whole time went.
 func (r *Run) manyCommands() bool {
 	_, volume := r.value("raid.read.commands")
 	return volume || r.overNetwork()

@@ -10,7 +10,8 @@ import (
 	"farflash/result"
 )
 
-// TestTransientMarked: the write amplification of a run whose figures rest on a transient is marked where it is shown, in the terminal and on the page; another's is not.
+// TestTransientMarked: the write amplification of a run whose figures rest on a transient is marked where it is
+// shown, in the terminal and on the page; another's is not.
 func TestTransientMarked(t *testing.T) {
 	for _, transient := range []string{"", "free space fell"} {
 		r := result.New(trial.Vocabulary(), "sha256:0123456789abcdef", 1, "test")
@@ -22,10 +23,14 @@ func TestTransientMarked(t *testing.T) {
 			r.Warn("the drive's figures rest on a transient: %s", transient)
 		}
 		var text, page strings.Builder
-		if err := errors.Join(WriteText(&text, Run{Result: r}, term.Style{}), WriteHTML(&page, Run{Result: r})); err != nil {
+		if err := errors.Join(WriteText(&text, Run{Result: r}, term.Style{}),
+			WriteHTML(&page, Run{Result: r})); err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range []struct{ in, want string }{{text.String(), "of a transient; 100 host pages"}, {text.String(), "warning: the drive's figures rest on a transient"}, {page.String(), "of a transient, 3 blocks collected"}, {page.String(), "rest on a transient: free space fell"}} {
+		for _, x := range []struct{ in, want string }{{text.String(), "of a transient; 100 host pages"},
+			{text.String(), "warning: the drive's figures rest on a transient"},
+			{page.String(), "of a transient, 3 blocks collected"},
+			{page.String(), "rest on a transient: free space fell"}} {
 			if strings.Contains(x.in, x.want) != (transient != "") {
 				t.Errorf("%q: %q in\n%s", transient, x.want, text.String())
 			}

@@ -12,7 +12,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Units maps every unit of a metric to how a threshold in it is read: its value in that unit, from text with a unit of its own.
+// Units maps every unit of a metric to how a threshold in it is read: its value in that unit, from text with a unit
+// of its own.
 var Units = map[string]func(text string) (float64, error){
 	"us": func(s string) (float64, error) {
 		d, err := units.ParseDuration(s)
@@ -117,7 +118,8 @@ func ParseCondition(metrics *Table, text string) (Condition, error) {
 		return c, fmt.Errorf("condition %q: unknown metric %q%s", text, c.Metric, suggest(c.Metric, metrics.names()))
 	}
 	if value == "" {
-		return c, fmt.Errorf("condition %q has no value after %s; write for example %s%s%s", text, c.Operator, c.Metric, c.Operator, example(d.Unit))
+		return c, fmt.Errorf("condition %q has no value after %s; write for example %s%s%s", text, c.Operator,
+			c.Metric, c.Operator, example(d.Unit))
 	}
 	c.Unit = d.Unit
 	var err error
@@ -128,7 +130,8 @@ func ParseCondition(metrics *Table, text string) (Condition, error) {
 }
 
 func example(unit string) string {
-	for _, e := range []struct{ unit, text string }{{"us", "500us"}, {"s", "2s"}, {"B", "16KiB"}, {"B/s", "500MB/s"}, {"bit/s", "40Gbps"},
+	for _, e := range []struct{ unit, text string }{{"us", "500us"}, {"s", "2s"}, {"B", "16KiB"}, {"B/s", "500MB/s"},
+		{"bit/s", "40Gbps"},
 		{"J", "3J"}, {"W", "12W"}, {"years", "1000years"}, {"1/s", "100k"}, {"fraction", "95%"}, {"ratio", "1.5"}} {
 		if e.unit == unit {
 			return e.text
@@ -152,8 +155,8 @@ func unitNoun(unit string) string {
 	return unit
 }
 
-// Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an error, but a percentile that there are too few
-// values for is above whatever its interval is above.
+// Holds tells whether the condition is true of r, and says so in a line. A metric that the run does not have is an
+// error, but a percentile that there are too few values for is above whatever its interval is above.
 func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 	if c.Metric, err = r.numbered(c.Metric); err != nil {
 		return false, "", fmt.Errorf("condition %q: %w", c.Text, err)
@@ -164,7 +167,8 @@ func (c Condition) Holds(r *Result) (held bool, detail string, err error) {
 		if us := low.Microseconds(); us > c.Threshold && strings.HasPrefix(c.Operator, ">") {
 			return true, fmt.Sprintf("%s holds: %s is at least %s us", c.Text, c.Metric, appendFloat(nil, us)), nil
 		}
-		return false, "", fmt.Errorf("condition %q: %s is not known from %d values, it takes %d; it is at least %v", c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
+		return false, "", fmt.Errorf("condition %q: %s is not known from %d values, it takes %d; it is at least %v",
+			c.Text, c.Metric, h.Count(), stats.QuantileNeeds(q.Share, QuantileLevel), low)
 	}
 	v, err := c.value(r)
 	if err != nil {
@@ -198,7 +202,8 @@ func (c Condition) value(r *Result) (float64, error) {
 		return 0, fmt.Errorf("condition %q: this run has no metric %s%s", c.Text, c.Metric, suggest(c.Metric, names))
 	}
 	if m.Unit != c.Unit {
-		return 0, fmt.Errorf("condition %q: %s is in %q in this result, %q was expected", c.Text, c.Metric, m.Unit, c.Unit)
+		return 0, fmt.Errorf("condition %q: %s is in %q in this result, %q was expected", c.Text, c.Metric, m.Unit,
+			c.Unit)
 	}
 	return m.Value, nil
 }

@@ -77,7 +77,8 @@ func TestConditionOfParts(t *testing.T) {
 		held bool
 		err  string
 	}{
-		"tenant[web].read.iops==100": {held: true}, "tenant[log].read.iops==200": {held: true}, "tenant[0].read.iops==100": {held: true}, "tenant[web].read.iops>100": {},
+		"tenant[web].read.iops==100": {held: true}, "tenant[log].read.iops==200": {held: true},
+		"tenant[0].read.iops==100": {held: true}, "tenant[web].read.iops>100": {},
 		"tenant[twin].read.iops>1":   {err: "several are called \"twin\"; give the number, such as tenant[2]"},
 		"tenant[nobody].read.iops>1": {err: "there is no tenant \"nobody\"; there are web, log, twin, twin"},
 		"tenant[9].read.iops>1":      {err: "this run has no metric tenant[9].read.iops; near names: "},
@@ -88,7 +89,8 @@ func TestConditionOfParts(t *testing.T) {
 			continue
 		}
 		held, detail, err := c.Holds(r)
-		if held != want.held || (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) {
+		if held != want.held || (err != nil) != (want.err != "") ||
+			err != nil && !strings.Contains(err.Error(), want.err) {
 			t.Errorf("%s: %v, %q, %v", text, held, detail, err)
 		}
 		value, failed := c.Value(r)

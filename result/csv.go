@@ -39,7 +39,8 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 		rows = append(rows, []string{"series", "unit", "t", "t_unit", "value"})
 		for _, s := range r.Series {
 			for i, t := range s.T {
-				rows = append(rows, []string{cells.Text(s.Name), cells.Text(s.Unit), number(t), cells.Text(s.TimeUnit), number(s.V[i])})
+				rows = append(rows, []string{cells.Text(s.Name), cells.Text(s.Unit), number(t),
+					cells.Text(s.TimeUnit), number(s.V[i])})
 			}
 		}
 	case "histograms":
@@ -49,7 +50,8 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 			for _, b := range h.H.Bins() {
 				sum += b.Count
 				rows = append(rows, []string{cells.Text(h.Name), strconv.FormatInt(int64(b.Low/units.Nanosecond), 10),
-					strconv.FormatInt(int64(b.High/units.Nanosecond), 10), strconv.FormatInt(b.Count, 10), strconv.FormatInt(sum, 10)})
+					strconv.FormatInt(int64(b.High/units.Nanosecond), 10), strconv.FormatInt(b.Count, 10),
+					strconv.FormatInt(sum, 10)})
 			}
 		}
 	case "matrices":
@@ -62,7 +64,8 @@ func WriteCSV(w io.Writer, r *Result, table string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no table %q; there are %s, and of what a run has written as Parquet requests, chunks, flows and pauses", table, quoted(CSVTables))
+		return fmt.Errorf("no table %q; there are %s, and of what a run has written as Parquet requests, chunks, "+
+			"flows and pauses", table, quoted(CSVTables))
 	}
 	return c.WriteAll(rows)
 }

@@ -15,8 +15,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Decode reads result.json. Fields and names that this version does not know are kept if they are metrics, series, matrices
-// or checks, and passed over otherwise, so that it reads what later versions add. Its errors are DecodeErrors.
+// Decode reads result.json. Fields and names that this version does not know are kept if they are metrics, series,
+// matrices or checks, and passed over otherwise, so that it reads what later versions add. Its errors are
+// DecodeErrors.
 func Decode(text []byte) (*Result, error) {
 	// All of it is looked at first, so that what follows meets values of other kinds and no broken ones.
 	if err := decodeJSON(text, new(json.RawMessage)); err != nil {
@@ -76,13 +77,15 @@ func (r *Result) take(in *reader, name string) (err error) {
 	case "warnings":
 		return in.value(name, &r.Warnings)
 	case "parts":
-		r.Parts, err = list(in, name, func(scope string, names *[]string) (Parts, error) { return Parts{scope, *names}, nil })
+		r.Parts, err = list(in, name,
+			func(scope string, names *[]string) (Parts, error) { return Parts{scope, *names}, nil })
 	case "metrics":
 		r.Metrics, err = list(in, name, func(name string, x *metricFile) (Metric, error) { return x.metric(name) })
 	case "series":
 		r.Series, err = list(in, name, func(name string, x *seriesFile) (Series, error) { return x.series(name) })
 	case "histograms":
-		r.Histograms, err = list(in, name, func(name string, x *histogramFile) (Histogram, error) { return x.histogram(name) })
+		r.Histograms, err = list(in, name,
+			func(name string, x *histogramFile) (Histogram, error) { return x.histogram(name) })
 	case "matrices":
 		r.Matrices, err = list(in, name, func(name string, x *matrixFile) (Matrix, error) { return x.matrix(name) })
 	default:
@@ -144,7 +147,8 @@ func (in *reader) members(where string, each func(name string) error) error {
 	return err
 }
 
-// list reads the members of an object as what they stand for, in their order. Of a name that is there twice the last value counts.
+// list reads the members of an object as what they stand for, in their order. Of a name that is there twice the last
+// value counts.
 func list[F, T any](in *reader, where string, of func(name string, x *F) (T, error)) ([]T, error) {
 	var out []T
 	index := map[string]int{}

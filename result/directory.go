@@ -24,9 +24,9 @@ const (
 	TimelineFile  = "timeline.pftrace" // written by result/perfetto
 )
 
-// Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and Commit
-// renames that one, so that nobody ever sees half a run, even if the machine goes down: a program that is stopped calls Discard, and one that
-// is killed leaves only a directory named .farflash-*, which Unfinished finds.
+// Directory is a run directory that is being written. Its files go to a hidden directory beside the final place, and
+// Commit renames that one, so that nobody ever sees half a run, even if the machine goes down: a program that is
+// stopped calls Discard, and one that is killed leaves only a directory named .farflash-*, which Unfinished finds.
 type Directory struct {
 	wanted   string
 	partial  string
@@ -37,8 +37,8 @@ type Directory struct {
 // ErrExists is what Create's error wraps when there is something at the place already.
 var ErrExists = errors.New("already exists; a run directory is never overwritten")
 
-// Create begins a run directory that is to be exactly at path. Something that is there already is refused, except for an empty
-// directory.
+// Create begins a run directory that is to be exactly at path. Something that is there already is refused, except for
+// an empty directory.
 func Create(path string) (*Directory, error) { return create(path, false) }
 
 // CreateNumbered begins a run directory at path, or at path-2, path-3 and so on if there is something already.
@@ -101,8 +101,8 @@ func (d *Directory) Write(name string, text []byte) error {
 	return os.WriteFile(d.Path(name), text, 0o666)
 }
 
-// Commit moves the directory to its place and returns that place. The directory must hold at least one file. After an error
-// the directory is still there to be committed or discarded.
+// Commit moves the directory to its place and returns that place. The directory must hold at least one file. After an
+// error the directory is still there to be committed or discarded.
 func (d *Directory) Commit() (string, error) {
 	if err := syncAll(d.partial); err != nil {
 		return "", fmt.Errorf("run directory: %w", err)
@@ -114,8 +114,8 @@ func (d *Directory) Commit() (string, error) {
 		}
 		err := d.free(path)
 		if err == nil {
-			// What is there is at most an empty directory, and Remove removes nothing else. A rename fails where there is a
-			// full one, so two programs that finish at the same time do not overwrite each other.
+			// What is there is at most an empty directory, and Remove removes nothing else. A rename fails where
+			// there is a full one, so two programs that finish at the same time do not overwrite each other.
 			if err = os.Remove(path); err == nil || errors.Is(err, fs.ErrNotExist) {
 				err = os.Rename(d.partial, path)
 			}
@@ -163,7 +163,8 @@ func (d *Directory) WriteRun(r Run) error {
 	if err != nil {
 		return err
 	}
-	files := []struct{ name, text string }{{ScenarioFile, r.Scenario}, {ResultFile, string(text)}, {ReportFile, r.Report}, {CitationsFile, r.Citations}}
+	files := []struct{ name, text string }{{ScenarioFile, r.Scenario}, {ResultFile, string(text)},
+		{ReportFile, r.Report}, {CitationsFile, r.Citations}}
 	if r.Timing != nil {
 		timing, err := r.Timing.Encode()
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 func write(t *testing.T, d *Directory) {
 	t.Helper()
 	timing := StartTiming().Timing(1000)
-	if err := d.WriteRun(Run{Result: sample(), Scenario: "name: sample\n", Timing: &timing, Report: "<!doctype html>", Citations: "@article{}"}); err != nil {
+	if err := d.WriteRun(Run{Result: sample(), Scenario: "name: sample\n", Timing: &timing, Report: "<!doctype html>",
+		Citations: "@article{}"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,7 +50,8 @@ func TestDirectory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if run.Path != at || run.Result.Digest != "sha256:0123" || run.Scenario != "name: sample\n" || run.Timing == nil || run.Timing.Machine.CPUs == 0 {
+		if run.Path != at || run.Result.Digest != "sha256:0123" || run.Scenario != "name: sample\n" ||
+			run.Timing == nil || run.Timing.Machine.CPUs == 0 {
 			t.Errorf("%+v", run)
 		}
 	}
@@ -190,7 +192,9 @@ func TestWriteFile(t *testing.T) {
 	if s, err := os.Stat(file); err != nil || s.Mode().Perm() != 0o644 {
 		t.Errorf("%v, %v", s, err)
 	}
-	for what, place := range map[string]string{"below a file": filepath.Join(file, "c", "d"), "beside nothing": filepath.Join(file, "c"), "no name": filepath.Join(dir, "x\x00y"), "a folder": filepath.Join(dir, "a")} {
+	for what, place := range map[string]string{"below a file": filepath.Join(file, "c", "d"),
+		"beside nothing": filepath.Join(file, "c"), "no name": filepath.Join(dir, "x\x00y"),
+		"a folder": filepath.Join(dir, "a")} {
 		if err := WriteFile(place, []byte("text")); err == nil {
 			t.Errorf("%s: it is written", what)
 		}
@@ -212,7 +216,8 @@ func TestLoadErrors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ResultFile), []byte("{\n  \"schema\": 3\n}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "result.json:2:13: schema cannot be a number") {
+	if _, err := Load(dir); err == nil ||
+		!strings.Contains(err.Error(), "result.json:2:13: schema cannot be a number") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := Load(filepath.Join(dir, ResultFile, "x")); err == nil {

@@ -11,8 +11,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Encode returns result.json: the same bytes for the same Result. A metric that is not a finite number is an error; in series
-// and matrices NaN becomes null.
+// Encode returns result.json: the same bytes for the same Result. A metric that is not a finite number is an error;
+// in series and matrices NaN becomes null.
 func (r *Result) Encode() ([]byte, error) {
 	e := encoder{}
 	e.raw("{\n")
@@ -35,7 +35,8 @@ func (r *Result) Encode() ([]byte, error) {
 		e.raw(`, "explain": `).text(r.WarmUp.Explain).raw("},\n")
 	}
 	if r.Steady != nil {
-		e.key(1, "steady").raw(`{"reached": ` + strconv.FormatBool(r.Steady.Reached) + `, "explain": `).text(r.Steady.Explain).raw("},\n")
+		e.key(1, "steady").raw(`{"reached": ` + strconv.FormatBool(r.Steady.Reached) +
+			`, "explain": `).text(r.Steady.Explain).raw("},\n")
 	}
 	if r.Transient != "" {
 		e.field(1, "transient", r.Transient)
@@ -79,7 +80,8 @@ func (r *Result) Encode() ([]byte, error) {
 	}
 	e.key(1, "checks").raw("[")
 	for i, c := range r.Checks {
-		e.item(i).raw("    {").raw(`"name": `).text(c.Name).raw(`, "ok": `).raw(strconv.FormatBool(c.OK)).raw(`, "detail": `).text(c.Detail).raw("}")
+		e.item(i).raw("    {").raw(`"name": `).text(c.Name).raw(`, "ok": `).raw(strconv.FormatBool(c.OK)).raw(
+			`, "detail": `).text(c.Detail).raw("}")
 	}
 	e.close(len(r.Checks), "],\n")
 	if len(r.Limits) > 0 {
@@ -89,8 +91,8 @@ func (r *Result) Encode() ([]byte, error) {
 	return e.b.Bytes(), e.err
 }
 
-// encoder writes JSON with a fixed layout: one metric, series or check a line or a few, so that runs can be compared with
-// line-based tools.
+// encoder writes JSON with a fixed layout: one metric, series or check a line or a few, so that runs can be compared
+// with line-based tools.
 type encoder struct {
 	b   bytes.Buffer
 	err error
@@ -202,7 +204,8 @@ func (e *encoder) histogram(h Histogram) {
 	e.raw(`, "mean": `).number(h.H.Mean()/1e6, h.Name).raw(`, "stddev": `).number(h.H.StdDev()/1e6, h.Name)
 	e.raw(`, "min": `).number(s.Min.Microseconds(), h.Name).raw(`, "max": `).number(s.Max.Microseconds(), h.Name)
 	e.raw(",\n      \"exact\": {\"sum_ps\": \"").raw(s.Sum.String()).raw(`", "squares_ps2": "`).raw(s.Squares.String())
-	e.raw(`", "min_ps": "`).raw(strconv.FormatInt(int64(s.Min), 10)).raw(`", "max_ps": "`).raw(strconv.FormatInt(int64(s.Max), 10)).raw("\"}")
+	e.raw(`", "min_ps": "`).raw(strconv.FormatInt(int64(s.Min),
+		10)).raw(`", "max_ps": "`).raw(strconv.FormatInt(int64(s.Max), 10)).raw("\"}")
 	e.raw(",\n      \"intervals\": {")
 	for i, q := range Quantiles {
 		if i > 0 {

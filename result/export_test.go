@@ -51,10 +51,12 @@ func TestFioShape(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, b.String())
 	}
 	j := doc.Jobs[0]
-	if j.Name != "sample" || j.Read.TotalIOs != 5000 || j.Read.IOBytes != 5000*4096 || j.Read.Runtime != 190 || doc.Time == 0 {
+	if j.Name != "sample" || j.Read.TotalIOs != 5000 || j.Read.IOBytes != 5000*4096 || j.Read.Runtime != 190 ||
+		doc.Time == 0 {
 		t.Errorf("%+v", j)
 	}
-	if j.Read.Clat.N != 5000 || j.Read.Clat.Min < 80000 || j.Read.Lat.Mean != j.Read.Clat.Mean || len(j.Trim.Clat.Bins) != 0 {
+	if j.Read.Clat.N != 5000 || j.Read.Clat.Min < 80000 || j.Read.Lat.Mean != j.Read.Clat.Mean ||
+		len(j.Trim.Clat.Bins) != 0 {
 		t.Errorf("latency %+v", j.Read.Clat)
 	}
 	// The warm-up of 10 ms is one bin, and one of the two others is empty.
@@ -112,8 +114,9 @@ func TestFioTool(t *testing.T) {
 }
 
 func TestCSV(t *testing.T) {
-	rows := map[string]int{"metrics": len(sample().Metrics), "series": 9, "matrices": 4, "histograms": len(sample().Histogram("read.latency").Bins()) +
-		len(sample().Histogram("write.latency").Bins()) + len(sample().Histogram("all.latency").Bins())}
+	rows := map[string]int{"metrics": len(sample().Metrics), "series": 9, "matrices": 4,
+		"histograms": len(sample().Histogram("read.latency").Bins()) +
+			len(sample().Histogram("write.latency").Bins()) + len(sample().Histogram("all.latency").Bins())}
 	for _, table := range CSVTables {
 		var b bytes.Buffer
 		if err := WriteCSV(&b, sample(), table); err != nil {
@@ -127,7 +130,8 @@ func TestCSV(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d", table, len(all)-1, rows[table])
 		}
 	}
-	if err := WriteCSV(&bytes.Buffer{}, sample(), "nothing"); err == nil || !strings.Contains(err.Error(), "metrics, series") {
+	if err := WriteCSV(&bytes.Buffer{}, sample(), "nothing"); err == nil ||
+		!strings.Contains(err.Error(), "metrics, series") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -159,7 +163,8 @@ func TestGobench(t *testing.T) {
 			var name, of string
 			var n int
 			var v float64
-			if k, err := fmt.Sscanf(line, "%s %d %g %s\n", &name, &n, &v, &of); err == nil && k == 4 && name == "BenchmarkFarflash/"+m.Name {
+			if k, err := fmt.Sscanf(line, "%s %d %g %s\n", &name, &n, &v, &of); err == nil && k == 4 &&
+				name == "BenchmarkFarflash/"+m.Name {
 				if found++; n != 1 || math.Abs(v-value) > 1e-12*math.Abs(value) || of != unit {
 					t.Errorf("%s is %v %s, the metric %v %s", name, v, of, m.Value, m.Unit)
 				}
@@ -170,10 +175,12 @@ func TestGobench(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := WriteGobench(&b, "two\nlines", sample()); err != nil || !strings.HasPrefix(b.String(), "design: two lines\n# farflash 0.1.0, scenario sample\n# seed 7\n") {
+	if err := WriteGobench(&b, "two\nlines", sample()); err != nil ||
+		!strings.HasPrefix(b.String(), "design: two lines\n# farflash 0.1.0, scenario sample\n# seed 7\n") {
 		t.Errorf("%v in\n%s", err, b.String())
 	}
-	if !strings.Contains(text, "# seed 7\n") || strings.Contains(text, ": ") || !strings.Contains(text, " sec\n") || strings.Contains(text, " us\n") {
+	if !strings.Contains(text, "# seed 7\n") || strings.Contains(text, ": ") || !strings.Contains(text, " sec\n") ||
+		strings.Contains(text, " us\n") {
 		t.Error("no seed, or times in the wrong unit")
 	}
 }

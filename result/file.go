@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Temporary is the name of what is not written to its end yet, with a star for what tells several apart. It says which process writes it, so
-// that one that is left in the middle can remove its own and no other's.
+// Temporary is the name of what is not written to its end yet, with a star for what tells several apart. It says
+// which process writes it, so that one that is left in the middle can remove its own and no other's.
 func Temporary(name string) string {
 	const most = 64 // a name with all around it must fit into the 255 bytes that systems give
 	if len(name) > most {
@@ -27,13 +27,14 @@ func Literal(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-// Unfinished is what filepath.Glob finds all by that this process writes below a folder at the moment, with WriteFile or as a run directory.
+// Unfinished is what filepath.Glob finds all by that this process writes below a folder at the moment, with WriteFile
+// or as a run directory.
 func Unfinished(folder string) string {
 	return filepath.Join(Literal(folder), fmt.Sprintf(".farflash-*-%d-*", os.Getpid()))
 }
 
-// WriteFile writes or replaces a file: readers see what was there or what is there now, whole, and so they do after the machine went down. Its
-// folder is made if it is not there.
+// WriteFile writes or replaces a file: readers see what was there or what is there now, whole, and so they do after
+// the machine went down. Its folder is made if it is not there.
 func WriteFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o777); err != nil {

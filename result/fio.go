@@ -14,11 +14,12 @@ import (
 // fioPercentiles are those that fio prints by default.
 var fioPercentiles = []float64{1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99}
 
-// WriteFio writes a run as fio 3 does with --output-format=json+: a job for each workload or fio job, one if there is but one, with read, write and trim sections, latencies in
-// nanoseconds with fio's bins, percentiles as fio derives them from its bins (the middle of the bin). The latency is fio's
-// completion latency; the submission latency is zero, because a simulated host submits in no time. What a simulation does not
-// know (context switches, CPU shares, page faults, queue depth shares) is left out rather than invented. Timestamps are
-// those of timing.json and absent without it.
+// WriteFio writes a run as fio 3 does with --output-format=json+: a job for each workload or fio job, one if there is
+// but one, with read, write and trim sections, latencies in nanoseconds with fio's bins, percentiles as fio derives
+// them from its bins (the middle of the bin). The latency is fio's completion latency; the submission latency is
+// zero, because a simulated host submits in no time. What a simulation does not know (context switches, CPU shares,
+// page faults, queue depth shares) is left out rather than invented. Timestamps are those of timing.json and absent
+// without it.
 func WriteFio(w io.Writer, run *Run) error {
 	r := run.Result
 	e := &encoder{}
@@ -129,9 +130,11 @@ func (e *encoder) fioSide(r *Result, prefix, op string, measured float64) {
 	if all, _ := r.Metric(op + ".bandwidth"); all.Value > 0 {
 		share = 100 * value("bandwidth") / all.Value
 	}
-	e.fioSamples(r, prefix+op, share, "bandwidth", "bw", 1.0/1024, []string{"bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"})
+	e.fioSamples(r, prefix+op, share, "bandwidth", "bw", 1.0/1024,
+		[]string{"bw_min", "bw_max", "bw_mean", "bw_dev", "bw_samples"})
 	e.raw(",\n")
-	e.fioSamples(r, prefix+op, share, "iops", "iops", 1, []string{"iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"})
+	e.fioSamples(r, prefix+op, share, "iops", "iops", 1,
+		[]string{"iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"})
 	e.raw("\n      },\n")
 }
 

@@ -54,7 +54,8 @@ func newFioCase() *fioCase {
 		for k, op := range []string{"read", "write", "trim", "flush"} {
 			h := &stats.Histogram{}
 			for range 1000*(item+1) + 100*k {
-				d := units.Duration(float64(units.Nanosecond) * math.Exp([]float64{22, 22, 12, 17}[k]*g.Float64())) // up to some seconds
+				// up to some seconds
+				d := units.Duration(float64(units.Nanosecond) * math.Exp([]float64{22, 22, 12, 17}[k]*g.Float64()))
 				c.values[item][op] = append(c.values[item][op], d)
 				h.Record(d)
 			}
@@ -146,7 +147,8 @@ func (c *fioCase) written(t *testing.T, timing *Timing) (d fioDoc) {
 	return d
 }
 
-// TestFioByItsValues holds what fio's format says of jobs, and of a run as one job, to the values that were recorded: counts, rates, moments, percentiles, bins and shares.
+// TestFioByItsValues holds what fio's format says of jobs, and of a run as one job, to the values that were recorded:
+// counts, rates, moments, percentiles, bins and shares.
 func TestFioByItsValues(t *testing.T) {
 	c := newFioCase()
 	for _, parts := range [][]Parts{c.r.Parts, nil} {
@@ -176,7 +178,9 @@ func TestFioByItsValues(t *testing.T) {
 				values := c.of(item, op)
 				all = append(all, values...)
 				n := int64(len(values))
-				if got.TotalIOs != n || got.IOBytes != 5000*n || got.IOKBytes != 5000*n/1024 || got.BWBytes != 5000*n || got.BW != 5000*n/1024 || got.IOPS != float64(n) || got.Runtime != 1000 || got.Short != 0 || got.Dropped != 0 {
+				if got.TotalIOs != n || got.IOBytes != 5000*n || got.IOKBytes != 5000*n/1024 ||
+					got.BWBytes != 5000*n || got.BW != 5000*n/1024 || got.IOPS != float64(n) || got.Runtime != 1000 ||
+					got.Short != 0 || got.Dropped != 0 {
 					t.Errorf("%s %s: %+v of %d", j.Name, op, got, n)
 				}
 				if got.Slat.N != 0 || got.Slat.Max != 0 || len(got.Lat.Bins) != 0 {
@@ -191,7 +195,8 @@ func TestFioByItsValues(t *testing.T) {
 				}
 			}
 			flushes := c.of(item, "flush")
-			if j.Sync.Total != int64(len(flushes)) || j.Sync.Lat.N != int64(len(flushes)) || j.Sync.Lat.Max != int64(slices.Max(flushes)/units.Nanosecond) {
+			if j.Sync.Total != int64(len(flushes)) || j.Sync.Lat.N != int64(len(flushes)) ||
+				j.Sync.Lat.Max != int64(slices.Max(flushes)/units.Nanosecond) {
 				t.Errorf("%s: flushes %+v", j.Name, j.Sync)
 			}
 			holdShares(t, j.Name, [3]map[string]float64{j.NS, j.US, j.MS}, all)
@@ -199,14 +204,20 @@ func TestFioByItsValues(t *testing.T) {
 		if math.Abs(agg-100) > 1e-4 {
 			t.Errorf("the jobs have %v %% of the bandwidth of reads", agg)
 		}
-		// Samples are of the bins behind the warm-up that have a value: 2, 6 and 4 KiB/s, of which the deviation is the root of 8/3. Items have none.
+		// Samples are of the bins behind the warm-up that have a value: 2, 6 and 4 KiB/s, of which the deviation is
+		// the root of 8/3. Items have none.
 		want := fioOp{}
 		if parts == nil {
-			want = fioOp{BWMin: 2, BWMax: 6, BWMean: 4, BWDev: math.Sqrt(8.0 / 3), BWSamples: 3, IOPSMin: 2, IOPSMax: 6, IOPSMean: 4, IOPSDev: math.Sqrt(8.0 / 3), Samples: 3}
+			want = fioOp{BWMin: 2, BWMax: 6, BWMean: 4, BWDev: math.Sqrt(8.0 / 3), BWSamples: 3, IOPSMin: 2,
+				IOPSMax: 6, IOPSMean: 4, IOPSDev: math.Sqrt(8.0 / 3), Samples: 3}
 		}
 		r := d.Jobs[0].Read
-		for what, pair := range map[string][2]float64{"bw_min": {r.BWMin, want.BWMin}, "bw_max": {r.BWMax, want.BWMax}, "bw_mean": {r.BWMean, want.BWMean}, "bw_dev": {r.BWDev, want.BWDev}, "bw_samples": {float64(r.BWSamples), float64(want.BWSamples)},
-			"iops_min": {r.IOPSMin, want.IOPSMin}, "iops_max": {r.IOPSMax, want.IOPSMax}, "iops_mean": {r.IOPSMean, want.IOPSMean}, "iops_stddev": {r.IOPSDev, want.IOPSDev}, "iops_samples": {float64(r.Samples), float64(want.Samples)}} {
+		for what, pair := range map[string][2]float64{"bw_min": {r.BWMin, want.BWMin},
+			"bw_max": {r.BWMax, want.BWMax}, "bw_mean": {r.BWMean, want.BWMean}, "bw_dev": {r.BWDev, want.BWDev},
+			"bw_samples": {float64(r.BWSamples), float64(want.BWSamples)},
+			"iops_min":   {r.IOPSMin, want.IOPSMin}, "iops_max": {r.IOPSMax, want.IOPSMax},
+			"iops_mean": {r.IOPSMean, want.IOPSMean}, "iops_stddev": {r.IOPSDev, want.IOPSDev},
+			"iops_samples": {float64(r.Samples), float64(want.Samples)}} {
 			if math.Abs(pair[0]-pair[1]) > 1e-5 {
 				t.Errorf("%s is %v, not %v", what, pair[0], pair[1])
 			}
@@ -216,7 +227,8 @@ func TestFioByItsValues(t *testing.T) {
 	if d := c.written(t, nil); d.Jobs[0].Name != "named" || d.Time != 0 || d.Date != "" {
 		t.Errorf("without a time: %+v", d)
 	}
-	if d := (&fioCase{r: New(fioWords(), "d", 1, "v")}).written(t, nil); d.Jobs[0].Read.Runtime != 0 || d.Jobs[0].Read.Clat.N != 0 || len(d.Jobs[0].Read.Clat.Percentile) != 0 || d.Jobs[0].MS[">=2000"] != 0 {
+	if d := (&fioCase{r: New(fioWords(), "d", 1, "v")}).written(t, nil); d.Jobs[0].Read.Runtime != 0 ||
+		d.Jobs[0].Read.Clat.N != 0 || len(d.Jobs[0].Read.Clat.Percentile) != 0 || d.Jobs[0].MS[">=2000"] != 0 {
 		t.Errorf("of nothing: %+v", d.Jobs[0])
 	}
 }
@@ -232,7 +244,8 @@ func holdTimes(t *testing.T, name string, got *fioTimes, values []units.Duration
 		ns := float64(d) / float64(units.Nanosecond)
 		sum += ns
 		squares += ns * ns
-		// fio's bins, from their definition: a nanosecond wide up to 128, then 64 an octave; they are named by their middle.
+		// fio's bins, from their definition: a nanosecond wide up to 128, then 64 an octave; they are named by their
+		// middle.
 		low, width := int64(d/units.Nanosecond), int64(1)
 		for low >= 128*width {
 			width *= 2
@@ -246,7 +259,8 @@ func holdTimes(t *testing.T, name string, got *fioTimes, values []units.Duration
 	}
 	n := float64(len(sorted))
 	mean := sum / n
-	if got.N != int64(n) || got.Min != int64(sorted[0]/units.Nanosecond) || got.Max != int64(sorted[len(sorted)-1]/units.Nanosecond) || math.Abs(got.Mean-mean) > 1e-6*mean ||
+	if got.N != int64(n) || got.Min != int64(sorted[0]/units.Nanosecond) ||
+		got.Max != int64(sorted[len(sorted)-1]/units.Nanosecond) || math.Abs(got.Mean-mean) > 1e-6*mean ||
 		math.Abs(got.Stddev-math.Sqrt(squares/n-mean*mean)) > 1e-6*mean {
 		t.Errorf("%s: %d from %d to %d, mean %v, deviation %v", name, got.N, got.Min, got.Max, got.Mean, got.Stddev)
 	}
@@ -268,7 +282,8 @@ func holdTimes(t *testing.T, name string, got *fioTimes, values []units.Duration
 		}
 		at := int(math.Ceil(p / 100 * n))
 		if v != middles[at-1] && v != middles[max(at-2, 0)] { // the product may be a whole number, and rounded
-			t.Errorf("%s: percentile %s is %d, the %d-th of %d values lies in the bin about %d", name, k, v, at, len(sorted), middles[at-1])
+			t.Errorf("%s: percentile %s is %d, the %d-th of %d values lies in the bin about %d", name, k, v, at,
+				len(sorted), middles[at-1])
 		}
 	}
 }
@@ -289,7 +304,8 @@ func holdShares(t *testing.T, name string, got [3]map[string]float64, values []u
 				if d >= last && d < end {
 					inside++
 				}
-				if math.Abs(float64(d)/float64(end)-1) < 1.0/32 || math.Abs(float64(d)/float64(max(last, 1))-1) < 1.0/32 {
+				if math.Abs(float64(d)/float64(end)-1) < 1.0/32 ||
+					math.Abs(float64(d)/float64(max(last, 1))-1) < 1.0/32 {
 					near++ // in a bin that the mark may cut
 				}
 			}

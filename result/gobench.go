@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// WriteGobench writes runs in the format of Go's benchmarks, for benchstat: a line per metric and run, named after the metric,
-// so that replicates of one design in one file and those of another in a second file compare metric by metric. Times are in
-// seconds ("sec") and rates in bytes per second, the units that benchstat scales by itself. A design is what benchstat -col design
-// makes a column of; empty says nothing of it.
+// WriteGobench writes runs in the format of Go's benchmarks, for benchstat: a line per metric and run, named after
+// the metric, so that replicates of one design in one file and those of another in a second file compare metric by
+// metric. Times are in seconds ("sec") and rates in bytes per second, the units that benchstat scales by itself. A
+// design is what benchstat -col design makes a column of; empty says nothing of it.
 func WriteGobench(w io.Writer, design string, runs ...*Result) error {
 	b := bufio.NewWriter(w)
 	if design != "" {

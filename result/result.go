@@ -1,26 +1,29 @@
 // Package result holds what a run found out, writes it down and reads it back.
 //
-// Its main types are [Result] (what result.json says), [Run] and [Directory] (the files of one run), [Timing] (timing.json:
-// all that may differ between two runs of one digest) and [Condition] (a --fail-if expression). Exports for other people's
-// tools are WriteFio, WriteCSV and WriteGobench here, Parquet in result/columnar and timelines in result/perfetto.
+// Its main types are [Result] (what result.json says), [Run] and [Directory] (the files of one run), [Timing]
+// (timing.json: all that may differ between two runs of one digest) and [Condition] (a --fail-if expression). Exports
+// for other people's tools are WriteFio, WriteCSV and WriteGobench here, Parquet in result/columnar and timelines in
+// result/perfetto.
 //
 // # How an experiment fills a Result
 //
-// Names are fixed: metrics, series, histograms and matrices are defined once, by the kind of experiment that finds them (Words), with their units and a help text each,
-// and setting a name that is not in the result's Vocabulary is a programming error. A name of a component that a system may have several of takes an
-// index, "ssd[2].waf"; without the index it is the figure over all of them. What does not apply is left out: a run without
-// reads has no "read.latency.p99".
+// Names are fixed: metrics, series, histograms and matrices are defined once, by the kind of experiment that finds
+// them (Words), with their units and a help text each, and setting a name that is not in the result's Vocabulary is a
+// programming error. A name of a component that a system may have several of takes an index, "ssd[2].waf"; without
+// the index it is the figure over all of them. What does not apply is left out: a run without reads has no
+// "read.latency.p99".
 //
 //   - [Result.SetLatencies] fills PREFIX.latency.* and the histogram from a [stats.Histogram].
-//   - Series are bins of simulated time: T is where each bin begins, Width how long it is, NaN marks a bin without a value.
+//   - Series are bins of simulated time: T is where each bin begins, Width how long it is, NaN marks a bin without a
+//     value.
 //   - Matrices are tables of numbers with labels.
 //   - WarmUp says which part of the run the metrics leave out.
 //
-// The same Result gives the same bytes: names are ordered as in the vocabulary whatever the order they were set in, and numbers
-// have the shortest form that reads back to the same value.
+// The same Result gives the same bytes: names are ordered as in the vocabulary whatever the order they were set in,
+// and numbers have the shortest form that reads back to the same value.
 //
-// What it leaves out: any kind of experiment's words, the resolved scenario's meaning (only its text passes through here), drawing (package report) and
-// comparisons between runs (package study).
+// What it leaves out: any kind of experiment's words, the resolved scenario's meaning (only its text passes through
+// here), drawing (package report) and comparisons between runs (package study).
 package result
 
 import (
@@ -126,7 +129,8 @@ func New(words *Vocabulary, digest string, seed uint64, version string) *Result 
 func (r *Result) Set(name string, value float64) {
 	d := must(r.words.Metrics, name)
 	m := Metric{Name: name, Value: value, Unit: d.Unit, Help: d.Help}
-	i, found := slices.BinarySearchFunc(r.Metrics, name, func(m Metric, name string) int { return r.words.Metrics.compare(m.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Metrics, name,
+		func(m Metric, name string) int { return r.words.Metrics.compare(m.Name, name) })
 	if found {
 		r.Metrics[i] = m
 		return
@@ -134,8 +138,9 @@ func (r *Result) Set(name string, value float64) {
 	r.Metrics = slices.Insert(r.Metrics, i, m)
 }
 
-// SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An empty
-// histogram sets nothing, and quantiles that it has too few values for are left out; their intervals are written with the histogram. The histogram is kept, not copied. It panics if the names are not in the vocabulary.
+// SetLatencies sets prefix.latency.{mean,stddev,min,p50,...,max} in microseconds and the histogram prefix.latency. An
+// empty histogram sets nothing, and quantiles that it has too few values for are left out; their intervals are
+// written with the histogram. The histogram is kept, not copied. It panics if the names are not in the vocabulary.
 func (r *Result) SetLatencies(prefix string, h *stats.Histogram) {
 	if h.Count() == 0 {
 		return
@@ -159,11 +164,12 @@ type Quantile struct {
 	Share float64
 }
 
-// Known reports whether n values are enough for the quantile to have an interval with an upper end, taken as independent. With fewer the
-// quantile may well lie above all of them.
+// Known reports whether n values are enough for the quantile to have an interval with an upper end, taken as
+// independent. With fewer the quantile may well lie above all of them.
 func (q Quantile) Known(n int64) bool { return stats.QuantileKnown(n, q.Share, QuantileLevel) }
 
-// Interval is where the quantile of what h is a sample of lies at QuantileLevel, if the values are independent; bounded is false if it has no upper end.
+// Interval is where the quantile of what h is a sample of lies at QuantileLevel, if the values are independent;
+// bounded is false if it has no upper end.
 func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounded bool) {
 	a, b := stats.QuantileRanks(h.Count(), q.Share, QuantileLevel)
 	if a > 0 {
@@ -179,13 +185,14 @@ func (q Quantile) Interval(h *stats.Histogram) (low, high units.Duration, bounde
 const QuantileLevel = 0.95
 
 // Quantiles lists the quantiles of a latency that have a metric.
-var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}, {"p99_99", 0.9999}}
+var Quantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999},
+	{"p99_99", 0.9999}}
 
 // FlowQuantiles lists the quantiles of a flow's figures that have a metric.
 var FlowQuantiles = []Quantile{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}}
 
-// SetSeries sets a series over simulated seconds from values of equal bins that begin at 0; width is a bin's. It panics if the
-// name is not in the vocabulary.
+// SetSeries sets a series over simulated seconds from values of equal bins that begin at 0; width is a bin's. It
+// panics if the name is not in the vocabulary.
 func (r *Result) SetSeries(name string, width units.Duration, values []float64) {
 	t := make([]float64, len(values))
 	for i := range t {
@@ -201,7 +208,8 @@ func (r *Result) PutSeries(s Series) {
 	if len(s.T) != len(s.V) {
 		panic(fmt.Sprintf("result: series %s has %d times and %d values", s.Name, len(s.T), len(s.V)))
 	}
-	i, found := slices.BinarySearchFunc(r.Series, s.Name, func(s Series, name string) int { return r.words.Series.compare(s.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Series, s.Name,
+		func(s Series, name string) int { return r.words.Series.compare(s.Name, name) })
 	if found {
 		r.Series[i] = s
 		return
@@ -212,7 +220,8 @@ func (r *Result) PutSeries(s Series) {
 // SetHistogram sets a histogram. It panics if the name is not in it.
 func (r *Result) SetHistogram(name string, h *stats.Histogram) {
 	must(r.words.Histograms, name)
-	i, found := slices.BinarySearchFunc(r.Histograms, name, func(h Histogram, name string) int { return r.words.Histograms.compare(h.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Histograms, name,
+		func(h Histogram, name string) int { return r.words.Histograms.compare(h.Name, name) })
 	if found {
 		r.Histograms[i].H = h
 		return
@@ -235,14 +244,15 @@ func (r *Result) PartName(scope string, i int) string {
 	return fmt.Sprintf("%s[%d]", scope, i)
 }
 
-// SetMatrix sets a matrix. The unit comes from the vocabulary; it panics if the name is not there or if the values do not
-// have the shape of the labels.
+// SetMatrix sets a matrix. The unit comes from the vocabulary; it panics if the name is not there or if the values do
+// not have the shape of the labels.
 func (r *Result) SetMatrix(name string, rows, cols []string, v [][]float64) {
 	m := Matrix{Name: name, Unit: must(r.words.Matrices, name).Unit, Rows: rows, Cols: cols, V: v}
 	if err := m.valid(); err != nil {
 		panic("result: matrix " + name + ": " + err.Error())
 	}
-	i, found := slices.BinarySearchFunc(r.Matrices, name, func(m Matrix, name string) int { return r.words.Matrices.compare(m.Name, name) })
+	i, found := slices.BinarySearchFunc(r.Matrices, name,
+		func(m Matrix, name string) int { return r.words.Matrices.compare(m.Name, name) })
 	if found {
 		r.Matrices[i] = m
 		return

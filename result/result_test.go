@@ -81,7 +81,8 @@ func TestEncodeShape(t *testing.T) {
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if doc.Schema != "farflash/result/1" || doc.Seed != 7 || doc.SimulatedS != 0.2 || len(doc.Checks) != 1 || len(doc.Warnings) != 1 {
+	if doc.Schema != "farflash/result/1" || doc.Seed != 7 || doc.SimulatedS != 0.2 || len(doc.Checks) != 1 ||
+		len(doc.Warnings) != 1 {
 		t.Errorf("%+v", doc)
 	}
 	if m := doc.Metrics["read.latency.p99"]; m.Unit != "us" || m.Help == "" || m.Value < 200 || m.Value > 240 {
@@ -93,7 +94,8 @@ func TestEncodeShape(t *testing.T) {
 	if !strings.Contains(string(text), "a drive & <some> requests") {
 		t.Error("text is escaped for HTML")
 	}
-	if i, j := strings.Index(string(text), `"read.count"`), strings.Index(string(text), `"sim.events"`); i > j || i < 0 {
+	if i, j := strings.Index(string(text), `"read.count"`), strings.Index(string(text), `"sim.events"`); i > j ||
+		i < 0 {
 		t.Error("metrics are not in the table's order")
 	}
 }
@@ -115,12 +117,15 @@ func TestRoundTrip(t *testing.T) {
 	if !bytes.Equal(text, again) {
 		t.Errorf("reading and writing changed the bytes:\n%s\n%s", text, again)
 	}
-	if !reflect.DeepEqual(r.Metrics, back.Metrics) || !reflect.DeepEqual(r.Checks, back.Checks) || *r.Histogram("read.latency") != *back.Histogram("read.latency") {
+	if !reflect.DeepEqual(r.Metrics, back.Metrics) || !reflect.DeepEqual(r.Checks, back.Checks) ||
+		*r.Histogram("read.latency") != *back.Histogram("read.latency") {
 		t.Error("reading changed metrics, checks or histograms")
 	}
 	r.Interrupted = true
 	r.Parts = []Parts{{"tenant", []string{"web", ""}}, {"workload", []string{"a"}}}
-	r.PutSeries(Series{Name: "snis.conv_c", TimeUnit: "iteration", T: []float64{1, 2, 5}, V: []float64{0.5, 0.25, math.NaN()}}) // points, not bins
+	// points, not bins
+	r.PutSeries(Series{Name: "snis.conv_c", TimeUnit: "iteration", T: []float64{1, 2, 5},
+		V: []float64{0.5, 0.25, math.NaN()}})
 	for _, steady := range []*Steady{nil, {false, "it rises"}, r.Steady} {
 		r.Steady, r.Transient = steady, map[bool]string{true: "it falls"}[steady != nil]
 		if text, err = r.Encode(); err != nil {
@@ -130,9 +135,15 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, pair := range map[string][2]any{
-			"steady": {r.Steady, back.Steady}, "transient": {r.Transient, back.Transient}, "warm-up": {r.WarmUp, back.WarmUp}, "interrupted": {r.Interrupted, back.Interrupted}, "parts": {r.Parts, back.Parts}, "limits": {r.Limits, back.Limits},
-			"warnings": {r.Warnings, back.Warnings}, "name": {r.Name + r.Summary + r.Version + r.Digest, back.Name + back.Summary + back.Version + back.Digest}, "seconds": {r.SimulatedS, back.SimulatedS},
-			"series": {fmt.Sprint(r.Series), fmt.Sprint(back.Series)}, "matrices": {fmt.Sprint(r.Matrices), fmt.Sprint(back.Matrices)}, // of which NaN is a part
+			"steady": {r.Steady, back.Steady}, "transient": {r.Transient, back.Transient},
+			"warm-up": {r.WarmUp, back.WarmUp}, "interrupted": {r.Interrupted, back.Interrupted},
+			"parts": {r.Parts, back.Parts}, "limits": {r.Limits, back.Limits},
+			"warnings": {r.Warnings, back.Warnings},
+			"name": {r.Name + r.Summary + r.Version + r.Digest,
+				back.Name + back.Summary + back.Version + back.Digest}, "seconds": {r.SimulatedS, back.SimulatedS},
+			// of which NaN is a part
+			"series":   {fmt.Sprint(r.Series), fmt.Sprint(back.Series)},
+			"matrices": {fmt.Sprint(r.Matrices), fmt.Sprint(back.Matrices)},
 		} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
 				t.Errorf("%s: %+v is read as %+v", what, pair[0], pair[1])
@@ -253,7 +264,9 @@ func TestLayout(t *testing.T) {
 		t.Error(name)
 	}
 	// Nothing has its lines too.
-	if text, err = New(vocabulary(), "", 0, "").Encode(); err != nil || !strings.HasSuffix(string(text), "  \"metrics\": {},\n  \"series\": {},\n  \"histograms\": {},\n  \"checks\": [],\n  \"warnings\": []\n}\n") {
+	if text, err = New(vocabulary(), "", 0, "").Encode(); err != nil ||
+		!strings.HasSuffix(string(text),
+			"  \"metrics\": {},\n  \"series\": {},\n  \"histograms\": {},\n  \"checks\": [],\n  \"warnings\": []\n}\n") {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -275,7 +288,8 @@ func TestLatencyMetrics(t *testing.T) {
 		squares += v * v
 	}
 	n := float64(len(values))
-	for name, want := range map[string]float64{"mean": sum / n, "stddev": math.Sqrt(squares/n - sum/n*sum/n), "min": values[0], "max": values[len(values)-1],
+	for name, want := range map[string]float64{"mean": sum / n, "stddev": math.Sqrt(squares/n - sum/n*sum/n),
+		"min": values[0], "max": values[len(values)-1],
 		"p50": values[2499], "p90": values[4499], "p95": values[4749], "p99": values[4949], "p99_9": values[4994]} {
 		near := 1e-9 // what is kept exactly
 		if name[0] == 'p' {
@@ -302,7 +316,8 @@ func TestEncodeRefusesNaN(t *testing.T) {
 }
 
 func TestFloats(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 402.1: "402.1", 1e6: "1000000", 1e21: "1e+21", 1e-7: "1e-07", 0.30000000000000004: "0.30000000000000004", 1.0 / 3: "0.3333333333333333"} {
+	for v, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 402.1: "402.1", 1e6: "1000000",
+		1e21: "1e+21", 1e-7: "1e-07", 0.30000000000000004: "0.30000000000000004", 1.0 / 3: "0.3333333333333333"} {
 		if got := string(appendFloat(nil, v)); got != want {
 			t.Errorf("%v is written %s, want %s", v, got, want)
 		}
@@ -361,16 +376,21 @@ func TestDecodePlaces(t *testing.T) {
 			name = strings.Split(l, `"`)[1]
 		}
 		for _, x := range []struct{ mark, now string }{
-			{`"value": `, `"value": "x", "unused": `}, {`"unit": "`, `"unit": 5, "unused": "`}, {`"t": [`, `"t": [true, `}, {`"v": [`, `"v": ["x", `}, {`"counts": [`, `"counts": [0.5, `},
+			{`"value": `, `"value": "x", "unused": `}, {`"unit": "`, `"unit": 5, "unused": "`},
+			{`"t": [`, `"t": [true, `}, {`"v": [`, `"v": ["x", `}, {`"counts": [`, `"counts": [0.5, `},
 		} {
-			if section == "" || !strings.Contains(l, x.mark) || section == "histograms" && strings.Contains(x.mark, "unit") { // theirs is always the same
+			if section == "" || !strings.Contains(l, x.mark) ||
+				section == "histograms" && strings.Contains(x.mark, "unit") {
+				// theirs is always the same
 				continue
 			}
 			spoilt++
-			changed := append(append([]string{}, lines[:i]...), append([]string{strings.Replace(l, x.mark, x.now, 1)}, lines[i+1:]...)...)
+			changed := append(append([]string{}, lines[:i]...),
+				append([]string{strings.Replace(l, x.mark, x.now, 1)}, lines[i+1:]...)...)
 			_, err := Decode([]byte(strings.Join(changed, "\n")))
 			var e *DecodeError
-			if !errors.As(err, &e) || e.Line != i+1 || e.Column < strings.Index(l, x.mark)+len(x.mark) || !strings.Contains(err.Error(), section+": "+name+".") {
+			if !errors.As(err, &e) || e.Line != i+1 || e.Column < strings.Index(l, x.mark)+len(x.mark) ||
+				!strings.Contains(err.Error(), section+": "+name+".") {
 				t.Errorf("line %d, %s of %s: %v", i+1, x.mark, name, err)
 			}
 		}
@@ -393,7 +413,8 @@ func TestDecodeTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Metrics) != 2 || r.Metrics[0].Name != "a" || r.Metrics[0].Value != 3 || r.Metrics[1].Value != 2 || r.Seed != 2 {
+	if len(r.Metrics) != 2 || r.Metrics[0].Name != "a" || r.Metrics[0].Value != 3 || r.Metrics[1].Value != 2 ||
+		r.Seed != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -435,7 +456,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestFewValues: a quantile that there are too few values for is no metric; its interval says what is known, and a condition on it says why it cannot be judged.
+// TestFewValues: a quantile that there are too few values for is no metric; its interval says what is known, and a
+// condition on it says why it cannot be judged.
 func TestFewValues(t *testing.T) {
 	r := New(vocabulary(), "d", 1, "v")
 	var h stats.Histogram
@@ -443,7 +465,8 @@ func TestFewValues(t *testing.T) {
 		h.Record(units.Duration(i+1) * units.Microsecond)
 	}
 	r.SetLatencies("read", &h)
-	for name, there := range map[string]bool{"read.latency.p50": true, "read.latency.p99": true, "read.latency.p99_9": false, "read.latency.max": true} {
+	for name, there := range map[string]bool{"read.latency.p50": true, "read.latency.p99": true,
+		"read.latency.p99_9": false, "read.latency.max": true} {
 		if _, ok := r.Metric(name); ok != there {
 			t.Errorf("%s is there: %v", name, ok)
 		}
@@ -463,10 +486,13 @@ func TestFewValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held, detail, err := (Condition{Text: "x", Metric: c.Metric, Operator: ">", Threshold: 300, Unit: c.Unit}).Holds(r); !held || err != nil {
+	if held, detail, err := (Condition{Text: "x", Metric: c.Metric, Operator: ">", Threshold: 300,
+		Unit: c.Unit}).Holds(r); !held || err != nil {
 		t.Errorf("%q, %v", detail, err)
 	}
-	if _, _, err := c.Holds(r); err == nil || !strings.Contains(err.Error(), "read.latency.p99_9 is not known from 400 values, it takes 3688; it is at least 398.208us") {
+	if _, _, err := c.Holds(r); err == nil ||
+		!strings.Contains(err.Error(),
+			"read.latency.p99_9 is not known from 400 values, it takes 3688; it is at least 398.208us") {
 		t.Error(err)
 	}
 }

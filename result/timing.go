@@ -13,11 +13,12 @@ import (
 
 // Timing is timing.json: what depends on the machine and the wall clock, and so must not be in result.json.
 type Timing struct {
-	WallS       float64 `json:"wall_s"`
-	CPUS        float64 `json:"cpu_s"` // user and system time of the whole process
-	EventsPerS  float64 `json:"events_per_s"`
-	PeakMemoryB int64   `json:"peak_memory_bytes,omitempty"` // largest resident set; absent where the system does not tell
-	Started     string  `json:"started"`                     // RFC 3339
+	WallS      float64 `json:"wall_s"`
+	CPUS       float64 `json:"cpu_s"` // user and system time of the whole process
+	EventsPerS float64 `json:"events_per_s"`
+	// largest resident set; absent where the system does not tell
+	PeakMemoryB int64   `json:"peak_memory_bytes,omitempty"`
+	Started     string  `json:"started"` // RFC 3339
 	Machine     Machine `json:"machine"`
 	CommandLine string  `json:"command_line,omitempty"`
 	Parallel    int     `json:"parallel,omitempty"` // trials that ran at once beside this one, itself included
@@ -49,8 +50,10 @@ func (s Stopwatch) Timing(events int64) Timing {
 	wall := time.Since(s.start)
 	cpu, peak := usage.Process()
 	t := Timing{
-		WallS: wall.Seconds(), CPUS: (cpu - s.cpu).Seconds(), PeakMemoryB: peak, Started: s.start.UTC().Format(time.RFC3339),
-		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Go: runtime.Version()},
+		WallS: wall.Seconds(), CPUS: (cpu - s.cpu).Seconds(), PeakMemoryB: peak,
+		Started: s.start.UTC().Format(time.RFC3339),
+		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), CPUs: runtime.NumCPU(),
+			GOMAXPROCS: runtime.GOMAXPROCS(0), Go: runtime.Version()},
 	}
 	if t.WallS > 0 {
 		t.EventsPerS = float64(events) / t.WallS

@@ -22,8 +22,9 @@ type Words struct {
 	Scopes                                []Scope
 }
 
-// Scope is a division of what was measured into parts, such as tenants, each of which has figures of its own: "tenant[2].read.latency.p99". What such a name
-// means is defined once for all parts, and for all scopes that share the definitions.
+// Scope is a division of what was measured into parts, such as tenants, each of which has figures of its own:
+// "tenant[2].read.latency.p99". What such a name means is defined once for all parts, and for all scopes that share
+// the definitions.
 type Scope struct {
 	Name                string // the first part of such names
 	Noun                string // a part, in help texts: "tenant"
@@ -46,12 +47,15 @@ func NewVocabulary(parts ...Words) *Vocabulary {
 	}
 	groups := map[string]int{}
 	metrics := newTable("metric", all.Metrics, groups, all.Scopes, func(s *Scope) []Definition { return s.Metrics })
-	histograms := newTable("histogram", all.Histograms, groups, all.Scopes, func(s *Scope) []Definition { return s.Histograms })
+	histograms := newTable("histogram", all.Histograms, groups, all.Scopes,
+		func(s *Scope) []Definition { return s.Histograms })
 	none := func(*Scope) []Definition { return nil }
-	return &Vocabulary{metrics, newTable("series", all.Series, groups, nil, none), histograms, newTable("matrix", all.Matrices, groups, nil, none), all.Scopes}
+	return &Vocabulary{metrics, newTable("series", all.Series, groups, nil, none), histograms,
+		newTable("matrix", all.Matrices, groups, nil, none), all.Scopes}
 }
 
-// Table is an ordered list of definitions. A name's first part may carry an index, "ssd[2].waf", if its group allows it.
+// Table is an ordered list of definitions. A name's first part may carry an index, "ssd[2].waf", if its group allows
+// it.
 type Table struct {
 	what  string
 	list  []Definition
@@ -71,8 +75,10 @@ type scopeTable struct {
 var indexed = []string{"ssd", "initiator", "target", "flow"}
 
 // newTable panics on a name that is listed twice.
-func newTable(what string, list []Definition, groups map[string]int, scopes []Scope, of func(*Scope) []Definition) *Table {
-	t := &Table{what: what, list: list, rank: make(map[string]int, len(list)), group: groups, parts: map[string]scopeTable{}}
+func newTable(what string, list []Definition, groups map[string]int, scopes []Scope,
+	of func(*Scope) []Definition) *Table {
+	t := &Table{what: what, list: list, rank: make(map[string]int, len(list)), group: groups,
+		parts: map[string]scopeTable{}}
 	for i, d := range list {
 		if _, twice := t.rank[d.Name]; twice {
 			panic("result: two definitions of " + d.Name)
@@ -169,8 +175,9 @@ func cutIndex(name string) (plain string, index int, ok bool) {
 	return group + rest, n, true
 }
 
-// compare orders names: by group (the part before the first dot) in the order in which groups begin in the vocabulary, metrics first, then by index with the plain name
-// first, then by place in the table. Names that are not in the table come last, in alphabetical order.
+// compare orders names: by group (the part before the first dot) in the order in which groups begin in the
+// vocabulary, metrics first, then by index with the plain name first, then by place in the table. Names that are not
+// in the table come last, in alphabetical order.
 func (t *Table) compare(a, b string) int {
 	if a == b {
 		return 0
@@ -205,7 +212,8 @@ func (l *Lexicon) Metric(name, unit, help string) {
 	l.Metrics = append(l.Metrics, Definition{name, unit, help, direction(name)})
 }
 
-// Scope defines a division into parts, which have of the metrics and histograms that are defined so far those that of picks by name, and the further ones.
+// Scope defines a division into parts, which have of the metrics and histograms that are defined so far those that of
+// picks by name, and the further ones.
 func (l *Lexicon) Scope(name, noun string, of func(name string) bool, more ...Definition) {
 	pick := func(list []Definition) (out []Definition) {
 		for _, d := range list {
@@ -233,7 +241,8 @@ func (l *Lexicon) Matrix(name, unit, help string) {
 	l.Matrices = append(l.Matrices, Definition{Name: name, Unit: unit, Help: help})
 }
 
-// Latency defines the metrics and the histogram that SetLatencies sets; what begins with " of" and says whose times they are.
+// Latency defines the metrics and the histogram that SetLatencies sets; what begins with " of" and says whose times
+// they are.
 func (l *Lexicon) Latency(prefix, what, histogram string) {
 	l.Metric(prefix+".latency.mean", "us", "mean"+what)
 	l.Metric(prefix+".latency.stddev", "us", "standard deviation"+what)

@@ -13,7 +13,8 @@ import (
 func TestAddressable(t *testing.T) {
 	const reads = "workload: [{synthetic: {reads: {size: 4KiB}, requests: 1}, closed: 1}]\n"
 	for _, drive := range []string{
-		"tlc-enterprise", "mqsim-default", "qlc-client", "src-ssd-a", "{preset: mqsim-default, compat: mqsim, namespaces: [{}, {channels: [0]}]}",
+		"tlc-enterprise", "mqsim-default", "qlc-client", "src-ssd-a",
+		"{preset: mqsim-default, compat: mqsim, namespaces: [{}, {channels: [0]}]}",
 		"{preset: tlc-enterprise, namespaces: [{channels: [0]}, {channels: [1, 2, 3, 4, 5, 6, 7]}]}",
 		"{preset: tlc-enterprise, mapping: {ideal: true}, zones: {}}",
 	} {

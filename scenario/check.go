@@ -20,7 +20,8 @@ func (s *Scenario) check(d *shape.Decoder) {
 	at := func(path string) shape.Position { return s.Where(path) }
 	s.checkCite(d)
 	if s.HostRAID != nil && (s.ObjectCluster != nil || !s.HasDrives()) {
-		d.Fail(at("host_raid"), "host_raid: there are no drives to make a volume of; add ssd, or targets, or leave it out")
+		d.Fail(at("host_raid"),
+			"host_raid: there are no drives to make a volume of; add ssd, or targets, or leave it out")
 	}
 	if s.ObjectCluster != nil {
 		s.checkCluster(d)
@@ -40,7 +41,9 @@ func (s *Scenario) check(d *shape.Decoder) {
 	}
 	if s.NetworkAlone() {
 		if s.SSD != nil || len(s.Workload) > 0 {
-			d.Fail(at(""), "a fabric section with a drive or a workload, and no targets; put the drives behind the network, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave out ssd and workload, or fabric")
+			d.Fail(at(""), "a fabric section with a drive or a workload, and no targets; put the drives behind the "+
+				"network, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave out ssd and "+
+				"workload, or fabric")
 		}
 		s.checkFabric(d)
 		s.Measure.check(d, at("measure"))
@@ -48,10 +51,12 @@ func (s *Scenario) check(d *shape.Decoder) {
 		return
 	}
 	if len(s.Flows) > 0 && s.Fabric == nil {
-		d.Fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: 9}}}\"")
+		d.Fail(at("flows"), "flows need a network; add a fabric section, such as \"fabric: {topology: {star: {hosts: "+
+			"9}}}\"")
 	}
 	if !s.HasDrives() && len(s.Targets) == 0 {
-		d.Fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: mqsim-default\"")
+		d.Fail(at(""), "no ssd and no fabric section, so there is nothing to simulate; add one, such as \"ssd: "+
+			"mqsim-default\"")
 		if len(s.Workload) == 0 {
 			return
 		}
@@ -64,7 +69,8 @@ func (s *Scenario) check(d *shape.Decoder) {
 		if s.HostRAID != nil {
 			s.refuseZones(d, s.SSD, "ssd", "host_raid spreads addresses over drives, which zones do not let it")
 		} else if s.RateControl != nil {
-			s.refuseZones(d, s.SSD, "ssd", "rate_control has queues for reads and writes, between which the order of what changes a zone is lost")
+			s.refuseZones(d, s.SSD, "ssd",
+				"rate_control has queues for reads and writes, between which the order of what changes a zone is lost")
 		}
 	}
 	s.checkRAID(d)
@@ -75,13 +81,18 @@ func (s *Scenario) check(d *shape.Decoder) {
 	s.Measure.check(d, at("measure"))
 	s.Measure.checkFiles(d, s.Where, false, len(s.Targets) > 0)
 	if names, _, _ := s.Tenants(); s.Measure.Alone && len(names) < 2 {
-		d.Fail(s.Where("measure.alone"), "measure.alone: there is one tenant, so it is alone already; leave it out, or add another item to workload")
+		d.Fail(s.Where("measure.alone"),
+			"measure.alone: there is one tenant, so it is alone already; leave it out, or add another item to workload")
 	}
 	if s.Measure.Alone && len(s.Targets) > 0 && s.Coupling.Mode != Coupled {
-		d.Fail(s.Where("measure.alone"), "measure.alone: drives and network in turns have no figures of tenants; leave it out, or use coupling.mode: coupled")
+		d.Fail(s.Where("measure.alone"),
+			"measure.alone: drives and network in turns have no figures of tenants; leave it out, or use "+
+				"coupling.mode: coupled")
 	}
 	if s.Measure.Timeline && len(s.Targets) > 0 && s.Coupling.Mode == IterativeOnly {
-		d.Fail(s.Where("measure.timeline"), "measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to show side by side; leave it out, or use coupling.mode coupled or both")
+		d.Fail(s.Where("measure.timeline"),
+			"measure.timeline: in turns, drives and network each have a time of their own, so there is nothing to "+
+				"show side by side; leave it out, or use coupling.mode coupled or both")
 	}
 }
 
@@ -97,7 +108,8 @@ func (x *Drive) finish(d *shape.Decoder, at string) {
 		language.Differing(&was, &x.Config, at, func(path, now string) {
 			if p, ok := d.Set[path]; ok {
 				if now == "null" {
-					d.Fail(p, "%s: with compat: mqsim there is none, since MQSim's flash has nothing like it; leave it out or set compat: none", path)
+					d.Fail(p, "%s: with compat: mqsim there is none, since MQSim's flash has nothing like it; leave "+
+						"it out or set compat: none", path)
 					return
 				}
 				d.Fail(p, "%s: compat: mqsim makes this %s whatever is written here; leave it out or set compat: none", path, now)
@@ -130,7 +142,8 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		fail("closed", "%d requests outstanding is not possible; use 1 to 1048576, or 0 for an open loop", l.Closed)
 	}
 	if l.Until > 0 && l.Until <= l.Start {
-		fail("until", "the item begins at %v and issues nothing from %v on; use a later until, or an earlier start", l.Start, l.Until)
+		fail("until", "the item begins at %v and issues nothing from %v on; use a later until, or an earlier start",
+			l.Start, l.Until)
 	}
 	if l.Limit < 0 {
 		fail("limit", "%d is not possible; 0 is no limit", l.Limit)
@@ -139,9 +152,11 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 		if n := max(len(s.DriveOf(0).Namespaces), 1); l.Namespace < 0 || l.Namespace >= n {
 			fail("namespace", "the drive has no namespace %d; it has 0 to %d", l.Namespace, n-1)
 		} else if most := s.streams(l.Namespace); l.Placement < 0 || l.Placement >= most {
-			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise ssd.namespaces[%d].streams, or ssd.fdp.handles", l.Placement, l.Namespace, most-1, l.Namespace)
+			fail("placement", "%d is not possible: namespace %d tells apart 0 to %d; raise "+
+				"ssd.namespaces[%d].streams, or ssd.fdp.handles", l.Placement, l.Namespace, most-1, l.Namespace)
 		} else if most := s.DriveOf(0).Groups(); l.Group < 0 || l.Group >= most {
-			fail("group", "%d is not possible: the drive has reclaim groups 0 to %d; raise ssd.fdp.groups", l.Group, most-1)
+			fail("group", "%d is not possible: the drive has reclaim groups 0 to %d; raise ssd.fdp.groups", l.Group,
+				most-1)
 		}
 	}
 	there := drive && l.Namespace >= 0 && l.Namespace < max(len(s.DriveOf(0).Namespaces), 1)
@@ -163,12 +178,15 @@ func (s *Scenario) checkLoad(d *shape.Decoder, i int, drive bool) {
 	}
 	s.checkOrder(i, fail)
 	if l.Synthetic != nil && len(sources) == 1 {
-		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 && s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
-			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until")
+		if l.Synthetic.Requests == 0 && l.Synthetic.Duration == 0 && l.Limit == 0 && l.Until == 0 &&
+			s.Measure.Until.Time == 0 && !s.Measure.Until.Steady {
+			fail("synthetic", "it never ends; set synthetic.requests, synthetic.duration, limit, until, or "+
+				"measure.until")
 		}
 		if x := l.Synthetic; x.Reads != nil && x.Writes != nil && (l.Closed > 0 || x.Interarrival.Mean != 0) {
 			if _, said := d.Set[path+".synthetic.read_fraction"]; !said {
-				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add read_fraction, such as \"read_fraction: 70%%\"")
+				fail("synthetic", "nothing says how many of its requests are reads, and none would be; add "+
+					"read_fraction, such as \"read_fraction: 70%%\"")
 			}
 		}
 		s.checkPatterns(path, fail)
@@ -192,8 +210,9 @@ var ofPattern = []struct {
 	pattern synth.Pattern
 }{{"theta", synth.Zipf}, {"h", synth.Pareto}, {"hot_requests", synth.HotCold}, {"hot_space", synth.HotCold}}
 
-// checkPatterns refuses what shapes a pattern where no pattern is said, so that all places are equally likely after all. Beside a pattern of another kind it is let be:
-// a file whose pattern is changed from the command line serves for comparing them.
+// checkPatterns refuses what shapes a pattern where no pattern is said, so that all places are equally likely after
+// all. Beside a pattern of another kind it is let be: a file whose pattern is changed from the command line serves
+// for comparing them.
 func (s *Scenario) checkPatterns(path string, fail func(key, format string, args ...any)) {
 	for _, kind := range []string{"reads", "writes"} {
 		addresses := "synthetic." + kind + ".addresses"
@@ -203,7 +222,8 @@ func (s *Scenario) checkPatterns(path string, fail func(key, format string, args
 		for _, x := range ofPattern {
 			key := addresses + "." + x.key
 			if _, said := s.set[units.JoinPath(path, key)]; said {
-				fail(key, "only pattern %v has a use for it, and without one all places are equally likely; add \"pattern: %v\" beside it", x.pattern, x.pattern)
+				fail(key, "only pattern %v has a use for it, and without one all places are equally likely; add "+
+					"\"pattern: %v\" beside it", x.pattern, x.pattern)
 			}
 		}
 	}
@@ -291,19 +311,22 @@ func (s *Scenario) checkTrace(t *Trace, fail func(key, format string, args ...an
 			st, err := os.Stat(p)
 			switch {
 			case err != nil && t.File == "-":
-				fail("trace.file", "standard input can be read once, and a run reads its trace more than once; write it to a file first, as in: blkparse -i sda > sda.txt")
+				fail("trace.file", "standard input can be read once, and a run reads its trace more than once; write "+
+					"it to a file first, as in: blkparse -i sda > sda.txt")
 			case err != nil:
 				fail("trace.file", "%v", err)
 			case st.IsDir():
 				fail("trace.file", "%s is a folder; give the path of a trace", t.File)
 			case !st.Mode().IsRegular():
-				fail("trace.file", "%s is a pipe or a device: it can be read once, and a run reads its trace more than once; write it to a file first", t.File)
+				fail("trace.file", "%s is a pipe or a device: it can be read once, and a run reads its trace more "+
+					"than once; write it to a file first", t.File)
 			}
 		}
 	}
 	if o := t.Options(1); o.CSV != (trace.CSV{}) || t.Format == trace.CSVTable {
 		if t.Format != trace.Auto && t.Format != trace.CSVTable {
-			fail("trace.columns", "columns are for tables; format %v has columns of its own, so leave one of them out", t.Format)
+			fail("trace.columns",
+				"columns are for tables; format %v has columns of its own, so leave one of them out", t.Format)
 		} else if err := o.CSV.Validate(); err != nil {
 			var at *units.FieldError
 			if errors.As(err, &at) {

@@ -89,7 +89,8 @@ var citations = []citation{
   booktitle = {ACM SIGMETRICS},
   year = {2013}
 }`, func(s *Scenario) bool {
-		return s.HasDrives() && (s.DriveOf(0).Collection.Victim == ftl.DChoices || s.DriveOf(0).Preconditioning.Fill == ssd.FillSteady)
+		return s.HasDrives() &&
+			(s.DriveOf(0).Collection.Victim == ftl.DChoices || s.DriveOf(0).Preconditioning.Fill == ssd.FillSteady)
 	}},
 	{`@inproceedings{desnoyers2012analytic,
   title = {Analytic Modeling of {SSD} Write Performance},
@@ -97,7 +98,8 @@ var citations = []citation{
   booktitle = {5th Annual International Systems and Storage Conference (SYSTOR)},
   year = {2012}
 }`, func(s *Scenario) bool {
-		return s.HasDrives() && s.DriveOf(0).Preconditioning.Fill == ssd.FillSteady && s.DriveOf(0).Collection.Victim == ftl.Greedy
+		return s.HasDrives() && s.DriveOf(0).Preconditioning.Fill == ssd.FillSteady &&
+			s.DriveOf(0).Collection.Victim == ftl.Greedy
 	}},
 	{`@inproceedings{zhu2015dcqcn,
   title = {Congestion Control for Large-Scale {RDMA} Deployments},

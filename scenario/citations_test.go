@@ -8,10 +8,13 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestCite holds that a scenario names papers that there are, that those are printed once, and that no two entries have one key.
+// TestCite holds that a scenario names papers that there are, that those are printed once, and that no two entries
+// have one key.
 func TestCite(t *testing.T) {
 	parse := func(cite string) (*Scenario, error) {
-		return Parse(shape.Source{File: "a.yaml", Text: []byte("ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\ncite: " + cite + "\n")}, nil)
+		return Parse(shape.Source{File: "a.yaml",
+			Text: []byte("ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, " +
+				"requests: 100}}]\ncite: " + cite + "\n")}, nil)
 	}
 	s, err := parse("[lee2017understanding, tavakkol2018mqsim]")
 	if err != nil {
@@ -24,7 +27,8 @@ func TestCite(t *testing.T) {
 		}
 	}
 	_, err = parse("[lee2017understandin]")
-	if err == nil || !strings.Contains(err.Error(), `a.yaml:3:8: cite[0]: there is no entry "lee2017understandin"; did you mean "lee2017understanding"?`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`a.yaml:3:8: cite[0]: there is no entry "lee2017understandin"; did you mean "lee2017understanding"?`) {
 		t.Error(err)
 	}
 	var keys []string
@@ -39,7 +43,9 @@ func TestCite(t *testing.T) {
 
 // TestCitesOfPresets: a preset that is a paper's cites it.
 func TestCitesOfPresets(t *testing.T) {
-	for _, c := range [][2]string{{"snis-system", "lee2017understanding"}, {"snis-system", "zhu2016ecn"}, {"snis-fabric", "jia2022snis"}, {"src-ssd-b", "jiasrc"}, {"replicast", "aizman2016replicast"}, {"quickstart", "tavakkol2018mqsim"}} {
+	for _, c := range [][2]string{{"snis-system", "lee2017understanding"}, {"snis-system", "zhu2016ecn"},
+		{"snis-fabric", "jia2022snis"}, {"src-ssd-b", "jiasrc"}, {"replicast", "aizman2016replicast"},
+		{"quickstart", "tavakkol2018mqsim"}} {
 		text, err := PresetText(c[0])
 		if err != nil {
 			t.Fatal(err)
@@ -54,25 +60,35 @@ func TestCitesOfPresets(t *testing.T) {
 	}
 }
 
-// TestCitesOfSwitches: every placement, every congestion control and the protocols of clusters that have a paper of their own cite it, and a scenario without them does not.
+// TestCitesOfSwitches: every placement, every congestion control and the protocols of clusters that have a paper of
+// their own cite it, and a scenario without them does not.
 func TestCitesOfSwitches(t *testing.T) {
 	const network = "fabric: {topology: {star: {hosts: 3}}, %s}\nflows: [{incast: {fan: 2, size: 64KiB}}]\n"
 	const clusters = "object_cluster: {%s}\nmeasure: {until: 10ms}\n"
 	const objects = "object_cluster: {protocol: uch-ccp, %s}\nmeasure: {until: 10ms}\n"
 	for _, c := range [][3]string{
-		{network, "congestion_control: dcqcn", "zhu2015dcqcn"}, {network, "congestion_control: dctcp", "alizadeh2010dctcp"}, {network, "congestion_control: timely", "mittal2015timely"},
-		{network, "congestion_control: swift", "kumar2020swift"}, {network, "congestion_control: hpcc-pint", "benbasat2020pint"},
-		{network, "transport: tcp", "rfc9438"}, {network, "transport: tcp, congestion_control: {tcp: {growth: newreno}}", "rfc6582"},
-		{network, "transport: tcp, congestion_control: {tcp: {growth: dctcp}}", "alizadeh2010dctcp"}, {network, "compat: ns3-rdma", "zhu2016ecn"},
-		{objects, "placement: ring", "karger1997consistent"}, {objects, "placement: hrw", "thaler1998names"}, {objects, "placement: jump", "lamping2014jump"},
-		{objects, "placement: maglev", "eisenbud2016maglev"}, {objects, "placement: straw2", "weil2006crush"}, {objects, "placement: bounded-load", "mirrokni2018bounded"},
-		{objects, "placement: copysets", "cidon2013copysets"}, {clusters, "protocol: chain", "vanrenesse2004chain"}, {clusters, "protocol: grants", "montazeri2018homa"},
+		{network, "congestion_control: dcqcn", "zhu2015dcqcn"},
+		{network, "congestion_control: dctcp", "alizadeh2010dctcp"},
+		{network, "congestion_control: timely", "mittal2015timely"},
+		{network, "congestion_control: swift", "kumar2020swift"},
+		{network, "congestion_control: hpcc-pint", "benbasat2020pint"},
+		{network, "transport: tcp", "rfc9438"},
+		{network, "transport: tcp, congestion_control: {tcp: {growth: newreno}}", "rfc6582"},
+		{network, "transport: tcp, congestion_control: {tcp: {growth: dctcp}}", "alizadeh2010dctcp"},
+		{network, "compat: ns3-rdma", "zhu2016ecn"},
+		{objects, "placement: ring", "karger1997consistent"}, {objects, "placement: hrw", "thaler1998names"},
+		{objects, "placement: jump", "lamping2014jump"},
+		{objects, "placement: maglev", "eisenbud2016maglev"}, {objects, "placement: straw2", "weil2006crush"},
+		{objects, "placement: bounded-load", "mirrokni2018bounded"},
+		{objects, "placement: copysets", "cidon2013copysets"}, {clusters, "protocol: chain", "vanrenesse2004chain"},
+		{clusters, "protocol: grants", "montazeri2018homa"},
 		{clusters, "protocol: dctcp", "alizadeh2010dctcp"}, {clusters, "compat: surge-9872498", "surge"},
 	} {
 		for _, with := range []string{c[1], "%"} {
 			text := strings.Replace(c[0], "%s", c[1], 1)
 			if with == "%" {
-				text = "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\n"
+				text = "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, " +
+					"requests: 100}}]\n"
 			}
 			s, err := Parse(shape.Source{File: "a.yaml", Text: []byte(text)}, nil)
 			if err != nil {

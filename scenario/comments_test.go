@@ -79,7 +79,8 @@ func gather(t *testing.T) string {
 		}
 	}
 	slices.Sort(lines)
-	return "Written by go test ./scenario -run TestComments -update from the structs' comments.\n" + strings.Join(lines, "\n") + "\n"
+	return "Written by go test ./scenario -run TestComments -update from the structs' comments.\n" +
+		strings.Join(lines, "\n") + "\n"
 }
 
 var exported = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
@@ -130,7 +131,8 @@ func ofValues(pkg string, g *ast.GenDecl, words map[string]enumeration) []string
 		}
 		text = strings.TrimPrefix(strings.TrimSuffix(text, "."), ": ")
 		text = exported.ReplaceAllStringFunc(text, func(name string) string {
-			if w := word[name]; w != "" && strings.ContainsFunc(name[1:], unicode.IsUpper) { // "Random" is a word, "WriteThrough" a name
+			if w := word[name]; w != "" && strings.ContainsFunc(name[1:], unicode.IsUpper) {
+				// "Random" is a word, "WriteThrough" a name
 				return w
 			}
 			return name
@@ -142,8 +144,8 @@ func ofValues(pkg string, g *ast.GenDecl, words map[string]enumeration) []string
 	return lines
 }
 
-// ofType lists a struct's comments. A field without one shares that of a field before it if whose subject it is part of: "A and B
-// let".
+// ofType lists a struct's comments. A field without one shares that of a field before it if whose subject it is part
+// of: "A and B let".
 func ofType(pkg string, ts *ast.TypeSpec, doc *ast.CommentGroup) []string {
 	st, ok := ts.Type.(*ast.StructType)
 	if !ok {
@@ -197,7 +199,8 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 // TestComments checks that the embedded comments are those in the sources.
 func TestComments(t *testing.T) {
 	got := gather(t)
-	golden.File(t, "comments.txt", []byte(got), *update, "go test ./scenario -run 'TestComments|TestReference' -update, twice")
+	golden.File(t, "comments.txt", []byte(got), *update,
+		"go test ./scenario -run 'TestComments|TestReference' -update, twice")
 }
 
 const reference = "../docs/reference/scenario.md"
@@ -220,10 +223,12 @@ Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes a
 		if path != "" {
 			title = "`" + path + "`"
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nWrite %s.\n\n| key | write | default | meaning |\n|---|---|---|---|\n", title, d.Doc, d.Value)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nWrite %s.\n\n| key | write | default | meaning |\n|---|---|---|---|\n",
+			title, d.Doc, d.Value)
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default), cell(k.Doc+ofWords(k.Values)))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default),
+				cell(k.Doc+ofWords(k.Values)))
 		}
 		for _, k := range d.Keys {
 			if inner, err := Describe(k.Path); err == nil && len(inner.Keys) > 0 {
@@ -249,7 +254,8 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 // goName is a name as Go has it, such as FillReplay.
 var goName = regexp.MustCompile(`\b[A-Za-z]*[a-z][A-Z][a-z]+[A-Za-z]*\b`)
 
-// TestExplained holds that every key of a scenario is explained, in words that are not the code's: what is to be written is no explanation.
+// TestExplained holds that every key of a scenario is explained, in words that are not the code's: what is to be
+// written is no explanation.
 func TestExplained(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {

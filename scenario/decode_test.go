@@ -58,35 +58,51 @@ func TestMistakes(t *testing.T) {
 			"a.yaml:6:7: name is a mapping; write text\n" +
 				`a.yaml:7:20: measure.warm_up: "maybe" is not a warm-up; use none, auto, a time such as 50ms, or a share such as 10%` + "\n" +
 				`a.yaml:7:34: measure.until is a list; write a single word`},
-		{"validate has its place", strings.Replace(small, "ssd: mqsim-default", "ssd:\n  preset: mqsim-default\n  geometry:\n    channels: 0", 1), nil,
+		{"validate has its place",
+			strings.Replace(small, "ssd: mqsim-default",
+				"ssd:\n  preset: mqsim-default\n  geometry:\n    channels: 0", 1), nil,
 			`a.yaml:8:15: ssd.geometry.channels: 0 is not possible; use 1 to 256`},
-		{"validate of what a preset says", strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, collection: {hard: 6%}}", 1), nil,
+		{"validate of what a preset says",
+			strings.Replace(small, "ssd: mqsim-default", "ssd: {preset: mqsim-default, collection: {hard: 6%}}", 1),
+			nil,
 			`a.yaml:5:49: ssd.collection.hard: 6% must lie between 0% and collection.start, 5%`},
 		{"no preset", strings.Replace(small, "mqsim-default", "mqsim-defalt", 1), nil,
 			`a.yaml:5:6: ssd.preset: no preset "mqsim-defalt"; did you mean mqsim-default?`},
-		{"no share of reads", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: 50us, requests: 1000}}]\n", nil,
-			"a.yaml:2:24: workload[0].synthetic: nothing says how many of its requests are reads, and none would be; add read_fraction"},
-		{"no reads, as is said", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, read_fraction: 0, requests: 1000}, closed: 1, start: 5s, until: 5s}]\n", nil,
+		{"no share of reads",
+			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, interarrival: " +
+				"50us, requests: 1000}}]\n", nil,
+			"a.yaml:2:24: workload[0].synthetic: nothing says how many of its requests are reads, and none would be; " +
+				"add read_fraction"},
+		{"no reads, as is said",
+			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 16KiB}, read_fraction: " +
+				"0, requests: 1000}, closed: 1, start: 5s, until: 5s}]\n", nil,
 			"a.yaml:2:133: workload[0].until: the item begins at 5s and issues nothing from 5s on"},
-		{"a shape without its pattern", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {hot_requests: 90%, hot_space: 10%}}, requests: 9}, closed: 1}]\n", nil,
-			"a.yaml:2:71: workload[0].synthetic.reads.addresses.hot_requests: only pattern hot-cold has a use for it, and without one all places are equally likely; add \"pattern: hot-cold\" beside it"},
+		{"a shape without its pattern",
+			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {hot_requests: 90%, " +
+				"hot_space: 10%}}, requests: 9}, closed: 1}]\n", nil,
+			"a.yaml:2:71: workload[0].synthetic.reads.addresses.hot_requests: only pattern hot-cold has a use for " +
+				"it, and without one all places are equally likely; add \"pattern: hot-cold\" beside it"},
 		{"no drive", "workload: [{mqsim: {}, closed: 1}]\n", nil,
 			`a.yaml:1:1: no ssd and no fabric section, so there is nothing to simulate; add one, such as "ssd: mqsim-default"`},
 		{"no workload", "ssd: mqsim-default\n", nil,
 			`a.yaml:1:1: no workload; add one, such as "workload: [{trace: hm_0.csv}]"`},
 		{"no source", "ssd: mqsim-default\nworkload: [{closed: 3}]\n", nil,
 			`a.yaml:2:12: workload[0]: no source of requests; add one of trace, synthetic, fio or mqsim`},
-		{"two sources", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 1, synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
+		{"two sources", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 1, synthetic: {reads: {size: 4KiB}, " +
+			"requests: 1}}]\n", nil,
 			`a.yaml:2:12: workload[0]: synthetic and mqsim exclude each other; make each an item of the list`},
-		{"open-loop synthetic without times", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
+		{"open-loop synthetic without times",
+			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}}]\n", nil,
 			`a.yaml:2:24: workload[0].synthetic: reads.interarrival: its mean is 0s, so nothing says when requests come; give one, such as 10us, or a number of requests under way, such as closed: 16`},
 		{"endless", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1us}}}]\n", nil,
 			`a.yaml:2:24: workload[0].synthetic: it never ends; set synthetic.requests, synthetic.duration, limit, until, or measure.until`},
 		{"no such trace", "ssd: mqsim-default\nworkload: [{trace: nowhere.csv}]\n", nil,
 			`a.yaml:2:20: workload[0].trace.file: stat nowhere.csv: no such file or directory`},
-		{"compat decides", strings.Replace(small, "ssd: mqsim-default", "ssd: {compat: mqsim, collection: {copyback: true}}", 1), nil,
+		{"compat decides", strings.Replace(small, "ssd: mqsim-default",
+			"ssd: {compat: mqsim, collection: {copyback: true}}", 1), nil,
 			`a.yaml:5:45: ssd.collection.copyback: compat: mqsim makes this false whatever is written here; leave it out or set compat: none`},
-		{"quirks are not for users", strings.Replace(small, "ssd: mqsim-default", "ssd: {quirks: {whole_chip: true}}", 1), nil,
+		{"quirks are not for users",
+			strings.Replace(small, "ssd: mqsim-default", "ssd: {quirks: {whole_chip: true}}", 1), nil,
 			`a.yaml:5:7: unknown key "quirks" in ssd; its keys are preset, compat, geometry, timing,`},
 		{"namespace", small + "measure: {}\n", []string{"workload[0].namespace=1"},
 			`--set:1:1:23: workload[0].namespace: the drive has no namespace 1; it has 0 to 0`},
@@ -99,12 +115,16 @@ func TestMistakes(t *testing.T) {
 		{"--set of a list without an index", small, []string{"workload.closed=1"},
 			`--set:1:1:1: workload is a list; say which item with workload[0] or workload[*]`},
 		{"not YAML", "a: b: c\n", nil, "a.yaml:1:5: not valid YAML: mapping values are not allowed in this context"},
-		{"tabs", "ssd:\n\tpreset: x\n", nil, "a.yaml:2:1: not valid YAML: while scanning for the next token: found character that cannot start any token; indent with spaces"},
+		{"tabs", "ssd:\n\tpreset: x\n", nil,
+			"a.yaml:2:1: not valid YAML: while scanning for the next token: found character that cannot start any " +
+				"token; indent with spaces"},
 		{"two documents", "---\na: 1\n---\nb: 1\n", nil, "a.yaml: more than one YAML document"},
-		{"not a mapping", "- 1\n", nil, "a.yaml:1:1: the scenario is a list; a mapping is expected, with the keys name,"},
+		{"not a mapping", "- 1\n", nil,
+			"a.yaml:1:1: the scenario is a list; a mapping is expected, with the keys name,"},
 		{"alias within itself", "name: &a [*a]\n", nil, "a.yaml:1:11: the alias *a stands inside what it names"},
 		{"tag", "name: !!str x\n", nil, "a.yaml:1:7: the tag !!str is not used here; write the value alone"},
-		{"null", "ssd:\nworkload: [{mqsim: {}, closed:}]\n", nil, "a.yaml:2:31: workload[0].closed has no value; write a whole number such as 4"},
+		{"null", "ssd:\nworkload: [{mqsim: {}, closed:}]\n", nil,
+			"a.yaml:2:31: workload[0].closed has no value; write a whole number such as 4"},
 		{"wrong length", strings.Replace(small, "ssd: mqsim-default", "ssd: {host: {weights: [1, 2]}}", 1), nil,
 			"a.yaml:5:23: ssd.host.weights has 2 values; 3 are expected"},
 	} {
@@ -138,33 +158,47 @@ func TestForms(t *testing.T) {
 		{"preset alone", small, nil, func(s *Scenario) bool {
 			return s.SSD.Preset == "mqsim-default" && s.SSD.Timing.Erase == 3800*units.Microsecond
 		}},
-		{"preset with changes", strings.Replace(small, "ssd: mqsim-default", "ssd: {over_provisioning: 12%, preset: src-ssd-a}", 1), nil,
+		{"preset with changes",
+			strings.Replace(small, "ssd: mqsim-default", "ssd: {over_provisioning: 12%, preset: src-ssd-a}", 1), nil,
 			func(s *Scenario) bool {
-				return s.SSD.OverProvisioning == 0.12 && s.SSD.Geometry.PageSize == 16*units.KiB && s.SSD.Geometry.Channels == 8
+				return s.SSD.OverProvisioning == 0.12 && s.SSD.Geometry.PageSize == 16*units.KiB &&
+					s.SSD.Geometry.Channels == 8
 			}},
-		{"scalar latency", strings.Replace(small, "ssd: mqsim-default", "ssd: {timing: {cell: TLC, read_latency: 60us}}", 1), nil,
+		{"scalar latency", strings.Replace(small, "ssd: mqsim-default",
+			"ssd: {timing: {cell: TLC, read_latency: 60us}}", 1), nil,
 			func(s *Scenario) bool { return s.SSD.Timing.Read[2] == 60*units.Microsecond }},
-		{"short list of latencies", strings.Replace(small, "ssd: mqsim-default", "ssd: {timing: {cell: TLC, read_latency: [40us, 60us]}}", 1), nil,
+		{"short list of latencies",
+			strings.Replace(small, "ssd: mqsim-default", "ssd: {timing: {cell: TLC, read_latency: [40us, 60us]}}", 1),
+			nil,
 			func(s *Scenario) bool {
-				return s.SSD.Timing.Read == [4]units.Duration{40 * units.Microsecond, 60 * units.Microsecond, 60 * units.Microsecond, 60 * units.Microsecond}
+				return s.SSD.Timing.Read ==
+					[4]units.Duration{40 * units.Microsecond, 60 * units.Microsecond, 60 * units.Microsecond,
+						60 * units.Microsecond}
 			}},
-		{"anchors", "ssd: mqsim-default\nworkload:\n  - &f {mqsim: {}, closed: 4}\n  - {<<: *f, closed: 8}\n  - *f\n", nil,
+		{"anchors", "ssd: mqsim-default\nworkload:\n  - &f {mqsim: {}, closed: 4}\n  - {<<: *f, closed: 8}\n  - *f\n",
+			nil,
 			func(s *Scenario) bool {
 				return len(s.Workload) == 3 && s.Workload[1].Closed == 8 && s.Workload[2].Closed == 4
 			}},
-		{"size with a distribution", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: {mean: 44KB, scv: 2}, interarrival: 10us}, requests: 5}}]\n", nil,
+		{"size with a distribution",
+			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: {mean: 44KB, scv: 2}, interarrival: 10us}, " +
+				"requests: 5}}]\n", nil,
 			func(s *Scenario) bool {
 				r := s.Workload[0].Synthetic.Reads
 				return r.Size.Mean == 44*units.KB && r.Size.SCV == 2 && r.Interarrival.Mean == 10*units.Microsecond
 			}},
 		{"set on a preset alone", small, []string{"ssd[*].over_provisioning=12%"},
 			func(s *Scenario) bool { return s.SSD.Preset == "mqsim-default" && s.SSD.OverProvisioning == 0.12 }},
-		{"another pattern from the command line", "ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {pattern: zipf, theta: 0.9}}, requests: 9}, closed: 1}]\n",
+		{"another pattern from the command line",
+			"ssd: mqsim-default\nworkload: [{synthetic: {reads: {size: 4KiB, addresses: {pattern: zipf, theta: " +
+				"0.9}}, requests: 9}, closed: 1}]\n",
 			[]string{"workload[0].synthetic.reads.addresses.pattern=uniform"},
 			func(s *Scenario) bool { return s.Workload[0].Synthetic.Reads.Addresses.Pattern == synth.Uniform }},
-		{"set on all items", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 4}, {mqsim: {}, closed: 5}]\n", []string{"workload[*].closed=9", "workload[1].name=x"},
+		{"set on all items", "ssd: mqsim-default\nworkload: [{mqsim: {}, closed: 4}, {mqsim: {}, closed: 5}]\n",
+			[]string{"workload[*].closed=9", "workload[1].name=x"},
 			func(s *Scenario) bool {
-				return s.Workload[0].Closed == 9 && s.Workload[1].Closed == 9 && s.Workload[0].Name == "" && s.Workload[1].Name == "x"
+				return s.Workload[0].Closed == 9 && s.Workload[1].Closed == 9 && s.Workload[0].Name == "" &&
+					s.Workload[1].Name == "x"
 			}},
 		{"set of a mapping", small, []string{"ssd.geometry={channels: 4, blocks_per_plane: 512}"},
 			func(s *Scenario) bool { return s.SSD.Geometry.Channels == 4 && s.SSD.Geometry.BlocksPerPlane == 512 }},
@@ -282,7 +316,8 @@ func plainValues(s *Scenario) Scenario {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a b.trace": "0 0 0 8 1\n10 0 8 8 0\n", "j.fio": "[a]\nrw=randread\nbs=4k\nsize=1m\niodepth=4\nioengine=libaio\nramp_time=1ms\n",
+		"a b.trace": "0 0 0 8 1\n10 0 8 8 0\n",
+		"j.fio":     "[a]\nrw=randread\nbs=4k\nsize=1m\niodepth=4\nioengine=libaio\nramp_time=1ms\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -308,7 +343,8 @@ measure: {warm_up: 10%, until: 3s, requests: true}
 	}
 	roundTrip(t, s)
 	text := s.Resolved()
-	for _, want := range []string{"name: \"null\"  # set", "lanes: 4  # default", "scale: 0.1\n", "cache: read-write\n"} {
+	for _, want := range []string{"name: \"null\"  # set", "lanes: 4  # default", "scale: 0.1\n",
+		"cache: read-write\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -335,7 +371,8 @@ func TestDigest(t *testing.T) {
 			}
 			changes = append(changes, c)
 		}
-		s, err := Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim}}]\n")}, changes)
+		s, err := Parse(shape.Source{File: "a.yaml", Dir: dir,
+			Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim}}]\n")}, changes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,12 +383,14 @@ func TestDigest(t *testing.T) {
 		return d
 	}
 	first := of()
-	for _, same := range []string{"description=y", "measure.requests=true", "workload[0].trace.file=same.trace", "ssd.over_provisioning=7%"} {
+	for _, same := range []string{"description=y", "measure.requests=true", "workload[0].trace.file=same.trace",
+		"ssd.over_provisioning=7%"} {
 		if of(same) != first {
 			t.Errorf("%s changes the digest", same)
 		}
 	}
-	for _, other := range []string{"name=x", "workload[0].trace.file=other.trace", "ssd.over_provisioning=8%", "ssd.compat=mqsim", "measure.warm_up=auto", "workload[0].trace.scale=2"} {
+	for _, other := range []string{"name=x", "workload[0].trace.file=other.trace", "ssd.over_provisioning=8%",
+		"ssd.compat=mqsim", "measure.warm_up=auto", "workload[0].trace.scale=2"} {
 		if of(other) == first {
 			t.Errorf("%s does not change the digest", other)
 		}

@@ -29,7 +29,8 @@ func (s *Scenario) absolute(name string) string {
 	return s.Path(name)
 }
 
-// Brief writes the scenario without what has its default anyway, so that it loads to the same thing: what somebody would have written.
+// Brief writes the scenario without what has its default anyway, so that it loads to the same thing: what somebody
+// would have written.
 func (s *Scenario) Brief() string {
 	text := language.Encode(s, shape.Encoding{Skip: s.absent(), File: s.absolute, Base: func(section any) any {
 		if x, ok := section.(*Drive); ok && x.Preset != "" {
@@ -77,7 +78,8 @@ func (s *Scenario) Digest() (string, error) {
 		s.files = map[string]string{}
 	}
 	var failed error
-	skip := []string{"description", "ssd.preset", "fabric.parts", "fabric.threads", "measure.requests", "measure.flows", "measure.pauses", "measure.timeline"}
+	skip := []string{"description", "ssd.preset", "fabric.parts", "fabric.threads", "measure.requests",
+		"measure.flows", "measure.pauses", "measure.timeline"}
 	text := language.Encode(s, shape.Encoding{Skip: append(skip, s.absent()...), File: func(p string) string {
 		if p == AutoModel {
 			return p

@@ -22,7 +22,8 @@ import (
 // Fabric is the fabric section: a network's shape, its links, and its NICs and
 // switches.
 type Fabric struct {
-	// Compat is the simulator whose deviations from a real network are reproduced, for comparisons with it. Other keys of the section change it further.
+	// Compat is the simulator whose deviations from a real network are reproduced, for comparisons with it. Other
+	// keys of the section change it further.
 	Compat FabricCompat
 	// Transport carries the messages. Other keys of the section change it further.
 	Transport Transport
@@ -38,8 +39,8 @@ type Fabric struct {
 	Loss units.Fraction
 	// Failures are links that fail.
 	Failures []Failure
-	// Parts is the number of parts that the network is divided into, of whole pods. They are simulated in turns, so that each stays in the processor's cache. 0
-	// chooses a number. Results do not depend on it.
+	// Parts is the number of parts that the network is divided into, of whole pods. They are simulated in turns, so
+	// that each stays in the processor's cache. 0 chooses a number. Results do not depend on it.
 	Parts int
 	// Threads is how many parts are simulated at the same time. Results do not depend on it.
 	Threads int
@@ -98,7 +99,8 @@ func (c *FabricCompat) UnmarshalText(text []byte) error { return fabricCompatNam
 
 // DefaultFabric is a network of 40 Gbit/s links.
 func DefaultFabric() Fabric {
-	return Fabric{Threads: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond, Config: fabric.DefaultConfig()}
+	return Fabric{Threads: 1, HostLink: 40 * units.Gbps, UpLink: 40 * units.Gbps, Delay: units.Microsecond,
+		Config: fabric.DefaultConfig()}
 }
 
 // DataClass is the traffic class of flows that name none, the one that RoCE networks
@@ -111,7 +113,8 @@ func (x *Fabric) Prepare(_ *shape.Decoder, n *shape.Node, _ string) {
 	if t := n.Get("transport"); t != nil && t.Kind == shape.Scalar && x.Transport.UnmarshalText([]byte(t.Text)) == nil {
 		x.Config = x.Transport.Config()
 	}
-	if c := n.Get("compat"); c != nil && c.Kind == shape.Scalar && x.Compat.UnmarshalText([]byte(c.Text)) == nil && x.Compat != FabricCompatNone {
+	if c := n.Get("compat"); c != nil && c.Kind == shape.Scalar && x.Compat.UnmarshalText([]byte(c.Text)) == nil &&
+		x.Compat != FabricCompatNone {
 		x.Config = x.Compat.Config()
 	}
 }
@@ -144,11 +147,16 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	own.Hold(x.UpLink > 0, "up_link", "%v is not possible; use a rate such as 40Gbps", x.UpLink)
 	own.Hold(x.Parts >= 0 && x.Parts <= 256, "parts", "%d is not possible; use 0 (automatic) or 1 to 256", x.Parts)
 	own.Hold(x.Threads >= 1 && x.Threads <= 256, "threads", "%d is not possible; use 1 to 256", x.Threads)
-	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts", "with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
-	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport", "%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
-	own.Hold(x.Compat == FabricCompatNone || x.LoadBalancing.Choice == spread.Hash, "load_balancing.choice", "%v is not what %v simulates; use hash, or compat: none", x.LoadBalancing.Choice, x.Compat)
-	own.Hold(x.Compat == FabricCompatNone || x.Recovery.Reordering == 0 && x.Recovery.Window == 0, "recovery", "%v has no reordering and no window; use 0 for both, or compat: none", x.Compat)
-	own.Hold(x.Compat == FabricCompatNone || !x.Trimming.Enabled, "trimming.enabled", "%v does not trim; use false, or compat: none", x.Compat)
+	own.Hold(x.Parts <= 1 || x.Random != fabric.NS3Random, "parts",
+		"with random: ns-3 all numbers are one sequence, in one piece; use 1, or random: own")
+	own.Hold(x.Compat == FabricCompatNone || x.Transport == RoCEv2, "transport",
+		"%v is not what %v simulates; use rocev2, or compat: none", x.Transport, x.Compat)
+	own.Hold(x.Compat == FabricCompatNone || x.LoadBalancing.Choice == spread.Hash, "load_balancing.choice",
+		"%v is not what %v simulates; use hash, or compat: none", x.LoadBalancing.Choice, x.Compat)
+	own.Hold(x.Compat == FabricCompatNone || x.Recovery.Reordering == 0 && x.Recovery.Window == 0, "recovery",
+		"%v has no reordering and no window; use 0 for both, or compat: none", x.Compat)
+	own.Hold(x.Compat == FabricCompatNone || !x.Trimming.Enabled, "trimming.enabled",
+		"%v does not trim; use false, or compat: none", x.Compat)
 	own.Hold(x.Loss >= 0 && x.Loss < 1, "loss", "%v is not possible; use 0%% to less than 100%%", float64(x.Loss))
 	own.Hold(x.Delay >= 0, "delay", "%v is not possible; use a time such as 1us", x.Delay)
 	cfg := x.Settings()
@@ -159,7 +167,8 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	}
 	d.Wrong("fabric", own.Err())
 	if len(s.Flows) == 0 && len(s.Targets) == 0 && s.ObjectCluster == nil {
-		d.Fail(s.Where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, size: 1MB}}]\"")
+		d.Fail(s.Where(""), "no flows, so the network carries nothing; add some, such as \"flows: [{incast: {fan: 8, "+
+			"size: 1MB}}]\"")
 	}
 	for i := range s.Flows {
 		s.checkClasses(d, i)
@@ -185,14 +194,18 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 			}
 			for _, x := range list {
 				if most := fabric.MaxClasses - max(g.Channels, 1); int(x.Class) > most {
-					d.Fail(s.Where(path+".file"), "%s.file: priority group %d is not possible with the network's virtual channels; use 1 to %d", path, x.Class, most)
+					d.Fail(s.Where(path+".file"),
+						"%s.file: priority group %d is not possible with the network's virtual channels; use 1 to %d",
+						path, x.Class, most)
 					break
 				}
 			}
 		} else if src, err := flows.New(s.Flows[i].Config, s.offered(g, i, 1)); err != nil {
 			d.Wrong(path, err)
 		} else if _, ok := src.(flows.Reactive); ok && (len(s.Targets) > 0 || s.ObjectCluster != nil) {
-			d.Fail(s.Where(path), "%s: flows that wait for others are for a network alone; use flows that begin by themselves beside targets and object clusters", path)
+			d.Fail(s.Where(path),
+				"%s: flows that wait for others are for a network alone; use flows that begin by themselves beside "+
+					"targets and object clusters", path)
 		}
 	}
 	s.checkChannels(d, fabric.MaxClasses-max(g.Channels, 1))
@@ -213,7 +226,8 @@ func (s *Scenario) checkFabric(d *shape.Decoder) {
 	}
 }
 
-// checkFlowsAnyway checks flows although the network has mistakes, which are in d already: with what it would be without them, as far as that makes one.
+// checkFlowsAnyway checks flows although the network has mistakes, which are in d already: with what it would be
+// without them, as far as that makes one.
 func (s *Scenario) checkFlowsAnyway(d *shape.Decoder) {
 	y, x, sound := *s, *s.Fabric, DefaultFabric()
 	if x.HostLink <= 0 {
@@ -244,7 +258,8 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	path := fmt.Sprintf("flows[%d]", i)
 	wrong := func(path string, class uint8) {
 		if class == 0 || class >= fabric.MaxClasses {
-			d.Fail(s.Where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)", path, class, fabric.MaxClasses-1)
+			d.Fail(s.Where(path+".class"), "%s.class: %d is not possible; use 1 to %d (0 is for control traffic)",
+				path, class, fabric.MaxClasses-1)
 		}
 	}
 	if f.File == "" && len(f.List) == 0 {
@@ -255,11 +270,14 @@ func (s *Scenario) checkClasses(d *shape.Decoder, i int) {
 	}
 }
 
-// checkChannels holds that every class has room for as many virtual channels as the shape needs: most is the last one that has.
+// checkChannels holds that every class has room for as many virtual channels as the shape needs: most is the last one
+// that has.
 func (s *Scenario) checkChannels(d *shape.Decoder, most int) {
 	wrong := func(path string, class uint8) {
 		if int(class) > most {
-			d.Fail(s.Where(path), "%s: %d is not possible: the network's shape needs %d virtual channels, which take the classes above each; use 1 to %d", path, class, fabric.MaxClasses-most, most)
+			d.Fail(s.Where(path),
+				"%s: %d is not possible: the network's shape needs %d virtual channels, which take the classes above "+
+					"each; use 1 to %d", path, class, fabric.MaxClasses-most, most)
 		}
 	}
 	for i := range s.Flows {
@@ -295,7 +313,8 @@ func (s *Scenario) Graph() (*topo.Graph, error) {
 		return x.withLoss(g), nil
 	}
 	if x.Topology.Planes > 1 {
-		return nil, units.Wrong("topology.planes", "%d planes of a file's network are not possible; the file has all links", x.Topology.Planes)
+		return nil, units.Wrong("topology.planes",
+			"%d planes of a file's network are not possible; the file has all links", x.Topology.Planes)
 	}
 	t, err := peer.ReadFile(s.Path(x.Topology.File), peer.ReadNS3Topology)
 	var surplus *peer.NS3SurplusError
@@ -350,7 +369,8 @@ type Offer struct {
 	Source  flows.Source
 	Classes uint8 // a bit each
 	Count   int   // flows, 0 if that is not known
-	// Reactive are those of the sources that have flows which wait for others, by the number of their section; the others are nil, and all of it is if there are none.
+	// Reactive are those of the sources that have flows which wait for others, by the number of their section; the
+	// others are nil, and all of it is if there are none.
 	Reactive []flows.Reactive
 }
 
@@ -401,7 +421,8 @@ func (s *Scenario) OpenFlows(g *topo.Graph, seed uint64) (Offer, error) {
 
 // fileFlows reads a flow file of HPCC's simulator.
 func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
-	list, err := peer.ReadFile(s.Path(f.File), func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
+	list, err := peer.ReadFile(s.Path(f.File),
+		func(name string, r io.Reader) ([]peer.NS3Flow, error) { return peer.ReadHPCCFlows(name, r, nil) })
 	var surplus *peer.NS3SurplusError
 	if err != nil && !errors.As(err, &surplus) {
 		return nil, err
@@ -413,7 +434,8 @@ func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
 	out := make([]flows.Flow, len(list))
 	for i, x := range list {
 		if x.Priority == 0 {
-			return nil, fmt.Errorf("%s:%d: priority group 0 is the class of control traffic; use 1 to 7", f.File, x.Line)
+			return nil, fmt.Errorf("%s:%d: priority group 0 is the class of control traffic; use 1 to 7", f.File,
+				x.Line)
 		}
 		if s.Fabric.Compat == FabricCompatHPCC {
 			x.Start = ns3Seconds(x.Start)
@@ -426,7 +448,8 @@ func (s *Scenario) fileFlows(f *FlowLoad, g *topo.Graph) ([]flows.Flow, error) {
 		if x.Start < f.From {
 			return nil, fmt.Errorf("%s:%d: the flow starts at %v, before from, %v", f.File, x.Line, x.Start, f.From)
 		}
-		out[i] = flows.Flow{Src: number[x.Src] - 1, Dst: number[x.Dst] - 1, Class: uint8(x.Priority), Size: x.Bytes, Start: x.Start - f.From}
+		out[i] = flows.Flow{Src: number[x.Src] - 1, Dst: number[x.Dst] - 1, Class: uint8(x.Priority), Size: x.Bytes,
+			Start: x.Start - f.From}
 	}
 	return out, nil
 }

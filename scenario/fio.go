@@ -58,7 +58,8 @@ func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]Fio
 			continue
 		}
 		if len(out)+j.Copies > maxCopies {
-			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use fewer of numjobs", file, j.Line, maxCopies)
+			return nil, fmt.Errorf("%s:%d: the jobs have more than %d copies in all; use fewer of numjobs", file,
+				j.Line, maxCopies)
 		}
 		if only != "" {
 			j.Wave = 0
@@ -75,7 +76,8 @@ func FioFlows(jobs []fiojob.Job, file, only string, capacity units.Bytes) ([]Fio
 			if j.Copies > 1 {
 				name = fmt.Sprintf("%s.%d", j.Name, i)
 			}
-			x := FioFlow{Name: name, Config: c, Ramp: j.Ramp, Order: j.Order, Job: j.Name, Copies: j.Copies, Stride: j.Stride}
+			x := FioFlow{Name: name, Config: c, Ramp: j.Ramp, Order: j.Order, Job: j.Name, Copies: j.Copies,
+				Stride: j.Stride}
 			if i == 0 {
 				x.Notes = j.Notes
 			}

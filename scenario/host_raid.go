@@ -56,13 +56,15 @@ func (s *Scenario) checkRAID(d *shape.Decoder) {
 	d.Wrong("host_raid", c.Validate(s.Members()))
 	if system {
 		if s.Initiators != 1 {
-			fail("host_raid", "it is one host's, which alone knows whose writes wait for each other, and there are %d initiators; use initiators: 1", s.Initiators)
+			fail("host_raid", "it is one host's, which alone knows whose writes wait for each other, and there are "+
+				"%d initiators; use initiators: 1", s.Initiators)
 		}
 		if _, said := d.Set["route.target"]; said {
 			fail("route.target", "host_raid says where data lie; leave it out")
 		}
 		if s.Coupling.Mode != Coupled {
-			fail("host_raid", "drives and network in turns do not know when commands have ended, and some follow from others; use coupling.mode: coupled")
+			fail("host_raid", "drives and network in turns do not know when commands have ended, and some follow "+
+				"from others; use coupling.mode: coupled")
 		}
 	}
 	for i := range max(len(s.Targets), 1) {

@@ -15,7 +15,8 @@ import (
 	"farflash/workload/synth"
 )
 
-// comments has the comments of the structs that a scenario is made of, as shape.Language has them. TestComments writes it.
+// comments has the comments of the structs that a scenario is made of, as shape.Language has them. TestComments
+// writes it.
 //
 //go:embed comments.txt
 var comments string
@@ -56,8 +57,9 @@ var language = shape.Language{
 		reflect.TypeFor[FlowLoad]():           "file",
 		reflect.TypeFor[ratecontrol.Config](): "kind",
 	},
-	Default:  setDefault,
-	Files:    []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File", "ratecontrol.Config.Model"},
+	Default: setDefault,
+	Files: []string{"scenario.Trace.File", "scenario.Fio.File", "scenario.Topology.File", "scenario.FlowLoad.File",
+		"ratecontrol.Config.Model"},
 	Comments: comments,
 }
 

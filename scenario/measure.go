@@ -9,28 +9,32 @@ import (
 
 // Measure says what is measured and when the run ends.
 type Measure struct {
-	// WarmUp is the part at the beginning of the run that the figures leave out: none, a time, a share of the run, or auto, which finds where the latency settles
-	// (MSER-5).
+	// WarmUp is the part at the beginning of the run that the figures leave out: none, a time, a share of the run, or
+	// auto, which finds where the latency settles (MSER-5).
 	WarmUp WarmUp
-	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: then, whatever is outstanding. steady: the mean latency is
-	// known within 5 % at 95 % confidence, and what is switched on and happens seldom has happened 320 times. A run says so if it ends without that, after a million requests.
+	// Until is when the run ends. end: all flows have ended and all requests have completed. A time: then, whatever
+	// is outstanding. steady: the mean latency is known within 5 % at 95 % confidence, and what is switched on and
+	// happens seldom has happened 320 times. A run says so if it ends without that, after a million requests.
 	Until Until
-	// Requests writes requests.parquet, one row a request. For an object cluster it writes chunks.parquet, one row a finished chunk.
+	// Requests writes requests.parquet, one row a request. For an object cluster it writes chunks.parquet, one row a
+	// finished chunk.
 	Requests bool
-	// Alone runs each tenant also alone, with the same seed, and reports how much the others slow it down. Without tenants it does so for each workload. Each
-	// takes one more run.
+	// Alone runs each tenant also alone, with the same seed, and reports how much the others slow it down. Without
+	// tenants it does so for each workload. Each takes one more run.
 	Alone bool
-	// Anatomy explains the latencies of a local drive: where the time of reads and writes went, on average and at quantiles of their latency, and what they
-	// waited for. With requests it does so for each request. A system always has it.
+	// Anatomy explains the latencies of a local drive: where the time of reads and writes went, on average and at
+	// quantiles of their latency, and what they waited for. With requests it does so for each request. A system
+	// always has it.
 	Anatomy bool
 	// Flows writes flows.parquet for a network alone, one row a flow.
 	Flows bool
 	// Pauses writes pauses.parquet for a network alone, one row each time that a port is paused or resumed.
 	Pauses bool
-	// Timeline writes timeline.pftrace, for Perfetto: the stages of each request, and the activity of ports, channels and dies. It holds the first 20,000
-	// requests (flows, chunks) and at most 1,000,000 slices.
+	// Timeline writes timeline.pftrace, for Perfetto: the stages of each request, and the activity of ports, channels
+	// and dies. It holds the first 20,000 requests (flows, chunks) and at most 1,000,000 slices.
 	Timeline bool
-	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in which they open. Empty: the first eight.
+	// QueuePairs lists the queue pairs of a network whose rates are recorded over time, 0 to 15, in the order in
+	// which they open. Empty: the first eight.
 	QueuePairs []int
 	// Progress records also what was acknowledged of those queue pairs over time, and what was in flight.
 	Progress bool
@@ -84,8 +88,8 @@ func (w *WarmUp) UnmarshalText(text []byte) error {
 // None reports that nothing is left out.
 func (w WarmUp) None() bool { return w == WarmUp{} }
 
-// WarmUpUntil is when what is measured begins, as far as that is known before the run; otherwise it is 0. Of a network alone a share is one of
-// measure.until, of others it is one of the run that was.
+// WarmUpUntil is when what is measured begins, as far as that is known before the run; otherwise it is 0. Of a
+// network alone a share is one of measure.until, of others it is one of the run that was.
 func (s *Scenario) WarmUpUntil() units.Duration {
 	m := &s.Measure
 	if s.NetworkAlone() {
@@ -134,16 +138,22 @@ func (u *Until) UnmarshalText(text []byte) error {
 // checkFiles holds that what is to be written is there to be written.
 func (m *Measure) checkFiles(d *shape.Decoder, where func(string) shape.Position, network, system bool) {
 	if network && m.Requests {
-		d.Fail(where("measure.requests"), "measure.requests: a network alone has no requests; use flows: true for its flows")
+		d.Fail(where("measure.requests"),
+			"measure.requests: a network alone has no requests; use flows: true for its flows")
 	}
 	if network && m.WarmUp.Auto {
-		d.Fail(where("measure.warm_up"), "measure.warm_up: auto finds where the latency of requests settles, and a network alone has none; use a time such as 1ms, or a share and measure.until")
+		d.Fail(where("measure.warm_up"),
+			"measure.warm_up: auto finds where the latency of requests settles, and a network alone has none; use a "+
+				"time such as 1ms, or a share and measure.until")
 	}
 	if network && m.WarmUp.Share > 0 && m.Until.Time == 0 {
-		d.Fail(where("measure.warm_up"), "measure.warm_up: flows decide how long a network runs, so that there is nothing to take %v of; add measure.until, a time, or use a time such as 1ms", m.WarmUp.Share)
+		d.Fail(where("measure.warm_up"),
+			"measure.warm_up: flows decide how long a network runs, so that there is nothing to take %v of; add "+
+				"measure.until, a time, or use a time such as 1ms", m.WarmUp.Share)
 	}
 	if (network || system) && m.Anatomy {
-		d.Fail(where("measure.anatomy"), "measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)")
+		d.Fail(where("measure.anatomy"),
+			"measure.anatomy: it is of a drive without a network; leave it out (a system has its stages always)")
 	}
 	if network && m.Alone {
 		d.Fail(where("measure.alone"), "measure.alone: a network alone has no tenants; leave it out")

@@ -9,8 +9,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// AutoModel stands for a model that is trained for the drive when it is needed. What it is trained on depends on the drive and on the program alone, which the
-// digest has already.
+// AutoModel stands for a model that is trained for the drive when it is needed. What it is trained on depends on the
+// drive and on the program alone, which the digest has already.
 const AutoModel = "auto"
 
 // checkLocalControl checks the separate submission queues of a local drive, which no network demands anything of.
@@ -19,12 +19,16 @@ func (s *Scenario) checkLocalControl(d *shape.Decoder) {
 		return
 	}
 	if s.SSD == nil || s.Fabric != nil {
-		d.Fail(s.Where("rate_control"), "rate_control: there is no drive to be divided; add targets, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\", or leave it out")
+		d.Fail(s.Where("rate_control"),
+			"rate_control: there is no drive to be divided; add targets, such as \"targets: [{count: 2, ssds: 4, "+
+				"ssd: tlc-enterprise}]\", or leave it out")
 		return
 	}
 	d.Wrong("rate_control", s.RateControl.Validate())
 	if k := s.RateControl.Kind; s.Controlled() && k != ratecontrol.Static {
-		d.Fail(s.Where("rate_control.kind"), "rate_control.kind: %v follows what a network demands, and a local drive has none; use static, or add targets and a fabric", k)
+		d.Fail(s.Where("rate_control.kind"),
+			"rate_control.kind: %v follows what a network demands, and a local drive has none; use static, or add "+
+				"targets and a fabric", k)
 	}
 }
 
@@ -44,8 +48,9 @@ func (s *Scenario) Unforeseen() []*Drive {
 	return out
 }
 
-// Steered is a target's drive as a rate controller has it: of each of its queues it holds as many commands as the target's driver gives it at once, which is fewer
-// than it would fetch where nvmf.drive_depth is less. A model is one of the drive at that depth.
+// Steered is a target's drive as a rate controller has it: of each of its queues it holds as many commands as the
+// target's driver gives it at once, which is fewer than it would fetch where nvmf.drive_depth is less. A model is one
+// of the drive at that depth.
 func (s *Scenario) Steered(group int) *Drive {
 	d := *s.DriveOf(group)
 	d.Host.FetchSize = min(d.Host.FetchSize, s.NVMf.DriveDepth)

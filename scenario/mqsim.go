@@ -30,7 +30,8 @@ type MQSim struct {
 	Requests int64
 	// Stop is when the flow stops making requests. 0 is never.
 	Stop units.Duration
-	// Bandwidth makes an open loop with this mean rate and exponential times between requests. 0 is a closed loop, whose depth is the item's closed.
+	// Bandwidth makes an open loop with this mean rate and exponential times between requests. 0 is a closed loop,
+	// whose depth is the item's closed.
 	Bandwidth units.ByteRate
 }
 
@@ -66,8 +67,9 @@ func (s *MQSimSizes) UnmarshalText(text []byte) error { return mqsimSizes.Unmars
 func defaultMQSim() MQSim {
 	c := mqsimgen.DefaultConfig()
 	return MQSim{
-		Reads: units.Fraction(c.ReadFraction), WorkingSet: units.Fraction(c.WorkingSet), Align: units.Bytes(c.Alignment) * units.Sector,
-		Size: units.Bytes(c.MeanSize) * units.Sector, Seed: c.Seed, Requests: c.Requests,
+		Reads: units.Fraction(c.ReadFraction), WorkingSet: units.Fraction(c.WorkingSet),
+		Align: units.Bytes(c.Alignment) * units.Sector,
+		Size:  units.Bytes(c.MeanSize) * units.Sector, Seed: c.Seed, Requests: c.Requests,
 	}
 }
 
@@ -81,7 +83,8 @@ func (m *MQSim) check(l *Load, fail func(key, format string, args ...any)) {
 		}
 	}
 	if m.Bandwidth == 0 && l.Closed == 0 {
-		fail("closed", "a flow of MQSim's without a bandwidth is a closed loop; say how many requests are outstanding, such as closed: 16")
+		fail("closed", "a flow of MQSim's without a bandwidth is a closed loop; say how many requests are "+
+			"outstanding, such as closed: 16")
 	}
 	if m.Bandwidth != 0 && l.Closed != 0 {
 		fail("mqsim.bandwidth", "a closed loop ignores it; leave out either it or closed")

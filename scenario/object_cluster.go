@@ -11,8 +11,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// ForCluster is the scenario of an object cluster whose parameters are known: as if they had been written to a file, with the part
-// of the time that is not measured.
+// ForCluster is the scenario of an object cluster whose parameters are known: as if they had been written to a file,
+// with the part of the time that is not measured.
 func ForCluster(name string, cfg cluster.Config, until units.Duration, warmUp units.Fraction) (*Scenario, error) {
 	s := &Scenario{}
 	setDefault(s)
@@ -101,8 +101,8 @@ func (s *Scenario) clusterDefaults(d *shape.Decoder) {
 	}
 }
 
-// ofAnotherProtocol sets keys to their defaults that a file says for its own protocol, where the command line chooses another one that has no use for them: one file
-// serves for comparing protocols.
+// ofAnotherProtocol sets keys to their defaults that a file says for its own protocol, where the command line chooses
+// another one that has no use for them: one file serves for comparing protocols.
 func (s *Scenario) ofAnotherProtocol(d *shape.Decoder) {
 	changed, said := d.Set["object_cluster.protocol"]
 	if !said || !changed.Flagged() || !s.ObjectCluster.Puts() {
@@ -128,7 +128,8 @@ func (s *Scenario) checkIdle(d *shape.Decoder) {
 	for i, x := range c.Failures {
 		if until := s.Measure.Until.Time; until > 0 && x.At >= until {
 			at := fmt.Sprintf("object_cluster.failures[%d].at", i)
-			d.Fail(s.Where(at), "%s: target %d fails at %v, and the run ends at %v; use an earlier time, or a later measure.until", at, x.Target, x.At, until)
+			d.Fail(s.Where(at), "%s: target %d fails at %v, and the run ends at %v; use an earlier time, or a later "+
+				"measure.until", at, x.Target, x.At, until)
 		}
 	}
 }
@@ -145,9 +146,12 @@ func (s *Scenario) trafficDefaults(k traffic.Kind, unsaid func(string) bool) {
 		key string
 		set func()
 	}{
-		{"both", func() { t.Both = p.Both }}, {"interval", func() { t.Interval = p.Interval }}, {"choices", func() { t.Choices = p.Choices }}, {"load", func() { t.Load = p.Load }},
-		{"burst", func() { t.Burst = p.Burst }}, {"refill", func() { t.Refill = p.Refill }}, {"hops", func() { t.Hops = p.Hops }},
-		{"outstanding", func() { t.Outstanding = p.Outstanding }}, {"apart", func() { t.Apart = p.Apart }}, {"jitter", func() { t.Jitter = p.Jitter }},
+		{"both", func() { t.Both = p.Both }}, {"interval", func() { t.Interval = p.Interval }}, {"choices",
+			func() { t.Choices = p.Choices }}, {"load", func() { t.Load = p.Load }},
+		{"burst", func() { t.Burst = p.Burst }}, {"refill", func() { t.Refill = p.Refill }}, {"hops",
+			func() { t.Hops = p.Hops }},
+		{"outstanding", func() { t.Outstanding = p.Outstanding }}, {"apart", func() { t.Apart = p.Apart }}, {"jitter",
+			func() { t.Jitter = p.Jitter }},
 	} {
 		if unsaid("traffic." + x.key) {
 			x.set()
@@ -179,7 +183,9 @@ func (s *Scenario) checkClusterSections(d *shape.Decoder) {
 		}
 	}
 	if !s.ObjectCluster.Puts() && len(s.Workload) > 0 {
-		d.Fail(s.Where("workload"), "workload: %v has a load of its own and replays no trace; leave it out, or use a protocol such as replicast-m", s.ObjectCluster.Protocol)
+		d.Fail(s.Where("workload"),
+			"workload: %v has a load of its own and replays no trace; leave it out, or use a protocol such as "+
+				"replicast-m", s.ObjectCluster.Protocol)
 	}
 }
 
@@ -190,8 +196,10 @@ func (s *Scenario) tierDefaults(unsaid func(string) bool) {
 		key string
 		set func()
 	}{
-		{"gateways", func() { c.Gateways = 1 }}, {"targets", func() { c.Targets = 1 + d.HDDs }}, {"replicas", func() { c.Replicas = 1 }}, {"chunk", func() { c.Chunk = d.Chunk }},
-		{"link.rate", func() { c.Link.Rate = d.Link }}, {"link.overhead", func() { c.Link.Overhead = 0 }}, {"link.trip", func() { c.Link.Trip = d.Trip }},
+		{"gateways", func() { c.Gateways = 1 }}, {"targets", func() { c.Targets = 1 + d.HDDs }}, {"replicas",
+			func() { c.Replicas = 1 }}, {"chunk", func() { c.Chunk = d.Chunk }},
+		{"link.rate", func() { c.Link.Rate = d.Link }}, {"link.overhead",
+			func() { c.Link.Overhead = 0 }}, {"link.trip", func() { c.Link.Trip = d.Trip }},
 	} {
 		if unsaid(x.key) {
 			x.set()
@@ -199,18 +207,25 @@ func (s *Scenario) tierDefaults(unsaid func(string) bool) {
 	}
 }
 
-// checkChunks checks what an object cluster takes from other sections: a drive for its targets, and a trace of its requests.
+// checkChunks checks what an object cluster takes from other sections: a drive for its targets, and a trace of its
+// requests.
 func (s *Scenario) checkChunks(d *shape.Decoder) {
 	c := s.ObjectCluster
 	switch ssd := c.Disk.Model == cluster.ModelSSD; {
 	case ssd && s.SSD == nil:
-		d.Fail(s.Where("object_cluster.disk.model"), "object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: tlc-enterprise")
+		d.Fail(s.Where("object_cluster.disk.model"),
+			"object_cluster.disk.model: there is no section ssd that says which drive; add one, such as ssd: "+
+				"tlc-enterprise")
 	case !ssd && s.SSD != nil:
-		d.Fail(s.Where("ssd"), "ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set that, or leave ssd out")
+		d.Fail(s.Where("ssd"),
+			"ssd: the targets of an object cluster have such drives with object_cluster.disk.model: ssd only; set "+
+				"that, or leave ssd out")
 	}
 	if s.SSD != nil {
 		if s.SSD.Reliability != nil {
-			d.Fail(s.Where("ssd.reliability"), "ssd.reliability: an object cluster reads no other copy when a drive reports a media error, so its drives' flash must not err; leave it out")
+			d.Fail(s.Where("ssd.reliability"),
+				"ssd.reliability: an object cluster reads no other copy when a drive reports a media error, so its "+
+					"drives' flash must not err; leave it out")
 		}
 		s.SSD.finish(d, "ssd")
 		s.refuseZones(d, s.SSD, "ssd", "an object cluster's disks are written anywhere")
@@ -222,35 +237,44 @@ func (s *Scenario) checkChunks(d *shape.Decoder) {
 		return
 	}
 	if len(s.Workload) > 1 || s.Workload[0].Trace == nil {
-		d.Fail(s.Where("workload"), "workload: an object cluster replays one trace; leave out all others, or say with object_cluster.load how many chunks come")
+		d.Fail(s.Where("workload"),
+			"workload: an object cluster replays one trace; leave out all others, or say with object_cluster.load "+
+				"how many chunks come")
 		return
 	}
 	if s.Workload[0].Closed > 0 {
-		d.Fail(s.Where("workload[0].closed"), "workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out")
+		d.Fail(s.Where("workload[0].closed"),
+			"workload[0].closed: how many chunks a gateway works on is object_cluster.outstanding; leave closed out")
 	}
 	if c.Load != (cluster.Load{}) {
-		d.Fail(s.Where("object_cluster.load"), "object_cluster.load: the trace says when chunks come; leave one of both out")
+		d.Fail(s.Where("object_cluster.load"),
+			"object_cluster.load: the trace says when chunks come; leave one of both out")
 	}
 	if len(c.Sizes) > 0 {
-		d.Fail(s.Where("object_cluster.sizes"), "object_cluster.sizes: the trace says what is written, in chunks; leave it out")
+		d.Fail(s.Where("object_cluster.sizes"),
+			"object_cluster.sizes: the trace says what is written, in chunks; leave it out")
 	}
 	if c.Update.Share > 0 {
-		d.Fail(s.Where("object_cluster.update.share"), "object_cluster.update.share: the trace says what is written, in chunks; leave it out")
+		d.Fail(s.Where("object_cluster.update.share"),
+			"object_cluster.update.share: the trace says what is written, in chunks; leave it out")
 	}
 	if c.Reads > 0 {
-		d.Fail(s.Where("object_cluster.reads"), "object_cluster.reads: the trace says what is read; leave one of both out")
+		d.Fail(s.Where("object_cluster.reads"),
+			"object_cluster.reads: the trace says what is read; leave one of both out")
 	}
 	if !c.Control.Queued {
-		d.Fail(s.Where("object_cluster.control.queued"), "object_cluster.control.queued: a trace needs links that carry one frame at a time; use true")
+		d.Fail(s.Where("object_cluster.control.queued"),
+			"object_cluster.control.queued: a trace needs links that carry one frame at a time; use true")
 	}
 }
 
-// ClusterHosts is the host of each node. Gateways and targets are each spread evenly, so that every switch of a regular network has its share of
-// both.
+// ClusterHosts is the host of each node. Gateways and targets are each spread evenly, so that every switch of a
+// regular network has its share of both.
 func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 	g, t := s.ObjectCluster.Gateways, s.ObjectCluster.Targets
 	if g+t > len(hosts) {
-		return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d gateways and %d targets", len(hosts), g, t)
+		return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d gateways and %d targets", len(hosts),
+			g, t)
 	}
 	nodes := make([]int32, g+t)
 	// In the order of shares of a half of a step: two gateways and three targets stand as t g t g t.
@@ -267,17 +291,22 @@ func (s *Scenario) ClusterHosts(hosts []int32) ([]int32, error) {
 	return nodes, nil
 }
 
-// checkClusterNetwork checks that there is a network if the cluster has one, with links as the cluster's, and makes the cluster reckon with its delays.
+// checkClusterNetwork checks that there is a network if the cluster has one, with links as the cluster's, and makes
+// the cluster reckon with its delays.
 func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	c := s.ObjectCluster
 	if c.Core != cluster.CorePacket {
 		if s.Fabric != nil {
-			d.Fail(s.Where("fabric"), "fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave fabric out")
+			d.Fail(s.Where("fabric"),
+				"fabric: an object cluster has its network with object_cluster.core: packet only; set that, or leave "+
+					"fabric out")
 		}
 		return
 	}
 	if s.Fabric == nil {
-		d.Fail(s.Where("object_cluster.core"), "object_cluster.core: there is no section fabric that says which network; add one, such as fabric: {topology: {star: {hosts: %d}}, host_link: %v}", c.Gateways+c.Targets, c.Link.Rate)
+		d.Fail(s.Where("object_cluster.core"),
+			"object_cluster.core: there is no section fabric that says which network; add one, such as fabric: "+
+				"{topology: {star: {hosts: %d}}, host_link: %v}", c.Gateways+c.Targets, c.Link.Rate)
 		return
 	}
 	s.checkFabric(d)
@@ -285,7 +314,9 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 		return
 	}
 	if _, said := d.Set["object_cluster.link.rate"]; said && c.Link.Rate != s.Fabric.HostLink {
-		d.Fail(s.Where("object_cluster.link.rate"), "object_cluster.link.rate: the hosts' links have %v, by fabric.host_link; leave one of both out", s.Fabric.HostLink)
+		d.Fail(s.Where("object_cluster.link.rate"),
+			"object_cluster.link.rate: the hosts' links have %v, by fabric.host_link; leave one of both out",
+			s.Fabric.HostLink)
 	}
 	c.Link.Rate = s.Fabric.HostLink
 	g, err := s.Graph()
@@ -302,7 +333,8 @@ func (s *Scenario) checkClusterNetwork(d *shape.Decoder) {
 	}
 }
 
-// farthest is how long a packet is on its way from the first to the last host of a network, beside its own time on the first link.
+// farthest is how long a packet is on its way from the first to the last host of a network, beside its own time on
+// the first link.
 func farthest(g *topo.Graph, hosts []int32, packet units.Bytes) units.Duration {
 	r := g.Route(nil)
 	from, to := hosts[0], hosts[len(hosts)-1]

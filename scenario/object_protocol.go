@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// ObjectProtocol is what a cluster does: one of package cluster's protocols of putting chunks, or a model of SURGE's in which none are put, of package
-// tier or traffic.
+// ObjectProtocol is what a cluster does: one of package cluster's protocols of putting chunks, or a model of SURGE's
+// in which none are put, of package tier or traffic.
 type ObjectProtocol uint8
 
 // The protocols of package cluster have their numbers there; these follow.
@@ -33,7 +33,8 @@ func (p ObjectProtocol) Traffic() (traffic.Kind, bool) {
 }
 
 var (
-	objectProtocolNames   = units.Names[ObjectProtocol](objectProtocols(cluster.Scheme.String, tier.Name, traffic.Kind.String))
+	objectProtocolNames = units.Names[ObjectProtocol](objectProtocols(cluster.Scheme.String, tier.Name,
+		traffic.Kind.String))
 	objectProtocolNumbers = objectProtocols(cluster.Scheme.Number, tier.Number, traffic.Kind.Number)
 )
 

@@ -7,8 +7,9 @@ import (
 	"farflash/model/cluster/traffic"
 )
 
-// TestObjectProtocols: every protocol of package cluster and every model that puts no chunks is one of the scenario's, by its name and by SURGE's number if it
-// has one, no two share either, and the cluster's own protocol is the scenario's.
+// TestObjectProtocols: every protocol of package cluster and every model that puts no chunks is one of the
+// scenario's, by its name and by SURGE's number if it has one, no two share either, and the cluster's own protocol is
+// the scenario's.
 func TestObjectProtocols(t *testing.T) {
 	said := map[string]ObjectProtocol{}
 	say := func(word string, p ObjectProtocol) {
@@ -41,8 +42,9 @@ func TestObjectProtocols(t *testing.T) {
 		}
 	}
 	for k, want := range map[traffic.Kind][2]string{
-		traffic.Storm: {"storm", "1"}, traffic.PowerOfTwo: {"power-of-two", "1.1"}, traffic.Peers: {"peers", "2"}, traffic.PeersBucket: {"peers-bucket", "2.1"},
-		traffic.PingPong: {"ping-pong", "3"}, traffic.Pipeline: {"pipeline", "4"},
+		traffic.Storm: {"storm", "1"}, traffic.PowerOfTwo: {"power-of-two", "1.1"}, traffic.Peers: {"peers", "2"},
+		traffic.PeersBucket: {"peers-bucket", "2.1"},
+		traffic.PingPong:    {"ping-pong", "3"}, traffic.Pipeline: {"pipeline", "4"},
 	} {
 		p := firstTraffic + ObjectProtocol(k)
 		if got, ok := p.Traffic(); !ok || got != k {

@@ -15,12 +15,13 @@ import (
 type ObjectCluster struct {
 	// Protocol is how chunks are put.
 	Protocol ObjectProtocol
-	// Config is what clusters have that put chunks; the others use some of it. Its own Protocol follows that of the scenario.
+	// Config is what clusters have that put chunks; the others use some of it. Its own Protocol follows that of the
+	// scenario.
 	cluster.Config
 	// Tier is the SSD and the HDDs behind it, for protocol tiering only.
 	Tier tier.Policy
-	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline only. The defaults are
-	// those of SURGE's model.
+	// Traffic is the events that nodes exchange, for storm, power-of-two, peers, peers-bucket, ping-pong and pipeline
+	// only. The defaults are those of SURGE's model.
 	Traffic traffic.Pattern
 	// Durability asks how long chunks last, over years.
 	Durability Durability
@@ -39,13 +40,15 @@ type Durability struct {
 }
 
 // defaultDurability asks nothing.
-var defaultDurability = Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB), Detect: 10 * 60 * units.Second}
+var defaultDurability = Durability{Capacity: 8 * units.TB, Bandwidth: 50 * units.ByteRate(units.MB),
+	Detect: 10 * 60 * units.Second}
 
 // defaultObjectCluster is the cluster of cluster.DefaultConfig, with what SURGE's other models do.
 func defaultObjectCluster() ObjectCluster {
 	c := cluster.DefaultConfig()
 	return ObjectCluster{
-		Protocol: ObjectProtocol(c.Protocol), Config: c, Tier: tier.DefaultPolicy(), Traffic: traffic.PatternOf(traffic.Storm, c.Targets),
+		Protocol: ObjectProtocol(c.Protocol), Config: c, Tier: tier.DefaultPolicy(),
+		Traffic:    traffic.PatternOf(traffic.Storm, c.Targets),
 		Durability: defaultDurability,
 	}
 }
@@ -56,20 +59,25 @@ func (c *ObjectCluster) Puts() bool {
 	return ok
 }
 
-// TrafficConfig is the cluster as package traffic sees it. Its events are as large as control messages of the unicast protocols.
+// TrafficConfig is the cluster as package traffic sees it. Its events are as large as control messages of the unicast
+// protocols.
 func (c *ObjectCluster) TrafficConfig() traffic.Config {
-	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip, Size: c.Control.Unicast}
+	return traffic.Config{Pattern: c.Traffic, Gateways: c.Gateways, Targets: c.Targets, Trip: c.Link.Trip,
+		Size: c.Control.Unicast}
 }
 
 // TierConfig is the cluster as package tier sees it: one gateway, and targets that are the SSD and the HDDs behind it.
 func (c *ObjectCluster) TierConfig() tier.Config {
-	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.Effective(), Trip: c.Link.Trip, Control: c.Control.Unicast}
+	return tier.Config{Policy: c.Tier, HDDs: c.Targets - 1, Chunk: c.Chunk, Link: c.Link.Effective(),
+		Trip: c.Link.Trip, Control: c.Control.Unicast}
 }
 
-// Fleet is the drives among which a chunk's pieces are, as package durability sees them, and how many such fleets there are.
+// Fleet is the drives among which a chunk's pieces are, as package durability sees them, and how many such fleets
+// there are.
 func (c *ObjectCluster) Fleet() (f durability.Fleet, fleets int) {
 	d, k := &c.Durability, c.Keeping()
-	f = durability.Fleet{Scheme: durability.Scheme{Data: k.Data, Parity: k.Parity}, Nodes: k.Nodes, AFR: d.AFR, Spread: durability.Everywhere,
+	f = durability.Fleet{Scheme: durability.Scheme{Data: k.Data, Parity: k.Parity}, Nodes: k.Nodes, AFR: d.AFR,
+		Spread:  durability.Everywhere,
 		Rebuild: durability.Rebuild{Capacity: d.Capacity, Bandwidth: d.Bandwidth, Detection: d.Detect}}
 	if k.Scatter > 0 {
 		f.Spread, f.Scatter = durability.Copysets, k.Scatter
@@ -92,9 +100,12 @@ func (c *ObjectCluster) Validate() error {
 	}
 	if c.Protocol != Tiering {
 		t := c.TrafficConfig()
-		return rekey(t.Validate(), "traffic", map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip", "size": "control.unicast"})
+		return rekey(t.Validate(), "traffic",
+			map[string]string{"gateways": "gateways", "targets": "targets", "trip": "link.trip",
+				"size": "control.unicast"})
 	}
-	f.Hold(c.Gateways == 1, "gateways", "%d are not possible: the tiers of one server have one initiator; use 1", c.Gateways)
+	f.Hold(c.Gateways == 1, "gateways", "%d are not possible: the tiers of one server have one initiator; use 1",
+		c.Gateways)
 	f.Hold(c.Targets >= 2, "targets", "%d are too few for an SSD and the HDDs behind it; use at least 2", c.Targets)
 	f.Hold(c.Replicas == 1, "replicas", "%d are not possible: a write goes to one device; use 1", c.Replicas)
 	f.Within("link", c.Link.CheckOverhead())
@@ -102,7 +113,9 @@ func (c *ObjectCluster) Validate() error {
 		return err
 	}
 	t := c.TierConfig()
-	return rekey(t.Validate(), "tier", map[string]string{"hdds": "targets", "chunk": "chunk", "link": "link.rate", "trip": "link.trip", "control": "control.unicast"})
+	return rekey(t.Validate(), "tier",
+		map[string]string{"hdds": "targets", "chunk": "chunk", "link": "link.rate", "trip": "link.trip",
+			"control": "control.unicast"})
 }
 
 // checkUnused refuses what only clusters have that put chunks.
@@ -145,7 +158,8 @@ func (c *ObjectCluster) checkUnused(f *units.Faults) {
 	f.Hold(c.Durability == defaultDurability, "durability", "%v keeps no chunks; leave it out", c.Protocol)
 }
 
-// rekey gives another package's errors this one's keys: those of fields that both have, and the others within a section.
+// rekey gives another package's errors this one's keys: those of fields that both have, and the others within a
+// section.
 func rekey(err error, section string, shared map[string]string) error {
 	var f units.Faults
 	for _, e := range units.FieldErrors(err) {
@@ -171,6 +185,8 @@ func (c *ObjectCluster) checkDurability(f *units.Faults) {
 	f.Hold(d.Bandwidth > 0, "durability.bandwidth", "%v is not possible; use a rate such as 50MB/s", d.Bandwidth)
 	f.Hold(d.Detect >= 0, "durability.detect", "%v is not possible; use a time such as 10m", d.Detect)
 	if k := c.Keeping(); k.Data+k.Parity > 0 {
-		f.Hold(k.Groups == 0 || k.Nodes > k.Data+k.Parity, "durability", "a group of %d has no target that could take the place of one of the %d that keep a chunk; use larger groups", k.Nodes, k.Data+k.Parity)
+		f.Hold(k.Groups == 0 || k.Nodes > k.Data+k.Parity, "durability",
+			"a group of %d has no target that could take the place of one of the %d that keep a chunk; use larger "+
+				"groups", k.Nodes, k.Data+k.Parity)
 	}
 }

@@ -13,10 +13,14 @@ func TestReliability(t *testing.T) {
 	const load = "workload: [{synthetic: {reads: {size: 4KiB}, requests: 10}, closed: 1}]\n"
 	for _, c := range []struct{ text, want string }{
 		{"ssd: {preset: mqsim-default, reliability: {}}\n" + load, ""},
-		{"ssd: {preset: mqsim-default, compat: mqsim, reliability: {cycles: 5}}\n" + load, "a.yaml:1:58: ssd.reliability: with compat: mqsim there is none"},
-		{"ssd: {preset: mqsim-default, reliability: {gain: 200%}}\n" + load, "a.yaml:1:50: ssd.reliability.gain: 200% is not possible; use 0% to 100%"},
-		{"ssd: {preset: mqsim-default, reliability: {refresh: {at: 0%}}}\n" + load, "ssd.reliability.refresh.at: 0% is not possible"},
-		{"object_cluster: {gateways: 2, targets: 6, disk: {model: ssd}}\nssd: {preset: mqsim-default, reliability: {cycles: 5}}\nmeasure: {until: 3ms}\n",
+		{"ssd: {preset: mqsim-default, compat: mqsim, reliability: {cycles: 5}}\n" + load,
+			"a.yaml:1:58: ssd.reliability: with compat: mqsim there is none"},
+		{"ssd: {preset: mqsim-default, reliability: {gain: 200%}}\n" + load,
+			"a.yaml:1:50: ssd.reliability.gain: 200% is not possible; use 0% to 100%"},
+		{"ssd: {preset: mqsim-default, reliability: {refresh: {at: 0%}}}\n" + load,
+			"ssd.reliability.refresh.at: 0% is not possible"},
+		{"object_cluster: {gateways: 2, targets: 6, disk: {model: ssd}}\nssd: {preset: mqsim-default, reliability: " +
+			"{cycles: 5}}\nmeasure: {until: 3ms}\n",
 			"a.yaml:2:43: ssd.reliability: an object cluster reads no other copy"},
 	} {
 		_, err := scenario.Parse(shape.Source{File: "a.yaml", Text: []byte(c.text)}, nil)

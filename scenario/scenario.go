@@ -40,14 +40,15 @@ type Scenario struct {
 	Name string
 	// Description says what the scenario shows. It changes no result.
 	Description string
-	// Cite names papers whose figures the scenario uses, by the keys that farflash cite prints. They are added to the papers of its models. It changes no result.
+	// Cite names papers whose figures the scenario uses, by the keys that farflash cite prints. They are added to the
+	// papers of its models. It changes no result.
 	Cite []string
 	// Workload is what the hosts do. Its items run at the same time, each with a queue pair of its own.
 	Workload []Load
 	// SSD is the drive: a preset's name, or a section. In a system, targets without a drive of their own have it.
 	SSD *Drive
-	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members are local drives, or all drives of the
-	// targets.
+	// HostRAID makes one volume of several drives, in the host's software: stripes, mirrors or parity. Its members
+	// are local drives, or all drives of the targets.
 	HostRAID *HostRAID
 	// Initiators is how many hosts of a system issue requests.
 	Initiators int
@@ -86,8 +87,8 @@ type Scenario struct {
 type Load struct {
 	// Name is used in messages and tables. Without one it is workload[i].
 	Name string
-	// Tenant is the user that the flow belongs to. Flows of one tenant share their figures. If any flow names a tenant, a flow without one is a tenant by its own
-	// name.
+	// Tenant is the user that the flow belongs to. Flows of one tenant share their figures. If any flow names a
+	// tenant, a flow without one is a tenant by its own name.
 	Tenant string
 	// Trace replays a recorded trace.
 	Trace *Trace
@@ -97,8 +98,8 @@ type Load struct {
 	Fio *Fio
 	// MQSim makes the requests that the simulator MQSim would make.
 	MQSim *MQSim
-	// Closed is the number of requests that are kept outstanding. Each completion issues a new request, and the times of the source are ignored. 0 is an open
-	// loop: each request is issued at its own time.
+	// Closed is the number of requests that are kept outstanding. Each completion issues a new request, and the times
+	// of the source are ignored. 0 is an open loop: each request is issued at its own time.
 	Closed int
 	// Copies repeats the item as several equal flows, each with its own random numbers.
 	Copies *Copies
@@ -106,8 +107,8 @@ type Load struct {
 	Think *Think
 	// Flush adds flushes after writes.
 	Flush *Flush
-	// After is the name of an item that must end before this one begins, together with everything that runs beside it. Then start and until count from that
-	// moment.
+	// After is the name of an item that must end before this one begins, together with everything that runs beside
+	// it. Then start and until count from that moment.
 	After string
 	// Start is when a closed loop begins. The times of an open loop count from it.
 	Start units.Duration
@@ -169,8 +170,9 @@ type Queue struct {
 
 // Trace is a recorded trace that is replayed.
 type Trace struct {
-	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's own folder. The files that blktrace writes
-	// for each processor are one trace: nvme0n1.blktrace.0 or nvme0n1.blktrace.* stands for all of them.
+	// File is the trace, plain or compressed with gzip, bzip2, xz or zstd. A relative path starts at the scenario's
+	// own folder. The files that blktrace writes for each processor are one trace: nvme0n1.blktrace.0 or
+	// nvme0n1.blktrace.* stands for all of them.
 	File string
 	// Format is the trace's format.
 	Format trace.Format
@@ -211,8 +213,9 @@ type VolumeWay uint8
 
 // The ways.
 const (
-	VolumesStacked  VolumeWay = iota // one behind the other, in the order in which they first appear; each is as long as its highest address
-	VolumesOverlaid                  // all from the first byte on, so that they share blocks
+	// one behind the other, in the order in which they first appear; each is as long as its highest address
+	VolumesStacked  VolumeWay = iota
+	VolumesOverlaid           // all from the first byte on, so that they share blocks
 )
 
 var volumeWays = units.Names[VolumeWay]{"stack", "overlay"}
@@ -288,7 +291,8 @@ func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal
 
 // Drive is the ssd section: a preset, changed by what else the section says.
 type Drive struct {
-	// Preset is the drive that the section starts from (farflash list shows them). Without one it is the drive of MQSim's distributed configuration.
+	// Preset is the drive that the section starts from (farflash list shows them). Without one it is the drive of
+	// MQSim's distributed configuration.
 	Preset string
 	// Compat is the simulator whose deviations from a real drive are reproduced, for comparisons with it.
 	Compat Compat
@@ -353,7 +357,9 @@ func ParseWorkload(src shape.Source, changes []shape.Change) (*Scenario, error) 
 	}
 	added := slices.ContainsFunc(changes, func(c shape.Change) bool { return strings.HasPrefix(c.Path, "workload") })
 	if top.Kind == shape.Mapping && top.Get("workload") == nil && !added {
-		return nil, shape.Errors{{At: top.At, Msg: "no workload, so there are no requests to drives here; add one, such as \"workload: [{trace: hm_0.csv}]\", or choose another scenario"}}
+		return nil, shape.Errors{{At: top.At,
+			Msg: "no workload, so there are no requests to drives here; add one, such as \"workload: [{trace: " +
+				"hm_0.csv}]\", or choose another scenario"}}
 	}
 	if top.Kind == shape.Mapping && top.Get("ssd") == nil {
 		top.Put(&shape.Node{At: top.At, Text: "ssd"}, &shape.Node{At: top.At, Text: "mqsim-default"})

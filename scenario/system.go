@@ -143,7 +143,8 @@ type Iterative struct {
 	StableRange units.Fraction
 	// StableFor is how many stable iterations in a row count as convergence too.
 	StableFor int
-	// Weights are those of the three changes in Conv_C: of the mean, the median and the 90th percentile of requests' throughput.
+	// Weights are those of the three changes in Conv_C: of the mean, the median and the 90th percentile of requests'
+	// throughput.
 	Weights [3]units.Fraction
 	// Iterations is the largest number of iterations.
 	Iterations int
@@ -153,9 +154,11 @@ type Iterative struct {
 	FirstWriteArrival FirstWrite
 	// WriteDelay is the delay of a write, which gives its throughput.
 	WriteDelay WriteDelay
-	// CountFrom is the number of the first iteration, 0 or 1. SNIS starts its index from 0, and also calls the iteration with the first distance the second.
+	// CountFrom is the number of the first iteration, 0 or 1. SNIS starts its index from 0, and also calls the
+	// iteration with the first distance the second.
 	CountFrom int
-	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Without it, iterations differ only by their arrivals.
+	// Redraw gives each iteration its own random numbers, like a simulator without a seed. Without it, iterations
+	// differ only by their arrivals.
 	Redraw bool
 	// Acceleration changes the writes' arrivals at drives between iterations, to converge sooner.
 	Acceleration cosim.Acceleration
@@ -189,9 +192,11 @@ type FirstWrite uint8
 
 // The choices.
 const (
-	FirstAtArrival FirstWrite = iota // at the write's arrival, the only time that it has; the paper's text has both simulators process all requests in each iteration
-	FirstUnloaded                    // when it would come if it were alone in the network
-	FirstAbsent                      // not at all, as the equation is printed
+	// at the write's arrival, the only time that it has; the paper's text has both simulators process all requests in
+	// each iteration
+	FirstAtArrival FirstWrite = iota
+	FirstUnloaded             // when it would come if it were alone in the network
+	FirstAbsent               // not at all, as the equation is printed
 )
 
 var firstWrites = units.Names[FirstWrite]{"arrival", "unloaded", "absent"}
@@ -210,8 +215,11 @@ type WriteDelay uint8
 
 // The choices.
 const (
-	DelayOfStages    WriteDelay = iota // the network's delay in this iteration and the drive's, as SNIS' text says (it includes both)
-	DelayToDeparture                   // from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is the last iteration's, and zero in the first
+	// the network's delay in this iteration and the drive's, as SNIS' text says (it includes both)
+	DelayOfStages WriteDelay = iota
+	// from arrival to departure from the drive (SD_i - A); by equation 2 the network's delay in it is the last
+	// iteration's, and zero in the first
+	DelayToDeparture
 )
 
 var writeDelays = units.Names[WriteDelay]{"stages", "departure"}
@@ -262,7 +270,8 @@ func (s *Scenario) defaultSystem() {
 	s.Place = Place{Targets: LastHosts}
 	s.NVMf = nvmf.DefaultConfig()
 	third := units.Fraction(1) / 3
-	s.Coupling.Iterative = Iterative{Threshold: 0.1, StableRange: 0.02, StableFor: 3, Weights: [3]units.Fraction{third, third, third}, Iterations: 11, Relaxation: 0.5}
+	s.Coupling.Iterative = Iterative{Threshold: 0.1, StableRange: 0.02, StableFor: 3,
+		Weights: [3]units.Fraction{third, third, third}, Iterations: 11, Relaxation: 0.5}
 }
 
 // DriveOf is the drive of a group of targets, or the scenario's own.
@@ -375,7 +384,8 @@ func (s *Scenario) checkRateControl(d *shape.Decoder) {
 	switch {
 	case !s.Controlled():
 	case !s.Protocol.Capsules():
-		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use protocol: nvmeof", s.Protocol)
+		fail("protocol: %v has no transmit queue to be held back for, and no queue pairs whose rate lasts; use "+
+			"protocol: nvmeof", s.Protocol)
 	case s.Coupling.Mode != Coupled:
 		fail("drives and network in turns do not see each other while they run; use coupling.mode: coupled")
 	case s.Fabric != nil && s.Fabric.QueuePairs.Life == fabric.PerMessage:
@@ -423,18 +433,23 @@ func (s *Scenario) checkCoupling(fail func(path, format string, args ...any)) {
 		if _, said := s.set[at]; !said {
 			at = "coupling.mode"
 		}
-		fail(at, "protocol %v is not possible: drives and network in turns have one flow for each request; use protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
+		fail(at, "protocol %v is not possible: drives and network in turns have one flow for each request; use "+
+			"protocol: flows, or coupling.mode: both, which tells the protocol's effect apart", s.Protocol)
 	}
 	for i := range s.Workload {
 		if s.Workload[i].Closed > 0 || s.Workload[i].Fio != nil {
-			fail(fmt.Sprintf("workload[%d]", i), "a closed loop issues a request when one has ended, which drives and network in turns do not see while they run; use coupling.mode: coupled, or requests with times of their own")
+			fail(fmt.Sprintf("workload[%d]", i),
+				"a closed loop issues a request when one has ended, which drives and network in turns do not see "+
+					"while they run; use coupling.mode: coupled, or requests with times of their own")
 		}
 		if s.Workload[i].Flush != nil {
-			fail(fmt.Sprintf("workload[%d].flush", i), "drives and network in turns know reads and writes; leave flushes out, or use coupling.mode: coupled")
+			fail(fmt.Sprintf("workload[%d].flush", i),
+				"drives and network in turns know reads and writes; leave flushes out, or use coupling.mode: coupled")
 		}
 	}
 	if s.Measure.Until.Time > 0 || s.Measure.Until.Steady {
-		fail("measure.until", "drives and network in turns run to the end of the requests; use workload[i].until or limit")
+		fail("measure.until",
+			"drives and network in turns run to the end of the requests; use workload[i].until or limit")
 	}
 	if len(s.Flows) > 0 {
 		fail("flows", "other traffic beside a system needs coupling.mode: coupled")
@@ -460,7 +475,8 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		}
 		if len(list) == 0 {
 			if len(free) < n {
-				return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d initiators and %d targets", len(hosts), s.Initiators, count)
+				return nil, units.Wrong("fabric.topology", "%d hosts are too few for %d initiators and %d targets",
+					len(hosts), s.Initiators, count)
 			}
 			for i := range n {
 				k := i
@@ -476,7 +492,8 @@ func (s *Scenario) Places(hosts []int32) (initiators, targets []int32, err error
 		var out []int32
 		for _, h := range list {
 			if h < 0 || h >= len(hosts) {
-				return nil, units.Wrong("place."+key+"_hosts", "there is no host %d; there are 0 to %d", h, len(hosts)-1)
+				return nil, units.Wrong("place."+key+"_hosts", "there is no host %d; there are 0 to %d", h,
+					len(hosts)-1)
 			}
 			if taken[h] {
 				return nil, units.Wrong("place."+key+"_hosts", "host %d is taken already", h)
@@ -516,7 +533,8 @@ func (s *Scenario) checkPlaces(d *shape.Decoder) {
 func (s *Scenario) checkWithoutTargets(d *shape.Decoder) {
 	for _, key := range systemKeys {
 		if at, ok := d.Set[key]; ok {
-			d.Fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"", key)
+			d.Fail(at, "%s needs targets; add some, such as \"targets: [{count: 2, ssds: 4, ssd: tlc-enterprise}]\"",
+				key)
 		}
 	}
 	s.checkLocalControl(d)

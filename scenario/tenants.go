@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Tenants are whose the items of a workload are: the names in the order in which they first appear, and of each item the number of its tenant. Where
-// no item names one, each item is its own; named says that some do.
+// Tenants are whose the items of a workload are: the names in the order in which they first appear, and of each item
+// the number of its tenant. Where no item names one, each item is its own; named says that some do.
 func (s *Scenario) Tenants() (names []string, of []int, named bool) {
 	for i := range s.Workload {
 		named = named || s.Workload[i].Tenant != ""
@@ -27,7 +27,8 @@ func (s *Scenario) Tenants() (names []string, of []int, named bool) {
 	return names, of, named
 }
 
-// Lone is the scenario with one of its tenants alone: what the others would do is left out, and everything else is as it was, so that the same seed gives the same requests.
+// Lone is the scenario with one of its tenants alone: what the others would do is left out, and everything else is as
+// it was, so that the same seed gives the same requests.
 func (s *Scenario) Lone(tenant int) *Scenario {
 	x := *s
 	_, of, _ := s.Tenants()
@@ -55,9 +56,9 @@ func (s *Scenario) FlowName(i int) string {
 	return f.Kind()
 }
 
-// AsMQSim reports a single drive with compat: mqsim, whose host deviates as MQSim's does. Flows that start together start in reverse order of the list,
-// the order of MQSim's unordered_map. Requests may lie outside their flow's sectors and are folded by the drive. A looped trace restarts after the
-// offset of its first request.
+// AsMQSim reports a single drive with compat: mqsim, whose host deviates as MQSim's does. Flows that start together
+// start in reverse order of the list, the order of MQSim's unordered_map. Requests may lie outside their flow's
+// sectors and are folded by the drive. A looped trace restarts after the offset of its first request.
 func (s *Scenario) AsMQSim() bool {
 	return s.SSD != nil && len(s.Targets) == 0 && s.SSD.Compat == CompatMQSim
 }

@@ -26,7 +26,8 @@ func TopologyGraph(t *peer.NS3Topology) *topo.Graph {
 		g.Nodes = append(g.Nodes, n)
 	}
 	for _, l := range t.Links {
-		g.Links = append(g.Links, topo.Link{A: int32(l.A), B: int32(l.B), Rate: l.Rate, Delay: l.Delay, Loss: l.ErrorRate})
+		g.Links = append(g.Links,
+			topo.Link{A: int32(l.A), B: int32(l.B), Rate: l.Rate, Delay: l.Delay, Loss: l.ErrorRate})
 	}
 	g.SetTiers()
 	return g

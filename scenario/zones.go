@@ -9,11 +9,12 @@ import (
 	"farflash/workload/synth"
 )
 
-// Zones is how an item's writes go to the zones of a zoned namespace. They go through the zones that lie in the addresses of the writes, from the first one on, and again; a zone is
-// reset before it is written. Initiators that each run the whole workload have a part of the zones each.
+// Zones is how an item's writes go to the zones of a zoned namespace. They go through the zones that lie in the
+// addresses of the writes, from the first one on, and again; a zone is reset before it is written. Initiators that
+// each run the whole workload have a part of the zones each.
 type Zones struct {
-	// Append has each write be a Zone Append, which the drive gives its place in the zone; in a system initiators append to the same zones. Otherwise a zone has one write under way at a
-	// time, and in a system one initiator.
+	// Append has each write be a Zone Append, which the drive gives its place in the zone; in a system initiators
+	// append to the same zones. Otherwise a zone has one write under way at a time, and in a system one initiator.
 	Append bool
 	// AtOnce is how many zones are written at once, a request to each in turn.
 	AtOnce int
@@ -31,12 +32,14 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	}
 	switch {
 	case l.Fio != nil, l.MQSim != nil:
-		fail("", "namespace %d is zoned, and its writes must keep to zones; use synthetic with zones, or a trace", l.Namespace)
+		fail("", "namespace %d is zoned, and its writes must keep to zones; use synthetic with zones, or a trace",
+			l.Namespace)
 		return
 	case l.Addresses == AddressFold:
 		fail("addresses", "writes to zones must be in order, and folding would change it; use addresses: error")
 	case l.Trace != nil && len(s.Targets) > 0:
-		fail("trace", "behind a network its volumes could meet in a zone, and its requests would be divided; use synthetic with zones, or leave out ssd.zones")
+		fail("trace", "behind a network its volumes could meet in a zone, and its requests would be divided; use "+
+			"synthetic with zones, or leave out ssd.zones")
 	case l.Trace != nil && l.Zones != nil:
 		fail("zones", "a trace says itself which zones it writes; leave it out")
 	case l.Synthetic == nil || l.Synthetic.Writes == nil:
@@ -45,7 +48,8 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		}
 		return
 	case l.Zones == nil:
-		fail("", "namespace %d is zoned, and its writes must keep to zones; add zones, such as \"zones: {append: true}\"", l.Namespace)
+		fail("", "namespace %d is zoned, and its writes must keep to zones; add zones, such as \"zones: {append: "+
+			"true}\"", l.Namespace)
 	}
 	if l.Zones == nil || l.Synthetic == nil || l.Synthetic.Writes == nil {
 		return
@@ -53,14 +57,22 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 	w, grain := l.Synthetic.Writes, s.grain()
 	a := &w.Addresses
 	if size, whole := wholeBlocks(&w.Size, grain); !whole {
-		fail("synthetic.writes.size", "%v is not possible: a zoned namespace has blocks of %v; use a multiple, or a granule that is one", size, grain)
+		fail("synthetic.writes.size",
+			"%v is not possible: a zoned namespace has blocks of %v; use a multiple, or a granule that is one", size,
+			grain)
 	} else if most := units.Bytes(z.MaxAppend); most > 0 && l.Zones.Append && size > most {
-		fail("synthetic.writes.size", "%v is not possible: an append is of at most %v (ssd.zones.max_append); use less, or set its max", size, most)
+		fail("synthetic.writes.size",
+			"%v is not possible: an append is of at most %v (ssd.zones.max_append); use less, or set its max", size,
+			most)
 	} else if most := s.NVMf.MaxTransfer; len(s.Targets) > 0 && size > most {
-		fail("synthetic.writes.size", "%v is not possible: a write to a zone is one command, of at most %v (nvmf.max_transfer); use less, or set its max", size, most)
+		fail("synthetic.writes.size",
+			"%v is not possible: a write to a zone is one command, of at most %v (nvmf.max_transfer); use less, or "+
+				"set its max", size, most)
 	}
-	if a.Start%units.Bytes(z.Size) != 0 || a.Space != 0 && (a.Space < units.Bytes(z.Size) || a.Space%units.Bytes(z.Size) != 0) {
-		fail("synthetic.writes.addresses", "%v from %v on is not a whole number of zones of %v", a.Space, a.Start, units.Bytes(z.Size))
+	if a.Start%units.Bytes(z.Size) != 0 ||
+		a.Space != 0 && (a.Space < units.Bytes(z.Size) || a.Space%units.Bytes(z.Size) != 0) {
+		fail("synthetic.writes.addresses", "%v from %v on is not a whole number of zones of %v", a.Space, a.Start,
+			units.Bytes(z.Size))
 		return
 	}
 	count := z.Count - int(a.Start/units.Bytes(z.Size))
@@ -68,26 +80,35 @@ func (s *Scenario) checkZones(i int, fail func(key, format string, args ...any))
 		count = min(count, int(a.Space/units.Bytes(z.Size)))
 	}
 	if j := s.meetsInZones(i); j == i {
-		fail("zones", "its copies write the same zones, each in an order of its own; use append: true, or a copies.stride of its addresses or more")
+		fail("zones", "its copies write the same zones, each in an order of its own; use append: true, or a "+
+			"copies.stride of its addresses or more")
 		return
 	} else if j >= 0 {
-		fail("zones", "it and %s write the same zones, each in an order of its own; give them addresses of their own, use append: true in both, or after to have one follow the other", s.LoadName(j))
+		fail("zones", "it and %s write the same zones, each in an order of its own; give them addresses of their "+
+			"own, use append: true in both, or after to have one follow the other", s.LoadName(j))
 		return
 	}
 	if n := s.ownWorkloads(); n > 1 && l.Zones.AtOnce > count/n {
-		fail("zones.at_once", "%d is not possible: %d initiators share the %d zones in its addresses; use fewer, more addresses, or another route.initiator than each", l.Zones.AtOnce, n, count)
+		fail("zones.at_once",
+			"%d is not possible: %d initiators share the %d zones in its addresses; use fewer, more addresses, or "+
+				"another route.initiator than each", l.Zones.AtOnce, n, count)
 		return
 	}
 	if l.Zones.AtOnce < 1 || l.Zones.AtOnce > max(count, 1) {
-		fail("zones.at_once", "%d is not possible; use 1 to the zones that there are in its addresses, %d", l.Zones.AtOnce, count)
+		fail("zones.at_once", "%d is not possible; use 1 to the zones that there are in its addresses, %d",
+			l.Zones.AtOnce, count)
 		return
 	}
 	if all := s.zonesAtOnce(l.Namespace); z.MaxActive > 0 && 2*all > z.MaxActive {
-		fail("zones.at_once", "the items of namespace %d write %d zones at once, each of which may still be active when the next one is begun, and %d may be active; lower at_once or raise ssd.zones.max_active", l.Namespace, all, z.MaxActive)
+		fail("zones.at_once",
+			"the items of namespace %d write %d zones at once, each of which may still be active when the next one "+
+				"is begun, and %d may be active; lower at_once or raise ssd.zones.max_active", l.Namespace, all,
+			z.MaxActive)
 	}
 }
 
-// meetsInZones is the number of the first item up to one that writes to its zones at the same time, where an order of writes would be lost; -1 if none does.
+// meetsInZones is the number of the first item up to one that writes to its zones at the same time, where an order of
+// writes would be lost; -1 if none does.
 func (s *Scenario) meetsInZones(i int) int {
 	l := &s.Workload[i]
 	start, end, apart := s.written(i)
@@ -96,7 +117,8 @@ func (s *Scenario) meetsInZones(i int) int {
 	}
 	for j := range i {
 		x := &s.Workload[j]
-		if x.Zones == nil || x.Synthetic == nil || x.Synthetic.Writes == nil || x.Namespace != l.Namespace || x.Zones.Append && l.Zones.Append || s.Wave(j) != s.Wave(i) {
+		if x.Zones == nil || x.Synthetic == nil || x.Synthetic.Writes == nil || x.Namespace != l.Namespace ||
+			x.Zones.Append && l.Zones.Append || s.Wave(j) != s.Wave(i) {
 			continue
 		}
 		if from, to, _ := s.written(j); from < end && start < to {
@@ -152,7 +174,8 @@ func (s *Scenario) grain() units.Bytes {
 	return x.Geometry.PageSize
 }
 
-// zonesOf is how what a host can address of a namespace is divided into zones: as in a drive, or over all drives behind a network if stripes of whole zones lie over them.
+// zonesOf is how what a host can address of a namespace is divided into zones: as in a drive, or over all drives
+// behind a network if stripes of whole zones lie over them.
 func (s *Scenario) zonesOf(namespace int) block.Zones {
 	z := s.DriveOf(0).ZonesOf(namespace)
 	if _, drives := s.CountTargets(); drives > 0 && s.Route.Target.By == ByStripe && z.Count > 0 {
@@ -170,7 +193,8 @@ func (s *Scenario) ownWorkloads() int {
 	return 1
 }
 
-// checkZonesBehind checks that the drives of a system may have zones, if they do: a zone lies in one drive, and its hosts hear of the end of each write.
+// checkZonesBehind checks that the drives of a system may have zones, if they do: a zone lies in one drive, and its
+// hosts hear of the end of each write.
 func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any)) {
 	at := ""
 	for i := range s.Targets {
@@ -183,20 +207,26 @@ func (s *Scenario) checkZonesBehind(fail func(path, format string, args ...any))
 		return
 	}
 	if s.SameDrive() == nil {
-		fail(at, "its drives have zones, which lie over the drives of all targets; use one ssd for all, or leave out ssd.zones")
+		fail(at, "its drives have zones, which lie over the drives of all targets; use one ssd for all, or leave out "+
+			"ssd.zones")
 		return
 	}
 	if s.HostRAID != nil {
 		fail("host_raid", "it spreads addresses over drives, which ssd.zones does not let it; leave out one of them")
 	}
 	if s.Coupling.Mode != Coupled {
-		fail("coupling.mode", "%v is not possible with ssd.zones: writes to a zone wait for the end of others, which drives and network in turns do not see while they run; use coupled", s.Coupling.Mode)
+		fail("coupling.mode",
+			"%v is not possible with ssd.zones: writes to a zone wait for the end of others, which drives and "+
+				"network in turns do not see while they run; use coupled", s.Coupling.Mode)
 	}
 	if !s.Protocol.Capsules() {
-		fail("protocol", "%v is not possible with ssd.zones: its writes have no response that says where an append has gone and lets the next write go; use nvmeof or nvme-tcp", s.Protocol)
+		fail("protocol", "%v is not possible with ssd.zones: its writes have no response that says where an append "+
+			"has gone and lets the next write go; use nvmeof or nvme-tcp", s.Protocol)
 	}
 	if z, r := s.DriveOf(0).ZonesOf(0), &s.Route.Target; r.By == ByStripe && int64(r.Stripe)%z.Size != 0 {
-		fail("route.target.stripe", "%v is not possible: a zone lies in one drive; use %v, which is a zone, or a multiple", r.Stripe, units.Bytes(z.Size))
+		fail("route.target.stripe",
+			"%v is not possible: a zone lies in one drive; use %v, which is a zone, or a multiple", r.Stripe,
+			units.Bytes(z.Size))
 	}
 }
 

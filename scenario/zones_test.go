@@ -14,21 +14,27 @@ func TestZonesShared(t *testing.T) {
 		items string
 		wrong string
 	}{
-		"appends":         {load("zones: {append: true}") + ", " + load("zones: {append: true}"), ""},
-		"writes, appends": {load("zones: {append: false}") + ", " + load("zones: {append: true}"), "workload[1].zones: it and workload[0] write the same zones"},
-		"appends, writes": {load("zones: {append: true}") + ", " + load("zones: {append: false}"), "workload[1].zones: it and workload[0] write the same zones"},
-		"behind it":       {load("name: a, zones: {append: false}") + ", " + load("after: a, zones: {append: false}"), ""},
-		"copies":          {load("copies: {count: 2}, zones: {append: false}"), "workload[0].zones: its copies write the same zones"},
-		"copies append":   {load("copies: {count: 2}, zones: {append: true}"), ""},
+		"appends": {load("zones: {append: true}") + ", " + load("zones: {append: true}"), ""},
+		"writes, appends": {load("zones: {append: false}") + ", " + load("zones: {append: true}"),
+			"workload[1].zones: it and workload[0] write the same zones"},
+		"appends, writes": {load("zones: {append: true}") + ", " + load("zones: {append: false}"),
+			"workload[1].zones: it and workload[0] write the same zones"},
+		"behind it": {load("name: a, zones: {append: false}") + ", " + load("after: a, zones: {append: false}"),
+			""},
+		"copies": {load("copies: {count: 2}, zones: {append: false}"),
+			"workload[0].zones: its copies write the same zones"},
+		"copies append": {load("copies: {count: 2}, zones: {append: true}"), ""},
 	} {
-		_, err := parse("ssd: {preset: tlc-enterprise, mapping: {ideal: true}, zones: {}}\nworkload: [" + c.items + "]\n")
+		_, err := parse("ssd: {preset: tlc-enterprise, mapping: {ideal: true}, zones: {}}\nworkload: [" + c.items +
+			"]\n")
 		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestZonesOfReads: what is wrong with the zones of an item that writes nothing is said, whatever else is wrong with it.
+// TestZonesOfReads: what is wrong with the zones of an item that writes nothing is said, whatever else is wrong with
+// it.
 func TestZonesOfReads(t *testing.T) {
 	for items, wrong := range map[string]string{
 		"{synthetic: {reads: {size: 4KiB, interarrival: 100us}, requests: 10}, addresses: fold, zones: {append: true}}": "workload[0].addresses: writes to zones must be in order",

@@ -80,15 +80,17 @@ func New() *Engine {
 	return e
 }
 
-// Sibling returns another engine, with a clock and events of its own, for a model that is divided over several. They have the components
-// that e has so far in common, with their counters: each is to schedule on one of them only, and none is added to any.
+// Sibling returns another engine, with a clock and events of its own, for a model that is divided over several. They
+// have the components that e has so far in common, with their counters: each is to schedule on one of them only, and
+// none is added to any.
 func (e *Engine) Sibling() *Engine {
 	s := New()
 	s.counters = e.counters[:len(e.counters):len(e.counters)]
 	return s
 }
 
-// Wait moves the clock on to a time before which nothing is left to happen, for a model that is called from outside of its engine then.
+// Wait moves the clock on to a time before which nothing is left to happen, for a model that is called from outside
+// of its engine then.
 func (e *Engine) Wait(until Time) {
 	if e.Next() < until {
 		panic("sim: an event is left to happen before the time that was waited for")
@@ -137,7 +139,8 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	e.queue.push(x)
 }
 
-// Claim takes the next place of a component in the order of what it schedules, for an event that is scheduled with ScheduleAs if it is not advanced to.
+// Claim takes the next place of a component in the order of what it schedules, for an event that is scheduled with
+// ScheduleAs if it is not advanced to.
 func (e *Engine) Claim(from Component) uint64 {
 	order := e.counters[from]
 	e.counters[from] = order + 1
@@ -152,13 +155,15 @@ func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg u
 	e.queue.push(newEntry(at, order, arg, kind, to))
 }
 
-// ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that an int64 does not hold has come out
-// negative. It is no fault of a model, but what the times that a user has given add up to. Whoever runs models for users makes an error of it.
+// ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that
+// an int64 does not hold has come out negative. It is no fault of a model, but what the times that a user has given
+// add up to. Whoever runs models for users makes an error of it.
 type ClockError struct{ Now Time }
 
 // Error says what would be right.
 func (e *ClockError) Error() string {
-	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it stands at %v); the times and rates of what is simulated make it last longer", e.Now)
+	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it "+
+		"stands at %v); the times and rates of what is simulated make it last longer", e.Now)
 }
 
 // refuse panics for a time that lies in the past.
@@ -243,8 +248,9 @@ func (e *Engine) Advance(to Time) bool {
 // pulseEvery is after how many events a pulse comes.
 const pulseEvery = 1 << 14
 
-// OnPulse has f called now and then, after some thousands of events, by the goroutine that runs the engine: it may call Stop, as whoever has asked for the
-// run may want no more of it, whatever the models are at. It must change nothing else.
+// OnPulse has f called now and then, after some thousands of events, by the goroutine that runs the engine: it may
+// call Stop, as whoever has asked for the run may want no more of it, whatever the models are at. It must change
+// nothing else.
 func (e *Engine) OnPulse(f func()) {
 	e.pulse, e.due = f, e.events+pulseEvery
 }
@@ -254,8 +260,10 @@ func (e *Engine) beat() {
 	e.pulse()
 }
 
-// Foresee has f called with events of a target that are about to be handled, some tens of them at a time and hardly ever all that will be, in the order in which they come. It is to read what their handling is going to read:
-// a model that does not fit into a processor's cache waits for memory once for all of them, and not for each by itself. It must change nothing.
+// Foresee has f called with events of a target that are about to be handled, some tens of them at a time and hardly
+// ever all that will be, in the order in which they come. It is to read what their handling is going to read: a model
+// that does not fit into a processor's cache waits for memory once for all of them, and not for each by itself. It
+// must change nothing.
 func (e *Engine) Foresee(to Target, f func([]Event)) {
 	var list [frontLen]Event
 	e.queue.opened = func() {

@@ -205,7 +205,8 @@ func TestEnginePastPanics(t *testing.T) {
 // TestPastIsSaid: a time behind the clock's end, which has come out negative, is told from one that lies in the past.
 func TestPastIsSaid(t *testing.T) {
 	for at, want := range map[Time]any{
-		6: "sim: event scheduled in the past", 0: "sim: event scheduled in the past", -1: &ClockError{7}, -Forever: &ClockError{7},
+		6: "sim: event scheduled in the past", 0: "sim: event scheduled in the past", -1: &ClockError{7},
+		-Forever: &ClockError{7},
 	} {
 		e, _, to := newRecorder()
 		c := e.NewComponent()
@@ -239,7 +240,8 @@ func TestEngineNext(t *testing.T) {
 	}
 }
 
-// TestAdvanceEndsWithTheRun: a handler does not go on by itself beyond the time up to which it is run, or another event's.
+// TestAdvanceEndsWithTheRun: a handler does not go on by itself beyond the time up to which it is run, or another
+// event's.
 func TestAdvanceEndsWithTheRun(t *testing.T) {
 	e := New()
 	c := e.NewComponent()
@@ -263,7 +265,8 @@ func TestAdvanceEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestClaim: what is scheduled with a place that was claimed comes before what was scheduled after that for the same time, and is as good as advanced to.
+// TestClaim: what is scheduled with a place that was claimed comes before what was scheduled after that for the same
+// time, and is as good as advanced to.
 func TestClaim(t *testing.T) {
 	run := func(claims bool) (order []uint32, events uint64) {
 		e := New()
@@ -295,7 +298,8 @@ func TestClaim(t *testing.T) {
 		return order, e.Events()
 	}
 	order, n := run(false)
-	if claimed, m := run(true); !reflect.DeepEqual(order, []uint32{0, 3, 1, 2}) || !reflect.DeepEqual(claimed, order) || n != m {
+	if claimed, m := run(true); !reflect.DeepEqual(order, []uint32{0, 3, 1, 2}) ||
+		!reflect.DeepEqual(claimed, order) || n != m {
 		t.Errorf("%v in %d events, and %v in %d with places that were claimed", order, n, claimed, m)
 	}
 }
@@ -434,7 +438,8 @@ func (f *foreteller) Handle(x Event) {
 	}
 }
 
-// TestForesee: a handler is told of most of many events before they come, of timers as of others and of none of another handler's, and the order is the same.
+// TestForesee: a handler is told of most of many events before they come, of timers as of others and of none of
+// another handler's, and the order is the same.
 func TestForesee(t *testing.T) {
 	e := New()
 	f := &foreteller{t: t, e: e, self: e.NewComponent(), told: map[uint32]bool{}, left: 5000}

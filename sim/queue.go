@@ -96,7 +96,8 @@ func (q *queue) push(x entry) {
 	}
 }
 
-// pushFull is push of what belongs into the front, which is full. It is apart, as what hardly ever happens is elsewhere, so that nothing of the usual ways has to be kept for it.
+// pushFull is push of what belongs into the front, which is full. It is apart, as what hardly ever happens is
+// elsewhere, so that nothing of the usual ways has to be kept for it.
 //
 //go:noinline
 func (q *queue) pushFull(x entry) {

@@ -59,7 +59,8 @@ func (q *queue) check() error {
 						return fmt.Errorf("%v is filed at %d.%d, not %d.%d", x.key, l, s, pl, ps)
 					}
 					if x.less(first) || last.less(x.key) || x.less(w.cursor) || !q.last.less(x.key) {
-						return fmt.Errorf("%v in slot %v to %v, cursor %v, last %v", x.key, first, last, w.cursor, q.last)
+						return fmt.Errorf("%v in slot %v to %v, cursor %v, last %v", x.key, first, last, w.cursor,
+							q.last)
 					}
 				}
 				filed += len(entries)
@@ -380,7 +381,8 @@ func TestQueueSteadyStateAllocatesNothing(t *testing.T) {
 
 func TestQueueMemory(t *testing.T) {
 	held := func(q *queueSet) uintptr {
-		return unsafe.Sizeof(queue{}) + uintptr(cap(q.wheel.entries))*unsafe.Sizeof(entry{}) + uintptr(cap(q.wheel.links))*4
+		return unsafe.Sizeof(queue{}) + uintptr(cap(q.wheel.entries))*unsafe.Sizeof(entry{}) +
+			uintptr(cap(q.wheel.links))*4
 	}
 	for n, most := range map[int]uintptr{40: 20 << 10, 100: 64 << 10} {
 		q := newHold(newQueueSet(), driveDelay, n).set.(*queueSet)

@@ -126,7 +126,8 @@ func TestTimerMachine(t *testing.T) {
 		at := Time(0)
 		for i := range ops {
 			at += Time(rapid.IntRange(0, 20).Draw(t, "after"))
-			ops[i] = op{at, rapid.IntRange(0, timers-1).Draw(t, "timer"), Time(rapid.IntRange(-10, 60).Draw(t, "ahead"))}
+			ops[i] = op{at, rapid.IntRange(0, timers-1).Draw(t, "timer"),
+				Time(rapid.IntRange(-10, 60).Draw(t, "ahead"))}
 		}
 
 		e, r, to := newRecorder()
@@ -186,7 +187,8 @@ func TestTimerMachine(t *testing.T) {
 	})
 }
 
-// TestTimerUsedAgain: a timer that was given back is the next one that is asked for, with what that one is for, and what was queued for the first does not fire.
+// TestTimerUsedAgain: a timer that was given back is the next one that is asked for, with what that one is for, and
+// what was queued for the first does not fire.
 func TestTimerUsedAgain(t *testing.T) {
 	e, r, to := newRecorder()
 	c := e.NewComponent()

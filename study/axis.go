@@ -28,8 +28,8 @@ const mostValues = 10_000
 //	path=lo..hi:xK     lo, lo K, lo K^2 and so on up to hi
 //	path=lo..hi:+K     lo, lo+K, lo+2K and so on up to hi
 //
-// lo, hi and an additive K are numbers, or quantities of one kind with their units. A comma inside brackets, braces or quotes
-// belongs to its value.
+// lo, hi and an additive K are numbers, or quantities of one kind with their units. A comma inside brackets, braces
+// or quotes belongs to its value.
 func ParseAxis(text string) (Axis, error) {
 	path, value, ok := strings.Cut(text, "=")
 	a := Axis{Path: strings.TrimSpace(path)}
@@ -247,7 +247,9 @@ func readAll(texts ...string) (quantity, []*big.Rat, error) {
 	for i, t := range texts {
 		quoted[i] = strconv.Quote(t)
 	}
-	return quantity{}, nil, fmt.Errorf("%s are not all numbers or quantities of one kind; write for example 4KiB..64KiB:x2 or 10us..50us:+10us", strings.Join(quoted, ", "))
+	return quantity{}, nil,
+		fmt.Errorf("%s are not all numbers or quantities of one kind; write for example 4KiB..64KiB:x2 or "+
+			"10us..50us:+10us", strings.Join(quoted, ", "))
 }
 
 // plainNumber reads a decimal number exactly.
@@ -272,8 +274,8 @@ func writeNumber(x *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Numbers returns the axis' values as numbers in a unit that result.json knows ("" for bare ones), and false if they are not
-// all numbers or quantities of one kind.
+// Numbers returns the axis' values as numbers in a unit that result.json knows ("" for bare ones), and false if they
+// are not all numbers or quantities of one kind.
 func (a Axis) Numbers() (values []float64, unit string, ok bool) {
 	q, exact, err := readAll(a.Values...)
 	if err != nil {

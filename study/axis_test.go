@@ -92,15 +92,18 @@ func TestNumbers(t *testing.T) {
 		{[]string{"40Gbps"}, "bit/s", []float64{4e10}},
 	} {
 		got, unit, ok := Axis{Values: c.values}.Numbers()
-		if !ok || unit != c.unit || !slices.EqualFunc(got, c.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12*b }) {
+		if !ok || unit != c.unit ||
+			!slices.EqualFunc(got, c.want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12*b }) {
 			t.Errorf("%v: %v %s %v", c.values, got, unit, ok)
 		}
 	}
 	for _, c := range []struct {
 		value, unit string
 		want        float64
-	}{{"250ns", "us", 0.25}, {"100MB/s", "B/s", 1e8}, {"1GiB/s", "B/s", 1 << 30}, {"800MT/s", "1/s", 8e8}, {"1/4", "fraction", 0.25}} {
-		if got, unit, ok := (Axis{Values: []string{c.value}}).Numbers(); !ok || unit != c.unit || math.Abs(got[0]-c.want) > 1e-12*c.want {
+	}{{"250ns", "us", 0.25}, {"100MB/s", "B/s", 1e8}, {"1GiB/s", "B/s", 1 << 30}, {"800MT/s", "1/s", 8e8},
+		{"1/4", "fraction", 0.25}} {
+		if got, unit, ok := (Axis{Values: []string{c.value}}).Numbers(); !ok || unit != c.unit ||
+			math.Abs(got[0]-c.want) > 1e-12*c.want {
 			t.Errorf("%s is %v %s", c.value, got, unit)
 		}
 	}
@@ -111,10 +114,12 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestRanges: a range has its beginning, what follows by the step or the factor, and nothing above its end; its values are exact.
+// TestRanges: a range has its beginning, what follows by the step or the factor, and nothing above its end; its
+// values are exact.
 func TestRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		low, more, by := rapid.Int64Range(1, 1000).Draw(t, "low"), rapid.Int64Range(0, 100_000).Draw(t, "more"), rapid.Int64Range(2, 500).Draw(t, "by")
+		low, more, by := rapid.Int64Range(1, 1000).Draw(t, "low"), rapid.Int64Range(0, 100_000).Draw(t, "more"),
+			rapid.Int64Range(2, 500).Draw(t, "by")
 		unit := rapid.SampledFrom([]string{"", "us", "KiB", "Mbps", "MB/s"}).Draw(t, "unit")
 		value := func(v int64) string { return strconv.FormatInt(v, 10) + unit }
 		read := func(text string) []float64 {
@@ -147,7 +152,8 @@ func TestRanges(t *testing.T) {
 
 // FuzzParseAxis holds that whatever is taken has values that differ, and that the values of a range are read back.
 func FuzzParseAxis(f *testing.F) {
-	for _, s := range []string{"a=1,2", "a=4KiB..1MiB:x2", "a=0..1:+0.1", "a=[1,{b: 2}],'c'", "a=1us..9us:x1.001", "a=5%..1/2:+7%", "a=1..2..3:x2", "a=.5..1:+1e-3"} {
+	for _, s := range []string{"a=1,2", "a=4KiB..1MiB:x2", "a=0..1:+0.1", "a=[1,{b: 2}],'c'", "a=1us..9us:x1.001",
+		"a=5%..1/2:+7%", "a=1..2..3:x2", "a=.5..1:+1e-3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

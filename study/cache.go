@@ -15,9 +15,9 @@ import (
 	"farflash/result"
 )
 
-// Cache keeps results on disk, a file for each trial and program. A trial is a pure function of its digest and seed as long as
-// the program is the same, which Program stands for; so entries never become wrong, and the folder can be deleted at any time.
-// Any number of processes may use one cache.
+// Cache keeps results on disk, a file for each trial and program. A trial is a pure function of its digest and seed
+// as long as the program is the same, which Program stands for; so entries never become wrong, and the folder can be
+// deleted at any time. Any number of processes may use one cache.
 type Cache struct {
 	dir     string
 	program string
@@ -55,12 +55,12 @@ func (c *Cache) path(t trial.Trial) string {
 	return filepath.Join(c.dir, t.Digest[:min(2, len(t.Digest))], t.Name())
 }
 
-// Path is where the cache keeps something that is no trial's result, by its name, which may have folders. Who writes there writes whole files, and tells by what is in them
-// whether they are sound.
+// Path is where the cache keeps something that is no trial's result, by its name, which may have folders. Who writes
+// there writes whole files, and tells by what is in them whether they are sound.
 func (c *Cache) Path(name string) string { return filepath.Join(c.dir, filepath.FromSlash(name)) }
 
-// Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error that says
-// which file it is; the caller computes the trial anew, and Put replaces the entry.
+// Get returns a trial's result, nil if there is none. An entry that cannot be read or is of another trial is an error
+// that says which file it is; the caller computes the trial anew, and Put replaces the entry.
 func (c *Cache) Get(t trial.Trial) (*result.Result, error) {
 	text, err := os.ReadFile(c.path(t))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,8 +79,8 @@ func (c *Cache) Get(t trial.Trial) (*result.Result, error) {
 	return r, nil
 }
 
-// An entry is a line with the SHA-256 of the rest, and a result.json: a digit that a failing disk changed would be believed
-// without it.
+// An entry is a line with the SHA-256 of the rest, and a result.json: a digit that a failing disk changed would be
+// believed without it.
 const entryHead = "farflash/cache/1 "
 
 // checked returns what an entry holds.
@@ -103,7 +103,8 @@ func (c *Cache) Put(t trial.Trial, r *result.Result) error {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	if err := result.WriteFile(c.path(t), append([]byte(entryHead+hex.EncodeToString(sum[:])+"\n"), text...)); err != nil {
+	if err := result.WriteFile(c.path(t), append([]byte(entryHead+hex.EncodeToString(sum[:])+"\n"), text...)); err !=
+		nil {
 		return fmt.Errorf("cache: %w", err)
 	}
 	return nil

@@ -33,13 +33,15 @@ func TestNothing(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if x.Pairs[0].Family != 0 || x.Pairs[0].Explored != 0 || Differing(x.Pairs[0].Effects) != 0 || len(x.Pairs[0].Effects) < 20 {
+	if x.Pairs[0].Family != 0 || x.Pairs[0].Explored != 0 || Differing(x.Pairs[0].Effects) != 0 ||
+		len(x.Pairs[0].Effects) < 20 {
 		t.Errorf("%+v", x.Pairs[0])
 	}
 }
 
-// TestNothingButSeeds compares a design with itself on other seeds, by real simulations: a difference in any of its metrics is found in no more comparisons than
-// the level allows, however few the replicates are. Counts that are small and often equal are among the metrics.
+// TestNothingButSeeds compares a design with itself on other seeds, by real simulations: a difference in any of its
+// metrics is found in no more comparisons than the level allows, however few the replicates are. Counts that are
+// small and often equal are among the metrics.
 func TestNothingButSeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("six hundred runs")
@@ -57,7 +59,8 @@ func TestNothingButSeeds(t *testing.T) {
 		}
 		var trials []trial.Trial
 		for i := range 2 * reps * comparisons {
-			trials = append(trials, trial.Trial{Scenario: both.Points[0].Scenario, Digest: both.Points[0].Digest, Seed: uint64(i)})
+			trials = append(trials,
+				trial.Trial{Scenario: both.Points[0].Scenario, Digest: both.Points[0].Digest, Seed: uint64(i)})
 		}
 		out := (&Runner{Version: "v"}).Run(t.Context(), trials)
 		found := 0
@@ -89,9 +92,10 @@ func TestNothingButSeeds(t *testing.T) {
 	}
 }
 
-// TestFalsePositives compares designs between which there is nothing but chance, very often: a difference is found in some 2.5 %
-// of the comparisons, of the 5 % that are allowed, be they about one metric or about twenty, and the true difference is in as many of the intervals as that leaves. A design
-// that is really different is found, though the seeds matter far more than it does.
+// TestFalsePositives compares designs between which there is nothing but chance, very often: a difference is found in
+// some 2.5 % of the comparisons, of the 5 % that are allowed, be they about one metric or about twenty, and the true
+// difference is in as many of the intervals as that leaves. A design that is really different is found, though the
+// seeds matter far more than it does.
 func TestFalsePositives(t *testing.T) {
 	const reps = 8
 	var names []string
@@ -142,7 +146,8 @@ func TestFalsePositives(t *testing.T) {
 			for _, e := range x.Pairs[0].Effects {
 				truth := 0.0
 				if e.Name == names[0] {
-					truth = shift / 1000 * 1.01 // the mean of 1/x is a hundredth above that of x, which has a deviation of a tenth
+					// the mean of 1/x is a hundredth above that of x, which has a deviation of a tenth
+					truth = shift / 1000 * 1.01
 				}
 				if alone := e.At(0.95); math.Abs(alone.Mean-truth) <= alone.Half {
 					covered++
@@ -155,15 +160,18 @@ func TestFalsePositives(t *testing.T) {
 		share, inside := float64(found)/float64(comparisons), float64(covered)/float64(comparisons*c.metrics)
 		t.Logf("%d metrics, a shift of %v: a difference in %.4f of the comparisons, the truth in %.4f of the intervals", c.metrics, c.shift, share, inside)
 		if share < c.least || share > c.most {
-			t.Errorf("%d metrics, a shift of %v: a difference is found in %v of the comparisons", c.metrics, c.shift, share)
+			t.Errorf("%d metrics, a shift of %v: a difference is found in %v of the comparisons", c.metrics, c.shift,
+				share)
 		}
 		if math.Abs(inside-0.975) > 0.01 {
-			t.Errorf("%d metrics, a shift of %v: the true difference is in %v of the intervals", c.metrics, c.shift, inside)
+			t.Errorf("%d metrics, a shift of %v: the true difference is in %v of the intervals", c.metrics, c.shift,
+				inside)
 		}
 	}
 }
 
-// TestAlike: effects without spread are certain if the design is deterministic, and otherwise significant from a number of equal signs on.
+// TestAlike: effects without spread are certain if the design is deterministic, and otherwise significant from a
+// number of equal signs on.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct {
 		reps    int
@@ -185,7 +193,8 @@ func TestAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := x.Pairs[0].Effects[0]; e.Verdict != c.verdict || e.More != c.more || math.Abs(e.Effect.Mean-math.Log(1.3)) > 1e-12 {
+		if e := x.Pairs[0].Effects[0]; e.Verdict != c.verdict || e.More != c.more ||
+			math.Abs(e.Effect.Mean-math.Log(1.3)) > 1e-12 {
 			t.Errorf("%+v: %+v", c, e)
 		}
 	}

@@ -21,11 +21,13 @@ type Test struct {
 	Power    float64  // with which further replicates are to find what there is
 	Relevant float64  // the smallest effect that matters, as a share of the first arm's mean
 	Metrics  []string // the primary family, with * and ? as in file names; empty is that of the kind of experiment
-	// Looks are the numbers of replicates at which a comparison is analysed and may end, each at an equal part of the significance; nil is one look.
+	// Looks are the numbers of replicates at which a comparison is analysed and may end, each at an equal part of the
+	// significance; nil is one look.
 	Looks []int
 }
 
-// DefaultTest has 95 % confidence, a power of 80 %, effects of 1 % and more, the family of the kind of experiment, and one look.
+// DefaultTest has 95 % confidence, a power of 80 %, effects of 1 % and more, the family of the kind of experiment,
+// and one look.
 func DefaultTest() Test { return Test{Level: 0.95, Power: 0.8, Relevant: 0.01} }
 
 // Verdict is what a comparison says of one metric.
@@ -73,9 +75,11 @@ type Failure struct {
 // Pair is an arm beside the first.
 type Pair struct {
 	Arm int // in Arms
-	// Effects are the primary family and then the exploratory metrics, each sorted by verdict (differences first) and size.
+	// Effects are the primary family and then the exploratory metrics, each sorted by verdict (differences first) and
+	// size.
 	Effects []Effect
-	// Family is the number of primary metrics under Holm's correction: those that differ in some replicate. Each arm has its own.
+	// Family is the number of primary metrics under Holm's correction: those that differ in some replicate. Each arm
+	// has its own.
 	Family int
 	// Explored is the number of exploratory metrics that were tested.
 	Explored int
@@ -99,7 +103,8 @@ func (p *Pair) primary() int {
 
 // Decided reports whether each primary metric is called or is within Test.Relevant.
 func (p *Pair) Decided() bool {
-	return !slices.ContainsFunc(p.Primary(), func(e Effect) bool { return !e.Differs() && !e.Within && e.Verdict != Identical })
+	return !slices.ContainsFunc(p.Primary(),
+		func(e Effect) bool { return !e.Differs() && !e.Within && e.Verdict != Identical })
 }
 
 // Decided reports whether all pairs are.
@@ -124,20 +129,23 @@ type Effect struct {
 	Aliases          []string         // other names of the same number
 	Better           result.Direction // which of two values is better
 	Primary          bool             // in the primary family
-	// Paired has the interval at the level of the verdict (Holm's step, and the look): it excludes 0 exactly if the metric is called. Intervals of
-	// exploratory metrics are for that metric alone.
+	// Paired has the interval at the level of the verdict (Holm's step, and the look): it excludes 0 exactly if the
+	// metric is called. Intervals of exploratory metrics are for that metric alone.
 	stats.Paired
 	RangeA, RangeB [2]float64 // extremes over the replicates
-	Adjusted       float64    // p value after correction for looks and by Holm; of exploratory metrics by Benjamini and Hochberg
-	Wilcoxon       float64    // p value of the signed-rank test
-	Verdict        Verdict
-	// Doubtful marks a difference by the t test that the signed-rank test would not call one even without correction, though
-	// there are replicates enough for it: a few of them, far out, may carry the mean.
+	// p value after correction for looks and by Holm; of exploratory metrics by Benjamini and Hochberg
+	Adjusted float64
+	Wilcoxon float64 // p value of the signed-rank test
+	Verdict  Verdict
+	// Doubtful marks a difference by the t test that the signed-rank test would not call one even without correction,
+	// though there are replicates enough for it: a few of them, far out, may carry the mean.
 	Doubtful bool
-	// Within marks a metric whose whole interval is closer to 0 than the smallest effect that matters: if there is evidence of
-	// a difference it is one that does not matter, and if there is none more replicates would not change what follows.
+	// Within marks a metric whose whole interval is closer to 0 than the smallest effect that matters: if there is
+	// evidence of a difference it is one that does not matter, and if there is none more replicates would not change
+	// what follows.
 	Within bool
-	// More is how many further replicates would settle a metric without evidence; -1 is more than anyone runs. 0 is settled.
+	// More is how many further replicates would settle a metric without evidence; -1 is more than anyone runs. 0 is
+	// settled.
 	More int
 }
 
@@ -154,7 +162,8 @@ func (e *Effect) Relative() (mean, low, high float64, ok bool) {
 	return share(e.Effect.Mean), share(e.Effect.Low()), share(e.Effect.High()), true
 }
 
-// Erratic reports an undecided metric whose replicates differ by more than a factor of two: their range says more than the mean.
+// Erratic reports an undecided metric whose replicates differ by more than a factor of two: their range says more
+// than the mean.
 func (e *Effect) Erratic() bool { return e.Verdict == TooFew && e.Ratio && e.Deviation > math.Ln2 }
 
 // size orders effects: ratios by their distance from 1, differences as a share of the larger value.
@@ -238,8 +247,8 @@ func Compare(p *Plan, outcomes []Outcome, test Test) (*Effects, error) {
 // ErrNoMetric is what Compare's error wraps when no metric has one of the names that were asked for.
 var ErrNoMetric = errors.New("no metric that the arms have matches")
 
-// Matches tells whether a name is one of those asked for; no patterns ask for all. In a pattern * stands for any text and ?
-// for one character.
+// Matches tells whether a name is one of those asked for; no patterns ask for all. In a pattern * stands for any text
+// and ? for one character.
 func Matches(patterns []string, name string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
 		// Indices of components are no character classes here.
@@ -328,7 +337,8 @@ func (t *Test) pair(a, b []*result.Result) (Pair, error) {
 		return p, err
 	}
 	for _, effects := range [][]Effect{p.Primary(), p.Exploratory()} {
-		slices.SortStableFunc(effects, func(x, y Effect) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(y.size(), x.size())) })
+		slices.SortStableFunc(effects,
+			func(x, y Effect) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), cmp.Compare(y.size(), x.size())) })
 	}
 	return p, nil
 }
@@ -347,7 +357,8 @@ func (t *Test) effect(x, y []float64) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
-	e := Effect{Paired: paired, RangeA: rangeOf(x), RangeB: rangeOf(y), Adjusted: 1, Wilcoxon: rank.P, Verdict: NoEvidence}
+	e := Effect{Paired: paired, RangeA: rangeOf(x), RangeB: rangeOf(y), Adjusted: 1, Wilcoxon: rank.P,
+		Verdict: NoEvidence}
 	if rank.N == 0 {
 		e.Verdict = Identical
 	}
@@ -457,7 +468,8 @@ func (t *Test) call(e *Effect) {
 			e.Effect.Half = reach // small counts: the corrected p value is larger than the spread suggests
 		}
 	} else {
-		e.Doubtful = e.Wilcoxon >= significance && stats.AllAlike(e.Effect.N) < significance // the least that ranks can give
+		// the least that ranks can give
+		e.Doubtful = e.Wilcoxon >= significance && stats.AllAlike(e.Effect.N) < significance
 	}
 	e.Within = relevant > 0 && math.Max(math.Abs(e.Effect.Low()), math.Abs(e.Effect.High())) < relevant
 	up := e.Effect.Mean > 0
@@ -485,12 +497,13 @@ func (t *Test) relevant(e *Effect) float64 {
 	return t.Relevant * math.Abs(e.A)
 }
 
-// assurance is the probability that the stated number of replicates reaches the power, given that the deviation is estimated from few.
+// assurance is the probability that the stated number of replicates reaches the power, given that the deviation is
+// estimated from few.
 const assurance = 0.8
 
-// settle says how many more replicates would end the doubt about a metric, if there is any. The effect that they are to find is the observed
-// one, or the smallest that matters if that is larger; the significance is what Holm's correction asks of the first of the
-// family, so the number is on the safe side.
+// settle says how many more replicates would end the doubt about a metric, if there is any. The effect that they are
+// to find is the observed one, or the smallest that matters if that is larger; the significance is what Holm's
+// correction asks of the first of the family, so the number is on the safe side.
 func (t *Test) settle(e *Effect, significance float64) error {
 	if e.Differs() || e.Within {
 		return nil
@@ -504,7 +517,8 @@ func (t *Test) settle(e *Effect, significance float64) error {
 		return nil
 	}
 	deviation := stats.DeviationBound(e.Deviation, e.Degrees+1, assurance)
-	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), t.relevant(e)), deviation, significance/float64(e.Tests), t.Power)
+	n, err := stats.ReplicatesToDetect(math.Max(math.Abs(e.Effect.Mean), t.relevant(e)), deviation,
+		significance/float64(e.Tests), t.Power)
 	switch {
 	case errors.Is(err, stats.ErrTooSmall):
 		e.More = -1

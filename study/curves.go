@@ -90,7 +90,8 @@ func estimates(results []*result.Result, level float64) ([]Estimate, error) {
 		if !ok {
 			continue
 		}
-		e := Estimate{Name: m.Name, Unit: m.Unit, Help: m.Help, Interval: stats.Interval{Mean: v[0], Level: level, N: 1, Batch: 1}}
+		e := Estimate{Name: m.Name, Unit: m.Unit, Help: m.Help,
+			Interval: stats.Interval{Mean: v[0], Level: level, N: 1, Batch: 1}}
 		if len(v) > 1 {
 			var err error
 			if e.Interval, err = stats.Replicates(v, level); err != nil {
@@ -103,13 +104,15 @@ func estimates(results []*result.Result, level float64) ([]Estimate, error) {
 }
 
 // first lists the metrics that people look at first, in the order of interest.
-var first = []string{"read.latency.mean", "read.latency.p99", "write.latency.p99", "aggregate.bandwidth", "read.bandwidth", "write.latency.mean", "write.bandwidth", "ssd.waf",
+var first = []string{"read.latency.mean", "read.latency.p99", "write.latency.p99", "aggregate.bandwidth",
+	"read.bandwidth", "write.latency.mean", "write.bandwidth", "ssd.waf",
 	"flow.fct.p99", "flow.fct.mean", "flow.slowdown.p99", "fabric.goodput", "fabric.pause.time", "fabric.queue.max",
-	"cluster.put.iops", "cluster.put.latency.mean", "cluster.put.latency.p99", "cluster.get.iops", "cluster.get.latency.mean", "cluster.get.latency.p99", "cluster.bound.reached",
+	"cluster.put.iops", "cluster.put.latency.mean", "cluster.put.latency.p99", "cluster.get.iops",
+	"cluster.get.latency.mean", "cluster.get.latency.p99", "cluster.bound.reached",
 	"cluster.event.iops"}
 
-// Main lists the metrics to show where there is no room for all: those asked for by patterns, or else the usual ones, as far
-// as some point has them and they are not 0 everywhere.
+// Main lists the metrics to show where there is no room for all: those asked for by patterns, or else the usual ones,
+// as far as some point has them and they are not 0 everywhere.
 func (c *Curves) Main(patterns []string) []string {
 	var names []string
 	seen := map[string]bool{}

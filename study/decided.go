@@ -28,9 +28,10 @@ func (p *Plan) OfWhole(first *Plan, outcomes []Outcome) []Outcome {
 	return out
 }
 
-// UntilDecided runs a comparison look by look and ends at the first look that decides every primary metric, or with the last replicate. It returns the
-// plan of the replicates that were run, their outcomes, and the effects, which are nil if the context ended before the look was complete or if they
-// could not be computed. The last of the test's looks must be the plan's replicates.
+// UntilDecided runs a comparison look by look and ends at the first look that decides every primary metric, or with
+// the last replicate. It returns the plan of the replicates that were run, their outcomes, and the effects, which are
+// nil if the context ended before the look was complete or if they could not be computed. The last of the test's
+// looks must be the plan's replicates.
 func (r *Runner) UntilDecided(ctx context.Context, p *Plan, test Test) (*Plan, []Outcome, *Effects, error) {
 	if n := len(test.Looks); n == 0 || test.Looks[n-1] != p.Reps || !slices.IsSorted(test.Looks) {
 		return nil, nil, nil, fmt.Errorf("looks after %v replicates do not end with all %d", test.Looks, p.Reps)
@@ -45,7 +46,8 @@ func (r *Runner) UntilDecided(ctx context.Context, p *Plan, test Test) (*Plan, [
 }
 
 // look runs the missing trials of the first n replicates and compares.
-func (r *Runner) look(ctx context.Context, p *Plan, n int, test Test, known map[string]Outcome) (*Plan, []Outcome, *Effects, error) {
+func (r *Runner) look(ctx context.Context, p *Plan, n int, test Test, known map[string]Outcome) (*Plan, []Outcome,
+	*Effects, error) {
 	first := p.FirstReps(n)
 	trials := first.Trials()
 	missing := slices.DeleteFunc(slices.Clone(trials), func(t trial.Trial) bool { _, ok := known[t.Name()]; return ok })

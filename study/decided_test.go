@@ -14,8 +14,8 @@ import (
 	"farflash/result"
 )
 
-// TestUntilDecided: a large effect ends a comparison at its first look and a null effect at its last; no trial runs twice, and trials in the folder do
-// not run again.
+// TestUntilDecided: a large effect ends a comparison at its first look and a null effect at its last; no trial runs
+// twice, and trials in the folder do not run again.
 func TestUntilDecided(t *testing.T) {
 	for _, c := range []struct {
 		factor       float64
@@ -26,7 +26,8 @@ func TestUntilDecided(t *testing.T) {
 	}{{2, 5, true, Worse, 20, 5}, {1, 12, false, "", 12, 3}} {
 		m := madeUp{study: 77, metric: "ssd.waf", factor: c.factor}
 		var runs atomic.Int64
-		execute := func(ctx context.Context, x trial.Trial, v string, p func(experiment.Progress)) (*result.Result, error) {
+		execute := func(ctx context.Context, x trial.Trial, v string, p func(experiment.Progress)) (*result.Result,
+			error) {
 			runs.Add(1)
 			return m.execute(ctx, x, v, p)
 		}
@@ -40,7 +41,8 @@ func TestUntilDecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first.Reps != c.reps || len(out) != 2*c.reps || int(runs.Load()) != 2*c.reps || x.Decided() != c.decided || len(x.Seeds) != c.reps {
+		if first.Reps != c.reps || len(out) != 2*c.reps || int(runs.Load()) != 2*c.reps || x.Decided() != c.decided ||
+			len(x.Seeds) != c.reps {
 			t.Errorf("x%v: %d replicates, %d outcomes, %d runs: %+v", c.factor, first.Reps, len(out), runs.Load(), x)
 		}
 		if e := &x.Pairs[0].Effects[0]; c.verdict != "" && e.Verdict != c.verdict {
@@ -71,7 +73,9 @@ func TestUntilDecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, f := &x.Pairs[0].Effects[0], &y.Pairs[0].Effects[0]; e.Adjusted != min(1, float64(len(test.Looks))*f.Adjusted) || !(e.Effect.Half > f.Effect.Half) {
+		if e, f := &x.Pairs[0].Effects[0],
+			&y.Pairs[0].Effects[0]; e.Adjusted != min(1, float64(len(test.Looks))*f.Adjusted) ||
+			!(e.Effect.Half > f.Effect.Half) {
 			t.Errorf("%+v with looks, %+v without", e, f)
 		}
 	}
@@ -82,13 +86,15 @@ func TestUndecidedEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := madeUp{study: 78, metric: "ssd.waf", factor: 1}
 	var runs atomic.Int64
-	r := Runner{Workers: 1, Execute: func(ctx context.Context, x trial.Trial, v string, p func(experiment.Progress)) (*result.Result, error) {
-		if runs.Add(1) == 13 { // within the second look
-			cancel()
-			return nil, trial.ErrInterrupted
-		}
-		return m.execute(ctx, x, v, p)
-	}}
+	r := Runner{Workers: 1,
+		Execute: func(ctx context.Context, x trial.Trial, v string, p func(experiment.Progress)) (*result.Result,
+			error) {
+			if runs.Add(1) == 13 { // within the second look
+				cancel()
+				return nil, trial.ErrInterrupted
+			}
+			return m.execute(ctx, x, v, p)
+		}}
 	test := DefaultTest()
 	test.Looks, test.Relevant = stats.Looks(20), 1e-6
 	first, out, x, err := r.UntilDecided(ctx, madeUpPlan(20, false), test)
@@ -103,7 +109,8 @@ func TestUndecidedEnds(t *testing.T) {
 	}
 	for _, looks := range [][]int{nil, {5, 7}, {7, 5, 20}} {
 		test.Looks = looks
-		if _, _, _, err := r.UntilDecided(t.Context(), madeUpPlan(20, false), test); err == nil || !strings.Contains(err.Error(), "do not end with all 20") {
+		if _, _, _, err := r.UntilDecided(t.Context(), madeUpPlan(20, false), test); err == nil ||
+			!strings.Contains(err.Error(), "do not end with all 20") {
 			t.Errorf("looks after %v: %v", looks, err)
 		}
 	}
@@ -111,7 +118,8 @@ func TestUndecidedEnds(t *testing.T) {
 		return nil, errors.New("out of paper")
 	}
 	test.Looks = stats.Looks(20)
-	if first, _, x, err := r.UntilDecided(t.Context(), madeUpPlan(20, false), test); err == nil || x != nil || first.Reps != 5 {
+	if first, _, x, err := r.UntilDecided(t.Context(), madeUpPlan(20, false), test); err == nil || x != nil ||
+		first.Reps != 5 {
 		t.Errorf("trials that fail: %+v, %v", x, err)
 	}
 }

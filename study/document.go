@@ -46,9 +46,11 @@ type IntervalDocument struct {
 
 // Document returns what curves.json says.
 func (c *Curves) Document() CurvesDocument {
-	d := CurvesDocument{Schema: "farflash/curves/1", Name: c.Name, Axes: c.Axes, Level: c.Level, Seed: c.Seed, Reps: c.Reps, Shard: c.Shard.String()}
+	d := CurvesDocument{Schema: "farflash/curves/1", Name: c.Name, Axes: c.Axes, Level: c.Level, Seed: c.Seed,
+		Reps: c.Reps, Shard: c.Shard.String()}
 	for _, p := range c.Points {
-		x := PointDocument{Values: map[string]string{}, Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: map[string]IntervalDocument{}, Transient: p.Transient}
+		x := PointDocument{Values: map[string]string{}, Digest: p.Digest, Done: p.Done, Pending: p.Pending,
+			Failed: p.Failed, Metrics: map[string]IntervalDocument{}, Transient: p.Transient}
 		if x.Failed == nil {
 			x.Failed = []Failure{}
 		}
@@ -82,7 +84,8 @@ type EffectsDocument struct {
 	Relevant float64  `json:"relevant"`
 	Seeds    []uint64 `json:"seeds"` // of the first arm
 	Apart    bool     `json:"seeds_apart,omitempty"`
-	// Looks are the numbers of replicates at which the comparison may end; Decided says that every primary metric was decided.
+	// Looks are the numbers of replicates at which the comparison may end; Decided says that every primary metric was
+	// decided.
 	Looks   []int          `json:"looks,omitempty"`
 	Decided bool           `json:"decided"`
 	Arms    []ArmDocument  `json:"arms"`
@@ -153,7 +156,8 @@ const (
 
 // Document returns what effects.json says.
 func (x *Effects) Document() EffectsDocument {
-	d := EffectsDocument{Schema: effectsSchema, Name: x.Name, Level: x.Level, Power: x.Power, Relevant: x.Relevant, Seeds: x.Seeds, Apart: x.Apart, Looks: x.Looks, Decided: x.Decided()}
+	d := EffectsDocument{Schema: effectsSchema, Name: x.Name, Level: x.Level, Power: x.Power, Relevant: x.Relevant,
+		Seeds: x.Seeds, Apart: x.Apart, Looks: x.Looks, Decided: x.Decided()}
 	for _, a := range x.Arms {
 		f := a.Failed
 		if f == nil {
@@ -163,7 +167,8 @@ func (x *Effects) Document() EffectsDocument {
 		d.Interrupted = d.Interrupted || a.Pending > 0
 	}
 	for _, p := range x.Pairs {
-		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, Explored: p.Explored, Primary: []string{}, Exploratory: []string{},
+		y := PairDocument{A: x.Arms[0].Label, B: x.Arms[p.Arm].Label, Family: p.Family, Explored: p.Explored,
+			Primary: []string{}, Exploratory: []string{},
 			OnlyA: orEmpty(p.OnlyA), OnlyB: orEmpty(p.OnlyB), Metrics: map[string]EffectDocument{}}
 		for i := range p.Effects {
 			e := &p.Effects[i]
@@ -180,8 +185,10 @@ func (x *Effects) Document() EffectsDocument {
 }
 
 func (e *Effect) document() EffectDocument {
-	m := EffectDocument{Unit: e.Unit, Aliases: e.Aliases, Primary: e.Primary, A: e.A, B: e.B, RangeA: e.RangeA, RangeB: e.RangeB, Scale: plainScale, Mean: e.Effect.Mean, Half: e.Effect.Half, Level: e.Effect.Level,
-		Deviation: e.Deviation, Degrees: e.Degrees, P: e.P, Adjusted: e.Adjusted, Wilcoxon: e.Wilcoxon, Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, More: e.More}
+	m := EffectDocument{Unit: e.Unit, Aliases: e.Aliases, Primary: e.Primary, A: e.A, B: e.B, RangeA: e.RangeA,
+		RangeB: e.RangeB, Scale: plainScale, Mean: e.Effect.Mean, Half: e.Effect.Half, Level: e.Effect.Level,
+		Deviation: e.Deviation, Degrees: e.Degrees, P: e.P, Adjusted: e.Adjusted, Wilcoxon: e.Wilcoxon,
+		Verdict: e.Verdict, Doubtful: e.Doubtful, Within: e.Within, More: e.More}
 	if e.Ratio {
 		m.Scale = ratioScale
 		r := RatioDocument{rng.Exp(e.Effect.Mean), rng.Exp(e.Effect.Low()), rng.Exp(e.Effect.High())}

@@ -27,7 +27,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestPrimary has a run of each kind of experiment, on seeds apart so that all that can differ does: each has six to eight metrics that differ and are no number twice.
+// TestPrimary has a run of each kind of experiment, on seeds apart so that all that can differ does: each has six to
+// eight metrics that differ and are no number twice.
 func TestPrimary(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -82,7 +83,8 @@ measure: {until: 24ms, warm_up: 1ms}
 	}
 }
 
-// TestAliases: aliases are merged under the primary name; with few distinct values, proportional metrics keep their names.
+// TestAliases: aliases are merged under the primary name; with few distinct values, proportional metrics keep their
+// names.
 func TestAliases(t *testing.T) {
 	arm := func(b float64) func(*result.Result, int) {
 		return func(r *result.Result, rep int) {
@@ -110,8 +112,9 @@ func TestAliases(t *testing.T) {
 		got[e.Name] = e.Aliases
 	}
 	want := map[string][]string{
-		"read.latency.mean": {"all.latency.mean", "workload[0].read.latency.mean"}, "read.iops": {"read.bandwidth"}, "read.latency.p99": nil,
-		"ssd.gc.count": nil, "ssd.writes.gc": {"ssd.gc.pages_moved"}, "ssd.waf": nil, "ssd.waf.bytes": nil,
+		"read.latency.mean": {"all.latency.mean", "workload[0].read.latency.mean"}, "read.iops": {"read.bandwidth"},
+		"read.latency.p99": nil,
+		"ssd.gc.count":     nil, "ssd.writes.gc": {"ssd.gc.pages_moved"}, "ssd.waf": nil, "ssd.waf.bytes": nil,
 	}
 	for name, aliases := range want {
 		if mine, ok := got[name]; !ok || !slices.Equal(mine, aliases) {
@@ -127,7 +130,8 @@ func TestAliases(t *testing.T) {
 	// Who asks for a metric by its other name gets it.
 	test := DefaultTest()
 	test.Metrics = []string{"read.bandwidth"}
-	if x, err = Compare(p, out, test); err != nil || x.Pairs[0].Primary()[0].Name != "read.bandwidth" || !slices.Equal(x.Pairs[0].Primary()[0].Aliases, []string{"read.iops"}) {
+	if x, err = Compare(p, out, test); err != nil || x.Pairs[0].Primary()[0].Name != "read.bandwidth" ||
+		!slices.Equal(x.Pairs[0].Primary()[0].Aliases, []string{"read.iops"}) {
 		t.Errorf("%+v, %v", x, err)
 	}
 }

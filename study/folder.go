@@ -23,9 +23,9 @@ const (
 	trials      = "trials"
 )
 
-// Folder is where a study is on disk: the manifest, and below trials a run directory for each trial that is done. Because a
-// run directory appears whole or not at all, what is there after an interruption, or after the machine went down, is what the
-// study goes on from.
+// Folder is where a study is on disk: the manifest, and below trials a run directory for each trial that is done.
+// Because a run directory appears whole or not at all, what is there after an interruption, or after the machine went
+// down, is what the study goes on from.
 type Folder struct {
 	path    string
 	plan    *Plan
@@ -80,8 +80,8 @@ func manifestFile(k Kind) string {
 
 func schemaOf(k Kind) string { return "farflash/" + string(k) + "/1" }
 
-// OpenFolder makes the folder of a plan, or takes up the one that is there. A folder that holds something else is refused with
-// what differs, and so is one that another program began: a study is not to mix the results of two.
+// OpenFolder makes the folder of a plan, or takes up the one that is there. A folder that holds something else is
+// refused with what differs, and so is one that another program began: a study is not to mix the results of two.
 func OpenFolder(path string, p *Plan, program Program) (*Folder, error) {
 	f := &Folder{path, p, program}
 	m, err := readManifest(path)
@@ -140,7 +140,9 @@ func readManifest(path string) (*manifest, error) {
 		}
 		for _, x := range m.Points {
 			if !isDigest(x.Digest) {
-				return nil, fmt.Errorf("%s: point %s has the digest %q, which no scenario has; the file was changed after the study wrote it", file, x.Label, x.Digest)
+				return nil, fmt.Errorf(
+					"%s: point %s has the digest %q, which no scenario has; the file was changed after the study "+
+						"wrote it", file, x.Label, x.Digest)
 			}
 		}
 		return m, nil
@@ -148,7 +150,8 @@ func readManifest(path string) (*manifest, error) {
 	return nil, fmt.Errorf("%s has no %s: %w", path, SweepFile, fs.ErrNotExist)
 }
 
-// isDigest tells what may be a scenario's digest, and so a part of the name of a trial's directory, which is below the study's whatever a manifest says.
+// isDigest tells what may be a scenario's digest, and so a part of the name of a trial's directory, which is below
+// the study's whatever a manifest says.
 func isDigest(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
@@ -207,7 +210,8 @@ func (m *manifest) differs(there *manifest) string {
 	}
 	for i, x := range m.Points {
 		if y := there.Points[i]; x.Digest != y.Digest || x.Label != y.Label {
-			return fmt.Sprintf("the scenario of %s has digest %s there and %s here", x.Label, short(y.Digest), short(x.Digest))
+			return fmt.Sprintf("the scenario of %s has digest %s there and %s here", x.Label, short(y.Digest),
+				short(x.Digest))
 		}
 	}
 	return ""
@@ -234,7 +238,8 @@ func short(digest string) string { return digest[:min(12, len(digest))] }
 // manifest describes the plan with what became of its trials; without outcomes all are pending.
 func (f *Folder) manifest(outcomes []Outcome) *manifest {
 	p := f.plan
-	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version, Program: f.program.Name, Seed: p.Seed, Reps: p.Reps, Apart: p.Apart,
+	m := &manifest{Schema: schemaOf(p.Kind), Name: p.Name, Digest: p.Digest(), Version: f.program.Version,
+		Program: f.program.Name, Seed: p.Seed, Reps: p.Reps, Apart: p.Apart,
 		Shard: p.Shard.String(), Axes: p.Axes}
 	if s := p.Points[0].Scenario; s != nil { // a merged plan has none
 		m.Scenario = s.Resolved()
@@ -255,8 +260,8 @@ func (f *Folder) manifest(outcomes []Outcome) *manifest {
 	return m
 }
 
-// Record writes the manifest with what became of the trials. What is done is found by the trials' own directories, so the
-// manifest may lag behind after a sudden end.
+// Record writes the manifest with what became of the trials. What is done is found by the trials' own directories, so
+// the manifest may lag behind after a sudden end.
 func (f *Folder) Record(outcomes []Outcome) error {
 	return f.WriteJSON(manifestFile(f.plan.Kind), f.manifest(outcomes))
 }
@@ -298,7 +303,8 @@ func (f *Folder) keep(t trial.Trial, r *result.Result) error {
 	d, err := result.Create(f.trial(t))
 	if err == nil {
 		defer d.Discard()
-		if err = d.WriteRun(result.Run{Result: r, Scenario: t.Scenario.Resolved(), Citations: t.Scenario.Citations()}); err == nil {
+		if err = d.WriteRun(result.Run{Result: r, Scenario: t.Scenario.Resolved(),
+			Citations: t.Scenario.Citations()}); err == nil {
 			err = seal(d)
 		}
 		if err == nil {

@@ -13,7 +13,8 @@ import (
 	"farflash/result"
 )
 
-// TestNotKept: what the cache has and the study's folder cannot take is a trial that failed, for the folder is what a study goes on from; and what is said of it is so.
+// TestNotKept: what the cache has and the study's folder cannot take is a trial that failed, for the folder is what a
+// study goes on from; and what is said of it is so.
 func TestNotKept(t *testing.T) {
 	place := t.TempDir()
 	p := sweepOf(t, 2, "ssd.timing.read_latency=40us,80us")
@@ -23,7 +24,8 @@ func TestNotKept(t *testing.T) {
 	}
 	f := &fake{}
 	run := func(folder *Folder) (out []Outcome, warnings []string) {
-		r := Runner{Version: "v", Cache: c, Folder: folder, Execute: f.execute, Warn: func(err error) { warnings = append(warnings, err.Error()) }}
+		r := Runner{Version: "v", Cache: c, Folder: folder, Execute: f.execute,
+			Warn: func(err error) { warnings = append(warnings, err.Error()) }}
 		return r.Run(t.Context(), p.Trials()), warnings
 	}
 	if out, w := run(nil); count(out, Done) != 4 || len(w) > 0 {
@@ -33,11 +35,13 @@ func TestNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder.Path(), trials), nil, 0o666); err != nil { // where the trials' folder is to be
+	if err := os.WriteFile(filepath.Join(folder.Path(), trials), nil, 0o666); err != nil {
+		// where the trials' folder is to be
 		t.Fatal(err)
 	}
 	out, w := run(folder)
-	if count(out, Failed) != 4 || f.runs.Load() != 4 || !strings.HasPrefix(out[0].Err.Error(), "cannot keep the result: ") {
+	if count(out, Failed) != 4 || f.runs.Load() != 4 ||
+		!strings.HasPrefix(out[0].Err.Error(), "cannot keep the result: ") {
 		t.Errorf("%d failed after %d runs: %v", count(out, Failed), f.runs.Load(), out[0].Err)
 	}
 	for _, text := range w {
@@ -59,17 +63,22 @@ func TestNotKept(t *testing.T) {
 		}
 	}
 	out, w = run(folder)
-	if count(out, Done) != 4 || len(w) == 0 || !strings.HasSuffix(w[len(w)-1], "; the result is not there for other studies") {
+	if count(out, Done) != 4 || len(w) == 0 ||
+		!strings.HasSuffix(w[len(w)-1], "; the result is not there for other studies") {
 		t.Errorf("%d done, %v", count(out, Done), w)
 	}
 }
 
-// TestInTheWay: something in a trial's place that cannot be read is no result that another process has written meanwhile.
+// TestInTheWay: something in a trial's place that cannot be read is no result that another process has written
+// meanwhile.
 func TestInTheWay(t *testing.T) {
 	p := sweepOf(t, 1, "ssd.timing.read_latency=40us,80us")
 	for what, put := range map[string]func(place string) error{
-		"a file":               func(place string) error { return os.WriteFile(place, nil, 0o666) },
-		"a folder as a result": func(place string) error { return os.MkdirAll(filepath.Join(place, result.ResultFile), 0o777) },
+		"a file": func(place string) error { return os.WriteFile(place, nil, 0o666) },
+		"a folder as a result": func(place string) error {
+			return os.MkdirAll(filepath.Join(place, result.ResultFile),
+				0o777)
+		},
 	} {
 		dir := filepath.Join(t.TempDir(), "sweep")
 		folder, err := OpenFolder(dir, p, self)
@@ -111,13 +120,15 @@ func TestDesignsOfAKilledStudy(t *testing.T) {
 		}
 	}
 	// One that is said to be done, and is not there, is missed.
-	if err := folder.Record((&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(), p.Trials())); err != nil {
+	if err := folder.Record((&Runner{Version: "v", Folder: folder, Execute: f.execute}).Run(t.Context(),
+		p.Trials())); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(folder.trial(p.Trials()[0])); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadDesigns(dir); err == nil || !strings.Contains(err.Error(), "is not there, although it is done; run the study's command again") {
+	if _, err := ReadDesigns(dir); err == nil ||
+		!strings.Contains(err.Error(), "is not there, although it is done; run the study's command again") {
 		t.Errorf("%v", err)
 	}
 }
@@ -145,7 +156,9 @@ func TestDamagedManifests(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(place, file), []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			if err := open(place); err == nil || !strings.Contains(err.Error(), filepath.Join(place, file)) && !strings.Contains(err.Error(), place+" holds") || !strings.Contains(err.Error(), want) {
+			if err := open(place); err == nil ||
+				!strings.Contains(err.Error(), filepath.Join(place, file)) &&
+					!strings.Contains(err.Error(), place+" holds") || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v; want %s", text, err, want)
 			}
 		}
@@ -166,8 +179,11 @@ func TestSearchesBegunAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		for what, other := range map[string]Search{"its --reps is 1, not 2": {Digest: "d", Seed: 1, Reps: 2}, "its --seed is 1, not 3": {Digest: "d", Seed: 3, Reps: 1}, "digest d there and e here": {Digest: "e", Seed: 1, Reps: 1}} {
-			if _, err := OpenSearch(dir, other, self); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), what) {
+		for what, other := range map[string]Search{"its --reps is 1, not 2": {Digest: "d", Seed: 1, Reps: 2},
+			"its --seed is 1, not 3":    {Digest: "d", Seed: 3, Reps: 1},
+			"digest d there and e here": {Digest: "e", Seed: 1, Reps: 1}} {
+			if _, err := OpenSearch(dir, other, self); !errors.Is(err, ErrOther) ||
+				!strings.Contains(err.Error(), what) {
 				t.Errorf("%v; want %s", err, what)
 			}
 		}

@@ -2,8 +2,9 @@ package study
 
 import "math"
 
-// Knee is where a curve bends most: the point farthest from the straight line between its ends, both axes scaled to 1. That is Kneedle's definition (Satopää,
-// Albrecht, Irwin and Raghavan, "Finding a 'Kneedle' in a Haystack", ICDCSW 2011, section III), without smoothing, for means over replicates are smooth enough.
+// Knee is where a curve bends most: the point farthest from the straight line between its ends, both axes scaled to
+// 1. That is Kneedle's definition (Satopää, Albrecht, Irwin and Raghavan, "Finding a 'Kneedle' in a Haystack", ICDCSW
+// 2011, section III), without smoothing, for means over replicates are smooth enough.
 type Knee struct {
 	Metric string  `json:"metric"`
 	Axis   string  `json:"axis"`
@@ -18,8 +19,9 @@ const (
 	kneeBend   = 0.1
 )
 
-// Knees finds those of metrics over a sweep's only axis, if that is one of rising numbers. Distances along a geometric axis are those of logarithms, as it is
-// drawn. A bend that the intervals of the ends and of the point itself could make is none.
+// Knees finds those of metrics over a sweep's only axis, if that is one of rising numbers. Distances along a
+// geometric axis are those of logarithms, as it is drawn. A bend that the intervals of the ends and of the point
+// itself could make is none.
 func (c *Curves) Knees(metrics []string) []Knee {
 	if len(c.Axes) != 1 || len(c.Points) < kneePoints {
 		return nil

@@ -14,12 +14,15 @@ func curve(geometric bool, half float64, x []float64, f func(x float64) float64)
 	for _, v := range x {
 		text := strconv.FormatFloat(v, 'g', -1, 64)
 		c.Axes[0].Values = append(c.Axes[0].Values, text)
-		c.Points = append(c.Points, PointSummary{Values: []string{text}, Metrics: []Estimate{{Name: "m", Interval: stats.Interval{Mean: f(v), Half: half}}}})
+		c.Points = append(c.Points,
+			PointSummary{Values: []string{text},
+				Metrics: []Estimate{{Name: "m", Interval: stats.Interval{Mean: f(v), Half: half}}}})
 	}
 	return c
 }
 
-// TestKnee finds the knee of M/M/1's time in system, 1/(1-rho), up to a load of r: its tangent is parallel to the chord at 1-sqrt(1-r).
+// TestKnee finds the knee of M/M/1's time in system, 1/(1-rho), up to a load of r: its tangent is parallel to the
+// chord at 1-sqrt(1-r).
 func TestKnee(t *testing.T) {
 	steps := func(to float64, n int) (x []float64) {
 		for i := range n + 1 {
@@ -39,7 +42,9 @@ func TestKnee(t *testing.T) {
 		}
 	}
 	// Throughput that saturates at a depth of 16: min(x, 16), on a logarithmic axis x is convex up to there.
-	if k := curve(false, 0, []float64{1, 4, 8, 16, 24, 32}, func(x float64) float64 { return min(x, 16) }).Knees([]string{"m"}); len(k) != 1 || k[0].At != "16" || k[0].Point != 3 {
+	if k := curve(false, 0, []float64{1, 4, 8, 16, 24, 32},
+		func(x float64) float64 { return min(x, 16) }).Knees([]string{"m"}); len(k) != 1 || k[0].At != "16" ||
+		k[0].Point != 3 {
 		t.Errorf("%v", k)
 	}
 	for name, c := range map[string]*Curves{
@@ -47,14 +52,16 @@ func TestKnee(t *testing.T) {
 		"a straight line, log": curve(true, 0, []float64{1, 2, 4, 8, 16}, math.Log),
 		"nothing":              curve(false, 0, steps(1, 10), func(float64) float64 { return 3 }),
 		"noise":                curve(false, 5, steps(0.9, 10), mm1),
-		"noise as wide as it": curve(false, 2.5, []float64{0, 1, 2, 3, 4}, func(x float64) float64 { // a bend of 7.5 of 10, and whiskers of 2.5 at each of three places
+		"noise as wide as it": curve(false, 2.5, []float64{0, 1, 2, 3, 4}, func(x float64) float64 {
+			// a bend of 7.5 of 10, and whiskers of 2.5 at each of three places
 			if x > 0 {
 				return max(10, x)
 			}
 			return 0
 		}),
 		"too few points": curve(false, 0, steps(0.9, 3), mm1),
-		"a wave":         curve(false, 0, steps(1, 20), func(x float64) float64 { return x + 0.3*math.Sin(2*math.Pi*x) }),
+		"a wave": curve(false, 0, steps(1, 20),
+			func(x float64) float64 { return x + 0.3*math.Sin(2*math.Pi*x) }),
 	} {
 		if k := c.Knees([]string{"m"}); k != nil {
 			t.Errorf("%s has a knee: %v", name, k)

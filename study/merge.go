@@ -11,14 +11,14 @@ import (
 	"farflash/result"
 )
 
-// Merge puts all shards of a sweep together into a new folder, which is then the same, byte for byte, as if the sweep had been
-// run whole. It returns the whole plan and what became of every trial; its points have no scenarios, so it can be summarised
-// and not run.
+// Merge puts all shards of a sweep together into a new folder, which is then the same, byte for byte, as if the sweep
+// had been run whole. It returns the whole plan and what became of every trial; its points have no scenarios, so it
+// can be summarised and not run.
 //
 // Meanwhile it is written beside that folder, under a name that result.Unfinished finds.
 //
-// What would not give the whole sweep is refused before anything is written: folders of different sweeps or programs, a shard
-// that is there twice, one that is missing, and one that was interrupted.
+// What would not give the whole sweep is refused before anything is written: folders of different sweeps or programs,
+// a shard that is there twice, one that is missing, and one that was interrupted.
 func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	m, order, err := readShards(shards)
 	if err != nil {
@@ -38,7 +38,8 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	outcomes := make([]Outcome, len(p.Points)*p.Reps)
 	unfinished := make([]int, len(order))
 	for k, s := range p.slots() {
-		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.SeedOf(s.point, s.rep)}, State: Pending}
+		outcomes[k] = Outcome{Trial: trial.Trial{Digest: p.Points[s.point].Digest, Seed: p.SeedOf(s.point, s.rep)},
+			State: Pending}
 		shard := k % len(order)
 		if err := order[shard].read(&outcomes[k], s.point); err != nil {
 			return nil, nil, nil, err
@@ -49,7 +50,8 @@ func Merge(into string, shards []string) (*Folder, *Plan, []Outcome, error) {
 	}
 	for i, n := range unfinished {
 		if n > 0 {
-			return nil, nil, nil, fmt.Errorf("%s, shard %d/%d, is not finished: %d of its trials have not been run; run its command again", order[i].dir, i+1, len(order), n)
+			return nil, nil, nil,
+				fmt.Errorf("%s, shard %d/%d, is not finished: %d of its trials have not been run; run its command again", order[i].dir, i+1, len(order), n)
 		}
 	}
 	f := &Folder{into, p, Program{m.Version, m.Program}}
@@ -87,7 +89,8 @@ func (f *Folder) assemble(first *manifest, outcomes []Outcome, order []shardFold
 	if err := f.WriteJSON(manifestFile(f.plan.Kind), whole); err != nil {
 		return err
 	}
-	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) { // what is there is at most an empty folder
+	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		// what is there is at most an empty folder
 		return fmt.Errorf("%s cannot give way to the merged folder (%w); name one that is not there yet", into, err)
 	}
 	return os.Rename(f.path, into)
@@ -126,7 +129,8 @@ func readShards(dirs []string) (*manifest, []shardFolder, error) {
 			return nil, nil, fmt.Errorf("%s is of another sweep than %s: %s", dir, dirs[0], why)
 		}
 		if part.Of != len(order) {
-			return nil, nil, fmt.Errorf("%s is shard %s, but %s is shard %s: the sweep is cut in different ways", dir, m.Shard, dirs[0], first.Shard)
+			return nil, nil, fmt.Errorf("%s is shard %s, but %s is shard %s: the sweep is cut in different ways", dir,
+				m.Shard, dirs[0], first.Shard)
 		}
 		place := &order[part.Index-1]
 		if place.manifest != nil {

@@ -66,8 +66,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestMerge holds that merged shards are the whole sweep, byte for byte, whatever their number and order, failures and points
-// of one digest included.
+// TestMerge holds that merged shards are the whole sweep, byte for byte, whatever their number and order, failures
+// and points of one digest included.
 func TestMerge(t *testing.T) {
 	plan := func() *Plan {
 		return sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,80000ns", "ssd.over_provisioning=7%,9%")
@@ -141,7 +141,8 @@ func TestMergeRefusals(t *testing.T) {
 	}
 	second := plan()
 	second.Shard = Shard{2, 4}
-	elsewhere, begun, edited := filepath.Join(dir, "elsewhere"), filepath.Join(dir, "begun"), filepath.Join(dir, "edited")
+	elsewhere, begun, edited := filepath.Join(dir, "elsewhere"), filepath.Join(dir, "begun"),
+		filepath.Join(dir, "edited")
 	if _, err := OpenFolder(elsewhere, second, Program{"v", "another"}); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,8 @@ func TestMergeRefusals(t *testing.T) {
 	runIn(t, edited, second, nil)
 	text, err := os.ReadFile(filepath.Join(edited, SweepFile))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(edited, SweepFile), []byte(strings.ReplaceAll(string(text), "=40us", "=41us")), 0o666)
+		err = os.WriteFile(filepath.Join(edited, SweepFile),
+			[]byte(strings.ReplaceAll(string(text), "=40us", "=41us")), 0o666)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +187,8 @@ func TestMergeRefusals(t *testing.T) {
 		if err := odd.WriteJSON(SweepFile, m); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, _, err := Merge(into, []string{odd.path}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), odd.path) {
+		if _, _, _, err := Merge(into, []string{odd.path}); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), odd.path) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
@@ -198,9 +201,12 @@ func TestMergeRefusals(t *testing.T) {
 		{"missing many", shards[1:2], "shards 1/4, 3/4, 4/4 are missing"},
 		{"overlapping", append(slices.Clone(shards), shards[1]), "are both shard 2/4; leave one of them out"},
 		{"cut otherwise", []string{shards[0], halves[1]}, "is shard 2/2, but " + shards[0] + " is shard 1/4"},
-		{"foreign", []string{shards[0], others[1], shards[2], shards[3]}, others[1] + " is of another sweep than " + shards[0] + ": its --reps is 4, not 3"},
-		{"another program's", []string{shards[0], elsewhere, shards[2], shards[3]}, "computed by another build of the program, another, not self"},
-		{"unfinished", []string{shards[0], begun, shards[2], shards[3]}, begun + ", shard 2/4, is not finished: 2 of its trials have not been run"},
+		{"foreign", []string{shards[0], others[1], shards[2], shards[3]},
+			others[1] + " is of another sweep than " + shards[0] + ": its --reps is 4, not 3"},
+		{"another program's", []string{shards[0], elsewhere, shards[2], shards[3]},
+			"computed by another build of the program, another, not self"},
+		{"unfinished", []string{shards[0], begun, shards[2], shards[3]},
+			begun + ", shard 2/4, is not finished: 2 of its trials have not been run"},
 		{"changed", []string{shards[0], edited, shards[2], shards[3]}, edited + " is of another sweep"},
 		{"whole", []string{whole}, "is a whole sweep"},
 		{"comparison", []string{arms}, "is a comparison"},
@@ -231,7 +237,8 @@ func TestMergeRefusals(t *testing.T) {
 			kept = append(kept, line)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(cited), os.Mkdir(cited, 0o777), os.WriteFile(sums, []byte(strings.Join(kept, "")), 0o666)); err != nil {
+	if err := errors.Join(os.RemoveAll(cited), os.Mkdir(cited, 0o777),
+		os.WriteFile(sums, []byte(strings.Join(kept, "")), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	before := contents(t, dir)

@@ -57,7 +57,8 @@ type Point struct {
 	Scenario *scenario.Scenario
 }
 
-// Shard is a part of a plan, for one of several machines: every Of-th trial from the Index-th on. The zero Shard is all of it.
+// Shard is a part of a plan, for one of several machines: every Of-th trial from the Index-th on. The zero Shard is
+// all of it.
 type Shard struct{ Index, Of int } // Index counts from 1
 
 // ParseShard reads "2/5", the second of five.
@@ -85,8 +86,9 @@ func (s Shard) has(k int) bool { return s.Of == 0 || k%s.Of == s.Index-1 }
 // MostTrials bounds a plan: more is a grid that grew by mistake.
 const MostTrials = 1_000_000
 
-// NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is parsed before
-// anything runs, so that a value that cannot be is found at once; changes apply to all of them, before the axes do.
+// NewSweep plans a sweep of a scenario over the grid of all axes, the last one changing fastest. Every point is
+// parsed before anything runs, so that a value that cannot be is found at once; changes apply to all of them, before
+// the axes do.
 func NewSweep(src shape.Source, changes []shape.Change, axes []Axis, seed uint64, reps int) (*Plan, error) {
 	if len(axes) == 0 {
 		return nil, errors.New("a sweep needs an axis")
@@ -171,7 +173,8 @@ func NewComparison(arms []Arm, seed uint64, reps int) (*Plan, error) {
 		return nil, errors.New("a comparison needs two arms or more")
 	}
 	if reps < 2 || reps > MostTrials/len(arms) {
-		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for", MostTrials/len(arms), reps)
+		return nil, fmt.Errorf("a comparison needs at least two replicates, and no more than %d; %d are asked for",
+			MostTrials/len(arms), reps)
 	}
 	p := &Plan{Kind: Comparison, Seed: seed, Reps: reps}
 	taken := map[string]bool{}

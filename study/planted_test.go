@@ -18,8 +18,9 @@ import (
 	"farflash/scenario/shape"
 )
 
-// madeUp stands for simulations of a drive: metrics spread by factors, more from seed to seed than between designs of one seed; percentiles come in the steps of a
-// histogram; some metrics are one number, some are constant, some are small counts. The second arm has one metric that differs by a factor.
+// madeUp stands for simulations of a drive: metrics spread by factors, more from seed to seed than between designs of
+// one seed; percentiles come in the steps of a histogram; some metrics are one number, some are constant, some are
+// small counts. The second arm has one metric that differs by a factor.
 type madeUp struct {
 	study  uint64
 	metric string
@@ -28,10 +29,12 @@ type madeUp struct {
 
 // spread has the deviations of a metric's logarithm: of the seed, common to all arms, and of the run.
 var spread = map[string][2]float64{
-	"ssd.waf": {0.05, 0.02}, "read.latency.mean": {0.1, 0.02}, "write.latency.mean": {0.2, 0.03}, "read.latency.p99": {0.2, 0.03}, "write.latency.p99": {0.3, 0.03}, "all.bandwidth": {0.03, 0.01},
+	"ssd.waf": {0.05, 0.02}, "read.latency.mean": {0.1, 0.02}, "write.latency.mean": {0.2, 0.03},
+	"read.latency.p99": {0.2, 0.03}, "write.latency.p99": {0.3, 0.03}, "all.bandwidth": {0.03, 0.01},
 }
 
-func (m *madeUp) execute(_ context.Context, t trial.Trial, version string, _ func(experiment.Progress)) (*result.Result, error) {
+func (m *madeUp) execute(_ context.Context, t trial.Trial, version string,
+	_ func(experiment.Progress)) (*result.Result, error) {
 	r := result.New(trial.Vocabulary(), t.Digest, t.Seed, version)
 	arm := uint64(t.Digest[1] - '0')
 	seed, own := rand.New(rand.NewPCG(m.study, t.Seed)), rand.New(rand.NewPCG(m.study+arm<<32+1<<62, t.Seed))
@@ -60,7 +63,8 @@ func (m *madeUp) execute(_ context.Context, t trial.Trial, version string, _ fun
 
 // plan has two arms.
 func madeUpPlan(reps int, apart bool) *Plan {
-	return &Plan{Kind: Comparison, Name: "made up", Seed: 1, Reps: reps, Apart: apart, Points: []Point{{Label: "a", Digest: "d0"}, {Label: "b", Digest: "d1"}}}
+	return &Plan{Kind: Comparison, Name: "made up", Seed: 1, Reps: reps, Apart: apart,
+		Points: []Point{{Label: "a", Digest: "d0"}, {Label: "b", Digest: "d1"}}}
 }
 
 // tally counts calls of metrics with known effects.
@@ -103,7 +107,8 @@ func metricOf(p *Plan, outcomes []Outcome, name string) (x, y []float64) {
 	return x, y
 }
 
-// benchstat is the sign of the difference of medians if the Mann-Whitney test finds one at 5 %, as benchstat of golang.org/x/perf has it; the distribution is counted, ties included.
+// benchstat is the sign of the difference of medians if the Mann-Whitney test finds one at 5 %, as benchstat of
+// golang.org/x/perf has it; the distribution is counted, ties included.
 func benchstat(x, y []float64) int {
 	all := slices.Concat(x, y)
 	ranks := make([]int, len(all)) // doubled
@@ -163,14 +168,17 @@ func median(xs []float64) float64 {
 	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
 }
 
-// TestBenchstat has p values that are printed elsewhere: five against five that lie apart have 0.008, three against three 0.1.
+// TestBenchstat has p values that are printed elsewhere: five against five that lie apart have 0.008, three against
+// three 0.1.
 func TestBenchstat(t *testing.T) {
 	for _, c := range []struct {
 		x, y []float64
 		want int
 	}{
-		{[]float64{1, 2, 3, 4, 5}, []float64{6, 7, 8, 9, 10}, 1}, {[]float64{6, 7, 8, 9, 10}, []float64{1, 2, 3, 4, 5}, -1},
-		{[]float64{1, 2, 3}, []float64{6, 7, 8}, 0}, {[]float64{1, 1, 1, 1}, []float64{2, 2, 2, 2}, 1}, {[]float64{1, 3, 5, 7, 9}, []float64{2, 4, 6, 8, 10}, 0},
+		{[]float64{1, 2, 3, 4, 5}, []float64{6, 7, 8, 9, 10}, 1},
+		{[]float64{6, 7, 8, 9, 10}, []float64{1, 2, 3, 4, 5}, -1},
+		{[]float64{1, 2, 3}, []float64{6, 7, 8}, 0}, {[]float64{1, 1, 1, 1}, []float64{2, 2, 2, 2}, 1},
+		{[]float64{1, 3, 5, 7, 9}, []float64{2, 4, 6, 8, 10}, 0},
 	} {
 		if got := benchstat(c.x, c.y); got != c.want {
 			t.Errorf("%v, %v: %d", c.x, c.y, got)
@@ -178,15 +186,17 @@ func TestBenchstat(t *testing.T) {
 	}
 }
 
-// TestPlanted has fifty effects of 10 % to 200 %, up and down, of the metrics of drives: at least 95 % are called within ten replicates, those that were planned and
-// those that are looked at, with the right sign and with benchstat's.
+// TestPlanted has fifty effects of 10 % to 200 %, up and down, of the metrics of drives: at least 95 % are called
+// within ten replicates, those that were planned and those that are looked at, with the right sign and with
+// benchstat's.
 func TestPlanted(t *testing.T) {
 	const effects = 50
 	for _, looks := range [][]int{{10}, stats.Looks(10)} {
 		var c tally
 		runs, others := 0, 0
 		for i := range effects {
-			m := madeUp{study: uint64(i), metric: families[len(families)-1].metrics[i%6], factor: 1.1 * math.Pow(3/1.1, float64(i)/(effects-1))}
+			m := madeUp{study: uint64(i), metric: families[len(families)-1].metrics[i%6],
+				factor: 1.1 * math.Pow(3/1.1, float64(i)/(effects-1))}
 			if i%2 == 1 {
 				m.factor = 1 / m.factor
 			}
@@ -211,14 +221,16 @@ func TestPlanted(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("looks after %v: %d of %d called, %.1f replicates on average, benchstat agrees with %d; %d calls of metrics that do not differ", looks, c.calls, effects, float64(runs)/effects, c.agreed, others)
+		t.Logf("looks after %v: %d of %d called, %.1f replicates on average, benchstat agrees with %d; %d calls of "+
+			"metrics that do not differ", looks, c.calls, effects, float64(runs)/effects, c.agreed, others)
 		if c.calls < 48 || c.wrongSign > 0 || c.against > 0 || others > 3 {
 			t.Errorf("looks after %v: %+v, and %d calls of metrics that do not differ", looks, c, others)
 		}
 	}
 }
 
-// TestSeedsApart compares a design with itself on seeds of its own 200 times, by numbers of replicates and with looks: a difference is found in fewer than 5 %.
+// TestSeedsApart compares a design with itself on seeds of its own 200 times, by numbers of replicates and with
+// looks: a difference is found in fewer than 5 %.
 func TestSeedsApart(t *testing.T) {
 	const pairs = 200
 	for _, looks := range [][]int{{2}, {3}, {5}, {10}, stats.Looks(20)} {
@@ -259,22 +271,27 @@ workload:
   - synthetic: {reads: {size: 4KiB, interarrival: {mean: 60us, kind: exponential}}, writes: {size: 4KiB, interarrival: {mean: 120us, kind: exponential}}, requests: 1500}
 ssd: mqsim-default
 `, []string{
-		"ssd.timing.read_latency=40us", "ssd.timing.read_latency=55us", "ssd.timing.read_latency=62us", "ssd.timing.read_latency=90us", "ssd.timing.read_latency=110us", "ssd.timing.read_latency=150us",
-		"workload[0].synthetic.reads.size=32KiB", "workload[0].synthetic.reads.size=64KiB", "workload[0].synthetic.writes.size=32KiB", "workload[0].synthetic.writes.size=16KiB",
-		"workload[0].synthetic.reads.interarrival.mean=20us", "workload[0].synthetic.reads.interarrival.mean=40us", "workload[0].synthetic.reads.interarrival.mean=100us",
+		"ssd.timing.read_latency=40us", "ssd.timing.read_latency=55us", "ssd.timing.read_latency=62us",
+		"ssd.timing.read_latency=90us", "ssd.timing.read_latency=110us", "ssd.timing.read_latency=150us",
+		"workload[0].synthetic.reads.size=32KiB", "workload[0].synthetic.reads.size=64KiB",
+		"workload[0].synthetic.writes.size=32KiB", "workload[0].synthetic.writes.size=16KiB",
+		"workload[0].synthetic.reads.interarrival.mean=20us", "workload[0].synthetic.reads.interarrival.mean=40us",
+		"workload[0].synthetic.reads.interarrival.mean=100us",
 	}},
 	{"network", `
 fabric: {topology: {star: {hosts: 9}}, host_link: 100Gbps, delay: 1us}
 flows:
   - poisson: {load: 30%, sizes: {points: [{size: 1KB, share: 0}, {size: 20KB, share: 50%}, {size: 60KB, share: 100%}]}, duration: 1ms}
 `, []string{
-		"fabric.delay=2us", "fabric.delay=3us", "fabric.delay=4us", "fabric.host_link=80Gbps", "fabric.host_link=60Gbps", "fabric.host_link=50Gbps", "fabric.host_link=130Gbps", "fabric.host_link=200Gbps",
+		"fabric.delay=2us", "fabric.delay=3us", "fabric.delay=4us", "fabric.host_link=80Gbps",
+		"fabric.host_link=60Gbps", "fabric.host_link=50Gbps", "fabric.host_link=130Gbps", "fabric.host_link=200Gbps",
 		"flows[0].poisson.load=45%", "flows[0].poisson.load=60%", "flows[0].poisson.load=20%",
 	}},
 }
 
-// TestPlantedSimulated has real simulations: of each effect of 10 % or more in a primary metric, as forty other replicates of both designs know it, whether it is called with the
-// right sign after at most ten; and designs beside themselves on other seeds. Without FARFLASH_LONG there are few.
+// TestPlantedSimulated has real simulations: of each effect of 10 % or more in a primary metric, as forty other
+// replicates of both designs know it, whether it is called with the right sign after at most ten; and designs beside
+// themselves on other seeds. Without FARFLASH_LONG there are few.
 func TestPlantedSimulated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of runs")
@@ -284,7 +301,9 @@ func TestPlantedSimulated(t *testing.T) {
 	if long {
 		truthReps, pairs, least = 40, 100, 25
 	}
-	lines := golden.Head("model", ">effects of 10 % or more", ">called within 10 replicates", ">with the wrong sign", ">in which benchstat finds the same sign", ">the other", ">comparisons with itself", ">in which a difference was found, of 5", ">of at most 20")
+	lines := golden.Head("model", ">effects of 10 % or more", ">called within 10 replicates", ">with the wrong sign",
+		">in which benchstat finds the same sign", ">the other", ">comparisons with itself",
+		">in which a difference was found, of 5", ">of at most 20")
 	effectsOfAll, callsOfAll := 0, 0
 	var foundOfAll [2]int
 	for _, model := range simulated {
@@ -321,12 +340,14 @@ func TestPlantedSimulated(t *testing.T) {
 			p, out, pair := run(plan(change, 1, 10), stats.Looks(10))
 			for _, known := range truth.Primary() {
 				if known.Ratio && math.Abs(known.Effect.Mean) >= math.Log(1.1) {
-					if i := slices.IndexFunc(pair.Effects, func(e Effect) bool { return e.Name == known.Name }); i >= 0 {
+					if i := slices.IndexFunc(pair.Effects, func(e Effect) bool { return e.Name == known.Name }); i >=
+						0 {
 						effects++
 						x, y := metricOf(p, out, known.Name)
 						c.add(&pair.Effects[i], known.Effect.Mean, x, y)
 						if e := &pair.Effects[i]; !e.Differs() {
-							t.Logf("%s: %s is %+.3f, and after %d replicates %+.3f +- %.3f: %s, %d more", change, e.Name, known.Effect.Mean, p.Reps, e.Effect.Mean, e.Effect.Half, e.Verdict, e.More)
+							t.Logf("%s: %s is %+.3f, and after %d replicates %+.3f +- %.3f: %s, %d more", change,
+								e.Name, known.Effect.Mean, p.Reps, e.Effect.Mean, e.Effect.Half, e.Verdict, e.More)
 						}
 					}
 				}
@@ -345,13 +366,19 @@ func TestPlantedSimulated(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found, pairs)
+		t.Logf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found,
+			pairs)
 		effectsOfAll, callsOfAll = effectsOfAll+effects, callsOfAll+c.calls
 		foundOfAll[0], foundOfAll[1] = foundOfAll[0]+found[0], foundOfAll[1]+found[1]
-		if effects < least || c.wrongSign > 0 || c.against > 0 || found[0]*100 >= pairs*5+100 || found[1]*100 >= pairs*5+100 {
-			t.Errorf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c, found, pairs)
+		if effects < least || c.wrongSign > 0 || c.against > 0 || found[0]*100 >= pairs*5+100 ||
+			found[1]*100 >= pairs*5+100 {
+			t.Errorf("%s: %d effects, %+v; a difference in %v of %d comparisons with itself", model.name, effects, c,
+				found, pairs)
 		}
-		lines = append(lines, golden.Row(model.name, fmt.Sprint(effects), fmt.Sprint(c.calls), fmt.Sprint(c.wrongSign), fmt.Sprint(c.agreed), fmt.Sprint(c.against), fmt.Sprint(pairs), fmt.Sprint(found[0]), fmt.Sprint(found[1])))
+		lines = append(lines,
+			golden.Row(model.name, fmt.Sprint(effects), fmt.Sprint(c.calls), fmt.Sprint(c.wrongSign),
+				fmt.Sprint(c.agreed), fmt.Sprint(c.against), fmt.Sprint(pairs), fmt.Sprint(found[0]),
+				fmt.Sprint(found[1])))
 	}
 	if callsOfAll*100 < effectsOfAll*95 {
 		t.Errorf("%d of %d effects are called", callsOfAll, effectsOfAll)
@@ -360,6 +387,7 @@ func TestPlantedSimulated(t *testing.T) {
 		t.Errorf("a difference in %v of %d comparisons with themselves", foundOfAll, of)
 	}
 	if long {
-		golden.Table(t, "../docs/validation/stats.md", "planted", "seeds 1 to 10, of the truth 10001 to 10040, of designs and themselves 100000 to 199999", lines, *update)
+		golden.Table(t, "../docs/validation/stats.md", "planted",
+			"seeds 1 to 10, of the truth 10001 to 10040, of designs and themselves 100000 to 199999", lines, *update)
 	}
 }

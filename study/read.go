@@ -61,7 +61,8 @@ func (d *CurvesDocument) Curves() (*Curves, error) {
 		return nil, fmt.Errorf("it has %d points, and its axes make %d", len(d.Points), grid)
 	}
 	for i, p := range d.Points {
-		x := PointSummary{Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed, Metrics: EstimatesOf(p.Metrics, d.Level), Transient: p.Transient}
+		x := PointSummary{Digest: p.Digest, Done: p.Done, Pending: p.Pending, Failed: p.Failed,
+			Metrics: EstimatesOf(p.Metrics, d.Level), Transient: p.Transient}
 		rest := i
 		at := make([]int, len(d.Axes))
 		for k := len(d.Axes) - 1; k >= 0; k-- {
@@ -83,12 +84,14 @@ func (d *CurvesDocument) Curves() (*Curves, error) {
 	return c, nil
 }
 
-// EstimatesOf are the estimates of a document, in the order of their names, with the help that the program has for them.
+// EstimatesOf are the estimates of a document, in the order of their names, with the help that the program has for
+// them.
 func EstimatesOf(metrics map[string]IntervalDocument, level float64) []Estimate {
 	words := trial.Vocabulary().Metrics
 	var out []Estimate
 	for name, m := range metrics {
-		e := Estimate{Name: name, Unit: m.Unit, Help: name, Interval: stats.Interval{Mean: m.Mean, Level: level, N: m.N, Batch: 1}}
+		e := Estimate{Name: name, Unit: m.Unit, Help: name,
+			Interval: stats.Interval{Mean: m.Mean, Level: level, N: m.N, Batch: 1}}
 		if m.Half != nil {
 			e.Half = *m.Half
 		}
@@ -107,7 +110,8 @@ func ReadEffects(path string) (*Effects, error) {
 	if err := readFound(path, EffectsFile, effectsSchema, &d, func() string { return d.Schema }); err != nil {
 		return nil, err
 	}
-	x := &Effects{Test: Test{Level: d.Level, Power: d.Power, Relevant: d.Relevant, Looks: d.Looks}, Name: d.Name, Seeds: d.Seeds, Apart: d.Apart}
+	x := &Effects{Test: Test{Level: d.Level, Power: d.Power, Relevant: d.Relevant, Looks: d.Looks}, Name: d.Name,
+		Seeds: d.Seeds, Apart: d.Apart}
 	for _, a := range d.Arms {
 		x.Arms = append(x.Arms, ArmSummary{Label: a.Label, Digest: a.Digest, Done: a.Done, Failed: a.Failed})
 	}
@@ -120,11 +124,14 @@ func ReadEffects(path string) (*Effects, error) {
 		for _, name := range slices.Concat(p.Primary, p.Exploratory) {
 			m, ok := p.Metrics[name]
 			if !ok {
-				return nil, fmt.Errorf("%s: metric %q has a place and no effect", filepath.Join(path, EffectsFile), name)
+				return nil, fmt.Errorf("%s: metric %q has a place and no effect", filepath.Join(path, EffectsFile),
+					name)
 			}
-			e := Effect{Name: name, Unit: m.Unit, Help: name, Aliases: m.Aliases, Primary: m.Primary, RangeA: m.RangeA, RangeB: m.RangeB, Adjusted: m.Adjusted, Wilcoxon: m.Wilcoxon, Verdict: m.Verdict,
+			e := Effect{Name: name, Unit: m.Unit, Help: name, Aliases: m.Aliases, Primary: m.Primary,
+				RangeA: m.RangeA, RangeB: m.RangeB, Adjusted: m.Adjusted, Wilcoxon: m.Wilcoxon, Verdict: m.Verdict,
 				Doubtful: m.Doubtful, Within: m.Within, More: m.More}
-			e.A, e.B, e.P, e.Deviation, e.Degrees, e.Tests, e.Ratio = m.A, m.B, m.P, m.Deviation, m.Degrees, 2, m.Scale == ratioScale
+			e.A, e.B, e.P, e.Deviation, e.Degrees, e.Tests, e.Ratio = m.A, m.B, m.P, m.Deviation, m.Degrees, 2,
+				m.Scale == ratioScale
 			e.Effect = stats.Interval{Mean: m.Mean, Half: m.Half, Level: m.Level, N: len(d.Seeds), Batch: 1}
 			y.Effects = append(y.Effects, e)
 		}
@@ -139,7 +146,8 @@ type Design struct {
 	Results []*result.Result
 }
 
-// ReadDesigns reads what the trials of a study found from its folder, of points and seeds in order. The error is fs.ErrNotExist if what is there is no study.
+// ReadDesigns reads what the trials of a study found from its folder, of points and seeds in order. The error is
+// fs.ErrNotExist if what is there is no study.
 func ReadDesigns(path string) ([]Design, error) {
 	if s, err := os.Stat(path); err == nil && !s.IsDir() {
 		return nil, fmt.Errorf("%s is a file: %w", path, fs.ErrNotExist)
@@ -162,7 +170,8 @@ func ReadDesigns(path string) ([]Design, error) {
 				// Also of a study that came to a sudden end, or that runs: its manifest lags behind.
 				d.Results = append(d.Results, r)
 			case t.State == Done:
-				return nil, fmt.Errorf("%s: trial %s is not there, although it is done; run the study's command again", path, one.Name())
+				return nil, fmt.Errorf(
+					"%s: trial %s is not there, although it is done; run the study's command again", path, one.Name())
 			}
 		}
 		out = append(out, d)

@@ -14,7 +14,8 @@ import (
 	"farflash/result"
 )
 
-// TestCurvesReadBack: what a sweep found is read back from its folder as it was, failures, gaps and shards included, and what does not fit its own axes is refused.
+// TestCurvesReadBack: what a sweep found is read back from its folder as it was, failures, gaps and shards included,
+// and what does not fit its own axes is refused.
 func TestCurvesReadBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	for _, shard := range []Shard{{}, {2, 3}} {
@@ -25,7 +26,8 @@ func TestCurvesReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		fails := func(x trial.Trial) bool { return x.Seed == 3 && x.Digest == p.Points[1].Digest }
-		c, err := Respond(p, (&Runner{Version: "v", Execute: (&fake{fails: fails}).execute}).Run(t.Context(), p.Trials()), 0.9)
+		c, err := Respond(p,
+			(&Runner{Version: "v", Execute: (&fake{fails: fails}).execute}).Run(t.Context(), p.Trials()), 0.9)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,16 +42,20 @@ func TestCurvesReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back.Name != c.Name || back.Level != 0.9 || back.Seed != c.Seed || back.Reps != 3 || !reflect.DeepEqual(back.Axes, c.Axes) || len(back.Points) != 6 {
+		if back.Name != c.Name || back.Level != 0.9 || back.Seed != c.Seed || back.Reps != 3 ||
+			!reflect.DeepEqual(back.Axes, c.Axes) || len(back.Points) != 6 {
 			t.Errorf("%+v is read as %+v", c, back)
 		}
 		for i := range c.Points {
 			x, y := &c.Points[i], &back.Points[i]
-			if x.Digest != y.Digest || x.Done != y.Done || x.Pending != y.Pending || x.Transient != y.Transient || !slices.Equal(x.Values, y.Values) || len(x.Failed) != len(y.Failed) || len(x.Metrics) != len(y.Metrics) {
+			if x.Digest != y.Digest || x.Done != y.Done || x.Pending != y.Pending || x.Transient != y.Transient ||
+				!slices.Equal(x.Values, y.Values) || len(x.Failed) != len(y.Failed) ||
+				len(x.Metrics) != len(y.Metrics) {
 				t.Errorf("point %d: %+v is read as %+v", i, x, y)
 			}
 			for _, e := range x.Metrics {
-				if got, ok := y.Metric(e.Name); !ok || got.Mean != e.Mean || got.Half != e.Half || got.N != e.N || got.Unit != e.Unit || got.Help != e.Help || got.Level != e.Level {
+				if got, ok := y.Metric(e.Name); !ok || got.Mean != e.Mean || got.Half != e.Half || got.N != e.N ||
+					got.Unit != e.Unit || got.Help != e.Help || got.Level != e.Level {
 					t.Errorf("point %d: %+v is read as %+v", i, e, got)
 				}
 			}
@@ -61,10 +67,13 @@ func TestCurvesReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*CurvesDocument){
-		"it has no axes or no points":          func(d *CurvesDocument) { d.Axes = nil },
-		"no points":                            func(d *CurvesDocument) { d.Points = nil },
-		"it has 2 points, and its axes make 3": func(d *CurvesDocument) { d.Axes[0].Values = []string{"40us", "80us", "90us"} },
-		"its axes make no grid":                func(d *CurvesDocument) { d.Axes[0].Values = nil },
+		"it has no axes or no points": func(d *CurvesDocument) { d.Axes = nil },
+		"no points":                   func(d *CurvesDocument) { d.Points = nil },
+		"it has 2 points, and its axes make 3": func(d *CurvesDocument) {
+			d.Axes[0].Values = []string{"40us", "80us",
+				"90us"}
+		},
+		"its axes make no grid": func(d *CurvesDocument) { d.Axes[0].Values = nil },
 		"point 1 has ssd.timing.read_latency = \"80us\", and should": func(d *CurvesDocument) { d.Axes[0].Values = []string{"40us", "81us"} },
 	} {
 		d := c.Document()
@@ -124,7 +133,8 @@ func TestEffectsReadBack(t *testing.T) {
 		for i := range x.Pairs[k].Effects {
 			e := &x.Pairs[k].Effects[i]
 			at := slices.IndexFunc(back.Pairs[k].Effects, func(y Effect) bool { return y.Name == e.Name })
-			if got := back.Pairs[k].Effects[at]; got.Effect != e.Effect || got.A != e.A || got.B != e.B || got.Verdict != e.Verdict {
+			if got := back.Pairs[k].Effects[at]; got.Effect != e.Effect || got.A != e.A || got.B != e.B ||
+				got.Verdict != e.Verdict {
 				t.Errorf("%+v is read as %+v", e, got)
 			}
 		}
@@ -168,7 +178,8 @@ func TestDesigns(t *testing.T) {
 	}
 }
 
-// TestCompareTurnedAround: with the arms in the other order every difference has the other sign and the same p values, what was better is worse, and what only one has the other has not.
+// TestCompareTurnedAround: with the arms in the other order every difference has the other sign and the same p
+// values, what was better is worse, and what only one has the other has not.
 func TestCompareTurnedAround(t *testing.T) {
 	a := func(r *result.Result, rep int) {
 		r.Set("read.latency.mean", 100+5*wave(rep))
@@ -193,12 +204,15 @@ func TestCompareTurnedAround(t *testing.T) {
 		return &x.Pairs[0]
 	}
 	one, other := compare(a, b), compare(b, a)
-	turned := map[Verdict]Verdict{Better: Worse, Worse: Better, Higher: Lower, Lower: Higher, Identical: Identical, NoEvidence: NoEvidence}
+	turned := map[Verdict]Verdict{Better: Worse, Worse: Better, Higher: Lower, Lower: Higher, Identical: Identical,
+		NoEvidence: NoEvidence}
 	said := map[Verdict]bool{}
 	for i := range one.Effects {
 		x, y := &one.Effects[i], &other.Effects[i]
 		said[x.Verdict] = true
-		if x.Name != y.Name || x.Effect.Mean != -y.Effect.Mean || x.Effect.Half != y.Effect.Half || x.A != y.B || x.P != y.P || x.Adjusted != y.Adjusted || x.Wilcoxon != y.Wilcoxon || x.More != y.More || turned[x.Verdict] != y.Verdict {
+		if x.Name != y.Name || x.Effect.Mean != -y.Effect.Mean || x.Effect.Half != y.Effect.Half || x.A != y.B ||
+			x.P != y.P || x.Adjusted != y.Adjusted || x.Wilcoxon != y.Wilcoxon || x.More != y.More ||
+			turned[x.Verdict] != y.Verdict {
 			t.Errorf("%+v is turned around\n%+v", x, y)
 		}
 		if x.Verdict == Identical && (x.Adjusted != 1 || x.Differs()) {
@@ -208,12 +222,14 @@ func TestCompareTurnedAround(t *testing.T) {
 	if !said[Better] || !said[Worse] || !said[Higher] || !said[Identical] {
 		t.Errorf("verdicts are %v", said)
 	}
-	if one.Family != 1 || one.Explored != 2 || Differing(one.Effects) != 3 || !slices.Equal(one.OnlyA, other.OnlyB) || !slices.Equal(one.OnlyB, other.OnlyA) || len(one.OnlyA) != 1 || len(one.OnlyB) != 1 {
+	if one.Family != 1 || one.Explored != 2 || Differing(one.Effects) != 3 || !slices.Equal(one.OnlyA, other.OnlyB) ||
+		!slices.Equal(one.OnlyB, other.OnlyA) || len(one.OnlyA) != 1 || len(one.OnlyB) != 1 {
 		t.Errorf("%+v is turned around\n%+v", one, other)
 	}
 }
 
-// TestKneeOfTheSameCurve: a knee is where it is whatever the units of both axes are, whether the curve rises or falls, and to whichever side it bends.
+// TestKneeOfTheSameCurve: a knee is where it is whatever the units of both axes are, whether the curve rises or
+// falls, and to whichever side it bends.
 func TestKneeOfTheSameCurve(t *testing.T) {
 	var x []float64
 	for i := range 25 {
@@ -225,7 +241,9 @@ func TestKneeOfTheSameCurve(t *testing.T) {
 		t.Fatalf("%v", first)
 	}
 	for name, f := range map[string]func(float64) float64{
-		"in other units": func(x float64) float64 { return 1e6 * bend(x) }, "from elsewhere": func(x float64) float64 { return bend(x) - 1000 }, "falling": func(x float64) float64 { return -bend(x) },
+		"in other units": func(x float64) float64 { return 1e6 * bend(x) },
+		"from elsewhere": func(x float64) float64 { return bend(x) - 1000 },
+		"falling":        func(x float64) float64 { return -bend(x) },
 	} {
 		k := curve(false, 0, x, f).Knees([]string{"m"})
 		if len(k) != 1 || k[0].Point != first[0].Point || math.Abs(k[0].Bend-first[0].Bend) > 1e-9 {

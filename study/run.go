@@ -15,19 +15,21 @@ import (
 
 // Runner computes trials on this machine. Its fields are set before Run and not changed afterwards.
 type Runner struct {
-	Workers int     // at once, at most one a processor, which 0 stands for as well: more would take memory and save no time
+	// at once, at most one a processor, which 0 stands for as well: more would take memory and save no time
+	Workers int
 	Version string  // of the program, for result.json
 	Cache   *Cache  // nil: none
 	Folder  *Folder // where results are kept; nil: nowhere
 	// Progress is told how far the study is; nil is nobody. Calls do not overlap.
 	Progress func(Progress)
-	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache, and what follows from it; nil is nobody. Calls do
-	// not overlap.
+	// Warn is told what went wrong without harm to the results, such as a damaged entry of the cache, and what
+	// follows from it; nil is nobody. Calls do not overlap.
 	Warn func(error)
 	// Predict foresees drives for rate controllers that ask for model: auto; nil: such trials fail.
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 	// Execute computes a trial; nil is trial.Simulate.
-	Execute func(ctx context.Context, t trial.Trial, version string, progress func(experiment.Progress)) (*result.Result, error)
+	Execute func(ctx context.Context, t trial.Trial, version string,
+		progress func(experiment.Progress)) (*result.Result, error)
 }
 
 // Progress is how far a study is.
@@ -40,9 +42,9 @@ type Progress struct {
 	Reused  int // found in the folder or the cache
 }
 
-// Run computes the trials and returns what became of each, in their order. Trials that fail do not stop the others. When the
-// context ends, those that run are stopped and stay pending, as those that have not begun do. A trial that is there twice is
-// run once.
+// Run computes the trials and returns what became of each, in their order. Trials that fail do not stop the others.
+// When the context ends, those that run are stopped and stay pending, as those that have not begun do. A trial that
+// is there twice is run once.
 func (r *Runner) Run(ctx context.Context, trials []trial.Trial) []Outcome {
 	w := &work{Runner: r, out: make([]Outcome, len(trials))}
 	first := map[string]int{}

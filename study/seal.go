@@ -15,8 +15,9 @@ import (
 	"farflash/result"
 )
 
-// SumsFile has the SHA-256 of each file of a trial's directory, as sha256sum writes and checks them. A study goes on from trials that are there,
-// perhaps years later and on another machine: a digit that a disk or a hand has changed would be in its figures without anybody noticing.
+// SumsFile has the SHA-256 of each file of a trial's directory, as sha256sum writes and checks them. A study goes on
+// from trials that are there, perhaps years later and on another machine: a digit that a disk or a hand has changed
+// would be in its figures without anybody noticing.
 const SumsFile = "SHA256SUMS"
 
 // seal writes the checksums of what is in a run directory.
@@ -46,9 +47,11 @@ type damagedError struct {
 func (d *damagedError) Error() string { return fmt.Sprintf("%s is damaged: %v", d.place, d.err) }
 func (d *damagedError) Unwrap() error { return d.err }
 
-// readTrial reads a trial's result from its directory, nil if there is none. One that is not as it was written, or of another trial, is a damagedError.
+// readTrial reads a trial's result from its directory, nil if there is none. One that is not as it was written, or of
+// another trial, is a damagedError.
 func readTrial(place string, t trial.Trial) (*result.Result, error) {
-	// Directories come to their places whole. Looked at in this order, one that comes meanwhile is not there yet, or it is all there.
+	// Directories come to their places whole. Looked at in this order, one that comes meanwhile is not there yet, or
+	// it is all there.
 	if _, err := os.Lstat(place); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -13,7 +13,8 @@ import (
 	"farflash/result"
 )
 
-// TestAlteredTrial holds that a number that was altered is not taken up again, in whatever file of a trial it stands, nor is a trial without its checksums.
+// TestAlteredTrial holds that a number that was altered is not taken up again, in whatever file of a trial it stands,
+// nor is a trial without its checksums.
 func TestAlteredTrial(t *testing.T) {
 	plan := func() *Plan { return sweepOf(t, 1, "ssd.timing.read_latency=40us,80us") }
 	dir := filepath.Join(t.TempDir(), "sweep")
@@ -76,7 +77,8 @@ func TestSharedCache(t *testing.T) {
 				return
 			}
 			f := &fake{}
-			out := (&Runner{Version: "v", Cache: c, Folder: folder, Execute: f.execute, Warn: func(err error) { t.Error(err) }}).Run(t.Context(), plan.Trials())
+			out := (&Runner{Version: "v", Cache: c, Folder: folder, Execute: f.execute,
+				Warn: func(err error) { t.Error(err) }}).Run(t.Context(), plan.Trials())
 			if count(out, Done) != 24 {
 				t.Errorf("%d of 24 are done: %v", count(out, Done), out)
 			}
@@ -87,14 +89,15 @@ func TestSharedCache(t *testing.T) {
 	}
 	all.Wait()
 	for _, pattern := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
-		if left, err := filepath.Glob(filepath.Join(place, filepath.Dir(pattern), ".farflash-*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(place, filepath.Dir(pattern), ".farflash-*")); err != nil ||
+			len(left) > 0 {
 			t.Errorf("%v is left", left)
 		}
 	}
 }
 
-// TestTrialThatComes: a trial that another process writes while it is looked for is not there yet, or whole, and is never taken for a damaged one, which
-// would be removed.
+// TestTrialThatComes: a trial that another process writes while it is looked for is not there yet, or whole, and is
+// never taken for a damaged one, which would be removed.
 func TestTrialThatComes(t *testing.T) {
 	plan := sweepOf(t, 40, "ssd.timing.read_latency=40us,80us")
 	folder, err := OpenFolder(filepath.Join(t.TempDir(), "sweep"), plan, self)
@@ -162,7 +165,8 @@ func FuzzManifest(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if _, p, out, err := Merge(filepath.Join(t.TempDir(), "all"), []string{dir}); err == nil && len(out) != len(p.Points)*p.Reps {
+		if _, p, out, err := Merge(filepath.Join(t.TempDir(), "all"), []string{dir}); err == nil &&
+			len(out) != len(p.Points)*p.Reps {
 			t.Errorf("%q gives %d outcomes", text, len(out))
 		}
 		if _, err := OpenSearch(dir, Search{Name: "a", Digest: "00", Seed: 1, Reps: 1}, self); err == nil {

@@ -60,7 +60,8 @@ type fake struct {
 	fails func(trial.Trial) bool
 }
 
-func (f *fake) execute(_ context.Context, t trial.Trial, version string, _ func(experiment.Progress)) (*result.Result, error) {
+func (f *fake) execute(_ context.Context, t trial.Trial, version string, _ func(experiment.Progress)) (*result.Result,
+	error) {
 	f.runs.Add(1)
 	if f.fails != nil && f.fails(t) {
 		return nil, errors.New("out of paper")
@@ -77,13 +78,16 @@ func TestGrid(t *testing.T) {
 	for _, x := range p.Points {
 		labels = append(labels, x.Label)
 	}
-	want := "read_latency=40us, over_provisioning=7%|read_latency=40us, over_provisioning=14%|read_latency=40us, over_provisioning=21%|" +
-		"read_latency=80us, over_provisioning=7%|read_latency=80us, over_provisioning=14%|read_latency=80us, over_provisioning=21%"
+	want := "read_latency=40us, over_provisioning=7%|read_latency=40us, over_provisioning=14%|read_latency=40us, " +
+		"over_provisioning=21%|" +
+		"read_latency=80us, over_provisioning=7%|read_latency=80us, over_provisioning=14%|read_latency=80us, " +
+		"over_provisioning=21%"
 	if got := strings.Join(labels, "|"); got != want {
 		t.Errorf("points are\n%s, not\n%s", got, want)
 	}
 	trials := p.Trials()
-	if len(trials) != 12 || trials[1].Seed != 2 || trials[1].Digest != p.Points[0].Digest || trials[11].Digest != p.Points[5].Digest {
+	if len(trials) != 12 || trials[1].Seed != 2 || trials[1].Digest != p.Points[0].Digest ||
+		trials[11].Digest != p.Points[5].Digest {
 		t.Errorf("%d trials: %v", len(trials), trials)
 	}
 	var parts []string
@@ -91,7 +95,8 @@ func TestGrid(t *testing.T) {
 		part := *p
 		part.Shard = Shard{i + 1, 5}
 		for k, x := range part.Trials() {
-			if at := slices.IndexFunc(p.Points, func(y Point) bool { return y.Label == part.Label(k) }); at < 0 || p.Points[at].Digest != x.Digest {
+			if at := slices.IndexFunc(p.Points, func(y Point) bool { return y.Label == part.Label(k) }); at < 0 ||
+				p.Points[at].Digest != x.Digest {
 				t.Errorf("trial %d of shard %d is called %s", k, i, part.Label(k))
 			}
 			parts = append(parts, x.Name())
@@ -112,7 +117,8 @@ func TestGrid(t *testing.T) {
 func TestShortPaths(t *testing.T) {
 	for _, c := range []struct{ paths, want []string }{
 		{[]string{"ssd.over_provisioning", "workload[0].closed"}, []string{"over_provisioning", "closed"}},
-		{[]string{"a.reads.size", "ssd.collection.victim", "a.writes.size"}, []string{"a.reads.size", "ssd.collection.victim", "a.writes.size"}},
+		{[]string{"a.reads.size", "ssd.collection.victim", "a.writes.size"},
+			[]string{"a.reads.size", "ssd.collection.victim", "a.writes.size"}},
 		{[]string{"initiators"}, []string{"initiators"}},
 	} {
 		var axes []Axis
@@ -137,7 +143,8 @@ func TestPlanErrors(t *testing.T) {
 		{[]string{"ssd.over_provisioning=7%,lots"}, 1, "--vary:1:1:1: ssd.over_provisioning"},
 		{[]string{"ssd.over_provisioning=7%,8%", "ssd.victim=greedy"}, 1, "--vary:2:1:1"},
 		{[]string{"ssd.over_provisioning=7%,8%", "ssd.victim=greedy"}, 1, "(with over_provisioning=7%, victim=greedy)"},
-		{[]string{"ssd.over_provisioning=1..9000:+1", "ssd.timing.read_latency=1us..1000us:+1us"}, 1, "more than 1000000 trials"},
+		{[]string{"ssd.over_provisioning=1..9000:+1", "ssd.timing.read_latency=1us..1000us:+1us"}, 1,
+			"more than 1000000 trials"},
 	} {
 		var axes []Axis
 		for _, a := range c.axes {
@@ -161,8 +168,10 @@ func TestPlanErrors(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	// Labels tell arms apart, whatever they are called.
-	called := []Arm{{Label: "a", Source: source()}, {Label: "a (2)", Source: source()}, {Label: "a", Source: source()}, {Label: "a", Source: source()}}
-	if p, err = NewComparison(called, 1, 2); err != nil || p.Points[1].Label != "a (2)" || p.Points[2].Label != "a (3)" || p.Points[3].Label != "a (4)" {
+	called := []Arm{{Label: "a", Source: source()}, {Label: "a (2)", Source: source()},
+		{Label: "a", Source: source()}, {Label: "a", Source: source()}}
+	if p, err = NewComparison(called, 1, 2); err != nil || p.Points[1].Label != "a (2)" ||
+		p.Points[2].Label != "a (3)" || p.Points[3].Label != "a (4)" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, s := range []string{"", "2", "0/3", "4/3", "a/b", "1/0", "-1/2"} {
@@ -175,8 +184,8 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// TestRunOrder holds that outcomes do not depend on how many workers there are, that the same trial is run once, and that
-// failures leave the others alone.
+// TestRunOrder holds that outcomes do not depend on how many workers there are, that the same trial is run once, and
+// that failures leave the others alone.
 func TestRunOrder(t *testing.T) {
 	p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us,120us")
 	twice := append(p.Trials(), p.Trials()...)
@@ -197,7 +206,8 @@ func TestRunOrder(t *testing.T) {
 			if i%9 == 4 {
 				want = Failed
 			}
-			if o.State != want || (o.Result != nil) != (want == Done) || (o.Err != nil) != (want == Failed) || o.Name() != twice[i].Name() {
+			if o.State != want || (o.Result != nil) != (want == Done) || (o.Err != nil) != (want == Failed) ||
+				o.Name() != twice[i].Name() {
 				t.Fatalf("outcome %d is %+v", i, o)
 			}
 		}
@@ -217,14 +227,16 @@ func TestAtMostOneAProcessor(t *testing.T) {
 	p := sweepOf(t, 100, "ssd.timing.read_latency=40us")
 	var running, most atomic.Int64
 	f := &fake{}
-	r := Runner{Workers: 1000, Version: "v", Execute: func(ctx context.Context, x trial.Trial, v string, progress func(experiment.Progress)) (*result.Result, error) {
-		n := running.Add(1)
-		defer running.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		runtime.Gosched()
-		return f.execute(ctx, x, v, progress)
-	}}
+	r := Runner{Workers: 1000, Version: "v",
+		Execute: func(ctx context.Context, x trial.Trial, v string,
+			progress func(experiment.Progress)) (*result.Result, error) {
+			n := running.Add(1)
+			defer running.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			runtime.Gosched()
+			return f.execute(ctx, x, v, progress)
+		}}
 	if out := r.Run(t.Context(), p.Trials()); count(out, Done) != 100 || most.Load() > int64(runtime.GOMAXPROCS(0)) {
 		t.Errorf("%d done, %d at once", count(out, Done), most.Load())
 	}
@@ -236,7 +248,8 @@ func TestProgressWithin(t *testing.T) {
 	var seen []float64
 	f := &fake{}
 	r := Runner{Workers: 1, Version: "v", Progress: func(x Progress) { seen = append(seen, float64(x.Done)+x.Begun) },
-		Execute: func(ctx context.Context, x trial.Trial, v string, progress func(experiment.Progress)) (*result.Result, error) {
+		Execute: func(ctx context.Context, x trial.Trial, v string,
+			progress func(experiment.Progress)) (*result.Result, error) {
 			progress(experiment.Progress{Requests: 25, Expected: 100})
 			progress(experiment.Progress{Requests: 25, Expected: 100, Simulated: units.Second, Until: 2 * units.Second})
 			return f.execute(ctx, x, v, progress)
@@ -249,8 +262,10 @@ func TestProgressWithin(t *testing.T) {
 
 // TestPanic holds that a model that panics is one failed trial.
 func TestPanic(t *testing.T) {
-	_, err := trial.Simulate(t.Context(), trial.Trial{Scenario: nil, Digest: "d", Seed: 1}, experiment.Options{Version: "v"})
-	if err == nil || !strings.Contains(err.Error(), "panic: ") || !strings.Contains(err.Error(), "farflash/experiment/drive.Kind.Is") {
+	_, err := trial.Simulate(t.Context(), trial.Trial{Scenario: nil, Digest: "d", Seed: 1},
+		experiment.Options{Version: "v"})
+	if err == nil || !strings.Contains(err.Error(), "panic: ") ||
+		!strings.Contains(err.Error(), "farflash/experiment/drive.Kind.Is") {
 		t.Errorf("%v", err)
 	}
 }
@@ -265,14 +280,16 @@ func TestCancel(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fake{}
-	r := Runner{Workers: 2, Version: "v", Folder: folder, Execute: func(ctx context.Context, x trial.Trial, v string, progress func(experiment.Progress)) (*result.Result, error) {
-		if f.runs.Load() >= 3 {
-			cancel()
-			<-ctx.Done()
-			return nil, trial.ErrInterrupted
-		}
-		return f.execute(ctx, x, v, progress)
-	}}
+	r := Runner{Workers: 2, Version: "v", Folder: folder,
+		Execute: func(ctx context.Context, x trial.Trial, v string,
+			progress func(experiment.Progress)) (*result.Result, error) {
+			if f.runs.Load() >= 3 {
+				cancel()
+				<-ctx.Done()
+				return nil, trial.ErrInterrupted
+			}
+			return f.execute(ctx, x, v, progress)
+		}}
 	out := r.Run(ctx, p.Trials())
 	done := count(out, Done)
 	if done < 3 || done > 4 || count(out, Failed) != 0 || count(out, Pending) != 8-done {
@@ -295,7 +312,8 @@ func TestCancel(t *testing.T) {
 // TestCancelSimulation stops a real simulation that would take for ever.
 func TestCancelSimulation(t *testing.T) {
 	text := "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000000000}, closed: 8}]\nssd: mqsim-default\n"
-	p, err := NewSweep(shape.Source{File: "long.yaml", Text: []byte(text)}, nil, []Axis{axis(t, "ssd.over_provisioning=7%,14%")}, 1, 1)
+	p, err := NewSweep(shape.Source{File: "long.yaml", Text: []byte(text)}, nil,
+		[]Axis{axis(t, "ssd.over_provisioning=7%,14%")}, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +349,8 @@ func TestCache(t *testing.T) {
 		}
 		f := &fake{}
 		var warnings []string
-		r := Runner{Version: "v", Cache: c, Execute: f.execute, Warn: func(err error) { warnings = append(warnings, err.Error()) }}
+		r := Runner{Version: "v", Cache: c, Execute: f.execute,
+			Warn: func(err error) { warnings = append(warnings, err.Error()) }}
 		out := r.Run(t.Context(), p.Trials())
 		return f.runs.Load(), out, warnings
 	}
@@ -360,7 +379,8 @@ func TestCache(t *testing.T) {
 	if changed == string(good) {
 		t.Fatalf("nothing to change in %s", good)
 	}
-	for i, text := range []string{"", "{", string(other), `{"schema": "farflash/result/9"}`, string(good[:len(good)-2]), changed} {
+	for i, text := range []string{"", "{", string(other), `{"schema": "farflash/result/9"}`,
+		string(good[:len(good)-2]), changed} {
 		if err := os.WriteFile(entries[0], []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -373,7 +393,8 @@ func TestCache(t *testing.T) {
 		}
 	}
 	// What is no letter, digit or harmless sign has no place in the name of a folder.
-	for name, want := range map[string]string{"v1.2-rc+a_B9": "v1.2-rc+a_B9", "a/../b c:\u00e9": "a_.._b_c__", "-": "-"} {
+	for name, want := range map[string]string{"v1.2-rc+a_B9": "v1.2-rc+a_B9", "a/../b c:\u00e9": "a_.._b_c__",
+		"-": "-"} {
 		if c, err := OpenCache(dir, name); err != nil || c.Path("x/y") != filepath.Join(dir, want, "x", "y") {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
@@ -393,7 +414,8 @@ func TestFolder(t *testing.T) {
 		}
 		f := &fake{}
 		var warnings []string
-		out := (&Runner{Version: "v", Folder: folder, Execute: f.execute, Warn: func(err error) { warnings = append(warnings, err.Error()) }}).Run(t.Context(), p.Trials())
+		out := (&Runner{Version: "v", Folder: folder, Execute: f.execute,
+			Warn: func(err error) { warnings = append(warnings, err.Error()) }}).Run(t.Context(), p.Trials())
 		return f.runs.Load(), warnings, folder.Record(out)
 	}
 	if n, _, err := run(p); err != nil || n != 4 {
@@ -416,9 +438,11 @@ func TestFolder(t *testing.T) {
 	shard.Shard = Shard{1, 2}
 	for want, other := range map[string]*Plan{
 		"its --reps is 2, not 3": sweepOf(t, 3, "ssd.timing.read_latency=40us,80us"),
-		"its values of ssd.timing.read_latency are 40us, 80us, not 40us, 90us": sweepOf(t, 2, "ssd.timing.read_latency=40us,90us"),
-		"it varies ssd.timing.read_latency, not ssd.over_provisioning":         sweepOf(t, 2, "ssd.over_provisioning=7%,8%"),
-		"it is no shard, not shard 1/2":                                        &shard,
+		"its values of ssd.timing.read_latency are 40us, 80us, not 40us, 90us": sweepOf(t, 2,
+			"ssd.timing.read_latency=40us,90us"),
+		"it varies ssd.timing.read_latency, not ssd.over_provisioning": sweepOf(t, 2,
+			"ssd.over_provisioning=7%,8%"),
+		"it is no shard, not shard 1/2": &shard,
 	} {
 		if _, _, err := run(other); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
@@ -428,13 +452,15 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "mine.txt"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir, p, Program{"v", "newer"}); !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "another build of the program, self, not newer") {
+	if _, err := OpenFolder(dir, p, Program{"v", "newer"}); !errors.Is(err, ErrOther) ||
+		!strings.Contains(err.Error(), "another build of the program, self, not newer") {
 		t.Errorf("a folder of another program: %v", err)
 	}
 	if _, err := OpenFolder(full, p, self); !errors.Is(err, ErrOther) {
 		t.Errorf("a folder with other files: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(full, SweepFile), []byte(`{"schema": "farflash/sweep/9"}`), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(full, SweepFile), []byte(`{"schema": "farflash/sweep/9"}`), 0o666); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenFolder(full, p, self); err == nil || !strings.Contains(err.Error(), "farflash/sweep/9") {
@@ -444,7 +470,10 @@ func TestFolder(t *testing.T) {
 
 func TestRespond(t *testing.T) {
 	p := sweepOf(t, 3, "ssd.timing.read_latency=40us,80us")
-	out := (&Runner{Execute: (&fake{fails: func(x trial.Trial) bool { return x.Seed == 3 && x.Digest == p.Points[1].Digest }}).execute}).Run(t.Context(), p.Trials())
+	out := (&Runner{Execute: (&fake{fails: func(x trial.Trial) bool {
+		return x.Seed == 3 &&
+			x.Digest == p.Points[1].Digest
+	}}).execute}).Run(t.Context(), p.Trials())
 	c, err := Respond(p, out, 0.95)
 	if err != nil {
 		t.Fatal(err)
@@ -462,7 +491,8 @@ func TestRespond(t *testing.T) {
 	if got := c.Main([]string{"read.c*", "*.mean"}); !slices.Equal(got, []string{"read.count", "read.latency.mean"}) {
 		t.Errorf("chosen metrics are %v", got)
 	}
-	if d := c.Document(); *d.Points[0].Metrics["read.latency.mean"].Half != e.Half || d.Points[1].Values["ssd.timing.read_latency"] != "80us" {
+	if d := c.Document(); *d.Points[0].Metrics["read.latency.mean"].Half != e.Half ||
+		d.Points[1].Values["ssd.timing.read_latency"] != "80us" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -477,7 +507,8 @@ func armsOf(reps int, arms ...func(r *result.Result, rep int)) (*Plan, []Outcome
 	for _, s := range p.slots() {
 		r := result.New(trial.Vocabulary(), p.Points[s.point].Digest, uint64(s.rep), "v")
 		arms[s.point](r, s.rep)
-		out = append(out, Outcome{Trial: trial.Trial{Digest: r.Digest, Seed: uint64(s.rep + 1)}, State: Done, Result: r})
+		out = append(out, Outcome{Trial: trial.Trial{Digest: r.Digest, Seed: uint64(s.rep + 1)}, State: Done,
+			Result: r})
 	}
 	return p, out
 }
@@ -512,10 +543,12 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	pair := x.Pairs[0]
-	if pair.Family != 2 || pair.Explored != 3 || !slices.Equal(pair.OnlyA, []string{"all.latency.mean"}) || !slices.Equal(pair.OnlyB, []string{"trim.latency.mean"}) {
+	if pair.Family != 2 || pair.Explored != 3 || !slices.Equal(pair.OnlyA, []string{"all.latency.mean"}) ||
+		!slices.Equal(pair.OnlyB, []string{"trim.latency.mean"}) {
 		t.Errorf("family of %d, only A %v, only B %v", pair.Family, pair.OnlyA, pair.OnlyB)
 	}
-	want := map[string]Verdict{"read.latency.mean": Better, "read.iops": Better, "write.latency.mean": TooFew, "ssd.waf": Identical, "ssd.gc.count": Higher, "write.iops": NoEvidence}
+	want := map[string]Verdict{"read.latency.mean": Better, "read.iops": Better, "write.latency.mean": TooFew,
+		"ssd.waf": Identical, "ssd.gc.count": Higher, "write.iops": NoEvidence}
 	for i := range pair.Effects {
 		e := &pair.Effects[i]
 		if e.Verdict != want[e.Name] {
@@ -556,7 +589,8 @@ func TestCompare(t *testing.T) {
 	}
 	// A seed that one arm lacks is left out of both.
 	out[3].State, out[3].Result, out[3].Err = Failed, nil, errors.New("out of paper")
-	if x, err = Compare(p, out, DefaultTest()); err != nil || len(x.Seeds) != 9 || slices.Contains(x.Seeds, 4) || x.Arms[0].Done != 9 || x.Arms[1].Done != 10 || len(x.Arms[0].Failed) != 1 {
+	if x, err = Compare(p, out, DefaultTest()); err != nil || len(x.Seeds) != 9 || slices.Contains(x.Seeds, 4) ||
+		x.Arms[0].Done != 9 || x.Arms[1].Done != 10 || len(x.Arms[0].Failed) != 1 {
 		t.Errorf("%+v, %v", x, err)
 	}
 	if x.Document().Interrupted {
@@ -584,7 +618,8 @@ func TestDoubtful(t *testing.T) {
 		{[]float64{5, 6, 5, 6, 5}, false}, // ranks of five never reach 0.05
 		{[]float64{5, 6, 5, 6, 5, 6, 5}, false},
 	} {
-		p, out := armsOf(len(c.deltas), func(r *result.Result, rep int) { r.Set("ssd.waf", 10) }, func(r *result.Result, rep int) { r.Set("ssd.waf", 10+c.deltas[rep]) })
+		p, out := armsOf(len(c.deltas), func(r *result.Result, rep int) { r.Set("ssd.waf", 10) },
+			func(r *result.Result, rep int) { r.Set("ssd.waf", 10+c.deltas[rep]) })
 		x, err := Compare(p, out, test)
 		if err != nil || x.Pairs[0].Effects[0].Doubtful != c.doubtful || x.Pairs[0].Effects[0].Verdict != Worse {
 			t.Errorf("%v: %+v, %v", c.deltas, x, err)
@@ -602,8 +637,10 @@ func TestMatches(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"read.latency.p99", "read.latency.p99", true}, {"read.latency.*", "read.latency.p99", true}, {"*p99*", "read.latency.p99_9", true},
-		{"ssd[0].waf", "ssd[0].waf", true}, {"ssd[*].waf", "ssd[3].waf", true}, {"read.latency.p9", "read.latency.p99", false},
+		{"read.latency.p99", "read.latency.p99", true}, {"read.latency.*", "read.latency.p99", true},
+		{"*p99*", "read.latency.p99_9", true},
+		{"ssd[0].waf", "ssd[0].waf", true}, {"ssd[*].waf", "ssd[3].waf", true},
+		{"read.latency.p9", "read.latency.p99", false},
 	} {
 		if got := Matches([]string{c.pattern}, c.name); got != c.want {
 			t.Errorf("%s, %s: %v", c.pattern, c.name, got)

@@ -1,9 +1,9 @@
-// Package workload holds what all sources of block requests share: a [Record], the [Source] that yields records in order of
-// time, and the combinators [Merge], [Limit], [Flushed] and [Slice].
+// Package workload holds what all sources of block requests share: a [Record], the [Source] that yields records in
+// order of time, and the combinators [Merge], [Limit], [Flushed] and [Slice].
 //
-// The sources themselves are its subpackages: trace reads and writes recorded workloads, synth makes synthetic ones, mqsimgen
-// makes the ones that the simulator MQSim makes, fiojob reads fio's job files; characterise measures any of them and fit turns
-// the measurements into synth's parameters.
+// The sources themselves are its subpackages: trace reads and writes recorded workloads, synth makes synthetic ones,
+// mqsimgen makes the ones that the simulator MQSim makes, fiojob reads fio's job files; characterise measures any of
+// them and fit turns the measurements into synth's parameters.
 //
 // What it leaves out: the data that is read or written, and who issues a request beyond the volume it goes to.
 package workload
@@ -34,8 +34,8 @@ func (r *Record) End() int64 { return r.Offset + r.Size }
 
 // Source yields records in order of time.
 //
-// Next fills in the caller's record, all fields of it, and returns nil, or returns an error and leaves the record undefined;
-// io.EOF means that there are no more. After an error, every further call returns the same error.
+// Next fills in the caller's record, all fields of it, and returns nil, or returns an error and leaves the record
+// undefined; io.EOF means that there are no more. After an error, every further call returns the same error.
 type Source interface {
 	Next(*Record) error
 }
@@ -80,8 +80,8 @@ type limited struct {
 	until units.Duration
 }
 
-// Limit returns a Source that ends after n records of src (0: no limit), or before the first one that does not arrive before
-// until (0: no limit), whichever is first.
+// Limit returns a Source that ends after n records of src (0: no limit), or before the first one that does not arrive
+// before until (0: no limit), whichever is first.
 func Limit(src Source, n int64, until units.Duration) Source {
 	if n <= 0 {
 		n = -1

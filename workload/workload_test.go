@@ -92,7 +92,8 @@ func TestLimit(t *testing.T) {
 }
 
 func Example() {
-	reads := Slice([]Record{{Time: 10 * units.Microsecond, Size: 4096, Op: block.Read}, {Time: 30 * units.Microsecond, Size: 4096, Op: block.Read}})
+	reads := Slice([]Record{{Time: 10 * units.Microsecond, Size: 4096, Op: block.Read},
+		{Time: 30 * units.Microsecond, Size: 4096, Op: block.Read}})
 	writes := Slice([]Record{{Time: 20 * units.Microsecond, Size: 8192, Op: block.Write}})
 	src := Merge(reads, writes)
 	var r Record

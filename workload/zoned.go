@@ -32,12 +32,14 @@ type lane struct {
 	open bool
 }
 
-// Zoned returns a Source whose writes go to zones, wherever src has them go: from the first of count zones on, one behind the other, in turn to atOnce zones; a
-// zone that has no room for a write is finished, if it is not full. The next one, which was written longest ago, was reset when the one before it was begun, so that no write waits for
-// an erase, if there are more than are written at once. With appends the device says where in the zone a
-// write goes. Reads and flushes are as src has them.
+// Zoned returns a Source whose writes go to zones, wherever src has them go: from the first of count zones on, one
+// behind the other, in turn to atOnce zones; a zone that has no room for a write is finished, if it is not full. The
+// next one, which was written longest ago, was reset when the one before it was begun, so that no write waits for an
+// erase, if there are more than are written at once. With appends the device says where in the zone a write goes.
+// Reads and flushes are as src has them.
 func Zoned(src Source, z block.Zones, first, count, atOnce int, appends bool) Source {
-	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends, lanes: make([]lane, atOnce)}
+	return &zoned{src: src, z: z, first: int64(first), count: int64(count), append: appends,
+		lanes: make([]lane, atOnce)}
 }
 
 // Next implements Source.
@@ -66,7 +68,8 @@ func (s *zoned) Next(r *Record) error {
 	return nil
 }
 
-// oldest is the zone that is written next: the first one from next on that is not being written. Writes of unlike sizes let a lane be a zone behind the others.
+// oldest is the zone that is written next: the first one from next on that is not being written. Writes of unlike
+// sizes let a lane be a zone behind the others.
 func (s *zoned) oldest() int64 {
 	for slices.ContainsFunc(s.lanes, func(l lane) bool { return l.open && l.zone == s.first+s.next }) {
 		s.next = (s.next + 1) % s.count
@@ -85,7 +88,8 @@ func (s *zoned) lay() error {
 		s.turn = 0
 	}
 	about := func(op block.Op, zone int64) {
-		s.before[s.ready] = Record{Time: w.Time, Response: NoResponse, Offset: zone * s.z.Size, Volume: w.Volume, Op: op}
+		s.before[s.ready] = Record{Time: w.Time, Response: NoResponse, Offset: zone * s.z.Size, Volume: w.Volume,
+			Op: op}
 		s.ready++
 	}
 	if l.open && w.Size > s.z.Capacity-l.at {

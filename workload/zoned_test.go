@@ -9,23 +9,29 @@ import (
 	"farflash/workload"
 )
 
-// TestZoned: writes go to zones in turn, wherever they were to go; a zone without room for one is finished if it is not full, and the next is reset before it is written.
+// TestZoned: writes go to zones in turn, wherever they were to go; a zone without room for one is finished if it is
+// not full, and the next is reset before it is written.
 func TestZoned(t *testing.T) {
 	z := block.Zones{Size: 100, Capacity: 60, Count: 5}
 	write := func(size int64) workload.Record {
 		return workload.Record{Time: 7, Op: block.Write, Offset: 9999, Size: size}
 	}
-	source := []workload.Record{write(30), write(20), write(30), write(30), {Op: block.Read, Offset: 5, Size: 10}, write(50), write(20), write(60), {Op: block.Flush}, write(60), write(1)}
+	source := []workload.Record{write(30), write(20), write(30), write(30), {Op: block.Read, Offset: 5, Size: 10},
+		write(50), write(20), write(60), {Op: block.Flush}, write(60), write(1)}
 	for _, c := range []struct {
 		appends       bool
 		count, atOnce int
 		want          string
 	}{
-		{false, 3, 1, "reset 100, reset 200, write 100+30, write 130+20, finish 100, reset 300, write 200+30, write 230+30, read 5+10, reset 100, write 300+50, finish 300, reset 200, write 100+20, " +
+		{false, 3, 1, "reset 100, reset 200, write 100+30, write 130+20, finish 100, reset 300, write 200+30, write " +
+			"230+30, read 5+10, reset 100, write 300+50, finish 300, reset 200, write 100+20, " +
 			"finish 100, reset 300, write 200+60, flush 0, reset 100, write 300+60, reset 200, write 100+1"},
-		{true, 3, 2, "reset 100, reset 200, append 100+30, reset 300, append 200+20, append 100+30, append 200+30, read 5+10, reset 100, append 300+50, finish 200, reset 200, append 100+20, " +
-			"finish 300, reset 300, append 200+60, flush 0, finish 100, reset 100, append 300+60, reset 200, append 100+1"},
-		{true, 1, 1, "reset 100, append 100+30, append 100+20, finish 100, reset 100, append 100+30, append 100+30, read 5+10, reset 100, append 100+50, finish 100, reset 100, append 100+20, " +
+		{true, 3, 2, "reset 100, reset 200, append 100+30, reset 300, append 200+20, append 100+30, append 200+30, " +
+			"read 5+10, reset 100, append 300+50, finish 200, reset 200, append 100+20, " +
+			"finish 300, reset 300, append 200+60, flush 0, finish 100, reset 100, append 300+60, reset 200, append " +
+			"100+1"},
+		{true, 1, 1, "reset 100, append 100+30, append 100+20, finish 100, reset 100, append 100+30, append 100+30, " +
+			"read 5+10, reset 100, append 100+50, finish 100, reset 100, append 100+20, " +
 			"finish 100, reset 100, append 100+60, flush 0, reset 100, append 100+60, reset 100, append 100+1"},
 	} {
 		records, err := workload.Collect(workload.Zoned(workload.Slice(source), z, 1, c.count, c.atOnce, c.appends))
@@ -51,18 +57,21 @@ func TestZoned(t *testing.T) {
 		}
 	}
 	// A zone that is behind the others is neither written nor reset by who passes it.
-	drift := workload.Zoned(workload.Slice([]workload.Record{write(60), write(1), write(60), write(1), write(60)}), z, 0, 3, 2, false)
+	drift := workload.Zoned(workload.Slice([]workload.Record{write(60), write(1), write(60), write(1), write(60)}), z,
+		0, 3, 2, false)
 	records, err := workload.Collect(drift)
 	var got []string
 	for _, r := range records {
 		got = append(got, fmt.Sprintf("%v %d", r.Op, r.Offset))
 	}
-	if s := strings.Join(got, ", "); err != nil || s != "reset 0, reset 100, write 0, reset 200, write 100, reset 0, write 200, write 101, reset 200, write 0" {
+	if s := strings.Join(got, ", "); err != nil ||
+		s != "reset 0, reset 100, write 0, reset 200, write 100, reset 0, write 200, write 101, reset 200, write 0" {
 		t.Errorf("%s, %v", s, err)
 	}
 	src := workload.Zoned(workload.Slice([]workload.Record{write(61)}), z, 0, 2, 1, false)
 	for range 2 {
-		if err := src.Next(new(workload.Record)); err == nil || !strings.Contains(err.Error(), "more than a zone holds") {
+		if err := src.Next(new(workload.Record)); err == nil ||
+			!strings.Contains(err.Error(), "more than a zone holds") {
 			t.Errorf("error %v", err)
 		}
 	}

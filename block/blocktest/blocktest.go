@@ -119,7 +119,8 @@ func (s *session) complete(c block.Completion) {
 		s.t.Errorf("a completion with tag %#x, which no request under way has", c.Tag)
 		return
 	case c.Queue != x.queue || c.Op != x.req.Op || c.Length != x.req.Length:
-		s.t.Errorf("%v of %d bytes on queue %d ended as %v of %d bytes on queue %d", x.req.Op, x.req.Length, x.queue, c.Op, c.Length, c.Queue)
+		s.t.Errorf("%v of %d bytes on queue %d ended as %v of %d bytes on queue %d", x.req.Op, x.req.Length, x.queue,
+			c.Op, c.Length, c.Queue)
 	case c.Submitted > c.Fetched || c.Fetched > c.Finished:
 		s.t.Errorf("submitted at %v, fetched at %v, finished at %v", c.Submitted, c.Fetched, c.Finished)
 	case len(s.done) > 0 && c.Finished < s.done[len(s.done)-1].Finished:
@@ -174,7 +175,8 @@ func (s *session) capacity() {
 }
 
 func (s *session) openErrors() {
-	for _, c := range []block.QueueConfig{{Depth: 1, Weight: 1}, {Depth: -4, Weight: 1}, {Depth: 8, Weight: 1, Class: block.Classes}} {
+	for _, c := range []block.QueueConfig{{Depth: 1, Weight: 1}, {Depth: -4, Weight: 1},
+		{Depth: 8, Weight: 1, Class: block.Classes}} {
 		if _, err := s.Device.Open(c); err == nil {
 			s.t.Errorf("a queue of depth %d and %v opens", c.Depth, c.Class)
 		}
@@ -313,7 +315,8 @@ func (s *session) badRequests() {
 
 // across has a completion on one queue submit to another, which must take it: it is empty.
 func (s *session) across() {
-	queues := [2]block.QueueID{s.open(block.QueueConfig{Depth: 2, Weight: 1}), s.open(block.QueueConfig{Depth: 2, Weight: 1, Class: block.Low})}
+	queues := [2]block.QueueID{s.open(block.QueueConfig{Depth: 2, Weight: 1}),
+		s.open(block.QueueConfig{Depth: 2, Weight: 1, Class: block.Low})}
 	left := 200
 	s.after = func(c block.Completion) {
 		to := queues[0]

@@ -16,8 +16,8 @@ type Config struct {
 	// Refuse tells how a request that is well formed and in range ends; nil: all
 	// succeed. A failed request takes as long as another.
 	Refuse func(block.Request) block.Status
-	// Torn tells how much of a write the medium takes: less than all, cut to whole sectors, and the request fails as a WriteFault with
-	// that much of it done. Nil: all is taken.
+	// Torn tells how much of a write the medium takes: less than all, cut to whole sectors, and the request fails as
+	// a WriteFault with that much of it done. Nil: all is taken.
 	Torn func(block.Request) int64
 	// Content keeps what is written, in memory; otherwise buffers are left alone.
 	Content bool
@@ -28,7 +28,8 @@ func DefaultConfig() Config {
 	const us = 1_000_000
 	return Config{
 		Capacity: []int64{1 << 30},
-		Latency:  [block.Ops]sim.Time{block.Read: 80 * us, block.Write: 20 * us, block.Trim: 5 * us, block.Flush: 10 * us},
+		Latency: [block.Ops]sim.Time{block.Read: 80 * us, block.Write: 20 * us, block.Trim: 5 * us,
+			block.Flush: 10 * us},
 	}
 }
 

@@ -28,7 +28,8 @@ func TestConformance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return blocktest.Subject{Device: d, Step: func() bool { return eng.Run(sim.Forever) > 0 }, Content: c.content}
+				return blocktest.Subject{Device: d, Step: func() bool { return eng.Run(sim.Forever) > 0 },
+					Content: c.content}
 			})
 		})
 	}
@@ -107,8 +108,10 @@ func TestTorn(t *testing.T) {
 	want := make([]byte, 8192)
 	copy(want, ones)
 	copy(want[4096:], ones[:1024])
-	if !bytes.Equal(back, want) || len(got) != 3 || got[0] != block.WriteFault || got[1] != block.OK || got[2] != block.OK {
-		t.Errorf("statuses %v; %d bytes of the torn write are there, want 1024", got, bytes.Count(back[4096:], []byte{1}))
+	if !bytes.Equal(back, want) || len(got) != 3 || got[0] != block.WriteFault || got[1] != block.OK ||
+		got[2] != block.OK {
+		t.Errorf("statuses %v; %d bytes of the torn write are there, want 1024", got,
+			bytes.Count(back[4096:], []byte{1}))
 	}
 }
 

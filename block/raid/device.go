@@ -9,8 +9,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Device is a volume as one block.Device on top of its members. Each of its queues is one of the same kind on every member; what a member has no room for waits here. Requests end in
-// the members' time, so that they must have one clock, and on the goroutine that tells of their completions. It keeps no content.
+// Device is a volume as one block.Device on top of its members. Each of its queues is one of the same kind on every
+// member; what a member has no room for waits here. Requests end in the members' time, so that they must have one
+// clock, and on the goroutine that tells of their completions. It keeps no content.
 type Device struct {
 	raid    *Raid
 	members []block.Device
@@ -36,7 +37,8 @@ type pending struct {
 	touched bool
 }
 
-// NewDevice makes a volume. Member i is made with Member(i) as its sink, and handed to Attach with the others before anything else.
+// NewDevice makes a volume. Member i is made with Member(i) as its sink, and handed to Attach with the others before
+// anything else.
 func NewDevice(sink block.Sink) *Device { return &Device{sink: sink} }
 
 // member tells the volume of one member's completions.

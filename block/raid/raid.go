@@ -1,17 +1,21 @@
-// Package raid makes one volume of several members: stripes (level 0), mirrors (1), and stripes with one parity (5) or two (6) that go round the members, as a host does it in
-// software.
+// Package raid makes one volume of several members: stripes (level 0), mirrors (1), and stripes with one parity (5)
+// or two (6) that go round the members, as a host does it in software.
 //
-// Its main type is [Raid], a plain state machine: [Raid.Begin] takes a request and says which commands go to which members, [Raid.Ended] takes their ends, and the next commands
-// follow until the request has ended. [Device] puts it on top of block.Devices as one block.Device.
+// Its main type is [Raid], a plain state machine: [Raid.Begin] takes a request and says which commands go to which
+// members, [Raid.Ended] takes their ends, and the next commands follow until the request has ended. [Device] puts it
+// on top of block.Devices as one block.Device.
 //
-// A write of a whole row of stripes writes data and parity. One of less reads before it writes: the old data and the old parity, to change what is different
-// (read-modify-write), or the rest of the row, to compute parity anew (reconstruct-write), whichever reads fewer places; a small write costs four commands with one parity and six
-// with two (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", SIGMOD 1988; Chen et al., "RAID: High-Performance, Reliable Secondary Storage", ACM
-// Computing Surveys 26(2), 1994). Writes of one row wait for each other. Data and parity are laid as Linux' left-symmetric layout has them. What a failed member held is read from
-// as many others as a row has data; a rebuild goes from row to row, at a rate, onto what has taken its place. Reads of mirrors go to the member that has the fewest commands.
+// A write of a whole row of stripes writes data and parity. One of less reads before it writes: the old data and the
+// old parity, to change what is different (read-modify-write), or the rest of the row, to compute parity anew
+// (reconstruct-write), whichever reads fewer places; a small write costs four commands with one parity and six with
+// two (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", SIGMOD 1988; Chen et al.,
+// "RAID: High-Performance, Reliable Secondary Storage", ACM Computing Surveys 26(2), 1994). Writes of one row wait
+// for each other. Data and parity are laid as Linux' left-symmetric layout has them. What a failed member held is
+// read from as many others as a row has data; a rebuild goes from row to row, at a rate, onto what has taken its
+// place. Reads of mirrors go to the member that has the fewest commands.
 //
-// It leaves out content (buffers are left alone, so parity is not computed), the time of computing parity, a log or bitmap against writes that a crash cuts in two, and joining
-// commands to one member that follow each other.
+// It leaves out content (buffers are left alone, so parity is not computed), the time of computing parity, a log or
+// bitmap against writes that a crash cuts in two, and joining commands to one member that follow each other.
 package raid
 
 import (
@@ -29,7 +33,8 @@ type Config struct {
 	Level int
 	// Chunk is how much lies on one member before the next one.
 	Chunk units.Bytes
-	// Copies is how many members hold the same data, with level 1. More members than that are stripes of mirrors (level 10).
+	// Copies is how many members hold the same data, with level 1. More members than that are stripes of mirrors
+	// (level 10).
 	Copies int
 	// Failed lists members that have failed before the run begins.
 	Failed []int
@@ -64,21 +69,28 @@ func (c *Config) Data(members int) int {
 // Validate checks the volume over so many members. Its errors are of its fields.
 func (c *Config) Validate(members int) error {
 	var f units.Faults
-	f.Hold(c.Level == 0 || c.Level == 1 || c.Level == 5 || c.Level == 6, "level", "%d is not possible; use 0, 1, 5 or 6", c.Level)
-	f.Hold(c.Chunk > 0 && c.Chunk%units.Sector == 0 && c.Chunk <= units.GiB, "chunk", "%v is not possible; use a multiple of 512B up to 1GiB", c.Chunk)
+	f.Hold(c.Level == 0 || c.Level == 1 || c.Level == 5 || c.Level == 6, "level",
+		"%d is not possible; use 0, 1, 5 or 6", c.Level)
+	f.Hold(c.Chunk > 0 && c.Chunk%units.Sector == 0 && c.Chunk <= units.GiB, "chunk",
+		"%v is not possible; use a multiple of 512B up to 1GiB", c.Chunk)
 	f.Hold(c.Rebuild >= 0, "rebuild", "%v is not possible; use a rate such as 200MB/s, or 0 for no rebuild", c.Rebuild)
-	f.Hold(c.MaxTransfer >= 0 && c.MaxTransfer%units.Sector == 0, "max_transfer", "%v is not possible; use a multiple of 512B", c.MaxTransfer)
+	f.Hold(c.MaxTransfer >= 0 && c.MaxTransfer%units.Sector == 0, "max_transfer",
+		"%v is not possible; use a multiple of 512B", c.MaxTransfer)
 	least := map[int]int{0: 1, 1: 2, 5: 3, 6: 4}[c.Level]
-	f.Hold(members >= least && members <= 255, "level", "%d is not possible as the number of members with level %d; use %d to 255", members, c.Level, least)
+	f.Hold(members >= least && members <= 255, "level",
+		"%d is not possible as the number of members with level %d; use %d to 255", members, c.Level, least)
 	if c.Level == 1 {
-		f.Hold(c.Copies >= 2 && c.Copies <= members && members%c.Copies == 0, "copies", "%d copies do not divide %d members; use a number that does, such as 2", c.Copies, members)
+		f.Hold(c.Copies >= 2 && c.Copies <= members && members%c.Copies == 0, "copies",
+			"%d copies do not divide %d members; use a number that does, such as 2", c.Copies, members)
 	}
 	gone := make(map[int]bool, len(c.Failed))
 	for i, m := range c.Failed {
-		f.Hold(m >= 0 && m < members && !gone[m], fmt.Sprintf("failed[%d]", i), "%d is not possible; there are members 0 to %d, each once", m, members-1)
+		f.Hold(m >= 0 && m < members && !gone[m], fmt.Sprintf("failed[%d]", i),
+			"%d is not possible; there are members 0 to %d, each once", m, members-1)
 		gone[m] = true
 	}
-	f.Hold(c.Rebuild == 0 || len(c.Failed) > 0, "rebuild", "no member has failed, so there is nothing to rebuild; name one in failed, or leave it out")
+	f.Hold(c.Rebuild == 0 || len(c.Failed) > 0, "rebuild",
+		"no member has failed, so there is nothing to rebuild; name one in failed, or leave it out")
 	if f.Err() == nil {
 		switch {
 		case c.Level == 1:
@@ -89,10 +101,12 @@ func (c *Config) Validate(members int) error {
 						left--
 					}
 				}
-				f.Hold(left > 0, "failed", "members %d to %d are all copies of the same data, and all have failed", g, g+c.Copies-1)
+				f.Hold(left > 0, "failed", "members %d to %d are all copies of the same data, and all have failed", g,
+					g+c.Copies-1)
 			}
 		default:
-			f.Hold(len(gone) <= c.parities(), "failed", "%d members have failed, but level %d survives %d; name fewer", len(gone), c.Level, c.parities())
+			f.Hold(len(gone) <= c.parities(), "failed",
+				"%d members have failed, but level %d survives %d; name fewer", len(gone), c.Level, c.parities())
 		}
 	}
 	return f.Err()
@@ -108,7 +122,8 @@ type Counters struct {
 	Waited      uint64 // rows that waited for another write of the same row
 	RebuiltRows uint64 // of the rebuild
 	Ended       uint64 // commands
-	// Commands and Bytes are what members were asked, by operation; reads that only writes or the rebuild need are in them.
+	// Commands and Bytes are what members were asked, by operation; reads that only writes or the rebuild need are in
+	// them.
 	Commands, Bytes [block.Ops]uint64
 }
 
@@ -167,13 +182,15 @@ type bucket struct{ head, tail int32 }
 
 const buckets = 1024
 
-// New makes a volume of members that each have so many bytes. Issue gives a member a command, whose tag is the volume's own and comes back with Ended, never from inside issue;
-// done tells of a request's end.
-func New(cfg Config, members int, each int64, issue func(member int, part block.Request), done func(tag uint64, status block.Status)) (*Raid, error) {
+// New makes a volume of members that each have so many bytes. Issue gives a member a command, whose tag is the
+// volume's own and comes back with Ended, never from inside issue; done tells of a request's end.
+func New(cfg Config, members int, each int64, issue func(member int, part block.Request),
+	done func(tag uint64, status block.Status)) (*Raid, error) {
 	if err := cfg.Validate(members); err != nil {
 		return nil, err
 	}
-	x := &Raid{cfg: cfg, members: members, chunk: int64(cfg.Chunk), rows: each / int64(cfg.Chunk), failed: make([]bool, members), rebuild: -1, under: make([]int32, members),
+	x := &Raid{cfg: cfg, members: members, chunk: int64(cfg.Chunk), rows: each / int64(cfg.Chunk),
+		failed: make([]bool, members), rebuild: -1, under: make([]int32, members),
 		buckets: make([]bucket, buckets), issue: issue, done: done, most: int64(cfg.Chunk)}
 	if cfg.MaxTransfer > 0 {
 		x.most = min(x.most, int64(cfg.MaxTransfer))
@@ -213,7 +230,8 @@ func (x *Raid) Asked() (n uint64) {
 // Inside is how many requests have not ended.
 func (x *Raid) Inside() int { return x.requests.Len() }
 
-// dead tells whether a member has nothing in a row: it has failed, and what is rebuilt of it has not come to the row. Such a row is not written on it either: the rebuild will.
+// dead tells whether a member has nothing in a row: it has failed, and what is rebuilt of it has not come to the row.
+// Such a row is not written on it either: the rebuild will.
 func (x *Raid) dead(member int, row int64) bool {
 	return x.failed[member] && (member != x.rebuild || row >= x.rebuilt)
 }
@@ -240,8 +258,11 @@ func (x *Raid) Begin(r block.Request) {
 	r.Data = nil // content is left out
 	size := x.Capacity()
 	switch {
-	case r.Namespace != 0 || r.Append || r.Op.OfZone() || r.Op != block.Flush && (r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0):
-		x.single(p, block.Request{Op: r.Op, Offset: r.Offset, Length: r.Length, Namespace: r.Namespace, Append: r.Append}) // which a member refuses for the same reason
+	case r.Namespace != 0 || r.Append || r.Op.OfZone() ||
+		r.Op != block.Flush && (r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0):
+		// which a member refuses for the same reason
+		x.single(p, block.Request{Op: r.Op, Offset: r.Offset, Length: r.Length, Namespace: r.Namespace,
+			Append: r.Append})
 	case r.Op != block.Flush && r.Offset > size-r.Length:
 		x.single(p, block.Request{Op: block.Read, Offset: 1<<62 - 512, Length: 512}) // likewise
 	case r.Op == block.Flush:
@@ -385,7 +406,8 @@ func (x *Raid) nearest(first int, row int64) int {
 	return best
 }
 
-// trim trims whole rows, on all members at once. Less than a row has its parity's meaning to keep, so nothing is trimmed of it.
+// trim trims whole rows, on all members at once. Less than a row has its parity's meaning to keep, so nothing is
+// trimmed of it.
 func (x *Raid) trim(p int32, r *block.Request) {
 	width := int64(x.data) * x.chunk
 	first, end := (r.Offset+width-1)/width, (r.Offset+r.Length)/width
@@ -426,7 +448,8 @@ func (x *Raid) readRow(o int32, row, from, to int64) {
 	}
 }
 
-// survivors reads a range of as many members of a row as it has data, data before parities, and with it what else is asked of the row's data.
+// survivors reads a range of as many members of a row as it has data, data before parities, and with it what else is
+// asked of the row's data.
 func (x *Raid) survivors(o int32, row, lo, hi, from, to int64) {
 	need := x.data
 	for j := 0; j < x.members && need > 0; j++ {
@@ -661,7 +684,8 @@ func (x *Raid) Ended(tag uint64, status block.Status) {
 	x.close(parent)
 }
 
-// Rebuild goes on with the rebuild, so long after its beginning, and returns when to call again; false: it is done, or there is none.
+// Rebuild goes on with the rebuild, so long after its beginning, and returns when to call again; false: it is done,
+// or there is none.
 func (x *Raid) Rebuild(since units.Duration) (next units.Duration, more bool) {
 	if x.rebuild < 0 {
 		return 0, false

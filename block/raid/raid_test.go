@@ -51,8 +51,10 @@ func TestConformance(t *testing.T) {
 		members int
 		cfg     raid.Config
 	}{
-		{"0", 3, config(0, nil)}, {"0 of one", 1, config(0, nil)}, {"1", 2, config(1, nil)}, {"10", 4, config(1, nil)}, {"1 thrice", 3, config(1, func(c *raid.Config) { c.Copies = 3 })},
-		{"5", 4, config(5, nil)}, {"5 of three", 3, config(5, func(c *raid.Config) { c.Chunk = 4 * units.KiB })}, {"6", 6, config(6, nil)},
+		{"0", 3, config(0, nil)}, {"0 of one", 1, config(0, nil)}, {"1", 2, config(1, nil)}, {"10", 4,
+			config(1, nil)}, {"1 thrice", 3, config(1, func(c *raid.Config) { c.Copies = 3 })},
+		{"5", 4, config(5, nil)}, {"5 of three", 3, config(5, func(c *raid.Config) { c.Chunk = 4 * units.KiB })},
+		{"6", 6, config(6, nil)},
 		{"1 degraded", 2, config(1, func(c *raid.Config) { c.Failed = []int{0} })},
 		{"5 degraded", 4, config(5, func(c *raid.Config) { c.Failed = []int{2} })},
 		{"6 degraded", 5, config(6, func(c *raid.Config) { c.Failed, c.Chunk = []int{0, 3}, 8*units.KiB })},
@@ -61,7 +63,8 @@ func TestConformance(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			blocktest.Conform(t, func(t *testing.T, sink blocktest.Sink) blocktest.Subject {
 				eng := sim.New()
-				return blocktest.Subject{Device: volume(t, c.cfg, c.members, eng, 4<<20, sink), Step: func() bool { return eng.Run(sim.Forever) > 0 }}
+				return blocktest.Subject{Device: volume(t, c.cfg, c.members, eng, 4<<20, sink),
+					Step: func() bool { return eng.Run(sim.Forever) > 0 }}
 			})
 		})
 	}
@@ -84,7 +87,8 @@ func newBench(t *testing.T, cfg raid.Config, members int, each int64) *bench {
 	t.Helper()
 	b := &bench{t: t}
 	var err error
-	b.raid, err = raid.New(cfg, members, each, func(m int, part block.Request) { b.pending = append(b.pending, command{m, part}) },
+	b.raid, err = raid.New(cfg, members, each,
+		func(m int, part block.Request) { b.pending = append(b.pending, command{m, part}) },
 		func(tag uint64, status block.Status) {
 			if status != block.OK {
 				t.Errorf("request %d: %v", tag, status)
@@ -135,7 +139,8 @@ func count(steps [][]command) (reads, writes int, bytes int64) {
 	return reads, writes, bytes
 }
 
-// TestCosts holds what requests cost by closed form: a small write 4 commands with one parity and 6 with two, a row its members' writes and no read, mirrors their copies.
+// TestCosts holds what requests cost by closed form: a small write 4 commands with one parity and 6 with two, a row
+// its members' writes and no read, mirrors their copies.
 func TestCosts(t *testing.T) {
 	const each = 1 << 26
 	k := int64(chunk)
@@ -156,7 +161,8 @@ func TestCosts(t *testing.T) {
 		{"1: read", config(1, nil), 2, block.Read, 4096, 4096, 1, 0, 4096},
 		{"5: small write", config(5, nil), 5, block.Write, 4096, 4096, 2, 2, 4 * 4096},
 		{"6: small write", config(6, nil), 8, block.Write, 4096, 4096, 3, 3, 6 * 4096},
-		{"5 of three: the other data is nearer than data and parity", config(5, nil), 3, block.Write, 4096, 4096, 1, 2, 3 * 4096},
+		{"5 of three: the other data is nearer than data and parity", config(5, nil), 3, block.Write, 4096, 4096, 1,
+			2, 3 * 4096},
 		{"5: a row", config(5, nil), 5, block.Write, 4 * k, 4 * k, 0, 5, 5 * k},
 		{"6: two rows", config(6, nil), 6, block.Write, 0, 8 * k, 0, 12, 12 * k},
 		{"5: three of four chunks", config(5, nil), 5, block.Write, 0, 3 * k, 1, 4, 5 * k},
@@ -172,7 +178,8 @@ func TestCosts(t *testing.T) {
 		{"5 degraded: a row", config(5, gone(0)), 5, block.Write, 0, 4 * k, 0, 4, 4 * k},
 		// Of row 0 of six members P is the last one, Q the first, and the data follow it.
 		{"6 degraded twice: read of what is gone", config(6, gone(1, 2)), 6, block.Read, 0, 4096, 4, 0, 4 * 4096},
-		{"6 degraded twice: small write of what is gone", config(6, gone(1, 2)), 6, block.Write, 0, 4096, 4, 2, 6 * 4096},
+		{"6 degraded twice: small write of what is gone", config(6, gone(1, 2)), 6, block.Write, 0, 4096, 4, 2,
+			6 * 4096},
 		{"6 without Q: small write", config(6, gone(0)), 6, block.Write, 0, 4096, 2, 2, 4 * 4096},
 		{"1 degraded: write", config(1, gone(1)), 2, block.Write, 0, 4096, 0, 1, 4096},
 		{"5: a trim of a row and a half", config(5, nil), 5, block.Trim, 0, 6 * k, 0, 5, 5 * k},
@@ -180,7 +187,8 @@ func TestCosts(t *testing.T) {
 		b := newBench(t, c.cfg, c.members, each)
 		steps := b.all(c.op, c.offset, c.length)
 		if r, w, n := count(steps); r != c.reads || w != c.writes || n != c.bytes {
-			t.Errorf("%s: %d reads, %d writes, %d bytes; %d, %d and %d were to be", c.name, r, w, n, c.reads, c.writes, c.bytes)
+			t.Errorf("%s: %d reads, %d writes, %d bytes; %d, %d and %d were to be", c.name, r, w, n, c.reads,
+				c.writes, c.bytes)
 		}
 		if len(steps) != 1 && (c.reads == 0 || c.writes == 0) || len(steps) != 2 && c.reads > 0 && c.writes > 0 {
 			t.Errorf("%s: %d steps", c.name, len(steps))
@@ -195,7 +203,8 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// row knows where the data and the parities of a row lie, found by what writes of whole rows and of single chunks touch.
+// row knows where the data and the parities of a row lie, found by what writes of whole rows and of single chunks
+// touch.
 func layout(t *testing.T, level, members, row int) (data, parities []int) {
 	d := members - level + 4
 	b := newBench(t, config(level, nil), members, 1<<24)
@@ -218,7 +227,8 @@ func layout(t *testing.T, level, members, row int) (data, parities []int) {
 	return data, parities
 }
 
-// TestLayout holds that the data of a row lie on members of their own, that parities take turns, and that consecutive chunks are on all members in turn, as left-symmetric layouts have them.
+// TestLayout holds that the data of a row lie on members of their own, that parities take turns, and that consecutive
+// chunks are on all members in turn, as left-symmetric layouts have them.
 func TestLayout(t *testing.T) {
 	for _, c := range []struct{ level, members int }{{5, 4}, {5, 7}, {6, 5}, {6, 8}} {
 		turns := make([]int, c.members)
@@ -248,8 +258,10 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestEnough holds, for random writes on whole and degraded volumes, that what is read before a write is enough to know the parities that are written, byte by byte: all the row's data, or
-// the old data and that parity, or as many members as there are data. Nothing is read or written of members that have failed, and all of what is new is written or in a parity.
+// TestEnough holds, for random writes on whole and degraded volumes, that what is read before a write is enough to
+// know the parities that are written, byte by byte: all the row's data, or the old data and that parity, or as many
+// members as there are data. Nothing is read or written of members that have failed, and all of what is new is
+// written or in a parity.
 func TestEnough(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const k = 4096
@@ -318,7 +330,8 @@ func TestEnough(t *testing.T) {
 				}
 				left++
 				if touched && !whole && !(old && has(block.Read, m, at)) && read < d {
-					t.Fatalf("parity %d at %d is not known from what was read: %+v, %d to %d of row %d: %+v", m, at, cfg, from, to, row, steps)
+					t.Fatalf("parity %d at %d is not known from what was read: %+v, %d to %d of row %d: %+v", m, at,
+						cfg, from, to, row, steps)
 				}
 			}
 			if lost && left == 0 {
@@ -328,7 +341,8 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// layoutOf is where Linux' left-symmetric layouts have a row: parities go down from the last member, and data follow them.
+// layoutOf is where Linux' left-symmetric layouts have a row: parities go down from the last member, and data follow
+// them.
 func layoutOf(level, members, row int) (data, parities []int) {
 	p := members - 1 - row%members
 	for i := range members {
@@ -400,8 +414,9 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// TestRebuild holds that a rebuild reads as many members as a row has data and writes one, at its rate and not faster, beside requests; that rows it has come to are whole again, and that
-// at its end nothing is degraded any more.
+// TestRebuild holds that a rebuild reads as many members as a row has data and writes one, at its rate and not
+// faster, beside requests; that rows it has come to are whole again, and that at its end nothing is degraded any
+// more.
 func TestRebuild(t *testing.T) {
 	const each, rate = 4 << 20, 100 * 1000 * 1000
 	for _, c := range []struct{ level, members, data int }{{1, 2, 1}, {5, 4, 3}, {6, 6, 4}} {
@@ -424,7 +439,8 @@ func TestRebuild(t *testing.T) {
 		for eng.Pending() > 0 {
 			eng.Run(eng.Next())
 			if ended < 20 && d.Raid().Rebuilt() > 0.5 && d.Raid().Rebuilt() < 0.6 && d.Raid().Inside() == 0 {
-				// The first row is whole again: nothing is computed for it, and its write reaches all members that it has to.
+				// The first row is whole again: nothing is computed for it, and its write reaches all members that it
+				// has to.
 				before := d.Raid().Counters
 				d.Submit(q, block.Request{Op: block.Read, Length: 4096})
 				d.Submit(q, block.Request{Op: block.Write, Length: d.Capacity(0) / (each / int64(chunk))})
@@ -485,21 +501,28 @@ func TestValidate(t *testing.T) {
 		members int
 		cfg     raid.Config
 	}{
-		"level: 4 is not possible":                                          {4, config(4, nil)},
-		"level: 2 is not possible as the number of members with level 5":    {2, config(5, nil)},
-		"copies: 2 copies do not divide 3 members":                          {3, config(1, nil)},
-		"failed: 2 members have failed, but level 5 survives 1; name fewer": {4, config(5, func(c *raid.Config) { c.Failed = []int{0, 1} })},
-		"failed: 1 members have failed, but level 0 survives 0; name fewer": {4, config(0, func(c *raid.Config) { c.Failed = []int{0} })},
-		"failed: members 2 to 3 are all copies":                             {4, config(1, func(c *raid.Config) { c.Failed = []int{2, 3} })},
-		"failed[1]: 1 is not possible":                                      {5, config(6, func(c *raid.Config) { c.Failed = []int{1, 1} })},
-		"rebuild: no member has failed":                                     {4, config(5, func(c *raid.Config) { c.Rebuild = 1 })},
-		"chunk: 700B is not possible; use a multiple of 512B":               {4, config(5, func(c *raid.Config) { c.Chunk = 700 })},
+		"level: 4 is not possible":                                       {4, config(4, nil)},
+		"level: 2 is not possible as the number of members with level 5": {2, config(5, nil)},
+		"copies: 2 copies do not divide 3 members":                       {3, config(1, nil)},
+		"failed: 2 members have failed, but level 5 survives 1; name fewer": {4,
+			config(5, func(c *raid.Config) { c.Failed = []int{0, 1} })},
+		"failed: 1 members have failed, but level 0 survives 0; name fewer": {4,
+			config(0, func(c *raid.Config) { c.Failed = []int{0} })},
+		"failed: members 2 to 3 are all copies": {4,
+			config(1, func(c *raid.Config) { c.Failed = []int{2, 3} })},
+		"failed[1]: 1 is not possible": {5,
+			config(6, func(c *raid.Config) { c.Failed = []int{1, 1} })},
+		"rebuild: no member has failed": {4,
+			config(5, func(c *raid.Config) { c.Rebuild = 1 })},
+		"chunk: 700B is not possible; use a multiple of 512B": {4,
+			config(5, func(c *raid.Config) { c.Chunk = 700 })},
 	} {
 		if err := c.cfg.Validate(c.members); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, wanted %s", err, want)
 		}
 	}
-	if _, err := raid.New(config(5, nil), 4, 4096, nil, nil); err == nil || !strings.Contains(err.Error(), "hold no chunk") {
+	if _, err := raid.New(config(5, nil), 4, 4096, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "hold no chunk") {
 		t.Error(err)
 	}
 }

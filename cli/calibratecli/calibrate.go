@@ -1,5 +1,5 @@
-// Package calibratecli is the verb calibrate of the command line: parameters of models from what was measured. Like package cli it does nothing but read flags, call the library
-// and print.
+// Package calibratecli is the verb calibrate of the command line: parameters of models from what was measured. Like
+// package cli it does nothing but read flags, call the library and print.
 package calibratecli
 
 import (
@@ -68,14 +68,16 @@ a depth of 1 and of 32 or more, large sequential reads, and sequential writes.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.preset, "preset", "tlc-enterprise", "the `preset` whose drive is fitted (farflash list shows them)")
-	fl.StringArrayVar(&f.set, "set", nil, "change a value of the drive: `path=value` such as ssd.geometry.channels=16 (repeatable)")
+	fl.StringArrayVar(&f.set, "set", nil,
+		"change a value of the drive: `path=value` such as ssd.geometry.channels=16 (repeatable)")
 	fl.StringVarP(&f.out, "output", "o", "", "write the drive as a scenario to a new `FILE`")
 	fl.IntVar(&f.requests, "requests", 4000, "simulate each job until the slowest has made `N` requests")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the random numbers")
 	fl.BoolVar(&f.json, "json", false, "print only the answer, as JSON, on standard output")
 	fl.BoolVar(&f.quiet, "quiet", false, "no table, no progress and no remarks")
 	fl.IntVarP(&f.jobs, "jobs", "j", 0, "run at most `N` simulations at once (default one a processor)")
-	fl.StringVar(&f.cache, "cache", "", "cache results of trials in `DIR` (default farflash in the user's cache folder)")
+	fl.StringVar(&f.cache, "cache", "",
+		"cache results of trials in `DIR` (default farflash in the user's cache folder)")
 	return cmd
 }
 
@@ -112,9 +114,11 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 	runner := study.Runner{Workers: f.jobs, Version: p.Version, Cache: cache}
 	progress := p.Progress("calibrate", "simulations", f.quiet, "Ctrl-C ends it and keeps the best so far")
 	defer progress.Stop()
-	c, err := calibrate.New(measured, calibrate.Config{Preset: f.preset, Changes: changes, Requests: f.requests, Seed: f.seed, Run: runner.Run, Step: func(n int, loss float64) {
-		progress.Update(int64(n), 0, fmt.Sprintf("off by %.1f %%", 100*math.Sqrt(2*loss)))
-	}})
+	c, err := calibrate.New(measured,
+		calibrate.Config{Preset: f.preset, Changes: changes, Requests: f.requests, Seed: f.seed, Run: runner.Run,
+			Step: func(n int, loss float64) {
+				progress.Update(int64(n), 0, fmt.Sprintf("off by %.1f %%", 100*math.Sqrt(2*loss)))
+			}})
 	if err != nil {
 		return verb.BadInput(err)
 	}
@@ -149,20 +153,23 @@ func run(cmd *cobra.Command, p *verb.Program, file string, f *flags) error {
 // write prints the figures and what they tell of the parameters.
 func write(p *verb.Program, c *calibrate.Calibration) error {
 	fmt.Fprintf(p.Out, "%s fitted to %s (%s)\n\n", p.Style().Bold(c.Preset), c.Measured.File, c.Measured.Version)
-	t := term.NewTable(term.Left("job"), term.Left("figure"), term.Right("measured"), term.Right("fitted"), term.Right("difference")).Keys(2)
+	t := term.NewTable(term.Left("job"), term.Left("figure"), term.Right("measured"), term.Right("fitted"),
+		term.Right("difference")).Keys(2)
 	for _, f := range c.Fits {
 		name := f.Op.String() + " " + f.Name
 		if math.IsNaN(f.Simulated) {
 			t.Row(f.Job, name, term.Quantity(f.Measured, f.Unit), "-", "")
 			continue
 		}
-		t.Row(f.Job, name, term.Quantity(f.Measured, f.Unit), term.Quantity(f.Simulated, f.Unit), fmt.Sprintf("%+.1f %%", 100*f.Difference()))
+		t.Row(f.Job, name, term.Quantity(f.Measured, f.Unit), term.Quantity(f.Simulated, f.Unit),
+			fmt.Sprintf("%+.1f %%", 100*f.Difference()))
 	}
 	if err := t.Write(p.Out, p.Style()); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	t = term.NewTable(term.Left("parameter"), term.Right("preset"), term.Right("fitted"), term.Left("what the data tell"))
+	t = term.NewTable(term.Left("parameter"), term.Right("preset"), term.Right("fitted"),
+		term.Left("what the data tell"))
 	for i := range c.Parameters {
 		x := &c.Parameters[i]
 		t.Row(x.Path, x.Preset, x.Value, x.Tells())
@@ -170,7 +177,8 @@ func write(p *verb.Program, c *calibrate.Calibration) error {
 	if err := t.Write(p.Out, p.Style()); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Out, "\n%d simulations of %s. The controller takes no time in the model: what a real\none takes is in the read and program times.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"))
+	fmt.Fprintf(p.Out, "\n%d simulations of %s. The controller takes no time in the model: what a real\none takes is "+
+		"in the read and program times.\n", c.Evaluations, plural(len(c.Measured.Waves), "job"))
 	return nil
 }
 

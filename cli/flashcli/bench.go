@@ -34,23 +34,34 @@ func (f *benchFlags) add(cmd *cobra.Command, c *bench.Config) {
 	fl := cmd.Flags()
 	fl.Var(&f.size, "size", "`size` of what is read and written")
 	fl.Var(&f.memory, "memory", "`size` of the pool's memory for pages")
-	fl.Float64Var(&c.Room, "room", c.Room, "space of the pool as a `multiple` of size; without spare space random writes keep collection busy")
+	fl.Float64Var(&c.Room, "room", c.Room,
+		"space of the pool as a `multiple` of size; without spare space random writes keep collection busy")
 	fl.Var(&f.block, "block", "`size` of a request")
-	fl.StringSliceVar(&f.systems, "systems", names(c.Systems), "systems to measure, the first against each of the others: "+strings.Join(bench.Names(), ", "))
-	fl.IntSliceVarP(&f.connections, "connections", "c", []int{c.Connections}, "`numbers` of connections, one after the other")
+	fl.StringSliceVar(&f.systems, "systems", names(c.Systems),
+		"systems to measure, the first against each of the others: "+strings.Join(bench.Names(), ", "))
+	fl.IntSliceVarP(&f.connections, "connections", "c", []int{c.Connections},
+		"`numbers` of connections, one after the other")
 	fl.IntVar(&c.Depth, "depth", c.Depth, "`number` of outstanding requests of a connection")
 	fl.Float64Var(&c.Writes, "writes", c.Writes, "`share` of the requests that write, 0 to 1")
-	fl.BoolVar(&c.Atomics, "atomics", false, "add to random words of the first MiB and check the sum (verbs and verbs-polled only)")
+	fl.BoolVar(&c.Atomics, "atomics", false,
+		"add to random words of the first MiB and check the sum (verbs and verbs-polled only)")
 	fl.BoolVar(&f.profile, "profile", false, "profile the servers' processor time")
-	fl.BoolVar(&f.register, "register", false, "only measure the cost of registering files and memory of 1 MiB to 10 GiB")
+	fl.BoolVar(&f.register, "register", false,
+		"only measure the cost of registering files and memory of 1 MiB to 10 GiB")
 	fl.IntVar(&c.Rounds, "rounds", c.Rounds, "`number` of rounds; each measures every system")
 	fl.DurationVar(&c.Time, "time", c.Time, "`time` of one measurement")
 	fl.Float64Var(&c.Load, "load", c.Load, "open loop: the load as a `share` of the second system's maximum")
-	fl.DurationVar(&c.Spin, "spin", c.Spin, "`time` for which a thread that serves verbs polls before it sleeps, while requests follow each other within it; 0s: it sleeps at once")
-	fl.IntVar(&c.Threads, "threads", c.Threads, "`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
+	fl.DurationVar(&c.Spin, "spin", c.Spin,
+		"`time` for which a thread that serves verbs polls before it sleeps, while requests follow each other within "+
+			"it; 0s: it sleeps at once")
+	fl.IntVar(&c.Threads, "threads", c.Threads,
+		"`number` of threads that serve verbs through io_uring; 0 is half as many as processors")
 	fl.Uint64Var(&c.Seed, "seed", c.Seed, "seed `number` of the random addresses")
-	fl.BoolVar(&f.together, "together", false, "clients and servers in one process, where Go's scheduler may run them on one thread in turns; unlike a real daemon")
-	fl.BoolVar(&f.mixed, "mixed", false, "clients and servers on the same processors; otherwise each have half of them, as on machines of their own")
+	fl.BoolVar(&f.together, "together", false,
+		"clients and servers in one process, where Go's scheduler may run them on one thread in turns; unlike a real "+
+			"daemon")
+	fl.BoolVar(&f.mixed, "mixed", false,
+		"clients and servers on the same processors; otherwise each have half of them, as on machines of their own")
 	fl.BoolVar(&f.json, "json", false, "print everything as JSON")
 }
 
@@ -171,7 +182,8 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	if r.Connections == 1 {
 		connections = "connection"
 	}
-	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s with %d at once, %d rounds of %v\n", kind, units.Bytes(r.Block), units.Bytes(c.Size),
+	fmt.Fprintf(p.Out, "random %s of %v in %v, %d %s with %d at once, %d rounds of %v\n", kind, units.Bytes(r.Block),
+		units.Bytes(c.Size),
 		r.Connections, connections, c.Depth, c.Rounds, c.Time.Round(time.Millisecond))
 	if slices.Equal(r.Clients, r.Servers) {
 		fmt.Fprintf(p.Out, "clients and servers on %s\n", processors(r.Clients))
@@ -181,11 +193,13 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 	if r.Offered > 0 {
 		fmt.Fprintf(p.Out, "open loop, %.0f requests a second are due\n", r.Offered)
 	}
-	columns := []term.Column{term.Left(""), term.Right("IOPS"), term.Right("p50 (us)"), term.Right("p99 (us)"), term.Right("CPU us each")}
+	columns := []term.Column{term.Left(""), term.Right("IOPS"), term.Right("p50 (us)"), term.Right("p99 (us)"),
+		term.Right("CPU us each")}
 	moved := term.NewTable(term.Left(""), term.Right("Gbit/s"), term.Right("device reads a request"))
 	systems := term.NewTable(columns...)
 	for _, o := range r.Outcomes {
-		systems.Row(o.System.String(), median(o.Rate, term.Rate), median(o.P50, whole), median(o.P99, whole), median(o.CPU, whole))
+		systems.Row(o.System.String(), median(o.Rate, term.Rate), median(o.P50, whole), median(o.P99, whole),
+			median(o.CPU, whole))
 		reads := ""
 		if o.Reads.Median > 0 {
 			reads = fmt.Sprintf("%.3f", o.Reads.Median)
@@ -198,11 +212,13 @@ func (p *program) printBench(c *bench.Config, r *bench.Report) {
 		columns[0].Title = r.Ratios[0].A.String() + " over"
 		ratios := term.NewTable(columns...)
 		for _, x := range r.Ratios {
-			ratios.Row(x.B.String(), median(x.Rate, share), median(x.P50, share), median(x.P99, share), median(x.CPU, share))
+			ratios.Row(x.B.String(), median(x.Rate, share), median(x.P50, share), median(x.P99, share),
+				median(x.CPU, share))
 		}
 		p.table(ratios)
 	}
-	fmt.Fprintf(p.Out, "\nMedians of the rounds, the least and the largest in brackets. A ratio's true\nmedian lies between them with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
+	fmt.Fprintf(p.Out, "\nMedians of the rounds, the least and the largest in brackets. A ratio's true\nmedian lies "+
+		"between them with %.3g %% confidence. CPU: clients and servers.\n", 100*r.Confidence)
 	for _, x := range r.Skipped {
 		fmt.Fprintf(p.Out, "%v is left out: %s\n", x.System, x.Why)
 	}
@@ -247,7 +263,8 @@ func (p *program) table(t *term.Table) {
 // flashBenchServers is the process that the systems of a bench are served from.
 func (p *program) flashBenchServers() *cobra.Command {
 	return &cobra.Command{
-		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this by itself", Args: cobra.NoArgs,
+		Use: benchServers, Hidden: true, Short: "Serve the systems of flash bench, which starts this by itself",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return bench.Serve(cmd.InOrStdin(), p.Out) },
 	}
 }
@@ -277,7 +294,8 @@ func (p *program) benchRegister(c *bench.Config, asJSON bool) error {
 	case asJSON:
 		return p.benchJSON(out)
 	}
-	fmt.Fprintf(p.Out, "what it takes until peers can reach so much, in microseconds, %d rounds\n\n%-10s %24s %24s %30s\n", r.Rounds, "", "a file of a pool", "memory without pages", "memory, pages locked")
+	fmt.Fprintf(p.Out, "what it takes until peers can reach so much, in microseconds, %d rounds\n\n%-10s %24s %24s "+
+		"%30s\n", r.Rounds, "", "a file of a pool", "memory without pages", "memory, pages locked")
 	for _, x := range out {
 		shown := func(s bench.Spread) string { return fmt.Sprintf("%.1f (%.1f-%.1f)", s.Median, s.Low, s.High) }
 		pinned := shown(x.Pinned)
@@ -316,6 +334,7 @@ func (p *program) benchProfile(c *bench.Config, asJSON bool) error {
 		}
 		fmt.Fprintln(p.Out)
 	}
-	fmt.Fprintln(p.Out, "\nof servers' time; Go's scheduler, which works for both ends, is with them. The kernel's time within a system call is the call's")
+	fmt.Fprintln(p.Out, "\nof servers' time; Go's scheduler, which works for both ends, is with them. The kernel's "+
+		"time within a system call is the call's")
 	return nil
 }

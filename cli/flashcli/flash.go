@@ -1,5 +1,5 @@
-// Package flashcli is the verb flash of the command line: pools of real devices, what is in them, and serving it. Like package cli it does nothing but read flags,
-// call the library and print.
+// Package flashcli is the verb flash of the command line: pools of real devices, what is in them, and serving it.
+// Like package cli it does nothing but read flags, call the library and print.
 package flashcli
 
 import (
@@ -66,7 +66,8 @@ type poolFlags struct {
 	portable bool
 }
 
-// briefMemory is what a verb that looks at a pool and ends has for pages: handing it to the kernel takes longer than the verb.
+// briefMemory is what a verb that looks at a pool and ends has for pages: handing it to the kernel takes longer than
+// the verb.
 const briefMemory = 8 * units.MiB
 
 // register adds the flags to a verb that has so much memory for pages unless it is told otherwise.
@@ -113,7 +114,8 @@ and takes its room when it is written.`,
 			if err != nil {
 				return verb.BadInput(err)
 			}
-			fmt.Fprintf(p.Out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
+			fmt.Fprintf(p.Out, "%s: pool %v, %s in %d segments\n", strings.Join(args, ", "), shape.UUID,
+				term.Size(float64(shape.Capacity*ctl.Page)), shape.AllSegments())
 			if cmd.Context().Err() != nil {
 				return verb.Failed(errors.New("interrupted: what was being formatted is a whole pool all the same"))
 			}

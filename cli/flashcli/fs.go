@@ -22,7 +22,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// super is who uses a pool's file system from the command line: whoever may write to its devices may do everything in it.
+// super is who uses a pool's file system from the command line: whoever may write to its devices may do everything in
+// it.
 var super = cfs.Cred{}
 
 // flashFS is the file system of a pool that no daemon has open.
@@ -35,7 +36,8 @@ a daemon serves the pool, its files are reached over the network.`,
 		Args: verb.Unknown,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.fsList(), p.fsPut(), p.fsGet(), p.fsRemove(), p.fsMkdir(), p.fsStat(), p.fsFree(), p.fsMove(), p.fsTruncate())
+	cmd.AddCommand(p.fsList(), p.fsPut(), p.fsGet(), p.fsRemove(), p.fsMkdir(), p.fsStat(), p.fsFree(), p.fsMove(),
+		p.fsTruncate())
 	return cmd
 }
 
@@ -63,7 +65,8 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 	opened, _, err := pool.Open(o, append([]string{device}, f.also...)...)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return verb.BadInput(fmt.Errorf("%w; a daemon may be serving it: its files are reached through it until it is stopped", err))
+		return verb.BadInput(
+			fmt.Errorf("%w; a daemon may be serving it: its files are reached through it until it is stopped", err))
 	case err != nil:
 		return verb.BadInput(err)
 	}
@@ -81,14 +84,16 @@ func (f *fsFlags) with(p *program, device string, do func(*cfs.FS) error) (err e
 		return verb.Failed(fmt.Errorf("%s: %w", device, err))
 	}
 	if x := files.Found(); x.Nameless > 0 {
-		p.Note("%s: files without a name were removed, which were being written, or had been removed, when the pool was last left: %d", device, x.Nameless)
+		p.Note("%s: files without a name were removed, which were being written, or had been removed, when the pool "+
+			"was last left: %d", device, x.Nameless)
 	}
 	err = do(files)
 	var known *verb.Error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.EIO), errors.Is(err, ctl.ErrReadOnly), errors.Is(err, ctl.ErrDamaged),
+	case errors.Is(err, ctl.ErrFull), errors.Is(err, syscall.EIO), errors.Is(err, ctl.ErrReadOnly),
+		errors.Is(err, ctl.ErrDamaged),
 		errors.Is(err, transfer.ErrInterrupted), errors.Is(err, transfer.ErrLocal):
 		return verb.Failed(fmt.Errorf("%s: %w", device, err))
 	}
@@ -133,7 +138,8 @@ type fileEntry struct {
 }
 
 func entryOf(i cfs.Status) fileEntry {
-	return fileEntry{i.Path, i.Name, i.Kind.String(), i.Size, fmt.Sprintf("%04o", i.Perm), i.UID, i.GID, i.Time.Format(time.RFC3339), i.Inode}
+	return fileEntry{i.Path, i.Name, i.Kind.String(), i.Size, fmt.Sprintf("%04o", i.Perm), i.UID, i.GID,
+		i.Time.Format(time.RFC3339), i.Inode}
 }
 
 // modeText is permissions as ls shows them.
@@ -176,13 +182,15 @@ func (p *program) fsList() *cobra.Command {
 					}
 					return p.JSON(map[string]any{"path": "/" + strings.Trim(at, "/"), "entries": entries})
 				}
-				t := term.NewTable(term.Left("mode"), term.Right("owner"), term.Right("group"), term.Right("bytes"), term.Left("changed"), term.Left("name"))
+				t := term.NewTable(term.Left("mode"), term.Right("owner"), term.Right("group"), term.Right("bytes"),
+					term.Left("changed"), term.Left("name"))
 				for _, x := range all {
 					name := x.Name
 					if x.Kind == cfs.Directory {
 						name += "/"
 					}
-					t.Row(modeText(x), fmt.Sprint(x.UID), fmt.Sprint(x.GID), strconv.FormatInt(x.Size, 10), x.Time.Format(time.DateTime), name)
+					t.Row(modeText(x), fmt.Sprint(x.UID), fmt.Sprint(x.GID), strconv.FormatInt(x.Size, 10),
+						x.Time.Format(time.DateTime), name)
 				}
 				if t.Rows() == 0 {
 					return nil
@@ -296,7 +304,8 @@ the whole file or none. Zeros take no room.`,
 				} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
-				return transfer.Put(cmd.Context(), files, super, in, transfer.Target{Path: args[2], Perm: perm, UID: own.uid, GID: own.gid, Replace: replace})
+				return transfer.Put(cmd.Context(), files, super, in,
+					transfer.Target{Path: args[2], Perm: perm, UID: own.uid, GID: own.gid, Replace: replace})
 			})
 		},
 	}
@@ -400,7 +409,8 @@ can grow up to its block without being moved.`,
 					Block uint64 `json:"block"`
 				}
 				var all []stated
-				t := term.NewTable(term.Left("path"), term.Left("kind"), term.Left("mode"), term.Right("owner"), term.Right("group"), term.Right("bytes"), term.Right("used"), term.Right("block"),
+				t := term.NewTable(term.Left("path"), term.Left("kind"), term.Left("mode"), term.Right("owner"),
+					term.Right("group"), term.Right("bytes"), term.Right("used"), term.Right("block"),
 					term.Right("base"), term.Left("changed"))
 				for _, at := range args[1:] {
 					x, err := files.Stat(super, at)
@@ -409,7 +419,8 @@ can grow up to its block without being moved.`,
 					}
 					base := fmt.Sprintf("0x%x", x.Base)
 					all = append(all, stated{entryOf(x), x.Used, base, x.Block})
-					t.Row(x.Path, x.Kind.String(), modeText(x), fmt.Sprint(x.UID), fmt.Sprint(x.GID), strconv.FormatInt(x.Size, 10), strconv.FormatInt(x.Used, 10),
+					t.Row(x.Path, x.Kind.String(), modeText(x), fmt.Sprint(x.UID), fmt.Sprint(x.GID),
+						strconv.FormatInt(x.Size, 10), strconv.FormatInt(x.Used, 10),
 						strconv.FormatUint(x.Block, 10), base, x.Time.Format(time.DateTime))
 				}
 				if f.asJSON {
@@ -428,7 +439,8 @@ func (p *program) fsFree() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "df POOL",
 		Short: "Say how full a pool is",
-		Long:  "Say how much of a pool is in use, and by how many files. Unwritten parts take no\nroom, so files can be larger than the pool.",
+		Long: "Say how much of a pool is in use, and by how many files. Unwritten parts take no\nroom, so files can " +
+			"be larger than the pool.",
 		Example: `  farflash flash fs df data.img
   farflash flash fs df a.img --also b.img --json`,
 		Args: verb.Arguments(1, 1, "a pool's device"),
@@ -437,12 +449,16 @@ func (p *program) fsFree() *cobra.Command {
 				u := files.Usage()
 				if f.asJSON {
 					return p.JSON(map[string]any{
-						"capacity": u.Capacity * ctl.Page, "used": u.Used * ctl.Page, "free": (u.Capacity - u.Used) * ctl.Page, "files": u.Files, "directories": u.Directories,
+						"capacity": u.Capacity * ctl.Page, "used": u.Used * ctl.Page,
+						"free": (u.Capacity - u.Used) * ctl.Page, "files": u.Files, "directories": u.Directories,
 					})
 				}
-				t := term.NewTable(term.Right("capacity"), term.Right("used"), term.Right("free"), term.Right("in use"), term.Right("files"), term.Right("directories"))
+				t := term.NewTable(term.Right("capacity"), term.Right("used"), term.Right("free"),
+					term.Right("in use"), term.Right("files"), term.Right("directories"))
 				size := func(pages int64) string { return term.Size(float64(pages * ctl.Page)) }
-				t.Row(size(u.Capacity), size(u.Used), size(u.Capacity-u.Used), term.Percent(float64(u.Used)/float64(u.Capacity)), strconv.Itoa(u.Files), strconv.Itoa(u.Directories))
+				t.Row(size(u.Capacity), size(u.Used), size(u.Capacity-u.Used),
+					term.Percent(float64(u.Used)/float64(u.Capacity)), strconv.Itoa(u.Files),
+					strconv.Itoa(u.Directories))
 				return verb.Failed(t.Write(p.Out, p.Style()))
 			})
 		},
@@ -471,7 +487,8 @@ place of another file, and a directory that of an empty one, in the same step.`,
 				err := files.Rename(super, args[1], args[2], !replace)
 				switch there, _ := files.Stat(super, args[2]); {
 				case errors.Is(err, fs.ErrExist) && there.Kind == cfs.Directory, errors.Is(err, cfs.ErrIsDir):
-					return fmt.Errorf("%w; give the whole name that it is to have, as %s", err, path.Join(args[2], path.Base(args[1])))
+					return fmt.Errorf("%w; give the whole name that it is to have, as %s", err,
+						path.Join(args[2], path.Base(args[1])))
 				case errors.Is(err, fs.ErrExist):
 					return fmt.Errorf("%w; --replace puts it in its place", err)
 				}

@@ -91,11 +91,16 @@ quick. A second signal ends it at once; what was durable stays durable.`,
 	fl.IntVar(&f.cfg.Open, "exports", f.cfg.Open, "exports that a connection may have open")
 	fl.IntVar(&f.cfg.PerExport, "per-export", f.cfg.PerExport, "how often an export may be open")
 	fl.IntVar(&f.cfg.Reads, "reads", f.cfg.Reads, "outstanding reads and atomics of a connection")
-	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin, "`time` for which such a thread polls before it sleeps, while requests follow each other within it; 0s: it sleeps at once")
-	fl.IntVar(&f.threads, "threads", 0, "`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half as many as processors")
+	fl.DurationVar(&f.spin, "spin", uring.DefaultSpin,
+		"`time` for which such a thread polls before it sleeps, while requests follow each other within it; 0s: it "+
+			"sleeps at once")
+	fl.IntVar(&f.threads, "threads", 0,
+		"`number` of threads that do the I/O of connections without TLS and of devices, through io_uring; 0 is half "+
+			"as many as processors")
 	fl.DurationVar(&f.cfg.Handshake, "handshake", f.cfg.Handshake, "`time` limit of a client's handshake")
 	fl.DurationVar(&f.cfg.Progress, "progress", f.cfg.Progress, "`time` limit of one frame of a client")
-	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle, "`time` after which a silent iWARP connection is closed; 0: never. NBD connections may be silent for ever")
+	fl.DurationVar(&f.cfg.Idle, "idle", f.cfg.Idle,
+		"`time` after which a silent iWARP connection is closed; 0: never. NBD connections may be silent for ever")
 	fl.StringVar(&f.ready, "ready", "", "`file` with the served addresses, removed at the end")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "`time` limit for finishing work at the end")
 	return cmd
@@ -114,13 +119,16 @@ func rate(text string) (name string, l qos.Limit, err error) {
 		case part == "latency":
 			l.Class = qos.Latency
 		case isOps:
-			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil || fmt.Sprint(l.Operations) != number || l.Operations < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is not a number of operations; give one like 5000iops", text, part)
+			if _, err := fmt.Sscanf(number+" ", "%d ", &l.Operations); err != nil ||
+				fmt.Sprint(l.Operations) != number || l.Operations < 1 {
+				return "", l, fmt.Errorf("--limit %q: %q is not a number of operations; give one like 5000iops", text,
+					part)
 			}
 		default:
 			n, err := units.ParseByteRate(part)
 			if err != nil || n < 1 {
-				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one like 100MB/s, 5000iops or latency", text, part)
+				return "", l, fmt.Errorf("--limit %q: %q is not a rate; give one like 100MB/s, 5000iops or latency",
+					text, part)
 			}
 			l.Bytes = int64(n)
 		}
@@ -179,7 +187,9 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		case err != nil:
 			return nil, nil, verb.BadInput(err)
 		case state == pool.Missing && f.size.bytes == 0:
-			return nil, nil, verb.Usagef("%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing, path)
+			return nil, nil, verb.Usagef(
+				"%s %w; say how large its disk is to be: farflash flash serve %s --size 10GiB", path, pool.ErrMissing,
+				path)
 		case state != pool.Formatted:
 			blank++
 		}
@@ -187,14 +197,16 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	switch blank {
 	case 0:
 	case len(args):
-		if err := f.limited(func(name string) bool { return name == server.Name(f.disk) }, func() ([]string, error) { return []string{server.Name(f.disk)}, nil }); err != nil {
+		if err := f.limited(func(name string) bool { return name == server.Name(f.disk) },
+			func() ([]string, error) { return []string{server.Name(f.disk)}, nil }); err != nil {
 			return nil, nil, err // before anything is made: the pool will have no other file
 		}
 		if _, err := p.makePool(o, uint64(f.size.bytes), f.disk, args...); err != nil {
 			return nil, nil, verb.BadInput(err)
 		}
 	default:
-		return nil, nil, verb.Usagef("some of %s are a pool's and some are empty; give the devices of one pool", strings.Join(args, ", "))
+		return nil, nil, verb.Usagef("some of %s are a pool's and some are empty; give the devices of one pool",
+			strings.Join(args, ", "))
 	}
 	if f.cfg.Loops, err = pool.Threads(o, f.threads); err != nil {
 		return nil, nil, verb.BadInput(err)
@@ -212,12 +224,14 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 	p.noteReadOnly(args[0], opened)
 	tree, err := cfs.Open(opened, cfs.Config{Now: time.Now})
 	if errors.Is(err, cfs.ErrNone) {
-		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err, strings.Join(args, " "))
+		err = fmt.Errorf("%w; if nothing is lost with it, make one: farflash flash format --overwrite %s", err,
+			strings.Join(args, " "))
 	}
 	if err == nil && f.size.bytes != 0 && blank == 0 {
 		var i cfs.Status
 		if i, err = tree.Stat(super, f.disk); err == nil && i.Size != int64(f.size.bytes) {
-			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate", f.disk, i.Size, f.size.bytes)
+			err = fmt.Errorf("%s has %d bytes, not %v; leave --size out, or change it: farflash flash fs truncate",
+				f.disk, i.Size, f.size.bytes)
 		}
 	}
 	if err != nil {
@@ -232,7 +246,8 @@ func (f *serveFlags) found(p *program, args []string) (*ctl.Pool, *cfs.FS, error
 		how = "after a crash, recovered"
 	}
 	shape := opened.Shape()
-	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID, term.Size(float64(shape.Capacity*ctl.Page)), way, how)
+	fmt.Fprintf(p.Out, "%s: pool %v, %s, over %s, %s\n", strings.Join(args, ", "), shape.UUID,
+		term.Size(float64(shape.Capacity*ctl.Page)), way, how)
 	return opened, tree, nil
 }
 
@@ -266,7 +281,8 @@ func (p *program) serve(cmd *cobra.Command, f *serveFlags, args []string) (err e
 		return verb.Usagef("--spin: %v; give 0s to 1s", f.spin)
 	}
 	if f.threads < 0 || f.threads > pool.MaxThreads {
-		return verb.Usagef("--threads: %d; give 1 to %d, or 0 for half as many as processors", f.threads, pool.MaxThreads)
+		return verb.Usagef("--threads: %d; give 1 to %d, or 0 for half as many as processors", f.threads,
+			pool.MaxThreads)
 	}
 	defer func() {
 		if f.cfg.Loops != nil {
@@ -337,7 +353,8 @@ func absent(name string, names func() ([]string, error)) error {
 	case len(all) > 0 && len(all) <= 10:
 		return fmt.Errorf("there is no export %s; there are %s", name, strings.Join(all, ", "))
 	}
-	return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs truncate --create makes one", name)
+	return fmt.Errorf("there is no export %s; farflash flash fs ls shows what there is, and farflash flash fs "+
+		"truncate --create makes one", name)
 }
 
 // limited checks that the exports that --limit names are there.
@@ -398,8 +415,9 @@ func (f *serveFlags) addresses(iwarp, nbd, metrics string) string {
 	return text
 }
 
-// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for, or as the pool. It ends with all of that, or
-// with nothing: files that it has made go if it fails or the program is ended. Of a device that was there before a signal waits until it is a whole pool.
+// makePool formats a pool with a file system and, unless it is to have no name, one file: as large as was asked for,
+// or as the pool. It ends with all of that, or with nothing: files that it has made go if it fails or the program is
+// ended. Of a device that was there before a signal waits until it is a whole pool.
 func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...string) (media.Shape, error) {
 	// What a file system keeps of itself is beside what was asked for.
 	const own = 1 << 20
@@ -437,7 +455,8 @@ func (p *program) makePool(o pool.Options, size uint64, disk string, paths ...st
 		}
 	}
 	if err != nil && len(there) > 0 {
-		err = fmt.Errorf("%w; %s may hold a part of a pool now: farflash flash format --overwrite %[2]s", err, strings.Join(there, " "))
+		err = fmt.Errorf("%w; %s may hold a part of a pool now: farflash flash format --overwrite %[2]s", err,
+			strings.Join(there, " "))
 	}
 	return shape, err
 }
@@ -486,7 +505,8 @@ exit code is 1 if there is one.`,
 			for _, v := range all {
 				fmt.Fprintln(p.Out, v)
 			}
-			fmt.Fprintf(p.Out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d violations\n",
+			fmt.Fprintf(p.Out, "%s: %d pages in use, %d contents read, %d summaries; %d files and %d directories; %d "+
+				"violations\n",
 				strings.Join(args, ", "), r.Pages, r.Contents, r.Summaries, files.Files, files.Directories, len(all))
 			if len(all) > 0 {
 				return verb.Failed(fmt.Errorf("%s: %d things do not hold", args[0], len(all)))

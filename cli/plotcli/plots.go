@@ -1,5 +1,5 @@
-// Package plotcli writes the figures of runs and studies for papers, as formats of farflash export. Like package cli it does nothing but find what there is, call the library and
-// write files.
+// Package plotcli writes the figures of runs and studies for papers, as formats of farflash export. Like package cli
+// it does nothing but find what there is, call the library and write files.
 package plotcli
 
 import (
@@ -19,7 +19,8 @@ import (
 	"farflash/study/headroom"
 )
 
-// Export writes the figures of a run, of several runs side by side, or of a study, to a new folder; or one of them, by its name, to standard output.
+// Export writes the figures of a run, of several runs side by side, or of a study, to a new folder; or one of them,
+// by its name, to standard output.
 func Export(p *verb.Program, paths []string, format, figure, out string) error {
 	plots, err := find(paths)
 	if err != nil {
@@ -30,7 +31,9 @@ func Export(p *verb.Program, paths []string, format, figure, out string) error {
 		names[i] = x.Name
 	}
 	if len(plots) == 0 {
-		return verb.BadInput(fmt.Errorf("%s has no figures for papers: there are distributions of latencies, curves of sweeps and effects of comparisons", paths[0]))
+		return verb.BadInput(
+			fmt.Errorf("%s has no figures for papers: there are distributions of latencies, curves of sweeps and "+
+				"effects of comparisons", paths[0]))
 	}
 	if figure != "" {
 		i := slices.Index(names, figure)
@@ -42,7 +45,8 @@ func Export(p *verb.Program, paths []string, format, figure, out string) error {
 	f := paper.Format(format)
 	if out == "" {
 		if len(plots) > 1 {
-			return verb.Usagef("there are %d figures: %s; name one with --figure, or a new folder for all with -o", len(plots), strings.Join(names, ", "))
+			return verb.Usagef("there are %d figures: %s; name one with --figure, or a new folder for all with -o",
+				len(plots), strings.Join(names, ", "))
 		}
 		return verb.Failed(paper.Write(p.Data, plots[0], f))
 	}
@@ -103,9 +107,11 @@ func find(paths []string) ([]paper.Plot, error) {
 		r, err := result.Load(path)
 		switch {
 		case err != nil && study.Is(path) && len(paths) == 1:
-			return nil, fmt.Errorf("%s: the study has found nothing yet; run the command that began it to continue", path)
+			return nil, fmt.Errorf("%s: the study has found nothing yet; run the command that began it to continue",
+				path)
 		case err != nil && study.Is(path):
-			return nil, fmt.Errorf("%s is the directory of a study, whose figures stand alone; name it alone, or runs alone", path)
+			return nil, fmt.Errorf(
+				"%s is the directory of a study, whose figures stand alone; name it alone, or runs alone", path)
 		case err != nil:
 			return nil, err
 		}

@@ -1,5 +1,6 @@
-// Package verb is what all verbs of the command line share, in whichever package they are: errors with the exit code that they lead to, how arguments are checked, and what
-// a verb has of the invocation. The exit codes are in docs/reference/exit-codes.md.
+// Package verb is what all verbs of the command line share, in whichever package they are: errors with the exit code
+// that they lead to, how arguments are checked, and what a verb has of the invocation. The exit codes are in
+// docs/reference/exit-codes.md.
 //
 // It leaves out what only package cli knows: how a command begins and ends.
 package verb

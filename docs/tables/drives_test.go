@@ -15,24 +15,37 @@ var sheets = []struct {
 	{"tlc-mainstream", "Micron 7600 MAX 6.4 TB", [6]float64{12000, 7000, 2.1e6, 675e3, 0, 0}},
 }
 
-// sheetLoads are the loads that data sheets are about: the drive was written once from end to end, and for random writes at random until it was in steady state.
+// sheetLoads are the loads that data sheets are about: the drive was written once from end to end, and for random
+// writes at random until it was in steady state.
 var sheetLoads = []struct {
 	name, metric string
 	factor       float64
 	set          []string
 }{
-	{"reads of 128 KiB in order, MB/s", "read.bandwidth", 1e-6, []string{"workload=[{synthetic: {reads: {size: 128KiB, addresses: {pattern: sequential}}, requests: 40000}, closed: 64}]", "ssd.preconditioning.fill=sequential"}},
-	{"writes of 128 KiB in order, MB/s", "write.bandwidth", 1e-6, []string{"workload=[{synthetic: {writes: {size: 128KiB, addresses: {pattern: sequential}}, requests: 100000}, closed: 64}]", "ssd.preconditioning.fill=sequential"}},
-	{"random reads of 4 KiB, a second", "read.iops", 1, []string{"workload=[{synthetic: {reads: {size: 4KiB, addresses: {align: 4KiB}}, requests: 400000}, closed: 256}]", "ssd.preconditioning.fill=sequential"}},
-	{"random writes of 4 KiB, a second", "write.iops", 1, []string{"workload=[{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 12000000}, closed: 256}]",
-		"ssd.preconditioning={fill: steady, small_writes: true}", "measure.warm_up=60%"}},
-	{"a random read of 4 KiB alone, us", "read.latency.mean", 1, []string{"workload=[{synthetic: {reads: {size: 4KiB, addresses: {align: 4KiB}}, requests: 5000}, closed: 1}]", "ssd.preconditioning.fill=sequential"}},
-	{"a write of 4 KiB alone, us", "write.latency.mean", 1, []string{"workload=[{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 20000}, closed: 1}]", "ssd.preconditioning.fill=sequential"}},
+	{"reads of 128 KiB in order, MB/s", "read.bandwidth", 1e-6,
+		[]string{"workload=[{synthetic: {reads: {size: 128KiB, addresses: {pattern: sequential}}, requests: 40000}, " +
+			"closed: 64}]", "ssd.preconditioning.fill=sequential"}},
+	{"writes of 128 KiB in order, MB/s", "write.bandwidth", 1e-6,
+		[]string{"workload=[{synthetic: {writes: {size: 128KiB, addresses: {pattern: sequential}}, requests: " +
+			"100000}, closed: 64}]", "ssd.preconditioning.fill=sequential"}},
+	{"random reads of 4 KiB, a second", "read.iops", 1,
+		[]string{"workload=[{synthetic: {reads: {size: 4KiB, addresses: {align: 4KiB}}, requests: 400000}, closed: " +
+			"256}]", "ssd.preconditioning.fill=sequential"}},
+	{"random writes of 4 KiB, a second", "write.iops", 1,
+		[]string{"workload=[{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 12000000}, " +
+			"closed: 256}]",
+			"ssd.preconditioning={fill: steady, small_writes: true}", "measure.warm_up=60%"}},
+	{"a random read of 4 KiB alone, us", "read.latency.mean", 1,
+		[]string{"workload=[{synthetic: {reads: {size: 4KiB, addresses: {align: 4KiB}}, requests: 5000}, closed: 1}]",
+			"ssd.preconditioning.fill=sequential"}},
+	{"a write of 4 KiB alone, us", "write.latency.mean", 1,
+		[]string{"workload=[{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests: 20000}, closed: 1}]", "ssd.preconditioning.fill=sequential"}},
 }
 
 // drives are presets beside data sheets.
 func drives() []table {
-	t := table{page: "drives", name: "drives-sheets", made: "seed 1", head: []string{"preset", "figure", ">data sheet", ">simulated", ">difference", ""}}
+	t := table{page: "drives", name: "drives-sheets", made: "seed 1",
+		head: []string{"preset", "figure", ">data sheet", ">simulated", ">difference", ""}}
 	for _, d := range sheets {
 		for i, l := range sheetLoads {
 			said := d.figures[i]
@@ -45,7 +58,8 @@ func drives() []table {
 			needs := seeds(1, 1, d.preset, with([]string{"measure.warm_up=20%"}, l.set)...)
 			off := func(x []found) float64 { return l.factor*x[0].value(l.metric)/said - 1 }
 			t.rows = append(t.rows, []cell{
-				words("`" + d.preset + "`"), words(l.name), words(fmt.Sprintf("%.0f", said)), mean("%.0f", l.metric, l.factor, needs),
+				words("`" + d.preset + "`"), words(l.name), words(fmt.Sprintf("%.0f", said)),
+				mean("%.0f", l.metric, l.factor, needs),
 				{needs, func(x []found) string { return fmt.Sprintf("%+.1f %%", 100*off(x)) }},
 				{needs, func(x []found) string {
 					if math.Abs(off(x)) <= 0.1 {

@@ -75,7 +75,8 @@ func (f *found) series(name string) []float64 {
 	return s.V
 }
 
-// cell is what stands in one place of a table. What it needs is run before it is written, which gets it in the same order.
+// cell is what stands in one place of a table. What it needs is run before it is written, which gets it in the same
+// order.
 type cell struct {
 	needs []run
 	write func([]found) string
@@ -213,7 +214,8 @@ func (x *runs) do(r *run) (*result.Result, error) {
 			return kept, err
 		}
 	}
-	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: r.seed, Version: "test", Predict: x.trainer.Predict(context.Background())})
+	out, err := trial.Run(context.Background(), s,
+		experiment.Options{Seed: r.seed, Version: "test", Predict: x.trainer.Predict(context.Background())})
 	if err != nil {
 		return nil, err
 	}

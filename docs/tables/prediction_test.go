@@ -19,7 +19,8 @@ var (
 	unseen   = []string{"0.89", "0.98", "0.96", "0.95"}
 )
 
-// TestPrediction writes the accuracy of models of SRC's drives, or holds it, when there is time for the thousands of runs that train them.
+// TestPrediction writes the accuracy of models of SRC's drives, or holds it, when there is time for the thousands of
+// runs that train them.
 func TestPrediction(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("it trains on three drives; FARFLASH_LONG=1 does")
@@ -49,13 +50,17 @@ func TestPrediction(t *testing.T) {
 	}
 	const page = "../validation/prediction.md"
 	a := reports[0]
-	lines := golden.Head("model, micro traces, 60 % train", ">paper", ">R^2", ">read", ">write", ">saturated: read, write", ">others: read, write", ">worst of five divisions")
+	lines := golden.Head("model, micro traces, 60 % train", ">paper", ">R^2", ">read", ">write",
+		">saturated: read, write", ">others: read, write", ">worst of five divisions")
 	for i, m := range a.Models {
 		lines = append(lines, golden.Row(append(accuracy(&a.Models[i], foreseen[i]), three(m.Least))...))
 	}
-	golden.Table(t, page, "prediction-models", fmt.Sprintf("seed 1; %d samples of %d traces, %d of the %d that test are saturated", a.Samples, a.Traces, a.Models[0].Saturated.Rows, a.Models[0].All.Rows), lines, *update)
+	golden.Table(t, page, "prediction-models",
+		fmt.Sprintf("seed 1; %d samples of %d traces, %d of the %d that test are saturated", a.Samples, a.Traces,
+			a.Models[0].Saturated.Rows, a.Models[0].All.Rows), lines, *update)
 
-	lines = golden.Head("class of synthetic traces, all others train", ">paper", ">R^2", ">read", ">write", ">saturated: read, write", ">others: read, write")
+	lines = golden.Head("class of synthetic traces, all others train", ">paper", ">R^2", ">read", ">write",
+		">saturated: read, write", ">others: read, write")
 	for i := range a.Classes {
 		lines = append(lines, golden.Row(accuracy(&a.Classes[i], unseen[i])...))
 	}
@@ -67,7 +72,8 @@ func TestPrediction(t *testing.T) {
 		for _, c := range x.Classes {
 			worst = min(worst, c.All.Mean)
 		}
-		lines = append(lines, golden.Row("`"+drives[i]+"`", fmt.Sprint(x.Samples), three(worst), fmt.Sprintf("%.2f", x.FlowSpeed)))
+		lines = append(lines,
+			golden.Row("`"+drives[i]+"`", fmt.Sprint(x.Samples), three(worst), fmt.Sprintf("%.2f", x.FlowSpeed)))
 	}
 	golden.Table(t, page, "prediction-drives", "seed 1", lines, *update)
 }
@@ -75,7 +81,8 @@ func TestPrediction(t *testing.T) {
 // accuracy are the cells of a model, or of a class, beside what the paper has.
 func accuracy(j *training.Judged, paper string) []string {
 	pair := func(x [ratecontrol.Outputs]training.Number) string { return three(x[0]) + ", " + three(x[1]) }
-	return []string{j.Name, paper, three(j.All.Mean), three(j.All.Each[0]), three(j.All.Each[1]), pair(j.Saturated.Each), pair(j.Unsaturated.Each)}
+	return []string{j.Name, paper, three(j.All.Mean), three(j.All.Each[0]), three(j.All.Each[1]),
+		pair(j.Saturated.Each), pair(j.Unsaturated.Each)}
 }
 
 func three(n training.Number) string { return fmt.Sprintf("%.3f", float64(n)) }
@@ -83,16 +90,22 @@ func three(n training.Number) string { return fmt.Sprintf("%.3f", float64(n)) }
 // prediction is figure 5 of SRC: what the weight ratio does to reads and writes, some of its plots at both ends.
 func prediction() []table {
 	t := table{page: "prediction", name: "prediction-ratios", made: "seeds 1 to 10", gate: []int{0},
-		head: []string{"us between requests, KB", ">ratio 1", ">ratio 8", ">with MQSim's deviations, ratio 1", ">ratio 8"}}
+		head: []string{"us between requests, KB", ">ratio 1", ">ratio 8", ">with MQSim's deviations, ratio 1",
+			">ratio 8"}}
 	for _, p := range []struct{ gap, size int }{{25, 10}, {20, 20}, {15, 30}, {10, 30}, {10, 40}} {
 		line := []cell{words(fmt.Sprintf("%d, %d", p.gap, p.size))}
 		for _, compat := range []string{"none", "mqsim"} {
 			for _, w := range []int{1, 8} {
-				flow := fmt.Sprintf("{size: {mean: %dKB, kind: exponential}, interarrival: {mean: %dus, kind: exponential}}", p.size, p.gap)
-				needs := seeds(1, 10, "src-ssd-a", "ssd.compat="+compat, "workload[0].synthetic={reads: "+flow+", writes: "+flow+"}",
-					fmt.Sprintf("rate_control={kind: static, weight_ratio: %d}", w), "measure={until: 40ms, warm_up: 10ms}")
+				flow := fmt.Sprintf(
+					"{size: {mean: %dKB, kind: exponential}, interarrival: {mean: %dus, kind: exponential}}", p.size,
+					p.gap)
+				needs := seeds(1, 10, "src-ssd-a", "ssd.compat="+compat,
+					"workload[0].synthetic={reads: "+flow+", writes: "+flow+"}",
+					fmt.Sprintf("rate_control={kind: static, weight_ratio: %d}", w),
+					"measure={until: 40ms, warm_up: 10ms}")
 				line = append(line, cell{needs, func(x []found) string {
-					return fmt.Sprintf("%.2f, %.2f", 1e-9*meanOf(x, "read.bandwidth"), 1e-9*meanOf(x, "write.bandwidth"))
+					return fmt.Sprintf("%.2f, %.2f", 1e-9*meanOf(x, "read.bandwidth"),
+						1e-9*meanOf(x, "write.bandwidth"))
 				}})
 			}
 		}

@@ -10,7 +10,9 @@ const putRate = "cluster.put.iops"
 
 // putting are runs of a cluster of the Replicast paper's size.
 func putting(n int, protocol, chunk, disk string, more ...string) []run {
-	return seeds(1, n, "replicast", with([]string{"object_cluster.protocol=" + protocol, "object_cluster.chunk=" + chunk, "object_cluster.disk.rate=" + disk + "MiB/s"}, more)...)
+	return seeds(1, n, "replicast",
+		with([]string{"object_cluster.protocol=" + protocol, "object_cluster.chunk=" + chunk,
+			"object_cluster.disk.rate=" + disk + "MiB/s"}, more)...)
 }
 
 var (
@@ -18,8 +20,9 @@ var (
 	putDisks  = []string{"400", "1000"} // MiB/s
 )
 
-// surgeLast is what the model code of SURGE's last build gives, event by event and with one seed: thousands of chunks a second, measured outside this
-// repository; by disks and chunks as above, uch-ccp, replicast-m, -h, -h-double and -proxy.
+// surgeLast is what the model code of SURGE's last build gives, event by event and with one seed: thousands of chunks
+// a second, measured outside this repository; by disks and chunks as above, uch-ccp, replicast-m, -h, -h-double and
+// -proxy.
 var surgeLast = [][5]float64{
 	{710, 780, 744, 748, 764}, {63.8, 88.2, 82.7, 85.2, 90.7}, {7.7, 10.7, 10.4, 10.4, 11.1},
 	{1050, 1094, 852, 857, 1192}, {116, 198, 174, 179, 173}, {14.2, 23.8, 22.6, 23.0, 22.0},
@@ -27,12 +30,15 @@ var surgeLast = [][5]float64{
 
 // replicast are the tables of docs/validation/replicast.md that are of runs by themselves.
 func replicast() []table {
-	last := table{page: "replicast", name: "surge-last", made: "seeds 1 to 5", gate: []int{1}, head: []string{"disks", "chunk"}}
+	last := table{page: "replicast", name: "surge-last", made: "seeds 1 to 5", gate: []int{1},
+		head: []string{"disks", "chunk"}}
 	protocols := []string{"uch-ccp", "replicast-m", "replicast-h", "replicast-h-double", "replicast-proxy"}
 	for _, p := range protocols {
 		last.head = append(last.head, ">"+p)
 	}
-	beyond := table{page: "replicast", name: "others", made: "seed 1", head: []string{"disks", "chunk", ">uch-aimd", ">replicast-h, choosy", ">replicast-h-double", ">replicast-proxy"}}
+	beyond := table{page: "replicast", name: "others", made: "seed 1",
+		head: []string{"disks", "chunk", ">uch-aimd", ">replicast-h, choosy", ">replicast-h-double",
+			">replicast-proxy"}}
 	for d, disk := range putDisks {
 		for c, chunk := range putChunks {
 			name := []cell{words(disk + " MiB/s"), words(chunk)}
@@ -42,7 +48,8 @@ func replicast() []table {
 				until = "measure.until=30ms"
 			}
 			for k, p := range protocols {
-				line = append(line, cell{putting(5, p, chunk, disk, "object_cluster.compat=surge-9872498", until, "measure.warm_up=none"), func(x []found) string {
+				line = append(line, cell{putting(5, p, chunk, disk, "object_cluster.compat=surge-9872498", until,
+					"measure.warm_up=none"), func(x []found) string {
 					theirs, ours := surgeLast[d*len(putChunks)+c][k], 1e-3*meanOf(x, putRate)
 					off := fmt.Sprintf("%+.1f %%", 100*(ours/theirs-1))
 					if math.Abs(ours/theirs-1) > 0.03 {
@@ -61,7 +68,8 @@ func replicast() []table {
 					set = append(set, "object_cluster.choosy=true")
 				}
 				line = append(line, cell{putting(1, p, chunk, disk, set...), func(x []found) string {
-					return fmt.Sprintf("%.4gk, %.0f %%", 1e-3*x[0].value(putRate), 100*x[0].value("cluster.disk.utilisation"))
+					return fmt.Sprintf("%.4gk, %.0f %%", 1e-3*x[0].value(putRate),
+						100*x[0].value("cluster.disk.utilisation"))
 				}})
 			}
 			beyond.rows = append(beyond.rows, line)
@@ -82,7 +90,9 @@ func putFew() table {
 			line := []cell{words(c.chunk), words(disk + " MiB/s")}
 			for _, p := range protocols {
 				few := []string{"object_cluster.gateways=30"}
-				needs := append(putting(5, p, c.chunk, disk, with(few, []string{"object_cluster.compat=surge-d92018f", "measure.until=" + c.surge, "measure.warm_up=none"})...),
+				needs := append(putting(5, p, c.chunk, disk,
+					with(few, []string{"object_cluster.compat=surge-d92018f", "measure.until=" + c.surge,
+						"measure.warm_up=none"})...),
 					putting(5, p, c.chunk, disk, with(few, []string{"measure.until=" + c.steady})...)...)
 				line = append(line, cell{needs, func(x []found) string {
 					return fmt.Sprintf("%.0f, %.0f", meanOf(x[:5], putRate), meanOf(x[5:], putRate))
@@ -96,9 +106,11 @@ func putFew() table {
 
 // pullParts is pull without one part of it at a time.
 func pullParts() table {
-	t := table{page: "replicast", name: "pull-parts", made: "seed 1", gate: []int{1}, head: []string{"", ">16 KiB, 400 MiB/s", ">128 KiB, 1000 MiB/s"}}
+	t := table{page: "replicast", name: "pull-parts", made: "seed 1", gate: []int{1},
+		head: []string{"", ">16 KiB, 400 MiB/s", ">128 KiB, 1000 MiB/s"}}
 	share := func(protocol, chunk, disk string, set ...string) cell {
-		return cell{putting(1, protocol, chunk, disk, with(set, []string{"measure.until=20ms", "measure.warm_up=10ms"})...), func(x []found) string {
+		return cell{putting(1, protocol, chunk, disk,
+			with(set, []string{"measure.until=20ms", "measure.warm_up=10ms"})...), func(x []found) string {
 			return fmt.Sprintf("%.1f %%", 100*x[0].value("cluster.disk.utilisation"))
 		}}
 	}
@@ -108,13 +120,18 @@ func pullParts() table {
 	}{
 		{"pull", "pull", nil},
 		{"one group of nine (`groups: 1`)", "pull", []string{"object_cluster.groups=1"}},
-		{"one group of 18 (`groups: 1, group: 18`)", "pull", []string{"object_cluster.groups=1", "object_cluster.group=18"}},
-		{"bound when asked (`ahead: 1s`: every target offers itself to all at once)", "pull", []string{"object_cluster.ahead=1s"}},
-		{"no chain: the gateway sends all three (`code: {data: 1, parity: 2}`)", "pull", []string{"object_cluster.code={data: 1, parity: 2}"}},
+		{"one group of 18 (`groups: 1, group: 18`)", "pull",
+			[]string{"object_cluster.groups=1", "object_cluster.group=18"}},
+		{"bound when asked (`ahead: 1s`: every target offers itself to all at once)", "pull",
+			[]string{"object_cluster.ahead=1s"}},
+		{"no chain: the gateway sends all three (`code: {data: 1, parity: 2}`)", "pull",
+			[]string{"object_cluster.code={data: 1, parity: 2}"}},
 		{"messages of 300 B (`control.unicast`)", "pull", []string{"object_cluster.control.unicast=300B"}},
 		{"Replicast-M with a group of 18", "replicast-m", []string{"object_cluster.group=18"}},
 	} {
-		t.rows = append(t.rows, []cell{words(x.name), share(x.protocol, "16KiB", "400", x.set...), share(x.protocol, "128KiB", "1000", x.set...)})
+		t.rows = append(t.rows,
+			[]cell{words(x.name), share(x.protocol, "16KiB", "400", x.set...),
+				share(x.protocol, "128KiB", "1000", x.set...)})
 	}
 	return t
 }

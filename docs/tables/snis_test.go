@@ -14,7 +14,8 @@ type snisRow struct {
 }
 
 var snisRows = []snisRow{
-	{"F_t_l", 28, 11, 57, 54, "3.93, 1.63", 2}, {"F_t_m", 27, 12, 17, 17, "12.71, 5.65", 7}, {"F_t_h", 28, 11, 12, 10, "18.67, 8.80", 3},
+	{"F_t_l", 28, 11, 57, 54, "3.93, 1.63", 2}, {"F_t_m", 27, 12, 17, 17, "12.71, 5.65", 7},
+	{"F_t_h", 28, 11, 12, 10, "18.67, 8.80", 3},
 	{"F_s_m", 80, 34, 60, 53, "10.67, 5.06", 5}, {"F_s_h", 110, 46, 60, 52, "14.67, 7.08", 3},
 }
 
@@ -23,8 +24,10 @@ const snisWorkload = "workload[0].synthetic."
 // set makes the preset the row, with as many iterations as a table needs.
 func (r *snisRow) set(iterations int) []string {
 	return []string{
-		fmt.Sprintf(snisWorkload+"reads.size.mean=%gKB", r.readSize), fmt.Sprintf(snisWorkload+"reads.interarrival.mean=%gus", r.readGap),
-		fmt.Sprintf(snisWorkload+"writes.size.mean=%gKB", r.writeSize), fmt.Sprintf(snisWorkload+"writes.interarrival.mean=%gus", r.writeGap),
+		fmt.Sprintf(snisWorkload+"reads.size.mean=%gKB", r.readSize),
+		fmt.Sprintf(snisWorkload+"reads.interarrival.mean=%gus", r.readGap),
+		fmt.Sprintf(snisWorkload+"writes.size.mean=%gKB", r.writeSize),
+		fmt.Sprintf(snisWorkload+"writes.interarrival.mean=%gus", r.writeGap),
 		fmt.Sprintf("coupling.iterative.iterations=%d", iterations),
 	}
 }
@@ -54,24 +57,31 @@ func distances(f *found, series string, n int) []float64 {
 // snisFig2 is the slowdown of reads and of writes of 4 KiB by each other on a drive.
 func snisFig2(ssd string, gap float64) cell {
 	point := func(what string) run {
-		flow := fmt.Sprintf("{size: 4KiB, interarrival: {mean: %gus, kind: exponential}, addresses: {align: 4KiB}}", gap)
-		kinds := map[string]string{"both": "reads: " + flow + ", writes: " + flow, "reads": "reads: " + flow, "writes": "writes: " + flow}
+		flow := fmt.Sprintf("{size: 4KiB, interarrival: {mean: %gus, kind: exponential}, addresses: {align: 4KiB}}",
+			gap)
+		kinds := map[string]string{"both": "reads: " + flow + ", writes: " + flow, "reads": "reads: " + flow,
+			"writes": "writes: " + flow}
 		return run{text: fmt.Sprintf("workload: [{synthetic: {%s, duration: %gus}}]\nssd: {preset: %s, compat: mqsim}\n", kinds[what], 10_000*gap, ssd), seed: 1}
 	}
 	return cell{[]run{point("both"), point("reads"), point("writes")}, func(x []found) string {
-		return fmt.Sprintf("%.3g, %.3g", x[0].value("read.latency.mean")/x[1].value("read.latency.mean"), x[0].value("write.latency.mean")/x[2].value("write.latency.mean"))
+		return fmt.Sprintf("%.3g, %.3g", x[0].value("read.latency.mean")/x[1].value("read.latency.mean"),
+			x[0].value("write.latency.mean")/x[2].value("write.latency.mean"))
 	}}
 }
 
 // snis are the tables of docs/validation/snis.md.
 func snis() []table {
 	open := table{page: "snis", name: "snis-fig2-open", made: "seed 1", gate: []int{3},
-		head: []string{"mean inter-arrival time", ">table I drive, of the trace", ">table I drive, of each direction", ">MQSim's distributed drive, of each direction"}}
+		head: []string{"mean inter-arrival time", ">table I drive, of the trace", ">table I drive, of each direction",
+			">MQSim's distributed drive, of each direction"}}
 	for _, gap := range []float64{1, 2, 5, 10, 20, 50, 100, 1000} {
-		open.rows = append(open.rows, []cell{words(fmt.Sprintf("%g us", gap)), snisFig2("snis-table1", 2*gap), snisFig2("snis-table1", gap), snisFig2("mqsim-default", gap)})
+		open.rows = append(open.rows,
+			[]cell{words(fmt.Sprintf("%g us", gap)), snisFig2("snis-table1", 2*gap), snisFig2("snis-table1", gap),
+				snisFig2("mqsim-default", gap)})
 	}
 	counts := table{page: "snis", name: "snis-counts", made: "seed 1", gate: []int{0},
-		head: []string{"row", ">read, write load, Gbit/s: paper", ">ours", ">iterations: paper", ">ours", "Conv_C of our iterations 1 to 10, %"}}
+		head: []string{"row", ">read, write load, Gbit/s: paper", ">ours", ">iterations: paper", ">ours",
+			"Conv_C of our iterations 1 to 10, %"}}
 	rows := []string{">" + "F_t_l", ">F_t_m", ">F_t_h", ">F_s_m", ">F_s_h"}
 	for i := range snisRows {
 		r := &snisRows[i]
@@ -97,23 +107,28 @@ func snis() []table {
 		for _, d := range []string{"stages", "departure"} {
 			line := []cell{words(fmt.Sprintf("`%s`, `%s`", a, d))}
 			for i := range snisRows {
-				line = append(line, cell{snisRows[i].needs(4, 1, "coupling.iterative.first_write_arrival="+a, "coupling.iterative.write_delay="+d), func(x []found) string { return first(x, 3) }})
+				line = append(line, cell{snisRows[i].needs(4, 1, "coupling.iterative.first_write_arrival="+a,
+					"coupling.iterative.write_delay="+d), func(x []found) string { return first(x, 3) }})
 			}
 			readings.rows = append(readings.rows, line)
 		}
 	}
-	order := table{page: "snis", name: "snis-order", made: "seed 1", head: []string{"reading", ">F_t_m: mean, median, 90th percentile", ">F_t_h"}}
+	order := table{page: "snis", name: "snis-order", made: "seed 1",
+		head: []string{"reading", ">F_t_m: mean, median, 90th percentile", ">F_t_h"}}
 	for _, d := range []string{"stages", "departure"} {
 		line := []cell{words("`arrival`, `" + d + "`")}
 		for _, i := range []int{1, 2} {
-			line = append(line, cell{snisRows[i].needs(4, 1, "coupling.iterative.first_write_arrival=arrival", "coupling.iterative.write_delay="+d), func(x []found) string {
+			line = append(line, cell{snisRows[i].needs(4, 1, "coupling.iterative.first_write_arrival=arrival",
+				"coupling.iterative.write_delay="+d), func(x []found) string {
 				v := distances(&x[0], "snis.rd_mean", 1)
-				return list("%.2g", append(append(v, distances(&x[0], "snis.rd_median", 1)...), distances(&x[0], "snis.rd_p90", 1)...))
+				return list("%.2g", append(append(v, distances(&x[0], "snis.rd_median", 1)...),
+					distances(&x[0], "snis.rd_p90", 1)...))
 			}})
 		}
 		order.rows = append(order.rows, line)
 	}
-	return []table{open, counts, readings, order, snisChoices(rows), snisLosses(rows), snisLength(), snisExact(), snisProtocol(), snisRedraw(), snisAccelerated()}
+	return []table{open, counts, readings, order, snisChoices(rows), snisLosses(rows), snisLength(), snisExact(),
+		snisProtocol(), snisRedraw(), snisAccelerated()}
 }
 
 // snisOutcome is a run's iterations and first distances, or what became of it.
@@ -138,7 +153,9 @@ func snisChoices(rows []string) table {
 		{"each iteration draws its own random numbers (`redraw`)", []string{"coupling.iterative.redraw=true"}},
 		{"the dynamic PFC threshold of ns3-rdma's sample", []string{"fabric.pfc.threshold=dynamic"}},
 		{"PFC at a fixed 100 KB", []string{"fabric.pfc.threshold=100KB"}},
-		{"exponential arrivals", []string{reads + "kind=exponential", reads + "scv=1", reads + "skewness=2", reads + "acf1=0", writes + "kind=exponential", writes + "scv=1", writes + "skewness=2", writes + "acf1=0"}},
+		{"exponential arrivals",
+			[]string{reads + "kind=exponential", reads + "scv=1", reads + "skewness=2", reads + "acf1=0",
+				writes + "kind=exponential", writes + "scv=1", writes + "skewness=2", writes + "acf1=0"}},
 		{"the drive without MQSim's deviations", []string{"targets[0].ssd.compat=none"}},
 		{"no congestion control", []string{"fabric.congestion_control=none"}},
 		{"a write every 5 us", []string{writes + "mean=5us"}},
@@ -149,7 +166,8 @@ func snisChoices(rows []string) table {
 	} {
 		line := []cell{words(c.name)}
 		for i := range snisRows {
-			line = append(line, cell{snisRows[i].needs(4, 1, c.set...), func(x []found) string { return snisOutcome(x, 2) }})
+			line = append(line, cell{snisRows[i].needs(4, 1, c.set...),
+				func(x []found) string { return snisOutcome(x, 2) }})
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -179,7 +197,8 @@ func snisChoices(rows []string) table {
 
 // snisLosses are runs without PFC.
 func snisLosses(rows []string) table {
-	t := table{page: "snis", name: "snis-losses", made: "seed 1", fails: true, head: append([]string{"without PFC"}, rows...)}
+	t := table{page: "snis", name: "snis-losses", made: "seed 1", fails: true,
+		head: append([]string{"without PFC"}, rows...)}
 	for _, c := range []struct {
 		name string
 		rows int // the first; what the others would take is hours
@@ -187,7 +206,8 @@ func snisLosses(rows []string) table {
 	}{
 		{"ns3-rdma's buffer of 9 MB", 5, []string{"fabric.buffer=9MB"}},
 		{"buffers of 1 MB", 5, []string{"fabric.buffer=1MB"}},
-		{"the same, and what is lost is sent again after 100 ms", 4, []string{"fabric.buffer=1MB", "fabric.recovery.timeout=100ms"}},
+		{"the same, and what is lost is sent again after 100 ms", 4,
+			[]string{"fabric.buffer=1MB", "fabric.recovery.timeout=100ms"}},
 		{"the same with buffers of 300 KB", 3, []string{"fabric.buffer=300KB", "fabric.recovery.timeout=100ms"}},
 	} {
 		line := []cell{words(c.name)}
@@ -196,7 +216,8 @@ func snisLosses(rows []string) table {
 				line = append(line, words("not run"))
 				continue
 			}
-			line = append(line, cell{snisRows[i].needs(11, 1, with(c.set, []string{"fabric.pfc.enabled=false"})...), func(x []found) string { return snisOutcome(x, 10) }})
+			line = append(line, cell{snisRows[i].needs(11, 1, with(c.set, []string{"fabric.pfc.enabled=false"})...),
+				func(x []found) string { return snisOutcome(x, 10) }})
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -204,13 +225,15 @@ func snisLosses(rows []string) table {
 }
 
 func snisLength() table {
-	t := table{page: "snis", name: "snis-length", made: "seed 1", head: []string{"requests", ">mean delay of F_t_h, ms"}}
+	t := table{page: "snis", name: "snis-length", made: "seed 1",
+		head: []string{"requests", ">mean delay of F_t_h, ms"}}
 	for _, n := range []string{"1000", "5000", "10000", "20000"} {
 		set := []string{snisWorkload + "requests=" + n}
 		if n == "10000" {
 			set = nil
 		}
-		t.rows = append(t.rows, []cell{words(n), mean("%.1f", "all.latency.mean", 1e-3, snisRows[2].needs(4, 1, set...))})
+		t.rows = append(t.rows,
+			[]cell{words(n), mean("%.1f", "all.latency.mean", 1e-3, snisRows[2].needs(4, 1, set...))})
 	}
 	return t
 }
@@ -218,15 +241,18 @@ func snisLength() table {
 // snisExact is the iterated answer against the exact one.
 func snisExact() table {
 	t := table{page: "snis", name: "snis-exact", made: "seed 1",
-		head: []string{"row", ">stops at", ">mean", ">p50", ">p90", ">p99", ">a request, mean, us", ">worst, us", ">mean delay, us", ">exact at iteration"}}
+		head: []string{"row", ">stops at", ">mean", ">p50", ">p90", ">p99", ">a request, mean, us", ">worst, us",
+			">mean delay, us", ">exact at iteration"}}
 	for i := range snisRows {
 		r := &snisRows[i]
 		needs := r.needs(11, 1, "coupling.mode=both", "coupling.iterative.full=false")
 		line := []cell{words(r.tag), {needs, func(x []found) string { return converged(&x[0]) }}}
 		for k := range 4 {
-			line = append(line, cell{needs, func(x []found) string { return fmt.Sprintf("%.2f %%", 100*entry(&x[0], "snis.error", k, 2)) }})
+			line = append(line, cell{needs,
+				func(x []found) string { return fmt.Sprintf("%.2f %%", 100*entry(&x[0], "snis.error", k, 2)) }})
 		}
-		line = append(line, mean("%.3g", "snis.error.request.mean", 1, needs), mean("%.0f", "snis.error.request.max", 1, needs),
+		line = append(line, mean("%.3g", "snis.error.request.mean", 1, needs),
+			mean("%.0f", "snis.error.request.max", 1, needs),
 			cell{needs, func(x []found) string { return fmt.Sprintf("%.0f", entry(&x[0], "snis.error", 0, 1)) }},
 			cell{r.needs(60, 1, "coupling.mode=both"), func(x []found) string {
 				at := x[0].value("snis.fixed_at")
@@ -258,11 +284,14 @@ func snisProtocol() table {
 		both := r.needs(2, 1, "coupling.mode=both", "coupling.iterative.full=false", "protocol=nvmeof")
 		line := []cell{words(r.tag)}
 		for k := range 4 {
-			line = append(line, cell{both, func(x []found) string { return fmt.Sprintf("%+.3g %%", 100*entry(&x[0], "snis.protocol", k, 2)) }})
+			line = append(line, cell{both,
+				func(x []found) string { return fmt.Sprintf("%+.3g %%", 100*entry(&x[0], "snis.protocol", k, 2)) }})
 		}
-		each := append(r.needs(2, 1, "coupling.mode=coupled"), r.needs(2, 1, "coupling.mode=coupled", "protocol=nvmeof")...)
+		each := append(r.needs(2, 1, "coupling.mode=coupled"),
+			r.needs(2, 1, "coupling.mode=coupled", "protocol=nvmeof")...)
 		for _, m := range []string{"write.latency.mean", "read.latency.p99"} {
-			line = append(line, cell{each, func(x []found) string { return fmt.Sprintf("%.0f, %.0f", x[0].value(m), x[1].value(m)) }})
+			line = append(line, cell{each,
+				func(x []found) string { return fmt.Sprintf("%.0f, %.0f", x[0].value(m), x[1].value(m)) }})
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -271,20 +300,28 @@ func snisProtocol() table {
 
 // snisRedraw is what distances do if iterations draw their own random numbers.
 func snisRedraw() table {
-	return table{page: "snis", name: "snis-redraw", made: "seed 1", head: []string{"", "Conv_C of iterations 2 to 10, %"}, rows: [][]cell{
-		{words("F_t_m, as the preset"), {snisRows[1].needs(11, 1), func(x []found) string { return list("%.1f", distances(&x[0], "snis.conv_c", 10)[1:]) }}},
-		{words("F_t_m, `redraw`"), {snisRows[1].needs(11, 1, "coupling.iterative.redraw=true"), func(x []found) string { return list("%.1f", distances(&x[0], "snis.conv_c", 10)[1:]) }}},
-	}}
+	return table{page: "snis", name: "snis-redraw", made: "seed 1",
+		head: []string{"", "Conv_C of iterations 2 to 10, %"}, rows: [][]cell{
+			{words("F_t_m, as the preset"),
+				{snisRows[1].needs(11, 1),
+					func(x []found) string { return list("%.1f", distances(&x[0], "snis.conv_c", 10)[1:]) }}},
+			{words("F_t_m, `redraw`"),
+				{snisRows[1].needs(11, 1, "coupling.iterative.redraw=true"),
+					func(x []found) string { return list("%.1f", distances(&x[0], "snis.conv_c", 10)[1:]) }}},
+		}}
 }
 
 // snisAccelerated are the iterations until Conv_C is below 1 %, and until nothing changes.
 func snisAccelerated() table {
 	const most = 60
-	t := table{page: "snis", name: "snis-accelerated", made: "seed 1", head: []string{"row", "until", ">none", ">relaxation 50 %", ">Aitken", ">Anderson"}}
+	t := table{page: "snis", name: "snis-accelerated", made: "seed 1",
+		head: []string{"row", "until", ">none", ">relaxation 50 %", ">Aitken", ">Anderson"}}
 	for i := range snisRows {
-		below, fixed := []cell{words(snisRows[i].tag), words("Conv_C below 1 %")}, []cell{words(""), words("nothing changes")}
+		below, fixed := []cell{words(snisRows[i].tag), words("Conv_C below 1 %")},
+			[]cell{words(""), words("nothing changes")}
 		for _, a := range []string{"none", "relaxation", "aitken", "anderson"} {
-			needs := snisRows[i].needs(most, 1, "coupling.iterative.first_write_arrival=unloaded", "fabric.pfc.threshold=dynamic", "coupling.iterative.acceleration="+a)
+			needs := snisRows[i].needs(most, 1, "coupling.iterative.first_write_arrival=unloaded",
+				"fabric.pfc.threshold=dynamic", "coupling.iterative.acceleration="+a)
 			below = append(below, cell{needs, func(x []found) string {
 				for k, v := range x[0].series("snis.conv_c") {
 					if v < 0.01 {

@@ -41,16 +41,20 @@ func load(name string) []string {
 
 // src are the tables of docs/validation/src.md.
 func src() []table {
-	return []table{srcAgainst(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(), srcExample()}
+	return []table{srcAgainst(), srcFrontier(), srcInitiators(), srcOpen(), srcWeights(), srcFollow(), srcDelay(),
+		srcExample()}
 }
 
 // srcAgainst are controllers against each other on seeds that nothing was tuned on.
 func srcAgainst() table {
 	t := table{page: "src", name: "src-against", made: "seeds 201 to 210",
-		head: []string{"network, TXQ", "ours", ">`none`", ">`src`", ">ours", ">`src` over `none`", ">ours over `src`", ">its reads over those of `src`", ">its p99 of reads", ">of writes"}}
+		head: []string{"network, TXQ", "ours", ">`none`", ">`src`", ">ours", ">`src` over `none`", ">ours over `src`",
+			">its reads over those of `src`", ">its p99 of reads", ">of writes"}}
 	for _, c := range []struct{ name, cc, txq string }{
-		{"DCQCN, 512 KiB", "dcqcn", "512KiB"}, {"HPCC, 512 KiB", "hpcc", "512KiB"}, {"Swift, 512 KiB", "swift", "512KiB"},
-		{"DCTCP, 512 KiB", "dctcp", "512KiB"}, {"TIMELY, 512 KiB", "timely", "512KiB"}, {"DCQCN, 32 MiB", "dcqcn", "32MiB"},
+		{"DCQCN, 512 KiB", "dcqcn", "512KiB"}, {"HPCC, 512 KiB", "hpcc", "512KiB"},
+		{"Swift, 512 KiB", "swift", "512KiB"},
+		{"DCTCP, 512 KiB", "dctcp", "512KiB"}, {"TIMELY, 512 KiB", "timely", "512KiB"},
+		{"DCQCN, 32 MiB", "dcqcn", "32MiB"},
 	} {
 		set := []string{"fabric.congestion_control=" + c.cc, "nvmf.txq=" + c.txq}
 		for _, ours := range []string{"reserve", "pace"} {
@@ -58,8 +62,10 @@ func srcAgainst() table {
 			for _, k := range []string{"none", "src", ours} {
 				line = append(line, mean("%.1f", srcAll, gbps, controlled(k, fresh, freshSeeds, set...)))
 			}
-			t.rows = append(t.rows, append(line, ratioOf("src", "none", srcAll, set), ratioOf(ours, "src", srcAll, set), ratioOf(ours, "src", srcReads, set),
-				ratioOf(ours, "src", "read.latency.p99", set), ratioOf(ours, "src", "write.latency.p99", set)))
+			t.rows = append(t.rows,
+				append(line, ratioOf("src", "none", srcAll, set), ratioOf(ours, "src", srcAll, set),
+					ratioOf(ours, "src", srcReads, set),
+					ratioOf(ours, "src", "read.latency.p99", set), ratioOf(ours, "src", "write.latency.p99", set)))
 		}
 	}
 	return t
@@ -70,21 +76,25 @@ const fresh, freshSeeds = 201, 10
 
 // ratioOf is a metric under one controller over that under another, the second's settings being of both.
 func ratioOf(a, b, metric string, set []string, own ...string) cell {
-	return cell{append(controlled(a, fresh, freshSeeds, with(set, own)...), controlled(b, fresh, freshSeeds, set...)...), func(x []found) string { return percent(over(x, metric)) }}
+	return cell{append(controlled(a, fresh, freshSeeds, with(set, own)...),
+		controlled(b, fresh, freshSeeds, set...)...), func(x []found) string { return percent(over(x, metric)) }}
 }
 
 // srcFrontier is what may be written for what is not read.
 func srcFrontier() table {
 	t := table{page: "src", name: "src-frontier", made: "seeds 201 to 210",
-		head: []string{"TXQ", "`yield`", ">reads", ">writes", ">aggregate over `src`", ">reads over those of `src`", ">p99 of reads", ">p99 of writes"}}
+		head: []string{"TXQ", "`yield`", ">reads", ">writes", ">aggregate over `src`", ">reads over those of `src`",
+			">p99 of reads", ">p99 of writes"}}
 	for _, txq := range []string{"512 KiB", "32 MiB"} {
 		set := []string{"nvmf.txq=" + strings.ReplaceAll(txq, " ", "")}
 		for _, y := range []string{"1%", "1.5%", "2%", "4%", "6%", "100%"} {
 			own := "rate_control.yield=" + y
 			needs := controlled("reserve", fresh, freshSeeds, with(set, []string{own})...)
-			t.rows = append(t.rows, []cell{words(txq), words(y), mean("%.1f", srcReads, gbps, needs), mean("%.1f", srcWrites, gbps, needs),
-				ratioOf("reserve", "src", srcAll, set, own), ratioOf("reserve", "src", srcReads, set, own),
-				ratioOf("reserve", "src", "read.latency.p99", set, own), ratioOf("reserve", "src", "write.latency.p99", set, own)})
+			t.rows = append(t.rows,
+				[]cell{words(txq), words(y), mean("%.1f", srcReads, gbps, needs), mean("%.1f", srcWrites, gbps, needs),
+					ratioOf("reserve", "src", srcAll, set, own), ratioOf("reserve", "src", srcReads, set, own),
+					ratioOf("reserve", "src", "read.latency.p99", set, own),
+					ratioOf("reserve", "src", "write.latency.p99", set, own)})
 		}
 	}
 	return t
@@ -98,13 +108,18 @@ func percent(x stats.Interval) string {
 // srcInitiators are four targets with as many requests as two drives are asked for elsewhere, read by two or four.
 func srcInitiators() table {
 	t := table{page: "src", name: "src-initiators", made: "seeds 101 to 103",
-		head: []string{"initiators", "controller", ">aggregate", ">reads", ">writes", ">p99 of reads, ms", ">of writes, ms", ">span"}}
+		head: []string{"initiators", "controller", ">aggregate", ">reads", ">writes", ">p99 of reads, ms",
+			">of writes, ms", ">span"}}
 	for _, n := range []int{2, 4} {
 		for _, k := range controllers {
 			needs := controlled(k, 101, 3, fmt.Sprintf("initiators=%d", n), "targets[0].count=4",
-				"workload[0].synthetic.reads.interarrival.mean=2500ns", "workload[0].synthetic.writes.interarrival.mean=2500ns", "workload[0].synthetic.requests=40000")
-			t.rows = append(t.rows, []cell{words(fmt.Sprint(n)), words("`" + k + "`"), mean("%.1f", srcAll, gbps, needs), mean("%.1f", srcReads, gbps, needs),
-				mean("%.1f", srcWrites, gbps, needs), mean("%.1f", "read.latency.p99", 1e-3, needs), mean("%.1f", "write.latency.p99", 1e-3, needs), {needs, span(n)}})
+				"workload[0].synthetic.reads.interarrival.mean=2500ns",
+				"workload[0].synthetic.writes.interarrival.mean=2500ns", "workload[0].synthetic.requests=40000")
+			t.rows = append(t.rows,
+				[]cell{words(fmt.Sprint(n)), words("`" + k + "`"), mean("%.1f", srcAll, gbps, needs),
+					mean("%.1f", srcReads, gbps, needs),
+					mean("%.1f", srcWrites, gbps, needs), mean("%.1f", "read.latency.p99", 1e-3, needs),
+					mean("%.1f", "write.latency.p99", 1e-3, needs), {needs, span(n)}})
 		}
 	}
 	return t
@@ -139,19 +154,28 @@ func srcOpen() table {
 		{"of 4 MiB", []string{"nvmf.txq=4MiB"}},
 		{"of 32 MiB", []string{"nvmf.txq=32MiB"}},
 		{"64 RDMA Reads a queue pair, not 16", []string{"nvmf.reads.target=64", "nvmf.reads.initiator=64"}},
-		{"a read and a write every 10 us in all, not at each target", []string{at + "reads.interarrival.mean=10us", at + "writes.interarrival.mean=10us", at + "requests=10000"}},
+		{"a read and a write every 10 us in all, not at each target",
+			[]string{at + "reads.interarrival.mean=10us", at + "writes.interarrival.mean=10us", at + "requests=10000"}},
 		{"1 drive a target, not 2", []string{"targets[0].ssds=1"}},
 		{"4 drives", []string{"targets[0].ssds=4"}},
-		{"exponential inter-arrival times", []string{at + "reads.interarrival.kind=exponential", at + "reads.interarrival.scv=1", at + "reads.interarrival.skewness=2", at + "reads.interarrival.acf1=0",
-			at + "writes.interarrival.kind=exponential", at + "writes.interarrival.scv=1", at + "writes.interarrival.skewness=2", at + "writes.interarrival.acf1=0"}},
+		{"exponential inter-arrival times",
+			[]string{at + "reads.interarrival.kind=exponential", at + "reads.interarrival.scv=1",
+				at + "reads.interarrival.skewness=2", at + "reads.interarrival.acf1=0",
+				at + "writes.interarrival.kind=exponential", at + "writes.interarrival.scv=1",
+				at + "writes.interarrival.skewness=2", at + "writes.interarrival.acf1=0"}},
 		{"queue pairs of 128 commands", []string{"nvmf.queue_depth=128"}},
 		{"volumes striped over the drives, not hashed", []string{"route.target=stripe"}},
-		{"drives that have been filled, not empty ones", []string{"targets[0].ssd={preset: src-ssd-a, preconditioning: {fill: sequential}}"}},
-		{"software that takes no time, not 0.73 us a command and side", []string{"nvmf.initiator.command=0s", "nvmf.target.command=0s"}},
+		{"drives that have been filled, not empty ones",
+			[]string{"targets[0].ssd={preset: src-ssd-a, preconditioning: {fill: sequential}}"}},
+		{"software that takes no time, not 0.73 us a command and side",
+			[]string{"nvmf.initiator.command=0s", "nvmf.target.command=0s"}},
 		{"initiator and targets at one ToR, not spread", []string{"place.initiators=first", "place.targets=first"}},
 		{"2 spines, not 4", []string{"fabric.topology.clos.spines=2"}},
-		{"marks from 5 to 200 KB, 1 % of them, not from 160 to 640 KB, 20 %", []string{"fabric.ecn={kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps}"}},
-		{"DCQCN's steps of 5 and 50 Mbit/s, not 40 and 200", []string{"fabric.congestion_control.dcqcn.rate_ai=5Mbps", "fabric.congestion_control.dcqcn.rate_hai=50Mbps"}},
+		{"marks from 5 to 200 KB, 1 % of them, not from 160 to 640 KB, 20 %",
+			[]string{"fabric.ecn={kmin: 5KB, kmax: 200KB, pmax: 1%, rate: 40Gbps}"}},
+		{"DCQCN's steps of 5 and 50 Mbit/s, not 40 and 200",
+			[]string{"fabric.congestion_control.dcqcn.rate_ai=5Mbps",
+				"fabric.congestion_control.dcqcn.rate_hai=50Mbps"}},
 		{"packets of 4 KiB, not 1", []string{"fabric.payload=4KiB"}},
 		{"an acknowledgement for 4 packets, not for each", []string{"fabric.acks.every=4"}},
 		{"measured from 0 to 50 ms, not from 5 to 45", []string{"measure.warm_up=none", "measure.until=50ms"}},
@@ -170,7 +194,8 @@ func srcOpen() table {
 				set = nil // of which it has nothing
 			}
 			line = append(line, cell{controlled(k, 1, 1, set...), func(x []found) string {
-				return fmt.Sprintf("%.1f (%.1f, %.1f)", gbps*x[0].value(srcAll), gbps*x[0].value(srcReads), gbps*x[0].value(srcWrites))
+				return fmt.Sprintf("%.1f (%.1f, %.1f)", gbps*x[0].value(srcAll), gbps*x[0].value(srcReads),
+					gbps*x[0].value(srcWrites))
 			}})
 		}
 		t.rows = append(t.rows, line)
@@ -188,17 +213,22 @@ func srcWeights() table {
 	for _, s := range []struct{ from, to float64 }{{20, 60}, {80, 100}} {
 		line := []cell{words(fmt.Sprintf("%g to %g ms", s.from, s.to))}
 		for _, r := range ratios {
-			needs := seeds(1, 1, "src-system", with(load("src-fig9"), []string{"measure.until=100ms", "rate_control={kind: static, weight_ratio: " + r + "}"})...)
-			line = append(line, cell{needs, func(x []found) string { return fmt.Sprintf("%.1f", 1e-9*within(&x[0], "rate.read", s.from, s.to)) }})
+			needs := seeds(1, 1, "src-system",
+				with(load("src-fig9"),
+					[]string{"measure.until=100ms", "rate_control={kind: static, weight_ratio: " + r + "}"})...)
+			line = append(line, cell{needs,
+				func(x []found) string { return fmt.Sprintf("%.1f", 1e-9*within(&x[0], "rate.read", s.from, s.to)) }})
 		}
 		t.rows = append(t.rows, line)
 	}
 	return t
 }
 
-// srcFollow is figure 9 with drives as MQSim has them and with fewer commands in them than the paper says, in which weights act.
+// srcFollow is figure 9 with drives as MQSim has them and with fewer commands in them than the paper says, in which
+// weights act.
 func srcFollow() table {
-	t := table{page: "src", name: "src-follow", made: "seeds 1 to 3", head: []string{"commands in the drive", "weight ratio by"}}
+	t := table{page: "src", name: "src-follow", made: "seeds 1 to 3",
+		head: []string{"commands in the drive", "weight ratio by"}}
 	demands := []struct{ at, rate float64 }{{60, 6}, {100, 3}, {140, 6}, {180, 10}, {220, 0}}
 	var list []string
 	for _, x := range demands[:4] {
@@ -207,11 +237,16 @@ func srcFollow() table {
 	}
 	for _, depth := range []int{32, 64, 128, 512} {
 		for _, c := range []struct{ name, control string }{
-			{"1", "kind: static, weight_ratio: 1"}, {"8", "kind: static, weight_ratio: 8"}, {"32", "kind: static, weight_ratio: 32"},
+			{"1", "kind: static, weight_ratio: 1"}, {"8", "kind: static, weight_ratio: 8"},
+			{"32", "kind: static, weight_ratio: 32"},
 			{"`scan`", "kind: src"}, {"`corrected`", "kind: src, mode: corrected"},
 		} {
-			needs := seeds(1, 3, "src-system", with(load("src-fig9"), []string{"targets[0].ssd={preset: src-ssd-b, compat: mqsim}", fmt.Sprintf("nvmf.drive_depth=%d", depth),
-				"measure.until=220ms", "rate_control={" + c.control + ", demands: [" + strings.Join(list, ", ") + "]}"})...)
+			needs := seeds(1, 3, "src-system",
+				with(load("src-fig9"),
+					[]string{"targets[0].ssd={preset: src-ssd-b, compat: mqsim}",
+						fmt.Sprintf("nvmf.drive_depth=%d", depth),
+						"measure.until=220ms",
+						"rate_control={" + c.control + ", demands: [" + strings.Join(list, ", ") + "]}"})...)
 			line := []cell{words(fmt.Sprint(depth)), words(c.name)}
 			for i, x := range demands[:4] {
 				line = append(line, cell{needs, func(all []found) string {
@@ -228,12 +263,16 @@ func srcFollow() table {
 	return t
 }
 
-// srcDelay is how soon reads follow sixty random demands, those of figure 9's long trace, with weights and with pace. What weights are to come to is the closest rate that any of them gives.
+// srcDelay is how soon reads follow sixty random demands, those of figure 9's long trace, with weights and with pace.
+// What weights are to come to is the closest rate that any of them gives.
 func srcDelay() table {
 	const first, n = 1, 3
-	t := table{page: "src", name: "src-delay", made: "seeds 1 to 3", head: []string{"drive", "commands in it", "control", "goal", ">of what drives read, ms", ">of what initiators receive, ms"}}
+	t := table{page: "src", name: "src-delay", made: "seeds 1 to 3",
+		head: []string{"drive", "commands in it", "control", "goal", ">of what drives read, ms",
+			">of what initiators receive, ms"}}
 	own := []string{"targets[0].ssd=src-ssd-b", "nvmf.drive_depth=512"}
-	row := func(drive, commands, name, goal string, set []string, goals func(demand float64, x []found) float64, ratios []run) {
+	row := func(drive, commands, name, goal string, set []string, goals func(demand float64, x []found) float64,
+		ratios []run) {
 		needs := append(seeds(first, n, "src-system", with(load("src-fig9-long"), set)...), ratios...)
 		line := []cell{words(drive), words(commands), words(name), words(goal)}
 		for _, series := range []string{"rate.read", "rate.received"} {
@@ -247,13 +286,18 @@ func srcDelay() table {
 	row("as it is", "512", "`src`", "demand", with(own, []string{"rate_control.kind=src"}), demanded, nil)
 	row("as it is", "512", "`pace`", "demand", with(own, []string{"rate_control.kind=pace"}), demanded, nil)
 	for _, size := range []string{"64KiB", "32KiB"} {
-		row("as it is", "512", "`pace`, commands of "+strings.Replace(size, "K", " K", 1)+" at most", "demand", with(own, []string{"rate_control.kind=pace", "nvmf.max_transfer=" + size}), demanded, nil)
+		row("as it is", "512", "`pace`, commands of "+strings.Replace(size, "K", " K", 1)+" at most", "demand",
+			with(own, []string{"rate_control.kind=pace", "nvmf.max_transfer=" + size}), demanded, nil)
 	}
 	for _, depth := range []string{"32", "64"} {
 		drive := []string{"targets[0].ssd={preset: src-ssd-b, compat: mqsim}", "nvmf.drive_depth=" + depth}
 		var ratios []run
 		for _, w := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32} {
-			ratios = append(ratios, seeds(first, 1, "src-system", with(load("src-fig9"), drive, []string{"measure.until=120ms", fmt.Sprintf("rate_control={kind: static, weight_ratio: %d}", w)})...)...)
+			ratios = append(ratios,
+				seeds(first, 1, "src-system",
+					with(load("src-fig9"), drive,
+						[]string{"measure.until=120ms",
+							fmt.Sprintf("rate_control={kind: static, weight_ratio: %d}", w)})...)...)
 		}
 		closest := func(demand float64, x []found) float64 {
 			best := math.Inf(1)
@@ -264,14 +308,18 @@ func srcDelay() table {
 			}
 			return best
 		}
-		row("with MQSim's rules", depth, "`src`", "closest ratio", with(drive, []string{"rate_control.kind=src"}), closest, ratios)
-		row("with MQSim's rules", depth, "`src`, `mode: corrected`", "closest ratio", with(drive, []string{"rate_control.kind=src", "rate_control.mode=corrected"}), closest, ratios)
-		row("with MQSim's rules", depth, "`pace`", "demand", with(drive, []string{"rate_control.kind=pace"}), demanded, nil)
+		row("with MQSim's rules", depth, "`src`", "closest ratio", with(drive, []string{"rate_control.kind=src"}),
+			closest, ratios)
+		row("with MQSim's rules", depth, "`src`, `mode: corrected`", "closest ratio",
+			with(drive, []string{"rate_control.kind=src", "rate_control.mode=corrected"}), closest, ratios)
+		row("with MQSim's rules", depth, "`pace`", "demand", with(drive, []string{"rate_control.kind=pace"}),
+			demanded, nil)
 	}
 	return t
 }
 
-// delays is the mean time, in ms, after which a series stays within 10 % of a goal for 5 ms, and after how many of the demands it never does, which count with the whole time until the next.
+// delays is the mean time, in ms, after which a series stays within 10 % of a goal for 5 ms, and after how many of
+// the demands it never does, which count with the whole time until the next.
 func delays(x []found, series string, goal func(demand float64) float64) string {
 	const settled = 5
 	sum, n, missed := 0, 0, 0
@@ -311,15 +359,19 @@ func within(f *found, name string, from, to float64) float64 {
 	return sum / float64(n)
 }
 
-// srcExample is figure 2's congestion under controllers that need no demand: requests that the first target's drive ends in a time unit, in which it alone ends nine.
+// srcExample is figure 2's congestion under controllers that need no demand: requests that the first target's drive
+// ends in a time unit, in which it alone ends nine.
 func srcExample() table {
 	t := table{page: "src", name: "src-example", made: "seed 1", head: []string{"", ">reads", ">writes", ">both"}}
 	congested := load("src-fig2-congested")
 	for _, c := range []struct {
 		name string
 		set  []string
-	}{{"DCQCN", nil}, {"SRC", []string{"rate_control.kind=src"}}, {"`static`, weight ratio 4", []string{"rate_control={kind: static, weight_ratio: 4}"}}, {"`reserve`", []string{"rate_control.kind=reserve"}}} {
-		needs := append(seeds(1, 1, "src-system", with(congested, c.set)...), seeds(1, 1, "src-system", with(load("src-fig2"), []string{"fabric.host_link=400Gbps"})...)...)
+	}{{"DCQCN", nil}, {"SRC", []string{"rate_control.kind=src"}},
+		{"`static`, weight ratio 4", []string{"rate_control={kind: static, weight_ratio: 4}"}},
+		{"`reserve`", []string{"rate_control.kind=reserve"}}} {
+		needs := append(seeds(1, 1, "src-system", with(congested, c.set)...),
+			seeds(1, 1, "src-system", with(load("src-fig2"), []string{"fabric.host_link=400Gbps"})...)...)
 		line := []cell{words(c.name)}
 		for _, ops := range [][]string{{"read"}, {"write"}, {"read", "write"}} {
 			line = append(line, cell{needs, func(x []found) string {

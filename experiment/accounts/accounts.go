@@ -1,14 +1,18 @@
 // Package accounts keeps apart what was measured of each workload, job, tenant, namespace, volume and initiator.
 //
-// Its main type is Book: it is told of every request that has completed, counts it for each division that there is (a Scope), and fills the figures of each part into a
-// result, under the names that a whole run has, "tenant[2].read.latency.p99". A division into one part is none: its figures are the run's.
+// Its main type is Book: it is told of every request that has completed, counts it for each division that there is (a
+// Scope), and fills the figures of each part into a result, under the names that a whole run has,
+// "tenant[2].read.latency.p99". A division into one part is none: its figures are the run's.
 //
-// Where a warm-up is to be left out, a Book hands out what it has counted in slices (Cut), as the run's own meter does; they are joined and put back like that meter's.
+// Where a warm-up is to be left out, a Book hands out what it has counted in slices (Cut), as the run's own meter
+// does; they are joined and put back like that meter's.
 //
-// Fairness is Jain's index (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", DEC TR-301, 1984) of the tenants' bandwidths and progress, and the least
-// slowdown over the greatest, as MQSim has it (Tavakkol et al., FAST 2018).
+// Fairness is Jain's index (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", DEC TR-301,
+// 1984) of the tenants' bandwidths and progress, and the least slowdown over the greatest, as MQSim has it (Tavakkol
+// et al., FAST 2018).
 //
-// What it leaves out: parts beyond the first 256 of a scope, which a warning says; where the time of a part's requests went.
+// What it leaves out: parts beyond the first 256 of a scope, which a warning says; where the time of a part's
+// requests went.
 package accounts
 
 import (
@@ -23,7 +27,8 @@ import (
 	"farflash/sim"
 )
 
-// MostParts is how many parts of a scope have figures, mostHistograms of how many parts the distributions are kept in the result.
+// MostParts is how many parts of a scope have figures, mostHistograms of how many parts the distributions are kept in
+// the result.
 const (
 	MostParts      = 256
 	mostHistograms = 64
@@ -41,7 +46,8 @@ const (
 )
 
 var scopeNames = [scopes]struct{ name, noun string }{
-	{"workload", "workload"}, {"job", "job of a fio file"}, {"tenant", "tenant"}, {"volume", "volume of a trace"}, {"initiator", "initiator"},
+	{"workload", "workload"}, {"job", "job of a fio file"}, {"tenant", "tenant"}, {"volume", "volume of a trace"},
+	{"initiator", "initiator"},
 	{"namespace", "namespace of a local drive"},
 }
 
@@ -112,7 +118,8 @@ func New(s *scenario.Scenario, flows *requests.Flows, initiators int) *Book {
 	}
 	for i := range flows.List {
 		item := flows.Items[i]
-		b.item, b.owner, b.job = append(b.item, int32(item)), append(b.owner, int32(of[item])), append(b.job, number[i%max(jobs, 1)])
+		b.item, b.owner, b.job = append(b.item, int32(item)), append(b.owner, int32(of[item])),
+			append(b.job, number[i%max(jobs, 1)])
 		b.space = append(b.space, int32(s.Workload[item].Namespace))
 	}
 	add := func(scope int, n int, name func(i int) string) {
@@ -200,8 +207,9 @@ func (b *Book) count(scope int, number int32, x *cosim.Sample, latency sim.Time)
 	p.latency[min(x.Op, others)].Record(latency)
 }
 
-// Own is the time of each tenant behind the warm-up, which ends at from, in seconds: from its first arrival to the end of its last request. Others may begin or go on when
-// it does not, which is no part of its rate. It is nil if there is only one.
+// Own is the time of each tenant behind the warm-up, which ends at from, in seconds: from its first arrival to the
+// end of its last request. Others may begin or go on when it does not, which is no part of its rate. It is nil if
+// there is only one.
 func (b *Book) Own(from sim.Time) []float64 {
 	if !b.several {
 		return nil

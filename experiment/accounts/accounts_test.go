@@ -46,11 +46,13 @@ func metric(t *testing.T, r *result.Result, name string) float64 {
 	return m.Value
 }
 
-// TestPartsAreTheWhole holds that parts add up to the whole, distributions too, whatever warm-up is left out and however often slices were joined.
+// TestPartsAreTheWhole holds that parts add up to the whole, distributions too, whatever warm-up is left out and
+// however often slices were joined.
 func TestPartsAreTheWhole(t *testing.T) {
 	for _, warmUp := range []string{"none", "30ms", "25%", "auto"} {
 		r := trialtest.Run(t, tenants, 1, "measure.warm_up="+warmUp).Result
-		want := []result.Parts{{Scope: "workload", Names: []string{"reads", "writes", "workload[2]"}}, {Scope: "tenant", Names: []string{"web", "writes"}}}
+		want := []result.Parts{{Scope: "workload", Names: []string{"reads", "writes", "workload[2]"}},
+			{Scope: "tenant", Names: []string{"web", "writes"}}}
 		if !reflect.DeepEqual(r.Parts, want) {
 			t.Errorf("parts %v", r.Parts)
 		}
@@ -74,7 +76,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 				if !reflect.DeepEqual(all.State(), r.Histogram(op+".latency").State()) {
 					t.Errorf("warm-up %s: %ss of each %s do not add up to all", warmUp, op, p.Scope)
 				}
-				if whole := metric(t, r, op+".iops"); count != metric(t, r, op+".count") || math.Abs(iops-whole) > 1e-9*whole {
+				if whole := metric(t, r, op+".iops"); count != metric(t, r, op+".count") ||
+					math.Abs(iops-whole) > 1e-9*whole {
 					t.Errorf("warm-up %s: %ss by %s: %v, %v a second of %v", warmUp, op, p.Scope, count, iops, whole)
 				}
 			}
@@ -88,7 +91,9 @@ func TestPartsAreTheWhole(t *testing.T) {
 
 // TestOneWorkload: what is not divided has no parts.
 func TestOneWorkload(t *testing.T) {
-	r := trialtest.Run(t, "ssd: "+trialtest.TinyDrive+"\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 50}, closed: 2}]\n", 1).Result
+	r := trialtest.Run(t,
+		"ssd: "+trialtest.TinyDrive+"\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 50}, closed: 2}]\n",
+		1).Result
 	for _, m := range r.Metrics {
 		if strings.Contains(m.Name, "[") || strings.HasPrefix(m.Name, "fairness") {
 			t.Errorf("there is %s", m.Name)
@@ -106,7 +111,8 @@ func TestVolumes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.csv"), []byte(b.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: tlc-enterprise\nworkload: [{trace: {file: a.csv, format: msr}}]\n")}, nil)
+	s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir,
+		Text: []byte("ssd: tlc-enterprise\nworkload: [{trace: {file: a.csv, format: msr}}]\n")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +120,12 @@ func TestVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []result.Parts{{Scope: "volume", Names: []string{"usr,7", "usr,2"}}}; !reflect.DeepEqual(out.Result.Parts, want) {
+	if want := []result.Parts{{Scope: "volume",
+		Names: []string{"usr,7", "usr,2"}}}; !reflect.DeepEqual(out.Result.Parts, want) {
 		t.Errorf("%v", out.Result.Parts)
 	}
-	if a, b := metric(t, out.Result, "volume[0].read.count"), metric(t, out.Result, "volume[1].read.count"); a != 200 || b != 100 {
+	if a, b := metric(t, out.Result, "volume[0].read.count"),
+		metric(t, out.Result, "volume[1].read.count"); a != 200 || b != 100 {
 		t.Errorf("%v and %v reads", a, b)
 	}
 }
@@ -145,16 +153,21 @@ func TestInitiators(t *testing.T) {
 
 // TestManyParts: parts beyond the most are counted, and said.
 func TestManyParts(t *testing.T) {
-	text := "ssd: tlc-enterprise\nworkload:\n" + strings.Repeat("- {synthetic: {reads: {size: 4KiB}, requests: 2}, closed: 1}\n", accounts.MostParts+4)
+	text := "ssd: tlc-enterprise\nworkload:\n" +
+		strings.Repeat("- {synthetic: {reads: {size: 4KiB}, requests: 2}, closed: 1}\n", accounts.MostParts+4)
 	r := trialtest.Run(t, text, 1).Result
-	if _, ok := r.Metric(fmt.Sprintf("workload[%d].read.count", accounts.MostParts)); ok || !strings.Contains(strings.Join(r.Warnings, "\n"), "figures per workload cover only the first 256; 8 requests belong to others") {
+	if _, ok := r.Metric(fmt.Sprintf("workload[%d].read.count", accounts.MostParts)); ok ||
+		!strings.Contains(strings.Join(r.Warnings, "\n"),
+			"figures per workload cover only the first 256; 8 requests belong to others") {
 		t.Errorf("%q", r.Warnings)
 	}
 }
 
-// TestAlone: two tenants that keep one request each before a drive with one die each wait for the other's, so that sharing doubles their times; a tenant alone is a run of its own.
+// TestAlone: two tenants that keep one request each before a drive with one die each wait for the other's, so that
+// sharing doubles their times; a tenant alone is a run of its own.
 func TestAlone(t *testing.T) {
-	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1}, mapping: {ideal: true}, cache: {mode: 'off'}}\n"
+	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, " +
+		"planes_per_die: 1}, mapping: {ideal: true}, cache: {mode: 'off'}}\n"
 	const one = "- {name: a, synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}}, requests: 400}, closed: 1}\n"
 	const two = "- {name: b, synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}}, requests: 400}, closed: 1}\n"
 	r := trialtest.Run(t, drive+"workload:\n"+one+two, 1, "measure.alone=true").Result
@@ -171,13 +184,17 @@ func TestAlone(t *testing.T) {
 		t.Errorf("a takes %v alone, its own run says %v", got, want)
 	}
 	without := trialtest.Run(t, drive+"workload:\n"+one+two, 1).Result
-	if got, want := metric(t, r, "workload[1].read.latency.p99"), metric(t, without, "workload[1].read.latency.p99"); got != want {
+	if got, want := metric(t, r, "workload[1].read.latency.p99"),
+		metric(t, without, "workload[1].read.latency.p99"); got != want {
 		t.Errorf("runs alone change the run itself: %v and %v", got, want)
 	}
 	for set, want := range map[string]string{
 		drive + "workload:\n" + one: "measure.alone: there is one tenant",
 		trialtest.SmallFabric:       "measure.alone: a network alone has no tenants",
-		"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: iterative}\nworkload:\n" + strings.Repeat("- {synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 100}}\n", 2): "measure.alone: drives and network in turns",
+		"initiators: 2\ntargets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: " +
+			"iterative}\nworkload:\n" +
+			strings.Repeat("- {synthetic: {reads: {size: 32KiB, interarrival: 20us}, requests: 100}}\n",
+				2): "measure.alone: drives and network in turns",
 	} {
 		if _, err := trialtest.Parse(set, "measure.alone=true"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
@@ -185,7 +202,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestAloneOverNetwork: a tenant that reads much slows another down across the network too, and not the other way round.
+// TestAloneOverNetwork: a tenant that reads much slows another down across the network too, and not the other way
+// round.
 func TestAloneOverNetwork(t *testing.T) {
 	r := trialtest.Run(t, `initiators: 2
 targets: [{count: 1, ssds: 2, ssd: tlc-enterprise}]
@@ -202,7 +220,8 @@ workload:
 // TestPeersFlows holds each flow's figures to those of MQSim, whose flows keep the order of its file.
 func TestPeersFlows(t *testing.T) {
 	dir := inputs.Path(t, "cases/mqsim/A09_two_flows_prio_qfs16")
-	c, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), 1, scenario.CompatMQSim)
+	c, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), filepath.Join(dir, "workload.xml"), 1,
+		scenario.CompatMQSim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,10 +233,14 @@ func TestPeersFlows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []struct{ mean, least, most units.Duration }{{555407187, 98783000, 1104185000}, {714144642, 89914000, 3189188000}} {
+	for i, want := range []struct{ mean, least, most units.Duration }{{555407187, 98783000, 1104185000},
+		{714144642, 89914000, 3189188000}} {
 		h := out.Result.Histogram(fmt.Sprintf("workload[%d].read.latency", i))
-		if h == nil || h.Count() != 50000 || units.Duration(h.Mean()) != want.mean || h.Min()/units.Nanosecond != want.least/units.Nanosecond || h.Max()/units.Nanosecond != want.most/units.Nanosecond {
-			t.Errorf("flow %d: mean %v, %v to %v; want %v, %v to %v", i, units.Duration(h.Mean()), h.Min(), h.Max(), want.mean, want.least, want.most)
+		if h == nil || h.Count() != 50000 || units.Duration(h.Mean()) != want.mean ||
+			h.Min()/units.Nanosecond != want.least/units.Nanosecond ||
+			h.Max()/units.Nanosecond != want.most/units.Nanosecond {
+			t.Errorf("flow %d: mean %v, %v to %v; want %v, %v to %v", i, units.Duration(h.Mean()), h.Min(), h.Max(),
+				want.mean, want.least, want.most)
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"farflash/result"
 )
 
-// Fill fills in the figures of each part within a measured time in seconds, in which so many requests have completed in all.
+// Fill fills in the figures of each part within a measured time in seconds, in which so many requests have completed
+// in all.
 func (b *Book) Fill(r *result.Result, span float64, count int64) {
 	for k := range b.scope {
 		d := &b.scope[k]
@@ -28,7 +29,8 @@ func (b *Book) Fill(r *result.Result, span float64, count int64) {
 		if d.left > 0 {
 			r.Warn("figures per %s cover only the first %d; %d requests belong to others", name, len(d.parts), d.left)
 		}
-		r.Check("requests by "+name+" are all", d.left > 0 && sum >= count || sum == count, fmt.Sprintf("they add up to %d of %d", sum, count))
+		r.Check("requests by "+name+" are all", d.left > 0 && sum >= count || sum == count,
+			fmt.Sprintf("they add up to %d of %d", sum, count))
 	}
 	b.share(r, span)
 }
@@ -105,7 +107,8 @@ func (b *Book) tenants() *division {
 	return &b.scope[workload]
 }
 
-// Jain is Jain's index of shares, from 1/n, where one has all, to 1, where all have the same; false if nobody has anything.
+// Jain is Jain's index of shares, from 1/n, where one has all, to 1, where all have the same; false if nobody has
+// anything.
 func Jain(x []float64) (float64, bool) {
 	sum, squares := 0.0, 0.0
 	for _, v := range x {

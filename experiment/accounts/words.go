@@ -7,11 +7,14 @@ import (
 	"farflash/result"
 )
 
-// Define defines the scopes, whose parts have the figures of reads, writes and both that are defined already, and fairness.
+// Define defines the scopes, whose parts have the figures of reads, writes and both that are defined already, and
+// fairness.
 func Define(l *result.Lexicon) {
 	own := func(name string) bool {
 		op, _, _ := strings.Cut(name, ".")
-		return slices.Contains([]string{"read", "write", "all"}, op) || slices.Contains([]string{"trim", "flush", "reset", "finish", "open", "close"}, op) && !strings.Contains(name, "latency")
+		return slices.Contains([]string{"read", "write", "all"}, op) ||
+			slices.Contains([]string{"trim", "flush", "reset", "finish", "open", "close"}, op) &&
+				!strings.Contains(name, "latency")
 	}
 	for k, x := range scopeNames {
 		var more []result.Definition
@@ -23,25 +26,41 @@ func Define(l *result.Lexicon) {
 		}
 		l.Scope(x.name, x.noun, own, more...)
 	}
-	l.Metric("fairness.bandwidth", "fraction", "Jain's index of the bandwidths of tenants, or of workloads if no tenant is named: 1 if all are equal, 1/n if one of n has everything")
-	l.Metric("fairness.progress", "fraction", "Jain's index of the progress of tenants or workloads; progress is requests per second of its own time over those of a run alone (measure.alone)")
-	l.Metric("fairness.slowdown", "fraction", "smallest slowdown of a tenant or workload over the largest: 1 if sharing slows all down equally (measure.alone)")
+	l.Metric("fairness.bandwidth", "fraction",
+		"Jain's index of the bandwidths of tenants, or of workloads if no tenant is named: 1 if all are equal, 1/n "+
+			"if one of n has everything")
+	l.Metric("fairness.progress", "fraction",
+		"Jain's index of the progress of tenants or workloads; progress is requests per second of its own time over "+
+			"those of a run alone (measure.alone)")
+	l.Metric("fairness.slowdown", "fraction",
+		"smallest slowdown of a tenant or workload over the largest: 1 if sharing slows all down equally "+
+			"(measure.alone)")
 	l.More("fairness.bandwidth", "fairness.progress", "fairness.slowdown")
 }
 
 // flash is what the drive's flash did for a namespace, if the drive has several.
 var flash = []result.Definition{
 	{Name: "writes.host", Unit: "count", Help: "grains of the map that were programmed with what the host wrote"},
-	{Name: "writes.moved", Unit: "count", Help: "grains of the map that were programmed to move data, for garbage collection, wear levelling or refresh"},
-	{Name: "waf", Unit: "ratio", Help: "write amplification: grains programmed per grain that the host wrote, without the map's", Better: result.LowerIsBetter},
+	{Name: "writes.moved", Unit: "count",
+		Help: "grains of the map that were programmed to move data, for garbage collection, wear levelling or refresh"},
+	{Name: "waf", Unit: "ratio",
+		Help:   "write amplification: grains programmed per grain that the host wrote, without the map's",
+		Better: result.LowerIsBetter},
 }
 
 // lone is what a tenant or workload has if it ran alone too.
 var lone = []result.Definition{
-	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of requests of all kinds when running alone", Better: result.LowerIsBetter},
-	{Name: "alone.latency.p99", Unit: "us", Help: "99th percentile of the latency of requests of all kinds when running alone", Better: result.LowerIsBetter},
+	{Name: "alone.latency.mean", Unit: "us", Help: "mean latency of requests of all kinds when running alone",
+		Better: result.LowerIsBetter},
+	{Name: "alone.latency.p99", Unit: "us",
+		Help:   "99th percentile of the latency of requests of all kinds when running alone",
+		Better: result.LowerIsBetter},
 	{Name: "alone.iops", Unit: "1/s", Help: "requests per second when running alone", Better: result.HigherIsBetter},
-	{Name: "slowdown.mean", Unit: "ratio", Help: "mean latency over that when running alone", Better: result.LowerIsBetter},
-	{Name: "slowdown.p99", Unit: "ratio", Help: "99th percentile of latency over that when running alone", Better: result.LowerIsBetter},
-	{Name: "progress", Unit: "ratio", Help: "requests per second over those when running alone, each in its own time: from its first arrival to the end of its last request", Better: result.HigherIsBetter},
+	{Name: "slowdown.mean", Unit: "ratio", Help: "mean latency over that when running alone",
+		Better: result.LowerIsBetter},
+	{Name: "slowdown.p99", Unit: "ratio", Help: "99th percentile of latency over that when running alone",
+		Better: result.LowerIsBetter},
+	{Name: "progress", Unit: "ratio",
+		Help: "requests per second over those when running alone, each in its own time: from its first arrival to " +
+			"the end of its last request", Better: result.HigherIsBetter},
 }

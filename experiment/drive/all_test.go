@@ -11,7 +11,8 @@ import (
 	"farflash/model/cosim"
 )
 
-// TestAllKinds holds Little's law for requests of all kinds: all.count, all.iops and all.latency are of the same ones, flushes included, with and without a warm-up.
+// TestAllKinds holds Little's law for requests of all kinds: all.count, all.iops and all.latency are of the same
+// ones, flushes included, with and without a warm-up.
 func TestAllKinds(t *testing.T) {
 	const text = `
 ssd: mqsim-default
@@ -32,7 +33,8 @@ workload: [{synthetic: {writes: {size: 16KiB}, requests: 400}, closed: 4, flush:
 		}
 		m := func(name string) float64 { return trialtest.Metric(t, o, name) }
 		if m("all.count") != m("write.count")+m("flush.count") || m("flush.count") == 0 {
-			t.Errorf("%v: %v requests are %v writes and %v flushes", set, m("all.count"), m("write.count"), m("flush.count"))
+			t.Errorf("%v: %v requests are %v writes and %v flushes", set, m("all.count"), m("write.count"),
+				m("flush.count"))
 		}
 		mean := (m("write.count")*m("write.latency.mean") + m("flush.count")*m("flush.latency.mean")) / m("all.count")
 		if got := m("all.latency.mean"); math.Abs(got-mean) > 1e-9*mean {
@@ -42,8 +44,10 @@ workload: [{synthetic: {writes: {size: 16KiB}, requests: 400}, closed: 4, flush:
 			t.Errorf("%v: latencies of %d requests, and %v were counted", set, n, m("all.count"))
 		}
 		until = o.Result.WarmUp.UntilS
-		if under := m("all.iops") * m("all.latency.mean") / 1e6; until == 0 && math.Abs(under-inside/o.Result.SimulatedS) > 1e-6*under || math.Abs(under-4) > 0.1 {
-			t.Errorf("%v: rate times latency is %v under way, and 4 were, or %v", set, under, inside/o.Result.SimulatedS)
+		if under := m("all.iops") * m("all.latency.mean") / 1e6; until == 0 &&
+			math.Abs(under-inside/o.Result.SimulatedS) > 1e-6*under || math.Abs(under-4) > 0.1 {
+			t.Errorf("%v: rate times latency is %v under way, and 4 were, or %v", set, under,
+				inside/o.Result.SimulatedS)
 		}
 	}
 }
@@ -64,7 +68,8 @@ func TestAllOfParts(t *testing.T) {
 	}
 }
 
-// TestControllerQueue holds the wait for a processor that is asked once a command, by the clock of Poisson, to that of an M/D/1 queue: service times rho / (2 (1 - rho)).
+// TestControllerQueue holds the wait for a processor that is asked once a command, by the clock of Poisson, to that
+// of an M/D/1 queue: service times rho / (2 (1 - rho)).
 func TestControllerQueue(t *testing.T) {
 	o := trialtest.Run(t, `
 ssd: {preset: tlc-enterprise, controller: {processors: 1, command: 10us}}
@@ -86,19 +91,30 @@ measure: {warm_up: 1%}
 	}
 }
 
-// TestWholeLatency holds that the parts of the mean latency add up to it wherever a request waits before the drive has it, and that what nobody waits for is no part.
+// TestWholeLatency holds that the parts of the mean latency add up to it wherever a request waits before the drive
+// has it, and that what nobody waits for is no part.
 func TestWholeLatency(t *testing.T) {
 	const drive = "ssd: {preset: tlc-enterprise, mapping: {ideal: true}%s}\n"
 	for name, c := range map[string]struct {
 		text  string
 		waits bool
 	}{
-		"room":        {fmt.Sprintf(drive, "") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16}]", false},
-		"short queue": {fmt.Sprintf(drive, "") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16, queue: {depth: 2}}]\nmeasure: {warm_up: 10%}", true},
-		"submission":  {fmt.Sprintf(drive, ", host: {submission_depth: 4}") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16}]", true},
-		"device's":    {fmt.Sprintf(drive, ", host: {submission_depth: 4}") + "workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16, latency_from: submission}]", false},
-		"zones":       {fmt.Sprintf(drive, ", zones: {}") + "workload: [{synthetic: {writes: {size: 4KiB}, requests: 2000}, closed: 64, zones: {append: false}}]", true},
-		"two queues":  {"ssd: {preset: mqsim-default, host: {fetch_size: 16}}\nrate_control: {kind: static, weight_ratio: 3}\nworkload: [{synthetic: {reads: {size: 16KiB}, writes: {size: 16KiB}, read_fraction: 50%, requests: 2000}, closed: 200, queue: {depth: 1024}}]", true},
+		"room": {fmt.Sprintf(drive, "") +
+			"workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16}]", false},
+		"short queue": {fmt.Sprintf(drive, "") +
+			"workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16, queue: {depth: 2}}]\nmeasure: " +
+			"{warm_up: 10%}", true},
+		"submission": {fmt.Sprintf(drive, ", host: {submission_depth: 4}") +
+			"workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16}]", true},
+		"device's": {fmt.Sprintf(drive, ", host: {submission_depth: 4}") +
+			"workload: [{synthetic: {reads: {size: 4KiB}, requests: 2000}, closed: 16, latency_from: submission}]",
+			false},
+		"zones": {fmt.Sprintf(drive, ", zones: {}") +
+			"workload: [{synthetic: {writes: {size: 4KiB}, requests: 2000}, closed: 64, zones: {append: false}}]",
+			true},
+		"two queues": {"ssd: {preset: mqsim-default, host: {fetch_size: 16}}\nrate_control: {kind: static, " +
+			"weight_ratio: 3}\nworkload: [{synthetic: {reads: {size: 16KiB}, writes: {size: 16KiB}, read_fraction: " +
+			"50%, requests: 2000}, closed: 200, queue: {depth: 1024}}]", true},
 	} {
 		o := trialtest.Run(t, c.text+"\n", 1)
 		x, ok := o.Result.Matrix("ssd.latency.breakdown")
@@ -115,7 +131,8 @@ func TestWholeLatency(t *testing.T) {
 				sum += v
 			}
 			if ok && math.Abs(sum-mean.Value) > 1e-6*sum {
-				t.Errorf("%s: the parts of a mean %s of %v us add up to %v: %v %v", name, op, mean.Value, sum, x.Cols, x.V[i])
+				t.Errorf("%s: the parts of a mean %s of %v us add up to %v: %v %v", name, op, mean.Value, sum, x.Cols,
+					x.V[i])
 			}
 		}
 	}

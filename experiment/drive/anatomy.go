@@ -6,7 +6,8 @@ import (
 	"farflash/result"
 )
 
-// FillAnatomy fills in where the time of an operation's requests went: on average, and of those about quantiles of their latency.
+// FillAnatomy fills in where the time of an operation's requests went: on average, and of those about quantiles of
+// their latency.
 func FillAnatomy(r *result.Result, op string, a *cosim.Anatomy, cols []string) {
 	if a.Count() == 0 {
 		return

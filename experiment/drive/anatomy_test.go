@@ -18,23 +18,26 @@ import (
 )
 
 // collected runs a scenario with its latencies explained and returns its requests.
-func collected(t *testing.T, text string, set ...string) (out *experiment.Outcome, stages []blame.Times, samples []cosim.Sample) {
+func collected(t *testing.T, text string, set ...string) (out *experiment.Outcome, stages []blame.Times,
+	samples []cosim.Sample) {
 	t.Helper()
 	s, err := trialtest.Parse(text, append(set, "measure.anatomy=true")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1, Version: "test", Sample: func(x cosim.Sample) error {
-		stages, samples = append(stages, *x.Stages), append(samples, x)
-		return nil
-	}})
+	out, err = trial.Run(context.Background(), s,
+		experiment.Options{Seed: 1, Version: "test", Sample: func(x cosim.Sample) error {
+			stages, samples = append(stages, *x.Stages), append(samples, x)
+			return nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out, stages, samples
 }
 
-// TestAnatomy holds on drives that collect all the time that the stages of each request add up to its latency, that what stood in the way is known but for little, and that asking changes nothing.
+// TestAnatomy holds on drives that collect all the time that the stages of each request add up to its latency, that
+// what stood in the way is known but for little, and that asking changes nothing.
 func TestAnatomy(t *testing.T) {
 	for name, text := range map[string]string{
 		"collecting": "ssd: " + strings.Replace(trialtest.TinyDrive, "victim: greedy}", "victim: greedy}, preconditioning: {fill: steady}", 1) + `
@@ -43,8 +46,10 @@ workload:
 - {synthetic: {writes: {size: 8KiB, interarrival: 1500us}, requests: 1000}, placement: 0}
 `,
 		"mapped": trialtest.Mixed,
-		"closed": "ssd: {preset: tlc-enterprise}\nworkload: [{synthetic: {reads: {size: 16KiB}, writes: {size: 64KiB}, read_fraction: 70%, requests: 3000}, closed: 64, fua: true}]\n",
-		"waiting": "ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 10us}, requests: 500}, queue: {depth: 4}}]\n" +
+		"closed": "ssd: {preset: tlc-enterprise}\nworkload: [{synthetic: {reads: {size: 16KiB}, writes: {size: " +
+			"64KiB}, read_fraction: 70%, requests: 3000}, closed: 64, fua: true}]\n",
+		"waiting": "ssd: " + trialtest.TinyDrive +
+			"\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 10us}, requests: 500}, queue: {depth: 4}}]\n" +
 			"rate_control: {kind: static, weight_ratio: 2}\n",
 	} {
 		out, stages, samples := collected(t, text)
@@ -58,7 +63,8 @@ workload:
 				sum += v
 			}
 			if sum != x.Finished-x.Arrival {
-				t.Fatalf("%s: request %d took %v, its stages %v add up to %v", name, x.ID, x.Finished-x.Arrival, stages[i], sum)
+				t.Fatalf("%s: request %d took %v, its stages %v add up to %v", name, x.ID, x.Finished-x.Arrival,
+					stages[i], sum)
 			}
 			for k := blame.Reads; k <= blame.Held; k++ {
 				waited += stages[i][k]
@@ -87,15 +93,19 @@ workload:
 			t.Errorf("%s: that it is explained changes it", name)
 		}
 	}
-	if _, err := trialtest.Parse(trialtest.SmallSystem, "measure.anatomy=true"); err == nil || !strings.Contains(err.Error(), "measure.anatomy: it is of a drive without a network") {
+	if _, err := trialtest.Parse(trialtest.SmallSystem, "measure.anatomy=true"); err == nil ||
+		!strings.Contains(err.Error(), "measure.anatomy: it is of a drive without a network") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestBlame: the second of two reads of one die waits for the first one's array, and for its command and its data on the channel.
+// TestBlame: the second of two reads of one die waits for the first one's array, and for its command and its data on
+// the channel.
 func TestBlame(t *testing.T) {
-	_, stages, samples := collected(t, "ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1}, mapping: {ideal: true}, cache: {mode: 'off'}, preconditioning: {fill: sequential}}\n"+
-		"workload: [{synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}}, requests: 2}, closed: 2}]\n")
+	_, stages, samples := collected(t,
+		"ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, "+
+			"planes_per_die: 1}, mapping: {ideal: true}, cache: {mode: 'off'}, preconditioning: {fill: sequential}}\n"+
+			"workload: [{synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}}, requests: 2}, closed: 2}]\n")
 	first, second := &stages[0], &stages[1]
 	if first[blame.Reads] != 0 || first[blame.Bus] != 0 || first[blame.Array] < 75*units.Microsecond {
 		t.Errorf("the first: %v", *first)
@@ -103,7 +113,8 @@ func TestBlame(t *testing.T) {
 	// The second comes over the host link some nanoseconds after the first, whose command is on its way then.
 	late := first[blame.Transfer] - second[blame.Bus]
 	if second[blame.Reads] != first[blame.Array] || late < 0 || late > 100*units.Nanosecond || second[blame.Held] != 0 {
-		t.Errorf("the second waits %v for the array, %v for the channel, %v for nothing known; the first one's transfer is %v", second[blame.Reads], second[blame.Bus], second[blame.Held], first[blame.Transfer])
+		t.Errorf("the second waits %v for the array, %v for the channel, %v for nothing known; the first one's "+
+			"transfer is %v", second[blame.Reads], second[blame.Bus], second[blame.Held], first[blame.Transfer])
 	}
 	if samples[1].Op != block.Read || samples[1].Blame == nil || samples[1].Blame.By != blame.Reads {
 		t.Errorf("what stood in its way: %+v", samples[1].Blame)

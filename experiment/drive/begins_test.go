@@ -26,13 +26,16 @@ ssd:
 workload: [{synthetic: {writes: {size: %s, addresses: {%s align: %s}}, requests: %d}, closed: 128}]
 `
 
-// TestSteadyFromTheFirstWrite: the first 1 % of the capacity, written at full speed to a steady drive, has the write amplification of the closed form,
-// for several spare areas, skews and grains. Where every plane is its own pool, 1 % is a few blocks each, so 2 % are written.
+// TestSteadyFromTheFirstWrite: the first 1 % of the capacity, written at full speed to a steady drive, has the write
+// amplification of the closed form, for several spare areas, skews and grains. Where every plane is its own pool, 1 %
+// is a few blocks each, so 2 % are written.
 func TestSteadyFromTheFirstWrite(t *testing.T) {
 	const blocks, open, urgent = 682, 2, 3
-	spare, skews, allocations := []float64{12.7, 28}, []string{"", "pattern: hot-cold, hot_requests: 80%, hot_space: 20%,"}, []string{"dynamic"}
+	spare, skews, allocations := []float64{12.7, 28},
+		[]string{"", "pattern: hot-cold, hot_requests: 80%, hot_space: 20%,"}, []string{"dynamic"}
 	if os.Getenv("FARFLASH_LONG") != "" {
-		spare, skews, allocations = []float64{7, 12.7, 20, 28, 40}, append(skews, "pattern: zipf, theta: 0.9,"), append(allocations, "static")
+		spare, skews, allocations = []float64{7, 12.7, 20, 28, 40}, append(skews, "pattern: zipf, theta: 0.9,"),
+			append(allocations, "static")
 	}
 	for _, allocation := range allocations {
 		for _, spare := range spare {
@@ -47,16 +50,21 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 					}
 					size := fmt.Sprintf("%dKiB", 4*grains)
 					writes := int(8*64*4*blocks*(1-spare/100)/100) * times / grains
-					o := trialtest.Run(t, fmt.Sprintf(full, spare, allocation, grains == 1, size, skew, size, writes), 1)
-					// Fewer blocks than make collection urgent are free, and one is open for the host and one for survivors.
-					form, err := waf.Policy{Victim: ftl.Greedy}.WAF(float64(blocks-open-urgent+1)/(blocks*(1-spare/100)), pages/grains)
+					o := trialtest.Run(t, fmt.Sprintf(full, spare, allocation, grains == 1, size, skew, size, writes),
+						1)
+					// Fewer blocks than make collection urgent are free, and one is open for the host and one for
+					// survivors.
+					form, err := waf.Policy{Victim: ftl.Greedy}.WAF(float64(blocks-open-urgent+1)/
+						(blocks*(1-spare/100)), pages/grains)
 					if err != nil {
 						t.Fatal(err)
 					}
 					off := trialtest.Metric(t, o, "ssd.waf")/form - 1
-					t.Logf("%s, %g %% spare, writes of %s %s: %.3f is expected, off by %+.1f %%", allocation, spare, size, skew, form, 100*off)
+					t.Logf("%s, %g %% spare, writes of %s %s: %.3f is expected, off by %+.1f %%", allocation, spare,
+						size, skew, form, 100*off)
 					if math.Abs(off) > 0.05 {
-						t.Errorf("%s, %g %% spare, writes of %s %s: off by %+.1f %%", allocation, spare, size, skew, 100*off)
+						t.Errorf("%s, %g %% spare, writes of %s %s: off by %+.1f %%", allocation, spare, size, skew,
+							100*off)
 					}
 				}
 			}
@@ -64,7 +72,8 @@ func TestSteadyFromTheFirstWrite(t *testing.T) {
 	}
 }
 
-// TestSteadyLargeDrive: the first 6 GB of 1.28 TB, with FARFLASH_LONG. A write of 4 KiB takes a quarter of a page, of which 8 x 4 dies of 4 planes program so many.
+// TestSteadyLargeDrive: the first 6 GB of 1.28 TB, with FARFLASH_LONG. A write of 4 KiB takes a quarter of a page, of
+// which 8 x 4 dies of 4 planes program so many.
 func TestSteadyLargeDrive(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -95,15 +104,16 @@ measure: {warm_up: 30%}
 	}
 }
 
-// TestBusyDriveFalls: the more spare space the preset has, the less it amplifies, also where it has so little that collection does not keep up behind the host's requests; and it is as
-// in a run four times as long.
+// TestBusyDriveFalls: the more spare space the preset has, the less it amplifies, also where it has so little that
+// collection does not keep up behind the host's requests; and it is as in a run four times as long.
 func TestBusyDriveFalls(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := func(spare, times string) float64 {
-		o := trialtest.Run(t, preset, 1, "ssd.over_provisioning="+spare, "workload[0].synthetic.duration="+times, "workload[1].synthetic.duration="+times)
+		o := trialtest.Run(t, preset, 1, "ssd.over_provisioning="+spare, "workload[0].synthetic.duration="+times,
+			"workload[1].synthetic.duration="+times)
 		if text := o.Result.Transient; text != "" {
 			t.Errorf("%s spare, %s: %s", spare, times, text)
 		}
@@ -140,7 +150,8 @@ func TestLevels(t *testing.T) {
 		{"a closed loop of writes", closed, nil, ssd.FreeHard},
 		{"that is told", closed, []string{"ssd.preconditioning.free=start"}, ssd.FreeStart},
 		{"that pauses", closed, []string{"workload[0].think.time=100ms"}, ssd.FreeStart},
-		{"one write at a time, into flash", closed, []string{"ssd.cache.mode=off", "workload[0].closed=1"}, ssd.FreeStart},
+		{"one write at a time, into flash", closed, []string{"ssd.cache.mode=off", "workload[0].closed=1"},
+			ssd.FreeStart},
 		{"many", closed, []string{"ssd.cache.mode=off"}, ssd.FreeHard},
 		{"collection goes first", closed, []string{"ssd.collection.preemptible=false"}, ssd.FreeStart},
 		{"a new drive", closed, []string{"ssd.preconditioning.fill=none"}, ssd.FreeByLoad},
@@ -150,8 +161,11 @@ workload: [{synthetic: {reads: {size: 4KiB}, requests: 10}, closed: 128}]
 `, nil, ssd.FreeStart},
 		{"an open loop", preset, nil, ssd.FreeStart},
 		{"with little spare space", preset, []string{"ssd.over_provisioning=14%"}, ssd.FreeHard},
-		{"that comes slower", preset, []string{"ssd.over_provisioning=14%", "workload[1].synthetic.writes.interarrival.mean=100us"}, ssd.FreeStart},
-		{"beside reads that leave nothing", preset, []string{"workload[0].synthetic.reads.interarrival.mean=2us"}, ssd.FreeHard},
+		{"that comes slower", preset,
+			[]string{"ssd.over_provisioning=14%", "workload[1].synthetic.writes.interarrival.mean=100us"},
+			ssd.FreeStart},
+		{"beside reads that leave nothing", preset, []string{"workload[0].synthetic.reads.interarrival.mean=2us"},
+			ssd.FreeHard},
 		{"on four drives", preset, []string{"ssd.over_provisioning=14%", "host_raid.drives=4"}, ssd.FreeStart},
 	} {
 		s, err := trialtest.Parse(c.text, c.set...)

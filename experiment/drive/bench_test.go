@@ -6,7 +6,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// peerLoad is a load of docs/validation/speed.md, as `farflash convert mqsim` writes it: what whole runs are compared with MQSim on.
+// peerLoad is a load of docs/validation/speed.md, as `farflash convert mqsim` writes it: what whole runs are compared
+// with MQSim on.
 const peerLoad = `
 workload:
   - name: flow0
@@ -34,12 +35,15 @@ func BenchmarkRun(b *testing.B) {
 		name string
 		set  []string
 	}{
-		{"read/ideal", []string{"ssd.geometry.blocks_per_plane=128", "ssd.mapping.ideal=true", "ssd.collection.choices=7"}},
+		{"read/ideal", []string{"ssd.geometry.blocks_per_plane=128", "ssd.mapping.ideal=true",
+			"ssd.collection.choices=7"}},
 		{"read/miss", nil},
 		{"write/cached", []string{"workload[0].mqsim.reads=0%", "workload[0].closed=16", "ssd.mapping.ideal=true"}},
 		{"write/collecting", []string{
-			"workload[0].mqsim={reads: 0%, working_set: 60%, align: 8KiB, size: 8KiB, requests: 800000}", "workload[0].closed=64", "ssd.mapping.ideal=true",
-			"ssd.geometry={blocks_per_plane: 64, pages_per_block: 64}", "ssd.collection.victim=greedy", "ssd.namespaces=[{cache: off}]",
+			"workload[0].mqsim={reads: 0%, working_set: 60%, align: 8KiB, size: 8KiB, requests: 800000}",
+			"workload[0].closed=64", "ssd.mapping.ideal=true",
+			"ssd.geometry={blocks_per_plane: 64, pages_per_block: 64}", "ssd.collection.victim=greedy",
+			"ssd.namespaces=[{cache: off}]",
 		}},
 	} {
 		b.Run(l.name, func(b *testing.B) {

@@ -9,8 +9,9 @@ import (
 	"farflash/scenario"
 )
 
-// TestCliff holds the preset qlc-client to what Guru3D measured of a Solidigm P41 Plus 1 TB that was written from end to end: 3000 MB/s while its SLC cache has room, 262 MB/s on average
-// afterwards. The cache is a fortieth here, so that it is full soon; how fast it is, and what comes then, does not depend on that.
+// TestCliff holds the preset qlc-client to what Guru3D measured of a Solidigm P41 Plus 1 TB that was written from end
+// to end: 3000 MB/s while its SLC cache has room, 262 MB/s on average afterwards. The cache is a fortieth here, so
+// that it is full soon; how fast it is, and what comes then, does not depend on that.
 func TestCliff(t *testing.T) {
 	preset, err := scenario.PresetText("qlc-client")
 	if err != nil {
@@ -19,7 +20,8 @@ func TestCliff(t *testing.T) {
 	const size, cache = 128 << 10, 3 << 30
 	takes := func(requests int) float64 {
 		r := trialtest.Run(t, preset, 1, "ssd.slc_cache.capacity=3GiB", "measure.warm_up=0%",
-			fmt.Sprintf("workload=[{synthetic: {writes: {size: 128KiB, addresses: {pattern: sequential, align: 128KiB}}, requests: %d}, closed: 32}]", requests))
+			fmt.Sprintf("workload=[{synthetic: {writes: {size: 128KiB, addresses: {pattern: sequential, align: "+
+				"128KiB}}, requests: %d}, closed: 32}]", requests))
 		return r.Result.SimulatedS
 	}
 	full := cache / size * 9 / 10

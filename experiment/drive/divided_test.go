@@ -18,15 +18,17 @@ workload:
 measure: {until: 20ms, warm_up: 5ms}
 `
 
-// TestDivided holds that a local drive with separate queues keeps every law, and that what it reads falls and what it writes grows with the weight ratio
-// while both queues wait.
+// TestDivided holds that a local drive with separate queues keeps every law, and that what it reads falls and what it
+// writes grows with the weight ratio while both queues wait.
 func TestDivided(t *testing.T) {
 	before := [2]float64{}
 	for i, w := range []int{1, 3, 15} {
-		out := trialtest.Run(t, backlog, 1, "rate_control={kind: static}", fmt.Sprintf("rate_control.weight_ratio=%d", w))
+		out := trialtest.Run(t, backlog, 1, "rate_control={kind: static}",
+			fmt.Sprintf("rate_control.weight_ratio=%d", w))
 		now := [2]float64{trialtest.Metric(t, out, "read.bandwidth"), trialtest.Metric(t, out, "write.bandwidth")}
 		if i > 0 && (now[0] > 0.8*before[0] || now[1] < before[1]) {
-			t.Errorf("ratio %d: reads %.3g and writes %.3g bytes/s, before %.3g and %.3g", w, now[0], now[1], before[0], before[1])
+			t.Errorf("ratio %d: reads %.3g and writes %.3g bytes/s, before %.3g and %.3g", w, now[0], now[1],
+				before[0], before[1])
 		}
 		before = now
 	}
@@ -35,7 +37,8 @@ func TestDivided(t *testing.T) {
 // What a local drive cannot have is refused at its line.
 func TestDividedRefused(t *testing.T) {
 	for control, want := range map[string]string{
-		"{kind: src}":                     "rate_control.kind: src follows what a network demands, and a local drive has none",
+		"{kind: src}": "rate_control.kind: src follows what a network demands, and a local drive " +
+			"has none",
 		"{kind: static, weight_ratio: 0}": "rate_control.weight_ratio: 0 is not possible",
 	} {
 		_, err := trialtest.Parse(backlog, "rate_control="+control)
@@ -43,7 +46,8 @@ func TestDividedRefused(t *testing.T) {
 			t.Errorf("%s: error %v", control, err)
 		}
 	}
-	if _, err := trialtest.Parse(trialtest.SmallFabric, "rate_control={kind: static}"); err == nil || !strings.Contains(err.Error(), "there is no drive to be divided") {
+	if _, err := trialtest.Parse(trialtest.SmallFabric, "rate_control={kind: static}"); err == nil ||
+		!strings.Contains(err.Error(), "there is no drive to be divided") {
 		t.Errorf("a network: error %v", err)
 	}
 }

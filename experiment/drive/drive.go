@@ -1,5 +1,5 @@
-// Package drive is the experiment with one drive and its host, and what every experiment with drives measures: Meter follows a host and its drives in slices,
-// FillDrives fills in what drives did.
+// Package drive is the experiment with one drive and its host, and what every experiment with drives measures: Meter
+// follows a host and its drives in slices, FillDrives fills in what drives did.
 //
 // What it leaves out: networks between host and drive (package system).
 package drive
@@ -142,7 +142,9 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		return nil, err
 	}
 	x.expected = requests.Expected(s)
-	x.stall = experiment.Watch{Until: s.Measure.Until.Time, Coming: x.host.Expects, Moves: func() uint64 { return Moves(x.host, x.drives) }, Waits: func() string { return Waits(x.host, x.drives) }}
+	x.stall = experiment.Watch{Until: s.Measure.Until.Time, Coming: x.host.Expects,
+		Moves: func() uint64 { return Moves(x.host, x.drives) },
+		Waits: func() string { return Waits(x.host, x.drives) }}
 	x.meter = NewMeter(s, x.host, x.flows, x.drives, s.SSD)
 	x.timeline = timeline.New(o.Timeline, o.TimelineSlices, x.eng)
 	if x.volume == nil {
@@ -203,7 +205,8 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	x.ctx = ctx
 	x.stall.Attend(ctx, x.eng)
 	x.eng.Run(to)
-	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
+	now := experiment.Standing{At: to, Over: x.idle || x.eng.Pending() == 0, Done: x.host.Ended(),
+		Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
 	switch {
 	case x.failed != nil:
 		return now, x.failed
@@ -222,7 +225,8 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	return now, x.vain.Look(x.s, x.drives, &now)
 }
 
-// where is the first of some paths of a drive that a scenario has, and its place, or else its targets, which have drives of their own.
+// where is the first of some paths of a drive that a scenario has, and its place, or else its targets, which have
+// drives of their own.
 func where(s *scenario.Scenario, paths ...string) (path string, at shape.Position) {
 	for _, path = range append(paths, "targets") {
 		if at = s.Where(path); at != (shape.Position{}) {
@@ -232,8 +236,8 @@ func where(s *scenario.Scenario, paths ...string) (path string, at shape.Positio
 	return path, at
 }
 
-// Full is the error of drives that are full and have stopped with requests outstanding. Only MQSim's drives do; check refuses it for ours. A run that
-// ends by time reports no error, and counts nothing as stuck.
+// Full is the error of drives that are full and have stopped with requests outstanding. Only MQSim's drives do; check
+// refuses it for ours. A run that ends by time reports no error, and counts nothing as stuck.
 func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) error {
 	if now.Stuck == 0 {
 		return nil
@@ -248,10 +252,14 @@ func Full(s *scenario.Scenario, drives []*ssd.Drive, now *experiment.Standing) e
 			return nil
 		}
 		path, at := where(s, "ssd.compat")
-		return &shape.Error{At: at, Msg: fmt.Sprintf("%s: %v: drive %d has run full at %v, as the peer's would: %d writes wait for a free page, and no block is left that collection "+
-			"could empty, so %d of %d requests never end. With compat the peer's namespaces may be promised more than there is, and its mapping pages take space for good; write less "+
-			"(fewer requests, or measure.until), give more ssd.over_provisioning or ssd.geometry.blocks_per_plane, or leave compat out",
-			path, x.Compat, i, now.At, d.Full(), now.Stuck, now.Begun)}
+		return &shape.Error{At: at,
+			Msg: fmt.Sprintf("%s: %v: drive %d has run full at %v, as the peer's would: %d writes wait for a free "+
+				"page, and no block is left that collection "+
+				"could empty, so %d of %d requests never end. With compat the peer's namespaces may be promised more "+
+				"than there is, and its mapping pages take space for good; write less "+
+				"(fewer requests, or measure.until), give more ssd.over_provisioning or "+
+				"ssd.geometry.blocks_per_plane, or leave compat out",
+				path, x.Compat, i, now.At, d.Full(), now.Stuck, now.Begun)}
 	}
 	return nil
 }
@@ -274,7 +282,8 @@ func (x *alone) Fill(_ context.Context, out *experiment.Outcome) (err error) {
 	}
 	if x.divided != nil {
 		err := x.divided.Check()
-		out.Result.Check("separate queues are sound", err == nil, fmt.Sprintf("%d commands wait for a place in the drive", x.divided.Waiting()))
+		out.Result.Check("separate queues are sound", err == nil,
+			fmt.Sprintf("%d commands wait for a place in the drive", x.divided.Waiting()))
 	}
 	return nil
 }

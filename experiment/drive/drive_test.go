@@ -49,7 +49,9 @@ func TestMetrics(t *testing.T) {
 	if got, want := m("read.iops"), m("read.count")/o.Result.SimulatedS; math.Abs(got-want) > 1e-9*want {
 		t.Errorf("read.iops %v, want %v", got, want)
 	}
-	if got, want := m("ssd.flash.programs"), m("ssd.writes.host")+m("ssd.writes.gc")+m("ssd.writes.mapping")+m("ssd.writes.wear"); got > want || got < want-64 {
+	if got, want := m("ssd.flash.programs"),
+		m("ssd.writes.host")+m("ssd.writes.gc")+m("ssd.writes.mapping")+m("ssd.writes.wear"); got > want ||
+		got < want-64 {
 		t.Errorf("%v programs, but %v were handed out", got, want)
 	}
 	x, ok := o.Result.Matrix("ssd.latency.breakdown")
@@ -110,7 +112,8 @@ func TestWarmUp(t *testing.T) {
 	if n >= trialtest.Metric(t, whole, "all.count") || n > float64(seen) || n < float64(seen)*0.9 {
 		t.Errorf("%v requests are left of %v; %d came after", n, trialtest.Metric(t, whole, "all.count"), seen)
 	}
-	if got, want := trialtest.Metric(t, cut, "all.iops"), n/(cut.Result.SimulatedS-until); math.Abs(got-want) > 1e-9*want {
+	if got, want := trialtest.Metric(t, cut, "all.iops"),
+		n/(cut.Result.SimulatedS-until); math.Abs(got-want) > 1e-9*want {
 		t.Errorf("all.iops %v, want %v", got, want)
 	}
 	h := cut.Result.Histogram("read.latency")
@@ -124,7 +127,8 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// TestWarmUpAtEnd holds that a warm-up is cut however late it ends, and that one behind which nothing is left is an error.
+// TestWarmUpAtEnd holds that a warm-up is cut however late it ends, and that one behind which nothing is left is an
+// error.
 func TestWarmUpAtEnd(t *testing.T) {
 	whole := trialtest.Run(t, trialtest.Mixed, 1)
 	end := whole.Result.SimulatedS
@@ -141,7 +145,8 @@ func TestWarmUpAtEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil || !strings.Contains(err.Error(), "measure.warm_up: ") || !strings.Contains(err.Error(), "nothing is measured") {
+	if _, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil ||
+		!strings.Contains(err.Error(), "measure.warm_up: ") || !strings.Contains(err.Error(), "nothing is measured") {
 		t.Errorf("a warm-up beyond the end: %v", err)
 	}
 }
@@ -152,7 +157,8 @@ func TestUntil(t *testing.T) {
 	if o.Result.SimulatedS != 0.02 {
 		t.Errorf("it ended at %v s", o.Result.SimulatedS)
 	}
-	if n := trialtest.Metric(t, o, "all.count"); n < 50 || n > 1000 { // collection goes first and is at work from the start
+	if n := trialtest.Metric(t, o, "all.count"); n < 50 || n > 1000 {
+		// collection goes first and is at work from the start
 		t.Errorf("%v requests in 20 ms", n)
 	}
 	long := strings.Replace(trialtest.Mixed, "requests: 3000", "requests: 300000", 1)
@@ -198,7 +204,8 @@ func TestSampleError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1, Sample: func(cosim.Sample) error { return os.ErrClosed }})
+	_, err = trial.Run(context.Background(), s,
+		experiment.Options{Seed: 1, Sample: func(cosim.Sample) error { return os.ErrClosed }})
 	if err != os.ErrClosed {
 		t.Errorf("error %v", err)
 	}
@@ -218,7 +225,8 @@ workload: [{synthetic: {reads: {size: 64KiB, interarrival: 1us}, requests: 20000
 // TestLocated holds that what goes wrong in a run names the flow and its place.
 func TestLocated(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "far.trace"), []byte("0 0 0 8 1\n5 0 99999999999 8 1\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "far.trace"), []byte("0 0 0 8 1\n5 0 99999999999 8 1\n"), 0o666); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "bad.trace"), []byte("0 0 0 8 1\n5 0 8 zero 1\n"), 0o666); err != nil {
@@ -228,7 +236,8 @@ func TestLocated(t *testing.T) {
 		"far.trace": "a.yaml:2:12: workload[0]: " + filepath.Join(dir, "far.trace") + ":2: request 2 is for bytes",
 		"bad.trace": "bad.trace:2: ",
 	} {
-		s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: " + name + ", format: mqsim}}]\n")}, nil)
+		s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir,
+			Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: " + name + ", format: mqsim}}]\n")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,11 +251,14 @@ func TestLocated(t *testing.T) {
 // TestReplay holds scaling, parts and rounds of a trace.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.trace"), []byte("1000 0 0 8 1\n2000 0 8 8 1\n3000 0 16 8 1\n5000 0 24 8 1\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.trace"),
+		[]byte("1000 0 0 8 1\n2000 0 8 8 1\n3000 0 16 8 1\n5000 0 24 8 1\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	var at []string
-	s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir, Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim, scale: 10, part: 75%, loop: 2}, start: 1ms}]\n")}, nil)
+	s, err := scenario.Parse(shape.Source{File: "a.yaml", Dir: dir,
+		Text: []byte("ssd: mqsim-default\nworkload: [{trace: {file: a.trace, format: mqsim, scale: 10, part: 75%, " +
+			"loop: 2}, start: 1ms}]\n")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +284,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestUtilisationOfCut holds that a run which ends in the midst of long operations has nothing busy for longer than it took.
+// TestUtilisationOfCut holds that a run which ends in the midst of long operations has nothing busy for longer than
+// it took.
 func TestUtilisationOfCut(t *testing.T) {
 	const text = `
 ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 40, pages_per_block: 16, channels: 1, chips_per_channel: 1, dies_per_chip: 1}, over_provisioning: 35%, timing: {program_latency: 2ms}, cache: {mode: 'off'}}
@@ -287,8 +300,9 @@ measure: {until: 10.1ms}
 	}
 }
 
-// TestSmallWrites holds what 4 KiB writes cost a drive with pages of 16 KiB whose flash cannot keep up: with a map of pages in bytes four times what they cost in pages,
-// since each takes a page, with one of 4 KiB no more; and the time that they wait for a place in the cache is said to be that.
+// TestSmallWrites holds what 4 KiB writes cost a drive with pages of 16 KiB whose flash cannot keep up: with a map of
+// pages in bytes four times what they cost in pages, since each takes a page, with one of 4 KiB no more; and the time
+// that they wait for a place in the cache is said to be that.
 func TestSmallWrites(t *testing.T) {
 	const text = `
 ssd:
@@ -316,12 +330,14 @@ workload: [{synthetic: {writes: {size: 4KiB, addresses: {align: 4KiB}}, requests
 		part[c] = x.V[1][i]
 		sum += x.V[1][i]
 	}
-	if mean := trialtest.Metric(t, o, "write.latency.mean"); math.Abs(sum-mean) > .02*mean || part["cache"] < .9*mean || part["dram"] > .05*mean {
+	if mean := trialtest.Metric(t, o, "write.latency.mean"); math.Abs(sum-mean) > .02*mean ||
+		part["cache"] < .9*mean || part["dram"] > .05*mean {
 		t.Errorf("a mean write of %v us is %v", mean, part)
 	}
 }
 
-// TestRunFull holds that a drive as MQSim has it that runs full says so, and where, and that what the error proposes helps.
+// TestRunFull holds that a drive as MQSim has it that runs full says so, and where, and that what the error proposes
+// helps.
 func TestRunFull(t *testing.T) {
 	const text = `name: full
 ssd:
@@ -353,7 +369,9 @@ workload:
 			t.Fatal(err)
 		}
 		_, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1})
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) || !strings.Contains(err.Error(), "never end")) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "never end")) {
 			t.Errorf("%s: %v", c.change, err)
 		}
 	}

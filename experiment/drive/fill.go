@@ -59,10 +59,12 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 		inFlight := m.drives[0].InFlight()
 		waiting := m.host.Waiting()
 		r.Check("host's requests conserved", issued == ended+inFlight+waiting,
-			fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended, inFlight, waiting))
+			fmt.Sprintf("issued %d = completed %d + in the drive %d + waiting for a queue entry %d", issued, ended,
+				inFlight, waiting))
 	} else {
 		inFlight := m.Inside()
-		r.Check("hosts' requests conserved", issued == ended+inFlight, fmt.Sprintf("issued %d = completed %d + under way %d", issued, ended, inFlight))
+		r.Check("hosts' requests conserved", issued == ended+inFlight,
+			fmt.Sprintf("issued %d = completed %d + under way %d", issued, ended, inFlight))
 	}
 	CheckDrives(r, m.drives)
 	m.warn(s, r, found, explain, interrupted)
@@ -132,8 +134,8 @@ func CheckDrives(r *result.Result, drives []*ssd.Drive) {
 	}
 }
 
-// FillDrives fills in what drives did within a span: sums over all of them, and means of what is a share or a time. same is
-// the drive that all are like; nil if they differ.
+// FillDrives fills in what drives did within a span: sums over all of them, and means of what is a share or a time.
+// same is the drive that all are like; nil if they differ.
 func FillDrives(r *result.Result, same *scenario.Drive, drives []*ssd.Drive, did ssd.Stats, span units.Duration) {
 	f := figures{r: r, cfg: same, drives: drives, now: did, span: span}
 	f.fill()
@@ -377,7 +379,8 @@ func (f *figures) busy() {
 
 // breakdown fills in where the time of requests went.
 func (f *figures) breakdown() {
-	cols := []string{"queue", "host_link", "dram", "cache", "mapping", "wait", "array", "transfer", "other", "controller"}
+	cols := []string{"queue", "host_link", "dram", "cache", "mapping", "wait", "array", "transfer", "other",
+		"controller"}
 	if !f.some(func(c *ssd.Config) bool { return c.Controller != nil }) {
 		cols = cols[:len(cols)-1]
 	}
@@ -386,7 +389,8 @@ func (f *figures) breakdown() {
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
 		line := make([]float64, len(cols))
-		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer, b.Backlog, b.Controller}[:len(cols)] {
+		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer,
+			b.Backlog, b.Controller}[:len(cols)] {
 			line[k] = math.NaN()
 			if b.Requests > 0 {
 				line[k] = t.Microseconds() / float64(b.Requests)
@@ -463,7 +467,8 @@ func (f *figures) queues() {
 	}
 }
 
-// wear fills in how often blocks were erased, from the drive's first day on: with what ssd.reliability says they were before the run.
+// wear fills in how often blocks were erased, from the drive's first day on: with what ssd.reliability says they were
+// before the run.
 func (f *figures) wear() {
 	counts := map[int]int64{}
 	for _, d := range f.drives {
@@ -550,7 +555,8 @@ func (m *Meter) series(r *result.Result) {
 			continue
 		}
 		r.SetSeries(op.String()+".iops", m.width, perSecond(get(func(k *mark) float64 { return float64(k.count[op]) })))
-		r.SetSeries(op.String()+".bandwidth", m.width, perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
+		r.SetSeries(op.String()+".bandwidth", m.width,
+			perSecond(get(func(k *mark) float64 { return float64(k.bytes[op]) })))
 	}
 	r.SetSeries("ssd.writes.host", m.width, get(func(k *mark) float64 { return float64(k.drive.HostPrograms) }))
 	r.SetSeries("ssd.writes.gc", m.width, get(func(k *mark) float64 { return float64(k.drive.Collected()) }))
@@ -585,8 +591,10 @@ func summary(s *scenario.Scenario, d *ssd.Drive) string {
 	for i := range max(len(x.Namespaces), 1) {
 		total += d.Capacity(i)
 	}
-	text := fmt.Sprintf("%s drive of %s (%s raw), %s x %s x %s x %s", x.Timing.Cell, size(units.Bytes(total)), size(g.Capacity()),
-		spelling.Plural(g.Channels, "channel"), spelling.Plural(g.ChipsPerChannel, "chip"), spelling.Plural(g.DiesPerChip, "die"), spelling.Plural(g.PlanesPerDie, "plane"))
+	text := fmt.Sprintf("%s drive of %s (%s raw), %s x %s x %s x %s", x.Timing.Cell, size(units.Bytes(total)),
+		size(g.Capacity()),
+		spelling.Plural(g.Channels, "channel"), spelling.Plural(g.ChipsPerChannel, "chip"),
+		spelling.Plural(g.DiesPerChip, "die"), spelling.Plural(g.PlanesPerDie, "plane"))
 	if x.Compat == scenario.CompatMQSim {
 		text += ", compat: mqsim"
 	}
@@ -610,7 +618,8 @@ func size(b units.Bytes) string {
 func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain string, interrupted bool) {
 	last := &m.marks[len(m.marks)-1]
 	if interrupted {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d requests", last.at, m.host.Ended())
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d requests", last.at,
+			m.host.Ended())
 	}
 	if !found {
 		r.Warn("no warm-up was cut: %s", explain)
@@ -618,7 +627,8 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 	if s.Measure.WarmUp.None() {
 		both := m.both()
 		if c := stats.WarmUp(both.Means()); c.Found && c.Index*5 > len(m.marks) {
-			r.Warn("the figures include the first %v, in which the mean latency has not settled; measure.warm_up: auto leaves it out", units.Duration(c.Index)*both.Width())
+			r.Warn("the figures include the first %v, in which the mean latency has not settled; measure.warm_up: "+
+				"auto leaves it out", units.Duration(c.Index)*both.Width())
 		}
 	}
 	m.warnOverload(r)
@@ -627,7 +637,8 @@ func (m *Meter) warn(s *scenario.Scenario, r *result.Result, found bool, explain
 	}
 	x := &last.drive
 	if w := x.Finished[block.Write]; w >= 1000 && x.HostPrograms*20 < w {
-		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; to measure the flash, use a longer run or a smaller cache", w, x.HostPrograms)
+		r.Warn("the write cache absorbed nearly all of %d writes: only %d pages were programmed; to measure the "+
+			"flash, use a longer run or a smaller cache", w, x.HostPrograms)
 	}
 	if x.WritesHeld > 0 {
 		r.Warn("%d writes had to wait because a plane had no free page", x.WritesHeld)
@@ -664,7 +675,8 @@ func (m *Meter) warnOverload(r *result.Result) {
 	}
 	backlog := func(i int) uint64 { return m.marks[i].issued - m.marks[i].ended }
 	if n := backlog(last); n > 1000 && 2*n > 3*backlog(last/2) && 2*backlog(last/2) > 3*backlog(last/4) {
-		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one came; latencies depend on the length of the run", n)
+		r.Warn("overload: requests came faster than the drive served them, and %d were waiting when the last one "+
+			"came; latencies depend on the length of the run", n)
 	}
 }
 
@@ -673,13 +685,15 @@ func limits(s *scenario.Scenario) []string {
 	d := s.DriveOf(0)
 	out := []string{"The host's software and interrupts take no time."}
 	if d.Reliability == nil {
-		out = append(out, "Flash has no errors: no bit errors, read retries, retention loss or read disturb (ssd.reliability).")
+		out = append(out, "Flash has no errors: no bit errors, read retries, retention loss or read disturb "+
+			"(ssd.reliability).")
 	}
 	if d.Controller == nil {
 		out = append(out, "The drive's controller takes no time (ssd.controller).")
 	}
 	if g := units.Bytes(d.Mapping.Grain); g == 0 || g >= d.Geometry.PageSize {
-		out = append(out, "A map entry covers a whole flash page: a smaller write programs a whole page, and first reads the rest of it.")
+		out = append(out, "A map entry covers a whole flash page: a smaller write programs a whole page, and first "+
+			"reads the rest of it.")
 	}
 	if d.Compat == scenario.CompatMQSim {
 		out = append(out, "compat: mqsim reproduces deviations of MQSim that real drives do not have.")

@@ -21,12 +21,12 @@ func Preconditioned(s *scenario.Scenario, group int) ssd.Config {
 	return c
 }
 
-// behindHost is the mean die utilisation up to which collection keeps up in the gaps between host requests. Above it the gaps are too short, and bursts
-// leave none.
+// behindHost is the mean die utilisation up to which collection keeps up in the gaps between host requests. Above it
+// the gaps are too short, and bursts leave none.
 const behindHost = 0.75
 
-// demand is the die utilisation that the workload asks for, moves of its writes included; 1 and more exceeds the drives. Traces, fio jobs and MQSim
-// flows count as unknown, and add nothing.
+// demand is the die utilisation that the workload asks for, moves of its writes included; 1 and more exceeds the
+// drives. Traces, fio jobs and MQSim flows count as unknown, and add nothing.
 func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 	g, t := &c.Geometry, &c.Timing
 	drives := 1
@@ -108,8 +108,10 @@ func demand(s *scenario.Scenario, c *ssd.Config) float64 {
 
 // amplification is the write amplification in closed form of random writes with collection.start free.
 func amplification(c *ssd.Config) float64 {
-	p := waf.Policy{Victim: c.Collection.Victim, Choices: max(c.Collection.Choices, 1), Window: float64(c.Collection.Window)}
-	alpha := (1 - float64(c.Collection.Start)) / (1 - float64(c.OverProvisioning)) / max(float64(c.Preconditioning.Occupancy), 1e-9)
+	p := waf.Policy{Victim: c.Collection.Victim, Choices: max(c.Collection.Choices, 1),
+		Window: float64(c.Collection.Window)}
+	alpha := (1 - float64(c.Collection.Start)) / (1 - float64(c.OverProvisioning)) /
+		max(float64(c.Preconditioning.Occupancy), 1e-9)
 	const pages = 256 // of larger blocks it depends no more on their size
 	if x, err := p.WAF(alpha, pages); err == nil {
 		return x

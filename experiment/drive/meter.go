@@ -96,8 +96,11 @@ const (
 )
 
 // NewMeter begins to follow a host with its flows, and drives, which are all like same, unless that is nil.
-func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, drives []*ssd.Drive, same *scenario.Drive) *Meter {
-	m := &Meter{s: s, host: host, drives: drives, same: same, flows: flows, most: min(maxSlices, max(leastSlices, driveSlices/len(drives))) &^ 1, width: firstSlice, keep: !s.Measure.WarmUp.None()}
+func NewMeter(s *scenario.Scenario, host *cosim.Host, flows *requests.Flows, drives []*ssd.Drive,
+	same *scenario.Drive) *Meter {
+	m := &Meter{s: s, host: host, drives: drives, same: same, flows: flows,
+		most: min(maxSlices, max(leastSlices, driveSlices/len(drives))) &^ 1, width: firstSlice,
+		keep: !s.Measure.WarmUp.None()}
 	initiators := 0
 	if len(s.Targets) > 0 {
 		initiators = s.Initiators
@@ -175,7 +178,8 @@ func (m *Meter) stats(at sim.Time) (sum ssd.Stats, each []driveMark) {
 	for i, d := range m.drives {
 		x := d.StatsAt(at)
 		if i < len(each) {
-			each[i] = driveMark{finished: [2]uint64{x.Finished[block.Read], x.Finished[block.Write]}, busy: sim.Time(mean(x.LaneBusy)),
+			each[i] = driveMark{finished: [2]uint64{x.Finished[block.Read], x.Finished[block.Write]},
+				busy: sim.Time(mean(x.LaneBusy)),
 				host: x.HostPrograms, programs: x.HostPrograms + x.MovePrograms + x.MappingPrograms}
 		}
 		if i == 0 {
@@ -187,7 +191,8 @@ func (m *Meter) stats(at sim.Time) (sum ssd.Stats, each []driveMark) {
 	return sum, each
 }
 
-// Slice implements experiment.Meter. What is measured has settled if the scenario asks for that and the mean latency is known well enough.
+// Slice implements experiment.Meter. What is measured has settled if the scenario asks for that and the mean latency
+// is known well enough.
 func (m *Meter) Slice(at sim.Time) (settled bool) {
 	m.slice(at)
 	return m.steady != nil && m.steady.look(m, &m.marks[len(m.marks)-1].drive)
@@ -256,8 +261,8 @@ func (m *Meter) End(at sim.Time) {
 	m.slice(at)
 }
 
-// cut is the warm-up that the figures leave out, in whole slices: after how many they begin, and how that was found. A warm-up that ends within a slice ends with it, or
-// begins the last one, so that something is left.
+// cut is the warm-up that the figures leave out, in whole slices: after how many they begin, and how that was found.
+// A warm-up that ends within a slice ends with it, or begins the last one, so that something is left.
 func (m *Meter) cut(w scenario.WarmUp) (slices int, explain string, found bool) {
 	last := len(m.marks) - 1
 	end := m.marks[last].at

@@ -12,12 +12,14 @@ import (
 func raidWords(l *result.Lexicon) {
 	for op, noun := range [...]string{"reads", "writes"} {
 		op := block.Op(op)
-		l.Metric("raid."+op.String()+".commands", "count", noun+" that the volume sent to its members, warm-up included, with those for parity and rebuild")
+		l.Metric("raid."+op.String()+".commands", "count",
+			noun+" that the volume sent to its members, warm-up included, with those for parity and rebuild")
 		l.Metric("raid."+op.String()+".bytes", "B", "bytes of them")
 	}
 	l.Metric("raid.rows.full", "count", "full-stripe writes, which need no reads")
 	l.Metric("raid.rows.modified", "count", "partial-stripe writes that read old data and parity (read-modify-write)")
-	l.Metric("raid.rows.reconstructed", "count", "partial-stripe writes that read the rest of the stripe (reconstruct-write)")
+	l.Metric("raid.rows.reconstructed", "count",
+		"partial-stripe writes that read the rest of the stripe (reconstruct-write)")
 	l.Metric("raid.rows.waited", "count", "partial-stripe writes that waited for another write of the same stripe")
 	l.Metric("raid.degraded", "count", "reads and writes that computed a failed member's data from the others")
 	l.Metric("raid.rebuilt", "fraction", "share of the failed member that was rebuilt by the end; 1 without a rebuild")
@@ -39,5 +41,6 @@ func FillRAID(r *result.Result, x *raid.Raid) {
 	r.Set("raid.rows.waited", float64(c.Waited))
 	r.Set("raid.degraded", float64(c.Degraded))
 	r.Set("raid.rebuilt", x.Rebuilt())
-	r.Check("volume: commands conserved", x.Asked() == c.Ended+x.Under(), fmt.Sprintf("given %d = ended %d + with members %d", x.Asked(), c.Ended, x.Under()))
+	r.Check("volume: commands conserved", x.Asked() == c.Ended+x.Under(),
+		fmt.Sprintf("given %d = ended %d + with members %d", x.Asked(), c.Ended, x.Under()))
 }

@@ -21,10 +21,12 @@ workload:
 // TestVolumeOfOne holds that stripes over one drive are that drive.
 func TestVolumeOfOne(t *testing.T) {
 	// What a volume leaves of a drive's end is less than a chunk; the requests keep clear of it.
-	set := []string{"workload[0].synthetic.writes.addresses.space=64MiB", "workload[1].synthetic.reads.addresses.space=64MiB"}
+	set := []string{"workload[0].synthetic.writes.addresses.space=64MiB",
+		"workload[1].synthetic.reads.addresses.space=64MiB"}
 	one := trialtest.Run(t, volume, 1, set...)
 	same := trialtest.Run(t, volume, 1, append(set, "host_raid={level: 0, drives: 1}")...)
-	for _, name := range []string{"read.latency.mean", "read.latency.p99", "write.latency.mean", "write.latency.p99", "read.iops", "ssd.flash.programs"} {
+	for _, name := range []string{"read.latency.mean", "read.latency.p99", "write.latency.mean", "write.latency.p99",
+		"read.iops", "ssd.flash.programs"} {
 		if a, b := trialtest.Metric(t, one, name), trialtest.Metric(t, same, name); math.Abs(a/b-1) > 1e-9 {
 			t.Errorf("%s is %v of the drive and %v of the volume", name, a, b)
 		}
@@ -44,7 +46,8 @@ func TestVolumes(t *testing.T) {
 		{"{level: 6, drives: 8}", 4000, 3000},
 	} {
 		o := trialtest.Run(t, volume, 1, "host_raid="+c.raid)
-		if r, w := trialtest.Metric(t, o, "raid.read.commands"), trialtest.Metric(t, o, "raid.write.commands"); r != c.reads || w != c.writes {
+		if r, w := trialtest.Metric(t, o, "raid.read.commands"),
+			trialtest.Metric(t, o, "raid.write.commands"); r != c.reads || w != c.writes {
 			t.Errorf("%s: %v reads and %v writes, and should be %v and %v", c.raid, r, w, c.reads, c.writes)
 		}
 		sum := [2]float64{}
@@ -65,16 +68,19 @@ func TestVolumes(t *testing.T) {
 	// A read of a member that has failed is one of each other: with 5 of them of a fifth of the data 4, of all else 1.
 	o := trialtest.Run(t, volume, 1, "host_raid={level: 5, drives: 5, failed: [2]}", "workload[0].limit=1")
 	reads := trialtest.Metric(t, o, "raid.read.commands")
-	if degraded := trialtest.Metric(t, o, "raid.degraded"); math.Abs(degraded-200) > 60 || reads < 1000+3*degraded-4 || reads > 1000+3*degraded+4 {
+	if degraded := trialtest.Metric(t, o, "raid.degraded"); math.Abs(degraded-200) > 60 ||
+		reads < 1000+3*degraded-4 || reads > 1000+3*degraded+4 {
 		t.Errorf("%v of 1000 reads are of the failed member, and there are %v commands", degraded, reads)
 	}
 	if n := trialtest.Metric(t, o, "ssd[2].read.count"); n != 0 {
 		t.Errorf("a member that has failed is read %v times", n)
 	}
 	// A rebuild goes to its end beside requests, and its member has then been written.
-	o = trialtest.Run(t, volume, 1, "host_raid={level: 5, drives: 5, failed: [2], rebuild: 20GB/s}", "workload[1].synthetic.requests=20000")
+	o = trialtest.Run(t, volume, 1, "host_raid={level: 5, drives: 5, failed: [2], rebuild: 20GB/s}",
+		"workload[1].synthetic.requests=20000")
 	if trialtest.Metric(t, o, "raid.rebuilt") < 0.05 || trialtest.Metric(t, o, "ssd[2].write.count") == 0 {
-		t.Errorf("%v is rebuilt, with %v writes", trialtest.Metric(t, o, "raid.rebuilt"), trialtest.Metric(t, o, "ssd[2].write.count"))
+		t.Errorf("%v is rebuilt, with %v writes", trialtest.Metric(t, o, "raid.rebuilt"),
+			trialtest.Metric(t, o, "ssd[2].write.count"))
 	}
 }
 

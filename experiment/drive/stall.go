@@ -41,7 +41,8 @@ func Left(host *cosim.Host) string {
 	var list []string
 	for i, l := range host.Left() {
 		if n += l.Count; i < mostNamed {
-			list = append(list, fmt.Sprintf("%d of %s, the first its request %d, a %v that came at %v", l.Count, l.Flow, l.Number, l.Op, l.Arrival))
+			list = append(list, fmt.Sprintf("%d of %s, the first its request %d, a %v that came at %v", l.Count,
+				l.Flow, l.Number, l.Op, l.Arrival))
 		}
 	}
 	if n == 0 {

@@ -10,7 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// steady decides when a run ends that is to end in a steady state: the mean latency is known well enough, and the drive is not about to behave otherwise.
+// steady decides when a run ends that is to end in a steady state: the mean latency is known well enough, and the
+// drive is not about to behave otherwise.
 type steady struct {
 	settling *stats.Settling
 	from     sim.Time  // what ends before is not observed
@@ -22,12 +23,13 @@ type steady struct {
 	requests [][2]int64 // by flow: reads and writes observed
 }
 
-// cacheGrowth bounds how much the cache may still fill between looks: one part in cacheGrowth of its capacity. A filling cache absorbs writes, and will
-// not go on to.
+// cacheGrowth bounds how much the cache may still fill between looks: one part in cacheGrowth of its capacity. A
+// filling cache absorbs writes, and will not go on to.
 const cacheGrowth = 10
 
 func newSteady(from sim.Time, fresh bool, flows int) *steady {
-	return &steady{settling: stats.NewSettling(stats.DefaultSettlingConfig()), from: from, fresh: fresh, requests: make([][2]int64, flows)}
+	return &steady{settling: stats.NewSettling(stats.DefaultSettlingConfig()), from: from, fresh: fresh,
+		requests: make([][2]int64, flows)}
 }
 
 // observe notes a request's latency.
@@ -49,15 +51,16 @@ func (s *steady) judge(v stats.Verdict, now *ssd.Stats) bool {
 	s.seen, s.most = *now, max(s.most, now.Cached)
 	s.verdict = result.Steady{Reached: v.Reached, Explain: v.Explain}
 	if (v.Reached || v.Vain) && grown > now.CacheRoom/cacheGrowth {
-		s.verdict = result.Steady{Explain: fmt.Sprintf("the cache is still filling: %d of %d pages are in use", now.Cached, now.CacheRoom)}
+		s.verdict = result.Steady{Explain: fmt.Sprintf("the cache is still filling: %d of %d pages are in use",
+			now.Cached, now.CacheRoom)}
 		return false
 	}
 	s.vain = v.Vain
 	return v.Reached || v.Vain
 }
 
-// fill says in a result what came of it, if the run ended by itself or otherwise, with what the drives have done. Where the promise cannot be given, or only of a
-// drive that will change, it says so.
+// fill says in a result what came of it, if the run ended by itself or otherwise, with what the drives have done.
+// Where the promise cannot be given, or only of a drive that will change, it says so.
 func (s *steady) fill(m *Meter, r *result.Result, now *ssd.Stats, interrupted bool) {
 	if !s.verdict.Reached && !s.vain {
 		s.judge(s.settling.Judge(s.seldom(m, now)...), now)
@@ -66,8 +69,10 @@ func (s *steady) fill(m *Meter, r *result.Result, now *ssd.Stats, interrupted bo
 	switch x := &s.seen; {
 	case interrupted:
 	case !s.verdict.Reached:
-		r.Warn("measure.until: steady was not reached, so the means may not be those of a longer run: %s", s.verdict.Explain)
+		r.Warn("measure.until: steady was not reached, so the means may not be those of a longer run: %s",
+			s.verdict.Explain)
 	case s.fresh && x.HostPrograms > 0 && x.Erases == 0:
-		r.Warn("the drive is steady only while it has room: %d blocks are free and garbage collection has not begun; use ssd.preconditioning.fill: steady to begin with collection", x.FreeBlocks)
+		r.Warn("the drive is steady only while it has room: %d blocks are free and garbage collection has not begun; "+
+			"use ssd.preconditioning.fill: steady to begin with collection", x.FreeBlocks)
 	}
 }

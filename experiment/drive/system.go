@@ -10,7 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// measured is the last mark and the one that the figures begin at, and the time between them in seconds. Fill has found the warm-up.
+// measured is the last mark and the one that the figures begin at, and the time between them in seconds. Fill has
+// found the warm-up.
 func (m *Meter) measured() (from, last *mark, span float64) {
 	last, from = &m.marks[len(m.marks)-1], new(mark)
 	if m.skip > 0 {
@@ -19,7 +20,8 @@ func (m *Meter) measured() (from, last *mark, span float64) {
 	return from, last, (last.at - from.at).Seconds()
 }
 
-// Bandwidth is how many bytes a second of an operation's requests have ended after the warm-up, once Fill was called; false if that took no time.
+// Bandwidth is how many bytes a second of an operation's requests have ended after the warm-up, once Fill was called;
+// false if that took no time.
 func (m *Meter) Bandwidth(op block.Op) (float64, bool) {
 	from, last, span := m.measured()
 	return float64(last.bytes[op]-from.bytes[op]) / span, span > 0

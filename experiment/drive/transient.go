@@ -10,7 +10,8 @@ import (
 	"farflash/workload/synth"
 )
 
-// Detection of transients: a write amplification that is still moving towards its long-run value, and with it every figure that depends on it.
+// Detection of transients: a write amplification that is still moving towards its long-run value, and with it every
+// figure that depends on it.
 
 // turnover counts pages over a span: written, and found by collection.
 type turnover struct {
@@ -21,7 +22,8 @@ type turnover struct {
 	none    bool    // no block was erased
 }
 
-// amplified is the write amplification over the span, and the one at which collection gains as many pages as are written, from victims as full as those.
+// amplified is the write amplification over the span, and the one at which collection gains as many pages as are
+// written, from victims as full as those.
 func (x turnover) amplified() (was, balanced float64) {
 	return (x.written + x.moved) / x.written, x.victims / (x.victims - x.found)
 }
@@ -56,8 +58,8 @@ func within(from, to *ssd.Stats, c *ssd.Config) turnover {
 	}
 }
 
-// transient describes the transient that the measured span lies in; "" if there is none or the counters cannot tell. Drives with zones, which the host
-// erases, or an SLC cache, whose blocks differ in size, are not judged.
+// transient describes the transient that the measured span lies in; "" if there is none or the counters cannot tell.
+// Drives with zones, which the host erases, or an SLC cache, whose blocks differ in size, are not judged.
 func (m *Meter) transient() string {
 	if m.same == nil || m.same.Zones != nil || m.same.SLCCache != nil {
 		return ""
@@ -72,7 +74,8 @@ func (m *Meter) transient() string {
 	case x.written == 0, x.none && c.Preconditioning.Fill == ssd.FillNone: // a fresh drive is reported as such
 		return ""
 	case x.none:
-		return fmt.Sprintf("%.0f pages were written while no block was erased, so that write amplification is what it is as long as there are free blocks; %s", x.written, longer)
+		return fmt.Sprintf("%.0f pages were written while no block was erased, so that write amplification is what "+
+			"it is as long as there are free blocks; %s", x.written, longer)
 	case !x.tells():
 		return ""
 	}
@@ -89,14 +92,17 @@ func (m *Meter) transient() string {
 				advice += ", or begin with ssd.preconditioning.free: start"
 			}
 		}
-		return fmt.Sprintf("%.0f pages were written while collection gained %.0f, so that free space %s by %.1f blocks of each plane; write amplification was %.2f and will %s until both are the same; %s",
+		return fmt.Sprintf("%.0f pages were written while collection gained %.0f, so that free space %s by %.1f "+
+			"blocks of each plane; write amplification was %.2f and will %s until both are the same; %s",
 			x.written, gained, way, math.Abs(x.written-gained)/block, was, will, advice)
 	}
 	if text := m.changes(from, last, c, block); text != "" {
 		return text + "; " + longer
 	}
-	if turned := float64(last.drive.Erases) / (float64(c.Geometry.BlocksPerPlane) * planes); turned < 1 && !m.settles(c) {
-		return fmt.Sprintf("collection has turned over %.2g %% of the flash, and still finds blocks as they were before this workload wrote; write amplification is not yet its own; %s", 100*turned, longer)
+	if turned := float64(last.drive.Erases) / (float64(c.Geometry.BlocksPerPlane) * planes); turned < 1 &&
+		!m.settles(c) {
+		return fmt.Sprintf("collection has turned over %.2g %% of the flash, and still finds blocks as they were "+
+			"before this workload wrote; write amplification is not yet its own; %s", 100*turned, longer)
 	}
 	return ""
 }
@@ -116,7 +122,8 @@ func (m *Meter) changes(from, last *mark, c *ssd.Config, block float64) string {
 	if math.Abs(second/first-1) <= mostOff {
 		return ""
 	}
-	return fmt.Sprintf("write amplification goes on to change: it was %.2f in the first half of what was measured and %.2f in the second", first, second)
+	return fmt.Sprintf("write amplification goes on to change: it was %.2f in the first half of what was measured "+
+		"and %.2f in the second", first, second)
 }
 
 // middle is the mark at which half of the pages were written; nil if there is none.
@@ -130,8 +137,8 @@ func (m *Meter) middle(from, last *mark) *mark {
 	return nil
 }
 
-// settles reports whether preconditioning wrote as the workload does, so that collection finds its steady state from the start: uniform random writes
-// over the whole drive, enough of them.
+// settles reports whether preconditioning wrote as the workload does, so that collection finds its steady state from
+// the start: uniform random writes over the whole drive, enough of them.
 func (m *Meter) settles(c *ssd.Config) bool {
 	const passes = 2 // of random writes: within a few per cent of steady state
 	switch p := &c.Preconditioning; {

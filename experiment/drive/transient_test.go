@@ -29,13 +29,15 @@ workload: [{synthetic: {writes: {size: 16KiB, addresses: {align: 16KiB}}, reques
 func marked(t *testing.T, o *experiment.Outcome) string {
 	t.Helper()
 	all := strings.Join(o.Result.Warnings, "\n")
-	if text := o.Result.Transient; (text != "") != strings.Contains(all, "rest on a transient") || !strings.Contains(all, text) {
+	if text := o.Result.Transient; (text != "") != strings.Contains(all, "rest on a transient") ||
+		!strings.Contains(all, text) {
 		t.Errorf("it is in %q, but it warns of %q", text, all)
 	}
 	return o.Result.Transient
 }
 
-// TestTransients holds that runs say so whose write amplification is not that of a longer one, each for its own reason, and that others do not.
+// TestTransients holds that runs say so whose write amplification is not that of a longer one, each for its own
+// reason, and that others do not.
 func TestTransients(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {
@@ -48,12 +50,24 @@ func TestTransients(t *testing.T) {
 		set        []string
 		want       string // "" is none
 	}{
-		{"spare blocks are used up", preset, []string{"ssd.over_provisioning=14%", "ssd.preconditioning.free=start", brief, alike}, "so that free space fell by"},
-		{"and gained again", preset, []string{"ssd.over_provisioning=28%", "ssd.preconditioning.free=hard", brief, alike}, "so that free space rose by"},
-		{"collection has not begun", many, []string{"ssd.preconditioning.free=start", "workload[0].synthetic.requests=2000"}, "while no block was erased"},
-		{"a drive that was filled in order", small, []string{"ssd.preconditioning.fill=sequential", "ssd.over_provisioning=28%", "workload[0].synthetic.requests=3000"}, "free space"},
-		{"a new one that fills up", small, []string{"ssd.preconditioning.fill=none", "workload[0].synthetic.requests=9000"}, "free space fell"},
-		{"skewed writes after even ones", small, []string{"workload[0].synthetic.writes.addresses.pattern=hot-cold", "workload[0].synthetic.writes.addresses.hot_requests=90%", "workload[0].synthetic.writes.addresses.hot_space=10%", "workload[0].synthetic.requests=2000"},
+		{"spare blocks are used up", preset,
+			[]string{"ssd.over_provisioning=14%", "ssd.preconditioning.free=start", brief, alike},
+			"so that free space fell by"},
+		{"and gained again", preset,
+			[]string{"ssd.over_provisioning=28%", "ssd.preconditioning.free=hard", brief, alike},
+			"so that free space rose by"},
+		{"collection has not begun", many,
+			[]string{"ssd.preconditioning.free=start", "workload[0].synthetic.requests=2000"},
+			"while no block was erased"},
+		{"a drive that was filled in order", small,
+			[]string{"ssd.preconditioning.fill=sequential", "ssd.over_provisioning=28%",
+				"workload[0].synthetic.requests=3000"}, "free space"},
+		{"a new one that fills up", small,
+			[]string{"ssd.preconditioning.fill=none", "workload[0].synthetic.requests=9000"}, "free space fell"},
+		{"skewed writes after even ones", small,
+			[]string{"workload[0].synthetic.writes.addresses.pattern=hot-cold",
+				"workload[0].synthetic.writes.addresses.hot_requests=90%",
+				"workload[0].synthetic.writes.addresses.hot_space=10%", "workload[0].synthetic.requests=2000"},
 			"still finds blocks as they were before"},
 
 		{"busy-drive", preset, nil, ""},
@@ -64,8 +78,11 @@ ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 
 workload: [{synthetic: {reads: {size: 4KiB}, requests: 1000}, closed: 8}]
 `, nil, ""},
 		{"a new drive", small, []string{"ssd.preconditioning.fill=none", "workload[0].synthetic.requests=500"}, ""},
-		{"skewed writes, for long", small, []string{"workload[0].synthetic.writes.addresses.pattern=hot-cold", "workload[0].synthetic.writes.addresses.hot_requests=90%", "workload[0].synthetic.writes.addresses.hot_space=10%",
-			"workload[0].synthetic.requests=60000", "measure.warm_up=50%"}, ""},
+		{"skewed writes, for long", small,
+			[]string{"workload[0].synthetic.writes.addresses.pattern=hot-cold",
+				"workload[0].synthetic.writes.addresses.hot_requests=90%",
+				"workload[0].synthetic.writes.addresses.hot_space=10%",
+				"workload[0].synthetic.requests=60000", "measure.warm_up=50%"}, ""},
 	} {
 		text := marked(t, trialtest.Run(t, c.text, 1, c.set...))
 		if (text != "") != (c.want != "") || !strings.Contains(text, c.want) {
@@ -74,8 +91,10 @@ workload: [{synthetic: {reads: {size: 4KiB}, requests: 1000}, closed: 8}]
 	}
 }
 
-// TestTransientsFew holds how often runs are marked although their write amplification is within 5 % of a longer run's, and how often those are not that are off by more than 15 %. A drive whose free
-// blocks rise can have the right figure for the wrong reason: marks are for one in ten at most. With FARFLASH_LONG also of the preset, and of 20 seeds.
+// TestTransientsFew holds how often runs are marked although their write amplification is within 5 % of a longer
+// run's, and how often those are not that are off by more than 15 %. A drive whose free blocks rise can have the
+// right figure for the wrong reason: marks are for one in ten at most. With FARFLASH_LONG also of the preset, and of
+// 20 seeds.
 func TestTransientsFew(t *testing.T) {
 	preset, err := scenario.PresetText("busy-drive")
 	if err != nil {
@@ -88,10 +107,13 @@ func TestTransientsFew(t *testing.T) {
 	seeds, loads := uint64(2), []load{
 		{small, "workload[0].synthetic.requests=800", "workload[0].synthetic.requests=30000", nil},
 		{small, "workload[0].synthetic.requests=6000", "workload[0].synthetic.requests=30000", nil},
-		{small, "workload[0].synthetic.requests=3000", "workload[0].synthetic.requests=30000", []string{"ssd.mapping.allocation=static"}},
+		{small, "workload[0].synthetic.requests=3000", "workload[0].synthetic.requests=30000",
+			[]string{"ssd.mapping.allocation=static"}},
 	}
 	if os.Getenv("FARFLASH_LONG") != "" {
-		seeds, loads = 20, append(loads, load{preset, "workload[1].synthetic.duration=600ms", "workload[1].synthetic.duration=3s", []string{"workload[0].until=1ms"}})
+		seeds, loads = 20, append(loads,
+			load{preset, "workload[1].synthetic.duration=600ms", "workload[1].synthetic.duration=3s",
+				[]string{"workload[0].until=1ms"}})
 	}
 	good, markedGood, bad, missed := 0, 0, 0, 0
 	for _, c := range loads {

@@ -25,7 +25,8 @@ const vainLoad = `workload:
   - {synthetic: {writes: {size: 32KiB, interarrival: 10us, addresses: {align: 4KiB}}, requests: 300}, group: 2, namespace: 1}
 `
 
-// TestVain: a drive that only collects is an error with the place of the cause, and what the error proposes helps. If the run ends anyway it is none.
+// TestVain: a drive that only collects is an error with the place of the cause, and what the error proposes helps. If
+// the run ends anyway it is none.
 func TestVain(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{"ssd.initial=on-read", "ssd.mapping.cmt_capacity: drive 0 collects in vain at "},
@@ -44,7 +45,9 @@ func TestVain(t *testing.T) {
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.change, err)
-		case c.want != "" && (!errors.As(err, &at) || at.At.Line != 4 || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "emptied each of its blocks 8 times")):
+		case c.want != "" &&
+			(!errors.As(err, &at) || at.At.Line != 4 || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "emptied each of its blocks 8 times")):
 			t.Errorf("%s: %v", c.change, err)
 		}
 	}
@@ -52,19 +55,24 @@ func TestVain(t *testing.T) {
 
 // TestVainBehindNetwork: it is told of a drive in a system, too.
 func TestVainBehindNetwork(t *testing.T) {
-	s, err := trialtest.Parse("targets: [{ssds: 1, ssd: " + vain + "}]\n" + strings.NewReplacer(", fua: true", "", ", namespace: 1", "").Replace(vainLoad) +
+	s, err := trialtest.Parse("targets: [{ssds: 1, ssd: " + vain + "}]\n" +
+		strings.NewReplacer(", fua: true", "", ", namespace: 1", "").Replace(vainLoad) +
 		"fabric: {topology: {star: {hosts: 2}}, host_link: 40Gbps, up_link: 40Gbps, delay: 1us}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1}); err == nil || !strings.Contains(err.Error(), "collects in vain") {
+	if _, err = trial.Run(t.Context(), s, experiment.Options{Seed: 1}); err == nil ||
+		!strings.Contains(err.Error(), "collects in vain") {
 		t.Error(err)
 	}
 }
 
-// TestLongRequests: requests that are a third of the drive take many rounds of collection where much is moved, and are no reason for an error.
+// TestLongRequests: requests that are a third of the drive take many rounds of collection where much is moved, and
+// are no reason for an error.
 func TestLongRequests(t *testing.T) {
-	s, err := trialtest.Parse("ssd: "+vain+"workload: [{synthetic: {writes: {size: 16MiB, addresses: {align: 512B}}, requests: 3}, closed: 3}]\n", "ssd.mapping.cmt_capacity=2.5KB")
+	s, err := trialtest.Parse("ssd: "+vain+
+		"workload: [{synthetic: {writes: {size: 16MiB, addresses: {align: 512B}}, requests: 3}, closed: 3}]\n",
+		"ssd.mapping.cmt_capacity=2.5KB")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,12 @@ import (
 	"farflash/scenario"
 )
 
-// TestBusyDrive holds the write amplification of the preset busy-drive, in steady state, to that of a pool of as many blocks without a drive around it, and says how far either
-// is from the closed form for many blocks; with FARFLASH_LONG. Collection begins below 6 free blocks of 128, so 5 are free when a victim is chosen and one
-// is open for the host and one for survivors: 121 are closed. Of 93 blocks' worth of data some lie in the open ones, and survivors have blocks of their own; both
-// count for little where there are thousands of blocks, and here for 1 to 2 %.
+// TestBusyDrive holds the write amplification of the preset busy-drive, in steady state, to that of a pool of as many
+// blocks without a drive around it, and says how far either is from the closed form for many blocks; with
+// FARFLASH_LONG. Collection begins below 6 free blocks of 128, so 5 are free when a victim is chosen and one is open
+// for the host and one for survivors: 121 are closed. Of 93 blocks' worth of data some lie in the open ones, and
+// survivors have blocks of their own; both count for little where there are thousands of blocks, and here for 1 to 2
+// %.
 func TestBusyDrive(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -25,9 +27,12 @@ func TestBusyDrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const blocks, closed, data, alpha = 128, 121, 93, 128 / 1.3744 // data of 128 blocks, of which this share is logical space
+	// data of 128 blocks, of which this share is logical space
+	const blocks, closed, data, alpha = 128, 121, 93, 128 / 1.3744
 	greedy := waf.Policy{Victim: ftl.Greedy}
-	lines := golden.Head("`ssd.mapping.allocation`", ">pages a block", ">form for all 128 blocks", ">form for the 121 closed", ">a pool of so many, simulated", ">drive, the preset's 1.5 s", ">drive, after 4 s, for 8 s")
+	lines := golden.Head("`ssd.mapping.allocation`", ">pages a block", ">form for all 128 blocks",
+		">form for the 121 closed", ">a pool of so many, simulated", ">drive, the preset's 1.5 s",
+		">drive, after 4 s, for 8 s")
 	for _, c := range []struct {
 		allocation  string
 		pages, pool int // a pool's blocks of more than 1,024 pages are not to be told apart
@@ -41,7 +46,8 @@ func TestBusyDrive(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := waf.DefaultExperiment()
-		e.Policy, e.Blocks, e.Alpha, e.Pages, e.Layout, e.WarmUp, e.Measure, e.Seed = greedy, data, closed/float64(data), c.pool, waf.SurvivorsApart, 6, 10, 7
+		e.Policy, e.Blocks, e.Alpha, e.Pages, e.Layout, e.WarmUp, e.Measure, e.Seed = greedy, data,
+			closed/float64(data), c.pool, waf.SurvivorsApart, 6, 10, 7
 		pool, err := waf.Simulate(e)
 		if err != nil {
 			t.Fatal(err)
@@ -49,28 +55,34 @@ func TestBusyDrive(t *testing.T) {
 		const seeds = 5
 		sum, squares := 0.0, 0.0
 		for seed := range uint64(seeds) {
-			x := trialtest.Metric(t, trialtest.Run(t, preset, seed+1, "ssd.mapping.allocation="+c.allocation), "ssd.waf")
+			x := trialtest.Metric(t, trialtest.Run(t, preset, seed+1, "ssd.mapping.allocation="+c.allocation),
+				"ssd.waf")
 			sum += x
 			squares += float64(x * x)
 		}
 		mean := sum / seeds
 		spread := math.Sqrt(max(0, squares/seeds-mean*mean) * seeds / (seeds - 1))
-		long := trialtest.Metric(t, trialtest.Run(t, preset, 1, "ssd.mapping.allocation="+c.allocation, "workload[0].synthetic.duration=12s", "workload[1].synthetic.duration=12s", "measure.warm_up=4s"), "ssd.waf")
+		long := trialtest.Metric(t,
+			trialtest.Run(t, preset, 1, "ssd.mapping.allocation="+c.allocation, "workload[0].synthetic.duration=12s",
+				"workload[1].synthetic.duration=12s", "measure.warm_up=4s"), "ssd.waf")
 		if off := long/pool.WAF - 1; math.Abs(off) > 0.015 {
 			t.Errorf("%s: the drive has %.3f, a pool like it %.3f", c.allocation, long, pool.WAF)
 		}
 		if off := pool.WAF/form - 1; math.Abs(off) > 0.03 {
 			t.Errorf("%s: the pool has %.3f, the form for what is closed %.3f", c.allocation, pool.WAF, form)
 		}
-		lines = append(lines, golden.Row(c.allocation, fmt.Sprint(c.pages), fmt.Sprintf("%.2f", all), fmt.Sprintf("%.2f", form), fmt.Sprintf("%.2f", pool.WAF), fmt.Sprintf("%.2f +- %.2f", mean, spread), fmt.Sprintf("%.2f", long)))
+		lines = append(lines,
+			golden.Row(c.allocation, fmt.Sprint(c.pages), fmt.Sprintf("%.2f", all), fmt.Sprintf("%.2f", form),
+				fmt.Sprintf("%.2f", pool.WAF), fmt.Sprintf("%.2f +- %.2f", mean, spread), fmt.Sprintf("%.2f", long)))
 	}
 	golden.Table(t, wafPage, "busy-drive", "seeds 1 to 5, the longer runs and the pools one seed", lines, *update)
 }
 
 const wafPage = "../../docs/validation/waf.md"
 
-// TestSaturatedDrive: a drive of many blocks that is written as fast as it can be has the closed form's write amplification for the blocks that are closed: collection is urgent below 10 free blocks
-// of 2048, and one is open for the host and one for survivors; with FARFLASH_LONG.
+// TestSaturatedDrive: a drive of many blocks that is written as fast as it can be has the closed form's write
+// amplification for the blocks that are closed: collection is urgent below 10 free blocks of 2048, and one is open
+// for the host and one for survivors; with FARFLASH_LONG.
 func TestSaturatedDrive(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -92,7 +104,9 @@ workload: [{synthetic: {writes: {size: 16KiB, addresses: {align: 16KiB}}, read_f
 		if math.Abs(got/form-1) > 0.02 {
 			t.Errorf("%s: %.3f, the form %.3f", c.allocation, got, form)
 		}
-		lines = append(lines, golden.Row(c.allocation, fmt.Sprint(c.pages), fmt.Sprintf("%.3f", form), fmt.Sprintf("%.3f", got), fmt.Sprintf("%+.1f %%", 100*(got/form-1))))
+		lines = append(lines,
+			golden.Row(c.allocation, fmt.Sprint(c.pages), fmt.Sprintf("%.3f", form), fmt.Sprintf("%.3f", got),
+				fmt.Sprintf("%+.1f %%", 100*(got/form-1))))
 	}
 	golden.Table(t, wafPage, "saturated", "seed 1", lines, *update)
 }

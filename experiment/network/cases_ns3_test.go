@@ -53,8 +53,8 @@ func ns3Case(t testing.TB, name string) string {
 // long says whether the cases that take longest are run, and the tables that rest on all of them held.
 var long = os.Getenv("FARFLASH_LONG") != ""
 
-// atNight skips five of six cases unless FARFLASH_LONG is set, and those that take half a minute of a processor. The program runs each of them in every gate, by
-// ../shared/cases/check.
+// atNight skips five of six cases unless FARFLASH_LONG is set, and those that take half a minute of a processor. The
+// program runs each of them in every gate, by ../shared/cases/check.
 func atNight(t testing.TB, dir string) {
 	t.Helper()
 	name := filepath.Base(dir)
@@ -164,14 +164,16 @@ func near(t testing.TB, section, what string, got, want, share, absolute float64
 	g.sum += off
 }
 
-// TestNS3Cases runs all cases, section by section of EXPECTED.md, and holds the tables of docs/validation/ns3.md to what comes of them.
+// TestNS3Cases runs all cases, section by section of EXPECTED.md, and holds the tables of docs/validation/ns3.md to
+// what comes of them.
 func TestNS3Cases(t *testing.T) {
 	gathered.list = nil
 	for _, s := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
-		{"PFC", ns3PFC}, {"DCQCN", ns3DCQCN}, {"Steady", ns3Steady}, {"Rates", ns3Rates}, {"Collapse", ns3Collapse}, {"Clos", ns3Clos}, {"RDMA", ns3RDMA}, {"Flows", ns3Flows}, {"Lossless", ns3Lossless},
+		{"PFC", ns3PFC}, {"DCQCN", ns3DCQCN}, {"Steady", ns3Steady}, {"Rates", ns3Rates}, {"Collapse", ns3Collapse},
+		{"Clos", ns3Clos}, {"RDMA", ns3RDMA}, {"Flows", ns3Flows}, {"Lossless", ns3Lossless},
 	} {
 		t.Run(s.name, s.run)
 	}
@@ -184,7 +186,9 @@ func TestNS3Cases(t *testing.T) {
 	})
 	lines := golden.Head("cases", "figure", ">how many", ">off by on average", ">at most")
 	for _, g := range gathered.list {
-		lines = append(lines, golden.Row(g.section, g.what, fmt.Sprint(g.n), fmt.Sprintf("%.2f %%", 100*g.sum/float64(g.n)), fmt.Sprintf("%.2f %%", 100*g.worst)))
+		lines = append(lines,
+			golden.Row(g.section, g.what, fmt.Sprint(g.n), fmt.Sprintf("%.2f %%", 100*g.sum/float64(g.n)),
+				fmt.Sprintf("%.2f %%", 100*g.worst)))
 	}
 	golden.Table(t, ns3Page, "ns3-sections", "the reference's seeds", lines, *update)
 }
@@ -229,7 +233,8 @@ func runCase(t testing.TB, dir string, o caseOptions) *experiment.Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: max(o.seed, 1), Version: "test", Flow: o.flow})
+	out, err := trial.Run(context.Background(), s,
+		experiment.Options{Seed: max(o.seed, 1), Version: "test", Flow: o.flow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +283,10 @@ func ns3PFC(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			o := runCase(t, ns3Case(t, name), caseOptions{set: set})
-			near(t, "PFC alone, 1 MB N:1", "last FCT in us", trialtest.Metric(t, o, "flow.fct.max"), figure(t, row, "last FCT us"), 0, 0.002)
-			near(t, "PFC alone, 1 MB N:1", "mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"), figure(t, row, "mean FCT us"), 0.005, 0)
+			near(t, "PFC alone, 1 MB N:1", "last FCT in us", trialtest.Metric(t, o, "flow.fct.max"),
+				figure(t, row, "last FCT us"), 0, 0.002)
+			near(t, "PFC alone, 1 MB N:1", "mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"),
+				figure(t, row, "mean FCT us"), 0.005, 0)
 			within(t, "pauses", trialtest.Metric(t, o, "fabric.pause.count"), figure(t, row, "PAUSE"), 0.06, 3)
 			within(t, "drops", trialtest.Metric(t, o, "fabric.drops"), 0, 0, 0)
 		})
@@ -312,7 +319,8 @@ func ns3DCQCN(t *testing.T) {
 				return
 			}
 			variance := max(0, squares/seeds-mean*mean) * seeds / (seeds - 1)
-			near(t, "DCQCN, 1 MB 4:1 and wider, 20 seeds each", "mean FCT in us", mean, ref[0], 0.03, 2*math.Sqrt(ref[1]*ref[1]/20+variance/seeds))
+			near(t, "DCQCN, 1 MB 4:1 and wider, 20 seeds each", "mean FCT in us", mean, ref[0], 0.03,
+				2*math.Sqrt(ref[1]*ref[1]/20+variance/seeds))
 		})
 	}
 }
@@ -413,7 +421,8 @@ func ns3Rates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := runCase(t, ns3Case(t, name), caseOptions{})
-			near(t, map[string]string{"hp": "HPCC", "timely": "TIMELY", "dctcp": "DCTCP"}[row["cc"]]+", 1 MB N:1", "mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"), figure(t, row, "mean FCT us"), 0.03, 0)
+			near(t, map[string]string{"hp": "HPCC", "timely": "TIMELY", "dctcp": "DCTCP"}[row["cc"]]+", 1 MB N:1",
+				"mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"), figure(t, row, "mean FCT us"), 0.03, 0)
 		})
 	}
 }
@@ -431,7 +440,8 @@ func ns3Collapse(t *testing.T) {
 	if len(lost) != 2 {
 		t.Fatalf("EXPECTED.md says %v", row)
 	}
-	lines := golden.Head("PFC alone, 10 Gbit/s", ">reference: packets lost", ">mean FCT, us", ">`compat: hpcc`: packets lost", ">mean FCT, us", ">without compat: packets lost", ">mean FCT, us")
+	lines := golden.Head("PFC alone, 10 Gbit/s", ">reference: packets lost", ">mean FCT, us",
+		">`compat: hpcc`: packets lost", ">mean FCT, us", ">without compat: packets lost", ">mean FCT, us")
 	for i, mean := range cells(t, built[1], "/") {
 		name := fmt.Sprintf("incast/pfconly_%sto1_10G_1MB", fans[i][1])
 		t.Run(name, func(t *testing.T) {
@@ -445,8 +455,11 @@ func ns3Collapse(t *testing.T) {
 			}
 			drops, fct := trialtest.Metric(t, o, "fabric.drops"), trialtest.Metric(t, o, "flow.fct.mean")
 			o = runCase(t, dir, caseOptions{compat: "none"})
-			lines = append(lines, golden.Row(fans[i][1]+":1", fmt.Sprint(cells(t, lost[1], "/")[i]), fmt.Sprintf("%.0f", mean), fmt.Sprint(drops), fmt.Sprintf("%.0f", fct),
-				fmt.Sprint(trialtest.Metric(t, o, "fabric.drops")), fmt.Sprintf("%.0f", trialtest.Metric(t, o, "flow.fct.mean"))))
+			lines = append(lines,
+				golden.Row(fans[i][1]+":1", fmt.Sprint(cells(t, lost[1], "/")[i]), fmt.Sprintf("%.0f", mean),
+					fmt.Sprint(drops), fmt.Sprintf("%.0f", fct),
+					fmt.Sprint(trialtest.Metric(t, o, "fabric.drops")),
+					fmt.Sprintf("%.0f", trialtest.Metric(t, o, "flow.fct.mean"))))
 			within(t, "drops of a network of ours", trialtest.Metric(t, o, "fabric.drops"), 0, 0, 0)
 			within(t, "its unfinished flows", trialtest.Metric(t, o, "flow.unfinished"), 0, 0, 0)
 		})
@@ -475,30 +488,35 @@ func ns3Clos(t *testing.T) {
 				if trialtest.Metric(t, o, "fabric.drops") == 0 {
 					t.Error("nothing is lost; the reference loses packets")
 				}
-				within(t, "mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"), cells(t, row["FCT mean / p50 / p99 / max us"], "/")[0], 0.05, 0)
+				within(t, "mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"),
+					cells(t, row["FCT mean / p50 / p99 / max us"], "/")[0], 0.05, 0)
 				return
 			}
 			fct := cells(t, row["FCT mean / p50 / p99 / max us"], "/")
 			const section = "Clos and fat tree"
 			near(t, section, "mean FCT in us", trialtest.Metric(t, o, "flow.fct.mean"), fct[0], 0.05, 0)
 			near(t, section, "median FCT in us", trialtest.Metric(t, o, "flow.fct.p50"), fct[1], 0.10, 0)
-			near(t, section, "99th percentile of the FCT in us", trialtest.Metric(t, o, "flow.fct.p99"), fct[2], 0.15, 0)
+			near(t, section, "99th percentile of the FCT in us", trialtest.Metric(t, o, "flow.fct.p99"), fct[2], 0.15,
+				0)
 			pauses := figure(t, row, "PAUSE")
 			if pauses > 100 {
-				near(t, section, "pauses, where there are more than 100", trialtest.Metric(t, o, "fabric.pause.count"), pauses, 0.10, 0)
+				near(t, section, "pauses, where there are more than 100",
+					trialtest.Metric(t, o, "fabric.pause.count"), pauses, 0.10, 0)
 			} else {
 				within(t, "pauses", trialtest.Metric(t, o, "fabric.pause.count"), pauses, 0, 10)
 			}
 			within(t, "drops", trialtest.Metric(t, o, "fabric.drops"), 0, 0, 0)
 			if trialtest.Metric(t, o, "fabric.pause.count") == pauses && pauses == 0 {
-				near(t, section, "packet hops, where nothing is paused", trialtest.Metric(t, o, "fabric.packet_hops"), figure(t, row, "packet-hops"), 0, 0)
+				near(t, section, "packet hops, where nothing is paused", trialtest.Metric(t, o, "fabric.packet_hops"),
+					figure(t, row, "packet-hops"), 0, 0)
 			}
 		})
 	}
 }
 
-// ns3Flows compares flow by flow, to the nanosecond. Which of two packets that come in the same nanosecond is first differs, and all that follows; so most
-// flows of few cases are to be the same. With FARFLASH_LONG all cases are compared.
+// ns3Flows compares flow by flow, to the nanosecond. Which of two packets that come in the same nanosecond is first
+// differs, and all that follows; so most flows of few cases are to be the same. With FARFLASH_LONG all cases are
+// compared.
 func ns3Flows(t *testing.T) {
 	type key struct {
 		src, dst int
@@ -506,8 +524,10 @@ func ns3Flows(t *testing.T) {
 	}
 	lines := golden.Head("case", ">flows", ">to the nanosecond", ">mean FCT off by")
 	names := []string{
-		"clos/snis_F_t_h_dcqcn", "clos/snis_F_t_h_pfconly", "clos/snis_pfconly_load30", "clos/snis_pfconly_load60", "clos/snis_dcqcn_load30", "clos/snis_dcqcn_load60",
-		"clos/src_pfconly_load30", "clos/src_dcqcn_load30", "clos/src_dcqcn_load60", "clos/src_20k_load50_ackprio0", "fat/dcqcn_ws30_0.5ms", "fat/hp_ws30_0.5ms", "fat/hpccPint_ws30_0.5ms",
+		"clos/snis_F_t_h_dcqcn", "clos/snis_F_t_h_pfconly", "clos/snis_pfconly_load30", "clos/snis_pfconly_load60",
+		"clos/snis_dcqcn_load30", "clos/snis_dcqcn_load60",
+		"clos/src_pfconly_load30", "clos/src_dcqcn_load30", "clos/src_dcqcn_load60", "clos/src_20k_load50_ackprio0",
+		"fat/dcqcn_ws30_0.5ms", "fat/hp_ws30_0.5ms", "fat/hpccPint_ws30_0.5ms",
 	}
 	if !long {
 		names = names[:1]
@@ -579,11 +599,15 @@ func ns3RDMA(t *testing.T) {
 	_, low, high := span(`last 50 ms ([0-9.]+)-([0-9.]+) Gb/s`)
 	for seed := uint64(1); seed <= 3; seed++ {
 		o := runCase(t, dir, caseOptions{config: "mix/config_short.txt", seed: seed})
-		near(t, "ns3-rdma's sample, 3 seeds", "CNPs, of the middle of its range", trialtest.Metric(t, o, "fabric.cnp.count"), cnps, 0.10, 0)
-		near(t, "ns3-rdma's sample, 3 seeds", "marks, of the middle of its range", trialtest.Metric(t, o, "fabric.ecn.marks"), marks, 0.10, 0)
+		near(t, "ns3-rdma's sample, 3 seeds", "CNPs, of the middle of its range",
+			trialtest.Metric(t, o, "fabric.cnp.count"), cnps, 0.10, 0)
+		near(t, "ns3-rdma's sample, 3 seeds", "marks, of the middle of its range",
+			trialtest.Metric(t, o, "fabric.ecn.marks"), marks, 0.10, 0)
 		within(t, "pauses", trialtest.Metric(t, o, "fabric.pause.count"), 0, 0, 0)
-		o = runCase(t, dir, caseOptions{config: "mix/config_short.txt", seed: seed, set: []string{"measure.warm_up=50ms"}})
-		near(t, "ns3-rdma's sample, 3 seeds", "goodput in Gbit/s, of the middle of its range", trialtest.Metric(t, o, "fabric.goodput")/1e9, total, 0.01, 0)
+		o = runCase(t, dir, caseOptions{config: "mix/config_short.txt", seed: seed,
+			set: []string{"measure.warm_up=50ms"}})
+		near(t, "ns3-rdma's sample, 3 seeds", "goodput in Gbit/s, of the middle of its range",
+			trialtest.Metric(t, o, "fabric.goodput")/1e9, total, 0.01, 0)
 		// Three runs do not span what there is: a twentieth more to each side. Host 1
 		// receives.
 		for _, x := range sent(t, o, "h1") {

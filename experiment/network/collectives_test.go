@@ -50,8 +50,9 @@ func metricOf(t *testing.T, r *result.Result, name string) float64 {
 	return m.Value
 }
 
-// TestCollectiveTimes holds collectives on one switch, where nobody waits for anybody, to the closed forms: so many steps of a latency each, and what each host sends at the rate of its
-// link, on which the ACKs of what it receives are too.
+// TestCollectiveTimes holds collectives on one switch, where nobody waits for anybody, to the closed forms: so many
+// steps of a latency each, and what each host sends at the rate of its link, on which the ACKs of what it receives
+// are too.
 func TestCollectiveTimes(t *testing.T) {
 	const hosts, size, rate, wire = 8, 8e6, 100e9, 1024.0 / (1024 + 82 + 86)
 	const packet = (1024 + 82) * 8e6 / rate
@@ -62,10 +63,14 @@ func TestCollectiveTimes(t *testing.T) {
 		operation, algorithm string
 		steps, share         float64
 	}{
-		{"all-reduce", "ring", 2 * (n - 1), 2 * (n - 1) / n}, {"reduce-scatter", "ring", n - 1, (n - 1) / n}, {"all-gather", "ring", n - 1, (n - 1) / n}, {"all-to-all", "ring", n - 1, (n - 1) / n},
-		{"all-reduce", "halving-doubling", 2 * 3, 2 * (n - 1) / n}, {"all-gather", "halving-doubling", 3, (n - 1) / n}, {"reduce-scatter", "halving-doubling", 3, (n - 1) / n},
+		{"all-reduce", "ring", 2 * (n - 1), 2 * (n - 1) / n}, {"reduce-scatter", "ring", n - 1, (n - 1) / n},
+		{"all-gather", "ring", n - 1, (n - 1) / n}, {"all-to-all", "ring", n - 1, (n - 1) / n},
+		{"all-reduce", "halving-doubling", 2 * 3, 2 * (n - 1) / n},
+		{"all-gather", "halving-doubling", 3, (n - 1) / n}, {"reduce-scatter", "halving-doubling", 3, (n - 1) / n},
 	} {
-		r := simulate(t, fmt.Sprintf("fabric: {topology: {star: {hosts: %d}}, host_link: 100Gbps, congestion_control: {algorithm: none}}\nflows: [{collective: {operation: %s, algorithm: %s, size: 8MB, delay: 3us, rounds: 2, pause: 50us}}]\n",
+		r := simulate(t, fmt.Sprintf("fabric: {topology: {star: {hosts: %d}}, host_link: 100Gbps, "+
+			"congestion_control: {algorithm: none}}\nflows: [{collective: {operation: %s, algorithm: %s, size: 8MB, "+
+			"delay: 3us, rounds: 2, pause: 50us}}]\n",
 			hosts, x.operation, x.algorithm))
 		want := carry(x.share*size) + x.steps*latency + (x.steps-1)*3
 		for _, name := range []string{"collective.time.mean", "collective.time.max"} {
@@ -73,10 +78,12 @@ func TestCollectiveTimes(t *testing.T) {
 				t.Errorf("%s, %s: %s %.2f us, want %.2f", x.operation, x.algorithm, name, got, want)
 			}
 		}
-		if metricOf(t, r, "collective.count") != 2 || metricOf(t, r, "collective.unfinished") != 0 || metricOf(t, r, "flow.unfinished") != 0 {
+		if metricOf(t, r, "collective.count") != 2 || metricOf(t, r, "collective.unfinished") != 0 ||
+			metricOf(t, r, "flow.unfinished") != 0 {
 			t.Errorf("%s, %s: %v rounds", x.operation, x.algorithm, metricOf(t, r, "collective.count"))
 		}
-		if a, b := metricOf(t, r, "collective.bandwidth"), metricOf(t, r, "collective.bus_bandwidth"); math.Abs(b/a/x.share-1) > 1e-9 {
+		if a, b := metricOf(t, r, "collective.bandwidth"),
+			metricOf(t, r, "collective.bus_bandwidth"); math.Abs(b/a/x.share-1) > 1e-9 {
 			t.Errorf("bandwidths %v and %v", a, b)
 		}
 	}
@@ -95,7 +102,9 @@ flows: [{collective: {operation: all-reduce, size: 8MB, hosts: [0, 5, 10, 15, 1,
 
 // TestDependentsInParts: what is asked for as to parts changes nothing but a remark.
 func TestDependentsInParts(t *testing.T) {
-	const text = "fabric: {topology: {fat_tree: {k: 4}}}\nflows: [{collective: {operation: all-reduce, algorithm: halving-doubling, size: 1MB}}, {list: [{name: a, src: 0, dst: 9, class: 3, size: 10KB}, {src: 9, dst: 3, class: 3, size: 10KB, start: 5us, after: [a]}]}]\n"
+	const text = "fabric: {topology: {fat_tree: {k: 4}}}\nflows: [{collective: {operation: all-reduce, algorithm: " +
+		"halving-doubling, size: 1MB}}, {list: [{name: a, src: 0, dst: 9, class: 3, size: 10KB}, {src: 9, dst: 3, " +
+		"class: 3, size: 10KB, start: 5us, after: [a]}]}]\n"
 	want := simulate(t, text)
 	for _, parts := range []string{"fabric.parts=2", "fabric.threads=2"} {
 		got := simulate(t, text, parts)
@@ -112,15 +121,21 @@ func TestDependentsInParts(t *testing.T) {
 
 // TestDependentsAlone: beside drives nothing waits for flows.
 func TestDependentsAlone(t *testing.T) {
-	_, err := scenario.Parse(shape.Source{File: "a.yaml", Text: []byte("initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\nflows: [{collective: {size: 1MB}}]\n")}, nil)
-	if err == nil || !strings.Contains(err.Error(), "a.yaml:4:9: flows[0]: flows that wait for others are for a network alone") {
+	_, err := scenario.Parse(shape.Source{File: "a.yaml",
+		Text: []byte("initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nworkload: [{synthetic: " +
+			"{reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\nflows: [{collective: {size: 1MB}}]\n")}, nil)
+	if err == nil || !strings.Contains(err.Error(),
+		"a.yaml:4:9: flows[0]: flows that wait for others are for a network alone") {
 		t.Error(err)
 	}
 }
 
-// TestProgress: what is acknowledged of each queue pair over time adds up to its flow, and what is in flight is never more than a window.
+// TestProgress: what is acknowledged of each queue pair over time adds up to its flow, and what is in flight is never
+// more than a window.
 func TestProgress(t *testing.T) {
-	const text = "fabric: {topology: {star: {hosts: 3}}, congestion_control: {algorithm: none, none: {window: bdp}}}\nflows: [{list: [{src: 0, dst: 2, class: 3, size: 1MB}, {src: 1, dst: 2, class: 3, size: 500KB}]}]\nmeasure: {progress: true}\n"
+	const text = "fabric: {topology: {star: {hosts: 3}}, congestion_control: {algorithm: none, none: {window: " +
+		"bdp}}}\nflows: [{list: [{src: 0, dst: 2, class: 3, size: 1MB}, {src: 1, dst: 2, class: 3, size: " +
+		"500KB}]}]\nmeasure: {progress: true}\n"
 	r := simulate(t, text)
 	for q, size := range []float64{1e6, 5e5} {
 		sum, most, found := 0.0, 0.0, 0
@@ -145,7 +160,8 @@ func TestProgress(t *testing.T) {
 			}
 		}
 		if found != 2 || math.Abs(sum/size-1) > 1e-6 || most == 0 || most > 30e3 {
-			t.Errorf("queue pair %d: %d series, %.0f bytes of %.0f acknowledged, %.0f in flight at most", q, found, sum, size, most)
+			t.Errorf("queue pair %d: %d series, %.0f bytes of %.0f acknowledged, %.0f in flight at most", q, found,
+				sum, size, most)
 		}
 	}
 	for _, s := range simulate(t, text, "measure.progress=false").Series {

@@ -10,14 +10,15 @@ import (
 	"farflash/sim"
 )
 
-// exactFlows is how many flows that have ended are kept one by one, 17 bytes each. Above it they are counted in histograms.
+// exactFlows is how many flows that have ended are kept one by one, 17 bytes each. Above it they are counted in
+// histograms.
 const exactFlows = 1 << 22
 
 // pieceFlows is how many of them are kept together, which are not moved when there are more.
 const pieceFlows = 4096
 
-// ledger has the flows that have ended, of a network or of a part of one, those that began before the warm-up's end for themselves. It never takes more memory
-// than the flows of a limit and some histograms.
+// ledger has the flows that have ended, of a network or of a part of one, those that began before the warm-up's end
+// for themselves. It never takes more memory than the flows of a limit and some histograms.
 type ledger struct {
 	warm   sim.Time // the warm-up's end
 	shared *shelf
@@ -26,8 +27,8 @@ type ledger struct {
 	eras   [2]era
 }
 
-// shelf is what the ledgers of one network share: how many flows they have together, those in pieces that are not full left out. So what is above the limit
-// on it is so in any division of the network.
+// shelf is what the ledgers of one network share: how many flows they have together, those in pieces that are not
+// full left out. So what is above the limit on it is so in any division of the network.
 type shelf struct {
 	limit int64
 	flows atomic.Int64
@@ -43,7 +44,8 @@ type pieceOf struct {
 // lateBit says that a flow began after the warm-up.
 const lateBit = 1 << 7
 
-// era are the flows that began before the warm-up's end, or after it. It has histograms once there are too many flows to be kept.
+// era are the flows that began before the warm-up's end, or after it. It has histograms once there are too many flows
+// to be kept.
 type era struct {
 	count int
 	bytes uint64
@@ -180,7 +182,8 @@ func (c *census) times() (found, *stats.Histogram) {
 	return found{sorted: v}, h
 }
 
-// slowdowns are those of the flows of a size, of all of them if it is below 0. What was found before is no longer there.
+// slowdowns are those of the flows of a size, of all of them if it is below 0. What was found before is no longer
+// there.
 func (c *census) slowdowns(size int) found {
 	if c.coarse {
 		h := &stats.Histogram{}

@@ -17,8 +17,8 @@ func flowOf(i int) (start, fct sim.Time, size units.Bytes, slowdown float64) {
 	return sim.Time(i) * units.Microsecond, sim.Time(slowdown * float64(size) * 80), size, slowdown
 }
 
-// TestManyFlows holds that flows above the limit move no figure by more than a bucket of a histogram, that counts, sums and greatest
-// values are exact, and that it makes no difference in how many parts the network was.
+// TestManyFlows holds that flows above the limit move no figure by more than a bucket of a histogram, that counts,
+// sums and greatest values are exact, and that it makes no difference in how many parts the network was.
 func TestManyFlows(t *testing.T) {
 	const n, warm = 40000, 5000
 	run := func(limit int64, parts int) *census {
@@ -36,8 +36,10 @@ func TestManyFlows(t *testing.T) {
 	if exact.coarse || !one.coarse || !three.coarse {
 		t.Fatal("the limit does not decide what is kept")
 	}
-	if exact.count != n-warm || one.count != exact.count || one.bytes != exact.bytes || three.bytes != exact.bytes || one.sizes() != exact.sizes() {
-		t.Errorf("%d, %d and %d flows of %d, %d and %d bytes", exact.count, one.count, three.count, exact.bytes, one.bytes, three.bytes)
+	if exact.count != n-warm || one.count != exact.count || one.bytes != exact.bytes || three.bytes != exact.bytes ||
+		one.sizes() != exact.sizes() {
+		t.Errorf("%d, %d and %d flows of %d, %d and %d bytes", exact.count, one.count, three.count, exact.bytes,
+			one.bytes, three.bytes)
 	}
 	compare := func(what string, a, b, c found) {
 		t.Helper()

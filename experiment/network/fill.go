@@ -144,7 +144,8 @@ func (m *Meter) flows(r *result.Result) {
 		return
 	}
 	if c.coarse {
-		r.Warn("with more than %d flows, completion times and slowdowns come from histograms, whose buckets are up to 1/64 of the value wide", exactFlows)
+		r.Warn("with more than %d flows, completion times and slowdowns come from histograms, whose buckets are up "+
+			"to 1/64 of the value wide", exactFlows)
 	}
 	fct, h := c.times()
 	fct.fill(r, "flow.fct")
@@ -208,7 +209,8 @@ func (m *Meter) overTime(r *result.Result) {
 	}
 }
 
-// progress is what the k-th of the queue pairs that are followed, which has a number, got acknowledged and had on the way.
+// progress is what the k-th of the queue pairs that are followed, which has a number, got acknowledged and had on the
+// way.
 func (m *Meter) progress(r *result.Result, k, q int) {
 	through, flight := make([]float64, len(m.slices)), make([]float64, len(m.slices))
 	from, was := sim.Time(0), uint64(0)
@@ -235,7 +237,8 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 		order[i] = i
 	}
 	if len(order) > mostRows {
-		slices.SortStableFunc(order, func(a, b int) int { return int(last.ports[b].bytes>>10) - int(last.ports[a].bytes>>10) })
+		slices.SortStableFunc(order,
+			func(a, b int) int { return int(last.ports[b].bytes>>10) - int(last.ports[a].bytes>>10) })
 		order = order[:mostRows]
 		slices.Sort(order)
 		r.Warn("figures per port cover only the %d busiest of %d ports", mostRows, len(last.ports))
@@ -246,7 +249,8 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 		cols = append(cols, fmt.Sprintf("%.9g", m.slices[min(first+every, len(m.slices))-1].end.Seconds()))
 	}
 	rows := make([]string, len(order))
-	use, queue, paused, sum := make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order)), make([][]float64, len(order))
+	use, queue, paused, sum := make([][]float64, len(order)), make([][]float64, len(order)),
+		make([][]float64, len(order)), make([][]float64, len(order))
 	var depths [][]float64
 	var deep []string
 	for k, i := range order {
@@ -274,7 +278,8 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 		x, y := &last.ports[i], &m.from.ports[i]
 		span := float64(last.at - m.from.at)
 		sum[k] = []float64{stats.Micro(float64(x.busy-y.busy) / max(span, 1)), float64(x.pauses - y.pauses),
-			(x.paused - y.paused).Microseconds(), p.Longest.Microseconds(), float64(x.marks - y.marks), float64(p.Drops), float64(p.MaxQueue)}
+			(x.paused - y.paused).Microseconds(), p.Longest.Microseconds(), float64(x.marks - y.marks),
+			float64(p.Drops), float64(p.MaxQueue)}
 		if m.Graph.Nodes[p.Node].Kind == topo.Switch && p.MaxQueue > 0 {
 			deep = append(deep, rows[k])
 			depths = append(depths, m.depths(i))
@@ -283,7 +288,9 @@ func (m *Meter) byPort(r *result.Result, last *fabricState) {
 	r.SetMatrix("fabric.link.utilisation", rows, cols, use)
 	r.SetMatrix("fabric.link.queue", rows, cols, queue)
 	r.SetMatrix("fabric.link.paused", rows, cols, paused)
-	r.SetMatrix("fabric.link.totals", rows, []string{"utilisation", "pauses", "paused_us", "longest_pause_us", "ecn_marks", "drops", "queue_max_bytes"}, sum)
+	r.SetMatrix("fabric.link.totals", rows,
+		[]string{"utilisation", "pauses", "paused_us", "longest_pause_us", "ecn_marks", "drops", "queue_max_bytes"},
+		sum)
 	if len(deep) > 0 {
 		r.SetMatrix("fabric.queue.histogram", deep, depthNames(), depths)
 	}
@@ -368,18 +375,22 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 	if m.Others != nil {
 		name = "messages conserved"
 	}
-	r.Check(name, c.Posted == c.Completed+inFlight, fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
+	r.Check(name, c.Posted == c.Completed+inFlight,
+		fmt.Sprintf("posted %d = completed %d + in flight %d", c.Posted, c.Completed, inFlight))
 	err := m.Net.Check()
-	detail := fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight", c.Sent, c.Received, c.Wasted, c.Lost)
+	detail := fmt.Sprintf("%d bytes of payload sent = %d received + %d of no use + %d lost + the rest in flight",
+		c.Sent, c.Received, c.Wasted, c.Lost)
 	if err != nil {
 		detail = err.Error()
 	}
 	r.Check("bytes conserved", err == nil, detail)
 	open := m.Net.PausedNow()
-	r.Check("pauses conserved", c.Paused == c.Unpaused+open, fmt.Sprintf("%d pauses took effect = %d ended + %d last", c.Paused, c.Unpaused, open))
+	r.Check("pauses conserved", c.Paused == c.Unpaused+open,
+		fmt.Sprintf("%d pauses took effect = %d ended + %d last", c.Paused, c.Unpaused, open))
 	// A link that loses packets loses those that ask for a pause as well.
 	lossy := slices.ContainsFunc(m.Graph.Links, func(l topo.Link) bool { return l.Loss > 0 })
-	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto && len(m.s.Fabric.Failures) == 0 && !lossy {
+	if m.s.Fabric.PFC.Enabled && m.s.Fabric.PFC.Headroom.Kind == fabric.HeadroomAuto &&
+		len(m.s.Fabric.Failures) == 0 && !lossy {
 		n := c.Drops[fabric.DropBuffer]
 		if m.s.Fabric.Watchdog.Action == fabric.WatchdogReport || n == 0 {
 			r.Check("nothing lost for want of room", n == 0, fmt.Sprintf("%d packets dropped by switches", n))
@@ -391,7 +402,8 @@ func (m *Meter) checks(r *result.Result, last *fabricState) {
 func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	c := &last.counters
 	if interrupted && m.Others == nil {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at, last.counters.Completed)
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d flows", last.at,
+			last.counters.Completed)
 	}
 	for _, text := range m.stuck {
 		r.Warn("%s", text)
@@ -412,13 +424,17 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 	}
 	e := m.Net.Endless()
 	if e.Hung > 0 {
-		r.Warn("%d %s never end: their packets were lost, and they have no retransmission timer (fabric.recovery.timeout)", e.Hung, what)
+		r.Warn("%d %s never end: their packets were lost, and they have no retransmission timer "+
+			"(fabric.recovery.timeout)", e.Hung, what)
 	}
 	if c.Stranded > 0 {
-		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them have not ended", c.Stranded, e.Severed, what)
+		r.Warn("%d queue pairs had no path left after a link failed; %d %s on them have not ended", c.Stranded,
+			e.Severed, what)
 	}
 	if c.Timeouts > 0 && c.Wasted > c.Received {
-		r.Warn("%.0f %% of the payload that arrived had come before: %d retransmission timers (fabric.recovery: timeout, short_timeout) ran out, most of them before an acknowledgement could come; use times above the round trip under load",
+		r.Warn("%.0f %% of the payload that arrived had come before: %d retransmission timers (fabric.recovery: "+
+			"timeout, short_timeout) ran out, most of them before an acknowledgement could come; use times above the "+
+			"round trip under load",
 			100*float64(c.Wasted)/float64(c.Wasted+c.Received), c.Timeouts)
 	}
 	if circle := m.Net.Hazard(); circle != "" {
@@ -429,7 +445,8 @@ func (m *Meter) warn(r *result.Result, last *fabricState, interrupted bool) {
 // Summary is the network in one line.
 func (m *Meter) Summary() string {
 	x := m.s.Fabric
-	text := fmt.Sprintf("%s, %s, %s", spelling.Plural(len(m.Hosts), "host"), spelling.Plural(len(m.Graph.Nodes)-len(m.Hosts), "switch"), spelling.Plural(len(m.Graph.Links), "link"))
+	text := fmt.Sprintf("%s, %s, %s", spelling.Plural(len(m.Hosts), "host"),
+		spelling.Plural(len(m.Graph.Nodes)-len(m.Hosts), "switch"), spelling.Plural(len(m.Graph.Links), "link"))
 	if x.Topology.File == "" {
 		text += fmt.Sprintf(" of %v", x.HostLink)
 		between := slices.ContainsFunc(m.Graph.Links, func(l topo.Link) bool {
@@ -456,7 +473,8 @@ func (m *Meter) Limits() []string {
 		"Switches store and forward; control traffic (class 0) takes no room in their buffers.",
 	}
 	if m.s.Fabric.QueuePairs.Life == fabric.Persistent {
-		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs), so a small one waits behind a large one posted before it.")
+		out = append(out, "Messages between two hosts share queue pairs (fabric.queue_pairs), so a small one waits "+
+			"behind a large one posted before it.")
 	}
 	if m.s.Fabric.Compat != scenario.FabricCompatNone {
 		out = append(out, fmt.Sprintf("compat: %s reproduces deviations of a simulator that real networks do not have.", m.s.Fabric.Compat))

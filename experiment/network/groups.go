@@ -8,7 +8,8 @@ import (
 	"farflash/workload/flows"
 )
 
-// mostGroups is how many of a scenario's sources of flows have figures of their own; those beyond are in the figures of all.
+// mostGroups is how many of a scenario's sources of flows have figures of their own; those beyond are in the figures
+// of all.
 const mostGroups = 32
 
 // groups is how many groups of flows are told apart. The last one has what is beyond the most.
@@ -83,7 +84,8 @@ func (m *Meter) byGroup(r *result.Result, all *census) {
 		c := take(m.ledgers(g), all.whole)
 		sum += c.count
 		if g == mostGroups {
-			r.Warn("figures per group of flows cover only the first %d groups; %d flows are in others", mostGroups, c.count)
+			r.Warn("figures per group of flows cover only the first %d groups; %d flows are in others", mostGroups,
+				c.count)
 			continue
 		}
 		names.Names = append(names.Names, m.s.FlowName(g))

@@ -20,7 +20,8 @@ flows:
 - {permutation: {size: 30KB}}
 `
 
-// TestGroups holds that groups of flows add up to all, that rows say which group they are of, and that no division of the network changes anything.
+// TestGroups holds that groups of flows add up to all, that rows say which group they are of, and that no division of
+// the network changes anything.
 func TestGroups(t *testing.T) {
 	var first *result.Result
 	for _, parts := range []string{"1", "4"} {
@@ -37,7 +38,8 @@ func TestGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := out.Result
-		if want := []result.Parts{{Scope: "flows", Names: []string{"mice", "incast", "permutation"}}}; !reflect.DeepEqual(r.Parts, want) {
+		if want := []result.Parts{{Scope: "flows",
+			Names: []string{"mice", "incast", "permutation"}}}; !reflect.DeepEqual(r.Parts, want) {
 			t.Errorf("%v", r.Parts)
 		}
 		sum, bytes := 0.0, 0.0
@@ -48,11 +50,13 @@ func TestGroups(t *testing.T) {
 				t.Errorf("group %d has %v flows, %d rows", i, n, rows[int32(i)])
 			}
 			sum, bytes = sum+n, bytes+trialtest.Metric(t, out, name+"bytes")
-			if h := r.Histogram(name + "fct"); h.Count() != int64(n) || trialtest.Metric(t, out, name+"slowdown.mean") < 1 {
+			if h := r.Histogram(name + "fct"); h.Count() != int64(n) ||
+				trialtest.Metric(t, out, name+"slowdown.mean") < 1 {
 				t.Errorf("group %d: %d in the distribution", i, h.Count())
 			}
 		}
-		if sum != trialtest.Metric(t, out, "flow.count") || bytes != trialtest.Metric(t, out, "flow.bytes") || rows[1] != 6 || rows[2] != 16 {
+		if sum != trialtest.Metric(t, out, "flow.count") || bytes != trialtest.Metric(t, out, "flow.bytes") ||
+			rows[1] != 6 || rows[2] != 16 {
 			t.Errorf("%v flows of %v bytes by group, rows %v", sum, bytes, rows)
 		}
 		if first != nil && !reflect.DeepEqual(first.Metrics, r.Metrics) {
@@ -69,8 +73,11 @@ func TestGroups(t *testing.T) {
 
 // TestGroupsBesideRequests holds the same of flows beside a system's requests.
 func TestGroupsBesideRequests(t *testing.T) {
-	o := trialtest.Run(t, "initiators: 2\ntargets: [{count: 2, ssds: 1, ssd: tlc-enterprise}]\nfabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 4}}}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\n"+
-		"flows: [{incast: {fan: 3, size: 10KB}}, {permutation: {size: 20KB}}]\n", 1)
+	o := trialtest.Run(t,
+		"initiators: 2\ntargets: [{count: 2, ssds: 1, ssd: tlc-enterprise}]\nfabric: {topology: {leaf_spine: "+
+			"{leaves: 2, spines: 1, hosts_per_leaf: 4}}}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: "+
+			"5us}, requests: 100}}]\n"+
+			"flows: [{incast: {fan: 3, size: 10KB}}, {permutation: {size: 20KB}}]\n", 1)
 	if a, b := trialtest.Metric(t, o, "flows[0].count"), trialtest.Metric(t, o, "flows[1].count"); a != 3 || b != 8 {
 		t.Errorf("%v and %v flows", a, b)
 	}

@@ -1,5 +1,5 @@
-// Package network is the experiment with a network alone, and what every experiment with a network has: Network, the models of one, and Meter, which follows it in slices
-// and fills in what it did.
+// Package network is the experiment with a network alone, and what every experiment with a network has: Network, the
+// models of one, and Meter, which follows it in slices and fills in what it did.
 //
 // What it leaves out: what stands behind the hosts (packages system and objects).
 package network
@@ -218,7 +218,9 @@ func (y *Network) Make(seed uint64, sink fabric.Sink) error {
 		case x.Cycle != nil:
 			y.stuck = append(y.stuck, fmt.Sprintf("deadlock at %v: %s", x.At, y.Net.CycleName(x.Cycle)))
 		default:
-			y.stuck = append(y.stuck, fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after", y.Net.PortName(x.Port), x.Since))
+			y.stuck = append(y.stuck,
+				fmt.Sprintf("%s has been paused since %v, for longer than fabric.watchdog.after",
+					y.Net.PortName(x.Port), x.Since))
 		}
 	}
 	return nil
@@ -275,8 +277,8 @@ func (x *alone) Advance(ctx context.Context, to sim.Time) (experiment.Standing, 
 	return x.Network.Advance(ctx, to)
 }
 
-// Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what happens after that until the end of
-// the slice still counts, pause frames for example.
+// Advance lets a network go on, until every flow has ended, which takes it to the end of the last one, although what
+// happens after that until the end of the slice still counts, pause frames for example.
 func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	y.ctx = ctx
 	y.watch.Attend(ctx, y.Eng)
@@ -285,7 +287,8 @@ func (y *Network) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 		return experiment.Standing{}, err
 	}
 	done, all, last := y.driver.progress()
-	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known), Stalled: y.watch.Stalled()}
+	now := experiment.Standing{At: to, Over: all || dry, Done: done, Expected: uint64(y.known),
+		Stalled: y.watch.Stalled()}
 	if dry && !all || ctx.Err() != nil {
 		now.At = y.driver.now()
 	}
@@ -340,7 +343,8 @@ func (y *Network) Lone(src, dst int32, class uint8, size units.Bytes) sim.Time {
 	return 0
 }
 
-// WithFlows makes a network with flows that are known, of some traffic classes, a bit each, in as many parts as the scenario says.
+// WithFlows makes a network with flows that are known, of some traffic classes, a bit each, in as many parts as the
+// scenario says.
 func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uint8) (*Network, error) {
 	n := New(s, sim.New())
 	n.known = len(list)
@@ -357,7 +361,8 @@ func WithFlows(s *scenario.Scenario, seed uint64, list []flows.Flow, classes uin
 // flow is a message in the user's terms.
 func (y *Network) flow(i int32) experiment.Flow {
 	m := &y.Net.Messages()[i]
-	f := experiment.Flow{ID: int64(i), Group: int32(y.groupOf(i)), Size: m.Size, Start: m.Posted, FCT: sim.Forever, Ideal: y.Net.Ideal(i), Port: m.Port, Src: m.Src, Dst: m.Dst}
+	f := experiment.Flow{ID: int64(i), Group: int32(y.groupOf(i)), Size: m.Size, Start: m.Posted, FCT: sim.Forever,
+		Ideal: y.Net.Ideal(i), Port: m.Port, Src: m.Src, Dst: m.Dst}
 	if m.Acked != sim.Forever {
 		f.FCT = m.Acked - m.Posted
 	}
@@ -387,7 +392,8 @@ func (y *Network) TellPauses(f func(experiment.Pause) error) error {
 
 func (y *Network) pause(p fabric.Pause) experiment.Pause {
 	r := y.Net.Port(p.Port)
-	return experiment.Pause{Time: p.At, Node: r.Node, Switch: y.Graph.Nodes[r.Node].Kind == topo.Switch, Port: y.Net.PortNumber(p.Port) + 1, Class: int(p.Class), Resume: p.Resume}
+	return experiment.Pause{Time: p.At, Node: r.Node, Switch: y.Graph.Nodes[r.Node].Kind == topo.Switch,
+		Port: y.Net.PortNumber(p.Port) + 1, Class: int(p.Class), Resume: p.Resume}
 }
 
 // Meter follows a run of a network in slices, of which it keeps a bounded number by joining
@@ -513,7 +519,8 @@ func (m *Meter) slice(at sim.Time) {
 		x.marks += float64(now.marks - was.marks)
 		x.paused += (now.paused - was.paused).Seconds()
 		x.queue = max(x.queue, float64(p.Queue))
-		x.ports[i] = portSlice{float32((now.busy - was.busy).Seconds()), float32((now.paused - was.paused).Seconds()), float32(p.Queue)}
+		x.ports[i] = portSlice{float32((now.busy - was.busy).Seconds()), float32((now.paused - was.paused).Seconds()),
+			float32(p.Queue)}
 		*was = now
 	}
 	for _, q := range m.follow {

@@ -33,8 +33,10 @@ func TestNetworkPresets(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			o := trialtest.Run(t, text, 1)
-			if trialtest.Metric(t, o, "flow.count") == 0 || trialtest.Metric(t, o, "flow.unfinished") != 0 || trialtest.Metric(t, o, "fabric.drops") != 0 {
-				t.Errorf("%g flows ended, %g did not, %g packets were lost", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"), trialtest.Metric(t, o, "fabric.drops"))
+			if trialtest.Metric(t, o, "flow.count") == 0 || trialtest.Metric(t, o, "flow.unfinished") != 0 ||
+				trialtest.Metric(t, o, "fabric.drops") != 0 {
+				t.Errorf("%g flows ended, %g did not, %g packets were lost", trialtest.Metric(t, o, "flow.count"),
+					trialtest.Metric(t, o, "flow.unfinished"), trialtest.Metric(t, o, "fabric.drops"))
 			}
 			if p.Description == "" {
 				t.Error("no description")
@@ -51,7 +53,8 @@ func TestNetworkPresets(t *testing.T) {
 func TestFlowsAndPauses(t *testing.T) {
 	text := trialtest.SmallFabric + "measure: {flows: true, pauses: true}\n"
 	text = strings.Replace(text, "10KB", "1MB", 1)
-	text = strings.Replace(text, "host_link: 40Gbps", "host_link: 40Gbps\n  buffer: 1MiB\n  congestion_control: none", 1)
+	text = strings.Replace(text, "host_link: 40Gbps", "host_link: 40Gbps\n  buffer: 1MiB\n  congestion_control: none",
+		1)
 	s, err := trialtest.Parse(text)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,8 @@ func TestFlowsAndPauses(t *testing.T) {
 		t.Errorf("digest %s becomes %s, %v", one, two, err)
 	}
 	stop := errors.New("enough")
-	if _, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1, Flow: func(experiment.Flow) error { return stop }}); !errors.Is(err, stop) {
+	if _, err := trial.Run(t.Context(), s,
+		experiment.Options{Seed: 1, Flow: func(experiment.Flow) error { return stop }}); !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
 }
@@ -108,7 +112,8 @@ func TestParts(t *testing.T) {
 		{"lost", "congestion_control: dctcp, pfc: {enabled: false}, buffer: 200KB, recovery: {kind: selective-repeat}", ""},
 		{"messages", "congestion_control: timely, queue_pairs: {life: per-message}, acks: {every: 4}", ""},
 		{"hpcc compat", "compat: hpcc, random: own, congestion_control: dcqcn", ""},
-		{"failures", "congestion_control: hpcc-pint, queue_pairs: {life: per-message}, failures: [{a: h3, b: tor1, at: 60us, until: 200us}, {a: tor2, b: leaf2, at: 100us}]", ""},
+		{"failures", "congestion_control: hpcc-pint, queue_pairs: {life: per-message}, failures: [{a: h3, b: tor1, " +
+			"at: 60us, until: 200us}, {a: tor2, b: leaf2, at: 100us}]", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// With threads, below 0. Every number of parts is tried on two of them, and at night on all.
@@ -133,7 +138,9 @@ measure: {warm_up: 50us%s}
 `, c.more, c.measure)
 			var want []byte
 			for _, parts := range counts {
-				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)}, []shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(max(parts, 0))}, {Path: "fabric.threads", Value: fmt.Sprint(max(-parts, 1))}})
+				s, err := scenario.Parse(shape.Source{File: "parts.yaml", Text: []byte(text)},
+					[]shape.Change{{Path: "fabric.parts", Value: fmt.Sprint(max(parts, 0))},
+						{Path: "fabric.threads", Value: fmt.Sprint(max(-parts, 1))}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +179,8 @@ measure: {warm_up: 50us%s}
 
 // TestThreads: threads beyond the processors are not used, and the run says so without another result.
 func TestThreads(t *testing.T) {
-	text := "name: threads\nfabric: {topology: {clos: {pods: 4, leaves: 1, tors: 1, hosts_per_pod: 2, spines: 1}}, threads: 3}\nflows: [{all_to_all: {size: 100KB}}]\n"
+	text := "name: threads\nfabric: {topology: {clos: {pods: 4, leaves: 1, tors: 1, hosts_per_pod: 2, spines: 1}}, " +
+		"threads: 3}\nflows: [{all_to_all: {size: 100KB}}]\n"
 	var want []byte
 	for _, procs := range []int{1, 2, 4} {
 		was := runtime.GOMAXPROCS(procs)
@@ -195,9 +203,12 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends. Where nothing but the end of all flows ends it, that is a failure.
+// TestSevered: flows whose hosts have no way since a link failed are counted and said, and the run ends. Where
+// nothing but the end of all flows ends it, that is a failure.
 func TestSevered(t *testing.T) {
-	const text = "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: 10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: 1MB, start: 50us}]}]\n"
+	const text = "name: severed\nfabric: {topology: {star: {hosts: 3}}, failures: [{a: h0, b: s0, at: " +
+		"10us}]}\nflows: [{list: [{src: 0, dst: 1, size: 1MB}, {src: 2, dst: 1, size: 1MB}, {src: 1, dst: 0, size: " +
+		"1MB, start: 50us}]}]\n"
 	for _, keep := range []func(experiment.Flow) error{nil, func(experiment.Flow) error { return nil }} {
 		s, err := trialtest.Parse(text)
 		if err != nil {
@@ -208,30 +219,40 @@ func TestSevered(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := o.Result.Checks[len(o.Result.Checks)-1]
-		if want := "h0 cannot be reached; the link between h0 and s0 is down for good since 10us: 2 messages did not end (1MB from h0 to h1 since 0s; 1MB from h1 to h0 since 50us)"; last.OK || last.Name != "every flow ends" || last.Detail != want {
+		if want := "h0 cannot be reached; the link between h0 and s0 is down for good since 10us: 2 messages did not " +
+			"end (1MB from h0 to h1 since 0s; 1MB from h1 to h0 since 50us)"; last.OK ||
+			last.Name != "every flow ends" || last.Detail != want {
 			t.Errorf("%+v", last)
 		}
 	}
 	o := trialtest.Run(t, text+"measure: {until: 2ms}\n", 1)
 	if trialtest.Metric(t, o, "flow.unfinished") != 2 || trialtest.Metric(t, o, "flow.count") != 1 {
-		t.Errorf("%g flows ended, %g did not", trialtest.Metric(t, o, "flow.count"), trialtest.Metric(t, o, "flow.unfinished"))
+		t.Errorf("%g flows ended, %g did not", trialtest.Metric(t, o, "flow.count"),
+			trialtest.Metric(t, o, "flow.unfinished"))
 	}
-	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said, "2 queue pairs had no path left after a link failed; 2 flows on them have not ended") {
+	if said := strings.Join(o.Result.Warnings, "\n"); !strings.Contains(said,
+		"2 queue pairs had no path left after a link failed; 2 flows on them have not ended") {
 		t.Error(said)
 	}
 }
 
-// TestLossyPauses: a link that corrupts packets corrupts those that ask for a pause, too, so that what comes meanwhile finds no room. That is no fault of the model.
+// TestLossyPauses: a link that corrupts packets corrupts those that ask for a pause, too, so that what comes
+// meanwhile finds no room. That is no fault of the model.
 func TestLossyPauses(t *testing.T) {
-	o := trialtest.Run(t, "name: lossy\nfabric: {topology: {star: {hosts: 16}}, loss: 2%, congestion_control: none, buffer: 4MiB}\nflows: [{incast: {fan: 15, size: 2MB}}]\nmeasure: {until: 20ms}\n", 1)
-	if trialtest.Metric(t, o, "fabric.drops") == 0 || !strings.Contains(strings.Join(o.Result.Warnings, "\n"), "no room") {
+	o := trialtest.Run(t,
+		"name: lossy\nfabric: {topology: {star: {hosts: 16}}, loss: 2%, congestion_control: none, buffer: "+
+			"4MiB}\nflows: [{incast: {fan: 15, size: 2MB}}]\nmeasure: {until: 20ms}\n", 1)
+	if trialtest.Metric(t, o, "fabric.drops") == 0 ||
+		!strings.Contains(strings.Join(o.Result.Warnings, "\n"), "no room") {
 		t.Errorf("%g packets dropped, %q", trialtest.Metric(t, o, "fabric.drops"), o.Result.Warnings)
 	}
 }
 
-// TestEndOfFlows holds that a run whose flows end before measure.until ends with the last of them: its figures are those of a run without until.
+// TestEndOfFlows holds that a run whose flows end before measure.until ends with the last of them: its figures are
+// those of a run without until.
 func TestEndOfFlows(t *testing.T) {
-	const text = "name: ends\nfabric: {topology: {star: {hosts: 4}}, host_link: 100Gbps, congestion_control: none}\nflows: [{list: [{src: 0, dst: 1, size: 100KB}]}]\n"
+	const text = "name: ends\nfabric: {topology: {star: {hosts: 4}}, host_link: 100Gbps, congestion_control: " +
+		"none}\nflows: [{list: [{src: 0, dst: 1, size: 100KB}]}]\n"
 	want, got := trialtest.Run(t, text, 1), trialtest.Run(t, text+"measure: {until: 1ms}\n", 1)
 	if got.Result.SimulatedS != want.Result.SimulatedS {
 		t.Errorf("%g s, without until %g s", got.Result.SimulatedS, want.Result.SimulatedS)
@@ -245,7 +266,9 @@ func TestEndOfFlows(t *testing.T) {
 
 // TestGoodputOfPlanes: a host with a link to each plane has one goodput, the sum of what comes over all of them.
 func TestGoodputOfPlanes(t *testing.T) {
-	o := trialtest.Run(t, "name: planes\nfabric: {topology: {star: {hosts: 4}, planes: 2}, host_link: 10Gbps, congestion_control: none}\nflows: [{all_to_all: {size: 200KB}}]\n", 1)
+	o := trialtest.Run(t,
+		"name: planes\nfabric: {topology: {star: {hosts: 4}, planes: 2}, host_link: 10Gbps, congestion_control: "+
+			"none}\nflows: [{all_to_all: {size: 200KB}}]\n", 1)
 	m, ok := o.Result.Matrix("fabric.host.goodput")
 	if !ok || !slices.Equal(m.Rows, []string{"h0", "h1", "h2", "h3"}) {
 		t.Fatalf("rows %q", m.Rows)

@@ -33,8 +33,8 @@ type divided struct {
 // lookEvery is the number of events between two polls for progress.
 const lookEvery = 1 << 16
 
-// What a part may have in memory, so that it stays in a processor's cache while it is simulated, and how many parts there are at most
-// if nobody says.
+// What a part may have in memory, so that it stays in a processor's cache while it is simulated, and how many parts
+// there are at most if nobody says.
 const (
 	partBytes = 1 << 20
 	mostParts = 64
@@ -50,7 +50,9 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	threads := max(1, x.Threads)
 	parts = max(parts, threads)
 	if y.reactive != nil && parts > 1 && (x.Parts > 1 || threads > 1) {
-		y.remarks = append(y.remarks, "fabric.parts and fabric.threads: flows wait for others, anywhere in the network, so that it is simulated in one piece")
+		y.remarks = append(y.remarks,
+			"fabric.parts and fabric.threads: flows wait for others, anywhere in the network, so that it is "+
+				"simulated in one piece")
 	}
 	if whole || y.reactive != nil || y.Net.OneSequence() {
 		parts = 1
@@ -77,7 +79,9 @@ func (y *Network) drive(src flows.Source, keepPauses, whole bool) error {
 	}
 	d := &divided{Network: y, src: src, keep: keepPauses, threads: min(threads, count, runtime.GOMAXPROCS(0))}
 	if threads > d.threads {
-		y.remarks = append(y.remarks, fmt.Sprintf("fabric.threads: %d of %d are used: the network divides into %d parts, and there are %d processors (GOMAXPROCS)", d.threads, threads, count, runtime.GOMAXPROCS(0)))
+		y.remarks = append(y.remarks,
+			fmt.Sprintf("fabric.threads: %d of %d are used: the network divides into %d parts, and there are %d "+
+				"processors (GOMAXPROCS)", d.threads, threads, count, runtime.GOMAXPROCS(0)))
 	}
 	var sinks []fabric.Sink
 	for range count {
@@ -123,7 +127,8 @@ func (d *divided) fetch() error {
 func (d *divided) plan(to sim.Time) error {
 	for !d.ended && d.head.Start <= to {
 		f := &d.head
-		m, err := d.parts.Plan(fabric.Flow{Src: d.Hosts[f.Src], Dst: d.Hosts[f.Dst], Class: f.Class, Size: f.Size, Start: f.Start})
+		m, err := d.parts.Plan(fabric.Flow{Src: d.Hosts[f.Src], Dst: d.Hosts[f.Dst], Class: f.Class, Size: f.Size,
+			Start: f.Start})
 		if err != nil {
 			return fmt.Errorf("flow %d: %w", d.planned, err)
 		}
@@ -187,8 +192,8 @@ func (d *divided) run(to sim.Time) (dry bool, err error) {
 	return dry, nil
 }
 
-// crew is the threads that run the parts of a window, each taking the next one that nobody has. They sleep between windows, and a
-// window in which little happens is left to the first.
+// crew is the threads that run the parts of a window, each taking the next one that nobody has. They sleep between
+// windows, and a window in which little happens is left to the first.
 type crew struct {
 	d    *divided
 	next atomic.Int32

@@ -12,24 +12,31 @@ import (
 	"farflash/numeric/units"
 )
 
-// rerouteConfig is HPCC's configuration at 100 Gbit/s in that simulator's language; a case changes some of it and adds the link that fails.
+// rerouteConfig is HPCC's configuration at 100 Gbit/s in that simulator's language; a case changes some of it and
+// adds the link that fails.
 var rerouteConfig = []string{
-	"USE_DYNAMIC_PFC_THRESHOLD 1", "PACKET_PAYLOAD_SIZE 1000", "TOPOLOGY_FILE topology.txt", "FLOW_FILE flow.txt", "SIMULATOR_STOP_TIME 2.1",
-	"MIN_RATE 100Mb/s", "RATE_AI 40Mb/s", "DCTCP_RATE_AI 1000Mb/s", "ERROR_RATE_PER_LINK 0", "L2_CHUNK_SIZE 4000", "L2_ACK_INTERVAL 1", "L2_BACK_TO_ZERO 0",
-	"GLOBAL_T 1", "U_TARGET 0.95", "MI_THRESH 0", "INT_MULTI 4", "SAMPLE_FEEDBACK 0", "RATE_BOUND 1", "ACK_HIGH_PRIO 0", "BUFFER_SIZE 32",
+	"USE_DYNAMIC_PFC_THRESHOLD 1", "PACKET_PAYLOAD_SIZE 1000", "TOPOLOGY_FILE topology.txt", "FLOW_FILE flow.txt",
+	"SIMULATOR_STOP_TIME 2.1",
+	"MIN_RATE 100Mb/s", "RATE_AI 40Mb/s", "DCTCP_RATE_AI 1000Mb/s", "ERROR_RATE_PER_LINK 0", "L2_CHUNK_SIZE 4000",
+	"L2_ACK_INTERVAL 1", "L2_BACK_TO_ZERO 0",
+	"GLOBAL_T 1", "U_TARGET 0.95", "MI_THRESH 0", "INT_MULTI 4", "SAMPLE_FEEDBACK 0", "RATE_BOUND 1",
+	"ACK_HIGH_PRIO 0", "BUFFER_SIZE 32",
 }
 
 // rerouteSchemes are the settings that make a congestion control of it.
 var rerouteSchemes = map[string]string{
-	"hpcc": "CC_MODE 3, ENABLE_QCN 1, HAS_WIN 1, VAR_WIN 1, FAST_REACT 1, MULTI_RATE 0, KMAX_MAP 1 100000000000 1600, KMIN_MAP 1 100000000000 400, PMAX_MAP 1 100000000000 0.2",
+	"hpcc": "CC_MODE 3, ENABLE_QCN 1, HAS_WIN 1, VAR_WIN 1, FAST_REACT 1, MULTI_RATE 0, KMAX_MAP 1 100000000000 " +
+		"1600, KMIN_MAP 1 100000000000 400, PMAX_MAP 1 100000000000 0.2",
 	"dctcp": "CC_MODE 8, ENABLE_QCN 1, EWMA_GAIN 0.00390625, HAS_WIN 1, VAR_WIN 1, FAST_REACT 0, MULTI_RATE 0, " +
 		"KMAX_MAP 1 100000000000 300, KMIN_MAP 1 100000000000 300, PMAX_MAP 1 100000000000 1",
-	"pfc": "CC_MODE 0, ENABLE_QCN 0, HAS_WIN 0, VAR_WIN 0, FAST_REACT 0, MULTI_RATE 0, KMAX_MAP 1 100000000000 1600, KMIN_MAP 1 100000000000 400, PMAX_MAP 1 100000000000 0.2",
+	"pfc": "CC_MODE 0, ENABLE_QCN 0, HAS_WIN 0, VAR_WIN 0, FAST_REACT 0, MULTI_RATE 0, KMAX_MAP 1 100000000000 1600, " +
+		"KMIN_MAP 1 100000000000 400, PMAX_MAP 1 100000000000 0.2",
 }
 
-// TestNS3Reroute holds flows from one leaf's hosts to the other's, over spines, to what HPCC's ns-3 (commit 9f4be2a) answered: with all links up, and
-// with one from the first leaf to a spine that fails after 150 us. A path id would not make them the same: the reference has none, and
-// subtracts the counts of other ports. What does is that an ACK comes before the packet that leaves in the same nanosecond, as there.
+// TestNS3Reroute holds flows from one leaf's hosts to the other's, over spines, to what HPCC's ns-3 (commit 9f4be2a)
+// answered: with all links up, and with one from the first leaf to a spine that fails after 150 us. A path id would
+// not make them the same: the reference has none, and subtracts the counts of other ports. What does is that an ACK
+// comes before the packet that leaves in the same nanosecond, as there.
 func TestNS3Reroute(t *testing.T) {
 	lines := golden.Head("", "flows", "spines", "ns-3, us", "off by")
 	for _, c := range []struct {
@@ -77,7 +84,8 @@ func TestNS3Reroute(t *testing.T) {
 			if c.down != "" {
 				config = append(config, fmt.Sprintf("LINK_DOWN 150 %d %d", leaf, spine+int(c.down[0]-'0')))
 			}
-			for name, text := range map[string]string{"config.txt": strings.Join(config, "\n") + "\n", "topology.txt": topology.String(), "flow.txt": flows.String()} {
+			for name, text := range map[string]string{"config.txt": strings.Join(config, "\n") + "\n",
+				"topology.txt": topology.String(), "flow.txt": flows.String()} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -87,7 +95,8 @@ func TestNS3Reroute(t *testing.T) {
 				got[f.Src] = float64(f.FCT / units.Nanosecond)
 				return nil
 			}})
-			what, times, off := map[string]string{"hpcc": "HPCC", "dctcp": "DCTCP", "pfc": "PFC alone"}[c.scheme]+", no link fails", []string{}, []string{}
+			what, times, off := map[string]string{"hpcc": "HPCC", "dctcp": "DCTCP", "pfc": "PFC alone"}[c.scheme]+
+				", no link fails", []string{}, []string{}
 			if c.down != "" {
 				what = strings.Replace(what, "no link", "one", 1)
 			}
@@ -95,7 +104,9 @@ func TestNS3Reroute(t *testing.T) {
 				times = append(times, fmt.Sprintf("%.3f", want/1000))
 				off = append(off, fmt.Sprintf("%+.0f ns", got[i]-want))
 			}
-			lines = append(lines, golden.Row(what, fmt.Sprintf("%d of %d MB", c.pairs, c.size/1_000_000), fmt.Sprint(c.spines), strings.Join(times, ", "), strings.Join(off, ", ")))
+			lines = append(lines,
+				golden.Row(what, fmt.Sprintf("%d of %d MB", c.pairs, c.size/1_000_000), fmt.Sprint(c.spines),
+					strings.Join(times, ", "), strings.Join(off, ", ")))
 			for i, want := range c.want {
 				within(t, fmt.Sprintf("host %d's completion time in ns", i), got[i], want, c.share, c.most)
 			}

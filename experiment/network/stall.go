@@ -44,8 +44,8 @@ func (y *Network) Mends(now sim.Time) bool {
 // rounds is the number of the longest waits (timer, packet time, propagation) without progress that make a stall.
 const rounds = 64
 
-// Patience is the longest time without progress that is not a stall: rounds of the longest timer, packet time at the slowest link or least rate, or
-// propagation, and at least twice the time to drain the longest queue.
+// Patience is the longest time without progress that is not a stall: rounds of the longest timer, packet time at the
+// slowest link or least rate, or propagation, and at least twice the time to drain the longest queue.
 func (y *Network) Patience() sim.Time {
 	x := y.s.Fabric
 	longest := max(units.Millisecond, x.Recovery.Timeout.Time, x.Recovery.ShortTimeout, x.Watchdog.After)
@@ -79,12 +79,14 @@ func (y *Network) left() (text string, apart []int32) {
 	}
 	// Their numbers depend on how the network was divided.
 	slices.SortFunc(left, func(a, b fabric.Message) int {
-		return cmp.Or(cmp.Compare(a.Posted, b.Posted), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst), cmp.Compare(a.Size, b.Size))
+		return cmp.Or(cmp.Compare(a.Posted, b.Posted), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst),
+			cmp.Compare(a.Size, b.Size))
 	})
 	var list []string
 	for i, m := range left {
 		if i < most {
-			list = append(list, fmt.Sprintf("%v from %s to %s since %v", m.Size, y.Net.NodeName(m.Src), y.Net.NodeName(m.Dst), m.Posted))
+			list = append(list, fmt.Sprintf("%v from %s to %s since %v", m.Size, y.Net.NodeName(m.Src),
+				y.Net.NodeName(m.Dst), m.Posted))
 		}
 		if !y.Net.Connected(m.Src, m.Dst) {
 			apart = append(apart, m.Src, m.Dst)
@@ -127,7 +129,8 @@ func (y *Network) vain() (text string) {
 		n    uint64
 		what string
 	}{
-		{c.Retransmits - was.Retransmits, "packets were sent again"}, {c.Trimmed - was.Trimmed, "packets were trimmed at a full queue (fabric.trimming.queue)"},
+		{c.Retransmits - was.Retransmits, "packets were sent again"},
+		{c.Trimmed - was.Trimmed, "packets were trimmed at a full queue (fabric.trimming.queue)"},
 		{c.Timeouts - was.Timeouts, "timers ran out"}, {c.Paused - was.Paused, "pauses began"},
 	} {
 		if k.n > 0 {
@@ -164,7 +167,8 @@ func (y *Network) Severed(hosts []int32) string {
 		}
 		x := &y.Graph.Links[l]
 		ends[x.A], ends[x.B] = true, true
-		links += fmt.Sprintf("; the link between %s and %s is down for good since %v", y.Net.NodeName(x.A), y.Net.NodeName(x.B), f.At)
+		links += fmt.Sprintf("; the link between %s and %s is down for good since %v", y.Net.NodeName(x.A),
+			y.Net.NodeName(x.B), f.At)
 	}
 	var names []string
 	for _, h := range hosts {

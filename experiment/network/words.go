@@ -9,7 +9,8 @@ import (
 // Words are the names of what networks and their flows did.
 func Words() result.Words {
 	var l result.Lexicon
-	l.Metric("fabric.pause.count", "count", "times that a switch asked a sender to pause (PFC), without what it sent again while a pause lasted")
+	l.Metric("fabric.pause.count", "count",
+		"times that a switch asked a sender to pause (PFC), without what it sent again while a pause lasted")
 	l.Metric("fabric.pause.time", "s", "time during which ports were paused, summed over ports")
 	l.Metric("fabric.ecn.marks", "count", "packets marked with congestion experienced")
 	l.Metric("fabric.cnp.count", "count", "congestion notification packets sent")
@@ -22,24 +23,29 @@ func Words() result.Words {
 	l.Metric("fabric.deadlocks", "count", "cycles of paused ports found by the watchdog")
 	l.Metric("fabric.pulls", "count", "pull packets sent by receivers")
 	l.Metric("fabric.trimmed", "count", "packets trimmed by switches")
-	l.Metric("fabric.reordered", "count", "packets that arrived out of order, if switches choose paths by more than a hash")
+	l.Metric("fabric.reordered", "count",
+		"packets that arrived out of order, if switches choose paths by more than a hash")
 	l.Metric("fabric.reordered.max", "count", "largest number of packets by which one arrived early, warm-up included")
 	l.Metric("fabric.goodput", "bit/s", "payload delivered to hosts per second of measured time, all hosts together")
 	l.Metric("fabric.utilisation.max", "fraction", "share of measured time that the busiest link was busy")
 	l.Metric("flow.count", "count", "flows that began after the warm-up and ended")
 	l.Metric("flow.unfinished", "count", "flows that began after the warm-up and did not end")
 	l.Metric("flow.bytes", "B", "bytes of the flows that ended")
-	for _, f := range []struct{ name, unit, noun string }{{"fct", "us", "flow completion time"}, {"slowdown", "ratio", "flow completion time over what it would be alone"}} {
+	for _, f := range []struct{ name, unit, noun string }{{"fct", "us", "flow completion time"},
+		{"slowdown", "ratio", "flow completion time over what it would be alone"}} {
 		l.Metric("flow."+f.name+".mean", f.unit, "mean of the "+f.noun)
 		l.Quantiles("flow."+f.name, f.unit, " of the "+f.noun, result.FlowQuantiles)
 		l.Metric("flow."+f.name+".max", f.unit, "maximum of the "+f.noun)
 	}
 	l.Metric("collective.count", "count", "completed rounds of collectives, warm-up included")
 	l.Metric("collective.unfinished", "count", "rounds of collectives that did not complete")
-	l.Metric("collective.time.mean", "us", "mean time of a collective round, from its start until the last host has its data")
+	l.Metric("collective.time.mean", "us",
+		"mean time of a collective round, from its start until the last host has its data")
 	l.Metric("collective.time.max", "us", "longest time of a collective round")
 	l.Metric("collective.bandwidth", "B/s", "size of a collective over its time, mean over rounds")
-	l.Metric("collective.bus_bandwidth", "B/s", "collective.bandwidth times the least share of the size that each host must send: 2(n-1)/n for an all-reduce of n hosts, (n-1)/n for others")
+	l.Metric("collective.bus_bandwidth", "B/s",
+		"collective.bandwidth times the least share of the size that each host must send: 2(n-1)/n for an all-reduce "+
+			"of n hosts, (n-1)/n for others")
 	of := l.Metrics
 	l.Metrics = nil
 	for _, d := range of {
@@ -61,16 +67,22 @@ func Words() result.Words {
 	l.Series("flow.throughput", "bit/s", "acknowledged payload of a queue pair per second")
 	l.Series("flow.in_flight", "B", "payload of a queue pair in flight (sent, not acknowledged)")
 	l.Histogram("flow.fct", "flow completion time")
-	l.Matrix("fabric.link.utilisation", "fraction", "share of time that each port sent; columns are ends of slices, in seconds")
+	l.Matrix("fabric.link.utilisation", "fraction",
+		"share of time that each port sent; columns are ends of slices, in seconds")
 	l.Matrix("fabric.link.queue", "B", "bytes waiting in each port at the end of each slice")
 	l.Matrix("fabric.link.paused", "fraction", "share of time that each port was paused")
 	l.Matrix("fabric.link.totals", "count", "what each port did after the warm-up, each column in its own unit")
 	l.Matrix("fabric.queue.histogram", "count", "histogram of queue depths of each switch port, sampled")
 	l.Matrix("fabric.host.goodput", "bit/s", "payload delivered to each host per second of measured time")
 	l.Matrix("fabric.layout", "fraction", "position of each node in the picture of the network, and its tier")
-	l.Matrix("collective.steps", "us", "time from the start of a round until the last host completed each step of a collective; the first column counts rounds")
-	l.Matrix("flow.slowdown", "ratio", "flow completion time over what it would be alone, by size; the first column counts flows")
-	l.Fewer("fabric.pause.count", "fabric.pause.time", "fabric.drops", "fabric.retransmits", "fabric.timeouts", "fabric.nacks", "fabric.trimmed", "fabric.reordered", "fabric.deadlocks", "flow.unfinished", "collective.unfinished")
+	l.Matrix("collective.steps", "us",
+		"time from the start of a round until the last host completed each step of a collective; the first column "+
+			"counts rounds")
+	l.Matrix("flow.slowdown", "ratio",
+		"flow completion time over what it would be alone, by size; the first column counts flows")
+	l.Fewer("fabric.pause.count", "fabric.pause.time", "fabric.drops", "fabric.retransmits", "fabric.timeouts",
+		"fabric.nacks", "fabric.trimmed", "fabric.reordered", "fabric.deadlocks", "flow.unfinished",
+		"collective.unfinished")
 	l.More("fabric.goodput", "collective.bandwidth", "collective.bus_bandwidth")
 	return l.Words
 }

@@ -10,11 +10,15 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestNetworkBounds: over networks of packets, of several shapes and planes, no protocol exceeds a bound: from the beginning on, in a closed loop, the most that is done is what the least of them allows.
+// TestNetworkBounds: over networks of packets, of several shapes and planes, no protocol exceeds a bound: from the
+// beginning on, in a closed loop, the most that is done is what the least of them allows.
 func TestNetworkBounds(t *testing.T) {
-	shapes := []string{"star: {hosts: 24}", "star: {hosts: 24}, planes: 4", "leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 12}", "leaf_spine: {leaves: 8, spines: 2, hosts_per_leaf: 3}, planes: 2", "fat_tree: {k: 6}"}
+	shapes := []string{"star: {hosts: 24}", "star: {hosts: 24}, planes: 4",
+		"leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 12}",
+		"leaf_spine: {leaves: 8, spines: 2, hosts_per_leaf: 3}, planes: 2", "fat_tree: {k: 6}"}
 	rapid.Check(t, func(r *rapid.T) {
-		protocol := rapid.SampledFrom([]string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h", "replicast-h-double", "replicast-proxy", "pull", "chain", "grants", "dctcp"}).Draw(r, "protocol")
+		protocol := rapid.SampledFrom([]string{"uch-ccp", "uch-ccp-inverse", "replicast-m", "replicast-h",
+			"replicast-h-double", "replicast-proxy", "pull", "chain", "grants", "dctcp"}).Draw(r, "protocol")
 		replicas := rapid.IntRange(1, 3).Draw(r, "replicas")
 		group := ""
 		if strings.HasPrefix(protocol, "replicast") || protocol == "pull" {
@@ -24,8 +28,11 @@ func TestNetworkBounds(t *testing.T) {
 fabric: {topology: {%s}, host_link: %s, congestion_control: %s, payload: %s, buffer: 32MiB}
 measure: {until: 1500us, warm_up: none}
 `, rapid.IntRange(1, 8).Draw(r, "gateways"), group, protocol, replicas, rapid.SampledFrom([]int{1, 1, 2, 8}).Draw(r, "outstanding"), rapid.SampledFrom([]string{"4KiB", "16KiB", "128KiB"}).Draw(r, "chunk"),
-			rapid.SampledFrom([]string{"400MiB/s", "20GB/s"}).Draw(r, "disk"), rapid.SampledFrom(shapes).Draw(r, "shape"), rapid.SampledFrom([]string{"10Gbps", "100Gbps"}).Draw(r, "link"),
-			rapid.SampledFrom([]string{"none", "dcqcn"}).Draw(r, "control"), rapid.SampledFrom([]string{"1024B", "9000B"}).Draw(r, "payload"))
+			rapid.SampledFrom([]string{"400MiB/s", "20GB/s"}).Draw(r, "disk"),
+			rapid.SampledFrom(shapes).Draw(r, "shape"),
+			rapid.SampledFrom([]string{"10Gbps", "100Gbps"}).Draw(r, "link"),
+			rapid.SampledFrom([]string{"none", "dcqcn"}).Draw(r, "control"),
+			rapid.SampledFrom([]string{"1024B", "9000B"}).Draw(r, "payload"))
 		o := trialtest.Run(t, text, rapid.Uint64Range(1, 100).Draw(r, "seed"))
 		if reached := trialtest.Metric(t, o, "cluster.bound.reached"); reached > 1+1e-9 {
 			r.Fatalf("%s%.4f of the bound", text, reached)
@@ -43,7 +50,8 @@ measure: {until: 20ms, warm_up: 5ms}
 		t.Errorf("%.3f of the bound", reached)
 	}
 	// 1024 B of each packet of 1106 B.
-	if rate, want := trialtest.Metric(t, o, "cluster.bound.rate"), 2*4*10e9/8*1024/1106; rate < 0.999*want || rate > 1.001*want {
+	if rate, want := trialtest.Metric(t, o, "cluster.bound.rate"), 2*4*10e9/8*1024/1106; rate < 0.999*want ||
+		rate > 1.001*want {
 		t.Errorf("the bound is %.4g B/s, not %.4g", rate, want)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // attach gives an object cluster's targets their drives, all from one image.
-func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64, watch ssd.Watch) ([]*ssd.Drive, error) {
+func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint64, watch ssd.Watch) ([]*ssd.Drive,
+	error) {
 	if s.SSD == nil {
 		return nil, nil
 	}
@@ -32,8 +33,8 @@ func attach(s *scenario.Scenario, c *cluster.Cluster, eng *sim.Engine, seed uint
 	return drives, nil
 }
 
-// flashCeiling is what a drive can do at most for long: the least of what its host's link, its channels and its dies can, without any
-// collection, with all planes of all dies at work.
+// flashCeiling is what a drive can do at most for long: the least of what its host's link, its channels and its dies
+// can, without any collection, with all planes of all dies at work.
 func flashCeiling(c *ssd.Config) cluster.Ceiling {
 	g, t := c.Geometry, &c.Timing
 	link := float64(c.Host.LaneRate) * float64(c.Host.Lanes)

@@ -10,9 +10,9 @@ import (
 	"farflash/sim"
 )
 
-// A run's result has the protocol of a few chunks that follow each other at the same targets, message by message, for a picture
-// like the Replicast paper's figure 2. Where the warm-up ends is known only when the run is over, so some are taken down at regular
-// times, and the first one after the warm-up is kept.
+// A run's result has the protocol of a few chunks that follow each other at the same targets, message by message, for
+// a picture like the Replicast paper's figure 2. Where the warm-up ends is known only when the run is over, so some
+// are taken down at regular times, and the first one after the warm-up is kept.
 const (
 	ladderChunks   = 3    // followed in each
 	ladderTargets  = 12   // shown at most
@@ -69,7 +69,8 @@ const (
 )
 
 func newLadder(c *cluster.Cluster, gateways int, now sim.Time) *ladder {
-	return &ladder{after: c.LastChunk(), until: now + ladderPatience*c.Floor(), gateways: int32(gateways), latest: map[hop]int{}}
+	return &ladder{after: c.LastChunk(), until: now + ladderPatience*c.Floor(), gateways: int32(gateways),
+		latest: map[hop]int{}}
 }
 
 // over reports that nothing more is taken down.
@@ -92,7 +93,8 @@ func (l *ladder) add(r rung) int {
 	return len(l.rungs) - 1
 }
 
-// send finds the chunks to follow: the first one that asks a target, or sends to one, and the next ones that ask one of the same.
+// send finds the chunks to follow: the first one that asks a target, or sends to one, and the next ones that ask one
+// of the same.
 func (l *ladder) send(x *cluster.Passage) {
 	if x.Sent > l.until {
 		l.full = true
@@ -131,7 +133,8 @@ func (l *ladder) receive(x *cluster.Passage) {
 	if k == 0 {
 		return
 	}
-	r := rung{kind: toTargets + x.Kind, chunk: k, gateway: x.From, target: node - l.gateways, from: -1, begin: x.Sent, end: x.Received}
+	r := rung{kind: toTargets + x.Kind, chunk: k, gateway: x.From, target: node - l.gateways, from: -1, begin: x.Sent,
+		end: x.Received}
 	switch {
 	case x.From < l.gateways:
 	case node < l.gateways:
@@ -146,7 +149,8 @@ func (l *ladder) receive(x *cluster.Passage) {
 
 // frame makes frames of a chunk from one node to another one rung. given is when the first one was sent.
 func (l *ladder) frame(x *cluster.Passage, k int, node int32) {
-	r := rung{kind: rungData, chunk: k, gateway: x.Gateway, target: node - l.gateways, from: -1, begin: x.Received - x.Takes, given: x.Sent}
+	r := rung{kind: rungData, chunk: k, gateway: x.Gateway, target: node - l.gateways, from: -1,
+		begin: x.Received - x.Takes, given: x.Sent}
 	if r.from = x.From - l.gateways; r.from < 0 {
 		r.from = -1
 	}
@@ -173,7 +177,8 @@ func (l *ladder) bid(x *cluster.BidChange) {
 	if k == 0 || !l.shows(x.Target) {
 		return
 	}
-	r := rung{chunk: k, gateway: x.Gateway, target: x.Target, from: -1, begin: x.Window.Left, end: x.Window.Right, given: x.At, id: x.Chunk}
+	r := rung{chunk: k, gateway: x.Gateway, target: x.Target, from: -1, begin: x.Window.Left, end: x.Window.Right,
+		given: x.At, id: x.Chunk}
 	switch {
 	case x.Done:
 		l.decide(rungTaken, rungTaken, x)
@@ -201,7 +206,8 @@ func (l *ladder) decide(from, to string, x *cluster.BidChange) {
 }
 
 func (l *ladder) work(x *cluster.Work) {
-	r := rung{kind: rungDisk, chunk: l.number(x.Chunk), gateway: -1, target: x.Target, from: -1, begin: x.From, end: x.To}
+	r := rung{kind: rungDisk, chunk: l.number(x.Chunk), gateway: -1, target: x.Target, from: -1, begin: x.From,
+		end: x.To}
 	if x.Read {
 		r.kind = rungRead
 	}
@@ -224,8 +230,8 @@ func (l *ladder) finished(d *cluster.Done) {
 
 func (x *rung) arrow() bool { return strings.HasPrefix(x.kind, aside) }
 
-// most are the targets that are shown: those that take or give data of the chunks that are followed, then those that say something, then those that are
-// asked.
+// most are the targets that are shown: those that take or give data of the chunks that are followed, then those that
+// say something, then those that are asked.
 func (l *ladder) most() []int32 {
 	worth := map[int32]int{}
 	for i := range l.rungs {
@@ -247,8 +253,8 @@ func (l *ladder) most() []int32 {
 	return list[:min(len(list), ladderTargets)]
 }
 
-// fillLadder fills in the first one that began after the warm-up, though not with the run, when all gateways ask at once, and has a chunk
-// that was done; if there is none, the last one before.
+// fillLadder fills in the first one that began after the warm-up, though not with the run, when all gateways ask at
+// once, and has a chunk that was done; if there is none, the last one before.
 func fillLadder(r *result.Result, list []*ladder, starts []sim.Time, warm sim.Time) {
 	var best *ladder
 	for i, l := range list {
@@ -267,7 +273,8 @@ func fillLadder(r *result.Result, list []*ladder, starts []sim.Time, warm sim.Ti
 	var v [][]float64
 	shown := best.most()
 	for _, x := range best.rungs {
-		if x.target >= 0 && !slices.Contains(shown, x.target) || x.from >= 0 && x.arrow() && !slices.Contains(shown, x.from) {
+		if x.target >= 0 && !slices.Contains(shown, x.target) ||
+			x.from >= 0 && x.arrow() && !slices.Contains(shown, x.from) {
 			continue
 		}
 		rows = append(rows, x.kind)
@@ -277,5 +284,6 @@ func fillLadder(r *result.Result, list []*ladder, starts []sim.Time, warm sim.Ti
 		}
 		v = append(v, row)
 	}
-	r.SetMatrix("cluster.protocol", rows, []string{"chunk", "gateway", "target", "from", "begin", "end", "given", "ended"}, v)
+	r.SetMatrix("cluster.protocol", rows,
+		[]string{"chunk", "gateway", "target", "from", "begin", "end", "given", "ended"}, v)
 }

@@ -9,14 +9,16 @@ import (
 	"farflash/scenario"
 )
 
-// How long a cluster keeps what it is given, over years and from the failures of drives alone: the chain of package durability for its redundancy,
-// its groups or placement and its repair, and a simulation of the same. docs/models/durability.md has the formulas.
+// How long a cluster keeps what it is given, over years and from the failures of drives alone: the chain of package
+// durability for its redundancy, its groups or placement and its repair, and a simulation of the same.
+// docs/models/durability.md has the formulas.
 
 // lasting is how long a cluster's chunks last.
 type lasting struct {
 	durability.Assessment
-	// Accelerated is the mean time to data loss of one copyset if drives failed so often that it can be simulated: by the chain and by simulation, with half the
-	// 95 % interval of the latter, in hours; and how many times as often as they do.
+	// Accelerated is the mean time to data loss of one copyset if drives failed so often that it can be simulated: by
+	// the chain and by simulation, with half the 95 % interval of the latter, in hours; and how many times as often
+	// as they do.
 	Accelerated struct{ Chain, Simulated, Half, Factor float64 }
 }
 
@@ -83,11 +85,14 @@ func fillLasting(r *result.Result, c *scenario.ObjectCluster, seed uint64) {
 	r.Set("cluster.durability.accelerated.chain", years(a.Chain))
 	r.Set("cluster.durability.accelerated.simulated", years(a.Simulated))
 	r.Set("cluster.durability.accelerated.half", years(a.Half))
-	r.Limits = append(r.Limits, "Durability assumes independent failures of single drives: no bursts, no operator errors, no unreadable sectors.")
+	r.Limits = append(r.Limits,
+		"Durability assumes independent failures of single drives: no bursts, no operator errors, no unreadable "+
+			"sectors.")
 }
 
-// fillMulticast fills in what a protocol's multicasts cost the network's switches, or each packet. Where a request goes to a whole group, a rule for the group is enough;
-// data for some of its targets needs one for each set that may be chosen, or a string of bits.
+// fillMulticast fills in what a protocol's multicasts cost the network's switches, or each packet. Where a request
+// goes to a whole group, a rule for the group is enough; data for some of its targets needs one for each set that may
+// be chosen, or a string of bits.
 func fillMulticast(r *result.Result, cfg *cluster.Config) {
 	if !cfg.Protocol.Grouped() || cfg.Core == cluster.CorePacket {
 		return

@@ -10,8 +10,8 @@ import (
 	"farflash/result"
 )
 
-// fillLoss fills in where the time went, in the measured time, of the disks and of what bounds the cluster, and how evenly disks were used. The mean over
-// disks counts each by how fast it is, as the bound does.
+// fillLoss fills in where the time went, in the measured time, of the disks and of what bounds the cluster, and how
+// evenly disks were used. The mean over disks counts each by how fast it is, as the bound does.
 func fillLoss(r *result.Result, c *cluster.Cluster, last, from *slice) {
 	spent := since(last.spent, from.spent)
 	disks := shares(spent, c.Speeds())

@@ -24,7 +24,8 @@ func clusterLosses(r *result.Result, c *cluster.Cluster, slices []*slice, from *
 		r.Set("cluster.get.unavailable", float64(k.Unavailable-from.Unavailable))
 	}
 	if n := k.Failed - k.Unavailable; n > 0 {
-		r.Warn("%s could not be put or got: too few targets were there, or what was sent was lost again and again", spelling.Plural(int(n), "chunk"))
+		r.Warn("%s could not be put or got: too few targets were there, or what was sent was lost again and again",
+			spelling.Plural(int(n), "chunk"))
 	}
 	if k.Unavailable > 0 {
 		r.Warn("%s of chunks of which too little was left", spelling.Plural(int(k.Unavailable), "read"))

@@ -38,8 +38,10 @@ func fillNodes(r *result.Result, c *cluster.Cluster, slices []*slice, from, last
 		name     string
 		now, was uint64
 	}{
-		{"cluster.replica.count", k.Replicas, f.Replicas}, {"cluster.message.count", k.Messages, f.Messages}, {"cluster.frame.count", k.Frames, f.Frames},
-		{"cluster.ding.count", k.Dings, f.Dings}, {"cluster.choosy.retries", k.Impatient, f.Impatient}, {"cluster.reject.count", k.LateRejected, f.LateRejected},
+		{"cluster.replica.count", k.Replicas, f.Replicas}, {"cluster.message.count", k.Messages, f.Messages},
+		{"cluster.frame.count", k.Frames, f.Frames},
+		{"cluster.ding.count", k.Dings, f.Dings}, {"cluster.choosy.retries", k.Impatient, f.Impatient},
+		{"cluster.reject.count", k.LateRejected, f.LateRejected},
 	} {
 		r.Set(x.name, float64(x.now-x.was))
 	}
@@ -75,7 +77,8 @@ func table(r *result.Result, name string, last, from []cluster.NodeBytes) {
 	rows, v := make([]string, len(last)), make([][]float64, len(last))
 	for i := range last {
 		rows[i] = fmt.Sprint(i)
-		v[i] = []float64{float64(last[i].Sent - from[i].Sent), float64(last[i].Data - from[i].Data), float64(last[i].Control - from[i].Control)}
+		v[i] = []float64{float64(last[i].Sent - from[i].Sent), float64(last[i].Data - from[i].Data),
+			float64(last[i].Control - from[i].Control)}
 	}
 	r.SetMatrix(name, rows, []string{"sent", "data", "control"}, v)
 }

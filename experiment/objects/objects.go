@@ -1,6 +1,7 @@
 // Package objects is the experiment with an object cluster: gateways put chunks on targets and get them.
 //
-// What it leaves out: the protocols and the engine (package cluster), and clusters that put no chunks (packages tiers and traffic).
+// What it leaves out: the protocols and the engine (package cluster), and clusters that put no chunks (packages tiers
+// and traffic).
 package objects
 
 import (
@@ -28,14 +29,15 @@ import (
 type slice struct {
 	at       sim.Time
 	counters cluster.Counters
-	disks    []sim.Time         // how long each was busy
-	sent     []sim.Time         // how long each gateway's link was
-	got      []sim.Time         // and each target's
-	spent    []uses.Spent       // what each disk's time went to
-	links    []uses.Spent       // and each link's, if links are what bounds the cluster
-	latency  [3]stats.Histogram // of chunks that were put, of those that were got, and of those of which a part was written over
-	rebuild  [2]stats.Histogram // of those while pieces were made again
-	size     [3]units.Bytes     // of those that were done
+	disks    []sim.Time   // how long each was busy
+	sent     []sim.Time   // how long each gateway's link was
+	got      []sim.Time   // and each target's
+	spent    []uses.Spent // what each disk's time went to
+	links    []uses.Spent // and each link's, if links are what bounds the cluster
+	// of chunks that were put, of those that were got, and of those of which a part was written over
+	latency [3]stats.Histogram
+	rebuild [2]stats.Histogram // of those while pieces were made again
+	size    [3]units.Bytes     // of those that were done
 	nodeSums
 	drives ssd.Stats // sums
 }
@@ -181,7 +183,8 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if x.net != nil {
 		x.net.Look(to)
 	}
-	now := experiment.Standing{At: to, Stalled: x.watch.Stalled(), Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
+	now := experiment.Standing{At: to, Stalled: x.watch.Stalled(),
+		Done: x.c.Counters.Done + x.c.Counters.Gets.Done + x.c.Counters.Updates.Done}
 	if err := x.c.Err(); err != nil {
 		return now, x.s.Located(units.Within("object_cluster", err))
 	}
@@ -217,7 +220,8 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		ends[i] = slices[i].at
 	}
 	skip, _ := experiment.CutWarmUp(s.Measure.WarmUp, ends, x.means, r)
-	from := &slice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways), got: make([]sim.Time, cfg.Targets)}
+	from := &slice{disks: make([]sim.Time, cfg.Targets), sent: make([]sim.Time, cfg.Gateways),
+		got: make([]sim.Time, cfg.Targets)}
 	from.nodes = make([]cluster.NodeBytes, len(last.nodes))
 	if skip > 0 {
 		from = slices[skip-1]
@@ -226,7 +230,8 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	r.Summary = clusterSummary(cfg)
 	r.Limits = []string{"The network's core never blocks."}
 	if cfg.Core == cluster.CorePacket {
-		r.Limits[0] = "A multicast is one message for each receiver, because transports of the packet network connect two hosts."
+		r.Limits[0] = "A multicast is one message for each receiver, because transports of the packet network " +
+			"connect two hosts."
 	}
 	if cfg.Processor == (cluster.Processor{}) {
 		r.Limits = append(r.Limits, "Processors take no time (object_cluster.processor).")
@@ -235,10 +240,12 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		r.Limits = append(r.Limits, "No target fails and no frame is lost.")
 	}
 	if cfg.Load == (cluster.Load{}) && len(s.Workload) == 0 {
-		r.Limits = append(r.Limits, "Gateways work as fast as they can (a closed loop), so rate and mean latency are one measurement, not two.")
+		r.Limits = append(r.Limits,
+			"Gateways work as fast as they can (a closed loop), so rate and mean latency are one measurement, not two.")
 	}
 	if cfg.Compat != cluster.CompatNone {
-		r.Limits = append(r.Limits, fmt.Sprintf("compat: %v reproduces deviations of a simulator that real clusters do not have.", cfg.Compat))
+		r.Limits = append(r.Limits,
+			fmt.Sprintf("compat: %v reproduces deviations of a simulator that real clusters do not have.", cfg.Compat))
 	}
 	var all stats.Histogram
 	span := (last.at - from.at).Seconds()
@@ -251,7 +258,8 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 		case 2:
 			done = float64(last.counters.Updates.Done - from.counters.Updates.Done)
 		}
-		if op == 0 && (cfg.Reads == 1 || cfg.Update.Share == 1) || op == 1 && cfg.Reads == 0 || op == 2 && cfg.Update.Share == 0 {
+		if op == 0 && (cfg.Reads == 1 || cfg.Update.Share == 1) || op == 1 && cfg.Reads == 0 ||
+			op == 2 && cfg.Update.Share == 0 {
 			continue
 		}
 		h, size := new(stats.Histogram), units.Bytes(0) // the result keeps it
@@ -285,12 +293,15 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	if span > 0 {
 		r.Set("cluster.bound.reached", total/span/bound.Chunks)
 		r.Set("cluster.disk.utilisation", experiment.BusyShare(last.disks, from.disks, last.at-from.at))
-		r.Set("cluster.link.utilisation", experiment.BusyShare(append(append([]sim.Time(nil), last.sent...), last.got...), append(append([]sim.Time(nil), from.sent...), from.got...), last.at-from.at))
+		r.Set("cluster.link.utilisation",
+			experiment.BusyShare(append(append([]sim.Time(nil), last.sent...), last.got...),
+				append(append([]sim.Time(nil), from.sent...), from.got...), last.at-from.at))
 		targets := make([]string, cfg.Targets)
 		use := make([][]float64, cfg.Targets)
 		for t := range targets {
 			targets[t] = fmt.Sprint(t)
-			use[t] = []float64{stats.Micro((last.disks[t] - from.disks[t]).Seconds() / span), stats.Micro((last.got[t] - from.got[t]).Seconds() / span)}
+			use[t] = []float64{stats.Micro((last.disks[t] - from.disks[t]).Seconds() / span),
+				stats.Micro((last.got[t] - from.got[t]).Seconds() / span)}
 		}
 		fillLoss(r, c, last, from)
 		fillBids(r, &last.counters.Bids, &from.counters.Bids, cfg.Targets, last.at-from.at)
@@ -305,27 +316,33 @@ func (x *running) fill(r *result.Result, interrupted bool) {
 	r.SetMatrix("cluster.bounds", names, []string{"rate"}, bounds)
 	err := c.Check()
 	k := &last.counters
-	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, %d failed, the rest under way", k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Dropped, k.Failed)
+	detail := fmt.Sprintf("%d chunks begun, %d done, %d given up, %d failed, the rest under way",
+		k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done, k.Dropped, k.Failed)
 	if err != nil {
 		detail = err.Error()
 	}
 	r.Check("chunks conserved", err == nil, detail)
 	if interrupted {
-		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at, k.Done+k.Gets.Done+k.Updates.Done)
+		r.Warn("incomplete: the run was interrupted at %v of simulated time, after %d chunks", last.at,
+			k.Done+k.Gets.Done+k.Updates.Done)
 	}
 	if c.Offered() > 0 {
 		clusterTrend(r, slices[skip:], from)
 	}
 	if rate := c.Offered(); rate > 0 && span > 0 && total/span < 0.95*rate {
-		r.Warn("overload: %.4g chunks arrive per second and %.4g are completed; latencies depend on the length of the run", rate, total/span)
+		r.Warn("overload: %.4g chunks arrive per second and %.4g are completed; latencies depend on the length of "+
+			"the run", rate, total/span)
 	}
-	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.None() && all.Count() > 0 && last.at.Seconds() < limit {
-		r.Warn("the run is only %.3g mean latencies long and includes the beginning, before the first chunk was done; rates are lower than in steady state (measure.warm_up: auto leaves it out)", last.at.Seconds()/(all.Mean()/1e12))
+	if limit := 20 * all.Mean() / 1e12; skip == 0 && s.Measure.WarmUp.None() && all.Count() > 0 &&
+		last.at.Seconds() < limit {
+		r.Warn("the run is only %.3g mean latencies long and includes the beginning, before the first chunk was "+
+			"done; rates are lower than in steady state (measure.warm_up: auto leaves it out)",
+			last.at.Seconds()/(all.Mean()/1e12))
 	}
 }
 
-// clusterTrend says of an open loop whether it keeps up: what of the chunks that came was not done, and how much later they were done in the
-// second half of the measured time than in the first.
+// clusterTrend says of an open loop whether it keeps up: what of the chunks that came was not done, and how much
+// later they were done in the second half of the measured time than in the first.
 func clusterTrend(r *result.Result, slices []*slice, from *slice) {
 	last := slices[len(slices)-1]
 	done := func(x *slice) uint64 { return x.counters.Done + x.counters.Gets.Done + x.counters.Updates.Done }
@@ -354,7 +371,8 @@ func clusterSummary(cfg *cluster.Config) string {
 	if len(cfg.Sizes) > 0 {
 		size = fmt.Sprintf("up to %v", cfg.Chunk)
 	}
-	text := fmt.Sprintf("%s, %s, %s chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), size, kept, cfg.Protocol)
+	text := fmt.Sprintf("%s, %s, %s chunks %s, %v", spelling.Plural(cfg.Gateways, "gateway"),
+		spelling.Plural(cfg.Targets, "target"), size, kept, cfg.Protocol)
 	if cfg.Reads > 0 {
 		read, _ := cfg.Read.MarshalText()
 		text += fmt.Sprintf(", %v of them read (%s)", cfg.Reads, read)

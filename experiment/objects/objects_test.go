@@ -13,10 +13,13 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestClusterMix: reads and writes of an open loop, on unequal disks and under a code: all checks hold, each kind has its figures, and what comes is done.
+// TestClusterMix: reads and writes of an open loop, on unequal disks and under a code: all checks hold, each kind has
+// its figures, and what comes is done.
 func TestClusterMix(t *testing.T) {
-	o := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol=pull", "object_cluster.reads=60%", "object_cluster.load.share=50%", "object_cluster.outstanding=64",
-		"object_cluster.code={data: 4, parity: 2}", "object_cluster.disk.kinds=[{share: 50%, rate: 200MiB/s}]", "object_cluster.objects=500", "measure.until=60ms", "measure.warm_up=20%")
+	o := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol=pull", "object_cluster.reads=60%",
+		"object_cluster.load.share=50%", "object_cluster.outstanding=64",
+		"object_cluster.code={data: 4, parity: 2}", "object_cluster.disk.kinds=[{share: 50%, rate: 200MiB/s}]",
+		"object_cluster.objects=500", "measure.until=60ms", "measure.warm_up=20%")
 	put, get := trialtest.Metric(t, o, "cluster.put.iops"), trialtest.Metric(t, o, "cluster.get.iops")
 	if share := get / (put + get); share < 0.55 || share > 0.65 {
 		t.Errorf("%.3f of chunks are read, not 60 %%", share)
@@ -31,9 +34,11 @@ func TestClusterMix(t *testing.T) {
 	}
 }
 
-// TestClusterRun: the same bytes twice, every check holds, figures agree with each other, and the scenario by SURGE's names.
+// TestClusterRun: the same bytes twice, every check holds, figures agree with each other, and the scenario by SURGE's
+// names.
 func TestClusterRun(t *testing.T) {
-	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "pull", "chain", "grants", "dctcp", "6", "9", "a", "b"} {
+	for _, protocol := range []string{"uch-ccp", "7", "replicast-h", "pull", "chain", "grants", "dctcp", "6", "9",
+		"a", "b"} {
 		o := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
 		again := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol="+protocol, "measure.warm_up=20%")
 		a, err := o.Result.Encode()
@@ -43,11 +48,15 @@ func TestClusterRun(t *testing.T) {
 		if b, err := again.Result.Encode(); err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: two runs differ (%v)", protocol, err)
 		}
-		if rate, bound := trialtest.Metric(t, o, "cluster.put.rate"), trialtest.Metric(t, o, "cluster.bound.rate"); rate <= 0 || rate > 1.03*bound { // chunks that are done had part of their work in the warm-up
+		if rate, bound := trialtest.Metric(t, o, "cluster.put.rate"),
+			trialtest.Metric(t, o, "cluster.bound.rate"); rate <= 0 || rate > 1.03*bound {
+			// chunks that are done had part of their work in the warm-up
 			t.Errorf("%s: %g of %g B/s", protocol, rate, bound)
 		}
-		// Little's law: a gateway has one chunk outstanding, or two commands, but for those that have not begun or ended in the measured time.
-		if n := trialtest.Metric(t, o, "cluster.put.iops") * trialtest.Metric(t, o, "cluster.put.latency.mean") / 1e6 / map[bool]float64{true: 2, false: 1}[protocol == "b"]; n < 14 || n > 20 {
+		// Little's law: a gateway has one chunk outstanding, or two commands, but for those that have not begun or
+		// ended in the measured time.
+		if n := trialtest.Metric(t, o, "cluster.put.iops") * trialtest.Metric(t, o, "cluster.put.latency.mean") /
+			1e6 / map[bool]float64{true: 2, false: 1}[protocol == "b"]; n < 14 || n > 20 {
 			t.Errorf("%s: %g chunks outstanding, not about 18", protocol, n)
 		}
 		s, err := trialtest.Parse(trialtest.SmallCluster, "object_cluster.compat=surge-d92018f")
@@ -61,8 +70,8 @@ func TestClusterRun(t *testing.T) {
 	}
 }
 
-// TestClusterDrives: targets whose disks are drives that collect garbage reach what the drives can do and not more, keep the laws of both, and go on when
-// one of them fails in the middle.
+// TestClusterDrives: targets whose disks are drives that collect garbage reach what the drives can do and not more,
+// keep the laws of both, and go on when one of them fails in the middle.
 func TestClusterDrives(t *testing.T) {
 	const text = `ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 24, pages_per_block: 32}, preconditioning: {fill: steady}}
 object_cluster: {gateways: 6, targets: 6, group: 3, protocol: pull, chunk: 256KiB, outstanding: 4, disk: {model: ssd, rate: 1GB/s}, link: {rate: 100Gbps}}
@@ -93,30 +102,36 @@ func TestClusterReplay(t *testing.T) {
 		if i%4 == 0 {
 			op = "Read"
 		}
-		fmt.Fprintf(&b, "%d,host,0,%s,%d,%d,100\n", 128166372000000000+int64(i)*1000, op, i<<20, 200<<10) // two or more chunks of 128 KiB each 100 us
+		// two or more chunks of 128 KiB each 100 us
+		fmt.Fprintf(&b, "%d,host,0,%s,%d,%d,100\n", 128166372000000000+int64(i)*1000, op, i<<20, 200<<10)
 	}
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := trialtest.Run(t, "workload: [{trace: {file: "+file+"}}]\n"+trialtest.SmallCluster, 3, "object_cluster.protocol=pull", "object_cluster.outstanding=8", "measure.until=40ms", "measure.warm_up=none")
-	if put, get := trialtest.Metric(t, o, "cluster.put.count"), trialtest.Metric(t, o, "cluster.get.count"); put != 150 || get != 50 {
+	o := trialtest.Run(t, "workload: [{trace: {file: "+file+"}}]\n"+trialtest.SmallCluster, 3,
+		"object_cluster.protocol=pull", "object_cluster.outstanding=8", "measure.until=40ms", "measure.warm_up=none")
+	if put, get := trialtest.Metric(t, o, "cluster.put.count"),
+		trialtest.Metric(t, o, "cluster.get.count"); put != 150 || get != 50 {
 		t.Errorf("%v chunks put and %v got, not 150 and 50", put, get)
 	}
-	if _, err := trialtest.Parse("workload: [{trace: {file: "+file+"}}]\n"+trialtest.SmallCluster, "object_cluster.reads=10%"); err == nil {
+	if _, err := trialtest.Parse("workload: [{trace: {file: "+file+"}}]\n"+trialtest.SmallCluster,
+		"object_cluster.reads=10%"); err == nil {
 		t.Error("reads beside a trace are not refused")
 	}
 }
 
-// TestClusterLinks: links are busy at most all of the time, however much waits for them and wherever the run ends; what a network of packets says of them is what they
-// carry: no less than the payload that comes in takes.
+// TestClusterLinks: links are busy at most all of the time, however much waits for them and wherever the run ends;
+// what a network of packets says of them is what they carry: no less than the payload that comes in takes.
 func TestClusterLinks(t *testing.T) {
 	const text = `object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}
 fabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}
 measure: {until: 2ms}
 `
 	for _, set := range [][]string{
-		{"measure.until=1ps"}, {"measure.until=1ns"}, {"measure.until=1us"}, {"object_cluster.outstanding=255"}, {"object_cluster.outstanding=255", "object_cluster.disk.rate=10GiB/s"},
-		{"object_cluster.protocol=pull", "object_cluster.group=4", "object_cluster.outstanding=255"}, {"object_cluster.core=ideal", "fabric=null", "object_cluster.outstanding=255"},
+		{"measure.until=1ps"}, {"measure.until=1ns"}, {"measure.until=1us"}, {"object_cluster.outstanding=255"},
+		{"object_cluster.outstanding=255", "object_cluster.disk.rate=10GiB/s"},
+		{"object_cluster.protocol=pull", "object_cluster.group=4", "object_cluster.outstanding=255"},
+		{"object_cluster.core=ideal", "fabric=null", "object_cluster.outstanding=255"},
 		{"object_cluster.core=ideal", "fabric=null", "measure.until=1ps"},
 	} {
 		o := trialtest.Run(t, text, 1, set...)
@@ -133,8 +148,8 @@ measure: {until: 2ms}
 	}
 }
 
-// TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not oversubscribed pull does what it does on the ideal core, and an
-// oversubscribed one costs something.
+// TestClusterNetwork: on a network of packets every protocol keeps its laws, on an idle one that is not
+// oversubscribed pull does what it does on the ideal core, and an oversubscribed one costs something.
 func TestClusterNetwork(t *testing.T) {
 	const text = `object_cluster: {gateways: 8, targets: 8, group: 4, protocol: pull, core: packet, disk: {rate: 400MiB/s}}
 fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 8}}, host_link: 10Gbps, up_link: 100Gbps}
@@ -146,8 +161,12 @@ measure: {until: 16ms, warm_up: 4ms}`
 				t.Errorf("%s: %s: %s", protocol, c.Name, c.Detail)
 			}
 		}
-		narrow := trialtest.Metric(t, trialtest.Run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s", "fabric.up_link=10Gbps"), "cluster.put.iops")
-		wide := trialtest.Metric(t, trialtest.Run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s"), "cluster.put.iops")
+		narrow := trialtest.Metric(t,
+			trialtest.Run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s",
+				"fabric.up_link=10Gbps"), "cluster.put.iops")
+		wide := trialtest.Metric(t,
+			trialtest.Run(t, text, 3, "object_cluster.protocol="+protocol, "object_cluster.disk.rate=1000MiB/s"),
+			"cluster.put.iops")
 		if narrow >= 0.95*wide {
 			t.Errorf("%s: %v chunks a second with up links that carry an eighth, %v with all", protocol, narrow, wide)
 		}
@@ -159,24 +178,29 @@ measure: {until: 16ms, warm_up: 4ms}`
 	}
 }
 
-// TestClusterLasting: durability follows the protocol's groups and the placement, and the simulation of accelerated failures agrees with the chain.
+// TestClusterLasting: durability follows the protocol's groups and the placement, and the simulation of accelerated
+// failures agrees with the chain.
 func TestClusterLasting(t *testing.T) {
 	nines := map[string]float64{}
 	for _, c := range []string{"replicast-m", "pull", "chain", "chain copysets"} {
 		protocol, placement, there := strings.Cut(c, " ")
-		overrides := []string{"object_cluster.protocol=" + protocol, "object_cluster.durability.afr=2%", "object_cluster.targets=90"}
+		overrides := []string{"object_cluster.protocol=" + protocol, "object_cluster.durability.afr=2%",
+			"object_cluster.targets=90"}
 		if there {
 			overrides = append(overrides, "object_cluster.placement="+placement)
 		}
 		o := trialtest.Run(t, trialtest.SmallCluster, 3, overrides...)
 		nines[c] = trialtest.Metric(t, o, "cluster.durability.nines")
-		chain, simulated, half := trialtest.Metric(t, o, "cluster.durability.accelerated.chain"), trialtest.Metric(t, o, "cluster.durability.accelerated.simulated"), trialtest.Metric(t, o, "cluster.durability.accelerated.half")
+		chain, simulated, half := trialtest.Metric(t, o, "cluster.durability.accelerated.chain"),
+			trialtest.Metric(t, o, "cluster.durability.accelerated.simulated"),
+			trialtest.Metric(t, o, "cluster.durability.accelerated.half")
 		if math.Abs(chain-simulated) > 2*half { // some four standard errors
 			t.Errorf("%s: %v years by the chain, %v +- %v as simulated", c, chain, simulated, half)
 		}
 	}
 	if nines["pull"] != nines["chain"] || nines["chain copysets"] <= nines["chain"] {
-		t.Errorf("nines: %v; few copysets lose less often, and where chunks may go anywhere the protocol does not matter", nines)
+		t.Errorf("nines: %v; few copysets lose less often, and where chunks may go anywhere the protocol does not "+
+			"matter", nines)
 	}
 	o := trialtest.Run(t, trialtest.SmallCluster, 3)
 	if rules := trialtest.Metric(t, o, "cluster.multicast.rules"); rules != 2*(84+36)+2 {
@@ -194,10 +218,13 @@ func TestClusterTrend(t *testing.T) {
 		{"50%", [2]float64{-0.05, 0.05}, [2]float64{-0.2, 0.2}},
 		{"150%", [2]float64{0.25, 0.45}, [2]float64{0.5, 5}},
 	} {
-		o := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol=pull", "object_cluster.load.share="+c.share, "object_cluster.outstanding=64", "measure.until=100ms", "measure.warm_up=20%")
+		o := trialtest.Run(t, trialtest.SmallCluster, 3, "object_cluster.protocol=pull",
+			"object_cluster.load.share="+c.share, "object_cluster.outstanding=64", "measure.until=100ms",
+			"measure.warm_up=20%")
 		growth, _ := o.Result.Metric("cluster.backlog.growth")
 		drift, _ := o.Result.Metric("cluster.drift")
-		if growth.Value < c.growth[0] || growth.Value > c.growth[1] || drift.Value < c.drift[0] || drift.Value > c.drift[1] {
+		if growth.Value < c.growth[0] || growth.Value > c.growth[1] || drift.Value < c.drift[0] ||
+			drift.Value > c.drift[1] {
 			t.Errorf("at %s the backlog grows by %v and times by %v", c.share, growth.Value, drift.Value)
 		}
 	}
@@ -210,7 +237,8 @@ func TestClusterTrend(t *testing.T) {
 func TestLadder(t *testing.T) {
 	hops := map[string][]float64{} // the targets that data comes from; -1 is a gateway
 	for _, protocol := range []string{"replicast-m", "replicast-h", "uch-ccp", "pull", "chain", "grants", "dctcp"} {
-		out := trialtest.Run(t, trialtest.SmallCluster, 1, "object_cluster.protocol="+protocol, "measure.until=20ms", "measure.warm_up=25%")
+		out := trialtest.Run(t, trialtest.SmallCluster, 1, "object_cluster.protocol="+protocol, "measure.until=20ms",
+			"measure.warm_up=25%")
 		m, ok := out.Result.Matrix("cluster.protocol")
 		if !ok {
 			t.Fatalf("%s: there is none", protocol)
@@ -224,7 +252,8 @@ func TestLadder(t *testing.T) {
 			}
 			count[kind]++
 			if v[col("end")] < v[col("begin")] || v[col("begin")] < (out.Result.WarmUp.UntilS*1e6) {
-				t.Errorf("%s: %s from %g to %g us, the warm-up ends at %g s", protocol, kind, v[col("begin")], v[col("end")], out.Result.WarmUp.UntilS)
+				t.Errorf("%s: %s from %g to %g us, the warm-up ends at %g s", protocol, kind, v[col("begin")],
+					v[col("end")], out.Result.WarmUp.UntilS)
 			}
 		}
 		if count["< ack"] != 3 || count["data"] != 3 || count["disk"] != 3 || count["put"] != 1 {
@@ -238,19 +267,26 @@ func TestLadder(t *testing.T) {
 				hops[protocol] = append(hops[protocol], v[col("from")])
 			}
 		}
-		if chained := protocol == "pull" || protocol == "chain"; chained != (slices.Max(hops[protocol]) >= 0) || !slices.Contains(hops[protocol], -1) {
+		if chained := protocol == "pull" || protocol == "chain"; chained != (slices.Max(hops[protocol]) >= 0) ||
+			!slices.Contains(hops[protocol], -1) {
 			t.Errorf("%s: data comes from %v", protocol, hops[protocol])
 		}
-		if protocol == "replicast-m" && (count["> request"] != 9 || count["< bid"] != 9 || count["> accept"] != 9 || count["accepted"] != 3 || count["canceled"] != 6 || count["tentative"] != 3) {
+		if protocol == "replicast-m" &&
+			(count["> request"] != 9 || count["< bid"] != 9 || count["> accept"] != 9 || count["accepted"] != 3 ||
+				count["canceled"] != 6 || count["tentative"] != 3) {
 			t.Errorf("%v", count)
 		}
 	}
 }
 
-// TestLadderOfGets: the protocol of a chunk that is read goes from the request over the disk to the data at its gateway.
+// TestLadderOfGets: the protocol of a chunk that is read goes from the request over the disk to the data at its
+// gateway.
 func TestLadderOfGets(t *testing.T) {
-	for read, first := range map[string]string{"bids": "> read request", "least-loaded": "> read request", "random": "> read", "tied": "> read"} {
-		out := trialtest.Run(t, trialtest.SmallCluster, 1, "object_cluster.protocol=pull", "object_cluster.reads=100%", "object_cluster.objects=500", "object_cluster.read="+read, "measure.until=20ms", "measure.warm_up=25%")
+	for read, first := range map[string]string{"bids": "> read request", "least-loaded": "> read request",
+		"random": "> read", "tied": "> read"} {
+		out := trialtest.Run(t, trialtest.SmallCluster, 1, "object_cluster.protocol=pull",
+			"object_cluster.reads=100%", "object_cluster.objects=500", "object_cluster.read="+read,
+			"measure.until=20ms", "measure.warm_up=25%")
 		m, ok := out.Result.Matrix("cluster.protocol")
 		if !ok {
 			t.Fatalf("%s: there is none", read)

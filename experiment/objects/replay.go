@@ -28,8 +28,9 @@ type chunked struct {
 	err      error
 }
 
-// Next implements cluster.Source: all chunks that a request touches come at its time, to a gateway that has all of its volume's 64 MiB around them. Reads
-// of one chunk are always of the same object; flushes and trims come to nobody.
+// Next implements cluster.Source: all chunks that a request touches come at its time, to a gateway that has all of
+// its volume's 64 MiB around them. Reads of one chunk are always of the same object; flushes and trims come to
+// nobody.
 func (t *chunked) Next(a *cluster.Arrival) bool {
 	for t.next >= t.end {
 		if t.err != nil {
@@ -66,8 +67,8 @@ func chunks(s *scenario.Scenario, seed uint64) (*requests.Replay, *chunked, erro
 	return p, &chunked{src: src, chunk: int64(c.Chunk), gateways: int32(c.Gateways), objects: uint64(c.Objects)}, nil
 }
 
-// readShare reads the trace up to when the run ends and returns the share of its chunks that are read, which the population and the bounds
-// need in advance.
+// readShare reads the trace up to when the run ends and returns the share of its chunks that are read, which the
+// population and the bounds need in advance.
 func readShare(s *scenario.Scenario, seed uint64) (units.Fraction, error) {
 	p, t, err := chunks(s, seed)
 	if err != nil {

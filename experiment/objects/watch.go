@@ -25,7 +25,8 @@ func (w *clusterWatch) set() {
 	}
 	if w.timeline != nil {
 		p, q := w.c.Probes, w.timeline.Probes()
-		w.c.Probes = cluster.Probes{OnSend: p.OnSend, OnReceive: chain(p.OnReceive, q.OnReceive), OnBid: chain(p.OnBid, q.OnBid), OnDisk: chain(p.OnDisk, q.OnDisk)}
+		w.c.Probes = cluster.Probes{OnSend: p.OnSend, OnReceive: chain(p.OnReceive, q.OnReceive),
+			OnBid: chain(p.OnBid, q.OnBid), OnDisk: chain(p.OnDisk, q.OnDisk)}
 	}
 }
 
@@ -40,7 +41,8 @@ func chain[T any](a, b sim.Probe[T]) sim.Probe[T] {
 	}
 }
 
-// slice begins a ladder with a slice of the run, if it is time for one and none is under way, and ends one that is over.
+// slice begins a ladder with a slice of the run, if it is time for one and none is under way, and ends one that is
+// over.
 func (w *clusterWatch) slice(k int, now sim.Time) {
 	if w.ladder != nil && w.ladder.over() {
 		w.ladder = nil

@@ -83,15 +83,20 @@ func (p *Replay) measure() (*stack, error) {
 	for _, v := range order {
 		s.base[v] = s.all
 		if end[v] > math.MaxInt64-stackUnit-s.all {
-			return nil, fmt.Errorf("%s: %d volumes behind each other have more than 2^63 bytes; replay one of them (volume), or say volumes: overlay", p.path, len(order))
+			return nil, fmt.Errorf(
+				"%s: %d volumes behind each other have more than 2^63 bytes; replay one of them (volume), or say "+
+					"volumes: overlay", p.path, len(order))
 		}
 		s.all += (end[v] + stackUnit - 1) / stackUnit * stackUnit
 	}
 	if p.room > 0 && s.all > p.room {
-		return nil, fmt.Errorf("%s: its %d volumes take %v behind each other, and there is room for %v; replay one of them (volume), say volumes: overlay or addresses: fold, or use a larger drive", p.path,
+		return nil, fmt.Errorf(
+			"%s: its %d volumes take %v behind each other, and there is room for %v; replay one of them (volume), "+
+				"say volumes: overlay or addresses: fold, or use a larger drive", p.path,
 			len(order), rough(s.all, p.room), rough(p.room, s.all))
 	}
-	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over each other)", len(order), rough(s.all, 0))}
+	p.lain = []string{fmt.Sprintf("its %d volumes lie behind each other and take %v (volumes: overlay lays them over "+
+		"each other)", len(order), rough(s.all, 0))}
 	return s, nil
 }
 
@@ -175,7 +180,8 @@ func (p *Replay) open() error {
 	return err
 }
 
-// locate gives an error about the n-th record that was replayed, counted from 1, its place in the file, if that can be read once more.
+// locate gives an error about the n-th record that was replayed, counted from 1, its place in the file, if that can
+// be read once more.
 func (p *Replay) locate(n uint64, wrong error) error {
 	for {
 		k, err := p.look(n, wrong)
@@ -189,7 +195,8 @@ func (p *Replay) locate(n uint64, wrong error) error {
 	}
 }
 
-// look reads a round of the trace for its n-th record, and returns the error about that with its place, or how many records a round has.
+// look reads a round of the trace for its n-th record, and returns the error about that with its place, or how many
+// records a round has.
 func (p *Replay) look(n uint64, wrong error) (uint64, error) {
 	r, err := trace.Open(p.path, p.opts)
 	if err != nil {
@@ -268,12 +275,14 @@ func (p *Replay) place(rec *workload.Record) error {
 	if p.scale != 1 {
 		scaled := float64(at) * p.scale
 		if !(scaled < float64(p.most)) {
-			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, behind the 106 days that the clock has; use a smaller scale, part or limit", p.scale, at))
+			return p.r.Locate(fmt.Errorf("scale %v moves the request, %v after the first one, behind the 106 days "+
+				"that the clock has; use a smaller scale, part or limit", p.scale, at))
 		}
 		at = units.Duration(scaled)
 	}
 	if at > p.most-p.base {
-		return p.r.Locate(fmt.Errorf("the request comes %v after the first one of its round, and that began at %v (start and loop): behind the 106 days that the clock has; use fewer rounds or an earlier start",
+		return p.r.Locate(fmt.Errorf("the request comes %v after the first one of its round, and that began at %v "+
+			"(start and loop): behind the 106 days that the clock has; use fewer rounds or an earlier start",
 			at, p.base+(units.Forever-p.most)))
 	}
 	rec.Time = at + p.base

@@ -1,8 +1,8 @@
-// Package requests makes the requests of a scenario's workload: for each of its items the sources that traces, generators and job files are, and the
-// flows of the host that issues them.
+// Package requests makes the requests of a scenario's workload: for each of its items the sources that traces,
+// generators and job files are, and the flows of the host that issues them.
 //
-// Its main types are Flows, those of one run, and Replay, a trace that is replayed. What it leaves out: what a workload may say (package scenario) and
-// who serves requests (the kinds of experiment).
+// Its main types are Flows, those of one run, and Replay, a trace that is replayed. What it leaves out: what a
+// workload may say (package scenario) and who serves requests (the kinds of experiment).
 package requests
 
 import (
@@ -33,8 +33,8 @@ type Flows struct {
 	seed       uint64
 }
 
-// Open makes the flows of a scenario for a device with namespaces of these capacities in bytes; close them. initiators is how many run the
-// whole workload each; 1 if they share it.
+// Open makes the flows of a scenario for a device with namespaces of these capacities in bytes; close them.
+// initiators is how many run the whole workload each; 1 if they share it.
 func Open(s *scenario.Scenario, seed uint64, capacities []int64, initiators int) (*Flows, error) {
 	f := &Flows{s: s, capacities: capacities, initiators: initiators, seed: seed}
 	var starts []int64
@@ -84,7 +84,8 @@ func (f *Flows) add(i, copy int, first int64) error {
 		}
 		x.Wave += wave
 		x.Start, x.Namespace = l.Start, uint8(l.Namespace)
-		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight, InFlight: l.Queue.InFlight}
+		x.Queue = block.QueueConfig{Depth: l.Queue.Depth, Class: l.Queue.Class, Weight: l.Queue.Weight,
+			InFlight: l.Queue.InFlight}
 		x.Fold, x.FromSubmission = l.Addresses == scenario.AddressFold, l.LatencyFrom == scenario.FromSubmission
 		x.Loose = f.s.AsMQSim()
 		// NVMe's placement identifier has the reclaim group before the handle.
@@ -144,7 +145,8 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 		if n > 1 {
 			y.Name = fmt.Sprintf("%s.%d", x.Name, k)
 		}
-		if y, err = generated(y, f.s.SyntheticConfig(i, copy, k, f.seed, units.Bytes(f.capacities[l.Namespace]))); err != nil {
+		if y, err = generated(y,
+			f.s.SyntheticConfig(i, copy, k, f.seed, units.Bytes(f.capacities[l.Namespace]))); err != nil {
 			return nil, err
 		}
 		if l.Zones != nil {
@@ -158,7 +160,8 @@ func (f *Flows) synthetic(x cosim.Flow, i, copy int) (out []cosim.Flow, err erro
 	return out, nil
 }
 
-// zoned has writes keep to the zones that lie in their addresses, or to an initiator's part of them if each has a workload of its own: nothing tells it what others write.
+// zoned has writes keep to the zones that lie in their addresses, or to an initiator's part of them if each has a
+// workload of its own: nothing tells it what others write.
 func (f *Flows) zoned(src workload.Source, i, copy int, c *synth.Config) (workload.Source, error) {
 	l := &f.s.Workload[i]
 	z := f.s.DriveOf(0).Config.ZonesOf(l.Namespace)
@@ -166,7 +169,8 @@ func (f *Flows) zoned(src workload.Source, i, copy int, c *synth.Config) (worklo
 	first, count := int(int64(a.Start)/z.Size), int(int64(a.Space)/z.Size)
 	if least := l.Zones.AtOnce * f.initiators; int64(a.Start)%z.Size != 0 || count < least {
 		return nil, f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.writes.addresses", i),
-			Msg: fmt.Sprintf("%v from %v on are not %d whole zones of %v", a.Space, a.Start, least, units.Bytes(z.Size))})
+			Msg: fmt.Sprintf("%v from %v on are not %d whole zones of %v", a.Space, a.Start, least,
+				units.Bytes(z.Size))})
 	}
 	from, to := copy*count/f.initiators, (copy+1)*count/f.initiators
 	return workload.Zoned(src, z, first+from, to-from, l.Zones.AtOnce, l.Zones.Append), nil
@@ -184,7 +188,8 @@ func (f *Flows) fio(i, copy int) ([]cosim.Flow, error) {
 	for _, c := range copies {
 		c.Config.Seed += f.seed - 1
 		c.Config.Name += scenario.CopyName(copy)
-		x, err := generated(cosim.Flow{Name: s.LoadName(i) + "/" + c.Name, Outstanding: c.Config.QueueDepth, Think: c.Think, ThinkEvery: c.ThinkEvery, Wave: c.Wave}, c.Config)
+		x, err := generated(cosim.Flow{Name: s.LoadName(i) + "/" + c.Name, Outstanding: c.Config.QueueDepth,
+			Think: c.Think, ThinkEvery: c.ThinkEvery, Wave: c.Wave}, c.Config)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -224,7 +229,8 @@ func (f *Flows) fits(i int) error {
 		}
 		if a := &x.flow.Addresses; a.Start > room-last || a.Space > room-last-a.Start {
 			return f.s.Located(&units.FieldError{Path: fmt.Sprintf("workload[%d].synthetic.%s.addresses", i, x.key),
-				Msg: fmt.Sprintf("%v from %v on are beyond the namespace, which has %v; use less, addresses: fold, or a larger drive%s", a.Space, a.Start, room, f.orStripe())})
+				Msg: fmt.Sprintf("%v from %v on are beyond the namespace, which has %v; use less, addresses: fold, "+
+					"or a larger drive%s", a.Space, a.Start, room, f.orStripe())})
 		}
 	}
 	return nil

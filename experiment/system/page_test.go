@@ -17,7 +17,8 @@ const nvmeofPage = "../../docs/validation/nvmeof.md"
 // tcp makes a scenario's network and protocol TCP's.
 var tcp = []string{"protocol=nvme-tcp", "fabric.transport=tcp", "fabric.congestion_control=tcp"}
 
-// TestAlone holds what commands that are alone take on both transports to docs/validation/nvmeof.md. What transports cost beside the drive differs by microseconds.
+// TestAlone holds what commands that are alone take on both transports to docs/validation/nvmeof.md. What transports
+// cost beside the drive differs by microseconds.
 func TestAlone(t *testing.T) {
 	const text = `
 targets: [{count: 1, ssds: 1, ssd: tlc-enterprise}]
@@ -34,12 +35,14 @@ workload: [{synthetic: {%s: {size: %s, interarrival: 1ms}, requests: 200}}]
 		if d := took[1] - took[0]; d < -2 || d > 2 {
 			t.Errorf("a %s of %s takes %.1f us on RDMA and %.1f on TCP", c.op, c.size, took[0], took[1])
 		}
-		lines = append(lines, golden.Row(c.size+" "+c.op, fmt.Sprintf("%.1f us", took[0]), fmt.Sprintf("%.1f us", took[1])))
+		lines = append(lines,
+			golden.Row(c.size+" "+c.op, fmt.Sprintf("%.1f us", took[0]), fmt.Sprintf("%.1f us", took[1])))
 	}
 	golden.Table(t, nvmeofPage, "nvmeof-alone", "seed 1", lines, *update)
 }
 
-// TestIncastOfReads holds what an incast of reads does over TCP: a window that is lost as a whole waits for the timer's least, 200 ms.
+// TestIncastOfReads holds what an incast of reads does over TCP: a window that is lost as a whole waits for the
+// timer's least, 200 ms.
 func TestIncastOfReads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("20,000 reads")
@@ -52,14 +55,19 @@ func TestIncastOfReads(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  []string
-	}{{"TCP, a buffer of 512 KiB", append([]string{"fabric.buffer=512KiB"}, tcp...)}, {"TCP, a buffer of 4 MiB", append([]string{"fabric.buffer=4MiB"}, tcp...)}, {"RDMA with PFC, a buffer of 4 MiB", []string{"fabric.buffer=4MiB"}}} {
+	}{{"TCP, a buffer of 512 KiB", append([]string{"fabric.buffer=512KiB"}, tcp...)},
+		{"TCP, a buffer of 4 MiB", append([]string{"fabric.buffer=4MiB"}, tcp...)},
+		{"RDMA with PFC, a buffer of 4 MiB", []string{"fabric.buffer=4MiB"}}} {
 		o := trialtest.Run(t, string(text), 1, append(c.set, "nvmf.queue_depth=4")...)
 		x := func(name string) float64 { return trialtest.Metric(t, o, name) }
 		late := x("read.latency.max") >= 200_000
 		if late != (x("fabric.timeouts") > 0) {
-			t.Errorf("%s: %v timeouts, and the longest read took %v us", c.name, x("fabric.timeouts"), x("read.latency.max"))
+			t.Errorf("%s: %v timeouts, and the longest read took %v us", c.name, x("fabric.timeouts"),
+				x("read.latency.max"))
 		}
-		lines = append(lines, golden.Row(c.name, fmt.Sprint(x("fabric.timeouts")), fmt.Sprint(x("fabric.retransmits")), fmt.Sprintf("%.2f ms", x("read.latency.p50")/1000), fmt.Sprintf("%.1f ms", x("read.latency.max")/1000)))
+		lines = append(lines,
+			golden.Row(c.name, fmt.Sprint(x("fabric.timeouts")), fmt.Sprint(x("fabric.retransmits")),
+				fmt.Sprintf("%.2f ms", x("read.latency.p50")/1000), fmt.Sprintf("%.1f ms", x("read.latency.max")/1000)))
 	}
 	golden.Table(t, nvmeofPage, "nvmeof-incast", "seed 1", lines, *update)
 }

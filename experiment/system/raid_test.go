@@ -8,7 +8,8 @@ import (
 	"farflash/model/nvmf"
 )
 
-// TestVolumeBehindNetwork holds what a volume over targets asks of them, by closed form, whole, degraded and while it is rebuilt, and that a request of one command is what it is without a volume.
+// TestVolumeBehindNetwork holds what a volume over targets asks of them, by closed form, whole, degraded and while it
+// is rebuilt, and that a request of one command is what it is without a volume.
 func TestVolumeBehindNetwork(t *testing.T) {
 	const text = `
 targets: [{count: 5, ssds: 1}]
@@ -21,7 +22,8 @@ workload:
     closed: 4
 `
 	o := trialtest.Run(t, text, 1, "host_raid={level: 5}")
-	for name, want := range map[string]float64{"raid.read.commands": 1500, "raid.write.commands": 1000, "nvmf.commands": 2500, "raid.rows.modified": 500, "read.count": 500, "write.count": 500} {
+	for name, want := range map[string]float64{"raid.read.commands": 1500, "raid.write.commands": 1000,
+		"nvmf.commands": 2500, "raid.rows.modified": 500, "read.count": 500, "write.count": 500} {
 		if got := trialtest.Metric(t, o, name); got != want {
 			t.Errorf("%s is %v, and should be %v", name, got, want)
 		}
@@ -34,7 +36,8 @@ workload:
 	if math.Abs(sum/mean-1) > 1e-6 {
 		t.Errorf("the stages of writes are %v us together, and writes take %v us", sum, mean)
 	}
-	if whole := trialtest.Metric(t, trialtest.Run(t, text, 1, "host_raid={level: 0}"), "write.latency.mean"); mean < 2*whole {
+	if whole := trialtest.Metric(t, trialtest.Run(t, text, 1, "host_raid={level: 0}"), "write.latency.mean"); mean <
+		2*whole {
 		t.Errorf("a small write takes %v us with parity and %v us without, and it has to read first", mean, whole)
 	}
 	a, b := trialtest.Run(t, text, 1, "host_raid={level: 0}"), trialtest.Run(t, text, 1, "route.target.stripe=64KiB")
@@ -43,8 +46,10 @@ workload:
 			t.Errorf("%s is %v of level 0, and %v of stripes by the route", name, x, y)
 		}
 	}
-	o = trialtest.Run(t, text, 1, "host_raid={level: 6, failed: [1], rebuild: 20GB/s}", "workload[1].synthetic.requests=5000")
-	if n := trialtest.Metric(t, o, "raid.degraded"); n == 0 || trialtest.Metric(t, o, "raid.rebuilt") == 0 || trialtest.Metric(t, o, "ssd[1].write.count") == 0 {
+	o = trialtest.Run(t, text, 1, "host_raid={level: 6, failed: [1], rebuild: 20GB/s}",
+		"workload[1].synthetic.requests=5000")
+	if n := trialtest.Metric(t, o, "raid.degraded"); n == 0 || trialtest.Metric(t, o, "raid.rebuilt") == 0 ||
+		trialtest.Metric(t, o, "ssd[1].write.count") == 0 {
 		t.Errorf("degraded %v, rebuilt %v", n, trialtest.Metric(t, o, "raid.rebuilt"))
 	}
 }

@@ -73,7 +73,8 @@ func predictor(s *scenario.Scenario, o *experiment.Options, own *scenario.Drive)
 	case m != nil:
 		return m, nil
 	case o.Predict == nil:
-		return nil, units.Wrong("model", "nothing here trains a model of a drive; name a file that farflash predict train has written")
+		return nil, units.Wrong("model",
+			"nothing here trains a model of a drive; name a file that farflash predict train has written")
 	}
 	return o.Predict(own)
 }
@@ -272,7 +273,8 @@ func (m *rateMeter) delays(r *result.Result, from units.Duration) {
 		if list[i].At < from || end-begin < 2*settled {
 			continue
 		}
-		// What drives read is told by where it settles, its mean over the second half, as no weights may give what is demanded.
+		// What drives read is told by where it settles, its mean over the second half, as no weights may give what is
+		// demanded.
 		half, goal := (begin+end)/2, 0.0
 		for _, k := range m.marks[half:end] {
 			goal += float64(k.read)
@@ -316,10 +318,17 @@ func rateWords(l *result.Lexicon) {
 	l.Metric("rate.demanded", "bit/s", "rate that the network demanded of targets, mean over time, sum over targets")
 	l.Metric("rate.weight_ratio", "ratio", "write weight over read weight, mean over time and drives")
 	l.Metric("rate.predictions", "count", "predictions of a drive's throughput")
-	l.Metric("rate.control_delay.mean", "s", "mean time from a given demand (rate_control.demands) until the drives' read rate settles: in slices of 1 ms, within 10 % of its final value for 5 ms")
-	l.Metric("rate.control_delay.missed", "count", "given demands after which the read rate did not settle before the next one; they count with the whole time between")
-	l.Metric("rate.control_delay.received.mean", "s", "the same until what initiators receive of reads stays within 10 % of what is demanded of all targets")
-	l.Metric("rate.control_delay.received.missed", "count", "given demands after which what initiators received did not stay there before the next; they count with the whole time between")
+	l.Metric("rate.control_delay.mean", "s",
+		"mean time from a given demand (rate_control.demands) until the drives' read rate settles: in slices of 1 "+
+			"ms, within 10 % of its final value for 5 ms")
+	l.Metric("rate.control_delay.missed", "count",
+		"given demands after which the read rate did not settle before the next one; they count with the whole time "+
+			"between")
+	l.Metric("rate.control_delay.received.mean", "s",
+		"the same until what initiators receive of reads stays within 10 % of what is demanded of all targets")
+	l.Metric("rate.control_delay.received.missed", "count",
+		"given demands after which what initiators received did not stay there before the next; they count with the "+
+			"whole time between")
 	l.Series("rate.demanded", "bit/s", "rate that the network demanded of targets, sum over targets")
 	l.Series("rate.read", "bit/s", "rate at which drives read data")
 	l.Series("rate.received", "bit/s", "data of reads that initiators have acknowledged")
@@ -327,8 +336,11 @@ func rateWords(l *result.Lexicon) {
 	l.Series("rate.txq", "B", "fill of a target's transmit queue, mean over targets")
 	for _, q := range []struct{ name, noun string }{{"read", "read"}, {"write", "write"}} {
 		l.Series("rate.tokens."+q.name, "count", "tokens that a drive's "+q.noun+" queue had left, mean over drives")
-		l.Series("rate.inside."+q.name, "count", "commands of the "+q.noun+" queue that had a place in a drive, mean over drives")
-		l.Series("rate.waiting."+q.name, "count", "commands that waited in a drive's "+q.noun+" queue, mean over drives")
+		l.Series("rate.inside."+q.name, "count",
+			"commands of the "+q.noun+" queue that had a place in a drive, mean over drives")
+		l.Series("rate.waiting."+q.name, "count",
+			"commands that waited in a drive's "+q.noun+" queue, mean over drives")
 	}
-	l.Fewer("rate.control_delay.mean", "rate.control_delay.missed", "rate.control_delay.received.mean", "rate.control_delay.received.missed")
+	l.Fewer("rate.control_delay.mean", "rate.control_delay.missed", "rate.control_delay.received.mean",
+		"rate.control_delay.received.missed")
 }

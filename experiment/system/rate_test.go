@@ -17,36 +17,45 @@ type still struct{}
 
 func (still) Predict(*ratecontrol.Features, int) (read, write float64) { return 1, 1 }
 
-// TestModelIsOfTheDepth: a model is asked for of the drive with as many commands in it as the target gives it, by the run and by who trains it before.
+// TestModelIsOfTheDepth: a model is asked for of the drive with as many commands in it as the target gives it, by the
+// run and by who trains it before.
 func TestModelIsOfTheDepth(t *testing.T) {
 	for _, c := range []struct {
 		given string
 		want  int
 	}{{"16", 16}, {"4096", 512}} {
-		s, err := trialtest.Parse("targets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: src}\n"+
-			"workload: [{synthetic: {reads: {size: 4KiB, interarrival: 50us}, writes: {size: 4KiB, interarrival: 50us}, requests: 20}}]\n", "nvmf.drive_depth="+c.given)
+		s, err := trialtest.Parse("targets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+
+			"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: src}\n"+
+			"workload: [{synthetic: {reads: {size: 4KiB, interarrival: 50us}, writes: {size: 4KiB, interarrival: "+
+			"50us}, requests: 20}}]\n", "nvmf.drive_depth="+c.given)
 		if err != nil {
 			t.Fatal(err)
 		}
 		asked := 0
-		_, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1, Predict: func(d *scenario.Drive) (ratecontrol.Predictor, error) {
-			asked = d.Host.FetchSize
-			return still{}, nil
-		}})
+		_, err = trial.Run(context.Background(), s,
+			experiment.Options{Seed: 1, Predict: func(d *scenario.Drive) (ratecontrol.Predictor, error) {
+				asked = d.Host.FetchSize
+				return still{}, nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := s.Unforeseen()
 		if len(before) != 1 || asked != c.want || before[0].Host.FetchSize != c.want {
-			t.Errorf("drive_depth %s: the run asks for a drive of %d commands, who trains for %d; both are to be %d", c.given, asked, before[0].Host.FetchSize, c.want)
+			t.Errorf("drive_depth %s: the run asks for a drive of %d commands, who trains for %d; both are to be %d",
+				c.given, asked, before[0].Host.FetchSize, c.want)
 		}
 	}
 }
 
-// TestRatesOfParts: the last slice of a series is shorter than the others, and what came in it is divided by its own length: the rates of all slices, each for as long as it lasts, are what came in all.
+// TestRatesOfParts: the last slice of a series is shorter than the others, and what came in it is divided by its own
+// length: the rates of all slices, each for as long as it lasts, are what came in all.
 func TestRatesOfParts(t *testing.T) {
-	o := trialtest.Run(t, "name: parts\ninitiators: 1\ntargets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: static, weight_ratio: 2}\n"+
-		"workload: [{synthetic: {reads: {size: 4KiB, interarrival: {mean: 10us, kind: constant}}, requests: 120}}]\nmeasure: {until: 1400us}\n", 1)
+	o := trialtest.Run(t,
+		"name: parts\ninitiators: 1\ntargets: [{count: 1, ssds: 1, ssd: "+trialtest.TinyDrive+
+			"}]\nfabric: {topology: {star: {hosts: 2}}}\nrate_control: {kind: static, weight_ratio: 2}\n"+
+			"workload: [{synthetic: {reads: {size: 4KiB, interarrival: {mean: 10us, kind: constant}}, requests: "+
+			"120}}]\nmeasure: {until: 1400us}\n", 1)
 	v, ok := o.Result.SeriesOf("rate.received")
 	if !ok {
 		t.Fatal("no series")
@@ -57,7 +66,8 @@ func TestRatesOfParts(t *testing.T) {
 		bits += x * (end - at)
 		at = end
 	}
-	if want := trialtest.Metric(t, o, "read.count") * 4096 * 8; bits < want || bits > want+4096*8 || // one is on its way
+	// one is on its way
+	if want := trialtest.Metric(t, o, "read.count") * 4096 * 8; bits < want || bits > want+4096*8 ||
 		math.Abs(at-o.Result.SimulatedS) > 1e-12 || math.Mod(at, width) < 1e-9 {
 		t.Errorf("%g bits in slices of %g s until %g s, want %g", bits, width, at, want)
 	}

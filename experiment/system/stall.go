@@ -33,7 +33,8 @@ func (x *coupled) waits() string {
 	list := x.sys.Outstanding()
 	for i, b := range list[:min(most, len(list))] {
 		from, to := x.net.Net.NodeName(x.sys.InitiatorNode(b.Initiator)), x.net.Net.NodeName(x.sys.TargetNode(b.Target))
-		text += fmt.Sprintf("; initiator %d (%s) waits for target %d (%s) since %v", b.Initiator, from, b.Target, to, b.Since)
+		text += fmt.Sprintf("; initiator %d (%s) waits for target %d (%s) since %v", b.Initiator, from, b.Target, to,
+			b.Since)
 		if i == most-1 && len(list) > most {
 			text += "; ..."
 		}

@@ -1,5 +1,5 @@
-// Package system is the experiment with hosts that reach drives across a network: coupled in one event loop (Coupled), or drives and network in turns, as SNIS has
-// it (Turns).
+// Package system is the experiment with hosts that reach drives across a network: coupled in one event loop
+// (Coupled), or drives and network in turns, as SNIS has it (Turns).
 //
 // What it leaves out: the models, which are in packages cosim, nvmf, fabric and ssd.
 package system
@@ -44,7 +44,8 @@ type remote struct {
 	copies  int            // of the workload: initiators that each run all of it, or 1
 }
 
-// prepareDrives makes the images that drives start from, one for each group of targets; groups whose drives are equal share one.
+// prepareDrives makes the images that drives start from, one for each group of targets; groups whose drives are equal
+// share one.
 func prepareDrives(s *scenario.Scenario, seed uint64, watch ssd.Watch) ([]*ssd.Image, error) {
 	images := make([]*ssd.Image, len(s.Targets))
 	for i := range s.Targets {
@@ -81,7 +82,8 @@ func groupOf(s *scenario.Scenario) (group, target []int) {
 }
 
 // build makes the models.
-func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image, controller NewController) (*remote, error) {
+func build(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image,
+	controller NewController) (*remote, error) {
 	seed := o.Seed
 	y := &remote{s: s, eng: sim.New(), copies: 1}
 	y.host = cosim.NewHost(y.eng)
@@ -207,7 +209,8 @@ type coupled struct {
 }
 
 // couple makes the models of a system, with a protocol, and what follows them.
-func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image, controller NewController) (*coupled, error) {
+func couple(s *scenario.Scenario, o *experiment.Options, protocol nvmf.Protocol, images []*ssd.Image,
+	controller NewController) (*coupled, error) {
 	y, err := build(s, o, protocol, images, controller)
 	if err != nil {
 		return nil, err
@@ -271,7 +274,8 @@ func (x *coupled) start() error {
 
 // shown is the models as a timeline has them.
 func (y *remote) shown() *timeline.System {
-	t := &timeline.System{Flows: y.flows.List, Host: y.host, Array: y.array, Net: y.net.Net, Graph: y.net.Graph, Remote: y.sys, Drives: y.drives}
+	t := &timeline.System{Flows: y.flows.List, Host: y.host, Array: y.array, Net: y.net.Net, Graph: y.net.Graph,
+		Remote: y.sys, Drives: y.drives}
 	if y.traffic != nil {
 		t.Ended, t.Forgot = &y.tap.ended, &y.tap.forgot
 	}
@@ -312,7 +316,8 @@ func (x *coupled) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	x.ctx = ctx
 	x.stall.Attend(ctx, x.eng)
 	x.eng.Run(to)
-	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(), Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
+	now := experiment.Standing{At: to, Over: x.idle || x.net.Dead || x.eng.Pending() == 0, Done: x.host.Ended(),
+		Expected: x.expected, Begun: x.host.Issued(), Stalled: x.stall.Stalled()}
 	switch {
 	case x.failed != nil:
 		return now, x.failed
@@ -409,19 +414,23 @@ func anatomy(r *result.Result, op string, a *cosim.Anatomy) {
 
 // summary is the system in one line.
 func summary(s *scenario.Scenario, m *network.Meter) string {
-	return fmt.Sprintf("%s, %s, %v; %s", spelling.Plural(s.Initiators, "initiator"), describeTargets(s), s.Protocol, m.Summary())
+	return fmt.Sprintf("%s, %s, %v; %s", spelling.Plural(s.Initiators, "initiator"), describeTargets(s), s.Protocol,
+		m.Summary())
 }
 
 // limits are what the models of the system leave out.
 func limits(s *scenario.Scenario, m *network.Meter) []string {
 	out := m.Limits()[1:]
 	if s.Protocol.Capsules() {
-		out = append(out, "Software of initiators and targets takes a constant CPU time per command (nvmf.initiator, nvmf.target); PCIe to the NIC takes no time.")
+		out = append(out, "Software of initiators and targets takes a constant CPU time per command (nvmf.initiator, "+
+			"nvmf.target); PCIe to the NIC takes no time.")
 		if s.Protocol == nvmf.NVMeTCP {
-			out = append(out, "TCP: each message begins a new segment, and ACKs are never held for 40 ms; software takes as much CPU time as with RDMA unless the scenario says otherwise.")
+			out = append(out, "TCP: each message begins a new segment, and ACKs are never held for 40 ms; software "+
+				"takes as much CPU time as with RDMA unless the scenario says otherwise.")
 		}
 	} else {
-		out = append(out, "protocol: flows has no capsules, responses or software: a read is one message back, a write one message out.")
+		out = append(out, "protocol: flows has no capsules, responses or software: a read is one message back, a "+
+			"write one message out.")
 	}
 	return append(out, "A request that is split into commands has the stages of the command that ended last.")
 }

@@ -50,13 +50,16 @@ workload:
       requests: 30000
 `
 	// Without a preconditioning, whose random numbers have another name in a system.
-	alone := delaysOf(t, "ssd: "+trialtest.TinyDrive+load, "workload[0].queue.depth=65535", "workload[0].queue.class=medium")
+	alone := delaysOf(t, "ssd: "+trialtest.TinyDrive+load, "workload[0].queue.depth=65535",
+		"workload[0].queue.class=medium")
 	for _, c := range []struct{ protocol, more string }{
 		{"flows", "fabric: {queue_pairs: {life: per-message}, "},
 		{"nvmeof", "nvmf: {initiator: {command: 0s}, target: {command: 0s}, queue_depth: 65536}\nfabric: {"},
 	} {
-		text := "targets: [{count: 1, ssds: 1, ssd: " + trialtest.TinyDrive + "}]\nroute: {target: volume}\nprotocol: " + c.protocol + load + c.more +
-			"topology: {star: {hosts: 2}}, host_link: 1000000Tbps, up_link: 1000000Tbps, delay: 0s, congestion_control: none, pfc: {enabled: false}}\n"
+		text := "targets: [{count: 1, ssds: 1, ssd: " + trialtest.TinyDrive +
+			"}]\nroute: {target: volume}\nprotocol: " + c.protocol + load + c.more +
+			"topology: {star: {hosts: 2}}, host_link: 1000000Tbps, up_link: 1000000Tbps, delay: 0s, " +
+			"congestion_control: none, pfc: {enabled: false}}\n"
 		if got := delaysOf(t, text, "nvmf.drive_depth=65534", "nvmf.max_transfer=1GiB"); !slices.Equal(got, alone) {
 			n := 0
 			for i := range alone {
@@ -71,23 +74,24 @@ workload:
 	}
 }
 
-// TestOneAtATime: a request that is alone takes what the drive takes without a network and a constant way, which is the same for
-// all requests of a size.
+// TestOneAtATime: a request that is alone takes what the drive takes without a network and a constant way, which is
+// the same for all requests of a size.
 func TestOneAtATime(t *testing.T) {
 	const load = `
 workload: [{synthetic: {reads: {size: 16KiB, interarrival: 5ms}, requests: 300}, start: 1ms}]
 `
 	local := delaysOf(t, "ssd: mqsim-default"+load, "workload[0].queue.class=medium")
 	for _, protocol := range []string{"nvmeof", "flows"} {
-		remote := delaysOf(t, "targets: [{count: 1, ssds: 1, ssd: mqsim-default}]\nroute: {target: volume}\nprotocol: "+protocol+load)
+		remote := delaysOf(t,
+			"targets: [{count: 1, ssds: 1, ssd: mqsim-default}]\nroute: {target: volume}\nprotocol: "+protocol+load)
 		way := remote[0] - local[0]
 		for i := range local {
 			if remote[i]-local[i] != way {
 				t.Fatalf("%s: request %d took %v on its way, the first %v", protocol, i, remote[i]-local[i], way)
 			}
 		}
-		// 16 packets of 1106 B at 40 Gbps over two links, 1 us each: 17 x 221.2 ns + 2 us and, with capsules, one of 146 B
-		// out (2 x 29.2 ns + 2 us), one of 98 B back behind the data (19.6 ns) and 2 x 0.73 us of software.
+		// 16 packets of 1106 B at 40 Gbps over two links, 1 us each: 17 x 221.2 ns + 2 us and, with capsules, one of
+		// 146 B out (2 x 29.2 ns + 2 us), one of 98 B back behind the data (19.6 ns) and 2 x 0.73 us of software.
 		want := sim.Time(5_760_400)
 		if protocol == "nvmeof" {
 			want += 2_058_400 + 19_600 + 1_460_000
@@ -103,10 +107,13 @@ workload: [{synthetic: {reads: {size: 16KiB, interarrival: 5ms}, requests: 300},
 func TestTurnsEqualCoupled(t *testing.T) {
 	for _, c := range []struct{ name, more string }{
 		{"light", "coupling: {mode: both, iterative: {iterations: 30, full: true}}\n"},
-		{"unloaded first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: unloaded}}\n"},
-		{"no writes first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: absent}}\n"},
+		{"unloaded first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: " +
+			"unloaded}}\n"},
+		{"no writes first", "coupling: {mode: both, iterative: {iterations: 30, full: true, first_write_arrival: " +
+			"absent}}\n"},
 		{"to departure", "coupling: {mode: both, iterative: {iterations: 30, full: true, write_delay: departure}}\n"},
-		{"small switches", "coupling: {mode: both, iterative: {iterations: 60, full: true}}\nfabric: {buffer: 600KiB, congestion_control: none}\n"},
+		{"small switches", "coupling: {mode: both, iterative: {iterations: 60, full: true}}\nfabric: {buffer: " +
+			"600KiB, congestion_control: none}\n"},
 		{"anderson", "coupling: {mode: both, iterative: {iterations: 60, full: true, acceleration: anderson}}\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,8 +145,8 @@ targets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]
 	}
 }
 
-// TestLostTail: where what is lost is not sent again by itself, an iteration ends with the request that never arrived; timers of
-// congestion control would go on for ever.
+// TestLostTail: where what is lost is not sent again by itself, an iteration ends with the request that never
+// arrived; timers of congestion control would go on for ever.
 func TestLostTail(t *testing.T) {
 	for _, parts := range []string{"1", "2"} {
 		s, err := trialtest.Parse(`initiators: 6
@@ -182,7 +189,8 @@ workload:
       writes: {size: {mean: 64KiB, scv: 2}, interarrival: {mean: 60us, scv: 9}}
       requests: 6000
 `, 1, "targets[0].ssd.preconditioning.fill=steady")
-	for _, name := range []string{"ssd.gc.count", "fabric.pause.count", "nvmf.held.initiator", "nvmf.held.target", "nvmf.held.txq"} {
+	for _, name := range []string{"ssd.gc.count", "fabric.pause.count", "nvmf.held.initiator", "nvmf.held.target",
+		"nvmf.held.txq"} {
 		if trialtest.Metric(t, o, name) == 0 {
 			t.Errorf("%s is 0: this is not a storm", name)
 		}
@@ -218,7 +226,8 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 		}
 		return b
 	}
-	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: coupled}\nprotocol: nvme-tcp", "coupling: {mode: iterative}\nprotocol: flows\nmeasure: {warm_up: 100us}", "coupling: {mode: both}"} {
+	for _, mode := range []string{"coupling: {mode: coupled}", "coupling: {mode: coupled}\nprotocol: nvme-tcp",
+		"coupling: {mode: iterative}\nprotocol: flows\nmeasure: {warm_up: 100us}", "coupling: {mode: both}"} {
 		want := encode(1, mode)
 		if !bytes.Equal(want, encode(4, mode)) {
 			t.Errorf("%s: another result with 4 processors", mode)
@@ -235,7 +244,8 @@ targets: [{count: 3, ssds: 2, ssd: tlc-enterprise}]
 
 // TestRoutes: each request goes where its route says.
 func TestRoutes(t *testing.T) {
-	const load = "workload: [{synthetic: {reads: {size: 4KiB, interarrival: 20us}, requests: 600}}]\ninitiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\n"
+	const load = "workload: [{synthetic: {reads: {size: 4KiB, interarrival: 20us}, requests: 600}}]\ninitiators: " +
+		"3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\n"
 	for _, c := range []struct {
 		route      string
 		initiators []int // requests of each; nil is any, with none without
@@ -259,7 +269,8 @@ func TestRoutes(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if c.initiators != nil && !slices.Equal(initiators, c.initiators) || c.initiators == nil && slices.Contains(initiators, 0) {
+		if c.initiators != nil && !slices.Equal(initiators, c.initiators) ||
+			c.initiators == nil && slices.Contains(initiators, 0) {
 			t.Errorf("%s: initiators %v", c.route, initiators)
 		}
 		if c.drives != nil && !slices.Equal(drives, c.drives) || c.drives == nil && slices.Contains(drives, 0) {
@@ -297,8 +308,10 @@ measure: {warm_up: 100ms}
 // TestCutShort: laws hold at any moment, for requests that are several commands too.
 func TestCutShort(t *testing.T) {
 	for _, until := range []string{"50us", "777us", "2ms"} {
-		o := trialtest.Run(t, "initiators: 2\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nroute: {target: {stripe: 8KiB}}\n"+
-			"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 10us}, writes: {size: 20KiB, interarrival: 10us}, requests: 1000}}]\nmeasure: {until: "+until+"}\n", 1)
+		o := trialtest.Run(t,
+			"initiators: 2\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nroute: {target: {stripe: 8KiB}}\n"+
+				"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 10us}, writes: {size: 20KiB, "+
+				"interarrival: 10us}, requests: 1000}}]\nmeasure: {until: "+until+"}\n", 1)
 		if n := trialtest.Metric(t, o, "all.count"); n == 0 || n == 1000 {
 			t.Errorf("%g requests have ended by %s", n, until)
 		}
@@ -330,25 +343,38 @@ func TestStagesSum(t *testing.T) {
 
 // TestBeyond: addresses that no drive has are refused with what helps, and striping helps.
 func TestBeyond(t *testing.T) {
-	const text = "targets: [{count: 2, ssds: 2, ssd: " + trialtest.TinyDrive + "}]\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us, addresses: {start: 40MiB, space: 20MiB}}, requests: 100}}]\n"
+	const text = "targets: [{count: 2, ssds: 2, ssd: " + trialtest.TinyDrive +
+		"}]\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us, addresses: {start: 40MiB, space: " +
+		"20MiB}}, requests: 100}}]\n"
 	s, err := trialtest.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil || !strings.HasSuffix(err.Error(), "; use less, addresses: fold, or a larger drive, or route.target: stripe, which spreads the addresses over all drives") {
+	if _, err = trial.Run(context.Background(), s, experiment.Options{Seed: 1}); err == nil ||
+		!strings.HasSuffix(err.Error(),
+			"; use less, addresses: fold, or a larger drive, or route.target: stripe, which spreads the addresses "+
+				"over all drives") {
 		t.Errorf("%v", err)
 	}
 	trialtest.Run(t, text+"route: {target: stripe}\n", 1)
 }
 
-// TestNeighbours: what targets and initiators say of commands' times is what the network and the drives say, whatever the protocol, wherever it is cut.
+// TestNeighbours: what targets and initiators say of commands' times is what the network and the drives say, whatever
+// the protocol, wherever it is cut.
 func TestNeighbours(t *testing.T) {
-	for _, more := range []string{"protocol: nvmeof\n", "protocol: flows\n", "protocol: nvme-tcp\nfabric: {transport: tcp}\n", "nvmf: {txq: 64KiB, drive_depth: 2}\nfabric: {congestion_control: none, pfc: {threshold: 20KB}}\n",
-		"nvmf: {write_buffers: 40KiB, reads: {target: 1, initiator: 1}}\n", "fabric: {compat: ns3-rdma, host_link: 10Gbps}\n"} {
+	for _, more := range []string{"protocol: nvmeof\n", "protocol: flows\n",
+		"protocol: nvme-tcp\nfabric: {transport: tcp}\n",
+		"nvmf: {txq: 64KiB, drive_depth: 2}\nfabric: {congestion_control: none, pfc: {threshold: 20KB}}\n",
+		"nvmf: {write_buffers: 40KiB, reads: {target: 1, initiator: 1}}\n",
+		"fabric: {compat: ns3-rdma, host_link: 10Gbps}\n"} {
 		for _, until := range []string{"1111us", "2345us", "1s"} {
-			o := trialtest.Run(t, more+"initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: "+trialtest.TinyDrive+"}]\nroute: {target: {stripe: 8KiB}}\n"+
-				"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 20us}, writes: {size: 20KiB, interarrival: 40us}, requests: 300}}]\nmeasure: {until: "+until+"}\n", 1)
-			held := []string{"time in the network is its messages'", "time in drives is what they say", "time before answers is between drives and network"}
+			o := trialtest.Run(t,
+				more+"initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: "+trialtest.TinyDrive+
+					"}]\nroute: {target: {stripe: 8KiB}}\n"+
+					"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 20us}, writes: {size: 20KiB, "+
+					"interarrival: 40us}, requests: 300}}]\nmeasure: {until: "+until+"}\n", 1)
+			held := []string{"time in the network is its messages'", "time in drives is what they say",
+				"time before answers is between drives and network"}
 			if !strings.Contains(more, "flows") {
 				held = append(held, "time at targets is between network and drives")
 			}
@@ -367,8 +393,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestResponseOvertakes: with a queue pair per message, responses overtake data that have not begun; the stage times still match the network's, wherever
-// the run is cut.
+// TestResponseOvertakes: with a queue pair per message, responses overtake data that have not begun; the stage times
+// still match the network's, wherever the run is cut.
 func TestResponseOvertakes(t *testing.T) {
 	for _, until := range []string{"4700ms", "14s", "end"} {
 		trialtest.Run(t, `initiators: 3
@@ -381,7 +407,8 @@ measure: {until: `+until+"}\n", 1)
 
 // TestSteadyFailures: a link that fails once, as the scenario says, makes no steady state, and is not waited for.
 func TestSteadyFailures(t *testing.T) {
-	const text = trialtest.SmallSystem + "measure: {until: steady}\nfabric: {topology: {star: {hosts: 5}}, host_link: 40Gbps}\n"
+	const text = trialtest.SmallSystem +
+		"measure: {until: steady}\nfabric: {topology: {star: {hosts: 5}}, host_link: 40Gbps}\n"
 	for _, fails := range []bool{false, true} {
 		set := []string{"workload[0].synthetic.requests=40000"}
 		if fails {

@@ -11,17 +11,19 @@ import (
 	"farflash/sim"
 )
 
-// tap is a system as a network's and the drives' sink. It counts how long the network had the system's messages, by the network's own stamps, and how long
-// commands were in targets between network and drives, by what network and drives say; and tells of messages which are not the system's.
+// tap is a system as a network's and the drives' sink. It counts how long the network had the system's messages, by
+// the network's own stamps, and how long commands were in targets between network and drives, by what network and
+// drives say; and tells of messages which are not the system's.
 type tap struct {
 	*nvmf.System
 	net       func() *fabric.Network
 	capsules  bool
 	out, back sim.Time // sums of all that have arrived
-	target    sim.Time // from a message that brought a command or its data to a drive, or to the message that asks for the data
-	txq       sim.Time // from a drive to the first packet of the answer
-	commands  []passage
-	ended     sim.Probe[int32]
+	// from a message that brought a command or its data to a drive, or to the message that asks for the data
+	target   sim.Time
+	txq      sim.Time // from a drive to the first packet of the answer
+	commands []passage
+	ended    sim.Probe[int32]
 	// forgot tells of a message of the system that is over: its number may be another's.
 	forgot sim.Probe[int32]
 }
@@ -74,8 +76,9 @@ func (t *tap) Delivered(m int32) {
 	t.System.Delivered(m)
 }
 
-// count adds what the network says of a message. An answer is on its way from its first packet on; a response that follows a read's data, from when they
-// have arrived. Where each message is a connection of its own, as in ns3-rdma, a response may overtake the data: then theirs is all the way.
+// count adds what the network says of a message. An answer is on its way from its first packet on; a response that
+// follows a read's data, from when they have arrived. Where each message is a connection of its own, as in ns3-rdma,
+// a response may overtake the data: then theirs is all the way.
 func (t *tap) count(m int32) {
 	kind, command := t.Carried(m)
 	x := &t.net().Messages()[m]
@@ -117,9 +120,10 @@ func (t *tap) Acked(m int32) {
 	}
 }
 
-// check holds what the targets and initiators say of commands against what their neighbours say: a command's time in the network against
-// those of its messages, its time in a drive against the drive's, and its time in a target on either side of the drive against the end of the one and the
-// beginning of the other. What is left of its latency is the initiator's.
+// check holds what the targets and initiators say of commands against what their neighbours say: a command's time in
+// the network against those of its messages, its time in a drive against the drive's, and its time in a target on
+// either side of the drive against the end of the one and the beginning of the other. What is left of its latency is
+// the initiator's.
 func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	k := &t.Counters
 	err := t.Check()
@@ -133,14 +137,17 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	back, txq := t.overtaken()
 	back, txq = back+t.back, txq+t.txq
 	r.Check("time in the network is its messages'", spent[nvmf.NetworkOut] == t.out && spent[nvmf.NetworkBack] == back,
-		fmt.Sprintf("commands were on their way out for %v and back for %v; their messages took %v and %v", spent[nvmf.NetworkOut], spent[nvmf.NetworkBack], t.out, back))
+		fmt.Sprintf("commands were on their way out for %v and back for %v; their messages took %v and %v",
+			spent[nvmf.NetworkOut], spent[nvmf.NetworkBack], t.out, back))
 
 	r.Check("time before answers is between drives and network", spent[nvmf.TXQ] == txq,
-		fmt.Sprintf("commands were in transmit queues and before them for %v; from drives to the first packets it was %v", spent[nvmf.TXQ], txq))
+		fmt.Sprintf("commands were in transmit queues and before them for %v; from drives to the first packets it "+
+			"was %v", spent[nvmf.TXQ], txq))
 	if t.capsules {
 		target := t.target + t.asked()
 		r.Check("time at targets is between network and drives", spent[nvmf.AtTarget] == target,
-			fmt.Sprintf("commands were at targets for %v; from the network to drives, and to what asked for their data, it was %v", spent[nvmf.AtTarget], target))
+			fmt.Sprintf("commands were at targets for %v; from the network to drives, and to what asked for their "+
+				"data, it was %v", spent[nvmf.AtTarget], target))
 	}
 
 	ok := true
@@ -163,8 +170,8 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	r.Check("time in drives is what they say", ok, detail)
 }
 
-// overtaken accounts for answers whose response has arrived and whose data have not: in the network from the first packet of the data until the
-// response, if the data began before it.
+// overtaken accounts for answers whose response has arrived and whose data have not: in the network from the first
+// packet of the data until the response, if the data began before it.
 func (t *tap) overtaken() (back, txq sim.Time) {
 	messages := t.net().Messages()
 	for m := range messages {

@@ -10,7 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// TestTapNotices: each of what targets say, and each of what network and drives say, fails its own check when it is a picosecond off.
+// TestTapNotices: each of what targets say, and each of what network and drives say, fails its own check when it is a
+// picosecond off.
 func TestTapNotices(t *testing.T) {
 	s, err := parsed(`
 targets: [{count: 2, ssds: 1, ssd: {geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1, blocks_per_plane: 64, pages_per_block: 64}, over_provisioning: 30%}}]
@@ -49,7 +50,9 @@ workload: [{synthetic: {reads: {size: 32KiB, interarrival: 20us}, writes: {size:
 	if names := failed(); len(names) > 0 || y.tap.target == 0 || y.tap.txq == 0 {
 		t.Fatalf("%q fail; %v at targets, %v before answers", names, y.tap.target, y.tap.txq)
 	}
-	const network, target, txq, sums = "time in the network is its messages'", "time at targets is between network and drives", "time before answers is between drives and network", "commands conserved, their stages add up"
+	const network, target, txq, sums = "time in the network is its messages'",
+		"time at targets is between network and drives", "time before answers is between drives and network",
+		"commands conserved, their stages add up"
 	k := &y.sys.Counters
 	for _, c := range []struct {
 		figure *sim.Time

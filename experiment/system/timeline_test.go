@@ -111,7 +111,8 @@ workload:
 	}
 	collected, commands := 0, 0
 	for i, d := range y.drives {
-		at := fmt.Sprintf("targets / target %d (%s) / drive %d / ", i/2, y.net.Net.NodeName(y.sys.TargetNode(int32(i/2))), i)
+		at := fmt.Sprintf("targets / target %d (%s) / drive %d / ", i/2,
+			y.net.Net.NodeName(y.sys.TargetNode(int32(i/2))), i)
 		commands += len(p.LanesBelow(at + "commands"))
 		x := d.StatsAt(y.eng.Now() + units.Second) // slices are shown to their ends
 		for c, want := range x.ChannelBusy {
@@ -122,7 +123,8 @@ workload:
 			for k := range each {
 				list := p.Spans[fmt.Sprintf("%schannel %d / die %d", at, c, k)]
 				if got, _ := timelinetest.Sum(list); got != x.LaneBusy[c*each+k] {
-					t.Errorf("%schannel %d / die %d is busy for %v, its slices for %v", at, c, k, x.LaneBusy[c*each+k], got)
+					t.Errorf("%schannel %d / die %d is busy for %v, its slices for %v", at, c, k,
+						x.LaneBusy[c*each+k], got)
 				}
 				for _, s := range list {
 					if strings.HasPrefix(s.Name, "GC ") {
@@ -146,7 +148,9 @@ workload:
 		var list, paused []timelinetest.Span
 		for _, path := range paths {
 			port := fmt.Sprintf("%s / port %d to %s", node, y.net.Net.PortNumber(pi)+1, y.net.Net.NodeName(x.Peer))
-			if y.net.Net.PortNumber(pi) == 0 && (strings.HasSuffix(path, "("+node+") / NIC") || strings.HasSuffix(path, " / "+node+" / NIC")) || strings.HasSuffix(path, port) {
+			if y.net.Net.PortNumber(pi) == 0 &&
+				(strings.HasSuffix(path, "("+node+") / NIC") || strings.HasSuffix(path, " / "+node+" / NIC")) ||
+				strings.HasSuffix(path, port) {
 				list, paused = p.Spans[path], p.Spans[path+" / paused, class 3"]
 			}
 		}
@@ -181,7 +185,8 @@ func TestTimelineOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	listens := func() bool {
-		return y.net.Net.OnSend != nil || y.net.Net.OnPause != nil || y.sys.OnMessage != nil || y.sys.OnVisit != nil || y.sys.OnLevel != nil ||
+		return y.net.Net.OnSend != nil || y.net.Net.OnPause != nil || y.sys.OnMessage != nil ||
+			y.sys.OnVisit != nil || y.sys.OnLevel != nil ||
 			y.drives[0].OnWork != nil || y.drives[0].OnSuspend != nil
 	}
 	timeline.New(nil, 0, y.eng).ShowSystem(y.shown())

@@ -28,7 +28,8 @@ import (
 	"farflash/workload/flows"
 )
 
-// Turns is a system whose drives and network are simulated in turns, as SNIS does, and if the scenario asks for it in one loop as well, to compare.
+// Turns is a system whose drives and network are simulated in turns, as SNIS does, and if the scenario asks for it in
+// one loop as well, to compare.
 type Turns struct{}
 
 // Is implements experiment.Kind.
@@ -74,7 +75,8 @@ func (*turns) Close() error { return nil }
 // Advance implements experiment.Experiment: it goes on by an iteration.
 func (t *turns) Advance(ctx context.Context, _ sim.Time) (experiment.Standing, error) {
 	n := uint64(len(t.rec.Requests))
-	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)), Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
+	now := experiment.Standing{Done: n * uint64(len(t.it.Turns)),
+		Expected: n * uint64(t.s.Coupling.Iterative.Iterations)}
 	if err := t.iterate(ctx); ctx.Err() != nil {
 		t.it.Undo()     // an iteration is whole or nothing
 		return now, nil //nolint:nilerr // whatever it is, the end of the context is why
@@ -144,7 +146,8 @@ type ran struct {
 }
 
 // coupled runs the system in one loop, and fills in the outcome unless that is nil.
-func (t *turns) coupled(ctx context.Context, o *experiment.Options, protocol nvmf.Protocol, out *experiment.Outcome) (r ran, err error) {
+func (t *turns) coupled(ctx context.Context, o *experiment.Options, protocol nvmf.Protocol,
+	out *experiment.Outcome) (r ran, err error) {
 	x, err := couple(t.s, o, protocol, t.images, nil)
 	if err != nil {
 		return r, err
@@ -218,9 +221,11 @@ func (t *turns) prepare() (err error) {
 		return fmt.Errorf("the workload has no request")
 	}
 	x := &s.Coupling.Iterative
-	cfg := cosim.IterativeConfig{Threshold: float64(x.Threshold), StableRange: float64(x.StableRange), StableFor: x.StableFor, Most: x.Iterations, Full: x.Full,
+	cfg := cosim.IterativeConfig{Threshold: float64(x.Threshold), StableRange: float64(x.StableRange),
+		StableFor: x.StableFor, Most: x.Iterations, Full: x.Full,
 		Acceleration: x.Acceleration, Relaxation: float64(x.Relaxation), DriveDepth: s.NVMf.DriveDepth,
-		FirstWithoutWrites: x.FirstWriteArrival == scenario.FirstAbsent, WritesToDeparture: x.WriteDelay == scenario.DelayToDeparture}
+		FirstWithoutWrites: x.FirstWriteArrival == scenario.FirstAbsent,
+		WritesToDeparture:  x.WriteDelay == scenario.DelayToDeparture}
 	for i, w := range x.Weights {
 		cfg.Weights[i] = float64(w)
 	}
@@ -322,11 +327,13 @@ type part struct {
 // movement is what changes while a network still carries something.
 type movement struct{ sent, received, acks, nacks uint64 }
 
-// quiet is for how long nothing moves in a network that will carry no more: far longer than any pause, turn or rate makes a packet wait.
+// quiet is for how long nothing moves in a network that will carry no more: far longer than any pause, turn or rate
+// makes a packet wait.
 const quiet = units.Second
 
-// Advance implements experiment.Experiment. Where nothing is sent again by itself, a flow whose last packets were lost is waited for by both its ends, and timers of
-// congestion control go on for ever. So it is over as well once nothing has moved for a while.
+// Advance implements experiment.Experiment. Where nothing is sent again by itself, a flow whose last packets were
+// lost is waited for by both its ends, and timers of congestion control go on for ever. So it is over as well once
+// nothing has moved for a while.
 func (p *part) Advance(ctx context.Context, to sim.Time) (experiment.Standing, error) {
 	now, err := p.Network.Advance(ctx, to)
 	c := &p.Net.Counters
@@ -347,13 +354,15 @@ func (*part) Close() error { return nil }
 func (*part) Fill(context.Context, *experiment.Outcome) error { return nil }
 
 // network simulates the network with flows at given times, and stores it in left.
-func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64,
+	error) {
 	return func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
 		n, err := network.WithFlows(t.s, t.draw(), list, 1<<t.s.NVMf.Class)
 		if err != nil {
 			return nil, 0, err
 		}
-		p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{}, begun: list[len(list)-1].Start}
+		p := &part{Network: n, meter: network.NewMeter(n), timed: t.s.Fabric.Recovery.Timeout != fabric.Timeout{},
+			begun: list[len(list)-1].Start}
 		switch interrupted, err := (&experiment.Loop{}).Run(ctx, p); {
 		case err != nil:
 			return nil, 0, err
@@ -363,7 +372,8 @@ func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (fu
 		*left = p
 		t.events.Add(n.Events())
 		messages := n.Net.Messages()
-		return func(flow int) (sim.Time, sim.Time) { return messages[flow].Begun, messages[flow].Delivered }, n.Net.Counters.Pauses, nil
+		return func(flow int) (sim.Time, sim.Time) { return messages[flow].Begun, messages[flow].Delivered },
+			n.Net.Counters.Pauses, nil
 	}
 }
 
@@ -371,7 +381,8 @@ func (t *turns) network(ctx context.Context, left **part) func([]flows.Flow) (fu
 func (t *turns) fill(r *result.Result, interrupted bool) {
 	s := t.s
 	r.Summary = fmt.Sprintf("%s, in turns", summary(s, t.net.meter))
-	r.Limits = append(limits(s, t.net.meter), "Drives and network were simulated in turns (coupling.mode: iterative), which is approximate; coupled is exact.")
+	r.Limits = append(limits(s, t.net.meter),
+		"Drives and network were simulated in turns (coupling.mode: iterative), which is approximate; coupled is exact.")
 	t.net.Others = func(int32) bool { return true }
 	t.net.meter.FillWhole(r, interrupted)
 	var h [block.Ops]stats.Histogram
@@ -434,7 +445,8 @@ func (t *turns) figures(r *result.Result) {
 	if it.Converged >= 0 {
 		converged, count = 1, it.Converged
 	} else {
-		r.Warn("drives and network in turns did not converge in %d iterations: the last change was %.1f %%", n, 100*it.Turns[n-1].ConvC)
+		r.Warn("drives and network in turns did not converge in %d iterations: the last change was %.1f %%", n,
+			100*it.Turns[n-1].ConvC)
 	}
 	from := t.s.Coupling.Iterative.CountFrom
 	r.Set("snis.iterations", float64(count+from))
@@ -467,7 +479,8 @@ func (t *turns) figures(r *result.Result) {
 	turns := make([][]float64, n)
 	for k := range it.Turns {
 		cols = append(cols, fmt.Sprint(k+from))
-		turns[k] = []float64{float64(it.Turns[k].Pauses), float64(it.Turns[k].Changed), min(it.Turns[k].Settled, t.end()).Seconds()}
+		turns[k] = []float64{float64(it.Turns[k].Pauses), float64(it.Turns[k].Changed),
+			min(it.Turns[k].Settled, t.end()).Seconds()}
 	}
 	r.SetMatrix("snis.throughput", rows, cols, v)
 	r.SetMatrix("snis.turns", cols, []string{"pauses", "writes_moved", "settled_until_s"}, turns)
@@ -478,7 +491,8 @@ func (t *turns) figures(r *result.Result) {
 func (t *turns) compare(r *result.Result, exact []sim.Time) {
 	mine := t.it.Delays()
 	if len(mine) != len(exact) {
-		r.Warn("the runs in turns and in one loop cannot be compared: they have %d and %d requests", len(mine), len(exact))
+		r.Warn("the runs in turns and in one loop cannot be compared: they have %d and %d requests", len(mine),
+			len(exact))
 		return
 	}
 	var a, b, off []float64
@@ -512,7 +526,8 @@ func (t *turns) compare(r *result.Result, exact []sim.Time) {
 				rows = append(rows, []float64{v[i][1], m.Value, stats.Ratio(m.Value-v[i][1], v[i][1])})
 			}
 		}
-		r.SetMatrix("snis.protocol", []string{"mean", "p50", "p90", "p99"}[:len(rows)], []string{"flows", "nvmeof", "relative"}, rows)
+		r.SetMatrix("snis.protocol", []string{"mean", "p50", "p90", "p99"}[:len(rows)],
+			[]string{"flows", "nvmeof", "relative"}, rows)
 	}
 }
 
@@ -531,9 +546,12 @@ func (t *turns) samples() error {
 		part := t.it.Part(i)
 		j, q := &t.rec.Jobs[part], &t.rec.Requests[i]
 		sa, sd, na, nd := t.it.Times(part)
-		trip := cosim.Trip{Arrival: j.Arrival, Done: nvmf.Done{Op: q.Op, Length: q.Length, Initiator: t.rec.Initiators[i], Target: int32(t.target[j.Drive]), Drive: j.Drive, Stage: t.it.Stages(i),
-			DriveIn: sa, DriveOut: sd, NetIn: na, NetOut: nd, Submitted: j.Arrival, Ended: j.Arrival + delays[i]}}
-		x := cosim.Sample{ID: uint64(i), Op: q.Op, Offset: q.Offset, Size: q.Length, Arrival: j.Arrival, Submitted: sa, Fetched: sa, Finished: trip.Ended, Trip: &trip}
+		trip := cosim.Trip{Arrival: j.Arrival,
+			Done: nvmf.Done{Op: q.Op, Length: q.Length, Initiator: t.rec.Initiators[i],
+				Target: int32(t.target[j.Drive]), Drive: j.Drive, Stage: t.it.Stages(i),
+				DriveIn: sa, DriveOut: sd, NetIn: na, NetOut: nd, Submitted: j.Arrival, Ended: j.Arrival + delays[i]}}
+		x := cosim.Sample{ID: uint64(i), Op: q.Op, Offset: q.Offset, Size: q.Length, Arrival: j.Arrival,
+			Submitted: sa, Fetched: sa, Finished: trip.Ended, Trip: &trip}
 		if err := t.o.Sample(x); err != nil {
 			return err
 		}

@@ -2,10 +2,11 @@ package system
 
 import "farflash/result"
 
-// Stages are the parts of the time of a request that goes over a network to a drive, in the order of a read: the columns of
-// the anatomy matrices and the names between "stage." and ".mean" of their metrics.
+// Stages are the parts of the time of a request that goes over a network to a drive, in the order of a read: the
+// columns of the anatomy matrices and the names between "stage." and ".mean" of their metrics.
 var Stages = []Stage{
-	{"initiator", "initiator (queue and software)"}, {"network_out", "network out"}, {"target", "target queue"}, {"drive_wait", "drive wait"},
+	{"initiator", "initiator (queue and software)"}, {"network_out", "network out"}, {"target", "target queue"},
+	{"drive_wait", "drive wait"},
 	{"flash", "flash"}, {"txq", "TXQ wait"}, {"network_back", "network back"},
 }
 
@@ -17,7 +18,8 @@ func Words() result.Words {
 	var l result.Lexicon
 	for _, op := range []struct{ name, noun string }{{"read", "reads"}, {"write", "writes"}} {
 		for _, s := range Stages {
-			l.Metric(op.name+".stage."+s.Name+".mean", "us", "mean time that "+op.noun+" over a network spent in the stage "+s.Words)
+			l.Metric(op.name+".stage."+s.Name+".mean", "us",
+				"mean time that "+op.noun+" over a network spent in the stage "+s.Words)
 		}
 	}
 	l.Metric("nvmf.commands", "count", "completed commands; a request may be several")
@@ -25,13 +27,15 @@ func Words() result.Words {
 	l.Metric("nvmf.held.target", "count", "commands that waited for a place in a drive's queue")
 	l.Metric("nvmf.held.txq", "count", "commands that waited for room in a target's transmit queue")
 	l.Metric("nvmf.held.buffers", "count", "writes that waited in a target for memory (nvmf.write_buffers)")
-	l.Metric("nvmf.held.reads", "count", "writes that waited in a target for one of their queue pair's RDMA Reads (nvmf.reads)")
+	l.Metric("nvmf.held.reads", "count",
+		"writes that waited in a target for one of their queue pair's RDMA Reads (nvmf.reads)")
 	l.Metric("nvmf.txq.max", "B", "largest fill of a target's transmit queue")
 	l.Metric("nvmf.buffers.max", "B", "most memory that one target used for writes")
 	l.Metric("nvmf.reads.max", "count", "most RDMA Reads outstanding on one queue pair")
 	l.Metric("initiator.read.bandwidth", "B/s", "read data received at initiators per second of measured time")
 	l.Metric("target.write.bandwidth", "B/s", "write data stored at targets per second of measured time")
-	l.Metric("aggregate.bandwidth", "B/s", "reads received at initiators plus writes done at targets, per second (SRC's definition)")
+	l.Metric("aggregate.bandwidth", "B/s",
+		"reads received at initiators plus writes done at targets, per second (SRC's definition)")
 	rateWords(&l)
 	return l.Words
 }
@@ -39,18 +43,30 @@ func Words() result.Words {
 // Iterations are the names of what drives and network in turns came to.
 func Iterations() result.Words {
 	var l result.Lexicon
-	l.Metric("snis.iterations", "count", "iteration in which storage and network simulation converged, counted from coupling.iterative.count_from; without convergence the last one")
+	l.Metric("snis.iterations", "count",
+		"iteration in which storage and network simulation converged, counted from coupling.iterative.count_from; "+
+			"without convergence the last one")
 	l.Metric("snis.converged", "count", "1 if the iterations converged, 0 if not")
 	l.Metric("snis.fixed_at", "count", "first iteration with exactly the result of the one before")
-	l.Metric("snis.error.request.mean", "us", "mean difference of a request's delay between the last iteration and one event loop")
-	l.Metric("snis.error.request.max", "us", "largest difference of a request's delay between the last iteration and one event loop")
-	l.Series("snis.conv_c", "fraction", "Conv_C by iteration: the weighted sum of the three changes below (SNIS, equation 3)")
-	l.Series("snis.rd_mean", "fraction", "relative change of the mean throughput of a request from the iteration before")
-	l.Series("snis.rd_median", "fraction", "relative change of the median throughput of a request from the iteration before")
-	l.Series("snis.rd_p90", "fraction", "relative change of the 90th percentile of requests' throughput from the iteration before")
-	l.Matrix("snis.turns", "count", "pauses of each iteration, writes whose time changed, and the time up to which the result is final")
+	l.Metric("snis.error.request.mean", "us",
+		"mean difference of a request's delay between the last iteration and one event loop")
+	l.Metric("snis.error.request.max", "us",
+		"largest difference of a request's delay between the last iteration and one event loop")
+	l.Series("snis.conv_c", "fraction",
+		"Conv_C by iteration: the weighted sum of the three changes below (SNIS, equation 3)")
+	l.Series("snis.rd_mean", "fraction",
+		"relative change of the mean throughput of a request from the iteration before")
+	l.Series("snis.rd_median", "fraction",
+		"relative change of the median throughput of a request from the iteration before")
+	l.Series("snis.rd_p90", "fraction",
+		"relative change of the 90th percentile of requests' throughput from the iteration before")
+	l.Matrix("snis.turns", "count",
+		"pauses of each iteration, writes whose time changed, and the time up to which the result is final")
 	l.Matrix("snis.protocol", "us", "delays with one flow a request and with NVMe over Fabrics, both in one loop")
-	l.Matrix("snis.error", "us", "latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction of the coupled")
-	l.Matrix("snis.throughput", "B/s", "size over latency of a request; rows are quantiles over requests, columns iterations")
+	l.Matrix("snis.error", "us",
+		"latency by iterations and by one event loop; columns iterative, coupled and relative, the last a fraction "+
+			"of the coupled")
+	l.Matrix("snis.throughput", "B/s",
+		"size over latency of a request; rows are quantiles over requests, columns iterations")
 	return l.Words
 }

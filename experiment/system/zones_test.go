@@ -22,13 +22,16 @@ import (
 
 // zonedDrive is a drive of 26 zones of 1 MiB, as the value of a key, with what its zones are like.
 func zonedDrive(zones, more string) string {
-	return "{preset: tlc-enterprise, geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, blocks_per_plane: 40, pages_per_block: 16}, over_provisioning: 35%, cache: {capacity: 2MiB}, zones: " + zones + more + "}"
+	return "{preset: tlc-enterprise, geometry: {channels: 2, chips_per_channel: 1, dies_per_chip: 1, " +
+		"blocks_per_plane: 40, pages_per_block: 16}, over_provisioning: 35%, cache: {capacity: 2MiB}, zones: " +
+		zones + more + "}"
 }
 
 // TestZonesUnloaded: what goes to a zone and is alone takes what it takes of a local drive and the sum of its way.
 func TestZonesUnloaded(t *testing.T) {
 	drive := zonedDrive("{}", "")
-	// Packets of at most 1024 B and 82 B of headers at 40 Gbps, over two links of 1 us each: the last full one takes the second link when the first has had them all, and a shorter one follows.
+	// Packets of at most 1024 B and 82 B of headers at 40 Gbps, over two links of 1 us each: the last full one takes
+	// the second link when the first has had them all, and a shorter one follows.
 	way := func(bytes int) sim.Time {
 		full, rest := bytes/1024, bytes%1024
 		wire := (full + 1) * (1024 + 82)
@@ -48,9 +51,12 @@ func TestZonesUnloaded(t *testing.T) {
 	}{
 		{"append in its capsule", "{append: true}", 4096, way(capsule+4096) + way(response) + software},
 		{"write in its capsule", "{append: false}", 4096, way(capsule+4096) + way(response) + software},
-		{"append that is fetched", "{append: true}", 16384, way(capsule) + way(pull) + way(16384) + way(response) + software},
+		{"append that is fetched", "{append: true}", 16384,
+			way(capsule) + way(pull) + way(16384) + way(response) + software},
 	} {
-		load := fmt.Sprintf("\nworkload: [{synthetic: {writes: {size: %dB, interarrival: 20ms, addresses: {space: 1MiB}}, requests: 40}, zones: %s}]\n", c.size, c.zones)
+		load := fmt.Sprintf(
+			"\nworkload: [{synthetic: {writes: {size: %dB, interarrival: 20ms, addresses: {space: 1MiB}}, requests: "+
+				"40}, zones: %s}]\n", c.size, c.zones)
 		local := delaysOf(t, "ssd: "+drive+load, "workload[0].queue.class=medium")
 		remote := delaysOf(t, "targets: [{count: 1, ssds: 1, ssd: "+drive+"}]\nroute: {target: volume}\n"+load)
 		if len(local) != 41 || len(remote) != 41 {
@@ -67,7 +73,8 @@ func TestZonesUnloaded(t *testing.T) {
 	}
 }
 
-// TestZonesBehind: whatever the route, the drives and the load, what check accepts runs without an error of a zone, which a write out of order would be, every law holds, and all writes arrive.
+// TestZonesBehind: whatever the route, the drives and the load, what check accepts runs without an error of a zone,
+// which a write out of order would be, every law holds, and all writes arrive.
 func TestZonesBehind(t *testing.T) {
 	ran := 0
 	draws.Until(t, func() bool { return ran > 0 }, func(rt *rapid.T) {
@@ -80,23 +87,33 @@ func TestZonesBehind(t *testing.T) {
 		zone := rapid.SampledFrom([]struct {
 			kib   int
 			zones string
-		}{{1024, "{}"}, {1024, "{max_append: 32KiB, max_active: 0}"}, {1028, "{size: 1028KiB, max_open: 3}"}, {2048, "{capacity: 2MiB}"}}).Draw(rt, "zone")
-		synthetic := fmt.Sprintf("writes: {size: %s, addresses: {space: %dKiB}}", one("size", "4KiB", "16KiB", "32KiB", "{mean: 12KiB, scv: 0.5, granule: 4KiB, max: 32KiB}"), rapid.IntRange(1, 12).Draw(rt, "zones")*zone.kib)
+		}{{1024, "{}"}, {1024, "{max_append: 32KiB, max_active: 0}"}, {1028, "{size: 1028KiB, max_open: 3}"},
+			{2048, "{capacity: 2MiB}"}}).Draw(rt, "zone")
+		synthetic := fmt.Sprintf("writes: {size: %s, addresses: {space: %dKiB}}",
+			one("size", "4KiB", "16KiB", "32KiB", "{mean: 12KiB, scv: 0.5, granule: 4KiB, max: 32KiB}"),
+			rapid.IntRange(1, 12).Draw(rt, "zones")*zone.kib)
 		if rapid.Bool().Draw(rt, "reads") {
 			synthetic += ", reads: {size: 24KiB}, read_fraction: 30%"
 		}
 		if arrivals == "closed: 0" {
 			synthetic += ", interarrival: {mean: 150us, scv: 3}"
 		}
-		text := fmt.Sprintf("initiators: %d\ntargets: [{count: %s, ssds: %s, ssd: %s}]\nroute: {initiator: %s, target: %s}\n%s%s", initiators, one("targets", "1", "2"), one("ssds", "1", "2"),
+		text := fmt.Sprintf(
+			"initiators: %d\ntargets: [{count: %s, ssds: %s, ssd: %s}]\nroute: {initiator: %s, target: %s}\n%s%s",
+			initiators, one("targets", "1", "2"), one("ssds", "1", "2"),
 			zonedDrive(zone.zones, one("fill", "", ", preconditioning: {fill: sequential}")),
-			route, one("target", "hash", "volume", "trace", fmt.Sprintf("{stripe: %dKiB}", zone.kib*rapid.IntRange(1, 3).Draw(rt, "stripe"))),
-			one("protocol", "", "protocol: nvme-tcp\nfabric: {transport: tcp}\n", "rate_control: {kind: static, weight_ratio: 2}\n", "nvmf: {queue_depth: 2, queue_pairs: 2, txq: 4KiB, write_buffers: 16KiB}\n"),
+			route, one("target", "hash", "volume", "trace",
+				fmt.Sprintf("{stripe: %dKiB}", zone.kib*rapid.IntRange(1, 3).Draw(rt, "stripe"))),
+			one("protocol", "", "protocol: nvme-tcp\nfabric: {transport: tcp}\n",
+				"rate_control: {kind: static, weight_ratio: 2}\n",
+				"nvmf: {queue_depth: 2, queue_pairs: 2, txq: 4KiB, write_buffers: 16KiB}\n"),
 			one("network", "", "fabric: {host_link: 10Gbps, congestion_control: none, pfc: {threshold: 20KB}}\n"))
 		if strings.Count(text, "fabric:") > 1 {
 			rt.Skip("two networks")
 		}
-		text += fmt.Sprintf("workload: [{synthetic: {%s, requests: %d}, %s, zones: {append: %v, at_once: %s}}]\nmeasure: {warm_up: 0%%}\n", synthetic, requests, arrivals, appends, one("at once", "1", "2", "3"))
+		text += fmt.Sprintf(
+			"workload: [{synthetic: {%s, requests: %d}, %s, zones: {append: %v, at_once: %s}}]\nmeasure: {warm_up: "+
+				"0%%}\n", synthetic, requests, arrivals, appends, one("at once", "1", "2", "3"))
 		s, err := trialtest.Parse(text)
 		if err != nil {
 			var wrong shape.Errors
@@ -105,7 +122,8 @@ func TestZonesBehind(t *testing.T) {
 			}
 			return
 		}
-		o, err := trial.Run(context.Background(), s, experiment.Options{Seed: rapid.Uint64().Draw(rt, "seed"), Version: "test"})
+		o, err := trial.Run(context.Background(), s,
+			experiment.Options{Seed: rapid.Uint64().Draw(rt, "seed"), Version: "test"})
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
@@ -136,8 +154,10 @@ func TestZonesBehind(t *testing.T) {
 		if mean := count("write.latency.mean"); math.Abs(stages-mean) > 1e-9*mean {
 			rt.Errorf("writes take %v us, and their stages %v\n%s", mean, stages, text)
 		}
-		if n := count("ssd.zones.resets"); n != count("reset.count") || writes > 0 && (n == 0 || count("reset.latency.min") < 5) {
-			rt.Errorf("%v resets in drives, %v at hosts, of at least %v us\n%s", n, count("reset.count"), count("reset.latency.min"), text)
+		if n := count("ssd.zones.resets"); n != count("reset.count") ||
+			writes > 0 && (n == 0 || count("reset.latency.min") < 5) {
+			rt.Errorf("%v resets in drives, %v at hosts, of at least %v us\n%s", n, count("reset.count"),
+				count("reset.latency.min"), text)
 		}
 	})
 }

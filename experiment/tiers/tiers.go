@@ -58,7 +58,8 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		return nil, fmt.Errorf("object_cluster: %w", err)
 	}
 	k := &x.m.Counters
-	x.watch = experiment.Watch{Until: s.Measure.Until.Time, Moves: func() uint64 { return k.Begun + k.FastDone + k.SlowDone + k.Taken + k.Moved + k.Arrived },
+	x.watch = experiment.Watch{Until: s.Measure.Until.Time,
+		Moves: func() uint64 { return k.Begun + k.FastDone + k.SlowDone + k.Taken + k.Moved + k.Arrived },
 		Waits: func() string {
 			return fmt.Sprintf("%s did not end", spelling.Plural(int(k.Begun-k.FastDone-k.SlowDone), "write"))
 		}}
@@ -76,11 +77,14 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 
 // Meters implements experiment.Experiment.
 func (x *running) Meters() []experiment.Meter {
-	return []experiment.Meter{&experiment.Even{Until: x.s.Measure.Until.Time, N: experiment.Slices, Take: func(at sim.Time) {
-		x.ends = append(x.ends, at)
-		x.slices = append(x.slices, slice{x.m.Counters, float64(x.m.Used()) / float64(x.cfg.SSD.Capacity), x.m.Waiting(), x.m.Busy(at), slices.Clone(x.writes), x.latency})
-		x.latency = stats.Histogram{}
-	}}}
+	return []experiment.Meter{&experiment.Even{Until: x.s.Measure.Until.Time, N: experiment.Slices,
+		Take: func(at sim.Time) {
+			x.ends = append(x.ends, at)
+			x.slices = append(x.slices,
+				slice{x.m.Counters, float64(x.m.Used()) / float64(x.cfg.SSD.Capacity), x.m.Waiting(), x.m.Busy(at),
+					slices.Clone(x.writes), x.latency})
+			x.latency = stats.Histogram{}
+		}}}
 }
 
 // Close implements experiment.Experiment.
@@ -93,13 +97,15 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 	if ctx.Err() != nil {
 		to = x.eng.Now()
 	}
-	return experiment.Standing{At: to, Done: x.m.Counters.FastDone + x.m.Counters.SlowDone, Stalled: x.watch.Stalled()}, x.rows.Err
+	return experiment.Standing{At: to, Done: x.m.Counters.FastDone + x.m.Counters.SlowDone,
+		Stalled: x.watch.Stalled()}, x.rows.Err
 }
 
 // Fill implements experiment.Experiment.
 func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 	r, cfg, k := out.Result, &x.cfg, &x.m.Counters
-	r.Summary = fmt.Sprintf("an SSD of %v and %v, %s of %v, chunks of %v", cfg.SSD.Capacity, cfg.SSD.Rate, spelling.Plural(cfg.HDDs, "HDD"), cfg.HDD.Rate, cfg.Chunk)
+	r.Summary = fmt.Sprintf("an SSD of %v and %v, %s of %v, chunks of %v", cfg.SSD.Capacity, cfg.SSD.Rate,
+		spelling.Plural(cfg.HDDs, "HDD"), cfg.HDD.Rate, cfg.Chunk)
 	r.Limits = []string{"Reads of moved chunks take the SSD no time; there are no other reads, and nothing fails."}
 	skip, at := experiment.CutWarmUp(x.s.Measure.WarmUp, x.ends, x.means, r)
 	from := &slice{busy: make([]sim.Time, 1+cfg.HDDs), writes: make([]uint64, 1+cfg.HDDs)}
@@ -109,7 +115,9 @@ func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 	r.Set("cluster.bound.rate", x.m.Bound())
 	x.fill(r, skip, from, at)
 	out.Events = x.eng.Events()
-	experiment.Close(out, "conserved", x.m.Check(), fmt.Sprintf("%d writes begun, %d done; %d chunks taken by the SSD, %d moved", k.Begun, k.FastDone+k.SlowDone, k.Taken, k.Moved))
+	experiment.Close(out, "conserved", x.m.Check(),
+		fmt.Sprintf("%d writes begun, %d done; %d chunks taken by the SSD, %d moved", k.Begun, k.FastDone+k.SlowDone,
+			k.Taken, k.Moved))
 	return nil
 }
 

@@ -8,7 +8,8 @@ func Words() result.Words {
 	l.Metric("cluster.tier.used", "fraction", "share of the SSD that was in use, mean over the ends of slices")
 	l.Metric("cluster.tier.moved", "count", "chunks that left the SSD for an HDD")
 	l.Metric("cluster.tier.held", "count", "writes that waited for the SSD to take them")
-	l.Metric("cluster.tier.waiting.mean", "count", "writes that wait for the SSD to take them, mean over the ends of slices")
+	l.Metric("cluster.tier.waiting.mean", "count",
+		"writes that wait for the SSD to take them, mean over the ends of slices")
 	l.Metric("cluster.tier.waiting.max", "count", "most writes that waited for the SSD to take them")
 	l.Metric("cluster.tier.drains", "count", "times that the SSD reached its high watermark")
 	l.Matrix("cluster.tier.rate", "B/s", "bytes of writes that each device of a tiered server took per second")

@@ -44,12 +44,14 @@ type givenBid struct {
 	window       reserve.Window
 }
 
-// ShowCluster shows a cluster, whose probes are to tell the one that is returned, until leave is called. It is nil of a nil timeline.
+// ShowCluster shows a cluster, whose probes are to tell the one that is returned, until leave is called. It is nil of
+// a nil timeline.
 func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	if t == nil {
 		return nil
 	}
-	n := &Cluster{t: t, gateways: int32(cfg.Gateways), runs: make([]frames, cfg.Gateways+cfg.Targets), given: map[passing]*givenBid{}, moved: map[uint64]*[2]sim.Time{}}
+	n := &Cluster{t: t, gateways: int32(cfg.Gateways), runs: make([]frames, cfg.Gateways+cfg.Targets),
+		given: map[passing]*givenBid{}, moved: map[uint64]*[2]sim.Time{}}
 	top := t.w.Track(perfetto.Top, "gateways")
 	for i := range cfg.Gateways {
 		g := t.w.Track(top, fmt.Sprintf("gateway %d", i))
@@ -63,7 +65,8 @@ func (t *Timeline) ShowCluster(cfg *cluster.Config, leave func()) *Cluster {
 	top = t.w.Track(perfetto.Top, "targets")
 	for i := range cfg.Targets {
 		g := t.w.Track(top, fmt.Sprintf("target %d", i))
-		n.heard, n.bids, n.links = append(n.heard, t.w.Lanes(g, "control messages")), append(n.bids, t.w.Lanes(g, "bids")), append(n.links, t.w.Lanes(g, "link"))
+		n.heard, n.bids, n.links = append(n.heard, t.w.Lanes(g, "control messages")),
+			append(n.bids, t.w.Lanes(g, "bids")), append(n.links, t.w.Lanes(g, "link"))
 		switch {
 		case cfg.Disk.Model == cluster.ModelSSD:
 			n.drives = append(n.drives, t.w.Lanes(g, "drive"))
@@ -95,8 +98,10 @@ func (n *Cluster) receive(x *cluster.Passage) {
 		n.frame(x, node)
 		return
 	}
-	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Text("from", n.name(x.From)), perfetto.Int("bytes", int64(x.Size)))
-	t.lane(n.heard[node], perfetto.Slice{Name: x.Kind, Begin: x.Sent, End: x.Received, Annotations: t.notes, Flow: flowID(x.Chunk)})
+	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Text("from", n.name(x.From)),
+		perfetto.Int("bytes", int64(x.Size)))
+	t.lane(n.heard[node],
+		perfetto.Slice{Name: x.Kind, Begin: x.Sent, End: x.Received, Annotations: t.notes, Flow: flowID(x.Chunk)})
 }
 
 func (n *Cluster) name(node int32) string {
@@ -134,10 +139,12 @@ func (n *Cluster) link(node int32) {
 	t := n.t
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(r.chunk)), perfetto.Int("frames", r.n))
 	r.n = 0
-	t.lane(n.links[node], perfetto.Slice{Name: "data", Begin: r.begin, End: r.end, Annotations: t.notes, Flow: flowID(r.chunk)})
+	t.lane(n.links[node],
+		perfetto.Slice{Name: "data", Begin: r.begin, End: r.end, Annotations: t.notes, Flow: flowID(r.chunk)})
 }
 
-// bid writes a bid when it ends: how long it was tentative, how long its reservation lay ahead, and its window as far as it was used.
+// bid writes a bid when it ends: how long it was tentative, how long its reservation lay ahead, and its window as far
+// as it was used.
 func (n *Cluster) bid(x *cluster.BidChange) {
 	t, at := n.t, passing{x.Chunk, x.Target}
 	b := n.given[at]
@@ -153,18 +160,21 @@ func (n *Cluster) bid(x *cluster.BidChange) {
 	}
 	delete(n.given, at)
 	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Int("gateway", int64(x.Gateway)),
-		perfetto.Float("window begins, us", b.window.Left.Microseconds()), perfetto.Float("window ends, us", b.window.Right.Microseconds()))
+		perfetto.Float("window begins, us", b.window.Left.Microseconds()),
+		perfetto.Float("window ends, us", b.window.Right.Microseconds()))
 	name := x.State.String()
 	t.parts = t.parts[:0]
 	if x.Done {
 		opens := min(max(b.window.Left, b.accepted), x.At)
-		for _, s := range []perfetto.Slice{{Name: "tentative", Begin: b.at, End: b.accepted}, {Name: "reserved", Begin: b.accepted, End: opens}, {Name: "window", Begin: opens, End: x.At}} {
+		for _, s := range []perfetto.Slice{{Name: "tentative", Begin: b.at, End: b.accepted},
+			{Name: "reserved", Begin: b.accepted, End: opens}, {Name: "window", Begin: opens, End: x.At}} {
 			if s.End > s.Begin {
 				t.parts = append(t.parts, s)
 			}
 		}
 	}
-	t.lane(n.bids[x.Target], perfetto.Slice{Name: name, Begin: b.at, End: x.At, Annotations: t.notes, Parts: t.parts, Flow: flowID(x.Chunk)})
+	t.lane(n.bids[x.Target],
+		perfetto.Slice{Name: name, Begin: b.at, End: x.At, Annotations: t.notes, Parts: t.parts, Flow: flowID(x.Chunk)})
 }
 
 func (n *Cluster) work(x *cluster.Work) {
@@ -175,7 +185,8 @@ func (n *Cluster) work(x *cluster.Work) {
 	if x.Repair {
 		name = "repair: " + name
 	}
-	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)), perfetto.Float("waited, us", (x.From-x.At).Microseconds()))
+	t.notes = append(t.notes[:0], perfetto.Int("chunk", int64(x.Chunk)),
+		perfetto.Float("waited, us", (x.From-x.At).Microseconds()))
 	slice := perfetto.Slice{Name: name, Begin: x.From, End: x.To, Annotations: t.notes, Flow: flowID(x.Chunk)}
 	if n.drives != nil {
 		t.lane(n.drives[x.Target], slice)
@@ -195,7 +206,8 @@ func (n *Cluster) Done(d *cluster.Done) {
 		if d.Read {
 			before, after = "request and disk", "rest"
 		}
-		for _, s := range []perfetto.Slice{{Name: before, End: m[0]}, {Name: "data", End: m[1]}, {Name: after, End: d.Done}} {
+		for _, s := range []perfetto.Slice{{Name: before, End: m[0]}, {Name: "data", End: m[1]},
+			{Name: after, End: d.Done}} {
 			if s.Begin = at; s.End > at && s.End <= d.Done {
 				t.parts = append(t.parts, s)
 				at = s.End
@@ -207,6 +219,8 @@ func (n *Cluster) Done(d *cluster.Done) {
 	if d.Read {
 		name = "get"
 	}
-	t.lane(n.chunks[d.Gateway], perfetto.Slice{Name: name, Begin: d.Begun, End: d.Done, Annotations: t.notes, Parts: t.parts, Flow: flowID(d.Chunk)})
+	t.lane(n.chunks[d.Gateway],
+		perfetto.Slice{Name: name, Begin: d.Begun, End: d.Done, Annotations: t.notes, Parts: t.parts,
+			Flow: flowID(d.Chunk)})
 	t.count("chunks")
 }

@@ -45,7 +45,8 @@ const otherFlows = 1 << 40
 
 func newNetworkTracks(t *Timeline, net *fabric.Network, graph *topo.Graph) *networkTracks {
 	nodes := len(graph.Nodes)
-	return &networkTracks{t: t, net: net, graph: graph, groups: make([]perfetto.Track, nodes), made: make([]bool, nodes),
+	return &networkTracks{t: t, net: net, graph: graph, groups: make([]perfetto.Track, nodes),
+		made:  make([]bool, nodes),
 		flows: make([]*perfetto.Lanes, nodes), ports: make([]portTracks, net.Ports())}
 }
 
@@ -135,7 +136,8 @@ func (n *networkTracks) send(s fabric.Sending) {
 	p := n.port(s.Port)
 	n.latest = p
 	r := &p.run
-	if p.packets > 0 && s.Begin == r.End && s.QP == r.QP && s.Message == r.Message && s.Carries == r.Carries && s.Class == r.Class {
+	if p.packets > 0 && s.Begin == r.End && s.QP == r.QP && s.Message == r.Message && s.Carries == r.Carries &&
+		s.Class == r.Class {
 		r.End = s.End
 		r.Size += s.Size
 		p.packets++
@@ -157,7 +159,8 @@ func (n *networkTracks) write(p *portTracks) {
 	}
 	t, r := n.t, &p.run
 	name, flow := r.Carries.String(), uint64(0)
-	t.notes = append(t.notes[:0], perfetto.Int("packets", int64(p.packets)), perfetto.Int("bytes", int64(r.Size)), perfetto.Int("class", int64(r.Class)))
+	t.notes = append(t.notes[:0], perfetto.Int("packets", int64(p.packets)), perfetto.Int("bytes", int64(r.Size)),
+		perfetto.Int("class", int64(r.Class)))
 	p.packets = 0
 	if r.QP >= 0 {
 		t.notes = append(t.notes, perfetto.Int("queue pair", int64(r.QP)))
@@ -217,7 +220,10 @@ func (n *networkTracks) flow(m int32) {
 			at = s.to
 		}
 	}
-	t.notes = append(t.notes[:0], perfetto.Int("flow", int64(m)), perfetto.Int("bytes", int64(x.Size)), perfetto.Text("to", n.name(x.Dst)))
-	t.lane(n.flows[x.Src], perfetto.Slice{Name: "flow", Begin: x.Posted, End: x.Acked, Annotations: t.notes, Parts: t.parts, Flow: otherFlows + flowID(uint64(m))})
+	t.notes = append(t.notes[:0], perfetto.Int("flow", int64(m)), perfetto.Int("bytes", int64(x.Size)),
+		perfetto.Text("to", n.name(x.Dst)))
+	t.lane(n.flows[x.Src],
+		perfetto.Slice{Name: "flow", Begin: x.Posted, End: x.Acked, Annotations: t.notes, Parts: t.parts,
+			Flow: otherFlows + flowID(uint64(m))})
 	t.count("flows")
 }

@@ -1,7 +1,8 @@
-// Package timeline writes what happened when in an experiment, for Perfetto: requests in their stages, and what ports, channels and dies did.
+// Package timeline writes what happened when in an experiment, for Perfetto: requests in their stages, and what
+// ports, channels and dies did.
 //
-// Its main type is Timeline. It watches models through their probes, and has them let go when it has enough. What it leaves out: the file's
-// format (package result/perfetto).
+// Its main type is Timeline. It watches models through their probes, and has them let go when it has enough. What it
+// leaves out: the file's format (package result/perfetto).
 package timeline
 
 import (
@@ -20,15 +21,15 @@ import (
 	"farflash/sim"
 )
 
-// A timeline shows so many requests and about so many slices, parts of slices and values of counters: a viewer is slow beyond, and
-// nobody looks at more.
+// A timeline shows so many requests and about so many slices, parts of slices and values of counters: a viewer is
+// slow beyond, and nobody looks at more.
 const (
 	timelineRequests = 20_000
 	timelineSlices   = 1_000_000
 )
 
-// Timeline writes what happened when: requests in their stages, and what ports, channels and dies did. A nil Timeline does
-// nothing. It watches through probes, which it takes away when it has enough.
+// Timeline writes what happened when: requests in their stages, and what ports, channels and dies did. A nil Timeline
+// does nothing. It watches through probes, which it takes away when it has enough.
 type Timeline struct {
 	w        *perfetto.Writer
 	eng      *sim.Engine
@@ -48,7 +49,8 @@ type Timeline struct {
 	parts []perfetto.Slice
 }
 
-// New begins a timeline of at most so many slices, 0 for as many as are useful. It is nil if there is no one to write to.
+// New begins a timeline of at most so many slices, 0 for as many as are useful. It is nil if there is no one to write
+// to.
 func New(w io.Writer, slices int, eng *sim.Engine) *Timeline {
 	if w == nil {
 		return nil
@@ -131,7 +133,8 @@ func (t *Timeline) Close() ([]string, error) {
 	if t.why == "" {
 		return nil, nil
 	}
-	return []string{fmt.Sprintf("%s ends at %v of simulated time, where it has %s; what happens later is not in it", result.TimelineFile, t.cut, t.why)}, nil
+	return []string{fmt.Sprintf("%s ends at %v of simulated time, where it has %s; what happens later is not in it",
+		result.TimelineFile, t.cut, t.why)}, nil
 }
 
 // flowID joins the slices of a request by arrows. Perfetto takes 0 for none.
@@ -144,11 +147,13 @@ func (t *Timeline) stage(k nvmf.Stage, from, to sim.Time) {
 
 // request writes a request, whose stages are in t.parts.
 func (t *Timeline) request(l *perfetto.Lanes, x *cosim.Sample) {
-	t.notes = append(t.notes[:0], perfetto.Int("request", int64(x.ID)), perfetto.Int("offset", x.Offset), perfetto.Int("bytes", x.Size))
+	t.notes = append(t.notes[:0], perfetto.Int("request", int64(x.ID)), perfetto.Int("offset", x.Offset),
+		perfetto.Int("bytes", x.Size))
 	if len(t.flows) > 1 {
 		t.notes = append(t.notes, perfetto.Text("workload", t.flows[x.Flow]))
 	}
-	t.lane(l, perfetto.Slice{Name: x.Op.String(), Begin: x.Arrival, End: x.Finished, Annotations: t.notes, Parts: t.parts, Flow: flowID(x.ID)})
+	t.lane(l, perfetto.Slice{Name: x.Op.String(), Begin: x.Arrival, End: x.Finished, Annotations: t.notes,
+		Parts: t.parts, Flow: flowID(x.ID)})
 	t.count("requests")
 }
 
@@ -199,8 +204,8 @@ func (t *Timeline) nameFlows(flows []cosim.Flow) {
 	}
 }
 
-// Local shows a request to a drive without a network. What the drive worked for others stands in front of what it worked for
-// the request, although the two take turns.
+// Local shows a request to a drive without a network. What the drive worked for others stands in front of what it
+// worked for the request, although the two take turns.
 func (t *Timeline) Local(x *cosim.Sample) {
 	if t != nil && !t.ended {
 		t.local(x)
@@ -214,7 +219,8 @@ func (t *Timeline) local(x *cosim.Sample) {
 	for _, s := range []struct {
 		stage nvmf.Stage
 		to    sim.Time
-	}{{nvmf.AtInitiator, x.Submitted}, {nvmf.DriveWait, x.Submitted + min(max(x.Waited, 0), x.Finished-x.Submitted)}, {nvmf.Flash, x.Finished}} {
+	}{{nvmf.AtInitiator, x.Submitted}, {nvmf.DriveWait, x.Submitted + min(max(x.Waited, 0), x.Finished-x.Submitted)},
+		{nvmf.Flash, x.Finished}} {
 		if s.to > at {
 			t.stage(s.stage, at, s.to)
 			at = s.to
@@ -232,7 +238,8 @@ type System struct {
 	Graph  *topo.Graph
 	Remote *nvmf.System
 	Drives []*ssd.Drive
-	// Ended is told of flows that are no requests, Forgot of messages whose numbers may be others'; nil if there are none.
+	// Ended is told of flows that are no requests, Forgot of messages whose numbers may be others'; nil if there are
+	// none.
 	Ended, Forgot *sim.Probe[int32]
 }
 
@@ -319,7 +326,9 @@ func (t *Timeline) ShowSystem(y *System) {
 		if x.In+x.Waited < x.Out {
 			t.stage(nvmf.Flash, x.In+x.Waited, x.Out)
 		}
-		t.lane(visits[x.Drive], perfetto.Slice{Name: x.Op.String(), Begin: x.In, End: x.Out, Annotations: t.notes, Parts: t.parts, Flow: flow})
+		t.lane(visits[x.Drive],
+			perfetto.Slice{Name: x.Op.String(), Begin: x.In, End: x.Out, Annotations: t.notes, Parts: t.parts,
+				Flow: flow})
 	})
 	n.watch()
 	if y.Ended != nil {

@@ -20,7 +20,8 @@ import (
 )
 
 // timelineOf runs a scenario with a timeline.
-func timelineOf(t testing.TB, s *scenario.Scenario, o experiment.Options) (timelinetest.Picture, *experiment.Outcome, []byte) {
+func timelineOf(t testing.TB, s *scenario.Scenario, o experiment.Options) (timelinetest.Picture, *experiment.Outcome,
+	[]byte) {
 	t.Helper()
 	var b bytes.Buffer
 	o.Seed, o.Timeline = 1, &b
@@ -67,13 +68,15 @@ workload: [{synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 1}}]
 	for i, track := range []string{"initiators / initiator 0 (h0) / NIC", "switches / s0 / port 2 to h1"} {
 		c := p.Spans[track][0]
 		begin := sent + sim.Time(i)*(wire+units.Microsecond)
-		if c.Name != "capsule" || c.From != begin || c.Took != wire || c.Notes["packets"] != int64(1) || c.Notes["request"] != int64(0) {
+		if c.Name != "capsule" || c.From != begin || c.Took != wire || c.Notes["packets"] != int64(1) ||
+			c.Notes["request"] != int64(0) {
 			t.Errorf("%s begins with %+v, not a capsule at %v", track, c, begin)
 		}
 	}
 	arrived := sent + 2*(wire+units.Microsecond)
 	visit := p.LanesBelow("targets / target 0 (h1) / drive 0 / commands")
-	if len(visit) != 1 || visit[0].From != arrived+s.NVMf.Target.Command/2 || visit[0].Took != stage[nvmf.DriveWait]+stage[nvmf.Flash] {
+	if len(visit) != 1 || visit[0].From != arrived+s.NVMf.Target.Command/2 ||
+		visit[0].Took != stage[nvmf.DriveWait]+stage[nvmf.Flash] {
 		t.Errorf("the drive has %+v", visit)
 	}
 	// The array, and the page's way over the channel.
@@ -130,12 +133,14 @@ workload:
 			resumed++
 		}
 	}
-	if want := trialtest.Metric(t, out, "ssd.flash.suspensions"); want == 0 || float64(suspended) != want || resumed == 0 || resumed > suspended {
+	if want := trialtest.Metric(t, out, "ssd.flash.suspensions"); want == 0 || float64(suspended) != want ||
+		resumed == 0 || resumed > suspended {
 		t.Errorf("%d slices were suspended and %d resumed, the drive counts %g", suspended, resumed, want)
 	}
 }
 
-// TestTimelineVolume: flash activity of a volume's members is linked to its request, local or remote, and rebuild activity to none.
+// TestTimelineVolume: flash activity of a volume's members is linked to its request, local or remote, and rebuild
+// activity to none.
 func TestTimelineVolume(t *testing.T) {
 	const local = `ssd: {preset: mqsim-default, geometry: {blocks_per_plane: 32, pages_per_block: 32}, over_provisioning: 25%, cache: {mode: off}}
 host_raid: {drives: 4, level: 6, failed: [1], rebuild: 1GB/s}
@@ -251,7 +256,8 @@ func TestTimelineBounded(t *testing.T) {
 		}
 		for _, x := range list {
 			n += 1 + len(x.Parts)
-			if i := slices.IndexFunc(all.Spans[path], func(y timelinetest.Span) bool { return y.From == x.From && y.Name == x.Name }); i < 0 {
+			if i := slices.IndexFunc(all.Spans[path],
+				func(y timelinetest.Span) bool { return y.From == x.From && y.Name == x.Name }); i < 0 {
 				t.Errorf("%s: %s at %v is not in the whole timeline", path, x.Name, x.From)
 			}
 		}
@@ -266,14 +272,17 @@ func TestTimelineBounded(t *testing.T) {
 		t.Errorf("%d slices and values, not some %d", n, most)
 	}
 	end := p.Spans["end of the timeline"]
-	if len(end) != 1 || len(out.Remarks) != 1 || !strings.Contains(out.Remarks[0], fmt.Sprintf("timeline.pftrace ends at %v of simulated time", end[0].From)) {
+	if len(end) != 1 || len(out.Remarks) != 1 ||
+		!strings.Contains(out.Remarks[0], fmt.Sprintf("timeline.pftrace ends at %v of simulated time", end[0].From)) {
 		t.Errorf("remarks %q, an end %+v", out.Remarks, end)
 	}
 }
 
 // TestTimelineDisks: each disk of a target has its own track, since disks finish out of order.
 func TestTimelineDisks(t *testing.T) {
-	s, err := trialtest.Parse("object_cluster: {gateways: 8, targets: 18, chunk: 64KiB, sizes: [{chunk: 16KiB, share: 50%}, {chunk: 64KiB, share: 50%}], disk: {count: 2}}\nmeasure: {until: 3ms}\n")
+	s, err := trialtest.Parse(
+		"object_cluster: {gateways: 8, targets: 18, chunk: 64KiB, sizes: [{chunk: 16KiB, share: 50%}, {chunk: 64KiB, " +
+			"share: 50%}], disk: {count: 2}}\nmeasure: {until: 3ms}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +296,12 @@ func TestTimelineDisks(t *testing.T) {
 	}
 }
 
-// TestTimelineCluster: a timeline shows each chunk with stages that follow each other, what targets' links and disks did, and how bids
-// ended; and the result is the same without it.
+// TestTimelineCluster: a timeline shows each chunk with stages that follow each other, what targets' links and disks
+// did, and how bids ended; and the result is the same without it.
 func TestTimelineCluster(t *testing.T) {
 	for _, protocol := range []string{"replicast-m", "replicast-h", "uch-ccp", "pull", "chain", "grants", "dctcp"} {
-		s, err := trialtest.Parse(trialtest.SmallCluster, "object_cluster.protocol="+protocol, "object_cluster.gateways=4")
+		s, err := trialtest.Parse(trialtest.SmallCluster, "object_cluster.protocol="+protocol,
+			"object_cluster.gateways=4")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +349,8 @@ func TestTimelineCluster(t *testing.T) {
 		if data < 3*n {
 			t.Errorf("%s: %d slices of data for %d chunks", protocol, data, n)
 		}
-		if bids := strings.HasPrefix(protocol, "replicast"); bids != (states["accepted"] >= 3*n && states["canceled"] >= 3*n) {
+		if bids := strings.HasPrefix(protocol, "replicast"); bids !=
+			(states["accepted"] >= 3*n && states["canceled"] >= 3*n) {
 			t.Errorf("%s: bids ended as %v for %d chunks", protocol, states, n)
 		}
 	}
@@ -353,7 +364,8 @@ func TestClusterWatch(t *testing.T) {
 	}
 	var b bytes.Buffer
 	out, err := trial.Run(context.Background(), s, experiment.Options{Seed: 1, Timeline: &b, TimelineSlices: 500})
-	if err != nil || len(out.Remarks) != 1 || !strings.Contains(out.Remarks[0], "slices; what happens later is not in it") {
+	if err != nil || len(out.Remarks) != 1 ||
+		!strings.Contains(out.Remarks[0], "slices; what happens later is not in it") {
 		t.Fatalf("%v, %v", out.Remarks, err)
 	}
 	p := timelinetest.Read(t, b.Bytes())

@@ -57,13 +57,15 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 		return nil, fmt.Errorf("object_cluster: %w", err)
 	}
 	k := &x.m.Counters
-	x.watch = experiment.Watch{Until: s.Measure.Until.Time, Moves: func() uint64 { return k.Begun + k.Done + k.Handled },
+	x.watch = experiment.Watch{Until: s.Measure.Until.Time,
+		Moves: func() uint64 { return k.Begun + k.Done + k.Handled },
 		Waits: func() string { return fmt.Sprintf("%s did not end", spelling.Plural(int(k.Begun-k.Done), "exchange")) }}
 	x.means = stats.NewSeries(stats.SeriesConfig{Width: max(s.Measure.Until.Time/256, 1), Bins: 256})
 	x.m.OnDone = func(d *traffic.Done) {
 		x.latency.Record(d.Done - d.Begun)
 		x.means.Add(d.Done, int64(d.Done-d.Begun))
-		x.rows.Add(experiment.Chunk{Op: "exchange", Gateway: d.From, Target: d.To, Size: x.cfg.Size, Begun: d.Begun, Done: d.Done})
+		x.rows.Add(experiment.Chunk{Op: "exchange", Gateway: d.From, Target: d.To, Size: x.cfg.Size, Begun: d.Begun,
+			Done: d.Done})
 	}
 	x.m.Start()
 	return x, nil
@@ -71,11 +73,12 @@ func (Kind) Build(s *scenario.Scenario, o *experiment.Options) (experiment.Exper
 
 // Meters implements experiment.Experiment.
 func (x *running) Meters() []experiment.Meter {
-	return []experiment.Meter{&experiment.Even{Until: x.s.Measure.Until.Time, N: experiment.Slices, Take: func(at sim.Time) {
-		x.ends = append(x.ends, at)
-		x.slices = append(x.slices, slice{x.m.Counters, x.m.Pending(at), x.m.Crowded(at), x.latency})
-		x.latency = stats.Histogram{}
-	}}}
+	return []experiment.Meter{&experiment.Even{Until: x.s.Measure.Until.Time, N: experiment.Slices,
+		Take: func(at sim.Time) {
+			x.ends = append(x.ends, at)
+			x.slices = append(x.slices, slice{x.m.Counters, x.m.Pending(at), x.m.Crowded(at), x.latency})
+			x.latency = stats.Histogram{}
+		}}}
 }
 
 // Close implements experiment.Experiment.
@@ -94,7 +97,8 @@ func (x *running) Advance(ctx context.Context, to sim.Time) (experiment.Standing
 // Fill implements experiment.Experiment.
 func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 	s, r, cfg := x.s, out.Result, &x.cfg
-	r.Summary = fmt.Sprintf("%s, %s, %v; events of %v take %v to %v", spelling.Plural(cfg.Gateways, "gateway"), spelling.Plural(cfg.Targets, "target"), s.ObjectCluster.Protocol, cfg.Size, cfg.Trip, cfg.Trip+cfg.Jitter)
+	r.Summary = fmt.Sprintf("%s, %s, %v; events of %v take %v to %v", spelling.Plural(cfg.Gateways, "gateway"),
+		spelling.Plural(cfg.Targets, "target"), s.ObjectCluster.Protocol, cfg.Size, cfg.Trip, cfg.Trip+cfg.Jitter)
 	r.Limits = []string{"Events take no time on links; no event is lost, and no chunks are put."}
 	skip, at := experiment.CutWarmUp(s.Measure.WarmUp, x.ends, x.means, r)
 	var from slice
@@ -124,6 +128,7 @@ func (x *running) Fill(_ context.Context, out *experiment.Outcome) error {
 		r.Set("cluster.bound.reached", rate/x.m.Bound())
 	}
 	out.Events = x.eng.Events()
-	experiment.Close(out, "conserved", x.m.Check(), fmt.Sprintf("%d exchanges begun, %d done, the rest under way", x.m.Counters.Begun, x.m.Counters.Done))
+	experiment.Close(out, "conserved", x.m.Check(),
+		fmt.Sprintf("%d exchanges begun, %d done, the rest under way", x.m.Counters.Begun, x.m.Counters.Done))
 	return nil
 }

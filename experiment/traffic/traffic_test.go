@@ -10,15 +10,17 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestClusterOthers: SURGE's models that put nothing, by their numbers: the same bytes twice, every check holds, and what they have in common with
-// their closed forms.
+// TestClusterOthers: SURGE's models that put nothing, by their numbers: the same bytes twice, every check holds, and
+// what they have in common with their closed forms.
 func TestClusterOthers(t *testing.T) {
 	for _, x := range []struct {
 		number, metric string
 		least, most    float64
 	}{
-		{"1", "cluster.bound.reached", 0.95, 1.05}, {"1.1", "cluster.bound.reached", 0.95, 1.05}, {"2", "cluster.bound.reached", 0.95, 1.05}, {"2.1", "cluster.bound.reached", 0.95, 1.05},
-		{"3", "cluster.bound.reached", 0.95, 1.05}, {"4", "cluster.bound.reached", 0.95, 1.05}, {"c", "cluster.tier.used", 0.2, 0.75},
+		{"1", "cluster.bound.reached", 0.95, 1.05}, {"1.1", "cluster.bound.reached", 0.95, 1.05},
+		{"2", "cluster.bound.reached", 0.95, 1.05}, {"2.1", "cluster.bound.reached", 0.95, 1.05},
+		{"3", "cluster.bound.reached", 0.95, 1.05}, {"4", "cluster.bound.reached", 0.95, 1.05},
+		{"c", "cluster.tier.used", 0.2, 0.75},
 	} {
 		text := "object_cluster: {protocol: " + x.number + "}\nmeasure: {until: 200us, warm_up: 20%, requests: true}\n"
 		if x.number == "c" {
@@ -47,7 +49,9 @@ func TestClusterOthers(t *testing.T) {
 		}
 		trialtest.RoundTrip(t, s)
 		rows := 0
-		if _, err := trial.Run(t.Context(), s, experiment.Options{Seed: 1, Chunk: func(experiment.Chunk) error { rows++; return nil }}); err != nil || rows < 100 {
+		if _, err := trial.Run(t.Context(), s,
+			experiment.Options{Seed: 1, Chunk: func(experiment.Chunk) error { rows++; return nil }}); err != nil ||
+			rows < 100 {
 			t.Errorf("%s: %d rows, %v", x.number, rows, err)
 		}
 	}

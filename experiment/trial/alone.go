@@ -10,8 +10,10 @@ import (
 	"farflash/scenario"
 )
 
-// alone runs each tenant of a scenario by itself, with the same seed, and fills into the result how much sharing costs each.
-func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o experiment.Options, out *experiment.Outcome) error {
+// alone runs each tenant of a scenario by itself, with the same seed, and fills into the result how much sharing
+// costs each.
+func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o experiment.Options,
+	out *experiment.Outcome) error {
 	names, _, named := s.Tenants()
 	scope := "workload"
 	if named {
@@ -37,7 +39,8 @@ func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o exper
 		}
 		if out.Interrupted = by == nil || by.Interrupted; out.Interrupted {
 			r.Interrupted = true
-			r.Warn("incomplete: the run of %s alone was interrupted, so it and later tenants have no slowdown", names[i])
+			r.Warn("incomplete: the run of %s alone was interrupted, so it and later tenants have no slowdown",
+				names[i])
 			return nil
 		}
 		for _, c := range by.Result.Checks {
@@ -75,7 +78,8 @@ func alone(ctx context.Context, k experiment.Kind, s *scenario.Scenario, o exper
 	return nil
 }
 
-// progressOf is the rate of a tenant among others over that alone, each in the tenant's own time: it may come late, and end before others do.
+// progressOf is the rate of a tenant among others over that alone, each in the tenant's own time: it may come late,
+// and end before others do.
 func progressOf(i int, part string, among, by *experiment.Outcome) (float64, bool) {
 	a, ok := by.Result.Metric("all.count")
 	b, there := among.Result.Metric(part + "all.count")

@@ -10,7 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestProgressOfItsOwn holds that an item which begins when the other has ended is as fast as alone: nothing disturbs it.
+// TestProgressOfItsOwn holds that an item which begins when the other has ended is as fast as alone: nothing disturbs
+// it.
 func TestProgressOfItsOwn(t *testing.T) {
 	o := trialtest.Run(t, `
 ssd: mqsim-default
@@ -38,14 +39,16 @@ measure: {alone: true, until: 41ms}
 	if v := trialtest.Metric(t, o, "workload[0].slowdown.mean"); v != 1 {
 		t.Errorf("with nobody beside it the first is slowed down by %v", v)
 	}
-	for _, name := range []string{"workload[1].slowdown.mean", "workload[1].alone.latency.mean", "workload[1].progress", "fairness.slowdown", "fairness.progress"} {
+	for _, name := range []string{"workload[1].slowdown.mean", "workload[1].alone.latency.mean",
+		"workload[1].progress", "fairness.slowdown", "fairness.progress"} {
 		if m, ok := o.Result.Metric(name); ok {
 			t.Errorf("%+v", m)
 		}
 	}
 }
 
-// TestAlone holds what is said of parts alone to runs of each by itself, and what is made of that to its definitions; of items and of tenants.
+// TestAlone holds what is said of parts alone to runs of each by itself, and what is made of that to its definitions;
+// of items and of tenants.
 func TestAlone(t *testing.T) {
 	for _, x := range []struct {
 		scope string
@@ -84,18 +87,21 @@ func TestAlone(t *testing.T) {
 			}
 			events += by.Events
 			part := fmt.Sprintf("%s[%d].", x.scope, i)
-			for _, m := range []struct{ what, alone string }{{part + "alone.latency.mean", "all.latency.mean"}, {part + "alone.latency.p99", "all.latency.p99"}, {part + "alone.iops", "all.iops"}} {
+			for _, m := range []struct{ what, alone string }{{part + "alone.latency.mean", "all.latency.mean"},
+				{part + "alone.latency.p99", "all.latency.p99"}, {part + "alone.iops", "all.iops"}} {
 				if got, want := trialtest.Metric(t, o, m.what), trialtest.Metric(t, by, m.alone); got != want {
 					t.Errorf("%s is %v, and %v of a run of its own", m.what, got, want)
 				}
 			}
 			for _, m := range []string{"mean", "p99"} {
-				got, want := trialtest.Metric(t, o, part+"slowdown."+m), trialtest.Metric(t, o, part+"all.latency."+m)/trialtest.Metric(t, by, "all.latency."+m)
+				got, want := trialtest.Metric(t, o, part+"slowdown."+m),
+					trialtest.Metric(t, o, part+"all.latency."+m)/trialtest.Metric(t, by, "all.latency."+m)
 				if math.Abs(got-want) > 1e-12 {
 					t.Errorf("%sslowdown.%s is %v, not %v", part, m, got, want)
 				}
 			}
-			slow, rates = append(slow, trialtest.Metric(t, o, part+"slowdown.mean")), append(rates, trialtest.Metric(t, o, part+"progress"))
+			slow, rates = append(slow, trialtest.Metric(t, o, part+"slowdown.mean")),
+				append(rates, trialtest.Metric(t, o, part+"progress"))
 			if slow[i] < 1 {
 				t.Errorf("%s is faster among others: %v", part, slow[i])
 			}
@@ -104,7 +110,8 @@ func TestAlone(t *testing.T) {
 		if err != nil || o.Events != together.Events+events {
 			t.Errorf("%s: %d events are counted, of %d and %d; %v", x.scope, o.Events, together.Events, events, err)
 		}
-		if got, want := trialtest.Metric(t, o, "fairness.slowdown"), min(slow[0], slow[1])/max(slow[0], slow[1]); got != want {
+		if got, want := trialtest.Metric(t, o, "fairness.slowdown"),
+			min(slow[0], slow[1])/max(slow[0], slow[1]); got != want {
 			t.Errorf("%s: fairness of slowdowns %v is %v, not %v", x.scope, slow, got, want)
 		}
 		sum, squares := rates[0]+rates[1], rates[0]*rates[0]+rates[1]*rates[1]

@@ -10,16 +10,23 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestCheckSaysWhatRunSays: invalid requests of MQSim's generator are found by check, with the same error and position as by run.
+// TestCheckSaysWhatRunSays: invalid requests of MQSim's generator are found by check, with the same error and
+// position as by run.
 func TestCheckSaysWhatRunSays(t *testing.T) {
-	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, blocks_per_plane: 38, pages_per_block: 12}, over_provisioning: 35%, collection: {victim: greedy}, namespaces: [{channels: [0]}, {channels: [1]}]}\n"
+	const drive = "ssd: {preset: mqsim-default, geometry: {channels: 2, chips_per_channel: 2, blocks_per_plane: 38, " +
+		"pages_per_block: 12}, over_provisioning: 35%, collection: {victim: greedy}, namespaces: [{channels: [0]}, " +
+		"{channels: [1]}]}\n"
 	for _, c := range []struct{ item, want string }{
-		{"{mqsim: {reads: 40%, sizes: normal, size_deviation: 4KiB, requests: 758, seed: 899, bandwidth: 10MB/s}}", "has a normal size of -"},
+		{"{mqsim: {reads: 40%, sizes: normal, size_deviation: 4KiB, requests: 758, seed: 899, bandwidth: 10MB/s}}",
+			"has a normal size of -"},
 		{"{mqsim: {sizes: normal, size: 16KiB, size_deviation: 1KiB, requests: 758}, closed: 4}", ""},
 		{"{mqsim: {sizes: normal, size_deviation: 4KiB, requests: 758, seed: 899, bandwidth: 10MB/s}, limit: 2}", ""},
-		{"{mqsim: {sizes: normal, size_deviation: 4KiB, requests: 758, seed: 899, bandwidth: 10MB/s}, until: 500us}", ""},
-		{"{mqsim: {reads: 100%, addresses: hot-cold, hot_region: 10%, size: 2MiB, requests: 500}, closed: 2}", "but the namespace ends at"},
-		{"{mqsim: {reads: 100%, addresses: hot-cold, hot_region: 10%, size: 2MiB, requests: 500}, closed: 2, addresses: fold}", ""},
+		{"{mqsim: {sizes: normal, size_deviation: 4KiB, requests: 758, seed: 899, bandwidth: 10MB/s}, until: 500us}",
+			""},
+		{"{mqsim: {reads: 100%, addresses: hot-cold, hot_region: 10%, size: 2MiB, requests: 500}, closed: 2}",
+			"but the namespace ends at"},
+		{"{mqsim: {reads: 100%, addresses: hot-cold, hot_region: 10%, size: 2MiB, requests: 500}, closed: 2, " +
+			"addresses: fold}", ""},
 	} {
 		s, err := trialtest.Parse(drive + "workload:\n  - {mqsim: {requests: 10}, closed: 1}\n  - " + c.item + "\n")
 		if err != nil {
@@ -31,7 +38,9 @@ func TestCheckSaysWhatRunSays(t *testing.T) {
 		if (checked == nil) != (ran == nil) || checked != nil && checked.Error() != ran.Error() {
 			t.Errorf("%s: check says %v, run %v", c.item, checked, ran)
 		}
-		if c.want == "" && checked != nil || c.want != "" && (checked == nil || !strings.Contains(checked.Error(), c.want) || !strings.Contains(checked.Error(), "a.yaml:4:")) {
+		if c.want == "" && checked != nil ||
+			c.want != "" && (checked == nil || !strings.Contains(checked.Error(), c.want) ||
+				!strings.Contains(checked.Error(), "a.yaml:4:")) {
 			t.Errorf("%s: %v; want %q", c.item, checked, c.want)
 		}
 	}

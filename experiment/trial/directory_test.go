@@ -48,17 +48,20 @@ func written(t *testing.T, text string, set ...string) *result.Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back.Result.Seed != 5 || back.Result.Digest != digest || back.Scenario != s.Resolved() || back.Timing.CommandLine != "farflash run" || back.Timing.Parallel != 3 {
+	if back.Result.Seed != 5 || back.Result.Digest != digest || back.Scenario != s.Resolved() ||
+		back.Timing.CommandLine != "farflash run" || back.Timing.Parallel != 3 {
 		t.Errorf("read back: seed %d, digest %s, %+v", back.Result.Seed, back.Result.Digest, back.Timing)
 	}
-	if off := math.Abs(back.Timing.EventsPerS*back.Timing.WallS - float64(out.Events)); off > 1 || out.Events == 0 || run.Result.Version != "v" {
+	if off := math.Abs(back.Timing.EventsPerS*back.Timing.WallS - float64(out.Events)); off > 1 || out.Events == 0 ||
+		run.Result.Version != "v" {
 		t.Errorf("%d events, %+v", out.Events, back.Timing)
 	}
 	return back
 }
 
 // rowsOf reads one of a run's tables.
-func rowsOf[R any](t *testing.T, run *result.Run, name string, read func(io.ReaderAt, int64, func(R) error) error) (out []R) {
+func rowsOf[R any](t *testing.T, run *result.Run, name string,
+	read func(io.ReaderAt, int64, func(R) error) error) (out []R) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(run.Path, name))
 	if err != nil {
@@ -93,15 +96,18 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// TestRequestTables: what requests.parquet has, row by row, is what the metrics are of; of local drives and of systems, with tenants and without.
+// TestRequestTables: what requests.parquet has, row by row, is what the metrics are of; of local drives and of
+// systems, with tenants and without.
 func TestRequestTables(t *testing.T) {
 	for _, x := range []struct {
 		name, text string
 		set        []string
 		local      bool
 	}{
-		{"drive", trialtest.Mixed, []string{"workload[0].tenant=web", "measure.warm_up=0s", "measure.anatomy=true"}, true},
-		{"system", trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}", "measure.warm_up=0s"}, false},
+		{"drive", trialtest.Mixed, []string{"workload[0].tenant=web", "measure.warm_up=0s", "measure.anatomy=true"},
+			true},
+		{"system", trialtest.SmallSystem,
+			[]string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}", "measure.warm_up=0s"}, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			run := written(t, x.text, append(x.set, "measure.requests=true")...)
@@ -123,7 +129,8 @@ func TestRequestTables(t *testing.T) {
 					}
 					if q.Local[0] != columnar.Absent {
 						if staged++; sum != q.Completion-q.Arrival {
-							t.Fatalf("request %d took %v, its stages in the drive %v", q.ID, q.Completion-q.Arrival, sum)
+							t.Fatalf("request %d took %v, its stages in the drive %v", q.ID, q.Completion-q.Arrival,
+								sum)
 						}
 					}
 					if q.BlockedBy != "" {
@@ -136,7 +143,8 @@ func TestRequestTables(t *testing.T) {
 						t.Fatalf("request %d to a local drive was in a network: %+v", q.ID, q)
 					}
 				} else if q.NetworkArrival == columnar.Absent || q.NetworkDeparture <= q.NetworkArrival {
-					t.Fatalf("request %d to a target was in the network from %v to %v", q.ID, q.NetworkArrival, q.NetworkDeparture)
+					t.Fatalf("request %d to a target was in the network from %v to %v", q.ID, q.NetworkArrival,
+						q.NetworkDeparture)
 				}
 			}
 			for _, op := range []string{"read", "write", "all"} {
@@ -164,13 +172,16 @@ func TestDatalessRows(t *testing.T) {
 		if network {
 			text = "targets: [{ssds: 1, ssd: mqsim-default}]\n"
 		}
-		run := written(t, text+"workload: [{trace: {file: "+filepath.Join(dir, "all.log")+", format: fio}}]\nmeasure: {requests: true}\n")
+		run := written(t, text+"workload: [{trace: {file: "+filepath.Join(dir, "all.log")+
+			", format: fio}}]\nmeasure: {requests: true}\n")
 		seen := map[string]bool{}
 		for _, q := range rowsOf(t, run, result.RequestsFile, columnar.ReadRequests) {
 			seen[q.Op] = true
 			there := q.NetworkArrival != columnar.Absent
-			if there != (q.NetworkDeparture != columnar.Absent) || there != (network && (q.Op == "read" || q.Op == "write")) {
-				t.Errorf("network %v: a %s was in it from %v to %v", network, q.Op, q.NetworkArrival, q.NetworkDeparture)
+			if there != (q.NetworkDeparture != columnar.Absent) ||
+				there != (network && (q.Op == "read" || q.Op == "write")) {
+				t.Errorf("network %v: a %s was in it from %v to %v", network, q.Op, q.NetworkArrival,
+					q.NetworkDeparture)
 			}
 		}
 		for _, op := range []string{"read", "write", "trim", "flush"} {
@@ -183,7 +194,8 @@ func TestDatalessRows(t *testing.T) {
 
 // TestNetworkTables: flows.parquet and pauses.parquet are what the metrics of flows and pauses are of.
 func TestNetworkTables(t *testing.T) {
-	run := written(t, trialtest.SmallFabric, "flows[0].incast.size=1MB", "fabric.pfc.threshold=20KB", "measure.flows=true", "measure.pauses=true", "measure.timeline=true")
+	run := written(t, trialtest.SmallFabric, "flows[0].incast.size=1MB", "fabric.pfc.threshold=20KB",
+		"measure.flows=true", "measure.pauses=true", "measure.timeline=true")
 	n, sum, bytes := 0.0, 0.0, 0.0
 	for _, f := range rowsOf(t, run, result.FlowsFile, columnar.ReadFlows) {
 		if f.FCT == columnar.Absent {
@@ -220,7 +232,8 @@ func TestNetworkTables(t *testing.T) {
 
 // TestChunkTable: chunks.parquet is what the metrics of puts and gets are of.
 func TestChunkTable(t *testing.T) {
-	run := written(t, "object_cluster: {gateways: 6, targets: 18, chunk: 64KiB, reads: 50%, protocol: pull}\nmeasure: {until: 20ms, warm_up: 0s, requests: true}\n")
+	run := written(t, "object_cluster: {gateways: 6, targets: 18, chunk: 64KiB, reads: 50%, protocol: "+
+		"pull}\nmeasure: {until: 20ms, warm_up: 0s, requests: true}\n")
 	n, sum := map[string]float64{}, map[string]float64{}
 	for _, c := range rowsOf(t, run, result.ChunksFile, columnar.ReadChunks) {
 		n[c.Op]++
@@ -238,7 +251,8 @@ func TestChunkTable(t *testing.T) {
 // TestAskedForNothing: a run that asks for no tables has none.
 func TestAskedForNothing(t *testing.T) {
 	run := written(t, trialtest.Mixed)
-	for _, name := range []string{result.RequestsFile, result.ChunksFile, result.FlowsFile, result.PausesFile, result.TimelineFile, result.ReportFile} {
+	for _, name := range []string{result.RequestsFile, result.ChunksFile, result.FlowsFile, result.PausesFile,
+		result.TimelineFile, result.ReportFile} {
 		if _, err := os.Stat(filepath.Join(run.Path, name)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -260,7 +274,8 @@ func TestWriterFails(t *testing.T) {
 		t.Cleanup(func() { d.Discard() })
 		return d
 	}
-	network, err := trialtest.Parse(trialtest.SmallFabric, "measure.flows=true", "measure.pauses=true", "measure.timeline=true")
+	network, err := trialtest.Parse(trialtest.SmallFabric, "measure.flows=true", "measure.pauses=true",
+		"measure.timeline=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,15 +288,20 @@ func TestWriterFails(t *testing.T) {
 		if err := d.Write(name, nil); err != nil { // where the table is to be
 			t.Fatal(err)
 		}
-		if run, _, err := (&trial.Writer{}).Write(t.Context(), trial.Trial{Scenario: s, Seed: 1}, d); run != nil || !errors.Is(err, os.ErrExist) {
+		if run, _, err := (&trial.Writer{}).Write(t.Context(), trial.Trial{Scenario: s, Seed: 1}, d); run != nil ||
+			!errors.Is(err, os.ErrExist) {
 			t.Errorf("%s that is there already: %v", name, err)
 		}
 	}
 	torn := errors.New("torn")
-	if run, _, err := (&trial.Writer{Page: func(*result.Run) (string, error) { return "", torn }}).Write(t.Context(), x, begin()); run != nil || !errors.Is(err, torn) {
+	if run, _, err := (&trial.Writer{Page: func(*result.Run) (string, error) { return "", torn }}).Write(t.Context(),
+		x, begin()); run != nil || !errors.Is(err, torn) {
 		t.Errorf("a page that tears: %v", err)
 	}
-	run, _, err := (&trial.Writer{Page: func(r *result.Run) (string, error) { return "page of " + r.Result.Digest, nil }}).Write(t.Context(), x, begin())
+	run, _, err := (&trial.Writer{Page: func(r *result.Run) (string, error) {
+		return "page of " + r.Result.Digest,
+			nil
+	}}).Write(t.Context(), x, begin())
 	if err != nil || run.Report != "page of "+run.Result.Digest {
 		t.Errorf("%+v, %v", run, err)
 	}
@@ -299,7 +319,8 @@ func TestSimulate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r, err := trial.Simulate(ctx, trial.Trial{Scenario: s, Seed: 9}, experiment.Options{}); r != nil || !errors.Is(err, trial.ErrInterrupted) {
+	if r, err := trial.Simulate(ctx, trial.Trial{Scenario: s, Seed: 9}, experiment.Options{}); r != nil ||
+		!errors.Is(err, trial.ErrInterrupted) {
 		t.Errorf("%v, %v", r, err)
 	}
 	if r, err := trial.Simulate(t.Context(), trial.Trial{}, experiment.Options{}); r != nil || err == nil {

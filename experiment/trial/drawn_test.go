@@ -30,12 +30,14 @@ import (
 	"farflash/study"
 )
 
-// TestDrawnScenarios generates scenarios from the language, each section and then each pair of sections. check must refuse a scenario with a position,
-// or the scenario must run within its budget, keep every law, and give the same bytes on several processors, with a timeline, in parts, on threads, from
-// its resolved text, and from a cache. Failures are shrunk before they are shown.
+// TestDrawnScenarios generates scenarios from the language, each section and then each pair of sections. check must
+// refuse a scenario with a position, or the scenario must run within its budget, keep every law, and give the same
+// bytes on several processors, with a timeline, in parts, on threads, from its resolved text, and from a cache.
+// Failures are shrunk before they are shown.
 //
-// FARFLASH_DRAWS is the number of draws; FARFLASH_SEED the seed, random by default; FARFLASH_DRAW runs one draw (N), or starts there (N-). FARFLASH_KEEP
-// is a folder for the scenarios that ran, and their inputs, for other builds of the program.
+// FARFLASH_DRAWS is the number of draws; FARFLASH_SEED the seed, random by default; FARFLASH_DRAW runs one draw (N),
+// or starts there (N-). FARFLASH_KEEP is a folder for the scenarios that ran, and their inputs, for other builds of
+// the program.
 func TestDrawnScenarios(t *testing.T) {
 	draws, _ := strconv.Atoi(os.Getenv("FARFLASH_DRAWS"))
 	if draws == 0 {
@@ -75,7 +77,8 @@ func TestDrawnScenarios(t *testing.T) {
 	for ; n < last && len(x.shown) < 8; n++ {
 		x.draw(n)
 	}
-	t.Logf("seed %d, %d draws: %d run and compared, %d ended by an error, %d refused in the end, %d cut short", seed, n-first, x.count[whole], x.count[ended], x.count[refused], x.count[short])
+	t.Logf("seed %d, %d draws: %d run and compared, %d ended by an error, %d refused in the end, %d cut short", seed,
+		n-first, x.count[whole], x.count[ended], x.count[refused], x.count[short])
 	t.Logf("%v", x.cover)
 	switch {
 	case t.Failed():
@@ -124,7 +127,8 @@ func (x *bench) draw(n int) {
 	case err == nil:
 		became, found = x.try(s, tree.Text())
 	default:
-		if wrong, placed := errors.AsType[shape.Errors](err); !errors.Is(err, drawn.ErrLarge) && (!placed || len(wrong) == 0 || wrong[0].At.File == "") {
+		if wrong, placed := errors.AsType[shape.Errors](err); !errors.Is(err, drawn.ErrLarge) &&
+			(!placed || len(wrong) == 0 || wrong[0].At.File == "") {
 			found = &finding{"an error of check has no place", fmt.Sprintf("%T: %v", err, err)}
 		}
 	}
@@ -136,8 +140,10 @@ func (x *bench) draw(n int) {
 	if became == whole || became == ended {
 		x.cover.Ran(tree)
 	}
-	if became == whole && x.keeps && !strings.Contains(tree.Text(), "kind: src") { // the program would train a model first
-		if err := os.WriteFile(filepath.Join(x.dir, fmt.Sprintf("drawn-%05d.yaml", n)), []byte(tree.Text()), 0o666); err != nil {
+	if became == whole && x.keeps && !strings.Contains(tree.Text(), "kind: src") {
+		// the program would train a model first
+		if err := os.WriteFile(filepath.Join(x.dir, fmt.Sprintf("drawn-%05d.yaml", n)), []byte(tree.Text()),
+			0o666); err != nil {
 			x.t.Error(err)
 		}
 	}
@@ -169,7 +175,8 @@ func (x *bench) show(n int, tree *drawn.Tree, found *finding) {
 	if f := again(least.Text()); f != nil {
 		found = f
 	}
-	x.t.Errorf("draw %d: %v\n--- the smallest scenario that fails so:\n%s--- as it was drawn:\n%s--- again: FARFLASH_SEED=%d FARFLASH_DRAW=%d go test ./experiment/trial -run TestDrawnScenarios",
+	x.t.Errorf("draw %d: %v\n--- the smallest scenario that fails so:\n%s--- as it was drawn:\n%s--- again: "+
+		"FARFLASH_SEED=%d FARFLASH_DRAW=%d go test ./experiment/trial -run TestDrawnScenarios",
 		n, found, least.Text(), tree.Text(), x.seed, n)
 }
 
@@ -235,7 +242,8 @@ type attempt struct {
 // place matches positions in errors, which differ in a resolved text.
 var place = regexp.MustCompile(`[^ \n]*\.yaml(:\d+)*: `)
 
-// run runs a scenario within its budget. A slow one gets five times as much; it hangs if no request completes in the second half of that.
+// run runs a scenario within its budget. A slow one gets five times as much; it hangs if no request completes in the
+// second half of that.
 func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a attempt, f *finding) {
 	for _, limit := range []time.Duration{budget, 5 * budget} {
 		moves := false
@@ -249,8 +257,10 @@ func (x *bench) run(s *scenario.Scenario, text string, o experiment.Options) (a 
 	return a, nil
 }
 
-// within runs a scenario for at most that much CPU time. moves reports, of a run that was cut short, whether requests completed in its second half.
-func (x *bench) within(limit time.Duration, s *scenario.Scenario, text string, o experiment.Options) (a attempt, moves bool, f *finding) {
+// within runs a scenario for at most that much CPU time. moves reports, of a run that was cut short, whether requests
+// completed in its second half.
+func (x *bench) within(limit time.Duration, s *scenario.Scenario, text string, o experiment.Options) (a attempt,
+	moves bool, f *finding) {
 	defer func() {
 		if p := recover(); p != nil {
 			f = panicked("a run", p)
@@ -333,13 +343,15 @@ func (x *bench) try(s *scenario.Scenario, text string) (became string, f *findin
 		return want.became, &finding{"what it resolves to is refused", err.Error() + "\n" + resolved}
 	}
 	if twice := again.Resolved(); withoutMarks(twice) != withoutMarks(resolved) {
-		return want.became, &finding{"what it resolves to resolves to something else", firstDifference([]byte(withoutMarks(resolved)), []byte(withoutMarks(twice)))}
+		return want.became, &finding{"what it resolves to resolves to something else",
+			firstDifference([]byte(withoutMarks(resolved)), []byte(withoutMarks(twice)))}
 	}
 	if f := same("from its resolved text", again, experiment.Options{}); f != nil {
 		return want.became, f
 	}
 	if s.Fabric != nil && s.Fabric.Parts <= 1 && s.ObjectCluster == nil {
-		parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)}, []shape.Change{{Path: "fabric.parts", Value: "2"}})
+		parts, err := scenario.Parse(shape.Source{File: "resolved.yaml", Text: []byte(resolved)},
+			[]shape.Change{{Path: "fabric.parts", Value: "2"}})
 		if err == nil && trial.Check(x.t.Context(), parts, x.seed) == nil {
 			if f := same("in two parts", parts, experiment.Options{}); f != nil {
 				return want.became, f
@@ -356,7 +368,8 @@ func (x *bench) try(s *scenario.Scenario, text string) (became string, f *findin
 // cutOff reports a law that fails by design of the scenario: a host is cut off for good.
 func cutOff(c result.Check) bool {
 	// The laws of a tenant alone are prefixed with its name.
-	return !c.OK && (strings.HasSuffix(c.Name, "every flow ends") || strings.HasSuffix(c.Name, "every request ends")) && strings.Contains(c.Detail, "down for good")
+	return !c.OK && (strings.HasSuffix(c.Name, "every flow ends") ||
+		strings.HasSuffix(c.Name, "every request ends")) && strings.Contains(c.Detail, "down for good")
 }
 
 // sound checks the laws, the encoding and the cache.

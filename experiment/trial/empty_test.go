@@ -36,8 +36,8 @@ func sections(t testing.TB, path, written string) (out []string) {
 	return out
 }
 
-// TestSectionsThatAreEmpty: a section that is missing, empty or misplaced is an error with a position, never a panic. FARFLASH_LONG tries all sections
-// in all scenarios.
+// TestSectionsThatAreEmpty: a section that is missing, empty or misplaced is an error with a position, never a panic.
+// FARFLASH_LONG tries all sections in all scenarios.
 func TestSectionsThatAreEmpty(t *testing.T) {
 	t.Parallel()
 	all := sections(t, "", "")
@@ -45,8 +45,11 @@ func TestSectionsThatAreEmpty(t *testing.T) {
 		t.Fatalf("the language has only %d sections", len(all))
 	}
 	// Settings under which checks look at other sections.
-	with := [][]shape.Change{nil, {{Path: "ssd.zones", Value: "{}"}}, {{Path: "workload[0].zones", Value: "{append: true}"}}, {{Path: "workload[0].addresses", Value: "fold"}}, {{Path: "host_raid", Value: "{drives: 2, level: 1}"}},
-		{{Path: "ssd.zones", Value: "{}"}, {Path: "workload[0].addresses", Value: "fold"}, {Path: "workload[0].zones", Value: "{append: true}"}}}
+	with := [][]shape.Change{nil, {{Path: "ssd.zones", Value: "{}"}},
+		{{Path: "workload[0].zones", Value: "{append: true}"}}, {{Path: "workload[0].addresses", Value: "fold"}},
+		{{Path: "host_raid", Value: "{drives: 2, level: 1}"}},
+		{{Path: "ssd.zones", Value: "{}"}, {Path: "workload[0].addresses", Value: "fold"},
+			{Path: "workload[0].zones", Value: "{append: true}"}}}
 	n, tried := 0, 0
 	for i, text := range drawn.Seeds {
 		for _, path := range all {

@@ -24,7 +24,8 @@ type leaf struct {
 	values []string
 }
 
-// leaves lists the keys of the language below a path for which there is something to try, by what explain says is to be written.
+// leaves lists the keys of the language below a path for which there is something to try, by what explain says is to
+// be written.
 func leaves(t testing.TB, path, written string, try func(wanted string) []string) []leaf {
 	t.Helper()
 	d, err := scenario.Describe(path)
@@ -52,7 +53,8 @@ func leaves(t testing.TB, path, written string, try func(wanted string) []string
 	return out
 }
 
-// extremes are what somebody may write for a key by mistake, or to see what happens, by what explain says is to be written.
+// extremes are what somebody may write for a key by mistake, or to see what happens, by what explain says is to be
+// written.
 func extremes(wanted string) []string {
 	out := []string{"0", "-1", "1e18", "NaN", "''", "9223372036854775807", "[]", "{}"}
 	for _, x := range []struct {
@@ -76,8 +78,9 @@ func extremes(wanted string) []string {
 	return out
 }
 
-// TestExtremes sets each key that there is to each of its extremes, in a small scenario of each kind: what check accepts begins to run, ends within its time or can be interrupted,
-// and breaks no law. It takes minutes; FARFLASH_EXTREMES is a part of a key's path, to try such keys alone.
+// TestExtremes sets each key that there is to each of its extremes, in a small scenario of each kind: what check
+// accepts begins to run, ends within its time or can be interrupted, and breaks no law. It takes minutes;
+// FARFLASH_EXTREMES is a part of a key's path, to try such keys alone.
 func TestExtremes(t *testing.T) {
 	only := os.Getenv("FARFLASH_EXTREMES")
 	if os.Getenv("FARFLASH_LONG") == "" && only == "" {
@@ -91,7 +94,8 @@ func TestExtremes(t *testing.T) {
 	for i, text := range drawn.Seeds {
 		top := map[string]bool{"measure": true}
 		for line := range strings.Lines(text) {
-			if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "-") {
+			if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") &&
+				!strings.HasPrefix(line, "-") {
 				top[key] = true
 			}
 		}
@@ -163,7 +167,8 @@ func extreme(t *testing.T, about, text, dir string, c shape.Change) (became int)
 		}
 	}
 	for _, m := range out.Result.Metrics {
-		if m.Value < 0 && (m.Unit == "us" || m.Unit == "s" || m.Unit == "B/s" || m.Unit == "count") && !strings.Contains(m.Name, "drift") && !strings.Contains(m.Name, "growth") {
+		if m.Value < 0 && (m.Unit == "us" || m.Unit == "s" || m.Unit == "B/s" || m.Unit == "count") &&
+			!strings.Contains(m.Name, "drift") && !strings.Contains(m.Name, "growth") {
 			fail("%s is %s", m.Name, strconv.FormatFloat(m.Value, 'g', 6, 64))
 		}
 		if m.Value > 1+1e-9 && strings.Contains(m.Name, "utilisation") {

@@ -12,12 +12,15 @@ import (
 	"farflash/scenario/shape"
 )
 
-// TestLonersPreparationIsInterrupted: when the context ends while a drive is made ready for a tenant alone, what was found before is kept, as it is when it ends a moment later.
+// TestLonersPreparationIsInterrupted: when the context ends while a drive is made ready for a tenant alone, what was
+// found before is kept, as it is when it ends a moment later.
 func TestLonersPreparationIsInterrupted(t *testing.T) {
 	text := "ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1}}\n" +
-		"workload:\n  - {name: a, synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}\n  - {name: b, synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}\nmeasure: {alone: true}\n"
+		"workload:\n  - {name: a, synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}\n  - {name: b, " +
+		"synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}\nmeasure: {alone: true}\n"
 	s, err := scenario.Parse(shape.Source{File: "test.yaml", Text: []byte(text)}, []shape.Change{
-		{Path: "ssd.geometry.channels", Value: "2"}, {Path: "ssd.geometry.chips_per_channel", Value: "1"}, {Path: "ssd.geometry.blocks_per_plane", Value: "64"}, {Path: "ssd.geometry.pages_per_block", Value: "256"}})
+		{Path: "ssd.geometry.channels", Value: "2"}, {Path: "ssd.geometry.chips_per_channel", Value: "1"},
+		{Path: "ssd.geometry.blocks_per_plane", Value: "64"}, {Path: "ssd.geometry.pages_per_block", Value: "256"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +41,9 @@ func TestLonersPreparationIsInterrupted(t *testing.T) {
 		if _, ok := out.Result.Metric("workload[0].alone.iops"); ok != (pass == 2) {
 			t.Errorf("alone %d: the first item alone is known: %v", pass, ok)
 		}
-		if w := out.Result.Warnings; len(w) == 0 || !strings.Contains(w[len(w)-1], "incomplete: the run of "+[]string{"", "a", "b"}[pass]+" alone was interrupted") {
+		if w := out.Result.Warnings; len(w) == 0 ||
+			!strings.Contains(w[len(w)-1],
+				"incomplete: the run of "+[]string{"", "a", "b"}[pass]+" alone was interrupted") {
 			t.Errorf("alone %d: %q", pass, w)
 		}
 	}
@@ -47,8 +52,10 @@ func TestLonersPreparationIsInterrupted(t *testing.T) {
 // A trial whose context ends while its drives are made ready is interrupted, and says how far that was.
 func TestPreparationIsInterrupted(t *testing.T) {
 	for _, text := range []string{
-		"ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1000}}\nworkload: [{synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}]\n",
-		"initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1000}}}]\nworkload: [{synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}]\n",
+		"ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1000}}\nworkload: [{synthetic: " +
+			"{reads: {size: 16KiB}, requests: 10}, closed: 1}]\n",
+		"initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, " +
+			"passes: 1000}}}]\nworkload: [{synthetic: {reads: {size: 16KiB}, requests: 10}, closed: 1}]\n",
 	} {
 		s, err := scenario.Parse(shape.Source{File: "test.yaml", Text: []byte(text)}, nil)
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 	"farflash/experiment/trial"
 )
 
-// TestParallel holds that each is called once, that errors are in order, and that no more run at once than were asked for and there are processors.
+// TestParallel holds that each is called once, that errors are in order, and that no more run at once than were asked
+// for and there are processors.
 func TestParallel(t *testing.T) {
 	for _, x := range []struct{ n, workers int }{{0, 3}, {1, 0}, {5, 1}, {100, 2}, {100, 1000}} {
 		calls := make([]atomic.Int64, x.n)
@@ -31,7 +32,8 @@ func TestParallel(t *testing.T) {
 			t.Errorf("%+v: %d errors, %d at once", x, len(errs), most.Load())
 		}
 		for i := range calls {
-			if calls[i].Load() != 1 || (errs[i] != nil) != (i%3 == 1) || errs[i] != nil && errs[i].Error() != fmt.Sprintf("of %d", i) {
+			if calls[i].Load() != 1 || (errs[i] != nil) != (i%3 == 1) ||
+				errs[i] != nil && errs[i].Error() != fmt.Sprintf("of %d", i) {
 				t.Errorf("%+v: %d is called %d times, %v", x, i, calls[i].Load(), errs[i])
 			}
 		}
@@ -42,7 +44,8 @@ func TestParallel(t *testing.T) {
 			t.Errorf("there are %d processors, of %d", now, procs)
 		}
 	}()
-	for n, want := range map[int]int{-1: runtime.GOMAXPROCS(0), 0: runtime.GOMAXPROCS(0), 1: 1, 1 << 20: runtime.GOMAXPROCS(0)} {
+	for n, want := range map[int]int{-1: runtime.GOMAXPROCS(0), 0: runtime.GOMAXPROCS(0), 1: 1,
+		1 << 20: runtime.GOMAXPROCS(0)} {
 		if got := trial.Workers(n); got != want {
 			t.Errorf("%d asked for are %d, not %d", n, got, want)
 		}
@@ -65,7 +68,8 @@ func TestParallelEnds(t *testing.T) {
 	}
 }
 
-// TestParallelPanic holds that a panic of one of several goroutines is one of whoever asked for them, and that the others end.
+// TestParallelPanic holds that a panic of one of several goroutines is one of whoever asked for them, and that the
+// others end.
 func TestParallelPanic(t *testing.T) {
 	defer func() {
 		x := recover()

@@ -38,8 +38,8 @@ const aboutZones = `time,op,offset,size
 0.004,reset,0,0
 `
 
-// TestProducers holds that every word of the vocabulary is said by some experiment: a figure that nothing fills in would be a promise
-// that is not kept.
+// TestProducers holds that every word of the vocabulary is said by some experiment: a figure that nothing fills in
+// would be a promise that is not kept.
 func TestProducers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some twenty runs")
@@ -59,32 +59,61 @@ func TestProducers(t *testing.T) {
 		text string
 		set  []string
 	}{
-		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}}\nworkload: [{trace: {file: all.log, format: fio}}]\n", []string{"ssd.energy={idle_watts: 2, program: 100uJ}", "ssd.power_limit={watts: 3}"}},
-		{trialtest.Mixed, []string{"ssd.wear.cycles=3000", "ssd.mapping={ideal: false, cmt_capacity: 4KiB}", "ssd.cache={mode: read-write, capacity: 1MiB}", "ssd.scheduling={classes: true, suspend_erase: true, suspend_program: true}",
+		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}}\nworkload: [{trace: " +
+			"{file: all.log, format: fio}}]\n",
+			[]string{"ssd.energy={idle_watts: 2, program: 100uJ}", "ssd.power_limit={watts: 3}"}},
+		{trialtest.Mixed, []string{"ssd.wear.cycles=3000", "ssd.mapping={ideal: false, cmt_capacity: 4KiB}",
+			"ssd.cache={mode: read-write, capacity: 1MiB}",
+			"ssd.scheduling={classes: true, suspend_erase: true, suspend_program: true}",
 			"workload[0].queue.class=urgent", "workload[1].queue.class=high"}},
-		{trialtest.Mixed, []string{"workload[0].queue.class=medium", "workload[1].queue.class=low", "ssd.scheduling.classes=true"}},
-		{trialtest.Mixed, []string{"workload[1].queue.class=urgent", "workload[0].queue.class=high", "ssd.scheduling.classes=true"}},
-		{trialtest.Mixed, []string{"workload[1].queue.class=medium", "workload[0].queue.class=low", "ssd.scheduling.classes=true"}},
-		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", nil},
+		{trialtest.Mixed, []string{"workload[0].queue.class=medium", "workload[1].queue.class=low",
+			"ssd.scheduling.classes=true"}},
+		{trialtest.Mixed, []string{"workload[1].queue.class=urgent", "workload[0].queue.class=high",
+			"ssd.scheduling.classes=true"}},
+		{trialtest.Mixed, []string{"workload[1].queue.class=medium", "workload[0].queue.class=low",
+			"ssd.scheduling.classes=true"}},
+		{"ssd: " + trialtest.TinyDrive +
+			"\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", nil},
 		{trialtest.Mixed, []string{"measure.alone=true", "workload[0].tenant=web"}},
 		{trialtest.Mixed, []string{"host_raid={level: 5, drives: 3}"}},
 		{trialtest.Mixed, []string{"ssd.reliability={cycles: 3000, retention: 90d, refresh: {at: 90%}}"}},
 		{trialtest.Mixed, []string{"ssd.controller={command: 1us}", "ssd.power_states=[{after: 20us, exit: 10us}]"}},
-		{"ssd: " + trialtest.TinyDrive + "\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n", []string{"ssd.slc_cache={capacity: 8MiB, fold: always}", "ssd.preconditioning.fill=none"}},
-		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}, zones: {}}\nworkload: [{trace: {file: zones.csv, columns: {time: time, op: op, offset: offset, size: size}}}]\n", nil},
+		{"ssd: " + trialtest.TinyDrive +
+			"\nworkload: [{synthetic: {writes: {size: 4KiB, interarrival: 50us}, requests: 20000}}]\n",
+			[]string{"ssd.slc_cache={capacity: 8MiB, fold: always}", "ssd.preconditioning.fill=none"}},
+		{"ssd: {preset: tlc-enterprise, geometry: {blocks_per_plane: 64, pages_per_block: 64}, zones: {}}\nworkload: " +
+			"[{trace: {file: zones.csv, columns: {time: time, op: op, offset: offset, size: size}}}]\n", nil},
 		{trialtest.Mixed, []string{"ssd.fdp={handles: 2, groups: 2}", "workload[1].group=1"}},
 		{trialtest.SmallFabric, nil},
-		{trialtest.SmallFabric, []string{"measure.progress=true", "fabric.trimming={enabled: true, queue: 8KB}", "fabric.pfc.enabled=false", "fabric.recovery.kind=selective-repeat", "fabric.congestion_control.algorithm=ndp"}},
-		{trialtest.SmallFabric, []string{"fabric.load_balancing={choice: random}", "fabric.recovery={kind: selective-repeat, reordering: 64}", "flows=[{collective: {operation: all-reduce, size: 1MB}}]"}},
+		{trialtest.SmallFabric,
+			[]string{"measure.progress=true", "fabric.trimming={enabled: true, queue: 8KB}",
+				"fabric.pfc.enabled=false", "fabric.recovery.kind=selective-repeat",
+				"fabric.congestion_control.algorithm=ndp"}},
+		{trialtest.SmallFabric,
+			[]string{"fabric.load_balancing={choice: random}",
+				"fabric.recovery={kind: selective-repeat, reordering: 64}",
+				"flows=[{collective: {operation: all-reduce, size: 1MB}}]"}},
 		{trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
-		{trialtest.SmallSystem, []string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}", "rate_control={kind: static, demands: [{at: 1ms, rate: 1Gbps}]}", "workload[0].synthetic.requests=5000", "measure.until=15ms"}},
-		{trialtest.SmallSystem, []string{"coupling={mode: both, iterative: {full: true, iterations: 20}}", "workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
-		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.reads=50%", "object_cluster.read=hedged", "object_cluster.durability={afr: 2%}"}},
-		{cluster, []string{"object_cluster.protocol=replicast-m", "object_cluster.load={share: 50%}", "object_cluster.durability={afr: 2%}"}},
+		{trialtest.SmallSystem,
+			[]string{"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}",
+				"rate_control={kind: static, demands: [{at: 1ms, rate: 1Gbps}]}",
+				"workload[0].synthetic.requests=5000", "measure.until=15ms"}},
+		{trialtest.SmallSystem,
+			[]string{"coupling={mode: both, iterative: {full: true, iterations: 20}}",
+				"workload[0].synthetic.writes={size: 4KiB, interarrival: 20us}"}},
+		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.reads=50%", "object_cluster.read=hedged",
+			"object_cluster.durability={afr: 2%}"}},
+		{cluster, []string{"object_cluster.protocol=replicast-m", "object_cluster.load={share: 50%}",
+			"object_cluster.durability={afr: 2%}"}},
 		{cluster, []string{"object_cluster.protocol=replicast-h", "object_cluster.processor.message=1us"}},
-		{cluster, []string{"object_cluster.protocol=uch-ccp", "object_cluster.disk.rate=10GB/s", "object_cluster.gateways=4", "object_cluster.link.rate=1Gbps"}},
-		{cluster, []string{"object_cluster.protocol=chain", "object_cluster.reads=50%", "object_cluster.link={loss: 0.1%}", "object_cluster.failures=[{target: 3, at: 2ms}]", "object_cluster.quorum=2"}},
-		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.replicas=3", "object_cluster.code={data: 2, parity: 1}", "object_cluster.update={share: 50%, size: 4KiB}", "object_cluster.disk.count=2", "object_cluster.memory=4MiB"}},
+		{cluster, []string{"object_cluster.protocol=uch-ccp", "object_cluster.disk.rate=10GB/s",
+			"object_cluster.gateways=4", "object_cluster.link.rate=1Gbps"}},
+		{cluster, []string{"object_cluster.protocol=chain", "object_cluster.reads=50%",
+			"object_cluster.link={loss: 0.1%}", "object_cluster.failures=[{target: 3, at: 2ms}]",
+			"object_cluster.quorum=2"}},
+		{cluster, []string{"object_cluster.protocol=pull", "object_cluster.replicas=3",
+			"object_cluster.code={data: 2, parity: 1}", "object_cluster.update={share: 50%, size: 4KiB}",
+			"object_cluster.disk.count=2", "object_cluster.memory=4MiB"}},
 		{"object_cluster: {protocol: storm}\nmeasure: {until: 200us, warm_up: 20%}\n", nil},
 		{"object_cluster: {protocol: tiering}\nmeasure: {until: 1s, warm_up: 20%}\n", nil},
 	} {

@@ -26,8 +26,9 @@ workload:
 - {trace: {file: random.csv}, addresses: fold, limit: 100}
 `
 
-// TestFullPeer: a drive as the peer has it whose data leave too little for open blocks and for those that must be free stops for ever when its host writes. Check refuses it,
-// says how much is too much, and with as much as it says the run comes to its end. Nor does the drive stop that is not the peer's.
+// TestFullPeer: a drive as the peer has it whose data leave too little for open blocks and for those that must be
+// free stops for ever when its host writes. Check refuses it, says how much is too much, and with as much as it says
+// the run comes to its end. Nor does the drive stop that is not the peer's.
 func TestFullPeer(t *testing.T) {
 	dir := t.TempDir()
 	if err := drawn.WriteFiles(dir); err != nil {
@@ -41,12 +42,15 @@ func TestFullPeer(t *testing.T) {
 		return s
 	}
 	err := trial.Check(t.Context(), parse(), 1)
-	for _, part := range []string{"shared.yaml:7:", "ssd.preconditioning.occupancy: 80% fills 26 of a plane's 40 blocks", "8 that are open and 10 that must be free", "at most 22"} {
+	for _, part := range []string{"shared.yaml:7:",
+		"ssd.preconditioning.occupancy: 80% fills 26 of a plane's 40 blocks",
+		"8 that are open and 10 that must be free", "at most 22"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v: it does not say %q", err, part)
 		}
 	}
-	for _, c := range []shape.Change{{Path: "ssd.preconditioning.occupancy", Value: "67%"}, {Path: "ssd.compat", Value: "none"}} {
+	for _, c := range []shape.Change{{Path: "ssd.preconditioning.occupancy", Value: "67%"},
+		{Path: "ssd.compat", Value: "none"}} {
 		for seed := range uint64(4) {
 			o, err := trial.Run(t.Context(), parse(c), experiment.Options{Seed: seed, Version: "test"})
 			if err != nil {

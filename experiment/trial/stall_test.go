@@ -10,20 +10,27 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestStalls: endless retransmission ends the run with an error that names who waits for whom: in one piece, in parts, in a system, and in turns.
+// TestStalls: endless retransmission ends the run with an error that names who waits for whom: in one piece, in
+// parts, in a system, and in turns.
 func TestStalls(t *testing.T) {
 	const (
-		flows  = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: 99.99999999%}\nflows: [{list: [{src: 0, dst: 2, size: 100KB}, {src: 1, dst: 2, size: 100KB}]}]\n"
-		system = "initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nfabric: {topology: {star: {hosts: 5}}, loss: 99.99999999%}\nworkload: [{name: rd, synthetic: {reads: {size: 4KiB, interarrival: 5us}, requests: 100}}]\n"
+		flows = "fabric: {topology: {leaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2}}, loss: " +
+			"99.99999999%}\nflows: [{list: [{src: 0, dst: 2, size: 100KB}, {src: 1, dst: 2, size: 100KB}]}]\n"
+		system = "initiators: 3\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nfabric: {topology: {star: " +
+			"{hosts: 5}}, loss: 99.99999999%}\nworkload: [{name: rd, synthetic: {reads: {size: 4KiB, interarrival: " +
+			"5us}, requests: 100}}]\n"
 	)
 	for _, c := range []struct {
 		text string
 		set  []string
 		want string
 	}{
-		{flows, []string{"fabric.parts=1"}, "2 messages did not end (100KB from h0 to h2 since 0s; 100KB from h1 to h2 since 0s)"},
-		{flows, []string{"fabric.parts=2"}, "2 messages did not end (100KB from h0 to h2 since 0s; 100KB from h1 to h2 since 0s)"},
-		{system, nil, "100 requests did not end (100 of rd, the first its request 1, a read that came at 5us); initiator 0 (h0) waits for target 0 (h3)"},
+		{flows, []string{"fabric.parts=1"},
+			"2 messages did not end (100KB from h0 to h2 since 0s; 100KB from h1 to h2 since 0s)"},
+		{flows, []string{"fabric.parts=2"},
+			"2 messages did not end (100KB from h0 to h2 since 0s; 100KB from h1 to h2 since 0s)"},
+		{system, nil, "100 requests did not end (100 of rd, the first its request 1, a read that came at 5us); " +
+			"initiator 0 (h0) waits for target 0 (h3)"},
 		{system, []string{"protocol=nvme-tcp", "fabric.transport=tcp"}, "100 requests did not end (100 of rd"},
 		{system, []string{"protocol=flows", "coupling.mode=iterative"}, "100 messages did not end (4KiB from h4 to h0"},
 	} {
@@ -38,7 +45,8 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// TestHostCutOff: a host whose link is down for good is named, with the requests that never end for it. That is no overload, and it fails; a run that is ended by time says so.
+// TestHostCutOff: a host whose link is down for good is named, with the requests that never end for it. That is no
+// overload, and it fails; a run that is ended by time says so.
 func TestHostCutOff(t *testing.T) {
 	const text = `
 initiators: 4
@@ -53,7 +61,8 @@ workload: [{name: rw, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writ
 		want  string
 	}{
 		{"measure.until=end", true, "h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms: "},
-		{"measure.until=20ms", false, "h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms: "},
+		{"measure.until=20ms", false,
+			"h1 cannot be reached; the link between h1 and leaf0 is down for good since 5ms: "},
 		{"fabric.failures[0].until=6ms", false, ""},
 	} {
 		s, err := trialtest.Parse(text, c.set)
@@ -74,7 +83,8 @@ workload: [{name: rw, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writ
 		if c.fails {
 			said = failed + said
 		}
-		if (failed != "") != c.fails || !strings.Contains(said, c.want) || strings.Contains(said, "overload") || (c.want == "") == strings.Contains(said, "cannot be reached") {
+		if (failed != "") != c.fails || !strings.Contains(said, c.want) || strings.Contains(said, "overload") ||
+			(c.want == "") == strings.Contains(said, "cannot be reached") {
 			t.Errorf("%s: failed %q; %s", c.set, failed, said)
 		}
 	}

@@ -47,14 +47,16 @@ func (c *countdown) Err() error {
 
 func (c *countdown) end() { c.ended.CompareAndSwap(0, int64(usage.CPU())) }
 
-// TestEveryKindStops: every kind of experiment stops within a second of CPU time after cancellation, wherever it is, and keeps its partial result. It
-// does not run in parallel, since CPU time is the process's.
+// TestEveryKindStops: every kind of experiment stops within a second of CPU time after cancellation, wherever it is,
+// and keeps its partial result. It does not run in parallel, since CPU time is the process's.
 func TestEveryKindStops(t *testing.T) {
 	const (
-		load   = "workload:\n  - {name: a, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: 16KiB, interarrival: 40us}, requests: 20000000}}\n"
+		load = "workload:\n  - {name: a, synthetic: {reads: {size: 16KiB, interarrival: 20us}, writes: {size: " +
+			"16KiB, interarrival: 40us}, requests: 20000000}}\n"
 		system = "initiators: 4\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\n"
-		tree   = "fabric: {topology: {fat_tree: {k: 8}}}\nflows: [{poisson: {load: 60%, sizes: websearch, duration: 10s}}]\n"
-		crowd  = "fabric: {topology: {fat_tree: {k: 16}}}\nflows: [{all_to_all: {size: 200KB}}]\n"
+		tree   = "fabric: {topology: {fat_tree: {k: 8}}}\nflows: [{poisson: {load: 60%, sizes: websearch, duration: " +
+			"10s}}]\n"
+		crowd = "fabric: {topology: {fat_tree: {k: 16}}}\nflows: [{all_to_all: {size: 200KB}}]\n"
 	)
 	for _, c := range []struct {
 		name, text string
@@ -65,21 +67,34 @@ func TestEveryKindStops(t *testing.T) {
 	}{
 		{name: "drive", text: "ssd: tlc-enterprise\n" + load},
 		{name: "drive until steady", text: "ssd: tlc-enterprise\n" + load + "measure: {until: steady}\n", after: 3},
-		{name: "drive, prepared", text: "ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1000}}\n" + load, nothing: true},
+		{name: "drive, prepared",
+			text:    "ssd: {preset: tlc-enterprise, preconditioning: {fill: replay, passes: 1000}}\n" + load,
+			nothing: true},
 		{name: "volume", text: "ssd: tlc-enterprise\nhost_raid: {drives: 4, level: 5}\n" + load},
-		{name: "tenants alone", text: "ssd: tlc-enterprise\nmeasure: {alone: true}\n" + load + "  - {name: b, synthetic: {reads: {size: 4KiB}, requests: 10000000}, closed: 4}\n"},
+		{name: "tenants alone",
+			text: "ssd: tlc-enterprise\nmeasure: {alone: true}\n" + load +
+				"  - {name: b, synthetic: {reads: {size: 4KiB}, requests: 10000000}, closed: 4}\n"},
 		{name: "network", text: tree, set: []string{"fabric.parts=1"}},
 		{name: "network in parts", text: tree, set: []string{"fabric.parts=4"}, after: 2000},
 		{name: "network on threads", text: tree, set: []string{"fabric.threads=2"}, after: 2000},
 		{name: "a million flows", text: crowd, set: []string{"fabric.parts=1"}, delay: 50 * time.Millisecond},
 		{name: "a million flows in parts", text: crowd, delay: 50 * time.Millisecond},
 		{name: "system", text: system + load},
-		{name: "system and flows", text: system + load + "fabric: {topology: {fat_tree: {k: 16}}}\nflows: [{all_to_all: {size: 200KB}}]\n", delay: 50 * time.Millisecond},
-		{name: "turns, the first", text: system + "protocol: flows\ncoupling: {mode: iterative}\n" + load, set: []string{"workload[0].synthetic.requests=300000"}, after: 60, nothing: true},
-		{name: "turns and one loop", text: system + "coupling: {mode: both, iterative: {full: true, iterations: 1000}}\nfabric: {parts: 1}\n" + load, set: []string{"workload[0].synthetic.requests=2000"}, after: 5000},
+		{name: "system and flows",
+			text:  system + load + "fabric: {topology: {fat_tree: {k: 16}}}\nflows: [{all_to_all: {size: 200KB}}]\n",
+			delay: 50 * time.Millisecond},
+		{name: "turns, the first", text: system + "protocol: flows\ncoupling: {mode: iterative}\n" + load,
+			set: []string{"workload[0].synthetic.requests=300000"}, after: 60, nothing: true},
+		{name: "turns and one loop",
+			text: system + "coupling: {mode: both, iterative: {full: true, iterations: 1000}}\nfabric: {parts: 1}\n" +
+				load, set: []string{"workload[0].synthetic.requests=2000"}, after: 5000},
 		{name: "objects", text: "object_cluster: {gateways: 63, targets: 63, chunk: 64KiB}\nmeasure: {until: 1000s}\n"},
-		{name: "objects on drives", text: "object_cluster: {gateways: 2, targets: 6, chunk: 64KiB, protocol: chain, disk: {model: ssd}}\nssd: tlc-enterprise\nmeasure: {until: 1000s}\n"},
-		{name: "objects over packets", text: "object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}\nfabric: {topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}\nmeasure: {until: 1000s}\n"},
+		{name: "objects on drives",
+			text: "object_cluster: {gateways: 2, targets: 6, chunk: 64KiB, protocol: chain, disk: {model: " +
+				"ssd}}\nssd: tlc-enterprise\nmeasure: {until: 1000s}\n"},
+		{name: "objects over packets",
+			text: "object_cluster: {gateways: 4, targets: 8, chunk: 64KiB, protocol: grants, core: packet}\nfabric: " +
+				"{topology: {leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 6}}}\nmeasure: {until: 1000s}\n"},
 		{name: "storm", text: "object_cluster: {protocol: storm}\nmeasure: {until: 100s}\n"},
 		{name: "ping-pong", text: "object_cluster: {protocol: ping-pong}\nmeasure: {until: 100s}\n"},
 		{name: "tiering", text: "object_cluster: {protocol: tiering}\nmeasure: {until: 1000000s}\n"},
@@ -109,7 +124,8 @@ func TestEveryKindStops(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !out.Interrupted || !strings.Contains(strings.Join(out.Result.Warnings, "\n"), "incomplete: ") {
+		if err != nil || !out.Interrupted ||
+			!strings.Contains(strings.Join(out.Result.Warnings, "\n"), "incomplete: ") {
 			t.Errorf("%s: %v; want what was done", c.name, err)
 			continue
 		}
@@ -121,10 +137,13 @@ func TestEveryKindStops(t *testing.T) {
 	}
 }
 
-// TestTurnsKeepWhole: of drives and network in turns the iterations that are done are kept, as if no more had been asked for, wherever in the next one the context ends.
+// TestTurnsKeepWhole: of drives and network in turns the iterations that are done are kept, as if no more had been
+// asked for, wherever in the next one the context ends.
 func TestTurnsKeepWhole(t *testing.T) {
-	const text = "initiators: 4\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: {mode: iterative, iterative: {full: true, iterations: 5}}\nfabric: {parts: 1}\n" +
-		"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 20us}, writes: {size: 64KiB, interarrival: 40us}, requests: 300}}]\n"
+	const text = "initiators: 4\ntargets: [{count: 2, ssds: 2, ssd: tlc-enterprise}]\nprotocol: flows\ncoupling: " +
+		"{mode: iterative, iterative: {full: true, iterations: 5}}\nfabric: {parts: 1}\n" +
+		"workload: [{synthetic: {reads: {size: 64KiB, interarrival: 20us}, writes: {size: 64KiB, interarrival: " +
+		"40us}, requests: 300}}]\n"
 	want := map[int]string{}
 	figures := func(o *experiment.Outcome) string {
 		var b strings.Builder

@@ -30,7 +30,8 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 		w := columnar.NewChunkWriter(file)
 		t.end(w.Close, file)
 		o.Chunk = func(x experiment.Chunk) error {
-			return w.Add(columnar.Chunk{ID: int64(x.ID), Op: x.Op, Gateway: x.Gateway, Target: x.Target, Size: int64(x.Size), Begun: x.Begun, Done: x.Done})
+			return w.Add(columnar.Chunk{ID: int64(x.ID), Op: x.Op, Gateway: x.Gateway, Target: x.Target,
+				Size: int64(x.Size), Begun: x.Begun, Done: x.Done})
 		}
 	case m.Requests:
 		file, err := d.Open(result.RequestsFile)
@@ -54,7 +55,8 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 		w := columnar.NewFlowWriter(file)
 		t.end(w.Close, file)
 		o.Flow = func(x experiment.Flow) error {
-			f := columnar.Flow{ID: x.ID, Group: x.Group, Src: x.Src, Dst: x.Dst, SrcPort: x.Port, Size: int64(x.Size), Start: x.Start, FCT: x.FCT, Ideal: x.Ideal}
+			f := columnar.Flow{ID: x.ID, Group: x.Group, Src: x.Src, Dst: x.Dst, SrcPort: x.Port, Size: int64(x.Size),
+				Start: x.Start, FCT: x.FCT, Ideal: x.Ideal}
 			if x.FCT == sim.Forever {
 				f.FCT = columnar.Absent
 			}
@@ -69,7 +71,8 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 		w := columnar.NewPauseWriter(file)
 		t.end(w.Close, file)
 		o.Pause = func(x experiment.Pause) error {
-			return w.Add(columnar.Pause{Time: x.Time, Node: x.Node, Switch: x.Switch, Port: int32(x.Port), Class: int32(x.Class), Resume: x.Resume})
+			return w.Add(columnar.Pause{Time: x.Time, Node: x.Node, Switch: x.Switch, Port: int32(x.Port),
+				Class: int32(x.Class), Resume: x.Resume})
 		}
 	}
 	if m.Timeline {
@@ -86,8 +89,10 @@ func (t *tables) open(s *scenario.Scenario, d *result.Directory, o *experiment.O
 // requestOf is a finished request as a row.
 func requestOf(x *cosim.Sample) columnar.Request {
 	q := columnar.Request{
-		ID: int64(x.ID), Workload: x.Workload, Volume: int64(x.Volume), Initiator: x.Job, Op: x.Op.String(), Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
-		StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent, NetworkDeparture: columnar.Absent, Completion: x.Finished,
+		ID: int64(x.ID), Workload: x.Workload, Volume: int64(x.Volume), Initiator: x.Job, Op: x.Op.String(),
+		Offset: x.Offset, Size: x.Size, Arrival: x.Arrival,
+		StorageArrival: x.Submitted, StorageDeparture: x.Finished, NetworkArrival: columnar.Absent,
+		NetworkDeparture: columnar.Absent, Completion: x.Finished,
 	}
 	for k := range q.Stage {
 		q.Stage[k] = columnar.Absent

@@ -21,11 +21,14 @@ workload:
   - synthetic: {reads: {size: 16KiB, interarrival: {mean: 30us}}, writes: {size: 8KiB, interarrival: {mean: 60us}}, requests: 200}
 `
 
-// TestRequestRows: the rows of requests.parquet say where a request went, and its times are in the order in which things happen.
+// TestRequestRows: the rows of requests.parquet say where a request went, and its times are in the order in which
+// things happen.
 func TestRequestRows(t *testing.T) {
 	for _, mode := range []string{"coupled", "iterative"} {
 		t.Run(mode, func(t *testing.T) {
-			s, err := scenario.Parse(shape.Source{File: "s.yaml", Text: []byte(sampledSystem + "protocol: flows\ncoupling: {mode: " + mode + ", iterative: {full: true}}\n")}, nil)
+			s, err := scenario.Parse(shape.Source{File: "s.yaml",
+				Text: []byte(sampledSystem + "protocol: flows\ncoupling: {mode: " + mode +
+					", iterative: {full: true}}\n")}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,9 +39,11 @@ func TestRequestRows(t *testing.T) {
 				n++
 				drives[fmt.Sprint(q.Target, q.Drive)] = true
 				if q.Drive/2 != q.Target || q.Initiator < 0 || q.Initiator > 1 {
-					t.Errorf("request %d went from initiator %d to drive %d of target %d", q.ID, q.Initiator, q.Drive, q.Target)
+					t.Errorf("request %d went from initiator %d to drive %d of target %d", q.ID, q.Initiator, q.Drive,
+						q.Target)
 				}
-				first, second, third, fourth := q.StorageArrival, q.StorageDeparture, q.NetworkArrival, q.NetworkDeparture
+				first, second, third, fourth := q.StorageArrival, q.StorageDeparture, q.NetworkArrival,
+					q.NetworkDeparture
 				if q.Op == "write" {
 					first, second, third, fourth = third, fourth, first, second
 				}

@@ -1,7 +1,8 @@
 // Package trial runs a scenario with a seed, which nothing else decides the result of.
 //
-// Its main type is Trial. Run simulates one and tells whoever asked what goes on; Simulate wants the result alone, and has a model's panic for an error; a Writer has the
-// files of a run directory written as well. Parallel computes several on this machine. Kinds lists the kinds of experiment: a new one has its line there.
+// Its main type is Trial. Run simulates one and tells whoever asked what goes on; Simulate wants the result alone,
+// and has a model's panic for an error; a Writer has the files of a run directory written as well. Parallel computes
+// several on this machine. Kinds lists the kinds of experiment: a new one has its line there.
 //
 // What it leaves out: what trials show together (package study), and pages (the Writer is given who draws them).
 package trial
@@ -30,7 +31,8 @@ import (
 
 // Kinds lists the kinds of experiment. A scenario that was checked is of exactly one.
 func Kinds() []experiment.Kind {
-	return []experiment.Kind{drive.Kind{}, network.Kind{}, system.Coupled{}, system.Turns{}, objects.Kind{}, tiers.Kind{}, traffic.Kind{}}
+	return []experiment.Kind{drive.Kind{}, network.Kind{}, system.Coupled{}, system.Turns{}, objects.Kind{},
+		tiers.Kind{}, traffic.Kind{}}
 }
 
 // Trial is one scenario with one seed.
@@ -46,8 +48,9 @@ func (t Trial) Name() string { return fmt.Sprintf("%s-%d", t.Digest, t.Seed) }
 // ErrInterrupted is what a trial ends with that its context ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and Outcome.Interrupted is set; there
-// is none, and ErrInterrupted, if the models were not even made. The same scenario and seed give the same result, to the byte.
+// Run simulates a scenario, whatever kind it is of. When the context ends, what was done until then is the result and
+// Outcome.Interrupted is set; there is none, and ErrInterrupted, if the models were not even made. The same scenario
+// and seed give the same result, to the byte.
 func Run(ctx context.Context, s *scenario.Scenario, o experiment.Options) (*experiment.Outcome, error) {
 	for _, k := range Kinds() {
 		if k.Is(s) {
@@ -87,23 +90,27 @@ type nobody struct{}
 
 func (nobody) Predict(*ratecontrol.Features, int) (read, write float64) { return 0, 0 }
 
-// Check finds out whether a scenario can be run: it makes the models, as Run does before it lets anything happen. That takes the time and memory of preparing drives and
-// networks. Its errors have their places in the scenario.
+// Check finds out whether a scenario can be run: it makes the models, as Run does before it lets anything happen.
+// That takes the time and memory of preparing drives and networks. Its errors have their places in the scenario.
 func Check(ctx context.Context, s *scenario.Scenario, seed uint64) error {
 	for _, k := range Kinds() {
 		if k.Is(s) {
-			return experiment.Check(ctx, k, s, experiment.Options{Seed: seed, Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return nobody{}, nil }})
+			return experiment.Check(ctx, k, s,
+				experiment.Options{Seed: seed,
+					Predict: func(*scenario.Drive) (ratecontrol.Predictor, error) { return nobody{}, nil }})
 		}
 	}
 	return fmt.Errorf("%s: no kind of experiment is for such a scenario", s.Name)
 }
 
-// Simulate runs a trial for its result. A law that does not hold at the end is an error, and so is a panic of a model: one broken trial must
-// not take the others of a study with it. The options' seed is the trial's.
+// Simulate runs a trial for its result. A law that does not hold at the end is an error, and so is a panic of a
+// model: one broken trial must not take the others of a study with it. The options' seed is the trial's.
 func Simulate(ctx context.Context, t Trial, o experiment.Options) (r *result.Result, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			r, err = nil, fmt.Errorf("panic: %v; this is a fault in the model, please report it with the scenario (at %s)", x, culprit(string(debug.Stack())))
+			r, err = nil, fmt.Errorf(
+				"panic: %v; this is a fault in the model, please report it with the scenario (at %s)", x,
+				culprit(string(debug.Stack())))
 		}
 	}()
 	o.Seed = t.Seed
@@ -144,8 +151,8 @@ func culprit(stack string) string {
 	return name
 }
 
-// Workers is how many trials are computed at once if n are asked for: at most one a processor, which 0 stands for as well, for more would take memory
-// and save no time.
+// Workers is how many trials are computed at once if n are asked for: at most one a processor, which 0 stands for as
+// well, for more would take memory and save no time.
 func Workers(n int) int {
 	if most := runtime.GOMAXPROCS(0); n <= 0 || n > most {
 		return most
@@ -165,8 +172,8 @@ func (f *fault) String() string { return fmt.Sprint(f.what) }
 // Stack is where it was.
 func (f *fault) Stack() []byte { return f.stack }
 
-// Parallel calls f for 0 to n-1, so many at once, beginning them in order, and returns their errors in order. Those that have not begun when the context
-// ends get ErrInterrupted.
+// Parallel calls f for 0 to n-1, so many at once, beginning them in order, and returns their errors in order. Those
+// that have not begun when the context ends get ErrInterrupted.
 func Parallel(ctx context.Context, n, workers int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var next atomic.Int64

@@ -24,7 +24,8 @@ type Writer struct {
 	Predict func(*scenario.Drive) (ratecontrol.Predictor, error)
 }
 
-// Write simulates a trial and fills its directory, which the caller commits or discards. What was interrupted is written, too.
+// Write simulates a trial and fills its directory, which the caller commits or discards. What was interrupted is
+// written, too.
 func (w *Writer) Write(ctx context.Context, t Trial, d *result.Directory) (*result.Run, *experiment.Outcome, error) {
 	watch := result.StartTiming()
 	o := experiment.Options{Seed: t.Seed, Version: w.Version, Progress: w.Progress, Predict: w.Predict}
@@ -38,7 +39,8 @@ func (w *Writer) Write(ctx context.Context, t Trial, d *result.Directory) (*resu
 	}
 	timing := watch.Timing(int64(out.Events))
 	timing.CommandLine, timing.Parallel = w.CommandLine, w.Parallel
-	run := &result.Run{Result: out.Result, Scenario: t.Scenario.Resolved(), Timing: &timing, Citations: t.Scenario.Citations()}
+	run := &result.Run{Result: out.Result, Scenario: t.Scenario.Resolved(), Timing: &timing,
+		Citations: t.Scenario.Citations()}
 	if w.Page != nil {
 		if run.Report, err = w.Page(run); err != nil {
 			return nil, nil, fmt.Errorf("report: %w", err)

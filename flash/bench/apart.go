@@ -16,9 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clients and servers on processors of their own. Elsewhere they are on machines of their own, and a server's answer wakes nobody on its processor. On one machine the
-// kernel likes to run who is woken where it was woken from, so that an answer takes the processor from the server that sends it, or does not, for as long as it happens to stay so:
-// the same server then has one rate or another one, a third apart.
+// Clients and servers on processors of their own. Elsewhere they are on machines of their own, and a server's answer
+// wakes nobody on its processor. On one machine the kernel likes to run who is woken where it was woken from, so that
+// an answer takes the processor from the server that sends it, or does not, for as long as it happens to stay so: the
+// same server then has one rate or another one, a third apart.
 
 // cpu is a processor, and its place in the machine: those of one core share what it has.
 type cpu struct{ number, pack, core int }
@@ -50,7 +51,8 @@ func topology(number int, name string) int {
 	return 0
 }
 
-// halves divides processors: the first half is the clients', the second the servers', who have one more of an odd number. A core goes to one of them, if there are two.
+// halves divides processors: the first half is the clients', the second the servers', who have one more of an odd
+// number. A core goes to one of them, if there are two.
 func halves(all []cpu) (clients, servers []int) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b cpu) int {
@@ -112,7 +114,8 @@ func startOn(cmd *exec.Cmd, processors []int) error {
 	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &old))
 }
 
-// confine has all of this process's threads, and those that they begin, use some processors only, and as many goroutines run as there are of these. free ends that.
+// confine has all of this process's threads, and those that they begin, use some processors only, and as many
+// goroutines run as there are of these. free ends that.
 func confine(processors, all []int) (free func() error, err error) {
 	if err := everyThread(setOf(processors)); err != nil {
 		return nil, errors.Join(err, everyThread(setOf(all)))
@@ -125,7 +128,8 @@ func confine(processors, all []int) (free func() error, err error) {
 	}, nil
 }
 
-// everyThread sets the processors of all threads of this process. One may be begun meanwhile by another that has the old ones, so it looks until there is none.
+// everyThread sets the processors of all threads of this process. One may be begun meanwhile by another that has the
+// old ones, so it looks until there is none.
 func everyThread(set *unix.CPUSet) error {
 	seen := map[int]bool{}
 	for found := true; found; {

@@ -1,22 +1,26 @@
-// Package bench measures the real stack against what it replaces, on one machine, in turns: FlashNet's netperf, in our words.
+// Package bench measures the real stack against what it replaces, on one machine, in turns: FlashNet's netperf, in
+// our words.
 //
-// Run is its function: it makes a file that holds a pool, serves it by several Systems over loopback, from a process of their own (Serve) or from this one, and has clients read or write random blocks of it, in a
-// closed loop (each of so many connections has so many requests under way) or an open one (requests are due at times that do not
-// depend on answers, and latency counts from when a request was due). Every round measures every system, one after the other; what is compared are the
-// ratios of one round, so that a machine that is busy with something else is as busy for all. Report has medians, and the least and the
-// largest of the rounds.
+// Run is its function: it makes a file that holds a pool, serves it by several Systems over loopback, from a process
+// of their own (Serve) or from this one, and has clients read or write random blocks of it, in a closed loop (each of
+// so many connections has so many requests under way) or an open one (requests are due at times that do not depend on
+// answers, and latency counts from when a request was due). Every round measures every system, one after the other;
+// what is compared are the ratios of one round, so that a machine that is busy with something else is as busy for
+// all. Report has medians, and the least and the largest of the rounds.
 //
-// The systems: Verbs, one-sided reads and writes over flash/verbs on flash/ctl; Socket, a plain protocol of requests served by pread and pwrite, a goroutine a
-// connection; SocketC, the same server in C, by which Socket is checked; SocketRing, the same protocol over the rings of flash/uring, which is what one-sided
-// access itself has to be compared with; Local, those rings without a network, which is what there is at most. Clients have one half of the
-// processors and servers the other one (Config.Apart), or both have all, for all systems alike. A client's thread does the requests of many connections, so that
-// what is measured is the servers and not goroutines that wake each other.
+// The systems: Verbs, one-sided reads and writes over flash/verbs on flash/ctl; Socket, a plain protocol of requests
+// served by pread and pwrite, a goroutine a connection; SocketC, the same server in C, by which Socket is checked;
+// SocketRing, the same protocol over the rings of flash/uring, which is what one-sided access itself has to be
+// compared with; Local, those rings without a network, which is what there is at most. Clients have one half of the
+// processors and servers the other one (Config.Apart), or both have all, for all systems alike. A client's thread
+// does the requests of many connections, so that what is measured is the servers and not goroutines that wake each
+// other.
 //
-// Scale is Run for several numbers of connections, Processor says where a system's processor time goes, by profile, and Register what it costs to have a file's range, or memory, reached
-// by peers.
+// Scale is Run for several numbers of connections, Processor says where a system's processor time goes, by profile,
+// and Register what it costs to have a file's range, or memory, reached by peers.
 //
-// It leaves out other machines, other people's servers (flash/nbd/volume compares NBD's), and what a drive of one's own would show: latencies here are those
-// of whatever the file lies on.
+// It leaves out other machines, other people's servers (flash/nbd/volume compares NBD's), and what a drive of one's
+// own would show: latencies here are those of whatever the file lies on.
 package bench
 
 import (
@@ -37,7 +41,8 @@ import (
 // System is what is measured.
 type System uint8
 
-// The systems. SocketCached reads through the operating system's page cache. VerbsPolled is Verbs whose client looks for completions instead of being woken.
+// The systems. SocketCached reads through the operating system's page cache. VerbsPolled is Verbs whose client looks
+// for completions instead of being woken.
 const (
 	Verbs System = iota
 	Socket
@@ -49,7 +54,8 @@ const (
 	systems
 )
 
-var systemNames = units.Names[System]{"verbs", "socket", "socket+uring", "socket-cached", "socket-c", "local", "verbs-polled"}
+var systemNames = units.Names[System]{"verbs", "socket", "socket+uring", "socket-cached", "socket-c", "local",
+	"verbs-polled"}
 
 // Names are all systems' names.
 func Names() []string { return slices.Clone(systemNames) }
@@ -71,7 +77,8 @@ type Config struct {
 	Dir    string // where the files are made, and removed afterwards
 	Size   int64  // bytes that are read and written
 	Memory int64  // bytes of the pool's pages
-	// Room is what the pool has for the file, as a multiple of its size: at 1 the pool is full, and random writes have it collected all the while.
+	// Room is what the pool has for the file, as a multiple of its size: at 1 the pool is full, and random writes
+	// have it collected all the while.
 	Room        float64
 	Systems     []System
 	Connections int
@@ -81,28 +88,34 @@ type Config struct {
 	Atomics     bool // all requests add to eight bytes of the first MiB; with Verbs and VerbsPolled only
 	Rounds      int
 	Time        time.Duration // of one measurement
-	// Load, if not zero, opens the loop: requests are due at this share of the most that Systems[1], or else the only system, does in the closed one.
+	// Load, if not zero, opens the loop: requests are due at this share of the most that Systems[1], or else the only
+	// system, does in the closed one.
 	Load float64
 	Seed uint64
 	// Threads do verbs' connections and the pool's devices, where there is io_uring.
 	Threads int
 	// Spin is for how long such a thread looks for more before it sleeps, as uring.Loops.Spin has it.
 	Spin time.Duration
-	// Server, if set, is a command that calls Serve with its standard input and output: the servers are a process of their own then, as they are in use. Otherwise they are
-	// in this one, where Go's scheduler can give a client's turn to its server without a change of threads.
+	// Server, if set, is a command that calls Serve with its standard input and output: the servers are a process of
+	// their own then, as they are in use. Otherwise they are in this one, where Go's scheduler can give a client's
+	// turn to its server without a change of threads.
 	Server []string `json:"-"`
-	// Apart gives clients one half of the processors that there are for this process and servers, if they are a process of their own, the other one, as each have their own
-	// where they are machines of their own. Where there is one processor they share it.
+	// Apart gives clients one half of the processors that there are for this process and servers, if they are a
+	// process of their own, the other one, as each have their own where they are machines of their own. Where there
+	// is one processor they share it.
 	Apart bool
-	// Note, if set, is told of each measurement. Stop, if set, ends it before the next one with the error that it returns.
+	// Note, if set, is told of each measurement. Stop, if set, ends it before the next one with the error that it
+	// returns.
 	Note func(string) `json:"-"`
 	Stop func() error `json:"-"`
 }
 
-// DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a hundredth of that in memory.
+// DefaultConfig is 4 KiB random reads by sixteen connections with two requests each, of 512 MiB with a hundredth of
+// that in memory.
 func DefaultConfig() Config {
 	return Config{
-		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing}, Connections: 16, Depth: 2, Block: 4096,
+		Dir: ".", Size: 512 << 20, Memory: 5 << 20, Room: 1, Systems: []System{Verbs, Socket, SocketRing},
+		Connections: 16, Depth: 2, Block: 4096,
 		Rounds: 5, Time: 2 * time.Second, Seed: 1, Spin: uring.DefaultSpin, Apart: true,
 	}
 }
@@ -131,18 +144,22 @@ func (c *Config) Validate() error {
 	case c.Memory < 1<<20 || c.Memory > 1<<38:
 		return fmt.Errorf("bench: %d bytes of memory; use 1 MiB or more", c.Memory)
 	case c.Connections >= 1 && c.Depth >= 1 && c.window(c.underWay()) == 0:
-		return fmt.Errorf("bench: %v of memory are too few for %d connections with %d requests of %v each; use %v or more, or fewer of them",
-			units.Bytes(c.Memory), c.Connections, c.underWay(), units.Bytes(c.Block), units.Bytes(c.Connections*(c.underWay()+1)*ctl.Page/3*4+ctl.Page))
+		return fmt.Errorf("bench: %v of memory are too few for %d connections with %d requests of %v each; use %v or "+
+			"more, or fewer of them",
+			units.Bytes(c.Memory), c.Connections, c.underWay(), units.Bytes(c.Block),
+			units.Bytes(c.Connections*(c.underWay()+1)*ctl.Page/3*4+ctl.Page))
 	case !(c.Room >= 1 && c.Room <= 100):
 		return fmt.Errorf("bench: room for %v files; use 1 to 100", c.Room)
 	case c.Connections < 1 || c.Connections > 4096 || c.Depth < 1 || c.Depth > 128:
-		return fmt.Errorf("bench: %d connections with %d requests each; use 1 to 4096, and 1 to 128", c.Connections, c.Depth)
+		return fmt.Errorf("bench: %d connections with %d requests each; use 1 to 4096, and 1 to 128", c.Connections,
+			c.Depth)
 	case !(c.Writes >= 0 && c.Writes <= 1) || !(c.Load >= 0 && c.Load < 10):
 		return fmt.Errorf("bench: a share of writes of %v and a load of %v", c.Writes, c.Load)
 	case c.Spin < 0 || c.Spin > time.Second:
 		return fmt.Errorf("bench: threads that spin for %v; use 0s to 1s", c.Spin)
 	case c.Threads < 0 || c.Threads > pool.MaxThreads:
-		return fmt.Errorf("bench: %d threads; use 1 to %d, or 0 for half as many as processors", c.Threads, pool.MaxThreads)
+		return fmt.Errorf("bench: %d threads; use 1 to %d, or 0 for half as many as processors", c.Threads,
+			pool.MaxThreads)
 	case c.Rounds < 1 || c.Rounds > 1000 || c.Time < time.Millisecond || c.Time > time.Hour:
 		return fmt.Errorf("bench: %d rounds of %v", c.Rounds, c.Time)
 	}
@@ -157,9 +174,10 @@ func (c *Config) underWay() int {
 	return c.Depth
 }
 
-// window is how much of a read verbs' server has in the pool's memory at a time, where connections have so many under way: the most that is usual if that is all of a read. Else
-// so much that three quarters of the memory suffice for all reads and a window more for each connection, or the first of them would wait for ever for what those behind it hold; 0 if
-// that is less than a page.
+// window is how much of a read verbs' server has in the pool's memory at a time, where connections have so many under
+// way: the most that is usual if that is all of a read. Else so much that three quarters of the memory suffice for
+// all reads and a window more for each connection, or the first of them would wait for ever for what those behind it
+// hold; 0 if that is less than a page.
 func (c *Config) window(depth int) int {
 	most := verbs.DefaultConfig().Window
 	if c.Block <= most {
@@ -308,7 +326,8 @@ func Scale(c Config, connections []int) (all []*Report, err error) {
 // run measures with c.Connections.
 func (b *bench) run() (r *Report, err error) {
 	c := b.cfg
-	r = &Report{Connections: c.Connections, Block: c.Block, Confidence: 1 - stats.AllAlike(c.Rounds), Outcomes: make([]Outcome, len(c.Systems)), Clients: b.clients, Servers: b.Processors}
+	r = &Report{Connections: c.Connections, Block: c.Block, Confidence: 1 - stats.AllAlike(c.Rounds),
+		Outcomes: make([]Outcome, len(c.Systems)), Clients: b.clients, Servers: b.Processors}
 	if c.Atomics {
 		r.Block = 8
 	}
@@ -340,11 +359,13 @@ func (b *bench) run() (r *Report, err error) {
 			}
 			r.Outcomes[i].Rounds = append(r.Outcomes[i].Rounds, m)
 			if c.Note != nil {
-				c.Note(fmt.Sprintf("%d connections, round %d: %-13v %8.0f a second, p50 %6.0f us, p99 %6.0f us", c.Connections, round+1, c.Systems[i], m.Rate, m.P50, m.P99))
+				c.Note(fmt.Sprintf("%d connections, round %d: %-13v %8.0f a second, p50 %6.0f us, p99 %6.0f us",
+					c.Connections, round+1, c.Systems[i], m.Rate, m.P50, m.P99))
 			}
 		}
 	}
-	rate, p50, p99 := func(m *Measured) float64 { return m.Rate }, func(m *Measured) float64 { return m.P50 }, func(m *Measured) float64 { return m.P99 }
+	rate, p50, p99 := func(m *Measured) float64 { return m.Rate }, func(m *Measured) float64 { return m.P50 },
+		func(m *Measured) float64 { return m.P99 }
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
 		o.Rate, o.P50, o.P99 = spread(each(o.Rounds, rate)), spread(each(o.Rounds, p50)), spread(each(o.Rounds, p99))
@@ -364,7 +385,8 @@ func (b *bench) run() (r *Report, err error) {
 			}
 			return spread(a)
 		}
-		r.Ratios = append(r.Ratios, Ratio{A: first.System, B: o.System, Rate: over(rate), P50: over(p50), P99: over(p99), CPU: over(cpu)})
+		r.Ratios = append(r.Ratios,
+			Ratio{A: first.System, B: o.System, Rate: over(rate), P50: over(p50), P99: over(p99), CPU: over(cpu)})
 	}
 	return r, nil
 }

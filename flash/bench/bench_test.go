@@ -29,20 +29,27 @@ func small(t *testing.T) bench.Config {
 	return c
 }
 
-// TestRun has every system serve reads, writes and both, in closed and open loops, of small and large blocks. What is measured is only that something was.
+// TestRun has every system serve reads, writes and both, in closed and open loops, of small and large blocks. What is
+// measured is only that something was.
 func TestRun(t *testing.T) {
 	for name, change := range map[string]func(*bench.Config){
-		"reads":                                  func(*bench.Config) {},
-		"writes":                                 func(c *bench.Config) { c.Writes = 1 },
-		"mixed":                                  func(c *bench.Config) { c.Writes, c.Depth = 0.3, 5 },
-		"large":                                  func(c *bench.Config) { c.Block, c.Memory = 256<<10, 4<<20 },
-		"longer than a window, in little memory": func(c *bench.Config) { c.Block, c.Size, c.Depth, c.Systems = 1<<20, 16<<20, 8, c.Systems[:1] },
+		"reads":  func(*bench.Config) {},
+		"writes": func(c *bench.Config) { c.Writes = 1 },
+		"mixed":  func(c *bench.Config) { c.Writes, c.Depth = 0.3, 5 },
+		"large":  func(c *bench.Config) { c.Block, c.Memory = 256<<10, 4<<20 },
+		"longer than a window, in little memory": func(c *bench.Config) {
+			c.Block, c.Size, c.Depth, c.Systems = 1<<20,
+				16<<20, 8, c.Systems[:1]
+		},
 		"large writes, more than a connection takes at once": func(c *bench.Config) {
 			c.Block, c.Memory, c.Size, c.Depth, c.Writes, c.Connections = 1<<20, 8<<20, 16<<20, 8, 1, 1
 			c.Room, c.Systems = 4, c.Systems[:2]
 		},
-		"open":    func(c *bench.Config) { c.Load = 0.3 },
-		"atomics": func(c *bench.Config) { c.Atomics, c.Systems = true, []bench.System{bench.Verbs, bench.VerbsPolled} },
+		"open": func(c *bench.Config) { c.Load = 0.3 },
+		"atomics": func(c *bench.Config) {
+			c.Atomics, c.Systems = true,
+				[]bench.System{bench.Verbs, bench.VerbsPolled}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := small(t)
@@ -70,7 +77,9 @@ func TestRun(t *testing.T) {
 func TestTooLittleMemory(t *testing.T) {
 	c := small(t)
 	c.Block, c.Size, c.Connections, c.Depth = 1<<20, 16<<20, 64, 4
-	if _, err := bench.Run(c); err == nil || !strings.Contains(err.Error(), "1MiB of memory are too few for 64 connections with 4 requests of 1MiB each; use ") {
+	if _, err := bench.Run(c); err == nil ||
+		!strings.Contains(err.Error(),
+			"1MiB of memory are too few for 64 connections with 4 requests of 1MiB each; use ") {
 		t.Error(err)
 	}
 }
@@ -87,8 +96,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestServers has servers in a process of their own, which leaves no file and counts what it takes; what is wrong there is said here. It and the clients have processors of their
-// own, or share them.
+// TestServers has servers in a process of their own, which leaves no file and counts what it takes; what is wrong
+// there is said here. It and the clients have processors of their own, or share them.
 func TestServers(t *testing.T) {
 	c := small(t)
 	c.Server = []string{os.Args[0], "servers"}
@@ -108,7 +117,8 @@ func TestServers(t *testing.T) {
 	}
 	mixed := c
 	mixed.Apart, mixed.Systems = false, c.Systems[:1]
-	if r, err := bench.Run(mixed); err != nil || !slices.Equal(r.Clients, r.Servers) || len(r.Clients) != runtime.NumCPU() {
+	if r, err := bench.Run(mixed); err != nil || !slices.Equal(r.Clients, r.Servers) ||
+		len(r.Clients) != runtime.NumCPU() {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, o := range r.Outcomes {
@@ -173,7 +183,8 @@ func TestScale(t *testing.T) {
 	}
 	for i, r := range all {
 		v := r.Find(bench.Verbs)
-		if r.Connections != numbers[i] || r.Block != c.Block || v == nil || v.Rate.Low <= 0 || r.Find(bench.Local) != nil {
+		if r.Connections != numbers[i] || r.Block != c.Block || v == nil || v.Rate.Low <= 0 ||
+			r.Find(bench.Local) != nil {
 			t.Errorf("%+v", r)
 		}
 		if g := r.Gbps(1000); g != 0.032768 {
@@ -196,7 +207,8 @@ func TestNoCompiler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Outcomes) != 1 || len(r.Skipped) != 1 || r.Skipped[0].System != bench.SocketC || !strings.Contains(r.Skipped[0].Why, "gcc") {
+	if len(r.Outcomes) != 1 || len(r.Skipped) != 1 || r.Skipped[0].System != bench.SocketC ||
+		!strings.Contains(r.Skipped[0].Why, "gcc") {
 		t.Errorf("%+v", r)
 	}
 	c.Systems = []bench.System{bench.SocketC}
@@ -205,7 +217,8 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// TestRegister: a file is registered without a page of it being read, which Register looks at, and one of a PiB no less than one of a MiB. Of times only that there are some is held here.
+// TestRegister: a file is registered without a page of it being read, which Register looks at, and one of a PiB no
+// less than one of a MiB. Of times only that there are some is held here.
 func TestRegister(t *testing.T) {
 	c := bench.RegisterConfig{Dir: t.TempDir(), Sizes: []int64{4096, 1 << 20, 1 << 45}, Rounds: 2}
 	out, err := bench.Register(c)
@@ -220,7 +233,8 @@ func TestRegister(t *testing.T) {
 	if out[2].Skipped == "" {
 		t.Error("32 TiB of memory were pinned")
 	}
-	for _, wrong := range []bench.RegisterConfig{{Dir: c.Dir, Rounds: 1}, {Dir: c.Dir, Sizes: c.Sizes}, {Dir: c.Dir, Sizes: []int64{100}, Rounds: 1}, {Dir: "/nowhere/at/all", Sizes: c.Sizes, Rounds: 1}} {
+	for _, wrong := range []bench.RegisterConfig{{Dir: c.Dir, Rounds: 1}, {Dir: c.Dir, Sizes: c.Sizes},
+		{Dir: c.Dir, Sizes: []int64{100}, Rounds: 1}, {Dir: "/nowhere/at/all", Sizes: c.Sizes, Rounds: 1}} {
 		if _, err := bench.Register(wrong); err == nil {
 			t.Errorf("%+v is measured", wrong)
 		}

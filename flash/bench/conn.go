@@ -13,7 +13,8 @@ import (
 	"farflash/flash/uring"
 )
 
-// detach takes a connection from the runtime's poller, which would be woken for all that comes. What it returns is the socket, which does not block.
+// detach takes a connection from the runtime's poller, which would be woken for all that comes. What it returns is
+// the socket, which does not block.
 func detach(nc net.Conn) (fd int, err error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -26,8 +27,8 @@ func detach(nc net.Conn) (fd int, err error) {
 	return fd, errors.Join(err, nc.Close()) // the socket is open still
 }
 
-// socket is a connection of a client's thread, which waits for many at once. Its Read and Write wait as those of a net.Conn do, which startup and the end need; attempts through
-// SyscallConn do not. One goroutine uses it at a time.
+// socket is a connection of a client's thread, which waits for many at once. Its Read and Write wait as those of a
+// net.Conn do, which startup and the end need; attempts through SyscallConn do not. One goroutine uses it at a time.
 type socket struct {
 	net.Conn // closed, for its addresses
 	fd       int

@@ -24,8 +24,9 @@ import (
 	"farflash/internal/usage"
 )
 
-// far is the far side of a measurement: the files, what serves them, and where. The near side asks it over two pipes: first it sends a Config, which is
-// answered by an address for each system, then questions, one at a time; when it closes its pipe, everything ends and the files go.
+// far is the far side of a measurement: the files, what serves them, and where. The near side asks it over two pipes:
+// first it sends a Config, which is answered by an address for each system, then questions, one at a time; when it
+// closes its pipe, everything ends and the files go.
 type far struct {
 	cfg *Config
 	dir string
@@ -59,7 +60,8 @@ type greeting struct {
 	Processors []int
 }
 
-// question asks for the servers' state. It is answered when so many connections, which the near side has made and closed, have ended here too.
+// question asks for the servers' state. It is answered when so many connections, which the near side has made and
+// closed, have ended here too.
 type question struct{ Ended int }
 
 // state is what servers have done so far.
@@ -189,7 +191,8 @@ func setUp(c *Config, own bool) (s *far, err error) {
 	if err = s.fill(); err != nil {
 		return s, err
 	}
-	// What is read by the plain protocol is the same file; what it writes goes to one of its own, as it would destroy the pool.
+	// What is read by the plain protocol is the same file; what it writes goes to one of its own, as it would destroy
+	// the pool.
 	s.plain = path
 	if c.Writes > 0 {
 		s.plain = filepath.Join(s.dir, "plain")
@@ -268,9 +271,11 @@ func room(path string, n int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// blocking serves the plain protocol by a thread that waits in system calls, as a server in C with a thread for each connection does: on a descriptor that blocks, without
-// the runtime's poller. The runtime lets as many goroutines run as there are processors, and takes some tens of microseconds to see that one of them waits in a system call and
-// does not run; so while it is served each connection has a place of its own, in a process that serves nothing else then.
+// blocking serves the plain protocol by a thread that waits in system calls, as a server in C with a thread for each
+// connection does: on a descriptor that blocks, without the runtime's poller. The runtime lets as many goroutines run
+// as there are processors, and takes some tens of microseconds to see that one of them waits in a system call and
+// does not run; so while it is served each connection has a place of its own, in a process that serves nothing else
+// then.
 func (s *far) blocking(nc net.Conn, file *os.File) error {
 	if !s.own { // else the clients would have the places, too
 		return errors.Join(s.servePlain(nc, file), nc.Close())
@@ -340,12 +345,14 @@ func (s *far) register() error {
 	}
 	s.domain = adapter.NewDomain(8)
 	s.region, err = s.domain.Register(verbs.RegionConfig{
-		Store: e, Length: e.Size(), Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics,
+		Store: e, Length: e.Size(), Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic,
+		Allowed: verbs.AllSemantics,
 	})
 	return err
 }
 
-// listen has a system serve whoever connects to an address of its own. A client says first how many requests it has under way at most.
+// listen has a system serve whoever connects to an address of its own. A client says first how many requests it has
+// under way at most.
 func (s *far) listen(which System) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -81,7 +81,8 @@ func (l *lane) ended(slot int, now time.Time) {
 	}
 }
 
-// openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its time counts.
+// openDepth is how many requests of a connection an open loop has under way at most; what is due then waits, and its
+// time counts.
 const openDepth = 32
 
 // measure has all connections of a system at work for a time; rate is what is offered in all, 0 a closed loop.
@@ -141,7 +142,8 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 	for i := range threads {
 		mine := lanes[i*len(lanes)/threads : (i+1)*len(lanes)/threads]
 		draw := rng.NewStream(c.Seed+uint64(b.turn), fmt.Sprintf("arrivals %d", i))
-		t, err := newThread(mine, rate*float64(len(mine))/float64(len(lanes)), draw, s == VerbsPolled || rate > 0 && len(b.clients) < len(b.all))
+		t, err := newThread(mine, rate*float64(len(mine))/float64(len(lanes)), draw, s == VerbsPolled ||
+			rate > 0 && len(b.clients) < len(b.all))
 		if err != nil {
 			errs[i] = err
 			break
@@ -171,7 +173,8 @@ func (b *bench) during(s System, rate float64, length time.Duration) (m Measured
 		return m, err
 	}
 	us := func(q float64) float64 { return float64(took.Quantile(q)) / float64(units.Microsecond) }
-	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99), CPU: float64((after.Spent - before.Spent).Microseconds()) / float64(begun)}
+	m = Measured{Rate: float64(count) / length.Seconds(), P50: us(0.5), P99: us(0.99),
+		CPU: float64((after.Spent - before.Spent).Microseconds()) / float64(begun)}
 	if s.verbs() {
 		m.Reads = float64(after.Reads-before.Reads) / float64(begun)
 	}

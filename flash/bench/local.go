@@ -50,7 +50,8 @@ func (k *local) end(slot int) {
 
 func (k *local) start(slot int, write bool, offset uint64) error {
 	op := &k.ops[slot]
-	op.Kind, op.Offset, op.Lone = device.Read, int64(offset), len(k.ops) == 1 && k.b.cfg.Connections == 1 // which the thread waits for
+	// which the thread waits for
+	op.Kind, op.Offset, op.Lone = device.Read, int64(offset), len(k.ops) == 1 && k.b.cfg.Connections == 1
 	if write {
 		op.Kind = device.Write
 	}

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// source is the plain protocol's server in C: a thread a connection, pread and pwrite around the page cache. What it shows is whether the one in Go is a fair baseline.
+// source is the plain protocol's server in C: a thread a connection, pread and pwrite around the page cache. What it
+// shows is whether the one in Go is a fair baseline.
 //
 //go:embed c/pread.c
 var source []byte

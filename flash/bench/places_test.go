@@ -15,7 +15,8 @@ func TestTurns(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  bool
-	}{{0, true}, {time.Millisecond, false}, {9 * time.Millisecond, false}, {9*time.Millisecond + 1, true}, {10 * time.Millisecond, false}, {19 * time.Millisecond, true}} {
+	}{{0, true}, {time.Millisecond, false}, {9 * time.Millisecond, false}, {9*time.Millisecond + 1, true},
+		{10 * time.Millisecond, false}, {19 * time.Millisecond, true}} {
 		if got := x.pass(now.Add(c.after)); got != c.want {
 			t.Errorf("after %v: %v", c.after, got)
 		}

@@ -16,8 +16,9 @@ import (
 	"farflash/flash/uring"
 )
 
-// The plain protocol, little-endian: a request has 16 bytes (4 of 0, or of 1 to write; 4 of its number; 8 of the offset), and to write the block. A reply has
-// 16 (4 of the number, 4 of an error, 4 of 1 if nothing follows, 4 of 0), and the block that was read.
+// The plain protocol, little-endian: a request has 16 bytes (4 of 0, or of 1 to write; 4 of its number; 8 of the
+// offset), and to write the block. A reply has 16 (4 of the number, 4 of an error, 4 of 1 if nothing follows, 4 of
+// 0), and the block that was read.
 const plainHeader = 16
 
 func putRequest(b []byte, write bool, slot int, offset uint64) {
@@ -133,7 +134,8 @@ func (k *plainClient) close() error { return k.socket.Close() }
 
 // over drops the error of a client that has gone.
 func over(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
@@ -144,7 +146,8 @@ func (s *far) servePlain(nc io.ReadWriter, f *os.File) error {
 	block := s.cfg.Block
 	r := feed{from: nc, in: make([]byte, 64<<10+block)}
 	buf := device.Aligned(device.Grain + block)
-	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:] // the reply's header is right before the data, so that one write sends both
+	// the reply's header is right before the data, so that one write sends both
+	data, reply := buf[device.Grain:], buf[device.Grain-plainHeader:]
 	for t := new(turns); ; t.pass(time.Now()) {
 		h, err := r.need(plainHeader)
 		if err != nil {
@@ -275,7 +278,8 @@ func (w *ringReplies) run(nc net.Conn, block int) {
 // serveRing is the plain protocol over a ring: requests are under way side by side, and replies go as they come.
 func (s *far) serveRing(nc net.Conn, depth int) error {
 	block := s.cfg.Block
-	w := &ringReplies{kick: make(chan struct{}, 1), quit: make(chan struct{}), free: make(chan *ringRequest, depth), done: make(chan error, 1)}
+	w := &ringReplies{kick: make(chan struct{}, 1), quit: make(chan struct{}), free: make(chan *ringRequest, depth),
+		done: make(chan error, 1)}
 	for range depth {
 		q := &ringRequest{buf: <-s.ring.buffers}
 		q.op.Done = func(*device.Op) { w.add(q) }

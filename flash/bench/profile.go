@@ -17,11 +17,12 @@ type Part uint8
 
 // The parts. What the kernel does within a system call counts as the call's: a process' profile does not see into it.
 const (
-	Network    Part = iota // system calls on connections
-	Storage                // system calls on files and rings; what a ring receives from connections is among it, as one call does both
-	Scheduling             // goroutines and threads that wait and are woken, by Go's runtime and by the kernel
-	Requests               // what is done with requests: protocols, checksums, the controller
-	Other                  // the collector and what is none of these
+	Network Part = iota // system calls on connections
+	// system calls on files and rings; what a ring receives from connections is among it, as one call does both
+	Storage
+	Scheduling // goroutines and threads that wait and are woken, by Go's runtime and by the kernel
+	Requests   // what is done with requests: protocols, checksums, the controller
+	Other      // the collector and what is none of these
 	Parts
 )
 
@@ -49,8 +50,8 @@ func asking(do func()) {
 	pprof.Do(context.Background(), pprof.Labels(ends, "client"), func(context.Context) { do() })
 }
 
-// Processor measures each system once, for Config.Time, and says where processor time goes. What clients do is left out, as far as it is theirs alone: when Go's scheduler works
-// it is for nobody, so what it needs is both ends'.
+// Processor measures each system once, for Config.Time, and says where processor time goes. What clients do is left
+// out, as far as it is theirs alone: when Go's scheduler works it is for nobody, so what it needs is both ends'.
 func Processor(c Config) (out []Costs, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -92,18 +93,26 @@ func Processor(c Config) (out []Costs, err error) {
 	return out, nil
 }
 
-// rules say by its functions' names, the innermost first, what a sample is of: the first rule with a part of any name decides, from the first rule to the last.
+// rules say by its functions' names, the innermost first, what a sample is of: the first rule with a part of any name
+// decides, from the first rule to the last.
 var rules = []struct {
 	part  Part
 	names []string
 }{
-	{Other, []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.GC"}},
-	{Scheduling, []string{"runtime.schedule", "runtime.findRunnable", "runtime.park_m", "runtime.goschedImpl", "runtime.futex", "runtime.netpoll", "runtime.usleep", "runtime.osyield", "runtime.mstart1",
-		"runtime.ready", "runtime.goready", "runtime.entersyscall", "runtime.exitsyscall", "runtime.sysmon", "runtime.wakep", "runtime.gopark", "runtime.chansend", "runtime.chanrecv", "runtime.selectgo",
+	{Other, []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge",
+		"runtime.GC"}},
+	{Scheduling, []string{"runtime.schedule", "runtime.findRunnable", "runtime.park_m", "runtime.goschedImpl",
+		"runtime.futex", "runtime.netpoll", "runtime.usleep", "runtime.osyield", "runtime.mstart1",
+		"runtime.ready", "runtime.goready", "runtime.entersyscall", "runtime.exitsyscall", "runtime.sysmon",
+		"runtime.wakep", "runtime.gopark", "runtime.chansend", "runtime.chanrecv", "runtime.selectgo",
 		"sync.(*Mutex).lockSlow", "internal/sync.(*Mutex).lockSlow", "runtime.semacquire", "runtime.semrelease"}},
-	{Storage, []string{"syscall.Pread", "syscall.Pwrite", "syscall.pread", "syscall.pwrite", "internal/poll.(*FD).Pread", "internal/poll.(*FD).Pwrite", "flash/uring.(*ring).enter", "flash/uring.(*Ring).enter"}},
-	{Network, []string{"syscall.Read", "syscall.Write", "syscall.read", "syscall.write", "internal/poll.(*FD).Read", "internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*conn)", "flash/uring.(*Socket).Send"}},
-	{Storage, []string{"syscall.Syscall", "syscall.RawSyscall", "internal/runtime/syscall"}}, // those of rings are called by no other name
+	{Storage, []string{"syscall.Pread", "syscall.Pwrite", "syscall.pread", "syscall.pwrite",
+		"internal/poll.(*FD).Pread", "internal/poll.(*FD).Pwrite", "flash/uring.(*ring).enter",
+		"flash/uring.(*Ring).enter"}},
+	{Network, []string{"syscall.Read", "syscall.Write", "syscall.read", "syscall.write", "internal/poll.(*FD).Read",
+		"internal/poll.(*FD).Write", "internal/poll.(*FD).writev", "net.(*conn)", "flash/uring.(*Socket).Send"}},
+	// those of rings are called by no other name
+	{Storage, []string{"syscall.Syscall", "syscall.RawSyscall", "internal/runtime/syscall"}},
 	{Requests, []string{"farflash/"}},
 }
 

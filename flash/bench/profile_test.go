@@ -13,14 +13,20 @@ func TestPart(t *testing.T) {
 		want  Part
 		stack []string
 	}{
-		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall", "syscall.write", "syscall.Write", "internal/poll.(*FD).Write", "net.(*conn).Write", "farflash/flash/bench.(*bench).servePlain"}},
-		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6", "syscall.Pread", "internal/poll.(*FD).Pread", "os.(*File).ReadAt", "farflash/flash/bench.(*bench).servePlain"}},
-		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6", "farflash/flash/uring.(*Ring).enter", "farflash/flash/uring.(*Device).submit"}},
-		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.RawSyscall6", "farflash/flash/uring.(*Socket).SendVectors", "farflash/flash/nbd/server.(*driven).flush"}},
-		{Scheduling, []string{"runtime.futex", "runtime.notesleep", "runtime.findRunnable", "runtime.schedule", "runtime.park_m", "runtime.mcall"}},
+		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall", "syscall.write", "syscall.Write",
+			"internal/poll.(*FD).Write", "net.(*conn).Write", "farflash/flash/bench.(*bench).servePlain"}},
+		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6", "syscall.Pread",
+			"internal/poll.(*FD).Pread", "os.(*File).ReadAt", "farflash/flash/bench.(*bench).servePlain"}},
+		{Storage, []string{"internal/runtime/syscall.Syscall6", "syscall.Syscall6",
+			"farflash/flash/uring.(*Ring).enter", "farflash/flash/uring.(*Device).submit"}},
+		{Network, []string{"internal/runtime/syscall.Syscall6", "syscall.RawSyscall6",
+			"farflash/flash/uring.(*Socket).SendVectors", "farflash/flash/nbd/server.(*driven).flush"}},
+		{Scheduling, []string{"runtime.futex", "runtime.notesleep", "runtime.findRunnable", "runtime.schedule",
+			"runtime.park_m", "runtime.mcall"}},
 		{Scheduling, []string{"runtime.goready", "runtime.chansend", "farflash/flash/verbs/stream.signal"}},
 		{Other, []string{"runtime.scanobject", "runtime.gcDrain", "runtime.gcBgMarkWorker"}},
-		{Requests, []string{"hash/crc32.ieeeCLMUL", "farflash/flash/wire.Sum", "farflash/flash/verbs.(*QueuePair).Fill"}},
+		{Requests, []string{"hash/crc32.ieeeCLMUL", "farflash/flash/wire.Sum",
+			"farflash/flash/verbs.(*QueuePair).Fill"}},
 		{Requests, []string{"runtime.memmove", "farflash/flash/bench.(*bench).servePlain"}},
 		{Other, []string{"runtime.memmove"}},
 		{Other, nil},
@@ -31,7 +37,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// profiled is a profile that was worked out by hand: three samples of a server's write, one of nobody's scheduling, and five of a client.
+// profiled is a profile that was worked out by hand: three samples of a server's write, one of nobody's scheduling,
+// and five of a client.
 func profiled() *profile.Profile {
 	write, futex := &profile.Function{ID: 7, Name: "syscall.write"}, &profile.Function{ID: 8, Name: "runtime.futex"}
 	server := &profile.Location{ID: 1, Line: []profile.Line{{Function: write}}}
@@ -39,9 +46,11 @@ func profiled() *profile.Profile {
 	return &profile.Profile{
 		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
 		Sample: []*profile.Sample{
-			{Location: []*profile.Location{server}, Value: []int64{3, 30}, Label: map[string][]string{ends: {"server"}}},
+			{Location: []*profile.Location{server}, Value: []int64{3, 30},
+				Label: map[string][]string{ends: {"server"}}},
 			{Location: []*profile.Location{nobody}, Value: []int64{1, 10}},
-			{Location: []*profile.Location{server}, Value: []int64{5, 50}, Label: map[string][]string{ends: {"client"}}},
+			{Location: []*profile.Location{server}, Value: []int64{5, 50},
+				Label: map[string][]string{ends: {"client"}}},
 		},
 		Location: []*profile.Location{server, nobody}, Function: []*profile.Function{write, futex},
 	}

@@ -36,9 +36,11 @@ func DefaultRegister() RegisterConfig {
 // Registered is what it takes until peers can reach so many bytes, in microseconds.
 type Registered struct {
 	Size int64 `json:"size"`
-	// File is of a file in a pool: to open it, hold it where it is and register it. No page is read, and none of memory taken.
+	// File is of a file in a pool: to open it, hold it where it is and register it. No page is read, and none of
+	// memory taken.
 	File Spread `json:"file_us"`
-	// Memory is of memory of which no page is there yet, which is how a NIC that takes page faults would have it; Pinned has all pages in memory and locked, which is what others need.
+	// Memory is of memory of which no page is there yet, which is how a NIC that takes page faults would have it;
+	// Pinned has all pages in memory and locked, which is what others need.
 	Memory Spread `json:"memory_us"`
 	Pinned Spread `json:"pinned_us"`
 	// Skipped says why memory was not pinned, "" if it was.
@@ -155,7 +157,8 @@ func Register(c RegisterConfig) (out []Registered, err error) {
 			r.Pinned = spread(pinned)
 		}
 		if c.Note != nil {
-			c.Note(fmt.Sprintf("%d bytes: a file %.1f us, memory %.1f us, pinned %.1f us", size, r.File.Median, r.Memory.Median, r.Pinned.Median))
+			c.Note(fmt.Sprintf("%d bytes: a file %.1f us, memory %.1f us, pinned %.1f us", size, r.File.Median,
+				r.Memory.Median, r.Pinned.Median))
 		}
 		out = append(out, r)
 	}
@@ -189,7 +192,8 @@ var errLocked = errors.New("so much memory may not be locked by this process")
 
 func registerMemory(d *verbs.Domain, size int64, pin bool) (us float64, err error) {
 	begin := time.Now()
-	m, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	m, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
 	if err != nil {
 		return 0, fmt.Errorf("bench: %d bytes of memory: %w", size, err)
 	}

@@ -129,7 +129,8 @@ func (b *bench) state(q question) (a state, err error) {
 // close ends the servers, which remove the files.
 func (b *bench) close() error { return errors.Join(b.ring.close(), b.end()) }
 
-// dial makes a connection to a system, which serves it until it is closed. fd can be read when there may be something to take.
+// dial makes a connection to a system, which serves it until it is closed. fd can be read when there may be something
+// to take.
 func (b *bench) dial(s System, depth int) (k client, fd int, err error) {
 	if s == Local {
 		x, err := b.newLocal(depth)
@@ -183,7 +184,8 @@ func (b *bench) dialVerbs(s *socket, depth int) (client, error) {
 	return k, nil
 }
 
-// start reads, or writes and then reads nothing, whose completion says that what was written is in its place (RFC 5040, 5.5).
+// start reads, or writes and then reads nothing, whose completion says that what was written is in its place (RFC
+// 5040, 5.5).
 func (k *verbsClient) start(slot int, write bool, offset uint64) error {
 	w := verbs.Work{ID: uint64(slot), Op: wire.ReadReq, Local: k.local[slot], STag: k.stag, Offset: offset}
 	if k.atomics {

@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// thread does the requests of many connections. It begins what is due, takes what has ended, and waits for either: there is one for each of the clients' processors, so that no request
-// waits for one goroutine to wake another.
+// thread does the requests of many connections. It begins what is due, takes what has ended, and waits for either:
+// there is one for each of the clients' processors, so that no request waits for one goroutine to wake another.
 type thread struct {
 	lanes []*lane
 	poll  int  // epoll's descriptor
@@ -20,7 +20,8 @@ type thread struct {
 	until time.Time
 	turns turns
 
-	// Of an open loop: requests are due at exponential intervals, whatever has ended, each of one of the connections at random. That is the same as intervals of each connection's own.
+	// Of an open loop: requests are due at exponential intervals, whatever has ended, each of one of the connections
+	// at random. That is the same as intervals of each connection's own.
 	rate  float64 // in a second; 0 is a closed loop
 	draw  rng.Stream
 	due   time.Time // the next one; zero when there is none any more
@@ -47,13 +48,15 @@ func newThread(lanes []*lane, rate float64, draw rng.Stream, spins bool) (t *thr
 		if t.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
 			return t, os.NewSyscallError("timerfd_create", err)
 		}
-		err = t.watch(unix.EPOLL_CTL_ADD, len(lanes), t.timer, unix.EPOLLIN|unix.EPOLLET) // told once, as nobody reads it
+		// told once, as nobody reads it
+		err = t.watch(unix.EPOLL_CTL_ADD, len(lanes), t.timer, unix.EPOLLIN|unix.EPOLLET)
 	}
 	return t, err
 }
 
 func (t *thread) watch(op, i, fd int, events uint32) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(t.poll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(i)}))
+	return os.NewSyscallError("epoll_ctl",
+		unix.EpollCtl(t.poll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(i)}))
 }
 
 func (t *thread) close() (err error) {
@@ -125,7 +128,8 @@ func (t *thread) next() {
 	}
 }
 
-// alarm has the timer end the wait when the next request is due. That is the kernel's time to some microseconds, as no slack is added to a timer of this kind.
+// alarm has the timer end the wait when the next request is due. That is the kernel's time to some microseconds, as
+// no slack is added to a timer of this kind.
 func (t *thread) alarm() (wait int, err error) {
 	switch {
 	case t.spins:
@@ -174,7 +178,8 @@ func (t *thread) flush(i int) error {
 	return t.watch(unix.EPOLL_CTL_MOD, i, l.fd, events)
 }
 
-// happened takes what has ended, and begins others in its place: in a closed loop while it is time, in an open one what is late.
+// happened takes what has ended, and begins others in its place: in a closed loop while it is time, in an open one
+// what is late.
 func (t *thread) happened(i int) error {
 	l := t.lanes[i]
 	n, err := l.client.take(l.done)

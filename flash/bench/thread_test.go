@@ -10,7 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// prompt is a client whose requests end as soon as they are sent, the last one first, and of which every third is not taken at once. It counts what is wrong.
+// prompt is a client whose requests end as soon as they are sent, the last one first, and of which every third is not
+// taken at once. It counts what is wrong.
 type prompt struct {
 	l      *lane
 	event  int
@@ -102,15 +103,18 @@ func whole(t *testing.T, lanes []*lane, clients []*prompt, depth int) {
 		p := clients[i]
 		slices.Sort(l.free)
 		if l.all == 0 || l.late.N != 0 || len(l.free) != depth || len(slices.Compact(l.free)) != depth || l.blocked {
-			t.Errorf("connection %d: %d requests ended, %d are late, the slots %v are free, blocked: %v", i, l.all, l.late.N, l.free, l.blocked)
+			t.Errorf("connection %d: %d requests ended, %d are late, the slots %v are free, blocked: %v", i, l.all,
+				l.late.N, l.free, l.blocked)
 		}
 		if p.early > 0 || p.twice || len(p.under) > 0 || p.most > depth {
-			t.Errorf("connection %d: %d requests were begun before they were due, %d are under way, %d were at once; a slot was used twice: %v", i, p.early, len(p.under), p.most, p.twice)
+			t.Errorf("connection %d: %d requests were begun before they were due, %d are under way, %d were at once; "+
+				"a slot was used twice: %v", i, p.early, len(p.under), p.most, p.twice)
 		}
 	}
 }
 
-// TestArrivals: every request of an open loop that is due in its time is begun once, not before it is due, and ends, however few slots there are.
+// TestArrivals: every request of an open loop that is due in its time is begun once, not before it is due, and ends,
+// however few slots there are.
 func TestArrivals(t *testing.T) {
 	const rate, depth = 20_000, 2
 	for _, spins := range []bool{false, true} {
@@ -153,7 +157,8 @@ func TestArrivals(t *testing.T) {
 			}
 		}
 		if until := lanes[0].until; at.After(until) || !at.Add(interval()).After(until) {
-			t.Errorf("the last of %d requests was due %v before the end, at %d a second", len(dues), until.Sub(at), rate)
+			t.Errorf("the last of %d requests was due %v before the end, at %d a second", len(dues), until.Sub(at),
+				rate)
 		}
 	}
 }

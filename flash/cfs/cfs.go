@@ -1,15 +1,19 @@
-// Package cfs is ContigFS, the file system of the flash pool: every file lies in consecutive addresses of the pool's space, so that an offset becomes an address by
-// an addition, and whoever serves the file needs no file system to do it.
+// Package cfs is ContigFS, the file system of the flash pool: every file lies in consecutive addresses of the pool's
+// space, so that an offset becomes an address by an addition, and whoever serves the file needs no file system to do
+// it.
 //
-// The main types are FS (an open file system: Create, Mkdir, Remove, Rename, List, Stat, Check), File (an open file: ReadAt, WriteAt, Truncate, Allocate, Pin) and
-// Cred (who asks). Format makes one in an empty pool, Open finds it. Package buddy has the policy of where files lie.
+// The main types are FS (an open file system: Create, Mkdir, Remove, Rename, List, Stat, Check), File (an open file:
+// ReadAt, WriteAt, Truncate, Allocate, Pin) and Cred (who asks). Format makes one in an empty pool, Open finds it.
+// Package buddy has the policy of where files lie.
 //
-// Every change of the tree is durable when its method returns, and is wholly there or not at all after a crash, with the data that it moves or frees: it is one
-// ctl.Pool.Remap. Data are durable after File.Sync. All methods of FS and File may be called side by side: changes are made one after the other, but wait for the device
-// together; reading and writing files waits for no change but for the instant in which addresses change.
+// Every change of the tree is durable when its method returns, and is wholly there or not at all after a crash, with
+// the data that it moves or frees: it is one ctl.Pool.Remap. Data are durable after File.Sync. All methods of FS and
+// File may be called side by side: changes are made one after the other, but wait for the device together; reading
+// and writing files waits for no change but for the instant in which addresses change.
 //
-// What it leaves out: hard and symbolic links, times other than that of the last change of size or name, quotas, sparse files that shrink (a hole is made by
-// ctl.Pool.Discard). It follows FlashNet (Trivedi et al., ACM TOS 14(4), 2018), section 3.3; docs/adr/0020-contigfs.md has what the paper leaves open.
+// What it leaves out: hard and symbolic links, times other than that of the last change of size or name, quotas,
+// sparse files that shrink (a hole is made by ctl.Pool.Discard). It follows FlashNet (Trivedi et al., ACM TOS 14(4),
+// 2018), section 3.3; docs/adr/0020-contigfs.md has what the paper leaves open.
 package cfs
 
 import (
@@ -24,7 +28,8 @@ import (
 	"farflash/flash/ctl/media"
 )
 
-// Errors that callers may want to tell apart, beside fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, and ctl's: ErrFull is ENOSPC.
+// Errors that callers may want to tell apart, beside fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, and
+// ctl's: ErrFull is ENOSPC.
 var (
 	ErrNone     = errors.New("there is no file system in this pool")
 	ErrName     = errors.New("no name for a file")
@@ -58,7 +63,8 @@ type FS struct {
 
 // Found says what Open put in order.
 type Found struct {
-	Nameless int    // files without a name that were removed: unlinked while they were open, or not named before a crash
+	// files without a name that were removed: unlinked while they were open, or not named before a crash
+	Nameless int
 	Swept    uint64 // pages behind the ends of files that were trimmed
 }
 
@@ -76,7 +82,8 @@ func Format(pool *ctl.Pool, cfg Config) error {
 		return fmt.Errorf("cfs: %w", err)
 	}
 	for e := range f.inUse(extent{1 << dataShift, media.MaxLBA - 1<<dataShift}) {
-		return fmt.Errorf("cfs: the pool holds data, from page %d on, that are in no file system: %w", e.first, fs.ErrExist)
+		return fmt.Errorf("cfs: the pool holds data, from page %d on, that are in no file system: %w", e.first,
+			fs.ErrExist)
 	}
 	// What a formatting that was cut left behind.
 	if err := f.remap([]ctl.Step{{From: 0, Count: 1 << dataShift, Drop: true}}); err != nil {
@@ -100,7 +107,8 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	return nil
 }
 
-// Open opens the file system of a pool, and puts in order what a crash left, unless the pool is read-only. The pool stays the caller's.
+// Open opens the file system of a pool, and puts in order what a crash left, unless the pool is read-only. The pool
+// stays the caller's.
 func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()
@@ -162,7 +170,8 @@ func (f *FS) time() uint32 {
 	return uint32(min(max(f.now().Unix(), 0), 1<<32-1))
 }
 
-// tidy removes nameless files, trims what is behind the ends of files, and fills the spare pages as far as there is room.
+// tidy removes nameless files, trims what is behind the ends of files, and fills the spare pages as far as there is
+// room.
 func (f *FS) tidy() error {
 	for _, n := range f.tree.nodes {
 		if n == nil || !n.nameless {

@@ -158,7 +158,8 @@ func TestTree(t *testing.T) {
 	ok(t, f.Rename(root, "/two", "/c/one", false))
 	is(t, f.Rename(root, "/empty", "/c/one", true), fs.ErrExist)
 	for path, want := range map[string]error{
-		"/none": fs.ErrNotExist, "/c/none": fs.ErrNotExist, "/empty/x": cfs.ErrNotDir, "/c/../a": cfs.ErrName, "/a\nb": cfs.ErrName, "/" + strings.Repeat("x", 256): cfs.ErrName, "/\xff": cfs.ErrName,
+		"/none": fs.ErrNotExist, "/c/none": fs.ErrNotExist, "/empty/x": cfs.ErrNotDir, "/c/../a": cfs.ErrName,
+		"/a\nb": cfs.ErrName, "/" + strings.Repeat("x", 256): cfs.ErrName, "/\xff": cfs.ErrName,
 	} {
 		_, err := f.Stat(root, path)
 		is(t, err, want)
@@ -204,7 +205,8 @@ func TestTree(t *testing.T) {
 		t.Errorf("%+v was found after a clean end", f.Found())
 	}
 	i := must(f.Stat(root, "/c/one"))(t)
-	if i.Path != "/c/one" || i.Used != 4096 || i.Block != 4096 || i.Perm != 0o644 || i.Base%4096 != 0 || i.Time.Unix() < 1_000_000 {
+	if i.Path != "/c/one" || i.Used != 4096 || i.Block != 4096 || i.Perm != 0o644 || i.Base%4096 != 0 ||
+		i.Time.Unix() < 1_000_000 {
 		t.Errorf("%+v", i)
 	}
 	if u := f.Usage(); u.Files != 2 || u.Directories != 3 {
@@ -213,7 +215,8 @@ func TestTree(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestGrowth grows a file by WriteAt across many moves, with another one behind it, and shrinks and grows it again: what is between reads as zeros, and growing copies nothing.
+// TestGrowth grows a file by WriteAt across many moves, with another one behind it, and shrinks and grows it again:
+// what is between reads as zeros, and growing copies nothing.
 func TestGrowth(t *testing.T) {
 	dev := blank(t, 3000)
 	f, pool := mount(t, dev)
@@ -331,7 +334,8 @@ func TestRights(t *testing.T) {
 		who    cfs.Cred
 		rights cfs.Rights
 		want   error
-	}{{ann, cfs.Read | cfs.Write, nil}, {bob, cfs.Read, nil}, {bob, cfs.Write, fs.ErrPermission}, {eve, cfs.Read, fs.ErrPermission}, {root, cfs.Read | cfs.Write, nil}, {ann, 0, fs.ErrPermission}} {
+	}{{ann, cfs.Read | cfs.Write, nil}, {bob, cfs.Read, nil}, {bob, cfs.Write, fs.ErrPermission},
+		{eve, cfs.Read, fs.ErrPermission}, {root, cfs.Read | cfs.Write, nil}, {ann, 0, fs.ErrPermission}} {
 		file, err := f.Open(c.who, "/ann/x", c.rights)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v", c, err)
@@ -364,7 +368,8 @@ func TestRights(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestOpenFiles holds what becomes of files that are removed, replaced, cut and grown while they are open, with their address relied upon and without.
+// TestOpenFiles holds what becomes of files that are removed, replaced, cut and grown while they are open, with their
+// address relied upon and without.
 func TestOpenFiles(t *testing.T) {
 	dev := blank(t, 2000)
 	f, pool := mount(t, dev)
@@ -452,7 +457,8 @@ func TestOpenFiles(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestNoSpace fills the pool: what needs room is refused and nothing of it stays, what makes room goes on, and a file that has its room can be written.
+// TestNoSpace fills the pool: what needs room is refused and nothing of it stays, what makes room goes on, and a file
+// that has its room can be written.
 func TestNoSpace(t *testing.T) {
 	dev := blank(t, 700)
 	f, pool := mount(t, dev)
@@ -503,7 +509,8 @@ func TestNoSpace(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestSideBySide has goroutines write files of their own that grow and shrink, in a directory that all share, while others list, stat and check.
+// TestSideBySide has goroutines write files of their own that grow and shrink, in a directory that all share, while
+// others list, stat and check.
 func TestSideBySide(t *testing.T) {
 	dev := blank(t, 4000)
 	f, pool := mount(t, dev)
@@ -615,11 +622,13 @@ func TestFormat(t *testing.T) {
 	ok(t, pool.Close())
 }
 
-// TestUseIsNoChange holds that to open a file, rely on its address and end that writes nothing if there is nothing behind its end: also in a pool that is read-only, where it is no error.
+// TestUseIsNoChange holds that to open a file, rely on its address and end that writes nothing if there is nothing
+// behind its end: also in a pool that is read-only, where it is no error.
 func TestUseIsNoChange(t *testing.T) {
 	dev := blank(t, 1500)
 	f, pool := mount(t, dev)
-	for name, n := range map[string]int{"/empty": 0, "/one": 1, "/page": ctl.Page, "/some": 5*ctl.Page + 3, "/full": 8 * ctl.Page} {
+	for name, n := range map[string]int{"/empty": 0, "/one": 1, "/page": ctl.Page, "/some": 5*ctl.Page + 3,
+		"/full": 8 * ctl.Page} {
 		put(t, f, name, fill(n, 1))
 	}
 	use := func() {
@@ -645,7 +654,8 @@ func TestUseIsNoChange(t *testing.T) {
 	was := pool.Stats()
 	use()
 	if now := pool.Stats(); now.Puts != was.Puts || now.Flushes != was.Flushes || now.Log != was.Log {
-		t.Errorf("%d pages, %d pages of the log and %d flushes for who has looked", now.Puts-was.Puts, now.Log-was.Log, now.Flushes-was.Flushes)
+		t.Errorf("%d pages, %d pages of the log and %d flushes for who has looked", now.Puts-was.Puts,
+			now.Log-was.Log, now.Flushes-was.Flushes)
 	}
 	dev.SetFaults(device.Faults{FlushError: 1})
 	if err := f.Mkdir(root, "/d", 0o700); err == nil || pool.ReadOnly() == nil {

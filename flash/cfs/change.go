@@ -84,8 +84,8 @@ func (c *change) homes() []home {
 	return all
 }
 
-// commit makes the change: new versions go to spare pages, and when they are durable one Remap brings them, and the data, where they belong. It returns when all of it
-// is in force, and until waits for that to be durable.
+// commit makes the change: new versions go to spare pages, and when they are durable one Remap brings them, and the
+// data, where they belong. It returns when all of it is in force, and until waits for that to be durable.
 func (c *change) commit() (until func() error, err error) {
 	if len(c.inodes) == 0 {
 		return func() error { return nil }, nil // nothing changes that is stored
@@ -110,7 +110,8 @@ func (c *change) commit() (until func() error, err error) {
 				exchanges = append(exchanges, ctl.Step{From: spare, To: h.page, Count: 1})
 				continue
 			}
-			exchanges = append(exchanges, ctl.Step{From: h.page, To: swapPage, Count: 1}, ctl.Step{From: spare, To: h.page, Count: 1}, ctl.Step{From: swapPage, To: spare, Count: 1})
+			exchanges = append(exchanges, ctl.Step{From: h.page, To: swapPage, Count: 1},
+				ctl.Step{From: spare, To: h.page, Count: 1}, ctl.Step{From: swapPage, To: spare, Count: 1})
 		}
 	}
 	if len(used) < len(homes) {
@@ -324,7 +325,8 @@ func (c *change) grow(n *node, size uint64) error {
 	return nil
 }
 
-// house has a node's block be large enough for so many bytes: as it is, with the free neighbours behind it, or elsewhere and at least twice as large.
+// house has a node's block be large enough for so many bytes: as it is, with the free neighbours behind it, or
+// elsewhere and at least twice as large.
 func (c *change) house(n *node, size uint64) error {
 	if size > MaxSize {
 		return fmt.Errorf("%s: %d bytes, at most %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
@@ -369,7 +371,8 @@ func (c *change) house(n *node, size uint64) error {
 	return nil
 }
 
-// zeroEnd has the rest of a file's last page, which may hold what was there before the file was cut, be zeros before it is a part of the file.
+// zeroEnd has the rest of a file's last page, which may hold what was there before the file was cut, be zeros before
+// it is a part of the file.
 func (c *change) zeroEnd(old inode, size uint64) {
 	in := old.size % ctl.Page
 	if in == 0 || size <= old.size {
@@ -394,7 +397,8 @@ func (c *change) tighten(n *node) {
 	c.inodes[n.number] = next
 }
 
-// tight reports whether there is nothing behind a node's end, and no more of a block than it needs: then the end of its use is no change, and nothing is written for it.
+// tight reports whether there is nothing behind a node's end, and no more of a block than it needs: then the end of
+// its use is no change, and nothing is written for it.
 func (c *change) tight(n *node, in inode) bool {
 	keep := pages(in.size)
 	rest := uint64(1)<<in.order - keep
@@ -402,7 +406,8 @@ func (c *change) tight(n *node, in inode) bool {
 	return !held && behind == rest && (n.pins > 0 || in.size > 0 && buddy.Order(keep) == int(in.order))
 }
 
-// shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the new end.
+// shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the
+// new end.
 func (c *change) shrink(n *node, size uint64, pinned bool) {
 	in := c.inodeOf(n)
 	old := in

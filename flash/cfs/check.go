@@ -15,8 +15,10 @@ type Report struct {
 	Pages              uint64 // of files and directories, that are in use
 }
 
-// Check reads all metadata and walks every invariant: what is stored decodes, has its checksums and is where it belongs; every file has one name, and every name one file; blocks are aligned, do not
-// overlap, and what they leave is what is free; no page is in use that belongs to nothing; and memory says what is stored. Changes wait meanwhile; reading and writing files does not.
+// Check reads all metadata and walks every invariant: what is stored decodes, has its checksums and is where it
+// belongs; every file has one name, and every name one file; blocks are aligned, do not overlap, and what they leave
+// is what is free; no page is in use that belongs to nothing; and memory says what is stored. Changes wait meanwhile;
+// reading and writing files does not.
 func (f *FS) Check() Report {
 	f.change.Lock()
 	defer f.change.Unlock()
@@ -41,7 +43,8 @@ func (f *FS) Check() Report {
 			add(fmt.Sprintf("inode %d", i), "stored: %v; in memory: %v", is != nil, was != nil)
 			continue
 		case is.inode != was.inode || is.path() != was.path() || is.at != was.at:
-			add(was.path(), "is stored as %+v at page %d of %s; memory has %+v at page %d", is.inode, is.at, is.path(), was.inode, was.at)
+			add(was.path(), "is stored as %+v at page %d of %s; memory has %+v at page %d", is.inode, is.at,
+				is.path(), was.inode, was.at)
 		case !slices.EqualFunc(is.pages, was.pages, slices.Equal):
 			add(was.path(), "its names are stored in another order than memory has them")
 		case !slices.Equal(is.rooms, was.rooms):
@@ -73,7 +76,8 @@ func (f *FS) Check() Report {
 	return r
 }
 
-// CheckPool opens the file system of a pool, which puts in order what a crash left, and checks it: for those who have only the pool. There being none is ErrNone.
+// CheckPool opens the file system of a pool, which puts in order what a crash left, and checks it: for those who have
+// only the pool. There being none is ErrNone.
 func CheckPool(pool *ctl.Pool, cfg Config) (Report, Found, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()

@@ -11,7 +11,8 @@ import (
 	"farflash/flash/device"
 )
 
-// checked is a file system with /a, /b, /d, /d/c and /d/e, of which /b was removed: so there is a number between others that nothing has.
+// checked is a file system with /a, /b, /d, /d/c and /d/e, of which /b was removed: so there is a number between
+// others that nothing has.
 func checked(t *testing.T) *FS {
 	t.Helper()
 	cfg := ctl.DefaultConfig()
@@ -71,7 +72,8 @@ func find(t *testing.T, fs *FS, path string) *node {
 	return n
 }
 
-// TestCheckSees breaks one thing of what memory has at a time, or writes one page that belongs to nothing: each is said, at its place, and all files are counted all the same.
+// TestCheckSees breaks one thing of what memory has at a time, or writes one page that belongs to nothing: each is
+// said, at its place, and all files are counted all the same.
 func TestCheckSees(t *testing.T) {
 	for _, x := range []struct {
 		name       string
@@ -95,9 +97,12 @@ func TestCheckSees(t *testing.T) {
 		{"another size", func(fs *FS) string { find(t, fs, "/a").size++; return "/a" }, "is stored as", 3, 1},
 		{"another owner", func(fs *FS) string { find(t, fs, "/d/c").uid = 7; return "/d/c" }, "is stored as", 3, 1},
 		{"another page of names", func(fs *FS) string { find(t, fs, "/d/c").at = 3; return "/d/c" }, "at page 3", 3, 1},
-		{"names in another order", func(fs *FS) string { slices.Reverse(find(t, fs, "/d").pages[0]); return "/d" }, "in another order", 3, 1},
-		{"room in a page of names", func(fs *FS) string { find(t, fs, "/d").rooms[0]--; return "/d" }, "bytes free", 3, 1},
-		{"a name less", func(fs *FS) string { delete(find(t, fs, "/d").children, "c"); return "/d" }, "2 names are stored, memory has 1", 3, 1},
+		{"names in another order", func(fs *FS) string { slices.Reverse(find(t, fs, "/d").pages[0]); return "/d" },
+			"in another order", 3, 1},
+		{"room in a page of names", func(fs *FS) string { find(t, fs, "/d").rooms[0]--; return "/d" }, "bytes free",
+			3, 1},
+		{"a name less", func(fs *FS) string { delete(find(t, fs, "/d").children, "c"); return "/d" },
+			"2 names are stored, memory has 1", 3, 1},
 		{"a block that is nobody's", func(fs *FS) string {
 			if !fs.tree.space.Reserve(1<<dataShift+1<<20, 4) {
 				t.Fatal("it is not free")
@@ -134,10 +139,12 @@ func TestCheckSees(t *testing.T) {
 	}
 }
 
-// TestStrays has pages that belong to nothing right before a file's and right behind them, in one run of pages that are in use: only they are named.
+// TestStrays has pages that belong to nothing right before a file's and right behind them, in one run of pages that
+// are in use: only they are named.
 func TestStrays(t *testing.T) {
 	fs := checked(t)
-	// A block of eight pages, of which a file of four is in the middle: as no file system has it, but as memory can say.
+	// A block of eight pages, of which a file of four is in the middle: as no file system has it, but as memory can
+	// say.
 	n := find(t, fs, "/a")
 	base := n.base
 	if n.order != 2 {
@@ -189,7 +196,8 @@ func TestLoadSees(t *testing.T) {
 	})
 	t.Run("within another's block", func(t *testing.T) {
 		// The first of those inside ends before the second begins, and both are within the widest.
-		v := stored(t, checked(t), map[uint32]inode{20: file(far, 3), 21: file(far+1, 0), 22: file(far+6, 1), 23: file(far+8, 3)})
+		v := stored(t, checked(t),
+			map[uint32]inode{20: file(far, 3), 21: file(far+1, 0), 22: file(far+6, 1), 23: file(far+8, 3)})
 		said(t, v, "inode 21", "overlaps that of inode 20, 2^3")
 		said(t, v, "inode 22", "overlaps that of inode 20, 2^3")
 		if len(v) != 2 {
@@ -197,7 +205,8 @@ func TestLoadSees(t *testing.T) {
 		}
 	})
 	t.Run("a root that is a file", func(t *testing.T) {
-		said(t, stored(t, checked(t), map[uint32]inode{rootInode: {kind: Regular, order: noOrder}}), "/", "there is no root directory")
+		said(t, stored(t, checked(t), map[uint32]inode{rootInode: {kind: Regular, order: noOrder}}), "/",
+			"there is no root directory")
 	})
 }
 

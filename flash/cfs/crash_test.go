@@ -32,7 +32,8 @@ type cutter struct {
 	done sync.WaitGroup
 }
 
-// shuffle has operations wait, and be done by a goroutine in any order; cuts come between them, and find those that wait done in part.
+// shuffle has operations wait, and be done by a goroutine in any order; cuts come between them, and find those that
+// wait done in part.
 func (c *cutter) shuffle(seed uint64) {
 	c.Hold(true)
 	c.stop = make(chan struct{})
@@ -144,7 +145,8 @@ func (e *entry) write(b []byte, at int64) {
 	}
 }
 
-// climber does what it likes with a file system, and holds after every cut that it is as it was before the operation under way, or after it.
+// climber does what it likes with a file system, and holds after every cut that it is as it was before the operation
+// under way, or after it.
 type climber struct {
 	t      testing.TB
 	label  string
@@ -288,7 +290,8 @@ func (c *climber) act() {
 				to = p
 			}
 		}
-		if e == nil || from == "/" || strings.HasPrefix(to+"/", from+"/") || next.below(to) > 0 || next[to] != nil && next[to].dir != e.dir {
+		if e == nil || from == "/" || strings.HasPrefix(to+"/", from+"/") || next.below(to) > 0 ||
+			next[to] != nil && next[to].dir != e.dir {
 			return
 		}
 		var left *cfs.File
@@ -371,7 +374,8 @@ func (c *climber) act() {
 		why := found.is(next)
 		if why != nil {
 			if before := found.is(c.now); before != nil {
-				c.fatalf("cut %d of %d: it is not as it was before: %v; nor as it is now: %v", i, len(cuts), before, why)
+				c.fatalf("cut %d of %d: it is not as it was before: %v; nor as it is now: %v", i, len(cuts), before,
+					why)
 			}
 		} else {
 			c.nexts++
@@ -472,7 +476,8 @@ func (c *climber) found(f *cfs.FS) model {
 			}
 			for i, p := range e.pages {
 				b := p.versions[0]
-				if n, err := file.ReadAt(b[:min(ctl.Page, x.Size-int64(i)*ctl.Page)], int64(i)*ctl.Page); n == 0 || err != nil {
+				if n, err := file.ReadAt(b[:min(ctl.Page, x.Size-int64(i)*ctl.Page)], int64(i)*ctl.Page); n == 0 ||
+					err != nil {
 					c.fatalf("%s, page %d: %v", x.Path, i, err)
 				}
 			}
@@ -492,11 +497,13 @@ func (m model) is(want model) error {
 		case x == nil:
 			return fmt.Errorf("%s is not there", p)
 		case x.dir != e.dir || x.perm != e.perm || x.size != e.size:
-			return fmt.Errorf("%s has %d bytes and mode %o, directory: %v; it had %d and %o, %v", p, x.size, x.perm, x.dir, e.size, e.perm, e.dir)
+			return fmt.Errorf("%s has %d bytes and mode %o, directory: %v; it had %d and %o, %v", p, x.size, x.perm,
+				x.dir, e.size, e.perm, e.dir)
 		}
 		for i, was := range e.pages {
 			n := min(ctl.Page, e.size-int64(i)*ctl.Page)
-			if !slices.ContainsFunc(was.versions[was.floor:], func(v []byte) bool { return bytes.Equal(v[:n], x.pages[i].versions[0][:n]) }) {
+			if !slices.ContainsFunc(was.versions[was.floor:],
+				func(v []byte) bool { return bytes.Equal(v[:n], x.pages[i].versions[0][:n]) }) {
 				return fmt.Errorf("%s, page %d: it is none of %d versions", p, i, len(was.versions)-was.floor)
 			}
 		}
@@ -509,8 +516,8 @@ func (m model) is(want model) error {
 	return nil
 }
 
-// TestCrashShuffled is TestCrash on a device that does what it was given in any order. That order depends on how goroutines are scheduled, so a seed does not say
-// all that happens; what holds must hold for each.
+// TestCrashShuffled is TestCrash on a device that does what it was given in any order. That order depends on how
+// goroutines are scheduled, so a seed does not say all that happens; what holds must hold for each.
 func TestCrashShuffled(t *testing.T) {
 	worlds := 4
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -522,7 +529,8 @@ func TestCrashShuffled(t *testing.T) {
 	empty := blank(t, 2500)
 	cuts, nexts, done := 0, 0, 0
 	for seed := range worlds {
-		c := &climber{t: t, label: fmt.Sprint("seed ", seed), draw: rng.NewStream(uint64(seed), "shuffled"), now: model{"/": {dir: true, perm: 0o755}}}
+		c := &climber{t: t, label: fmt.Sprint("seed ", seed), draw: rng.NewStream(uint64(seed), "shuffled"),
+			now: model{"/": {dir: true, perm: 0o755}}}
 		c.fs, c.pool, c.dev = c.mount(empty.Reopen())
 		c.dev.shuffle(uint64(seed))
 		for range 120 {
@@ -537,8 +545,9 @@ func TestCrashShuffled(t *testing.T) {
 	t.Logf("%d operations, %d cuts, %d of them found the operation done", done, cuts, nexts)
 }
 
-// TestCrash does operations at random and cuts the power within them, some thousand times (FARFLASH_LONG: a hundred thousand). What is found is the tree before the
-// operation or after it, with every invariant; what was made durable is there. FARFLASH_CASE runs one seed alone.
+// TestCrash does operations at random and cuts the power within them, some thousand times (FARFLASH_LONG: a hundred
+// thousand). What is found is the tree before the operation or after it, with every invariant; what was made durable
+// is there. FARFLASH_CASE runs one seed alone.
 func TestCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	worlds, only := 12, -1
@@ -555,7 +564,8 @@ func TestCrash(t *testing.T) {
 	empty := blank(t, 2500)
 	cuts, nexts, done := 0, 0, 0
 	for seed := max(0, only); seed < worlds; seed++ {
-		c := &climber{t: t, label: fmt.Sprint("seed ", seed), draw: rng.NewStream(uint64(seed), "climber"), now: model{"/": {dir: true, perm: 0o755}}}
+		c := &climber{t: t, label: fmt.Sprint("seed ", seed), draw: rng.NewStream(uint64(seed), "climber"),
+			now: model{"/": {dir: true, perm: 0o755}}}
 		c.fs, c.pool, c.dev = c.mount(empty.Reopen())
 		for range 300 {
 			c.act()
@@ -594,7 +604,8 @@ func (s *sticky) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestNameWaits holds that a file has no name before all of it is durable, even if its last write takes longer than all that the name needs.
+// TestNameWaits holds that a file has no name before all of it is durable, even if its last write takes longer than
+// all that the name needs.
 func TestNameWaits(t *testing.T) {
 	dev := &sticky{Mem: blank(t, 900)}
 	f, pool := mount(t, dev)

@@ -82,7 +82,8 @@ func tree(f *cfs.FS) (string, error) {
 				if n == 70_000 {
 					n = 9000
 				}
-				fmt.Fprintf(&s, " %v", bytes.Equal(b[:n], fill(n, uint64(n))) && bytes.Equal(b[n:], make([]byte, len(b)-n)))
+				fmt.Fprintf(&s, " %v",
+					bytes.Equal(b[:n], fill(n, uint64(n))) && bytes.Equal(b[n:], make([]byte, len(b)-n)))
 				if err := file.Close(); err != nil {
 					return "", err
 				}
@@ -93,8 +94,9 @@ func tree(f *cfs.FS) (string, error) {
 	return s.String(), nil
 }
 
-// TestEveryOperationFails has each operation of the device under a story fail once with EIO, once with ENOSPC, and all from each on. Every step either was done or was not, what was
-// said to be done is found afterwards, and nothing is left behind.
+// TestEveryOperationFails has each operation of the device under a story fail once with EIO, once with ENOSPC, and
+// all from each on. Every step either was done or was not, what was said to be done is found afterwards, and nothing
+// is left behind.
 func TestEveryOperationFails(t *testing.T) {
 	cfg, _ := smallPool()
 	empty := blank(t, 900)
@@ -145,7 +147,8 @@ func TestEveryOperationFails(t *testing.T) {
 		first, stride = 1, 1
 	}
 	for at := first; at <= whole.Count(); at += stride {
-		for _, fault := range []device.Faults{{FailAt: at}, {FailAt: at, FailFull: true}, {FailFrom: at}, {FailFrom: at, FailFull: true}} {
+		for _, fault := range []device.Faults{{FailAt: at}, {FailAt: at, FailFull: true}, {FailFrom: at},
+			{FailFrom: at, FailFull: true}} {
 			label := fmt.Sprintf("%+v", fault)
 			dev := empty.Reopen()
 			dev.SetFaults(fault)
@@ -153,7 +156,8 @@ func TestEveryOperationFails(t *testing.T) {
 			f, pool := mount(t, dev.Reopen())
 			got := must(tree(f))(t)
 			if got != states[acked] && (acked == len(states)-1 || got != states[acked+1]) {
-				t.Fatalf("%s: after %d steps there is %q; it should be %q or what is next", label, acked, got, states[acked])
+				t.Fatalf("%s: after %d steps there is %q; it should be %q or what is next", label, acked, got,
+					states[acked])
 			}
 			unmount(t, f, pool)
 		}
@@ -185,7 +189,8 @@ func rotten(t testing.TB, change func(pool *ctl.Pool)) (cfs.Report, error) {
 
 const inodes = uint64(1<<25) * ctl.Page
 
-// TestDamage holds that what is changed in metadata is found and said, all of it, and that nothing is opened that is damaged.
+// TestDamage holds that what is changed in metadata is found and said, all of it, and that nothing is opened that is
+// damaged.
 func TestDamage(t *testing.T) {
 	flip := func(at uint64) func(*ctl.Pool) {
 		return func(pool *ctl.Pool) {
@@ -206,7 +211,8 @@ func TestDamage(t *testing.T) {
 		{"free inode", flip(inodes + 100*32), 1},
 		{"inode 0", flip(inodes + 3), 1},
 		{"directory", flip(1<<26*ctl.Page + 100), 1},
-		{"all inodes", func(pool *ctl.Pool) { ok(t, pool.WriteAt(bytes.Repeat([]byte{7}, ctl.Page), inodes, true)) }, 128},
+		{"all inodes", func(pool *ctl.Pool) { ok(t, pool.WriteAt(bytes.Repeat([]byte{7}, ctl.Page), inodes, true)) },
+			128},
 		{"inodes far away", func(pool *ctl.Pool) { ok(t, pool.WriteAt([]byte{1}, 2*inodes-ctl.Page, true)) }, 1},
 		{"two the same", func(pool *ctl.Pool) {
 			b := make([]byte, 32)
@@ -226,8 +232,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// FuzzMetadata writes anything over any part of the metadata, with checksums made right where asked: it opens and passes its own check, or says what is wrong; it never panics, and
-// names are never such that they lead elsewhere.
+// FuzzMetadata writes anything over any part of the metadata, with checksums made right where asked: it opens and
+// passes its own check, or says what is wrong; it never panics, and names are never such that they lead elsewhere.
 func FuzzMetadata(f *testing.F) {
 	f.Add(uint64(32), []byte{1, 2, 3}, true, uint8(0))
 	f.Add(uint64(96), bytes.Repeat([]byte{0xff}, 32), true, uint8(0))
@@ -271,7 +277,8 @@ func FuzzMetadata(f *testing.F) {
 	})
 }
 
-// TestReadOnlyPool holds that files can be read, and are checked, in a pool that could only be opened to be read after a crash, whatever the crash left to be put in order.
+// TestReadOnlyPool holds that files can be read, and are checked, in a pool that could only be opened to be read
+// after a crash, whatever the crash left to be put in order.
 func TestReadOnlyPool(t *testing.T) {
 	dev := blank(t, 1500)
 	f, _ := mount(t, dev)

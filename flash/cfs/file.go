@@ -92,8 +92,8 @@ func (f *FS) Temp(who Cred, perm uint16) (file *File, err error) {
 	return file, nil
 }
 
-// Name gives a file that has no name one, in place of the file that has it; with keep only if there is none. What was put into it is made durable first, so whoever
-// finds the name finds all of it.
+// Name gives a file that has no name one, in place of the file that has it; with keep only if there is none. What was
+// put into it is made durable first, so whoever finds the name finds all of it.
 func (f *File) Name(who Cred, path string, keep bool) error {
 	if err := f.Sync(); err != nil {
 		return err
@@ -115,8 +115,9 @@ func (f *File) Name(who Cred, path string, keep bool) error {
 	})
 }
 
-// Pin says where the file is: it stays at this address until it is closed, and if it is removed or replaced meanwhile, so do its data. It may grow behind its end, but not past what Stat
-// calls Block unless what is behind that is free; else who wants it larger is told ErrBusy.
+// Pin says where the file is: it stays at this address until it is closed, and if it is removed or replaced
+// meanwhile, so do its data. It may grow behind its end, but not past what Stat calls Block unless what is behind
+// that is free; else who wants it larger is told ErrBusy.
 func (f *File) Pin() (base uint64, size int64, err error) {
 	f.fs.change.Lock()
 	defer f.fs.change.Unlock()
@@ -174,7 +175,8 @@ func (f *File) Close() error {
 	})
 }
 
-// Truncate has the file end elsewhere: what is behind a new end is gone, what is before it and was not there reads as zeros and takes no room.
+// Truncate has the file end elsewhere: what is behind a new end is gone, what is before it and was not there reads as
+// zeros and takes no room.
 func (f *File) Truncate(size int64) error {
 	if f.rights&Write == 0 {
 		return fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
@@ -203,8 +205,9 @@ func (f *File) extend(size int64) error {
 	})
 }
 
-// Allocate makes the file at least so large, and takes room for all of it, so that writing to it cannot find the pool full. If there is not enough the file is as it was, but
-// for what was taken within its end. What others write meanwhile stays, whatever comes of it.
+// Allocate makes the file at least so large, and takes room for all of it, so that writing to it cannot find the pool
+// full. If there is not enough the file is as it was, but for what was taken within its end. What others write
+// meanwhile stays, whatever comes of it.
 func (f *File) Allocate(size int64) error {
 	switch {
 	case f.rights&Write == 0:
@@ -228,8 +231,9 @@ func (f *File) taking(n int) {
 	f.n.taking += n
 }
 
-// allocate takes the room first, behind the end, where nobody has anything, and then has the file end there. So what is given back if there is not enough is nobody's. It reports
-// that the file was cut meanwhile, and what had been taken with it.
+// allocate takes the room first, behind the end, where nobody has anything, and then has the file end there. So what
+// is given back if there is not enough is nobody's. It reports that the file was cut meanwhile, and what had been
+// taken with it.
 func (f *File) allocate(size uint64) (again bool, err error) {
 	var cuts uint64
 	err = f.fs.do(func(c *change) error {
@@ -278,7 +282,8 @@ func (f *File) allocate(size uint64) (again bool, err error) {
 	return false, err
 }
 
-// Sync makes everything that was written before durable, in all files. Of what could not be, and was lost since the file was opened or last synced, it says so once.
+// Sync makes everything that was written before durable, in all files. Of what could not be, and was lost since the
+// file was opened or last synced, it says so once.
 func (f *File) Sync() error {
 	if f.closed.Load() {
 		return fs.ErrClosed
@@ -299,7 +304,8 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	case off >= f.Size():
 		return 0, io.EOF
 	}
-	n, err := f.each(off, len(b), f.end, ctl.Reading, ctl.Kept, func(r ctl.Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
+	n, err := f.each(off, len(b), f.end, ctl.Reading, ctl.Kept,
+		func(r ctl.Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
 	if err != nil {
 		return 0, err
 	}
@@ -310,7 +316,8 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt implements io.WriterAt. What is written is durable after a Sync. A file that has to be larger is made so first, durably, and reads as zeros there until it is written.
+// WriteAt implements io.WriterAt. What is written is durable after a Sync. A file that has to be larger is made so
+// first, durably, and reads as zeros there until it is written.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	switch {
 	case f.rights&Write == 0:
@@ -324,15 +331,18 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 		}
 	}
 	// What is behind the end by now is left out, as if the file had been cut afterwards.
-	if _, err := f.each(off, len(b), f.end, ctl.Whole, ctl.Changed, func(r ctl.Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) }); err != nil {
+	if _, err := f.each(off, len(b), f.end, ctl.Whole, ctl.Changed,
+		func(r ctl.Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) }); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// each does something with every page of a range of the file, as they come, some at a time, and returns how many bytes that were: it ends where end says, which is
-// asked with fs.mu whenever some more are asked for, for it may change meanwhile. Whole is for pages of which all is in the range.
-func (f *File) each(off int64, n int, end func() uint64, mode ctl.Mode, change ctl.Change, do func(r ctl.Ref, in, from, n int)) (int, error) {
+// each does something with every page of a range of the file, as they come, some at a time, and returns how many
+// bytes that were: it ends where end says, which is asked with fs.mu whenever some more are asked for, for it may
+// change meanwhile. Whole is for pages of which all is in the range.
+func (f *File) each(off int64, n int, end func() uint64, mode ctl.Mode, change ctl.Change,
+	do func(r ctl.Ref, in, from, n int)) (int, error) {
 	results := make(chan error, most)
 	from := 0
 	for over := false; from < n && !over; {

@@ -75,7 +75,8 @@ func (in *inode) sum(b []byte, seed, number uint32) uint32 {
 	return media.Sum(media.Sum(seed, head[:]), b[:28])
 }
 
-// encode writes an inode into its 32 bytes. None is 32 zeros, so that pages of inodes that were never written have none.
+// encode writes an inode into its 32 bytes. None is 32 zeros, so that pages of inodes that were never written have
+// none.
 //
 //	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless; of the second: 0-51 size, 52-60 permissions
 func (in *inode) encode(b []byte, seed, number uint32) {
@@ -102,8 +103,9 @@ func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 	}
 	first, second := le.Uint64(b), le.Uint64(b[8:])
 	in = inode{
-		base: first & (1<<52 - 1), order: uint8(first >> 52 & 63), kind: Kind(first >> 58 & 3), nameless: first>>60&1 != 0,
-		size: second & (1<<52 - 1), perm: uint16(second >> 52),
+		base: first & (1<<52 - 1), order: uint8(first >> 52 & 63), kind: Kind(first >> 58 & 3),
+		nameless: first>>60&1 != 0,
+		size:     second & (1<<52 - 1), perm: uint16(second >> 52),
 		uid: le.Uint32(b[16:]), gid: le.Uint32(b[20:]), mtime: le.Uint32(b[24:]),
 	}
 	switch {
@@ -228,7 +230,8 @@ func CheckName(name string) error {
 		why = "is not UTF-8"
 	case strings.ContainsRune(name, '/'):
 		why = "has a slash in it"
-	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }):
+	case strings.ContainsFunc(name,
+		func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }):
 		why = "has a character that cannot be printed"
 	default:
 		return nil

@@ -40,7 +40,8 @@ func stuck(t *testing.T, f *cfs.FS, pool *ctl.Pool, path string, page uint64) (b
 	return base, func() { pool.Put(held, ctl.Kept, heat.Auto, nil) }
 }
 
-// TestReadWhileCut holds that a read of a file that is cut meanwhile ends where the file does, and returns nothing that was never in it.
+// TestReadWhileCut holds that a read of a file that is cut meanwhile ends where the file does, and returns nothing
+// that was never in it.
 func TestReadWhileCut(t *testing.T) {
 	dev := blank(t, 1500)
 	f, pool := mount(t, dev)
@@ -75,7 +76,8 @@ func TestReadWhileCut(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestReadQueuedWhileCut holds the same of a read that has asked for its pages, and waits for memory, when the cut is in force.
+// TestReadQueuedWhileCut holds the same of a read that has asked for its pages, and waits for memory, when the cut is
+// in force.
 func TestReadQueuedWhileCut(t *testing.T) {
 	for _, left := range []int64{0, 5*ctl.Page + 100} {
 		dev := blank(t, 1500)
@@ -140,7 +142,8 @@ func TestReadQueuedWhileCut(t *testing.T) {
 	}
 }
 
-// taking is a file of eight pages that takes room, and another handle of it: it has taken some, and waits for a page that is held.
+// taking is a file of eight pages that takes room, and another handle of it: it has taken some, and waits for a page
+// that is held.
 type taking struct {
 	*cfs.FS
 	pool    *ctl.Pool
@@ -178,8 +181,8 @@ func (w *taking) end(t *testing.T) {
 	unmount(t, w.FS, w.pool)
 }
 
-// TestAllocateWhileWritten holds that an Allocate that finds the pool full takes nothing away that another handle wrote meanwhile, behind the old end or before it, and gives back what it
-// had taken.
+// TestAllocateWhileWritten holds that an Allocate that finds the pool full takes nothing away that another handle
+// wrote meanwhile, behind the old end or before it, and gives back what it had taken.
 func TestAllocateWhileWritten(t *testing.T) {
 	w := allocating(t, 10_000_000)
 	want := fill(2*ctl.Page, 2)

@@ -25,7 +25,8 @@ type Status struct {
 
 func (n *node) stat() Status {
 	i := Status{
-		Path: n.path(), Name: n.name, Kind: n.kind, Size: int64(n.size), Perm: n.perm, UID: n.uid, GID: n.gid, Time: time.Unix(int64(n.mtime), 0).UTC(),
+		Path: n.path(), Name: n.name, Kind: n.kind, Size: int64(n.size), Perm: n.perm, UID: n.uid, GID: n.gid,
+		Time:  time.Unix(int64(n.mtime), 0).UTC(),
 		Inode: n.number, Base: n.base * pageSize,
 	}
 	if n.order != noOrder {
@@ -103,7 +104,8 @@ func (c *change) named(who Cred, path string, kind Kind, perm uint16) (*node, er
 	return n, c.link(dir, name, n)
 }
 
-// Remove removes a file, or a directory that is empty. What a file held is free at once, or, if it is open, when it is closed.
+// Remove removes a file, or a directory that is empty. What a file held is free at once, or, if it is open, when it
+// is closed.
 func (f *FS) Remove(who Cred, path string) error {
 	return f.do(func(c *change) error {
 		_, _, there, err := c.place(who, path)
@@ -122,7 +124,8 @@ func (f *FS) Remove(who Cred, path string) error {
 	})
 }
 
-// Rename gives something another name, in any directory. A file replaces a file, a directory an empty directory; with keep nothing is replaced.
+// Rename gives something another name, in any directory. A file replaces a file, a directory an empty directory; with
+// keep nothing is replaced.
 func (f *FS) Rename(who Cred, from, to string, keep bool) error {
 	return f.do(func(c *change) error {
 		_, _, n, err := c.place(who, from)
@@ -170,7 +173,8 @@ func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
 
 // Chmod changes permissions; Chown, which only UID 0 may do, whose something is.
 func (f *FS) Chmod(who Cred, path string, perm uint16) error {
-	return f.own(path, who, func(in *inode) { in.perm = perm & 0o777 }, func(n *node) bool { return who.UID == 0 || who.UID == n.uid })
+	return f.own(path, who, func(in *inode) { in.perm = perm & 0o777 },
+		func(n *node) bool { return who.UID == 0 || who.UID == n.uid })
 }
 
 // Chown changes whose something is.

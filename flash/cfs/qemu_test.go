@@ -191,8 +191,9 @@ func readLog(path string) ([]logged, error) {
 	return all, nil
 }
 
-// TestRecorded has QEMU's storage daemon keep the device and record, with its blklogwrites, what is written and flushed. Every prefix of the record, and every prefix with some of
-// what was not flushed left out, is a device on which the pool opens, all checks hold, and everything is there that had been acknowledged by then.
+// TestRecorded has QEMU's storage daemon keep the device and record, with its blklogwrites, what is written and
+// flushed. Every prefix of the record, and every prefix with some of what was not flushed left out, is a device on
+// which the pool opens, all checks hold, and everything is there that had been acknowledged by then.
 func TestRecorded(t *testing.T) {
 	daemon, err := exec.LookPath("qemu-storage-daemon")
 	if err != nil {
@@ -208,9 +209,11 @@ func TestRecorded(t *testing.T) {
 	}
 	var said strings.Builder
 	cmd := exec.Command(daemon,
-		"--blockdev", "driver=file,node-name=data,filename="+image, "--blockdev", "driver=file,node-name=log,filename="+record,
+		"--blockdev", "driver=file,node-name=data,filename="+image, "--blockdev",
+		"driver=file,node-name=log,filename="+record,
 		"--blockdev", "driver=blklogwrites,node-name=recorder,file=data,log=log,log-sector-size=512",
-		"--nbd-server", "addr.type=unix,addr.path="+socket, "--export", "type=nbd,id=pool,node-name=recorder,name=pool,writable=on")
+		"--nbd-server", "addr.type=unix,addr.path="+socket, "--export",
+		"type=nbd,id=pool,node-name=recorder,name=pool,writable=on")
 	cmd.Stdout, cmd.Stderr = &said, &said
 	ok(t, cmd.Start())
 	gone := make(chan error, 1)
@@ -301,7 +304,8 @@ func TestRecorded(t *testing.T) {
 			possible = possible || a.state == got
 		}
 		if !possible {
-			t.Fatalf("after entry %d, with %d flushes: %q; acknowledged was %q", number, flushes, got, acks[acked].state)
+			t.Fatalf("after entry %d, with %d flushes: %q; acknowledged was %q", number, flushes, got,
+				acks[acked].state)
 		}
 	}
 	stride := 1
@@ -332,7 +336,8 @@ func TestRecorded(t *testing.T) {
 		look(whole, i)
 		look(some, i)
 	}
-	t.Logf("%d entries, %d flushes, %d devices looked at, %d of them after the file system was made; %d acknowledged", len(entries), flushes, looked, opened, len(acks))
+	t.Logf("%d entries, %d flushes, %d devices looked at, %d of them after the file system was made; %d acknowledged",
+		len(entries), flushes, looked, opened, len(acks))
 	if !raced && (opened < 100 || flushes < int64(len(acks))) {
 		t.Error("too little was recorded")
 	}

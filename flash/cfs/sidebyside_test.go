@@ -16,7 +16,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// keeper writes versions of pages to one file, and knows which of them may be found: what is durable, or anything later.
+// keeper writes versions of pages to one file, and knows which of them may be found: what is durable, or anything
+// later.
 type keeper struct {
 	name, other string // it has one of the two names
 	named       string
@@ -112,17 +113,19 @@ func (k *keeper) found(f *cfs.FS) error {
 		}
 		version := binary.LittleEndian.Uint64(b)
 		switch {
-		case version == 0 && string(b) != string(make([]byte, ctl.Page)) || version > 0 && string(b) != string(keeperPage(version, i)):
+		case version == 0 && string(b) != string(make([]byte, ctl.Page)) ||
+			version > 0 && string(b) != string(keeperPage(version, i)):
 			return fmt.Errorf("%s: page %d is a mix that begins with version %d", name, i, version)
 		case version == 0 && !k.zero[i] && k.floor[i] > 0, version > 0 && version < k.floor[i], version > k.version:
-			return fmt.Errorf("%s: page %d has version %d; from %d to %d may be there (zeros %v)", name, i, version, k.floor[i], k.put[i], k.zero[i])
+			return fmt.Errorf("%s: page %d has version %d; from %d to %d may be there (zeros %v)", name, i, version,
+				k.floor[i], k.put[i], k.zero[i])
 		}
 	}
 	return file.Close()
 }
 
-// TestFailingSideBySide holds that when the device fails, at any time, for many who change files side by side, nobody waits for ever; what was said to be durable is found after a cut, and the file
-// system with it.
+// TestFailingSideBySide holds that when the device fails, at any time, for many who change files side by side, nobody
+// waits for ever; what was said to be durable is found after a cut, and the file system with it.
 func TestFailingSideBySide(t *testing.T) {
 	seeds := uint64(30)
 	if os.Getenv("FARFLASH_LONG") != "" {

@@ -60,7 +60,8 @@ type tree struct {
 }
 
 func newTree() *tree {
-	return &tree{nodes: make([]*node, rootInode+1), lowest: rootInode + 1, inodePages: map[uint32]bool{}, space: buddy.New(dataShift)}
+	return &tree{nodes: make([]*node, rootInode+1), lowest: rootInode + 1, inodePages: map[uint32]bool{},
+		space: buddy.New(dataShift)}
 }
 
 func (t *tree) root() *node { return t.nodes[rootInode] }
@@ -233,7 +234,9 @@ func (l *loader) inodes() {
 
 func (l *loader) inodesAt(p uint64) {
 	first := uint32(p-inodePage) * inodesPerPage
-	if int(first/inodesPerPage) != len(l.tree.inodePages) { // the lowest number is always taken, and pages are never given back: so memory is as large as the medium's share
+	if int(first/inodesPerPage) != len(l.tree.inodePages) {
+		// the lowest number is always taken, and pages are never given back: so memory is as large as the medium's
+		// share
 		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "there are none before them")
 		return
 	}
@@ -272,7 +275,8 @@ func (l *loader) blocks() {
 	var widest *node // of those before, the one that ends last
 	for _, n := range all {
 		if widest != nil && widest.base+1<<widest.order > n.base {
-			l.wrongf(n.path(), "its block of 2^%d pages at %d overlaps that of inode %d, 2^%d at %d", n.order, n.base, widest.number, widest.order, widest.base)
+			l.wrongf(n.path(), "its block of 2^%d pages at %d overlaps that of inode %d, 2^%d at %d", n.order, n.base,
+				widest.number, widest.order, widest.base)
 		} else if !l.tree.space.Reserve(n.base, int(n.order)) {
 			l.wrongf(n.path(), "its block of 2^%d pages at %d cannot be had", n.order, n.base)
 		}

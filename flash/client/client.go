@@ -1,11 +1,13 @@
 // Package client reads and writes what flash/server serves, with one-sided operations over iWARP.
 //
-// Dial connects, over TLS if there is a configuration for it; Client.Open opens an export, and File has its operations: ReadAt, WriteAt, WriteDurable,
-// CompareSwap, FetchAdd. All may be called side by side; they share the connection.
+// Dial connects, over TLS if there is a configuration for it; Client.Open opens an export, and File has its
+// operations: ReadAt, WriteAt, WriteDurable, CompareSwap, FetchAdd. All may be called side by side; they share the
+// connection.
 //
-// WriteAt returns when the bytes were handed to the network: nothing is known of the server then (RFC 5040, section 5.5, rules 9 and 14). WriteDurable asks
-// for the data to be on flash and waits for an empty read behind them, which the server does not answer before they are (docs/flash/protocol.md). Operations of one connection are
-// done in the order in which they were begun, but that a read may be answered after later writes; who needs the order waits.
+// WriteAt returns when the bytes were handed to the network: nothing is known of the server then (RFC 5040, section
+// 5.5, rules 9 and 14). WriteDurable asks for the data to be on flash and waits for an empty read behind them, which
+// the server does not answer before they are (docs/flash/protocol.md). Operations of one connection are done in the
+// order in which they were begun, but that a read may be answered after later writes; who needs the order waits.
 //
 // It leaves out reconnecting: an error ends the Client, and who dials again has to find out what was done.
 package client
@@ -100,7 +102,8 @@ func Dial(ctx context.Context, address string, cfg Config) (*Client, error) {
 	}
 	// An operation is two works at most, and a request of the control protocol is one.
 	n := max(1, (s.Verbs.Sends-1)/2)
-	c := &Client{conn: conn, free: make(chan int, n), slots: make([]slot, n), got: make(chan verbs.Completion, 1), over: make(chan struct{})}
+	c := &Client{conn: conn, free: make(chan int, n), slots: make([]slot, n), got: make(chan verbs.Completion, 1),
+		over: make(chan struct{})}
 	for i := range c.slots {
 		c.slots[i].done = make(chan verbs.Completion, 1)
 		c.slots[i].id = uint64(i)
@@ -289,14 +292,16 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// WriteAt writes b. When it returns b may be used again; whether the server has it is not known. If the connection ends before anything durable has followed, the
-// server may come to it later than to what another connection brings to the same place.
+// WriteAt writes b. When it returns b may be used again; whether the server has it is not known. If the connection
+// ends before anything durable has followed, the server may come to it later than to what another connection brings
+// to the same place.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	at, err := f.at(off, len(b), verbs.RemoteWrite)
 	if err != nil || len(b) == 0 {
 		return 0, err
 	}
-	if _, err := f.client.do(verbs.Work{Op: wire.Write, Local: b, STag: f.reply.STag | uint32(verbs.Async), Offset: at}); err != nil {
+	if _, err := f.client.do(verbs.Work{Op: wire.Write, Local: b, STag: f.reply.STag | uint32(verbs.Async),
+		Offset: at}); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -308,18 +313,22 @@ func (f *File) WriteDurable(b []byte, off int64) (int, error) {
 	if err != nil || len(b) == 0 {
 		return 0, err
 	}
-	if _, err := f.client.do(verbs.Work{Op: wire.Write, Local: b, STag: f.reply.STag | uint32(verbs.Sync), Offset: at}, verbs.Work{Op: wire.ReadReq}); err != nil {
+	if _, err := f.client.do(verbs.Work{Op: wire.Write, Local: b, STag: f.reply.STag | uint32(verbs.Sync),
+		Offset: at}, verbs.Work{Op: wire.ReadReq}); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// CompareSwap replaces the eight bytes at off, little-endian, if they are old, and returns what they were. With durable it returns when the new value is on flash.
+// CompareSwap replaces the eight bytes at off, little-endian, if they are old, and returns what they were. With
+// durable it returns when the new value is on flash.
 func (f *File) CompareSwap(off int64, old, value uint64, durable bool) (uint64, error) {
-	return f.atomic(off, wire.CmpSwap, wire.Operand{Data: value, Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}, durable)
+	return f.atomic(off, wire.CmpSwap,
+		wire.Operand{Data: value, Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}, durable)
 }
 
-// FetchAdd adds to the eight bytes at off, little-endian, and returns what they were. With durable it returns when the sum is on flash.
+// FetchAdd adds to the eight bytes at off, little-endian, and returns what they were. With durable it returns when
+// the sum is on flash.
 func (f *File) FetchAdd(off int64, n uint64, durable bool) (uint64, error) {
 	return f.atomic(off, wire.FetchAdd, wire.Operand{Data: n}, durable)
 }

@@ -14,7 +14,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// A file of a pool is served, and a client writes to it, knows that what it wrote is on flash, reads it, and counts with it.
+// A file of a pool is served, and a client writes to it, knows that what it wrote is on flash, reads it, and counts
+// with it.
 func Example() {
 	if err := example(); err != nil {
 		fmt.Println(err)

@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestAccount is a conservation law: what the devices were given to write is what the pool counts as written, kind by kind; each segment that was filled has its summary; and
-// write amplification is that over what users wrote.
+// TestAccount is a conservation law: what the devices were given to write is what the pool counts as written, kind by
+// kind; each segment that was filled has its summary; and write amplification is that over what users wrote.
 func TestAccount(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -52,7 +52,8 @@ func TestAccount(t *testing.T) {
 	// All places that were handed out are in filled segments, but for those of three that are open.
 	filled := s.Summaries * int64(layout.Segment)
 	if placed := s.Puts + s.Moved; filled > placed || filled < placed-3*int64(layout.Segment) {
-		t.Errorf("%d pages were placed, and there are %d summaries of segments of %d", placed, s.Summaries, layout.Segment)
+		t.Errorf("%d pages were placed, and there are %d summaries of segments of %d", placed, s.Summaries,
+			layout.Segment)
 	}
 	r := p.Check(true)
 	for _, v := range r.Violations {
@@ -72,8 +73,9 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestResumed opens a pool again and again after its power was cut, with a page written between: the segments that were being filled are gone on with, so that none of the places left in
-// them is lost, and collection has nothing to do.
+// TestResumed opens a pool again and again after its power was cut, with a page written between: the segments that
+// were being filled are gone on with, so that none of the places left in them is lost, and collection has nothing to
+// do.
 func TestResumed(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -127,7 +129,8 @@ func TestRun(t *testing.T) {
 		}
 		p.Put(r, ctl.Kept, heat.Auto, nil)
 	})
-	for _, first := range []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 500, 510, 511, 513, 514, 1<<40 - 9, 1 << 40, 1<<40 + 1, media.MaxLBA - 20, media.MaxLBA - 2, media.MaxLBA - 1} {
+	for _, first := range []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 500, 510, 511, 513, 514, 1<<40 - 9, 1 << 40, 1<<40 + 1,
+		media.MaxLBA - 20, media.MaxLBA - 2, media.MaxLBA - 1} {
 		for _, n := range []uint64{1, 2, 3, 9, 20} {
 			most := min(n, media.MaxLBA-first)
 			want := uint64(1)
@@ -162,10 +165,12 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestHeldTrim trims pages that somebody has: they go when the last one puts them, whether they were changed or not, were written before or not; what was trimmed reads as zeros, then and after a crash.
+// TestHeldTrim trims pages that somebody has: they go when the last one puts them, whether they were changed or not,
+// were written before or not; what was trimmed reads as zeros, then and after a crash.
 func TestHeldTrim(t *testing.T) {
 	for name, stored := range map[string]bool{"written before": true, "new": false} {
-		for change, how := range map[string]ctl.Change{"kept": ctl.Kept, "changed": ctl.Changed, "durable": ctl.Durable} {
+		for change, how := range map[string]ctl.Change{"kept": ctl.Kept, "changed": ctl.Changed,
+			"durable": ctl.Durable} {
 			t.Run(name+", "+change, func(t *testing.T) {
 				cfg, layout := small()
 				dev := device.NewMem(smallGrains * device.Grain)

@@ -36,8 +36,8 @@ func (r *Report) addf(path, format string, args ...any) {
 	r.Violations = append(r.Violations, Violation{path, fmt.Sprintf(format, args...)})
 }
 
-// Check walks every invariant of the pool and says all that do not hold; nothing else is done meanwhile. Deep then reads every page in use and every
-// segment's summary from the devices, beside whatever else the pool does.
+// Check walks every invariant of the pool and says all that do not hold; nothing else is done meanwhile. Deep then
+// reads every page in use and every segment's summary from the devices, beside whatever else the pool does.
 func (p *Pool) Check(deep bool) Report {
 	var r Report
 	p.mu.Lock()
@@ -167,9 +167,11 @@ func (c *core) checkFrames(r *Report) {
 		case f.slot != nil && free[i]:
 			r.addf(path, "is free, and page %d's", f.page)
 		case f.slot == nil && (f.writing > 0 || len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims) > 0):
-			r.addf(path, "is free, but %d writes and %d others wait for it", f.writing, len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
+			r.addf(path, "is free, but %d writes and %d others wait for it", f.writing,
+				len(f.waiters)+len(f.syncs)+len(f.passed)+len(f.trims))
 		case f.slot != nil:
-			if f.page == nowhere && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident && len(f.trims) > 0 {
+			if f.page == nowhere && f.slot.Load().Refs() == 0 && f.slot.Load().State() == table.Resident &&
+				len(f.trims) > 0 {
 				r.addf(path, "is of a page that was dropped, and nobody has it")
 			}
 			if w := f.slot.Load(); (w.State() != table.Resident && w.State() != table.InFlight) || int(w.Frame()) != i {
@@ -183,7 +185,8 @@ func (c *core) checkSegments(r *Report) {
 	for i := range c.segments {
 		s := &c.segments[i]
 		if int(s.written) > c.shape.Pages || s.programmed > s.written || !s.opened && s.written > 0 {
-			r.addf(fmt.Sprintf("segment %d", i), "%d places were handed out and %d written; open: %v", s.written, s.programmed, s.opened)
+			r.addf(fmt.Sprintf("segment %d", i), "%d places were handed out and %d written; open: %v", s.written,
+				s.programmed, s.opened)
 		}
 	}
 }
@@ -212,7 +215,8 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	wrong := map[ftl.PPA]error{}
 	for _, at := range live {
 		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
-		if err == nil && media.Sum(c.seed, buf) != c.sums[at] { // set when the place was handed out, and not again before the segment is erased
+		if err == nil && media.Sum(c.seed, buf) != c.sums[at] {
+			// set when the place was handed out, and not again before the segment is erased
 			err = ErrDamaged
 		}
 		if err != nil {
@@ -239,8 +243,8 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	p.leave()
 }
 
-// checkSummary compares a filled segment's summary with the mapping. One that is missing, or of an earlier filling, was lost in a crash, which is no violation:
-// nothing rests on it.
+// checkSummary compares a filled segment's summary with the mapping. One that is missing, or of an earlier filling,
+// was lost in a crash, which is no violation: nothing rests on it.
 func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 	path := fmt.Sprintf("segment %d/summary", i)
 	if read != nil {
@@ -265,7 +269,9 @@ func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 	for k, e := range sum.Entries {
 		at := first + ftl.PPA(k)
 		if c.isLive(at) && (e.Page != 0 && e.Page != c.owners[at]+1 && !c.isRenamed(at) || e.Sum != c.sums[at]) {
-			r.addf(fmt.Sprintf("segment %d/place %d", i, k), "is page %d's with sum %08x, the summary says page %d's with %08x", c.owners[at], c.sums[at], e.Page-1, e.Sum)
+			r.addf(fmt.Sprintf("segment %d/place %d", i, k),
+				"is page %d's with sum %08x, the summary says page %d's with %08x", c.owners[at], c.sums[at],
+				e.Page-1, e.Sum)
 		}
 	}
 }

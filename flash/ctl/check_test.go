@@ -11,7 +11,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestCheckSees breaks one thing of a pool's memory at a time: each is said, at its place, and nothing is said of a pool that is whole.
+// TestCheckSees breaks one thing of a pool's memory at a time: each is said, at its place, and nothing is said of a
+// pool that is whole.
 func TestCheckSees(t *testing.T) {
 	begin := func() (*Pool, Ref) {
 		cfg := DefaultConfig()
@@ -68,19 +69,29 @@ func TestCheckSees(t *testing.T) {
 		path string // part of one violation's
 		what string
 	}{
-		{"a frame that is free and somebody's", func(_ *Pool, c *core, held Ref) { c.free = append(c.free, held.frame) }, "frame ", "is free, and page 1's"},
+		{"a frame that is free and somebody's",
+			func(_ *Pool, c *core,
+				held Ref) {
+				c.free = append(c.free, held.frame)
+			}, "frame ", "is free, and page 1's"},
 		{"a frame that is free twice", func(_ *Pool, c *core, _ Ref) {
 			at := int32(len(c.frames)) // one of nobody's
 			c.frames = append(c.frames, frame{place: ftl.NoPPA})
 			c.free = append(c.free, at, at)
 		}, "frame 16", "is free twice"},
-		{"a frame that is nobody's", func(_ *Pool, c *core, _ Ref) { c.frames = append(c.frames, frame{place: ftl.NoPPA}) }, "frame 16", "is nobody's and not free"},
+		{"a frame that is nobody's",
+			func(_ *Pool, c *core,
+				_ Ref) {
+				c.frames = append(c.frames, frame{place: ftl.NoPPA})
+			}, "frame 16", "is nobody's and not free"},
 		{"a free frame that is waited for", func(_ *Pool, c *core, _ Ref) {
 			c.frames = append(c.frames, frame{place: ftl.NoPPA, writing: 2})
 			c.free = append(c.free, 16)
 		}, "frame 16", "2 writes and 0 others wait"},
-		{"a frame of another page", func(_ *Pool, c *core, held Ref) { c.frames[held.frame].page = 77 }, "page 1/frame", "is page 77's"},
-		{"a page in a frame that there is not", func(_ *Pool, c *core, _ Ref) { c.frames = c.frames[:1] }, "page ", "of 1"},
+		{"a frame of another page", func(_ *Pool, c *core, held Ref) { c.frames[held.frame].page = 77 },
+			"page 1/frame", "is page 77's"},
+		{"a page in a frame that there is not", func(_ *Pool, c *core, _ Ref) { c.frames = c.frames[:1] }, "page ",
+			"of 1"},
 		{"a page in no frame of its own", func(_ *Pool, c *core, held Ref) {
 			other := (held.frame + 1) % 16
 			c.frames[other].slot = held.slot
@@ -103,8 +114,10 @@ func TestCheckSees(t *testing.T) {
 			c.ftl.Invalidate(at, 0)
 		}, "page ", "the translation layer has nothing there"},
 		{"a count of places", func(_ *Pool, c *core, _ Ref) { c.mapped++ }, "pool", "are counted"},
-		{"a count of pages in use", func(_ *Pool, c *core, _ Ref) { c.used-- }, "pool", "in use or reserved, 39 are counted"},
-		{"more in use than there is room for", func(_ *Pool, c *core, _ Ref) { c.shape.Capacity = 10 }, "pool", "the capacity is 10"},
+		{"a count of pages in use", func(_ *Pool, c *core, _ Ref) { c.used-- }, "pool",
+			"in use or reserved, 39 are counted"},
+		{"more in use than there is room for", func(_ *Pool, c *core, _ Ref) { c.shape.Capacity = 10 }, "pool",
+			"the capacity is 10"},
 		{"a segment that was written beyond what was handed out", func(_ *Pool, c *core, _ Ref) {
 			for i := range c.segments {
 				if s := &c.segments[i]; s.opened {

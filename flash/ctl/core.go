@@ -12,8 +12,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// core is the controller as a state machine. Its methods are called one at a time; what they want done is on the lists ops and
-// calls when they return, and completions come back through complete.
+// core is the controller as a state machine. Its methods are called one at a time; what they want done is on the
+// lists ops and calls when they return, and completions come back through complete.
 type core struct {
 	cfg   Config
 	shape media.Shape
@@ -108,8 +108,8 @@ type Ref struct {
 	slot *table.Slot
 	Data []byte // the page; may be changed only if it was asked for to be written
 	Page uint64 // its number when it was asked for; see Remap
-	// Fill says that the page was asked for whole and its old content was not read: nobody else sees it before it is put, and
-	// Data is undefined until all of it is written.
+	// Fill says that the page was asked for whole and its old content was not read: nobody else sees it before it is
+	// put, and Data is undefined until all of it is written.
 	Fill  bool
 	frame int32
 }
@@ -154,8 +154,10 @@ func (s Stats) WAF() float64 {
 // Sub is what happened between o and s.
 func (s Stats) Sub(o Stats) Stats {
 	d := Stats{
-		s.Puts - o.Puts, s.Moved - o.Moved, s.Log - o.Log, s.Checkpoint - o.Checkpoint, s.Summaries - o.Summaries, s.Rewritten - o.Rewritten,
-		s.Hits - o.Hits, s.Misses - o.Misses, s.Flushes - o.Flushes, s.Checkpoints - o.Checkpoints, s.Damaged - o.Damaged, s.Streams,
+		s.Puts - o.Puts, s.Moved - o.Moved, s.Log - o.Log, s.Checkpoint - o.Checkpoint, s.Summaries - o.Summaries,
+		s.Rewritten - o.Rewritten,
+		s.Hits - o.Hits, s.Misses - o.Misses, s.Flushes - o.Flushes, s.Checkpoints - o.Checkpoints,
+		s.Damaged - o.Damaged, s.Streams,
 	}
 	for i := range d.Streams {
 		d.Streams[i] -= o.Streams[i]
@@ -192,7 +194,8 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	grains := segments * int64(shape.Pages)
 	c := &core{
 		cfg: cfg, shape: shape, seed: shape.UUID.Seed(), table: table.New(), done: done,
-		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64), renamed: make([]uint64, (grains+63)/64),
+		owners: make([]uint64, grains), sums: make([]uint32, grains), live: make([]uint64, (grains+63)/64),
+		renamed:  make([]uint64, (grains+63)/64),
 		segments: make([]segment, segments), frames: make([]frame, cfg.Frames), lately: make([]atomic.Bool, cfg.Frames),
 	}
 	for s := range segments {
@@ -308,7 +311,8 @@ func (c *core) ref(slot *table.Slot, page uint64, frame int32) Ref {
 // get gives a page to a request, now or when it is there.
 func (c *core) get(r request) {
 	if c.queue.N > 0 {
-		c.queue.Push(r) // first come, first served: so at most one that wants several pages has some and waits for others
+		// first come, first served: so at most one that wants several pages has some and waits for others
+		c.queue.Push(r)
 		c.feed()
 		return
 	}
@@ -426,7 +430,8 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	return true
 }
 
-// bringNone gives somebody whose page was dropped before he got it zeros that nobody else sees. As of a page that is dropped while somebody has it, nothing is left of it when he puts it.
+// bringNone gives somebody whose page was dropped before he got it zeros that nobody else sees. As of a page that is
+// dropped while somebody has it, nothing is left of it when he puts it.
 func (c *core) bringNone(r request) bool {
 	at := c.takeFrame()
 	if at == noFrame {
@@ -569,7 +574,8 @@ func (c *core) drop(at int32) {
 	c.free = append(c.free, at)
 }
 
-// put takes a page back. Only the slow way comes here: pages that were overwritten whole, sync, and what the last reference leaves dirty.
+// put takes a page back. Only the slow way comes here: pages that were overwritten whole, sync, and what the last
+// reference leaves dirty.
 func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) {
 	f := &c.frames[r.frame]
 	if from != heat.Auto {

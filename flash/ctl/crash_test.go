@@ -15,8 +15,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// world is a pool whose devices do operations when and in the order that a random stream says, in one goroutine, and what may be found after a cut, or after its
-// process was killed.
+// world is a pool whose devices do operations when and in the order that a random stream says, in one goroutine, and
+// what may be found after a cut, or after its process was killed.
 type world struct {
 	t     testing.TB
 	cfg   ctl.Config
@@ -159,7 +159,8 @@ func (w *world) act() {
 				w.t.Fatalf("%s: reading page %d: %v", w.label, i, err)
 			}
 			if s, err := serialOf(r.Data, uint64(i)); err != nil || s != h.serials[len(h.serials)-1] {
-				w.t.Fatalf("%s: page %d reads %d, %v; it was put as %d", w.label, i, s, err, h.serials[len(h.serials)-1])
+				w.t.Fatalf("%s: page %d reads %d, %v; it was put as %d", w.label, i, s, err,
+					h.serials[len(h.serials)-1])
 			}
 			w.pool.Put(r, ctl.Kept, heat.Auto, nil)
 		})
@@ -273,7 +274,8 @@ func (w *world) cut(goOn bool) {
 			ok = ok || possible == s
 		}
 		if !ok {
-			w.t.Fatalf("%s, cut %d: page %d is %d; %v were put, from number %d on it may be any (found %+v)", w.label, w.cuts, i, s, h.serials, h.floor, pool.Found())
+			w.t.Fatalf("%s, cut %d: page %d is %d; %v were put, from number %d on it may be any (found %+v)", w.label,
+				w.cuts, i, s, h.serials, h.floor, pool.Found())
 		}
 		found[i].serials = []uint64{s}
 	}
@@ -311,8 +313,10 @@ func (w *world) end() {
 	}
 }
 
-// TestCrash cuts the power, or kills the process, some thousand times (FARFLASH_LONG: a hundred thousand), in the midst of everything, recovery included, several
-// times in a row, of pools of one to three devices. What was said to be durable must be there, no page may be a mix of two, and all invariants must hold. FARFLASH_CASE runs one seed alone.
+// TestCrash cuts the power, or kills the process, some thousand times (FARFLASH_LONG: a hundred thousand), in the
+// midst of everything, recovery included, several times in a row, of pools of one to three devices. What was said to
+// be durable must be there, no page may be a mix of two, and all invariants must hold. FARFLASH_CASE runs one seed
+// alone.
 func TestCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // small pools, made and left by the thousand
 	worlds, only := 40, -1
@@ -353,14 +357,18 @@ func TestCrash(t *testing.T) {
 		cuts, kills, several, broken = cuts+w.cuts, kills+w.kills, several+w.several, broken+w.broken
 		dropped, recovered = dropped+w.dropped, recovered+w.recovered
 	}
-	t.Logf("%d cuts, of these %d of the process alone, %d of several devices, %d with a recovery cut as well; %d records of the log applied, %d writes dropped that nothing said were durable",
+	t.Logf("%d cuts, of these %d of the process alone, %d of several devices, %d with a recovery cut as well; %d "+
+		"records of the log applied, %d writes dropped that nothing said were durable",
 		cuts, kills, several, broken, recovered, dropped)
-	if only < 0 && !raced && (cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0) {
-		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little was tried", cuts, kills, several, broken, dropped, recovered)
+	if only < 0 && !raced &&
+		(cuts < 2400 || kills < 500 || several < 1000 || broken < 300 || dropped == 0 || recovered == 0) {
+		t.Errorf("%d cuts, %d kills, %d of several devices, %d recoveries cut, %d dropped, %d recovered: too little "+
+			"was tried", cuts, kills, several, broken, dropped, recovered)
 	}
 }
 
-// TestSessions holds that no two openings have the same number, even if nothing of the earlier one is found but what it wrote to segments: by the number a summary is known.
+// TestSessions holds that no two openings have the same number, even if nothing of the earlier one is found but what
+// it wrote to segments: by the number a summary is known.
 func TestSessions(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)

@@ -8,8 +8,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestOlderCheckpoint damages a checkpoint after a crash, a recovery, and more that was made durable: the other one, with the log, is the same state, or the pool is refused. It
-// holds what the recovery has decided, of writes that were dropped and of pages that were moved to make room.
+// TestOlderCheckpoint damages a checkpoint after a crash, a recovery, and more that was made durable: the other one,
+// with the log, is the same state, or the pool is refused. It holds what the recovery has decided, of writes that
+// were dropped and of pages that were moved to make room.
 func TestOlderCheckpoint(t *testing.T) {
 	var dropped, opened, refused int
 	for seed := range uint64(60) {
@@ -74,7 +75,8 @@ func TestOlderCheckpoint(t *testing.T) {
 					s, err = serialOf(b, uint64(i))
 				}
 				if err != nil || s != now[i] {
-					t.Fatalf("seed %d, checkpoint %d damaged: page %d is %d, %v; it was %d", seed, slot, i, s, err, now[i])
+					t.Fatalf("seed %d, checkpoint %d damaged: page %d is %d, %v; it was %d", seed, slot, i, s, err,
+						now[i])
 				}
 			}
 			clean(t, older, true)

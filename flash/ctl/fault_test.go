@@ -14,8 +14,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// story does a fixed sequence of operations on a fresh pool whose device fails as it is told. Errors are what they may be; what was
-// acknowledged as durable must be there afterwards, and nothing may be left behind.
+// story does a fixed sequence of operations on a fresh pool whose device fails as it is told. Errors are what they
+// may be; what was acknowledged as durable must be there afterwards, and nothing may be left behind.
 type story struct {
 	t     testing.TB
 	label string
@@ -98,7 +98,8 @@ func (s *story) possible(b []byte, page uint64, from int) {
 			return
 		}
 	}
-	s.t.Fatalf("%s: page %d reads %d; %v were written, from number %d on it may be any", s.label, page, x, s.pages[page].serials, from)
+	s.t.Fatalf("%s: page %d reads %d; %v were written, from number %d on it may be any", s.label, page, x,
+		s.pages[page].serials, from)
 }
 
 // after opens what the device has, on a device that works, and looks for what was acknowledged.
@@ -130,7 +131,8 @@ func newStory(t testing.TB, seed uint64, label string, pages int) *story {
 	return s
 }
 
-// TestEveryOperationFails has each operation of a story fail once with EIO, then each with ENOSPC, then all from each on.
+// TestEveryOperationFails has each operation of a story fail once with EIO, then each with ENOSPC, then all from each
+// on.
 func TestEveryOperationFails(t *testing.T) {
 	cfg, layout := small()
 	cfg.Frames = 12
@@ -155,7 +157,8 @@ func TestEveryOperationFails(t *testing.T) {
 	before := runtime.NumGoroutine()
 	runs, errs := 0, 0
 	for at := int64(1); at <= all; at += step {
-		for _, f := range []device.Faults{{FailAt: at}, {FailAt: at, FailFull: true}, {FailFrom: at}, {FailFrom: at, FailFull: true}} {
+		for _, f := range []device.Faults{{FailAt: at}, {FailAt: at, FailFull: true}, {FailFrom: at},
+			{FailFrom: at, FailFull: true}} {
 			s := newStory(t, 1, faultName(f), pages)
 			dev := blank.Reopen()
 			dev.SetFaults(f)
@@ -191,7 +194,8 @@ func TestFaultsAtRandom(t *testing.T) {
 	for seed := range uint64(worlds) {
 		draw := rng.NewStream(seed, "faults")
 		f := device.Faults{
-			Seed: seed, ReadError: 0.02 * draw.Float64(), WriteError: 0.02 * draw.Float64(), Full: 0.01 * draw.Float64(), Short: 0.01 * draw.Float64(),
+			Seed: seed, ReadError: 0.02 * draw.Float64(), WriteError: 0.02 * draw.Float64(),
+			Full: 0.01 * draw.Float64(), Short: 0.01 * draw.Float64(),
 		}
 		if draw.IntN(3) == 0 {
 			f.FlushError = 0.01 * draw.Float64()
@@ -201,7 +205,8 @@ func TestFaultsAtRandom(t *testing.T) {
 		dev.SetFaults(f)
 		s.run(dev, cfg, pages)
 		errs += s.errs
-		// Pages that could not be read when they were moved are damaged for good, which is an error and never another content.
+		// Pages that could not be read when they were moved are damaged for good, which is an error and never another
+		// content.
 		pool, err := ctl.Open(cfg, dev.Reopen())
 		if err != nil {
 			t.Fatalf("%s: afterwards: %v", s.label, err)
@@ -343,7 +348,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestFull fills a pool to its capacity: one page more is refused, what is there can be overwritten, and a trim makes room.
+// TestFull fills a pool to its capacity: one page more is refused, what is there can be overwritten, and a trim makes
+// room.
 func TestFull(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)
@@ -385,8 +391,9 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLostCheckpoint damages each grain of the superblocks, checkpoints and log of a pool that was left as a crash does, one at a time: Open gives the newest state, or
-// an error, and never an older state; but for the very last page of the log, which is no different from one that was being written.
+// TestLostCheckpoint damages each grain of the superblocks, checkpoints and log of a pool that was left as a crash
+// does, one at a time: Open gives the newest state, or an error, and never an older state; but for the very last page
+// of the log, which is no different from one that was being written.
 func TestLostCheckpoint(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)

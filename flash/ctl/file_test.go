@@ -42,8 +42,8 @@ func onFiles(t testing.TB, each func(t testing.TB, name string, open func(name s
 	})
 }
 
-// TestSideBySide has many goroutines write and read pages of their own and bytes of their own in pages that all share, on two files, with flushes and trims
-// between, and then opens the pool again.
+// TestSideBySide has many goroutines write and read pages of their own and bytes of their own in pages that all
+// share, on two files, with flushes and trims between, and then opens the pool again.
 func TestSideBySide(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		before := runtime.NumGoroutine()
@@ -78,14 +78,16 @@ func TestSideBySide(t *testing.T) {
 						}
 						err = pool.WriteAt(mine[at:at+n], base+uint64(at), draw.IntN(5) == 0)
 					case k < 7:
-						if err = pool.ReadAt(buf[:n], base+uint64(at)); err == nil && !bytes.Equal(buf[:n], mine[at:at+n]) {
+						if err = pool.ReadAt(buf[:n], base+uint64(at)); err == nil &&
+							!bytes.Equal(buf[:n], mine[at:at+n]) {
 							err = fmt.Errorf("step %d: %d bytes at %d are not what was written", i, n, at)
 						}
 					case k < 8:
 						clear(mine[at : at+n])
 						err = pool.Discard(base+uint64(at), uint64(n), false)
 					case k < 9:
-						// Every worker has every eighth byte of the shared pages: small writes to the same page, side by side.
+						// Every worker has every eighth byte of the shared pages: small writes to the same page, side
+						// by side.
 						j := int(draw.IntN(int64(len(part))))
 						part[j] = byte(draw.Uint64())
 						err = pool.WriteAt(part[j:j+1], uint64(j*workers+w), draw.IntN(5) == 0)
@@ -143,7 +145,8 @@ func TestSideBySide(t *testing.T) {
 	})
 }
 
-// TestRecoveryTime fills a pool of 10 GiB, leaves it as a crash does, and opens it again. It needs the room on the disk, so it waits for FARFLASH_LONG.
+// TestRecoveryTime fills a pool of 10 GiB, leaves it as a crash does, and opens it again. It needs the room on the
+// disk, so it waits for FARFLASH_LONG.
 func TestRecoveryTime(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -170,7 +173,8 @@ func TestRecoveryTime(t *testing.T) {
 	}
 	draw := rng.NewStream(1, "overwrites")
 	for range 300_000 {
-		if err := pool.WriteFrom(b[:ctl.Page], uint64(draw.IntN(shape.Capacity-256))*ctl.Page, false, heat.Auto); err != nil {
+		if err := pool.WriteFrom(b[:ctl.Page], uint64(draw.IntN(shape.Capacity-256))*ctl.Page, false,
+			heat.Auto); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +202,8 @@ func TestRecoveryTime(t *testing.T) {
 	}
 }
 
-// TestCheckedAtWork checks a pool while others write: the check reads the device beside the pool, whose own operations it must not hold up.
+// TestCheckedAtWork checks a pool while others write: the check reads the device beside the pool, whose own
+// operations it must not hold up.
 func TestCheckedAtWork(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		cfg, layout := small()

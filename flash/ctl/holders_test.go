@@ -97,7 +97,8 @@ func (w *sharing) put() {
 		s.settle()
 	case change == ctl.Kept: // before they have it
 		s.settle()
-	case s.trims > 0: // they have it with what was written, and it goes with the last of them, unless they waited for memory
+	case s.trims > 0:
+		// they have it with what was written, and it goes with the last of them, unless they waited for memory
 		s.late = true
 	}
 	w.pool.Put(o.ref, change, heat.Auto, func(err error) {
@@ -130,8 +131,9 @@ func (w *sharing) trim() {
 	})
 }
 
-// TestSharedPages holds that everybody who has a page has the same, and what a model says, whoever else reads, overwrites, gives up, trims and waits, in a pool with hardly any memory; that each
-// trim comes to its end; and that what is left in the end is what the model has left.
+// TestSharedPages holds that everybody who has a page has the same, and what a model says, whoever else reads,
+// overwrites, gives up, trims and waits, in a pool with hardly any memory; that each trim comes to its end; and that
+// what is left in the end is what the model has left.
 func TestSharedPages(t *testing.T) {
 	seeds := uint64(150)
 	if os.Getenv("FARFLASH_LONG") != "" {

@@ -10,8 +10,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// journal makes changes of the mapping durable: records go to pages of the log, a flush covers the pages and all data before them, and
-// a checkpoint makes the log short again.
+// journal makes changes of the mapping durable: records go to pages of the log, a flush covers the pages and all data
+// before them, and a checkpoint makes the log short again.
 type journal struct {
 	records []media.Record // not in a page yet
 	next    uint64         // number of the next record
@@ -111,8 +111,9 @@ func (c *core) logFull() bool { return c.inUse()+logSlack >= uint64(c.shape.LogP
 // logBusy reports whether records wait for the log, a whole page of them or more.
 func (c *core) logBusy() bool { return c.logFull() || len(c.records) >= media.RecordsPerPage }
 
-// loggable reports whether so many records may be added for somebody who is not held up by anything. What waits is to have room in what a checkpoint leaves of the log, with what writes add: a
-// checkpoint begins when all of it is in the log.
+// loggable reports whether so many records may be added for somebody who is not held up by anything. What waits is to
+// have room in what a checkpoint leaves of the log, with what writes add: a checkpoint begins when all of it is in
+// the log.
 func (c *core) loggable(n int) bool {
 	return len(c.records)+n <= int(c.shape.LogPages/4)*media.RecordsPerPage
 }
@@ -176,7 +177,8 @@ func (c *core) persist() {
 
 // quiet reports whether nothing is under way.
 func (c *core) quiet() bool {
-	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 && c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
+	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 &&
+		c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
 		c.phase == resting && c.summaries == 0
 }
 
@@ -193,7 +195,8 @@ func (c *core) seal() bool {
 		n-- // what is atomic goes to one page
 	}
 	c.encoded = media.LogPage{
-		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable, Records: c.records[:n],
+		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable,
+		Records: c.records[:n],
 	}
 	c.back = c.encoded.Encode(p.buf, c.shape.UUID)
 	c.records = c.records[:copy(c.records, c.records[n:])]
@@ -234,7 +237,8 @@ func (c *core) flushDone(d int32) {
 	}
 	c.phase = resting
 	if c.flushErr != nil {
-		// What the device had taken may be gone without its ever saying so again: nothing that was not durable before will be.
+		// What the device had taken may be gone without its ever saying so again: nothing that was not durable before
+		// will be.
 		c.fail(c.flushErr)
 		return
 	}
@@ -277,7 +281,8 @@ func (c *core) begin() {
 	b := &c.body
 	b.active, b.at, b.attempts = true, 0, 0
 	b.header = media.Header{
-		Generation: c.generation + 1, Session: c.session, Next: c.number, Record: c.next, Back: c.back, Clean: c.finished != nil, Writes: c.clock.Writes(),
+		Generation: c.generation + 1, Session: c.session, Next: c.number, Record: c.next, Back: c.back,
+		Clean: c.finished != nil, Writes: c.clock.Writes(),
 	}
 	c.snapshot(&b.body)
 	c.writeBody()
@@ -293,7 +298,8 @@ func (c *core) snapshot(b *media.Body) {
 		s := &c.segments[i]
 		b.Segments[i] = media.Segment{Erases: s.erases}
 		if s.opened {
-			b.Segments[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written), Erases: s.erases, Session: s.session, Order: s.order}
+			b.Segments[i] = media.Segment{Use: media.Opened, Stream: s.stream, Written: uint32(s.written),
+				Erases: s.erases, Session: s.session, Order: s.order}
 			if int(s.written) == c.shape.Pages {
 				b.Segments[i].Use = media.Filled
 			}
@@ -356,7 +362,8 @@ func (c *core) bodyDone() {
 	}
 }
 
-// bodyFlushed ends a device's flush for a checkpoint: after the body its header is written, and after that it is in force.
+// bodyFlushed ends a device's flush for a checkpoint: after the body its header is written, and after that it is in
+// force.
 func (c *core) bodyFlushed(d int32) {
 	b := &c.body
 	if err := b.flushOps[d].Err; err != nil {
@@ -387,7 +394,8 @@ func (c *core) bodyFlushed(d int32) {
 	}
 }
 
-// abandonCheckpoint ends one that could not be written. The one before stays in force, and the log after it is needed: the pool is read-only.
+// abandonCheckpoint ends one that could not be written. The one before stays in force, and the log after it is
+// needed: the pool is read-only.
 func (c *core) abandonCheckpoint(err error) {
 	c.body.active = false
 	c.fail(err)
@@ -397,7 +405,8 @@ func (c *core) abandonCheckpoint(err error) {
 	}
 }
 
-// flush tells a user when everything that was put, trimmed or written before is durable, or an error if some of his was lost.
+// flush tells a user when everything that was put, trimmed or written before is durable, or an error if some of his
+// was lost.
 func (c *core) flush(u *User, fn func(error)) {
 	b := &barrier{fn: fn, left: 1, user: u, since: u.seen}
 	for i := range c.frames {

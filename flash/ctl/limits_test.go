@@ -18,14 +18,18 @@ func TestLimits(t *testing.T) {
 		set     func(c *ctl.Config, n float64)
 		in, out []float64
 	}{
-		"frames":  {func(c *ctl.Config, n float64) { c.Frames = int(n) }, []float64{8, 1 << 26}, []float64{-1, 0, 7, 1<<26 + 1}},
-		"writes":  {func(c *ctl.Config, n float64) { c.Writes = int(n) }, []float64{8, 1024}, []float64{-1, 0, 7, 1025}},
+		"frames": {func(c *ctl.Config, n float64) { c.Frames = int(n) }, []float64{8, 1 << 26},
+			[]float64{-1, 0, 7, 1<<26 + 1}},
+		"writes": {func(c *ctl.Config, n float64) { c.Writes = int(n) }, []float64{8, 1024},
+			[]float64{-1, 0, 7, 1025}},
 		"chunk":   {func(c *ctl.Config, n float64) { c.Chunk = int(n) }, []float64{1, 1024}, []float64{-1, 0, 1025}},
 		"moves":   {func(c *ctl.Config, n float64) { c.Moves = int(n) }, []float64{1, 1024}, []float64{-1, 0, 1025}},
 		"retries": {func(c *ctl.Config, n float64) { c.Retries = int(n) }, []float64{0, 100}, []float64{-1, 101}},
-		"weight":  {func(c *ctl.Config, n float64) { c.Heat.Weight = n }, []float64{1e-9, 1}, []float64{0, -0.1, 1.0001, math.NaN()}},
-		"hot":     {func(c *ctl.Config, n float64) { c.Heat.Hot = n }, []float64{0, 1}, []float64{-0.1, 1.0001}}, // no more than warm, which is 1
-		"warm":    {func(c *ctl.Config, n float64) { c.Heat.Warm = n }, []float64{0.07, 9}, []float64{0.0699, -1}},
+		"weight": {func(c *ctl.Config, n float64) { c.Heat.Weight = n }, []float64{1e-9, 1},
+			[]float64{0, -0.1, 1.0001, math.NaN()}},
+		// no more than warm, which is 1
+		"hot":  {func(c *ctl.Config, n float64) { c.Heat.Hot = n }, []float64{0, 1}, []float64{-0.1, 1.0001}},
+		"warm": {func(c *ctl.Config, n float64) { c.Heat.Warm = n }, []float64{0.07, 9}, []float64{0.0699, -1}},
 	} {
 		for _, n := range x.in {
 			c := ctl.DefaultConfig()
@@ -44,9 +48,12 @@ func TestLimits(t *testing.T) {
 		set     func(l *ctl.Layout, n float64)
 		in, out []float64
 	}{
-		"over-provisioning": {func(l *ctl.Layout, n float64) { l.OverProvision = n }, []float64{0, 0.07, 10}, []float64{-0.01, 1000, math.NaN()}},
-		"segment":           {func(l *ctl.Layout, n float64) { l.Segment = int(n) }, []float64{16, 200}, []float64{0, -1}},
-		"log":               {func(l *ctl.Layout, n float64) { l.LogPages = int64(n) }, []float64{0, 64}, []float64{-1, 1e9}},
+		"over-provisioning": {func(l *ctl.Layout, n float64) { l.OverProvision = n }, []float64{0, 0.07, 10},
+			[]float64{-0.01, 1000, math.NaN()}},
+		"segment": {func(l *ctl.Layout, n float64) { l.Segment = int(n) }, []float64{16, 200},
+			[]float64{0, -1}},
+		"log": {func(l *ctl.Layout, n float64) { l.LogPages = int64(n) }, []float64{0, 64},
+			[]float64{-1, 1e9}},
 	} {
 		for i, n := range append(x.in, x.out...) {
 			_, l := small()
@@ -56,7 +63,8 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%s %v: %v", name, n, err)
 			}
 			if err == nil && (shape.Capacity < 1 || shape.Capacity > shape.AllSegments()*int64(shape.Pages)) {
-				t.Errorf("%s %v: %d pages in %d segments of %d", name, n, shape.Capacity, shape.AllSegments(), shape.Pages)
+				t.Errorf("%s %v: %d pages in %d segments of %d", name, n, shape.Capacity, shape.AllSegments(),
+					shape.Pages)
 			}
 		}
 	}
@@ -80,8 +88,8 @@ func (f *failing) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestRetries has a page of the log fail as often as it is tried again, which nobody sees, and once more, which makes the pool read-only; and the same of pages' data, which are written elsewhere and
-// counted as written once more.
+// TestRetries has a page of the log fail as often as it is tried again, which nobody sees, and once more, which makes
+// the pool read-only; and the same of pages' data, which are written elsewhere and counted as written once more.
 func TestRetries(t *testing.T) {
 	for _, retries := range []int{0, 1, 3} {
 		for _, x := range []struct {
@@ -131,7 +139,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestTogetherRefused asks for pages together of which some cannot be had: each gets its own answer, and the others theirs.
+// TestTogetherRefused asks for pages together of which some cannot be had: each gets its own answer, and the others
+// theirs.
 func TestTogetherRefused(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -204,8 +213,9 @@ func TestDamageCounted(t *testing.T) {
 	}
 }
 
-// TestFullInMemory fills a pool and asks for pages that it has not: to be read, which is given; then the same page, which is in memory and holds nothing, to be written, which is refused at
-// once and leaves nothing behind; and what the pool has can be written all the same.
+// TestFullInMemory fills a pool and asks for pages that it has not: to be read, which is given; then the same page,
+// which is in memory and holds nothing, to be written, which is refused at once and leaves nothing behind; and what
+// the pool has can be written all the same.
 func TestFullInMemory(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -272,8 +282,8 @@ func (d *disturbed) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestFullUnderCheck overwrites pages of a full pool while each segment in turn is being read by a check, which keeps it from being erased: writes that need its room wait for the check's end, and
-// none is refused.
+// TestFullUnderCheck overwrites pages of a full pool while each segment in turn is being read by a check, which keeps
+// it from being erased: writes that need its room wait for the check's end, and none is refused.
 func TestFullUnderCheck(t *testing.T) {
 	cfg, layout := small()
 	dev := &disturbed{Mem: device.NewMem(smallGrains * device.Grain)}

@@ -2,7 +2,8 @@ package ctl
 
 import "fmt"
 
-// losses are writes that came to nothing after they had been taken, in order, so that everybody whom one concerns learns of it, whoever asks first.
+// losses are writes that came to nothing after they had been taken, in order, so that everybody whom one concerns
+// learns of it, whoever asks first.
 type losses struct {
 	count   uint64 // of all; the newest has this number
 	recent  [lossesKept]loss
@@ -11,7 +12,8 @@ type losses struct {
 	watches map[*watch]struct{}
 }
 
-// hull is what is kept of many losses: the newest one's number, 0 if there is none, and the pages between which they all are.
+// hull is what is kept of many losses: the newest one's number, 0 if there is none, and the pages between which they
+// all are.
 type hull struct{ number, first, last uint64 }
 
 func (h *hull) add(number, page uint64) {
@@ -31,7 +33,8 @@ type loss struct {
 	told bool // somebody's Flush has said so
 }
 
-// lossesKept is how many are told by page. Of older ones somebody may be told whose range was not hit, if it lies among others that were.
+// lossesKept is how many are told by page. Of older ones somebody may be told whose range was not hit, if it lies
+// among others that were.
 const lossesKept = 256
 
 // watch is somebody who is called at once.
@@ -40,8 +43,9 @@ type watch struct {
 	fn          func(error)
 }
 
-// User is somebody who writes to a range of the pool and asks whether it is durable: a connection, say, or a file that is open. Each user is told of each loss in his
-// range since he began, or last asked, once, whoever else was told of it.
+// User is somebody who writes to a range of the pool and asks whether it is durable: a connection, say, or a file
+// that is open. Each user is told of each loss in his range since he began, or last asked, once, whoever else was
+// told of it.
 type User struct {
 	pool        *Pool
 	first, last uint64 // pages
@@ -53,7 +57,8 @@ func span(at, n uint64) (first, last uint64) {
 	return at / Page, (at + min(max(n, 1)-1, ^uint64(0)-at)) / Page
 }
 
-// User returns a user of n bytes from at on. What was lost there before, and nobody was told of, he will be: whoever wrote it may have come back as him.
+// User returns a user of n bytes from at on. What was lost there before, and nobody was told of, he will be: whoever
+// wrote it may have come back as him.
 func (p *Pool) User(at, n uint64) *User {
 	u := &User{pool: p}
 	u.first, u.last = span(at, n)
@@ -73,7 +78,8 @@ func (p *Pool) User(at, n uint64) *User {
 	return u
 }
 
-// Flush calls fn when everything that was put or trimmed before, by anybody, is durable; or with an error if some of what was in the user's range was lost.
+// Flush calls fn when everything that was put or trimmed before, by anybody, is durable; or with an error if some of
+// what was in the user's range was lost.
 func (u *User) Flush(fn func(error)) {
 	p := u.pool
 	p.mu.Lock()
@@ -93,8 +99,8 @@ func (u *User) Sync() error {
 	return until()
 }
 
-// Watch has fn called as soon as a write to n bytes from at on is lost, each time, on any goroutine, until stop has returned and once more if it was on its way.
-// Who watches is not thereby told: users are, too.
+// Watch has fn called as soon as a write to n bytes from at on is lost, each time, on any goroutine, until stop has
+// returned and once more if it was on its way. Who watches is not thereby told: users are, too.
 func (p *Pool) Watch(at, n uint64, fn func(error)) (stop func()) {
 	w := &watch{fn: fn}
 	w.first, w.last = span(at, n)
@@ -117,7 +123,8 @@ func (l *losses) at(number uint64) *loss { return &l.recent[number%lossesKept] }
 // oldest is the number of the oldest that is kept.
 func (l *losses) oldest() uint64 { return max(1, l.count+1-min(l.count, lossesKept)) }
 
-// lose notes that what was last put to a page will not be on the medium. Somebody may have been told who waited for it; others may have had a part in it.
+// lose notes that what was last put to a page will not be on the medium. Somebody may have been told who waited for
+// it; others may have had a part in it.
 func (c *core) lose(page uint64, err error) {
 	if page == nowhere {
 		return // it was dropped meanwhile

@@ -59,7 +59,8 @@ func lossy(t *testing.T) (*rotten, *ctl.Pool, func(first, n uint64)) {
 				t.Fatal(err)
 			}
 		}
-		// Somebody whom the lost pages do not concern asks, so that all are written out: what is in a chunk that is not full waits.
+		// Somebody whom the lost pages do not concern asks, so that all are written out: what is in a chunk that is
+		// not full waits.
 		if err := p.User(1<<40, ctl.Page).Sync(); err != nil {
 			t.Fatalf("one is told of what is not his: %v", err)
 		}
@@ -75,7 +76,8 @@ func told(t *testing.T, who string, s interface{ Sync() error }, want bool) {
 	}
 }
 
-// TestLosses holds that each user is told of what was lost in his range, once, whoever asks first, and nobody of what is not his.
+// TestLosses holds that each user is told of what was lost in his range, once, whoever asks first, and nobody of what
+// is not his.
 func TestLosses(t *testing.T) {
 	_, p, lose := lossy(t)
 	a, twin, b := p.User(0, 10*ctl.Page), p.User(9*ctl.Page, 1), p.User(10*ctl.Page, 10*ctl.Page)
@@ -98,7 +100,8 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestLossOfSync holds that a write which others have a part in is a loss to them, even if one who waited for it was told.
+// TestLossOfSync holds that a write which others have a part in is a loss to them, even if one who waited for it was
+// told.
 func TestLossOfSync(t *testing.T) {
 	dev, p, _ := lossy(t)
 	a := p.User(0, ctl.Page)
@@ -209,8 +212,9 @@ func (q *queue) end(i int, err error) {
 	q.Mem.Submit(op)
 }
 
-// TestOvertakenByWhatFails has three writes of a page under way, of which the newest fails first, and no room to try it again: what the older ones were to make durable is not said
-// to be when they end, as they were overtaken, but when the newest is written after all.
+// TestOvertakenByWhatFails has three writes of a page under way, of which the newest fails first, and no room to try
+// it again: what the older ones were to make durable is not said to be when they end, as they were overtaken, but
+// when the newest is written after all.
 func TestOvertakenByWhatFails(t *testing.T) {
 	cfg, layout := small()
 	cfg.Chunk, cfg.Writes, cfg.Retries = 1, 8, 0
@@ -243,7 +247,8 @@ func TestOvertakenByWhatFails(t *testing.T) {
 	dev.end(0, nil)
 	dev.end(0, nil)
 	if len(durable) > 0 {
-		t.Errorf("two writes are over that were overtaken by one that failed, and what they were to make durable is said to be: %v", durable)
+		t.Errorf("two writes are over that were overtaken by one that failed, and what they were to make durable is "+
+			"said to be: %v", durable)
 	}
 	for len(dev.held) > 0 {
 		dev.end(0, nil)

@@ -15,10 +15,11 @@ type Want struct {
 	Mode Mode
 }
 
-// GetAll is Get for several pages, whose reads go to the devices together: one lock, and one submission for each device, whatever their number. It
-// keeps nothing of wants. lane is as of GetOn.
+// GetAll is Get for several pages, whose reads go to the devices together: one lock, and one submission for each
+// device, whatever their number. It keeps nothing of wants. lane is as of GetOn.
 func (p *Pool) GetAll(lane uint8, wants []Want) {
-	// Where pages are waited for, even those that are in memory are given in turn: else many who have some each could wait for the rest for ever.
+	// Where pages are waited for, even those that are in memory are given in turn: else many who have some each could
+	// wait for the rest for ever.
 	for len(wants) > 0 && !p.core.hungry.Load() {
 		w := &wants[0]
 		r, ok := p.TryGet(w.Page, w.Mode)
@@ -50,8 +51,9 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 	p.leave()
 }
 
-// GetAlone is Get of a page to be read, for a caller that has nothing else to do until it is there, and is no callback: if nothing else is under way on its device
-// it is read before GetAlone returns, without a change of thread.
+// GetAlone is Get of a page to be read, for a caller that has nothing else to do until it is there, and is no
+// callback: if nothing else is under way on its device it is read before GetAlone returns, without a change of
+// thread.
 func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
 	if r, ok := p.TryGet(page, Reading); ok {
 		fn(r, nil)
@@ -76,7 +78,8 @@ func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
 // Frames is how many pages of memory the pool has. Who asks for several pages before he puts any asks for fewer.
 func (p *Pool) Frames() int { return p.core.cfg.Frames }
 
-// holds reports whether a page has content: it is not where it reads as zeros because nothing was ever written there, or was trimmed.
+// holds reports whether a page has content: it is not where it reads as zeros because nothing was ever written there,
+// or was trimmed.
 func holds(s *table.Slot) bool {
 	if s == nil {
 		return false
@@ -88,7 +91,8 @@ func holds(s *table.Slot) bool {
 // Holds reports whether a page has content. If not it reads as zeros, and takes no room.
 func (p *Pool) Holds(page uint64) bool { return page < media.MaxLBA && holds(p.table.Find(page)) }
 
-// Run is how many pages from one on, at most n, are like it: have content, or do not. It is at least one, unless n is 0.
+// Run is how many pages from one on, at most n, are like it: have content, or do not. It is at least one, unless n is
+// 0.
 func (p *Pool) Run(first, n uint64) (pages uint64, held bool) {
 	if first >= media.MaxLBA || n == 0 {
 		return n, false

@@ -66,7 +66,8 @@ func TestTogether(t *testing.T) {
 				n++
 			}
 			if k, is := pool.Run(uint64(first), uint64(pages-first)); int(k) != n || is != held[first] {
-				t.Errorf("%s: from page %d on %d are alike, content %v; they are %d, %v", name, first, k, is, n, held[first])
+				t.Errorf("%s: from page %d on %d are alike, content %v; they are %d, %v", name, first, k, is, n,
+					held[first])
 			}
 		}
 		clean(t, pool, true)
@@ -76,7 +77,8 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// TestRunWhileChanging holds that what is said of the first page and of those behind it is one answer, while the first page comes and goes.
+// TestRunWhileChanging holds that what is said of the first page and of those behind it is one answer, while the
+// first page comes and goes.
 func TestRunWhileChanging(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)

@@ -12,8 +12,9 @@ import (
 	"farflash/flash/device"
 )
 
-// Pool is an open pool. All its methods may be called side by side, and from callbacks, but for those that wait (ReadAt, WriteAt, Discard, Sync,
-// Close), which a callback must not call: it runs where completions are taken, and holds up all others as long as it runs.
+// Pool is an open pool. All its methods may be called side by side, and from callbacks, but for those that wait
+// (ReadAt, WriteAt, Discard, Sync, Close), which a callback must not call: it runs where completions are taken, and
+// holds up all others as long as it runs.
 type Pool struct {
 	mu      sync.Mutex // held to use core
 	core    *core
@@ -35,9 +36,9 @@ type Pool struct {
 	}
 }
 
-// Open opens the pool on devices, in any order, recovering it if it was not closed. If what was recovered cannot be written down, the pool is read-only from the beginning,
-// and ReadOnly says why. The pool has the devices until Close, which closes them; if
-// Open fails they are the caller's.
+// Open opens the pool on devices, in any order, recovering it if it was not closed. If what was recovered cannot be
+// written down, the pool is read-only from the beginning, and ReadOnly says why. The pool has the devices until
+// Close, which closes them; if Open fails they are the caller's.
 func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -121,7 +122,8 @@ type batch struct {
 	calls []call
 }
 
-// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs, and so does one that has more.
+// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs, and
+// so does one that has more.
 func (p *Pool) completed(op *device.Op) {
 	p.core.inspect(op)
 	q := &p.queue
@@ -159,13 +161,15 @@ const (
 	Whole
 )
 
-// Get asks for a page, by its number (address divided by Page). fn is called once, perhaps before Get returns, with the page or an
-// error; everybody who has the page has the same memory. Each page that was given is put back by Put, once. Pages are given in any
-// order, but those that have to wait for memory in the order in which they were asked for; so who asks for several, asks for all before
-// he waits for any, and for fewer than there are frames, will get them.
+// Get asks for a page, by its number (address divided by Page). fn is called once, perhaps before Get returns, with
+// the page or an error; everybody who has the page has the same memory. Each page that was given is put back by Put,
+// once. Pages are given in any order, but those that have to wait for memory in the order in which they were asked
+// for; so who asks for several, asks for all before he waits for any, and for fewer than there are frames, will get
+// them.
 func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) { p.GetOn(0, page, mode, fn) }
 
-// GetOn is Get by a thread that does operations of the devices itself: what has to be read is read by the one that has the lane (device.Op).
+// GetOn is Get by a thread that does operations of the devices itself: what has to be read is read by the one that
+// has the lane (device.Op).
 func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	if r, ok := p.TryGet(page, mode); ok {
 		fn(r, nil)
@@ -189,7 +193,8 @@ func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	p.leave()
 }
 
-// TryGet is Get for a page that is in memory: it takes no lock, and reports false if it is not, or cannot be had at once for another reason.
+// TryGet is Get for a page that is in memory: it takes no lock, and reports false if it is not, or cannot be had at
+// once for another reason.
 func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
 	if page >= media.MaxLBA {
 		return Ref{}, false
@@ -218,16 +223,16 @@ func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
 // Change is what was done to a page that is put.
 type Change uint8
 
-// The changes. Kept is none (of a page with Fill: it was given up, and what it held before holds). Changed is written when the last who has
-// the page puts it, and durable after a Sync. Durable is too, and fn is called when it is.
+// The changes. Kept is none (of a page with Fill: it was given up, and what it held before holds). Changed is written
+// when the last who has the page puts it, and durable after a Sync. Durable is too, and fn is called when it is.
 const (
 	Kept Change = iota
 	Changed
 	Durable
 )
 
-// Put gives a page back. fn, which may be nil, is called once, perhaps before Put returns: when the change is durable or lost if it is
-// Durable, else at once. from is what is known of the data.
+// Put gives a page back. fn, which may be nil, is called once, perhaps before Put returns: when the change is durable
+// or lost if it is Durable, else at once. from is what is known of the data.
 func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 	if !r.Fill && change != Durable && from == heat.Auto {
 		for {
@@ -257,8 +262,9 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 	p.leave()
 }
 
-// Trim has pages hold nothing: they read as zeros, and take no room. fn is called when it is so and the devices keep up with it, or durable with sync. Pages that somebody has
-// are trimmed when the last one puts them. Who goes on without waiting for fn while the devices are slow is refused at some time, with ErrBehind.
+// Trim has pages hold nothing: they read as zeros, and take no room. fn is called when it is so and the devices keep
+// up with it, or durable with sync. Pages that somebody has are trimmed when the last one puts them. Who goes on
+// without waiting for fn while the devices are slow is refused at some time, with ErrBehind.
 func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	if first >= media.MaxLBA || count > media.MaxLBA-first {
 		fn(ErrRange)
@@ -278,8 +284,8 @@ func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	p.leave()
 }
 
-// Await calls fn when every trim and every write-out that has ended is durable: what a page that nobody has reads as now, it does after a crash, or later content. Unlike
-// Flush it does not have pages that were changed written.
+// Await calls fn when every trim and every write-out that has ended is durable: what a page that nobody has reads as
+// now, it does after a crash, or later content. Unlike Flush it does not have pages that were changed written.
 func (p *Pool) Await(fn func(error)) {
 	p.mu.Lock()
 	if p.closed {
@@ -291,7 +297,8 @@ func (p *Pool) Await(fn func(error)) {
 	p.leave()
 }
 
-// Flush is that of a user who has had the whole pool since it was opened: all callers are him, so of what is lost the first who asks is told.
+// Flush is that of a user who has had the whole pool since it was opened: all callers are him, so of what is lost the
+// first who asks is told.
 func (p *Pool) Flush(fn func(error)) { p.user.Flush(fn) }
 
 // wait returns a callback and what waits for it.
@@ -320,10 +327,12 @@ func (p *Pool) ReadAt(b []byte, at uint64) error {
 	if err := spanned(at, len(b)); err != nil {
 		return err
 	}
-	return p.each(at, len(b), func(page uint64) (Mode, Change) { return Reading, Kept }, func(r Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
+	return p.each(at, len(b), func(page uint64) (Mode, Change) { return Reading, Kept },
+		func(r Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
 }
 
-// WriteAt writes bytes, from any address on; with sync they are durable when it returns. After an error any part of them may have been written.
+// WriteAt writes bytes, from any address on; with sync they are durable when it returns. After an error any part of
+// them may have been written.
 func (p *Pool) WriteAt(b []byte, at uint64, sync bool) error {
 	return p.WriteFrom(b, at, sync, heat.Auto)
 }
@@ -350,8 +359,10 @@ func (p *Pool) each(at uint64, n int, what func(uint64) (Mode, Change), do func(
 	return p.eachFrom(at, n, heat.Auto, what, do)
 }
 
-// eachFrom does something with every page of a range, as they come, a part at a time so that no range is too long for the frames.
-func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
+// eachFrom does something with every page of a range, as they come, a part at a time so that no range is too long for
+// the frames.
+func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) (Mode, Change),
+	do func(r Ref, in, from, n int)) error {
 	most := max(1, min(64, p.core.cfg.Frames/4))
 	for from := 0; from < n; {
 		part := min(n-from, most*Page-int((at+uint64(from))%Page))
@@ -363,7 +374,8 @@ func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) 
 	return nil
 }
 
-func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
+func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64) (Mode, Change),
+	do func(r Ref, in, from, n int)) error {
 	first, last := (at+uint64(from))/Page, (at+uint64(from)+uint64(n)-1)/Page
 	results := make(chan error, last-first+1)
 	for page := first; ; page++ {
@@ -400,7 +412,8 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 	if at > ^uint64(0)-n+1 {
 		return ErrRange
 	}
-	first, last := (at+Page-1)/Page, (at+n-1)/Page // pages of which the beginning is within, to the one with the last byte
+	// pages of which the beginning is within, to the one with the last byte
+	first, last := (at+Page-1)/Page, (at+n-1)/Page
 	whole := last + 1
 	if (at+n)%Page != 0 {
 		whole = last
@@ -424,8 +437,9 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 	return until()
 }
 
-// Close makes everything durable, writes a checkpoint from which the next Open starts at once, and closes the devices. No page may be
-// held. After an error the pool is closed all the same, and found by the next Open as after a crash.
+// Close makes everything durable, writes a checkpoint from which the next Open starts at once, and closes the
+// devices. No page may be held. After an error the pool is closed all the same, and found by the next Open as after a
+// crash.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -498,7 +512,8 @@ func (p *Pool) Use() (used, capacity int64) {
 	return p.core.used, p.core.shape.Capacity
 }
 
-// Heat is what is known of a page: how often it was read, and the estimated number of writes to the pool between two of it.
+// Heat is what is known of a page: how often it was read, and the estimated number of writes to the pool between two
+// of it.
 func (p *Pool) Heat(page uint64) (reads uint32, interval float64) {
 	slot := p.table.Find(page)
 	if slot == nil {

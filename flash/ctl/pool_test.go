@@ -113,7 +113,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestBackPressure has more pages asked for than there are frames: each is given when another was put, the last one by the way past the lock.
+// TestBackPressure has more pages asked for than there are frames: each is given when another was put, the last one
+// by the way past the lock.
 func TestBackPressure(t *testing.T) {
 	cfg, layout := small()
 	cfg.Frames = 8
@@ -143,7 +144,8 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// TestWholeIsHidden holds that nobody sees a page that is being overwritten before it is put, and that one given up is as it was.
+// TestWholeIsHidden holds that nobody sees a page that is being overwritten before it is put, and that one given up
+// is as it was.
 func TestWholeIsHidden(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -255,7 +257,8 @@ func TestHotAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { p.Get(0, ctl.Reading, fn) }); n != 0 {
 		t.Errorf("getting and putting a page in memory allocates %v times", n)
 	}
-	// The device in memory copies each grain, the summary of a segment is one buffer, and a checkpoint now and then takes some: below two a write.
+	// The device in memory copies each grain, the summary of a segment is one buffer, and a checkpoint now and then
+	// takes some: below two a write.
 	change = ctl.Changed
 	if n := testing.AllocsPerRun(1000, func() { p.Get(0, ctl.Writing, fn) }); n > 2 {
 		t.Errorf("changing a page allocates %v times", n)

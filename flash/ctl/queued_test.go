@@ -86,14 +86,15 @@ func shut(t *testing.T, p *ctl.Pool, pages int64) {
 	}
 }
 
-// TestDroppedWhileQueued holds that who waits for memory, and whose page is dropped or moved onto meanwhile, neither sees nor changes what has its address by then. What he writes is gone with
-// the page.
+// TestDroppedWhileQueued holds that who waits for memory, and whose page is dropped or moved onto meanwhile, neither
+// sees nor changes what has its address by then. What he writes is gone with the page.
 func TestDroppedWhileQueued(t *testing.T) {
 	const a, b, twin = 10, 20, 30
 	overtaken := map[string][]ctl.Step{
 		"dropped, and another moved there": {{From: a, Count: 1, Drop: true}, {From: b, To: a, Count: 1}},
 		"moved onto":                       {{From: b, To: a, Count: 1}},
-		"moved, and moved onto there":      {{From: a, To: twin, Count: 1}, {From: b, To: twin, Count: 1}, {From: twin, To: a, Count: 1}},
+		"moved, and moved onto there": {{From: a, To: twin, Count: 1}, {From: b, To: twin, Count: 1},
+			{From: twin, To: a, Count: 1}},
 	}
 	for name, steps := range overtaken {
 		for _, mode := range []ctl.Mode{ctl.Reading, ctl.Writing, ctl.Whole} {
@@ -142,7 +143,8 @@ func TestDroppedWhileQueued(t *testing.T) {
 	}
 }
 
-// TestGivenUpAfterDrop holds the same of who waits for a page that somebody overwrites, and gives up after it was dropped.
+// TestGivenUpAfterDrop holds the same of who waits for a page that somebody overwrites, and gives up after it was
+// dropped.
 func TestGivenUpAfterDrop(t *testing.T) {
 	const a, b = 10, 20
 	p := tight(t, map[uint64]byte{a: 1, b: 2})
@@ -173,14 +175,16 @@ func TestGivenUpAfterDrop(t *testing.T) {
 	shut(t, p, 1)
 }
 
-// TestTrimOfGivenUp holds that a page which somebody was to overwrite is trimmed when he gives up, whoever gets it or its memory next, and that nobody else's is.
+// TestTrimOfGivenUp holds that a page which somebody was to overwrite is trimmed when he gives up, whoever gets it or
+// its memory next, and that nobody else's is.
 func TestTrimOfGivenUp(t *testing.T) {
 	const a, other = 10, 20
 	for _, waits := range []struct {
 		name string
 		page uint64
 		mode ctl.Mode
-	}{{"a reader of the page", a, ctl.Reading}, {"a writer of the page", a, ctl.Writing}, {"a reader of another", other, ctl.Reading}, {"a writer of a new one", other + 1, ctl.Writing}} {
+	}{{"a reader of the page", a, ctl.Reading}, {"a writer of the page", a, ctl.Writing},
+		{"a reader of another", other, ctl.Reading}, {"a writer of a new one", other + 1, ctl.Writing}} {
 		p := tight(t, map[uint64]byte{a: 1, other: 2})
 		release := hoard(t, p)
 		var fill ctl.Ref
@@ -241,8 +245,9 @@ func TestTrimOfGivenUp(t *testing.T) {
 	}
 }
 
-// TestTrimsWithoutEnd holds that who writes and trims without end, faster than the devices take what is logged of it, waits for them if he waits for each trim, and is refused if he does not; and
-// that all he was promised comes, and all that others wait for.
+// TestTrimsWithoutEnd holds that who writes and trims without end, faster than the devices take what is logged of it,
+// waits for them if he waits for each trim, and is refused if he does not; and that all he was promised comes, and
+// all that others wait for.
 func TestTrimsWithoutEnd(t *testing.T) {
 	for _, logPages := range []int64{8, 16, 64} {
 		for _, patient := range []bool{true, false} {
@@ -296,7 +301,8 @@ func TestTrimsWithoutEnd(t *testing.T) {
 			for dev.Step(&draw) {
 			}
 			if !flushed || told != asked {
-				t.Fatalf("%s: nothing is under way, and %d of %d trims are done, the flush: %v; %+v", label, told, asked, flushed, p.Stats())
+				t.Fatalf("%s: nothing is under way, and %d of %d trims are done, the flush: %v; %+v", label, told,
+					asked, flushed, p.Stats())
 			}
 			dev.Hold(false)
 			if err := p.Discard(0, 4*ctl.Page, true); err != nil {
@@ -346,7 +352,8 @@ func TestRemapsWithoutEnd(t *testing.T) {
 	shut(t, p, 1)
 }
 
-// TestDiscardAll holds that to discard all of the address space is logged as what is in use of it, however far apart that is, and is so after a crash.
+// TestDiscardAll holds that to discard all of the address space is logged as what is in use of it, however far apart
+// that is, and is so after a crash.
 func TestDiscardAll(t *testing.T) {
 	at := []uint64{0, 7, 1<<32 - 1, 1 << 32, 1 << 40, 1<<52 - 2}
 	pages := map[uint64]byte{}

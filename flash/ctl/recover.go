@@ -24,7 +24,8 @@ type Recovery struct {
 	Mapped  int64  // pages in use
 }
 
-// Shape reads what is said on devices about the pool that they are. They are given in any order; the one returned is theirs.
+// Shape reads what is said on devices about the pool that they are. They are given in any order; the one returned is
+// theirs.
 func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
 	var shape media.Shape
 	sorted := make([]device.Device, 0, len(devices))
@@ -48,18 +49,21 @@ func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
 			shape = own
 			sorted = make([]device.Device, len(own.Grains))
 		case own.UUID != shape.UUID:
-			return shape, nil, fmt.Errorf("ctl: device %d of those given belongs to pool %v, the first to %v", i, own.UUID, shape.UUID)
+			return shape, nil, fmt.Errorf("ctl: device %d of those given belongs to pool %v, the first to %v", i,
+				own.UUID, shape.UUID)
 		}
 		switch {
 		case sorted[index] != nil:
 			return shape, nil, fmt.Errorf("ctl: two of the devices given are number %d of pool %v", index, shape.UUID)
 		case d.Size() < shape.Grains[index]*Page:
-			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has %d bytes, it had %d", index, shape.UUID, d.Size(), shape.Grains[index]*Page)
+			return shape, nil, fmt.Errorf("ctl: device %d of pool %v has %d bytes, it had %d", index, shape.UUID,
+				d.Size(), shape.Grains[index]*Page)
 		}
 		sorted[index] = d
 	}
 	if missing := slices.Index(sorted, nil); len(devices) == 0 || missing >= 0 {
-		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices, number %d is missing", shape.UUID, len(shape.Grains), missing)
+		return shape, nil, fmt.Errorf("ctl: pool %v has %d devices, number %d is missing", shape.UUID,
+			len(shape.Grains), missing)
 	}
 	return shape, sorted, nil
 }
@@ -80,7 +84,8 @@ type recovery struct {
 	plugged map[int64]bool // segments that makeRoom wrote to
 }
 
-// recoverState fills a new core with what the devices say, and has the new state written down if it is not what a checkpoint says already.
+// recoverState fills a new core with what the devices say, and has the new state written down if it is not what a
+// checkpoint says already.
 func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
 	headers, err := r.headers()
@@ -96,15 +101,17 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 			continue
 		}
 		chain := follow(log, h)
-		// At most logPages were under way at once, so what is further on was written when all this was durable; and what a page anywhere says was
-		// durable must be here. Else something was lost that had been there.
+		// At most logPages were under way at once, so what is further on was written when all this was durable; and
+		// what a page anywhere says was durable must be here. Else something was lost that had been there.
 		end, last := h.Next+uint64(len(chain)), h.Record
 		for _, f := range chain {
 			last += uint64(len(f.page.Records))
 		}
 		if highest >= end+logPages || mark > last || h.Generation < headers[0].Generation && end < headers[0].Next {
-			problems = append(problems, fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but there is a page %d, and records were durable below %d: %w",
-				h.Generation, end, last, highest, mark, ErrDamaged))
+			problems = append(problems,
+				fmt.Errorf("the log after checkpoint %d ends before page %d and record %d, but there is a page %d, "+
+					"and records were durable below %d: %w",
+					h.Generation, end, last, highest, mark, ErrDamaged))
 			continue
 		}
 		if err := r.replay(h, body, chain); err != nil {
@@ -129,7 +136,8 @@ func (r *recovery) headers() ([]media.Header, error) {
 		case err != nil:
 			problems = append(problems, err)
 		case int(h.Generation&1) != slot:
-			problems = append(problems, fmt.Errorf("checkpoint %d is in the other one's place: %w", h.Generation, ErrDamaged))
+			problems = append(problems,
+				fmt.Errorf("checkpoint %d is in the other one's place: %w", h.Generation, ErrDamaged))
 		default:
 			out = append(out, h)
 		}
@@ -141,8 +149,8 @@ func (r *recovery) headers() ([]media.Header, error) {
 	return out, nil
 }
 
-// span reads grains of device 0 from first on in large pieces. A piece that cannot be read is read grain by grain, and what still
-// cannot is given as nil.
+// span reads grains of device 0 from first on in large pieces. A piece that cannot be read is read grain by grain,
+// and what still cannot is given as nil.
 func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 	most := min(256, n)
 	buf := device.Aligned(int(most) * Page)
@@ -188,20 +196,23 @@ func follow(log map[uint64]found, h media.Header) []found {
 }
 
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
-	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)), Pages: r.shape.Pages}
+	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)),
+		Pages: r.shape.Pages}
 	var first error
-	r.span(r.shape.CheckpointStart(int(h.Generation&1))+1, media.BodyPages(int64(len(r.segments)), r.shape.Pages), func(i int64, grain []byte) {
-		if err := body.DecodePage(grain, i, r.shape.UUID, h.Generation); err != nil && first == nil {
-			first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
-		}
-	})
+	r.span(r.shape.CheckpointStart(int(h.Generation&1))+1, media.BodyPages(int64(len(r.segments)), r.shape.Pages),
+		func(i int64, grain []byte) {
+			if err := body.DecodePage(grain, i, r.shape.UUID, h.Generation); err != nil && first == nil {
+				first = fmt.Errorf("checkpoint %d, grain %d: %w", h.Generation, i, err)
+			}
+		})
 	return body, first
 }
 
 // replay applies a checkpoint and the log after it.
 func (r *recovery) replay(h media.Header, body media.Body, chain []found) error {
 	for i, s := range body.Segments {
-		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session, opened: s.Use != media.Erased, written: int32(s.Written)}
+		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
+			opened: s.Use != media.Erased, written: int32(s.Written)}
 		if s.Use == media.Filled {
 			r.segments[i].written = int32(r.shape.Pages)
 		}
@@ -320,8 +331,8 @@ func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 	return device.Do(r.devices[dev], device.Read, offset, r.content) == nil && media.Sum(r.seed, r.content) == sum
 }
 
-// settleState gives the translation layer the segments as they are, and makes the state durable as a checkpoint of its own, so that what
-// was decided about writes that were under way is decided once.
+// settleState gives the translation layer the segments as they are, and makes the state durable as a checkpoint of
+// its own, so that what was decided about writes that were under way is decided once.
 func (r *recovery) settleState(h media.Header, chain []found) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
@@ -348,8 +359,9 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	return nil
 }
 
-// announce writes a page of the log, without records, that says which session has begun: else the next one would have the same number if this one ended before anything of
-// the log was durable, and a summary of it could be taken for one of the next.
+// announce writes a page of the log, without records, that says which session has begun: else the next one would have
+// the same number if this one ended before anything of the log was durable, and a summary of it could be taken for
+// one of the next.
 func (r *recovery) announce() error {
 	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: r.durable}
 	sum := page.Encode(r.content, r.shape.UUID)
@@ -364,17 +376,19 @@ func (r *recovery) announce() error {
 	return nil
 }
 
-// orReadOnly has the pool be read-only if what was found cannot be written down: nothing that was durable is changed by that, and all of it can be read.
+// orReadOnly has the pool be read-only if what was found cannot be written down: nothing that was durable is changed
+// by that, and all of it can be read.
 func (r *recovery) orReadOnly(err error) {
 	if err != nil {
-		r.readOnly = fmt.Errorf("%w: what was found cannot be written down: %w; it can be read, and is found again when it is opened again", ErrReadOnly, err)
+		r.readOnly = fmt.Errorf(
+			"%w: what was found cannot be written down: %w; it can be read, and is found again when it is opened again", ErrReadOnly, err)
 	}
 }
 
 // prepare readies the devices for what will be written after a crash.
 func (r *recovery) prepare() error {
-	// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be durable before a place that only an
-	// older state leads to is written anew, and before anything is said to be.
+	// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be
+	// durable before a place that only an older state leads to is written anew, and before anything is said to be.
 	if err := flushAll(r.devices); err != nil {
 		return err
 	}
@@ -384,8 +398,9 @@ func (r *recovery) prepare() error {
 	return r.wipeSummaries()
 }
 
-// writeDown makes the recovered state durable as a checkpoint, or two: what was decided here and is in no record must not be undone by whoever has only the older checkpoint
-// and takes the records before for durable, as those are that come from now on. That is writes that were dropped, and pages that makeRoom moved.
+// writeDown makes the recovered state durable as a checkpoint, or two: what was decided here and is in no record must
+// not be undone by whoever has only the older checkpoint and takes the records before for durable, as those are that
+// come from now on. That is writes that were dropped, and pages that makeRoom moved.
 func (r *recovery) writeDown() error {
 	var body media.Body
 	r.snapshot(&body)
@@ -396,7 +411,8 @@ func (r *recovery) writeDown() error {
 	for range n {
 		r.generation++
 		err := writeCheckpoint(r.shape, r.devices, &body, media.Header{
-			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back, Writes: r.clock.Writes(),
+			Generation: r.generation, Session: r.session, Next: r.number, Record: r.next, Back: r.back,
+			Writes: r.clock.Writes(),
 		})
 		if err != nil {
 			return fmt.Errorf("a checkpoint: %w", err)
@@ -408,9 +424,10 @@ func (r *recovery) writeDown() error {
 // roomAfterCrash is how many empty segments a pool begins with: one that users get, one that collection turns over.
 const roomAfterCrash = 2
 
-// makeRoom sees to it that there are empty segments. Each crash may leave a segment behind that was not filled to its end; after several in a row there may
-// be none left to move anything to. Nothing durable leads to a place that is not in use, so the pages of the emptiest segment can be written right there, in
-// segments that are full, and the checkpoint that is written next has them there, or the old one still has them where they were.
+// makeRoom sees to it that there are empty segments. Each crash may leave a segment behind that was not filled to its
+// end; after several in a row there may be none left to move anything to. Nothing durable leads to a place that is
+// not in use, so the pages of the emptiest segment can be written right there, in segments that are full, and the
+// checkpoint that is written next has them there, or the old one still has them where they were.
 func (r *recovery) makeRoom() error {
 	pages := int64(r.shape.Pages)
 	valid := make([]int64, len(r.segments))
@@ -472,9 +489,9 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	return r.mapTo(r.owners[from], to, r.sums[from])
 }
 
-// wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost, and the places after
-// those that were not lost will be written anew. They are durable with the checkpoint. One that reads as zeros already may
-// be a hole of a sparse file, and is left to be one.
+// wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost,
+// and the places after those that were not lost will be written anew. They are durable with the checkpoint. One that
+// reads as zeros already may be a hole of a sparse file, and is left to be one.
 func (r *recovery) wipeSummaries() error {
 	is, zeros := device.Aligned(r.shape.SummaryGrains()*Page), device.Aligned(r.shape.SummaryGrains()*Page)
 	for i := range r.segments {
@@ -524,12 +541,14 @@ func (r *recovery) restoreSegments() error {
 				live = true
 			}
 		}
-		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)), Age: len(order) - rank}
+		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
+			Age: len(order) - rank}
 		s.programmed = s.written
 		if newest[s.stream] == i+1 && live { // one with nothing in it is room, which makeRoom counts on
 			d.Use, d.Written, d.Age = ftl.Open, int(s.written), 0
 		} else {
-			// One that a failure closed, or that was being filled: what was not written of it never will be, until it is collected.
+			// One that a failure closed, or that was being filled: what was not written of it never will be, until it
+			// is collected.
 			s.written, s.programmed = int32(r.shape.Pages), int32(r.shape.Pages)
 		}
 		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {

@@ -8,8 +8,9 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Step is one change of addresses: Count pages from From on become those from To on, and From reads as zeros; or, with Drop, they are trimmed. What was at To is gone.
-// Nothing is copied: the pages keep their places on the medium and their frames in memory.
+// Step is one change of addresses: Count pages from From on become those from To on, and From reads as zeros; or,
+// with Drop, they are trimmed. What was at To is gone. Nothing is copied: the pages keep their places on the medium
+// and their frames in memory.
 type Step struct {
 	From, To, Count uint64
 	Drop            bool
@@ -30,19 +31,23 @@ func (s Step) check() error {
 	case beyond(s.From), !s.Drop && beyond(s.To):
 		return ErrRange
 	case !s.Drop && s.From < s.To+s.Count && s.To < s.From+s.Count:
-		return fmt.Errorf("%d pages from %d on cannot be moved to %d, which they overlap: %w", s.Count, s.From, s.To, ErrRange)
+		return fmt.Errorf("%d pages from %d on cannot be moved to %d, which they overlap: %w", s.Count, s.From, s.To,
+			ErrRange)
 	}
 	return nil
 }
 
-// Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a crash all or none, whatever the sizes. An
-// error says that nothing was done; else fn is called when it is so, or with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put there,
-// and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it until they put it, and then is nobody's; requests that wait for it are given a page of
-// zeros that is nobody's either, and never what is at the address by then.
+// Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a
+// crash all or none, whatever the sizes. An error says that nothing was done; else fn is called when it is so, or
+// with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put
+// there, and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it
+// until they put it, and then is nobody's; requests that wait for it are given a page of zeros that is nobody's
+// either, and never what is at the address by then.
 //
 // ErrBehind is for who goes on and on before fn is called: each waits for it, and as many at once as he likes.
 //
-// A change of a page that was not said to be durable before may be missing at the new address after a crash, as it might have been at the old one.
+// A change of a page that was not said to be durable before may be missing at the new address after a crash, as it
+// might have been at the old one.
 func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	n := uint64(0)
 	for _, s := range steps {
@@ -78,7 +83,8 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	return nil
 }
 
-// remap logs the steps as one, and takes them. The records come first: a put that is overtaken by a step is durable when the step is.
+// remap logs the steps as one, and takes them. The records come first: a put that is overtaken by a step is durable
+// when the step is.
 func (c *core) remap(steps []Step) {
 	first := len(c.records)
 	for _, s := range steps {
@@ -130,7 +136,8 @@ func (c *core) vacate(s Step) {
 	c.redirect(first, s.Count, func(uint64) uint64 { return nowhere })
 }
 
-// redirect has requests that wait for a frame, and were for some pages, be for others: who asked before goes with the page, as one does who has it already.
+// redirect has requests that wait for a frame, and were for some pages, be for others: who asked before goes with the
+// page, as one does who has it already.
 func (c *core) redirect(first, count uint64, to func(page uint64) uint64) {
 	for i := range c.queue.N {
 		if r := c.queue.At(i); r.page >= first && r.page-first < count {

@@ -19,7 +19,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// object is content that moves about: whose it is stands in each of its versions, so that it is known wherever it is found.
+// object is content that moves about: whose it is stands in each of its versions, so that it is known wherever it is
+// found.
 type object struct {
 	id            uint64
 	version, put  uint64 // the newest; the newest that was put
@@ -157,7 +158,8 @@ func (m *mover) write() {
 	})
 }
 
-// late looks at what somebody was given whose object was dropped since he asked: the object, or nothing, but never another one.
+// late looks at what somebody was given whose object was dropped since he asked: the object, or nothing, but never
+// another one.
 func (m *mover) late(r ctl.Ref, o *object) {
 	if r.Fill {
 		return
@@ -292,13 +294,15 @@ func (m *mover) matches(state layout, ids, versions []uint64) error {
 		case o != nil && ids[at] == 0 && o.floor > 0:
 			return fmt.Errorf("address %d has nothing, it had object %d, durable as version %d", at, o.id, o.floor)
 		case o != nil && ids[at] != 0 && (ids[at] != o.id || versions[at] < o.floor || versions[at] > o.version):
-			return fmt.Errorf("address %d has version %d of object %d, it had object %d, from version %d to %d", at, versions[at], ids[at], o.id, o.floor, o.version)
+			return fmt.Errorf("address %d has version %d of object %d, it had object %d, from version %d to %d", at,
+				versions[at], ids[at], o.id, o.floor, o.version)
 		}
 	}
 	return nil
 }
 
-// cut has the power cut: all that is found must be as it was after one of the Remaps, and not before the newest durable one.
+// cut has the power cut: all that is found must be as it was after one of the Remaps, and not before the newest
+// durable one.
 func (m *mover) cut() {
 	m.cuts++
 	pool, err := ctl.Open(m.cfg, m.dev.Crash(&m.draw))
@@ -325,7 +329,8 @@ func (m *mover) cut() {
 		why = append(why, fmt.Errorf("state %d: %w", k, err))
 	}
 	if len(why) > 0 {
-		m.fatalf("cut %d: found no state from the durable one, %d, to %d:\n%v", m.cuts, m.acked, len(m.states)-1, errors.Join(why...))
+		m.fatalf("cut %d: found no state from the durable one, %d, to %d:\n%v", m.cuts, m.acked, len(m.states)-1,
+			errors.Join(why...))
 	}
 	if m.draw.IntN(4) == 0 {
 		for _, v := range pool.Check(true).Violations {
@@ -356,7 +361,8 @@ func (m *mover) end() {
 		id, version, err := contentOf(b)
 		switch {
 		case err != nil, o == nil && id != 0, o != nil && o.version > 0 && (id != o.id || version != o.version):
-			m.fatalf("in the end address %d has version %d of object %d (%v), it should be %+v", at, version, id, err, o)
+			m.fatalf("in the end address %d has version %d of object %d (%v), it should be %+v", at, version, id, err,
+				o)
 		case id != 0:
 			used++
 		}
@@ -369,8 +375,9 @@ func (m *mover) end() {
 	}
 }
 
-// TestRemapCrash moves pages about while they are read, written, collected and held, and cuts the power some thousand times (FARFLASH_LONG: a hundred
-// thousand). What is found is always one state, each object at one address: never at two, never at none.
+// TestRemapCrash moves pages about while they are read, written, collected and held, and cuts the power some thousand
+// times (FARFLASH_LONG: a hundred thousand). What is found is always one state, each object at one address: never at
+// two, never at none.
 func TestRemapCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	worlds := 40
@@ -395,7 +402,8 @@ func TestRemapCrash(t *testing.T) {
 	t.Logf("%d cuts, %d groups of moves", cuts, moved)
 }
 
-// TestRemapFaults has each operation of a story with moves fail, once and from there on: what was said to be durable is found in one piece afterwards.
+// TestRemapFaults has each operation of a story with moves fail, once and from there on: what was said to be durable
+// is found in one piece afterwards.
 func TestRemapFaults(t *testing.T) {
 	cfg, shape := small()
 	const n = 30
@@ -420,7 +428,8 @@ func TestRemapFaults(t *testing.T) {
 		for k := range 12 {
 			tried = k + 1
 			done := make(chan error, 1)
-			steps := []ctl.Step{{From: place(k), To: place(k + 1), Count: n / 2}, {From: place(k) + n/2, To: place(k+1) + n/2, Count: n / 2}}
+			steps := []ctl.Step{{From: place(k), To: place(k + 1), Count: n / 2},
+				{From: place(k) + n/2, To: place(k+1) + n/2, Count: n / 2}}
 			if pool.Remap(steps, true, func(err error) { done <- err }) != nil || <-done != nil {
 				break
 			}
@@ -517,8 +526,9 @@ func TestRemapRefuses(t *testing.T) {
 	}
 }
 
-// TestRemapSideBySide has goroutines read and write pages, past the lock and not, while another one moves them: each finds its page where a lock shared with the
-// mover says, with what it had, and pages kept over a move are put where they went.
+// TestRemapSideBySide has goroutines read and write pages, past the lock and not, while another one moves them: each
+// finds its page where a lock shared with the mover says, with what it had, and pages kept over a move are put where
+// they went.
 func TestRemapSideBySide(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		cfg, shape := small()
@@ -548,7 +558,8 @@ func TestRemapSideBySide(t *testing.T) {
 				}
 				done := make(chan error, 1)
 				where[i].Lock()
-				err := pool.Remap([]ctl.Step{{From: base[i], To: to, Count: own}}, n%5 == 0, func(err error) { done <- err })
+				err := pool.Remap([]ctl.Step{{From: base[i], To: to, Count: own}}, n%5 == 0,
+					func(err error) { done <- err })
 				base[i] = to
 				where[i].Unlock()
 				if err = errors.Join(err, <-done); err != nil {
@@ -578,7 +589,8 @@ func TestRemapSideBySide(t *testing.T) {
 					}
 					id, version, err := contentOf(r.Data)
 					if err != nil || version != versions[k] || id != 0 && id != uint64(i)*own+k+1 {
-						t.Errorf("page %d of worker %d has version %d of object %d, %v; it was version %d", k, i, version, id, err, versions[k])
+						t.Errorf("page %d of worker %d has version %d of object %d, %v; it was version %d", k, i,
+							version, id, err, versions[k])
 						pool.Put(r, ctl.Kept, heat.Auto, nil)
 						return
 					}

@@ -31,7 +31,8 @@ func (s *sparse) Submit(ops ...*device.Op) {
 	}
 }
 
-// sparsePool is a pool of which some pages are durable, whose process was then killed and its host's file system filled.
+// sparsePool is a pool of which some pages are durable, whose process was then killed and its host's file system
+// filled.
 func sparsePool(t *testing.T, checkpoints int64) (cfg ctl.Config, dev *sparse, want []uint64) {
 	cfg, layout := small()
 	dev = &sparse{Mem: device.NewMem(2000 * device.Grain), written: map[int64]bool{}}
@@ -67,7 +68,8 @@ func reads(t *testing.T, pool *ctl.Pool, want []uint64) {
 	clean(t, pool, true)
 }
 
-// TestHoles holds that recovery fills no hole of a sparse file: on a host that is full it is as good as on any other, if there is a place for its checkpoint.
+// TestHoles holds that recovery fills no hole of a sparse file: on a host that is full it is as good as on any other,
+// if there is a place for its checkpoint.
 func TestHoles(t *testing.T) {
 	cfg, dev, want := sparsePool(t, 3)
 	pool := open(t, cfg, dev)
@@ -80,7 +82,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestRecoveredReadOnly holds that a pool is read-only, and says why, if what was recovered cannot be written down, and as good as ever when it can again.
+// TestRecoveredReadOnly holds that a pool is read-only, and says why, if what was recovered cannot be written down,
+// and as good as ever when it can again.
 func TestRecoveredReadOnly(t *testing.T) {
 	cfg, dev, want := sparsePool(t, 0) // the place of the second checkpoint is a hole
 	pool := open(t, cfg, dev)
@@ -88,7 +91,8 @@ func TestRecoveredReadOnly(t *testing.T) {
 		t.Fatalf("read-only: %v", err)
 	}
 	reads(t, pool, want)
-	for what, err := range map[string]error{"writing": pool.WriteAt([]byte{1}, 0, true), "trimming": pool.Discard(0, ctl.Page, true), "a flush": pool.Sync(), "closing": pool.Close()} {
+	for what, err := range map[string]error{"writing": pool.WriteAt([]byte{1}, 0, true),
+		"trimming": pool.Discard(0, ctl.Page, true), "a flush": pool.Sync(), "closing": pool.Close()} {
 		if !errors.Is(err, ctl.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -115,8 +115,8 @@ func (c *core) furnish(arena []byte) {
 	}
 }
 
-// place begins to write a dirty frame that nobody has, and reports false if there is no room. Meanwhile the page is InFlight,
-// so that nobody gets it past the lock and changes it while it is copied.
+// place begins to write a dirty frame that nobody has, and reports false if there is no room. Meanwhile the page is
+// InFlight, so that nobody gets it past the lock and changes it while it is copied.
 func (c *core) place(at int32) bool {
 	f := &c.frames[at]
 	w := f.slot.Load()
@@ -154,8 +154,8 @@ func (c *core) place(at int32) bool {
 	return true
 }
 
-// giveUp ends the wish to write a frame, which is InFlight and of which nothing is under way: the page is what the medium has, for
-// everybody, as it would be after a crash, and who waits is told, as is each user whom it concerns.
+// giveUp ends the wish to write a frame, which is InFlight and of which nothing is under way: the page is what the
+// medium has, for everybody, as it would be after a crash, and who waits is told, as is each user whom it concerns.
 func (c *core) giveUp(at int32, err error) {
 	f := &c.frames[at]
 	c.lose(f.page, err)
@@ -226,7 +226,8 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	s := &c.segments[number]
 	if !s.opened {
 		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), session: uint32(c.session), order: c.next}
-		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session), Sum: s.erases})
+		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session),
+			Sum: s.erases})
 	}
 	if s.written++; int(s.written) == c.shape.Pages {
 		s.order = c.next
@@ -260,7 +261,8 @@ func (c *core) kick(at int32) {
 	c.submit(dev, &k.op)
 }
 
-// nudge submits what there is if nothing under way will free a frame or make room: else chunks are better filled meanwhile.
+// nudge submits what there is if nothing under way will free a frame or make room: else chunks are better filled
+// meanwhile.
 func (c *core) nudge() {
 	if c.underWay == 0 {
 		c.kickAll()
@@ -348,8 +350,9 @@ func (c *core) grantAll(f *frame, waiters []waiter) {
 	f.passed = f.passed[:0]
 }
 
-// overtaken has waiters of a write that has ended and is not the newest wait for the newest one. If that has failed before, and what it was to write is still in memory, they wait
-// for that to be written after all: what they have waited for is not on the medium.
+// overtaken has waiters of a write that has ended and is not the newest wait for the newest one. If that has failed
+// before, and what it was to write is still in memory, they wait for that to be written after all: what they have
+// waited for is not on the medium.
 func (c *core) overtaken(f *frame, waiters []waiter) {
 	switch {
 	case f.writing > 0:
@@ -386,7 +389,8 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	c.log(media.Record{Kind: kind, LBA: page, PPA: uint64(to), Sum: m.sum})
 }
 
-// failedFirst tells the translation layer of the places of a chunk that were not written; pages are placed elsewhere by retry.
+// failedFirst tells the translation layer of the places of a chunk that were not written; pages are placed elsewhere
+// by retry.
 func (c *core) failedFirst(k *chunk) {
 	for i := range k.pages {
 		w, to := &k.pages[i], k.first+ftl.PPA(i)
@@ -416,7 +420,8 @@ func (c *core) retry(x failed) bool {
 		return true
 	}
 	f := &c.frames[w.frame]
-	if f.latest != was || w.attempts >= c.cfg.Retries || c.readOnly != nil || errors.Is(x.cause, syscall.ENOSPC) && c.ftl.Free(0) == 0 {
+	if f.latest != was || w.attempts >= c.cfg.Retries || c.readOnly != nil ||
+		errors.Is(x.cause, syscall.ENOSPC) && c.ftl.Free(0) == 0 {
 		c.surrender(&w, was, x.cause)
 		return true
 	}
@@ -458,8 +463,8 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 		}
 		f.passed = nil
 	}
-	// The frame has what was to be written, and nobody has it on the medium. If nobody has it in memory either it is forgotten, else
-	// whoever puts it last tries again.
+	// The frame has what was to be written, and nobody has it on the medium. If nobody has it in memory either it is
+	// forgotten, else whoever puts it last tries again.
 	for {
 		old := f.slot.Load()
 		if old.State() != table.Resident {
@@ -519,9 +524,11 @@ func (c *core) unhold() {
 	}
 }
 
-// unstick ends writes that wait for room when nothing is under way that could make any: so many segments have failed that what is left is full.
+// unstick ends writes that wait for room when nothing is under way that could make any: so many segments have failed
+// that what is left is full.
 func (c *core) unstick() {
-	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || c.checks > 0 || len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
+	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || c.checks > 0 ||
+		len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
 		return
 	}
 	if c.failed.N > 0 {
@@ -547,7 +554,8 @@ func (c *core) unstick() {
 		if f.slot == nil {
 			continue
 		}
-		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() == 0 && w.Dirty() && f.writing == 0 && f.slot.Swap(w, table.Coming(at)) {
+		if w := f.slot.Load(); w.State() == table.Resident && w.Refs() == 0 && w.Dirty() && f.writing == 0 &&
+			f.slot.Swap(w, table.Coming(at)) {
 			c.giveUp(at, full)
 		}
 	}
@@ -597,7 +605,8 @@ func (c *core) moveRead(i int32) {
 	c.underWay--
 	switch {
 	case m.op.Err != nil:
-		// What cannot be read is lost, and stays lost where it goes: zeros do not have the sum that is expected, unless zeros it was.
+		// What cannot be read is lost, and stays lost where it goes: zeros do not have the sum that is expected,
+		// unless zeros it was.
 		clear(m.buf)
 		m.bad = media.Sum(c.seed, m.buf) != m.sum
 	case media.Sum(c.seed, m.buf) != m.sum:
@@ -648,11 +657,13 @@ func (c *core) erase(b ftl.Block) {
 	})
 }
 
-// summarise writes the summary of a segment that was filled, without anybody waiting for it. The segment is not used again meanwhile.
+// summarise writes the summary of a segment that was filled, without anybody waiting for it. The segment is not used
+// again meanwhile.
 func (c *core) summarise(i int64) {
 	s := &c.segments[i]
 	sum := media.Summary{
-		Segment: uint64(i), Session: uint64(s.session), Erases: s.erases, Stream: s.stream, Back: c.last[s.stream], Order: s.order,
+		Segment: uint64(i), Session: uint64(s.session), Erases: s.erases, Stream: s.stream, Back: c.last[s.stream],
+		Order:   s.order,
 		Entries: make([]media.Entry, c.shape.Pages),
 	}
 	c.last[s.stream] = uint64(i) + 1

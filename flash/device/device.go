@@ -1,12 +1,14 @@
 // Package device is what the flash controller stands on: an asynchronous device of 4 KiB grains that reads, writes and
 // flushes, as files and block devices (File), and in memory with a volatile cache and faults drawn by seed (Mem).
 //
-// Its main types are Op (one operation, which its submitter owns and uses again), Device, File, Mem and Faults; Arena is memory
-// that is aligned as direct I/O wants it. Package uring has a Device over io_uring. Conform, in devicetest, is what every one must do.
+// Its main types are Op (one operation, which its submitter owns and uses again), Device, File, Mem and Faults; Arena
+// is memory that is aligned as direct I/O wants it. Package uring has a Device over io_uring. Conform, in devicetest,
+// is what every one must do.
 //
 // What it leaves out: caching, scheduling, vectors, and sizes other than whole grains. A write that was completed but
-// not flushed may be lost, torn at 512-byte sectors or reordered with others that were not flushed, as with every drive's volatile
-// cache (NVM Express Base Specification 2.0, section 5.27.1.4); a completed Flush makes what was completed before it was submitted durable.
+// not flushed may be lost, torn at 512-byte sectors or reordered with others that were not flushed, as with every
+// drive's volatile cache (NVM Express Base Specification 2.0, section 5.27.1.4); a completed Flush makes what was
+// completed before it was submitted durable.
 package device
 
 import (
@@ -34,7 +36,8 @@ const (
 
 func (k Kind) String() string { return [...]string{"read", "write", "flush"}[k] }
 
-// Errors of operations, beside those of the operating system. ErrShort is a read or write that moved fewer bytes than it was asked to.
+// Errors of operations, beside those of the operating system. ErrShort is a read or write that moved fewer bytes than
+// it was asked to.
 var (
 	ErrShort  = errors.New("device: fewer bytes than asked for")
 	ErrRange  = errors.New("device: beyond its end, or not whole grains")
@@ -52,9 +55,13 @@ type Op struct {
 	Offset int64     // Read, Write: bytes, a multiple of Grain
 	Token  uint64    // the submitter's own
 	Kind   Kind
-	Lane   uint8 // which of its threads, if the device has several, does it: the submitter's own, perhaps; 0 if that does not matter
-	Lone   bool  // the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under way
-	More   bool  // when Done is called: the same goroutine calls that of another one with the same Owner next
+	// which of its threads, if the device has several, does it: the submitter's own, perhaps; 0 if that does not
+	// matter
+	Lane uint8
+	// the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under
+	// way
+	Lone bool
+	More bool // when Done is called: the same goroutine calls that of another one with the same Owner next
 }
 
 // Device does operations, of different submitters side by side.
@@ -67,7 +74,8 @@ type Device interface {
 	Close() error
 }
 
-// Registrar is a Device that does operations faster in memory that it was told of beforehand. Register is called before the first Submit.
+// Registrar is a Device that does operations faster in memory that it was told of beforehand. Register is called
+// before the first Submit.
 type Registrar interface {
 	Register(arena []byte) error
 }

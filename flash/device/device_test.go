@@ -21,7 +21,8 @@ func TestFile(t *testing.T) {
 	for _, cached := range []bool{false, true} {
 		t.Run(fmt.Sprintf("cached %v", cached), func(t *testing.T) {
 			devicetest.Conform(t, func(t *testing.T) device.Device {
-				f, err := device.OpenFile(filepath.Join(t.TempDir(), "dev"), device.Mode{Create: devicetest.Grains * device.Grain, Cached: cached}, 4)
+				f, err := device.OpenFile(filepath.Join(t.TempDir(), "dev"),
+					device.Mode{Create: devicetest.Grains * device.Grain, Cached: cached}, 4)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +58,8 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// TestCrashKeepsWhatWasFlushed writes, flushes some, and cuts: what was flushed is there, and of the rest each sector is one version's.
+// TestCrashKeepsWhatWasFlushed writes, flushes some, and cuts: what was flushed is there, and of the rest each sector
+// is one version's.
 func TestCrashKeepsWhatWasFlushed(t *testing.T) {
 	draw := rng.NewStream(1, "crash")
 	version := func(v byte) []byte { return bytes.Repeat([]byte{v}, device.Grain) }
@@ -67,7 +69,8 @@ func TestCrashKeepsWhatWasFlushed(t *testing.T) {
 		for g := range int64(8) {
 			for v, kinds := range [][]device.Kind{{device.Write, device.Flush}, {device.Write}, {device.Write}} {
 				for _, k := range kinds {
-					if err := device.Do(m, k, g*device.Grain, version(byte(v + 1))[:map[bool]int{true: device.Grain}[k == device.Write]]); err != nil {
+					if err := device.Do(m, k, g*device.Grain,
+						version(byte(v + 1))[:map[bool]int{true: device.Grain}[k == device.Write]]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -107,10 +110,14 @@ func TestFaults(t *testing.T) {
 		kind device.Kind
 		want error
 	}{
-		{device.Faults{ReadError: 1}, device.Read, device.ErrIO}, {device.Faults{WriteError: 1}, device.Write, device.ErrIO},
-		{device.Faults{FlushError: 1}, device.Flush, device.ErrIO}, {device.Faults{Full: 1}, device.Write, device.ErrSpace},
-		{device.Faults{Short: 1}, device.Read, device.ErrShort}, {device.Faults{Short: 1}, device.Write, device.ErrShort},
-		{device.Faults{FailAt: 1}, device.Flush, device.ErrIO}, {device.Faults{FailFrom: 1, FailFull: true}, device.Write, device.ErrSpace},
+		{device.Faults{ReadError: 1}, device.Read, device.ErrIO},
+		{device.Faults{WriteError: 1}, device.Write, device.ErrIO},
+		{device.Faults{FlushError: 1}, device.Flush, device.ErrIO},
+		{device.Faults{Full: 1}, device.Write, device.ErrSpace},
+		{device.Faults{Short: 1}, device.Read, device.ErrShort},
+		{device.Faults{Short: 1}, device.Write, device.ErrShort},
+		{device.Faults{FailAt: 1}, device.Flush, device.ErrIO},
+		{device.Faults{FailFrom: 1, FailFull: true}, device.Write, device.ErrSpace},
 		{device.Faults{FailAt: 2}, device.Write, nil},
 	} {
 		m := device.NewMem(8 * device.Grain)

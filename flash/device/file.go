@@ -53,7 +53,8 @@ func OpenHandle(path string, mode Mode) (Handle, error) {
 	return h, nil
 }
 
-// lock locks the file, unless it is to be shared. A process that was killed has its files until the kernel has ended its ring, a moment later: that long is waited.
+// lock locks the file, unless it is to be shared. A process that was killed has its files until the kernel has ended
+// its ring, a moment later: that long is waited.
 func (h *Handle) lock(mode Mode) error {
 	for i := 0; !mode.Shared; i++ {
 		err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -112,7 +113,8 @@ func (h *Handle) Run(op *Op) error {
 	return err
 }
 
-// File is a file or block device that is read and written by pread and pwrite, each waited for by one of its goroutines.
+// File is a file or block device that is read and written by pread and pwrite, each waited for by one of its
+// goroutines.
 type File struct {
 	Handle
 	work  chan *Op
@@ -166,7 +168,8 @@ func (f *File) Submit(ops ...*Op) {
 		case f.work <- op:
 			f.gate.RUnlock()
 		default:
-			// All goroutines are busy and the queue is full. One of them may be what submits, so it must not wait for room.
+			// All goroutines are busy and the queue is full. One of them may be what submits, so it must not wait for
+			// room.
 			f.done.Add(1)
 			f.gate.RUnlock()
 			go func() {

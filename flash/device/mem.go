@@ -9,7 +9,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Faults are what goes wrong in a Mem, each as the probability of an operation to end so. The draw is by seed and the number of the operation.
+// Faults are what goes wrong in a Mem, each as the probability of an operation to end so. The draw is by seed and the
+// number of the operation.
 type Faults struct {
 	Seed       uint64
 	ReadError  float64 // EIO
@@ -17,8 +18,8 @@ type Faults struct {
 	FlushError float64 // EIO; nothing is made durable
 	Full       float64 // a write ends with ENOSPC, and writes nothing
 	Short      float64 // a read or write moves only some of its bytes
-	// FailAt is the number of one operation, counted from 1, that ends with EIO (Full: ENOSPC) whatever it is; 0 is none. From
-	// FailFrom on, every operation fails; 0 is none.
+	// FailAt is the number of one operation, counted from 1, that ends with EIO (Full: ENOSPC) whatever it is; 0 is
+	// none. From FailFrom on, every operation fails; 0 is none.
 	FailAt, FailFrom int64
 	FailFull         bool  // FailAt and FailFrom end with ENOSPC where they hit a write
 	Misdirect        int64 // the number of one write that lands one grain further on; 0 is none
@@ -33,7 +34,8 @@ type Mem struct {
 	mu     sync.Mutex
 	size   int64
 	stable [][]byte // by grain, without trailing zeros; slices are never changed once they are here
-	cache  []dirty  // written since the last flush, in order of completion; those at the same place stand for themselves
+	// written since the last flush, in order of completion; those at the same place stand for themselves
+	cache  []dirty
 	newest map[int64]int32
 	held   []*Op
 	hold   bool
@@ -318,8 +320,9 @@ func torn(a, b []byte, draw *rng.Stream) []byte {
 	return trimmed(x[:])
 }
 
-// Kill returns the device that is found after its user died and the power did not fail: everything that was written is there, and is as volatile as it was; writes
-// that wait were done or not. The device itself goes on and does not notice.
+// Kill returns the device that is found after its user died and the power did not fail: everything that was written
+// is there, and is as volatile as it was; writes that wait were done or not. The device itself goes on and does not
+// notice.
 func (m *Mem) Kill(draw *rng.Stream) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,12 @@
 // Package extent is a range of a pool's bytes as memory that peers reach: a verbs.Store over flash/ctl.
 //
-// Extent is the store, and Gate, which may be nil, decides when an access may begin (flash/qos does). Making an Extent touches no page, whatever its length.
+// Extent is the store, and Gate, which may be nil, decides when an access may begin (flash/qos does). Making an
+// Extent touches no page, whatever its length.
 //
-// Pages of a read are asked for together and are ready in any order. Pages of a write are asked for one after the other, upwards: a page that is overwritten
-// from end to end is nobody else's until it is put, so two writes of the same range that each had a page of the other's would wait for ever.
-// How many pages an extent's users hold at once is for them to bound: a queue pair does by its window and its reads under way.
+// Pages of a read are asked for together and are ready in any order. Pages of a write are asked for one after the
+// other, upwards: a page that is overwritten from end to end is nobody else's until it is put, so two writes of the
+// same range that each had a page of the other's would wait for ever. How many pages an extent's users hold at once
+// is for them to bound: a queue pair does by its window and its reads under way.
 //
 // What it leaves out: names, rights, and what an STag is; atomics exclude each other in package verbs.
 //
@@ -25,7 +27,8 @@ import (
 type Gate interface {
 	// Enter has begin called once, now or later, on any goroutine, when an access of so many bytes may begin.
 	Enter(bytes int, begin func())
-	// Leave says that what it asked for is there, or cannot be had. How long its pages are held then is its user's affair.
+	// Leave says that what it asked for is there, or cannot be had. How long its pages are held then is its user's
+	// affair.
 	Leave(bytes int)
 }
 
@@ -63,8 +66,9 @@ type hold struct {
 	wants  []ctl.Want
 	next   int // of a write: the page that is asked for next
 
-	// left counts who still touches the hold: until the pages have come, a callback for each of them and who puts them; then, a callback for each page
-	// that is put and who put it. Times refusal are those that could not be had, in the same word, so that the last one knows.
+	// left counts who still touches the hold: until the pages have come, a callback for each of them and who puts
+	// them; then, a callback for each page that is put and who put it. Times refusal are those that could not be had,
+	// in the same word, so that the last one knows.
 	left atomic.Int64
 	// turn: of ask and the callback that it waits for, the second goes on.
 	turn atomic.Int32
@@ -108,7 +112,8 @@ func (e *Extent) Get(a *verbs.Access) {
 	e.gate.Enter(a.Length, h.begin)
 }
 
-// start asks for the pages. All may have come, and the access be put and used for something else, before the last call in it returns.
+// start asks for the pages. All may have come, and the access be put and used for something else, before the last
+// call in it returns.
 func (h *hold) start() {
 	switch {
 	case h.access.Write:
@@ -169,7 +174,8 @@ func (h *hold) arrived(r ctl.Ref, err error) {
 	} else {
 		h.pages[i] = page{r, true}
 		from, to := h.span(i)
-		h.access.Ready(h.access.Offset+uint64(i)*ctl.Page+from-(h.extent.base+h.access.Offset)%ctl.Page, r.Data[from:to:to])
+		h.access.Ready(h.access.Offset+uint64(i)*ctl.Page+from-(h.extent.base+h.access.Offset)%ctl.Page,
+			r.Data[from:to:to])
 	}
 	h.down(n)
 	if more && h.turn.Add(1) == 2 {

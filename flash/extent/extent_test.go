@@ -85,7 +85,8 @@ func (w *waits) inside() int {
 	return w.held
 }
 
-// TestConformance holds that a range of a pool is a store, wherever it begins, with as little memory as its reads ask for and with a gate.
+// TestConformance holds that a range of a pool is a store, wherever it begins, with as little memory as its reads ask
+// for and with a gate.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		base uint64
@@ -187,7 +188,8 @@ func connect(t testing.TB, pool *ctl.Pool, size uint64) *rig {
 		t.Fatal(err)
 	}
 	d := r.adapter.NewDomain(1)
-	r.region, err = d.Register(verbs.RegionConfig{Store: e, Length: size, Allowed: verbs.AllSemantics, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+	r.region, err = d.Register(verbs.RegionConfig{Store: e, Length: size, Allowed: verbs.AllSemantics,
+		Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +266,8 @@ func settled(t testing.TB, before int) {
 	t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 }
 
-// story writes, reads and adds as a client until something fails, on a device that fails as it is told. What a trailing read of nothing has confirmed must be
-// there when the pool is opened again without faults.
+// story writes, reads and adds as a client until something fails, on a device that fails as it is told. What a
+// trailing read of nothing has confirmed must be there when the pool is opened again without faults.
 func story(t *testing.T, label string, faults device.Faults, seed uint64) (failed bool) {
 	t.Helper()
 	const pages = 60
@@ -283,11 +285,13 @@ func story(t *testing.T, label string, faults device.Faults, seed uint64) (faile
 		at := uint64(page) * ctl.Page
 		switch draw.IntN(4) {
 		case 0:
-			_, stopped = r.do(verbs.Work{Op: wire.ReadReq, Local: got[:1+draw.IntN(2*ctl.Page)], STag: r.region.STag(), Offset: at + uint64(draw.IntN(ctl.Page))})
+			_, stopped = r.do(verbs.Work{Op: wire.ReadReq, Local: got[:1+draw.IntN(2*ctl.Page)],
+				STag: r.region.STag(), Offset: at + uint64(draw.IntN(ctl.Page))})
 		case 1: // an atomic on a page of its own is confirmed by its answer
 			var c verbs.Completion
 			last := uint64(pages-1) * ctl.Page
-			c, stopped = r.do(verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: r.region.STag() | uint32(verbs.Sync), Offset: last})
+			c, stopped = r.do(verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1},
+				STag: r.region.STag() | uint32(verbs.Sync), Offset: last})
 			b := make([]byte, ctl.Page)
 			binary.LittleEndian.PutUint64(b, c.Original+1)
 			if stopped == nil {
@@ -313,7 +317,8 @@ func story(t *testing.T, label string, faults device.Faults, seed uint64) (faile
 			for k := range n {
 				maybe[page+k] = append(maybe[page+k], b[k*ctl.Page:][:ctl.Page])
 			}
-			_, stopped = r.do(verbs.Work{Op: wire.Write, Local: b, STag: stag, Offset: at}, verbs.Work{Op: wire.ReadReq})
+			_, stopped = r.do(verbs.Work{Op: wire.Write, Local: b, STag: stag, Offset: at},
+				verbs.Work{Op: wire.ReadReq})
 			if sync && stopped == nil {
 				for k := range n {
 					sure[page+k], maybe[page+k] = b[k*ctl.Page:][:ctl.Page], nil
@@ -349,7 +354,8 @@ func story(t *testing.T, label string, faults device.Faults, seed uint64) (faile
 	return stopped != nil
 }
 
-// TestFaults has one operation of the device fail after the other, then a full device, failing flushes and a device that breaks for good.
+// TestFaults has one operation of the device fail after the other, then a full device, failing flushes and a device
+// that breaks for good.
 func TestFaults(t *testing.T) {
 	failed := 0
 	note := func(f bool) {
@@ -361,13 +367,16 @@ func TestFaults(t *testing.T) {
 		note(story(t, fmt.Sprintf("operation %d", at), device.Faults{FailAt: at}, uint64(at)))
 		if at%9 == 1 {
 			note(story(t, fmt.Sprintf("from operation %d", at), device.Faults{FailFrom: at}, uint64(at)))
-			note(story(t, fmt.Sprintf("full from operation %d", at), device.Faults{FailFrom: at, FailFull: true}, uint64(at)))
+			note(story(t, fmt.Sprintf("full from operation %d", at), device.Faults{FailFrom: at, FailFull: true},
+				uint64(at)))
 		}
 	}
 	for seed := uint64(1); seed < 5; seed++ {
 		note(story(t, fmt.Sprintf("flushes, seed %d", seed), device.Faults{Seed: seed, FlushError: 0.05}, seed))
-		note(story(t, fmt.Sprintf("reads, seed %d", seed), device.Faults{Seed: seed, ReadError: 0.05, Short: 0.02}, seed))
-		note(story(t, fmt.Sprintf("writes, seed %d", seed), device.Faults{Seed: seed, WriteError: 0.2, Full: 0.2}, seed))
+		note(story(t, fmt.Sprintf("reads, seed %d", seed), device.Faults{Seed: seed, ReadError: 0.05, Short: 0.02},
+			seed))
+		note(story(t, fmt.Sprintf("writes, seed %d", seed), device.Faults{Seed: seed, WriteError: 0.2, Full: 0.2},
+			seed))
 	}
 	if failed < 20 {
 		t.Errorf("%d stories have come to an error; the faults hit nothing", failed)
@@ -383,7 +392,8 @@ func TestFull(t *testing.T) {
 	var err error
 	n := uint64(0)
 	for ; err == nil && n < 2*uint64(capacity); n++ {
-		_, err = r.do(verbs.Work{Op: wire.Write, Local: b, STag: r.region.STag() | uint32(verbs.Sync), Offset: n * ctl.Page}, verbs.Work{Op: wire.ReadReq})
+		_, err = r.do(verbs.Work{Op: wire.Write, Local: b, STag: r.region.STag() | uint32(verbs.Sync),
+			Offset: n * ctl.Page}, verbs.Work{Op: wire.ReadReq})
 	}
 	if !errors.As(err, new(verbs.Terminated)) || n <= uint64(capacity)/2 {
 		t.Errorf("after %d pages of %d: %v", n, capacity, err)
@@ -395,7 +405,8 @@ func TestFull(t *testing.T) {
 	r = connect(t, pool, 1<<40)
 	got := make([]byte, ctl.Page)
 	for i := range n - 1 {
-		if _, err := r.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: r.region.STag(), Offset: i * ctl.Page}); err != nil || !bytes.Equal(got, b) {
+		if _, err := r.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: r.region.STag(),
+			Offset: i * ctl.Page}); err != nil || !bytes.Equal(got, b) {
 			t.Fatalf("page %d of %d: %v", i, n, err)
 		}
 	}
@@ -408,7 +419,8 @@ func TestCause(t *testing.T) {
 	for _, op := range []wire.Op{wire.ReadReq, wire.Write} {
 		pool, dev := newPool(t, 32, 300)
 		r := connect(t, pool, 1<<20)
-		if _, err := r.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{7}, ctl.Page), STag: r.region.STag() | uint32(verbs.Sync)}, verbs.Work{Op: wire.ReadReq}); err != nil {
+		if _, err := r.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{7}, ctl.Page),
+			STag: r.region.STag() | uint32(verbs.Sync)}, verbs.Work{Op: wire.ReadReq}); err != nil {
 			t.Fatal(err)
 		}
 		r.close()
@@ -417,7 +429,8 @@ func TestCause(t *testing.T) {
 		pool = openPool(t, 32, dev)
 		dev.SetFaults(device.Faults{ReadError: 1})
 		r = connect(t, pool, 1<<20)
-		if _, err := r.do(verbs.Work{Op: op, Local: make([]byte, 100), STag: r.region.STag()}, verbs.Work{Op: wire.ReadReq}); !errors.As(err, new(verbs.Terminated)) {
+		if _, err := r.do(verbs.Work{Op: op, Local: make([]byte, 100), STag: r.region.STag()},
+			verbs.Work{Op: wire.ReadReq}); !errors.As(err, new(verbs.Terminated)) {
 			t.Errorf("%v: %v", op, err)
 		}
 		if err := r.cause(); !errors.Is(err, device.ErrIO) {
@@ -429,17 +442,20 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// TestLostLater holds that a connection ends as soon as a change is lost that it did not wait for, whatever else it does, and that one which only reads goes on.
+// TestLostLater holds that a connection ends as soon as a change is lost that it did not wait for, whatever else it
+// does, and that one which only reads goes on.
 func TestLostLater(t *testing.T) {
 	pool, dev := newPool(t, 32, 1000)
 	writer, reader := connect(t, pool, 1<<20), connect(t, pool, 1<<20)
 	b := bytes.Repeat([]byte{7}, 4*ctl.Page)
-	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: b, STag: writer.region.STag() | uint32(verbs.Sync)}, verbs.Work{Op: wire.ReadReq}); err != nil {
+	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: b, STag: writer.region.STag() | uint32(verbs.Sync)},
+		verbs.Work{Op: wire.ReadReq}); err != nil {
 		t.Fatal(err)
 	}
 	dev.SetFaults(device.Faults{WriteError: 1})
 	// It is placed, and a Read of nothing may be answered before the write-out has failed; later ones are not.
-	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{8}, 4*ctl.Page), STag: writer.region.STag() | uint32(verbs.Async)}); err != nil {
+	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{8}, 4*ctl.Page),
+		STag: writer.region.STag() | uint32(verbs.Async)}); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -454,7 +470,8 @@ func TestLostLater(t *testing.T) {
 		t.Errorf("the server is told %v", err)
 	}
 	got := make([]byte, len(b))
-	if _, err := reader.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: reader.region.STag()}); err != nil || !bytes.Equal(got, b) {
+	if _, err := reader.do(verbs.Work{Op: wire.ReadReq, Local: got, STag: reader.region.STag()}); err != nil ||
+		!bytes.Equal(got, b) {
 		t.Errorf("one that only reads has %d, %v", got[0], err)
 	}
 	writer.close()
@@ -464,11 +481,12 @@ func TestLostLater(t *testing.T) {
 	}
 }
 
-// TestLongWrites has two connections overwrite the same pages side by side, all of them at once, with little memory: who has one page must not wait for
-// another's who waits for it.
+// TestLongWrites has two connections overwrite the same pages side by side, all of them at once, with little memory:
+// who has one page must not wait for another's who waits for it.
 func TestLongWrites(t *testing.T) {
 	if raced {
-		t.Skip("who writes the same bytes side by side has what RDMA promises: any of them, in any order; the detector calls it a race")
+		t.Skip("who writes the same bytes side by side has what RDMA promises: any of them, in any order; the " +
+			"detector calls it a race")
 	}
 	pool, _ := newPool(t, 96, 1000)
 	var all sync.WaitGroup
@@ -480,7 +498,8 @@ func TestLongWrites(t *testing.T) {
 			defer r.close()
 			b := bytes.Repeat([]byte{byte(k + 1)}, 15*ctl.Page)
 			for i := range 60 {
-				if _, err := r.do(verbs.Work{Op: wire.Write, Local: b, STag: r.region.STag(), Offset: uint64(i%3) * ctl.Page}, verbs.Work{Op: wire.ReadReq}); err != nil {
+				if _, err := r.do(verbs.Work{Op: wire.Write, Local: b, STag: r.region.STag(),
+					Offset: uint64(i%3) * ctl.Page}, verbs.Work{Op: wire.ReadReq}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -491,7 +510,8 @@ func TestLongWrites(t *testing.T) {
 	closed(t, pool)
 }
 
-// TestOneAfterTheOther holds that a write asks for its pages upwards, each when it has the one before: while it waits for one, what is behind that is anybody's.
+// TestOneAfterTheOther holds that a write asks for its pages upwards, each when it has the one before: while it waits
+// for one, what is behind that is anybody's.
 func TestOneAfterTheOther(t *testing.T) {
 	pool, _ := newPool(t, 64, 500)
 	r := connect(t, pool, 1<<20)
@@ -502,7 +522,8 @@ func TestOneAfterTheOther(t *testing.T) {
 		if !held.Fill {
 			t.Fatal("somebody has the page")
 		}
-		if err := r.client.Post(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{7}, 5*ctl.Page), STag: r.region.STag(), Offset: first * ctl.Page, Quiet: true}, verbs.Work{Op: wire.ReadReq}); err != nil {
+		if err := r.client.Post(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{7}, 5*ctl.Page),
+			STag: r.region.STag(), Offset: first * ctl.Page, Quiet: true}, verbs.Work{Op: wire.ReadReq}); err != nil {
 			t.Fatal(err)
 		}
 		for i := 0; !pool.Holds(first + 1); i++ {

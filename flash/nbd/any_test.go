@@ -150,7 +150,8 @@ func (a *asked) refusals(size uint64, structured, context, readOnly bool) (out [
 		}
 	}
 	allowed := map[Command]uint16{
-		CmdRead: CmdFUA, CmdWrite: CmdFUA, CmdFlush: CmdFUA, CmdTrim: CmdFUA, CmdCache: CmdFUA, CmdWriteZeroes: CmdFUA | CmdNoHole | CmdFastZero, CmdBlockStatus: CmdFUA | CmdOne,
+		CmdRead: CmdFUA, CmdWrite: CmdFUA, CmdFlush: CmdFUA, CmdTrim: CmdFUA, CmdCache: CmdFUA,
+		CmdWriteZeroes: CmdFUA | CmdNoHole | CmdFastZero, CmdBlockStatus: CmdFUA | CmdOne,
 	}
 	if structured {
 		allowed[CmdRead] |= CmdDF
@@ -213,7 +214,8 @@ func (k *talker) say() {
 
 // begun takes in what the session wants begun.
 func (k *talker) begun(tasks []*Task) {
-	kinds := map[Command]Kind{CmdRead: Read, CmdWrite: Write, CmdFlush: Flush, CmdTrim: Trim, CmdCache: Cache, CmdWriteZeroes: Zero}
+	kinds := map[Command]Kind{CmdRead: Read, CmdWrite: Write, CmdFlush: Flush, CmdTrim: Trim, CmdCache: Cache,
+		CmdWriteZeroes: Zero}
 	for _, t := range tasks {
 		k.seen[t] = true
 		a := k.asked[t.command.cookie]
@@ -221,7 +223,8 @@ func (k *talker) begun(tasks []*Task) {
 		switch {
 		case len(a.wrong) > 0:
 			k.Fatalf("a task of a command that may not be: %+v", a)
-		case t.Kind != kinds[a.kind] || t.Durable != (a.flags&CmdFUA != 0) || t.NoHole != (a.flags&CmdNoHole != 0) || t.Err != 0:
+		case t.Kind != kinds[a.kind] || t.Durable != (a.flags&CmdFUA != 0) || t.NoHole != (a.flags&CmdNoHole != 0) ||
+			t.Err != 0:
 			k.Fatalf("%+v has a task %+v", a, t)
 		case t.Offset < a.at || t.Offset+uint64(t.Length) > a.at+uint64(a.n):
 			k.Fatalf("a task of %d bytes at %d for %+v", t.Length, t.Offset, a)
@@ -323,7 +326,8 @@ func (k *talker) chunk(a *asked, h ChunkHeader, p []byte) {
 
 // data is a part of a read.
 func (k *talker) data(a *asked, at uint64, p []byte) {
-	if a.kind != CmdRead || at < a.at || at+uint64(len(p)) > a.at+uint64(a.n) || !bytes.Equal(p, k.v.content[at:][:len(p)]) {
+	if a.kind != CmdRead || at < a.at || at+uint64(len(p)) > a.at+uint64(a.n) ||
+		!bytes.Equal(p, k.v.content[at:][:len(p)]) {
 		k.Fatalf("%+v has %d wrong bytes at %d", a, len(p), at)
 	}
 	if len(p) > 0 {
@@ -344,7 +348,8 @@ func (k *talker) extents(a *asked, p []byte) {
 		if data {
 			state = 0
 		}
-		if got, was := uint64(binary.BigEndian.Uint32(p)), binary.BigEndian.Uint32(p[4:]); was != state || got != length && (len(p) > 8 || got == 0 || got > length) {
+		if got, was := uint64(binary.BigEndian.Uint32(p)), binary.BigEndian.Uint32(p[4:]); was != state ||
+			got != length && (len(p) > 8 || got == 0 || got > length) {
 			k.Fatalf("extent %d of %+v: %d bytes, state %d, not %d and %d", n, a, got, was, length, state)
 		}
 		at, left, n = at+length, left-length, n+1
@@ -415,7 +420,8 @@ func (k *talker) check() {
 	}
 	s := k.s
 	if s.Owed() != owed || s.active != open || s.Idle() != (open == 0 && owed == 0) || s.Drained() != (open == coming) {
-		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Owed(), owed, s.active, open, s.Idle(), s.Drained())
+		k.Fatalf("%d bytes are owed, not %d; %d commands are under way, not %d; idle %v, drained %v", s.Owed(), owed,
+			s.active, open, s.Idle(), s.Drained())
 	}
 	used := 0 // by what the volume has, and what waits for its client
 	for _, t := range append(s.all(), k.v.begun...) {
@@ -486,9 +492,10 @@ func (k *talker) end(i int, fails bool) {
 	k.v.finish(i, e)
 }
 
-// TestAnySession has a client say what it may and what it may not, in pieces, to a volume whose tasks end in any order and may fail. A client that was written apart from the session
-// takes the answers apart: each command has one, with every byte of a read once, the error that it should have, or extents as they are; tasks do what was asked for, each byte
-// once. Limits hold, and at the end, which may come at any time, nothing is left.
+// TestAnySession has a client say what it may and what it may not, in pieces, to a volume whose tasks end in any
+// order and may fail. A client that was written apart from the session takes the answers apart: each command has one,
+// with every byte of a read once, the error that it should have, or extents as they are; tasks do what was asked for,
+// each byte once. Limits hold, and at the end, which may come at any time, nothing is left.
 func TestAnySession(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := &talker{T: t, v: newQuilt(t), seen: map[*Task]bool{}}
@@ -557,7 +564,8 @@ func TestAnySession(t *testing.T) {
 			k.seen[x] = true
 		}
 		k.s.Fail(ErrMagic)
-		if n := len(k.s.Starts(nil)) + len(k.s.Vectors(nil, 1)) + len(k.s.Sink()) + k.s.Input(make([]byte, requestSize)); n > 0 {
+		if n := len(k.s.Starts(nil)) + len(k.s.Vectors(nil, 1)) + len(k.s.Sink()) +
+			k.s.Input(make([]byte, requestSize)); n > 0 {
 			t.Fatal("a session that has ended goes on")
 		}
 		for len(k.v.begun) > 0 {
@@ -576,7 +584,8 @@ func (k *talker) complete(leaves bool) {
 		k.Fatalf("%+v has no answer", k.asked[unanswered])
 	}
 	if k.s.memory != 0 || k.s.Over() != leaves || k.s.Leaving() != leaves || len(k.heard) > 0 {
-		k.Fatalf("%d bytes are left, over %v, leaving %v, %d bytes are no answer", k.s.memory, k.s.Over(), k.s.Leaving(), len(k.heard))
+		k.Fatalf("%d bytes are left, over %v, leaving %v, %d bytes are no answer", k.s.memory, k.s.Over(),
+			k.s.Leaving(), len(k.heard))
 	}
 }
 
@@ -586,7 +595,8 @@ func (k *talker) kept() {
 	for _, x := range k.s.tasks {
 		kept[x] = true
 		pieces, vectors := x.Pieces[:cap(x.Pieces)], x.answer.vec[:cap(x.answer.vec)]
-		if x.buffer != nil || x.Payload != nil || x.command != nil || slices.ContainsFunc(pieces, func(p Piece) bool { return p.Data != nil }) ||
+		if x.buffer != nil || x.Payload != nil || x.command != nil ||
+			slices.ContainsFunc(pieces, func(p Piece) bool { return p.Data != nil }) ||
 			slices.ContainsFunc(vectors, func(v []byte) bool { return v != nil }) {
 			k.Fatalf("a task that is kept holds %+v", x)
 		}

@@ -11,7 +11,8 @@ import (
 // TLS is what a server has decided about TLS.
 type TLS uint8
 
-// The choices. NoTLS has none; OfferTLS leaves it to the client; RequireTLS answers every other option with an error until there is TLS.
+// The choices. NoTLS has none; OfferTLS leaves it to the client; RequireTLS answers every other option with an error
+// until there is TLS.
 const (
 	NoTLS TLS = iota
 	OfferTLS
@@ -37,8 +38,8 @@ const (
 // State is where a handshake is.
 type State uint8
 
-// The states. In Upgrading the driver sends what is due, begins TLS, and calls Secured. In Transmitting a Session takes over. In Ended
-// the driver sends what is due and closes.
+// The states. In Upgrading the driver sends what is due, begins TLS, and calls Secured. In Transmitting a Session
+// takes over. In Ended the driver sends what is due and closes.
 const (
 	Negotiating State = iota
 	Upgrading
@@ -95,7 +96,8 @@ func (h *Handshake) Output() []byte {
 	return out
 }
 
-// Chosen is the export of Transmitting. Structured says that replies are, Context that base:allocation may be asked for.
+// Chosen is the export of Transmitting. Structured says that replies are, Context that base:allocation may be asked
+// for.
 func (h *Handshake) Chosen() (e Export, structured, context bool) {
 	return h.chosen, h.structured, h.context
 }
@@ -125,8 +127,8 @@ func closeExport(e Export) {
 	}
 }
 
-// Input takes bytes that have come and reports how many it could use; the rest is given again when Output was taken, or with more. So a client that reads
-// nothing has the server keep the answers to few options, however many it sends.
+// Input takes bytes that have come and reports how many it could use; the rest is given again when Output was taken,
+// or with more. So a client that reads nothing has the server keep the answers to few options, however many it sends.
 func (h *Handshake) Input(b []byte) int {
 	n := 0
 	for h.state == Negotiating && len(h.out) < enough {
@@ -209,7 +211,8 @@ func (h *Handshake) refuse(o Option, r Reply, text string) {
 	h.reply(o, r, []byte(strings.ToValidUTF8(text[:min(len(text), MaxString)], "")))
 }
 
-// admits reports whether an option is one that the client may ask for now. If it is not it has its answer, or the connection ends.
+// admits reports whether an option is one that the client may ask for now. If it is not it has its answer, or the
+// connection ends.
 func (h *Handshake) admits(o Option) bool {
 	switch {
 	case !h.fixed && o != OptExportName:
@@ -367,7 +370,8 @@ func (h *Handshake) open(o Option, payload []byte) {
 	p = binary.BigEndian.AppendUint64(p, e.Volume.Size())
 	h.reply(o, ReplyInfo, binary.BigEndian.AppendUint16(p, h.flagsOf(e)))
 	var named, described bool
-	for rest = rest[2:]; len(rest) > 0; rest = rest[2:] { // what is asked for again is told once; the size of blocks is told anyway
+	for rest = rest[2:]; len(rest) > 0; rest = rest[2:] {
+		// what is asked for again is told once; the size of blocks is told anyway
 		kind := binary.BigEndian.Uint16(rest)
 		named = named || kind == InfoName
 		described = described || kind == InfoDescription && e.Description != ""

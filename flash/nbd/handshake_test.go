@@ -79,8 +79,8 @@ func answers(t *testing.T, h *Handshake, options ...[]byte) (all []said) {
 	return all
 }
 
-// TestExportsAreClosed holds that what is opened to answer a question is closed with the answer, that what transmission begins with is open until it is
-// given back, and that it is given back once.
+// TestExportsAreClosed holds that what is opened to answer a question is closed with the answer, that what
+// transmission begins with is open until it is given back, and that it is given back once.
 func TestExportsAreClosed(t *testing.T) {
 	for what, x := range map[string]struct {
 		option         []byte
@@ -88,21 +88,34 @@ func TestExportsAreClosed(t *testing.T) {
 		opened, closed int
 		state          State
 	}{
-		"information":                     {option: AppendOption(nil, OptInfo, named("disk", 0, 0)), opened: 1, closed: 1},
-		"what contexts there are":         {option: AppendOption(nil, OptListMetaContext, queries("disk")), opened: 1, closed: 1},
-		"contexts":                        {option: AppendOption(nil, OptSetMetaContext, queries("disk", allocation)), opened: 1, closed: 1},
-		"no contexts":                     {option: AppendOption(nil, OptSetMetaContext, queries("disk", "other:")), opened: 1, closed: 1},
-		"too many":                        {option: AppendOption(nil, OptSetMetaContext, append(queries("disk", allocation), 0))},
-		"an export":                       {option: AppendOption(nil, OptGo, named("disk", 0, 0)), opened: 1, state: Transmitting},
-		"an export, the old way":          {option: AppendOption(nil, OptExportName, []byte("disk")), opened: 1, state: Transmitting},
-		"one that is not there":           {option: AppendOption(nil, OptGo, named("disk", 0, 0)), fails: errors.ErrUnsupported, opened: 1},
-		"information of it":               {option: AppendOption(nil, OptInfo, named("disk", 0, 0)), fails: errors.ErrUnsupported, opened: 1},
-		"contexts of it":                  {option: AppendOption(nil, OptSetMetaContext, queries("disk", allocation)), fails: errors.ErrUnsupported, opened: 1},
-		"one not there, the old way":      {option: AppendOption(nil, OptExportName, []byte("disk")), fails: errors.ErrUnsupported, opened: 1, state: Ended},
-		"a name that is none":             {option: AppendOption(nil, OptExportName, []byte("di\x00sk")), state: Ended},
-		"a name that is no text":          {option: AppendOption(nil, OptExportName, []byte("di\xffsk")), state: Ended},
-		"a name of 4096 bytes":            {option: AppendOption(nil, OptExportName, bytes.Repeat([]byte("x"), MaxString)), opened: 1, state: Transmitting},
-		"a name of 4097 bytes":            {option: AppendOption(nil, OptExportName, bytes.Repeat([]byte("x"), MaxString+1)), state: Ended},
+		"information": {option: AppendOption(nil, OptInfo, named("disk", 0, 0)), opened: 1,
+			closed: 1},
+		"what contexts there are": {option: AppendOption(nil, OptListMetaContext, queries("disk")), opened: 1,
+			closed: 1},
+		"contexts": {option: AppendOption(nil, OptSetMetaContext, queries("disk", allocation)),
+			opened: 1, closed: 1},
+		"no contexts": {option: AppendOption(nil, OptSetMetaContext, queries("disk", "other:")),
+			opened: 1, closed: 1},
+		"too many": {option: AppendOption(nil, OptSetMetaContext,
+			append(queries("disk", allocation), 0))},
+		"an export": {option: AppendOption(nil, OptGo, named("disk", 0, 0)), opened: 1,
+			state: Transmitting},
+		"an export, the old way": {option: AppendOption(nil, OptExportName, []byte("disk")), opened: 1,
+			state: Transmitting},
+		"one that is not there": {option: AppendOption(nil, OptGo, named("disk", 0, 0)),
+			fails: errors.ErrUnsupported, opened: 1},
+		"information of it": {option: AppendOption(nil, OptInfo, named("disk", 0, 0)),
+			fails: errors.ErrUnsupported, opened: 1},
+		"contexts of it": {option: AppendOption(nil, OptSetMetaContext, queries("disk", allocation)),
+			fails: errors.ErrUnsupported, opened: 1},
+		"one not there, the old way": {option: AppendOption(nil, OptExportName, []byte("disk")),
+			fails: errors.ErrUnsupported, opened: 1, state: Ended},
+		"a name that is none":    {option: AppendOption(nil, OptExportName, []byte("di\x00sk")), state: Ended},
+		"a name that is no text": {option: AppendOption(nil, OptExportName, []byte("di\xffsk")), state: Ended},
+		"a name of 4096 bytes": {option: AppendOption(nil, OptExportName,
+			bytes.Repeat([]byte("x"), MaxString)), opened: 1, state: Transmitting},
+		"a name of 4097 bytes": {option: AppendOption(nil, OptExportName,
+			bytes.Repeat([]byte("x"), MaxString+1)), state: Ended},
 		"a text in place of a name":       {option: AppendOption(nil, OptGo, named("di\xffsk", 0, 0))},
 		"information without its numbers": {option: AppendOption(nil, OptGo, named("disk"))},
 	} {
@@ -121,13 +134,15 @@ func TestExportsAreClosed(t *testing.T) {
 	}
 }
 
-// TestFlagsOfExports holds what is said of an export that may be written and of one that may not, both ways of asking, and of one without a description.
+// TestFlagsOfExports holds what is said of an export that may be written and of one that may not, both ways of
+// asking, and of one without a description.
 func TestFlagsOfExports(t *testing.T) {
 	for _, x := range []struct {
 		readOnly, structured bool
 		want                 uint16
 	}{
-		{false, false, FlagHasFlags | FlagFlush | FlagFUA | FlagTrim | FlagZeroes | FlagMultiConn | FlagCache | FlagFastZeroes},
+		{false, false, FlagHasFlags | FlagFlush | FlagFUA | FlagTrim | FlagZeroes | FlagMultiConn | FlagCache |
+			FlagFastZeroes},
 		{true, false, FlagHasFlags | FlagReadOnly | FlagFlush | FlagFUA | FlagMultiConn | FlagCache},
 		{true, true, FlagHasFlags | FlagReadOnly | FlagFlush | FlagFUA | FlagDF | FlagMultiConn | FlagCache},
 	} {
@@ -138,8 +153,11 @@ func TestFlagsOfExports(t *testing.T) {
 		}
 		export := string(binary.BigEndian.AppendUint16([]byte("\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00"), x.want))
 		blocks := said{OptInfo, ReplyInfo, "\x00\x03\x00\x00\x00\x01\x00\x00\x10\x00\x02\x00\x00\x00"}
-		want := []said{{OptInfo, ReplyInfo, export}, {OptInfo, ReplyInfo, "\x00\x01disk"}, blocks, {OptInfo, ReplyAck, ""}}
-		if got := answers(t, h, AppendOption(nil, OptInfo, named("", 0, 3, 0, InfoDescription, 0, InfoName, 0, InfoName))); !slices.Equal(got, want) {
+		want := []said{{OptInfo, ReplyInfo, export}, {OptInfo, ReplyInfo, "\x00\x01disk"}, blocks,
+			{OptInfo, ReplyAck, ""}}
+		if got := answers(t, h,
+			AppendOption(nil, OptInfo,
+				named("", 0, 3, 0, InfoDescription, 0, InfoName, 0, InfoName))); !slices.Equal(got, want) {
 			t.Errorf("%+v: %v", x, got)
 		}
 		h.Input(AppendOption(nil, OptExportName, nil))
@@ -152,7 +170,8 @@ func TestFlagsOfExports(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreText has an export refuse with a text that is longer than one may be: what is told of it is as much as may be, and is text, wherever it is cut.
+// TestRefusalsAreText has an export refuse with a text that is longer than one may be: what is told of it is as much
+// as may be, and is text, wherever it is cut.
 func TestRefusalsAreText(t *testing.T) {
 	for before := range 4 {
 		for _, letter := range []string{"x", "é", "€", "😀"} {
@@ -162,14 +181,16 @@ func TestRefusalsAreText(t *testing.T) {
 			if len(got) != 1 || got[0].reply != ReplyUnknown {
 				t.Fatalf("%v", got)
 			}
-			if p := got[0].payload; !utf8.ValidString(p) || !strings.HasPrefix(text, p) || len(p) > MaxString || len(p) <= MaxString-len(letter) {
+			if p := got[0].payload; !utf8.ValidString(p) || !strings.HasPrefix(text, p) || len(p) > MaxString ||
+				len(p) <= MaxString-len(letter) {
 				t.Errorf("%d bytes are told that end in %q", len(p), p[max(0, len(p)-4):])
 			}
 		}
 	}
 }
 
-// TestOptionsAreCounted has a client ask for as much as it may before transmission, and for one option more, of those that are looked at and of those that are not.
+// TestOptionsAreCounted has a client ask for as much as it may before transmission, and for one option more, of those
+// that are looked at and of those that are not.
 func TestOptionsAreCounted(t *testing.T) {
 	short, long := AppendOption(nil, OptStructuredReply, nil), AppendOption(nil, 99, make([]byte, maxOption+1))
 	for what, x := range map[string]struct{ most, more []byte }{
@@ -192,7 +213,8 @@ func TestOptionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestInputTakesWholeMessages holds how much a handshake takes of what has come: all of a message or nothing, whatever of a payload that is skipped, and nothing after the end.
+// TestInputTakesWholeMessages holds how much a handshake takes of what has come: all of a message or nothing,
+// whatever of a payload that is skipped, and nothing after the end.
 func TestInputTakesWholeMessages(t *testing.T) {
 	h := NewHandshake(&shelf{}, NoTLS)
 	longest := AppendOption(nil, 99, make([]byte, maxOption))
@@ -221,7 +243,8 @@ func TestInputTakesWholeMessages(t *testing.T) {
 	if h.State() != Ended || h.Err() != nil {
 		t.Errorf("state %d, %v", h.State(), h.Err())
 	}
-	for what, b := range map[string][]byte{"flags": {0, 0, 0, 4}, "a magic number": append([]byte{0, 0, 0, 3}, make([]byte, optionSize)...)} {
+	for what, b := range map[string][]byte{"flags": {0, 0, 0, 4},
+		"a magic number": append([]byte{0, 0, 0, 3}, make([]byte, optionSize)...)} {
 		h = NewHandshake(&shelf{}, NoTLS)
 		take(what, append(b, longest...), len(b))
 		if h.State() != Ended || h.Err() == nil || (what == "flags") == errors.Is(h.Err(), ErrMagic) {
@@ -240,7 +263,8 @@ func TestListIsAsLongAsItMay(t *testing.T) {
 		if len(got) < 3 || got[2].reply != want || got[1] != got[0] || got[0].reply != ReplyUnsupported {
 			t.Errorf("%d bytes more: %d answers, the last is %#x", more, len(got), uint32(got[len(got)-1].reply))
 		}
-		if last := got[len(got)-1]; more == 0 && (len(got) != 4 || last != said{OptList, ReplyAck, ""}) || more == 1 && len(got) != 3 {
+		if last := got[len(got)-1]; more == 0 && (len(got) != 4 || last != said{OptList, ReplyAck, ""}) ||
+			more == 1 && len(got) != 3 {
 			t.Errorf("%d bytes more: %d answers, the last is %#x", more, len(got), uint32(last.reply))
 		}
 	}
@@ -267,10 +291,14 @@ func TestContexts(t *testing.T) {
 		"another of its namespace":    {list("base:other"), 0, ReplyAck, false},
 		"listed after it is selected": {append(set(allocation), list()...), 1, ReplyAck, true},
 		"selected, then none":         {append(set(allocation), set()...), 0, ReplyAck, false},
-		"selected, then malformed":    {append(set(allocation), AppendOption(nil, OptSetMetaContext, []byte("x"))...), 0, ReplyInvalid, false},
-		"without a number":            {AppendOption(nil, OptSetMetaContext, named("disk", 0, 0, 0)), 0, ReplyInvalid, false},
-		"with half a query":           {AppendOption(nil, OptSetMetaContext, append(queries("disk"), 0, 0, 0)), 0, ReplyInvalid, false},
-		"with more than it says":      {AppendOption(nil, OptListMetaContext, append(queries("disk", allocation), 0)), 0, ReplyInvalid, false},
+		"selected, then malformed": {append(set(allocation), AppendOption(nil, OptSetMetaContext, []byte("x"))...),
+			0, ReplyInvalid, false},
+		"without a number": {AppendOption(nil, OptSetMetaContext, named("disk", 0, 0, 0)), 0, ReplyInvalid,
+			false},
+		"with half a query": {AppendOption(nil, OptSetMetaContext, append(queries("disk"), 0, 0, 0)), 0,
+			ReplyInvalid, false},
+		"with more than it says": {AppendOption(nil, OptListMetaContext, append(queries("disk", allocation), 0)),
+			0, ReplyInvalid, false},
 	} {
 		h := greeted(&shelf{}, NoTLS)
 		got := answers(t, h, AppendOption(nil, OptStructuredReply, nil), x.options)
@@ -295,43 +323,50 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// TestTLS holds when TLS begins, that nothing that was said before it counts behind it, and that nothing is taken for what comes behind it that came before.
+// TestTLS holds when TLS begins, that nothing that was said before it counts behind it, and that nothing is taken for
+// what comes behind it that came before.
 func TestTLS(t *testing.T) {
 	start, structured := AppendOption(nil, OptStartTLS, nil), AppendOption(nil, OptStructuredReply, nil)
 	for _, mode := range []TLS{OfferTLS, RequireTLS} {
 		inside, outside := &shelf{}, &shelf{}
 		h := greeted(outside, mode)
 		h.Secured(inside)
-		if got := answers(t, h, AppendOption(nil, OptStartTLS, []byte("x"))); got[0].reply != ReplyInvalid || h.State() != Negotiating {
+		if got := answers(t, h, AppendOption(nil, OptStartTLS, []byte("x"))); got[0].reply != ReplyInvalid ||
+			h.State() != Negotiating {
 			t.Fatalf("with a payload %v, state %d", got, h.State())
 		}
 		if mode == OfferTLS {
 			answers(t, h, structured, AppendOption(nil, OptSetMetaContext, queries("disk", allocation)))
 		}
 		opened := outside.opened
-		if got := answers(t, h, start); len(got) != 1 || got[0] != (said{OptStartTLS, ReplyAck, ""}) || h.State() != Upgrading {
+		if got := answers(t, h, start); len(got) != 1 || got[0] != (said{OptStartTLS, ReplyAck, ""}) ||
+			h.State() != Upgrading {
 			t.Fatalf("%v, state %d", got, h.State())
 		}
 		h.Secured(inside)
 		if got := answers(t, h, start); got[0].reply != ReplyInvalid || h.State() != Negotiating {
 			t.Errorf("begun again: %v, state %d", got, h.State())
 		}
-		if got := answers(t, h, AppendOption(nil, OptGo, named("disk", 0, 0))); h.State() != Transmitting || inside.opened != 1 || outside.opened != opened {
+		if got := answers(t, h, AppendOption(nil, OptGo, named("disk", 0, 0))); h.State() != Transmitting ||
+			inside.opened != 1 || outside.opened != opened {
 			t.Errorf("%v, state %d, %d opened inside", got, h.State(), inside.opened)
 		}
 		if _, structured, context := h.Chosen(); structured || context {
 			t.Error("what was negotiated before TLS holds behind it")
 		}
 		h = greeted(inside, mode)
-		if n := h.Input(append(start, structured...)); n != len(start) || h.State() != Ended || !errors.Is(h.Err(), ErrInjected) {
+		if n := h.Input(append(start, structured...)); n != len(start) || h.State() != Ended ||
+			!errors.Is(h.Err(), ErrInjected) {
 			t.Errorf("bytes before TLS: %d are taken, state %d, %v", n, h.State(), h.Err())
 		}
 	}
 }
 
-// TestTooLongAnOptionIsNoWayRound holds that an option that is too long to be looked at is refused for what comes first: TLS, and the rules that its client follows.
+// TestTooLongAnOptionIsNoWayRound holds that an option that is too long to be looked at is refused for what comes
+// first: TLS, and the rules that its client follows.
 func TestTooLongAnOptionIsNoWayRound(t *testing.T) {
-	for o, want := range map[Option]Reply{99: ReplyTLSRequired, OptInfo: ReplyTLSRequired, OptStartTLS: ReplyTooBig, OptAbort: ReplyTooBig} {
+	for o, want := range map[Option]Reply{99: ReplyTLSRequired, OptInfo: ReplyTLSRequired, OptStartTLS: ReplyTooBig,
+		OptAbort: ReplyTooBig} {
 		long := AppendOption(nil, o, make([]byte, maxOption+1))
 		if got := answers(t, greeted(&shelf{}, RequireTLS), long); len(got) != 1 || got[0].reply != want {
 			t.Errorf("option %d without TLS: %v", o, got)

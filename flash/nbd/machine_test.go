@@ -15,7 +15,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// tape is a volume whose tasks end when they are told to. Bytes below written are there and are letters, the rest is a hole.
+// tape is a volume whose tasks end when they are told to. Bytes below written are there and are letters, the rest is
+// a hole.
 type tape struct {
 	size, written uint64
 	begun         []*Task
@@ -74,8 +75,9 @@ func (v *tape) Open(name string) (Export, error) {
 }
 
 var words = map[string]uint64{
-	"export-name": 1, "abort": 2, "list": 3, "starttls": 5, "info": 6, "go": 7, "structured": 8, "list-meta": 9, "set-meta": 10,
-	"read": 0, "write": 1, "disconnect": 2, "flush": 3, "trim": 4, "cache": 5, "zeroes": 6, "status": 7,
+	"export-name": 1, "abort": 2, "list": 3, "starttls": 5, "info": 6, "go": 7, "structured": 8, "list-meta": 9,
+	"set-meta": 10,
+	"read":     0, "write": 1, "disconnect": 2, "flush": 3, "trim": 4, "cache": 5, "zeroes": 6, "status": 7,
 }
 
 func number(s string) uint64 {
@@ -116,7 +118,8 @@ func sent(b []byte) string {
 			fmt.Fprintf(&out, "chunk of %d: type %d", h.Cookie(), h.Type())
 			switch h.Type() {
 			case ChunkData:
-				fmt.Fprintf(&out, " at %d, %d bytes from %q", binary.BigEndian.Uint64(p), len(p)-8, p[8:min(len(p), 12)])
+				fmt.Fprintf(&out, " at %d, %d bytes from %q", binary.BigEndian.Uint64(p), len(p)-8,
+					p[8:min(len(p), 12)])
 			case ChunkHole:
 				fmt.Fprintf(&out, " at %d, %d bytes", binary.BigEndian.Uint64(p), binary.BigEndian.Uint32(p[8:]))
 			case ChunkStatus:
@@ -152,7 +155,8 @@ func TestSteps(t *testing.T) {
 			var out strings.Builder
 			flush := func() {
 				for _, x := range s.Starts(nil) {
-					fmt.Fprintf(&out, "begun: kind %d, %d bytes at %d, durable %v\n", x.Kind, x.Length, x.Offset, x.Durable)
+					fmt.Fprintf(&out, "begun: kind %d, %d bytes at %d, durable %v\n", x.Kind, x.Length, x.Offset,
+						x.Durable)
 					v.Start([]*Task{x})
 				}
 				var all []byte
@@ -272,8 +276,10 @@ func TestSteps(t *testing.T) {
 func FuzzHandshake(f *testing.F) {
 	hello := []byte{0, 0, 0, 3}
 	f.Add(hello, uint8(0))
-	f.Add(AppendOption(AppendOption(hello, OptStructuredReply, nil), OptGo, []byte("\x00\x00\x00\x04disk\x00\x01\x00\x03")), uint8(0))
-	f.Add(AppendOption(AppendOption(hello, OptList, nil), OptSetMetaContext, []byte("\x00\x00\x00\x04disk\x00\x00\x00\x01\x00\x00\x00\x0fbase:allocation")), uint8(1))
+	f.Add(AppendOption(AppendOption(hello, OptStructuredReply, nil), OptGo,
+		[]byte("\x00\x00\x00\x04disk\x00\x01\x00\x03")), uint8(0))
+	f.Add(AppendOption(AppendOption(hello, OptList, nil), OptSetMetaContext,
+		[]byte("\x00\x00\x00\x04disk\x00\x00\x00\x01\x00\x00\x00\x0fbase:allocation")), uint8(1))
 	f.Add(AppendOption(AppendOption(hello, OptStartTLS, nil), OptExportName, []byte("disk")), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, mode uint8) {
 		defer patience.Limit()()
@@ -297,12 +303,14 @@ func FuzzHandshake(f *testing.F) {
 			return // only who sees what is behind can tell
 		}
 		if out := whole.Output(); !bytes.Equal(out, drip.Output()) || whole.State() != drip.State() || n != used {
-			t.Fatalf("in one piece: %d bytes, state %d; byte by byte: %d, state %d", n, whole.State(), used, drip.State())
+			t.Fatalf("in one piece: %d bytes, state %d; byte by byte: %d, state %d", n, whole.State(), used,
+				drip.State())
 		}
 	})
 }
 
-// FuzzSession has a client say anything while tasks end in any order: nothing is lent for ever, memory is bounded, no range is out of bounds.
+// FuzzSession has a client say anything while tasks end in any order: nothing is lent for ever, memory is bounded, no
+// range is out of bounds.
 func FuzzSession(f *testing.F) {
 	r := AppendRequest(nil, 0, CmdRead, 1, 4096, 300_000)
 	f.Add(append(r, AppendRequest(nil, CmdFUA, CmdWriteZeroes, 2, 0, 1<<20)...), []byte{1, 2, 3}, true)
@@ -314,7 +322,8 @@ func FuzzSession(f *testing.F) {
 		h := NewHandshake(v, NoTLS)
 		hello := []byte{0, 0, 0, 3}
 		if structured {
-			hello = AppendOption(AppendOption(hello, OptStructuredReply, nil), OptSetMetaContext, []byte("\x00\x00\x00\x04disk\x00\x00\x00\x01\x00\x00\x00\x0fbase:allocation"))
+			hello = AppendOption(AppendOption(hello, OptStructuredReply, nil), OptSetMetaContext,
+				[]byte("\x00\x00\x00\x04disk\x00\x00\x00\x01\x00\x00\x00\x0fbase:allocation"))
 		}
 		h.Input(AppendOption(hello, OptGo, []byte("\x00\x00\x00\x04disk\x00\x00")))
 		limits := Limits{Depth: 6, Memory: 1 << 20, Ahead: 3}
@@ -391,8 +400,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestListIsBounded has a client ask 250 times for long lists, and for what is told of an export 32,000 times, before it reads anything: what waits to be sent is
-// bounded, and each option is answered when there is room.
+// TestListIsBounded has a client ask 250 times for long lists, and for what is told of an export 32,000 times, before
+// it reads anything: what waits to be sent is bounded, and each option is answered when there is room.
 func TestListIsBounded(t *testing.T) {
 	hello := []byte{0, 0, 0, 3}
 	for name, c := range map[string]struct {
@@ -400,9 +409,11 @@ func TestListIsBounded(t *testing.T) {
 		option         []byte
 		last           Reply
 	}{
-		"a list":           {1000, 250, AppendOption(nil, OptList, nil), ReplyAck},
-		"too long a list":  {1 << 20, 250, AppendOption(nil, OptList, nil), ReplyTooBig},
-		"a name, for ever": {1, 20, AppendOption(nil, OptInfo, append([]byte("\x00\x00\x00\x04disk\x7d\x00"), bytes.Repeat([]byte{0, InfoName}, 32000)...)), ReplyAck},
+		"a list":          {1000, 250, AppendOption(nil, OptList, nil), ReplyAck},
+		"too long a list": {1 << 20, 250, AppendOption(nil, OptList, nil), ReplyTooBig},
+		"a name, for ever": {1, 20,
+			AppendOption(nil, OptInfo,
+				append([]byte("\x00\x00\x00\x04disk\x7d\x00"), bytes.Repeat([]byte{0, InfoName}, 32000)...)), ReplyAck},
 	} {
 		h := NewHandshake(&tape{size: 1 << 20, many: c.exports}, NoTLS)
 		in, rounds := append(bytes.Clone(hello), bytes.Repeat(c.option, c.asked)...), 0

@@ -1,10 +1,12 @@
-// Package nbd serves volumes over the Network Block Device protocol, so that fio, qemu, libnbd's tools and every Linux kernel are
-// clients of the real stack. Here is the protocol, as plain state machines over byte slices: Handshake (fixed newstyle, with its
-// options) and Session (transmission: commands, simple and structured replies, in any order). Volume is what is served.
+// Package nbd serves volumes over the Network Block Device protocol, so that fio, qemu, libnbd's tools and every
+// Linux kernel are clients of the real stack. Here is the protocol, as plain state machines over byte slices:
+// Handshake (fixed newstyle, with its options) and Session (transmission: commands, simple and structured replies, in
+// any order). Volume is what is served.
 //
-// Neither machine does I/O, has a goroutine or looks at a clock; flash/nbd/server drives them over connections. A Session takes bytes by
-// Input, gives the tasks that follow from them to whoever begins them, takes tasks back by Finish in any order, and says by Vectors
-// what is to be sent: headers of its own and, of reads, the volume's memory itself.
+// Neither machine does I/O, has a goroutine or looks at a clock; flash/nbd/server drives them over connections. A
+// Session takes bytes by Input, gives the tasks that follow from them to whoever begins them, takes tasks back by
+// Finish in any order, and says by Vectors what is to be sent: headers of its own and, of reads, the volume's memory
+// itself.
 //
 // It follows the NBD project's protocol document (doc/proto.md, 2023). It leaves out the old style, export lists by
 // the old peek, resizing, extended headers (64-bit lengths) and contexts other than base:allocation.
@@ -12,8 +14,8 @@ package nbd
 
 import "iter"
 
-// Window is how many bytes a task has at most: longer commands are cut into several, so that what one command holds of memory is
-// bounded whatever its length.
+// Window is how many bytes a task has at most: longer commands are cut into several, so that what one command holds
+// of memory is bounded whatever its length.
 const Window = 256 << 10
 
 // MaxPayload is the longest read or write, in bytes; the protocol recommends that no client counts on more.
@@ -34,8 +36,9 @@ type Volume interface {
 // Kind is what a Task does.
 type Kind uint8
 
-// The kinds. Read sets Pieces. Trim may do nothing; Zero has bytes read as zeros, without room if NoHole is not set and with room if it is.
-// Cache makes bytes that will be read soon ready. Flush makes everything durable that was done before it was begun.
+// The kinds. Read sets Pieces. Trim may do nothing; Zero has bytes read as zeros, without room if NoHole is not set
+// and with room if it is. Cache makes bytes that will be read soon ready. Flush makes everything durable that was
+// done before it was begun.
 const (
 	Read Kind = iota
 	Write
@@ -77,13 +80,16 @@ type Export struct {
 	Description string
 	Volume      Volume
 	ReadOnly    bool
-	Leave       func() // called once when the client's connection ends: tasks that were not begun need not be, but Done with an error; may be nil
-	Close       func() // called once when the client has done with it and all tasks are done; may be nil
+	// called once when the client's connection ends: tasks that were not begun need not be, but Done with an error;
+	// may be nil
+	Leave func()
+	Close func() // called once when the client has done with it and all tasks are done; may be nil
 }
 
 // Exports is what a server has.
 type Exports interface {
-	// List is names and descriptions of what may be told to anybody who may connect, one after the other, as far as they are taken.
+	// List is names and descriptions of what may be told to anybody who may connect, one after the other, as far as
+	// they are taken.
 	List() iter.Seq[Export]
 	// Open finds an export. The empty name is the default one. An error's text is told to the client.
 	Open(name string) (Export, error)

@@ -109,12 +109,14 @@ type Session struct {
 	err     error
 }
 
-// NewSession begins transmission of what a handshake has led to. Done of every task is done, which puts it where the driver takes it to Finish.
+// NewSession begins transmission of what a handshake has led to. Done of every task is done, which puts it where the
+// driver takes it to Finish.
 func NewSession(h *Handshake, limits Limits, done func(*Task)) *Session {
 	e, structured, context := h.Chosen()
 	limits.Depth, limits.Memory, limits.Ahead = max(1, limits.Depth), max(Window, limits.Memory), max(1, limits.Ahead)
 	return &Session{
-		volume: e.Volume, size: e.Volume.Size(), readOnly: e.ReadOnly, structured: structured, context: context, limits: limits, done: done,
+		volume: e.Volume, size: e.Volume.Size(), readOnly: e.ReadOnly, structured: structured, context: context,
+		limits: limits, done: done,
 	}
 }
 
@@ -165,7 +167,8 @@ func (s *Session) Sink() []byte {
 // Sunk says how many bytes were read into Sink.
 func (s *Session) Sunk(n int) { s.arrived(n) }
 
-// Input takes bytes that have come and reports how many it could use; the rest is given again with more, or when Stalled has ended.
+// Input takes bytes that have come and reports how many it could use; the rest is given again with more, or when
+// Stalled has ended.
 func (s *Session) Input(b []byte) int {
 	n := 0
 	s.stalled = false
@@ -288,7 +291,8 @@ func (s *Session) begin(h RequestHeader, charge int) {
 	} else {
 		c = new(command)
 	}
-	*c = command{cookie: h.Cookie(), offset: h.Offset(), length: h.Length(), flags: h.Flags(), kind: h.Command(), charge: charge}
+	*c = command{cookie: h.Cookie(), offset: h.Offset(), length: h.Length(), flags: h.Flags(), kind: h.Command(),
+		charge: charge}
 	s.active++
 	s.memory += charge
 	if c.err = s.refused(c); c.err != 0 {
@@ -505,8 +509,8 @@ func (s *Session) answer(t *Task) {
 	s.push(t)
 }
 
-// push has what a task has to say sent. A simple reply is one piece to the client, so what others say waits until all of it is there; it is copied, as what it would hold
-// of the volume may be what the rest of the reply waits for.
+// push has what a task has to say sent. A simple reply is one piece to the client, so what others say waits until all
+// of it is there; it is copied, as what it would hold of the volume may be what the rest of the reply waits for.
 func (s *Session) push(t *Task) {
 	if s.half != nil && s.half != t.command {
 		s.detach(t)
@@ -694,7 +698,8 @@ func (s *Session) sent(t *Task) {
 	s.proceed(c)
 }
 
-// Detach copies what of the volume's memory waits to be sent, and gives it back: a client that takes nothing does not hold others up.
+// Detach copies what of the volume's memory waits to be sent, and gives it back: a client that takes nothing does not
+// hold others up.
 func (s *Session) Detach() {
 	for i := range s.out.N {
 		s.detach(*s.out.At(i))

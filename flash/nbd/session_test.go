@@ -24,12 +24,14 @@ func heard(s *Session) string {
 	return sent(b)
 }
 
-// TestRefusals asks for every command with every flag, within a volume, up to its end and beyond it, of exports of all kinds: what may be done is begun, or answered if there is nothing to do, and what may not has an error that the protocol
-// allows; the payload of a write that is refused is skipped.
+// TestRefusals asks for every command with every flag, within a volume, up to its end and beyond it, of exports of
+// all kinds: what may be done is begun, or answered if there is nothing to do, and what may not has an error that the
+// protocol allows; the payload of a write that is refused is skipped.
 func TestRefusals(t *testing.T) {
 	const size = 1 << 30
 	ranges := []span{
-		{0, 0}, {0, 1}, {size - 1, 1}, {size, 0}, {size, 1}, {size - 1, 2}, {size + 1, 0}, {math.MaxUint64, 2}, {0, Window}, {0, Window + 1}, {0, MaxPayload}, {0, MaxPayload + 1},
+		{0, 0}, {0, 1}, {size - 1, 1}, {size, 0}, {size, 1}, {size - 1, 2}, {size + 1, 0}, {math.MaxUint64, 2},
+		{0, Window}, {0, Window + 1}, {0, MaxPayload}, {0, MaxPayload + 1},
 		{7, maxWaste}, {size, maxWaste}, {size, maxWaste + 1}, {1, math.MaxUint32},
 	}
 	for export := range 6 { // plain, with structured replies, and with contexts, to be written or not
@@ -41,12 +43,14 @@ func TestRefusals(t *testing.T) {
 						continue
 					}
 					a := &asked{span: r, kind: kind, flags: flags}
-					s := transmission(Export{Volume: &tape{size: size}, ReadOnly: readOnly}, structured, DefaultLimits())
+					s := transmission(Export{Volume: &tape{size: size}, ReadOnly: readOnly}, structured,
+						DefaultLimits())
 					s.context = context
 					s.Input(AppendRequest(nil, flags, kind, 7, r.at, r.n))
 					wrong := a.refusals(size, structured, context, readOnly)
 					if err := answered(s, a, wrong); err != nil {
-						t.Fatalf("command %d with flags %#x, %d bytes at %d, structured %v, context %v, read only %v: %v", kind, flags, r.n, r.at, structured, context, readOnly, err)
+						t.Fatalf("command %d with flags %#x, %d bytes at %d, structured %v, context %v, read only "+
+							"%v: %v", kind, flags, r.n, r.at, structured, context, readOnly, err)
 					}
 				}
 			}
@@ -73,7 +77,8 @@ func answered(s *Session, a *asked, wrong []Errno) error {
 	case s.Owed() != owed:
 		return fmt.Errorf("%d bytes are owed", s.Owed())
 	case len(b) == 0:
-		if ends := a.kind == CmdBlockStatus || a.n == 0 && a.kind != CmdFlush; len(wrong) > 0 || ends || len(starts) == 0 && a.kind != CmdWrite {
+		if ends := a.kind == CmdBlockStatus || a.n == 0 && a.kind != CmdFlush; len(wrong) > 0 || ends ||
+			len(starts) == 0 && a.kind != CmdWrite {
 			return fmt.Errorf("no answer, and %d tasks", len(starts))
 		}
 		return nil
@@ -86,16 +91,19 @@ func answered(s *Session, a *asked, wrong []Errno) error {
 			return fmt.Errorf("%q", sent(b))
 		case h.Type() == ChunkError:
 			e = Errno(p[3])
-		case h.Type() != ChunkNone && a.kind == CmdRead || h.Type() != ChunkStatus && a.kind == CmdBlockStatus || a.kind != CmdRead && a.kind != CmdBlockStatus:
+		case h.Type() != ChunkNone && a.kind == CmdRead || h.Type() != ChunkStatus && a.kind == CmdBlockStatus ||
+			a.kind != CmdRead && a.kind != CmdBlockStatus:
 			return fmt.Errorf("%q", sent(b))
 		}
 	default:
 		h := SimpleHeader(b)
-		if e = h.Error(); !h.Valid() || h.Cookie() != 7 || len(b) != simpleSize || s.structured && (e != 0 || a.kind == CmdRead || a.kind == CmdBlockStatus) {
+		if e = h.Error(); !h.Valid() || h.Cookie() != 7 || len(b) != simpleSize ||
+			s.structured && (e != 0 || a.kind == CmdRead || a.kind == CmdBlockStatus) {
 			return fmt.Errorf("%q", sent(b))
 		}
 	}
-	if len(wrong) > 0 && !slices.Contains(wrong, e) || len(wrong) == 0 && (e != 0 || a.kind != CmdBlockStatus && a.n > 0 || a.kind == CmdFlush) {
+	if len(wrong) > 0 && !slices.Contains(wrong, e) ||
+		len(wrong) == 0 && (e != 0 || a.kind != CmdBlockStatus && a.n > 0 || a.kind == CmdFlush) {
 		return fmt.Errorf("error %d", uint32(e))
 	}
 	return nil
@@ -123,7 +131,8 @@ type extent struct {
 	err       error
 }
 
-// TestStatus holds how what a volume says of its extents is told: what is alike becomes one, of what is asked for nothing but that, and no more than one answer may have.
+// TestStatus holds how what a volume says of its extents is told: what is alike becomes one, of what is asked for
+// nothing but that, and no more than one answer may have.
 func TestStatus(t *testing.T) {
 	stripes := func(n int, last ...extent) (all []extent) {
 		for i := range n {
@@ -139,16 +148,18 @@ func TestStatus(t *testing.T) {
 		want    string
 		asked   int
 	}{
-		"alike":             {[]extent{{300, true, nil}, {200, true, nil}, {500, false, nil}}, 1000, 0, " 500:0 500:3", 3},
+		"alike": {[]extent{{300, true, nil}, {200, true, nil}, {500, false, nil}}, 1000, 0,
+			" 500:0 500:3", 3},
 		"more than asked":   {[]extent{{300, true, nil}, {1 << 40, false, nil}}, 1000, 0, " 300:0 700:3", 2},
 		"one":               {[]extent{{300, true, nil}, {200, true, nil}, {1, false, nil}}, 1000, CmdOne, " 500:0", 3},
 		"one that is all":   {[]extent{{300, true, nil}, {700, true, nil}}, 1000, CmdOne | CmdFUA, " 1000:0", 2},
 		"one that is more":  {[]extent{{1 << 40, false, nil}}, 1000, CmdOne, " 1000:3", 1},
 		"as many as may be": {stripes(maxExtents), maxExtents, 0, striped + " 1:3", maxExtents},
 		"one too many":      {stripes(maxExtents + 1), maxExtents + 10, 0, striped + " 1:3", maxExtents + 1},
-		"the last is long":  {stripes(maxExtents, extent{length: 9}), maxExtents + 9, 0, striped + " 10:3", maxExtents + 1},
-		"nothing":           {[]extent{{300, true, nil}, {0, true, nil}}, 1000, 0, "", 2},
-		"an error":          {[]extent{{300, true, nil}, {700, true, errors.ErrUnsupported}}, 1000, 0, "", 2},
+		"the last is long": {stripes(maxExtents, extent{length: 9}), maxExtents + 9, 0, striped + " 10:3",
+			maxExtents + 1},
+		"nothing":  {[]extent{{300, true, nil}, {0, true, nil}}, 1000, 0, "", 2},
+		"an error": {[]extent{{300, true, nil}, {700, true, errors.ErrUnsupported}}, 1000, 0, "", 2},
 	} {
 		v := &ribbon{tape: tape{size: 1 << 20}, extents: x.extents, at: 4096, left: uint64(x.n)}
 		s := transmission(Export{Volume: v}, true, DefaultLimits())
@@ -166,7 +177,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestLimitsHaveLeast holds that whatever the limits are a command can be done, and no more than one if they are too small for more.
+// TestLimitsHaveLeast holds that whatever the limits are a command can be done, and no more than one if they are too
+// small for more.
 func TestLimitsHaveLeast(t *testing.T) {
 	if l := DefaultLimits(); l != (Limits{Depth: 128, Memory: 8388608, Ahead: 4}) {
 		t.Errorf("limits are %+v", l)
@@ -191,19 +203,23 @@ func TestLimitsHaveLeast(t *testing.T) {
 	}
 	v := &tape{size: 1 << 20}
 	read := AppendRequest(nil, 0, CmdRead, 1, 0, Window)
-	for memory, want := range map[int]int{2*Window - 1: 1, 2 * Window: 2} { // for a byte less than two reads, and for both
+	for memory, want := range map[int]int{2*Window - 1: 1, 2 * Window: 2} {
+		// for a byte less than two reads, and for both
 		s := transmission(Export{Volume: v}, true, Limits{Depth: 3, Memory: memory, Ahead: 1})
 		if n := s.Input(append(read, read...)); n != want*requestSize || s.Stalled() != (want == 1) {
 			t.Errorf("of two reads with memory for %d bytes %d bytes are taken, stalled %v", memory, n, s.Stalled())
 		}
 	}
-	s := transmission(Export{Volume: v}, true, Limits{Depth: 3}) // what moves no bytes over the connection needs no memory
-	if n := s.Input(AppendRequest(AppendRequest(read, 0, CmdCache, 2, 0, 2*Window), 0, CmdFlush, 3, 0, 0)); n != 3*requestSize || s.Stalled() {
+	// what moves no bytes over the connection needs no memory
+	s := transmission(Export{Volume: v}, true, Limits{Depth: 3})
+	if n := s.Input(AppendRequest(AppendRequest(read, 0, CmdCache, 2, 0, 2*Window), 0, CmdFlush, 3, 0, 0)); n != 3*
+		requestSize || s.Stalled() {
 		t.Errorf("%d bytes are taken beside a read that has all the memory, stalled %v", n, s.Stalled())
 	}
 }
 
-// TestHalfAnswered has a read fail of which a part is on its way while a write comes: nothing more is taken, begun or kept.
+// TestHalfAnswered has a read fail of which a part is on its way while a write comes: nothing more is taken, begun or
+// kept.
 func TestHalfAnswered(t *testing.T) {
 	v := &tape{size: 1 << 20, written: 1 << 20}
 	s := transmission(Export{Volume: v}, false, Limits{Depth: 4, Memory: 4 * Window, Ahead: 2})
@@ -230,8 +246,8 @@ func TestHalfAnswered(t *testing.T) {
 	}
 }
 
-// TestFailGivesAllBack has a connection break while there is a task everywhere where one can be: on its way to the client and waiting for that, not yet begun, with the volume, and
-// filled with what comes.
+// TestFailGivesAllBack has a connection break while there is a task everywhere where one can be: on its way to the
+// client and waiting for that, not yet begun, with the volume, and filled with what comes.
 func TestFailGivesAllBack(t *testing.T) {
 	v := &tape{size: 1 << 20, written: 1 << 20}
 	s := transmission(Export{Volume: v}, false, Limits{Depth: 5, Memory: 5 * Window, Ahead: 2})
@@ -241,9 +257,11 @@ func TestFailGivesAllBack(t *testing.T) {
 	v.finish(0)
 	s.Sent(100)
 	v.finish(0)
-	s.Input(append(AppendRequest(AppendRequest(nil, 0, CmdFlush, 4, 0, 0), 0, CmdWrite, 5, 0, 4096), make([]byte, 100)...))
+	s.Input(append(AppendRequest(AppendRequest(nil, 0, CmdFlush, 4, 0, 0), 0, CmdWrite, 5, 0, 4096),
+		make([]byte, 100)...))
 	if s.out.N != 1 || s.held.N != 1 || len(s.starts) != 1 || len(v.begun) != 1 || s.Owed() != 3996 || v.lent != 1 {
-		t.Fatalf("%d on their way, %d wait, %d not begun, %d begun, %d bytes owed, %d lent", s.out.N, s.held.N, len(s.starts), len(v.begun), s.Owed(), v.lent)
+		t.Fatalf("%d on their way, %d wait, %d not begun, %d begun, %d bytes owed, %d lent", s.out.N, s.held.N,
+			len(s.starts), len(v.begun), s.Owed(), v.lent)
 	}
 	s.Fail(ErrMagic)
 	if n := len(s.Starts(nil)) + len(s.Vectors(nil, 1)) + s.Owed() + v.lent; n != 0 || !errors.Is(s.Err(), ErrMagic) {
@@ -261,7 +279,8 @@ func TestFailGivesAllBack(t *testing.T) {
 	}
 }
 
-// TestDisconnect holds that nothing is taken behind a client's goodbye, for which there is always room, that what was asked for before it is answered, and that it is over then.
+// TestDisconnect holds that nothing is taken behind a client's goodbye, for which there is always room, that what was
+// asked for before it is answered, and that it is over then.
 func TestDisconnect(t *testing.T) {
 	v := &tape{size: 1 << 20}
 	s := transmission(Export{Volume: v}, true, Limits{Depth: 1})
@@ -279,7 +298,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestFirstErrorCounts has two parts of a command fail in different ways: its client is told of the one that came first.
+// TestFirstErrorCounts has two parts of a command fail in different ways: its client is told of the one that came
+// first.
 func TestFirstErrorCounts(t *testing.T) {
 	for _, kind := range []Command{CmdRead, CmdWrite} {
 		v := &tape{size: 1 << 20}
@@ -305,7 +325,8 @@ func TestFirstErrorCounts(t *testing.T) {
 func TestBuffers(t *testing.T) {
 	most := Window + maxPieces*40
 	for n, want := range map[int]int{
-		0: 4096, 1: 4096, 4096: 4096, 4097: 32768, 32768: 32768, 32769: Window, Window: Window, Window + 1: most, most: most, most + 1: most + 1,
+		0: 4096, 1: 4096, 4096: 4096, 4097: 32768, 32768: 32768, 32769: Window, Window: Window, Window + 1: most,
+		most: most, most + 1: most + 1,
 	} {
 		for range 2 {
 			b := getBuffer(n)

@@ -1,7 +1,9 @@
-// Package pool finds pools of the flash controller in files and block devices: it says what is there, formats what is empty, and opens what is a pool.
+// Package pool finds pools of the flash controller in files and block devices: it says what is there, formats what is
+// empty, and opens what is a pool.
 //
-// Format and Open are the main functions; Options say how. What is formatted is empty: it does not exist, or every byte of it is zero. Anything else is
-// refused with Foreign, unless it is to be overwritten. Whoever has a device open has it locked against other processes, so two never have one pool.
+// Format and Open are the main functions; Options say how. What is formatted is empty: it does not exist, or every
+// byte of it is zero. Anything else is refused with Foreign, unless it is to be overwritten. Whoever has a device
+// open has it locked against other processes, so two never have one pool.
 //
 // What it leaves out: what lies in a pool (flash/cfs), and who may reach it (flash/server).
 package pool
@@ -30,13 +32,15 @@ type Options struct {
 	Cached bool
 	// Portable reads and writes by pread and pwrite even where there is a ring.
 	Portable bool
-	// Loops, if set, are the threads that do the devices' operations over io_uring, beside what else they do. They are closed after the pool.
+	// Loops, if set, are the threads that do the devices' operations over io_uring, beside what else they do. They
+	// are closed after the pool.
 	Loops *uring.Loops
 	// Depth is how many operations a device has under way at once.
 	Depth int
 	// Overwrite formats what is not empty.
 	Overwrite bool
-	// Begun, if set, is told of each device that is formatted, before anything is written to it, and whether it is a file that was made for that.
+	// Begun, if set, is told of each device that is formatted, before anything is written to it, and whether it is a
+	// file that was made for that.
 	Begun func(path string, made bool)
 }
 
@@ -50,7 +54,8 @@ type Foreign struct {
 }
 
 func (e *Foreign) Error() string {
-	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero): it is left alone; name another file, or say that what is in it may go: farflash flash format --overwrite %s",
+	return fmt.Sprintf("%s holds data that is not a pool (byte %d is not zero): it is left alone; name another file, "+
+		"or say that what is in it may go: farflash flash format --overwrite %s",
 		e.Path, e.Offset, e.Path)
 }
 
@@ -78,7 +83,8 @@ func Probe(path string) (State, error) {
 		return Missing, nil
 	case err != nil:
 		return 0, err
-	case !st.Mode().IsRegular() && st.Mode()&(fs.ModeDevice|fs.ModeCharDevice) != fs.ModeDevice: // to open a FIFO would wait for who writes to it
+	case !st.Mode().IsRegular() && st.Mode()&(fs.ModeDevice|fs.ModeCharDevice) != fs.ModeDevice:
+		// to open a FIFO would wait for who writes to it
 		return 0, fmt.Errorf("%s is neither a file nor a block device", path)
 	}
 	f, err := os.Open(path)
@@ -133,8 +139,9 @@ func probe(path string, f *os.File) (State, error) {
 	return Empty, nil
 }
 
-// Fit is the layout of a pool and the sizes of its devices, in bytes, such that so many bytes can be in use. given are the sizes that devices have; 0 is one to be
-// made. If size is zero, all must have one, and everything that there is is used.
+// Fit is the layout of a pool and the sizes of its devices, in bytes, such that so many bytes can be in use. given
+// are the sizes that devices have; 0 is one to be made. If size is zero, all must have one, and everything that there
+// is is used.
 func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error) {
 	sizes := append([]int64(nil), given...)
 	free, have := 0, int64(0)
@@ -166,7 +173,8 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 	if size == 0 || free == 0 {
 		shape, err := attempt(0)
 		if err == nil && uint64(shape.Capacity)*Page < size {
-			err = fmt.Errorf("the devices hold %d bytes when they are a pool, less than the %d asked for; give a smaller --size, or more devices", shape.Capacity*Page, size)
+			err = fmt.Errorf("the devices hold %d bytes when they are a pool, less than the %d asked for; give a "+
+				"smaller --size, or more devices", shape.Capacity*Page, size)
 		}
 		return shape, sizes, err
 	}
@@ -189,8 +197,9 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 // Page is the controller's.
 const Page = ctl.Page
 
-// Format makes an empty pool in which so many bytes can be in use; with size 0, as many as there is room for. Files are made, or
-// extended, as large as that needs. After an error files that were made are gone, and those that had no bytes have none.
+// Format makes an empty pool in which so many bytes can be in use; with size 0, as many as there is room for. Files
+// are made, or extended, as large as that needs. After an error files that were made are gone, and those that had no
+// bytes have none.
 func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 	if len(paths) == 0 {
 		return media.Shape{}, errors.New("a pool has at least one device")
@@ -306,7 +315,8 @@ func vacant(o Options, path string) (int64, error) {
 	case state == Missing:
 		return 0, nil
 	case state == Formatted && !o.Overwrite:
-		return 0, fmt.Errorf("%s %w; to make it an empty one: farflash flash format --overwrite %s", path, ErrPool, path)
+		return 0, fmt.Errorf("%s %w; to make it an empty one: farflash flash format --overwrite %s", path, ErrPool,
+			path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -324,9 +334,11 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 		case err != nil:
 			return nil, false, err
 		case state == Missing:
-			return nil, false, fmt.Errorf("%s %w; make a pool of it: farflash flash format --size 10GiB %s", path, ErrMissing, path)
+			return nil, false, fmt.Errorf("%s %w; make a pool of it: farflash flash format --size 10GiB %s", path,
+				ErrMissing, path)
 		case state == Empty:
-			return nil, false, fmt.Errorf("%s is empty and no pool; make one of it: farflash flash format %s", path, path)
+			return nil, false, fmt.Errorf("%s is empty and no pool; make one of it: farflash flash format %s", path,
+				path)
 		}
 	}
 	ring = !o.Portable && available()
@@ -365,8 +377,8 @@ const MaxThreads = 255
 // DefaultThreads is half as many as the machine has processors.
 func DefaultThreads() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxThreads) }
 
-// Threads starts n threads for devices and sockets (Options.Loops), and DefaultThreads if n is 0; nil where the kernel gives no
-// rings, or o does without.
+// Threads starts n threads for devices and sockets (Options.Loops), and DefaultThreads if n is 0; nil where the
+// kernel gives no rings, or o does without.
 func Threads(o Options, n int) (*uring.Loops, error) {
 	if o.Portable || !available() {
 		return nil, nil

@@ -50,7 +50,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestFit holds that a pool has the room that was asked for, and takes no more than half as much again, from the smallest on.
+// TestFit holds that a pool has the room that was asked for, and takes no more than half as much again, from the
+// smallest on.
 func TestFit(t *testing.T) {
 	for _, size := range []uint64{1, 1 << 20, 5<<20 + 1, 1 << 30, 10 << 30, 1 << 40} {
 		for devices := 1; devices <= 3; devices++ {
@@ -89,7 +90,8 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestFormatUndoes holds that a format that fails leaves no file that it has made, and nothing in one that had no bytes.
+// TestFormatUndoes holds that a format that fails leaves no file that it has made, and nothing in one that had no
+// bytes.
 func TestFormatUndoes(t *testing.T) {
 	dir := t.TempDir()
 	made, empty, locked := filepath.Join(dir, "made"), filepath.Join(dir, "empty"), filepath.Join(dir, "locked")

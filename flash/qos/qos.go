@@ -1,15 +1,18 @@
-// Package qos decides which access to the pool begins next: token buckets that bound what each tenant (an export) may do in a second, and two classes, of which
-// the one that needs short latencies goes first without starving the other.
+// Package qos decides which access to the pool begins next: token buckets that bound what each tenant (an export) may
+// do in a second, and two classes, of which the one that needs short latencies goes first without starving the other.
 //
-// Scheduler is the main type: Offer puts an access in its tenant's queue, Withdraw takes it out again, Next takes one that may begin, Done says that it has ended, When says how
-// long to wait for the next. It is a plain state machine; times are the caller's, in nanoseconds, and only need not to go back.
+// Scheduler is the main type: Offer puts an access in its tenant's queue, Withdraw takes it out again, Next takes one
+// that may begin, Done says that it has ended, When says how long to wait for the next. It is a plain state machine;
+// times are the caller's, in nanoseconds, and only need not to go back.
 //
-// What holds, and is tested as properties: in any span of time a tenant is given at most its rate over that span and one burst more, and one access;
-// tenants of a class that have accesses waiting are given the same bytes, to within their largest accesses; while both classes wait, throughput is given at least
-// one byte for each Share bytes of latency; an access that may begin does as soon as there is room.
+// What holds, and is tested as properties: in any span of time a tenant is given at most its rate over that span and
+// one burst more, and one access; tenants of a class that have accesses waiting are given the same bytes, to within
+// their largest accesses; while both classes wait, throughput is given at least one byte for each Share bytes of
+// latency; an access that may begin does as soon as there is room.
 //
-// It leaves out weights, and who is whose tenant. It is what FlashNet (Trivedi et al., ACM TOS 14(4), 2018, section 6) leaves to the future; the buckets
-// are the generic cell rate algorithm's (ITU-T I.371), classes at one device after ReFlex (Klimovic et al., ASPLOS 2017).
+// It leaves out weights, and who is whose tenant. It is what FlashNet (Trivedi et al., ACM TOS 14(4), 2018, section
+// 6) leaves to the future; the buckets are the generic cell rate algorithm's (ITU-T I.371), classes at one device
+// after ReFlex (Klimovic et al., ASPLOS 2017).
 package qos
 
 import (
@@ -135,7 +138,8 @@ func (s *Scheduler[T]) pick(c Class, now int64) int {
 	best := -1
 	for i := range s.tenants {
 		x := &s.tenants[i]
-		if x.limit.Class == c && x.queue.N > 0 && (s.unlimited || x.due() <= now) && (best < 0 || x.served < s.tenants[best].served) {
+		if x.limit.Class == c && x.queue.N > 0 && (s.unlimited || x.due() <= now) &&
+			(best < 0 || x.served < s.tenants[best].served) {
 			best = i
 		}
 	}
@@ -198,7 +202,8 @@ func (s *Scheduler[T]) Next(now int64) (what T, ok bool) {
 // Done says that an access of so many bytes has ended.
 func (s *Scheduler[T]) Done(bytes int64) { s.under -= max(bytes, 1) }
 
-// When is how long, from now on, until a bucket lets an access begin; false if there is nothing that time alone lets begin.
+// When is how long, from now on, until a bucket lets an access begin; false if there is nothing that time alone lets
+// begin.
 func (s *Scheduler[T]) When(now int64) (wait int64, ok bool) {
 	if s.waiting == 0 || s.under >= s.depth {
 		return 0, false

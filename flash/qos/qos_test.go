@@ -14,7 +14,8 @@ type grant struct {
 	at     int64
 }
 
-// run offers accesses by chance, ends them some time after, and returns what was granted when. It follows When, and nothing else tells it the time.
+// run offers accesses by chance, ends them some time after, and returns what was granted when. It follows When, and
+// nothing else tells it the time.
 func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, span int64) []grant {
 	t.Helper()
 	draw := rng.NewStream(seed, "qos")
@@ -90,7 +91,8 @@ func TestRates(t *testing.T) {
 		var limits []qos.Limit
 		for range 1 + draw.IntN(4) {
 			limits = append(limits, qos.Limit{
-				Class: qos.Class(draw.IntN(2)), Bytes: 1 + draw.IntN(200<<20), Operations: 1 + draw.IntN(20_000), Burst: draw.IntN(2_000_000),
+				Class: qos.Class(draw.IntN(2)), Bytes: 1 + draw.IntN(200<<20), Operations: 1 + draw.IntN(20_000),
+				Burst: draw.IntN(2_000_000),
 			})
 		}
 		grants := run(t, seed, limits, 1<<20, seed%2 == 0, 50_000_000)
@@ -108,7 +110,8 @@ func TestRates(t *testing.T) {
 					time := float64(mine[b].at-mine[a].at+l.Burst) / 1e9
 					if float64(bytes) > float64(l.Bytes)*time+1 || float64(operations) > float64(l.Operations)*time+1 {
 						if b > a {
-							t.Fatalf("seed %d: tenant %d of %+v has had %d bytes and %d accesses in %v s", seed, i, l, bytes, operations, time)
+							t.Fatalf("seed %d: tenant %d of %+v has had %d bytes and %d accesses in %v s", seed, i, l,
+								bytes, operations, time)
 						}
 					}
 					bytes += mine[b].bytes
@@ -119,7 +122,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestFairness holds that tenants of a class that always wait have the same bytes, that nobody starves, and that latency has what it is promised.
+// TestFairness holds that tenants of a class that always wait have the same bytes, that nobody starves, and that
+// latency has what it is promised.
 func TestFairness(t *testing.T) {
 	const most = 64 << 10
 	for seed := uint64(1); seed <= 10; seed++ {
@@ -143,7 +147,8 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// TestIdle holds that who did nothing for long has no more than a burst for it, and that who is new does not catch up on who was there.
+// TestIdle holds that who did nothing for long has no more than a burst for it, and that who is new does not catch up
+// on who was there.
 func TestIdle(t *testing.T) {
 	s := qos.New[int](1 << 30)
 	limited, err := s.Add(qos.Limit{Bytes: 1000, Burst: 1e9})
@@ -180,7 +185,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestWithdraw takes what somebody waits for no more out of a queue: the others keep their order, and nothing is paid for it.
+// TestWithdraw takes what somebody waits for no more out of a queue: the others keep their order, and nothing is paid
+// for it.
 func TestWithdraw(t *testing.T) {
 	s := qos.New[int](1)
 	a, err := s.Add(qos.Limit{Bytes: 10})
@@ -230,7 +236,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestSmallestLimits holds that the smallest rates bound, and that what is larger than any rate pays within the time that can be counted.
+// TestSmallestLimits holds that the smallest rates bound, and that what is larger than any rate pays within the time
+// that can be counted.
 func TestSmallestLimits(t *testing.T) {
 	for _, l := range []qos.Limit{{Bytes: 1}, {Operations: 1}} {
 		s := qos.New[int](1 << 62)
@@ -250,7 +257,8 @@ func TestSmallestLimits(t *testing.T) {
 			t.Errorf("%+v: the next one waits %d ns, %v", l, wait, ok)
 		}
 	}
-	for _, bytes := range []int64{18_446_744_073, 18_446_744_074, 20_000_000_000, 1 << 50} { // so many seconds are more nanoseconds than 64 bits have
+	for _, bytes := range []int64{18_446_744_073, 18_446_744_074, 20_000_000_000, 1 << 50} {
+		// so many seconds are more nanoseconds than 64 bits have
 		s := qos.New[int](1 << 62)
 		a, err := s.Add(qos.Limit{Bytes: 1})
 		if err != nil {
@@ -285,7 +293,8 @@ func TestLatencyFirst(t *testing.T) {
 	}
 }
 
-// TestNewcomer holds that who was idle while others worked has nothing owed to him: from when he comes on all have the same, and who goes away for a while and comes back as well.
+// TestNewcomer holds that who was idle while others worked has nothing owed to him: from when he comes on all have
+// the same, and who goes away for a while and comes back as well.
 func TestNewcomer(t *testing.T) {
 	s := qos.New[int](1 << 30)
 	for range 2 {

@@ -26,7 +26,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// crowd is everybody at once at one small pool: clients over iWARP and NBD, programs that change files and names, and who looks after it.
+// crowd is everybody at once at one small pool: clients over iWARP and NBD, programs that change files and names, and
+// who looks after it.
 type crowd struct {
 	t     *testing.T
 	pool  *ctl.Pool
@@ -358,8 +359,9 @@ func is(f *cfs.File, want []byte) error {
 	return nil
 }
 
-// TestCrowd holds that what each of many was told stays so, whatever all others do: clients over iWARP and NBD, programs that cut, move and remove files, checks, flushes, checkpoints and
-// collection in a pool that is nearly full, and the end of the server in the midst of it. FARFLASH_LONG=1 goes on for longer.
+// TestCrowd holds that what each of many was told stays so, whatever all others do: clients over iWARP and NBD,
+// programs that cut, move and remove files, checks, flushes, checkpoints and collection in a pool that is nearly
+// full, and the end of the server in the midst of it. FARFLASH_LONG=1 goes on for longer.
 func TestCrowd(t *testing.T) { ways(t, testCrowd) }
 
 func testCrowd(t *testing.T) {
@@ -391,7 +393,8 @@ func testCrowd(t *testing.T) {
 	cfg.Address, cfg.NBD, cfg.Connections, cfg.Reads = "127.0.0.1:0", "127.0.0.1:0", 8, 4
 	cfg.Depth = 64 << 10
 	cfg.Limits = map[string]qos.Limit{
-		"export0": {Class: qos.Latency, Operations: 20_000}, "export1": {Bytes: 64 << 20, Burst: qos.DefaultBurst}, "export4": {Operations: 5000, Burst: 1_000_000}, "export5": {Class: qos.Latency},
+		"export0": {Class: qos.Latency, Operations: 20_000}, "export1": {Bytes: 64 << 20, Burst: qos.DefaultBurst},
+		"export4": {Operations: 5000, Burst: 1_000_000}, "export5": {Class: qos.Latency},
 	}
 	if w.s, err = server.New(cfg); err != nil {
 		t.Fatal(err)
@@ -503,7 +506,8 @@ func testCrowd(t *testing.T) {
 	}
 	look(w.tree)
 	stats := w.pool.Stats()
-	t.Logf("%d pages put, %d moved, %d checkpoints, %d flushes", stats.Puts, stats.Moved, stats.Checkpoints, stats.Flushes)
+	t.Logf("%d pages put, %d moved, %d checkpoints, %d flushes", stats.Puts, stats.Moved, stats.Checkpoints,
+		stats.Flushes)
 	if err := violated(w.pool.Check(true).Violations); err != nil {
 		t.Error(err)
 	}

@@ -24,8 +24,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestCrowdOnFailingDevice holds that when a device fails under a server nobody waits for ever: whoever asks is answered or loses his connection, the server ends when it is told to, nothing of it is
-// left, and what a cut leaves is a sound pool with every page that was said to be durable.
+// TestCrowdOnFailingDevice holds that when a device fails under a server nobody waits for ever: whoever asks is
+// answered or loses his connection, the server ends when it is told to, nothing of it is left, and what a cut leaves
+// is a sound pool with every page that was said to be durable.
 func TestCrowdOnFailingDevice(t *testing.T) { ways(t, testCrowdOnFailingDevice) }
 
 func testCrowdOnFailingDevice(t *testing.T) {
@@ -99,7 +100,9 @@ func failingRound(t *testing.T, seed uint64) {
 	var all sync.WaitGroup
 	var durable [4][64]uint64 // by page of the first exports: what is said to be on flash; version 0 is none
 	var newest [4]uint64
-	var loose [4]map[uint64]bool // versions that were under way when their connection ended: the server may come to them later than to what others bring
+	// versions that were under way when their connection ended: the server may come to them later than to what others
+	// bring
+	var loose [4]map[uint64]bool
 	for i := range 4 {
 		loose[i] = map[uint64]bool{}
 		all.Go(func() { // over iWARP: whole pages of versions, some of them durable
@@ -146,7 +149,8 @@ func failingRound(t *testing.T, seed uint64) {
 					continue
 				}
 				_ = nc.SetDeadline(time.Now().Add(time.Minute))
-				if c, err := nbdtest.NewClient(nc, nbd.FlagFixedNewstyle|nbd.FlagNoZeroes); err == nil && c.Go(fmt.Sprintf("export%d", i), true) == nil {
+				if c, err := nbdtest.NewClient(nc, nbd.FlagFixedNewstyle|nbd.FlagNoZeroes); err == nil &&
+					c.Go(fmt.Sprintf("export%d", i), true) == nil {
 					for range 12 {
 						at, n := uint64(r.IntN(60))*ctl.Page, uint32(1+r.IntN(4*ctl.Page))
 						k := []nbd.Command{nbd.CmdWrite, nbd.CmdFlush, nbd.CmdTrim, nbd.CmdWriteZeroes}[r.IntN(4)]
@@ -244,8 +248,10 @@ func failingRound(t *testing.T, seed uint64) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			version := uint64(b[0]) | uint64(b[1])<<8
-			if version < floor && !loose[i][version] || version > newest[i] || string(b) != string(versionPage(version, page)) {
-				t.Errorf("seed %d: page %d of export%d is version %d; from %d to %d may be there", seed, page, i, version, floor, newest[i])
+			if version < floor && !loose[i][version] || version > newest[i] ||
+				string(b) != string(versionPage(version, page)) {
+				t.Errorf("seed %d: page %d of export%d is version %d; from %d to %d may be there", seed, page, i,
+					version, floor, newest[i])
 			}
 		}
 		if err := f.Close(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// Files is what there is to be served. It is called by the connections' goroutines, side by side; errors that are fs.ErrNotExist or fs.ErrPermission are
-// told apart. Names are as Name has them.
+// Files is what there is to be served. It is called by the connections' goroutines, side by side; errors that are
+// fs.ErrNotExist or fs.ErrPermission are told apart. Names are as Name has them.
 type Files interface {
 	// Open finds a file and holds it where it is until its Close. It grants at most these rights.
 	Open(name string, rights verbs.Rights) (File, error)
@@ -24,7 +24,8 @@ type Files interface {
 	List() iter.Seq2[string, error]
 }
 
-// Name is the one spelling of an export's name, by which its limits and uses are kept: file systems take d//f and /d/f/ for d/f.
+// Name is the one spelling of an export's name, by which its limits and uses are kept: file systems take d//f and
+// /d/f/ for d/f.
 func Name(path string) string {
 	return strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
 }
@@ -227,7 +228,8 @@ func (v volumes) Open(name string) (nbd.Export, error) {
 		v.s.uses.give(name)
 		return nbd.Export{}, errors.Join(err, f.Close())
 	}
-	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0, Close: func() { v.s.closed(name, f) }}, nil
+	return nbd.Export{Name: name, Volume: vol, Leave: leave, ReadOnly: f.Rights&verbs.RemoteWrite == 0,
+		Close: func() { v.s.closed(name, f) }}, nil
 }
 
 // nbdExports lists names to who may connect: before TLS, where TLS is needed, that is nobody.

@@ -83,8 +83,9 @@ func (p *peer) ends(label string, work ...verbs.Work) {
 // secret is what no attacker may see.
 var secret = bytes.Repeat([]byte("secret! "), 1024)
 
-// TestAttackSTag (RFC 5042, 6.1.1, 6.2.1, 6.3.1): an STag is of no use on another connection, even one that may open the same export; nor is a guess, its neighbour, one
-// that was closed, or one with flags that the region does not have.
+// TestAttackSTag (RFC 5042, 6.1.1, 6.2.1, 6.3.1): an STag is of no use on another connection, even one that may open
+// the same export; nor is a guess, its neighbour, one that was closed, or one with flags that the region does not
+// have.
 func TestAttackSTag(t *testing.T) { ways(t, testAttackSTag) }
 
 func testAttackSTag(t *testing.T) {
@@ -99,10 +100,12 @@ func testAttackSTag(t *testing.T) {
 	write := func(stag uint32) verbs.Work {
 		return verbs.Work{Op: wire.Write, Local: []byte("overwritten"), STag: stag, Offset: at}
 	}
-	for label, x := range map[string]uint32{"another connection's": stag, "a neighbour": stag + 1<<8, "zero": 0, "all ones": 0xFFFFFFFF, "with unknown flags": stag | 0x80} {
+	for label, x := range map[string]uint32{"another connection's": stag, "a neighbour": stag + 1<<8, "zero": 0,
+		"all ones": 0xFFFFFFFF, "with unknown flags": stag | 0x80} {
 		d.peer().ends(label+", read", read(x))
 		d.peer().ends(label+", write", write(x))
-		d.peer().ends(label+", atomic", verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: x, Offset: at})
+		d.peer().ends(label+", atomic",
+			verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: x, Offset: at})
 		p := d.peer()
 		p.open("disk", all)
 		p.ends(label+", by who has the export open as well", read(x))
@@ -125,7 +128,8 @@ func testAttackSTag(t *testing.T) {
 	}
 }
 
-// TestAttackBounds (RFC 5042, 6.2.1, 6.3.1): not one byte beyond an export is read or written, whatever offset and length are.
+// TestAttackBounds (RFC 5042, 6.2.1, 6.3.1): not one byte beyond an export is read or written, whatever offset and
+// length are.
 func TestAttackBounds(t *testing.T) { ways(t, testAttackBounds) }
 
 func testAttackBounds(t *testing.T) {
@@ -137,17 +141,21 @@ func testAttackBounds(t *testing.T) {
 	for _, x := range []struct {
 		at int64
 		n  int
-	}{{size, 1}, {size - 1, 2}, {size - 4096, 4097}, {-1, 1}, {-1, 2}, {1 << 40, 1}, {-size, 8}, {size + 4096, 4096}, {0, size + 1}} {
+	}{{size, 1}, {size - 1, 2}, {size - 4096, 4097}, {-1, 1}, {-1, 2}, {1 << 40, 1}, {-size, 8}, {size + 4096, 4096},
+		{0, size + 1}} {
 		for _, op := range []wire.Op{wire.ReadReq, wire.Write} {
 			p := d.peer()
 			r := p.open("disk", all)
-			p.ends(fmt.Sprintf("%v of %d at %d", op, x.n, x.at), verbs.Work{Op: op, Local: make([]byte, x.n), STag: r.STag, Offset: r.Address + uint64(x.at)})
+			p.ends(fmt.Sprintf("%v of %d at %d", op, x.n, x.at),
+				verbs.Work{Op: op, Local: make([]byte, x.n), STag: r.STag, Offset: r.Address + uint64(x.at)})
 		}
 	}
 	for _, at := range []int64{size, size - 4096 + 4096, 1 << 62} {
 		p := d.peer()
 		r := p.open("disk", all)
-		p.ends("an atomic beyond the end", verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: r.STag, Offset: r.Address + uint64(at)})
+		p.ends("an atomic beyond the end",
+			verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: r.STag,
+				Offset: r.Address + uint64(at)})
 	}
 	got := make([]byte, len(secret))
 	if _, err := other.ReadAt(got, 0); err != nil || !bytes.Equal(got, secret) {
@@ -164,8 +172,10 @@ func testAttackRights(t *testing.T) {
 		rights verbs.Rights
 		op     wire.Op
 	}{
-		"write with the right to read": {verbs.RemoteRead, wire.Write}, "read with the right to write": {verbs.RemoteWrite, wire.ReadReq},
-		"atomic with the right to write": {verbs.RemoteWrite, wire.AtomicReq}, "atomic with the right to read": {verbs.RemoteRead, wire.AtomicReq},
+		"write with the right to read":   {verbs.RemoteRead, wire.Write},
+		"read with the right to write":   {verbs.RemoteWrite, wire.ReadReq},
+		"atomic with the right to write": {verbs.RemoteWrite, wire.AtomicReq},
+		"atomic with the right to read":  {verbs.RemoteRead, wire.AtomicReq},
 	} {
 		p := d.peer()
 		r := p.open("disk", x.rights)
@@ -177,13 +187,15 @@ func testAttackRights(t *testing.T) {
 	}
 	p := d.peer()
 	r := p.open("locked", all)
-	p.ends("write to a file that may only be read", verbs.Work{Op: wire.Write, Local: []byte{1}, STag: r.STag, Offset: r.Address})
+	p.ends("write to a file that may only be read",
+		verbs.Work{Op: wire.Write, Local: []byte{1}, STag: r.STag, Offset: r.Address})
 	p = d.peer()
 	r = p.open("disk", all)
 	p.ends("revoking the server's region", verbs.Work{Op: wire.SendInv, Local: make([]byte, 16), Invalidate: r.STag})
 }
 
-// TestAttackExports (RFC 5042, 6.4.1): exports open are bounded, for a connection and for all; what a connection had open is free when it has ended.
+// TestAttackExports (RFC 5042, 6.4.1): exports open are bounded, for a connection and for all; what a connection had
+// open is free when it has ended.
 func TestAttackExports(t *testing.T) { ways(t, testAttackExports) }
 
 func testAttackExports(t *testing.T) {
@@ -213,11 +225,13 @@ func testAttackExports(t *testing.T) {
 	}
 }
 
-// TestAttackControl sends requests of the control protocol that are none: the server answers or ends the connection, and goes on for others.
+// TestAttackControl sends requests of the control protocol that are none: the server answers or ends the connection,
+// and goes on for others.
 func TestAttackControl(t *testing.T) { ways(t, testAttackControl) }
 
 func testAttackControl(t *testing.T) {
-	d := begin(t, func(c *server.Config) { c.Connections = 32 }) // requests that are only refused leave their connection open
+	// requests that are only refused leave their connection open
+	d := begin(t, func(c *server.Config) { c.Connections = 32 })
 	draw := rng.NewStream(1, "requests")
 	for i := range 60 {
 		p := d.peer()
@@ -287,7 +301,8 @@ func testAttackBytes(t *testing.T) {
 	}
 }
 
-// TestAttackFlood (RFC 5042, 6.4.1): connections that say nothing, or a byte now and then, are bounded in number and time, take no place from who is known, and are gone after the deadline.
+// TestAttackFlood (RFC 5042, 6.4.1): connections that say nothing, or a byte now and then, are bounded in number and
+// time, take no place from who is known, and are gone after the deadline.
 func TestAttackFlood(t *testing.T) { ways(t, testAttackFlood) }
 
 func testAttackFlood(t *testing.T) {
@@ -354,7 +369,8 @@ func testAttackPlaces(t *testing.T) {
 	}
 }
 
-// TestAttackDrip (RFC 5042, 6.4.1): a frame that comes a byte at a time ends its connection after Progress, whatever comes.
+// TestAttackDrip (RFC 5042, 6.4.1): a frame that comes a byte at a time ends its connection after Progress, whatever
+// comes.
 func TestAttackDrip(t *testing.T) { ways(t, testAttackDrip) }
 
 func testAttackDrip(t *testing.T) {
@@ -385,8 +401,8 @@ func testAttackDrip(t *testing.T) {
 	}
 }
 
-// TestAttackMemory (RFC 5042, 6.4.3.3, 6.4.4): clients that ask for as much as they can and take nothing hold no more than their share of the pool's memory, so that others are
-// served, and are cut off after Progress.
+// TestAttackMemory (RFC 5042, 6.4.3.3, 6.4.4): clients that ask for as much as they can and take nothing hold no more
+// than their share of the pool's memory, so that others are served, and are cut off after Progress.
 func TestAttackMemory(t *testing.T) { ways(t, testAttackMemory) }
 
 func testAttackMemory(t *testing.T) {
@@ -419,7 +435,8 @@ func testAttackMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 16 {
-			if err := c.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, size), STag: r.STag, Offset: r.Address}); err != nil {
+			if err := c.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, size), STag: r.STag,
+				Offset: r.Address}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,7 +9,8 @@ import (
 	"farflash/flash/verbs"
 )
 
-// volume is a file over NBD, for one connection, whose tasks wait for their turn if there are limits. leave is called when the connection ends; it may be nil.
+// volume is a file over NBD, for one connection, whose tasks wait for their turn if there are limits. leave is called
+// when the connection ends; it may be nil.
 func (s *Server) volume(name string, f File) (v nbd.Volume, leave func(), err error) {
 	v, err = volume.New(s.cfg.Pool, f.Base, f.Size)
 	x := s.gates.of(name)
@@ -34,8 +35,8 @@ func (l limited) Start(tasks []*nbd.Task) {
 	}
 }
 
-// cost is how many bytes a task has the device read or write. Pages that are freed, and flushes, of what was paid for when it was written, are operations without
-// bytes.
+// cost is how many bytes a task has the device read or write. Pages that are freed, and flushes, of what was paid for
+// when it was written, are operations without bytes.
 func cost(t *nbd.Task) int {
 	switch {
 	case t.Kind == nbd.Flush || t.Kind == nbd.Trim:

@@ -33,7 +33,8 @@ func limited(l qos.Limit) func(*server.Config) {
 	}
 }
 
-// TestOneName holds that an export has its limit and the number of its uses whatever spelling of its name a client asks for.
+// TestOneName holds that an export has its limit and the number of its uses whatever spelling of its name a client
+// asks for.
 func TestOneName(t *testing.T) { ways(t, testOneName) }
 
 func testOneName(t *testing.T) {
@@ -79,7 +80,8 @@ func (x deep) Open(name string, rights verbs.Rights) (server.File, error) {
 	return x.Files.Open(at, rights)
 }
 
-// TestEverythingIsCharged holds that what makes the device write or read waits for its bytes, whatever command asks for it, and what frees pages for an operation.
+// TestEverythingIsCharged holds that what makes the device write or read waits for its bytes, whatever command asks
+// for it, and what frees pages for an operation.
 func TestEverythingIsCharged(t *testing.T) { ways(t, testEverythingIsCharged) }
 
 func testEverythingIsCharged(t *testing.T) {
@@ -105,7 +107,8 @@ func testEverythingIsCharged(t *testing.T) {
 				t.Fatal(name, e, err)
 			}
 		}
-		if took := time.Since(from); took < 240*time.Millisecond { // what the first one costs is over before the second one begins
+		if took := time.Since(from); took < 240*time.Millisecond {
+			// what the first one costs is over before the second one begins
 			t.Errorf("%s took %v", name, took)
 		}
 		d.end()
@@ -119,7 +122,8 @@ func testEverythingIsCharged(t *testing.T) {
 	}
 }
 
-// TestGoneLeavesTheQueue holds that what clients asked for that have gone waits no more: their places are free, and the next one's turn comes.
+// TestGoneLeavesTheQueue holds that what clients asked for that have gone waits no more: their places are free, and
+// the next one's turn comes.
 func TestGoneLeavesTheQueue(t *testing.T) { ways(t, testGoneLeavesTheQueue) }
 
 func testGoneLeavesTheQueue(t *testing.T) {

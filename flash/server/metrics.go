@@ -51,7 +51,8 @@ func (s *Server) measure() []metric {
 		{"regions", gauge, "exports that connections have open", float64(s.adapter.Regions())},
 		{"connections_accepted_total", counter, "connections that came as far as serving", float64(s.accepted.Load())},
 		{"connections_refused_total", counter, "connections for which there was no place", float64(s.refused.Load())},
-		{"handshakes_failed_total", counter, "connections that ended before they were served", float64(s.failed.Load())},
+		{"handshakes_failed_total", counter, "connections that ended before they were served",
+			float64(s.failed.Load())},
 		{"tokens_wrong_total", counter, "clients with a wrong token", float64(s.denied.Load())},
 		{"reads_total", counter, "one-sided reads", float64(sum.Reads)},
 		{"read_bytes_total", counter, "bytes read by one-sided reads", float64(sum.ReadBytes)},
@@ -75,7 +76,8 @@ func (s *Server) measure() []metric {
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b strings.Builder
 	for _, m := range s.measure() {
-		fmt.Fprintf(&b, "# HELP farflash_%s %s\n# TYPE farflash_%s %s\nfarflash_%s %g\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+		fmt.Fprintf(&b, "# HELP farflash_%s %s\n# TYPE farflash_%s %s\nfarflash_%s %g\n", m.name, m.help, m.name,
+			m.kind, m.name, m.value)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	_, _ = w.Write([]byte(b.String())) // who does not read it does not miss it

@@ -30,7 +30,8 @@ func (d *daemon) silent() net.Conn {
 	return nc
 }
 
-// TestNBDPlaces holds that who is not known takes no place of those who are, and that one for whom there is no place is told so.
+// TestNBDPlaces holds that who is not known takes no place of those who are, and that one for whom there is no place
+// is told so.
 func TestNBDPlaces(t *testing.T) { ways(t, testNBDPlaces) }
 
 func testNBDPlaces(t *testing.T) {
@@ -47,7 +48,8 @@ func testNBDPlaces(t *testing.T) {
 		}
 	}
 	d.until("farflash_nbd_connections 3\n")
-	if err := nbdtest.Dial(t, d.nbdAddress()).Go("disk", false); err == nil || !strings.Contains(err.Error(), "too many connections") {
+	if err := nbdtest.Dial(t, d.nbdAddress()).Go("disk", false); err == nil ||
+		!strings.Contains(err.Error(), "too many connections") {
 		t.Errorf("one too many: %v", err)
 	}
 	d.until("farflash_handshakes 21\n")
@@ -68,20 +70,24 @@ func testNBDPlacesTLS(t *testing.T) {
 	}
 	for range 2 {
 		c := nbdtest.Dial(t, d.nbdAddress())
-		if all, err := c.Option(nbd.OptGo, nbdtest.Named("disk", 0, 0)); err != nil || all[0].Reply != nbd.ReplyTLSRequired {
+		if all, err := c.Option(nbd.OptGo, nbdtest.Named("disk", 0, 0)); err != nil ||
+			all[0].Reply != nbd.ReplyTLSRequired {
 			t.Fatalf("without TLS: %v, %v", all, err)
 		}
 		if _, err := c.Option(nbd.OptStartTLS, nil); err != nil {
 			t.Fatal(err)
 		}
-		c.Conn = tls.Client(c.Conn, &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1", Certificates: []tls.Certificate{a.issue(t, false)}, MinVersion: tls.VersionTLS13})
+		c.Conn = tls.Client(c.Conn,
+			&tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1", Certificates: []tls.Certificate{a.issue(t, false)},
+				MinVersion: tls.VersionTLS13})
 		if err := c.Go("disk", true); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestNBDDrains holds that the end of a server waits for clients of NBD, of whatever kind, within its limit and no longer, and takes nothing new meanwhile.
+// TestNBDDrains holds that the end of a server waits for clients of NBD, of whatever kind, within its limit and no
+// longer, and takes nothing new meanwhile.
 func TestNBDDrains(t *testing.T) { ways(t, testNBDDrains) }
 
 func testNBDDrains(t *testing.T) {
@@ -104,7 +110,8 @@ func testNBDDrains(t *testing.T) {
 	from, at := time.Now(), d.nbdAddress()
 	d.drain = 300 * time.Millisecond
 	d.end()
-	if took := time.Since(from); took > 20*time.Second { // far below the other limits, and far above what a busy machine needs
+	if took := time.Since(from); took > 20*time.Second {
+		// far below the other limits, and far above what a busy machine needs
 		t.Errorf("it took %v to drain within 300 ms", took)
 	}
 	if _, err := net.Dial("tcp", at); err == nil {
@@ -112,7 +119,8 @@ func testNBDDrains(t *testing.T) {
 	}
 }
 
-// TestNBDMayBeSilent holds that the limit of silent connections is not for clients of NBD: a quiet device is one that is in use.
+// TestNBDMayBeSilent holds that the limit of silent connections is not for clients of NBD: a quiet device is one that
+// is in use.
 func TestNBDMayBeSilent(t *testing.T) { ways(t, testNBDMayBeSilent) }
 
 func testNBDMayBeSilent(t *testing.T) {

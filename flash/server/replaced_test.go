@@ -8,8 +8,9 @@ import (
 	"farflash/flash/ctl"
 )
 
-// TestReplacedWhileOpen holds that each use of an export is of the file that had the name when it was opened, up to its own end: whoever has a name open twice, before and after the file was
-// replaced, and closes one use, goes on with the other one's file, which stays where it is even when its name is gone.
+// TestReplacedWhileOpen holds that each use of an export is of the file that had the name when it was opened, up to
+// its own end: whoever has a name open twice, before and after the file was replaced, and closes one use, goes on
+// with the other one's file, which stays where it is even when its name is gone.
 func TestReplacedWhileOpen(t *testing.T) { ways(t, testReplacedWhileOpen) }
 
 func testReplacedWhileOpen(t *testing.T) {

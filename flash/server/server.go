@@ -1,15 +1,17 @@
-// Package server is the daemon that gives a pool's files to the network: iWARP connections whose peers read, write and change files with
-// one-sided operations, the same files over NBD, and /metrics for who watches it.
+// Package server is the daemon that gives a pool's files to the network: iWARP connections whose peers read, write
+// and change files with one-sided operations, the same files over NBD, and /metrics for who watches it.
 //
-// New checks a Config, Listen begins to serve, and Drain ends it: what was begun is finished within a bound, and nothing more is taken in. Files is what is
-// served, and Tree a file system of flash/cfs as that. Every connection is a protection domain of its own, whose STags no other connection can use.
+// New checks a Config, Listen begins to serve, and Drain ends it: what was begun is finished within a bound, and
+// nothing more is taken in. Files is what is served, and Tree a file system of flash/cfs as that. Every connection is
+// a protection domain of its own, whose STags no other connection can use.
 //
-// Only this machine is served, unless there is TLS 1.3 with either certificates of clients or a token, which a client sends as MPA's private data and nowhere but
-// within TLS; everything else is refused before a socket is opened. /metrics is for this machine only.
-// Connections, handshakes, exports open and memory are bounded: a connection can hold no more than its share of the pool's pages, whatever it asks for.
+// Only this machine is served, unless there is TLS 1.3 with either certificates of clients or a token, which a client
+// sends as MPA's private data and nowhere but within TLS; everything else is refused before a socket is opened.
+// /metrics is for this machine only. Connections, handshakes, exports open and memory are bounded: a connection can
+// hold no more than its share of the pool's pages, whatever it asks for.
 //
-// What it leaves out: who made the certificates, rights of single clients (all see what Files shows), and formatting. The threats that it meets are
-// RFC 5042's; docs/flash/security.md names the test of each.
+// What it leaves out: who made the certificates, rights of single clients (all see what Files shows), and formatting.
+// The threats that it meets are RFC 5042's; docs/flash/security.md names the test of each.
 package server
 
 import (
@@ -59,12 +61,15 @@ type Config struct {
 	Reads       int           // reads and atomics of one connection under way (IRD)
 	Handshake   time.Duration // bounds TLS and MPA's startup, each
 	Progress    time.Duration // bounds one frame
-	Idle        time.Duration // of iWARP, without a frame; 0: for ever. Clients of NBD, whose devices may be quiet for days, have no such limit
-	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best. They are closed after the pool.
+	// of iWARP, without a frame; 0: for ever. Clients of NBD, whose devices may be quiet for days, have no such limit
+	Idle time.Duration
+	// Loops, if set, do the I/O of connections without TLS, and that of the pool's devices (pool.Options) at best.
+	// They are closed after the pool.
 	Loops *uring.Loops
 	// Limits are of exports, by name, in whatever spelling; others have none.
 	Limits map[string]qos.Limit
-	// Depth is how many bytes of accesses are under way at once before exports of the latency class go first. 0: qos.Depth.
+	// Depth is how many bytes of accesses are under way at once before exports of the latency class go first. 0:
+	// qos.Depth.
 	Depth int
 	// Notice, if set, is told what is worth a line in a log.
 	Notice func(string)
@@ -78,7 +83,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// local reports whether an address is this machine's alone. The name is looked up once, and what is listened on is what was found.
+// local reports whether an address is this machine's alone. The name is looked up once, and what is listened on is
+// what was found.
 func local(address string) (*net.TCPAddr, bool, error) {
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -102,7 +108,8 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 	for _, n := range []struct {
 		what string
 		n    int
-	}{{"connections", c.Connections}, {"handshakes", c.Handshakes}, {"uses of an export", c.PerExport}, {"exports of a connection", c.Open}, {"reads under way", c.Reads}} {
+	}{{"connections", c.Connections}, {"handshakes", c.Handshakes}, {"uses of an export", c.PerExport},
+		{"exports of a connection", c.Open}, {"reads under way", c.Reads}} {
 		if n.n < 1 || n.n > 1<<14 {
 			return addresses, fmt.Errorf("%d %s; give 1 to %d", n.n, n.what, 1<<14)
 		}
@@ -126,16 +133,25 @@ func (c *Config) check() (addresses [3]*net.TCPAddr, err error) {
 		case err != nil:
 			return addresses, err
 		case i == 1 && c.Token != nil && !certified:
-			return addresses, fmt.Errorf("NBD at %s has no place for a token, so it would let in whoever reaches it without one; give the authority of clients' certificates as well, or serve NBD by a daemon without a token", at)
+			return addresses, fmt.Errorf(
+				"NBD at %s has no place for a token, so it would let in whoever reaches it without one; give the "+
+					"authority of clients' certificates as well, or serve NBD by a daemon without a token", at)
 		case here:
 		case i == 2:
-			return addresses, fmt.Errorf("%s can be reached from other machines, and /metrics is for this one only; use 127.0.0.1", at)
+			return addresses, fmt.Errorf(
+				"%s can be reached from other machines, and /metrics is for this one only; use 127.0.0.1", at)
 		case c.TLS == nil:
-			return addresses, fmt.Errorf("%s can be reached from other machines, and there is no TLS; give a certificate and who may connect, or listen on 127.0.0.1", at)
+			return addresses, fmt.Errorf(
+				"%s can be reached from other machines, and there is no TLS; give a certificate and who may connect, "+
+					"or listen on 127.0.0.1", at)
 		case i == 1 && !certified:
-			return addresses, fmt.Errorf("%s can be reached from other machines, and NBD has no place for a token; give the authority of clients' certificates, or listen on 127.0.0.1", at)
+			return addresses, fmt.Errorf(
+				"%s can be reached from other machines, and NBD has no place for a token; give the authority of "+
+					"clients' certificates, or listen on 127.0.0.1", at)
 		case !certified && c.Token == nil:
-			return addresses, fmt.Errorf("%s can be reached from other machines, and anybody could connect; give the authority of clients' certificates or a token, or listen on 127.0.0.1", at)
+			return addresses, fmt.Errorf(
+				"%s can be reached from other machines, and anybody could connect; give the authority of clients' "+
+					"certificates or a token, or listen on 127.0.0.1", at)
 		}
 		addresses[i] = a
 	}
@@ -174,19 +190,23 @@ type Server struct {
 // segment is how many pages one segment of a write can touch.
 const segment = wire.MaxULPDU/Page + 2
 
-// window is how many bytes of a read are asked for at a time, in a pool of so many pages of memory. A connection holds a window for each of its reads, one more of the read that is being sent, and
-// a segment of a write. Three quarters of the pool's memory are divided among the connections that there can be; so none waits for pages that another does not give back.
+// window is how many bytes of a read are asked for at a time, in a pool of so many pages of memory. A connection
+// holds a window for each of its reads, one more of the read that is being sent, and a segment of a write. Three
+// quarters of the pool's memory are divided among the connections that there can be; so none waits for pages that
+// another does not give back.
 func (c *Config) window(frames int) (int, error) {
 	share := frames * 3 / 4 / c.Connections
 	window := ((share-segment)/(c.Reads+1) - 1) * Page
 	if window < Page {
-		return 0, fmt.Errorf("%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
+		return 0, fmt.Errorf(
+			"%d pages of memory are too few for %d connections with %d reads each; give %d, or fewer connections",
 			frames, c.Connections, c.Reads, (2*(c.Reads+1)+segment)*c.Connections*4/3+4)
 	}
 	return window, nil
 }
 
-// CheckMemory says what is wrong with c for a pool of so many pages of memory: what New would say, before there is a pool.
+// CheckMemory says what is wrong with c for a pool of so many pages of memory: what New would say, before there is a
+// pool.
 func (c *Config) CheckMemory(frames int) error {
 	_, err := c.window(frames)
 	return err
@@ -206,7 +226,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	cfg.Default = Name(cfg.Default)
-	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{}, early: map[net.Conn]bool{}}
+	s := &Server{cfg: cfg, at: at, window: min(window, 1<<20), conns: map[*stream.Conn]bool{},
+		early: map[net.Conn]bool{}}
 	s.uses.open = map[string]int{}
 	var key [16]byte
 	if _, err := rand.Read(key[:]); err != nil {
@@ -281,7 +302,8 @@ func (s *Server) Listen() (err error) {
 	}
 	if s.nbdAt != nil {
 		c := nbdserver.DefaultConfig()
-		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(), s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
+		c.Exports, c.TLS, c.Require, c.Handshake, c.Progress, c.Loops = s.nbdExports, s.tls, s.cfg.nbdSecret(),
+			s.cfg.Handshake, s.cfg.Progress, s.cfg.Loops
 		c.Early = s.cfg.Handshakes
 		// NBD has the last quarter of the memory, less what the controller needs itself.
 		budget := s.cfg.Pool.Frames() * Page / 8
@@ -302,7 +324,8 @@ func (s *Server) Listen() (err error) {
 	if s.metricsL != nil {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", s.serveMetrics)
-		s.metrics = &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
+		s.metrics = &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+			IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
@@ -451,8 +474,8 @@ func (s *Server) begin(nc net.Conn, placed *bool) (*stream.Conn, *control.Server
 	return c, server, err
 }
 
-// Drain ends the server: nothing more is accepted, what connections have begun is finished, within a time, and they are closed. The pool is the caller's to
-// flush and close. It returns when no goroutine of the server's is left.
+// Drain ends the server: nothing more is accepted, what connections have begun is finished, within a time, and they
+// are closed. The pool is the caller's to flush and close. It returns when no goroutine of the server's is left.
 func (s *Server) Drain(within time.Duration) error {
 	s.mu.Lock()
 	s.ending = true

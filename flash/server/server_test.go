@@ -106,7 +106,8 @@ func begin(t testing.TB, change func(*server.Config)) *daemon {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(tree.Chmod(cfs.Cred{}, "locked", 0o400), tree.Chown(cfs.Cred{}, "disk", 1, 1), tree.Chown(cfs.Cred{}, "other", 1, 1), tree.Chown(cfs.Cred{}, "locked", 1, 1)); err != nil {
+	if err := errors.Join(tree.Chmod(cfs.Cred{}, "locked", 0o400), tree.Chown(cfs.Cred{}, "disk", 1, 1),
+		tree.Chown(cfs.Cred{}, "other", 1, 1), tree.Chown(cfs.Cred{}, "locked", 1, 1)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := server.DefaultConfig()
@@ -190,7 +191,8 @@ func (d *daemon) open(c *client.Client, name string) *client.File {
 	return f
 }
 
-// TestServe does with an export what can be done, from several goroutines, and finds it again through another connection.
+// TestServe does with an export what can be done, from several goroutines, and finds it again through another
+// connection.
 func TestServe(t *testing.T) { ways(t, testServe) }
 
 func testServe(t *testing.T) {
@@ -295,7 +297,8 @@ func testDurable(t *testing.T) {
 	}
 }
 
-// TestDrain ends the server while clients write: what was confirmed before stays, and clients are told that the connection is gone.
+// TestDrain ends the server while clients write: what was confirmed before stays, and clients are told that the
+// connection is gone.
 func TestDrain(t *testing.T) { ways(t, testDrain) }
 
 func testDrain(t *testing.T) {
@@ -341,7 +344,8 @@ func testDrain(t *testing.T) {
 	}
 	got := make([]byte, 4096)
 	for g, n := range sure {
-		if _, err := file.ReadAt(got, int64(g)*4096); err != nil || got[0] != n && got[0] != n+1 || bytes.Count(got, got[:1]) != 4096 {
+		if _, err := file.ReadAt(got, int64(g)*4096); err != nil || got[0] != n && got[0] != n+1 ||
+			bytes.Count(got, got[:1]) != 4096 {
 			t.Errorf("client %d was told of %d, and %d is there: %v", g, n, got[0], err)
 		}
 	}
@@ -372,9 +376,11 @@ func (a *authority) issue(t testing.TB, self bool) tls.Certificate {
 		t.Fatal(err)
 	}
 	form := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: self, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: self, BasicConstraintsValid: true,
 	}
 	by, byKey := a.cert, a.key
 	if self {
@@ -395,7 +401,8 @@ func (a *authority) issue(t testing.TB, self bool) tls.Certificate {
 
 var token = []byte("correct horse battery staple")
 
-// TestTLS holds that a server with TLS speaks nothing else, and nothing older than 1.3, and knows its clients by certificate or token.
+// TestTLS holds that a server with TLS speaks nothing else, and nothing older than 1.3, and knows its clients by
+// certificate or token.
 func TestTLS(t *testing.T) { ways(t, testTLS) }
 
 func testTLS(t *testing.T) {
@@ -467,7 +474,8 @@ func testTLS(t *testing.T) {
 	}
 	defer func() { _ = nc.Close() }()
 	_ = nc.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := nc.Write(append([]byte{0, 0, 0, 3, 'I', 'H', 'A', 'V', 'E', 'O', 'P', 'T', 0, 0, 0, 3, 0, 0, 0, 0}, make([]byte, 0)...)); err != nil {
+	if _, err := nc.Write(append([]byte{0, 0, 0, 3, 'I', 'H', 'A', 'V', 'E', 'O', 'P', 'T', 0, 0, 0, 3, 0, 0, 0, 0},
+		make([]byte, 0)...)); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := io.ReadAll(io.LimitReader(nc, 200))
@@ -487,14 +495,18 @@ func TestRefusesToStart(t *testing.T) {
 		change func(*server.Config)
 		says   string
 	}{
-		"no TLS":               {func(c *server.Config) { c.Address = "0.0.0.0:0" }, "there is no TLS"},
-		"any address":          {func(c *server.Config) { c.Address = ":0" }, "there is no TLS"},
-		"IPv6":                 {func(c *server.Config) { c.Address = "[::]:0" }, "there is no TLS"},
-		"nobody known":         {func(c *server.Config) { c.Address, c.TLS = "0.0.0.0:0", cert() }, "anybody could connect"},
-		"NBD without TLS":      {func(c *server.Config) { c.NBD = "0.0.0.0:0" }, "there is no TLS"},
-		"NBD with a token":     {func(c *server.Config) { c.NBD, c.TLS, c.Token = "0.0.0.0:0", cert(), token }, "no place for a token"},
-		"NBD here, a token":    {func(c *server.Config) { c.NBD, c.TLS, c.Token = "127.0.0.1:0", cert(), token }, "would let in whoever reaches it"},
-		"metrics":              {func(c *server.Config) { c.Metrics, c.TLS = "0.0.0.0:0", known() }, "/metrics is for this one only"},
+		"no TLS":      {func(c *server.Config) { c.Address = "0.0.0.0:0" }, "there is no TLS"},
+		"any address": {func(c *server.Config) { c.Address = ":0" }, "there is no TLS"},
+		"IPv6":        {func(c *server.Config) { c.Address = "[::]:0" }, "there is no TLS"},
+		"nobody known": {func(c *server.Config) { c.Address, c.TLS = "0.0.0.0:0", cert() },
+			"anybody could connect"},
+		"NBD without TLS": {func(c *server.Config) { c.NBD = "0.0.0.0:0" }, "there is no TLS"},
+		"NBD with a token": {func(c *server.Config) { c.NBD, c.TLS, c.Token = "0.0.0.0:0", cert(), token },
+			"no place for a token"},
+		"NBD here, a token": {func(c *server.Config) { c.NBD, c.TLS, c.Token = "127.0.0.1:0", cert(), token },
+			"would let in whoever reaches it"},
+		"metrics": {func(c *server.Config) { c.Metrics, c.TLS = "0.0.0.0:0", known() },
+			"/metrics is for this one only"},
 		"a token in the clear": {func(c *server.Config) { c.Token = token }, "could be read by anybody"},
 		"a short token":        {func(c *server.Config) { c.Token, c.TLS = token[:15], cert() }, "16 to 256"},
 		"nothing":              {func(c *server.Config) { c.Address = "" }, "nothing to listen on"},
@@ -551,7 +563,8 @@ func testMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := d.metrics()
-	for _, want := range []string{"farflash_connections 1\n", "farflash_regions 1\n", "farflash_write_bytes_total 10000\n", "# TYPE farflash_pool_read_only gauge\n", "farflash_pool_read_only 0\n"} {
+	for _, want := range []string{"farflash_connections 1\n", "farflash_regions 1\n",
+		"farflash_write_bytes_total 10000\n", "# TYPE farflash_pool_read_only gauge\n", "farflash_pool_read_only 0\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -602,10 +615,12 @@ func testNBD(t *testing.T) {
 		t.Skip("qemu-io is not installed")
 	}
 	d := begin(t, func(c *server.Config) {
-		c.NBD, c.Limits = "127.0.0.1:0", map[string]qos.Limit{"disk": {Operations: 100, Bytes: 10 << 20, Burst: qos.DefaultBurst}}
+		c.NBD, c.Limits = "127.0.0.1:0",
+			map[string]qos.Limit{"disk": {Operations: 100, Bytes: 10 << 20, Burst: qos.DefaultBurst}}
 	})
 	_, at, _ := d.s.Addresses()
-	out, err := exec.Command(tool, "-f", "raw", "-c", "write -P 7 4096 100k", "-c", "flush", "-c", "read -P 7 4096 100k", "-c", "read -P 0 0 4096", "nbd://"+at).CombinedOutput()
+	out, err := exec.Command(tool, "-f", "raw", "-c", "write -P 7 4096 100k", "-c", "flush", "-c",
+		"read -P 7 4096 100k", "-c", "read -P 0 0 4096", "nbd://"+at).CombinedOutput()
 	if err != nil || bytes.Contains(out, []byte("failed")) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -613,10 +628,12 @@ func testNBD(t *testing.T) {
 	if _, err := d.open(d.dial(), "disk").ReadAt(got, 4096); err != nil || bytes.Count(got, []byte{7}) != len(got) {
 		t.Errorf("what was written over NBD is not read over iWARP: %v", err)
 	}
-	if out, err := exec.Command(tool, "-f", "raw", "-c", "read 0 1", "nbd://"+at+"/locked").CombinedOutput(); err == nil {
+	if out, err := exec.Command(tool, "-f", "raw", "-c", "read 0 1", "nbd://"+at+"/locked").CombinedOutput(); err ==
+		nil {
 		t.Errorf("a file that may not be written is opened for writing: %s", out)
 	}
-	if out, err := exec.Command(tool, "-r", "-f", "raw", "-c", "read -P 0 0 4096", "nbd://"+at+"/locked").CombinedOutput(); err != nil {
+	if out, err := exec.Command(tool, "-r", "-f", "raw", "-c", "read -P 0 0 4096",
+		"nbd://"+at+"/locked").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

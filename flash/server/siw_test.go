@@ -21,8 +21,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// TestSiwDaemon has an unmodified Linux kernel open an export of the daemon, write to it durably, and read it back, by a program of some lines over its verbs (.ci/siw.c). What it
-// wrote is what a client of ours finds.
+// TestSiwDaemon has an unmodified Linux kernel open an export of the daemon, write to it durably, and read it back,
+// by a program of some lines over its verbs (.ci/siw.c). What it wrote is what a client of ours finds.
 func TestSiwDaemon(t *testing.T) {
 	d := begin(t, func(c *server.Config) { c.Handshake, c.Progress = siwtest.Deadline, siwtest.Deadline })
 	_, port, err := net.SplitHostPort(d.address())
@@ -72,7 +72,8 @@ func (n noticed) Put(a *verbs.Access) {
 	}
 }
 
-// perftest is the other side of Linux' perftest with -R: a connection on which the two tell each other versions, sizes and keys, each message answered by one of the same kind, and then one for the data.
+// perftest is the other side of Linux' perftest with -R: a connection on which the two tell each other versions,
+// sizes and keys, each message answered by one of the same kind, and then one for the data.
 type perftest struct {
 	t      *testing.T
 	pool   *extent.Extent
@@ -123,7 +124,8 @@ func newPerftest(t *testing.T) *perftest {
 		t.Fatal(err)
 	}
 	p.domain = adapter.NewDomain(1)
-	p.region, err = p.domain.Register(verbs.RegionConfig{Store: p.store, Length: p.pool.Size(), Base: 1 << 20, Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.AllSemantics})
+	p.region, err = p.domain.Register(verbs.RegionConfig{Store: p.store, Length: p.pool.Size(), Base: 1 << 20,
+		Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.AllSemantics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,9 @@ func (p *perftest) accept(prepare func(*stream.Conn) error) *stream.Conn {
 // run starts a test's client in the machine, and serves it.
 func (p *perftest) run(command string) {
 	p.t.Helper()
-	lines := siwtest.Guest(p.t, "", fmt.Sprintf("%s -R -F -n %d -s %d -p %d %s", command, perftestRounds, perftestSize, p.l.Addr().(*net.TCPAddr).Port, siwtest.Host))
+	lines := siwtest.Guest(p.t, "",
+		fmt.Sprintf("%s -R -F -n %d -s %d -p %d %s", command, perftestRounds, perftestSize,
+			p.l.Addr().(*net.TCPAddr).Port, siwtest.Host))
 	siwtest.Until(p.t, lines, "begins: ")
 	var in [8][256]byte
 	tell := p.accept(func(c *stream.Conn) error {
@@ -183,7 +187,8 @@ func (p *perftest) run(command string) {
 				binary.BigEndian.PutUint32(reply[perftestSTag:], p.region.STag())
 				binary.BigEndian.PutUint64(reply[perftestAddress:], p.region.Base())
 			}
-			if tell.PostReceive(verbs.Receive{ID: x[0].ID, Local: b}) != nil || tell.Post(verbs.Work{Op: wire.Send, Local: reply, Quiet: true}) != nil {
+			if tell.PostReceive(verbs.Receive{ID: x[0].ID, Local: b}) != nil ||
+				tell.Post(verbs.Work{Op: wire.Send, Local: reply, Quiet: true}) != nil {
 				return
 			}
 		}
@@ -211,8 +216,10 @@ func (p *perftest) run(command string) {
 // TestSiwReadLatency serves a kernel's ib_read_lat: reads of flash.
 func TestSiwReadLatency(t *testing.T) { newPerftest(t).run("ib_read_lat") }
 
-// TestSiwWriteLatency is a client of a kernel's ib_write_lat: each side writes to the other's memory when it sees what the other has written, and the last byte counts. Ours is flash. The other
-// way round cannot be: there the server writes first, which MPA forbids a responder to do before it has heard of the initiator (RFC 5044, 7.1.2, rule 4), and ours keeps to that.
+// TestSiwWriteLatency is a client of a kernel's ib_write_lat: each side writes to the other's memory when it sees
+// what the other has written, and the last byte counts. Ours is flash. The other way round cannot be: there the
+// server writes first, which MPA forbids a responder to do before it has heard of the initiator (RFC 5044, 7.1.2,
+// rule 4), and ours keeps to that.
 func TestSiwWriteLatency(t *testing.T) {
 	p := newPerftest(t)
 	page := make([]byte, perftestSize)
@@ -241,7 +248,8 @@ func TestSiwReads(t *testing.T) {
 	p := newPerftest(t)
 	p.ask("ib_read_lat", true, func(c *stream.Conn) {
 		for i := range perftestRounds {
-			if err := c.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, perftestSize), STag: p.stag, Offset: p.address}); err != nil {
+			if err := c.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, perftestSize), STag: p.stag,
+				Offset: p.address}); err != nil {
 				t.Fatal(err)
 			}
 			var x [1]verbs.Completion
@@ -252,15 +260,16 @@ func TestSiwReads(t *testing.T) {
 	})
 }
 
-// ask starts a test's server in the machine, and is its client: it tells it what perftest's client tells, dials for the data, and does data's part. A test whose server
-// sees nothing of the data is told when it is over.
+// ask starts a test's server in the machine, and is its client: it tells it what perftest's client tells, dials for
+// the data, and does data's part. A test whose server sees nothing of the data is told when it is over.
 func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 	p.t.Helper()
 	port := p.l.Addr().(*net.TCPAddr).Port
 	if err := p.l.Close(); err != nil {
 		p.t.Fatal(err)
 	}
-	lines := siwtest.Guest(p.t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port), fmt.Sprintf("%s -R -F -n %d -s %d -p 7174", command, perftestRounds, perftestSize))
+	lines := siwtest.Guest(p.t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port),
+		fmt.Sprintf("%s -R -F -n %d -s %d -p 7174", command, perftestRounds, perftestSize))
 	siwtest.Until(p.t, lines, "begins: ")
 	dial := func(tries int) *stream.Conn {
 		cfg := stream.DefaultConfig()
@@ -270,7 +279,8 @@ func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 			nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if err == nil {
 				var c *stream.Conn
-				if c, err = stream.Client(nc, p.domain, cfg); err == nil { // until it listens, qemu takes the connection and drops it
+				if c, err = stream.Client(nc, p.domain, cfg); err == nil {
+					// until it listens, qemu takes the connection and drops it
 					p.t.Cleanup(func() { c.Close() })
 					return c
 				}
@@ -298,7 +308,8 @@ func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 		return in[:x[0].Length]
 	}
 	// perftest's version, the sizes of a page and of a line of the cache, the MTU's number.
-	for _, text := range []string{"6.06" + strings.Repeat("\x00", 12), "\x00\x00\x10\x00", "\x00\x00\x00\x40", "3\x00\x00\x40"} {
+	for _, text := range []string{"6.06" + strings.Repeat("\x00", 12), "\x00\x00\x10\x00", "\x00\x00\x00\x40",
+		"3\x00\x00\x40"} {
 		say([]byte(text))
 	}
 	nothing, keys := make([]byte, perftestKeys), make([]byte, perftestKeys)
@@ -311,7 +322,8 @@ func (p *perftest) ask(command string, over bool, data func(*stream.Conn)) {
 	say(nothing)
 	for range 4 {
 		theirs := say(keys)
-		p.stag, p.address = binary.BigEndian.Uint32(theirs[perftestSTag:]), binary.BigEndian.Uint64(theirs[perftestAddress:])
+		p.stag, p.address = binary.BigEndian.Uint32(theirs[perftestSTag:]),
+			binary.BigEndian.Uint64(theirs[perftestAddress:])
 	}
 	data(conn)
 	if over {

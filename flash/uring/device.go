@@ -8,9 +8,10 @@ import (
 	"farflash/flash/device"
 )
 
-// Device is a file or block device whose operations go through the rings of Loops: each is submitted and completed by one of their threads, many at a time when
-// there are many. A lone operation is done by pread or pwrite when nothing else is under way: the way through a ring costs two changes of thread, which one
-// operation does not win back. An operation with a lane comes from a loop's own thread, and has neither to wait for nor to gain from that.
+// Device is a file or block device whose operations go through the rings of Loops: each is submitted and completed by
+// one of their threads, many at a time when there are many. A lone operation is done by pread or pwrite when nothing
+// else is under way: the way through a ring costs two changes of thread, which one operation does not win back. An
+// operation with a lane comes from a loop's own thread, and has neither to wait for nor to gain from that.
 type Device struct {
 	handle device.Handle
 	fd     uintptr

@@ -14,8 +14,9 @@ import (
 	"farflash/internal/fifo"
 )
 
-// Loops are threads with a ring each, which devices and sockets share: what comes from a socket, what it asks of a device and what goes back are done on one thread,
-// and what several connections want at the same time costs one system call.
+// Loops are threads with a ring each, which devices and sockets share: what comes from a socket, what it asks of a
+// device and what goes back are done on one thread, and what several connections want at the same time costs one
+// system call.
 type Loops struct {
 	all  []*loop
 	spin atomic.Int64  // ns; see Spin
@@ -43,9 +44,10 @@ func Start(n, entries int) (*Loops, error) {
 	return ls, nil
 }
 
-// Spin has a thread that has sockets look again and again for so long after what came last, before it sleeps, if the last two came no longer after each other. Who
-// asks again soon is answered sooner by what it takes to wake a thread and its processor. Between looks the thread leaves the processor to whoever wants it. 0 is the
-// default: it sleeps at once.
+// Spin has a thread that has sockets look again and again for so long after what came last, before it sleeps, if the
+// last two came no longer after each other. Who asks again soon is answered sooner by what it takes to wake a thread
+// and its processor. Between looks the thread leaves the processor to whoever wants it. 0 is the default: it sleeps
+// at once.
 func (ls *Loops) Spin(d time.Duration) { ls.spin.Store(int64(d)) }
 
 // Len is how many loops there are.
@@ -69,8 +71,9 @@ func (ls *Loops) Close() error {
 	return errors.Join(errs...)
 }
 
-// register tells all rings of memory. A ring knows one arena; operations in another one have their memory mapped each time, and so have all of a ring whose process may not lock so much
-// memory (RLIMIT_MEMLOCK, which is some MiB for most users).
+// register tells all rings of memory. A ring knows one arena; operations in another one have their memory mapped each
+// time, and so have all of a ring whose process may not lock so much memory (RLIMIT_MEMLOCK, which is some MiB for
+// most users).
 func (ls *Loops) register(arena []byte) error {
 	var errs []error
 	for _, l := range ls.all {
@@ -236,7 +239,8 @@ func (l *loop) turn() {
 	l.mu.Lock()
 	l.take()
 	// What cannot be submitted for want of a slot waits for a completion, and needs nobody to wake the thread.
-	idle := (l.queue.N == 0 && len(l.again) == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 && len(l.batch) == 0 && len(l.events) == 0 && !l.over
+	idle := (l.queue.N == 0 && len(l.again) == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 &&
+		len(l.batch) == 0 && len(l.events) == 0 && !l.over
 	spins := idle && l.spins()
 	wait := idle && !spins
 	l.asleep = wait
@@ -244,7 +248,8 @@ func (l *loop) turn() {
 	if wait && !l.armed {
 		l.armed = true
 		l.push(submission{
-			opcode: opRead, fd: int32(l.event), offset: ^uint64(0), address: uint64(uintptr(unsafe.Pointer(&l.signal))), length: 8, token: woken,
+			opcode: opRead, fd: int32(l.event), offset: ^uint64(0),
+			address: uint64(uintptr(unsafe.Pointer(&l.signal))), length: 8, token: woken,
 		})
 	}
 	if idle || l.ahead > 0 {
@@ -309,7 +314,8 @@ func (l *loop) submit(wait bool) {
 			l.collect()
 			time.Sleep(50 * time.Microsecond) // the kernel is short of memory, or of room for completions
 		case l.ahead == 0:
-			panic("uring: waiting for completions: " + err.Error()) // operations hold memory that nothing says is free again
+			// operations hold memory that nothing says is free again
+			panic("uring: waiting for completions: " + err.Error())
 		default:
 			// The entries that were not taken are the last ones; they are taken back.
 			tail := l.ring.sqTail.Load()
@@ -398,7 +404,8 @@ func (l *loop) entry(x *slot, token uint64) submission {
 	}
 	s.offset = uint64(op.Offset)
 	if len(x.more) > 0 {
-		s.opcode, s.address, s.length = opReadVector, uint64(uintptr(unsafe.Pointer(&x.vector[0]))), uint32(len(x.vector))
+		s.opcode, s.address, s.length = opReadVector, uint64(uintptr(unsafe.Pointer(&x.vector[0]))),
+			uint32(len(x.vector))
 		return s
 	}
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(op.Buf)))

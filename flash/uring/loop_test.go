@@ -123,7 +123,8 @@ func TestLanes(t *testing.T) {
 		for lane := uint8(1); lane <= 4; lane++ {
 			for _, d := range devices {
 				done := make(chan int, 1)
-				d.Submit(&device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain), Lane: lane, Done: func(*device.Op) { done <- syscall.Gettid() }})
+				d.Submit(&device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain), Lane: lane,
+					Done: func(*device.Op) { done <- syscall.Gettid() }})
 				thread := <-done
 				if was, ok := threads[lane]; ok && was != thread {
 					t.Errorf("lane %d is done by threads %d and %d", lane, was, thread)
@@ -145,7 +146,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestMore has two submitters' operations, and some that are nobody's, on two devices of one thread: what says that there is more is followed by the same owner's.
+// TestMore has two submitters' operations, and some that are nobody's, on two devices of one thread: what says that
+// there is more is followed by the same owner's.
 func TestMore(t *testing.T) {
 	skipped(t)
 	ls, err := Start(1, 16)
@@ -171,10 +173,11 @@ func TestMore(t *testing.T) {
 		for _, d := range devices {
 			ops := make([]*device.Op, each)
 			for i := range ops {
-				ops[i] = &device.Op{Kind: device.Read, Offset: int64(i) * device.Grain, Buf: device.Aligned(device.Grain), Done: func(op *device.Op) {
-					order <- ended{op.Owner, op.More}
-					under.Done()
-				}}
+				ops[i] = &device.Op{Kind: device.Read, Offset: int64(i) * device.Grain,
+					Buf: device.Aligned(device.Grain), Done: func(op *device.Op) {
+						order <- ended{op.Owner, op.More}
+						under.Done()
+					}}
 				if owner := i / 2 % 3; owner > 0 {
 					ops[i].Owner = owner
 				}

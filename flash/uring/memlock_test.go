@@ -12,7 +12,8 @@ import (
 	"farflash/flash/uring"
 )
 
-// TestLittleLockedMemory holds that a device works for a user who may lock hardly any memory, as most users may. Root may lock all there is, so his test is done once more by nobody.
+// TestLittleLockedMemory holds that a device works for a user who may lock hardly any memory, as most users may. Root
+// may lock all there is, so his test is done once more by nobody.
 func TestLittleLockedMemory(t *testing.T) {
 	const again, memlock, nobody = "FARFLASH_TEST_NOBODY", 8, 65534
 	if os.Getuid() == 0 && os.Getenv(again) == "" {

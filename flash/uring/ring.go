@@ -1,12 +1,14 @@
-// Package uring is io_uring, reached by its three system calls: rings, threads that have one each, and what these do, which is devices with fixed buffers where the
-// memory was registered, and sockets.
+// Package uring is io_uring, reached by its three system calls: rings, threads that have one each, and what these do,
+// which is devices with fixed buffers where the memory was registered, and sockets.
 //
-// Its main types are Ring, which is the kernel's two queues and nothing else; Loops, threads that submit and take completions; Device, which is a device.Device over a
-// file or block device, with a loop of its own (Open) or those that others use too (Loops.Open); and Socket, whose Handler is called by its loop.
-// Where io_uring is forbidden New and Open say so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
+// Its main types are Ring, which is the kernel's two queues and nothing else; Loops, threads that submit and take
+// completions; Device, which is a device.Device over a file or block device, with a loop of its own (Open) or those
+// that others use too (Loops.Open); and Socket, whose Handler is called by its loop. Where io_uring is forbidden New
+// and Open say so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
 //
-// What it leaves out: polling of completions by the kernel (SQPOLL, IOPOLL), linked operations, registered files, sends, multishot operations, and every
-// operation but read, write, fsync, receive, poll and cancel. Layouts follow the kernel's include/uapi/linux/io_uring.h (5.1 and later; sockets from 5.19). docs/adr/0024-loops.md says why
+// What it leaves out: polling of completions by the kernel (SQPOLL, IOPOLL), linked operations, registered files,
+// sends, multishot operations, and every operation but read, write, fsync, receive, poll and cancel. Layouts follow
+// the kernel's include/uapi/linux/io_uring.h (5.1 and later; sockets from 5.19). docs/adr/0024-loops.md says why
 // devices and sockets share threads.
 package uring
 
@@ -41,7 +43,8 @@ const (
 	registerBuffers   = 0
 	unregisterBuffers = 1
 
-	// Completions are handed out by the one thread that submits, when it asks for them: no other is interrupted or woken for them (Linux 6.1).
+	// Completions are handed out by the one thread that submits, when it asks for them: no other is interrupted or
+	// woken for them (Linux 6.1).
 	setupSingleIssuer = 1 << 12
 	setupDeferTaskrun = 1 << 13
 
@@ -96,9 +99,11 @@ type Ring struct {
 	size                   uint32
 }
 
-// Forbidden reports whether an error of New or Open says that io_uring is not to be had here, and not that something else is wrong.
+// Forbidden reports whether an error of New or Open says that io_uring is not to be had here, and not that something
+// else is wrong.
 func Forbidden(err error) bool {
-	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOMEM)
+	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) ||
+		errors.Is(err, syscall.ENOMEM)
 }
 
 // New makes a ring of so many entries, rounded up to a power of two. Only the thread that makes it may submit and wait.
@@ -115,7 +120,8 @@ func New(entries int) (*Ring, error) {
 	r := &Ring{fd: int(fd), size: p.sqEntries}
 	if p.features&featSingleMap == 0 {
 		_ = syscall.Close(r.fd) // nothing is lost with it
-		return nil, fmt.Errorf("uring: this kernel maps the queues apart, which ended with Linux 5.4: %w", syscall.ENOSYS)
+		return nil, fmt.Errorf("uring: this kernel maps the queues apart, which ended with Linux 5.4: %w",
+			syscall.ENOSYS)
 	}
 	n := max(p.sq.array+4*p.sqEntries, p.cq.cqes+uint32(unsafe.Sizeof(completion{}))*p.cqEntries)
 	var err error
@@ -157,7 +163,8 @@ func (r *Ring) unregister() error {
 	return nil
 }
 
-// push puts an entry into the submission queue. There is room: each entry has a slot of its own, and there are as many slots.
+// push puts an entry into the submission queue. There is room: each entry has a slot of its own, and there are as
+// many slots.
 func (r *Ring) push(s submission) {
 	tail := r.sqTail.Load()
 	if tail-r.sqHead.Load() >= r.size {
@@ -168,7 +175,8 @@ func (r *Ring) push(s submission) {
 	r.sqTail.Store(tail + 1)
 }
 
-// enter has the kernel take n entries, and hand out completions; with wait it returns when there is one. It reports how many entries were taken.
+// enter has the kernel take n entries, and hand out completions; with wait it returns when there is one. It reports
+// how many entries were taken.
 func (r *Ring) enter(n int, wait bool) (int, error) {
 	least := uintptr(0)
 	if wait {

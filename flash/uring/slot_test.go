@@ -24,7 +24,8 @@ func grains(dev *Device, at ...int64) (q fifo.Ring[task]) {
 	return q
 }
 
-// TestTogether holds which operations are one entry: reads of one device, each right behind the one before, as many as may be.
+// TestTogether holds which operations are one entry: reads of one device, each right behind the one before, as many
+// as may be.
 func TestTogether(t *testing.T) {
 	dev := &Device{}
 	many := make([]int64, together+3)
@@ -71,7 +72,8 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{ring: ring, slots: make([]slot, 6), free: []uint32{0, 1, 2, 3, 4, 5}, queue: grains(&Device{}, 5, 6, 7, 9, 10)}
+	l := &loop{ring: ring, slots: make([]slot, 6), free: []uint32{0, 1, 2, 3, 4, 5},
+		queue: grains(&Device{}, 5, 6, 7, 9, 10)}
 	if l.take(); l.ahead != 2 || l.queue.N != 0 || len(l.free) != 4 {
 		t.Errorf("five reads are %d entries, and %d wait", l.ahead, l.queue.N)
 	}
@@ -107,7 +109,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestReadsTogether reads what lies together through a ring: each page comes into its own memory, and of those that the file has lost only its own reads say so.
+// TestReadsTogether reads what lies together through a ring: each page comes into its own memory, and of those that
+// the file has lost only its own reads say so.
 func TestReadsTogether(t *testing.T) {
 	skipped(t)
 	const pages, kept = 100, 70
@@ -132,7 +135,8 @@ func TestReadsTogether(t *testing.T) {
 		var ops []*device.Op
 		for i := range pages {
 			ops = append(ops, &device.Op{
-				Kind: device.Read, Offset: int64(i) * device.Grain, Buf: device.Aligned(device.Grain), Token: uint64(i), Done: func(o *device.Op) { done <- o },
+				Kind: device.Read, Offset: int64(i) * device.Grain, Buf: device.Aligned(device.Grain),
+				Token: uint64(i), Done: func(o *device.Op) { done <- o },
 			})
 		}
 		d.Submit(ops...)

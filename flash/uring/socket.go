@@ -16,7 +16,8 @@ const (
 	pollOut   = 4
 )
 
-// Handler is who a socket tells of what has happened to it: on its loop's thread, one call at a time, and not from within a call of the socket.
+// Handler is who a socket tells of what has happened to it: on its loop's thread, one call at a time, and not from
+// within a call of the socket.
 type Handler interface {
 	// Turn comes after Wake: once, however often it was called.
 	Turn()
@@ -26,7 +27,8 @@ type Handler interface {
 	Writable(err error)
 }
 
-// Socket is a connected socket whose I/O a loop does. Wake and Send may be called from anywhere, all else on the loop's thread alone.
+// Socket is a connected socket whose I/O a loop does. Wake and Send may be called from anywhere, all else on the
+// loop's thread alone.
 type Socket struct {
 	loop    *loop
 	handler Handler
@@ -38,7 +40,8 @@ type Socket struct {
 	queued             bool // under the loop's lock
 }
 
-// Lane is the lane of the loop that has the fewest sockets: a socket's handler has its operations of devices done by its own loop if they have its lane.
+// Lane is the lane of the loop that has the fewest sockets: a socket's handler has its operations of devices done by
+// its own loop if they have its lane.
 func (ls *Loops) Lane() uint8 {
 	from := int(ls.next.Add(1))
 	best := from % len(ls.all)
@@ -50,8 +53,8 @@ func (ls *Loops) Lane() uint8 {
 	return uint8(best + 1)
 }
 
-// Attach gives a connected socket, by a descriptor that is nobody else's, to the loop that has a lane. It stays the caller's to close, after Detach.
-// The handler is called from Begin on, first with Turn.
+// Attach gives a connected socket, by a descriptor that is nobody else's, to the loop that has a lane. It stays the
+// caller's to close, after Detach. The handler is called from Begin on, first with Turn.
 func (ls *Loops) Attach(lane uint8, fd int, h Handler) (*Socket, error) {
 	if !ls.sockets {
 		return nil, errors.New("uring: this kernel's rings do not receive from sockets as is needed")
@@ -112,7 +115,8 @@ func (s *Socket) token(what uint64) uint64 {
 func (s *Socket) Receive(b []byte) {
 	s.receiving, s.buf = true, b
 	s.loop.push(submission{
-		opcode: opReceive, priority: pollFirst, fd: int32(s.fd), address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), length: uint32(len(b)),
+		opcode: opReceive, priority: pollFirst, fd: int32(s.fd),
+		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), length: uint32(len(b)),
 		token: s.token(socketReceive),
 	})
 }
@@ -177,7 +181,8 @@ func (s *Socket) happened(c completion) {
 // Send sends what the socket takes at once, perhaps nothing.
 func (s *Socket) Send(b []byte) (int, error) {
 	for {
-		n, _, no := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		n, _, no := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
 		switch no {
 		case 0:
@@ -195,7 +200,8 @@ func (s *Socket) Send(b []byte) (int, error) {
 func (s *Socket) SendVectors(v []syscall.Iovec) (int, error) {
 	m := syscall.Msghdr{Iov: &v[0], Iovlen: uint64(len(v))}
 	for {
-		n, _, no := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
+		n, _, no := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)),
+			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
 		switch no {
 		case 0:
 			return int(n), nil

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestSpinning: what comes at intervals within the limit is waited for by looking, and what comes later is not, but for once after the interval has grown.
+// TestSpinning: what comes at intervals within the limit is waited for by looking, and what comes later is not, but
+// for once after the interval has grown.
 func TestSpinning(t *testing.T) {
 	const limit = 100 * time.Microsecond
 	now := time.Unix(1000, 0)

@@ -28,7 +28,8 @@ func TestDevice(t *testing.T) {
 	skipped(t)
 	for _, entries := range []int{2, 64} {
 		devicetest.Conform(t, func(t *testing.T) device.Device {
-			d, err := Open(filepath.Join(t.TempDir(), "dev"), device.Mode{Create: devicetest.Grains * device.Grain}, entries)
+			d, err := Open(filepath.Join(t.TempDir(), "dev"), device.Mode{Create: devicetest.Grains * device.Grain},
+				entries)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +61,8 @@ func TestFixed(t *testing.T) {
 		want uint8
 	}{
 		{arena[:device.Grain], device.Write, opWriteFixed}, {arena[3*device.Grain:], device.Read, opReadFixed},
-		{device.Aligned(device.Grain), device.Read, opRead}, {device.Aligned(device.Grain), device.Write, opWrite}, {nil, device.Flush, opFsync},
+		{device.Aligned(device.Grain), device.Read, opRead}, {device.Aligned(device.Grain), device.Write, opWrite},
+		{nil, device.Flush, opFsync},
 	} {
 		op := device.Op{Kind: c.kind, Buf: c.buf}
 		if e := d.loops.all[0].entry(&slot{first: task{&op, d}}, 0); e.opcode != c.want {
@@ -69,7 +71,8 @@ func TestFixed(t *testing.T) {
 	}
 	copy(arena, "through the ring")
 	done := make(chan error, 1)
-	op := device.Op{Kind: device.Write, Buf: arena[:device.Grain], Offset: 5 * device.Grain, Done: func(o *device.Op) { done <- o.Err }}
+	op := device.Op{Kind: device.Write, Buf: arena[:device.Grain], Offset: 5 * device.Grain,
+		Done: func(o *device.Op) { done <- o.Err }}
 	d.Submit(&op)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -117,7 +120,8 @@ func BenchmarkRead(b *testing.B) {
 			}
 			done := make(chan *device.Op, 32)
 			for range 32 {
-				done <- &device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain), Done: func(o *device.Op) { done <- o }}
+				done <- &device.Op{Kind: device.Read, Buf: device.Aligned(device.Grain),
+					Done: func(o *device.Op) { done <- o }}
 			}
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -144,7 +144,8 @@ func (d *Domain) Register(cfg RegionConfig) (*Region, error) {
 	case cfg.Memory != nil:
 		cfg.Length = uint64(len(cfg.Memory))
 	case cfg.Offset > cfg.Store.Size() || cfg.Length > cfg.Store.Size()-cfg.Offset:
-		return nil, fmt.Errorf("the range of %d bytes at %d is beyond the store's %d", cfg.Length, cfg.Offset, cfg.Store.Size())
+		return nil, fmt.Errorf("the range of %d bytes at %d is beyond the store's %d", cfg.Length, cfg.Offset,
+			cfg.Store.Size())
 	}
 	switch {
 	case cfg.Length > math.MaxUint64-cfg.Base:

@@ -13,7 +13,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// victim is a responder with one region of each kind of right, all of 64 bytes of secret, in the middle of memory that is nobody's.
+// victim is a responder with one region of each kind of right, all of 64 bytes of secret, in the middle of memory
+// that is nobody's.
 type victim struct {
 	*rig
 	read, write, atomic, inv, elsewhere, scoped, gone *verbs.Region
@@ -30,10 +31,12 @@ func newVictim(t testing.TB) *victim {
 	region := func(rights verbs.Rights) *verbs.Region {
 		return v.region(1, verbs.RegionConfig{Memory: v.memory[64:128:128], Base: base, Rights: rights})
 	}
-	v.read, v.write, v.atomic, v.inv = region(verbs.RemoteRead), region(verbs.RemoteWrite), region(verbs.RemoteAtomic), region(verbs.RemoteInvalidate)
+	v.read, v.write, v.atomic, v.inv = region(verbs.RemoteRead), region(verbs.RemoteWrite),
+		region(verbs.RemoteAtomic), region(verbs.RemoteInvalidate)
 	s := v.sides[1]
 	other := s.adapter.NewDomain(2)
-	g, err := other.Register(verbs.RegionConfig{Memory: v.memory[64:128], Base: base, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
+	g, err := other.Register(verbs.RegionConfig{Memory: v.memory[64:128], Base: base,
+		Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +46,15 @@ func newVictim(t testing.TB) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.scoped = v.region(1, verbs.RegionConfig{Memory: v.memory[64:128], Base: base, Scope: qp, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
+	v.scoped = v.region(1,
+		verbs.RegionConfig{Memory: v.memory[64:128], Base: base, Scope: qp,
+			Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
 	v.gone = region(verbs.RemoteRead | verbs.RemoteWrite)
 	v.gone.Deregister()
 	v.store = verbstest.NewPages(65536, 4096, 0)
-	v.stored = v.region(1, verbs.RegionConfig{Store: v.store, Offset: 8192, Length: 4096, Base: base, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+	v.stored = v.region(1,
+		verbs.RegionConfig{Store: v.store, Offset: 8192, Length: 4096, Base: base,
+			Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
 	return v
 }
 
@@ -57,8 +64,8 @@ func atomicRequest(sequence uint32, f wire.AtomicRequestFields) []byte {
 	return untagged(wire.UntaggedFields{Op: wire.AtomicReq, Last: true, Queue: wire.QueueRead, Sequence: sequence}, b)
 }
 
-// TestEveryFault sends, on a connection each, everything that a peer must not, and holds the layer, type and code of the Terminate; that no
-// byte moved; and that nothing but the Terminate came back.
+// TestEveryFault sends, on a connection each, everything that a peer must not, and holds the layer, type and code of
+// the Terminate; that no byte moved; and that nothing but the Terminate came back.
 func TestEveryFault(t *testing.T) {
 	x := []byte("x")
 	write := func(g *verbs.Region, offset uint64, n int) []byte {
@@ -68,7 +75,8 @@ func TestEveryFault(t *testing.T) {
 		return readRequest(1, wire.ReadRequestFields{SinkSTag: 7, Size: n, SourceSTag: g.STag(), SourceOffset: offset})
 	}
 	atomic := func(g *verbs.Region, offset uint64) []byte {
-		return atomicRequest(1, wire.AtomicRequestFields{STag: g.STag(), Offset: offset, Operand: wire.Operand{Data: 1}})
+		return atomicRequest(1,
+			wire.AtomicRequestFields{STag: g.STag(), Offset: offset, Operand: wire.Operand{Data: 1}})
 	}
 	send := func(op wire.Op, f wire.UntaggedFields, payload []byte) []byte {
 		f.Op, f.Last = op, true
@@ -87,28 +95,35 @@ func TestEveryFault(t *testing.T) {
 		{"write: no such STag", wire.FaultTaggedSTag, func(v *victim) []byte {
 			return tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: 0xABCD00}, x)
 		}},
-		{"write: STag zero", wire.FaultTaggedSTag, func(v *victim) []byte { return tagged(wire.TaggedFields{Op: wire.Write, Last: true}, x) }},
+		{"write: STag zero", wire.FaultTaggedSTag,
+			func(v *victim) []byte { return tagged(wire.TaggedFields{Op: wire.Write, Last: true}, x) }},
 		{"write: revoked", wire.FaultTaggedSTag, func(v *victim) []byte { return write(v.gone, base, 1) }},
 		{"write: read only", wire.FaultTaggedSTag, func(v *victim) []byte { return write(v.read, base, 1) }},
 		{"write: flags not allowed", wire.FaultTaggedSTag, func(v *victim) []byte {
 			return tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: v.write.STag() | 1, Offset: base}, x)
 		}},
-		{"write: another domain's", wire.FaultTaggedDomain, func(v *victim) []byte { return write(v.elsewhere, base, 1) }},
+		{"write: another domain's", wire.FaultTaggedDomain,
+			func(v *victim) []byte { return write(v.elsewhere, base, 1) }},
 		{"write: another stream's", wire.FaultTaggedDomain, func(v *victim) []byte { return write(v.scoped, base, 1) }},
 		{"write: one before", wire.FaultTaggedBounds, func(v *victim) []byte { return write(v.write, base-1, 1) }},
 		{"write: one behind", wire.FaultTaggedBounds, func(v *victim) []byte { return write(v.write, base+64, 1) }},
 		{"write: one too long", wire.FaultTaggedBounds, func(v *victim) []byte { return write(v.write, base, 65) }},
 		{"write: far too long", wire.FaultTaggedBounds, func(v *victim) []byte { return write(v.write, base, 65000) }},
 		{"write: wraps", wire.FaultTaggedWrap, func(v *victim) []byte { return write(v.write, ^uint64(0), 2) }},
-		{"write: DDP version", wire.FaultTaggedVersion, func(v *victim) []byte { return change(write(v.write, base, 1), 0, 0xC2) }},
-		{"write: RDMAP version", wire.FaultRDMAPVersion, func(v *victim) []byte { return change(write(v.write, base, 1), 1, 0x80) }},
-		{"write: one before, of a store", wire.FaultTaggedBounds, func(v *victim) []byte { return write(v.stored, base-1, 1) }},
-		{"write: one too long, of a store", wire.FaultTaggedBounds, func(v *victim) []byte { return write(v.stored, base+1, 4096) }},
+		{"write: DDP version", wire.FaultTaggedVersion,
+			func(v *victim) []byte { return change(write(v.write, base, 1), 0, 0xC2) }},
+		{"write: RDMAP version", wire.FaultRDMAPVersion,
+			func(v *victim) []byte { return change(write(v.write, base, 1), 1, 0x80) }},
+		{"write: one before, of a store", wire.FaultTaggedBounds,
+			func(v *victim) []byte { return write(v.stored, base-1, 1) }},
+		{"write: one too long, of a store", wire.FaultTaggedBounds,
+			func(v *victim) []byte { return write(v.stored, base+1, 4096) }},
 		{"an answer that nobody asked for", wire.FaultOpcode, func(v *victim) []byte {
 			return tagged(wire.TaggedFields{Op: wire.ReadResp, Last: true, STag: v.write.STag(), Offset: base}, x)
 		}},
 		{"tagged send", wire.FaultOpcode, func(v *victim) []byte { return change(write(v.write, base, 1), 1, 0x43) }},
-		{"tagged, unknown opcode", wire.FaultOpcode, func(v *victim) []byte { return change(write(v.write, base, 1), 1, 0x4F) }},
+		{"tagged, unknown opcode", wire.FaultOpcode,
+			func(v *victim) []byte { return change(write(v.write, base, 1), 1, 0x4F) }},
 		// Reads (RFC 5040, 7.2; RFC 5042, 6.3.1, 6.3.4, 6.3.5).
 		{"read: no such STag", wire.FaultReadSTag, func(v *victim) []byte {
 			return readRequest(1, wire.ReadRequestFields{Size: 1, SourceSTag: 0x12345600})
@@ -122,11 +137,16 @@ func TestEveryFault(t *testing.T) {
 		{"read: one too long", wire.FaultReadBounds, func(v *victim) []byte { return read(v.read, base, 65) }},
 		{"read: all there is", wire.FaultReadBounds, func(v *victim) []byte { return read(v.read, base, 1<<32-1) }},
 		{"read: wraps", wire.FaultReadWrap, func(v *victim) []byte { return read(v.read, ^uint64(0)-1, 3) }},
-		{"read: the rest of the store", wire.FaultReadBounds, func(v *victim) []byte { return read(v.stored, base, 4097) }},
-		{"read: cut", wire.FaultUnspecified, func(v *victim) []byte { b := read(v.read, base, 1); return b[:len(b)-1] }},
-		{"read: too long a header", wire.FaultTooLong, func(v *victim) []byte { return append(read(v.read, base, 1), 0) }},
-		{"read: not from the start", wire.FaultOffset, func(v *victim) []byte { return change(read(v.read, base, 1), 17, 1) }},
-		{"read: more to come", wire.FaultUnspecified, func(v *victim) []byte { return change(read(v.read, base, 1), 0, 0x01) }},
+		{"read: the rest of the store", wire.FaultReadBounds,
+			func(v *victim) []byte { return read(v.stored, base, 4097) }},
+		{"read: cut", wire.FaultUnspecified,
+			func(v *victim) []byte { b := read(v.read, base, 1); return b[:len(b)-1] }},
+		{"read: too long a header", wire.FaultTooLong,
+			func(v *victim) []byte { return append(read(v.read, base, 1), 0) }},
+		{"read: not from the start", wire.FaultOffset,
+			func(v *victim) []byte { return change(read(v.read, base, 1), 17, 1) }},
+		{"read: more to come", wire.FaultUnspecified,
+			func(v *victim) []byte { return change(read(v.read, base, 1), 0, 0x01) }},
 		// Atomics (RFC 7306, 5.1, 8.2).
 		{"atomic: no right", wire.FaultReadRights, func(v *victim) []byte { return atomic(v.read, base) }},
 		{"atomic: one before", wire.FaultReadBounds, func(v *victim) []byte { return atomic(v.atomic, base-8) }},
@@ -136,20 +156,28 @@ func TestEveryFault(t *testing.T) {
 			return atomicRequest(1, wire.AtomicRequestFields{Op: 1, STag: v.atomic.STag(), Offset: base})
 		}},
 		{"an atomic's answer that nobody asked for", wire.FaultOpcode, func(v *victim) []byte {
-			return send(wire.AtomicResp, wire.UntaggedFields{Queue: wire.QueueAtomic}, make([]byte, wire.AtomicResponseLength))
+			return send(wire.AtomicResp, wire.UntaggedFields{Queue: wire.QueueAtomic},
+				make([]byte, wire.AtomicResponseLength))
 		}},
 		// Untagged (RFC 5041, 7.1).
-		{"send: no receive", wire.FaultNoBuffer, func(v *victim) []byte { return send(wire.Send, wire.UntaggedFields{}, x) }},
-		{"send: DDP version", wire.FaultVersion, func(v *victim) []byte { return change(send(wire.Send, wire.UntaggedFields{}, x), 0, 0x42) }},
-		{"send: queue 4", wire.FaultQueue, func(v *victim) []byte { return send(wire.Send, wire.UntaggedFields{Queue: 4}, x) }},
-		{"send: to the queue of reads", wire.FaultOpcode, func(v *victim) []byte { return send(wire.Send, wire.UntaggedFields{Queue: 1}, x) }},
-		{"send: a number too high", wire.FaultSequence, func(v *victim) []byte { v.buffer(8); return send(wire.Send, wire.UntaggedFields{Sequence: 2}, x) }},
-		{"send: not from the start", wire.FaultOffset, func(v *victim) []byte { v.buffer(8); return send(wire.Send, wire.UntaggedFields{Offset: 1}, x) }},
+		{"send: no receive", wire.FaultNoBuffer,
+			func(v *victim) []byte { return send(wire.Send, wire.UntaggedFields{}, x) }},
+		{"send: DDP version", wire.FaultVersion,
+			func(v *victim) []byte { return change(send(wire.Send, wire.UntaggedFields{}, x), 0, 0x42) }},
+		{"send: queue 4", wire.FaultQueue,
+			func(v *victim) []byte { return send(wire.Send, wire.UntaggedFields{Queue: 4}, x) }},
+		{"send: to the queue of reads", wire.FaultOpcode,
+			func(v *victim) []byte { return send(wire.Send, wire.UntaggedFields{Queue: 1}, x) }},
+		{"send: a number too high", wire.FaultSequence,
+			func(v *victim) []byte { v.buffer(8); return send(wire.Send, wire.UntaggedFields{Sequence: 2}, x) }},
+		{"send: not from the start", wire.FaultOffset,
+			func(v *victim) []byte { v.buffer(8); return send(wire.Send, wire.UntaggedFields{Offset: 1}, x) }},
 		{"send: too long", wire.FaultTooLong, func(v *victim) []byte {
 			v.buffer(8)
 			return send(wire.Send, wire.UntaggedFields{}, make([]byte, 9))
 		}},
-		{"untagged write", wire.FaultOpcode, func(v *victim) []byte { return send(wire.Write, wire.UntaggedFields{}, x) }},
+		{"untagged write", wire.FaultOpcode,
+			func(v *victim) []byte { return send(wire.Write, wire.UntaggedFields{}, x) }},
 		{"unknown opcode", wire.FaultOpcode, func(v *victim) []byte { return send(12, wire.UntaggedFields{}, x) }},
 		{"immediate: seven bytes", wire.FaultUnspecified, func(v *victim) []byte {
 			v.buffer(8)
@@ -200,8 +228,8 @@ func (v *victim) buffer(n int) {
 	}
 }
 
-// TestEdges holds that what is just within bounds is done: first and last bytes, everything at once, and nothing at all, whose STag and offset
-// are not looked at.
+// TestEdges holds that what is just within bounds is done: first and last bytes, everything at once, and nothing at
+// all, whose STag and offset are not looked at.
 func TestEdges(t *testing.T) {
 	v := newVictim(t)
 	for i, s := range [][]byte{
@@ -242,7 +270,8 @@ func TestReadQueue(t *testing.T) {
 	v.settled(v.store)
 }
 
-// TestReadsAreWindowed holds that a read of a huge region asks the store for a window of it and the next one, not for all, and reads behind it for one each.
+// TestReadsAreWindowed holds that a read of a huge region asks the store for a window of it and the next one, not for
+// all, and reads behind it for one each.
 func TestReadsAreWindowed(t *testing.T) {
 	v := newVictim(t)
 	huge := &hugeStore{size: 1 << 60}
@@ -288,7 +317,8 @@ func TestRegistrationCost(t *testing.T) {
 	}
 }
 
-// TestSTags holds that STags do not follow from each other, and that one comes again only after all others (RFC 5042, 6.1.1).
+// TestSTags holds that STags do not follow from each other, and that one comes again only after all others (RFC 5042,
+// 6.1.1).
 func TestSTags(t *testing.T) {
 	a := newAdapter(t, 5)
 	d := a.NewDomain(10)
@@ -367,7 +397,8 @@ func TestDomainLimit(t *testing.T) {
 	}
 }
 
-// TestHostileResponder holds that a responder can place nothing but the answer to the oldest read, where that read goes (RFC 5042, 6.2.1).
+// TestHostileResponder holds that a responder can place nothing but the answer to the oldest read, where that read
+// goes (RFC 5042, 6.2.1).
 func TestHostileResponder(t *testing.T) {
 	type answer struct {
 		stag   uint32
@@ -412,7 +443,8 @@ func TestHostileResponder(t *testing.T) {
 			sink := wire.ReadRequest(seg.Payload()).Fields()
 			f := wire.Framer{CRC: true}
 			for _, a := range c.answers {
-				p := tagged(wire.TaggedFields{Op: wire.ReadResp, Last: a.last, STag: sink.SinkSTag + a.stag, Offset: sink.SinkOffset + a.offset}, bytes.Repeat([]byte("!"), a.n))
+				p := tagged(wire.TaggedFields{Op: wire.ReadResp, Last: a.last, STag: sink.SinkSTag + a.stag,
+					Offset: sink.SinkOffset + a.offset}, bytes.Repeat([]byte("!"), a.n))
 				b = f.Begin(make([]byte, 0, 200), len(p))
 				copy(b[2:], p)
 				s.qp.Input(f.End(b))
@@ -449,12 +481,14 @@ func TestHostileResponder(t *testing.T) {
 	}
 }
 
-// TestCRCAndFlips holds that a flipped bit ends the connection with the code of MPA, and nothing of the frame is looked at.
+// TestCRCAndFlips holds that a flipped bit ends the connection with the code of MPA, and nothing of the frame is
+// looked at.
 func TestCRCAndFlips(t *testing.T) {
 	for bit := range 8 * 40 {
 		v := newVictim(t)
 		before := bytes.Clone(v.memory)
-		s := tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: v.write.STag(), Offset: base}, bytes.Repeat([]byte("x"), 20))
+		s := tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: v.write.STag(), Offset: base},
+			bytes.Repeat([]byte("x"), 20))
 		f := v.sides[0].framer
 		b := f.Begin(make([]byte, 0, 100), len(s))
 		copy(b[2:], s)
@@ -462,7 +496,8 @@ func TestCRCAndFlips(t *testing.T) {
 		b[bit/8] ^= 1 << (bit % 8)
 		v.sides[1].in = b
 		v.pump()
-		if err := v.sides[1].qp.Err(); err != nil && err != error(verbs.Terminated{Fault: wire.FaultCRC}) || err == nil && bit >= 16 {
+		if err := v.sides[1].qp.Err(); err != nil && err != error(verbs.Terminated{Fault: wire.FaultCRC}) ||
+			err == nil && bit >= 16 {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
 		if !bytes.Equal(v.memory, before) {
@@ -471,14 +506,15 @@ func TestCRCAndFlips(t *testing.T) {
 	}
 }
 
-// TestDisconnectAnywhere cuts a small exchange at every byte of either direction: whatever is outstanding completes with an error, the store
-// gets everything back, and what has completed is as it must be.
+// TestDisconnectAnywhere cuts a small exchange at every byte of either direction: whatever is outstanding completes
+// with an error, the store gets everything back, and what has completed is as it must be.
 func TestDisconnectAnywhere(t *testing.T) {
 	run := func(from, cut int) (sent int, ended bool) {
 		r := connected(t, nil)
 		p := verbstest.NewPages(1<<16, 4096, 0)
 		p.HoldPuts = true
-		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16,
+			Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
 		for range 2 {
 			if err := r.sides[1].qp.PostReceive(verbs.Receive{Local: make([]byte, 64)}); err != nil {
 				t.Fatal(err)
@@ -540,7 +576,8 @@ func TestDisconnectAnywhere(t *testing.T) {
 			switch {
 			case c.Err != nil:
 			case i == 1 && !bytes.Equal(p.Medium()[4090:4097], []byte("durable")):
-				t.Fatalf("side %d cut at %d: the Read of nothing has completed, and the data are not on the medium", from, cut)
+				t.Fatalf("side %d cut at %d: the Read of nothing has completed, and the data are not on the medium",
+					from, cut)
 			case i == 2 && p.Medium()[8] != 1:
 				t.Fatalf("side %d cut at %d: the atomic has completed, and is not on the medium", from, cut)
 			}
@@ -560,8 +597,8 @@ func TestDisconnectAnywhere(t *testing.T) {
 	}
 }
 
-// TestInjectedErrors draws errors of the store, by seed, at any point of an exchange: they come to the peer as a Terminate and never as data, and
-// nothing is left behind.
+// TestInjectedErrors draws errors of the store, by seed, at any point of an exchange: they come to the peer as a
+// Terminate and never as data, and nothing is left behind.
 func TestInjectedErrors(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 77))
@@ -570,7 +607,8 @@ func TestInjectedErrors(t *testing.T) {
 		p := verbstest.NewPages(1<<16, 4096, seed+1)
 		p.Hold = true
 		copy(p.Bytes(), bytes.Repeat([]byte("good"), 1<<14))
-		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16,
+			Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
 		failed := false
 		var reads [][]byte
 		for range 12 {
@@ -607,11 +645,13 @@ func TestInjectedErrors(t *testing.T) {
 			p.Release(rnd.IntN(p.Held()))
 		}
 		for _, c := range r.poll(0) {
-			if c.Err == nil && c.Op == wire.ReadReq && !bytes.Equal(reads[c.ID], bytes.Repeat([]byte("good"), len(reads[c.ID])/4)) {
+			if c.Err == nil && c.Op == wire.ReadReq &&
+				!bytes.Equal(reads[c.ID], bytes.Repeat([]byte("good"), len(reads[c.ID])/4)) {
 				t.Fatalf("seed %d: a read has completed with bad data", seed)
 			}
 		}
-		if err := r.sides[1].qp.Err(); err != nil && (!failed || told == 0 || err != error(verbs.Terminated{Fault: wire.FaultStream})) {
+		if err := r.sides[1].qp.Err(); err != nil &&
+			(!failed || told == 0 || err != error(verbs.Terminated{Fault: wire.FaultStream})) {
 			t.Fatalf("seed %d: %v, injected: %v, told %d", seed, err, failed, told)
 		}
 		r.sides[0].qp.Close()
@@ -623,11 +663,13 @@ func TestInjectedErrors(t *testing.T) {
 	}
 }
 
-// TestSharedSTagInvalidation holds that a region open to several streams is only revoked by one of them if that was allowed (RFC 5042, 6.4.5).
+// TestSharedSTagInvalidation holds that a region open to several streams is only revoked by one of them if that was
+// allowed (RFC 5042, 6.4.5).
 func TestSharedSTagInvalidation(t *testing.T) {
 	v := newVictim(t)
 	v.buffer(8)
-	v.inject(untagged(wire.UntaggedFields{Op: wire.SendInv, Last: true, Sequence: 1, Invalidate: v.inv.STag() | 0xFF}, nil))
+	v.inject(untagged(wire.UntaggedFields{Op: wire.SendInv, Last: true, Sequence: 1, Invalidate: v.inv.STag() | 0xFF},
+		nil))
 	if err := v.sides[1].qp.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -638,14 +680,16 @@ func TestSharedSTagInvalidation(t *testing.T) {
 	v.fault(wire.FaultReadSTag)
 }
 
-// TestRevocation holds that after Deregister no byte of the region moves for a request that is under way (RFC 5042, 6.2.2, 6.3.3).
+// TestRevocation holds that after Deregister no byte of the region moves for a request that is under way (RFC 5042,
+// 6.2.2, 6.3.3).
 func TestRevocation(t *testing.T) {
 	for _, write := range []bool{false, true} {
 		v := newVictim(t)
 		v.store.Hold = true
 		copy(v.store.Bytes()[8192:], "secret")
 		if write {
-			v.inject(tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: v.stored.STag(), Offset: base}, []byte("forged")))
+			v.inject(tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: v.stored.STag(), Offset: base},
+				[]byte("forged")))
 		} else {
 			v.inject(readRequest(1, wire.ReadRequestFields{Size: 100, SourceSTag: v.stored.STag(), SourceOffset: base}))
 		}
@@ -667,22 +711,26 @@ func TestRevocation(t *testing.T) {
 
 // TestQuirksOfSiw holds what Linux' siw does otherwise than the RFCs, and is taken.
 func TestQuirksOfSiw(t *testing.T) {
-	// A Terminate with its bit fields from the other end, and a bounds error of a Read Response that it calls a tagged one.
+	// A Terminate with its bit fields from the other end, and a bounds error of a Read Response that it calls a
+	// tagged one.
 	for _, c := range []struct {
 		bytes []byte
 		want  wire.Fault
 	}{
 		{[]byte{0x10, 0, 7, 0}, wire.FaultReadSTag},
-		{append([]byte{0x11, 1, 3, 0, 0, 0}, tagged(wire.TaggedFields{Op: wire.ReadResp, Last: true}, nil)...), wire.FaultTaggedBounds},
+		{append([]byte{0x11, 1, 3, 0, 0, 0}, tagged(wire.TaggedFields{Op: wire.ReadResp, Last: true}, nil)...),
+			wire.FaultTaggedBounds},
 	} {
 		v := newVictim(t)
-		v.inject(untagged(wire.UntaggedFields{Op: wire.Term, Last: true, Queue: wire.QueueTerminate, Sequence: 1}, c.bytes))
+		v.inject(untagged(wire.UntaggedFields{Op: wire.Term, Last: true, Queue: wire.QueueTerminate, Sequence: 1},
+			c.bytes))
 		if err := v.sides[1].qp.Err(); err != error(verbs.Terminated{Fault: c.want, Remote: true}) {
 			t.Errorf("%x: %v", c.bytes, err)
 		}
 	}
 	// Without CRCs it leaves zeros or anything in their place, and what was in memory in the pad.
-	r := attacker(t, func(c *verbs.Config) { c.CRC = false }, wire.StartupFields{Revision: 2, Enhanced: true, IRD: 1, ORD: 1})
+	r := attacker(t, func(c *verbs.Config) { c.CRC = false },
+		wire.StartupFields{Revision: 2, Enhanced: true, IRD: 1, ORD: 1})
 	v := &victim{rig: r}
 	v.buffer(8)
 	s := untagged(wire.UntaggedFields{Op: wire.Send, Last: true, Sequence: 1}, []byte("hi"))
@@ -702,10 +750,12 @@ func TestQuirksOfSiw(t *testing.T) {
 	wire.StartupFields{Reply: true, CRC: true, Revision: 2, Enhanced: true, IRD: 1, ORD: 1}.Put(reply)
 	i.qp.Input(reply)
 	d := wire.Deframer{CRC: true}
-	if seg, _, err := d.Next(i.qp.Fill(make([]byte, 0, wire.MaxFPDU))); err != nil || seg == nil || seg.Op() != wire.Write || len(seg.Payload()) != 0 {
+	if seg, _, err := d.Next(i.qp.Fill(make([]byte, 0, wire.MaxFPDU))); err != nil || seg == nil ||
+		seg.Op() != wire.Write || len(seg.Payload()) != 0 {
 		t.Errorf("%v, %v", seg, err)
 	}
-	// The first FPDU may arrive with the request, before the responder has decided: it is not lost (siw's own responder can lose it).
+	// The first FPDU may arrive with the request, before the responder has decided: it is not lost (siw's own
+	// responder can lose it).
 	cfg = verbs.DefaultConfig()
 	early := newSide(t, 2, cfg)
 	if err := early.qp.PostReceive(verbs.Receive{Local: make([]byte, 8)}); err != nil {
@@ -732,8 +782,8 @@ func TestQuirksOfSiw(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded holds that what an end keeps does not grow with what a hostile peer announces (RFC 5042, 6.4): the length of a frame, not
-// yet there, costs nothing here, and Need never asks for more than one frame.
+// TestMemoryIsBounded holds that what an end keeps does not grow with what a hostile peer announces (RFC 5042, 6.4):
+// the length of a frame, not yet there, costs nothing here, and Need never asks for more than one frame.
 func TestMemoryIsBounded(t *testing.T) {
 	v := newVictim(t)
 	qp := v.sides[1].qp

@@ -37,7 +37,8 @@ func (m *mover) op(w verbs.Work) int {
 
 func opOf(t testing.TB, store bool, what wire.Op) (*mover, verbs.Work) {
 	r := connected(t, nil)
-	c := verbs.RegionConfig{Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics}
+	c := verbs.RegionConfig{Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic,
+		Allowed: verbs.AllSemantics}
 	if store {
 		c.Store, c.Length = &cached{pages: make([]byte, 1<<20)}, 1<<20
 	} else {
@@ -62,7 +63,8 @@ func (c *cached) Get(a *verbs.Access) {
 }
 func (c *cached) Put(a *verbs.Access) { a.Done(nil) }
 
-// TestNoAllocations holds that reads, writes and atomics allocate nothing at either end, of DRAM and of a store whose pages are there.
+// TestNoAllocations holds that reads, writes and atomics allocate nothing at either end, of DRAM and of a store whose
+// pages are there.
 func TestNoAllocations(t *testing.T) {
 	for _, store := range []bool{false, true} {
 		for _, op := range []wire.Op{wire.ReadReq, wire.Write, wire.AtomicReq} {

@@ -9,7 +9,8 @@ func (q *QueuePair) fail(f wire.Fault, s wire.Segment) {
 	if s.Whole() && f.Layer != wire.LayerMPA {
 		t.Header, t.Length = s.Header(), uint16(len(s))
 		// The Read Request goes back with what it was refused for (RFC 5040, figure 10).
-		if f.Layer == wire.LayerRDMAP && f.Type == 1 && s.Op() == wire.ReadReq && len(s.Payload()) >= wire.ReadRequestLength {
+		if f.Layer == wire.LayerRDMAP && f.Type == 1 && s.Op() == wire.ReadReq &&
+			len(s.Payload()) >= wire.ReadRequestLength {
 			t.Request = s.Payload()[:wire.ReadRequestLength]
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"farflash/internal/patience"
 )
 
-// frames cuts fuzzed bytes into segments and puts them into FPDUs with good CRCs, so that what is behind the CRC is reached: one byte of length, then
-// so many bytes.
+// frames cuts fuzzed bytes into segments and puts them into FPDUs with good CRCs, so that what is behind the CRC is
+// reached: one byte of length, then so many bytes.
 func frames(b []byte) []byte {
 	f := wire.Framer{CRC: true}
 	var out []byte
@@ -26,8 +26,8 @@ func frames(b []byte) []byte {
 	return out
 }
 
-// FuzzResponder feeds a responder anything, as frames or as it is: it must not fail, not move a byte outside of its regions, not send one of what is
-// secret, and have nothing left at the end.
+// FuzzResponder feeds a responder anything, as frames or as it is: it must not fail, not move a byte outside of its
+// regions, not send one of what is secret, and have nothing left at the end.
 func FuzzResponder(f *testing.F) {
 	seed := func(segments ...[]byte) {
 		var b []byte
@@ -36,9 +36,12 @@ func FuzzResponder(f *testing.F) {
 		}
 		f.Add(b, true)
 	}
-	seed(tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: 1, Offset: base}, []byte("abc")), readRequest(1, wire.ReadRequestFields{Size: 4, SourceSTag: 2, SourceOffset: base}))
-	seed(atomicRequest(1, wire.AtomicRequestFields{STag: 1, Offset: base}), untagged(wire.UntaggedFields{Op: wire.SendInv, Last: true, Sequence: 1, Invalidate: 1}, []byte("x")))
-	seed(untagged(wire.UntaggedFields{Op: wire.Imm, Last: true, Sequence: 1}, make([]byte, 8)), untagged(wire.UntaggedFields{Op: wire.Term, Last: true, Queue: 2, Sequence: 1}, []byte{0x10, 0, 7, 0}))
+	seed(tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: 1, Offset: base}, []byte("abc")),
+		readRequest(1, wire.ReadRequestFields{Size: 4, SourceSTag: 2, SourceOffset: base}))
+	seed(atomicRequest(1, wire.AtomicRequestFields{STag: 1, Offset: base}),
+		untagged(wire.UntaggedFields{Op: wire.SendInv, Last: true, Sequence: 1, Invalidate: 1}, []byte("x")))
+	seed(untagged(wire.UntaggedFields{Op: wire.Imm, Last: true, Sequence: 1}, make([]byte, 8)),
+		untagged(wire.UntaggedFields{Op: wire.Term, Last: true, Queue: 2, Sequence: 1}, []byte{0x10, 0, 7, 0}))
 	seed(tagged(wire.TaggedFields{Op: wire.Write, Last: true, STag: 3 | 0x100, Offset: base}, []byte("abc")))
 	f.Add([]byte{0, 1, 2, 3}, false)
 	f.Fuzz(func(t *testing.T, b []byte, framed bool) {
@@ -49,11 +52,13 @@ func FuzzResponder(f *testing.F) {
 		memory := bytes.Repeat([]byte("secret!!"), 24)
 		pages := verbstest.NewPages(16384, 4096, 3)
 		copy(pages.Bytes(), bytes.Repeat([]byte("secret!!"), 2048))
-		a, err := s.domain.Register(verbs.RegionConfig{Memory: memory[64:128], Base: base, Rights: verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
+		a, err := s.domain.Register(verbs.RegionConfig{Memory: memory[64:128], Base: base,
+			Rights: verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := s.domain.Register(verbs.RegionConfig{Store: pages, Offset: 4096, Length: 8192, Base: base, Rights: verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
+		g, err := s.domain.Register(verbs.RegionConfig{Store: pages, Offset: 4096, Length: 8192, Base: base,
+			Rights: verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,8 +108,10 @@ func FuzzResponder(f *testing.F) {
 		if bytes.Contains(sent, []byte("secret")) {
 			t.Error("what may not be read was sent")
 		}
-		if !bytes.Equal(memory[:64], bytes.Repeat([]byte("secret!!"), 8)) || !bytes.Equal(memory[128:], bytes.Repeat([]byte("secret!!"), 8)) ||
-			!bytes.Equal(pages.Bytes()[:4096], bytes.Repeat([]byte("secret!!"), 512)) || !bytes.Equal(pages.Bytes()[12288:], bytes.Repeat([]byte("secret!!"), 512)) {
+		if !bytes.Equal(memory[:64], bytes.Repeat([]byte("secret!!"), 8)) ||
+			!bytes.Equal(memory[128:], bytes.Repeat([]byte("secret!!"), 8)) ||
+			!bytes.Equal(pages.Bytes()[:4096], bytes.Repeat([]byte("secret!!"), 512)) ||
+			!bytes.Equal(pages.Bytes()[12288:], bytes.Repeat([]byte("secret!!"), 512)) {
 			t.Error("bytes outside of the regions have changed")
 		}
 		s.qp.Close()
@@ -121,7 +128,8 @@ func FuzzResponder(f *testing.F) {
 // FuzzInitiator feeds an initiator anything as the reply and what follows.
 func FuzzInitiator(f *testing.F) {
 	f.Add([]byte{0x50, 2, 0, 4, 0, 1, 0, 1}, []byte{15, 0xC1, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'x'})
-	f.Add([]byte{0x40, 1, 0, 0}, []byte{30, 0x41, 0x4B, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte{0x40, 1, 0, 0},
+		[]byte{30, 0x41, 0x4B, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Fuzz(func(t *testing.T, reply, b []byte) {
 		defer patience.Limit()()
 		cfg := verbs.DefaultConfig()

@@ -35,7 +35,8 @@ type Config struct {
 	// Wake, if set, is called on any goroutine when a Store has called back and the queue
 	// pair is not at work: Step is to be called. It must not call the queue pair.
 	Wake func()
-	// Lane names the thread that drives the connection to stores whose devices have threads of their own, which may be the same; 0 is none of them.
+	// Lane names the thread that drives the connection to stores whose devices have threads of their own, which may
+	// be the same; 0 is none of them.
 	Lane uint8
 	// Notice, if set, is told of errors of a Store, which the peer only sees as a lost
 	// connection.
@@ -187,7 +188,8 @@ func NewQueuePair(d *Domain, cfg Config, sends, receives *CompletionQueue) (*Que
 	if err := sends.reserve(cfg.Sends); err != nil {
 		return nil, err
 	}
-	q := &QueuePair{adapter: d.adapter, domain: d, cfg: cfg, sendCQ: sends, recvCQ: receives, ird: cfg.IRD, ord: cfg.ORD}
+	q := &QueuePair{adapter: d.adapter, domain: d, cfg: cfg, sendCQ: sends, recvCQ: receives, ird: cfg.IRD,
+		ord: cfg.ORD}
 	q.send.depth, q.receive.depth = cfg.Sends, cfg.Receives
 	if err := receives.reserve(cfg.Receives); err != nil {
 		sends.leave(&q.send)
@@ -225,9 +227,11 @@ func (q *QueuePair) Limits() (ird, ord int) { return q.ird, q.ord }
 // connection's end, when the last Done has; until then Step is to be called.
 func (q *QueuePair) Settled() bool { return q.accesses == 0 }
 
-// Quiet reports whether nothing is under way: all that has come was done, answered and put, and all that was posted was sent.
+// Quiet reports whether nothing is under way: all that has come was done, answered and put, and all that was posted
+// was sent.
 func (q *QueuePair) Quiet() bool {
-	return q.accesses == 0 && q.irqHead == q.irqTail && q.headTotal == 0 && q.sqNext == q.sqTail && len(q.frame) == 0 && q.termLen == 0
+	return q.accesses == 0 && q.irqHead == q.irqTail && q.headTotal == 0 && q.sqNext == q.sqTail &&
+		len(q.frame) == 0 && q.termLen == 0
 }
 
 // Stalled reports whether input waits for a store: nothing is to be read meanwhile.

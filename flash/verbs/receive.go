@@ -5,8 +5,10 @@ import "farflash/flash/wire"
 // What a flaw of an access is called: of a Write (RFC 5041, 7.2, which has no code for a
 // right that is missing), and of a request to read or change (RFC 5040, figure 9).
 var (
-	taggedFaults = [...]wire.Fault{flawSTag: wire.FaultTaggedSTag, flawDomain: wire.FaultTaggedDomain, flawRights: wire.FaultTaggedSTag, flawBounds: wire.FaultTaggedBounds, flawWrap: wire.FaultTaggedWrap}
-	readFaults   = [...]wire.Fault{flawSTag: wire.FaultReadSTag, flawDomain: wire.FaultReadDomain, flawRights: wire.FaultReadRights, flawBounds: wire.FaultReadBounds, flawWrap: wire.FaultReadWrap}
+	taggedFaults = [...]wire.Fault{flawSTag: wire.FaultTaggedSTag, flawDomain: wire.FaultTaggedDomain,
+		flawRights: wire.FaultTaggedSTag, flawBounds: wire.FaultTaggedBounds, flawWrap: wire.FaultTaggedWrap}
+	readFaults = [...]wire.Fault{flawSTag: wire.FaultReadSTag, flawDomain: wire.FaultReadDomain,
+		flawRights: wire.FaultReadRights, flawBounds: wire.FaultReadBounds, flawWrap: wire.FaultReadWrap}
 )
 
 // segment handles one, and reports whether it is done with. It is not while it waits for
@@ -240,7 +242,8 @@ func (q *QueuePair) atomicRequest(s wire.Segment) {
 		q.fail(wire.FaultStream, s)
 		return
 	}
-	*e = response{isAtomic: true, atomic: f, sequence: wire.Untagged(s).Sequence(), region: r, at: f.Offset - r.cfg.Base}
+	*e = response{isAtomic: true, atomic: f, sequence: wire.Untagged(s).Sequence(), region: r,
+		at: f.Offset - r.cfg.Base}
 	q.irqTail++
 	q.counters.Atomics++
 	if r.cfg.Store != nil {
@@ -337,7 +340,8 @@ func (q *QueuePair) message(s wire.Segment, op wire.Op) {
 	}
 	if op.Invalidates() {
 		v := q.adapter.lookup(h.Invalidate() >> 8)
-		if v == nil || v.domain != q.domain || v.cfg.Scope != nil && v.cfg.Scope != q || v.cfg.Rights&RemoteInvalidate == 0 {
+		if v == nil || v.domain != q.domain || v.cfg.Scope != nil && v.cfg.Scope != q ||
+			v.cfg.Rights&RemoteInvalidate == 0 {
 			q.fail(wire.FaultInvalidate, s)
 			return
 		}

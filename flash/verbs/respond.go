@@ -89,7 +89,8 @@ func (q *QueuePair) answer(b []byte) []byte {
 	}
 	s := q.begin(&b, wire.TaggedLength+k)
 	last := uint32(k) == left
-	wire.TaggedFields{Op: wire.ReadResp, Last: last, STag: e.read.SinkSTag, Offset: e.read.SinkOffset + uint64(e.sent)}.Put(s)
+	wire.TaggedFields{Op: wire.ReadResp, Last: last, STag: e.read.SinkSTag,
+		Offset: e.read.SinkOffset + uint64(e.sent)}.Put(s)
 	p := s[wire.TaggedLength:]
 	if e.access != nil {
 		e.access.copyOut(p, int(e.sent-e.start))
@@ -110,8 +111,9 @@ func (q *QueuePair) answer(b []byte) []byte {
 	return b
 }
 
-// ahead asks for the window behind the one that is being sent, or waited for: the store works at one while the other goes out. Who gives pages gives them in the order in which they
-// were asked for, so the one that is waited for does not wait for this one.
+// ahead asks for the window behind the one that is being sent, or waited for: the store works at one while the other
+// goes out. Who gives pages gives them in the order in which they were asked for, so the one that is waited for does
+// not wait for this one.
 func (q *QueuePair) ahead(e *response) {
 	if a := e.access; a != nil && e.next == nil && a.state != accessFailed {
 		if end := e.start + uint32(a.Length); end < e.read.Size {

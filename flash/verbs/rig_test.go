@@ -285,7 +285,8 @@ func (r *rig) one(i int) verbs.Completion {
 	r.t.Helper()
 	c := r.poll(i)
 	if len(c) != 1 || c[0].Err != nil {
-		r.t.Fatalf("side %d has the completions %+v; errors of the ends: %v, %v", i, c, r.sides[0].err(), r.sides[1].err())
+		r.t.Fatalf("side %d has the completions %+v; errors of the ends: %v, %v", i, c, r.sides[0].err(),
+			r.sides[1].err())
 	}
 	return c[0]
 }

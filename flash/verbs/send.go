@@ -88,7 +88,8 @@ func (q *QueuePair) begin(b *[]byte, n int) []byte {
 // its end.
 func (q *QueuePair) untagged(s []byte, op wire.Op, last bool, offset, invalidate uint32) {
 	n := op.Queue()
-	wire.UntaggedFields{Op: op, Last: last, Invalidate: invalidate, Queue: n, Sequence: q.numbers[n], Offset: offset}.Put(s)
+	wire.UntaggedFields{Op: op, Last: last, Invalidate: invalidate, Queue: n, Sequence: q.numbers[n],
+		Offset: offset}.Put(s)
 	if last {
 		q.numbers[n]++
 	}
@@ -118,7 +119,8 @@ func (q *QueuePair) transmit(b []byte) []byte {
 		q.untagged(s, wire.ReadReq, true, 0, 0)
 		w.sink = q.sinkNext
 		q.sinkNext += uint64(total)
-		wire.ReadRequestFields{SinkSTag: q.sink, SinkOffset: w.sink, Size: total, SourceSTag: w.STag, SourceOffset: w.Offset}.Put(s[wire.UntaggedLength:])
+		wire.ReadRequestFields{SinkSTag: q.sink, SinkOffset: w.sink, Size: total, SourceSTag: w.STag,
+			SourceOffset: w.Offset}.Put(s[wire.UntaggedLength:])
 		q.waiting++
 	case wire.AtomicReq:
 		const n = wire.UntaggedLength + wire.AtomicRequestLength
@@ -131,7 +133,8 @@ func (q *QueuePair) transmit(b []byte) []byte {
 		if w.Atomic == wire.FetchAdd {
 			o.Compare, o.CompareMask = 0, ^uint64(0)
 		}
-		wire.AtomicRequestFields{Op: w.Atomic, ID: uint32(q.sqNext), STag: w.STag, Offset: w.Offset, Operand: o}.Put(s[wire.UntaggedLength:])
+		wire.AtomicRequestFields{Op: w.Atomic, ID: uint32(q.sqNext), STag: w.STag, Offset: w.Offset,
+			Operand: o}.Put(s[wire.UntaggedLength:])
 		q.waiting++
 	case wire.Imm, wire.ImmSE:
 		const n = wire.UntaggedLength + wire.ImmediateLength

@@ -64,7 +64,8 @@ func (q *QueuePair) Accept(private []byte) error {
 		return ErrFull
 	}
 	r := q.Request()
-	f := wire.StartupFields{Reply: true, Markers: q.cfg.Markers, CRC: q.cfg.CRC || r.CRC, Revision: r.Revision, Enhanced: r.Enhanced, Private: private}
+	f := wire.StartupFields{Reply: true, Markers: q.cfg.Markers, CRC: q.cfg.CRC || r.CRC, Revision: r.Revision,
+		Enhanced: r.Enhanced, Private: private}
 	if r.Enhanced {
 		// RFC 6581, 9.1: this end's reads are as many as the initiator takes, and it takes
 		// as many as it has places for. What is not negotiated stays.
@@ -103,7 +104,8 @@ func (q *QueuePair) Reject(private []byte) error {
 		return ErrFull
 	}
 	r := q.Request()
-	f := wire.StartupFields{Reply: true, Reject: true, CRC: q.cfg.CRC, Revision: r.Revision, Enhanced: r.Enhanced, Private: private}
+	f := wire.StartupFields{Reply: true, Reject: true, CRC: q.cfg.CRC, Revision: r.Revision, Enhanced: r.Enhanced,
+		Private: private}
 	if f.Enhanced {
 		f.IRD, f.ORD = uint16(q.ird), uint16(q.ord)
 	}

@@ -15,7 +15,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// TestSteps goes through connections step by step: every frame and completion that each step causes is in testdata/steps, worked out from the RFCs.
+// TestSteps goes through connections step by step: every frame and completion that each step causes is in
+// testdata/steps, worked out from the RFCs.
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		var r *rig
@@ -93,7 +94,9 @@ func TestSteps(t *testing.T) {
 				r.log, r.manual, r.private = log, d.HasArg("manual"), []byte(text("b.reply"))
 				r.pump()
 			case "attack":
-				s := wire.StartupFields{CRC: !d.HasArg("a.nocrc"), Revision: uint8(num("a.rev", 1)), Enhanced: d.HasArg("a.enhanced"), PeerToPeer: d.HasArg("a.peer"), RTR: wire.RTR(num("a.rtr", 0)), IRD: uint16(num("a.ird", 0)), ORD: uint16(num("a.ord", 0))}
+				s := wire.StartupFields{CRC: !d.HasArg("a.nocrc"), Revision: uint8(num("a.rev", 1)),
+					Enhanced: d.HasArg("a.enhanced"), PeerToPeer: d.HasArg("a.peer"), RTR: wire.RTR(num("a.rtr", 0)),
+					IRD: uint16(num("a.ird", 0)), ORD: uint16(num("a.ord", 0))}
 				r = attacker(t, func(c *verbs.Config) { *c = config("b") }, s)
 				r.log = log
 			case "reject":
@@ -137,14 +140,18 @@ func TestSteps(t *testing.T) {
 				regions[d.CmdArgs[0].Key].Deregister()
 				r.pump()
 			case "receive":
-				if err := r.sides[who()].qp.PostReceive(verbs.Receive{ID: num("id", 0), Local: make([]byte, num("length", 64))}); err != nil {
+				if err := r.sides[who()].qp.PostReceive(verbs.Receive{ID: num("id", 0),
+					Local: make([]byte, num("length", 64))}); err != nil {
 					fmt.Fprintln(&out, err)
 				}
 				r.pump()
 			case "post":
-				w := verbs.Work{ID: num("id", 0), Op: op(), Local: data(), STag: stag("stag"), Offset: num("offset", 0), Fence: d.HasArg("fence"), Quiet: d.HasArg("quiet"),
-					Atomic: wire.AtomicOp(num("atomic", 0)), Immediate: num("immediate", 0), Invalidate: stag("invalidate")}
-				w.Operand = wire.Operand{Data: num("add", 0), Mask: num("mask", 0), Compare: num("compare", 0), CompareMask: num("comparemask", 0)}
+				w := verbs.Work{ID: num("id", 0), Op: op(), Local: data(), STag: stag("stag"),
+					Offset: num("offset", 0), Fence: d.HasArg("fence"), Quiet: d.HasArg("quiet"),
+					Atomic: wire.AtomicOp(num("atomic", 0)), Immediate: num("immediate", 0),
+					Invalidate: stag("invalidate")}
+				w.Operand = wire.Operand{Data: num("add", 0), Mask: num("mask", 0), Compare: num("compare", 0),
+					CompareMask: num("comparemask", 0)}
 				if err := r.sides[who()].qp.Post(w); err != nil {
 					fmt.Fprintln(&out, err)
 				}
@@ -154,11 +161,16 @@ func TestSteps(t *testing.T) {
 			case "inject":
 				switch d.CmdArgs[0].Key {
 				case "tagged":
-					r.inject(tagged(wire.TaggedFields{Op: op(), Last: !d.HasArg("more"), STag: stag("stag"), Offset: num("offset", 0)}, data()))
+					r.inject(tagged(wire.TaggedFields{Op: op(), Last: !d.HasArg("more"), STag: stag("stag"),
+						Offset: num("offset", 0)}, data()))
 				case "untagged":
-					r.inject(untagged(wire.UntaggedFields{Op: op(), Last: !d.HasArg("more"), Invalidate: stag("invalidate"), Queue: uint32(num("queue", 0)), Sequence: uint32(num("sequence", 1)), Offset: uint32(num("offset", 0))}, data()))
+					r.inject(untagged(wire.UntaggedFields{Op: op(), Last: !d.HasArg("more"),
+						Invalidate: stag("invalidate"), Queue: uint32(num("queue", 0)),
+						Sequence: uint32(num("sequence", 1)), Offset: uint32(num("offset", 0))}, data()))
 				case "read":
-					r.inject(readRequest(uint32(num("sequence", 1)), wire.ReadRequestFields{Size: uint32(num("size", 0)), SourceSTag: stag("stag"), SourceOffset: num("offset", 0)}))
+					r.inject(readRequest(uint32(num("sequence", 1)),
+						wire.ReadRequestFields{Size: uint32(num("size", 0)), SourceSTag: stag("stag"),
+							SourceOffset: num("offset", 0)}))
 				}
 			case "release":
 				i := -1

@@ -28,15 +28,17 @@ type Store interface {
 	Put(a *Access)
 }
 
-// Forgetter is a Store that is told of accesses from Get on of which nothing is wanted any more, as their connection has ended: what it has not begun it
-// need not begin, but say by Fail. They are Put all the same, when all of them has come.
+// Forgetter is a Store that is told of accesses from Get on of which nothing is wanted any more, as their connection
+// has ended: what it has not begun it need not begin, but say by Fail. They are Put all the same, when all of them
+// has come.
 type Forgetter interface {
 	Forget(a *Access)
 }
 
 // Reporter is a Store that changes may be lost in after their Done, if they were not Sync.
 type Reporter interface {
-	// Report has lost called as soon as a change that anybody made is lost, each time, on any goroutine, until stop has returned, and perhaps once more.
+	// Report has lost called as soon as a change that anybody made is lost, each time, on any goroutine, until stop
+	// has returned, and perhaps once more.
 	Report(lost func(error)) (stop func())
 }
 
@@ -46,14 +48,16 @@ type report struct {
 	stop  func()
 }
 
-// watch sees to it that the connection ends when a change is lost that its peer makes in a region without waiting for it.
+// watch sees to it that the connection ends when a change is lost that its peer makes in a region without waiting for
+// it.
 func (q *QueuePair) watch(r *Region) {
 	q.watched = r
 	s, ok := r.cfg.Store.(Reporter)
 	if !ok || slices.ContainsFunc(q.reports, func(x report) bool { return x.store == r.cfg.Store }) {
 		return
 	}
-	q.reports = append(q.reports, report{r.cfg.Store, s.Report(func(err error) { q.tell(event{kind: eventLost, err: err}) })})
+	q.reports = append(q.reports,
+		report{r.cfg.Store, s.Report(func(err error) { q.tell(event{kind: eventLost, err: err}) })})
 }
 
 // unwatch ends the reports, when the connection does.
@@ -331,7 +335,8 @@ func (a *Access) index(offset uint64, page []byte) int {
 	i := int((at&^(size-1) - first) / size)
 	from, to := max(first+uint64(i)*size, a.Offset), min(first+uint64(i+1)*size, end)
 	if at < a.Offset || at >= end || at != from || n != to-from {
-		panic(fmt.Sprintf("a store gives %d bytes at %d for a page of the range of %d at %d", n, at, a.Length, a.Offset))
+		panic(fmt.Sprintf("a store gives %d bytes at %d for a page of the range of %d at %d", n, at, a.Length,
+			a.Offset))
 	}
 	return i
 }

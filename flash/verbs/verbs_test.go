@@ -24,8 +24,8 @@ func random(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// TestEverything holds that all operations do what they say, in both directions, for DRAM and for a store whose pages come in any order, with
-// and without CRCs and markers, however the stream is cut.
+// TestEverything holds that all operations do what they say, in both directions, for DRAM and for a store whose pages
+// come in any order, with and without CRCs and markers, however the stream is cut.
 func TestEverything(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -54,14 +54,16 @@ func TestEverything(t *testing.T) {
 			stores := []*verbstest.Pages{}
 			if seed%2 == 0 {
 				m := random(rnd, 100_000)
-				g = r.region(to, verbs.RegionConfig{Memory: m, Base: 0x7000, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+				g = r.region(to, verbs.RegionConfig{Memory: m, Base: 0x7000,
+					Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
 				memory = func() []byte { return m }
 			} else {
 				p := verbstest.NewPages(1<<20, 4096, seed+1)
 				p.Hold = true
 				stores = append(stores, p)
 				copy(p.Bytes(), random(rnd, 1<<20))
-				g = r.region(to, verbs.RegionConfig{Store: p, Offset: 4104, Length: 100_000, Base: 0x7000, Allowed: verbs.AllSemantics, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+				g = r.region(to, verbs.RegionConfig{Store: p, Offset: 4104, Length: 100_000, Base: 0x7000,
+					Allowed: verbs.AllSemantics, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
 				memory = func() []byte { return p.Bytes()[4104:104_104] }
 			}
 			settle := func() {
@@ -76,7 +78,8 @@ func TestEverything(t *testing.T) {
 			for round := range 40 {
 				stag := g.STag()
 				if len(stores) > 0 {
-					stag |= uint32([]verbs.Semantics{0, verbs.Sync, verbs.Async, verbs.Prefetch, verbs.Sync | verbs.Prefetch}[rnd.IntN(5)])
+					stag |= uint32([]verbs.Semantics{0, verbs.Sync, verbs.Async, verbs.Prefetch,
+						verbs.Sync | verbs.Prefetch}[rnd.IntN(5)])
 				}
 				n := rnd.IntN(30_000)
 				if round%4 == 0 {
@@ -87,9 +90,11 @@ func TestEverything(t *testing.T) {
 				case 0:
 					want := bytes.Clone(memory()[at : at+n])
 					got := make([]byte, n)
-					r.post(from, verbs.Work{ID: 7, Op: wire.ReadReq, Local: got, STag: stag, Offset: 0x7000 + uint64(at)})
+					r.post(from, verbs.Work{ID: 7, Op: wire.ReadReq, Local: got, STag: stag,
+						Offset: 0x7000 + uint64(at)})
 					settle()
-					if c := r.one(from); c.ID != 7 || c.Op != wire.ReadReq || int(c.Length) != n || !bytes.Equal(got, want) {
+					if c := r.one(from); c.ID != 7 || c.Op != wire.ReadReq || int(c.Length) != n ||
+						!bytes.Equal(got, want) {
 						t.Fatalf("reading %d bytes at %d: %+v, equal: %v", n, at, c, bytes.Equal(got, want))
 					}
 				case 1:
@@ -108,7 +113,8 @@ func TestEverything(t *testing.T) {
 					r.post(from, verbs.Work{Op: wire.SendSE, Local: b})
 					settle()
 					r.one(from)
-					if c := r.one(to); c.ID != 3 || !c.Receive || int(c.Length) != n || !bytes.Equal(got[:n], b) || c.Op != wire.SendSE {
+					if c := r.one(to); c.ID != 3 || !c.Receive || int(c.Length) != n || !bytes.Equal(got[:n], b) ||
+						c.Op != wire.SendSE {
 						t.Fatalf("sending %d bytes: %+v", n, c)
 					}
 				case 3:
@@ -116,7 +122,8 @@ func TestEverything(t *testing.T) {
 					at = min(at, 99_992)
 					old := le(memory()[at:])
 					o := wire.Operand{Data: rnd.Uint64(), Mask: ^uint64(0), Compare: old, CompareMask: ^uint64(0)}
-					w := verbs.Work{Op: wire.AtomicReq, Atomic: wire.CmpSwap, Operand: o, STag: stag, Offset: 0x7000 + uint64(at)}
+					w := verbs.Work{Op: wire.AtomicReq, Atomic: wire.CmpSwap, Operand: o, STag: stag,
+						Offset: 0x7000 + uint64(at)}
 					want := o.Data
 					switch rnd.IntN(3) {
 					case 0:
@@ -154,8 +161,8 @@ func le(b []byte) (v uint64) {
 	return v
 }
 
-// TestOrder holds that answers and completions come in the order of the requests whatever order pages come in, and that no more reads are
-// under way than the other side takes.
+// TestOrder holds that answers and completions come in the order of the requests whatever order pages come in, and
+// that no more reads are under way than the other side takes.
 func TestOrder(t *testing.T) {
 	r := connected(t, func(a, b *verbs.Config) { a.ORD, b.IRD = 16, 3 })
 	if _, ord := r.sides[0].qp.Limits(); ord != 3 {
@@ -224,14 +231,15 @@ func TestReadyPrefix(t *testing.T) {
 	r.one(0)
 }
 
-// TestSync holds FlashNet's rule: what comes behind a synchronous write is not begun before its data are on flash, what comes behind an
-// asynchronous one is; and that the answer to a Read of nothing tells the difference.
+// TestSync holds FlashNet's rule: what comes behind a synchronous write is not begun before its data are on flash,
+// what comes behind an asynchronous one is; and that the answer to a Read of nothing tells the difference.
 func TestSync(t *testing.T) {
 	for _, sync := range []bool{true, false} {
 		r := connected(t, nil)
 		p := verbstest.NewPages(1<<16, 4096, 0)
 		p.HoldPuts = true
-		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteWrite, Allowed: verbs.Sync | verbs.Async})
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteWrite,
+			Allowed: verbs.Sync | verbs.Async})
 		stag := g.STag() | uint32(verbs.Async)
 		if sync {
 			stag = g.STag() | uint32(verbs.Sync)
@@ -265,13 +273,16 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncAtomic holds that the answer to a synchronous atomic comes after its result is on flash, and that later work waits for that.
+// TestSyncAtomic holds that the answer to a synchronous atomic comes after its result is on flash, and that later
+// work waits for that.
 func TestSyncAtomic(t *testing.T) {
 	r := connected(t, nil)
 	p := verbstest.NewPages(8192, 4096, 0)
 	p.HoldPuts = true
-	g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteAtomic | verbs.RemoteWrite, Allowed: verbs.Sync})
-	r.post(0, verbs.Work{ID: 1, Op: wire.AtomicReq, Operand: wire.Operand{Data: 5}, STag: g.STag() | uint32(verbs.Sync), Offset: 8})
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteAtomic | verbs.RemoteWrite,
+		Allowed: verbs.Sync})
+	r.post(0, verbs.Work{ID: 1, Op: wire.AtomicReq, Operand: wire.Operand{Data: 5},
+		STag: g.STag() | uint32(verbs.Sync), Offset: 8})
 	r.post(0, verbs.Work{ID: 2, Op: wire.Write, Local: []byte("later"), STag: g.STag(), Offset: 4096})
 	r.pump()
 	r.poll(0)
@@ -302,7 +313,8 @@ func TestImmediateAndInvalidate(t *testing.T) {
 	r.post(0, verbs.Work{Op: wire.SendSEInv, Local: []byte("bye"), Invalidate: g.STag(), Quiet: true})
 	r.pump()
 	got := r.poll(1)
-	if len(got) != 2 || got[0].Immediate != 0x1122334455667788 || got[0].ID != 0 || got[0].Op != wire.ImmSE || got[1].Invalidated != g.STag() || got[1].Length != 3 {
+	if len(got) != 2 || got[0].Immediate != 0x1122334455667788 || got[0].ID != 0 || got[0].Op != wire.ImmSE ||
+		got[1].Invalidated != g.STag() || got[1].Length != 3 {
 		t.Fatalf("%+v", got)
 	}
 	if len(r.poll(0)) != 0 {
@@ -368,7 +380,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestQueuesAreBounded holds that what is posted and what has completed share the places, so that no completion is lost.
+// TestQueuesAreBounded holds that what is posted and what has completed share the places, so that no completion is
+// lost.
 func TestQueuesAreBounded(t *testing.T) {
 	r := connected(t, func(a, b *verbs.Config) { a.Sends = 4 })
 	for range 4 {
@@ -384,16 +397,19 @@ func TestQueuesAreBounded(t *testing.T) {
 	r.post(0, verbs.Work{Op: wire.Write})
 }
 
-// TestLost holds that all that is outstanding completes with the error when the connection is lost, and that stores get their pages back.
+// TestLost holds that all that is outstanding completes with the error when the connection is lost, and that stores
+// get their pages back.
 func TestLost(t *testing.T) {
 	r := connected(t, nil)
 	p := verbstest.NewPages(1<<20, 4096, 0)
 	p.Hold = true
-	g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 20, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
+	g := r.region(1, verbs.RegionConfig{Store: p, Length: 1 << 20,
+		Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
 	for i := range 3 {
 		r.post(0, verbs.Work{ID: uint64(i), Op: wire.ReadReq, Local: make([]byte, 600_000), STag: g.STag()})
 	}
-	r.post(0, verbs.Work{ID: 3, Op: wire.AtomicReq, Operand: wire.Operand{Data: 1}, STag: g.STag() | uint32(verbs.Sync)})
+	r.post(0, verbs.Work{ID: 3, Op: wire.AtomicReq, Operand: wire.Operand{Data: 1},
+		STag: g.STag() | uint32(verbs.Sync)})
 	r.post(0, verbs.Work{ID: 4, Op: wire.Write, Local: []byte("x"), STag: g.STag()})
 	r.pump()
 	for range 70 {
@@ -524,7 +540,8 @@ func TestAtomicsUnderWay(t *testing.T) {
 	}
 }
 
-// TestLateCallback holds that a store which calls back while the queue pair is at work, after it has looked for the last time, has it woken.
+// TestLateCallback holds that a store which calls back while the queue pair is at work, after it has looked for the
+// last time, has it woken.
 func TestLateCallback(t *testing.T) {
 	woken := 0
 	store := verbstest.NewPages(8192, 4096, 0)
@@ -532,7 +549,8 @@ func TestLateCallback(t *testing.T) {
 	cfg.Wake = func() { woken++ }
 	b := &side{adapter: newAdapter(t, 2)}
 	b.domain = b.adapter.NewDomain(2)
-	b.cq = verbs.NewCompletionQueue(cfg.Sends+cfg.Receives, func() { store.Release(-1) }) // as another goroutine might, at this very moment
+	// as another goroutine might, at this very moment
+	b.cq = verbs.NewCompletionQueue(cfg.Sends+cfg.Receives, func() { store.Release(-1) })
 	qp, err := verbs.NewQueuePair(b.domain, cfg, b.cq, b.cq)
 	if err != nil {
 		t.Fatal(err)
@@ -568,11 +586,13 @@ func TestLateCallback(t *testing.T) {
 	r.settled(store)
 }
 
-// TestOneTerminate holds that a second failure, which comes while the Terminate for the first is on its way, is not said as well.
+// TestOneTerminate holds that a second failure, which comes while the Terminate for the first is on its way, is not
+// said as well.
 func TestOneTerminate(t *testing.T) {
 	r := connected(t, nil)
 	store := verbstest.NewPages(16384, 4096, 0)
-	g := r.region(1, verbs.RegionConfig{Store: store, Length: 16384, Rights: verbs.RemoteWrite, Allowed: verbs.AllSemantics})
+	g := r.region(1, verbs.RegionConfig{Store: store, Length: 16384, Rights: verbs.RemoteWrite,
+		Allowed: verbs.AllSemantics})
 	store.HoldPuts = true
 	for i := range uint64(2) { // segments of one message, so that neither waits for the other
 		store.FailPut = verbstest.ErrMedium
@@ -605,17 +625,20 @@ func TestOneTerminate(t *testing.T) {
 	}
 }
 
-// TestDefaultSemantics holds that a region's default holds where the peer asks for neither, and no longer where it asks for one.
+// TestDefaultSemantics holds that a region's default holds where the peer asks for neither, and no longer where it
+// asks for one.
 func TestDefaultSemantics(t *testing.T) {
 	for _, x := range []struct {
 		byDefault, flags verbs.Semantics
 		sync             bool
 	}{
-		{0, 0, false}, {verbs.Sync, 0, true}, {verbs.Sync, verbs.Async, false}, {verbs.Async, 0, false}, {verbs.Async, verbs.Sync, true}, {verbs.Sync, verbs.Prefetch, true},
+		{0, 0, false}, {verbs.Sync, 0, true}, {verbs.Sync, verbs.Async, false}, {verbs.Async, 0, false},
+		{verbs.Async, verbs.Sync, true}, {verbs.Sync, verbs.Prefetch, true},
 	} {
 		r := connected(t, nil)
 		p := verbstest.NewPages(8192, 4096, 0)
-		g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite, Allowed: verbs.AllSemantics, Default: x.byDefault})
+		g := r.region(1, verbs.RegionConfig{Store: p, Length: 8192, Rights: verbs.RemoteWrite,
+			Allowed: verbs.AllSemantics, Default: x.byDefault})
 		r.post(0, verbs.Work{Op: wire.Write, Local: []byte("data"), STag: g.STag() | uint32(x.flags)})
 		r.pump()
 		if got := bytes.Equal(p.Medium()[:4], []byte("data")); got != x.sync {
@@ -625,7 +648,8 @@ func TestDefaultSemantics(t *testing.T) {
 	}
 }
 
-// TestFillFits holds that no more is given to be sent than there is room for, whatever the room, and that all of it comes, with markers and without.
+// TestFillFits holds that no more is given to be sent than there is room for, whatever the room, and that all of it
+// comes, with markers and without.
 func TestFillFits(t *testing.T) {
 	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
@@ -635,7 +659,8 @@ func TestFillFits(t *testing.T) {
 			a.MaxSegment = []int{128, 5000, wire.MaxULPDU}[seed%3]
 			b.MaxSegment = a.MaxSegment
 		})
-		g := r.region(1, verbs.RegionConfig{Memory: memory, Rights: verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic})
+		g := r.region(1, verbs.RegionConfig{Memory: memory,
+			Rights: verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic})
 		var want, reads [][]byte
 		for i := range 20 {
 			n := rnd.IntN(10_000)

@@ -9,8 +9,8 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzStream feeds bytes to the decoder of a stream: it must not fail but with its two errors, read no byte that is not there, and what it
-// takes out must come back as the same bytes where nothing reserved was set.
+// FuzzStream feeds bytes to the decoder of a stream: it must not fail but with its two errors, read no byte that is
+// not there, and what it takes out must come back as the same bytes where nothing reserved was set.
 func FuzzStream(f *testing.F) {
 	for _, markers := range []bool{false, true} {
 		fr := wire.Framer{CRC: true, Markers: markers}
@@ -48,7 +48,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// clean reports whether an FPDU has zeros as pad; markers may have their reserved bits set, so frames that have any do not count.
+// clean reports whether an FPDU has zeros as pad; markers may have their reserved bits set, so frames that have any
+// do not count.
 func clean(b []byte, n int) bool {
 	if len(b) != wire.Size(n) {
 		return false
@@ -61,10 +62,12 @@ func clean(b []byte, n int) bool {
 	return true
 }
 
-// FuzzStartup holds that a startup frame that is accepted has what it says, and that as many bytes as were asked for decide.
+// FuzzStartup holds that a startup frame that is accepted has what it says, and that as many bytes as were asked for
+// decide.
 func FuzzStartup(f *testing.F) {
 	b := make([]byte, 64)
-	n := wire.StartupFields{CRC: true, Revision: 2, Enhanced: true, PeerToPeer: true, RTR: 7, IRD: 3, ORD: 4, Private: []byte("hello")}.Put(b)
+	n := wire.StartupFields{CRC: true, Revision: 2, Enhanced: true, PeerToPeer: true, RTR: 7, IRD: 3, ORD: 4,
+		Private: []byte("hello")}.Put(b)
 	f.Add(b[:n], false)
 	n = wire.StartupFields{Reply: true, Revision: 1}.Put(b)
 	f.Add(b[:n], true)
@@ -84,7 +87,8 @@ func FuzzStartup(f *testing.F) {
 		again := make([]byte, fields.Length())
 		fields.Put(again)
 		other := wire.Startup(again).Fields()
-		if fields.Length() != n || !bytes.Equal(fields.Private, other.Private) || fields.RTR != other.RTR || fields.IRD != other.IRD || fields.ORD != other.ORD {
+		if fields.Length() != n || !bytes.Equal(fields.Private, other.Private) || fields.RTR != other.RTR ||
+			fields.IRD != other.IRD || fields.ORD != other.ORD {
 			t.Fatalf("%+v comes back as %+v", fields, other)
 		}
 	})

@@ -128,7 +128,8 @@ type StartupFields struct {
 
 // Fields are all of a frame; they share its private data.
 func (s Startup) Fields() StartupFields {
-	f := StartupFields{Reply: s.IsReply(), Markers: s.Markers(), CRC: s.CRC(), Reject: s.Reject(), Revision: s.Revision(), Private: s.Private()}
+	f := StartupFields{Reply: s.IsReply(), Markers: s.Markers(), CRC: s.CRC(), Reject: s.Reject(),
+		Revision: s.Revision(), Private: s.Private()}
 	if e := s.Enhanced(); e != nil {
 		f.Enhanced, f.PeerToPeer, f.RTR, f.IRD, f.ORD = true, e.PeerToPeer(), e.RTR(), e.IRD(), e.ORD()
 	}
@@ -153,7 +154,8 @@ func (f StartupFields) Put(b []byte) int {
 	} else {
 		copy(b, RequestKey)
 	}
-	b[16] = flag(f.Markers, startupMarkers) | flag(f.CRC, startupCRC) | flag(f.Reject, startupReject) | flag(f.Enhanced, startupEnhanced)
+	b[16] = flag(f.Markers, startupMarkers) | flag(f.CRC, startupCRC) | flag(f.Reject, startupReject) |
+		flag(f.Enhanced, startupEnhanced)
 	b[17] = f.Revision
 	be.PutUint16(b[18:], uint16(n-StartupLength))
 	p := b[StartupLength:n]
@@ -193,7 +195,8 @@ func CheckStartup(b []byte, reply bool) (int, error) {
 		return StartupLength, nil
 	}
 	s := Startup(b)
-	if s.Revision() != 1 && s.Revision() != 2 || s.PrivateLength() > MaxPrivate || s.IsEnhanced() && s.PrivateLength() < EnhancedLength {
+	if s.Revision() != 1 && s.Revision() != 2 || s.PrivateLength() > MaxPrivate ||
+		s.IsEnhanced() && s.PrivateLength() < EnhancedLength {
 		return 0, FaultStartup
 	}
 	return s.Length(), nil

@@ -57,16 +57,23 @@ var (
 )
 
 var faultNames = map[Fault]string{
-	FaultReadSTag: "invalid STag", FaultReadBounds: "base or bounds violation", FaultReadRights: "access rights violation",
-	FaultReadDomain: "STag not associated with the stream", FaultReadWrap: "tagged offset wraps", FaultInvalidate: "STag cannot be invalidated",
-	FaultRDMAPVersion: "invalid RDMAP version", FaultOpcode: "unexpected opcode", FaultStream: "catastrophic error, localized to the stream",
+	FaultReadSTag: "invalid STag", FaultReadBounds: "base or bounds violation",
+	FaultReadRights: "access rights violation",
+	FaultReadDomain: "STag not associated with the stream", FaultReadWrap: "tagged offset wraps",
+	FaultInvalidate:   "STag cannot be invalidated",
+	FaultRDMAPVersion: "invalid RDMAP version", FaultOpcode: "unexpected opcode",
+	FaultStream: "catastrophic error, localized to the stream",
 	FaultGlobal: "catastrophic error, global", FaultUnspecified: "unspecified error",
-	FaultTaggedSTag: "invalid STag", FaultTaggedBounds: "base or bounds violation", FaultTaggedDomain: "STag not associated with the stream",
-	FaultTaggedWrap: "tagged offset wraps", FaultTaggedVersion: "invalid DDP version",
-	FaultQueue: "invalid queue number", FaultNoBuffer: "no buffer available", FaultSequence: "message sequence number out of range",
-	FaultOffset: "invalid message offset", FaultTooLong: "message too long for the buffer", FaultVersion: "invalid DDP version",
-	FaultLost: "connection lost", FaultCRC: "CRC does not match", FaultMarker: "marker does not point at the FPDU",
-	FaultStartup: "invalid MPA request or reply", FaultSetup: "local error during setup", FaultIRD: "insufficient IRD resources", FaultRTR: "no matching RTR option",
+	FaultTaggedSTag: "invalid STag", FaultTaggedBounds: "base or bounds violation",
+	FaultTaggedDomain: "STag not associated with the stream",
+	FaultTaggedWrap:   "tagged offset wraps", FaultTaggedVersion: "invalid DDP version",
+	FaultQueue: "invalid queue number", FaultNoBuffer: "no buffer available",
+	FaultSequence: "message sequence number out of range",
+	FaultOffset:   "invalid message offset", FaultTooLong: "message too long for the buffer",
+	FaultVersion: "invalid DDP version",
+	FaultLost:    "connection lost", FaultCRC: "CRC does not match", FaultMarker: "marker does not point at the FPDU",
+	FaultStartup: "invalid MPA request or reply", FaultSetup: "local error during setup",
+	FaultIRD: "insufficient IRD resources", FaultRTR: "no matching RTR option",
 }
 
 var layerNames = [...]string{"RDMAP", "DDP", "MPA"}

@@ -35,7 +35,8 @@ const (
 	ops
 )
 
-var opNames = [ops]string{"Write", "ReadRequest", "ReadResponse", "Send", "SendInv", "SendSE", "SendSEInv", "Terminate", "Immediate", "ImmediateSE", "AtomicRequest", "AtomicResponse"}
+var opNames = [ops]string{"Write", "ReadRequest", "ReadResponse", "Send", "SendInv", "SendSE", "SendSEInv",
+	"Terminate", "Immediate", "ImmediateSE", "AtomicRequest", "AtomicResponse"}
 
 // String is the opcode's name, or its number if it has none.
 func (o Op) String() string {

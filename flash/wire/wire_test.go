@@ -47,7 +47,8 @@ func again(t testing.TB, s wire.Segment) []byte {
 		return append(b, s.Payload()...)
 	}
 	h := wire.Untagged(s)
-	wire.UntaggedFields{Op: s.Op(), Last: s.Last(), Invalidate: h.Invalidate(), Queue: h.Queue(), Sequence: h.Sequence(), Offset: h.Offset()}.Put(b)
+	wire.UntaggedFields{Op: s.Op(), Last: s.Last(), Invalidate: h.Invalidate(), Queue: h.Queue(),
+		Sequence: h.Sequence(), Offset: h.Offset()}.Put(b)
 	p := s.Payload()
 	switch {
 	case s.Op() == wire.ReadReq && len(p) == wire.ReadRequestLength:
@@ -85,7 +86,8 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// TestRFC5044Figures holds the two FPDUs that RFC 5044 prints with their CRCs, one at the start of a stream, one with a marker inside.
+// TestRFC5044Figures holds the two FPDUs that RFC 5044 prints with their CRCs, one at the start of a stream, one with
+// a marker inside.
 func TestRFC5044Figures(t *testing.T) {
 	send := func(sequence uint32, payload int) []byte {
 		b := make([]byte, wire.UntaggedLength+payload)
@@ -140,23 +142,29 @@ func TestHeaders(t *testing.T) {
 			f.Put(b)
 			b = b[:wire.TaggedLength]
 			s, h := wire.Segment(b), wire.Tagged(b)
-			if back := (wire.TaggedFields{Op: s.Op(), Last: s.Last(), STag: h.STag(), Offset: h.Offset()}); !s.IsTagged() || back != f {
+			if back := (wire.TaggedFields{Op: s.Op(), Last: s.Last(), STag: h.STag(),
+				Offset: h.Offset()}); !s.IsTagged() || back != f {
 				t.Errorf("%+v comes back as %+v", f, back)
 			}
 		case "untagged":
-			f := wire.UntaggedFields{Op: op(), Last: d.HasArg("last"), Invalidate: uint32(num("invalidate")), Queue: uint32(num("queue")), Sequence: uint32(num("sequence")), Offset: uint32(num("offset"))}
+			f := wire.UntaggedFields{Op: op(), Last: d.HasArg("last"), Invalidate: uint32(num("invalidate")),
+				Queue: uint32(num("queue")), Sequence: uint32(num("sequence")), Offset: uint32(num("offset"))}
 			f.Put(b)
 			b = b[:wire.UntaggedLength]
 			s, h := wire.Segment(b), wire.Untagged(b)
-			if back := (wire.UntaggedFields{Op: s.Op(), Last: s.Last(), Invalidate: h.Invalidate(), Queue: h.Queue(), Sequence: h.Sequence(), Offset: h.Offset()}); s.IsTagged() || back != f {
+			if back := (wire.UntaggedFields{Op: s.Op(), Last: s.Last(), Invalidate: h.Invalidate(), Queue: h.Queue(),
+				Sequence: h.Sequence(), Offset: h.Offset()}); s.IsTagged() || back != f {
 				t.Errorf("%+v comes back as %+v", f, back)
 			}
 		case "read":
-			wire.ReadRequestFields{SinkSTag: uint32(num("sink")), SinkOffset: num("to"), Size: uint32(num("size")), SourceSTag: uint32(num("source")), SourceOffset: num("from")}.Put(b)
+			wire.ReadRequestFields{SinkSTag: uint32(num("sink")), SinkOffset: num("to"), Size: uint32(num("size")),
+				SourceSTag: uint32(num("source")), SourceOffset: num("from")}.Put(b)
 			b = b[:wire.ReadRequestLength]
 		case "atomic":
-			f := wire.AtomicRequestFields{Op: wire.AtomicOp(op()), ID: uint32(num("id")), STag: uint32(num("stag")), Offset: num("offset")}
-			f.Operand = wire.Operand{Data: num("data"), Mask: num("mask"), Compare: num("compare"), CompareMask: num("comparemask")}
+			f := wire.AtomicRequestFields{Op: wire.AtomicOp(op()), ID: uint32(num("id")), STag: uint32(num("stag")),
+				Offset: num("offset")}
+			f.Operand = wire.Operand{Data: num("data"), Mask: num("mask"), Compare: num("compare"),
+				CompareMask: num("comparemask")}
 			f.Put(b)
 			b = b[:wire.AtomicRequestLength]
 			if got := wire.AtomicRequest(b).Fields(); got != f {
@@ -166,7 +174,8 @@ func TestHeaders(t *testing.T) {
 			wire.AtomicResponseFields{ID: uint32(num("id")), Original: num("original")}.Put(b)
 			b = b[:wire.AtomicResponseLength]
 		case "terminate":
-			f := wire.TerminateFields{Fault: wire.Fault{Layer: wire.Layer(num("layer")), Type: uint8(num("type")), Code: uint8(num("code"))}, Length: uint16(num("length"))}
+			f := wire.TerminateFields{Fault: wire.Fault{Layer: wire.Layer(num("layer")), Type: uint8(num("type")),
+				Code: uint8(num("code"))}, Length: uint16(num("length"))}
 			if d.HasArg("header") {
 				f.Header = make([]byte, num("header"))
 				if len(f.Header) == wire.TaggedLength {
@@ -181,9 +190,11 @@ func TestHeaders(t *testing.T) {
 		case "parse-terminate":
 			term := wire.Terminate(unhex(t, d.Input))
 			header, request, length := term.Segment()
-			return fmt.Sprintf("%v\nheader %d bytes, request %d bytes, length %d\n", term.Fault(), len(header), len(request), length)
+			return fmt.Sprintf("%v\nheader %d bytes, request %d bytes, length %d\n", term.Fault(), len(header),
+				len(request), length)
 		case "startup":
-			f := wire.StartupFields{Reply: d.HasArg("reply"), Markers: d.HasArg("markers"), CRC: d.HasArg("crc"), Reject: d.HasArg("reject"), Revision: uint8(num("rev"))}
+			f := wire.StartupFields{Reply: d.HasArg("reply"), Markers: d.HasArg("markers"), CRC: d.HasArg("crc"),
+				Reject: d.HasArg("reject"), Revision: uint8(num("rev"))}
 			f.Enhanced, f.PeerToPeer, f.RTR = d.HasArg("enhanced"), d.HasArg("peer"), wire.RTR(num("rtr"))
 			f.IRD, f.ORD = uint16(num("ird")), uint16(num("ord"))
 			f.Private = []byte(strings.TrimSpace(d.Input))
@@ -210,7 +221,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestFrames holds that segments of any length come out of FPDUs as they went in, with and without markers, however the bytes arrive.
+// TestFrames holds that segments of any length come out of FPDUs as they went in, with and without markers, however
+// the bytes arrive.
 func TestFrames(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, crc := range []bool{false, true} {
@@ -218,7 +230,8 @@ func TestFrames(t *testing.T) {
 			f, d := wire.Framer{CRC: crc, Markers: markers}, wire.Deframer{CRC: crc, Markers: markers}
 			var stream []byte
 			var want [][]byte
-			lengths := []int{0, 1, 2, 3, 4, 494, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511, 512, 1010, 1016, 4110, wire.Limit(markers)}
+			lengths := []int{0, 1, 2, 3, 4, 494, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511, 512,
+				1010, 1016, 4110, wire.Limit(markers)}
 			for range 300 {
 				lengths = append(lengths, r.IntN(1200))
 			}
@@ -239,7 +252,8 @@ func TestFrames(t *testing.T) {
 			}
 			if markers {
 				for at := 0; at+4 <= len(stream); at += 512 {
-					if p := int(stream[at+2])<<8 | int(stream[at+3]); p%4 != 0 || stream[at] != 0 || stream[at+1] != 0 || p > at {
+					if p := int(stream[at+2])<<8 | int(stream[at+3]); p%4 != 0 || stream[at] != 0 ||
+						stream[at+1] != 0 || p > at {
 						t.Fatalf("at %d there is no marker but %x", at, stream[at:at+4])
 					}
 				}
@@ -253,7 +267,8 @@ func TestFrames(t *testing.T) {
 					}
 					if got != nil {
 						if !bytes.Equal(got, s) {
-							t.Fatalf("crc %v markers %v: segment %d of %d bytes comes back with %d bytes", crc, markers, i, len(s), len(got))
+							t.Fatalf("crc %v markers %v: segment %d of %d bytes comes back with %d bytes", crc,
+								markers, i, len(s), len(got))
 						}
 						have = have[n:]
 						break
@@ -273,7 +288,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestCorruption holds that every flipped bit of an FPDU is found by the CRC, and a marker that is wrong under a right CRC by its pointer.
+// TestCorruption holds that every flipped bit of an FPDU is found by the CRC, and a marker that is wrong under a
+// right CRC by its pointer.
 func TestCorruption(t *testing.T) {
 	for _, markers := range []bool{false, true} {
 		f := wire.Framer{CRC: true, Markers: markers}
@@ -303,7 +319,8 @@ func TestMaxSegment(t *testing.T) {
 		emss    int
 		markers bool
 		want    int
-	}{{1460, false, 1454}, {1461, false, 1454}, {1460, true, 1442}, {1448, false, 1442}, {64, false, 128}, {70000, false, 65535}, {70000, true, wire.MaxMarkedULPDU}, {65535, true, wire.MaxMarkedULPDU}} {
+	}{{1460, false, 1454}, {1461, false, 1454}, {1460, true, 1442}, {1448, false, 1442}, {64, false, 128},
+		{70000, false, 65535}, {70000, true, wire.MaxMarkedULPDU}, {65535, true, wire.MaxMarkedULPDU}} {
 		if got := wire.MaxSegment(c.emss, c.markers); got != c.want {
 			t.Errorf("MaxSegment(%d, %v) = %d, want %d", c.emss, c.markers, got, c.want)
 		}
@@ -335,7 +352,8 @@ func TestOperand(t *testing.T) {
 		case 2:
 			mask &= r.Uint64() & r.Uint64()
 		}
-		if got, want := (wire.Operand{Data: data, Mask: mask}).Apply(wire.FetchAdd, old), naive(old, data, mask); got != want {
+		if got, want := (wire.Operand{Data: data, Mask: mask}).Apply(wire.FetchAdd, old),
+			naive(old, data, mask); got != want {
 			t.Fatalf("%x + %x in fields %x is %x, want %x", old, data, mask, got, want)
 		}
 	}
@@ -358,7 +376,8 @@ func TestFaultsHaveNames(t *testing.T) {
 	for layer := range 17 {
 		for typ := range 16 {
 			for _, code := range []uint8{0, 1, 9, 0xFF} {
-				if s := (wire.Fault{Layer: wire.Layer(layer), Type: uint8(typ), Code: code}).Error(); !strings.Contains(s, fmt.Sprintf("(%d/%d/", layer, typ)) {
+				if s := (wire.Fault{Layer: wire.Layer(layer), Type: uint8(typ),
+					Code: code}).Error(); !strings.Contains(s, fmt.Sprintf("(%d/%d/", layer, typ)) {
 					t.Errorf("%d/%d/%d: %s", layer, typ, code, s)
 				}
 			}
@@ -451,7 +470,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestVectors does the same with the streams that the repository holds: connections written down by hand, of every opcode.
+// TestVectors does the same with the streams that the repository holds: connections written down by hand, of every
+// opcode.
 func TestVectors(t *testing.T) {
 	files, err := filepath.Glob("testdata/vectors/*.hex")
 	if err != nil || len(files) == 0 {

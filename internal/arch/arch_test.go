@@ -51,7 +51,8 @@ var parsed = sync.OnceValues(func() ([]file, error) {
 		}
 		name := d.Name()
 		if d.IsDir() {
-			if p != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "runs" || name == "tools") {
+			if p != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" ||
+				name == "runs" || name == "tools") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -73,7 +74,8 @@ var parsed = sync.OnceValues(func() ([]file, error) {
 		if err != nil {
 			return err
 		}
-		f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(name, "_test.go"), lines: strings.Count(string(src), "\n"), syntax: syntax, pos: fset}
+		f := file{path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(name, "_test.go"),
+			lines: strings.Count(string(src), "\n"), syntax: syntax, pos: fset}
 		for _, i := range syntax.Imports {
 			v, err := strconv.Unquote(i.Path.Value)
 			if err != nil {
@@ -104,10 +106,12 @@ func local(imported string) (string, bool) {
 
 var (
 	// models are plain state machines: no clock, no I/O, no goroutine.
-	models = []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "policy/ftl", "policy/ratecontrol"}
+	models = []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "policy/ftl",
+		"policy/ratecontrol"}
 	// foundations are below the models and import nothing above themselves.
 	foundations = []string{"numeric/units", "numeric/rng", "sim", "numeric/stats", "block"}
-	// machines are the parts of the real stack that are plain state machines as well, and the shells around them that a caller's goroutines carry.
+	// machines are the parts of the real stack that are plain state machines as well, and the shells around them that
+	// a caller's goroutines carry.
 	machines = []string{"flash/ctl"}
 )
 
@@ -119,19 +123,35 @@ func TestImports(t *testing.T) {
 		why  string
 		test bool // the rule holds for tests as well
 	}{
-		{[]string{"flash"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco"}, "the real stack uses no model", false},
+		{[]string{"flash"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster",
+			"planner/tco"}, "the real stack uses no model", false},
 		{models, []string{"flash"}, "models do not know the real stack", false},
-		{[]string{"model/ssd"}, []string{"model/fabric", "model/nvmf", "model/cosim", "model/cluster"}, "ssd and fabric are strangers, and what uses drives is above them", false},
-		{[]string{"model/fabric"}, []string{"model/ssd", "model/nvmf", "model/cosim", "model/cluster"}, "ssd and fabric are strangers", false},
-		{[]string{"model/nvmf"}, []string{"model/ssd", "model/cosim", "model/cluster"}, "nvmf sees block.Device, not ssd", false},
-		{[]string{"model/cluster", "planner/tco"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim"}, "cluster and tco declare the interfaces they need", false},
-		{[]string{"policy/ftl", "policy/ratecontrol", "policy/forest"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "flash", "workload", "study"}, "shared policies are below everything that drives them", false},
+		{[]string{"model/ssd"}, []string{"model/fabric", "model/nvmf", "model/cosim", "model/cluster"},
+			"ssd and fabric are strangers, and what uses drives is above them", false},
+		{[]string{"model/fabric"}, []string{"model/ssd", "model/nvmf", "model/cosim", "model/cluster"},
+			"ssd and fabric are strangers", false},
+		{[]string{"model/nvmf"}, []string{"model/ssd", "model/cosim", "model/cluster"},
+			"nvmf sees block.Device, not ssd", false},
+		{[]string{"model/cluster", "planner/tco"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim"},
+			"cluster and tco declare the interfaces they need", false},
+		{[]string{"policy/ftl", "policy/ratecontrol", "policy/forest"},
+			[]string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco",
+				"flash", "workload", "study"}, "shared policies are below everything that drives them", false},
 		{[]string{"policy/ratecontrol"}, []string{"study"}, "training runs live in study", false},
-		{foundations, []string{"policy/ftl", "workload", "policy/ratecontrol", "policy/forest", "model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "scenario/peer", "flash"}, "foundations are at the bottom", false},
-		{[]string{"scenario/peer"}, []string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "scenario", "workload"}, "peer only reads what others write", false},
-		{append(slices.Clone(models), append(foundations, "workload", "scenario/peer", "planner/tco", "policy/forest", "flash")...), []string{"scenario", "result", "study", "report", "web", "cli", "internal/term", "cmd"}, "what people see is above what is simulated", false},
-		{[]string{"result"}, []string{"scenario", "study", "report", "web", "cli", "internal/term"}, "result is below what makes and shows it", false},
-		{[]string{"scenario"}, []string{"study", "report", "web", "cli"}, "the language is below what is written in it", false},
+		{foundations, []string{"policy/ftl", "workload", "policy/ratecontrol", "policy/forest", "model/ssd",
+			"model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco", "scenario/peer", "flash"},
+			"foundations are at the bottom", false},
+		{[]string{"scenario/peer"},
+			[]string{"model/ssd", "model/fabric", "model/nvmf", "model/cosim", "model/cluster", "planner/tco",
+				"scenario", "workload"}, "peer only reads what others write", false},
+		{append(slices.Clone(models),
+			append(foundations, "workload", "scenario/peer", "planner/tco", "policy/forest", "flash")...),
+			[]string{"scenario", "result", "study", "report", "web", "cli", "internal/term", "cmd"},
+			"what people see is above what is simulated", false},
+		{[]string{"result"}, []string{"scenario", "study", "report", "web", "cli", "internal/term"},
+			"result is below what makes and shows it", false},
+		{[]string{"scenario"}, []string{"study", "report", "web", "cli"},
+			"the language is below what is written in it", false},
 		{[]string{"study", "report", "web"}, []string{"cli", "cmd"}, "the command line is on top", false},
 	}
 	for _, f := range tree(t) {
@@ -148,15 +168,21 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// layers lists the folders from the top down, as ARCHITECTURE does: what is in one may use what is below it, and not what is above. The folders of one line are
-// strangers; within one folder the compiler sees to it that there is no circle.
+// layers lists the folders from the top down, as ARCHITECTURE does: what is in one may use what is below it, and not
+// what is above. The folders of one line are strangers; within one folder the compiler sees to it that there is no
+// circle.
 var layers = [][]string{
-	{"cmd"}, {"cli"}, {"web"}, {"report"}, {"study/reproduce"}, {"planner"}, {"study"}, {"experiment/trial"}, {"experiment"}, {"scenario/convert"}, {"scenario"}, {"scenario/shape"}, {"result"},
-	{"model/cosim"}, {"model/nvmf"}, {"model/ssd", "model/fabric", "model/cluster", "planner/tco", "flash"}, {"policy/ratecontrol", "policy/ftl", "scenario/peer"}, {"policy/forest"}, {"workload"}, {"block"}, {"numeric/stats"}, {"sim"}, {"numeric/rng"}, {"numeric/units"},
-	{"internal/term", "internal/spelling", "internal/heap", "internal/slab", "internal/fifo", "internal/window", "internal/divide", "internal/cells", "internal/usage"},
+	{"cmd"}, {"cli"}, {"web"}, {"report"}, {"study/reproduce"}, {"planner"}, {"study"}, {"experiment/trial"},
+	{"experiment"}, {"scenario/convert"}, {"scenario"}, {"scenario/shape"}, {"result"},
+	{"model/cosim"}, {"model/nvmf"}, {"model/ssd", "model/fabric", "model/cluster", "planner/tco", "flash"},
+	{"policy/ratecontrol", "policy/ftl", "scenario/peer"}, {"policy/forest"}, {"workload"}, {"block"},
+	{"numeric/stats"}, {"sim"}, {"numeric/rng"}, {"numeric/units"},
+	{"internal/term", "internal/spelling", "internal/heap", "internal/slab", "internal/fifo", "internal/window",
+		"internal/divide", "internal/cells", "internal/usage"},
 }
 
-// layerOf is a folder's layer and its entry there, the longest that it is within; -1 for what is no part of the program.
+// layerOf is a folder's layer and its entry there, the longest that it is within; -1 for what is no part of the
+// program.
 func layerOf(folder string) (layer int, entry string) {
 	layer = -1
 	for i, l := range layers {
@@ -215,7 +241,8 @@ func TestInterfaces(t *testing.T) {
 				methods += len(m.Names)
 			}
 			if methods > maxMethods {
-				t.Errorf("%v: %s has %d methods; an interface has at most %d", f.pos.Position(ts.Pos()), ts.Name.Name, methods, maxMethods)
+				t.Errorf("%v: %s has %d methods; an interface has at most %d", f.pos.Position(ts.Pos()), ts.Name.Name,
+					methods, maxMethods)
 			}
 			return true
 		})
@@ -237,7 +264,8 @@ func TestPackages(t *testing.T) {
 	}
 	for pkg, n := range lines {
 		if n > maxPackage && !slices.Contains(large, pkg) {
-			t.Errorf("%s has %d lines; divide it, or give a reason in ARCHITECTURE why it has more than %d", pkg, n, maxPackage)
+			t.Errorf("%s has %d lines; divide it, or give a reason in ARCHITECTURE why it has more than %d", pkg, n,
+				maxPackage)
 		}
 	}
 }
@@ -276,7 +304,8 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// TestMachines holds that what decides in the real stack does no I/O of its own, starts no goroutine and asks for no time.
+// TestMachines holds that what decides in the real stack does no I/O of its own, starts no goroutine and asks for no
+// time.
 func TestMachines(t *testing.T) {
 	for _, f := range tree(t) {
 		if f.test || !within(f.pkg, machines...) {
@@ -313,7 +342,9 @@ func TestModels(t *testing.T) {
 			case *ast.GoStmt:
 				t.Errorf("%v: a model starts a goroutine", f.pos.Position(x.Pos()))
 			case *ast.SelectorExpr:
-				if id, ok := x.X.(*ast.Ident); ok && id.Name == "time" && slices.Contains([]string{"Now", "Since", "Sleep", "After", "NewTimer", "NewTicker", "Tick"}, x.Sel.Name) && slices.Contains(f.imports, "time") {
+				if id, ok := x.X.(*ast.Ident); ok && id.Name == "time" &&
+					slices.Contains([]string{"Now", "Since", "Sleep", "After", "NewTimer", "NewTicker", "Tick"},
+						x.Sel.Name) && slices.Contains(f.imports, "time") {
 					t.Errorf("%v: a model asks for time.%s", f.pos.Position(x.Pos()), x.Sel.Name)
 				}
 			case *ast.FuncDecl:
@@ -326,7 +357,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestProtocol holds that the real stack's protocol is plain state machines: what does I/O, has goroutines and looks at the clock is beside it.
+// TestProtocol holds that the real stack's protocol is plain state machines: what does I/O, has goroutines and looks
+// at the clock is beside it.
 func TestProtocol(t *testing.T) {
 	banned := []string{"os", "net", "log", "io/fs", "syscall", "unsafe", "math/rand", "crypto/rand", "time"}
 	for _, f := range tree(t) {
@@ -381,7 +413,8 @@ func TestDocumented(t *testing.T) {
 }
 
 // forbidden words say nothing about what a thing is.
-var forbidden = []string{"manager", "util", "utils", "common", "base", "impl", "data", "info", "helper", "helpers", "v2"}
+var forbidden = []string{"manager", "util", "utils", "common", "base", "impl", "data", "info", "helper", "helpers",
+	"v2"}
 
 var wordBreak = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
 
@@ -424,7 +457,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s has %d lines; split it below %d", f.path, f.lines, maxLines)
 		}
 		for _, c := range f.syntax.Comments {
-			if text := c.Text(); strings.Contains(text, "TODO") || strings.Contains(text, "FIXME") || strings.Contains(text, "XXX") {
+			if text := c.Text(); strings.Contains(text, "TODO") || strings.Contains(text, "FIXME") ||
+				strings.Contains(text, "XXX") {
 				t.Errorf("%v: unfinished work is noted in a comment", f.pos.Position(c.Pos()))
 			}
 		}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFuzzTargets requires every fuzz target to bound the time of an input: otherwise a hanging parser looks like the end of the fuzzer's time budget.
+// TestFuzzTargets requires every fuzz target to bound the time of an input: otherwise a hanging parser looks like the
+// end of the fuzzer's time budget.
 func TestFuzzTargets(t *testing.T) {
 	targets := 0
 	for _, f := range tree(t) {

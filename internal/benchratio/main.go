@@ -1,11 +1,12 @@
-// Command benchratio holds the program's hot paths to a committed baseline, on any machine: a benchmark's time is told in multiples of that of a fixed piece of
-// work (Reference) that is measured again and again between them, the fastest of each over the fastest of the other, and its allocations as they are.
+// Command benchratio holds the program's hot paths to a committed baseline, on any machine: a benchmark's time is
+// told in multiples of that of a fixed piece of work (Reference) that is measured again and again between them, the
+// fastest of each over the fastest of the other, and its allocations as they are.
 //
 //	go run ./internal/benchratio            compare with baseline.txt; exit 1 if one is slower by more than -limit
 //	go run ./internal/benchratio -update    write baseline.txt anew
 //
-// Both files are in Go's benchmark format with the unit ref/op, so that benchstat shows them side by side (-o writes the present one). What it leaves out: what a benchmark is slow at;
-// a profile says that.
+// Both files are in Go's benchmark format with the unit ref/op, so that benchstat shows them side by side (-o writes
+// the present one). What it leaves out: what a benchmark is slow at; a profile says that.
 package main
 
 import (
@@ -69,7 +70,8 @@ func run(update bool, limit float64, rounds int, out string) (int, error) {
 		return 0, err
 	}
 	found := map[string][]sample{} // in nanoseconds, at first
-	unit := math.Inf(1)            // the reference's fastest time: what disturbs the machine makes all slower, and nothing makes them faster
+	// the reference's fastest time: what disturbs the machine makes all slower, and nothing makes them faster
+	unit := math.Inf(1)
 	for _, h := range hot {
 		binary, err := compile(dir, h.pkg)
 		if err != nil {
@@ -124,7 +126,8 @@ func compare(found, want map[string][]sample, limit float64) int {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		now := best(found[name])
 		if len(want[name]) == 0 {
-			fmt.Printf("new    %-44s %10.4g ref  %6.0f allocs; go run ./internal/benchratio -update takes it in\n", name, now.ratio, now.allocs)
+			fmt.Printf("new    %-44s %10.4g ref  %6.0f allocs; go run ./internal/benchratio -update takes it in\n",
+				name, now.ratio, now.allocs)
 			code = 1
 			continue
 		}
@@ -133,11 +136,13 @@ func compare(found, want map[string][]sample, limit float64) int {
 		if now.ratio > limit*was.ratio {
 			word, code = "SLOWER", 1
 		}
-		// A benchmark of a fraction of a second may begin with an allocation that a longer one spreads over more operations.
+		// A benchmark of a fraction of a second may begin with an allocation that a longer one spreads over more
+		// operations.
 		if now.allocs > was.allocs+1 && now.allocs > 1.05*was.allocs {
 			word, code = "ALLOCS", 1
 		}
-		fmt.Printf("%-6s %-44s %10.4g ref, %5.2f of the baseline  %6.0f allocs\n", word, name, now.ratio, now.ratio/was.ratio, now.allocs)
+		fmt.Printf("%-6s %-44s %10.4g ref, %5.2f of the baseline  %6.0f allocs\n", word, name, now.ratio,
+			now.ratio/was.ratio, now.allocs)
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if len(found[name]) == 0 {
@@ -203,7 +208,8 @@ func parse(text, prefix string) map[string]sample {
 
 // measure runs a package's benchmarks once.
 func measure(binary, pkg, pattern string) (map[string]sample, error) {
-	cmd := exec.Command(binary, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", "100ms", "-test.benchmem", "-test.cpu", "1")
+	cmd := exec.Command(binary, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", "100ms",
+		"-test.benchmem", "-test.cpu", "1")
 	cmd.Dir = filepath.FromSlash(pkg)
 	text, err := cmd.CombinedOutput()
 	if err != nil {

@@ -24,10 +24,12 @@ func TestPage(t *testing.T) {
 		x := best(list[name])
 		lines = append(lines, golden.Row("`"+name+"`", fmt.Sprintf("%.4g", x.ratio), fmt.Sprint(x.allocs)))
 	}
-	golden.Table(t, "../../docs/validation/speed.md", "hot-paths", "internal/benchratio/baseline.txt", lines, *updatePage)
+	golden.Table(t, "../../docs/validation/speed.md", "hot-paths", "internal/benchratio/baseline.txt", lines,
+		*updatePage)
 }
 
-// BenchmarkReference is the fixed piece of work: whole and real numbers, branches that cannot be foretold, and memory beyond the first cache.
+// BenchmarkReference is the fixed piece of work: whole and real numbers, branches that cannot be foretold, and memory
+// beyond the first cache.
 func BenchmarkReference(b *testing.B) {
 	const size = 1 << 16
 	table := make([]uint32, size)
@@ -77,7 +79,8 @@ func TestFiles(t *testing.T) {
 	if err != nil || len(got["sim.Engine/10"]) != 2 || got["sim.Engine/10"][1] != (sample{2.25, 0}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if x := parse("BenchmarkHold/100-2   \t 5000 \t 12.5 ns/op\t 3 B/op\t 1 allocs/op\n", "sim."); x["sim.Hold/100"] != (sample{12.5, 1}) {
+	if x := parse("BenchmarkHold/100-2   \t 5000 \t 12.5 ns/op\t 3 B/op\t 1 allocs/op\n",
+		"sim."); x["sim.Hold/100"] != (sample{12.5, 1}) {
 		t.Error(x)
 	}
 }

@@ -1,7 +1,8 @@
 // Package cells makes text of users safe in CSV tables, which people open in spreadsheets.
 //
-// A spreadsheet takes a cell that begins with one of = + - @ for a formula and computes it, be it the name of a workload. Text writes such a name with
-// an apostrophe before it, which spreadsheets show as text; Plain takes it away again, for tables that are read back. See OWASP, CSV injection.
+// A spreadsheet takes a cell that begins with one of = + - @ for a formula and computes it, be it the name of a
+// workload. Text writes such a name with an apostrophe before it, which spreadsheets show as text; Plain takes it
+// away again, for tables that are read back. See OWASP, CSV injection.
 //
 // What it leaves out: numbers, which are written as they are, and the quoting of commas, which encoding/csv does.
 package cells

@@ -1,7 +1,8 @@
-// Package fifo has queues of values that are first in, first out, and allocate nothing once they have been at their fullest.
+// Package fifo has queues of values that are first in, first out, and allocate nothing once they have been at their
+// fullest.
 //
-// Its main types are Ring, one queue with storage of its own, and Queue, one of many that share the chunks of a Pool: the memory of these is
-// what waits at the worst moment, and not the sum of what each queue once held.
+// Its main types are Ring, one queue with storage of its own, and Queue, one of many that share the chunks of a Pool:
+// the memory of these is what waits at the worst moment, and not the sum of what each queue once held.
 //
 // What it leaves out: bounds, and use by several goroutines.
 package fifo
@@ -43,8 +44,8 @@ func (r *Ring[T]) Pop() T {
 	return x
 }
 
-// Queue is a first-in first-out queue, in chunks of a pool that others share. What one queue gives back the next one takes, still warm, so memory is what
-// waits at the worst moment, and not the sum of what each queue once held.
+// Queue is a first-in first-out queue, in chunks of a pool that others share. What one queue gives back the next one
+// takes, still warm, so memory is what waits at the worst moment, and not the sum of what each queue once held.
 type Queue struct {
 	head, tail uint32 // chunks
 	N          uint32 // how many there are

@@ -24,7 +24,9 @@ func parse(text string) (rules, error) {
 		}
 		what, why, ok := strings.Cut(line, ": ")
 		if !ok || strings.TrimSpace(why) == "" {
-			return nil, fmt.Errorf("allowed.txt:%d: %q has no reason; write the package or function, a colon, and why nothing of it reaches a result", i+1, line)
+			return nil, fmt.Errorf(
+				"allowed.txt:%d: %q has no reason; write the package or function, a colon, and why nothing of it "+
+					"reaches a result", i+1, line)
 		}
 		kind, name, ok := strings.Cut(what, " ")
 		if !ok || kind != "package" && kind != "function" {

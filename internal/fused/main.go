@@ -1,18 +1,18 @@
-// Command fused finds the multiplications that the compiler fuses with the addition after them, and fails where one could
-// reach a result: a fused operation rounds once, not twice, so that the same scenario would give other bytes on another
-// processor. What helps is to round the product first, "float64(a*b) + c".
+// Command fused finds the multiplications that the compiler fuses with the addition after them, and fails where one
+// could reach a result: a fused operation rounds once, not twice, so that the same scenario would give other bytes on
+// another processor. What helps is to round the product first, "float64(a*b) + c".
 //
 //	go run ./internal/fused              GOAMD64=v3 and arm64
 //	go run ./internal/fused -on amd64    one of them
 //	go run ./internal/fused -o bin       and keep the programs that were looked at, bin/farflash-amd64 and so on
 //
-// It has the compiler write the assembly of every package that allowed.txt does not free as a whole (go build -gcflags=-S, with
-// the program's own profile, for what is inlined decides what can be fused) and reads it for fused instructions.
-// The disassembler of the toolchain does not know those of amd64, so the binary itself cannot be asked. Two architectures are
-// looked at because they do not fuse the same: arm64 subtracts too.
+// It has the compiler write the assembly of every package that allowed.txt does not free as a whole (go build
+// -gcflags=-S, with the program's own profile, for what is inlined decides what can be fused) and reads it for fused
+// instructions. The disassembler of the toolchain does not know those of amd64, so the binary itself cannot be asked.
+// Two architectures are looked at because they do not fuse the same: arm64 subtracts too.
 //
-// allowed.txt has a path, a function or "path function" a line, then a colon and the reason. What it leaves out: products that are fused
-// nowhere today and may be tomorrow, and the assembly of the standard library.
+// allowed.txt has a path, a function or "path function" a line, then a colon and the reason. What it leaves out:
+// products that are fused nowhere today and may be tomorrow, and the assembly of the standard library.
 package main
 
 import (
@@ -88,20 +88,25 @@ func check(w io.Writer, on []string, keep string) (bool, error) {
 	for _, r := range rules {
 		if !r.used {
 			sound = false
-			fmt.Fprintf(w, "allowed.txt:%d: nothing of %s is fused, or there is no such package; leave it out\n", r.line, r.what)
+			fmt.Fprintf(w, "allowed.txt:%d: nothing of %s is fused, or there is no such package; leave it out\n",
+				r.line, r.what)
 		}
 	}
 	if sound {
-		fmt.Fprintf(w, "%d packages on %s: nothing fused reaches a result; %d fused instructions are allowed\n", len(packages), strings.Join(on, " and "), granted)
+		fmt.Fprintf(w, "%d packages on %s: nothing fused reaches a result; %d fused instructions are allowed\n",
+			len(packages), strings.Join(on, " and "), granted)
 	} else {
-		fmt.Fprintln(w, "round the product before adding to it, float64(a*b) + c; or say in internal/fused/allowed.txt why it reaches no result")
+		fmt.Fprintln(w, "round the product before adding to it, float64(a*b) + c; or say in "+
+			"internal/fused/allowed.txt why it reaches no result")
 	}
 	return sound, nil
 }
 
-// list is the packages to look at: the program's, those of the library beside them, and what these import from other modules.
+// list is the packages to look at: the program's, those of the library beside them, and what these import from other
+// modules.
 func list(rules rules) (packages []string, root string, err error) {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{len .GoFiles}}{{end}}", "./...").Output()
+	out, err := exec.Command("go", "list", "-deps", "-f",
+		"{{if not .Standard}}{{.ImportPath}} {{len .GoFiles}}{{end}}", "./...").Output()
 	if err != nil {
 		return nil, "", fmt.Errorf("go list: %w", err)
 	}
@@ -126,13 +131,15 @@ func build(env []string, root string, arguments ...string) *exec.Cmd {
 	return c
 }
 
-// link makes the program of packages that were compiled: with the flags that they had, so that nothing is compiled twice.
+// link makes the program of packages that were compiled: with the flags that they had, so that nothing is compiled
+// twice.
 func link(env, packages []string, root, file string) error {
 	var flags []string
 	for _, path := range packages {
 		flags = append(flags, "-gcflags="+path+"=-S")
 	}
-	if out, err := build(env, root, append(flags, "-o", file, "farflash/cmd/farflash")...).CombinedOutput(); err != nil {
+	if out, err := build(env, root, append(flags, "-o", file, "farflash/cmd/farflash")...).CombinedOutput(); err !=
+		nil {
 		return fmt.Errorf("%v: %w\n%s", env, err, out[max(0, len(out)-2000):])
 	}
 	return nil
@@ -156,7 +163,9 @@ func compile(env, packages []string, root string) ([]finding, error) {
 		return nil, err
 	}
 	if functions < len(packages) {
-		return nil, fmt.Errorf("%v: the assembly has only %d functions of %d packages; the compiler's output is not what is expected", env, functions, len(packages))
+		return nil, fmt.Errorf(
+			"%v: the assembly has only %d functions of %d packages; the compiler's output is not what is expected",
+			env, functions, len(packages))
 	}
 	return found, nil
 }
@@ -169,8 +178,8 @@ type finding struct {
 // fusedNames begin the names of the instructions that multiply and add with one rounding, on amd64 and arm64.
 var fusedNames = []string{"VFMADD", "VFMSUB", "VFNMADD", "VFNMSUB", "FMADD", "FMSUB", "FNMADD", "FNMSUB"}
 
-// read takes the compiler's assembly, counts functions and returns each place with something fused once, and the last lines of
-// what is no assembly: errors.
+// read takes the compiler's assembly, counts functions and returns each place with something fused once, and the last
+// lines of what is no assembly: errors.
 //
 //	# farflash/model/fabric/cc
 //	farflash/model/fabric/cc.expm1 STEXT size=221 ...
@@ -191,7 +200,8 @@ func read(r io.Reader) (found []finding, functions int, tail []string, err error
 		switch {
 		case strings.HasPrefix(line, "\t"):
 			f := strings.Fields(line)
-			if len(f) < 4 || !slices.ContainsFunc(fusedNames, func(n string) bool { return strings.HasPrefix(f[3], n) }) {
+			if len(f) < 4 || !slices.ContainsFunc(fusedNames,
+				func(n string) bool { return strings.HasPrefix(f[3], n) }) {
 				continue
 			}
 			x := finding{pkg, function, strings.Trim(f[2], "()"), f[3]}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// assembly is what the compiler writes, with a fused instruction that is there twice, one of arm64, and what only looks like one.
+// assembly is what the compiler writes, with a fused instruction that is there twice, one of arm64, and what only
+// looks like one.
 const assembly = `# farflash/model/fabric/cc
 farflash/model/fabric/cc.expm1 STEXT size=221 args=0x8 locals=0x20 funcid=0x0 align=0x0
 	0x0000 00000 (farflash/model/fabric/cc/fluid.go:165)	TEXT	farflash/model/fabric/cc.expm1(SB), ABIInternal, $32-8
@@ -26,7 +27,8 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%d functions, %v", functions, err)
 	}
 	want := []finding{
-		{"farflash/model/fabric/cc", "farflash/model/fabric/cc.expm1", "farflash/model/fabric/cc/fluid.go:172", "VFMADD231SD"},
+		{"farflash/model/fabric/cc", "farflash/model/fabric/cc.expm1", "farflash/model/fabric/cc/fluid.go:172",
+			"VFMADD231SD"},
 		{"farflash/planner/tco", "farflash/planner/tco.better", "farflash/planner/tco/allocate.go:172", "FNMSUBD"},
 	}
 	if len(found) != 2 || found[0] != want[0] || found[1] != want[1] {
@@ -38,16 +40,19 @@ func TestRead(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	r, err := parse("# why\npackage farflash/report: for people\n\nfunction farflash/planner/tco.better: a tie\nfunction farflash/planner/tco.gone: was there")
+	r, err := parse("# why\npackage farflash/report: for people\n\nfunction farflash/planner/tco.better: a " +
+		"tie\nfunction farflash/planner/tco.gone: was there")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"farflash/report": true, "farflash/report/chart": true, "farflash/reports": false, "farflash/planner/tco": false} {
+	for path, want := range map[string]bool{"farflash/report": true, "farflash/report/chart": true,
+		"farflash/reports": false, "farflash/planner/tco": false} {
 		if r.free(path) != want {
 			t.Errorf("%s is free: %v", path, !want)
 		}
 	}
-	if !r.allow(finding{function: "farflash/planner/tco.better"}) || r.allow(finding{function: "farflash/planner/tco.betterThan"}) {
+	if !r.allow(finding{function: "farflash/planner/tco.better"}) ||
+		r.allow(finding{function: "farflash/planner/tco.betterThan"}) {
 		t.Error("a function is freed by its whole name")
 	}
 	if !r[0].used || !r[1].used || r[2].used {

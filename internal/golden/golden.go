@@ -1,8 +1,8 @@
 // Package golden compares a generated file of the repository with what its
 // generator writes now, for tests that keep one up to date.
 //
-// File is for whole files, Table for a table in a page that is otherwise written by hand. It leaves out how the contents are made, and files that
-// a build makes: all of these are committed.
+// File is for whole files, Table for a table in a page that is otherwise written by hand. It leaves out how the
+// contents are made, and files that a build makes: all of these are committed.
 package golden
 
 import (

@@ -15,8 +15,9 @@ import (
 //	<!-- table NAME ... -->
 //	<!-- end of NAME -->
 //
-// the first of which says how it was made: with which seeds, when, and by which commit. With update the table is written anew, and the comment with
-// it; otherwise every line must be there as it is. Made is what it was made with, such as "seeds 1 to 5".
+// the first of which says how it was made: with which seeds, when, and by which commit. With update the table is
+// written anew, and the comment with it; otherwise every line must be there as it is. Made is what it was made with,
+// such as "seeds 1 to 5".
 func Table(t testing.TB, page, name, made string, lines []string, update bool) {
 	t.Helper()
 	text, from, to := find(t, page, name)
@@ -33,7 +34,8 @@ func Table(t testing.TB, page, name, made string, lines []string, update bool) {
 		return
 	}
 	if got := text[from:to]; !slices.Equal(got, lines) {
-		t.Errorf("%s: table %s is\n%s\nand it would be\n%s\n(FARFLASH_LONG=1 go generate ./docs writes it)", page, name, strings.Join(got, "\n"), strings.Join(lines, "\n"))
+		t.Errorf("%s: table %s is\n%s\nand it would be\n%s\n(FARFLASH_LONG=1 go generate ./docs writes it)", page,
+			name, strings.Join(got, "\n"), strings.Join(lines, "\n"))
 	}
 }
 

@@ -1,11 +1,11 @@
-// Package heap is a binary heap of values, by type and without boxing: what a priority queue is made of where package sim's
-// queue of events, which knows time, is not what is wanted.
+// Package heap is a binary heap of values, by type and without boxing: what a priority queue is made of where package
+// sim's queue of events, which knows time, is not what is wanted.
 //
-// Its type is Heap; the zero one is empty. Who needs to know where an element is, so that it can be moved or taken out, sets Placed.
-// It allocates only as it grows.
+// Its type is Heap; the zero one is empty. Who needs to know where an element is, so that it can be moved or taken
+// out, sets Placed. It allocates only as it grows.
 //
-// What it leaves out: stability (a Before that has no ties decides) and heaps of more than two children a node, which benchmarks of those who
-// use it did not favour.
+// What it leaves out: stability (a Before that has no ties decides) and heaps of more than two children a node, which
+// benchmarks of those who use it did not favour.
 package heap
 
 // Item is what a heap holds, by its pointer: it knows whether it comes before another.
@@ -65,7 +65,8 @@ func (h *Heap[T, P]) Clear() {
 // Fix puts the element at a place where it belongs since it changed.
 func (h *Heap[T, P]) Fix(i int) { h.down(h.up(i)) }
 
-// up and down swap in place: an element in a variable of its own would be on Go's heap, for a method of a type parameter is called by a table.
+// up and down swap in place: an element in a variable of its own would be on Go's heap, for a method of a type
+// parameter is called by a table.
 func (h *Heap[T, P]) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2

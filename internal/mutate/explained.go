@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// reason is why a mutant that no test kills is no gap: where it is, by the text of its line, what becomes what, and why.
+// reason is why a mutant that no test kills is no gap: where it is, by the text of its line, what becomes what, and
+// why.
 type reason struct {
 	file, within, was, is string
 }
@@ -26,8 +27,10 @@ func parse(text string) (reasons, error) {
 		}
 		file, change, ok := strings.Cut(lines[i], ": ")
 		was, is, arrow := strings.Cut(change, " -> ")
-		if !ok || !arrow || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "\t") || !strings.HasPrefix(lines[i+2], "\t") {
-			return nil, fmt.Errorf("explained.txt:%d: write \"file: was -> is\", then the line of source and the reason, each behind a tab", i+1)
+		if !ok || !arrow || i+2 >= len(lines) || !strings.HasPrefix(lines[i+1], "\t") ||
+			!strings.HasPrefix(lines[i+2], "\t") {
+			return nil, fmt.Errorf(
+				"explained.txt:%d: write \"file: was -> is\", then the line of source and the reason, each behind a tab", i+1)
 		}
 		out = append(out, reason{file, strings.TrimSpace(lines[i+1]), was, is})
 		i += 2

@@ -1,16 +1,19 @@
-// Command mutate asks whether a package's tests notice when the package is wrong: it changes one operator, constant, condition,
-// statement or result at a time, compiles the package with the change (go test -overlay; no file of the tree is touched), runs its own
-// tests, and names the changes that they let pass.
+// Command mutate asks whether a package's tests notice when the package is wrong: it changes one operator, constant,
+// condition, statement or result at a time, compiles the package with the change (go test -overlay; no file of the
+// tree is touched), runs its own tests, and names the changes that they let pass.
 //
 //	go run ./internal/mutate -sample 40 ./model/fabric/cc ./numeric/stats
 //	go run ./internal/mutate -sample 200 -seed 2 -state sim.jsonl ./sim
 //
-// A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on behind it.
-// With -json the answers are written as JSON. -least is the percentage of mutants that each package's tests must kill, or the command fails. -part K/N takes every Nth package, starting with the Kth, to spread a full run over several nights. -short runs the tests in short mode, -tags with build tags.
+// A sample is drawn by seed. With -state every answer is appended to a file, and a run that finds it there goes on
+// behind it. With -json the answers are written as JSON. -least is the percentage of mutants that each package's
+// tests must kill, or the command fails. -part K/N takes every Nth package, starting with the Kth, to spread a full
+// run over several nights. -short runs the tests in short mode, -tags with build tags.
 //
-// A mutant is killed if a test fails or does not end within four times the processor time that the tests take on the unchanged package, or ten times the time,
-// and -grace more. What does not compile counts for nothing. Survivors are not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that
-// have been read, with the reason; they are left out of the sample.
+// A mutant is killed if a test fails or does not end within four times the processor time that the tests take on the
+// unchanged package, or ten times the time, and -grace more. What does not compile counts for nothing. Survivors are
+// not all gaps: x <= y for x < y where they are never equal is the same program. explained.txt lists those that have
+// been read, with the reason; they are left out of the sample.
 //
 // What it leaves out: two changes at once, and tests of other packages, which is the point.
 package main
@@ -59,7 +62,8 @@ func main() {
 	flag.BoolVar(&s.json, "json", false, "write the answers as JSON")
 	flag.BoolVar(&s.short, "short", false, "run the tests in short mode")
 	flag.StringVar(&s.tags, "tags", "", "build `tags`, such as invariants")
-	flag.DurationVar(&s.grace, "grace", 5*time.Second, "how `long` a mutant's tests may take beyond a multiple of what the unchanged ones do")
+	flag.DurationVar(&s.grace, "grace", 5*time.Second,
+		"how `long` a mutant's tests may take beyond a multiple of what the unchanged ones do")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "mutate: name a package, such as ./model/fabric/cc")
@@ -148,7 +152,8 @@ func run(w io.Writer, s settings, patterns []string) error {
 	}
 	for _, x := range all {
 		n := x.Killed + len(x.Survived)
-		fmt.Fprintf(w, "%s: %d of %d killed (%.0f %%), of %d mutants\n", x.Package, x.Killed, n, 100*float64(x.Killed)/float64(max(1, n)), x.Mutants)
+		fmt.Fprintf(w, "%s: %d of %d killed (%.0f %%), of %d mutants\n", x.Package, x.Killed, n,
+			100*float64(x.Killed)/float64(max(1, n)), x.Mutants)
 	}
 	return below(all, s.least)
 }
@@ -185,7 +190,8 @@ func part(all []source, of string) ([]source, error) {
 
 // list is the packages that patterns name.
 func list(patterns []string) ([]source, error) {
-	c := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
+	c := exec.Command("go",
+		append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
@@ -378,11 +384,13 @@ func (t *trial) compile(replaced map[string]string) ([]byte, error) {
 	if err := os.WriteFile(file, overlay, 0o644); err != nil {
 		return nil, err
 	}
-	return exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-tags", t.tags, "-overlay", file, "-o", filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
+	return exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-tags", t.tags, "-overlay", file, "-o",
+		filepath.Join(t.folder, "test"), t.ImportPath).CombinedOutput()
 }
 
-// test runs the binary in its package's folder and says how long processors worked for that. A mutant may ask for memory, or go on, without end, which the
-// shell bounds; it counts the processors' time, so that what else the machine does fails no test.
+// test runs the binary in its package's folder and says how long processors worked for that. A mutant may ask for
+// memory, or go on, without end, which the shell bounds; it counts the processors' time, so that what else the
+// machine does fails no test.
 func (t *trial) test() (out []byte, took time.Duration, passed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.patient)
 	defer cancel()

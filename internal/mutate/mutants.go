@@ -30,12 +30,16 @@ func (m mutant) id() string {
 // swaps are the operators that each operator becomes, by binary expression and assignment.
 var swaps = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
-	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR}, token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
-	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL}, token.REM: {token.QUO},
-	token.LAND: {token.LOR}, token.LOR: {token.LAND}, token.AND: {token.OR}, token.OR: {token.AND}, token.XOR: {token.AND}, token.AND_NOT: {token.AND},
+	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR}, token.GTR: {token.GEQ, token.LEQ},
+	token.GEQ: {token.GTR, token.LSS},
+	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
+	token.REM:  {token.QUO},
+	token.LAND: {token.LOR}, token.LOR: {token.LAND}, token.AND: {token.OR}, token.OR: {token.AND},
+	token.XOR: {token.AND}, token.AND_NOT: {token.AND},
 	token.SHL: {token.SHR}, token.SHR: {token.SHL},
-	token.ADD_ASSIGN: {token.SUB_ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN}, token.MUL_ASSIGN: {token.QUO_ASSIGN}, token.QUO_ASSIGN: {token.MUL_ASSIGN},
-	token.OR_ASSIGN: {token.AND_ASSIGN}, token.AND_ASSIGN: {token.OR_ASSIGN}, token.AND_NOT_ASSIGN: {token.OR_ASSIGN},
+	token.ADD_ASSIGN: {token.SUB_ASSIGN}, token.SUB_ASSIGN: {token.ADD_ASSIGN}, token.MUL_ASSIGN: {token.QUO_ASSIGN},
+	token.QUO_ASSIGN: {token.MUL_ASSIGN},
+	token.OR_ASSIGN:  {token.AND_ASSIGN}, token.AND_ASSIGN: {token.OR_ASSIGN}, token.AND_NOT_ASSIGN: {token.OR_ASSIGN},
 	token.INC: {token.DEC}, token.DEC: {token.INC},
 }
 
@@ -54,7 +58,8 @@ func find(name, path string) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &finder{name: filepath.ToSlash(name), path: path, src: src, set: token.NewFileSet(), lines: strings.Split(string(src), "\n")}
+	f := &finder{name: filepath.ToSlash(name), path: path, src: src, set: token.NewFileSet(),
+		lines: strings.Split(string(src), "\n")}
 	file, err := parser.ParseFile(f.set, path, src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -71,7 +76,9 @@ func (f *finder) replace(from, to token.Pos, text string) {
 		return
 	}
 	within := strings.TrimSpace(f.lines[a.Line-1])
-	f.found = append(f.found, mutant{File: f.name, Line: a.Line, Was: was, Is: text, Within: within, path: f.path, from: a.Offset, to: b.Offset})
+	f.found = append(f.found,
+		mutant{File: f.name, Line: a.Line, Was: was, Is: text, Within: within, path: f.path, from: a.Offset,
+			to: b.Offset})
 }
 
 func (f *finder) text(n ast.Node) string {

@@ -111,7 +111,8 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// TestRun lets a weak test judge a small module: what it does not look at survives, what does not end is killed, and the answers are kept.
+// TestRun lets a weak test judge a small module: what it does not look at survives, what does not end is killed, and
+// the answers are kept.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go.mod", "module sample\n\ngo 1.26\n")
@@ -157,7 +158,8 @@ func TestSum(t *testing.T) {
 	if want := []string{"0 -> 1", "> -> >="}; !slices.Equal(lived, want) {
 		t.Errorf("%v survived, want %v", lived, want)
 	}
-	// sum := 1; i <= n, i >= n, i--; sum -= i and sum left out; unused <= 3. i++ left out does not end; i-- ends only by overflow.
+	// sum := 1; i <= n, i >= n, i--; sum -= i and sum left out; unused <= 3. i++ left out does not end; i-- ends only
+	// by overflow.
 	if sums[0].Killed < 6 {
 		t.Errorf("%d killed", sums[0].Killed)
 	}
@@ -167,7 +169,8 @@ func TestSum(t *testing.T) {
 	// -least passes or names the package; packages without tests are skipped.
 	for least, want := range map[int]string{60: "", 95: "fewer than 95 % of the mutants were noticed in sample ("} {
 		s.least = least
-		if err := run(&second, s, []string{"."}); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := run(&second, s, []string{"."}); want == "" && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("with -least %d: %v", least, err)
 		}
 	}

@@ -1,6 +1,8 @@
-// Package patience bounds, in tests, the CPU time of one input: a parser or model that hangs on it is a failure with that input, and is not mistaken for the end of a fuzzer's time budget.
+// Package patience bounds, in tests, the CPU time of one input: a parser or model that hangs on it is a failure with
+// that input, and is not mistaken for the end of a fuzzer's time budget.
 //
-// Limit is for fuzz targets, Watch for other budgets. What it leaves out: the time limit of a whole test, which go test has.
+// Limit is for fuzz targets, Watch for other budgets. What it leaves out: the time limit of a whole test, which go
+// test has.
 package patience
 
 import (
@@ -12,7 +14,8 @@ import (
 )
 
 const (
-	// Processor is the CPU time that an input of a fuzz target may take. The slowest known input takes a hundredth of it.
+	// Processor is the CPU time that an input of a fuzz target may take. The slowest known input takes a hundredth of
+	// it.
 	Processor = 5 * time.Second
 	// Wall is the limit in wall time: a busy machine is slow, and an input that blocks for ever uses no CPU.
 	Wall = 2 * time.Minute
@@ -25,8 +28,9 @@ const (
 // Beyond the limit the process panics, which the fuzzer reports with the input.
 func Limit() (done func()) { return Watch(Processor, Wall, func(why string) { panic(why) }) }
 
-// Watch calls tooLong once, on a goroutine of its own, when the process has used about that much CPU time, or that much wall time has passed, since the call; done stops it. The first quarter
-// of the CPU time is taken by the wall clock, so that an input of microseconds costs one timer and no system call.
+// Watch calls tooLong once, on a goroutine of its own, when the process has used about that much CPU time, or that
+// much wall time has passed, since the call; done stops it. The first quarter of the CPU time is taken by the wall
+// clock, so that an input of microseconds costs one timer and no system call.
 func Watch(processor, wall time.Duration, tooLong func(why string)) (done func()) {
 	w := &watch{processor: processor, wall: wall, began: time.Now(), tooLong: tooLong}
 	w.again(processor / 4)

@@ -1,10 +1,12 @@
-// Command release makes what a release hands out, in a folder: the program for each system, in an archive with its licence, man pages and shell completions; the
-// list of what is in it (CycloneDX 1.6, an SBOM); and the SHA-256 of every file.
+// Command release makes what a release hands out, in a folder: the program for each system, in an archive with its
+// licence, man pages and shell completions; the list of what is in it (CycloneDX 1.6, an SBOM); and the SHA-256 of
+// every file.
 //
 //	go run ./internal/release -o dist
 //
-// The version is that of the repository's tag (vX.Y.Z, semantic), or of its commit where there is none. The same commit and Go give the same bytes: files carry the commit's
-// time, archives are in order, and nothing names the machine.
+// The version is that of the repository's tag (vX.Y.Z, semantic), or of its commit where there is none. The same
+// commit and Go give the same bytes: files carry the commit's time, archives are in order, and nothing names the
+// machine.
 //
 // What it leaves out: signing, and bringing the files anywhere.
 package main
@@ -148,7 +150,8 @@ func papers(dir string, at time.Time) ([]file, error) {
 		}
 		list = append(list, file{name, 0o644, text})
 	}
-	for shell, name := range map[string]string{"bash": "farflash.bash", "zsh": "_farflash", "fish": "farflash.fish", "powershell": "farflash.ps1"} {
+	for shell, name := range map[string]string{"bash": "farflash.bash", "zsh": "_farflash", "fish": "farflash.fish",
+		"powershell": "farflash.ps1"} {
 		var b, said bytes.Buffer
 		if code := cli.Main([]string{"completion", shell}, strings.NewReader(""), &b, &said); code != 0 {
 			return nil, fmt.Errorf("completion %s: %s", shell, said.Bytes())
@@ -162,7 +165,9 @@ func papers(dir string, at time.Time) ([]file, error) {
 	defer func() { _ = os.RemoveAll(temp) }()
 	root := cli.Command()
 	root.DisableAutoGenTag = true
-	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "FARFLASH", Section: "1", Date: &at, Source: "Farflash", Manual: "Farflash"}, temp); err != nil {
+	if err := doc.GenManTree(root,
+		&doc.GenManHeader{Title: "FARFLASH", Section: "1", Date: &at, Source: "Farflash", Manual: "Farflash"},
+		temp); err != nil {
 		return nil, err
 	}
 	pages, err := filepath.Glob(filepath.Join(temp, "*.1"))
@@ -204,7 +209,8 @@ func tarTo(to io.Writer, folder string, files []file, at time.Time) error {
 	}
 	t := tar.NewWriter(z)
 	for _, x := range files {
-		h := &tar.Header{Name: folder + "/" + x.name, Mode: int64(x.mode), Size: int64(len(x.text)), ModTime: at, Format: tar.FormatPAX}
+		h := &tar.Header{Name: folder + "/" + x.name, Mode: int64(x.mode), Size: int64(len(x.text)), ModTime: at,
+			Format: tar.FormatPAX}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}

@@ -79,7 +79,8 @@ func TestRelease(t *testing.T) {
 	}
 	names := unpack(t, filepath.Join(out, archive), out)
 	folder := strings.TrimSuffix(archive, ".tar.gz") + "/"
-	for _, want := range []string{"farflash", "LICENSE", "NOTICE", "README.md", "CITATION.cff", "CHANGELOG.md", "completions/_farflash", "completions/farflash.bash", "completions/farflash.fish",
+	for _, want := range []string{"farflash", "LICENSE", "NOTICE", "README.md", "CITATION.cff", "CHANGELOG.md",
+		"completions/_farflash", "completions/farflash.bash", "completions/farflash.fish",
 		"completions/farflash.ps1", "man/farflash.1", "man/farflash-run.1", "man/farflash-trace-info.1"} {
 		if !slices.Contains(names, folder+want) {
 			t.Errorf("%s has no %s; it has %v", archive, want, names)
@@ -149,14 +150,16 @@ func checkSBOM(t *testing.T, name, version string) {
 		}
 	}
 	// What the program is built of, and not what only tests and this command are.
-	if !slices.Contains(parts, "github.com/spf13/cobra") || !slices.Contains(parts, "stdlib") || slices.Contains(parts, "pgregory.net/rapid") || slices.Contains(parts, "github.com/cpuguy83/go-md2man/v2") {
+	if !slices.Contains(parts, "github.com/spf13/cobra") || !slices.Contains(parts, "stdlib") ||
+		slices.Contains(parts, "pgregory.net/rapid") || slices.Contains(parts, "github.com/cpuguy83/go-md2man/v2") {
 		t.Errorf("the parts are %v", parts)
 	}
 }
 
 // TestSameBytes: archives of the same files are equal, whenever they are made.
 func TestSameBytes(t *testing.T) {
-	files := []file{{"farflash", 0o755, bytes.Repeat([]byte("program "), 1000)}, {"man/farflash.1", 0o644, []byte(".TH")}}
+	files := []file{{"farflash", 0o755, bytes.Repeat([]byte("program "), 1000)},
+		{"man/farflash.1", 0o644, []byte(".TH")}}
 	at := time.Unix(1e9, 0).UTC()
 	for _, zipped := range []bool{false, true} {
 		var made [2][]byte
@@ -179,7 +182,8 @@ func TestSameBytes(t *testing.T) {
 			continue
 		}
 		z, err := zip.NewReader(bytes.NewReader(made[0]), int64(len(made[0])))
-		if err != nil || len(z.File) != 2 || z.File[0].Name != "f/farflash" || z.File[0].Mode() != 0o755 || !z.File[0].Modified.Equal(at) {
+		if err != nil || len(z.File) != 2 || z.File[0].Name != "f/farflash" || z.File[0].Mode() != 0o755 ||
+			!z.File[0].Modified.Equal(at) {
 			t.Errorf("the zip file: %v, %v", z.File, err)
 		}
 	}

@@ -38,7 +38,8 @@ type (
 
 // components lists the modules that a program was built of, and Go's own library, as the program itself says.
 func components(info *buildinfo.BuildInfo, at time.Time) ([]byte, error) {
-	x := bom{Format: "CycloneDX", Spec: "1.6", Version: 1, Metadata: metadata{at.Format(time.RFC3339), module("application", info.Main.Path, info.Main.Version)}}
+	x := bom{Format: "CycloneDX", Spec: "1.6", Version: 1,
+		Metadata: metadata{at.Format(time.RFC3339), module("application", info.Main.Path, info.Main.Version)}}
 	std := module("library", "stdlib", strings.TrimPrefix(info.GoVersion, "go"))
 	x.Components = append(x.Components, std)
 	for _, d := range info.Deps {

@@ -15,7 +15,8 @@ var (
 	hardwares  = []hardware{{400, 10}, {1000, 10}, {1000, 25}}
 	codes      = []code{{}, {4, 2}, {8, 3}}
 	conditions = []string{equal, slow, loss, ssds}
-	loads      = []load{{outstanding: 1}, {outstanding: 2}, {outstanding: 4}, {outstanding: 8}, {outstanding: 16}, {share: 50}, {share: 70}, {share: 90}, {share: 95}, {share: 70, bursts: true}}
+	loads      = []load{{outstanding: 1}, {outstanding: 2}, {outstanding: 4}, {outstanding: 8}, {outstanding: 16},
+		{share: 50}, {share: 70}, {share: 90}, {share: 95}, {share: 70, bursts: true}}
 )
 
 // Conditions of disks and network.
@@ -60,7 +61,8 @@ func (c code) written() float64 {
 	return float64(c.data+c.parity) / float64(c.data)
 }
 
-// load is what gateways do: so many chunks outstanding, or an open loop at a share of what disks allow, in per cent, with chunks one by one or in bursts.
+// load is what gateways do: so many chunks outstanding, or an open loop at a share of what disks allow, in per cent,
+// with chunks one by one or in bursts.
 type load struct {
 	outstanding, share int
 	bursts             bool
@@ -76,7 +78,8 @@ func (l load) String() string {
 	return fmt.Sprint(l.outstanding, " outstanding")
 }
 
-// keepsUp is what of the chunks that come in an open loop may not be done within the measured time, by chance: in bursts they vary more. In a closed loop it is nothing.
+// keepsUp is what of the chunks that come in an open loop may not be done within the measured time, by chance: in
+// bursts they vary more. In a closed loop it is nothing.
 func (l load) keepsUp() float64 {
 	switch {
 	case l.bursts:
@@ -124,7 +127,9 @@ func cells() []cell {
 
 // withDrives reports whether a cell is one of those that have drives.
 func (x cell) withDrives() bool {
-	return x.chunk == "128KiB" && x.hardware.link == 10 && x.code.data <= 4 && slices.Contains([]load{{outstanding: 1}, {outstanding: 4}, {share: 70}, {share: 90}, {share: 70, bursts: true}}, x.load)
+	return x.chunk == "128KiB" && x.hardware.link == 10 && x.code.data <= 4 &&
+		slices.Contains([]load{{outstanding: 1}, {outstanding: 4}, {share: 70}, {share: 90},
+			{share: 70, bursts: true}}, x.load)
 }
 
 // setting is a cell without its load.
@@ -133,7 +138,8 @@ func (x cell) setting() cell {
 	return x
 }
 
-// settings are all cells, those of a setting together, and settings in an order drawn once and for all, so that as many as have been run are a sample of all; what costs most is last.
+// settings are all cells, those of a setting together, and settings in an order drawn once and for all, so that as
+// many as have been run are a sample of all; what costs most is last.
 func settings() [][]cell {
 	var list [][]cell
 	for _, x := range cells() {
@@ -194,8 +200,8 @@ func (r rival) String() string {
 // smallMessages are Replicast's control messages as small as those of the others, with 3 % of the links.
 const smallMessages = "control: {replicast: 100B, share: 3%}"
 
-// rivals are what is tried against pull in a cell. Replicast's data is the same for all targets but with windows that follow each other, a group does not go on without its proxy, and
-// no more than 64 targets are asked.
+// rivals are what is tried against pull in a cell. Replicast's data is the same for all targets but with windows that
+// follow each other, a group does not go on without its proxy, and no more than 64 targets are asked.
 func (x cell) rivals() []rival {
 	var list []rival
 	for _, p := range []string{"chain", "dctcp", "grants"} {
@@ -207,7 +213,8 @@ func (x cell) rivals() []rival {
 		if x.code.copies() <= 9 {
 			list = append(list, rival{p, []string{smallMessages, "bid_width: " + width}, "bids of " + width})
 		} else {
-			list = append(list, rival{p, []string{smallMessages, "bid_width: " + width, "group: 18"}, "bids of " + width + ", groups of 18"})
+			list = append(list, rival{p, []string{smallMessages, "bid_width: " + width, "group: 18"},
+				"bids of " + width + ", groups of 18"})
 		}
 	}
 	windows("replicast-h", "110%")
@@ -221,7 +228,8 @@ func (x cell) rivals() []rival {
 		return list
 	}
 	for _, group := range []int{9, 18, 45} {
-		list = append(list, rival{"replicast-proxy", []string{smallMessages, fmt.Sprintf("group: %d", group)}, fmt.Sprintf("groups of %d", group)})
+		list = append(list, rival{"replicast-proxy", []string{smallMessages, fmt.Sprintf("group: %d", group)},
+			fmt.Sprintf("groups of %d", group)})
 	}
 	return list
 }
@@ -229,7 +237,8 @@ func (x cell) rivals() []rival {
 // usual is pull with nothing said.
 var usual = rival{protocol: "pull"}
 
-// pulls are the forms of pull that are tried: sizes of its two groups, and how far ahead of need targets offer themselves, as multiples of what they do by themselves.
+// pulls are the forms of pull that are tried: sizes of its two groups, and how far ahead of need targets offer
+// themselves, as multiples of what they do by themselves.
 func (x cell) pulls(ahead float64) []rival {
 	var list []rival
 	for _, group := range []int{5, 9, 18, 30} {
@@ -240,10 +249,12 @@ func (x cell) pulls(ahead float64) []rival {
 			r := rival{protocol: "pull"}
 			var says []string
 			if group != 9 {
-				r.set, says = append(r.set, fmt.Sprintf("group: %d", group)), append(says, fmt.Sprintf("groups of %d", group))
+				r.set, says = append(r.set, fmt.Sprintf("group: %d", group)),
+					append(says, fmt.Sprintf("groups of %d", group))
 			}
 			if times > 1 {
-				r.set, says = append(r.set, fmt.Sprintf("ahead: %.3gus", float64(times)*ahead)), append(says, fmt.Sprintf("ahead x %d", times))
+				r.set, says = append(r.set, fmt.Sprintf("ahead: %.3gus", float64(times)*ahead)),
+					append(says, fmt.Sprintf("ahead x %d", times))
 			}
 			r.says = strings.Join(says, ", ")
 			list = append(list, r)
@@ -255,8 +266,8 @@ func (x cell) pulls(ahead float64) []rival {
 	return list
 }
 
-// window is for how long a rival runs, in seconds, of which the first half is not measured: so long as disks take for so many chunks a gateway, and for some of all that are outstanding. Bursts vary more,
-// and large chunks cost more.
+// window is for how long a rival runs, in seconds, of which the first half is not measured: so long as disks take for
+// so many chunks a gateway, and for some of all that are outstanding. Bursts vary more, and large chunks cost more.
 func (x cell) window(rounds, deep int) float64 {
 	if x.load.bursts {
 		rounds *= 2
@@ -296,16 +307,19 @@ func (x cell) scenario(r rival, seconds float64) string {
 	} else {
 		keys = append(keys, fmt.Sprintf("outstanding: %d", x.load.outstanding))
 	}
-	text := "object_cluster: {" + strings.Join(keys, ", ") + "}\n" + fmt.Sprintf("measure: {until: %.0fns, warm_up: 50%%}\n", seconds*1e9)
+	text := "object_cluster: {" + strings.Join(keys, ", ") + "}\n" +
+		fmt.Sprintf("measure: {until: %.0fns, warm_up: 50%%}\n", seconds*1e9)
 	if x.condition == ssds {
 		text += drives[x.hardware.disk]
 	}
 	return text
 }
 
-// drives are the SSDs: small, full, and without a cache that takes writes for a time, so that what collection costs is there at once. What they do with random extents is near the
-// rate of the disks that they stand for.
+// drives are the SSDs: small, full, and without a cache that takes writes for a time, so that what collection costs
+// is there at once. What they do with random extents is near the rate of the disks that they stand for.
 var drives = map[int]string{
-	400:  "ssd: {preset: tlc-enterprise, geometry: {channels: 4, chips_per_channel: 2, blocks_per_plane: 24, pages_per_block: 32}, cache: {mode: off}, preconditioning: {fill: steady}}\n",
-	1000: "ssd: {preset: tlc-enterprise, geometry: {channels: 8, chips_per_channel: 2, blocks_per_plane: 24, pages_per_block: 32}, cache: {mode: off}, preconditioning: {fill: steady}}\n",
+	400: "ssd: {preset: tlc-enterprise, geometry: {channels: 4, chips_per_channel: 2, blocks_per_plane: 24, " +
+		"pages_per_block: 32}, cache: {mode: off}, preconditioning: {fill: steady}}\n",
+	1000: "ssd: {preset: tlc-enterprise, geometry: {channels: 8, chips_per_channel: 2, blocks_per_plane: 24, " +
+		"pages_per_block: 32}, cache: {mode: off}, preconditioning: {fill: steady}}\n",
 }

@@ -1,14 +1,17 @@
-// Command rivals sets protocol pull beside its rivals at their best, over a grid of clusters, and writes what it finds: docs/validation/pull-grid.csv has a row for each cell, pull-grid.md counts
-// them, and pull-grid.svg shows them.
+// Command rivals sets protocol pull beside its rivals at their best, over a grid of clusters, and writes what it
+// finds: docs/validation/pull-grid.csv has a row for each cell, pull-grid.md counts them, and pull-grid.svg shows
+// them.
 //
 //	go run ./internal/rivals            # cells that have no row yet, in an order drawn once
 //	go run ./internal/rivals -for 20m   # as many as that time allows
 //	go run ./internal/rivals -forget    # nothing, but what pull does is forgotten, for pull has changed: cells whose rows are without are run again, pull alone
 //	go run ./internal/rivals -write     # the page and the picture, of the rows that there are
 //
-// For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and pull in every form of cell.pulls, runs for a short time with a seed of its own, with four
-// chunks outstanding or at 90 % load; the best form of each rival and the best two of pull run longer, with the same seed. Then in each cell the three best rivals, the best form of pull, and pull with
-// nothing said are compared with another seed, with which the best of the three rivals and the better of both forms of pull count. A row is the same on any machine.
+// For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and
+// pull in every form of cell.pulls, runs for a short time with a seed of its own, with four chunks outstanding or at
+// 90 % load; the best form of each rival and the best two of pull run longer, with the same seed. Then in each cell
+// the three best rivals, the best form of pull, and pull with nothing said are compared with another seed, with which
+// the best of the three rivals and the better of both forms of pull count. A row is the same on any machine.
 //
 // It leaves out how figures vary between seeds: cells are many, and each has one.
 package main
@@ -32,7 +35,8 @@ func main() {
 	only := flag.String("only", "", "cells whose names match a regular `expression`")
 	limit := flag.Duration("for", 0, "begin no cell after so `long`")
 	workers := flag.Int("jobs", 0, "so `many` cells at once; 0 is one a processor")
-	forget := flag.Bool("forget", false, "forget what pull does, for it has changed, and keep what its rivals do; run nothing")
+	forget := flag.Bool("forget", false,
+		"forget what pull does, for it has changed, and keep what its rivals do; run nothing")
 	write := flag.Bool("write", false, "write the page and the picture, and run nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -112,7 +116,8 @@ func fill(ctx context.Context, t *table, dir string, match *regexp.Regexp, limit
 			}
 			mu.Lock()
 			t.rows[r.cell.String()] = r
-			fmt.Printf("%d of %d: %v: %s; as it is %s; %v\n", len(t.rows), len(cells()), r.cell, r.verdict(r.best), r.verdict(r.usual), r.rival)
+			fmt.Printf("%d of %d: %v: %s; as it is %s; %v\n", len(t.rows), len(cells()), r.cell, r.verdict(r.best),
+				r.verdict(r.usual), r.rival)
 			err = t.write(dir)
 			mu.Unlock()
 			if err != nil {

@@ -47,7 +47,8 @@ var dimensions = []dimension{{"chunk", 0}, {"disks and links", 1}, {"kept as", 2
 
 // page writes the page and the picture.
 func (t *table) page(dir string) error {
-	return errors.Join(os.WriteFile(filepath.Join(dir, pageFile), []byte(t.text()), 0o644), os.WriteFile(filepath.Join(dir, pictureFile), []byte(t.picture()), 0o644))
+	return errors.Join(os.WriteFile(filepath.Join(dir, pageFile), []byte(t.text()), 0o644),
+		os.WriteFile(filepath.Join(dir, pictureFile), []byte(t.picture()), 0o644))
 }
 
 // text is the page.
@@ -61,25 +62,41 @@ func (t *table) text() string {
 	}
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# Pull and its rivals, cell by cell\n\n")
-	p("How `pull` compares with its best rivals in %d of the %d cells of a grid, as found by `go run ./internal/rivals`. [The table](%s) has a row for each cell, and [the section on pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
+	p("How `pull` compares with its best rivals in %d of the %d cells of a grid, as found by `go run "+
+		"./internal/rivals`. [The table](%s) has a row for each cell, and [the section on "+
+		"pull](replicast.md#pull-and-its-rivals) says what is compared. ", len(list), len(cells()), tableFile)
 	if len(list) < len(cells()) {
-		p("The missing cells take more time than the command was given. It runs settings in an order drawn once, those with chunks of 1 MiB and those with drives last. ")
+		p("The missing cells take more time than the command was given. It runs settings in an order drawn once, " +
+			"those with chunks of 1 MiB and those with drives last. ")
 	}
 	if n := len(t.rows) - len(list); n > 0 {
-		p("In %d of these the rivals have been run, and pull, which has changed since, has not: their rows are without it. ", n)
+		p("In %d of these the rivals have been run, and pull, which has changed since, has not: their rows are "+
+			"without it. ", n)
 	}
 	p("The command writes this page from the table.\n\n")
-	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one gateway (`load.burst`). Slow disks have a quarter of the rate. All keys are in the scenarios that [the command](../../internal/rivals/cells.go) writes.\n\n",
+	p("Cells are {%s} x {%s} x {%s} x {%s} x {%s}; with drives there are fewer. Bursts are of 1 to 64 chunks at one "+
+		"gateway (`load.burst`). Slow disks have a quarter of the rate. All keys are in the scenarios that [the "+
+		"command](../../internal/rivals/cells.go) writes.\n\n",
 		strings.Join(chunks, ", "), join(hardwares), join(codes), strings.Join(conditions, ", "), join(loads))
-	p("The forms tried with seed %d are:\n\n- `chain`, `dctcp` and `grants` with one to six candidates for each piece\n- `replicast-h` with bids of 110 %%, and `replicast-m` with bids of 110, 140 and 200 %%, both with messages of 100 B and 3 %% of the links\n- `replicast-proxy` with groups of 9, 18 and 45\n"+
-		"- pull with two groups of 5, 9, 18 and 30, and with targets that offer themselves as far ahead as by default, twice and four times as far\n\n"+
-		"Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in short runs of all and longer ones of the best of each protocol. In each cell the three best protocols are compared with seed %d, and the best of these three is the rival. "+
+	p("The forms tried with seed %d are:\n\n- `chain`, `dctcp` and `grants` with one to six candidates for each "+
+		"piece\n- `replicast-h` with bids of 110 %%, and `replicast-m` with bids of 110, 140 and 200 %%, both with "+
+		"messages of 100 B and 3 %% of the links\n- `replicast-proxy` with groups of 9, 18 and 45\n"+
+		"- pull with two groups of 5, 9, 18 and 30, and with targets that offer themselves as far ahead as by "+
+		"default, twice and four times as far\n\n"+
+		"Forms are chosen for closed loops with four chunks outstanding, for open loops at 90 %% and for bursts, in "+
+		"short runs of all and longer ones of the best of each protocol. In each cell the three best protocols are "+
+		"compared with seed %d, and the best of these three is the rival. "+
 		"The better of pull's chosen form and its default form counts as its best.\n\n", tuneSeed, gridSeed)
-	p("Two figures count: the rate, with a margin of %.1f %%, and the 99th percentile, with a margin of %.0f %%. Pull is ahead if it is better in one of them by more than the margin and worse in neither. It is behind if it is worse in one of them by more than the margin. In an open loop the rate is given, so the tail decides. Open loops that a rival keeps up with and pull does not have a column of their own. "+
-		"There all run %d times as long, which counts. Each cell is one run of each, so verdicts near the limits are chance.\n\n", 100*ofRate, 100*ofP99, inDoubt)
+	p("Two figures count: the rate, with a margin of %.1f %%, and the 99th percentile, with a margin of %.0f %%. "+
+		"Pull is ahead if it is better in one of them by more than the margin and worse in neither. It is behind if "+
+		"it is worse in one of them by more than the margin. In an open loop the rate is given, so the tail decides. "+
+		"Open loops that a rival keeps up with and pull does not have a column of their own. "+
+		"There all run %d times as long, which counts. Each cell is one run of each, so verdicts near the limits are "+
+		"chance.\n\n", 100*ofRate, 100*ofP99, inDoubt)
 	head := "| | " + strings.Join(verdicts, " | ") + " |\n|---|" + strings.Repeat("---:|", len(verdicts)) + "\n"
 	p("%s| pull at its best | %s |\n| pull by default | %s |\n\n", head, best.cells(), usual.cells())
-	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, by default.\n", pictureFile)
+	p("![the grid, cell by cell](%s)\n\n## By dimension\n\nPull at its best and, in brackets, by default.\n",
+		pictureFile)
 	for _, d := range dimensions {
 		var names []string
 		byBest, byUsual := map[string]count{}, map[string]count{}
@@ -104,7 +121,8 @@ func (t *table) text() string {
 			p("\n")
 		}
 	}
-	p("\n## Who the best rival is\n\n| rival | cells | pull is ahead | even | behind | does not keep up |\n|---|---:|---:|---:|---:|---:|\n")
+	p("\n## Who the best rival is\n\n| rival | cells | pull is ahead | even | behind | does not keep up " +
+		"|\n|---|---:|---:|---:|---:|---:|\n")
 	protocols := map[string]count{}
 	var names []string
 	for _, r := range list {
@@ -124,12 +142,14 @@ func (t *table) text() string {
 		p("Nowhere.\n")
 		return b.String()
 	}
-	p("| cell | rival | thousand chunks/s: pull, rival | mean, us | p99, us | rate, p99 against the rival | pull's best form |\n|---|---|---:|---:|---:|---:|---|\n")
+	p("| cell | rival | thousand chunks/s: pull, rival | mean, us | p99, us | rate, p99 against the rival | pull's " +
+		"best form |\n|---|---|---:|---:|---:|---:|---|\n")
 	for _, r := range list {
 		if v := r.verdict(r.best); v != behind && v != fails {
 			continue
 		}
-		p("| %v | %s | %.1f, %.1f | %.0f, %.0f | %.0f, %.0f | %+.1f %%, %+.0f %% | %s |\n", r.cell, r.rival, r.best.rate/1000, r.theirs.rate/1000, r.best.mean, r.theirs.mean, r.best.p99, r.theirs.p99,
+		p("| %v | %s | %.1f, %.1f | %.0f, %.0f | %.0f, %.0f | %+.1f %%, %+.0f %% | %s |\n", r.cell, r.rival,
+			r.best.rate/1000, r.theirs.rate/1000, r.best.mean, r.theirs.mean, r.best.p99, r.theirs.p99,
 			100*(r.counted(r.best)/r.counted(r.theirs)-1), 100*(r.best.p99/r.theirs.p99-1), r.form)
 	}
 	return b.String()
@@ -152,7 +172,8 @@ func place(name string) int {
 // colours of verdicts, told apart without red and green; and of a cell that has not been run.
 var colours = map[string]string{ahead: "#2166ac", even: "#92c5de", behind: "#f4a582", fails: "#b2182b", "": "#eeeeee"}
 
-// picture is the grid: a row for each setting, a column for each load, and in each cell what pull is at its best and, in its lower half, with nothing said.
+// picture is the grid: a row for each setting, a column for each load, and in each cell what pull is at its best and,
+// in its lower half, with nothing said.
 func (t *table) picture() string {
 	const left, top, wide, high = 330, 64, 62, 14
 	var b strings.Builder
@@ -163,10 +184,12 @@ func (t *table) picture() string {
 		}
 	}
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	p(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n", left+wide*len(loads)+10, top+high*len(order)+40)
+	p(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="10">`+"\n",
+		left+wide*len(loads)+10, top+high*len(order)+40)
 	p(`<title>Pull against the best rival: %d cells</title>`+"\n", len(t.compared()))
 	for k, v := range verdicts {
-		p(`<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", left+130*k, colours[v], left+130*k+16, v)
+		p(`<rect x="%d" y="8" width="12" height="12" fill="%s"/><text x="%d" y="18">%s</text>`+"\n", left+130*k,
+			colours[v], left+130*k+16, v)
 	}
 	for k, l := range loads {
 		p(`<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", left+wide*k+wide/2, top-6, l)
@@ -184,9 +207,11 @@ func (t *table) picture() string {
 				upper, lower = r.verdict(r.best), r.verdict(r.usual)
 			}
 			p(`<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n",
-				left+wide*k+1, y+1, wide-2, high/2-1, colours[upper], left+wide*k+1, y+high/2, wide-2, high/2-1, colours[lower])
+				left+wide*k+1, y+1, wide-2, high/2-1, colours[upper], left+wide*k+1, y+high/2, wide-2, high/2-1,
+				colours[lower])
 		}
 	}
-	p(`<text x="%d" y="%d">upper half: pull at its best; lower half: pull by default; grey: not run</text>`+"\n</svg>\n", left, top+high*len(order)+20)
+	p(`<text x="%d" y="%d">upper half: pull at its best; lower half: pull by default; grey: not run</text>`+
+		"\n</svg>\n", left, top+high*len(order)+20)
 	return b.String()
 }

@@ -35,7 +35,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestRows holds rows of the table: a few cells that are cheap, with the forms that the table has; with FARFLASH_LONG more.
+// TestRows holds rows of the table: a few cells that are cheap, with the forms that the table has; with FARFLASH_LONG
+// more.
 func TestRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -79,7 +80,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestScenarios: every form of every cell is a scenario that is accepted, no two cells have a name, and pull with nothing said is among its forms.
+// TestScenarios: every form of every cell is a scenario that is accepted, no two cells have a name, and pull with
+// nothing said is among its forms.
 func TestScenarios(t *testing.T) {
 	names := map[string]bool{}
 	tried := 0
@@ -145,7 +147,8 @@ func TestProse(t *testing.T) {
 			t.Errorf("SSDs: %v: a tail of %+.3f", r.cell, tail)
 		}
 	}
-	for what, want := range map[string]int{fails: 0, slow: 2, loss: 26, "lost, rate": 17, "lost, shorter": 16, ssds: 9} {
+	for what, want := range map[string]int{fails: 0, slow: 2, loss: 26, "lost, rate": 17, "lost, shorter": 16,
+		ssds: 9} {
 		if counts[what] != want {
 			t.Errorf("%s: %d, and the page says %d", what, counts[what], want)
 		}
@@ -178,7 +181,8 @@ func TestVerdict(t *testing.T) {
 		{open, found{80_000, 1, 9}, found{83_000, 1, 10}, behind}, // the rival does not keep up either
 		{open, found{103, 1, 11}, found{100, 1, 10}, ahead},       // the rival does not keep up
 	} {
-		r := row{cell: cell{chunk: "128KiB", hardware: hardware{400, 10}, condition: equal, load: x.load}, theirs: x.theirs}
+		r := row{cell: cell{chunk: "128KiB", hardware: hardware{400, 10}, condition: equal, load: x.load},
+			theirs: x.theirs}
 		got := r.verdict(x.ours)
 		if x.want == ahead && x.load == open && x.ours.rate > x.theirs.rate {
 			x.want = behind // its tail is longer all the same

@@ -38,8 +38,9 @@ const (
 	fails  = "does not keep up"
 )
 
-// verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99; ahead if it is not, and better by as much in one of these. An open loop is kept up with or
-// not, and then its tail counts; one that the rival does not keep up with either is no different from a closed one.
+// verdict is pull's: behind where it does fewer chunks by more than ofRate or has a tail longer by more than ofP99;
+// ahead if it is not, and better by as much in one of these. An open loop is kept up with or not, and then its tail
+// counts; one that the rival does not keep up with either is no different from a closed one.
 func (r *row) verdict(f found) string {
 	rate, tail := r.counted(f)/r.counted(r.theirs)-1, f.p99/r.theirs.p99-1
 	if r.load.share > 0 {
@@ -60,7 +61,8 @@ func (r *row) verdict(f found) string {
 }
 
 // columns are those of the table.
-var columns = []string{"chunk", "disks and links", "kept as", "condition", "load", "best rival", "its chunks/s", "its mean us", "its p99 us", "best pull", "chunks/s", "mean us", "p99 us", "is",
+var columns = []string{"chunk", "disks and links", "kept as", "condition", "load", "best rival", "its chunks/s",
+	"its mean us", "its p99 us", "best pull", "chunks/s", "mean us", "p99 us", "is",
 	"pull as it is: chunks/s", "mean us", "p99 us", "is", "disks allow chunks/s"}
 
 func (f found) cells() []string {
@@ -116,7 +118,8 @@ func read(dir string) (*table, error) {
 		r := row{rival: line[5], form: line[9], open: line[9] == ""}
 		name := cell{}.String()
 		for _, x := range known {
-			if key := x.key(); key[0] == line[0] && key[1] == line[1] && key[2] == line[2] && key[3] == line[3] && key[4] == line[4] {
+			if key := x.key(); key[0] == line[0] && key[1] == line[1] && key[2] == line[2] && key[3] == line[3] &&
+				key[4] == line[4] {
 				r.cell, name = x, x.String()
 			}
 		}

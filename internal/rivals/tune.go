@@ -26,7 +26,8 @@ const (
 	ofP99  = 0.05
 )
 
-// How long runs are, in rounds: chunks a gateway that disks take that time for, and how many times what is outstanding at least.
+// How long runs are, in rounds: chunks a gateway that disks take that time for, and how many times what is
+// outstanding at least.
 const (
 	roughly, roughlyDeep = 10, 3
 	closer, closerDeep   = 28, 4
@@ -41,8 +42,9 @@ const inHindsight = 3
 // found is what a run finds: chunks a second, and times in us.
 type found struct{ rate, mean, p99 float64 }
 
-// better orders what was found, the best first: of those within a share of the most chunks the one with the shortest tail. The shorter runs are, the more they differ by chance, and in a short one more
-// may end than disks can do, which counts as what they can do.
+// better orders what was found, the best first: of those within a share of the most chunks the one with the shortest
+// tail. The shorter runs are, the more they differ by chance, and in a short one more may end than disks can do,
+// which counts as what they can do.
 func (x cell) better(list []found, within float64) []int {
 	within = max(within, x.load.keepsUp())
 	most := 0.0
@@ -75,7 +77,8 @@ func (x cell) allowed() float64 {
 	return x.capacity()
 }
 
-// counted is the rate of a run, of which no more counts than is possible for long: in a run's second half a few more may end than that.
+// counted is the rate of a run, of which no more counts than is possible for long: in a run's second half a few more
+// may end than that.
 func (x cell) counted(f found) float64 { return min(f.rate, x.allowed()) }
 
 // run runs a rival in a cell.
@@ -124,7 +127,8 @@ func (x cell) runs(ctx context.Context, list []rival, seed uint64, rounds, deep 
 	return out, nil
 }
 
-// choose tries all forms for a short time, the best form of each protocol, or so many of them if that is more, for longer, and returns them, the best first.
+// choose tries all forms for a short time, the best form of each protocol, or so many of them if that is more, for
+// longer, and returns them, the best first.
 func (x cell) choose(ctx context.Context, list []rival, atLeast int) ([]rival, error) {
 	tried, err := x.runs(ctx, list, tuneSeed, roughly, roughlyDeep)
 	if err != nil {
@@ -209,7 +213,8 @@ func (r *row) pull(ctx context.Context, t *tuned) error {
 	return nil
 }
 
-// again runs a row's rival and both forms of pull for longer, which then counts: what does not keep up, or does so with a backlog that still grows, shows only in time.
+// again runs a row's rival and both forms of pull for longer, which then counts: what does not keep up, or does so
+// with a backlog that still grows, shows only in time.
 func (r *row) again(ctx context.Context, ours rival) error {
 	list := r.rivals()
 	k := slices.IndexFunc(list, func(x rival) bool { return x.String() == r.rival })
@@ -256,7 +261,8 @@ func (x cell) measure(ctx context.Context) error {
 		return nil
 	}
 	x.load = load{outstanding: 16}
-	f, err := x.run(ctx, rival{protocol: "chain", set: []string{"choices: 2"}}, tuneSeed, x.window(finally, finallyDeep))
+	f, err := x.run(ctx, rival{protocol: "chain", set: []string{"choices: 2"}}, tuneSeed,
+		x.window(finally, finallyDeep))
 	x.does(math.Round(f.rate))
 	return err
 }

@@ -1,8 +1,9 @@
-// Package slab keeps many values of a type side by side and names them by number, for models whose requests, commands and
-// transactions come and go by the million.
+// Package slab keeps many values of a type side by side and names them by number, for models whose requests, commands
+// and transactions come and go by the million.
 //
-// Its one type is Slab. Numbers begin at 1, so that 0 can mean none, and fit in 32 bits, half a pointer; a number that was given back
-// is the next to be taken, while what it names is still in the processor's cache. Nothing is ever freed.
+// Its one type is Slab. Numbers begin at 1, so that 0 can mean none, and fit in 32 bits, half a pointer; a number
+// that was given back is the next to be taken, while what it names is still in the processor's cache. Nothing is ever
+// freed.
 //
 // What it leaves out: finding uses after a value was given back, and use from several goroutines.
 package slab

@@ -1,9 +1,9 @@
 // Package spelling finds what a misspelt word was probably meant to be, for the
 // "did you mean" of error messages.
 //
-// Its functions are Nearest, Distance, the optimal string alignment distance
-// (Levenshtein's, with a swap of neighbours counted as one), OrList and Plural. It leaves out sound and meaning: a word spelt quite otherwise is
-// not found.
+// Its functions are Nearest, Distance, the optimal string alignment distance (Levenshtein's, with a swap of
+// neighbours counted as one), OrList and Plural. It leaves out sound and meaning: a word spelt quite otherwise is not
+// found.
 package spelling
 
 import (

@@ -12,7 +12,8 @@ func TestDistance(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "acbd", 1}, {"ca", "abc", 3}, {"flaw", "lawn", 2},
+		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3}, {"ab", "ba", 1},
+		{"abcd", "acbd", 1}, {"ca", "abc", 3}, {"flaw", "lawn", 2},
 	} {
 		if got := spelling.Distance(c.a, c.b); got != c.want {
 			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
@@ -26,7 +27,8 @@ func TestDistance(t *testing.T) {
 func TestNearest(t *testing.T) {
 	verbs := []string{"run", "report", "reproduce", "check", "Explain"}
 	for word, want := range map[string]string{
-		"rnu": "run", "reprot": "report", "rep": "report", "reproduction": "reproduce", "chekc": "check", "explan": "Explain", "EXPLAIN": "Explain",
+		"rnu": "run", "reprot": "report", "rep": "report", "reproduction": "reproduce", "chekc": "check",
+		"explan": "Explain", "EXPLAIN": "Explain",
 		"": "", "weather": "", "xyz": "",
 	} {
 		if got := spelling.Nearest(word, verbs); got != want {

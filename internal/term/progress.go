@@ -33,10 +33,11 @@ const (
 	firstMoments = 5 * time.Second
 )
 
-// Progress shows how far long work has come: one line with share, rate and time left. On a terminal the line is redrawn;
-// elsewhere a plain line is printed every ten seconds. Nothing is shown for work that ends before the first of these. Where more than
-// five minutes are left at the pace of the first five seconds, a line of its own says so, once. Its
-// methods may be called by several goroutines at once. Errors of the writer are ignored: progress is not worth failing for.
+// Progress shows how far long work has come: one line with share, rate and time left. On a terminal the line is
+// redrawn; elsewhere a plain line is printed every ten seconds. Nothing is shown for work that ends before the first
+// of these. Where more than five minutes are left at the pace of the first five seconds, a line of its own says so,
+// once. Its methods may be called by several goroutines at once. Errors of the writer are ignored: progress is not
+// worth failing for.
 type Progress struct {
 	c       ProgressConfig
 	w       io.Writer
@@ -71,8 +72,8 @@ func (p *Progress) Update(done, total int64, note string) {
 	p.update(done, total, share, note)
 }
 
-// Reach says that a share of all is done, from 0 to 1, which may be known where done and total are not. What comes before the first share above 0 does not
-// count for the pace.
+// Reach says that a share of all is done, from 0 to 1, which may be known where done and total are not. What comes
+// before the first share above 0 does not count for the pace.
 func (p *Progress) Reach(share float64, done, total int64, note string) {
 	if p.mu.Lock(); p.from == 0 && share < 1 {
 		p.begun, p.from = p.c.Now(), share
@@ -118,7 +119,8 @@ func (p *Progress) update(done, total int64, share float64, note string) {
 
 // warn says that it takes long.
 func (p *Progress) warn(left float64, pace time.Duration) {
-	line := fmt.Sprintf("%s: this will take about %s more, at the pace of the first %.0f s", Shown(p.c.Label), about(left), pace.Seconds())
+	line := fmt.Sprintf("%s: this will take about %s more, at the pace of the first %.0f s", Shown(p.c.Label),
+		about(left), pace.Seconds())
 	if p.c.Ending != "" {
 		line += "; " + p.c.Ending
 	}

@@ -122,8 +122,8 @@ func Percent(v float64) string {
 	return strconv.FormatFloat(v*100, 'f', 1, 64) + " %"
 }
 
-// Quantity writes a metric's value for reading: unit is that of result.json (us, s, B, B/s, bit/s, 1/s, fraction, ratio, count,
-// J, W).
+// Quantity writes a metric's value for reading: unit is that of result.json (us, s, B, B/s, bit/s, 1/s, fraction,
+// ratio, count, J, W).
 func Quantity(v float64, unit string) string {
 	if math.IsNaN(v) {
 		return "-"

@@ -34,7 +34,8 @@ func (t *Table) Indent(text string) *Table {
 	return t
 }
 
-// Keys sets how many columns say what a row is of, and returns t; it is one unless it is said. Where a table is too wide they begin each of its parts.
+// Keys sets how many columns say what a row is of, and returns t; it is one unless it is said. Where a table is too
+// wide they begin each of its parts.
 func (t *Table) Keys(n int) *Table {
 	t.keys = min(n, len(t.columns))
 	return t
@@ -62,8 +63,9 @@ const (
 	leastShared = 18
 )
 
-// Write prints the table. Titles are left out if all are empty. A table that is wider than a terminal has its columns nearer to each other, then its last column's
-// text broken into lines, then that of all wide columns of text; and if that does not do, the columns that have no room follow below, each part behind the key columns.
+// Write prints the table. Titles are left out if all are empty. A table that is wider than a terminal has its columns
+// nearer to each other, then its last column's text broken into lines, then that of all wide columns of text; and if
+// that does not do, the columns that have no room follow below, each part behind the key columns.
 func (t *Table) Write(w io.Writer, style Style) error {
 	var b strings.Builder
 	widths := t.widths()
@@ -140,7 +142,9 @@ func (t *Table) fit(widths []int, from int) (to int, how layout) {
 	for to = from + 1; to < end && width(to+1, 2) <= TableWidth; {
 		to++
 	}
-	if over := width(to, 2) - TableWidth; over > 0 && !t.columns[from].Right && to == from+1 && widths[from]-over >= leastShared { // one cell is too wide
+	if over := width(to, 2) - TableWidth; over > 0 && !t.columns[from].Right && to == from+1 &&
+		widths[from]-over >= leastShared {
+		// one cell is too wide
 		caps := make([]int, end)
 		caps[from] = widths[from] - over
 		return to, layout{2, caps}
@@ -148,13 +152,15 @@ func (t *Table) fit(widths []int, from int) (to int, how layout) {
 	return to, layout{gap: 2}
 }
 
-// shared breaks all columns of text that are wide, each into no less than is worth while, so that what is so wide fits; nil if that does not do.
+// shared breaks all columns of text that are wide, each into no less than is worth while, so that what is so wide
+// fits; nil if that does not do.
 func (t *Table) shared(widths []int, from, all int) []int {
 	caps := make([]int, len(widths))
 	for all > TableWidth {
 		widest := -1
 		for i := from; i < len(widths); i++ {
-			if w := width(widths[i], caps[i]); !t.columns[i].Right && w > leastShared && (widest < 0 || w > width(widths[widest], caps[widest])) {
+			if w := width(widths[i], caps[i]); !t.columns[i].Right && w > leastShared &&
+				(widest < 0 || w > width(widths[widest], caps[widest])) {
 				widest = i
 			}
 		}
@@ -224,11 +230,13 @@ func (t *Table) part(b *strings.Builder, style Style, widths []int, from, to int
 	}
 }
 
-// broken puts ends of lines in the place of spaces, so that no line is wider than that, unless a word is. A number stays with its unit.
+// broken puts ends of lines in the place of spaces, so that no line is wider than that, unless a word is. A number
+// stays with its unit.
 func broken(text string, width int) string {
 	var words []string
 	for word := range strings.SplitSeq(text, " ") {
-		if n := len(words); n > 0 && words[n-1] != "" && strings.ContainsRune("0123456789", rune(words[n-1][len(words[n-1])-1])) && isUnit(word) {
+		if n := len(words); n > 0 && words[n-1] != "" &&
+			strings.ContainsRune("0123456789", rune(words[n-1][len(words[n-1])-1])) && isUnit(word) {
 			words[n-1] += " " + word
 			continue
 		}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTableWidth holds that no table is wider than a terminal: columns move together, then the last one's text is broken, then columns follow below.
+// TestTableWidth holds that no table is wider than a terminal: columns move together, then the last one's text is
+// broken, then columns follow below.
 func TestTableWidth(t *testing.T) {
 	write := func(x *Table) []string {
 		var b strings.Builder
@@ -36,20 +37,25 @@ func TestTableWidth(t *testing.T) {
 		t.Errorf("nearer: %q", got)
 	}
 	got := write(numbers(12))
-	if len(got) != 5 || got[2] != "" || !strings.HasPrefix(got[4], "name  1234567") || strings.Count(got[1], "1234567")+strings.Count(got[4], "1234567") != 12 {
+	if len(got) != 5 || got[2] != "" || !strings.HasPrefix(got[4], "name  1234567") ||
+		strings.Count(got[1], "1234567")+strings.Count(got[4], "1234567") != 12 {
 		t.Errorf("in two parts: %q", got)
 	}
 	x := NewTable(Left(""), Right("value"), Left("says")).Indent("  ")
 	x.Row("first", "12", strings.Repeat("word ", 30)+"end")
 	x.Row("second", "3", "short")
-	if got := write(x); len(got) != 5 || !strings.HasPrefix(got[2], strings.Repeat(" ", 17)+"word") || got[4] != "  second      3  short" {
+	if got := write(x); len(got) != 5 || !strings.HasPrefix(got[2], strings.Repeat(" ", 17)+"word") ||
+		got[4] != "  second      3  short" {
 		t.Errorf("broken: %q", got)
 	}
 	// Two wide columns of text share what is left.
 	y := NewTable(Left(""), Left(""), Left("")).Indent("  ")
 	y.Row(strings.Repeat("n", 33), strings.Repeat("figure ", 10)+"end", strings.Repeat("source ", 6)+"end")
 	y.Row("second", "one", "two")
-	if got := write(y); len(got) < 4 || !strings.HasPrefix(got[1], strings.Repeat(" ", 37)+"figure") || !strings.HasSuffix(got[1], "source") || got[len(got)-1] != "  second"+strings.Repeat(" ", 29)+"one"+strings.Repeat(" ", strings.Index(got[0], "source")-40)+"two" {
+	if got := write(y); len(got) < 4 || !strings.HasPrefix(got[1], strings.Repeat(" ", 37)+"figure") ||
+		!strings.HasSuffix(got[1], "source") ||
+		got[len(got)-1] != "  second"+strings.Repeat(" ", 29)+"one"+
+			strings.Repeat(" ", strings.Index(got[0], "source")-40)+"two" {
 		t.Errorf("shared: %q", got)
 	}
 	long := NewTable(Left("a"), Left("b"))

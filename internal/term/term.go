@@ -1,5 +1,5 @@
-// Package term writes for people who sit at a terminal: aligned tables, quantities with units that read well, one line of
-// progress, and colour where it is wanted.
+// Package term writes for people who sit at a terminal: aligned tables, quantities with units that read well, one
+// line of progress, and colour where it is wanted.
 //
 // Its main types are [Table], [Progress] and [Style]. Colour follows https://no-color.org: none if NO_COLOR is set to
 // anything, and none where the output is no terminal.
@@ -16,8 +16,8 @@ import (
 // Style adds colour to text, or does not. The zero Style adds none.
 type Style struct{ on bool }
 
-// Colour returns the style for a file: with colour if the file is a terminal that understands it and NO_COLOR is not set.
-// environment is os.Getenv or a stand-in for it.
+// Colour returns the style for a file: with colour if the file is a terminal that understands it and NO_COLOR is not
+// set. environment is os.Getenv or a stand-in for it.
 func Colour(f *os.File, environment func(string) string) Style {
 	return Style{on: IsTerminal(f) && environment("NO_COLOR") == "" && environment("TERM") != "dumb"}
 }

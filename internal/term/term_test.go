@@ -11,7 +11,8 @@ import (
 
 func TestWidth(t *testing.T) {
 	for s, want := range map[string]int{
-		"": 0, "abc": 3, "µs": 2, "日本": 4, "e\u0301": 1, "\x1b[31mred\x1b[0m": 3, "a\x1b[1mb\x1b[0mc": 3, "✅": 2, "ｱ": 1, "Ａ": 2, "한글": 4,
+		"": 0, "abc": 3, "µs": 2, "日本": 4, "e\u0301": 1, "\x1b[31mred\x1b[0m": 3, "a\x1b[1mb\x1b[0mc": 3, "✅": 2,
+		"ｱ": 1, "Ａ": 2, "한글": 4,
 		"\x1b[3": 0, "\t": 0, "█▏·": 3,
 	} {
 		if got := Width(s); got != want {
@@ -48,13 +49,15 @@ func TestQuantities(t *testing.T) {
 		v          float64
 		unit, want string
 	}{
-		{0, "us", "0 us"}, {0.5, "us", "500 ns"}, {88.898, "us", "88.9 us"}, {402.06, "us", "402 us"}, {999.9, "us", "1.00 ms"}, {1234.5, "us", "1.23 ms"}, {12e6, "us", "12.0 s"},
+		{0, "us", "0 us"}, {0.5, "us", "500 ns"}, {88.898, "us", "88.9 us"}, {402.06, "us", "402 us"},
+		{999.9, "us", "1.00 ms"}, {1234.5, "us", "1.23 ms"}, {12e6, "us", "12.0 s"},
 		{0.2, "s", "200 ms"}, {150, "s", "2.50 min"},
 		{4096, "B", "4.10 KB"}, {512, "B", "512 B"}, {3.84e12, "B", "3.84 TB"},
 		{1.234e9, "B/s", "1.23 GB/s"}, {40e9, "bit/s", "40.0 Gbit/s"},
 		{36700, "1/s", "36.7k"}, {12, "1/s", "12.0"}, {0.25, "1/s", "0.250"}, {1.2e6, "1/s", "1.20M"},
 		{0.973, "fraction", "97.3 %"}, {0, "fraction", "0 %"}, {0.00042, "fraction", "0.042 %"},
-		{1.5, "ratio", "1.500"}, {10000, "count", "10,000"}, {999, "count", "999"}, {-1234567, "count", "-1,234,567"}, {2.5, "count", "2.50"},
+		{1.5, "ratio", "1.500"}, {10000, "count", "10,000"}, {999, "count", "999"}, {-1234567, "count", "-1,234,567"},
+		{2.5, "count", "2.50"},
 		{0.0123, "J", "12.3 mJ"}, {7.5, "W", "7.50 W"},
 	} {
 		if got := Quantity(c.v, c.unit); got != c.want {
@@ -64,7 +67,8 @@ func TestQuantities(t *testing.T) {
 }
 
 func TestBar(t *testing.T) {
-	for share, want := range map[float64]string{0: "····", 0.5: "██··", 1: "████", 2: "████", -1: "····", 0.28125: "█▏··", 0.99: "████"} {
+	for share, want := range map[float64]string{0: "····", 0.5: "██··", 1: "████", 2: "████", -1: "····",
+		0.28125: "█▏··", 0.99: "████"} {
 		if got := Bar(share, 4); got != want {
 			t.Errorf("Bar(%v) = %q, want %q", share, got, want)
 		}
@@ -107,7 +111,8 @@ func TestProgressPlain(t *testing.T) {
 	}
 	p.Stop()
 	want := "run  10 %  10,000 of 100,000 requests  1.00k/s  1:30 left\n"
-	if !strings.HasPrefix(b.String(), want) || strings.Count(b.String(), "\n") != 4 || strings.Contains(b.String(), "\x1b") {
+	if !strings.HasPrefix(b.String(), want) || strings.Count(b.String(), "\n") != 4 ||
+		strings.Contains(b.String(), "\x1b") {
 		t.Errorf("got\n%s", b.String())
 	}
 }
@@ -122,7 +127,8 @@ func TestProgressTerminal(t *testing.T) {
 	p.Stop()
 	p.Update(51, 100, "")
 	text := b.String()
-	if !strings.HasPrefix(text, "\rrun ██████████··········  50 %  50 of 100  50.0/s  0:01 left") || !strings.HasSuffix(text, "\r\x1b[K") {
+	if !strings.HasPrefix(text, "\rrun ██████████··········  50 %  50 of 100  50.0/s  0:01 left") ||
+		!strings.HasSuffix(text, "\r\x1b[K") {
 		t.Errorf("got %q", text)
 	}
 	first, _, _ := strings.Cut(text[1:], "\x1b")
@@ -183,17 +189,23 @@ func TestProgressLong(t *testing.T) {
 		share    float64 // a second
 		want     string  // the line about it; empty is none
 	}{
-		{"plain", false, 1.0 / 7200, "run: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\n"},
-		{"terminal", true, 1.0 / 7200, "\rrun: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\x1b[K\n"},
-		{"minutes", false, 1.0 / 420, "run: this will take about 7 minutes more, at the pace of the first 5 s; it can be ended\n"},
-		{"days", false, 1e-6, "run: this will take about 11.6 days more, at the pace of the first 5 s; it can be ended\n"},
-		{"years", false, 1e-9, "run: this will take about 32 years more, at the pace of the first 5 s; it can be ended\n"},
+		{"plain", false, 1.0 / 7200,
+			"run: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\n"},
+		{"terminal", true, 1.0 / 7200,
+			"\rrun: this will take about 2.0 hours more, at the pace of the first 5 s; it can be ended\x1b[K\n"},
+		{"minutes", false, 1.0 / 420,
+			"run: this will take about 7 minutes more, at the pace of the first 5 s; it can be ended\n"},
+		{"days", false, 1e-6,
+			"run: this will take about 11.6 days more, at the pace of the first 5 s; it can be ended\n"},
+		{"years", false, 1e-9,
+			"run: this will take about 32 years more, at the pace of the first 5 s; it can be ended\n"},
 		{"short", false, 1.0 / 300, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b strings.Builder
 			w := &clockwork{time.Unix(1000, 0)}
-			p := NewProgress(&b, ProgressConfig{Label: "run", Now: w.Now, Terminal: c.terminal, Ending: "it can be ended"})
+			p := NewProgress(&b,
+				ProgressConfig{Label: "run", Now: w.Now, Terminal: c.terminal, Ending: "it can be ended"})
 			for range 60 { // preparation
 				w.now = w.now.Add(time.Second)
 				p.Reach(0, 0, 0, "prepares")
@@ -203,7 +215,8 @@ func TestProgressLong(t *testing.T) {
 				p.Reach(float64(i+1)*c.share, int64(i), 0, "")
 			}
 			p.Stop()
-			if text := b.String(); strings.Count(text, "will take") != min(1, len(c.want)) || !strings.Contains(text, c.want) {
+			if text := b.String(); strings.Count(text, "will take") != min(1, len(c.want)) ||
+				!strings.Contains(text, c.want) {
 				t.Errorf("got %q, want %q in it once", text, c.want)
 			}
 		})
@@ -213,7 +226,8 @@ func TestProgressLong(t *testing.T) {
 	p := NewProgress(&b, ProgressConfig{Label: "reproduce", Unit: "runs", Now: w.Now})
 	w.now = w.now.Add(10 * time.Minute)
 	p.Update(1, 5, "")
-	if want := "reproduce: this will take about 40 minutes more, at the pace of the first 600 s\nreproduce  20 %  1 of 5 runs  0.00167/s  40:00 left\n"; b.String() != want {
+	if want := "reproduce: this will take about 40 minutes more, at the pace of the first 600 s\nreproduce  20 %  1 " +
+		"of 5 runs  0.00167/s  40:00 left\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

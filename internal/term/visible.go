@@ -9,11 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// What a file's names and texts may hold is written to a terminal, which obeys it: a name can colour, hide or overwrite lines, set the window's
-// title, or turn the direction of writing. So whatever is no letter, sign or space is shown as Go would quote it.
+// What a file's names and texts may hold is written to a terminal, which obeys it: a name can colour, hide or
+// overwrite lines, set the window's title, or turn the direction of writing. So whatever is no letter, sign or space
+// is shown as Go would quote it.
 
-// Visible returns a writer to w that escapes what a terminal would obey, but for line ends, tabs, and the colours of the style. It may be used by
-// several goroutines at once.
+// Visible returns a writer to w that escapes what a terminal would obey, but for line ends, tabs, and the colours of
+// the style. It may be used by several goroutines at once.
 func Visible(w io.Writer, style Style) io.Writer { return &visible{w: w, style: style} }
 
 // Shown returns text as Visible writes it without colours, in one line.
@@ -87,7 +88,8 @@ func (v *visible) escape(text []byte, last bool) []byte {
 	return nil
 }
 
-// colour is how long the colour is that text begins with, 0 if with none; more says that it may be one once more has come.
+// colour is how long the colour is that text begins with, 0 if with none; more says that it may be one once more has
+// come.
 func colour(text []byte) (n int, more bool) {
 	for _, c := range colours {
 		if bytes.HasPrefix(text, []byte(c)) {
@@ -100,5 +102,6 @@ func colour(text []byte) (n int, more bool) {
 
 // turns tells the signs that change the direction of writing, or end a line.
 func turns(r rune) bool {
-	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x061c || r == 0x2028 || r == 0x2029
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x061c ||
+		r == 0x2028 || r == 0x2029
 }

@@ -58,7 +58,11 @@ func FuzzVisible(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if i := strings.IndexFunc(b.String(), func(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || turns(r) }); i >= 0 {
+		if i := strings.IndexFunc(b.String(),
+			func(r rune) bool {
+				return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 ||
+					turns(r)
+			}); i >= 0 {
 			t.Errorf("%q is shown as %q", text, b.String())
 		}
 	})

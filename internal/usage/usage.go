@@ -1,4 +1,5 @@
-// Package usage reports what this process has used of the machine: CPU time and peak memory, by getrusage(2). On systems without getrusage both are 0.
+// Package usage reports what this process has used of the machine: CPU time and peak memory, by getrusage(2). On
+// systems without getrusage both are 0.
 //
 // What it leaves out: other processes, and single threads.
 package usage

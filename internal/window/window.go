@@ -1,6 +1,7 @@
 // Package window is sets of numbers that wrap around, such as packets', in a window that moves on: a bit each.
 //
-// Its one type is Set. It is what a sender knows of packets that came out of order (RFC 1982's serial numbers, of 32 bits), and whose turn it is.
+// Its one type is Set. It is what a sender knows of packets that came out of order (RFC 1982's serial numbers, of 32
+// bits), and whose turn it is.
 //
 // What it leaves out: numbers further apart than 2^31, and windows that go back.
 package window
@@ -10,7 +11,8 @@ import "math/bits"
 // before reports whether number a comes before b; numbers wrap.
 func before(a, b uint32) bool { return int32(a-b) < 0 }
 
-// Set is a set of numbers of which none is before its base. The zero one is empty, from 0 on. Its size is a power of two and grows with the window.
+// Set is a set of numbers of which none is before its base. The zero one is empty, from 0 on. Its size is a power of
+// two and grows with the window.
 type Set struct {
 	words []uint64
 	base  uint32 // nothing before it is in the set

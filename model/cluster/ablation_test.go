@@ -9,8 +9,9 @@ import (
 	"farflash/sim"
 )
 
-// TestAblation: what each part of pull brings, docs/validation/replicast.md: the share of the disks' time that is left without it, of a cluster of the
-// Replicast paper in its second 10 ms of 20, each within what ten seeds over 100 ms spread by and the shorter run adds.
+// TestAblation: what each part of pull brings, docs/validation/replicast.md: the share of the disks' time that is
+// left without it, of a cluster of the Replicast paper in its second 10 ms of 20, each within what ten seeds over 100
+// ms spread by and the shorter run adds.
 func TestAblation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -26,12 +27,15 @@ func TestAblation(t *testing.T) {
 		{"one group", 400, 16 * units.KiB, func(c *cluster.Config) { c.Groups = 1 }, 88, 92},
 		{"one group of 18", 400, 16 * units.KiB, func(c *cluster.Config) { c.Groups, c.Group = 1, 18 }, 93, 96},
 		{"bound when asked", 400, 16 * units.KiB, func(c *cluster.Config) { c.Ahead = units.Second }, 99, 100.5},
-		{"no chain", 400, 16 * units.KiB, func(c *cluster.Config) { c.Code = cluster.Code{Data: 1, Parity: 2} }, 99.3, 100.5},
+		{"no chain", 400, 16 * units.KiB, func(c *cluster.Config) { c.Code = cluster.Code{Data: 1, Parity: 2} }, 99.3,
+			100.5},
 		{"larger messages", 400, 16 * units.KiB, func(c *cluster.Config) { c.Control.Unicast = 300 }, 99.5, 100.5},
-		{"Replicast-M of 18", 400, 16 * units.KiB, func(c *cluster.Config) { c.Protocol, c.Group = cluster.ReplicastM, 18 }, 82, 86},
+		{"Replicast-M of 18", 400, 16 * units.KiB,
+			func(c *cluster.Config) { c.Protocol, c.Group = cluster.ReplicastM, 18 }, 82, 86},
 		{"pull", 1000, 128 * units.KiB, func(*cluster.Config) {}, 97, 101},
 		{"bound when asked", 1000, 128 * units.KiB, func(c *cluster.Config) { c.Ahead = units.Second }, 83, 90},
-		{"no chain", 1000, 128 * units.KiB, func(c *cluster.Config) { c.Code = cluster.Code{Data: 1, Parity: 2} }, 71, 78},
+		{"no chain", 1000, 128 * units.KiB, func(c *cluster.Config) { c.Code = cluster.Code{Data: 1, Parity: 2} }, 71,
+			78},
 	} {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = cluster.Pull, x.chunk, x.rate*units.ByteRate(units.MiB)
@@ -52,8 +56,8 @@ func TestAblation(t *testing.T) {
 	}
 }
 
-// TestTwoGroups: with 57 chunks outstanding for two groups of five, as in the laboratory of the Replicast paper's table 4, hardly a negotiation of
-// Replicast-M ends with a common window, where Replicast-H needs none.
+// TestTwoGroups: with 57 chunks outstanding for two groups of five, as in the laboratory of the Replicast paper's
+// table 4, hardly a negotiation of Replicast-M ends with a common window, where Replicast-H needs none.
 func TestTwoGroups(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -71,8 +75,9 @@ func TestTwoGroups(t *testing.T) {
 	}
 }
 
-// TestDepth: pull keeps disks busy with any number of chunks outstanding, and where gateways send each piece of a code themselves; in an open loop it keeps up, and a burst at one gateway,
-// whose link is busy for long, does not hold the targets of others.
+// TestDepth: pull keeps disks busy with any number of chunks outstanding, and where gateways send each piece of a
+// code themselves; in an open loop it keeps up, and a burst at one gateway, whose link is busy for long, does not
+// hold the targets of others.
 func TestDepth(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -84,8 +89,10 @@ func TestDepth(t *testing.T) {
 		{"four outstanding", 16 * units.KiB, 98, func(c *cluster.Config) { c.Outstanding = 4 }},
 		{"eight outstanding", 16 * units.KiB, 99, func(c *cluster.Config) { c.Outstanding = 8 }},
 		{"an open loop at 90 %", 16 * units.KiB, 89, func(c *cluster.Config) { c.Load.Share, c.Outstanding = 0.9, 64 }},
-		{"a code, two outstanding", 256 * units.KiB, 96, func(c *cluster.Config) { c.Outstanding, c.Code = 2, cluster.Code{Data: 4, Parity: 2} }},
-		{"a code, eight outstanding", 256 * units.KiB, 98, func(c *cluster.Config) { c.Outstanding, c.Code = 8, cluster.Code{Data: 4, Parity: 2} }},
+		{"a code, two outstanding", 256 * units.KiB, 96,
+			func(c *cluster.Config) { c.Outstanding, c.Code = 2, cluster.Code{Data: 4, Parity: 2} }},
+		{"a code, eight outstanding", 256 * units.KiB, 98,
+			func(c *cluster.Config) { c.Outstanding, c.Code = 8, cluster.Code{Data: 4, Parity: 2} }},
 	} {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = cluster.Pull, x.chunk, 1000*units.ByteRate(units.MiB)
@@ -127,7 +134,8 @@ func (b *bursts) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// TestBurst: 64 chunks at one gateway take its link 6.8 ms; those of others, which begin meanwhile, take hardly longer than without it.
+// TestBurst: 64 chunks at one gateway take its link 6.8 ms; those of others, which begin meanwhile, take hardly
+// longer than without it.
 func TestBurst(t *testing.T) {
 	mean := func(burst int) float64 {
 		cfg := cluster.DefaultConfig()
@@ -154,8 +162,9 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestLateIsSoonKnown: what pull has sent and is lost is begun again after what sending takes, and not after what waiting for room takes as well, so that of losses the tail is not longer than that of a
-// chain, however many chunks wait.
+// TestLateIsSoonKnown: what pull has sent and is lost is begun again after what sending takes, and not after what
+// waiting for room takes as well, so that of losses the tail is not longer than that of a chain, however many chunks
+// wait.
 func TestLateIsSoonKnown(t *testing.T) {
 	tail := func(p cluster.Scheme) sim.Time {
 		cfg := cluster.DefaultConfig()

@@ -21,10 +21,11 @@ type Bound struct {
 	Chunks   float64 // a second, over the whole cluster
 }
 
-// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each piece that is put and read those that are got,
-// the links of targets and gateways carry what the protocol sends over them, in each direction, and a gateway of a closed loop with so many chunks
-// outstanding cannot do more than these in the least time that one takes. Headers, and for Replicast the share that is kept for
-// control messages, are left out of the links' rates. A packet network says what its links carry.
+// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each piece that is put
+// and read those that are got, the links of targets and gateways carry what the protocol sends over them, in each
+// direction, and a gateway of a closed loop with so many chunks outstanding cannot do more than these in the least
+// time that one takes. Headers, and for Replicast the share that is kept for control messages, are left out of the
+// links' rates. A packet network says what its links carry.
 func (c *Cluster) Bounds() []Bound { return c.BoundsWithout(0) }
 
 // BoundsWithout are the Bounds of what is left when so many targets are not there.
@@ -48,7 +49,10 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	if c.cfg.Disk.Model == ModelSSD {
 		list = list[:0]
 		if most := c.ceiling; most.Write > 0 && most.Read > 0 {
-			list = append(list, Bound{boundDrives, targets * float64(c.cfg.Disk.Count) / max(written*c.mean(func(size units.Bytes) float64 { return most.Write.TimeFor(size).Seconds() }), read*c.mean(func(size units.Bytes) float64 { return most.Read.TimeFor(size).Seconds() }))})
+			list = append(list, Bound{boundDrives,
+				targets * float64(c.cfg.Disk.Count) /
+					max(written*c.mean(func(size units.Bytes) float64 { return most.Write.TimeFor(size).Seconds() }),
+						read*c.mean(func(size units.Bytes) float64 { return most.Read.TimeFor(size).Seconds() }))})
 		}
 	}
 	add := func(resource string, links, pieces float64) {
@@ -77,13 +81,15 @@ func (c *Cluster) links(from, to int32, rate units.BitRate) float64 {
 	return sum / float64(rate)
 }
 
-// Least is the least time that a chunk can take which is put: its way is the shortest, and its disks are the fastest. A drive may take in no time what it has room for.
+// Least is the least time that a chunk can take which is put: its way is the shortest, and its disks are the fastest.
+// A drive may take in no time what it has room for.
 func (c *Cluster) Least() sim.Time {
 	p := c.bus.Plan
 	if c.net != nil {
 		p = c.swiftest()
 	}
-	// Of several chunks the control messages of one go before the data of others, and a window that is asked for anew may be at the same time as another.
+	// Of several chunks the control messages of one go before the data of others, and a window that is asked for anew
+	// may be at the same time as another.
 	p.Pass = c.net != nil || c.cfg.Outstanding > 1 || c.cfg.Choosy || c.cfg.Protocol == ReplicastHDouble
 	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
 		if c.disks[i].drive != nil {
@@ -95,7 +101,8 @@ func (c *Cluster) Least() sim.Time {
 	return c.forecast.Floor(&p)
 }
 
-// swiftest is the plan by which nothing takes longer than it can in the network: each node has the links of the one that has most, and all messages the shortest way.
+// swiftest is the plan by which nothing takes longer than it can in the network: each node has the links of the one
+// that has most, and all messages the shortest way.
 func (c *Cluster) swiftest() put.Plan {
 	cfg := c.cfg
 	cfg.Link.Rate, cfg.Link.Overhead = c.d.Effective, 0 // protocols pace by that what they pace
@@ -145,7 +152,8 @@ func (c *Cluster) Bound() Bound {
 // Floor is how long a chunk takes that is alone in the cluster.
 func (c *Cluster) Floor() sim.Time { return c.forecast.Floor(&c.bus.Plan) }
 
-// Busy is how long each target's disks, mean over them, each gateway's sending and each target's receiving link have been busy until a time.
+// Busy is how long each target's disks, mean over them, each gateway's sending and each target's receiving link have
+// been busy until a time.
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	// The peers count a write as soon as it is queued, and what is on a link as soon as it is sent.
 	ends := at

@@ -9,18 +9,21 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestBoundsHold: of real clusters in a closed loop of puts no chunk takes less than the least time, and none of the bounds is exceeded from the beginning on.
+// TestBoundsHold: of real clusters in a closed loop of puts no chunk takes less than the least time, and none of the
+// bounds is exceeded from the beginning on.
 func TestBoundsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol = rapid.SampledFrom(cluster.SharedSchemes()).Draw(t, "protocol")
-		cfg.Gateways, cfg.Outstanding = rapid.IntRange(1, 12).Draw(t, "gateways"), rapid.IntRange(1, 6).Draw(t, "outstanding")
+		cfg.Gateways, cfg.Outstanding = rapid.IntRange(1, 12).Draw(t, "gateways"),
+			rapid.IntRange(1, 6).Draw(t, "outstanding")
 		cfg.Replicas = rapid.IntRange(1, 4).Draw(t, "replicas")
 		cfg.Group = rapid.IntRange(cfg.Replicas, 9).Draw(t, "group")
 		cfg.Targets = max(cfg.Group*rapid.IntRange(2, 4).Draw(t, "groups"), 2*cfg.Replicas)
 		cfg.Targets -= cfg.Targets % cfg.Group
 		cfg.Chunk = units.Bytes(rapid.SampledFrom([]int{1, 4000, 9001, 16384, 131072, 300001}).Draw(t, "chunk"))
-		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) * units.ByteRate(units.MiB)
+		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) *
+			units.ByteRate(units.MiB)
 		cfg.Disk.Count = rapid.IntRange(1, 2).Draw(t, "disks")
 		cfg.Link.Trip = units.Duration(rapid.IntRange(0, 20).Draw(t, "trip")) * units.Microsecond
 		if cfg.Protocol.Sequential() {
@@ -33,7 +36,8 @@ func TestBoundsHold(t *testing.T) {
 			cfg.Code = cluster.Code{Data: 2, Parity: 1}
 		}
 		if rapid.Bool().Draw(t, "unequal") {
-			cfg.Disk.Kinds = []cluster.Kind{{Share: 0.3, Rate: cfg.Disk.Rate / 2}, {Share: 0.2, Rate: 3 * cfg.Disk.Rate}}
+			cfg.Disk.Kinds = []cluster.Kind{{Share: 0.3, Rate: cfg.Disk.Rate / 2},
+				{Share: 0.2, Rate: 3 * cfg.Disk.Rate}}
 		}
 		writesBack := rapid.Bool().Draw(t, "write-back")
 		if writesBack {

@@ -40,7 +40,8 @@ func TestBurstsArrive(t *testing.T) {
 
 // TestBurstKeys: what decides nothing is refused.
 func TestBurstKeys(t *testing.T) {
-	for _, l := range []Load{{Burst: 4}, {Rate: 1, Shape: 1}, {Rate: 1, Burst: -1}, {Rate: 1, Burst: 1 << 20}, {Rate: 1, Burst: 4, Shape: 1e-9}, {Rate: 1, Burst: 4, Shape: math.NaN()}} {
+	for _, l := range []Load{{Burst: 4}, {Rate: 1, Shape: 1}, {Rate: 1, Burst: -1}, {Rate: 1, Burst: 1 << 20},
+		{Rate: 1, Burst: 4, Shape: 1e-9}, {Rate: 1, Burst: 4, Shape: math.NaN()}} {
 		cfg := DefaultConfig()
 		cfg.Load = l
 		if cfg.Validate() == nil {

@@ -45,7 +45,8 @@ func (f frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFram
 	for _, i := range c.in[c.nodeOfTarget(target)].data.All() {
 		p := &c.parcels.Items[i]
 		takes += p.takes
-		if p.arg&readFrame == 0 && c.bus.Chunks[p.message.Chunk].ID == p.message.ID { // not of what is read, nor given up
+		if p.arg&readFrame == 0 && c.bus.Chunks[p.message.Chunk].ID == p.message.ID {
+			// not of what is read, nor given up
 			seen = append(seen, put.WaitingFrame{Arg: p.arg, Takes: takes})
 			takes = 0
 		}

@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// TestBus holds what protocols see of a cluster to the contracts of package put: with links that queue, with links that do not, where messages may be lost
-// but are not, and on a network.
+// TestBus holds what protocols see of a cluster to the contracts of package put: with links that queue, with links
+// that do not, where messages may be lost but are not, and on a network.
 func TestBus(t *testing.T) {
 	for name, change := range map[string]func(*cluster.Config){
 		"queued":     func(*cluster.Config) {},

@@ -20,7 +20,8 @@ type task struct {
 	pieces  int8     // of the present attempt that targets have begun to write
 	started sim.Time // when its gateway began the present attempt
 	resumes sim.Time // when its gateway begins the next attempt, where it waits with that; 0: it does not
-	due     sim.Time // when targets have said that it will be kept, where it has waited for them and is sent; 0: it has not
+	// when targets have said that it will be kept, where it has waited for them and is sent; 0: it has not
+	due sim.Time
 }
 
 // take has a gateway begin with a chunk that may have waited.
@@ -161,11 +162,13 @@ func (c *Cluster) tells(i int32) {
 		c.Counters.Done++
 	}
 	if c.OnDone != nil {
-		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: t.size, Read: t.read, Update: t.update})
+		c.OnDone(&Done{Chunk: x.ID, Gateway: x.Gateway, Begun: x.Begun, Done: c.eng.Now(), Size: t.size, Read: t.read,
+			Update: t.update})
 	}
 }
 
-// abort ends an attempt at a chunk for which its gateway has found no room. After a time it begins again with the same chunk; a gateway of SURGE forgets it and takes another one.
+// abort ends an attempt at a chunk for which its gateway has found no room. After a time it begins again with the
+// same chunk; a gateway of SURGE forgets it and takes another one.
 func (c *Cluster) abort(i int32, wait sim.Time) {
 	c.Counters.Aborted++
 	if c.cfg.Compat != CompatNone {
@@ -189,7 +192,8 @@ func (c *Cluster) resumed(i int32) {
 	}
 }
 
-// renumber ends an attempt at a chunk: what still comes of it is stale. What is put or got, its size and since when it waits stay.
+// renumber ends an attempt at a chunk: what still comes of it is stale. What is put or got, its size and since when
+// it waits stay.
 func (c *Cluster) renumber(i int32) {
 	c.wastes(i)
 	x := &c.bus.Chunks[i]
@@ -215,7 +219,8 @@ func (c *Cluster) tries(i int32) {
 	}
 }
 
-// endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other as the caller says.
+// endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other
+// as the caller says.
 func (c *Cluster) endsShort(i int32, as *uint64) {
 	if c.tasks.Items[i].told {
 		as = &c.Counters.Short
@@ -225,7 +230,8 @@ func (c *Cluster) endsShort(i int32, as *uint64) {
 	c.forget(i)
 }
 
-// forget frees a chunk's slot; its gateway takes the next chunk. A chunk that could not even be tried costs its gateway the shortest time of a chunk.
+// forget frees a chunk's slot; its gateway takes the next chunk. A chunk that could not even be tried costs its
+// gateway the shortest time of a chunk.
 func (c *Cluster) forget(i int32) {
 	g, tried := c.bus.Chunks[i].Gateway, c.eng.Now() > c.tasks.Items[i].started
 	c.books.under[g]--

@@ -54,10 +54,11 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 	return cfg
 }
 
-// TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the picosecond by the
-// rules of SURGE, and with queues for control messages besides their turns on the link.
+// TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the
+// picosecond by the rules of SURGE, and with queues for control messages besides their turns on the link.
 func TestFloor(t *testing.T) {
-	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain, cluster.UCHAIMD, cluster.ReplicastProxy, cluster.CommandWindow} {
+	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain, cluster.UCHAIMD,
+		cluster.ReplicastProxy, cluster.CommandWindow} {
 		for _, size := range []units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB} {
 			for _, rate := range []units.ByteRate{400, 1000} {
 				for _, compat := range []bool{true, false} {
@@ -73,13 +74,14 @@ func TestFloor(t *testing.T) {
 					got, floor := done[0].Done-done[0].Begun, c.Floor()
 					slack := sim.Time(0)
 					if !compat && p == cluster.ReplicastM {
-						// Nine bids of 300 B come at the same time and take turns on the gateway's link, and so do three
-						// acknowledgements; windows may begin later than the acceptance is out.
+						// Nine bids of 300 B come at the same time and take turns on the gateway's link, and so do
+						// three acknowledgements; windows may begin later than the acceptance is out.
 						link := units.BitRate(9_900_000_000)
 						slack = 12*link.TimeFor(300) + 3*units.Microsecond
 					}
 					if got < floor-slack || got > floor+slack+slackOfFrames(cfg, compat) {
-						t.Errorf("%v, %v, %v MiB/s, compat %v: the first chunk takes %v, alone it should take %v", p, size, rate, compat, got, floor)
+						t.Errorf("%v, %v, %v MiB/s, compat %v: the first chunk takes %v, alone it should take %v", p,
+							size, rate, compat, got, floor)
 					}
 				}
 			}
@@ -87,8 +89,9 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestWindow: with one command outstanding a gateway does a chunk in each floor; with two the disk is busy all the time; the disk's latency grows
-// with the queue, which by Little's law changes nothing about the rate as long as the disk has something to write.
+// TestWindow: with one command outstanding a gateway does a chunk in each floor; with two the disk is busy all the
+// time; the disk's latency grows with the queue, which by Little's law changes nothing about the rate as long as the
+// disk has something to write.
 func TestWindow(t *testing.T) {
 	for _, x := range []struct {
 		window int
@@ -118,7 +121,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestFloorOfOneReplica: the protocols whose gateways take windows one after another have an exact floor for one replica.
+// TestFloorOfOneReplica: the protocols whose gateways take windows one after another have an exact floor for one
+// replica.
 func TestFloorOfOneReplica(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.ReplicastH, cluster.ReplicastHDouble} {
 		for _, size := range []units.Bytes{16 * units.KiB, units.MiB} {
@@ -141,7 +145,8 @@ func slackOfFrames(cfg cluster.Config, compat bool) sim.Time {
 	return 4 * link.TimeFor(cfg.Link.Frame)
 }
 
-// TestLaws: whatever the cluster, chunks are conserved, every chunk has all its replicas acknowledged, and nothing is faster than the bound.
+// TestLaws: whatever the cluster, chunks are conserved, every chunk has all its replicas acknowledged, and nothing is
+// faster than the bound.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
@@ -155,7 +160,8 @@ func TestLaws(t *testing.T) {
 		}
 		cfg.Outstanding = rapid.IntRange(1, 3).Draw(t, "outstanding")
 		cfg.Chunk = units.Bytes(rapid.SampledFrom([]int{1, 4000, 16384, 131072, 300001}).Draw(t, "chunk"))
-		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) * units.ByteRate(units.MiB)
+		cfg.Disk.Rate = units.ByteRate(rapid.SampledFrom([]int{50, 400, 5000}).Draw(t, "disk")) *
+			units.ByteRate(units.MiB)
 		if cfg.Protocol.Build() != cluster.CompatNone && rapid.Bool().Draw(t, "compat") {
 			cfg.Compat, cfg.Control.Queued = cfg.Protocol.Build(), false
 			if rapid.Bool().Draw(t, "head") {
@@ -205,17 +211,24 @@ func TestLaws(t *testing.T) {
 			if b.Resource == "gateways' links" && cfg.Protocol.Placed() && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
-			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastH && cfg.Choosy && cfg.Compat == cluster.CompatSURGEHead {
-				continue // without queues a gateway of SURGE's last build that begins its bids anew may have windows of two replicas at once
+			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastH && cfg.Choosy &&
+				cfg.Compat == cluster.CompatSURGEHead {
+				// without queues a gateway of SURGE's last build that begins its bids anew may have windows of two
+				// replicas at once
+				continue
 			}
 			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastHDouble && !cfg.Control.Queued {
-				continue // both targets of a chunk may have promised the same time, and without queues the gateway sends to both at once
+				// both targets of a chunk may have promised the same time, and without queues the gateway sends to
+				// both at once
+				continue
 			}
-			// What is under way at the end may have had a part of its work done, and with write-back what waits for the disks is done.
+			// What is under way at the end may have had a part of its work done, and with write-back what waits for
+			// the disks is done.
 			under := cfg.Gateways * cfg.Outstanding
 			if cfg.Acknowledge == cluster.WriteBack {
 				piece := max(cfg.Chunk/units.Bytes(max(cfg.Code.Data, 1)), 1)
-				under += 3 * cfg.Targets * max(2, int(cfg.Disk.Queue/piece)) // a fast disk of the unequal ones has three times as much waiting
+				// a fast disk of the unequal ones has three times as much waiting
+				under += 3 * cfg.Targets * max(2, int(cfg.Disk.Queue/piece))
 			}
 			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(under)/until.Seconds() {
 				t.Fatalf("%v chunks a second, more than the %s allow, %v", got, b.Resource, b.Chunks)
@@ -227,7 +240,8 @@ func TestLaws(t *testing.T) {
 // variety draws what real links allow: reads, codes, open loops, placements, unequal disks, losses.
 func variety(t *rapid.T, cfg *cluster.Config) {
 	if !cfg.Protocol.Multicasts() && cfg.Protocol != cluster.CommandWindow && rapid.Bool().Draw(t, "coded") {
-		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 4).Draw(t, "data"), Parity: rapid.IntRange(0, 3).Draw(t, "parity")}
+		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 4).Draw(t, "data"),
+			Parity: rapid.IntRange(0, 3).Draw(t, "parity")}
 		n := cfg.Code.Data + cfg.Code.Parity
 		cfg.Group = max(cfg.Group, n)
 		cfg.Targets = max(2*n, 2*cfg.Group)
@@ -343,21 +357,37 @@ func TestMistakes(t *testing.T) {
 		want   string
 	}{
 		{func(c *cluster.Config) { c.Gateways = 0 }, "gateways: 0 is not possible; use 1 to 1048576"},
-		{func(c *cluster.Config) { c.Targets = 91 }, "group: 9 does not divide the 91 targets; the nearest number of targets that it divides is 90"},
-		{func(c *cluster.Config) { c.Targets = 9 }, "targets: 9 are one group; Replicast needs at least two, 18 targets"},
+		{func(c *cluster.Config) { c.Targets = 91 },
+			"group: 9 does not divide the 91 targets; the nearest number of targets that it divides is 90"},
+		{func(c *cluster.Config) { c.Targets = 9 },
+			"targets: 9 are one group; Replicast needs at least two, 18 targets"},
 		{func(c *cluster.Config) { c.Replicas = 10 }, "group: 9 targets cannot keep 10 replicas"},
-		{func(c *cluster.Config) { c.Protocol, c.Targets = cluster.UCH, 5 }, "targets: 5 are too few: the next chunk goes to 3 others than the last; use at least 6"},
+		{func(c *cluster.Config) { c.Protocol, c.Targets = cluster.UCH, 5 },
+			"targets: 5 are too few: the next chunk goes to 3 others than the last; use at least 6"},
 		{func(c *cluster.Config) { c.Chunk = 0 }, "chunk: 0B is not possible; use 1B to 1GiB"},
-		{func(c *cluster.Config) { c.Compat = cluster.CompatSURGE }, "control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
+		{func(c *cluster.Config) { c.Compat = cluster.CompatSURGE },
+			"control.queued: SURGE's control messages never wait for each other; use false, or compat: none"},
 		{func(c *cluster.Config) { c.Disk.Rate = 0 }, "disk.rate: 0B/s is not possible; use a rate such as 400MiB/s"},
-		{func(c *cluster.Config) { c.Link.Overhead = 0.015 }, "link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
-		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow }, "replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
-		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 }, "targets: 90 are too few: each of the 91 gateways has one of its own"},
-		{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket }, "core: targets of uch-aimd look at what waits at their ports, and a packet network has its own; leave it out, or use another protocol"},
-		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE }, "compat: SURGE has no pull; leave it out"},
-		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 }, "protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, chain, grants, dctcp, uch-aimd, replicast-h-double"},
-		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 }, "reads: the gateways of command-window only write, each to its own target; leave it out, or use another protocol"},
-		{func(c *cluster.Config) { c.Control.Share = 0 }, "control.share: 0% is not possible; use whole per cent from 1% to 99%"},
+		{func(c *cluster.Config) { c.Link.Overhead = 0.015 },
+			"link.overhead: 1.5% is not possible; use whole per cent from 0% to 99%"},
+		{func(c *cluster.Config) { c.Protocol = cluster.CommandWindow },
+			"replicas: 3 are not possible with command-window, whose gateways have one target each; use 1"},
+		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Gateways = cluster.CommandWindow, 1, 91 },
+			"targets: 90 are too few: each of the 91 gateways has one of its own"},
+		{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket },
+			"core: targets of uch-aimd look at what waits at their ports, and a packet network has its own; leave it " +
+				"out, or use another protocol"},
+		{func(c *cluster.Config) { c.Protocol, c.Compat = cluster.Pull, cluster.CompatSURGE },
+			"compat: SURGE has no pull; leave it out"},
+		{func(c *cluster.Config) { c.Protocol, c.Link.Loss = cluster.ReplicastProxy, 0.01 },
+			"protocol: replicast-proxy does not go on when messages are lost or targets fail: what a group has " +
+				"promised only its proxy knows; use one of uch-ccp, uch-ccp-inverse, replicast-m, replicast-h, pull, " +
+				"chain, grants, dctcp, uch-aimd, replicast-h-double"},
+		{func(c *cluster.Config) { c.Protocol, c.Replicas, c.Reads = cluster.CommandWindow, 1, 0.5 },
+			"reads: the gateways of command-window only write, each to its own target; leave it out, or use another " +
+				"protocol"},
+		{func(c *cluster.Config) { c.Control.Share = 0 },
+			"control.share: 0% is not possible; use whole per cent from 1% to 99%"},
 	} {
 		cfg := cluster.DefaultConfig()
 		x.change(&cfg)
@@ -367,7 +397,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestBoundsWithout: what is left when targets are not there allows as much less as they would have done, and gateways' links the same.
+// TestBoundsWithout: what is left when targets are not there allows as much less as they would have done, and
+// gateways' links the same.
 func TestBoundsWithout(t *testing.T) {
 	c, _ := run(t, cluster.DefaultConfig(), 1, 0)
 	all, less := c.Bounds(), c.BoundsWithout(30)

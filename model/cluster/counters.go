@@ -5,8 +5,8 @@ import (
 	"farflash/sim"
 )
 
-// NodeBytes is what a node's link has carried since the start. What is multicast counts once where it is sent and once at each receiver; a packet
-// network has no multicast, so there it is sent once for each.
+// NodeBytes is what a node's link has carried since the start. What is multicast counts once where it is sent and
+// once at each receiver; a packet network has no multicast, so there it is sent once for each.
 type NodeBytes struct {
 	Sent    units.Bytes // handed to the link
 	Data    units.Bytes // received

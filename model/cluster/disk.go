@@ -10,8 +10,9 @@ import (
 	"farflash/sim"
 )
 
-// A target has one disk, or several, each of which does one thing after the other. Its queue is explicit, so that a read that another target has begun can be
-// taken back. Of several the target gives what is written to the one that has the least to do; which of them a piece lies on that is read follows from the chunk and the target. Protocols
+// A target has one disk, or several, each of which does one thing after the other. Its queue is explicit, so that a
+// read that another target has begun can be taken back. Of several the target gives what is written to the one that
+// has the least to do; which of them a piece lies on that is read follows from the chunk and the target. Protocols
 // see a target's disks as one that is as fast as all.
 
 // disk is a target's.
@@ -310,7 +311,8 @@ func (c *Cluster) takeBack(i int32) {
 	}
 }
 
-// keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it acknowledges so.
+// keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it
+// acknowledges so.
 func (c *Cluster) keep(target int32, m put.Message) {
 	at := c.idlest(target)
 	piece := c.pieceAt(m.Chunk)

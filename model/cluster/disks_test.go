@@ -10,14 +10,16 @@ import (
 	"farflash/sim"
 )
 
-// TestSeveralDisks: a target of n disks does n times as much where its link allows it, and a chunk that is alone takes no less time than with one: a piece is written by one disk.
+// TestSeveralDisks: a target of n disks does n times as much where its link allows it, and a chunk that is alone
+// takes no less time than with one: a piece is written by one disk.
 func TestSeveralDisks(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.Pull, cluster.Chain, cluster.DCTCP, cluster.Grants, cluster.UCH} {
 		rates := map[int]float64{}
 		for _, n := range []int{1, 4} {
 			cfg := cluster.DefaultConfig()
 			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Chunk = p, 18, 18, 9, 64*units.KiB
-			cfg.Disk.Rate, cfg.Disk.Count, cfg.Link.Rate, cfg.Outstanding = 100*units.ByteRate(units.MiB), n, 10*units.Gbps, 12
+			cfg.Disk.Rate, cfg.Disk.Count, cfg.Link.Rate, cfg.Outstanding = 100*units.ByteRate(units.MiB), n,
+				10*units.Gbps, 12
 			c, done := run(t, cfg, 1, 120*units.Millisecond)
 			if err := c.Check(); err != nil {
 				t.Fatal(err)
@@ -30,7 +32,8 @@ func TestSeveralDisks(t *testing.T) {
 			}
 			rates[n] = float64(half) / 0.06
 			bound := c.Bounds()[0]
-			if want := float64(n) * 18 * float64(cfg.Disk.Rate) / (3 * float64(cfg.Chunk)); math.Abs(bound.Chunks/want-1) > 1e-6 {
+			if want := float64(n) * 18 * float64(cfg.Disk.Rate) /
+				(3 * float64(cfg.Chunk)); math.Abs(bound.Chunks/want-1) > 1e-6 {
 				t.Errorf("%v: %d disks allow %v chunks a second, not %v", p, n, bound.Chunks, want)
 			}
 			if rates[n] > 1.02*bound.Chunks {
@@ -67,16 +70,19 @@ func floorOf(t *testing.T, p cluster.Scheme, disks int) sim.Time {
 	return done[0].Done - done[0].Begun
 }
 
-// TestDisksLaws: with several disks a target, reads, losses, failures and repairs keep the laws, and the time of disks is accounted for.
+// TestDisksLaws: with several disks a target, reads, losses, failures and repairs keep the laws, and the time of
+// disks is accounted for.
 func TestDisksLaws(t *testing.T) {
 	s := rng.NewStream(7, "disks")
-	for k, p := range []cluster.Scheme{cluster.Pull, cluster.Chain, cluster.DCTCP, cluster.Grants, cluster.UCH, cluster.ReplicastH} {
+	for k, p := range []cluster.Scheme{cluster.Pull, cluster.Chain, cluster.DCTCP, cluster.Grants, cluster.UCH,
+		cluster.ReplicastH} {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Chunk = p, 6, 18, 9, 40*units.KB
 		cfg.Disk.Count, cfg.Outstanding, cfg.Reads, cfg.Objects = 2+int(s.IntN(4)), 4, 0.4, 300
 		cfg.Read = cluster.Reading(k % 5)
 		cfg.Link.Loss, cfg.Repair.Detect = 0.001, units.Millisecond
-		cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond}, {Target: 4, At: 6 * units.Millisecond, Back: 12 * units.Millisecond}}
+		cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond},
+			{Target: 4, At: 6 * units.Millisecond, Back: 12 * units.Millisecond}}
 		const until = 40 * units.Millisecond
 		c, _ := run(t, settled(cfg), uint64(k), until)
 		if err := c.Check(); err != nil {

@@ -8,8 +8,9 @@ import (
 	"farflash/sim"
 )
 
-// A target's disk may be a drive: a model with queues, caches and garbage collection of its own, behind block.Device. Its target gives it several
-// things to do at once, and reckons how long they will take by what it has done lately, as a target of a real cluster would.
+// A target's disk may be a drive: a model with queues, caches and garbage collection of its own, behind block.Device.
+// Its target gives it several things to do at once, and reckons how long they will take by what it has done lately,
+// as a target of a real cluster would.
 
 // drive is a target's disk that is one.
 type drive struct {
@@ -49,7 +50,8 @@ func (c *Cluster) Attach(number int, dev block.Device, most Ceiling) error {
 		return fmt.Errorf("a drive of %v has no room for a piece of %v", units.Bytes(dev.Capacity(0)), c.piece)
 	}
 	var err error
-	if v.queue, err = dev.Open(block.QueueConfig{Depth: c.cfg.Disk.Depth + 1, Class: block.Medium, Weight: 1}); err != nil {
+	if v.queue, err = dev.Open(block.QueueConfig{Depth: c.cfg.Disk.Depth + 1, Class: block.Medium, Weight: 1}); err !=
+		nil {
 		return err
 	}
 	// Until it has done something, disk.rate is what it is taken for.
@@ -87,7 +89,8 @@ func (c *Cluster) feed(at int32) {
 			op = block.Read
 		}
 		// Where a piece is does not matter to who keeps it: the place of any older one for a write, and for a read any.
-		r := block.Request{Tag: uint64(i), Op: op, Offset: c.slots.IntN(v.slots) * v.extent, Length: (int64(j.size) + int64(units.Sector) - 1) / int64(units.Sector) * int64(units.Sector)}
+		r := block.Request{Tag: uint64(i), Op: op, Offset: c.slots.IntN(v.slots) * v.extent,
+			Length: (int64(j.size) + int64(units.Sector) - 1) / int64(units.Sector) * int64(units.Sector)}
 		if !v.dev.Submit(v.queue, r) {
 			panic("cluster: a drive refuses what its queue has room for")
 		}

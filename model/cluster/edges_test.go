@@ -9,7 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// TestPopulationIsPlaced: a cluster that reads begins with all its objects kept, each piece at another target, where the placement says and where groups bid.
+// TestPopulationIsPlaced: a cluster that reads begins with all its objects kept, each piece at another target, where
+// the placement says and where groups bid.
 func TestPopulationIsPlaced(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.Chain, cluster.ReplicastM, cluster.Pull} {
 		cfg := cluster.DefaultConfig()
@@ -62,7 +63,8 @@ func TestRacksLimits(t *testing.T) {
 		may            bool
 	}{{6, 6, true}, {5, 10, true}, {5, 9, false}, {3, 6, true}, {3, 5, false}, {2, 12, false}} {
 		cfg := cluster.DefaultConfig()
-		cfg.Protocol, cfg.Placement, cfg.Racks, cfg.Targets, cfg.Gateways = cluster.UCH, cluster.PlaceRandom, x.racks, x.targets, 3
+		cfg.Protocol, cfg.Placement, cfg.Racks, cfg.Targets, cfg.Gateways = cluster.UCH, cluster.PlaceRandom, x.racks,
+			x.targets, 3
 		if err := cfg.Validate(); (err == nil) != x.may || err != nil && !strings.Contains(err.Error(), "racks") {
 			t.Errorf("%d racks of %d targets: %v", x.racks, x.targets, err)
 		}

@@ -31,7 +31,8 @@ func NewOn(cfg Config, eng *sim.Engine, protocol func(*put.Bus) put.Protocol) (*
 	return c, c.bus, nil
 }
 
-// Used is how many jobs, parcels, casts and chunks are in use, how many repairs are under way, and how many pieces wait for one.
+// Used is how many jobs, parcels, casts and chunks are in use, how many repairs are under way, and how many pieces
+// wait for one.
 func (c *Cluster) Used() (jobs, parcels, casts, tasks, repairs, queued int) {
 	for i := range c.tasks.Items {
 		if c.tasks.Items[i].live {

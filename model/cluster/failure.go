@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// Targets fail and come back empty. Gateways hear of it after a time; until then they ask in vain and begin again (retry.go). What a target
-// kept is made again elsewhere (repair.go).
+// Targets fail and come back empty. Gateways hear of it after a time; until then they ask in vain and begin again
+// (retry.go). What a target kept is made again elsewhere (repair.go).
 
 // Failure is a target that fails.
 type Failure struct {
@@ -139,23 +139,32 @@ func (c *Config) checkFailures(f *units.Faults) {
 	down := map[int]units.Duration{}
 	for i, x := range c.Failures {
 		at := fmt.Sprintf("failures[%d]", i)
-		f.Hold(x.Target >= 0 && x.Target < c.Targets, at+".target", "there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
+		f.Hold(x.Target >= 0 && x.Target < c.Targets, at+".target",
+			"there is no target %d; they are numbered from 0 to %d", x.Target, c.Targets-1)
 		f.Hold(x.At >= 0, at+".at", "target %d fails at %v; use a time from 0", x.Target, x.At)
-		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, at+".back", "target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out", x.Target, x.At, x.Back, x.At+c.Repair.Detect)
+		f.Hold(x.Back == 0 || x.Back >= x.At+c.Repair.Detect, at+".back",
+			"target %d fails at %v and is back at %v, before that is known; use a time from %v, or leave back out",
+			x.Target, x.At, x.Back, x.At+c.Repair.Detect)
 		until, before := down[x.Target]
-		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, at+".at", "target %d fails twice, the second time before it is known to be back", x.Target)
+		f.Hold(!before || until > 0 && x.At >= until+c.Repair.Detect, at+".at",
+			"target %d fails twice, the second time before it is known to be back", x.Target)
 		down[x.Target] = x.Back
 	}
 	f.Hold(c.Repair.Detect >= 0, "repair.detect", "%v is not possible; use a time such as 5ms", c.Repair.Detect)
-	f.Hold(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target", float64(c.Repair.Streams))
-	f.Hold(c.Repair.Disk > 0 && c.Repair.Disk <= 1, "repair.disk", "%v is not possible; use above 0%% to 100%%", c.Repair.Disk)
-	f.Hold(c.Repair.Link > 0 && c.Repair.Link <= 1, "repair.link", "%v is not possible; use above 0%% to 100%%", c.Repair.Link)
+	f.Hold(c.Repair.Streams <= 64, "repair.streams", "%v is not possible; use at most 64 for each target",
+		float64(c.Repair.Streams))
+	f.Hold(c.Repair.Disk > 0 && c.Repair.Disk <= 1, "repair.disk", "%v is not possible; use above 0%% to 100%%",
+		c.Repair.Disk)
+	f.Hold(c.Repair.Link > 0 && c.Repair.Link <= 1, "repair.link", "%v is not possible; use above 0%% to 100%%",
+		c.Repair.Link)
 	f.Hold(len(c.Failures) == 0 || c.Control.Queued, "failures", "they need control.queued: true")
 	f.Hold(c.Link.Loss <= 0.5, "link.loss", "%v is not possible; use 0%% to 50%%", c.Link.Loss)
 	f.Hold(c.Link.Loss == 0 || c.Control.Queued, "link.loss", "it needs control.queued: true")
 	f.Hold(c.RetryAfter >= 0, "retry_after", "%v is not possible; use a time such as 20ms", c.RetryAfter)
 	t := c.Protocol.traits()
-	f.Hold(!c.lossy() || t.Stuck == "", "protocol", "%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.Stuck, strings.Join(names(where(recovers)), ", "))
+	f.Hold(!c.lossy() || t.Stuck == "", "protocol",
+		"%v does not go on when messages are lost or targets fail: %s; use one of %s", c.Protocol, t.Stuck,
+		strings.Join(names(where(recovers)), ", "))
 }
 
 // recovers reports whether a protocol goes on when messages are lost and targets fail.

@@ -46,7 +46,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestFailures: targets that fail are gone round, what they kept is made again where it belongs, and they take part when they are back.
+// TestFailures: targets that fail are gone round, what they kept is made again where it belongs, and they take part
+// when they are back.
 func TestFailures(t *testing.T) {
 	for _, p := range recovering() {
 		for _, code := range []cluster.Code{{}, {Data: 2, Parity: 2}} {
@@ -57,11 +58,13 @@ func TestFailures(t *testing.T) {
 				cfg := cluster.DefaultConfig()
 				cfg.Protocol, cfg.Chunk, cfg.Code = p, 16*units.KiB, code
 				cfg.Gateways, cfg.Targets, cfg.Objects, cfg.Reads = 10, 18, 400, 0.5
-				cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond}, {Target: 7, At: 10 * units.Millisecond, Back: 25 * units.Millisecond}}
+				cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond},
+					{Target: 7, At: 10 * units.Millisecond, Back: 25 * units.Millisecond}}
 				cfg.Repair.Detect = 2 * units.Millisecond
 				c, done := run(t, cfg, 1, 50*units.Millisecond)
 				k := c.Counters
-				if k.PiecesLost < 50 || k.Repaired < k.PiecesLost/4 || c.RepairedAt == 0 || k.Unrepaired > 0 || k.Unavailable > 0 || k.Failed > 0 {
+				if k.PiecesLost < 50 || k.Repaired < k.PiecesLost/4 || c.RepairedAt == 0 || k.Unrepaired > 0 ||
+					k.Unavailable > 0 || k.Failed > 0 {
 					t.Errorf("%+v", k)
 				}
 				// Chunks that take the place of those that were kept come whole, so some pieces need not be made again.
@@ -103,7 +106,8 @@ func TestTooManyFailures(t *testing.T) {
 	}
 }
 
-// TestSentOnce: a timer of an attempt that was given up may come at the same instant as that of the next attempt, whose data is sent once all the same.
+// TestSentOnce: a timer of an attempt that was given up may come at the same instant as that of the next attempt,
+// whose data is sent once all the same.
 func TestSentOnce(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Replicas = cluster.ReplicastM, 500, 1
@@ -133,7 +137,8 @@ func TestHarshLaws(t *testing.T) {
 		cfg.Repair.Detect = units.Millisecond
 		cfg.Processor = cluster.Processor{Message: drawWork(t, "message"), Frame: drawWork(t, "frame")}
 		for n := range rapid.IntRange(0, 3).Draw(t, "failures") {
-			f := cluster.Failure{Target: n, At: units.Duration(rapid.IntRange(0, 5000).Draw(t, "at")) * units.Microsecond}
+			f := cluster.Failure{Target: n,
+				At: units.Duration(rapid.IntRange(0, 5000).Draw(t, "at")) * units.Microsecond}
 			if rapid.Bool().Draw(t, "comes back") {
 				f.Back = f.At + units.Duration(rapid.IntRange(1000, 9000).Draw(t, "for"))*units.Microsecond
 			}

@@ -2,8 +2,9 @@ package cluster
 
 import "farflash/sim"
 
-// A cluster of thousands of nodes does not fit into a processor's cache, and each event reads lines of it that nothing has read for long. Events that are about to be handled are known some at a time, so what they
-// are going to read is read for all of them together: the processor waits for many lines at once.
+// A cluster of thousands of nodes does not fit into a processor's cache, and each event reads lines of it that
+// nothing has read for long. Events that are about to be handled are known some at a time, so what they are going to
+// read is read for all of them together: the processor waits for many lines at once.
 
 // foreseen is from how many nodes on that is worth it: with 1,800 it is not.
 const foreseen = 5000

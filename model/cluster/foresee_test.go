@@ -19,7 +19,8 @@ func TestForesee(t *testing.T) {
 		"parts":   func(c *Config) { c.Code = Code{Data: 4, Parity: 2}; c.Update = Update{Share: 0.5, Size: 4096} },
 	} {
 		cfg := DefaultConfig()
-		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Repair.Detect = Pull, foreseen/2, foreseen/2/9*9+9, 16*units.KiB, 20*units.Microsecond
+		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Repair.Detect = Pull, foreseen/2, foreseen/2/9*9+9,
+			16*units.KiB, 20*units.Microsecond
 		change(&cfg)
 		var found [2]Counters
 		for k := range found {

@@ -6,8 +6,8 @@ import (
 	"farflash/sim"
 )
 
-// getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many of its targets as it has pieces of
-// data.
+// getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many
+// of its targets as it has pieces of data.
 type getter struct {
 	c     *Cluster
 	gets  []get // by chunk
@@ -109,7 +109,8 @@ func (g *getter) request(i int32, n int) {
 	for ; n > 0; n-- {
 		t := x.Targets[s.asked]
 		s.asked++
-		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID, A: sim.Time(x.Piece)}, g.node(c.nodeOfTarget(t)))
+		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID, A: sim.Time(x.Piece)},
+			g.node(c.nodeOfTarget(t)))
 	}
 }
 
@@ -119,7 +120,8 @@ func (g *getter) abandon(i int32) {
 	x, s := &c.bus.Chunks[i], &g.gets[i]
 	for k, t := range x.Targets[:s.asked] {
 		if s.got[k] < x.Piece {
-			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
+			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID},
+				g.node(c.nodeOfTarget(t)))
 		}
 	}
 }
@@ -146,7 +148,8 @@ func (g *getter) message(m *put.Message) {
 			m.N = int32(max(x.Place(m.To), 0)) // which of its targets it is, as the request says
 		}
 		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
-		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)), message: *m})
+		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)),
+			message: *m})
 		if !c.jobs.Items[job].begun {
 			c.targets[m.To].reads = append(c.targets[m.To].reads, pending{id: m.ID, job: job})
 		}
@@ -202,7 +205,8 @@ func (g *getter) bid(m *put.Message) {
 					g.nodes = append(g.nodes, c.nodeOfTarget(t))
 				}
 			}
-			c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID, A: sim.Time(x.Piece)}, g.nodes)
+			c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: m.Chunk, ID: x.ID,
+				A: sim.Time(x.Piece)}, g.nodes)
 		}
 		return
 	}
@@ -240,7 +244,8 @@ func (g *getter) starts(target, job int32) {
 	// The request named who else has it, so the message goes from target to target.
 	for _, t := range x.Targets[:s.asked] {
 		if t != target {
-			c.tell(c.nodeOfTarget(target), put.Message{Kind: readBegun, From: target, Chunk: m.Chunk, ID: m.ID}, g.node(c.nodeOfTarget(t)))
+			c.tell(c.nodeOfTarget(target), put.Message{Kind: readBegun, From: target, Chunk: m.Chunk, ID: m.ID},
+				g.node(c.nodeOfTarget(t)))
 		}
 	}
 }
@@ -255,7 +260,8 @@ func (g *getter) read(target int32, m *put.Message) {
 			c.fix.paced(target, m, size)
 			continue
 		}
-		c.send(c.nodeOfTarget(target), m.Chunk, m.ID, readFrame|uint32(m.N), size, c.bus.FrameTime(size), g.node(m.From))
+		c.send(c.nodeOfTarget(target), m.Chunk, m.ID, readFrame|uint32(m.N), size, c.bus.FrameTime(size),
+			g.node(m.From))
 	}
 }
 
@@ -275,7 +281,8 @@ func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	// Who is still asked need not deliver.
 	for k, t := range x.Targets[:s.asked] {
 		if s.got[k] == 0 {
-			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID}, g.node(c.nodeOfTarget(t)))
+			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID},
+				g.node(c.nodeOfTarget(t)))
 		}
 	}
 	c.done(i)

@@ -11,13 +11,16 @@ import (
 	"farflash/sim"
 )
 
-// TestReadsGoOn: whatever the code and whoever delivers, gateways go on for as long as they have something to do. In a closed loop what they have under way is what they may, by Little's law, and
-// no read waits for ever; in an open one all that came some time before the end are done.
+// TestReadsGoOn: whatever the code and whoever delivers, gateways go on for as long as they have something to do. In
+// a closed loop what they have under way is what they may, by Little's law, and no read waits for ever; in an open
+// one all that came some time before the end are done.
 func TestReadsGoOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
-		cfg.Protocol = rapid.SampledFrom([]cluster.Scheme{cluster.Chain, cluster.UCH, cluster.Pull, cluster.ReplicastH, cluster.Grants, cluster.DCTCP}).Draw(t, "protocol")
-		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 5).Draw(t, "data"), Parity: rapid.IntRange(0, 3).Draw(t, "parity")}
+		cfg.Protocol = rapid.SampledFrom([]cluster.Scheme{cluster.Chain, cluster.UCH, cluster.Pull,
+			cluster.ReplicastH, cluster.Grants, cluster.DCTCP}).Draw(t, "protocol")
+		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 5).Draw(t, "data"),
+			Parity: rapid.IntRange(0, 3).Draw(t, "parity")}
 		n := cfg.Code.Data + cfg.Code.Parity
 		cfg.Gateways, cfg.Group = rapid.IntRange(1, 8).Draw(t, "gateways"), max(n, 4)
 		cfg.Targets = cfg.Group * rapid.IntRange(2, 4).Draw(t, "groups")
@@ -56,10 +59,12 @@ func TestReadsGoOn(t *testing.T) {
 	})
 }
 
-// TestTiedUnderACode: of six that have a piece five are asked, and the fifth read is given up only when four have begun.
+// TestTiedUnderACode: of six that have a piece five are asked, and the fifth read is given up only when four have
+// begun.
 func TestTiedUnderACode(t *testing.T) {
 	cfg := cluster.DefaultConfig()
-	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Reads, cfg.Code, cfg.Read = cluster.Chain, 6, 18, 64*units.KiB, 1, cluster.Code{Data: 4, Parity: 2}, cluster.ReadTied
+	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Reads, cfg.Code, cfg.Read = cluster.Chain, 6, 18,
+		64*units.KiB, 1, cluster.Code{Data: 4, Parity: 2}, cluster.ReadTied
 	const until = 50 * units.Millisecond
 	var reads int
 	eng := sim.New()
@@ -80,7 +85,8 @@ func TestTiedUnderACode(t *testing.T) {
 	}
 }
 
-// TestNothingIsGivenUp: a chunk without a common window is put all the same, in an open loop and in a closed one, and its latency counts from when it came.
+// TestNothingIsGivenUp: a chunk without a common window is put all the same, in an open loop and in a closed one, and
+// its latency counts from when it came.
 func TestNothingIsGivenUp(t *testing.T) {
 	for _, share := range []units.Fraction{0.5, 0.7} {
 		cfg := cluster.DefaultConfig()
@@ -101,7 +107,8 @@ func TestNothingIsGivenUp(t *testing.T) {
 			here += float64(c.Counters.Arrived-c.Counters.Done) * step.Seconds()
 		}
 		k := &c.Counters
-		if err := c.Check(); err != nil || k.Aborted == 0 || k.Dropped > 0 || float64(k.Done) < 0.98*float64(k.Arrived) {
+		if err := c.Check(); err != nil || k.Aborted == 0 || k.Dropped > 0 ||
+			float64(k.Done) < 0.98*float64(k.Arrived) {
 			t.Errorf("%v: %d came and %d are done, %d attempts aborted; %v", share, k.Arrived, k.Done, k.Aborted, err)
 		}
 		if math.Abs(came/here-1) > 0.05 {
@@ -110,8 +117,9 @@ func TestNothingIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestMixStays: what is begun again is what it was: of a closed loop as many are read as the configuration says, and none is put more often than the bound allows. No three groups with many chunks
-// outstanding keep each other from ever finding a common window.
+// TestMixStays: what is begun again is what it was: of a closed loop as many are read as the configuration says, and
+// none is put more often than the bound allows. No three groups with many chunks outstanding keep each other from
+// ever finding a common window.
 func TestMixStays(t *testing.T) {
 	for _, reads := range []units.Fraction{0.05, 0.2, 0.5} {
 		for seed := range uint64(3) {
@@ -123,8 +131,10 @@ func TestMixStays(t *testing.T) {
 			k := &c.Counters
 			// Of those that began: what is done depends on which are under way at the end.
 			n, got := float64(k.Begun+k.Gets.Begun), float64(k.Gets.Begun)
-			if off := (got/n - float64(reads)) / math.Sqrt(float64(reads*(1-reads))/n); math.Abs(off) > 4 || k.Aborted == 0 {
-				t.Errorf("%v, seed %d: %.1f %% of %.0f are read, %.1f standard deviations off; %d attempts aborted", reads, seed, 100*got/n, n, off, k.Aborted)
+			if off := (got/n - float64(reads)) / math.Sqrt(float64(reads*(1-reads))/n); math.Abs(off) > 4 ||
+				k.Aborted == 0 {
+				t.Errorf("%v, seed %d: %.1f %% of %.0f are read, %.1f standard deviations off; %d attempts aborted",
+					reads, seed, 100*got/n, n, off, k.Aborted)
 			}
 			if reached := float64(len(done)) / until.Seconds() / c.Bound().Chunks; reached < 0.7 || reached > 1 {
 				t.Errorf("%v, seed %d: %.3f of the bound", reads, seed, reached)

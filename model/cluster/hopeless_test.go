@@ -7,13 +7,15 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPutsFail: where too few targets are left for any chunk, puts fail and are counted, by every protocol that goes on when targets fail; gateways go on, and put again when there are enough.
+// TestPutsFail: where too few targets are left for any chunk, puts fail and are counted, by every protocol that goes
+// on when targets fail; gateways go on, and put again when there are enough.
 func TestPutsFail(t *testing.T) {
 	for _, p := range recovering() {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Groups, cfg.Objects = p, 2, 8, 4, 2, 100
 		for k := range 6 {
-			cfg.Failures = append(cfg.Failures, cluster.Failure{Target: k, At: 20 * units.Millisecond, Back: 120 * units.Millisecond})
+			cfg.Failures = append(cfg.Failures,
+				cluster.Failure{Target: k, At: 20 * units.Millisecond, Back: 120 * units.Millisecond})
 		}
 		for _, key := range cfg.Unused() {
 			key.Reset()
@@ -29,7 +31,8 @@ func TestPutsFail(t *testing.T) {
 			}
 		}
 		if k := &c.Counters; k.Failed < 4 || before == 0 || after < before/2 {
-			t.Errorf("%v: %d puts failed in 100ms; %d were done in the 20ms before and %d in the 35ms behind it", p, k.Failed, before, after)
+			t.Errorf("%v: %d puts failed in 100ms; %d were done in the 20ms before and %d in the 35ms behind it", p,
+				k.Failed, before, after)
 		}
 	}
 }
@@ -37,7 +40,8 @@ func TestPutsFail(t *testing.T) {
 // TestQuorumOfFew: with a quorum of those that are left puts go on, and each is known to be short of a piece.
 func TestQuorumOfFew(t *testing.T) {
 	cfg := cluster.DefaultConfig()
-	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Code, cfg.Quorum, cfg.Objects = cluster.Chain, 1, 4, cluster.Code{Data: 2, Parity: 2}, 3, 100
+	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Code, cfg.Quorum, cfg.Objects = cluster.Chain, 1, 4,
+		cluster.Code{Data: 2, Parity: 2}, 3, 100
 	cfg.Failures = []cluster.Failure{{Target: 1, At: 20 * units.Millisecond}}
 	c, done := run(t, cfg, 1, 200*units.Millisecond)
 	late := 0
@@ -55,7 +59,8 @@ func TestQuorumOfFew(t *testing.T) {
 func TestReadsOfNothing(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		cfg := cluster.DefaultConfig()
-		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Reads, cfg.Objects, cfg.Repair.Streams = cluster.Chain, 2, 4, 1, 100, 0
+		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Reads, cfg.Objects, cfg.Repair.Streams = cluster.Chain, 2, 4, 1,
+			100, 0
 		if open {
 			cfg.Load.Rate = 10000
 		}
@@ -63,7 +68,8 @@ func TestReadsOfNothing(t *testing.T) {
 			cfg.Failures = append(cfg.Failures, cluster.Failure{Target: k, At: 5 * units.Millisecond})
 		}
 		c, _ := run(t, cfg, 1, 50*units.Millisecond)
-		if k := &c.Counters; k.Failed < 10 || k.Failed > 100000 || k.Unavailable != k.Failed && k.Failed-k.Unavailable > 4 {
+		if k := &c.Counters; k.Failed < 10 || k.Failed > 100000 ||
+			k.Unavailable != k.Failed && k.Failed-k.Unavailable > 4 {
 			t.Errorf("open %v: %d reads failed, %d since too little was left", open, k.Failed, k.Unavailable)
 		}
 	}

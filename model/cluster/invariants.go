@@ -6,9 +6,10 @@ import (
 	"farflash/sim"
 )
 
-// With the build tag invariants a cluster looks at its own laws after every checkEvery events, Check's and those of its parts (walk), and stops at the first that
-// is broken, where without it only tests and the end of a run look; and a test can have frames and messages lost of its own choice. Without the tag both
-// are constants that the compiler takes out.
+// With the build tag invariants a cluster looks at its own laws after every checkEvery events, Check's and those of
+// its parts (walk), and stops at the first that is broken, where without it only tests and the end of a run look; and
+// a test can have frames and messages lost of its own choice. Without the tag both are constants that the compiler
+// takes out.
 //
 //	go test -tags invariants ./model/cluster
 
@@ -40,7 +41,8 @@ func (c *Cluster) walkLinks() error {
 		o, in := &c.out[node], &c.in[node]
 		for _, end := range []*port{o, in} {
 			if !end.busy && !(end.control.Empty() && (end.data.Empty() || c.rooms != nil)) {
-				return fmt.Errorf("node %d has %d messages and %d frames waiting at a link that nothing uses", node, end.control.Len(), end.data.Len())
+				return fmt.Errorf("node %d has %d messages and %d frames waiting at a link that nothing uses", node,
+					end.control.Len(), end.data.Len())
 			}
 		}
 		for _, list := range [][]int32{o.control.All(), o.data.All()} {

@@ -22,9 +22,10 @@ func (s *script) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// faultRun puts and gets some chunks on a small cluster, of which things go wrong as change and lose say. All must be done all the same, one after the other
-// attempt, and every law is looked at meanwhile.
-func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.Config), lose func(arrival int, data bool) bool) (arrivals int, until sim.Time) {
+// faultRun puts and gets some chunks on a small cluster, of which things go wrong as change and lose say. All must be
+// done all the same, one after the other attempt, and every law is looked at meanwhile.
+func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.Config),
+	lose func(arrival int, data bool) bool) (arrivals int, until sim.Time) {
 	t.Helper()
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Replicas, cfg.Chunk = p, 2, 8, 4, 2, 20*units.KB
@@ -44,7 +45,8 @@ func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.
 	})
 	var chunks script
 	for k := range 4 {
-		chunks = append(chunks, cluster.Arrival{At: sim.Time(k) * 10 * units.Microsecond, Gateway: int32(k % 2), Read: k == 3, Object: -1})
+		chunks = append(chunks,
+			cluster.Arrival{At: sim.Time(k) * 10 * units.Microsecond, Gateway: int32(k % 2), Read: k == 3, Object: -1})
 	}
 	want := len(chunks)
 	c.Replay(&chunks)
@@ -104,7 +106,8 @@ func TestEverySingleDeath(t *testing.T) {
 	}
 }
 
-// TestRandomFaults draws losses, and a target that fails, by seed. Some gateways are so impatient that they begin again while data is under way.
+// TestRandomFaults draws losses, and a target that fails, by seed. Some gateways are so impatient that they begin
+// again while data is under way.
 func TestRandomFaults(t *testing.T) {
 	for _, p := range recovering() {
 		for seed := range uint64(100) {
@@ -115,7 +118,8 @@ func TestRandomFaults(t *testing.T) {
 					c.RetryAfter = 20 * units.Microsecond // while data is under way
 				}
 				if seed%2 == 1 {
-					c.Failures = []cluster.Failure{{Target: int(s.IntN(8)), At: sim.Time(s.IntN(int64(200 * units.Microsecond)))}}
+					c.Failures = []cluster.Failure{{Target: int(s.IntN(8)),
+						At: sim.Time(s.IntN(int64(200 * units.Microsecond)))}}
 				}
 			}, func(int, bool) bool { return s.Float64() < chance })
 		}

@@ -27,7 +27,8 @@ func (c *Cluster) checkChunks() error {
 	k := &c.Counters
 	begun, done := k.Begun+k.Gets.Begun+k.Updates.Begun, k.Done+k.Gets.Done+k.Updates.Done
 	if begun != done+k.Dropped+k.Failed+under {
-		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done, k.Dropped, k.Failed, under)
+		return fmt.Errorf("%d chunks begun, but %d done, %d given up, %d failed and %d under way", begun, done,
+			k.Dropped, k.Failed, under)
 	}
 	if k.Arrived > 0 {
 		waiting := uint64(0)
@@ -44,8 +45,9 @@ func (c *Cluster) checkChunks() error {
 	return nil
 }
 
-// checkBytes: what disks are given to write are all pieces of chunks that are put, what has come of those under way, and what attempts that were given up
-// had; and it is written, waits at a disk, or was lost with its target. Repairs are counted apart.
+// checkBytes: what disks are given to write are all pieces of chunks that are put, what has come of those under way,
+// and what attempts that were given up had; and it is written, waits at a disk, or was lost with its target. Repairs
+// are counted apart.
 func (c *Cluster) checkBytes() error {
 	k := &c.Counters
 	var under units.Bytes
@@ -55,7 +57,8 @@ func (c *Cluster) checkBytes() error {
 		}
 	}
 	if k.Put.Handed != k.Kept+k.Wasted+under {
-		return fmt.Errorf("disks were given %d B to write, but %d B are of chunks that are put, %d B of attempts that were given up and %d B of chunks under way", k.Put.Handed, k.Kept, k.Wasted, under)
+		return fmt.Errorf("disks were given %d B to write, but %d B are of chunks that are put, %d B of attempts "+
+			"that were given up and %d B of chunks under way", k.Put.Handed, k.Kept, k.Wasted, under)
 	}
 	var waiting [3]units.Bytes
 	wait := func(i int32) {
@@ -88,29 +91,34 @@ func (c *Cluster) checkBytes() error {
 	}
 	for n, v := range []*Volume{&k.Put, &k.Mended, &k.Renewed} {
 		if v.Handed != v.Written+v.Dropped+waiting[n] {
-			return fmt.Errorf("disks were given %d B to write (%s), but %d B are written, %d B went with their targets and %d B wait", v.Handed, [...]string{"by gateways", "to make pieces again", "of parts"}[n], v.Written, v.Dropped, waiting[n])
+			return fmt.Errorf("disks were given %d B to write (%s), but %d B are written, %d B went with their "+
+				"targets and %d B wait", v.Handed, [...]string{"by gateways", "to make pieces again", "of parts"}[n],
+				v.Written, v.Dropped, waiting[n])
 		}
 	}
 	return nil
 }
 
-// checkPieces: each piece that a failure has cost is made again, was replaced with its chunk, is gone with it, or is missing; every chunk that is put has
-// all its pieces; and no piece is believed to be where it is known to be lost.
+// checkPieces: each piece that a failure has cost is made again, was replaced with its chunk, is gone with it, or is
+// missing; every chunk that is put has all its pieces; and no piece is believed to be where it is known to be lost.
 func (c *Cluster) checkPieces() error {
 	k, p := &c.Counters, &c.kept
 	if k.Kept != k.wholes {
-		return fmt.Errorf("all %d pieces of chunks that are put are %d B, and %d B were kept", c.copies, k.wholes, k.Kept)
+		return fmt.Errorf("all %d pieces of chunks that are put are %d B, and %d B were kept", c.copies, k.wholes,
+			k.Kept)
 	}
 	if p.version == nil {
 		return nil
 	}
 	missing := c.Missing()
 	if k.PiecesLost != k.Repaired+k.Replaced+k.PiecesGone+uint64(missing) {
-		return fmt.Errorf("%d pieces were lost, but %d were made again, %d replaced, %d are gone with their chunks and %d missing", k.PiecesLost, k.Repaired, k.Replaced, k.PiecesGone, missing)
+		return fmt.Errorf("%d pieces were lost, but %d were made again, %d replaced, %d are gone with their chunks "+
+			"and %d missing", k.PiecesLost, k.Repaired, k.Replaced, k.PiecesGone, missing)
 	}
 	for i, t := range p.targets {
 		if t >= 0 && p.fell[i] < c.targets[t].known {
-			return fmt.Errorf("piece %d of chunk %d is taken to be at target %d, which has lost it", i%p.copies, i/p.copies, t)
+			return fmt.Errorf("piece %d of chunk %d is taken to be at target %d, which has lost it", i%p.copies,
+				i/p.copies, t)
 		}
 	}
 	under := 0

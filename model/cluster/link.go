@@ -8,13 +8,14 @@ import (
 	"farflash/sim"
 )
 
-// Links. A node sends and receives at its link's rate; the core between never blocks and takes the same time, the trip, for
-// everything. With control.queued each end of a link carries one frame at a time, control messages before data, and a frame
-// that finds the far end busy waits there, as at a switch's port. What is sent to several targets takes the sender's
-// link once. Without control.queued only data takes turns, by its protocol's own rates, and control messages pass at any time, which is
-// what SURGE does.
+// Links. A node sends and receives at its link's rate; the core between never blocks and takes the same time, the
+// trip, for everything. With control.queued each end of a link carries one frame at a time, control messages before
+// data, and a frame that finds the far end busy waits there, as at a switch's port. What is sent to several targets
+// takes the sender's link once. Without control.queued only data takes turns, by its protocol's own rates, and
+// control messages pass at any time, which is what SURGE does.
 
-// parcel is something in flight: a control message, or a frame of data. It takes two lines of the processor's cache; the first has all that a frame needs, the last of it the first words of its message.
+// parcel is something in flight: a control message, or a frame of data. It takes two lines of the processor's cache;
+// the first has all that a frame needs, the last of it the first words of its message.
 type parcel struct {
 	takes   sim.Time // on a link
 	size    units.Bytes
@@ -41,7 +42,8 @@ type cast struct {
 	picks  [maxReplicas]reserve.Pick // of an acceptance
 }
 
-// port is one end of a link in one direction. It takes two lines of the processor's cache, of which one that has no frames waiting needs the first.
+// port is one end of a link in one direction. It takes two lines of the processor's cache, of which one that has no
+// frames waiting needs the first.
 type port struct {
 	busy    bool
 	parcel  int32    // that it is receiving or sending, while it is busy
@@ -52,7 +54,8 @@ type port struct {
 	_       [40]byte
 }
 
-// use has an end be busy for a time from now on. Where links have no queues that may be while it is busy already: it is busy once.
+// use has an end be busy for a time from now on. Where links have no queues that may be while it is busy already: it
+// is busy once.
 func (p *port) use(now, takes sim.Time) {
 	p.used += takes - min(takes, max(0, p.ends-now))
 	p.ends = max(p.ends, now+takes)
@@ -147,14 +150,16 @@ func (c *Cluster) leaves(node, i int32) {
 	}
 }
 
-// joins counts a frame with those that wait to be sent, if it is as the last of them: all frames of a piece are one parcel until they are sent.
+// joins counts a frame with those that wait to be sent, if it is as the last of them: all frames of a piece are one
+// parcel until they are sent.
 func (c *Cluster) joins(o *port, p *parcel) bool {
 	list := o.data.All()
 	if len(list) == 0 {
 		return false
 	}
 	x := &c.parcels.Items[list[len(list)-1]]
-	if x.message != p.message || x.arg != p.arg || x.size != p.size || x.n != 1 || p.n != 1 || x.one != p.one || x.sent != p.sent || x.takes != p.takes {
+	if x.message != p.message || x.arg != p.arg || x.size != p.size || x.n != 1 || p.n != 1 || x.one != p.one ||
+		x.sent != p.sent || x.takes != p.takes {
 		return false
 	}
 	x.more++
@@ -271,7 +276,8 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels.Items[i]
 	p.left--
-	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) || node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
+	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) ||
+		node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
 		c.Counters.Lost++
 		return
 	}

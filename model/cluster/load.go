@@ -7,14 +7,16 @@ import (
 	"farflash/sim"
 )
 
-// Load is what gateways do. In a closed loop each has as many chunks under way as it may and begins the next one when one is done. In an open
-// loop chunks come in their own time, by a Poisson process, one by one or in bursts (burst.go), or from a source, and wait at their gateway if it has as many under way as it may.
+// Load is what gateways do. In a closed loop each has as many chunks under way as it may and begins the next one when
+// one is done. In an open loop chunks come in their own time, by a Poisson process, one by one or in bursts
+// (burst.go), or from a source, and wait at their gateway if it has as many under way as it may.
 type Load struct {
 	// Rate is how many chunks a second come to the cluster, in an open loop; 0 is a closed loop.
 	Rate float64
 	// Share is the rate as a share of what the cluster's resources allow; 0 is a closed loop.
 	Share units.Fraction
-	// Burst is how many chunks come to a gateway at once at most, in an open loop; 0 and 1 are one at a time. How many a burst has is drawn from a bounded Pareto distribution.
+	// Burst is how many chunks come to a gateway at once at most, in an open loop; 0 and 1 are one at a time. How
+	// many a burst has is drawn from a bounded Pareto distribution.
 	Burst int
 	// Shape is with which power the sizes of bursts become rarer; 0 is 1.2.
 	Shape float64
@@ -125,7 +127,9 @@ func (c *Cluster) arrives() {
 		return
 	}
 	if l.behind++; l.behind > mostWaiting {
-		c.err = units.Wrong("load", "more than %d chunks wait at gateways at %v: they come faster than the cluster takes them, until there is no memory left; lower the load, or end the run earlier with measure.until",
+		c.err = units.Wrong("load",
+			"more than %d chunks wait at gateways at %v: they come faster than the cluster takes them, until there "+
+				"is no memory left; lower the load, or end the run earlier with measure.until",
 			mostWaiting, c.eng.Now())
 		c.eng.Stop()
 		return

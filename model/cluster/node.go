@@ -76,34 +76,42 @@ type Cluster struct {
 
 // Counters are sums since the start.
 type Counters struct {
-	Begun, Done                      uint64                       // chunks that are put
-	Aborted                          uint64                       // attempts at putting a chunk for which there was no room
-	Dropped                          uint64                       // chunks that were not begun again after that, which is SURGE's
-	Gets                             struct{ Begun, Done uint64 } // chunks that are read
-	Updates                          struct{ Begun, Done uint64 } // chunks of which a part is written over
-	Arrived                          uint64                       // chunks that came in an open loop
-	Hedged                           uint64                       // reads that asked one target more
-	Stale                            uint64                       // frames of chunks that nobody waited for
-	Written                          uint64                       // pieces, to disks
-	Lost                             uint64                       // frames and messages, by link.loss or at targets that were down, once for each receiver
-	Retried                          uint64                       // attempts that took too long
-	Failed                           uint64                       // chunks that could not be put or got
-	Degraded                         uint64                       // reads of chunks of which a piece was missing
-	Unavailable                      uint64                       // reads of chunks of which too many pieces were missing
-	PiecesLost, Repaired, Unrepaired uint64                       // of chunks that are kept
-	Replaced, PiecesGone             uint64                       // lost pieces whose chunk another one has replaced, or of which too little is left
-	LostChunks                       uint64                       // of which too little is left
-	RepairRetried                    uint64                       // attempts at reading for a repair that took too long
-	Short                            uint64                       // chunks that were said to be put and of which not all pieces could be kept
-	Put, Mended, Renewed             Volume                       // what disks write for gateways, to make pieces again, and of parts that are written over
-	wholes                           units.Bytes                  // all pieces of chunks that are put
-	Kept, Wasted                     units.Bytes                  // of Put: of chunks that are put, and of attempts that were given up
-	Replicas                         uint64                       // acknowledged
-	Messages                         uint64                       // of control
-	Frames                           uint64                       // of data, counted once for each receiver
-	ControlBytes                     uint64                       // received
-	DataBytes                        uint64
-	put.Tally                        // of what protocols do
+	Begun, Done uint64 // chunks that are put
+	// attempts at putting a chunk for which there was no room
+	Aborted uint64
+	// chunks that were not begun again after that, which is SURGE's
+	Dropped uint64
+	Gets    struct{ Begun, Done uint64 } // chunks that are read
+	Updates struct{ Begun, Done uint64 } // chunks of which a part is written over
+	Arrived uint64                       // chunks that came in an open loop
+	Hedged  uint64                       // reads that asked one target more
+	Stale   uint64                       // frames of chunks that nobody waited for
+	Written uint64                       // pieces, to disks
+	// frames and messages, by link.loss or at targets that were down, once for each receiver
+	Lost     uint64
+	Retried  uint64 // attempts that took too long
+	Failed   uint64 // chunks that could not be put or got
+	Degraded uint64 // reads of chunks of which a piece was missing
+	// reads of chunks of which too many pieces were missing
+	Unavailable                      uint64
+	PiecesLost, Repaired, Unrepaired uint64 // of chunks that are kept
+	// lost pieces whose chunk another one has replaced, or of which too little is left
+	Replaced, PiecesGone uint64
+	LostChunks           uint64 // of which too little is left
+	RepairRetried        uint64 // attempts at reading for a repair that took too long
+	// chunks that were said to be put and of which not all pieces could be kept
+	Short uint64
+	// what disks write for gateways, to make pieces again, and of parts that are written over
+	Put, Mended, Renewed Volume
+	wholes               units.Bytes // all pieces of chunks that are put
+	// of Put: of chunks that are put, and of attempts that were given up
+	Kept, Wasted units.Bytes
+	Replicas     uint64 // acknowledged
+	Messages     uint64 // of control
+	Frames       uint64 // of data, counted once for each receiver
+	ControlBytes uint64 // received
+	DataBytes    uint64
+	put.Tally    // of what protocols do
 }
 
 // Volume is what disks have to write.
@@ -170,8 +178,9 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	return NewUnder(cfg.Protocol.traits().New, cfg, eng, seed)
 }
 
-// NewUnder is New of a cluster whose chunks are put by a protocol of one's own, in the place of the one that the configuration names. It has that one's
-// traits: how targets are found, how links are shared, what its messages are called.
+// NewUnder is New of a cluster whose chunks are put by a protocol of one's own, in the place of the one that the
+// configuration names. It has that one's traits: how targets are found, how links are shared, what its messages are
+// called.
 func NewUnder(protocol func(*put.Bus) put.Protocol, cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -186,7 +195,8 @@ func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus
 		return nil, err
 	}
 	d := plan.Times
-	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(), slots: rng.NewStream(seed, "cluster/slots"), sizes: rng.NewStream(seed, "cluster/sizes"), seed: seed}
+	c := &Cluster{cfg: cfg, d: d, control: d.ControlSize, eng: eng, self: eng.NewComponent(),
+		slots: rng.NewStream(seed, "cluster/slots"), sizes: rng.NewStream(seed, "cluster/sizes"), seed: seed}
 	c.here = eng.AddHandler(c)
 	c.copies, c.piece = cfg.copies(), cfg.piece()
 	c.bus = c.newBus(plan)

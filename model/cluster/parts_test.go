@@ -17,8 +17,10 @@ import (
 // TestPlan: what protocols go by is what the configuration says.
 func TestPlan(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Groups, cfg.Choices, cfg.Overcommit = ReplicastH, 7, 20, 5, 3, 1, 6
-	cfg.Choosy, cfg.Acknowledge, cfg.Disk.Latency, cfg.Disk.Rate, cfg.Disk.Queue = true, WriteBack, LatencyGrows, 500_000_000, 400_000
+	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Groups, cfg.Choices, cfg.Overcommit = ReplicastH, 7, 20,
+		5, 3, 1, 6
+	cfg.Choosy, cfg.Acknowledge, cfg.Disk.Latency, cfg.Disk.Rate, cfg.Disk.Queue = true, WriteBack, LatencyGrows,
+		500_000_000, 400_000
 	cfg.Link = Link{Rate: 40 * units.Gbps, Overhead: 0.02, Frame: 4000, Trip: 3 * units.Microsecond}
 	cfg.Control = Control{Unicast: 90, Replicast: 250, Share: 0.07, Queued: true}
 	p, err := cfg.plan(77)
@@ -26,12 +28,15 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := p.Times
-	if p.Seed != 77 || p.Gateways != 7 || p.Targets != 20 || p.Copies != 3 || p.Piece != cfg.Chunk || p.Coded || p.Frame != 4000 || p.Trip != 3*units.Microsecond || p.GroupSize != 5 ||
-		p.Candidates != 1 || !p.Spread || p.Choices != 1 || p.Overcommit != 6 || !p.Choosy || !p.Queued || p.Lossy || !p.WriteBack || !p.Grows || p.Compat != CompatNone {
+	if p.Seed != 77 || p.Gateways != 7 || p.Targets != 20 || p.Copies != 3 || p.Piece != cfg.Chunk || p.Coded ||
+		p.Frame != 4000 || p.Trip != 3*units.Microsecond || p.GroupSize != 5 ||
+		p.Candidates != 1 || !p.Spread || p.Choices != 1 || p.Overcommit != 6 || !p.Choosy || !p.Queued || p.Lossy ||
+		!p.WriteBack || !p.Grows || p.Compat != CompatNone {
 		t.Errorf("%+v", p)
 	}
 	// 40 Gbit/s less 2 %, of which 7 % is kept: a chunk takes 262,144 ns on a disk.
-	if d.Effective != 39_200_000_000 || d.DataRate != 36_456_000_000 || d.ControlSize != 250 || d.DiskChunk != 262_144*units.Nanosecond || d.Trip != 3*units.Microsecond || d.FrameSize != 4000 ||
+	if d.Effective != 39_200_000_000 || d.DataRate != 36_456_000_000 || d.ControlSize != 250 ||
+		d.DiskChunk != 262_144*units.Nanosecond || d.Trip != 3*units.Microsecond || d.FrameSize != 4000 ||
 		d.Lead != 4*units.BitRate(39_200_000_000).TimeFor(250) {
 		t.Errorf("%+v", d)
 	}
@@ -39,26 +44,38 @@ func TestPlan(t *testing.T) {
 		change func(*Config)
 		holds  func(p put.Plan, r reserve.Config) bool
 	}{
-		"a code": {func(c *Config) { c.Protocol, c.Code = ReplicastH, Code{3, 2} }, func(p put.Plan, r reserve.Config) bool {
-			return p.Coded && p.Copies == 5 && p.Piece == 43691 && r.Replicas == 5 && r.ChunkSize == 43691
-		}},
-		"losses":         {func(c *Config) { c.Link.Loss = 0.1 }, func(p put.Plan, _ reserve.Config) bool { return p.Lossy }},
-		"failures":       {func(c *Config) { c.Failures = []Failure{{}} }, func(p put.Plan, _ reserve.Config) bool { return p.Lossy }},
-		"several groups": {func(c *Config) { c.Protocol = Pull }, func(p put.Plan, r reserve.Config) bool { return p.Candidates == 2 && r.ControlSize == 100 }},
+		"a code": {func(c *Config) { c.Protocol, c.Code = ReplicastH, Code{3, 2} },
+			func(p put.Plan, r reserve.Config) bool {
+				return p.Coded && p.Copies == 5 && p.Piece == 43691 && r.Replicas == 5 && r.ChunkSize == 43691
+			}},
+		"losses": {func(c *Config) { c.Link.Loss = 0.1 },
+			func(p put.Plan, _ reserve.Config) bool { return p.Lossy }},
+		"failures": {func(c *Config) { c.Failures = []Failure{{}} },
+			func(p put.Plan, _ reserve.Config) bool { return p.Lossy }},
+		"several groups": {func(c *Config) { c.Protocol = Pull },
+			func(p put.Plan, r reserve.Config) bool { return p.Candidates == 2 && r.ControlSize == 100 }},
 		"no groups": {func(c *Config) { c.Protocol = Chain }, func(p put.Plan, r reserve.Config) bool {
 			return p.Candidates == 0 && r.ControlSize == 100 && r.Group >= 3
 		}},
-		"a placement":             {func(c *Config) { c.Protocol, c.Placement = Chain, PlaceRing }, func(p put.Plan, _ reserve.Config) bool { return !p.Spread }},
-		"more copies than groups": {func(c *Config) { c.Protocol, c.Replicas, c.Group = Chain, 12, 9 }, func(_ put.Plan, r reserve.Config) bool { return r.Group == 12 }},
-		"an order of SURGE's": {func(c *Config) { c.Compat, c.Control.Queued = CompatSURGE, false }, func(p put.Plan, r reserve.Config) bool {
-			return bool(r.Compat) && r.Rules != reserve.RulesHead && p.Times.MaxBidWait == surgeBidWait && p.Times.Lead == 0
-		}},
-		"SURGE's last build": {func(c *Config) { c.Compat, c.Control.Queued = CompatSURGEHead, false }, func(_ put.Plan, r reserve.Config) bool { return bool(r.Compat) && r.Rules == reserve.RulesHead }},
-		"a protocol of it": {func(c *Config) { c.Protocol = ReplicastHDouble }, func(p put.Plan, r reserve.Config) bool {
-			return !bool(r.Compat) && r.Rules == reserve.RulesHead && p.Times.MaxBidWait != surgeBidWait
-		}},
-		"a protocol before": {func(c *Config) { c.Protocol = ReplicastH }, func(_ put.Plan, r reserve.Config) bool { return !bool(r.Compat) && r.Rules != reserve.RulesHead }},
-		"an offer ahead":    {func(c *Config) { c.Ahead = 5 }, func(p put.Plan, _ reserve.Config) bool { return p.Ahead == 5 }},
+		"a placement": {func(c *Config) { c.Protocol, c.Placement = Chain, PlaceRing },
+			func(p put.Plan, _ reserve.Config) bool { return !p.Spread }},
+		"more copies than groups": {func(c *Config) { c.Protocol, c.Replicas, c.Group = Chain, 12, 9 },
+			func(_ put.Plan, r reserve.Config) bool { return r.Group == 12 }},
+		"an order of SURGE's": {func(c *Config) { c.Compat, c.Control.Queued = CompatSURGE, false },
+			func(p put.Plan, r reserve.Config) bool {
+				return bool(r.Compat) && r.Rules != reserve.RulesHead && p.Times.MaxBidWait == surgeBidWait &&
+					p.Times.Lead == 0
+			}},
+		"SURGE's last build": {func(c *Config) { c.Compat, c.Control.Queued = CompatSURGEHead, false },
+			func(_ put.Plan, r reserve.Config) bool { return bool(r.Compat) && r.Rules == reserve.RulesHead }},
+		"a protocol of it": {func(c *Config) { c.Protocol = ReplicastHDouble },
+			func(p put.Plan, r reserve.Config) bool {
+				return !bool(r.Compat) && r.Rules == reserve.RulesHead && p.Times.MaxBidWait != surgeBidWait
+			}},
+		"a protocol before": {func(c *Config) { c.Protocol = ReplicastH },
+			func(_ put.Plan, r reserve.Config) bool { return !bool(r.Compat) && r.Rules != reserve.RulesHead }},
+		"an offer ahead": {func(c *Config) { c.Ahead = 5 },
+			func(p put.Plan, _ reserve.Config) bool { return p.Ahead == 5 }},
 	} {
 		cfg := DefaultConfig()
 		x.change(&cfg)
@@ -67,17 +84,20 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v, %+v, %+v", name, err, p, cfg.durations())
 		}
 	}
-	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: two messages of 100 ns and a trip, 18 messages that are listened to, the chunk, a trip, and for each other copy a frame and
-	// a trip, and half a write; or with a code for each other copy a piece.
+	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: two messages of 100 ns
+	// and a trip, 18 messages that are listened to, the chunk, a trip, and for each other copy a frame and a trip,
+	// and half a write; or with a code for each other copy a piece.
 	cfg = DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = Pull, 2000, units.ByteRate(units.GB)
 	cfg.Link = Link{Rate: 8 * units.Gbps, Frame: 1000, Trip: units.Microsecond}
-	for code, want := range map[Code]units.Duration{{}: 2*1100 + 1800 + 2000 + 1000 + 2*2000 + 1000, {Data: 2, Parity: 1}: 2*1100 + 1800 + 1000 + 1000 + 2*1000} {
+	for code, want := range map[Code]units.Duration{{}: 2*1100 + 1800 + 2000 + 1000 + 2*2000 + 1000,
+		{Data: 2, Parity: 1}: 2*1100 + 1800 + 1000 + 1000 + 2*1000} {
 		cfg.Code = code
 		if p, err = cfg.plan(1); err != nil || p.Ahead != want*units.Nanosecond {
 			t.Errorf("%+v: %v ahead, not %v ns; %v", code, p.Ahead, int64(want), err)
 		}
-		// A read is hedged after twice a message there, a disk's read of a chunk or a piece, and that on the way back with a message's trip.
+		// A read is hedged after twice a message there, a disk's read of a chunk or a piece, and that on the way back
+		// with a message's trip.
 		piece := units.Duration(2000)
 		if code.Data > 0 {
 			piece = 1000
@@ -86,7 +106,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%+v: a read is hedged after %v", code, got)
 		}
 	}
-	if put.Nearest(91, 9) != 90 || put.Nearest(95, 9) != 99 || put.Nearest(3, 9) != 18 || put.Nearest(7, 0) != 7 || put.Nearest(7, 1) != 7 {
+	if put.Nearest(91, 9) != 90 || put.Nearest(95, 9) != 99 || put.Nearest(3, 9) != 18 || put.Nearest(7, 0) != 7 ||
+		put.Nearest(7, 1) != 7 {
 		t.Errorf("%d, %d, %d", put.Nearest(91, 9), put.Nearest(95, 9), put.Nearest(3, 9))
 	}
 }
@@ -108,7 +129,8 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// TestClock: how long an attempt may take by what gateways have learnt, and how much later than said what is sent may come.
+// TestClock: how long an attempt may take by what gateways have learnt, and how much later than said what is sent may
+// come.
 func TestClock(t *testing.T) {
 	c, err := New(DefaultConfig(), sim.New(), 1)
 	if err != nil {
@@ -118,13 +140,15 @@ func TestClock(t *testing.T) {
 	if g := &c.gateways[0].clock; g.Mean != 4*floor || g.Spread != 2*floor {
 		t.Errorf("%+v of %v", g, floor)
 	}
-	c.gateways[3].clock, c.gateways[89].clock = learn.Clock{Mean: 1000 * floor, Spread: 10 * floor}, learn.Clock{Mean: floor / 8}
+	c.gateways[3].clock, c.gateways[89].clock = learn.Clock{Mean: 1000 * floor, Spread: 10 * floor},
+		learn.Clock{Mean: floor / 8}
 	c.fix.clock = learn.Clock{Mean: 20 * floor, Spread: 8 * floor} // of targets that make pieces again
 	for _, x := range []struct {
 		gateway int32
 		attempt int8
 		want    sim.Time
-	}{{0, 0, 20 * floor}, {3, 0, 1080 * floor}, {3, 2, 4320 * floor}, {89, 0, 2 * floor}, {89, 10, 2048 * floor}, {89, 15, 2048 * floor}, {500, 0, 84 * floor}} {
+	}{{0, 0, 20 * floor}, {3, 0, 1080 * floor}, {3, 2, 4320 * floor}, {89, 0, 2 * floor}, {89, 10, 2048 * floor},
+		{89, 15, 2048 * floor}, {500, 0, 84 * floor}} {
 		if got := c.limit(x.gateway, &task{attempt: x.attempt}); got != x.want {
 			t.Errorf("attempt %d of gateway %d may take %v, not %v", x.attempt, x.gateway, got, x.want)
 		}
@@ -147,12 +171,14 @@ type nothing struct{}
 
 func (nothing) Next(*Arrival) bool { return false }
 
-// withDrives is a small cluster whose targets have drives in memory, which take a write in 20 us and a read in 80, any number at once.
+// withDrives is a small cluster whose targets have drives in memory, which take a write in 20 us and a read in 80,
+// any number at once.
 func withDrives(t *testing.T, change func(*Config)) (*Cluster, *sim.Engine) {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Protocol, cfg.Placement = Chain, PlaceHRW
-	cfg.Gateways, cfg.Targets, cfg.Replicas, cfg.Chunk, cfg.Reads, cfg.Objects, cfg.Outstanding = 2, 4, 2, 6000, 0.3, 50, 3
+	cfg.Gateways, cfg.Targets, cfg.Replicas, cfg.Chunk, cfg.Reads, cfg.Objects, cfg.Outstanding = 2, 4, 2, 6000, 0.3,
+		50, 3
 	cfg.Disk.Model, cfg.Disk.Depth = ModelSSD, 2
 	change(&cfg)
 	eng := sim.New()
@@ -172,7 +198,8 @@ func withDrives(t *testing.T, change func(*Config)) (*Cluster, *sim.Engine) {
 	return c, eng
 }
 
-// TestDrives: a cluster of drives keeps its laws, gives each drive so many things at once, and its disks are busy when they have something.
+// TestDrives: a cluster of drives keeps its laws, gives each drive so many things at once, and its disks are busy
+// when they have something.
 func TestDrives(t *testing.T) {
 	for _, failures := range [][]Failure{nil, {{Target: 1, At: 3 * units.Millisecond, Back: 12 * units.Millisecond}}} {
 		c, eng := withDrives(t, func(x *Config) { x.Failures, x.Repair.Detect = failures, units.Millisecond })
@@ -199,13 +226,15 @@ func TestDrives(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if c.Err() != nil || most != 2 || c.Counters.Done < 100 || c.Counters.Gets.Done < 50 || failures != nil && c.Counters.Repaired == 0 {
+		if c.Err() != nil || most != 2 || c.Counters.Done < 100 || c.Counters.Gets.Done < 50 ||
+			failures != nil && c.Counters.Repaired == 0 {
 			t.Errorf("%v: at most %d in a drive, %+v", c.Err(), most, c.Counters)
 		}
 		disks, _, _ := c.Busy(20 * units.Millisecond)
 		spent, _ := c.Spent(20 * units.Millisecond)
 		for k, busy := range disks {
-			if used := spent[k][uses.Work] + spent[k][uses.Repair]; busy <= 0 || busy > 20*units.Millisecond || failures == nil && used != busy {
+			if used := spent[k][uses.Work] + spent[k][uses.Repair]; busy <= 0 || busy > 20*units.Millisecond ||
+				failures == nil && used != busy {
 				t.Errorf("drive %d was busy for %v, used for %v", k, busy, used)
 			}
 		}
@@ -215,7 +244,8 @@ func TestDrives(t *testing.T) {
 	}
 }
 
-// TestDriveRate: a drive is taken for what it did for the last 64 pieces or so, at first for disk.rate; a piece takes whole sectors of it, and a drive that says that it failed ends the run.
+// TestDriveRate: a drive is taken for what it did for the last 64 pieces or so, at first for disk.rate; a piece takes
+// whole sectors of it, and a drive that says that it failed ends the run.
 func TestDriveRate(t *testing.T) {
 	c, eng := withDrives(t, func(x *Config) { x.Disk.Rate, x.Reads = 100_000_000, 0 })
 	c.Replay(nothing{})
@@ -223,7 +253,8 @@ func TestDriveRate(t *testing.T) {
 	d := &c.disks[2]
 	v := d.drive
 	// 6000 B at 100 MB/s are 60 us; two sectors of 4 KiB, of 1 GiB.
-	if c.takes(2, 6000) != 60*units.Microsecond || c.takes(2, 3000) != 30*units.Microsecond || v.extent != 8192 || v.slots != 1<<17 || d.backlog(0) != 0 {
+	if c.takes(2, 6000) != 60*units.Microsecond || c.takes(2, 3000) != 30*units.Microsecond || v.extent != 8192 ||
+		v.slots != 1<<17 || d.backlog(0) != 0 {
 		t.Errorf("%v, %d of %d", c.takes(2, 6000), v.extent, v.slots)
 	}
 	// One write of 20 us: 16 of 60 us less a 64th, and one of 20.
@@ -233,7 +264,8 @@ func TestDriveRate(t *testing.T) {
 	}
 	eng.Run(units.Millisecond)
 	moved, during := 16*6000*63.0/64+6000, 16*60e6*63.0/64+20e6
-	if want := 6000 * during / moved; math.Abs(float64(c.takes(2, 6000))-want) > 1 || d.backlog(0) != 0 || d.used(eng.Now()) != 20*units.Microsecond || v.bytes != 0 {
+	if want := 6000 * during / moved; math.Abs(float64(c.takes(2, 6000))-want) > 1 || d.backlog(0) != 0 ||
+		d.used(eng.Now()) != 20*units.Microsecond || v.bytes != 0 {
 		t.Errorf("%v for a piece, not %v; busy for %v", c.takes(2, 6000), want, d.used(eng.Now()))
 	}
 	// Three at once, of which two are inside; one that waits is taken back.
@@ -249,7 +281,8 @@ func TestDriveRate(t *testing.T) {
 	}
 	before := c.Counters.Written
 	eng.Run(2 * units.Millisecond)
-	if c.Counters.Written != before+3 || v.bytes != 0 || d.used(eng.Now()) != 60*units.Microsecond || c.jobs.Used() != 0 {
+	if c.Counters.Written != before+3 || v.bytes != 0 || d.used(eng.Now()) != 60*units.Microsecond ||
+		c.jobs.Used() != 0 {
 		t.Errorf("%d were written, %v are left, busy for %v", c.Counters.Written-before, v.bytes, d.used(eng.Now()))
 	}
 	c.Sink(1).c.work(job{disk: 1, size: 6000, acked: true})
@@ -278,11 +311,19 @@ func TestWalkNotices(t *testing.T) {
 		change func(c *Cluster, at int32)
 		holds  bool
 	}{
-		"as it is":                   {func(*Cluster, int32) {}, true},
-		"a message nobody sends":     {func(c *Cluster, _ int32) { c.out[0].busy = false; c.out[0].control.Push(0) }, false},
-		"a frame nobody sends":       {func(c *Cluster, _ int32) { c.out[0].busy = false; c.out[0].data.Push(0) }, false},
-		"a message nobody takes":     {func(c *Cluster, _ int32) { c.in[0].busy = false; c.in[0].control.Push(0) }, false},
-		"a parcel that leaves twice": {func(c *Cluster, _ int32) { c.out[1].busy = true; c.out[1].data.Push(0); c.out[1].control.Push(0) }, false},
+		"as it is": {func(*Cluster, int32) {}, true},
+		"a message nobody sends": {func(c *Cluster, _ int32) { c.out[0].busy = false; c.out[0].control.Push(0) },
+			false},
+		"a frame nobody sends": {func(c *Cluster, _ int32) { c.out[0].busy = false; c.out[0].data.Push(0) },
+			false},
+		"a message nobody takes": {func(c *Cluster, _ int32) { c.in[0].busy = false; c.in[0].control.Push(0) },
+			false},
+		"a parcel that leaves twice": {func(c *Cluster,
+			_ int32) {
+			c.out[1].busy = true
+			c.out[1].data.Push(0)
+			c.out[1].control.Push(0)
+		}, false},
 		"a frame that is for nobody": {func(c *Cluster, _ int32) {
 			p := &c.parcels.Items[0]
 			p.data, p.left = true, 0
@@ -309,17 +350,22 @@ func TestWalkNotices(t *testing.T) {
 			d.waiting += c.jobs.Items[d.current].takes
 			d.current = -1
 		}, false},
-		"a disk that is late":            {func(c *Cluster, at int32) { c.disks[at].ends = c.eng.Now() - 1 }, false},
-		"a disk that is done just now":   {func(c *Cluster, at int32) { c.disks[at].ends = c.eng.Now() }, true},
-		"a job at no disk":               {func(c *Cluster, _ int32) { c.jobs.Take() }, false},
-		"a disk that forgot its job":     {func(c *Cluster, at int32) { c.disks[at].current = -1 }, false},
-		"a chunk that is over":           {func(c *Cluster, _ int32) { c.tasks.Items[0].live = false }, false},
-		"a chunk without a number":       {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = 0 }, false},
-		"a chunk of another attempt":     {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = c.attempts + 1 }, false},
-		"a chunk twice":                  {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = c.bus.Chunks[1].ID }, false},
-		"a chunk that is done":           {func(c *Cluster, _ int32) { c.bus.Chunks[0].Acked = 2 }, false},
-		"a chunk that is nearly done":    {func(c *Cluster, _ int32) { c.bus.Chunks[0].Acked = 1 }, true},
-		"a target twice":                 {func(c *Cluster, _ int32) { x := &c.bus.Chunks[0]; x.Targets[1] = x.Targets[0] }, false},
+		"a disk that is late":          {func(c *Cluster, at int32) { c.disks[at].ends = c.eng.Now() - 1 }, false},
+		"a disk that is done just now": {func(c *Cluster, at int32) { c.disks[at].ends = c.eng.Now() }, true},
+		"a job at no disk":             {func(c *Cluster, _ int32) { c.jobs.Take() }, false},
+		"a disk that forgot its job":   {func(c *Cluster, at int32) { c.disks[at].current = -1 }, false},
+		"a chunk that is over":         {func(c *Cluster, _ int32) { c.tasks.Items[0].live = false }, false},
+		"a chunk without a number":     {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = 0 }, false},
+		"a chunk of another attempt":   {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = c.attempts + 1 }, false},
+		"a chunk twice": {func(c *Cluster, _ int32) { c.bus.Chunks[0].ID = c.bus.Chunks[1].ID },
+			false},
+		"a chunk that is done":        {func(c *Cluster, _ int32) { c.bus.Chunks[0].Acked = 2 }, false},
+		"a chunk that is nearly done": {func(c *Cluster, _ int32) { c.bus.Chunks[0].Acked = 1 }, true},
+		"a target twice": {func(c *Cluster,
+			_ int32) {
+			x := &c.bus.Chunks[0]
+			x.Targets[1] = x.Targets[0]
+		}, false},
 		"a target beyond the last":       {func(c *Cluster, _ int32) { c.bus.Chunks[0].Targets[1] = 4 }, false},
 		"a target below the first":       {func(c *Cluster, _ int32) { c.bus.Chunks[0].Targets[1] = -1 }, false},
 		"a gateway with one chunk more":  {func(c *Cluster, _ int32) { c.books.under[0]++ }, false},
@@ -360,7 +406,8 @@ func TestWalkNotices(t *testing.T) {
 	}
 }
 
-// TestWaiting: the frames of chunks that are put, as they wait before a target; what is read, or of a chunk that is over, only takes time.
+// TestWaiting: the frames of chunks that are put, as they wait before a target; what is read, or of a chunk that is
+// over, only takes time.
 func TestWaiting(t *testing.T) {
 	c, err := New(DefaultConfig(), sim.New(), 1)
 	if err != nil {
@@ -368,7 +415,8 @@ func TestWaiting(t *testing.T) {
 	}
 	c.bus.Chunks = []put.Chunk{{ID: 5}}
 	for _, p := range []parcel{
-		{takes: 10, arg: 1, message: put.Message{ID: 5}}, {takes: 20, arg: 2 | readFrame, message: put.Message{ID: 5}}, {takes: 40, arg: 3, message: put.Message{ID: 4}},
+		{takes: 10, arg: 1, message: put.Message{ID: 5}},
+		{takes: 20, arg: 2 | readFrame, message: put.Message{ID: 5}}, {takes: 40, arg: 3, message: put.Message{ID: 4}},
 		{takes: 80, arg: 4, message: put.Message{ID: 5}}, {takes: 160, arg: 5, message: put.Message{ID: 5}},
 	} {
 		i := c.parcels.Take()
@@ -388,7 +436,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestCopysets: with three copies, a target shares chunks with at most four times two others, and with more than half as many.
+// TestCopysets: with three copies, a target shares chunks with at most four times two others, and with more than half
+// as many.
 func TestCopysets(t *testing.T) {
 	for copies, bounds := range map[int][2]int{3: {5, 8}, 5: {9, 16}, 2: {3, 4}} {
 		cfg := DefaultConfig()

@@ -21,7 +21,8 @@ const (
 	PlaceCopysets
 )
 
-var placementNames = units.Names[Placement]{"random", "ring", "hrw", "jump", "maglev", "straw2", "bounded-load", "copysets"}
+var placementNames = units.Names[Placement]{"random", "ring", "hrw", "jump", "maglev", "straw2", "bounded-load",
+	"copysets"}
 
 // String is the choice's name in scenarios.
 func (p Placement) String() string { return placementNames.Name(p) }

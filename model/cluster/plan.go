@@ -31,7 +31,8 @@ func (c *Config) durations() reserve.Config {
 		r.WidthPercent, r.WiderPercent = int64(math.Round(float64(c.BidWidth)*100)), 0
 	}
 	if t.Reserves {
-		// A request is sent and handled, a bid sent, all the bids of a group handled, and an acceptance sent and handled.
+		// A request is sent and handled, a bid sent, all the bids of a group handled, and an acceptance sent and
+		// handled.
 		r.Lead += units.Duration(c.Group+5) * c.Processor.Message
 	}
 	r.Compat = reserve.Compat(c.Compat != CompatNone)
@@ -47,8 +48,8 @@ func (c *Config) durations() reserve.Config {
 	return r
 }
 
-// surgeBidWait is SURGE's value for how far away a choosy gateway at first lets the best bid be. It is computed before SURGE knows how long a
-// control message takes.
+// surgeBidWait is SURGE's value for how far away a choosy gateway at first lets the best bid be. It is computed
+// before SURGE knows how long a control message takes.
 const surgeBidWait = 6 * units.Microsecond
 
 // plan is what protocols go by.
@@ -67,9 +68,12 @@ func (c *Config) plan(seed uint64) (put.Plan, error) {
 	return put.Plan{
 		Alone:  alone,
 		Traits: c.Protocol.traits(), Times: d, Seed: seed,
-		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0, Frame: c.Link.Frame, Trip: c.Link.Trip,
-		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom, Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d), Room: c.Memory,
-		Queued: c.Control.Queued, Lossy: c.lossy(), WriteBack: c.Acknowledge == WriteBack, Grows: c.Disk.Latency == LatencyGrows, Compat: c.Compat,
+		Gateways: c.Gateways, Targets: c.Targets, Copies: c.copies(), Piece: c.piece(), Coded: c.Code.Data > 0,
+		Frame: c.Link.Frame, Trip: c.Link.Trip,
+		GroupSize: c.Group, Racks: c.Racks, Candidates: c.candidates(), Spread: c.Placement == PlaceRandom,
+		Choices: c.Choices, Overcommit: c.Overcommit, Choosy: c.Choosy, Ahead: c.ahead(d), Room: c.Memory,
+		Queued: c.Control.Queued, Lossy: c.lossy(), WriteBack: c.Acknowledge == WriteBack,
+		Grows: c.Disk.Latency == LatencyGrows, Compat: c.Compat,
 	}, nil
 }
 
@@ -81,7 +85,8 @@ func (c *Config) ahead(d *reserve.Durations) units.Duration {
 	once := d.Send(c.piece(), d.Effective)
 	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
 	// An offer is sent and handled, others are listened to, taking it is sent, and a frame sent and handled.
-	first := sim.Time(2+c.candidates()*c.Group)*d.Control + 2*d.Trip + once + d.Trip + 3*c.Processor.Message + 2*c.Processor.Frame
+	first := sim.Time(2+c.candidates()*c.Group)*d.Control + 2*d.Trip + once + d.Trip + 3*c.Processor.Message +
+		2*c.Processor.Frame
 	if c.Code.Data > 0 {
 		return first + sim.Time(c.copies()-1)*once // the other offers come while the first pieces are sent
 	}

@@ -8,7 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// TestBidWidth: the first bids of idle targets are wider by what the configuration asks for, of the time that a chunk and a trip take; nothing said is 140 %.
+// TestBidWidth: the first bids of idle targets are wider by what the configuration asks for, of the time that a chunk
+// and a trip take; nothing said is 140 %.
 func TestBidWidth(t *testing.T) {
 	first := func(width units.Fraction) sim.Time {
 		cfg := cluster.DefaultConfig()

@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put takes the place of one of them, drawn at
-// random, as if that had been deleted.
+// population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put
+// takes the place of one of them, drawn at random, as if that had been deleted.
 type population struct {
 	copies  int
 	targets []int32 // of all chunks, so many each; below 0 with whom it is not (repair.go)
@@ -95,7 +95,8 @@ func (c *Cluster) store(i int32) {
 // at is the number of a piece.
 func (p *population) at(x lost) int { return int(x.object)*p.copies + int(x.piece) }
 
-// left is how many pieces of a chunk are with targets that are not known to have failed, and whether others are being written.
+// left is how many pieces of a chunk are with targets that are not known to have failed, and whether others are being
+// written.
 func (p *population) left(c *Cluster, object int32) (n int, made bool) {
 	for _, t := range p.find(object) {
 		if t >= 0 && !c.bus.Away[t] {

@@ -6,16 +6,19 @@ import (
 	"farflash/sim"
 )
 
-// Processors. A node's processor takes as long as the configuration says to send a control message or a frame and to handle one that has come, and does one thing
-// after the other, in the order in which they ask for it. Data that costs nothing, as a network adapter puts it into memory by itself, takes its turn all the same:
-// that it is there is told in the order of one completion queue, and so nobody has data before the message that says what it is. Without a processor's times there are
-// none, and nothing of this is done.
+// Processors. A node's processor takes as long as the configuration says to send a control message or a frame and to
+// handle one that has come, and does one thing after the other, in the order in which they ask for it. Data that
+// costs nothing, as a network adapter puts it into memory by itself, takes its turn all the same: that it is there is
+// told in the order of one completion queue, and so nobody has data before the message that says what it is. Without
+// a processor's times there are none, and nothing of this is done.
 
 // Processor is what a node's processor takes for what it sends and hears.
 type Processor struct {
-	// Message is how long it takes to send a control message, which may go to several nodes, and to handle one that has come.
+	// Message is how long it takes to send a control message, which may go to several nodes, and to handle one that
+	// has come.
 	Message units.Duration
-	// Frame is how long it takes to send or handle a frame of data; 0 is a network adapter that needs no processor for it, as with RDMA.
+	// Frame is how long it takes to send or handle a frame of data; 0 is a network adapter that needs no processor
+	// for it, as with RDMA.
 	Frame units.Duration
 }
 
@@ -30,7 +33,8 @@ func (c *Config) checkProcessor(f *units.Faults) {
 	}{{"processor.message", p.Message}, {"processor.frame", p.Frame}} {
 		f.Hold(x.takes >= 0 && x.takes <= longestWork, x.key, "%v is not possible; use 0s to %v", x.takes, longestWork)
 	}
-	f.Hold(*p == Processor{} || c.Control.Queued, "processor", "messages that wait for no link wait for no processor; use control.queued: true, or leave it out")
+	f.Hold(*p == Processor{} || c.Control.Queued, "processor",
+		"messages that wait for no link wait for no processor; use control.queued: true, or leave it out")
 }
 
 // work is a parcel that a processor has something to do for.
@@ -47,7 +51,8 @@ type processor struct {
 	ends  sim.Time          // when it is done with what it does
 }
 
-// worksFor has a node's processor begin with a parcel when it is done with all before, and reports false if there is nothing to wait for.
+// worksFor has a node's processor begin with a parcel when it is done with all before, and reports false if there is
+// nothing to wait for.
 func (c *Cluster) worksFor(node, i int32, sends bool) bool {
 	if c.processors == nil {
 		return false
@@ -67,7 +72,8 @@ func (c *Cluster) worksFor(node, i int32, sends bool) bool {
 	return true
 }
 
-// handling is what a parcel costs a node that sends it or has got it. A network that carries nothing to several nodes at once is sent it as often.
+// handling is what a parcel costs a node that sends it or has got it. A network that carries nothing to several nodes
+// at once is sent it as often.
 func (c *Cluster) handling(i int32, sends bool) sim.Time {
 	p := &c.parcels.Items[i]
 	takes := c.cfg.Processor.Message
@@ -123,7 +129,8 @@ func (c *Cluster) hears(i, node int32) {
 	}
 }
 
-// ProcessorTime is for how long processors have worked until a time: those of gateways and those of targets, each sum over nodes.
+// ProcessorTime is for how long processors have worked until a time: those of gateways and those of targets, each sum
+// over nodes.
 func (c *Cluster) ProcessorTime(at sim.Time) (gateways, targets sim.Time) {
 	for node := range c.processors {
 		p := &c.processors[node]

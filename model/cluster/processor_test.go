@@ -16,8 +16,9 @@ func drawWork(t *rapid.T, what string) units.Duration {
 	return units.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 3000, 40_000}).Draw(t, what)) * units.Nanosecond
 }
 
-// TestProcessorAlone: a lone chunk of one frame that goes along a chain takes as much longer as its frame is sent and handled at each hop, and the last acknowledgement
-// is sent and handled; the acknowledgements before it have been handled by then.
+// TestProcessorAlone: a lone chunk of one frame that goes along a chain takes as much longer as its frame is sent and
+// handled at each hop, and the last acknowledgement is sent and handled; the acknowledgements before it have been
+// handled by then.
 func TestProcessorAlone(t *testing.T) {
 	cfg := lone(cluster.Chain, false, 8000)
 	cfg.Gateways = 1
@@ -27,7 +28,8 @@ func TestProcessorAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	floor := c.Floor()
-	for _, p := range []cluster.Processor{{Message: 300 * units.Nanosecond}, {Frame: 5 * units.Microsecond}, {Message: 700 * units.Nanosecond, Frame: 11 * units.Microsecond}} {
+	for _, p := range []cluster.Processor{{Message: 300 * units.Nanosecond}, {Frame: 5 * units.Microsecond},
+		{Message: 700 * units.Nanosecond, Frame: 11 * units.Microsecond}} {
 		cfg.Processor = p
 		_, done := run(t, cfg, 1, 5*units.Millisecond)
 		if len(done) < 5 {
@@ -42,8 +44,9 @@ func TestProcessorAlone(t *testing.T) {
 	}
 }
 
-// TestProcessorFull: where the acknowledgements of a chunk are what takes longest, a gateway's processor works all the time, and chunks come as fast as it handles
-// those of each; where frames are, a target's does, which gets each once and sends on two of three.
+// TestProcessorFull: where the acknowledgements of a chunk are what takes longest, a gateway's processor works all
+// the time, and chunks come as fast as it handles those of each; where frames are, a target's does, which gets each
+// once and sends on two of three.
 func TestProcessorFull(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Chunk = cluster.Chain, 8000
@@ -67,7 +70,8 @@ func TestProcessorFull(t *testing.T) {
 		if share := gateways.Seconds() / until.Seconds() / 4; share < 0.98 || share > 1 {
 			t.Errorf("with %+v gateways' processors work %.3f of the time", x.p, share)
 		}
-		// Each chunk is three acknowledgements that targets send and gateways handle, or a frame that gateways send, targets get three times and send on twice.
+		// Each chunk is three acknowledgements that targets send and gateways handle, or a frame that gateways send,
+		// targets get three times and send on twice.
 		of := map[bool]float64{true: 1, false: 5}[x.p.Message > 0]
 		if got := targets.Seconds() / gateways.Seconds(); math.Abs(got/of-1) > 0.02 {
 			t.Errorf("with %+v targets' processors work %.3f times as long as gateways', not %g", x.p, got, of)
@@ -81,7 +85,8 @@ func TestProcessorLost(t *testing.T) {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Chunk, cfg.Gateways, cfg.Targets = p, 16*units.KiB, 18, 27
 		cfg.Processor = cluster.Processor{Message: 2 * units.Microsecond, Frame: 3 * units.Microsecond}
-		cfg.Failures = []cluster.Failure{{Target: 2, At: 3 * units.Millisecond}, {Target: 9, At: 4 * units.Millisecond, Back: 9 * units.Millisecond}}
+		cfg.Failures = []cluster.Failure{{Target: 2, At: 3 * units.Millisecond},
+			{Target: 9, At: 4 * units.Millisecond, Back: 9 * units.Millisecond}}
 		cfg.Repair.Detect = units.Millisecond
 		_, done := run(t, settled(cfg), 1, 20*units.Millisecond)
 		late := 0

@@ -20,8 +20,8 @@ func (s *arrivals) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// round is a cluster whose numbers are: a link carries a byte in a nanosecond, a message has 100 B, a frame 1000, a trip takes a microsecond and a disk
-// reads a byte in a nanosecond. Each of two replicas has 2000 B.
+// round is a cluster whose numbers are: a link carries a byte in a nanosecond, a message has 100 B, a frame 1000, a
+// trip takes a microsecond and a disk reads a byte in a nanosecond. Each of two replicas has 2000 B.
 func round() cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Placement = cluster.Chain, cluster.PlaceHRW
@@ -32,8 +32,9 @@ func round() cluster.Config {
 	return cfg
 }
 
-// TestReadsAlone: a chunk that is read from idle disks takes, by hand, in ns. A request is there after 100 + 1000; the disk takes 2000; a frame takes 1000 at each end of its path,
-// which overlap, and a trip: the first of two is there 2000 after it was sent, the second 1000 later.
+// TestReadsAlone: a chunk that is read from idle disks takes, by hand, in ns. A request is there after 100 + 1000;
+// the disk takes 2000; a frame takes 1000 at each end of its path, which overlap, and a trip: the first of two is
+// there 2000 after it was sent, the second 1000 later.
 func TestReadsAlone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -49,14 +50,20 @@ func TestReadsAlone(t *testing.T) {
 		{"bids", cluster.ReadBids, nil, 1200 + 1100 + 6100, 1, 0, 0},
 		{"least-loaded", cluster.ReadLeastLoaded, nil, 1200 + 1100 + 6100, 1, 0, 0},
 		// The other one is asked when the first has begun; its frames begin 500 behind the end of the first's.
-		{"hedged", cluster.ReadHedged, func(c *cluster.Config) { c.HedgeAfter = 1500 * units.Nanosecond }, 6100, 2, 1, 2},
-		{"hedged too late", cluster.ReadHedged, func(c *cluster.Config) { c.HedgeAfter = 6200 * units.Nanosecond }, 6100, 1, 0, 0},
-		// Both begin, 100 apart, and the first hears of the other too late. Their frames take turns at the gateway: 4100 to 5100, then the other's first, and from 6100 the second; the other's second comes too late.
+		{"hedged", cluster.ReadHedged, func(c *cluster.Config) { c.HedgeAfter = 1500 * units.Nanosecond }, 6100, 2, 1,
+			2},
+		{"hedged too late", cluster.ReadHedged, func(c *cluster.Config) { c.HedgeAfter = 6200 * units.Nanosecond },
+			6100, 1, 0, 0},
+		// Both begin, 100 apart, and the first hears of the other too late. Their frames take turns at the gateway:
+		// 4100 to 5100, then the other's first, and from 6100 the second; the other's second comes too late.
 		{"tied", cluster.ReadTied, nil, 7100, 2, 0, 1},
-		// Two pieces of 1000, each a frame, asked for 100 apart: 1100 + 1000 + 1000, from there 1000, and the other's 1000 behind it.
-		{"a code of 2+1", cluster.ReadRandom, func(c *cluster.Config) { c.Code = cluster.Code{Data: 2, Parity: 1} }, 5100, 2, 0, 0},
+		// Two pieces of 1000, each a frame, asked for 100 apart: 1100 + 1000 + 1000, from there 1000, and the other's
+		// 1000 behind it.
+		{"a code of 2+1", cluster.ReadRandom, func(c *cluster.Config) { c.Code = cluster.Code{Data: 2, Parity: 1} },
+			5100, 2, 0, 0},
 		// The last frame has 500 B: 2000 + 2500 + 2500, and it is there 500 after it is sent, and a trip.
-		{"a frame that is not full", cluster.ReadRandom, func(c *cluster.Config) { c.Chunk = 2500 }, 1100 + 2500 + 1000 + 1000 + 1500, 1, 0, 0},
+		{"a frame that is not full", cluster.ReadRandom, func(c *cluster.Config) { c.Chunk = 2500 },
+			1100 + 2500 + 1000 + 1000 + 1500, 1, 0, 0},
 	} {
 		cfg := round()
 		cfg.Read = c.read
@@ -74,7 +81,8 @@ func TestReadsAlone(t *testing.T) {
 		k.OnDone = func(d *cluster.Done) { done = append(done, *d) }
 		k.OnDisk = func(w *cluster.Work) {
 			works++
-			if !w.Read || w.Repair || w.Chunk != 1 || w.To-w.From != units.Duration(cfg.Chunk)*units.Nanosecond/units.Duration(max(cfg.Code.Data, 1)) {
+			if !w.Read || w.Repair || w.Chunk != 1 ||
+				w.To-w.From != units.Duration(cfg.Chunk)*units.Nanosecond/units.Duration(max(cfg.Code.Data, 1)) {
 				t.Errorf("%s: %+v", c.name, w)
 			}
 		}
@@ -83,17 +91,20 @@ func TestReadsAlone(t *testing.T) {
 		if err := k.Check(); err != nil {
 			t.Error(c.name, err)
 		}
-		if len(done) != 1 || done[0].Done-done[0].Begun != c.want*units.Nanosecond || done[0].Begun != units.Microsecond || !done[0].Read || done[0].Gateway != 1 || done[0].Size != cfg.Chunk {
+		if len(done) != 1 || done[0].Done-done[0].Begun != c.want*units.Nanosecond ||
+			done[0].Begun != units.Microsecond || !done[0].Read || done[0].Gateway != 1 || done[0].Size != cfg.Chunk {
 			t.Errorf("%s: %+v, not after %v ns", c.name, done, c.want)
 		}
 		n := &k.Counters
-		if works != c.works || n.Hedged != c.hedged || n.Stale != c.stale || n.Gets.Done != 1 || n.Gets.Begun != 1 || n.Begun != 0 || n.Arrived != 1 || n.Degraded+n.Unavailable != 0 {
+		if works != c.works || n.Hedged != c.hedged || n.Stale != c.stale || n.Gets.Done != 1 || n.Gets.Begun != 1 ||
+			n.Begun != 0 || n.Arrived != 1 || n.Degraded+n.Unavailable != 0 {
 			t.Errorf("%s: %d reads of disks, %+v", c.name, works, n)
 		}
 	}
 }
 
-// TestReadsBeside: who asks first goes to the disk that is free, and who is random does not look; a tied read is taken back from the disk that has not begun.
+// TestReadsBeside: who asks first goes to the disk that is free, and who is random does not look; a tied read is
+// taken back from the disk that has not begun.
 func TestReadsBeside(t *testing.T) {
 	for _, read := range []cluster.Reading{cluster.ReadBids, cluster.ReadLeastLoaded, cluster.ReadTied} {
 		cfg := round()
@@ -118,7 +129,8 @@ func TestReadsBeside(t *testing.T) {
 			t.Fatalf("%v: %+v", read, k.Counters)
 		}
 		if read == cluster.ReadTied {
-			// The first reads from both. The second waits for both, begins where it was queued first, and the other one drops it unless it has begun, 100 ns later.
+			// The first reads from both. The second waits for both, begins where it was queued first, and the other
+			// one drops it unless it has begun, 100 ns later.
 			if len(began[2]) < 1 || began[2][0] < 21*units.Microsecond {
 				t.Errorf("%v: %v", read, began)
 			}
@@ -130,7 +142,8 @@ func TestReadsBeside(t *testing.T) {
 	}
 }
 
-// TestOpenLoop: chunks come as often as is said, by a number or by a share of what the cluster allows, of which so many are read; those that find their gateway busy wait, in their order.
+// TestOpenLoop: chunks come as often as is said, by a number or by a share of what the cluster allows, of which so
+// many are read; those that find their gateway busy wait, in their order.
 func TestOpenLoop(t *testing.T) {
 	cfg := round()
 	cfg.Objects, cfg.Reads, cfg.Read = 100, 0.3, cluster.ReadRandom
@@ -138,13 +151,17 @@ func TestOpenLoop(t *testing.T) {
 	c, done := run(t, cfg, 1, 100*units.Millisecond)
 	n := float64(c.Counters.Arrived)
 	// 10,000 by a Poisson process: three standard deviations are 300; of reads, 3000, 137.
-	if c.Offered() != 100_000 || n < 9700 || n > 10300 || float64(c.Counters.Gets.Begun) < 0.3*n-140 || float64(c.Counters.Gets.Begun) > 0.3*n+140 || len(done) < 9600 {
-		t.Errorf("%v a second are offered, %d come, %d of them read, %d are done", c.Offered(), c.Counters.Arrived, c.Counters.Gets.Begun, len(done))
+	if c.Offered() != 100_000 || n < 9700 || n > 10300 || float64(c.Counters.Gets.Begun) < 0.3*n-140 ||
+		float64(c.Counters.Gets.Begun) > 0.3*n+140 || len(done) < 9600 {
+		t.Errorf("%v a second are offered, %d come, %d of them read, %d are done", c.Offered(), c.Counters.Arrived,
+			c.Counters.Gets.Begun, len(done))
 	}
 	cfg.Load.Rate, cfg.Load.Share, cfg.Reads = 0, 0.5, 0
 	c, _ = run(t, cfg, 1, 10*units.Millisecond)
-	// Four disks write 2000 B in 2 us, of which each chunk has two: 1,000,000 a second. Two gateways' links carry 2000 B of each once, along a chain: 1,000,000 as well.
-	if c.Offered() != 500_000 || c.Bound().Chunks != 1_000_000 || c.Counters.Arrived < 4700 || c.Counters.Arrived > 5300 {
+	// Four disks write 2000 B in 2 us, of which each chunk has two: 1,000,000 a second. Two gateways' links carry
+	// 2000 B of each once, along a chain: 1,000,000 as well.
+	if c.Offered() != 500_000 || c.Bound().Chunks != 1_000_000 || c.Counters.Arrived < 4700 ||
+		c.Counters.Arrived > 5300 {
 		t.Errorf("%v of %v a second are offered, %d come", c.Offered(), c.Bound(), c.Counters.Arrived)
 	}
 	cfg.Load.Share = 0
@@ -178,7 +195,8 @@ func TestOpenLoop(t *testing.T) {
 	}
 }
 
-// TestBoundsByHand: what disks and links allow, of puts and gets, by how often a chunk crosses each link. A piece takes 2 us on a disk and on a link.
+// TestBoundsByHand: what disks and links allow, of puts and gets, by how often a chunk crosses each link. A piece
+// takes 2 us on a disk and on a link.
 func TestBoundsByHand(t *testing.T) {
 	const each = 500_000 // pieces a second
 	for _, c := range []struct {
@@ -189,13 +207,17 @@ func TestBoundsByHand(t *testing.T) {
 		binding         string
 	}{
 		{"a chain", func(c *cluster.Config) { c.Reads = 0 }, 4 * each / 2.0, 2 * each, 4 * each / 2.0, "disks"},
-		{"one after the other", func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Grants, 0 }, 4 * each / 2.0, 2 * each / 2.0, 4 * each / 2.0, "gateways' links"},
+		{"one after the other", func(c *cluster.Config) { c.Protocol, c.Reads = cluster.Grants, 0 }, 4 * each / 2.0,
+			2 * each / 2.0, 4 * each / 2.0, "gateways' links"},
 		{"a multicast", func(c *cluster.Config) {
-			c.Protocol, c.Reads, c.Placement, c.Group, c.Control.Replicast = cluster.ReplicastM, 0, cluster.PlaceRandom, 2, 100
+			c.Protocol, c.Reads, c.Placement, c.Group, c.Control.Replicast = cluster.ReplicastM, 0,
+				cluster.PlaceRandom, 2, 100
 		}, 4 * each / 2.0, 2 * each, 4 * each / 2.0, "disks"},
 		{"half are read", func(*cluster.Config) {}, 4 * each / 1.5, 2 * each / 0.5, 4 * each / 1.0, "disks"},
-		{"all are read", func(c *cluster.Config) { c.Reads = 1 }, 4 * each / 1.0, 2 * each / 1.0, 4 * each / 1.0, "gateways' links"},
-		{"a code of 2+1", func(c *cluster.Config) { c.Reads, c.Code = 0, cluster.Code{Data: 2, Parity: 1} }, 8 * each / 3.0, 4 * each / 3.0, 8 * each / 3.0, "gateways' links"},
+		{"all are read", func(c *cluster.Config) { c.Reads = 1 }, 4 * each / 1.0, 2 * each / 1.0, 4 * each / 1.0,
+			"gateways' links"},
+		{"a code of 2+1", func(c *cluster.Config) { c.Reads, c.Code = 0, cluster.Code{Data: 2, Parity: 1} },
+			8 * each / 3.0, 4 * each / 3.0, 8 * each / 3.0, "gateways' links"},
 		{"slow disks among them", func(c *cluster.Config) {
 			c.Reads, c.Disk.Kinds = 0, []cluster.Kind{{Share: 0.5, Rate: units.ByteRate(units.GB) / 4}}
 		}, (2*each + 2*each/4.0) / 2, 2 * each, 4 * each / 2.0, "disks"},
@@ -210,7 +232,8 @@ func TestBoundsByHand(t *testing.T) {
 		for _, b := range k.Bounds() {
 			got[b.Resource] = b.Chunks
 		}
-		for resource, want := range map[string]float64{"disks": c.disks, "gateways' links": c.gateways, "targets' links": c.targets} {
+		for resource, want := range map[string]float64{"disks": c.disks, "gateways' links": c.gateways,
+			"targets' links": c.targets} {
 			if got[resource] < want*(1-1e-9) || got[resource] > want*(1+1e-9) {
 				t.Errorf("%s: %s allow %v, not %v", c.name, resource, got[resource], want)
 			}
@@ -218,7 +241,8 @@ func TestBoundsByHand(t *testing.T) {
 		if k.Binding() != c.binding {
 			t.Errorf("%s: %s bind", c.name, k.Binding())
 		}
-		if out := got["chunks outstanding"]; (out > 0) != (cfg.Reads == 0) || out > 0 && (out < 8/k.Floor().Seconds()*(1-1e-9)) {
+		if out := got["chunks outstanding"]; (out > 0) != (cfg.Reads == 0) ||
+			out > 0 && (out < 8/k.Floor().Seconds()*(1-1e-9)) {
 			t.Errorf("%s: 8 outstanding allow %v, and one takes %v", c.name, out, k.Floor())
 		}
 		for target, v := range k.Speeds() {
@@ -229,7 +253,8 @@ func TestBoundsByHand(t *testing.T) {
 	}
 }
 
-// TestKinds: as many targets have a kind of disk as its share says, drawn by seed, and weights say how much of all comes to a target.
+// TestKinds: as many targets have a kind of disk as its share says, drawn by seed, and weights say how much of all
+// comes to a target.
 func TestKinds(t *testing.T) {
 	cfg := round()
 	cfg.Targets, cfg.Reads, cfg.Gateways = 40, 0, 10
@@ -249,7 +274,8 @@ func TestKinds(t *testing.T) {
 		if len(slow[seed]) != 10 {
 			t.Errorf("%d targets are slow", len(slow[seed]))
 		}
-		// Eight of four times the weight have 32 of 64 parts of the chunks, so each writes about four times as much as another of its speed.
+		// Eight of four times the weight have 32 of 64 parts of the chunks, so each writes about four times as much
+		// as another of its speed.
 		var list []float64
 		for target, v := range c.Speeds() {
 			list = append(list, disks[target].Seconds()*v)
@@ -278,73 +304,166 @@ func TestKinds(t *testing.T) {
 func TestLimits(t *testing.T) {
 	type change func(*cluster.Config)
 	for key, list := range map[string]struct{ good, bad []change }{
-		"gateways":    {[]change{func(c *cluster.Config) { c.Gateways = 1 }, func(c *cluster.Config) { c.Gateways = 1 << 20 }}, []change{func(c *cluster.Config) { c.Gateways = 0 }, func(c *cluster.Config) { c.Gateways = 1<<20 + 1 }}},
-		"targets":     {[]change{func(c *cluster.Config) { c.Targets = 4 }, func(c *cluster.Config) { c.Targets = 1 << 20 }}, []change{func(c *cluster.Config) { c.Targets = 0 }, func(c *cluster.Config) { c.Targets = 1<<20 + 1 }}},
-		"chunk":       {[]change{func(c *cluster.Config) { c.Chunk = 1 }, func(c *cluster.Config) { c.Chunk = units.GiB }}, []change{func(c *cluster.Config) { c.Chunk = 0 }, func(c *cluster.Config) { c.Chunk = units.GiB + 1 }}},
-		"replicas":    {[]change{func(c *cluster.Config) { c.Replicas = 1 }, func(c *cluster.Config) { c.Replicas, c.Targets = 16, 16 }}, []change{func(c *cluster.Config) { c.Replicas = 0 }, func(c *cluster.Config) { c.Replicas, c.Targets = 17, 40 }, func(c *cluster.Config) { c.Replicas = 5 }}},
-		"outstanding": {[]change{func(c *cluster.Config) { c.Outstanding = 1 }, func(c *cluster.Config) { c.Outstanding = 1024 }}, []change{func(c *cluster.Config) { c.Outstanding = 0 }, func(c *cluster.Config) { c.Outstanding = 1025 }}},
-		"disk.rate":   {[]change{func(c *cluster.Config) { c.Disk.Rate = 1000 }}, []change{func(c *cluster.Config) { c.Disk.Rate = 0 }, func(c *cluster.Config) { c.Disk.Rate = -1 }}},
-		"disk.queue":  {nil, []change{func(c *cluster.Config) { c.Disk.Queue = -1 }}},
-		"disk.depth":  {[]change{func(c *cluster.Config) { c.Disk.Depth = 1 }, func(c *cluster.Config) { c.Disk.Depth = 1024 }}, []change{func(c *cluster.Config) { c.Disk.Depth = 0 }, func(c *cluster.Config) { c.Disk.Depth = 1025 }}},
-		"disk.kinds": {[]change{func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 1e6}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.5}} }},
-			[]change{func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1.01}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.51}} },
-				func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 1e6 + 1}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: -1}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Rate: -1}} },
+		"gateways": {[]change{func(c *cluster.Config) { c.Gateways = 1 },
+			func(c *cluster.Config) { c.Gateways = 1 << 20 }},
+			[]change{func(c *cluster.Config) { c.Gateways = 0 }, func(c *cluster.Config) { c.Gateways = 1<<20 + 1 }}},
+		"targets": {[]change{func(c *cluster.Config) { c.Targets = 4 },
+			func(c *cluster.Config) { c.Targets = 1 << 20 }},
+			[]change{func(c *cluster.Config) { c.Targets = 0 }, func(c *cluster.Config) { c.Targets = 1<<20 + 1 }}},
+		"chunk": {[]change{func(c *cluster.Config) { c.Chunk = 1 },
+			func(c *cluster.Config) { c.Chunk = units.GiB }},
+			[]change{func(c *cluster.Config) { c.Chunk = 0 }, func(c *cluster.Config) { c.Chunk = units.GiB + 1 }}},
+		"replicas": {[]change{func(c *cluster.Config) { c.Replicas = 1 },
+			func(c *cluster.Config) { c.Replicas, c.Targets = 16, 16 }},
+			[]change{func(c *cluster.Config) { c.Replicas = 0 },
+				func(c *cluster.Config) {
+					c.Replicas, c.Targets = 17,
+						40
+				}, func(c *cluster.Config) { c.Replicas = 5 }}},
+		"outstanding": {[]change{func(c *cluster.Config) { c.Outstanding = 1 },
+			func(c *cluster.Config) { c.Outstanding = 1024 }},
+			[]change{func(c *cluster.Config) { c.Outstanding = 0 }, func(c *cluster.Config) { c.Outstanding = 1025 }}},
+		"disk.rate": {[]change{func(c *cluster.Config) { c.Disk.Rate = 1000 }},
+			[]change{func(c *cluster.Config) { c.Disk.Rate = 0 }, func(c *cluster.Config) { c.Disk.Rate = -1 }}},
+		"disk.queue": {nil, []change{func(c *cluster.Config) { c.Disk.Queue = -1 }}},
+		"disk.depth": {[]change{func(c *cluster.Config) { c.Disk.Depth = 1 },
+			func(c *cluster.Config) { c.Disk.Depth = 1024 }},
+			[]change{func(c *cluster.Config) { c.Disk.Depth = 0 }, func(c *cluster.Config) { c.Disk.Depth = 1025 }}},
+		"disk.kinds": {[]change{func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 1e6}} },
+			func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.5}} }},
+			[]change{func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0}} },
+				func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1.01}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.51}} },
+				func(c *cluster.Config) {
+					c.Disk.Kinds = []cluster.Kind{{Share: 1,
+						Weight: 1e6 + 1}}
+				}, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: -1}} },
+				func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Rate: -1}} },
 				func(c *cluster.Config) {
 					c.Disk.Model, c.Disk.Kinds = cluster.ModelSSD, []cluster.Kind{{Share: 1, Rate: 1}}
 				}}},
-		"disk.model":    {[]change{func(c *cluster.Config) { c.Disk.Model = cluster.ModelSSD }}, []change{func(c *cluster.Config) { surge(c); c.Disk.Model = cluster.ModelSSD }}},
-		"link.rate":     {[]change{func(c *cluster.Config) { c.Link.Rate = 1e6 * units.Gbps }}, []change{func(c *cluster.Config) { c.Link.Rate = 0 }, func(c *cluster.Config) { c.Link.Rate = 1e6*units.Gbps + 1 }}},
-		"link.overhead": {[]change{func(c *cluster.Config) { c.Link.Overhead = 0.99 }, func(c *cluster.Config) { c.Link.Overhead = 0 }}, []change{func(c *cluster.Config) { c.Link.Overhead = 1 }, func(c *cluster.Config) { c.Link.Overhead = -0.01 }}},
-		"link.frame": {[]change{func(c *cluster.Config) { c.Link.Frame, c.Control.Unicast = 64, 64 }, func(c *cluster.Config) {
-			grouped(c)
-			c.Control.Unicast, c.Link.Frame, c.Control.Replicast = 100, 64, 64
-		}, func(c *cluster.Config) { c.Link.Frame = 64 * units.KiB }}, []change{func(c *cluster.Config) { c.Link.Frame = 63 }, func(c *cluster.Config) { c.Link.Frame = 64*units.KiB + 1 }}},
-		"link.trip":         {[]change{func(c *cluster.Config) { c.Link.Trip = 0 }, func(c *cluster.Config) { c.Link.Trip = units.Second }}, []change{func(c *cluster.Config) { c.Link.Trip = -1 }, func(c *cluster.Config) { c.Link.Trip = units.Second + 1 }}},
-		"link.mark":         {[]change{func(c *cluster.Config) { c.Protocol, c.Link.Mark = cluster.DCTCP, 0 }}, []change{func(c *cluster.Config) { c.Link.Mark = -1 }}},
-		"link.loss":         {[]change{func(c *cluster.Config) { c.Link.Loss = 0.5 }}, []change{func(c *cluster.Config) { c.Link.Loss = 0.51 }, func(c *cluster.Config) { c.Link.Loss, c.Core = 0.1, cluster.CorePacket }}},
-		"control.unicast":   {[]change{func(c *cluster.Config) { c.Control.Unicast = 1 }, func(c *cluster.Config) { c.Control.Unicast = 1000 }}, []change{func(c *cluster.Config) { c.Control.Unicast = 0 }, func(c *cluster.Config) { c.Control.Unicast = 1001 }}},
-		"control.replicast": {[]change{func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1 }, func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1000 }}, []change{func(c *cluster.Config) { grouped(c); c.Control.Replicast = 0 }, func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1001 }}},
-		"control.share":     {[]change{func(c *cluster.Config) { grouped(c); c.Control.Share = 0.01 }, func(c *cluster.Config) { grouped(c); c.Control.Share = 0.99 }}, []change{func(c *cluster.Config) { grouped(c); c.Control.Share = 1 }, func(c *cluster.Config) { grouped(c); c.Control.Share = 0.015 }}},
-		"overcommit":        {[]change{func(c *cluster.Config) { c.Protocol, c.Overcommit = cluster.Grants, 1 }, func(c *cluster.Config) { c.Protocol, c.Overcommit = cluster.Grants, 1024 }}, []change{func(c *cluster.Config) { c.Overcommit = 0 }, func(c *cluster.Config) { c.Overcommit = 1025 }}},
-		"objects":           {[]change{func(c *cluster.Config) { c.Objects = 1 }, func(c *cluster.Config) { c.Objects = 1 << 28 }}, []change{func(c *cluster.Config) { c.Objects = 0 }, func(c *cluster.Config) { c.Objects = 1<<28 + 1 }}},
-		"reads": {[]change{func(c *cluster.Config) { c.Reads = 1 }}, []change{func(c *cluster.Config) { c.Reads = 1.01 }, func(c *cluster.Config) {
-			c.Protocol, c.Placement, c.Control.Queued = cluster.UCH, cluster.PlaceRandom, false
-			c.Outstanding = 1
-		}}},
-		"hedge_after":    {[]change{func(c *cluster.Config) { c.HedgeAfter = 1 }}, []change{func(c *cluster.Config) { c.HedgeAfter = -1 }}},
-		"read":           {[]change{func(c *cluster.Config) { c.Read = cluster.ReadTied }}, []change{func(c *cluster.Config) { c.Read, c.Replicas = cluster.ReadTied, 1 }, func(c *cluster.Config) { c.Read, c.Replicas = cluster.ReadHedged, 1 }}},
-		"load.rate":      {[]change{func(c *cluster.Config) { c.Load.Rate = 1e12 }}, []change{func(c *cluster.Config) { c.Load.Rate = -1 }, func(c *cluster.Config) { c.Load.Rate = 1.1e12 }}},
-		"load.share":     {[]change{func(c *cluster.Config) { c.Load.Share = 10 }}, []change{func(c *cluster.Config) { c.Load.Share = 10.1 }, func(c *cluster.Config) { c.Load.Rate, c.Load.Share = 1, 1 }}},
-		"choices":        {[]change{func(c *cluster.Config) { c.Choices = 32; c.Targets = 64 }}, []change{func(c *cluster.Config) { c.Choices = 0 }, func(c *cluster.Config) { c.Choices = 33 }, func(c *cluster.Config) { grouped(c); c.Choices = 2 }}},
-		"code.parity":    {nil, []change{func(c *cluster.Config) { c.Code.Parity = 1 }}},
-		"code":           {[]change{func(c *cluster.Config) { c.Code, c.Targets = cluster.Code{Data: 12, Parity: 4}, 16 }}, []change{func(c *cluster.Config) { c.Code, c.Targets = cluster.Code{Data: 12, Parity: 5}, 17 }, func(c *cluster.Config) { grouped(c); c.Code = cluster.Code{Data: 1, Parity: 1} }}},
-		"code.data":      {[]change{func(c *cluster.Config) { c.Code, c.Chunk = cluster.Code{Data: 3}, 3 }}, []change{func(c *cluster.Config) { c.Code, c.Chunk = cluster.Code{Data: 3}, 2 }}},
-		"retry_after":    {[]change{func(c *cluster.Config) { c.RetryAfter = 0 }}, []change{func(c *cluster.Config) { c.RetryAfter = -1 }}},
-		"repair.detect":  {[]change{func(c *cluster.Config) { c.Repair.Detect = 0 }}, []change{func(c *cluster.Config) { c.Repair.Detect = -1 }}},
-		"repair.streams": {[]change{func(c *cluster.Config) { c.Repair.Streams = 64 }}, []change{func(c *cluster.Config) { c.Repair.Streams = 64.1 }}},
-		"failures": {[]change{func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: 3, At: 0}} }, func(c *cluster.Config) {
-			c.Repair.Detect = 5
-			c.Failures = []cluster.Failure{{At: 7, Back: 12}, {At: 17}}
-		}},
-			[]change{func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: 4}} }, func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: -1}} }, func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: -1}} },
-				func(c *cluster.Config) { c.Repair.Detect = 5; c.Failures = []cluster.Failure{{At: 7, Back: 11}} }, func(c *cluster.Config) {
+		"disk.model": {[]change{func(c *cluster.Config) { c.Disk.Model = cluster.ModelSSD }},
+			[]change{func(c *cluster.Config) { surge(c); c.Disk.Model = cluster.ModelSSD }}},
+		"link.rate": {[]change{func(c *cluster.Config) { c.Link.Rate = 1e6 * units.Gbps }},
+			[]change{func(c *cluster.Config) { c.Link.Rate = 0 },
+				func(c *cluster.Config) { c.Link.Rate = 1e6*units.Gbps + 1 }}},
+		"link.overhead": {[]change{func(c *cluster.Config) { c.Link.Overhead = 0.99 },
+			func(c *cluster.Config) { c.Link.Overhead = 0 }},
+			[]change{func(c *cluster.Config) { c.Link.Overhead = 1 },
+				func(c *cluster.Config) { c.Link.Overhead = -0.01 }}},
+		"link.frame": {[]change{func(c *cluster.Config) { c.Link.Frame, c.Control.Unicast = 64, 64 },
+			func(c *cluster.Config) {
+				grouped(c)
+				c.Control.Unicast, c.Link.Frame, c.Control.Replicast = 100, 64, 64
+			}, func(c *cluster.Config) { c.Link.Frame = 64 * units.KiB }},
+			[]change{func(c *cluster.Config) { c.Link.Frame = 63 },
+				func(c *cluster.Config) { c.Link.Frame = 64*units.KiB + 1 }}},
+		"link.trip": {[]change{func(c *cluster.Config) { c.Link.Trip = 0 },
+			func(c *cluster.Config) { c.Link.Trip = units.Second }},
+			[]change{func(c *cluster.Config) { c.Link.Trip = -1 },
+				func(c *cluster.Config) { c.Link.Trip = units.Second + 1 }}},
+		"link.mark": {[]change{func(c *cluster.Config) { c.Protocol, c.Link.Mark = cluster.DCTCP, 0 }},
+			[]change{func(c *cluster.Config) { c.Link.Mark = -1 }}},
+		"link.loss": {[]change{func(c *cluster.Config) { c.Link.Loss = 0.5 }},
+			[]change{func(c *cluster.Config) { c.Link.Loss = 0.51 },
+				func(c *cluster.Config) { c.Link.Loss, c.Core = 0.1, cluster.CorePacket }}},
+		"control.unicast": {[]change{func(c *cluster.Config) { c.Control.Unicast = 1 },
+			func(c *cluster.Config) { c.Control.Unicast = 1000 }},
+			[]change{func(c *cluster.Config) { c.Control.Unicast = 0 },
+				func(c *cluster.Config) { c.Control.Unicast = 1001 }}},
+		"control.replicast": {[]change{func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1 },
+			func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1000 }},
+			[]change{func(c *cluster.Config) { grouped(c); c.Control.Replicast = 0 },
+				func(c *cluster.Config) { grouped(c); c.Control.Replicast = 1001 }}},
+		"control.share": {[]change{func(c *cluster.Config) { grouped(c); c.Control.Share = 0.01 },
+			func(c *cluster.Config) { grouped(c); c.Control.Share = 0.99 }},
+			[]change{func(c *cluster.Config) { grouped(c); c.Control.Share = 1 },
+				func(c *cluster.Config) { grouped(c); c.Control.Share = 0.015 }}},
+		"overcommit": {[]change{func(c *cluster.Config) { c.Protocol, c.Overcommit = cluster.Grants, 1 },
+			func(c *cluster.Config) { c.Protocol, c.Overcommit = cluster.Grants, 1024 }},
+			[]change{func(c *cluster.Config) { c.Overcommit = 0 }, func(c *cluster.Config) { c.Overcommit = 1025 }}},
+		"objects": {[]change{func(c *cluster.Config) { c.Objects = 1 },
+			func(c *cluster.Config) { c.Objects = 1 << 28 }},
+			[]change{func(c *cluster.Config) { c.Objects = 0 }, func(c *cluster.Config) { c.Objects = 1<<28 + 1 }}},
+		"reads": {[]change{func(c *cluster.Config) { c.Reads = 1 }},
+			[]change{func(c *cluster.Config) { c.Reads = 1.01 }, func(c *cluster.Config) {
+				c.Protocol, c.Placement, c.Control.Queued = cluster.UCH, cluster.PlaceRandom, false
+				c.Outstanding = 1
+			}}},
+		"hedge_after": {[]change{func(c *cluster.Config) { c.HedgeAfter = 1 }},
+			[]change{func(c *cluster.Config) { c.HedgeAfter = -1 }}},
+		"read": {[]change{func(c *cluster.Config) { c.Read = cluster.ReadTied }},
+			[]change{func(c *cluster.Config) { c.Read, c.Replicas = cluster.ReadTied, 1 },
+				func(c *cluster.Config) { c.Read, c.Replicas = cluster.ReadHedged, 1 }}},
+		"load.rate": {[]change{func(c *cluster.Config) { c.Load.Rate = 1e12 }},
+			[]change{func(c *cluster.Config) { c.Load.Rate = -1 }, func(c *cluster.Config) { c.Load.Rate = 1.1e12 }}},
+		"load.share": {[]change{func(c *cluster.Config) { c.Load.Share = 10 }},
+			[]change{func(c *cluster.Config) { c.Load.Share = 10.1 },
+				func(c *cluster.Config) { c.Load.Rate, c.Load.Share = 1, 1 }}},
+		"choices": {[]change{func(c *cluster.Config) { c.Choices = 32; c.Targets = 64 }},
+			[]change{func(c *cluster.Config) { c.Choices = 0 }, func(c *cluster.Config) { c.Choices = 33 },
+				func(c *cluster.Config) { grouped(c); c.Choices = 2 }}},
+		"code.parity": {nil, []change{func(c *cluster.Config) { c.Code.Parity = 1 }}},
+		"code": {[]change{func(c *cluster.Config) {
+			c.Code, c.Targets = cluster.Code{Data: 12, Parity: 4},
+				16
+		}}, []change{func(c *cluster.Config) { c.Code, c.Targets = cluster.Code{Data: 12, Parity: 5}, 17 },
+			func(c *cluster.Config) { grouped(c); c.Code = cluster.Code{Data: 1, Parity: 1} }}},
+		"code.data": {[]change{func(c *cluster.Config) { c.Code, c.Chunk = cluster.Code{Data: 3}, 3 }},
+			[]change{func(c *cluster.Config) { c.Code, c.Chunk = cluster.Code{Data: 3}, 2 }}},
+		"retry_after": {[]change{func(c *cluster.Config) { c.RetryAfter = 0 }},
+			[]change{func(c *cluster.Config) { c.RetryAfter = -1 }}},
+		"repair.detect": {[]change{func(c *cluster.Config) { c.Repair.Detect = 0 }},
+			[]change{func(c *cluster.Config) { c.Repair.Detect = -1 }}},
+		"repair.streams": {[]change{func(c *cluster.Config) { c.Repair.Streams = 64 }},
+			[]change{func(c *cluster.Config) { c.Repair.Streams = 64.1 }}},
+		"failures": {[]change{func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: 3, At: 0}} },
+			func(c *cluster.Config) {
+				c.Repair.Detect = 5
+				c.Failures = []cluster.Failure{{At: 7, Back: 12}, {At: 17}}
+			}},
+			[]change{func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: 4}} },
+				func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: -1}} }, func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: -1}} },
+				func(c *cluster.Config) {
+					c.Repair.Detect = 5
+					c.Failures = []cluster.Failure{{At: 7,
+						Back: 11}}
+				}, func(c *cluster.Config) {
 					c.Repair.Detect = 5
 					c.Failures = []cluster.Failure{{At: 7, Back: 12}, {At: 16}}
 				},
 				func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: 7}, {At: 1e12}} }}},
-		"group":       {[]change{func(c *cluster.Config) { grouped(c) }}, []change{func(c *cluster.Config) { grouped(c); c.Group = 1 }, func(c *cluster.Config) { grouped(c); c.Targets = 5 }}},
-		"groups":      {[]change{func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 4, 8 }}, []change{func(c *cluster.Config) { pulled(c); c.Groups = 0 }, func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 5, 10 }, func(c *cluster.Config) { pulled(c); c.Groups = 3 }}},
-		"quorum":      {[]change{func(c *cluster.Config) { c.Quorum = 2 }}, []change{func(c *cluster.Config) { c.Quorum = 3 }, func(c *cluster.Config) { c.Quorum = -1 }, func(c *cluster.Config) { c.Code, c.Quorum = cluster.Code{Data: 2, Parity: 1}, 1 }}},
-		"racks":       {[]change{func(c *cluster.Config) { c.Racks = 4 }, func(c *cluster.Config) { pulled(c); c.Racks = 2 }}, []change{func(c *cluster.Config) { c.Racks = -1 }, func(c *cluster.Config) { c.Racks = 1 }, func(c *cluster.Config) { c.Racks = 5 }, func(c *cluster.Config) { surge(c); c.Racks = 4 }}},
-		"repair.disk": {[]change{func(c *cluster.Config) { c.Repair.Disk = 0.001 }}, []change{func(c *cluster.Config) { c.Repair.Disk = 0 }, func(c *cluster.Config) { c.Repair.Disk = 1.1 }}},
-		"repair.link": {[]change{func(c *cluster.Config) { c.Repair.Link = 0.001 }}, []change{func(c *cluster.Config) { c.Repair.Link = 0 }, func(c *cluster.Config) { c.Repair.Link = 1.1 }}},
-		"choosy":      {nil, []change{func(c *cluster.Config) { c.Choosy = true }}},
-		"placement": {nil, []change{func(c *cluster.Config) { grouped(c); c.Placement = cluster.PlaceRing }, func(c *cluster.Config) {
-			c.Placement = cluster.PlaceJump
-			c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 2}}
-		}}},
-		"core":   {[]change{func(c *cluster.Config) { c.Core = cluster.CorePacket }}, []change{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket }}},
-		"compat": {[]change{surge}, []change{func(c *cluster.Config) { surge(c); c.Protocol = cluster.ReplicastProxy }, func(c *cluster.Config) { surge(c); c.Protocol = cluster.Chain }}},
+		"group": {[]change{func(c *cluster.Config) { grouped(c) }},
+			[]change{func(c *cluster.Config) { grouped(c); c.Group = 1 },
+				func(c *cluster.Config) { grouped(c); c.Targets = 5 }}},
+		"groups": {[]change{func(c *cluster.Config) { pulled(c); c.Groups, c.Targets = 4, 8 }},
+			[]change{func(c *cluster.Config) { pulled(c); c.Groups = 0 },
+				func(c *cluster.Config) {
+					pulled(c)
+					c.Groups, c.Targets = 5,
+						10
+				}, func(c *cluster.Config) { pulled(c); c.Groups = 3 }}},
+		"quorum": {[]change{func(c *cluster.Config) { c.Quorum = 2 }},
+			[]change{func(c *cluster.Config) { c.Quorum = 3 }, func(c *cluster.Config) { c.Quorum = -1 },
+				func(c *cluster.Config) { c.Code, c.Quorum = cluster.Code{Data: 2, Parity: 1}, 1 }}},
+		"racks": {[]change{func(c *cluster.Config) { c.Racks = 4 },
+			func(c *cluster.Config) { pulled(c); c.Racks = 2 }},
+			[]change{func(c *cluster.Config) { c.Racks = -1 }, func(c *cluster.Config) { c.Racks = 1 },
+				func(c *cluster.Config) { c.Racks = 5 }, func(c *cluster.Config) { surge(c); c.Racks = 4 }}},
+		"repair.disk": {[]change{func(c *cluster.Config) { c.Repair.Disk = 0.001 }},
+			[]change{func(c *cluster.Config) { c.Repair.Disk = 0 }, func(c *cluster.Config) { c.Repair.Disk = 1.1 }}},
+		"repair.link": {[]change{func(c *cluster.Config) { c.Repair.Link = 0.001 }},
+			[]change{func(c *cluster.Config) { c.Repair.Link = 0 }, func(c *cluster.Config) { c.Repair.Link = 1.1 }}},
+		"choosy": {nil, []change{func(c *cluster.Config) { c.Choosy = true }}},
+		"placement": {nil, []change{func(c *cluster.Config) { grouped(c); c.Placement = cluster.PlaceRing },
+			func(c *cluster.Config) {
+				c.Placement = cluster.PlaceJump
+				c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 2}}
+			}}},
+		"core": {[]change{func(c *cluster.Config) { c.Core = cluster.CorePacket }},
+			[]change{func(c *cluster.Config) { c.Protocol, c.Core = cluster.UCHAIMD, cluster.CorePacket }}},
+		"compat": {[]change{surge},
+			[]change{func(c *cluster.Config) { surge(c); c.Protocol = cluster.ReplicastProxy },
+				func(c *cluster.Config) { surge(c); c.Protocol = cluster.Chain }}},
 	} {
 		for n, change := range list.good {
 			cfg := round()

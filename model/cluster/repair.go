@@ -12,12 +12,14 @@ import (
 	"farflash/sim"
 )
 
-// Pieces that a failure has cost are made again: a target that takes the place of the one that is gone reads what it takes from those that are left, as a
-// gateway would, and writes the piece. Every lost piece is made again, is none any more because its chunk was replaced, is lost for good with its chunk, or is counted
-// as missing; Check holds that to the piece.
+// Pieces that a failure has cost are made again: a target that takes the place of the one that is gone reads what it
+// takes from those that are left, as a gateway would, and writes the piece. Every lost piece is made again, is none
+// any more because its chunk was replaced, is lost for good with its chunk, or is counted as missing; Check holds
+// that to the piece.
 //
-// So that none is forgotten, each repair under way has one end: it is written, its reads have failed too often, its target's failure has become known (which
-// puts the piece back into the queue), or its chunk is another one meanwhile. Reads are watched over as those of gateways are (retry.go), by how long repairs have taken.
+// So that none is forgotten, each repair under way has one end: it is written, its reads have failed too often, its
+// target's failure has become known (which puts the piece back into the queue), or its chunk is another one
+// meanwhile. Reads are watched over as those of gateways are (retry.go), by how long repairs have taken.
 
 // Repair is what happens after a failure.
 type Repair struct {
@@ -71,7 +73,8 @@ type repairer struct {
 }
 
 func newRepairer(c *Cluster) repairer {
-	r := repairer{c: c, rand: rng.NewStream(c.seed, "cluster/rebuild"), clock: learn.Clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}}
+	r := repairer{c: c, rand: rng.NewStream(c.seed, "cluster/rebuild"),
+		clock: learn.Clock{Mean: 4 * c.Floor(), Spread: 2 * c.Floor()}}
 	r.links, r.paces = make([]sim.Time, len(c.targets)), make([]sim.Time, len(c.targets))
 	return r
 }
@@ -169,7 +172,8 @@ func (r *repairer) begin(x lost) {
 	}
 	i := r.active.Take()
 	p.targets[at] = pieceMade - t
-	r.active.Items[i] = mending{lost: x, version: p.version[x.object], target: t, chunk: -1, fell: c.targets[t].fell, live: true}
+	r.active.Items[i] = mending{lost: x, version: p.version[x.object], target: t, chunk: -1, fell: c.targets[t].fell,
+		live: true}
 	r.under++
 	if c.targets[t].down {
 		return // nobody knows yet, and it answers nobody
@@ -189,7 +193,8 @@ func (r *repairer) admit(t, object int32) sim.Time {
 		return c.eng.Now()
 	}
 	from := max(r.links[t], c.eng.Now())
-	r.links[t] = from + share(sim.Time(c.cfg.pieces())*c.d.Send(c.cfg.pieceOf(c.kept.sizeOf(object, c.cfg.Chunk)), c.d.Effective), c.cfg.Repair.Link)
+	r.links[t] = from + share(sim.Time(c.cfg.pieces())*
+		c.d.Send(c.cfg.pieceOf(c.kept.sizeOf(object, c.cfg.Chunk)), c.d.Effective), c.cfg.Repair.Link)
 	return from
 }
 
@@ -206,7 +211,8 @@ func (r *repairer) read(i int32) {
 	c.attempts++
 	m.chunk = k
 	c.bus.Chunks[k] = put.Chunk{ID: c.attempts, Gateway: c.nodeOfTarget(m.target), Begun: c.eng.Now(), Piece: c.piece}
-	c.tasks.Items[k] = task{live: true, read: true, mends: i + 1, object: m.object, started: c.eng.Now(), size: c.cfg.Chunk}
+	c.tasks.Items[k] = task{live: true, read: true, mends: i + 1, object: m.object, started: c.eng.Now(),
+		size: c.cfg.Chunk}
 	c.sized(k, c.kept.sizeOf(m.object, c.cfg.Chunk))
 	c.watch(k)
 	c.get.begin(k)
@@ -220,7 +226,8 @@ func (r *repairer) paced(target int32, m *put.Message, size units.Bytes) {
 	r.paces[target] = at + share(takes, c.cfg.Repair.Link)
 	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
-	*p = parcel{takes: takes, data: true, arg: readFrame | uint32(m.N), size: size, message: put.Message{Chunk: m.Chunk, ID: m.ID, From: target}, n: 1, cast: -1, fell: c.targets[target].fell}
+	*p = parcel{takes: takes, data: true, arg: readFrame | uint32(m.N), size: size,
+		message: put.Message{Chunk: m.Chunk, ID: m.ID, From: target}, n: 1, cast: -1, fell: c.targets[target].fell}
 	p.one[0] = m.From
 	c.eng.Schedule(c.self, c.here, at, evHeld, uint32(i))
 }
@@ -316,7 +323,8 @@ func (r *repairer) lose(object int32) {
 	}
 }
 
-// substitute chooses who takes the place of a target that is gone: one that may keep the chunk and does not, in a rack where no other piece is.
+// substitute chooses who takes the place of a target that is gone: one that may keep the chunk and does not, in a
+// rack where no other piece is.
 func (r *repairer) substitute(object int32) int32 {
 	c, p := r.c, &r.c.kept
 	r.places = r.places[:0]
@@ -354,7 +362,8 @@ func (r *repairer) substitute(object int32) int32 {
 // Rebuilding reports whether pieces are being made again.
 func (c *Cluster) Rebuilding() bool { return c.fix.under > 0 }
 
-// Missing is how many pieces of chunks that are kept are with no target that is known to be there, beside those of chunks of which too little is left.
+// Missing is how many pieces of chunks that are kept are with no target that is known to be there, beside those of
+// chunks of which too little is left.
 func (c *Cluster) Missing() int {
 	n := 0
 	for _, t := range c.kept.targets {

@@ -30,8 +30,8 @@ func (s *some) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// rest runs a cluster that puts a number of chunks until nothing happens any more, and holds that everything that was taken is back, and that every piece is with a
-// target that is there, in a rack of its own, or counted.
+// rest runs a cluster that puts a number of chunks until nothing happens any more, and holds that everything that was
+// taken is back, and that every piece is with a target that is there, in a rack of its own, or counted.
 func rest(t failer, cfg cluster.Config, seed uint64, chunks int) *cluster.Cluster {
 	t.Helper()
 	eng := sim.New()
@@ -48,8 +48,10 @@ func rest(t failer, cfg cluster.Config, seed uint64, chunks int) *cluster.Cluste
 	if err := c.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if jobs, parcels, casts, tasks, repairs, queued := c.Used(); jobs+parcels+casts+tasks+repairs+queued > 0 || c.Rebuilding() {
-		t.Fatalf("at rest %d jobs, %d parcels, %d casts, %d chunks and %d repairs are in use, and %d pieces wait", jobs, parcels, casts, tasks, repairs, queued)
+	if jobs, parcels, casts, tasks, repairs, queued := c.Used(); jobs+parcels+casts+tasks+repairs+queued > 0 ||
+		c.Rebuilding() {
+		t.Fatalf("at rest %d jobs, %d parcels, %d casts, %d chunks and %d repairs are in use, and %d pieces wait",
+			jobs, parcels, casts, tasks, repairs, queued)
 	}
 	away := map[int32]bool{}
 	for _, f := range cfg.Failures {
@@ -77,8 +79,8 @@ func rest(t failer, cfg cluster.Config, seed uint64, chunks int) *cluster.Cluste
 	return c
 }
 
-// TestRandomFailures: whatever fails, comes back and is lost on its way, at the end all chunks are put or counted, every lost piece is made again or counted, and
-// streams, jobs and buffers are all back.
+// TestRandomFailures: whatever fails, comes back and is lost on its way, at the end all chunks are put or counted,
+// every lost piece is made again or counted, and streams, jobs and buffers are all back.
 func TestRandomFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
@@ -86,7 +88,8 @@ func TestRandomFailures(t *testing.T) {
 		cfg.Gateways, cfg.Targets, cfg.Group, cfg.Objects = 3, 18, 6, 60
 		cfg.Replicas = rapid.IntRange(1, 3).Draw(t, "replicas")
 		if !cfg.Protocol.Multicasts() && rapid.Bool().Draw(t, "coded") {
-			cfg.Code = cluster.Code{Data: rapid.IntRange(1, 3).Draw(t, "data"), Parity: rapid.IntRange(0, 2).Draw(t, "parity")}
+			cfg.Code = cluster.Code{Data: rapid.IntRange(1, 3).Draw(t, "data"),
+				Parity: rapid.IntRange(0, 2).Draw(t, "parity")}
 		}
 		cfg.Outstanding = rapid.IntRange(1, 4).Draw(t, "outstanding")
 		cfg.Chunk = units.Bytes(rapid.SampledFrom([]int{500, 16384, 70000}).Draw(t, "chunk"))
@@ -119,12 +122,14 @@ func TestRandomFailures(t *testing.T) {
 			cfg.Quorum = rapid.IntRange(least, copies).Draw(t, "quorum")
 		}
 		for n := range rapid.IntRange(1, 5).Draw(t, "failures") {
-			f := cluster.Failure{Target: n * 3, At: units.Duration(rapid.IntRange(0, 5000).Draw(t, "at")) * units.Microsecond}
+			f := cluster.Failure{Target: n * 3,
+				At: units.Duration(rapid.IntRange(0, 5000).Draw(t, "at")) * units.Microsecond}
 			if rapid.Bool().Draw(t, "comes back") {
 				f.Back = f.At + units.Duration(rapid.IntRange(1000, 9000).Draw(t, "for"))*units.Microsecond
 				if rapid.Bool().Draw(t, "fails again") {
 					cfg.Failures = append(cfg.Failures, f)
-					f = cluster.Failure{Target: f.Target, At: f.Back + units.Duration(rapid.IntRange(1000, 3000).Draw(t, "again at"))*units.Microsecond}
+					f = cluster.Failure{Target: f.Target,
+						At: f.Back + units.Duration(rapid.IntRange(1000, 3000).Draw(t, "again at"))*units.Microsecond}
 				}
 			}
 			cfg.Failures = append(cfg.Failures, f)
@@ -133,18 +138,22 @@ func TestRandomFailures(t *testing.T) {
 	})
 }
 
-// TestRebuildEnds: what one to three failures cost is all made again, with messages lost, by every protocol and way of reading, whether anything is read or not.
+// TestRebuildEnds: what one to three failures cost is all made again, with messages lost, by every protocol and way
+// of reading, whether anything is read or not.
 func TestRebuildEnds(t *testing.T) {
 	for _, p := range recovering() {
 		for _, reads := range []units.Fraction{0, 0.3} {
 			t.Run(fmt.Sprint(p, reads), func(t *testing.T) {
 				cfg := cluster.DefaultConfig()
-				cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Reads = p, 6, 36, 64*units.KiB, 3000, reads
+				cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Reads = p, 6, 36, 64*units.KiB,
+					3000, reads
 				cfg.Link.Loss = 0.001
-				cfg.Failures = []cluster.Failure{{Target: 3, At: 10 * units.Millisecond}, {Target: 4, At: 15 * units.Millisecond}, {Target: 5, At: 20 * units.Millisecond}}
+				cfg.Failures = []cluster.Failure{{Target: 3, At: 10 * units.Millisecond},
+					{Target: 4, At: 15 * units.Millisecond}, {Target: 5, At: 20 * units.Millisecond}}
 				c := rest(t, cfg, 1, 2000)
 				k := c.Counters
-				if k.PiecesLost < 600 || k.Repaired < k.PiecesLost/2 || c.Missing() > 0 || k.Failed > k.Unavailable || k.LostChunks > 20 || c.RepairedAt == 0 {
+				if k.PiecesLost < 600 || k.Repaired < k.PiecesLost/2 || c.Missing() > 0 || k.Failed > k.Unavailable ||
+					k.LostChunks > 20 || c.RepairedAt == 0 {
 					t.Errorf("%d missing, %+v", c.Missing(), k)
 				}
 			})
@@ -152,8 +161,8 @@ func TestRebuildEnds(t *testing.T) {
 	}
 }
 
-// TestWhole: without losses and failures disks write each chunk that is put as often as it has copies and nothing else, and targets receive nothing else, whatever the
-// protocol: conservation of bytes.
+// TestWhole: without losses and failures disks write each chunk that is put as often as it has copies and nothing
+// else, and targets receive nothing else, whatever the protocol: conservation of bytes.
 func TestWhole(t *testing.T) {
 	for _, p := range cluster.Schemes() {
 		for _, code := range []cluster.Code{{}, {Data: 3, Parity: 2}} {
@@ -171,39 +180,47 @@ func TestWhole(t *testing.T) {
 				piece, copies = (cfg.Chunk+2)/3, 5
 			}
 			want := units.Bytes(k.Done) * units.Bytes(copies) * piece
-			if _, targets := c.SumBytes(); k.Done != 300 || k.Put.Written != want || targets.Data != want || k.Wasted+k.Mended.Handed > 0 {
+			if _, targets := c.SumBytes(); k.Done != 300 || k.Put.Written != want || targets.Data != want ||
+				k.Wasted+k.Mended.Handed > 0 {
 				t.Errorf("%v %v: targets received %d B, not %d: %+v", p, code, targets.Data, want, k)
 			}
 		}
 	}
 }
 
-// TestLostChunks: of chunks with one copy every one that a failed target had is lost, and counted once; nothing of them is missing.
+// TestLostChunks: of chunks with one copy every one that a failed target had is lost, and counted once; nothing of
+// them is missing.
 func TestLostChunks(t *testing.T) {
 	cfg := cluster.DefaultConfig()
-	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Replicas = cluster.Chain, 2, 10, 16*units.KiB, 1000, 1
+	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Replicas = cluster.Chain, 2, 10,
+		16*units.KiB, 1000, 1
 	cfg.Failures = []cluster.Failure{{Target: 3, At: units.Millisecond}}
 	c := rest(t, cfg, 1, 0)
-	if k := &c.Counters; k.LostChunks < 60 || k.LostChunks > 140 || k.PiecesGone != k.LostChunks || k.PiecesLost != k.LostChunks || k.Repaired > 0 || c.Missing() > 0 {
+	if k := &c.Counters; k.LostChunks < 60 || k.LostChunks > 140 || k.PiecesGone != k.LostChunks ||
+		k.PiecesLost != k.LostChunks || k.Repaired > 0 || c.Missing() > 0 {
 		t.Errorf("%+v", k)
 	}
 	// With two copies and both targets gone before that is known, the chunks that had both are.
 	cfg.Replicas = 2
 	cfg.Failures = append(cfg.Failures, cluster.Failure{Target: 4, At: 2 * units.Millisecond})
 	c = rest(t, cfg, 1, 0)
-	if k := &c.Counters; k.LostChunks < 8 || k.LostChunks > 45 || k.PiecesGone != 2*k.LostChunks || k.Repaired != k.PiecesLost-k.PiecesGone || c.Missing() > 0 {
+	if k := &c.Counters; k.LostChunks < 8 || k.LostChunks > 45 || k.PiecesGone != 2*k.LostChunks ||
+		k.Repaired != k.PiecesLost-k.PiecesGone || c.Missing() > 0 {
 		t.Errorf("%+v", k)
 	}
 }
 
-// TestStaysDead: a chunk that is done after its target's death is known, or after that is back and empty, has its piece made again.
+// TestStaysDead: a chunk that is done after its target's death is known, or after that is back and empty, has its
+// piece made again.
 func TestStaysDead(t *testing.T) {
 	for _, back := range []units.Duration{0, 300 * units.Microsecond} {
 		lost := uint64(0)
 		for at := range units.Duration(42) {
 			cfg := cluster.DefaultConfig()
-			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Outstanding = cluster.Chain, 1, 6, 16*units.KiB, 1, 64
-			cfg.Disk.Kinds = []cluster.Kind{{Share: 0.5, Rate: 5 * units.ByteRate(units.MiB)}} // 3 ms a piece: chunks wait for their last copy while the others fail
+			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Outstanding = cluster.Chain, 1, 6,
+				16*units.KiB, 1, 64
+			// 3 ms a piece: chunks wait for their last copy while the others fail
+			cfg.Disk.Kinds = []cluster.Kind{{Share: 0.5, Rate: 5 * units.ByteRate(units.MiB)}}
 			cfg.Failures = []cluster.Failure{{Target: int(at) % 6, At: at * 300 * units.Microsecond}}
 			if back > 0 {
 				cfg.Failures[0].Back = cfg.Failures[0].At + back
@@ -224,7 +241,8 @@ func TestStaysDead(t *testing.T) {
 // TestWideCodes: two groups of nine keep eleven pieces.
 func TestWideCodes(t *testing.T) {
 	cfg := cluster.DefaultConfig()
-	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Code = cluster.Pull, 9, 90, 256*units.KiB, cluster.Code{Data: 8, Parity: 3}
+	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Code = cluster.Pull, 9, 90, 256*units.KiB,
+		cluster.Code{Data: 8, Parity: 3}
 	c := rest(t, cfg, 1, 500)
 	if c.Counters.Done != 500 {
 		t.Errorf("%+v", c.Counters)
@@ -235,7 +253,8 @@ func TestWideCodes(t *testing.T) {
 	}
 }
 
-// TestShares: with a share of the disks and links for repairs, they take no more of either, and the rebuild as much longer.
+// TestShares: with a share of the disks and links for repairs, they take no more of either, and the rebuild as much
+// longer.
 func TestShares(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects = cluster.Chain, 2, 12, 64*units.KiB, 4000
@@ -265,7 +284,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestQuorum: with a quorum a chunk counts as put when so many of its pieces are kept, which is when the slowest are not waited for; its gateway keeps it until all are.
+// TestQuorum: with a quorum a chunk counts as put when so many of its pieces are kept, which is when the slowest are
+// not waited for; its gateway keeps it until all are.
 func TestQuorum(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk = cluster.Chain, 4, 30, 64*units.KiB
@@ -302,11 +322,14 @@ func TestRacks(t *testing.T) {
 	for _, p := range recovering() {
 		for placement := range cluster.PlaceCopysets + 1 {
 			cfg := cluster.DefaultConfig()
-			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Placement, cfg.Racks = p, 6, 36, 16*units.KiB, 400, placement, 4
+			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Placement, cfg.Racks = p, 6, 36,
+				16*units.KiB, 400, placement, 4
 			if p.Grouped() {
 				cfg.Group = 4
 			}
-			cfg.Reads, cfg.Failures = 0.2, []cluster.Failure{{Target: 3, At: units.Millisecond}, {Target: 7, At: 2 * units.Millisecond, Back: 20 * units.Millisecond}}
+			cfg.Reads, cfg.Failures = 0.2,
+				[]cluster.Failure{{Target: 3, At: units.Millisecond},
+					{Target: 7, At: 2 * units.Millisecond, Back: 20 * units.Millisecond}}
 			if cfg.Validate() != nil {
 				continue
 			}
@@ -318,14 +341,15 @@ func TestRacks(t *testing.T) {
 	}
 }
 
-// TestRebuildTable holds the table in docs/models/cluster.md of what repairs take from puts: all of it with FARFLASH_LONG, else the row in which one protocol
-// ends and the other does not.
+// TestRebuildTable holds the table in docs/models/cluster.md of what repairs take from puts: all of it with
+// FARFLASH_LONG, else the row in which one protocol ends and the other does not.
 func TestRebuildTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
 	const fails, until = 20 * units.Millisecond, 300 * units.Millisecond
-	lines := golden.Head("share of disks and links", ">`pull`: p99 of puts", ">pieces made again", ">`chain`, 2 choices: p99", ">pieces")
+	lines := golden.Head("share of disks and links", ">`pull`: p99 of puts", ">pieces made again",
+		">`chain`, 2 choices: p99", ">pieces")
 	shares := []units.Fraction{1, 0.5, 0.3, 0.1}
 	if !long {
 		shares = shares[1:2]

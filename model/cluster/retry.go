@@ -2,10 +2,12 @@ package cluster
 
 import "farflash/sim"
 
-// Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame: a chunk is acknowledged as a whole, and one that
-// is not done in time is put or got again (the Replicast paper, section III-G). What in time means a gateway learns from what its chunks take, as TCP
-// does from round trips (RFC 6298). With a protocol whose gateways wait for targets to have room before they send, it learns both apart: the wait grows with what is outstanding. Such targets have said how
-// long what they have will take, so of what is sent a gateway learns by how much that is wrong, which is little, and what is lost is soon known to be.
+// Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame:
+// a chunk is acknowledged as a whole, and one that is not done in time is put or got again (the Replicast paper,
+// section III-G). What in time means a gateway learns from what its chunks take, as TCP does from round trips (RFC
+// 6298). With a protocol whose gateways wait for targets to have room before they send, it learns both apart: the
+// wait grows with what is outstanding. Such targets have said how long what they have will take, so of what is sent a
+// gateway learns by how much that is wrong, which is little, and what is lost is soon known to be.
 
 // maxAttempts is after how many attempts a chunk has failed.
 const maxAttempts = 16

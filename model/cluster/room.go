@@ -4,16 +4,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// Memory of targets. A piece that comes in is kept in its target's memory until it is on the disk. Room for all of it is taken with its first frame; a frame of a piece for which there is none waits
-// in the network, where what has room passes it, so that every piece that has begun to come comes as a whole and no two wait for each other. Pieces of attempts that are given up give their room
-// back when it is wanted. Without a limit nothing of this is done.
+// Memory of targets. A piece that comes in is kept in its target's memory until it is on the disk. Room for all of it
+// is taken with its first frame; a frame of a piece for which there is none waits in the network, where what has room
+// passes it, so that every piece that has begun to come comes as a whole and no two wait for each other. Pieces of
+// attempts that are given up give their room back when it is wanted. Without a limit nothing of this is done.
 
 func (c *Config) checkMemory(f *units.Faults) {
 	if c.Memory == 0 {
 		return
 	}
-	f.Hold(c.Memory >= c.piece(), "memory", "%v is not possible; use at least a piece of a chunk, %v, or 0 for no limit", c.Memory, c.piece())
-	f.Hold(c.Control.Queued, "memory", "what waits for room waits on links that carry one frame at a time; use control.queued: true, or leave it out")
+	f.Hold(c.Memory >= c.piece(), "memory",
+		"%v is not possible; use at least a piece of a chunk, %v, or 0 for no limit", c.Memory, c.piece())
+	f.Hold(c.Control.Queued, "memory",
+		"what waits for room waits on links that carry one frame at a time; use control.queued: true, or leave it out")
 	f.Hold(c.Core == CoreIdeal, "memory", "a packet network has its own ports, in which nothing passes; leave it out")
 }
 
@@ -26,9 +29,11 @@ func (c *Cluster) admits(node, i int32) bool {
 	p := &c.parcels.Items[i]
 	m := &p.message
 	if !p.data || p.arg&readFrame != 0 || c.tasks.Items[m.Chunk].update || c.bus.Chunks[m.Chunk].ID != m.ID {
-		return true // what makes a piece again and parts of pieces go on to the disk as they come, and what nobody waits for goes
+		// what makes a piece again and parts of pieces go on to the disk as they come, and what nobody waits for goes
+		return true
 	}
-	return c.rooms[t].Takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory, func(chunk int32, id uint64) bool { return c.bus.Chunks[chunk].ID == id })
+	return c.rooms[t].Takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory,
+		func(chunk int32, id uint64) bool { return c.bus.Chunks[chunk].ID == id })
 }
 
 // fills notes that a piece has come as a whole, and returns what it is known by.

@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// TestMemory: with a limit nothing takes more, every protocol goes on with room for one piece, as much is done as without a limit if there is plenty, and less if there is little; all laws hold with
-// losses and failures.
+// TestMemory: with a limit nothing takes more, every protocol goes on with room for one piece, as much is done as
+// without a limit if there is plenty, and less if there is little; all laws hold with losses and failures.
 func TestMemory(t *testing.T) {
 	run := func(p Scheme, memory units.Bytes, change func(*Config)) (*Cluster, float64) {
 		cfg := DefaultConfig()
@@ -70,7 +70,8 @@ func TestMemory(t *testing.T) {
 
 // TestMemoryKeys: less than a piece, a packet network and links without queues are refused.
 func TestMemoryKeys(t *testing.T) {
-	for _, change := range []func(*Config){func(c *Config) { c.Memory = 1000 }, func(c *Config) { c.Control.Queued = false }, func(c *Config) { c.Core = CorePacket }} {
+	for _, change := range []func(*Config){func(c *Config) { c.Memory = 1000 },
+		func(c *Config) { c.Control.Queued = false }, func(c *Config) { c.Core = CorePacket }} {
 		cfg := DefaultConfig()
 		cfg.Memory = units.MiB
 		change(&cfg)

@@ -67,7 +67,10 @@ func (s Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(s) }
 
 // UnmarshalText reads a protocol's name, or SURGE's number for it.
 func (s *Scheme) UnmarshalText(text []byte) error {
-	if numbered := where(func(t *put.Traits) bool { return t.Number != "" && t.Number == string(text) }); len(numbered) > 0 {
+	if numbered := where(func(t *put.Traits) bool {
+		return t.Number != "" &&
+			t.Number == string(text)
+	}); len(numbered) > 0 {
 		*s = numbered[0]
 		return nil
 	}

@@ -34,9 +34,12 @@ func (f form) String() string {
 	return f.protocol.String()
 }
 
-// sensitivity holds a table of docs/validation/replicast.md, of what protocols do under each of several changes: thousand chunks a second and mean time in us, with disks of 1000 MiB/s and four chunks
-// outstanding. With FARFLASH_LONG that is all of it, else rows of pull, of what it is compared with, and of a group's proxy. Last is another column, if there is one.
-func sensitivity(t *testing.T, name string, columns []string, until sim.Time, change func(cfg *cluster.Config, column int), head string, last func(c *cluster.Cluster, column int) string) {
+// sensitivity holds a table of docs/validation/replicast.md, of what protocols do under each of several changes:
+// thousand chunks a second and mean time in us, with disks of 1000 MiB/s and four chunks outstanding. With
+// FARFLASH_LONG that is all of it, else rows of pull, of what it is compared with, and of a group's proxy. Last is
+// another column, if there is one.
+func sensitivity(t *testing.T, name string, columns []string, until sim.Time,
+	change func(cfg *cluster.Config, column int), head string, last func(c *cluster.Cluster, column int) string) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
@@ -48,7 +51,10 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time, ch
 		titles = append(titles, ">"+head)
 	}
 	lines := golden.Head(titles...)
-	rows := []form{{protocol: cluster.Pull}, {protocol: cluster.Chain, choices: 1}, {protocol: cluster.Chain, choices: 2}, {protocol: cluster.DCTCP, choices: 2}, {protocol: cluster.Grants, choices: 2}, {protocol: cluster.ReplicastM}, {protocol: cluster.ReplicastProxy, group: 9}, {protocol: cluster.ReplicastProxy, group: 45}}
+	rows := []form{{protocol: cluster.Pull}, {protocol: cluster.Chain, choices: 1},
+		{protocol: cluster.Chain, choices: 2}, {protocol: cluster.DCTCP, choices: 2},
+		{protocol: cluster.Grants, choices: 2}, {protocol: cluster.ReplicastM},
+		{protocol: cluster.ReplicastProxy, group: 9}, {protocol: cluster.ReplicastProxy, group: 45}}
 	if !long {
 		rows = []form{rows[0], rows[2], rows[6]}
 	}
@@ -56,7 +62,8 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time, ch
 		row, more := []string{r.String()}, ""
 		for k := range columns {
 			cfg := cluster.DefaultConfig()
-			cfg.Protocol, cfg.Choices, cfg.Outstanding, cfg.Disk.Rate = r.protocol, max(r.choices, 1), 4, 1000*units.ByteRate(units.MiB)
+			cfg.Protocol, cfg.Choices, cfg.Outstanding, cfg.Disk.Rate = r.protocol, max(r.choices, 1), 4,
+				1000*units.ByteRate(units.MiB)
 			if r.group > 0 {
 				cfg.Group = r.group
 			}
@@ -89,13 +96,18 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time, ch
 
 // TestProcessorTable: what protocols are left with when a message costs a processor time.
 func TestProcessorTable(t *testing.T) {
-	costs := []units.Duration{0, 200 * units.Nanosecond, 500 * units.Nanosecond, units.Microsecond, 2 * units.Microsecond, 5 * units.Microsecond}
+	costs := []units.Duration{0, 200 * units.Nanosecond, 500 * units.Nanosecond, units.Microsecond,
+		2 * units.Microsecond, 5 * units.Microsecond}
 	var columns []string
 	for _, x := range costs {
 		columns = append(columns, x.String())
 	}
 	const until = 4 * units.Millisecond
-	sensitivity(t, "processors", columns, until, func(cfg *cluster.Config, k int) { cfg.Chunk, cfg.Processor.Message = 16*units.KiB, costs[k] }, "of a target, at 1us",
+	sensitivity(t, "processors", columns, until,
+		func(cfg *cluster.Config, k int) {
+			cfg.Chunk, cfg.Processor.Message = 16*units.KiB,
+				costs[k]
+		}, "of a target, at 1us",
 		func(c *cluster.Cluster, k int) string {
 			if costs[k] != units.Microsecond {
 				return ""
@@ -112,5 +124,6 @@ func TestMemoryTable(t *testing.T) {
 	for _, x := range sizes[1:] {
 		columns = append(columns, (x * 128 * units.KiB).String())
 	}
-	sensitivity(t, "memory", columns, 16*units.Millisecond, func(cfg *cluster.Config, k int) { cfg.Memory = sizes[k] * cfg.Chunk }, "", nil)
+	sensitivity(t, "memory", columns, 16*units.Millisecond,
+		func(cfg *cluster.Config, k int) { cfg.Memory = sizes[k] * cfg.Chunk }, "", nil)
 }

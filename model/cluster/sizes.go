@@ -7,8 +7,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Chunks of several sizes: what is put is drawn from shares of sizes, of which chunk is the largest; what is read is as large as it was put. Protocols send and write what a chunk has. Windows that
-// targets bid, and what else is reckoned in advance, are those of the largest, as a group's rules are made once.
+// Chunks of several sizes: what is put is drawn from shares of sizes, of which chunk is the largest; what is read is
+// as large as it was put. Protocols send and write what a chunk has. Windows that targets bid, and what else is
+// reckoned in advance, are those of the largest, as a group's rules are made once.
 
 // Size is a size of chunks.
 type Size struct {
@@ -28,7 +29,8 @@ func (c *Config) checkSizes(f *units.Faults) {
 	sum, largest := 0.0, units.Bytes(0)
 	for i, s := range c.Sizes {
 		at := fmt.Sprintf("sizes[%d]", i)
-		f.Hold(s.Chunk >= units.Bytes(max(c.Code.Data, 1)) && s.Chunk <= c.Chunk, at+".chunk", "%v is not possible; use a size up to chunk, %v", s.Chunk, c.Chunk)
+		f.Hold(s.Chunk >= units.Bytes(max(c.Code.Data, 1)) && s.Chunk <= c.Chunk, at+".chunk",
+			"%v is not possible; use a size up to chunk, %v", s.Chunk, c.Chunk)
 		f.Hold(s.Share > 0 && s.Share <= 1, at+".share", "%v is not possible; use above 0%% to 100%%", s.Share)
 		sum += float64(s.Share)
 		largest = max(largest, s.Chunk)

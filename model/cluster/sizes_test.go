@@ -8,7 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestSizes: chunks of several sizes have their shares, keep every law with reads, codes, losses and failures, and what disks write is what they are large.
+// TestSizes: chunks of several sizes have their shares, keep every law with reads, codes, losses and failures, and
+// what disks write is what they are large.
 func TestSizes(t *testing.T) {
 	for k, p := range cluster.Schemes() {
 		if p == cluster.CommandWindow {
@@ -16,7 +17,8 @@ func TestSizes(t *testing.T) {
 		}
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Chunk, cfg.Outstanding = p, 8, 18, 9, 64*units.KiB, 3
-		cfg.Sizes = []cluster.Size{{Chunk: 5000, Share: 0.5}, {Chunk: 20 * units.KiB, Share: 0.3}, {Chunk: 64 * units.KiB, Share: 0.2}}
+		cfg.Sizes = []cluster.Size{{Chunk: 5000, Share: 0.5}, {Chunk: 20 * units.KiB, Share: 0.3},
+			{Chunk: 64 * units.KiB, Share: 0.2}}
 		if p != cluster.ReplicastProxy {
 			cfg.Link.Loss, cfg.Repair.Detect, cfg.Objects, cfg.Reads = 0.0005, units.Millisecond, 300, 0.3
 			cfg.Failures = []cluster.Failure{{Target: 3, At: 5 * units.Millisecond}}
@@ -57,7 +59,8 @@ func TestSizesBound(t *testing.T) {
 		cfg.Sizes = []cluster.Size{{Chunk: 16 * units.KiB, Share: 0.5}, {Chunk: 128 * units.KiB, Share: 0.5}}
 		const until = 40 * units.Millisecond
 		c, done := run(t, cfg, 1, until)
-		if got, want := c.Bound().Chunks, 90*float64(cfg.Disk.Rate)/(3*cfg.MeanChunk()); math.Abs(got/want-1) > 1e-6 || cfg.MeanChunk() != 72*1024 {
+		if got, want := c.Bound().Chunks,
+			90*float64(cfg.Disk.Rate)/(3*cfg.MeanChunk()); math.Abs(got/want-1) > 1e-6 || cfg.MeanChunk() != 72*1024 {
 			t.Errorf("%v: %v chunks a second are allowed, not %v", p, got, want)
 		}
 		n, size := 0.0, 0.0
@@ -75,11 +78,14 @@ func TestSizesBound(t *testing.T) {
 	}
 }
 
-// TestSizesRefused: sizes whose shares are not all, that are larger than chunk or none of which is that large, or that SURGE would not have.
+// TestSizesRefused: sizes whose shares are not all, that are larger than chunk or none of which is that large, or
+// that SURGE would not have.
 func TestSizesRefused(t *testing.T) {
 	for name, list := range map[string][]cluster.Size{
-		"too little": {{Chunk: 128 * units.KiB, Share: 0.9}}, "too large": {{Chunk: 256 * units.KiB, Share: 1}}, "all smaller": {{Chunk: 64 * units.KiB, Share: 1}},
-		"nothing": {{Chunk: 0, Share: 0.5}, {Chunk: 128 * units.KiB, Share: 0.5}}, "no share": {{Chunk: 1, Share: 0}, {Chunk: 128 * units.KiB, Share: 1}},
+		"too little": {{Chunk: 128 * units.KiB, Share: 0.9}}, "too large": {{Chunk: 256 * units.KiB, Share: 1}},
+		"all smaller": {{Chunk: 64 * units.KiB, Share: 1}},
+		"nothing":     {{Chunk: 0, Share: 0.5}, {Chunk: 128 * units.KiB, Share: 0.5}},
+		"no share":    {{Chunk: 1, Share: 0}, {Chunk: 128 * units.KiB, Share: 1}},
 	} {
 		cfg := cluster.DefaultConfig()
 		cfg.Sizes = list

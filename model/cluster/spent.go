@@ -7,9 +7,9 @@ import (
 	"farflash/sim"
 )
 
-// Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows least. At every moment one
-// is used for one thing, so the parts add up to all of the time. Whatever comes first in the list of uses takes a time in which
-// several things are so.
+// Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows
+// least. At every moment one is used for one thing, so the parts add up to all of the time. Whatever comes first in
+// the list of uses takes a time in which several things are so.
 
 // books are all ledgers.
 type books struct {
@@ -42,8 +42,8 @@ func (b *books) open(c *Cluster) {
 	}
 }
 
-// binding is which resource allows least, of disks and links, and in which direction of links. Links that do not queue carry any number of messages, and are
-// none; those of a packet network are its own.
+// binding is which resource allows least, of disks and links, and in which direction of links. Links that do not
+// queue carry any number of messages, and are none; those of a packet network are its own.
 func (c *Cluster) binding() (resource string, sends bool) {
 	least := Bound{boundDisks, math.Inf(1)}
 	for _, b := range c.Bounds() {
@@ -111,8 +111,8 @@ func (c *Cluster) turnsLink(node int32) {
 	b.links[k].Turn(c.eng.Now(), c.linkUse(node, end, parcel))
 }
 
-// comes: data comes in at a node from one time, which is at most a trip away, to another, where links do not queue. Frames that are less than that
-// apart are taken as one.
+// comes: data comes in at a node from one time, which is at most a trip away, to another, where links do not queue.
+// Frames that are less than that apart are taken as one.
 func (c *Cluster) comes(node int32, from, to sim.Time) {
 	t := node - int32(len(c.gateways))
 	if t < 0 {
@@ -212,7 +212,8 @@ func (c *Cluster) Groups() int {
 	return c.bus.GroupCount()
 }
 
-// Spent is what the time of each target's disks that chunks go to until a time went to, the sum over them, and of each link if links bound the cluster. The cluster has run up to that time.
+// Spent is what the time of each target's disks that chunks go to until a time went to, the sum over them, and of
+// each link if links bound the cluster. The cluster has run up to that time.
 func (c *Cluster) Spent(at sim.Time) (disks, links []uses.Spent) {
 	settled := func(list []uses.Ledger) []uses.Spent {
 		out := make([]uses.Spent, len(list))

@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// TestSpent: the time of each disk and link is accounted for to the picosecond, that of disks as it is elsewhere, by every protocol, with
-// puts, gets, codes, lost messages and failures.
+// TestSpent: the time of each disk and link is accounted for to the picosecond, that of disks as it is elsewhere, by
+// every protocol, with puts, gets, codes, lost messages and failures.
 func TestSpent(t *testing.T) {
 	for _, p := range schemes {
 		for name, change := range map[string]func(*cluster.Config){
@@ -24,7 +24,10 @@ func TestSpent(t *testing.T) {
 			"gets over slow links": func(c *cluster.Config) {
 				c.Reads, c.Objects, c.Link.Rate, c.Disk.Rate = 0.9, 1000, 2*units.Gbps, units.ByteRate(units.GiB)
 			},
-			"few gateways in an open loop": func(c *cluster.Config) { c.Gateways, c.Load.Share, c.Outstanding = 3, 0.5, 8 },
+			"few gateways in an open loop": func(c *cluster.Config) {
+				c.Gateways, c.Load.Share, c.Outstanding = 3,
+					0.5, 8
+			},
 			"failures": func(c *cluster.Config) {
 				c.Reads, c.Objects, c.Link.Loss = 0.5, 1000, 0.001
 				c.Failures = []cluster.Failure{{Target: 5, At: 5 * units.Millisecond, Back: 12 * units.Millisecond}}
@@ -42,7 +45,9 @@ func TestSpent(t *testing.T) {
 			if change(&cfg); cfg.Validate() != nil {
 				continue // no protocol has all
 			}
-			negotiates := !slices.Contains([]cluster.Scheme{cluster.Chain, cluster.Grants, cluster.DCTCP, cluster.CommandWindow}, p) // before data
+			// before data
+			negotiates := !slices.Contains([]cluster.Scheme{cluster.Chain, cluster.Grants, cluster.DCTCP,
+				cluster.CommandWindow}, p)
 			const until = 20 * units.Millisecond
 			c, _ := run(t, cfg, 1, until)
 			busy, _, _ := c.Busy(until)
@@ -72,7 +77,9 @@ func TestSpent(t *testing.T) {
 			if name == "failures" && (all[uses.Down] != 7*units.Millisecond || all[uses.Repair] == 0) {
 				t.Errorf("%v: %v", p, all)
 			}
-			if name == "puts" && (all[uses.Receiving] == 0 || all[uses.Reserved] == 0 && negotiates || all[uses.Control]+all[uses.Waiting]+all[uses.Down] > 0) {
+			if name == "puts" &&
+				(all[uses.Receiving] == 0 || all[uses.Reserved] == 0 && negotiates ||
+					all[uses.Control]+all[uses.Waiting]+all[uses.Down] > 0) {
 				t.Errorf("%v: %v", p, all)
 			}
 			if bids := p.Grouped() && p != cluster.ReplicastProxy; name == "puts" && bids != (all[uses.Tentative] > 0) {
@@ -82,7 +89,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestSpentIsTheBound: what the accounts call work is the share of the bound that was reached, but for what is under way at the ends.
+// TestSpentIsTheBound: what the accounts call work is the share of the bound that was reached, but for what is under
+// way at the ends.
 func TestSpentIsTheBound(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
@@ -122,7 +130,8 @@ func TestSpentOfOneChunk(t *testing.T) {
 		}
 		tentative = max(tentative, s[uses.Tentative])
 	}
-	// 131,072 B at 8.91 Gbit/s; two control messages of 300 B at 0.99 and two trips. SURGE rounds a frame's time down to ns.
+	// 131,072 B at 8.91 Gbit/s; two control messages of 300 B at 0.99 and two trips. SURGE rounds a frame's time down
+	// to ns.
 	if n != 3 || data < 117670*units.Nanosecond || data > 117690*units.Nanosecond {
 		t.Errorf("%d targets received for %v", n, data)
 	}

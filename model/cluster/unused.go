@@ -5,7 +5,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Keys that decide nothing are mistakes: who writes one expects something of it. A key that has its default says nothing.
+// Keys that decide nothing are mistakes: who writes one expects something of it. A key that has its default says
+// nothing.
 
 // Unused is a key that is not at its default and decides nothing.
 type Unused struct {
@@ -29,16 +30,25 @@ func (c *Config) Unused() []Unused {
 	var list unused
 	d, t := DefaultConfig(), c.Protocol.traits()
 	name := t.Name
-	hold(&list, "group", &c.Group, d.Group, t.Finds == put.FindsBidders, name+" has no groups that bid; leave it out, or use a protocol such as pull")
+	hold(&list, "group", &c.Group, d.Group, t.Finds == put.FindsBidders,
+		name+" has no groups that bid; leave it out, or use a protocol such as pull")
 	hold(&list, "groups", &c.Groups, d.Groups, t.Several, name+" asks "+asks(t)+"; leave it out, or use pull")
-	hold(&list, "ahead", &c.Ahead, d.Ahead, t.Offers, "targets of "+name+" do not offer themselves; leave it out, or use pull")
-	hold(&list, "bid_width", &c.BidWidth, d.BidWidth, t.Reserves, "targets of "+name+" bid no windows; leave it out, or use a protocol such as replicast-m")
-	hold(&list, "overcommit", &c.Overcommit, d.Overcommit, t.Grants, "targets of "+name+" grant nothing; leave it out, or use grants")
+	hold(&list, "ahead", &c.Ahead, d.Ahead, t.Offers,
+		"targets of "+name+" do not offer themselves; leave it out, or use pull")
+	hold(&list, "bid_width", &c.BidWidth, d.BidWidth, t.Reserves,
+		"targets of "+name+" bid no windows; leave it out, or use a protocol such as replicast-m")
+	hold(&list, "overcommit", &c.Overcommit, d.Overcommit, t.Grants,
+		"targets of "+name+" grant nothing; leave it out, or use grants")
 	hold(&list, "link.mark", &c.Link.Mark, d.Link.Mark, t.Marks && c.Core == CoreIdeal, marks(t, c.Core))
-	hold(&list, "disk.queue", &c.Disk.Queue, d.Disk.Queue, !t.Heedless || c.Acknowledge == WriteBack, "targets of "+name+" delay nothing that they are sent; leave it out, or use acknowledge: write-back, which goes by it")
-	hold(&list, "control.unicast", &c.Control.Unicast, d.Control.Unicast, !t.Reserves, "messages of "+name+" have the size of control.replicast; leave it out, or set that")
-	hold(&list, "control.replicast", &c.Control.Replicast, d.Control.Replicast, t.Reserves, "messages of "+name+" have the size of control.unicast; leave it out, or set that")
-	hold(&list, "control.share", &c.Control.Share, d.Control.Share, t.Reserves, name+" keeps no share of the links for control messages; leave it out, or use a protocol such as replicast-m")
+	hold(&list, "disk.queue", &c.Disk.Queue, d.Disk.Queue, !t.Heedless || c.Acknowledge == WriteBack,
+		"targets of "+name+" delay nothing that they are sent; leave it out, or use acknowledge: write-back, which "+
+			"goes by it")
+	hold(&list, "control.unicast", &c.Control.Unicast, d.Control.Unicast, !t.Reserves,
+		"messages of "+name+" have the size of control.replicast; leave it out, or set that")
+	hold(&list, "control.replicast", &c.Control.Replicast, d.Control.Replicast, t.Reserves,
+		"messages of "+name+" have the size of control.unicast; leave it out, or set that")
+	hold(&list, "control.share", &c.Control.Share, d.Control.Share, t.Reserves,
+		name+" keeps no share of the links for control messages; leave it out, or use a protocol such as replicast-m")
 	return list
 }
 
@@ -65,13 +75,18 @@ func (c *Config) Idle(reads bool) []Unused {
 	kept := reads || c.Update.Share > 0 // a piece that is made again is read as gateways read
 	hold(&list, "read", &c.Read, d.Read, reads, "nothing is read; leave it out, or give reads")
 	hold(&list, "objects", &c.Objects, d.Objects, kept, "nothing is read; leave it out, or give reads")
-	hold(&list, "hedge_after", &c.HedgeAfter, d.HedgeAfter, reads && c.Read == ReadHedged, "no read is hedged; leave it out, or use read: hedged")
-	hold(&list, "retry_after", &c.RetryAfter, d.RetryAfter, c.lossy(), "nothing is lost, so nothing is begun again; leave it out, or give link.loss or failures")
-	hold(&list, "repair.detect", &c.Repair.Detect, d.Repair.Detect, fails, "no target fails; leave it out, or give failures")
-	hold(&list, "repair.streams", &c.Repair.Streams, d.Repair.Streams, fails, "no target fails; leave it out, or give failures")
+	hold(&list, "hedge_after", &c.HedgeAfter, d.HedgeAfter, reads && c.Read == ReadHedged,
+		"no read is hedged; leave it out, or use read: hedged")
+	hold(&list, "retry_after", &c.RetryAfter, d.RetryAfter, c.lossy(),
+		"nothing is lost, so nothing is begun again; leave it out, or give link.loss or failures")
+	hold(&list, "repair.detect", &c.Repair.Detect, d.Repair.Detect, fails,
+		"no target fails; leave it out, or give failures")
+	hold(&list, "repair.streams", &c.Repair.Streams, d.Repair.Streams, fails,
+		"no target fails; leave it out, or give failures")
 	hold(&list, "repair.disk", &c.Repair.Disk, d.Repair.Disk, fails, "no target fails; leave it out, or give failures")
 	hold(&list, "repair.link", &c.Repair.Link, d.Repair.Link, fails, "no target fails; leave it out, or give failures")
-	hold(&list, "disk.depth", &c.Disk.Depth, d.Disk.Depth, c.Disk.Model == ModelSSD, "a disk of a constant rate does one thing after the other; leave it out, or use disk.model: ssd")
+	hold(&list, "disk.depth", &c.Disk.Depth, d.Disk.Depth, c.Disk.Model == ModelSSD,
+		"a disk of a constant rate does one thing after the other; leave it out, or use disk.model: ssd")
 	return list
 }
 

@@ -54,7 +54,8 @@ func fingerprint(t *testing.T, cfg cluster.Config) string {
 	return fmt.Sprint(len(done), at, c.Counters, c.AppendBytes(nil), disks, links)
 }
 
-// TestEveryKeyActs: whatever the protocol, a key that is not at its default makes a run another one, or is refused by its name.
+// TestEveryKeyActs: whatever the protocol, a key that is not at its default makes a run another one, or is refused by
+// its name.
 func TestEveryKeyActs(t *testing.T) {
 	type change = func(*cluster.Config)
 	both := func(list ...change) change {
@@ -67,11 +68,13 @@ func TestEveryKeyActs(t *testing.T) {
 	nothing := func(*cluster.Config) {}
 	reads := func(c *cluster.Config) { c.Reads, c.Objects = 0.5, 200 }
 	fails := func(c *cluster.Config) {
-		c.Failures, c.Repair.Detect, c.Objects, c.Reads = []cluster.Failure{{Target: 2, At: 300 * units.Microsecond}}, 100*units.Microsecond, 200, 0.3
+		c.Failures, c.Repair.Detect, c.Objects, c.Reads = []cluster.Failure{{Target: 2, At: 300 * units.Microsecond}},
+			100*units.Microsecond, 200, 0.3
 	}
 	hedged := both(reads, func(c *cluster.Config) { c.Read = cluster.ReadHedged })
 	deep := func(c *cluster.Config) { c.Outstanding, c.Disk.Rate = 8, 50*units.ByteRate(units.MiB) }
-	elsewhere := map[string]string{"protocol": "it is what the test goes through", "core": "it needs a network", "disk.model": "it needs drives", "disk.depth": "the same"}
+	elsewhere := map[string]string{"protocol": "it is what the test goes through", "core": "it needs a network",
+		"disk.model": "it needs drives", "disk.depth": "the same"}
 	keys := map[string]struct{ on, change change }{
 		"gateways": {nothing, func(c *cluster.Config) { c.Gateways-- }},
 		"targets":  {nothing, func(c *cluster.Config) { c.Targets += 9 }},
@@ -86,19 +89,21 @@ func TestEveryKeyActs(t *testing.T) {
 		"update.size": {func(c *cluster.Config) {
 			c.Code, c.Update, c.Objects = cluster.Code{Data: 2, Parity: 1}, cluster.Update{Share: 0.5, Size: 4096}, 200
 		}, func(c *cluster.Config) { c.Update.Size *= 2 }},
-		"replicas":    {nothing, func(c *cluster.Config) { c.Replicas = 2 }},
-		"group":       {nothing, func(c *cluster.Config) { c.Group = 6 }},
-		"groups":      {nothing, func(c *cluster.Config) { c.Groups = 1 }},
-		"ahead":       {nothing, func(c *cluster.Config) { c.Ahead = units.Millisecond }},
-		"code.data":   {nothing, func(c *cluster.Config) { c.Code = cluster.Code{Data: 2} }},
-		"code.parity": {func(c *cluster.Config) { c.Code = cluster.Code{Data: 2} }, func(c *cluster.Config) { c.Code.Parity = 2 }},
+		"replicas":  {nothing, func(c *cluster.Config) { c.Replicas = 2 }},
+		"group":     {nothing, func(c *cluster.Config) { c.Group = 6 }},
+		"groups":    {nothing, func(c *cluster.Config) { c.Groups = 1 }},
+		"ahead":     {nothing, func(c *cluster.Config) { c.Ahead = units.Millisecond }},
+		"code.data": {nothing, func(c *cluster.Config) { c.Code = cluster.Code{Data: 2} }},
+		"code.parity": {func(c *cluster.Config) { c.Code = cluster.Code{Data: 2} },
+			func(c *cluster.Config) { c.Code.Parity = 2 }},
 		"bid_width":   {nothing, func(c *cluster.Config) { c.BidWidth = 3 }},
 		"placement":   {nothing, func(c *cluster.Config) { c.Placement = cluster.PlaceHRW }},
 		"choices":     {nothing, func(c *cluster.Config) { c.Choices = 2 }},
 		"outstanding": {nothing, func(c *cluster.Config) { c.Outstanding = 3 }},
 		"load.rate":   {nothing, func(c *cluster.Config) { c.Load.Rate = 2000 }},
 		"load.burst":  {func(c *cluster.Config) { c.Load.Rate = 2000 }, func(c *cluster.Config) { c.Load.Burst = 8 }},
-		"load.shape":  {func(c *cluster.Config) { c.Load.Rate, c.Load.Burst = 2000, 8 }, func(c *cluster.Config) { c.Load.Shape = 0.3 }},
+		"load.shape": {func(c *cluster.Config) { c.Load.Rate, c.Load.Burst = 2000, 8 },
+			func(c *cluster.Config) { c.Load.Shape = 0.3 }},
 		"disk.count":  {deep, func(c *cluster.Config) { c.Disk.Count = 3 }},
 		"load.share":  {nothing, func(c *cluster.Config) { c.Load.Share = 0.2 }},
 		"reads":       {nothing, reads},
@@ -130,16 +135,18 @@ func TestEveryKeyActs(t *testing.T) {
 		"control.queued":    {nothing, func(c *cluster.Config) { c.Control.Queued = false }},
 		"acknowledge":       {nothing, func(c *cluster.Config) { c.Acknowledge = cluster.WriteBack }},
 		"choosy":            {deep, func(c *cluster.Config) { c.Choosy = true }},
-		"retry_after":       {func(c *cluster.Config) { c.Link.Loss = 0.02 }, func(c *cluster.Config) { c.RetryAfter = 100 * units.Microsecond }},
-		"failures":          {nothing, fails},
-		"repair.detect":     {fails, func(c *cluster.Config) { c.Repair.Detect = 500 * units.Microsecond }},
-		"repair.streams":    {fails, func(c *cluster.Config) { c.Repair.Streams = 0 }},
-		"repair.disk":       {fails, func(c *cluster.Config) { c.Repair.Disk = 0.01 }},
-		"repair.link":       {fails, func(c *cluster.Config) { c.Repair.Link = 0.01 }},
-		"quorum":            {nothing, func(c *cluster.Config) { c.Quorum = 1 }},
-		"racks":             {nothing, func(c *cluster.Config) { c.Racks = 6 }},
-		"overcommit":        {deep, func(c *cluster.Config) { c.Overcommit = 1 }},
-		"compat":            {nothing, func(c *cluster.Config) { c.Compat, c.Control.Queued = cluster.CompatSURGEHead, false }},
+		"retry_after": {func(c *cluster.Config) { c.Link.Loss = 0.02 },
+			func(c *cluster.Config) { c.RetryAfter = 100 * units.Microsecond }},
+		"failures":       {nothing, fails},
+		"repair.detect":  {fails, func(c *cluster.Config) { c.Repair.Detect = 500 * units.Microsecond }},
+		"repair.streams": {fails, func(c *cluster.Config) { c.Repair.Streams = 0 }},
+		"repair.disk":    {fails, func(c *cluster.Config) { c.Repair.Disk = 0.01 }},
+		"repair.link":    {fails, func(c *cluster.Config) { c.Repair.Link = 0.01 }},
+		"quorum":         {nothing, func(c *cluster.Config) { c.Quorum = 1 }},
+		"racks":          {nothing, func(c *cluster.Config) { c.Racks = 6 }},
+		"overcommit":     {deep, func(c *cluster.Config) { c.Overcommit = 1 }},
+		"compat": {nothing,
+			func(c *cluster.Config) { c.Compat, c.Control.Queued = cluster.CompatSURGEHead, false }},
 	}
 	for _, k := range leafKeys(reflect.TypeFor[cluster.Config](), "") {
 		if _, ok := keys[k]; !ok && elsewhere[k] == "" {
@@ -178,7 +185,8 @@ func TestEveryKeyActs(t *testing.T) {
 			if err := off.Validate(); err != nil {
 				found := false
 				for _, f := range units.FieldErrors(err) {
-					found = found || f.Path == k || strings.HasPrefix(k, f.Path+".") || k == "failures" || k == "link.loss"
+					found = found || f.Path == k || strings.HasPrefix(k, f.Path+".") || k == "failures" ||
+						k == "link.loss"
 				}
 				if !found {
 					t.Errorf("%v, %s: refused as %v", p, k, err)

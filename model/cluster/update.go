@@ -7,8 +7,9 @@ import (
 	"farflash/sim"
 )
 
-// Writes of a part of a chunk that is kept under an erasure code: the gateway reads what package stripe says, and then writes the data and the parity to the targets that have them. Nobody chooses
-// targets: pieces stay where they are, so no protocol has a part in it. What a piece keeps beside what is written of it is not touched.
+// Writes of a part of a chunk that is kept under an erasure code: the gateway reads what package stripe says, and
+// then writes the data and the parity to the targets that have them. Nobody chooses targets: pieces stay where they
+// are, so no protocol has a part in it. What a piece keeps beside what is written of it is not touched.
 
 // Update says which chunks are written in part.
 type Update struct {
@@ -25,11 +26,15 @@ func (c *Config) checkUpdate(f *units.Faults) {
 		f.Hold(u.Size == 0, "update.size", "nothing is written over; give update.share, or leave it out")
 		return
 	}
-	f.Hold(c.Code.Data > 0, "update.share", "a part of a replica is written as a chunk of that size is; leave it out, or use a code")
-	f.Hold(u.Size >= 1 && u.Size <= c.Chunk, "update.size", "%v is not possible; use a size up to the chunk's, %v", u.Size, c.Chunk)
+	f.Hold(c.Code.Data > 0, "update.share",
+		"a part of a replica is written as a chunk of that size is; leave it out, or use a code")
+	f.Hold(u.Size >= 1 && u.Size <= c.Chunk, "update.size", "%v is not possible; use a size up to the chunk's, %v",
+		u.Size, c.Chunk)
 	f.Hold(c.Control.Queued, "update.share", "it needs control.queued: true")
-	f.Hold(len(c.Failures) == 0, "update.share", "what of a chunk is missing cannot be written over here; leave out failures, or this")
-	f.Hold(len(c.Sizes) == 0, "update.share", "chunks of several sizes are written as a whole here; leave out sizes, or this")
+	f.Hold(len(c.Failures) == 0, "update.share",
+		"what of a chunk is missing cannot be written over here; leave out failures, or this")
+	f.Hold(len(c.Sizes) == 0, "update.share",
+		"chunks of several sizes are written as a whole here; leave out sizes, or this")
 	f.Hold(c.Reads < 1, "update.share", "all chunks are read; leave it out, or lower reads")
 }
 
@@ -71,7 +76,8 @@ func (u *updater) begin(i int32) {
 	for k, size := range s.Read[:x.N] {
 		if size > 0 {
 			s.left++
-			c.tell(x.Gateway, put.Message{Kind: partWanted, From: x.Gateway, Chunk: i, ID: x.ID, N: int32(k), A: sim.Time(size)}, c.get.node(c.nodeOfTarget(x.Targets[k])))
+			c.tell(x.Gateway, put.Message{Kind: partWanted, From: x.Gateway, Chunk: i, ID: x.ID, N: int32(k),
+				A: sim.Time(size)}, c.get.node(c.nodeOfTarget(x.Targets[k])))
 		}
 	}
 	if s.left == 0 {
@@ -91,7 +97,8 @@ func (u *updater) send(i int32) {
 		for sent := units.Bytes(0); sent < size; {
 			frame := min(c.cfg.Link.Frame, size-sent)
 			sent += frame
-			c.send(x.Gateway, i, x.ID, uint32(k), frame, c.bus.FrameTime(frame), c.get.node(c.nodeOfTarget(x.Targets[k])))
+			c.send(x.Gateway, i, x.ID, uint32(k), frame, c.bus.FrameTime(frame),
+				c.get.node(c.nodeOfTarget(x.Targets[k])))
 		}
 	}
 }
@@ -105,7 +112,8 @@ func (u *updater) message(m *put.Message) {
 	s := &u.under[m.Chunk]
 	switch m.Kind {
 	case partWanted:
-		c.work(job{disk: c.lies(c.tasks.Items[m.Chunk].object, m.To), size: units.Bytes(m.A), read: true, updates: true, message: *m})
+		c.work(job{disk: c.lies(c.tasks.Items[m.Chunk].object, m.To), size: units.Bytes(m.A), read: true,
+			updates: true, message: *m})
 	case partKept:
 		if s.left--; s.left == 0 {
 			c.done(m.Chunk)

@@ -8,7 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// TestUpdateAlone: one that is alone takes two messages, what the slowest reads and sends, the gateway's sending, and the last write.
+// TestUpdateAlone: one that is alone takes two messages, what the slowest reads and sends, the gateway's sending, and
+// the last write.
 func TestUpdateAlone(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Code = Chain, 1, 18, 64*units.KiB, Code{Data: 4, Parity: 2}
@@ -30,7 +31,8 @@ func TestUpdateAlone(t *testing.T) {
 	c.Start()
 	eng.Run(units.Millisecond)
 	message, disk, part := c.bus.OnLink(), c.takes(0, 4*units.KiB), c.bus.FrameTime(4*units.KiB)
-	// Three requests leave one after the other; what the first target reads comes when the last is still being asked; three parts come one after the other, and leave so.
+	// Three requests leave one after the other; what the first target reads comes when the last is still being asked;
+	// three parts come one after the other, and leave so.
 	trip := cfg.Link.Trip
 	want := message + trip + disk + trip + 3*part + 3*part + trip + disk + message + trip
 	if off := took - want; off < -2*message || off > 2*message {
@@ -38,11 +40,13 @@ func TestUpdateAlone(t *testing.T) {
 	}
 }
 
-// TestUpdates: parts are written beside whole chunks, reads and losses by every protocol with codes; disks write what the stripes say, the bound is kept to, and all laws hold.
+// TestUpdates: parts are written beside whole chunks, reads and losses by every protocol with codes; disks write what
+// the stripes say, the bound is kept to, and all laws hold.
 func TestUpdates(t *testing.T) {
 	for _, p := range Schemes() {
 		cfg := DefaultConfig()
-		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Chunk, cfg.Outstanding, cfg.Objects = p, 9, 18, 9, 64*units.KiB, 4, 200
+		cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Chunk, cfg.Outstanding, cfg.Objects = p, 9, 18, 9,
+			64*units.KiB, 4, 200
 		cfg.Code, cfg.Update = Code{Data: 4, Parity: 2}, Update{Share: 0.5, Size: 12 * units.KiB}
 		if cfg.Validate() != nil {
 			continue // it has no codes
@@ -60,11 +64,13 @@ func TestUpdates(t *testing.T) {
 			t.Errorf("%v: %v", p, err)
 		}
 		k := &c.Counters
-		if share := float64(k.Updates.Done) / float64(k.Updates.Done+k.Done); math.Abs(share-0.5) > 0.06 || k.Updates.Done < 100 {
+		if share := float64(k.Updates.Done) / float64(k.Updates.Done+k.Done); math.Abs(share-0.5) > 0.06 ||
+			k.Updates.Done < 100 {
 			t.Errorf("%v: %d of %d are of parts", p, k.Updates.Done, k.Done)
 		}
 		_, written := cfg.parts().Mean()
-		if got, want := float64(k.Renewed.Written)/float64(k.Updates.Done), written*float64(cfg.piece()); math.Abs(got/want-1) > 0.05 {
+		if got, want := float64(k.Renewed.Written)/float64(k.Updates.Done),
+			written*float64(cfg.piece()); math.Abs(got/want-1) > 0.05 {
 			t.Errorf("%v: %v B are written for a part, not %v", p, got, want)
 		}
 		if done, most := float64(k.Done+k.Updates.Done)/until.Seconds(), c.Bound().Chunks; done > 1.01*most {
@@ -80,7 +86,8 @@ func TestUpdates(t *testing.T) {
 		c.Start()
 		c.eng.Run(until)
 		if err := c.Check(); err != nil || c.Counters.Retried == 0 || c.Counters.Updates.Done < 50 {
-			t.Errorf("%v: %v; %d of parts are done, %d begun again", p, err, c.Counters.Updates.Done, c.Counters.Retried)
+			t.Errorf("%v: %v; %d of parts are done, %d begun again", p, err, c.Counters.Updates.Done,
+				c.Counters.Retried)
 		}
 	}
 }

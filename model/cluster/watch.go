@@ -6,12 +6,13 @@ import (
 	"farflash/sim"
 )
 
-// What a cluster tells those who watch it: messages and frames as they come in, bids as their state changes, and what disks do. A
-// probe that nobody has set costs a nil check.
+// What a cluster tells those who watch it: messages and frames as they come in, bids as their state changes, and what
+// disks do. A probe that nobody has set costs a nil check.
 
 // Probes are what may be watched. What they are given holds until the call returns.
 type Probes struct {
-	// OnSend is called with each control message and frame as its sender hands it to its link, once for all its receivers.
+	// OnSend is called with each control message and frame as its sender hands it to its link, once for all its
+	// receivers.
 	OnSend sim.Probe[*Passage]
 	// OnReceive is called with the same at each receiver, when it has come in as a whole.
 	OnReceive sim.Probe[*Passage]
@@ -23,10 +24,12 @@ type Probes struct {
 
 // Passage is a control message or a frame of data between nodes. Nodes are gateways, then targets.
 type Passage struct {
-	Kind     string // of a control message; "data" for a frame
-	Data     bool
-	Chunk    uint64 // what it is about, counted from 1; 0 if the protocol does not say
-	Gateway  int32  // that the chunk is of, or the target that makes a piece of it again; of chunks that are over, the one that sends or receives
+	Kind  string // of a control message; "data" for a frame
+	Data  bool
+	Chunk uint64 // what it is about, counted from 1; 0 if the protocol does not say
+	// that the chunk is of, or the target that makes a piece of it again; of chunks that are over, the one that sends
+	// or receives
+	Gateway  int32
 	From     int32
 	To       []int32 // all receivers when it is sent, one when it is received
 	Size     units.Bytes
@@ -47,7 +50,8 @@ type Work struct {
 	Read, Repair bool
 }
 
-var readNames = [...]string{readAsk - put.FirstRead: "read request", readBid - put.FirstRead: "read bid", readNow - put.FirstRead: "read", readLeave - put.FirstRead: "leave", readBegun - put.FirstRead: "begun",
+var readNames = [...]string{readAsk - put.FirstRead: "read request", readBid - put.FirstRead: "read bid",
+	readNow - put.FirstRead: "read", readLeave - put.FirstRead: "leave", readBegun - put.FirstRead: "begun",
 	partWanted - put.FirstRead: "read part", partKept - put.FirstRead: "part kept"}
 
 // says is a message's name.
@@ -87,7 +91,8 @@ func (c *Cluster) showReceipt(p *parcel, node int32) {
 }
 
 func (c *Cluster) passage(p *parcel) Passage {
-	x := Passage{Data: p.data, From: p.sender, Size: p.size, Takes: p.takes, Sent: p.sent, Chunk: p.message.ID, Kind: "data"}
+	x := Passage{Data: p.data, From: p.sender, Size: p.size, Takes: p.takes, Sent: p.sent, Chunk: p.message.ID,
+		Kind: "data"}
 	if !p.data {
 		x.Kind = c.says(p.message.Kind)
 	}
@@ -111,7 +116,8 @@ func (c *Cluster) showWork(target int32, j *job, from, to sim.Time) {
 	if c.OnDisk == nil {
 		return
 	}
-	x := Work{Target: target, Disk: j.disk, Chunk: j.message.ID, At: j.since, From: from, To: to, Read: j.read, Repair: j.repairs}
+	x := Work{Target: target, Disk: j.disk, Chunk: j.message.ID, At: j.since, From: from, To: to, Read: j.read,
+		Repair: j.repairs}
 	if x.Chunk == 0 && !j.repairs {
 		x.Chunk = c.bus.Chunks[j.message.Chunk].ID
 	}

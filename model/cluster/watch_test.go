@@ -57,7 +57,8 @@ func watch(t *testing.T, cfg cluster.Config, until sim.Time) (*cluster.Cluster, 
 		case x.Done && there && state == reserve.Accepted:
 			delete(open, k)
 			w.used++
-		case cfg.Protocol == cluster.ReplicastHDouble && x.State == reserve.Canceled && !there: // what was taken back is then canceled by who has not heard of that
+		case cfg.Protocol == cluster.ReplicastHDouble && x.State == reserve.Canceled && !there:
+			// what was taken back is then canceled by who has not heard of that
 		default:
 			t.Fatalf("%+v after %v (%v)", x, state, there)
 		}
@@ -94,10 +95,13 @@ func TestProbes(t *testing.T) {
 				t.Errorf("%v: watched %+v, else %+v", p, c.Counters, blind.Counters)
 			}
 			if w.messages != c.Counters.Messages || w.frames != c.Counters.Frames {
-				t.Errorf("%v: saw %d messages and %d frames, counted %d and %d", p, w.messages, w.frames, c.Counters.Messages, c.Counters.Frames)
+				t.Errorf("%v: saw %d messages and %d frames, counted %d and %d", p, w.messages, w.frames,
+					c.Counters.Messages, c.Counters.Frames)
 			}
-			if asked := c.Counters.Bids.Asked; w.given != asked || w.given < w.taken+w.freed || w.taken < w.used || asked > 0 && w.used == 0 {
-				t.Errorf("%v: %d asked, %d given, %d accepted, %d canceled, %d used", p, asked, w.given, w.taken, w.freed, w.used)
+			if asked := c.Counters.Bids.Asked; w.given != asked || w.given < w.taken+w.freed || w.taken < w.used ||
+				asked > 0 && w.used == 0 {
+				t.Errorf("%v: %d asked, %d given, %d accepted, %d canceled, %d used", p, asked, w.given, w.taken,
+					w.freed, w.used)
 			}
 			disks, _, _ := c.Busy(until)
 			for target, list := range w.writes {

@@ -95,8 +95,9 @@ func (it *Iterative) aitken(x, r []float64) []float64 {
 	return along(x, r, it.omega)
 }
 
-// mixed is how many earlier iterations anderson takes into account beside the present one, M in Anderson's paper, which leaves it
-// open. More would help a smooth map, which arrivals through a queue are not, and each costs two numbers a write.
+// mixed is how many earlier iterations anderson takes into account beside the present one, M in Anderson's paper,
+// which leaves it open. More would help a smooth map, which arrivals through a queue are not, and each costs two
+// numbers a write.
 const mixed = 3
 
 // anderson takes the mix of the last iterations whose residuals come nearest to nothing (Anderson, J. ACM 12(4), 1965):

@@ -9,7 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// TestSolve: systems whose answers are known, with a pivot that is nothing, which elimination must not divide by, and one that has no answer of its own.
+// TestSolve: systems whose answers are known, with a pivot that is nothing, which elimination must not divide by, and
+// one that has no answer of its own.
 func TestSolve(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -22,7 +23,8 @@ func TestSolve(t *testing.T) {
 		{"three", 3, [3][4]float64{{2, 1, -1, 8}, {-3, -1, 2, -11}, {-2, 1, 2, -3}}, [3]float64{2, 3, -1}},
 		{"a pivot of nothing", 3, [3][4]float64{{0, 2, 1, 7}, {1, 0, 3, 10}, {4, 1, 0, 6}}, [3]float64{1, 2, 3}},
 		{"nothing at all", 3, [3][4]float64{}, [3]float64{}},
-		{"an unknown that nothing says anything of", 3, [3][4]float64{{0, 0, 0, 0}, {0, 2, 1, 7}, {0, 1, 1, 5}}, [3]float64{0, 2, 3}},
+		{"an unknown that nothing says anything of", 3, [3][4]float64{{0, 0, 0, 0}, {0, 2, 1, 7}, {0, 1, 1, 5}},
+			[3]float64{0, 2, 3}},
 	} {
 		got := solve(&c.a, c.m)
 		for k := range got {
@@ -34,9 +36,11 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// linear is an Iterative with two writes whose arrivals at drives come out of the network as a x + b of those that went in.
+// linear is an Iterative with two writes whose arrivals at drives come out of the network as a x + b of those that
+// went in.
 func linear(how Acceleration, omega float64, x0 [2]float64) (step func() [2]float64, it *Iterative) {
-	jobs := []Job{{Request: 0, Command: block.Request{Op: block.Write}}, {Request: 1, Command: block.Request{Op: block.Read}}, {Request: 2, Command: block.Request{Op: block.Write}}}
+	jobs := []Job{{Request: 0, Command: block.Request{Op: block.Write}},
+		{Request: 1, Command: block.Request{Op: block.Read}}, {Request: 2, Command: block.Request{Op: block.Write}}}
 	it, err := NewIterative(IterativeConfig{Acceleration: how, Relaxation: omega}, jobs, 1, nil)
 	if err != nil {
 		panic(err)
@@ -66,7 +70,8 @@ func TestAccelerations(t *testing.T) {
 	if step, _ := linear(Relax, 0.75, start); step() != [2]float64{a + 325, b - 875} {
 		t.Error("relaxation does not go its share of the way")
 	}
-	// Aitken's first step is relaxation; its second would be at share 1.3 here, of which it takes one: what the network gives.
+	// Aitken's first step is relaxation; its second would be at share 1.3 here, of which it takes one: what the
+	// network gives.
 	step, it := linear(Aitken, 0.75, start)
 	if step() != [2]float64{a + 325, b - 875} || it.omega != 0.75 {
 		t.Errorf("the first step of Aitken is at share %v", it.omega)
@@ -74,7 +79,8 @@ func TestAccelerations(t *testing.T) {
 	if got := step(); it.omega != 1 || got != [2]float64{float64(it.nd[0]), float64(it.nd[2])} {
 		t.Errorf("Aitken's second step is at share %v: %v", it.omega, got)
 	}
-	// Anderson's mixing of two earlier iterations finds a linear map's fixed point in the plane in its third step, but for what rounding to a picosecond does.
+	// Anderson's mixing of two earlier iterations finds a linear map's fixed point in the plane in its third step,
+	// but for what rounding to a picosecond does.
 	step, it = linear(Anderson, 0, start)
 	if step() != g {
 		t.Error("the first step of Anderson is not SNIS'")
@@ -111,7 +117,8 @@ func TestAitkenBounds(t *testing.T) {
 	}
 }
 
-// TestAitken: by hand, of two writes: residuals of (3, 4) and (-1, 0) are (-4, -4) apart, so the share is 0.5 * (3*4 + 4*4) / 32.
+// TestAitken: by hand, of two writes: residuals of (3, 4) and (-1, 0) are (-4, -4) apart, so the share is 0.5 * (3*4
+// + 4*4) / 32.
 func TestAitken(t *testing.T) {
 	it := &Iterative{omega: 0.5}
 	it.aitken([]float64{10, 10}, []float64{3, 4})
@@ -120,17 +127,21 @@ func TestAitken(t *testing.T) {
 	}
 }
 
-// TestSettled: what has changed in an iteration, from when on, and that no write comes before it was sent, whatever a mix says.
+// TestSettled: what has changed in an iteration, from when on, and that no write comes before it was sent, whatever a
+// mix says.
 func TestSettled(t *testing.T) {
-	jobs := []Job{{Arrival: 100, Command: block.Request{Op: block.Write}}, {Arrival: 200, Request: 1, Command: block.Request{Op: block.Write}}}
-	it, err := NewIterative(IterativeConfig{Acceleration: Relax, Relaxation: 10}, jobs, 1, func(int) sim.Time { return 500 })
+	jobs := []Job{{Arrival: 100, Command: block.Request{Op: block.Write}},
+		{Arrival: 200, Request: 1, Command: block.Request{Op: block.Write}}}
+	it, err := NewIterative(IterativeConfig{Acceleration: Relax, Relaxation: 10}, jobs, 1,
+		func(int) sim.Time { return 500 })
 	if err != nil {
 		t.Fatal(err)
 	}
 	it.nd = []sim.Time{450, 500}
 	it.Turns = append(it.Turns, Turn{})
 	it.update(0)
-	if x := it.Turns[0]; x.Changed != 1 || x.Settled != 450 || it.Fixed != -1 || !slices.Equal(it.sa, []sim.Time{100, 500}) {
+	if x := it.Turns[0]; x.Changed != 1 || x.Settled != 450 || it.Fixed != -1 ||
+		!slices.Equal(it.sa, []sim.Time{100, 500}) {
 		t.Errorf("%+v, fixed %d, next %v", x, it.Fixed, it.sa)
 	}
 	it.nd = []sim.Time{100, 500}
@@ -151,7 +162,8 @@ func TestSettled(t *testing.T) {
 // TestQuantiles: the smallest value that at least a share do not exceed.
 func TestQuantiles(t *testing.T) {
 	it := &Iterative{values: []float64{10, 20, 30, 40}}
-	for share, want := range map[float64]float64{0: 10, 0.01: 10, 0.25: 10, 0.26: 20, 0.5: 20, 0.75: 30, 0.9: 40, 1: 40} {
+	for share, want := range map[float64]float64{0: 10, 0.01: 10, 0.25: 10, 0.26: 20, 0.5: 20, 0.75: 30, 0.9: 40,
+		1: 40} {
 		if got := it.quantile(share); got != want {
 			t.Errorf("the %v quantile is %v, not %v", share, got, want)
 		}
@@ -163,7 +175,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestStable: SNIS' two conditions, a Conv_C below the threshold, or one that has changed little for so many iterations, of which the first has none.
+// TestStable: SNIS' two conditions, a Conv_C below the threshold, or one that has changed little for so many
+// iterations, of which the first has none.
 func TestStable(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -195,8 +208,9 @@ func TestStable(t *testing.T) {
 	}
 }
 
-// TestConvC: SNIS' equation 3 by hand. Four requests of 1000 B take 1, 2, 4 and 8 us, in the second iteration half of that, and in the third the slowest alone is
-// twice as slow as then. A request of two parts takes as long as the later one.
+// TestConvC: SNIS' equation 3 by hand. Four requests of 1000 B take 1, 2, 4 and 8 us, in the second iteration half of
+// that, and in the third the slowest alone is twice as slow as then. A request of two parts takes as long as the
+// later one.
 func TestConvC(t *testing.T) {
 	var jobs []Job
 	for k := range int32(4) {
@@ -204,7 +218,8 @@ func TestConvC(t *testing.T) {
 	}
 	jobs[3].Command.Length = 400
 	jobs = append(jobs, Job{Request: 3, Command: block.Request{Op: block.Read, Length: 600}})
-	it, err := NewIterative(IterativeConfig{Weights: [3]float64{0.5, 0.3, 0.2}, Threshold: 0.01, StableRange: 0.001, StableFor: 3, Most: 10}, jobs, 1, nil)
+	it, err := NewIterative(IterativeConfig{Weights: [3]float64{0.5, 0.3, 0.2}, Threshold: 0.01, StableRange: 0.001,
+		StableFor: 3, Most: 10}, jobs, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +238,8 @@ func TestConvC(t *testing.T) {
 		}
 		return on
 	}
-	if !turn(4, us, 2*us, 4*us, 7*us, 8*us) || !turn(3, us/2, us, 2*us, 4*us, 3*us) || !turn(3, us/2, us, 2*us, 8*us, 3*us) {
+	if !turn(4, us, 2*us, 4*us, 7*us, 8*us) || !turn(3, us/2, us, 2*us, 4*us, 3*us) ||
+		!turn(3, us/2, us, 2*us, 8*us, 3*us) {
 		t.Error("it has converged")
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
@@ -261,7 +277,8 @@ func TestMost(t *testing.T) {
 		{IterativeConfig{Most: 5, Threshold: 0.5, StableFor: 3}, 2}, // the second repeats the first
 		{IterativeConfig{Most: 5, Threshold: 0.5, StableFor: 3, Full: true}, 5},
 		{IterativeConfig{Most: 1, Threshold: 0.5, StableFor: 3}, 1},
-		{IterativeConfig{Most: 5, Threshold: 0, StableRange: 0.1, StableFor: 2}, 4}, // iterations 2 and 3 changed as little as may be
+		// iterations 2 and 3 changed as little as may be
+		{IterativeConfig{Most: 5, Threshold: 0, StableRange: 0.1, StableFor: 2}, 4},
 	} {
 		it, err := NewIterative(c.cfg, []Job{{Command: block.Request{Op: block.Read, Length: 1000}}}, 1, nil)
 		if err != nil {

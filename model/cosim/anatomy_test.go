@@ -14,8 +14,8 @@ func staged(flash, target sim.Time) []sim.Time {
 	return x[:]
 }
 
-// TestAnatomy: of ten requests, six take 1 us, three 10 us and one 100 us, in buckets of their own. By hand, with the mean of each stage: all of them, the half
-// in the midst, the slowest, and nothing.
+// TestAnatomy: of ten requests, six take 1 us, three 10 us and one 100 us, in buckets of their own. By hand, with the
+// mean of each stage: all of them, the half in the midst, the slowest, and nothing.
 func TestAnatomy(t *testing.T) {
 	var a, b cosim.Anatomy
 	add := func(n int, to *cosim.Anatomy, latency, flash sim.Time) {

@@ -15,12 +15,12 @@ import (
 // cannot tell it from a drive. It splits a request into commands for one drive each; the request ends with
 // the last of them.
 //
-// Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a
-// volume has the same addresses in each drive that holds a part of it, and the drive's map takes what is used of them. Where
-// volumes are not to overlap in a drive, their addresses have to differ.
+// Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a volume has the
+// same addresses in each drive that holds a part of it, and the drive's map takes what is used of them. Where volumes
+// are not to overlap in a drive, their addresses have to differ.
 //
-// Where drives are zoned, so is the array, with each zone in one drive. A write to a zone must be one command, no larger than Route.MaxTransfer, and go to a volume that no other
-// shares its zones with.
+// Where drives are zoned, so is the array, with each zone in one drive. A write to a zone must be one command, no
+// larger than Route.MaxTransfer, and go to a volume that no other shares its zones with.
 type Array struct {
 	Router
 	zones   block.Zones // of all drives, as the array's addresses have them; none if they are not zoned
@@ -91,7 +91,8 @@ func (a *Array) findZones() error {
 		return nil
 	}
 	if k := a.route.Drive; (k == ByStripe || k == ByHash) && int64(a.route.Unit)%z.Size != 0 {
-		return fmt.Errorf("units of %v are not whole zones of %v, which each lie in one drive", a.route.Unit, units.Bytes(z.Size))
+		return fmt.Errorf("units of %v are not whole zones of %v, which each lie in one drive", a.route.Unit,
+			units.Bytes(z.Size))
 	}
 	a.zone, z.Count = z.Size, int(a.capacity/z.Size)
 	return nil
@@ -159,7 +160,8 @@ func (a *Array) Ended(d *nvmf.Done) {
 func (a *Array) end(p int32, d *nvmf.Done) {
 	x := a.pending.At(p)
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
-	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length, Offset: d.Offset + x.shift, Queue: x.queue, Op: x.op, Status: x.status}
+	done := block.Completion{Tag: x.tag, Submitted: x.at, Fetched: x.at, Finished: d.Ended, Length: x.length,
+		Offset: d.Offset + x.shift, Queue: x.queue, Op: x.op, Status: x.status}
 	a.pending.Give(p)
 	a.inside--
 	a.sink(done)
@@ -168,7 +170,8 @@ func (a *Array) end(p int32, d *nvmf.Done) {
 // Inside is how many requests have not ended.
 func (a *Array) Inside() uint64 { return a.inside }
 
-// Tag is the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume belong to none.
+// Tag is the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume belong
+// to none.
 func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	if a.volume != nil {
 		if command, known = a.volume.raid.Owner(*a.volume.commands.At(int32(command))); !known {

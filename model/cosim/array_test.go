@@ -65,14 +65,16 @@ func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Reques
 		_, err = a.sys.AddDrive(target, d)
 		must(err)
 	}
-	a.Array, err = cosim.NewArray(a.eng, a.sys, cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB, MaxTransfer: units.MiB}, func(c block.Completion) { a.done = append(a.done, c) })
+	a.Array, err = cosim.NewArray(a.eng, a.sys,
+		cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB,
+			MaxTransfer: units.MiB}, func(c block.Completion) { a.done = append(a.done, c) })
 	must(err)
 	a.sys.Connect(nvmftest.New(nvmftest.DefaultConfig(), a.eng, a.sys), a.Array)
 	return a
 }
 
-// Whichever part of a request fails, first, last or in the midst, the request fails, and as the part did; and it ends once, when all
-// parts have.
+// Whichever part of a request fails, first, last or in the midst, the request fails, and as the part did; and it ends
+// once, when all parts have.
 func TestArrayStatus(t *testing.T) {
 	const drives = 4
 	for _, c := range []struct {
@@ -98,7 +100,8 @@ func TestArrayStatus(t *testing.T) {
 				if fails < 0 {
 					want = block.OK
 				}
-				if len(a.done) != 1 || a.done[0].Status != want || a.done[0].Tag != 77 || a.done[0].Op != c.req.Op || a.done[0].Length != c.req.Length {
+				if len(a.done) != 1 || a.done[0].Status != want || a.done[0].Tag != 77 || a.done[0].Op != c.req.Op ||
+					a.done[0].Length != c.req.Length {
 					t.Errorf("%s, drive %d refuses: %+v, want one completion with %v", c.name, fails, a.done, want)
 				}
 				if n := a.Trip().Commands; n != drives || a.Inside() != 0 {
@@ -131,16 +134,19 @@ func TestArrayFailures(t *testing.T) {
 		}
 		n := rapid.IntRange(1, 60).Draw(rt, "requests")
 		for i := range n {
-			a.Submit(0, block.Request{Tag: uint64(i), Op: block.Write, Offset: int64(i) * drives * 64 << 10, Length: drives * 64 << 10})
+			a.Submit(0, block.Request{Tag: uint64(i), Op: block.Write, Offset: int64(i) * drives * 64 << 10,
+				Length: drives * 64 << 10})
 		}
 		a.eng.Run(sim.Forever)
 		if len(a.done) != n || a.sys.Counters.Failed != commands {
-			rt.Fatalf("%d of %d requests ended, %d of %d commands failed", len(a.done), n, a.sys.Counters.Failed, commands)
+			rt.Fatalf("%d of %d requests ended, %d of %d commands failed", len(a.done), n, a.sys.Counters.Failed,
+				commands)
 		}
 		seen := map[uint64]bool{}
 		for _, c := range a.done {
 			if seen[c.Tag] || (c.Status != block.OK) != bad[c.Tag] {
-				rt.Fatalf("request %d ends as %v, ended before: %v; a command of it failed: %v", c.Tag, c.Status, seen[c.Tag], bad[c.Tag])
+				rt.Fatalf("request %d ends as %v, ended before: %v; a command of it failed: %v", c.Tag, c.Status,
+					seen[c.Tag], bad[c.Tag])
 			}
 			seen[c.Tag] = true
 		}

@@ -7,9 +7,10 @@ import (
 	"farflash/sim"
 )
 
-// Divided is a drive behind separate submission queues for reads and for writes (package ratecontrol), as one block.Device: a host that submits to it cannot tell it from
-// the drive. Whatever queues it opens, commands wait in these two, which are as long as they need be, and go on to the drive's one queue when they
-// are fetched. Submit never refuses.
+// Divided is a drive behind separate submission queues for reads and for writes (package ratecontrol), as one
+// block.Device: a host that submits to it cannot tell it from the drive. Whatever queues it opens, commands wait in
+// these two, which are as long as they need be, and go on to the drive's one queue when they are fetched. Submit
+// never refuses.
 type Divided struct {
 	eng    *sim.Engine
 	sink   block.Sink
@@ -39,7 +40,8 @@ func NewDivided(eng *sim.Engine, depth int, sink block.Sink) *Divided {
 func (d *Divided) Behind(dev block.Device) error {
 	d.dev = dev
 	var err error
-	d.inner, err = dev.Open(block.QueueConfig{Depth: min(d.depth+1, 65536), Class: block.Medium, Weight: 1, InFlight: d.depth})
+	d.inner, err = dev.Open(block.QueueConfig{Depth: min(d.depth+1, 65536), Class: block.Medium, Weight: 1,
+		InFlight: d.depth})
 	return err
 }
 

@@ -11,8 +11,9 @@ import (
 	"farflash/sim"
 )
 
-// TestDivided holds, on a device that serves requests in fixed times, that each request ends once, in its own queue and with its own tag; that no more are in the device than have a place; that
-// while both queues wait, commands are fetched by the weights; and that a command never passes one that it overlaps and that was waiting when it came.
+// TestDivided holds, on a device that serves requests in fixed times, that each request ends once, in its own queue
+// and with its own tag; that no more are in the device than have a place; that while both queues wait, commands are
+// fetched by the weights; and that a command never passes one that it overlaps and that was waiting when it came.
 func TestDivided(t *testing.T) {
 	const depth, write = 4, 3
 	eng := sim.New()
@@ -29,7 +30,8 @@ func TestDivided(t *testing.T) {
 		x := all[c.Tag]
 		x.done++
 		ended = append(ended, x)
-		if c.Queue != x.queue || c.Op != x.Op || c.Length != x.Length || c.Submitted != x.at || c.Fetched < c.Submitted || c.Finished != eng.Now() {
+		if c.Queue != x.queue || c.Op != x.Op || c.Length != x.Length || c.Submitted != x.at ||
+			c.Fetched < c.Submitted || c.Finished != eng.Now() {
 			t.Errorf("request %d on queue %d at %v ended as %+v", c.Tag, x.queue, x.at, c)
 		}
 		if err := d.Check(); err != nil {
@@ -84,7 +86,8 @@ func TestDivided(t *testing.T) {
 	ended = ended[:0]
 	from := len(all)
 	for range 600 {
-		submit(block.Request{Op: block.Op(r.IntN(2)), Offset: 4096 * r.IntN(12), Length: 4096 * (1 + r.IntN(3))}, int(r.IntN(2)))
+		submit(block.Request{Op: block.Op(r.IntN(2)), Offset: 4096 * r.IntN(12), Length: 4096 * (1 + r.IntN(3))},
+			int(r.IntN(2)))
 	}
 	eng.Run(2 * units.Second)
 	place := map[*request]int{}

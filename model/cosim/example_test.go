@@ -23,7 +23,8 @@ func Example() {
 	for i := range records {
 		records[i] = workload.Record{Op: block.Read, Offset: int64(i) * 4096, Size: 4096}
 	}
-	flow := cosim.Flow{Name: "reads", Source: workload.Slice(records), Outstanding: 4, Queue: block.QueueConfig{Depth: 32, Weight: 1}}
+	flow := cosim.Flow{Name: "reads", Source: workload.Slice(records), Outstanding: 4,
+		Queue: block.QueueConfig{Depth: 32, Weight: 1}}
 	if err := host.Attach(device, []cosim.Flow{flow}); err != nil {
 		fmt.Println(err)
 		return

@@ -33,19 +33,20 @@ type Flow struct {
 	Start sim.Time
 	// Until ends the issuing of requests; those issued are waited for. 0 is never.
 	Until sim.Time
-	// Think is how long a closed loop pauses once ThinkEvery requests have been issued since its last pause and all of them have completed. 0 is no pause.
+	// Think is how long a closed loop pauses once ThinkEvery requests have been issued since its last pause and all
+	// of them have completed. 0 is no pause.
 	Think      sim.Time
 	ThinkEvery int
-	// Wave orders flows that begin when others have ended: those of wave 0 at once, those of the next when all requests of the one before have
-	// completed, from where their Start and Until are counted.
+	// Wave orders flows that begin when others have ended: those of wave 0 at once, those of the next when all
+	// requests of the one before have completed, from where their Start and Until are counted.
 	Wave      int
 	Namespace uint8
 	Queue     block.QueueConfig
 	// Fold takes addresses beyond the namespace modulo its size less one sector;
 	// otherwise they are errors.
 	Fold bool
-	// Loose lets requests begin before the namespace's first sector and reach beyond its last, for a device such as MQSim's that accepts them. With Fold
-	// only requests that begin beyond the end are folded.
+	// Loose lets requests begin before the namespace's first sector and reach beyond its last, for a device such as
+	// MQSim's that accepts them. With Fold only requests that begin beyond the end are folded.
 	Loose bool
 	// Last is the last sector of the namespace that such a device uses without folding; 0 is the namespace's last.
 	Last int64
@@ -92,7 +93,8 @@ type Sample struct {
 	Latency sim.Time
 	// Workload, Job and Tenant are numbers of what its flow is of, if whoever tells of the sample knows them.
 	Workload, Job, Tenant int32
-	// Stages and Blame are where its time went in a local drive, and what stood in its way, if that was asked for; they hold until the next sample.
+	// Stages and Blame are where its time went in a local drive, and what stood in its way, if that was asked for;
+	// they hold until the next sample.
 	Stages *blame.Times
 	Blame  *blame.Blame
 	// Trip is how it went, in a system; nil for a local drive. It holds until the next sample.
@@ -193,9 +195,10 @@ func (h *Host) Attach(dev block.Device, flows []Flow) error {
 	return nil
 }
 
-// inOrder is a device that shares one event order with its host (MQSim). Ties in time are broken in the order of scheduling across both. The host
-// acknowledges each completion with a doorbell, after it has refilled the submission queue from its backlog and before a closed loop issues the next
-// request. The device folds requests that reach beyond the namespace's last used sector.
+// inOrder is a device that shares one event order with its host (MQSim). Ties in time are broken in the order of
+// scheduling across both. The host acknowledges each completion with a doorbell, after it has refilled the submission
+// queue from its backlog and before a closed loop issues the next request. The device folds requests that reach
+// beyond the namespace's last used sector.
 type inOrder interface {
 	Join() sim.Component
 	Acknowledge(q block.QueueID)
@@ -244,7 +247,8 @@ func (h *Host) nextWave(now sim.Time) {
 				continue
 			}
 			if f.Start > sim.Forever-now-f.next.Time || f.Until > sim.Forever-now {
-				h.failOf(f, fmt.Errorf("it begins at %v and would run past the 106 days of the clock; use a shorter workload", now))
+				h.failOf(f, fmt.Errorf("it begins at %v and would run past the 106 days of the clock; use a shorter "+
+					"workload", now))
 				return
 			}
 			f.Start += now
@@ -283,7 +287,8 @@ func (h *Host) read(f *flow) bool {
 		return false
 	}
 	err := f.Source.Next(&f.next)
-	if err != nil || uint64(f.next.Time) > uint64(sim.Forever-f.Start) || f.Outstanding == 0 && f.ends(f.next.Time+f.Start) {
+	if err != nil || uint64(f.next.Time) > uint64(sim.Forever-f.Start) ||
+		f.Outstanding == 0 && f.ends(f.next.Time+f.Start) {
 		h.end(f, err)
 		return false
 	}
@@ -306,7 +311,8 @@ func (h *Host) end(f *flow, err error) {
 	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
 		// It is never issued, so the clock is not to run on to it.
 	default:
-		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a shorter workload, or until", h.issued+1))
+		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a "+
+			"shorter workload, or until", h.issued+1))
 	}
 }
 
@@ -415,7 +421,8 @@ func (h *Host) thought(f *flow, i int32, now sim.Time) {
 //
 //go:noinline
 func (h *Host) tooMany(f *flow, now sim.Time) {
-	h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",
+	h.failOf(f, fmt.Errorf("more than %d requests are outstanding at %v: they come faster than they are served and "+
+		"would fill the memory; use fewer, or a closed loop, or end the run earlier with measure.until",
 		h.most, now))
 }
 
@@ -468,7 +475,8 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a larger drive",
+	return fmt.Sprintf("request %d is for bytes %d to %d, but the namespace ends at %d; fold addresses or use a "+
+		"larger drive",
 		e.Request, e.Offset, e.Offset+e.Length, e.Size)
 }
 
@@ -496,10 +504,12 @@ func (h *Host) fold(f *flow, x *issued) bool {
 		return false
 	}
 	if x.length > size {
-		h.failOf(f, fmt.Errorf("request %d is for %v, more than the namespace's %v", h.issued+1, units.Bytes(x.length), units.Bytes(size)))
+		h.failOf(f, fmt.Errorf("request %d is for %v, more than the namespace's %v", h.issued+1,
+			units.Bytes(x.length), units.Bytes(size)))
 		return false
 	}
-	// One sector less than the size is MQSim's modulus; a trace's addresses have no truth here that another would keep better.
+	// One sector less than the size is MQSim's modulus; a trace's addresses have no truth here that another would
+	// keep better.
 	x.offset %= max(size-512, 512)
 	x.offset -= x.offset % 512
 	if x.offset+x.length > size {
@@ -535,13 +545,16 @@ func (h *Host) Complete(c block.Completion) {
 	if f.zoned {
 		h.leaves(x)
 	}
-	if c.Status != block.OK && c.Status != block.ReadFault { // data that are lost are the user's misfortune, and the run goes on
+	if c.Status != block.OK && c.Status != block.ReadFault {
+		// data that are lost are the user's misfortune, and the run goes on
 		h.refused(f, x, &c)
 	}
 	if h.OnSample != nil {
 		s := &h.sample
-		s.Flow, s.ID, s.Volume, s.Op, s.Failed, s.Offset, s.Size = int(i), x.id, x.volume, c.Op, c.Status != block.OK, x.offset, c.Length
-		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited, s.Latency = x.arrival, x.entered, c.Fetched, now, c.Waited, latency
+		s.Flow, s.ID, s.Volume, s.Op, s.Failed, s.Offset, s.Size = int(i), x.id, x.volume, c.Op, c.Status != block.OK,
+			x.offset, c.Length
+		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited, s.Latency = x.arrival, x.entered, c.Fetched, now,
+			c.Waited, latency
 		if s.Blame != nil { // of the last one; who listens sets them
 			s.Stages, s.Blame = nil, nil
 		}
@@ -589,7 +602,8 @@ func (h *Host) submitWaiting(f *flow) {
 //
 //go:noinline
 func (h *Host) refused(f *flow, x *issued, c *block.Completion) {
-	h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset, Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
+	h.failOf(f, &RefusedError{Request: x.id + 1, Number: x.number, Op: c.Op, Append: x.append, Offset: x.offset,
+		Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
 }
 
 // drained is told that all that was issued has completed.
@@ -620,7 +634,8 @@ func (h *Host) ID(tag uint64) uint64 { return h.live.At(int32(tag)).id }
 // Expects reports whether requests are due that do not wait for others to complete.
 func (h *Host) Expects() bool {
 	for i := range h.flows {
-		if f := &h.flows[i]; f.have && f.Wave <= h.wave && (f.Outstanding == 0 || f.count == 0 || f.resting && f.under == 0) {
+		if f := &h.flows[i]; f.have && f.Wave <= h.wave &&
+			(f.Outstanding == 0 || f.count == 0 || f.resting && f.under == 0) {
 			return true
 		}
 	}

@@ -109,7 +109,8 @@ func (b *bench) run(t testing.TB) {
 func reads(times ...sim.Time) []workload.Record {
 	out := make([]workload.Record, len(times))
 	for i, at := range times {
-		out[i] = workload.Record{Time: at, Op: block.Read, Offset: int64(i) * 4096, Size: 4096, Response: workload.NoResponse}
+		out[i] = workload.Record{Time: at, Op: block.Read, Offset: int64(i) * 4096, Size: 4096,
+			Response: workload.NoResponse}
 	}
 	return out
 }
@@ -131,8 +132,10 @@ func TestOpenLoopTimes(t *testing.T) {
 			}
 		}
 		m := b.host.Measured(block.Read)
-		if m.Latency.Count() != 5 || m.Bytes != 5*4096 || m.Failed != 0 || m.Latency.Min() != 80*us || m.Latency.Max() != 80*us {
-			t.Errorf("measured %d requests, %d bytes, %d failed, %v to %v", m.Latency.Count(), m.Bytes, m.Failed, m.Latency.Min(), m.Latency.Max())
+		if m.Latency.Count() != 5 || m.Bytes != 5*4096 || m.Failed != 0 || m.Latency.Min() != 80*us ||
+			m.Latency.Max() != 80*us {
+			t.Errorf("measured %d requests, %d bytes, %d failed, %v to %v", m.Latency.Count(), m.Bytes, m.Failed,
+				m.Latency.Min(), m.Latency.Max())
 		}
 		if got := b.eng.Now(); got != start+380*us+1 {
 			t.Errorf("the last request ends at %v", got)
@@ -163,7 +166,8 @@ func TestClosedLoopDepth(t *testing.T) {
 			t.Errorf("depth %d: up to %d requests are under way", depth, got)
 		}
 		if b.dev.at[0] != 3*us || b.dev.at[depth-1] != 3*us || b.dev.at[depth] == 3*us {
-			t.Errorf("depth %d: requests 0, %d and %d are issued at %v, %v and %v", depth, depth-1, depth, b.dev.at[0], b.dev.at[depth-1], b.dev.at[depth])
+			t.Errorf("depth %d: requests 0, %d and %d are issued at %v, %v and %v", depth, depth-1, depth,
+				b.dev.at[0], b.dev.at[depth-1], b.dev.at[depth])
 		}
 		if b.host.Ended() != 500 {
 			t.Errorf("depth %d: %d requests ended", depth, b.host.Ended())
@@ -205,7 +209,8 @@ func TestFullQueueWaits(t *testing.T) {
 			submitted := sim.Time(i/2)*80*us + sim.Time(i%2)*us
 			want := cosim.Sample{
 				ID: uint64(i), Op: block.Read, Offset: int64(i) * 4096, Size: 4096,
-				Arrival: times[i], Submitted: submitted, Fetched: submitted, Finished: submitted + 80*us, Latency: submitted + 80*us - times[i],
+				Arrival: times[i], Submitted: submitted, Fetched: submitted, Finished: submitted + 80*us,
+				Latency: submitted + 80*us - times[i],
 			}
 			if fromSubmission {
 				want.Latency = 80 * us
@@ -226,11 +231,13 @@ func TestFullQueueWaits(t *testing.T) {
 
 // The device hears of each request once, in their order, and of the next one before a request is submitted.
 func TestDeviceExpects(t *testing.T) {
-	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 4, Queue: block.QueueConfig{Depth: 64, Weight: 1}})
+	b := newBench(t, nil,
+		cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 4, Queue: block.QueueConfig{Depth: 64, Weight: 1}})
 	b.run(t)
 	for i, r := range b.dev.requests {
 		if ahead := min(2, 200-i); b.dev.told[i] != r.Offset || b.dev.ahead[i] != ahead {
-			t.Fatalf("request %d for %d was told as %d, with %d told ahead, not %d", i, r.Offset, b.dev.told[i], b.dev.ahead[i], ahead)
+			t.Fatalf("request %d for %d was told as %d, with %d told ahead, not %d", i, r.Offset, b.dev.told[i],
+				b.dev.ahead[i], ahead)
 		}
 	}
 	if len(b.dev.told) != 200 {
@@ -240,7 +247,8 @@ func TestDeviceExpects(t *testing.T) {
 
 // A closed loop deeper than its queue keeps the rest waiting.
 func TestClosedLoopDeeperThanQueue(t *testing.T) {
-	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 16, Queue: block.QueueConfig{Depth: 5, Weight: 1}})
+	b := newBench(t, nil,
+		cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 16, Queue: block.QueueConfig{Depth: 5, Weight: 1}})
 	b.run(t)
 	if b.dev.mostUnder[0] != 4 || b.host.Ended() != 200 {
 		t.Errorf("%d requests are under way at the most, %d ended", b.dev.mostUnder[0], b.host.Ended())
@@ -262,7 +270,8 @@ func TestUntil(t *testing.T) {
 		{"open loop, nothing", cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 20 * us}, 0},
 		{"closed loop", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160 * us}, 4},
 		{"closed loop, one more", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Until: 160*us + 1}, 6},
-		{"closed loop, nothing", cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Start: 50 * us, Until: 50 * us}, 0},
+		{"closed loop, nothing",
+			cosim.Flow{Source: workload.Slice(many(1000)), Outstanding: 2, Start: 50 * us, Until: 50 * us}, 0},
 	} {
 		b := newBench(t, nil, c.flow)
 		b.run(t)
@@ -282,7 +291,9 @@ func TestFold(t *testing.T) {
 		want           string // a part of the error; none: it is issued within the namespace
 	}{
 		{"inside", size - 4096, 4096, false, ""},
-		{"one sector too far", size - 4096 + 512, 4096, false, "flow 0: request 1 is for bytes 29184 to 33280, but the namespace ends at 32768; fold addresses or use a larger drive"},
+		{"one sector too far", size - 4096 + 512, 4096, false,
+			"flow 0: request 1 is for bytes 29184 to 33280, but the namespace ends at 32768; fold addresses or use a " +
+				"larger drive"},
 		{"far", 1 << 50, 4096, false, "but the namespace ends at 32768"},
 		{"at the end of numbers", 1<<63 - 512, 4096, false, "but the namespace ends at 32768"},
 		{"one sector too far, folded", size - 4096 + 512, 4096, true, ""},
@@ -290,10 +301,12 @@ func TestFold(t *testing.T) {
 		{"far, folded", 1<<50 + 512, 4096, true, ""},
 		{"at the end of numbers, folded", 1<<63 - 512, 4096, true, ""},
 		{"as large as the namespace, folded", 512, size, true, ""},
-		{"larger than the namespace, folded", 0, size + 512, true, "flow 0: request 1 is for 32.5KiB, more than the namespace's 32KiB"},
+		{"larger than the namespace, folded", 0, size + 512, true,
+			"flow 0: request 1 is for 32.5KiB, more than the namespace's 32KiB"},
 	} {
 		record := workload.Record{Op: block.Read, Offset: c.offset, Size: c.length}
-		b := newBench(t, small, cosim.Flow{Source: workload.Slice([]workload.Record{record}), Namespace: 1, Fold: c.fold})
+		b := newBench(t, small,
+			cosim.Flow{Source: workload.Slice([]workload.Record{record}), Namespace: 1, Fold: c.fold})
 		err := b.host.Start()
 		if err == nil {
 			b.eng.Run(sim.Forever)
@@ -303,11 +316,14 @@ func TestFold(t *testing.T) {
 		case c.want == "" && (err != nil || len(b.samples) != 1):
 			t.Errorf("%s: %v, %d requests ended", c.name, err, len(b.samples))
 		case c.want == "":
-			if r := b.dev.requests[0]; r.Offset < 0 || r.Offset%512 != 0 || r.Offset+r.Length > size || r.Length != c.length || r.Namespace != 1 {
+			if r := b.dev.requests[0]; r.Offset < 0 || r.Offset%512 != 0 || r.Offset+r.Length > size ||
+				r.Length != c.length || r.Namespace != 1 {
 				t.Errorf("%s: becomes %+v", c.name, r)
 			}
 			want := c.offset
-			if c.offset > size-c.length { // what does not lie within is taken modulo the size less a sector, in whole sectors, and before the end
+			if c.offset > size-c.length {
+				// what does not lie within is taken modulo the size less a sector, in whole sectors, and before the
+				// end
 				want = min(c.offset%(size-512)/512*512, size-c.length)
 			}
 			if got := b.dev.requests[0].Offset; got != want {
@@ -371,7 +387,8 @@ func TestFlowsAreMeasuredApart(t *testing.T) {
 			}
 		}
 	}
-	if r, w := b.host.Measured(block.Read), b.host.Measured(block.Write); r.Latency.Count() != 10 || w.Latency.Count() != 30 {
+	if r, w := b.host.Measured(block.Read), b.host.Measured(block.Write); r.Latency.Count() != 10 ||
+		w.Latency.Count() != 30 {
 		t.Errorf("altogether %d reads and %d writes", r.Latency.Count(), w.Latency.Count())
 	}
 	ids := map[uint64]bool{}
@@ -435,7 +452,8 @@ func TestSourceErrors(t *testing.T) {
 	}
 	// Later: the run stops there.
 	for _, outstanding := range []int{0, 1} {
-		b := newBench(t, nil, cosim.Flow{Source: &failing{workload.Slice(reads(0, 100*us, 200*us)), broken}, Outstanding: outstanding})
+		b := newBench(t, nil,
+			cosim.Flow{Source: &failing{workload.Slice(reads(0, 100*us, 200*us)), broken}, Outstanding: outstanding})
 		if err := b.host.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -475,8 +493,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// However flows, queues and limits are mixed, no request is lost, none is issued twice, and each flow's requests are submitted in
-// its order.
+// However flows, queues and limits are mixed, no request is lost, none is issued twice, and each flow's requests are
+// submitted in its order.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var flows []cosim.Flow
@@ -496,7 +514,8 @@ func TestConservation(t *testing.T) {
 				Name: fmt.Sprint("flow ", i), Source: workload.Slice(records),
 				Outstanding: rapid.IntRange(0, 9).Draw(rt, "outstanding"),
 				Start:       sim.Time(rapid.IntRange(0, 50).Draw(rt, "start")) * us,
-				Queue:       block.QueueConfig{Depth: rapid.IntRange(2, 9).Draw(rt, "depth"), Weight: 1, InFlight: rapid.IntRange(0, 4).Draw(rt, "limit")},
+				Queue: block.QueueConfig{Depth: rapid.IntRange(2, 9).Draw(rt, "depth"), Weight: 1,
+					InFlight: rapid.IntRange(0, 4).Draw(rt, "limit")},
 			})
 		}
 		b := newBench(t, nil, flows...)
@@ -575,7 +594,8 @@ func BenchmarkHost(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	flow := cosim.Flow{Source: workload.Limit(&repeating{workload.Record{Op: block.Read, Size: 4096}}, int64(b.N), 0), Outstanding: 64, Queue: block.QueueConfig{Depth: 128, Weight: 1}}
+	flow := cosim.Flow{Source: workload.Limit(&repeating{workload.Record{Op: block.Read, Size: 4096}}, int64(b.N), 0),
+		Outstanding: 64, Queue: block.QueueConfig{Depth: 128, Weight: 1}}
 	if err := h.Attach(d, []cosim.Flow{flow}); err != nil {
 		b.Fatal(err)
 	}
@@ -587,7 +607,8 @@ func BenchmarkHost(b *testing.B) {
 	eng.Run(sim.Forever)
 }
 
-// TestIdle: the host is idle once, when the last request of the last flow has completed, however long it had nothing to do before.
+// TestIdle: the host is idle once, when the last request of the last flow has completed, however long it had nothing
+// to do before.
 func TestIdle(t *testing.T) {
 	for name, second := range map[string]cosim.Flow{
 		"none":               {Source: workload.Slice(nil)},
@@ -606,7 +627,8 @@ func TestIdle(t *testing.T) {
 
 // TestWaiting counts requests that wait for room in a queue, in their order.
 func TestWaiting(t *testing.T) {
-	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(10)), Queue: block.QueueConfig{Depth: 4, Class: block.High, Weight: 1}})
+	b := newBench(t, nil,
+		cosim.Flow{Source: workload.Slice(many(10)), Queue: block.QueueConfig{Depth: 4, Class: block.High, Weight: 1}})
 	if err := b.host.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -644,13 +666,15 @@ func TestMostOutstanding(t *testing.T) {
 	}
 }
 
-// TestEndOfTheClock: the last time that the clock has may be a request's, and none behind it or before the beginning; the error counts requests from 1.
+// TestEndOfTheClock: the last time that the clock has may be a request's, and none behind it or before the beginning;
+// the error counts requests from 1.
 func TestEndOfTheClock(t *testing.T) {
 	const start = 7 * us
 	for _, c := range []struct {
 		at   sim.Time
 		want string
-	}{{sim.Forever - start, ""}, {sim.Forever - start + 1, "request 2 comes more than 106 days"}, {-1, "request 2 comes more than 106 days"}} {
+	}{{sim.Forever - start, ""}, {sim.Forever - start + 1, "request 2 comes more than 106 days"},
+		{-1, "request 2 comes more than 106 days"}} {
 		b := newBench(t, nil, cosim.Flow{Start: start, Source: workload.Slice(reads(0, c.at, 5))})
 		err := b.host.Start()
 		b.eng.Run(100 * us)

@@ -81,7 +81,8 @@ var ThroughputShares = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.
 // then the network with the departures that this gives, and again with the arrivals that this
 // gives, until the throughput of requests no longer changes.
 //
-// An iteration is Begin, Storage for each drive, which may run at the same time, Network, and Finish; or Undo if it is given up before.
+// An iteration is Begin, Storage for each drive, which may run at the same time, Network, and Finish; or Undo if it
+// is given up before.
 type Iterative struct {
 	cfg      IterativeConfig
 	jobs     []Job
@@ -125,14 +126,16 @@ func (s *simulated) each(f func(*[]sim.Time)) {
 // NewIterative prepares the iterations. first has the time at which each write comes to its drive in the first
 // iteration; nil is its arrival.
 func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job int) sim.Time) (*Iterative, error) {
-	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1, omega: cfg.Relaxation}
+	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1,
+		omega: cfg.Relaxation}
 	n := len(jobs)
 	it.sa = make([]sim.Time, n)
 	it.each(func(x *[]sim.Time) { *x = make([]sim.Time, n) })
 	for i := range jobs {
 		j := &jobs[i]
 		if j.Command.Op > block.Write {
-			return nil, fmt.Errorf("request %d is a %v: drives and network in turns know reads and writes", j.Request+1, j.Command.Op)
+			return nil, fmt.Errorf("request %d is a %v: drives and network in turns know reads and writes",
+				j.Request+1, j.Command.Op)
 		}
 		it.byDrive[j.Drive] = append(it.byDrive[j.Drive], int32(i))
 		it.sa[i], it.na[i] = j.Arrival, j.Arrival
@@ -182,13 +185,15 @@ func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Comple
 	if r.dev, err = make(eng, r.completed); err != nil {
 		return err
 	}
-	if r.queue, err = r.dev.Open(block.QueueConfig{Depth: min(it.cfg.DriveDepth+1, 65536), Class: block.Medium, Weight: 1}); err != nil {
+	if r.queue, err = r.dev.Open(block.QueueConfig{Depth: min(it.cfg.DriveDepth+1, 65536), Class: block.Medium,
+		Weight: 1}); err != nil {
 		return err
 	}
 	r.await()
 	eng.Run(sim.Forever)
 	if r.err == nil && r.done != len(list) {
-		r.err = fmt.Errorf("drive %d: %d of %d requests have not completed and nothing is left to happen", drive, len(list)-r.done, len(list))
+		r.err = fmt.Errorf("drive %d: %d of %d requests have not completed and nothing is left to happen", drive,
+			len(list)-r.done, len(list))
 	}
 	return r.err
 }
@@ -271,9 +276,10 @@ func (r *replay) completed(c block.Completion) {
 	}
 }
 
-// Network simulates the network: run is given a flow for each job, in order of their starts, and returns when the first packet of each
-// was sent and its last byte delivered, and how many pauses switches have sent.
-func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8, run func([]flows.Flow) (func(flow int) (begun, delivered sim.Time), uint64, error)) error {
+// Network simulates the network: run is given a flow for each job, in order of their starts, and returns when the
+// first packet of each was sent and its last byte delivered, and how many pauses switches have sent.
+func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
+	run func([]flows.Flow) (func(flow int) (begun, delivered sim.Time), uint64, error)) error {
 	order := make([]int32, len(it.jobs))
 	for i := range it.jobs {
 		order[i] = int32(i)

@@ -15,9 +15,10 @@ import (
 	"farflash/workload/flows"
 )
 
-// TestReadings: what the ways to read SNIS give for a read and a write on a drive and in a network that take constant times. By hand: the
-// network takes n, the drive r and w. In the first iteration the write is n + w late when its stages are added, w when its departure from a drive
-// that it came to at its arrival counts, and n when it is not in the drive at all; from the next on n + w, which is the truth, in all of them.
+// TestReadings: what the ways to read SNIS give for a read and a write on a drive and in a network that take constant
+// times. By hand: the network takes n, the drive r and w. In the first iteration the write is n + w late when its
+// stages are added, w when its departure from a drive that it came to at its arrival counts, and n when it is not in
+// the drive at all; from the next on n + w, which is the truth, in all of them.
 func TestReadings(t *testing.T) {
 	const n = sim.Time(7_000_000) // 7 us
 	drive := blocktest.DefaultConfig()
@@ -32,11 +33,14 @@ func TestReadings(t *testing.T) {
 		{name: "stages", write: n + w, fixed: 1, less: 1},
 		{name: "departure", cfg: cosim.IterativeConfig{WritesToDeparture: true}, write: w, fixed: 1, less: 1},
 		{name: "absent", cfg: cosim.IterativeConfig{FirstWithoutWrites: true}, write: n, fixed: 1, less: 1},
-		{name: "absent, departure", cfg: cosim.IterativeConfig{FirstWithoutWrites: true, WritesToDeparture: true}, write: n, fixed: 1, less: 1},
-		{name: "unloaded, departure", cfg: cosim.IterativeConfig{WritesToDeparture: true}, first: func(int) sim.Time { return n }, write: n + w},
+		{name: "absent, departure", cfg: cosim.IterativeConfig{FirstWithoutWrites: true, WritesToDeparture: true},
+			write: n, fixed: 1, less: 1},
+		{name: "unloaded, departure", cfg: cosim.IterativeConfig{WritesToDeparture: true},
+			first: func(int) sim.Time { return n }, write: n + w},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.cfg.Weights, c.cfg.Most, c.cfg.Full, c.cfg.Threshold, c.cfg.StableFor, c.cfg.DriveDepth = [3]float64{1}, 3, true, 0.1, 3, 8
+			c.cfg.Weights, c.cfg.Most, c.cfg.Full, c.cfg.Threshold, c.cfg.StableFor, c.cfg.DriveDepth = [3]float64{1},
+				3, true, 0.1, 3, 8
 			jobs := []cosim.Job{
 				{Arrival: 0, Request: 0, Command: block.Request{Op: block.Write, Offset: 0, Length: 4096}},
 				{Arrival: 1e12, Request: 1, Command: block.Request{Op: block.Read, Offset: 0, Length: 4096}},
@@ -51,9 +55,10 @@ func TestReadings(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-					return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + n }, 0, nil
-				})
+				err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3,
+					func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+						return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + n }, 0, nil
+					})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,21 +87,24 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestConvergence works SNIS' equation 3 out by hand. Five requests of 8 KiB have delays of 1, 2, 2.5, 4 and 8 us in one iteration and of 2, 2.5, 4, 4 and 8
-// us in the next, which are throughputs of 8, 4, 3.2, 2, 1 and of 4, 3.2, 2, 2, 1 KiB a us: the means are 18.2/5 and 12.2/5, the medians 3.2 and 2, the
-// 90th percentiles, which nine in ten do not exceed, 8 and 4. So the distances are 6/18.2, 1.2/3.2 and 4/8, and weighted by 1/2, 1/3 and 1/6 they are
-// 3/18.2 + 1/8 + 1/12.
+// TestConvergence works SNIS' equation 3 out by hand. Five requests of 8 KiB have delays of 1, 2, 2.5, 4 and 8 us in
+// one iteration and of 2, 2.5, 4, 4 and 8 us in the next, which are throughputs of 8, 4, 3.2, 2, 1 and of 4, 3.2, 2,
+// 2, 1 KiB a us: the means are 18.2/5 and 12.2/5, the medians 3.2 and 2, the 90th percentiles, which nine in ten do
+// not exceed, 8 and 4. So the distances are 6/18.2, 1.2/3.2 and 4/8, and weighted by 1/2, 1/3 and 1/6 they are 3/18.2
+// + 1/8 + 1/12.
 func TestConvergence(t *testing.T) {
 	const us = sim.Time(1_000_000)
 	jobs := make([]cosim.Job, 5)
 	for i := range jobs {
-		jobs[i] = cosim.Job{Arrival: sim.Time(i) * 1000 * us, Request: int32(i), Command: block.Request{Op: block.Write, Length: 8192}}
+		jobs[i] = cosim.Job{Arrival: sim.Time(i) * 1000 * us, Request: int32(i),
+			Command: block.Request{Op: block.Write, Length: 8192}}
 	}
 	drive := blocktest.DefaultConfig()
 	drive.Latency[block.Write] = 0
 	second := []sim.Time{2 * us, 2500 * us / 1000, 4 * us, 4 * us, 8 * us}
 	delays := [][]sim.Time{{1 * us, 2 * us, 2500 * us / 1000, 4 * us, 8 * us}, second, second}
-	it, err := cosim.NewIterative(cosim.IterativeConfig{Weights: [3]float64{1. / 2, 1. / 3, 1. / 6}, Most: 3, Full: true, Threshold: .3, StableFor: 3, DriveDepth: 8}, jobs, 1, nil)
+	it, err := cosim.NewIterative(cosim.IterativeConfig{Weights: [3]float64{1. / 2, 1. / 3, 1. / 6}, Most: 3,
+		Full: true, Threshold: .3, StableFor: 3, DriveDepth: 8}, jobs, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +114,10 @@ func TestConvergence(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-			return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + network[k] }, 0, nil
-		})
+		err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3,
+			func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+				return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + network[k] }, 0, nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,9 +125,11 @@ func TestConvergence(t *testing.T) {
 	}
 	for i, want := range []cosim.Turn{{}, {Mean: 6 / 18.2, Median: .375, P90: .5, ConvC: 3/18.2 + 1./8 + 1./12}, {}} {
 		got := it.Turns[i]
-		for _, x := range [][2]float64{{got.Mean, want.Mean}, {got.Median, want.Median}, {got.P90, want.P90}, {got.ConvC, want.ConvC}} {
+		for _, x := range [][2]float64{{got.Mean, want.Mean}, {got.Median, want.Median}, {got.P90, want.P90},
+			{got.ConvC, want.ConvC}} {
 			if math.Abs(x[0]-x[1]) > 1e-12 {
-				t.Errorf("iteration %d: distances %v, %v, %v and Conv_C %v; want %v, %v, %v and %v", i, got.Mean, got.Median, got.P90, got.ConvC, want.Mean, want.Median, want.P90, want.ConvC)
+				t.Errorf("iteration %d: distances %v, %v, %v and Conv_C %v; want %v, %v, %v and %v", i, got.Mean,
+					got.Median, got.P90, got.ConvC, want.Mean, want.Median, want.P90, want.ConvC)
 			}
 		}
 	}
@@ -148,19 +159,24 @@ func TestWhereThingsLie(t *testing.T) {
 		want           []part
 	}{
 		// Stripe i of volume v is on drive i + v modulo 3, as the i/3rd there: volumes begin on different drives.
-		{"volume 0 from its beginning", cosim.ByStripe, 0, 0, 32 * K, []part{{0, 0, 8 * K}, {1, 0, 8 * K}, {2, 0, 8 * K}, {0, 8 * K, 8 * K}}},
-		{"volume 1 from its beginning", cosim.ByStripe, 1, 0, 32 * K, []part{{1, 0, 8 * K}, {2, 0, 8 * K}, {0, 0, 8 * K}, {1, 8 * K, 8 * K}}},
+		{"volume 0 from its beginning", cosim.ByStripe, 0, 0, 32 * K,
+			[]part{{0, 0, 8 * K}, {1, 0, 8 * K}, {2, 0, 8 * K}, {0, 8 * K, 8 * K}}},
+		{"volume 1 from its beginning", cosim.ByStripe, 1, 0, 32 * K,
+			[]part{{1, 0, 8 * K}, {2, 0, 8 * K}, {0, 0, 8 * K}, {1, 8 * K, 8 * K}}},
 		{"volume 5 as volume 2", cosim.ByStripe, 5, 0, 8 * K, []part{{2, 0, 8 * K}}},
 		{"volume 2 across an edge", cosim.ByStripe, 2, 29 * K, 4 * K, []part{{2, 8*K + 5*K, 3 * K}, {0, 8 * K, K}}},
 		{"within a stripe", cosim.ByStripe, 0, 25 * K, 2 * K, []part{{0, 9 * K, 2 * K}}},
 		// Commands have at most 16 KiB.
-		{"volume 4 as a whole", cosim.ByVolume, 4, 5 * K, 40 * K, []part{{1, 5 * K, 16 * K}, {1, 21 * K, 16 * K}, {1, 37 * K, 8 * K}}},
-		// Volume 3 is the second of target 1, which has one drive; volume 2 the second of target 0, which has two, and 4 its third.
+		{"volume 4 as a whole", cosim.ByVolume, 4, 5 * K, 40 * K,
+			[]part{{1, 5 * K, 16 * K}, {1, 21 * K, 16 * K}, {1, 37 * K, 8 * K}}},
+		// Volume 3 is the second of target 1, which has one drive; volume 2 the second of target 0, which has two,
+		// and 4 its third.
 		{"target of volume 3", cosim.ByTarget, 3, K, K, []part{{2, K, K}}},
 		{"target of volume 2", cosim.ByTarget, 2, K, K, []part{{1, K, K}}},
 		{"target of volume 4", cosim.ByTarget, 4, K, K, []part{{0, K, K}}},
 	} {
-		r, err := cosim.NewRouter(cosim.Route{Drive: c.by, Unit: 8 * K, MaxTransfer: 16 * K}, 1, [][]int32{{0, 1}, {2}}, 1<<20)
+		r, err := cosim.NewRouter(cosim.Route{Drive: c.by, Unit: 8 * K, MaxTransfer: 16 * K}, 1,
+			[][]int32{{0, 1}, {2}}, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +191,8 @@ func TestWhereThingsLie(t *testing.T) {
 		}
 	}
 	// A drive holds whole stripes only: of three drives of 20 KiB six stripes.
-	if r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 8 * K}, 1, [][]int32{{0, 1}, {2}}, 20*K); err != nil || r.Capacity(0) != 48*K {
+	if r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 8 * K}, 1, [][]int32{{0, 1}, {2}},
+		20*K); err != nil || r.Capacity(0) != 48*K {
 		t.Errorf("%d B, %v", r.Capacity(0), err)
 	}
 }
@@ -185,7 +202,8 @@ func turnsOf(t *testing.T, cfg cosim.IterativeConfig, ops ...block.Op) *cosim.It
 	t.Helper()
 	var jobs []cosim.Job
 	for k, op := range ops {
-		jobs = append(jobs, cosim.Job{Arrival: sim.Time(k), Request: int32(k), Command: block.Request{Op: op, Length: 4096}})
+		jobs = append(jobs, cosim.Job{Arrival: sim.Time(k), Request: int32(k),
+			Command: block.Request{Op: op, Length: 4096}})
 	}
 	it, err := cosim.NewIterative(cfg, jobs, 1, nil)
 	if err != nil {
@@ -201,24 +219,27 @@ func memory(cfg blocktest.Config) func(*sim.Engine, func(block.Completion)) (blo
 	}
 }
 
-// TestDriveDepth: a drive that may have two commands at once takes five that come at nearly the same time two by two, in order; the others are held before it.
+// TestDriveDepth: a drive that may have two commands at once takes five that come at nearly the same time two by two,
+// in order; the others are held before it.
 func TestDriveDepth(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	l := cfg.Latency[block.Read]
-	it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 2, Most: 1, StableFor: 3}, block.Read, block.Read, block.Read, block.Read, block.Read)
+	it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 2, Most: 1, StableFor: 3}, block.Read, block.Read, block.Read,
+		block.Read, block.Read)
 	if err := it.Storage(0, memory(cfg)); err != nil {
 		t.Fatal(err)
 	}
 	started := 0
-	err := it.Network(func(*cosim.Job) (int32, int32) { return 1, 0 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-		for k, f := range list {
-			if f.Src != 1 || f.Dst != 0 || f.Class != 3 || f.Size != 4096 || k > 0 && f.Start < list[k-1].Start {
-				t.Errorf("flow %d is %+v", k, f)
+	err := it.Network(func(*cosim.Job) (int32, int32) { return 1, 0 }, 3,
+		func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+			for k, f := range list {
+				if f.Src != 1 || f.Dst != 0 || f.Class != 3 || f.Size != 4096 || k > 0 && f.Start < list[k-1].Start {
+					t.Errorf("flow %d is %+v", k, f)
+				}
+				started++
 			}
-			started++
-		}
-		return func(k int) (sim.Time, sim.Time) { return list[k].Start + 5, list[k].Start + 12 }, 9, nil
-	})
+			return func(k int) (sim.Time, sim.Time) { return list[k].Start + 5, list[k].Start + 12 }, 9, nil
+		})
 	if err != nil || started != 5 {
 		t.Fatalf("%d flows: %v", started, err)
 	}
@@ -229,7 +250,8 @@ func TestDriveDepth(t *testing.T) {
 			t.Errorf("request %d: %v, %v, %v, %v", k, sa, sd, na, nd)
 		}
 		s := it.Stages(k)
-		if s[nvmf.AtTarget] != departs-l-sim.Time(k) || s[nvmf.Flash] != l || s[nvmf.TXQ] != 5 || s[nvmf.NetworkBack] != 7 || s[nvmf.DriveWait] != 0 {
+		if s[nvmf.AtTarget] != departs-l-sim.Time(k) || s[nvmf.Flash] != l || s[nvmf.TXQ] != 5 ||
+			s[nvmf.NetworkBack] != 7 || s[nvmf.DriveWait] != 0 {
 			t.Errorf("request %d: %v", k, s)
 		}
 	}
@@ -238,19 +260,27 @@ func TestDriveDepth(t *testing.T) {
 	}
 }
 
-// TestTurnsErrors: what cannot be simulated in turns, a drive that fails, one that is never done, and messages that never arrive.
+// TestTurnsErrors: what cannot be simulated in turns, a drive that fails, one that is never done, and messages that
+// never arrive.
 func TestTurnsErrors(t *testing.T) {
-	if _, err := cosim.NewIterative(cosim.IterativeConfig{}, []cosim.Job{{Request: 4, Command: block.Request{Op: block.Flush}}}, 1, nil); err == nil || !strings.HasPrefix(err.Error(), "request 5 is a flush") {
+	if _, err := cosim.NewIterative(cosim.IterativeConfig{},
+		[]cosim.Job{{Request: 4, Command: block.Request{Op: block.Flush}}}, 1, nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "request 5 is a flush") {
 		t.Errorf("a flush: %v", err)
 	}
 	depth := cosim.IterativeConfig{DriveDepth: 8}
 	broken := errors.New("no such drive")
-	if err := turnsOf(t, depth, block.Read).Storage(0, func(*sim.Engine, func(block.Completion)) (block.Device, error) { return nil, broken }); !errors.Is(err, broken) {
+	if err := turnsOf(t, depth, block.Read).Storage(0,
+		func(*sim.Engine, func(block.Completion)) (block.Device, error) {
+			return nil,
+				broken
+		}); !errors.Is(err, broken) {
 		t.Errorf("a drive that cannot be made: %v", err)
 	}
 	refuses := blocktest.DefaultConfig()
 	refuses.Refuse = func(block.Request) block.Status { return block.WriteFault }
-	if err := turnsOf(t, depth, block.Read, block.Write).Storage(0, memory(refuses)); err == nil || err.Error() != "request 2: write fault" {
+	if err := turnsOf(t, depth, block.Read, block.Write).Storage(0, memory(refuses)); err == nil ||
+		err.Error() != "request 2: write fault" {
 		t.Errorf("a drive that fails: %v", err)
 	}
 	never := turnsOf(t, depth, block.Read, block.Write)
@@ -261,7 +291,11 @@ func TestTurnsErrors(t *testing.T) {
 		t.Errorf("a drive that is never done: %v", err)
 	}
 	ends := func(*cosim.Job) (int32, int32) { return 0, 1 }
-	if err := never.Network(ends, 3, func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) { return nil, 0, broken }); !errors.Is(err, broken) {
+	if err := never.Network(ends, 3,
+		func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+			return nil, 0,
+				broken
+		}); !errors.Is(err, broken) {
 		t.Errorf("a network that fails: %v", err)
 	}
 	err = never.Network(ends, 3, func([]flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
@@ -284,7 +318,8 @@ func (unwilling) Open(block.QueueConfig) (block.QueueID, error) {
 	return 0, errors.New("no more queues")
 }
 
-// TestTurnsWaits: what a drive says of a request's wait is its wait there, as far as the request was in the drive at all; and a drive must give a queue.
+// TestTurnsWaits: what a drive says of a request's wait is its wait there, as far as the request was in the drive at
+// all; and a drive must give a queue.
 func TestTurnsWaits(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	l := cfg.Latency[block.Read]
@@ -298,45 +333,51 @@ func TestTurnsWaits(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := it.Network(func(*cosim.Job) (int32, int32) { return 1, 0 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-			return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + 12 }, 0, nil
-		}); err != nil {
+		if err := it.Network(func(*cosim.Job) (int32, int32) { return 1, 0 }, 3,
+			func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+				return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + 12 }, 0, nil
+			}); err != nil {
 			t.Fatal(err)
 		}
 		it.Finish()
 		for k := range 2 {
 			if s := it.Stages(k); s[nvmf.DriveWait] != c.want || s[nvmf.Flash] != l-c.want {
-				t.Errorf("request %d, which the drive says waited %v, waited %v and was served for %v", k, c.says, s[nvmf.DriveWait], s[nvmf.Flash])
+				t.Errorf("request %d, which the drive says waited %v, waited %v and was served for %v", k, c.says,
+					s[nvmf.DriveWait], s[nvmf.Flash])
 			}
 		}
 	}
-	err := turnsOf(t, cosim.IterativeConfig{DriveDepth: 1}, block.Read).Storage(0, func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
-		d, err := blocktest.New(cfg, e, done)
-		return unwilling{d}, err
-	})
+	err := turnsOf(t, cosim.IterativeConfig{DriveDepth: 1}, block.Read).Storage(0,
+		func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
+			d, err := blocktest.New(cfg, e, done)
+			return unwilling{d}, err
+		})
 	if err == nil || err.Error() != "no more queues" {
 		t.Errorf("a drive without queues: %v", err)
 	}
 }
 
-// TestFlowsInOrder: the network is given flows in order of their starts, whose answer goes to whose request: a read's data come behind a write that came after it.
+// TestFlowsInOrder: the network is given flows in order of their starts, whose answer goes to whose request: a read's
+// data come behind a write that came after it.
 func TestFlowsInOrder(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	l := cfg.Latency[block.Read]
-	it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 8, Most: 1, StableFor: 3}, block.Read, block.Write, block.Read, block.Write)
+	it := turnsOf(t, cosim.IterativeConfig{DriveDepth: 8, Most: 1, StableFor: 3}, block.Read, block.Write, block.Read,
+		block.Write)
 	if err := it.Storage(0, memory(cfg)); err != nil {
 		t.Fatal(err)
 	}
-	if err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3, func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
-		var starts []sim.Time
-		for _, f := range list {
-			starts = append(starts, f.Start)
-		}
-		if want := []sim.Time{1, 3, l, l + 2}; !slices.Equal(starts, want) {
-			t.Errorf("flows start at %v, want %v", starts, want)
-		}
-		return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + sim.Time(100+k) }, 0, nil
-	}); err != nil {
+	if err := it.Network(func(*cosim.Job) (int32, int32) { return 0, 1 }, 3,
+		func(list []flows.Flow) (func(int) (sim.Time, sim.Time), uint64, error) {
+			var starts []sim.Time
+			for _, f := range list {
+				starts = append(starts, f.Start)
+			}
+			if want := []sim.Time{1, 3, l, l + 2}; !slices.Equal(starts, want) {
+				t.Errorf("flows start at %v, want %v", starts, want)
+			}
+			return func(k int) (sim.Time, sim.Time) { return list[k].Start, list[k].Start + sim.Time(100+k) }, 0, nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	for k, want := range []sim.Time{l + 102, 1 + 100, l + 2 + 103, 3 + 101} {

@@ -126,7 +126,8 @@ func (t *Router) place(r *block.Request, offset int64) (drive int32, at, room in
 		stripe, within := offset/unit, offset%unit
 		return int32((stripe + int64(r.Volume)) % t.drives), stripe/t.drives*unit + within, unit - within
 	case ByHash:
-		return int32(rng.Mix(rng.Golden+(uint64(r.Volume)<<32^uint64(offset/unit))) % uint64(t.drives)), offset, unit - offset%unit
+		return int32(rng.Mix(rng.Golden+(uint64(r.Volume)<<32^uint64(offset/unit))) % uint64(t.drives)), offset,
+			unit - offset%unit
 	case ByTarget:
 		n := uint32(len(t.targets))
 		own := t.targets[r.Volume%n]

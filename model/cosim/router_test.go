@@ -11,7 +11,8 @@ import (
 )
 
 // recorded submits requests to a recorder behind a route, and returns it.
-func recorded(t *testing.T, route cosim.Route, initiators int, targets [][]int32, flows int, requests ...block.Request) *cosim.Recorder {
+func recorded(t *testing.T, route cosim.Route, initiators int, targets [][]int32, flows int,
+	requests ...block.Request) *cosim.Recorder {
 	t.Helper()
 	if route.MaxTransfer == 0 {
 		route.MaxTransfer = units.MiB
@@ -82,10 +83,12 @@ func TestDrives(t *testing.T) {
 	}
 	// 1 MiB each, but for the last.
 	c := recorded(t, cosim.Route{Drive: cosim.ByVolume}, 1, targets, 1, block.Request{Length: 5 << 19, Volume: 6})
-	if len(c.Jobs) != 3 || c.Jobs[1].Command.Offset != 1<<20 || c.Jobs[2].Command.Offset != 2<<20 || c.Jobs[2].Command.Length != 1<<19 || c.Jobs[2].Drive != 2 {
+	if len(c.Jobs) != 3 || c.Jobs[1].Command.Offset != 1<<20 || c.Jobs[2].Command.Offset != 2<<20 ||
+		c.Jobs[2].Command.Length != 1<<19 || c.Jobs[2].Drive != 2 {
 		t.Errorf("parts of 2.5 MiB: %+v", c.Jobs)
 	}
-	if c := recorded(t, cosim.Route{Drive: cosim.ByVolume}, 1, targets, 1, block.Request{Op: block.Flush}); len(c.Jobs) != 1 || c.Jobs[0].Command.Op != block.Flush {
+	if c := recorded(t, cosim.Route{Drive: cosim.ByVolume}, 1, targets, 1,
+		block.Request{Op: block.Flush}); len(c.Jobs) != 1 || c.Jobs[0].Command.Op != block.Flush {
 		t.Errorf("a flush is %+v", c.Jobs)
 	}
 }
@@ -96,14 +99,17 @@ func TestStripes(t *testing.T) {
 	c := recorded(t, cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, 1, [][]int32{{0, 1}, {2}}, 1,
 		block.Request{Offset: 7*64*k + k, Length: 64 * k, Volume: 1})
 	// Stripe 7 of volume 1 is on drive (7 + 1) mod 3, the third one there; stripe 8 on drive 0.
-	want := []cosim.Job{{Drive: 2, Command: block.Request{Offset: 2*64*k + k, Length: 63 * k}}, {Drive: 0, Command: block.Request{Offset: 2 * 64 * k, Length: k}}}
+	want := []cosim.Job{{Drive: 2, Command: block.Request{Offset: 2*64*k + k, Length: 63 * k}},
+		{Drive: 0, Command: block.Request{Offset: 2 * 64 * k, Length: k}}}
 	for n, w := range want {
-		if j := c.Jobs[n]; j.Drive != w.Drive || j.Command.Offset != w.Command.Offset || j.Command.Length != w.Command.Length {
+		if j := c.Jobs[n]; j.Drive != w.Drive || j.Command.Offset != w.Command.Offset ||
+			j.Command.Length != w.Command.Length {
 			t.Errorf("part %d is %+v, not %+v", n, j, w)
 		}
 	}
 	// 1 GiB and 5 KiB hold 16384 whole stripes on each of three drives; 5 KiB are lost.
-	r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, 1, [][]int32{{0, 1}, {2}}, 1<<30+5*k)
+	r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, 1, [][]int32{{0, 1}, {2}},
+		1<<30+5*k)
 	if err != nil || r.Capacity(0) != 3<<30 {
 		t.Errorf("%d bytes, %v", r.Capacity(0), err)
 	}
@@ -122,14 +128,15 @@ func TestImpossibleRouters(t *testing.T) {
 		"less than a stripe":   {1, [][]int32{{0}}, 64<<10 - 1, true},
 		"a stripe and no more": {1, [][]int32{{0}}, 64 << 10, false},
 	} {
-		if _, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, x.initiators, x.targets, x.capacity); (err != nil) != x.wrong {
+		if _, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, x.initiators,
+			x.targets, x.capacity); (err != nil) != x.wrong {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestHashes: extents fall on drives and initiators as if drawn (chi-square), one by one, whatever the volume; an extent is in one place, and who issues what
-// says nothing of where it goes.
+// TestHashes: extents fall on drives and initiators as if drawn (chi-square), one by one, whatever the volume; an
+// extent is in one place, and who issues what says nothing of where it goes.
 func TestHashes(t *testing.T) {
 	const n, extents, unit = 4, 4000, 64 << 10
 	route := cosim.Route{Initiator: cosim.ByHash, Drive: cosim.ByHash, Unit: unit}
@@ -151,7 +158,8 @@ func TestHashes(t *testing.T) {
 	for k := range extents {
 		d, i := c.Jobs[k].Drive, c.Initiators[k]
 		if again.Jobs[k].Drive != d || again.Initiators[k] != i || again.Jobs[k].Command.Offset != inside[k].Offset {
-			t.Fatalf("extent %d is on drive %d by %d, and in its midst on %d by %d", k, d, i, again.Jobs[k].Drive, again.Initiators[k])
+			t.Fatalf("extent %d is on drive %d by %d, and in its midst on %d by %d", k, d, i, again.Jobs[k].Drive,
+				again.Initiators[k])
 		}
 		drives[d]++
 		initiators[i]++
@@ -180,7 +188,8 @@ func TestHashes(t *testing.T) {
 	}
 	// A part ends where its extent does.
 	c = recorded(t, route, n, targets, 1, block.Request{Offset: unit - 1024, Length: 2048})
-	if len(c.Jobs) != 2 || c.Jobs[0].Command.Length != 1024 || c.Jobs[1].Command.Offset != unit || c.Jobs[1].Command.Length != 1024 {
+	if len(c.Jobs) != 2 || c.Jobs[0].Command.Length != 1024 || c.Jobs[1].Command.Offset != unit ||
+		c.Jobs[1].Command.Length != 1024 {
 		t.Errorf("over the end of an extent: %+v", c.Jobs)
 	}
 }

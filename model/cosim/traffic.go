@@ -32,7 +32,8 @@ type Traffic struct {
 
 	// OnPosted is told of each flow as it is posted, with its message; nil is nobody.
 	OnPosted func(message int32, f *flows.Flow)
-	// Enough is polled while many flows are posted at one instant, and stops the engine when it returns true. nil never does.
+	// Enough is polled while many flows are posted at one instant, and stops the engine when it returns true. nil
+	// never does.
 	Enough func() bool
 }
 
@@ -58,7 +59,8 @@ func (a *due) Before(b *due) bool {
 	return a.f.Start < b.f.Start || a.f.Start == b.f.Start && a.order < b.order
 }
 
-// React has the sources of groups of flows be told of the ends of their flows, through Delivered and Acked, and post those that begin because of them. It is called before Start.
+// React has the sources of groups of flows be told of the ends of their flows, through Delivered and Acked, and post
+// those that begin because of them. It is called before Start.
 func (t *Traffic) React(sources []flows.Reactive) { t.reactive = sources }
 
 // Delivered is told that all of a message has come.
@@ -195,7 +197,8 @@ func (t *Traffic) fetch() bool {
 	return true
 }
 
-// CheckFlow reports what is impossible about a flow, the number-th of a source, after one that started at a time, between so many hosts.
+// CheckFlow reports what is impossible about a flow, the number-th of a source, after one that started at a time,
+// between so many hosts.
 func CheckFlow(f *flows.Flow, number uint64, before sim.Time, hosts int) error {
 	switch {
 	case f.Start < before:

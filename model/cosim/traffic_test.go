@@ -83,7 +83,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficErrors: a flow that cannot be ends the traffic, the first one at once, and others when they are read; and so does one that the network refuses.
+// TestTrafficErrors: a flow that cannot be ends the traffic, the first one at once, and others when they are read;
+// and so does one that the network refuses.
 func TestTrafficErrors(t *testing.T) {
 	good := flows.Flow{Src: 0, Dst: 1, Class: 3, Size: 1000, Start: us}
 	for _, c := range []struct {

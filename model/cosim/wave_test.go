@@ -23,7 +23,8 @@ func TestThink(t *testing.T) {
 		t.Errorf("it ends at %v", b.eng.Now())
 	}
 	// Three at a time, a pause behind every second: only two are ever under way.
-	b = newBench(t, nil, cosim.Flow{Source: workload.Slice(many(5)), Outstanding: 3, Think: 20 * us, ThinkEvery: 2, Until: 250 * us})
+	b = newBench(t, nil,
+		cosim.Flow{Source: workload.Slice(many(5)), Outstanding: 3, Think: 20 * us, ThinkEvery: 2, Until: 250 * us})
 	b.run(t)
 	if want := []sim.Time{0, 0, 100 * us, 100 * us, 200 * us}; !slices.Equal(b.dev.at, want) {
 		t.Errorf("requests are issued at %v instead of %v", b.dev.at, want)
@@ -48,26 +49,31 @@ func TestWaves(t *testing.T) {
 		t.Errorf("the host was idle %d times, and the end is at %v", idle, b.eng.Now())
 	}
 	// A first wave without requests, and one that its Until keeps from any.
-	b = newBench(t, nil, cosim.Flow{Source: workload.Slice(nil)}, cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 10 * us, Wave: 1}, cosim.Flow{Source: workload.Slice(many(1)), Wave: 2})
+	b = newBench(t, nil, cosim.Flow{Source: workload.Slice(nil)},
+		cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 10 * us, Wave: 1},
+		cosim.Flow{Source: workload.Slice(many(1)), Wave: 2})
 	b.run(t)
 	if len(b.dev.at) != 1 || b.dev.at[0] != 0 { // nobody waits for a request that never comes
 		t.Errorf("requests are issued at %v", b.dev.at)
 	}
 }
 
-// The clock does not run on to what comes when a flow issues no more, nor to the end of a pause there; what waits for the flow begins at its last end.
+// The clock does not run on to what comes when a flow issues no more, nor to the end of a pause there; what waits for
+// the flow begins at its last end.
 func TestUntilEnds(t *testing.T) {
 	for name, f := range map[string]cosim.Flow{
 		"open":  {Source: workload.Slice(reads(0, 50*us, 3600*units.Second)), Until: 100 * us},
 		"later": {Source: workload.Slice(reads(0, 40*us, 3600*units.Second)), Start: 10 * us, Until: 100 * us},
-		"pause": {Source: workload.Slice(many(5)), Outstanding: 1, Think: 3600 * units.Second, ThinkEvery: 1, Until: 100 * us},
+		"pause": {Source: workload.Slice(many(5)), Outstanding: 1, Think: 3600 * units.Second, ThinkEvery: 1,
+			Until: 100 * us},
 	} {
 		b := newBench(t, nil, f, cosim.Flow{Source: workload.Slice(many(1)), Outstanding: 1, Wave: 1})
 		idle := sim.Time(0)
 		b.host.OnIdle = func(at sim.Time) { idle = at }
 		b.run(t)
 		last := b.samples[len(b.samples)-1]
-		if before := b.samples[len(b.samples)-2]; last.Flow != 1 || last.Arrival != before.Finished || b.eng.Now() != last.Finished || idle != last.Finished {
+		if before := b.samples[len(b.samples)-2]; last.Flow != 1 || last.Arrival != before.Finished ||
+			b.eng.Now() != last.Finished || idle != last.Finished {
 			t.Errorf("%s: the flow behind it begins at %v, when the last request had ended at %v, and the end is at %v", name, last.Arrival, before.Finished, b.eng.Now())
 		}
 	}

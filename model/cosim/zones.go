@@ -7,9 +7,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// A host keeps the order of what changes a zone, as Linux does with its zone write plugs (6.10): of writes to a zone one is under way, and what comes
-// meanwhile waits for its end. Appends need no order among each other and go at once, but not past a command about the zone as a whole. Reads go at once. It goes by
-// ends, so it holds for whatever is between host and drive. Where a host stands for several initiators, each zone without appends is one's (Router), whose plug it is.
+// A host keeps the order of what changes a zone, as Linux does with its zone write plugs (6.10): of writes to a zone
+// one is under way, and what comes meanwhile waits for its end. Appends need no order among each other and go at
+// once, but not past a command about the zone as a whole. Reads go at once. It goes by ends, so it holds for whatever
+// is between host and drive. Where a host stands for several initiators, each zone without appends is one's (Router),
+// whose plug it is.
 
 // plugs are those of a namespace's zones.
 type plugs struct {
@@ -153,9 +155,11 @@ func (e *RefusedError) Error() string {
 	case block.ZoneFull, block.ZoneBoundary:
 		text += "; reset it, or go on in another"
 	case block.TooManyActive, block.TooManyOpen:
-		text += fmt.Sprintf(", and %d zones may be open, %d open or closed: finish or reset one first", z.MaxOpen, z.MaxActive)
+		text += fmt.Sprintf(", and %d zones may be open, %d open or closed: finish or reset one first", z.MaxOpen,
+			z.MaxActive)
 	case block.Invalid:
-		text += ": writes are of whole blocks, appends and what is about a zone are at its beginning, and there are no trims"
+		text += ": writes are of whole blocks, appends and what is about a zone are at its beginning, and there are " +
+			"no trims"
 	}
 	return text
 }

@@ -55,7 +55,8 @@ type zonesRig struct {
 }
 
 // newZonesRig has so many of each; change may make drives differ, and came is told of what comes to them.
-func newZonesRig(initiators, drives int, route cosim.Route, change func(drive int, c *ssd.Config), came func(drive int, r block.Request)) (*zonesRig, error) {
+func newZonesRig(initiators, drives int, route cosim.Route, change func(drive int, c *ssd.Config),
+	came func(drive int, r block.Request)) (*zonesRig, error) {
 	x := &zonesRig{eng: sim.New()}
 	x.host = cosim.NewHost(x.eng)
 	sys, err := nvmf.New(nvmf.DefaultConfig(), nvmf.NVMeoF, true, x.eng)
@@ -89,17 +90,22 @@ func newZonesRig(initiators, drives int, route cosim.Route, change func(drive in
 	return x, nil
 }
 
-// TestZonesOfArray: whatever the route, each zone is written in order in one drive, and by one initiator unless its writes are appends; an append's end says where its data are; and what
-// has ended is what zones hold.
+// TestZonesOfArray: whatever the route, each zone is written in order in one drive, and by one initiator unless its
+// writes are appends; an append's end says where its data are; and what has ended is what zones hold.
 func TestZonesOfArray(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const grain = 4096
-		spread := func(label string, list ...cosim.Spread) cosim.Spread { return rapid.SampledFrom(list).Draw(rt, label) }
+		spread := func(label string,
+			list ...cosim.Spread) cosim.Spread {
+			return rapid.SampledFrom(list).Draw(rt, label)
+		}
 		number := func(label string, least, most int) int { return rapid.IntRange(least, most).Draw(rt, label) }
-		appends, initiators, drives := rapid.Bool().Draw(rt, "appends"), number("initiators", 1, 4), number("drives", 1, 3)
+		appends, initiators, drives := rapid.Bool().Draw(rt, "appends"), number("initiators", 1, 4),
+			number("drives", 1, 3)
 		size := int64(zonedConfig().Zones.Size)
-		route := cosim.Route{Initiator: spread("initiator", cosim.ByTurn, cosim.ByHash, cosim.ByVolume), Drive: spread("drive", cosim.ByStripe, cosim.ByHash, cosim.ByVolume),
-			Unit: units.Bytes(size) * units.Bytes(number("unit", 1, 2)), MaxTransfer: units.MiB}
+		route := cosim.Route{Initiator: spread("initiator", cosim.ByTurn, cosim.ByHash, cosim.ByVolume),
+			Drive: spread("drive", cosim.ByStripe, cosim.ByHash, cosim.ByVolume),
+			Unit:  units.Bytes(size) * units.Bytes(number("unit", 1, 2)), MaxTransfer: units.MiB}
 		type place struct {
 			drive int
 			zone  int64
@@ -111,7 +117,8 @@ func TestZonesOfArray(t *testing.T) {
 			case r.Op == block.Reset:
 				came[k] = 0
 			case r.Op == block.Write && !r.Append && r.Offset%size != came[k]:
-				rt.Fatalf("a write to byte %d of zone %d of drive %d, whose data end at %d", r.Offset%size, k.zone, drive, came[k])
+				rt.Fatalf("a write to byte %d of zone %d of drive %d, whose data end at %d", r.Offset%size, k.zone,
+					drive, came[k])
 			case r.Op == block.Write:
 				came[k] += r.Length
 			}
@@ -120,10 +127,12 @@ func TestZonesOfArray(t *testing.T) {
 			rt.Fatal(err)
 		}
 		z := x.array.Zones(0)
-		if want := map[bool]int{false: 24, true: 24 * drives}[route.Drive == cosim.ByStripe]; z.Size != size || z.Count != want {
+		if want := map[bool]int{false: 24, true: 24 * drives}[route.Drive == cosim.ByStripe]; z.Size != size ||
+			z.Count != want {
 			rt.Fatalf("zones are %+v, and should be %d of %d", z, want, size)
 		}
-		ended := map[int64][][2]int64{} // from where to where writes have gone in each zone of the array since its last reset
+		// from where to where writes have gone in each zone of the array since its last reset
+		ended := map[int64][][2]int64{}
 		owner := map[int64]int32{}
 		x.host.OnSample = func(s *cosim.Sample) {
 			k, by := s.Offset/size, x.array.Trip().Initiator
@@ -143,11 +152,14 @@ func TestZonesOfArray(t *testing.T) {
 		}
 		var list []workload.Record
 		for range number("writes", 1, 200) {
-			list = append(list, workload.Record{Op: block.Write, Size: grain * rapid.Int64Range(1, 60).Draw(rt, "blocks")})
+			list = append(list, workload.Record{Op: block.Write,
+				Size: grain * rapid.Int64Range(1, 60).Draw(rt, "blocks")})
 		}
 		atOnce := number("at once", 1, 3)
-		src := workload.Zoned(workload.Slice(list), z, number("first", 0, 5), number("count", atOnce, 15), atOnce, appends)
-		if err := x.host.Attach(x.array, []cosim.Flow{{Name: "log", Source: src, Outstanding: number("outstanding", 1, 12)}}); err != nil {
+		src := workload.Zoned(workload.Slice(list), z, number("first", 0, 5), number("count", atOnce, 15), atOnce,
+			appends)
+		if err := x.host.Attach(x.array,
+			[]cosim.Flow{{Name: "log", Source: src, Outstanding: number("outstanding", 1, 12)}}); err != nil {
 			rt.Fatal(err)
 		}
 		if err := x.host.Start(); err != nil {
@@ -193,15 +205,18 @@ func TestZonesRefused(t *testing.T) {
 		change func(drive int, c *ssd.Config)
 		want   string
 	}{
-		{size / 2, func(int, *ssd.Config) {}, "units of 288KiB are not whole zones of 576KiB, which each lie in one drive"},
+		{size / 2, func(int, *ssd.Config) {},
+			"units of 288KiB are not whole zones of 576KiB, which each lie in one drive"},
 		{size, func(drive int, c *ssd.Config) {
 			if drive == 1 {
 				c.Zones = nil
 			}
 		}, "drives 0 and 1 are not divided into the same zones"},
-		{size, func(drive int, c *ssd.Config) { c.Zones.MaxOpen = drive }, "drives 0 and 1 are not divided into the same zones"},
+		{size, func(drive int, c *ssd.Config) { c.Zones.MaxOpen = drive },
+			"drives 0 and 1 are not divided into the same zones"},
 	} {
-		_, err := newZonesRig(2, 2, cosim.Route{Drive: cosim.ByStripe, Unit: c.unit, MaxTransfer: units.MiB}, c.change, func(int, block.Request) {})
+		_, err := newZonesRig(2, 2, cosim.Route{Drive: cosim.ByStripe, Unit: c.unit, MaxTransfer: units.MiB},
+			c.change, func(int, block.Request) {})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%v\nnot\n%s", err, c.want)
 		}

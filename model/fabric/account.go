@@ -87,11 +87,16 @@ func (n *Network) payload(x *packet) units.Bytes {
 // add adds another's counts.
 func (c *Counters) add(o *Counters) {
 	for _, x := range [...][2]*uint64{
-		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent}, {&c.Received, &o.Received},
-		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks}, {&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
-		{&c.CNPsSent, &o.CNPsSent}, {&c.Pulls, &o.Pulls}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits}, {&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
-		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes}, {&c.Frames, &o.Frames},
-		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded}, {&c.Overtaken, &o.Overtaken}, {&c.Trimmed, &o.Trimmed}, {&c.Events, &o.Events},
+		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent},
+		{&c.Received, &o.Received},
+		{&c.Wasted, &o.Wasted}, {&c.Lost, &o.Lost}, {&c.Acks, &o.Acks}, {&c.Nacks, &o.Nacks},
+		{&c.Duplicates, &o.Duplicates}, {&c.Marked, &o.Marked},
+		{&c.CNPsSent, &o.CNPsSent}, {&c.Pulls, &o.Pulls}, {&c.CNPs, &o.CNPs}, {&c.Retransmits, &o.Retransmits},
+		{&c.Timeouts, &o.Timeouts}, {&c.Pauses, &o.Pauses},
+		{&c.Resumes, &o.Resumes}, {&c.Paused, &o.Paused}, {&c.Unpaused, &o.Unpaused}, {&c.Refreshes, &o.Refreshes},
+		{&c.Frames, &o.Frames},
+		{&c.Storms, &o.Storms}, {&c.Deadlocks, &o.Deadlocks}, {&c.Stranded, &o.Stranded},
+		{&c.Overtaken, &o.Overtaken}, {&c.Trimmed, &o.Trimmed}, {&c.Events, &o.Events},
 	} {
 		*x[0] += *x[1]
 	}
@@ -110,13 +115,15 @@ func (c *Counters) DropCount() uint64 {
 	return sum
 }
 
-// Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use, and the queue pair that each host sends on.
+// Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use,
+// and the queue pair that each host sends on.
 func (n *Network) Bytes() int64 {
 	lanes := int64(bits.OnesCount8(n.used | 1))
 	return int64(len(n.ports))*(portBytes+lanes*laneBytes+chunkBytes) + int64(len(n.nics))*pairBytes
 }
 
-// What a port, its class, a chunk of its queue, and a queue pair with its message take, in bytes where a word has eight.
+// What a port, its class, a chunk of its queue, and a queue pair with its message take, in bytes where a word has
+// eight.
 const (
 	portBytes, laneBytes, chunkBytes = 320, 48, 32 * 24
 	pairBytes                        = 368
@@ -147,8 +154,10 @@ func (n *Network) Ports() int { return len(n.ports) }
 // Port reports on a port.
 func (n *Network) Port(pi int32) PortReport {
 	p := &n.ports[pi]
-	r := PortReport{Node: p.node, Peer: n.ports[p.peer].node, Rate: p.rate, Packets: p.packets, Bytes: p.bytes, Taken: p.taken,
-		Pauses: p.stats.pauses, Paused: p.stats.paused, Longest: p.stats.longest, Marks: p.stats.marks, Drops: p.stats.drops, Queue: n.backlog(pi)}
+	r := PortReport{Node: p.node, Peer: n.ports[p.peer].node, Rate: p.rate, Packets: p.packets, Bytes: p.bytes,
+		Taken:  p.taken,
+		Pauses: p.stats.pauses, Paused: p.stats.paused, Longest: p.stats.longest, Marks: p.stats.marks,
+		Drops: p.stats.drops, Queue: n.backlog(pi)}
 	if p.stats.since >= 0 {
 		r.Paused += n.now() - p.stats.since
 		r.Longest = max(r.Longest, n.now()-p.stats.since)
@@ -161,13 +170,15 @@ func (n *Network) Port(pi int32) PortReport {
 	return r
 }
 
-// Busy is how long a port has been sending up to a time that the network has been run to: what it has not sent by then does not count.
+// Busy is how long a port has been sending up to a time that the network has been run to: what it has not sent by
+// then does not count.
 func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
 	p := &n.ports[pi]
 	return max(0, p.busy-max(0, p.free-at))
 }
 
-// LinksBusy is how long a node's links have been sending, and receiving, up to a time that the network has been run to, on average over its links.
+// LinksBusy is how long a node's links have been sending, and receiving, up to a time that the network has been run
+// to, on average over its links.
 func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 	first, count := n.PortsOf(node)
 	for pi := first; pi < first+count; pi++ {
@@ -177,16 +188,19 @@ func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 	return sent / sim.Time(max(count, 1)), got / sim.Time(max(count, 1))
 }
 
-// Goodput is what a node's links together carry of messages at most, in each direction: full packets, without their headers.
+// Goodput is what a node's links together carry of messages at most, in each direction: full packets, without their
+// headers.
 func (n *Network) Goodput(node int32) (sum units.BitRate) {
 	first, count := n.PortsOf(node)
 	for pi := first; pi < first+count; pi++ {
-		sum += units.BitRate(math.Ceil(float64(8*n.cfg.Payload) / n.onTheWire(uint16(n.cfg.Payload+n.cfg.Header), n.ports[pi].rate).Seconds()))
+		sum += units.BitRate(math.Ceil(float64(8*n.cfg.Payload) /
+			n.onTheWire(uint16(n.cfg.Payload+n.cfg.Header), n.ports[pi].rate).Seconds()))
 	}
 	return sum
 }
 
-// LeastTrip is no longer than what a message takes between any two of some hosts beside the time in which it leaves the first: its last packet passes two links and a switch, or a link between hosts.
+// LeastTrip is no longer than what a message takes between any two of some hosts beside the time in which it leaves
+// the first: its last packet passes two links and a switch, or a link between hosts.
 func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
 	up, down := sim.Forever/2, sim.Forever/2
@@ -282,7 +296,8 @@ func (n *Network) Check() error {
 			sum -= sw.shared
 		}
 		if sum != 0 {
-			return fmt.Errorf("%s: the queues and the accounts of what came in differ by %d bytes", n.graph.Nodes[i].Name, sum)
+			return fmt.Errorf("%s: the queues and the accounts of what came in differ by %d bytes",
+				n.graph.Nodes[i].Name, sum)
 		}
 		if sw.shared < 0 || sw.shared > sw.most && n.cfg.Pools == nil {
 			return fmt.Errorf("%s: %d of %d shared bytes are taken", n.graph.Nodes[i].Name, sw.shared, sw.pool)
@@ -303,7 +318,8 @@ func (n *Network) Rate(q QP) units.BitRate {
 	return n.control[lead].Rate
 }
 
-// Progress is how much payload of a queue pair has been acknowledged in order since it was opened, and how much has been sent and has not.
+// Progress is how much payload of a queue pair has been acknowledged in order since it was opened, and how much has
+// been sent and has not.
 func (n *Network) Progress(q QP) (acked, flight uint64) {
 	_, s := n.lead(int32(q), &n.senders[q])
 	acked, next := n.progress(s)
@@ -361,7 +377,8 @@ func (n *Network) Endless() Endless {
 	var e Endless
 	for q := range n.senders {
 		s := &n.senders[q]
-		if s.una == s.end || s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
+		if s.una == s.end ||
+			s.standing != stranded && (s.timing || s.hasMore() || moving[uint32(q)] || n.receive[q].unacked > 0) {
 			continue
 		}
 		for m := s.oldest; m >= 0; m = n.messages[m].next {

@@ -32,7 +32,8 @@ func BenchmarkClos(b *testing.B) {
 	for _, hosts := range []int{16, 64, 256, 1024, 4096} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
 			leaves := max(2, hosts/32)
-			g := build(b, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: leaves, Spines: 4, HostsPerLeaf: hosts / leaves}}, 25*units.Gbps, 100*units.Gbps, units.Microsecond)
+			g := build(b, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: leaves, Spines: 4,
+				HostsPerLeaf: hosts / leaves}}, 25*units.Gbps, 100*units.Gbps, units.Microsecond)
 			c := DefaultConfig()
 			c.Buffer = 64 * units.MiB
 			sum := uint64(0)
@@ -53,12 +54,14 @@ func BenchmarkClos(b *testing.B) {
 	}
 }
 
-// BenchmarkFatTree is a permutation on a fat tree, every host at once at full load, in one piece and in parts of a pod each.
+// BenchmarkFatTree is a permutation on a fat tree, every host at once at full load, in one piece and in parts of a
+// pod each.
 func BenchmarkFatTree(b *testing.B) {
 	for _, k := range []int{8, 16, 24} {
 		for _, parts := range []int{1, k} {
 			b.Run(fmt.Sprintf("%d/%d", k*k*k/4, parts), func(b *testing.B) {
-				g := build(b, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+				g := build(b, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps,
+					units.Microsecond)
 				hosts := int32(k * k * k / 4)
 				sum := uint64(0)
 				b.ResetTimer()
@@ -68,7 +71,8 @@ func BenchmarkFatTree(b *testing.B) {
 					var flows []Flow
 					for i := range hosts {
 						// 7 is prime to the number of hosts or maps none to itself, and most leave their pod.
-						flows = append(flows, Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 64 * units.KB})
+						flows = append(flows,
+							Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 64 * units.KB})
 					}
 					b.StartTimer()
 					if parts == 1 {

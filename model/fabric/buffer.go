@@ -110,7 +110,9 @@ func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.Bit
 			break
 		}
 		if x.time == 0 {
-			return units.Wrong("rounding", "in whole nanoseconds %d bytes take no time at %v, so no headroom is enough; use exact, or a fixed pfc.headroom", x.bytes, p.rate)
+			return units.Wrong("rounding",
+				"in whole nanoseconds %d bytes take no time at %v, so no headroom is enough; use exact, or a fixed "+
+					"pfc.headroom", x.bytes, p.rate)
 		}
 		p.head = n.headroom(p, x)
 	case HeadroomHPCC:
@@ -203,8 +205,10 @@ func (n *Network) setPools() error {
 		// A class that comes into use later takes its room from what is shared, as that is freed.
 		sw.most = max(sw.pool, sw.shared)
 		if sw.pool <= 0 && n.cfg.Pools == nil {
-			f.Hold(false, "buffer", "%v is too small for %s, whose %d ports take %v for headroom and %v for reserves; use more than %v",
-				n.cfg.Buffer, n.graph.Nodes[i].Name, sw.ports, units.Bytes(head), units.Bytes(kept), units.Bytes(head+kept))
+			f.Hold(false, "buffer",
+				"%v is too small for %s, whose %d ports take %v for headroom and %v for reserves; use more than %v",
+				n.cfg.Buffer, n.graph.Nodes[i].Name, sw.ports, units.Bytes(head), units.Bytes(kept),
+				units.Bytes(head+kept))
 			if named--; named == 0 {
 				break
 			}

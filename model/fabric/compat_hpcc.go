@@ -19,7 +19,8 @@ func HPCC(c Config) Config {
 	c.QueuePairs = QueuePairs{Life: PerMessage, PerPeer: 1}
 	c.Acks = Acks{Every: 1, Size: 60, Class: HPCCClass, HostClass: HPCCClass}
 	c.CNP.Echo = true
-	c.Recovery = Recovery{NackInterval: 500 * units.Microsecond, ShortTimeout: c.Recovery.ShortTimeout, ShortCount: c.Recovery.ShortCount}
+	c.Recovery = Recovery{NackInterval: 500 * units.Microsecond, ShortTimeout: c.Recovery.ShortTimeout,
+		ShortCount: c.Recovery.ShortCount}
 	c.PFC.Headroom = Headroom{Kind: HeadroomHPCC}
 	c.PFC.Alpha, c.PFC.AlphaByRate = 1.0/8, true
 	c.PFC.Threshold = Threshold{Dynamic: true}

@@ -16,8 +16,8 @@ const MaxClasses = 8
 type Config struct {
 	// Payload is how much of a message one packet carries at most, the path MTU of RoCE.
 	Payload units.Bytes
-	// Header is the size of a data packet on the wire without its payload. The default is RoCEv2 over Ethernet: 14 Ethernet + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4
-	// FCS + 20 preamble and gap.
+	// Header is the size of a data packet on the wire without its payload. The default is RoCEv2 over Ethernet: 14
+	// Ethernet + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4 FCS + 20 preamble and gap.
 	Header units.Bytes
 	// CongestionControl sets the rate or window of each queue pair.
 	CongestionControl cc.Config
@@ -35,8 +35,8 @@ type Config struct {
 	PFC PFC
 	// Buffer is a switch's packet memory, shared by its ports.
 	Buffer units.Bytes
-	// SwitchLatency is the time that a switch takes with a packet that has fully arrived, besides its time on wires. Data sheets give the latency of cut-through;
-	// subtract that.
+	// SwitchLatency is the time that a switch takes with a packet that has fully arrived, besides its time on wires.
+	// Data sheets give the latency of cut-through; subtract that.
 	SwitchLatency units.Duration
 	// ECN marks packets that leave a long queue.
 	ECN ECN
@@ -48,7 +48,8 @@ type Config struct {
 	Watchdog Watchdog
 	// Telemetry is what switches write into packets for congestion controls that use it.
 	Telemetry Telemetry
-	// Ways is the order in which switches number equally short paths. A hash of addresses and ports picks one of the numbers.
+	// Ways is the order in which switches number equally short paths. A hash of addresses and ports picks one of the
+	// numbers.
 	Ways PathOrder
 	// Trimming makes switches cut the payload off packets that find their queue full.
 	Trimming Trimming
@@ -74,7 +75,8 @@ func DefaultConfig() Config {
 		Recovery: Recovery{Timeout: Timeout{Auto: true}, ShortTimeout: 100 * units.Microsecond, ShortCount: 3,
 			NackInterval: 500 * units.Microsecond},
 		PFC: PFC{Enabled: true, Threshold: Threshold{Dynamic: true}, Alpha: 1.0 / 8, AlphaByRate: true,
-			Headroom: Headroom{Kind: HeadroomAuto}, Reserve: 4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84, Quanta: 65535},
+			Headroom: Headroom{Kind: HeadroomAuto}, Reserve: 4 * units.KiB, ResumeOffset: 3 * units.KiB, Frame: 84,
+			Quanta: 65535},
 		Buffer:        16 * units.MiB,
 		ECN:           ECN{Enabled: true, Kmin: 100 * units.KB, Kmax: 400 * units.KB, Pmax: 0.2, Rate: 25 * units.Gbps},
 		Watchdog:      Watchdog{After: 10 * units.Millisecond},
@@ -90,7 +92,8 @@ func (c *Config) packet() units.Bytes { return c.Payload + c.Header + c.Telemetr
 // the refresh is due, must be enough for a packet that is being sent and a frame of each class.
 func (c *Config) leastQuanta() int {
 	const quantum = 64 // bytes
-	return int((2*(max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)+MaxClasses*c.PFC.Frame)+quantum-1)/quantum) + 1
+	return int((2*(max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)+MaxClasses*c.PFC.Frame)+
+		quantum-1)/quantum) + 1
 }
 
 // mostReordered keeps packet numbers of a window apart from those before it.
@@ -101,7 +104,8 @@ func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Payload >= 1 && c.Payload <= 16*units.KiB, "payload", "%v is not possible; use 1B to 16KiB", c.Payload)
 	f.Hold(c.Header >= 1 && c.Header <= units.KiB, "header", "%v is not possible; use 1B to 1KiB", c.Header)
-	f.Hold(c.QueuePairs.PerPeer >= 1 && c.QueuePairs.PerPeer <= 1024, "queue_pairs.per_peer", "%d is not possible; use 1 to 1024", c.QueuePairs.PerPeer)
+	f.Hold(c.QueuePairs.PerPeer >= 1 && c.QueuePairs.PerPeer <= 1024, "queue_pairs.per_peer",
+		"%d is not possible; use 1 to 1024", c.QueuePairs.PerPeer)
 	f.Hold(c.Acks.Every >= 1 && c.Acks.Every <= 1024, "acks.every", "%d is not possible; use 1 to 1024", c.Acks.Every)
 	for _, x := range []struct {
 		key  string
@@ -116,41 +120,67 @@ func (c *Config) Validate() error {
 		f.Hold(x.class >= 0 && x.class < MaxClasses, x.key, "%d is not possible; use 0 to %d", x.class, MaxClasses-1)
 	}
 	f.Hold(c.CNP.Interval >= 0, "cnp.interval", "%v is not possible; use 0s or more", c.CNP.Interval)
-	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval", "%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
-	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout", "%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
-	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more", c.Recovery.NackInterval)
+	f.Hold(!c.CNP.Ticking || c.CNP.Interval > 0, "cnp.interval",
+		"%v is not possible where CNPs are sent at its multiples; use a time above zero", c.CNP.Interval)
+	f.Hold(c.Recovery.Timeout.Time >= 0, "recovery.timeout",
+		"%v is not possible; use a time above zero, auto or none", c.Recovery.Timeout.Time)
+	f.Hold(c.Recovery.NackInterval >= 0, "recovery.nack_interval", "%v is not possible; use 0s or more",
+		c.Recovery.NackInterval)
 	if c.Recovery.Kind.Keeps() {
-		f.Hold(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero", c.Recovery.ShortTimeout)
-		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more", c.Recovery.ShortCount)
+		f.Hold(c.Recovery.ShortTimeout > 0, "recovery.short_timeout", "%v is not possible; use a time above zero",
+			c.Recovery.ShortTimeout)
+		f.Hold(c.Recovery.ShortCount >= 0, "recovery.short_count", "%d is not possible; use 0 or more",
+			c.Recovery.ShortCount)
 	}
-	f.Hold(c.Recovery.Reordering >= 0 && c.Recovery.Reordering <= mostReordered, "recovery.reordering", "%d is not possible; use 0 to %d packets", c.Recovery.Reordering, mostReordered)
-	f.Hold(c.Recovery.Reordering == 0 || c.Recovery.Kind.Keeps(), "recovery.reordering", "%d has no effect with go-back-n, whose receivers drop packets out of order; use 0, or recovery.kind: selective-repeat", c.Recovery.Reordering)
-	f.Hold(c.Recovery.Window >= 0 && c.Recovery.Window <= mostReordered, "recovery.window", "%d is not possible; use 0 (any) to %d packets", c.Recovery.Window, mostReordered)
+	f.Hold(c.Recovery.Reordering >= 0 && c.Recovery.Reordering <= mostReordered, "recovery.reordering",
+		"%d is not possible; use 0 to %d packets", c.Recovery.Reordering, mostReordered)
+	f.Hold(c.Recovery.Reordering == 0 || c.Recovery.Kind.Keeps(), "recovery.reordering",
+		"%d has no effect with go-back-n, whose receivers drop packets out of order; use 0, or recovery.kind: "+
+			"selective-repeat", c.Recovery.Reordering)
+	f.Hold(c.Recovery.Window >= 0 && c.Recovery.Window <= mostReordered, "recovery.window",
+		"%d is not possible; use 0 (any) to %d packets", c.Recovery.Window, mostReordered)
 	f.Within("trimming", c.Trimming.validate(c))
 	f.Within("load_balancing", c.LoadBalancing.Validate())
 	if c.LoadBalancing.Reorders() {
 		choice := c.LoadBalancing.Choice
-		f.Hold(c.Recovery.Kind.Keeps(), "load_balancing.choice", "%v for each packet lets packets overtake each other, which go-back-n takes for losses; use recovery.kind: selective-repeat, load_balancing.per: flowlet, or choice: hash", choice)
-		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering", "0 counts every overtaken packet as lost, and with %v for each packet many are; use a bound on how far packets are overtaken, for example 256", choice)
-		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice", "%v for each packet does not go with hpcc, which compares what the switches of one way say; use hpcc-pint, or per: flowlet", choice)
+		f.Hold(c.Recovery.Kind.Keeps(), "load_balancing.choice",
+			"%v for each packet lets packets overtake each other, which go-back-n takes for losses; use "+
+				"recovery.kind: selective-repeat, load_balancing.per: flowlet, or choice: hash", choice)
+		f.Hold(!c.Recovery.Kind.Keeps() || c.Recovery.Reordering > 0 || c.Trimming.Enabled, "recovery.reordering",
+			"0 counts every overtaken packet as lost, and with %v for each packet many are; use a bound on how far "+
+				"packets are overtaken, for example 256", choice)
+		f.Hold(c.CongestionControl.Algorithm != cc.SchemeHPCC, "load_balancing.choice",
+			"%v for each packet does not go with hpcc, which compares what the switches of one way say; use "+
+				"hpcc-pint, or per: flowlet", choice)
 	}
-	f.Hold(c.Buffer >= c.packet() && c.Buffer <= units.TiB, "buffer", "%v is not possible; use a packet's size, %v, or more, such as 16MiB", c.Buffer, c.packet())
-	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v", c.SwitchLatency, maxDelay)
+	f.Hold(c.Buffer >= c.packet() && c.Buffer <= units.TiB, "buffer",
+		"%v is not possible; use a packet's size, %v, or more, such as 16MiB", c.Buffer, c.packet())
+	f.Hold(c.SwitchLatency >= 0 && c.SwitchLatency <= maxDelay, "switch_latency", "%v is not possible; use 0s to %v",
+		c.SwitchLatency, maxDelay)
 	p := &c.PFC
 	if p.Threshold.Dynamic {
-		f.Hold(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8", p.Alpha)
+		f.Hold(p.Alpha >= 1.0/65536 && p.Alpha <= 64, "pfc.alpha", "%v is not possible; use a share such as 1/8",
+			p.Alpha)
 	} else {
 		f.Hold(p.Threshold.Size > 0, "pfc.threshold", "%v is not possible; use dynamic, or a size", p.Threshold.Size)
 	}
 	f.Hold(p.Reserve >= 0 && p.Reserve <= units.TiB, "pfc.reserve", "%v is not possible; use 0B or more", p.Reserve)
-	f.Hold(p.ResumeOffset >= 0 && p.ResumeOffset <= units.TiB, "pfc.resume_offset", "%v is not possible; use 0B or more", p.ResumeOffset)
-	f.Hold(p.Headroom.Size >= 0 && p.Headroom.Size <= units.TiB, "pfc.headroom", "%v is not possible; use auto, or a size", p.Headroom.Size)
-	f.Hold(p.Quanta >= 0 && p.Quanta <= 65535, "pfc.quanta", "%d is not possible; use 0 (until resumed) to 65535", p.Quanta)
+	f.Hold(p.ResumeOffset >= 0 && p.ResumeOffset <= units.TiB, "pfc.resume_offset",
+		"%v is not possible; use 0B or more", p.ResumeOffset)
+	f.Hold(p.Headroom.Size >= 0 && p.Headroom.Size <= units.TiB, "pfc.headroom",
+		"%v is not possible; use auto, or a size", p.Headroom.Size)
+	f.Hold(p.Quanta >= 0 && p.Quanta <= 65535, "pfc.quanta", "%d is not possible; use 0 (until resumed) to 65535",
+		p.Quanta)
 	if p.Enabled {
 		least := c.leastQuanta()
-		f.Hold(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta", "%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), or %d to 65535", p.Quanta, least)
+		f.Hold(p.Quanta <= 0 || p.Quanta >= least, "pfc.quanta",
+			"%d is over before it can be refreshed behind a packet and a frame of each class; use 0 (until resumed), "+
+				"or %d to 65535", p.Quanta, least)
 		if p.Headroom.Kind == HeadroomAuto {
-			f.Hold(c.Acks.Follow || c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses || c.Acks.HostClass == c.Acks.Class, "acks.host_class", "%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
+			f.Hold(c.Acks.Follow || c.Acks.Class <= 0 || c.Acks.Class >= MaxClasses ||
+				c.Acks.HostClass == c.Acks.Class, "acks.host_class",
+				"%d lets ACKs pass a pause of their class in switches, %d, which then loses packets; use %d, or "+
+					"acks.class 0", c.Acks.HostClass, c.Acks.Class, c.Acks.Class)
 		}
 	}
 	if c.ECN.Enabled {
@@ -158,7 +188,8 @@ func (c *Config) Validate() error {
 		f.Hold(e.Rate > 0, "ecn.rate", "%v is not possible; use a rate such as 25Gbps", e.Rate)
 		marks := func(key string, kmin, kmax units.Bytes, pmax units.Fraction) {
 			f.Hold(kmin >= 0, key+".kmin", "%v is not possible; use 0B or more", kmin)
-			f.Hold(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking begins at kmin and is full at kmax", kmin, kmax)
+			f.Hold(kmin <= kmax, key+".kmin", "%v is above kmax, %v; marking begins at kmin and is full at kmax",
+				kmin, kmax)
 			f.Hold(pmax >= 0 && pmax <= 1, key+".pmax", "%v is not possible; use 0%% to 100%%", pmax)
 		}
 		marks("ecn", e.Kmin, e.Kmax, e.Pmax)
@@ -173,10 +204,15 @@ func (c *Config) Validate() error {
 		f.Hold(w >= 1 && w <= 1000, fmt.Sprintf("weights[%d]", i), "%d is not possible; use 1 to 1000", w)
 	}
 	f.Hold(c.Watchdog.After >= 0, "watchdog.after", "%v is not possible; use a time, or 0s for never", c.Watchdog.After)
-	f.Hold(c.Telemetry.Size >= 0 && c.Telemetry.Size <= units.KiB, "telemetry.size", "%v is not possible; use 0B to 1KiB", c.Telemetry.Size)
-	f.Hold(c.Telemetry.AckSize >= 0 && c.Telemetry.AckSize <= units.KiB, "telemetry.ack_size", "%v is not possible; use 0B to 1KiB", c.Telemetry.AckSize)
-	f.Hold(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more", c.Telemetry.Multiple)
-	f.Hold(c.CongestionControl.Algorithm != cc.SchemeNDP || c.Trimming.Enabled, "congestion_control.algorithm", "ndp has receivers pull once for each packet that comes, and nobody does for what a switch drops; use trimming.enabled: true as well")
+	f.Hold(c.Telemetry.Size >= 0 && c.Telemetry.Size <= units.KiB, "telemetry.size",
+		"%v is not possible; use 0B to 1KiB", c.Telemetry.Size)
+	f.Hold(c.Telemetry.AckSize >= 0 && c.Telemetry.AckSize <= units.KiB, "telemetry.ack_size",
+		"%v is not possible; use 0B to 1KiB", c.Telemetry.AckSize)
+	f.Hold(c.Telemetry.Multiple >= 0, "telemetry.multiple", "%d is not possible; use 0 (exact) or more",
+		c.Telemetry.Multiple)
+	f.Hold(c.CongestionControl.Algorithm != cc.SchemeNDP || c.Trimming.Enabled, "congestion_control.algorithm",
+		"ndp has receivers pull once for each packet that comes, and nobody does for what a switch drops; use "+
+			"trimming.enabled: true as well")
 	f.Within("congestion_control", c.CongestionControl.Validate())
 	return f.Err()
 }

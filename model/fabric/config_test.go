@@ -33,10 +33,12 @@ func TestValidate(t *testing.T) {
 		{"cnp.interval: 0s is not possible where", func(c *Config) { c.CNP.Interval, c.CNP.Ticking = 0, true }},
 		{"recovery.timeout: -1ps", func(c *Config) { c.Recovery.Timeout = Timeout{Time: -1} }},
 		{"recovery.nack_interval: -1ps", func(c *Config) { c.Recovery.NackInterval = -1 }},
-		{"recovery.short_timeout: 0s", func(c *Config) { c.Recovery.Kind, c.Recovery.ShortTimeout = SelectiveRepeat, 0 }},
+		{"recovery.short_timeout: 0s",
+			func(c *Config) { c.Recovery.Kind, c.Recovery.ShortTimeout = SelectiveRepeat, 0 }},
 		{"recovery.short_count: -1", func(c *Config) { c.Recovery.Kind, c.Recovery.ShortCount = SelectiveRepeat, -1 }},
 		{"buffer: 0B", func(c *Config) { c.Buffer = 0 }},
-		{"buffer: 1.105KB is not possible; use a packet's size, 1.106KB, or more", func(c *Config) { c.Buffer = c.Payload + c.Header - 1 }},
+		{"buffer: 1.105KB is not possible; use a packet's size, 1.106KB, or more",
+			func(c *Config) { c.Buffer = c.Payload + c.Header - 1 }},
 		{"buffer: 2TiB", func(c *Config) { c.Buffer = 2 * units.TiB }},
 		{"pfc.alpha: 0%", func(c *Config) { c.PFC.Alpha = 0 }},
 		{"pfc.threshold: 0B", func(c *Config) { c.PFC.Threshold = Threshold{} }},
@@ -51,7 +53,8 @@ func TestValidate(t *testing.T) {
 		{"ecn.kmin: 500KB is above kmax, 400KB", func(c *Config) { c.ECN.Kmin = 500 * units.KB }},
 		{"ecn.pmax: 200%", func(c *Config) { c.ECN.Pmax = 2 }},
 		{"ecn.ports[0].rate: 0bps", func(c *Config) { c.ECN.Ports = []ECNPort{{}} }},
-		{"ecn.ports[0].kmin: 2B is above kmax", func(c *Config) { c.ECN.Ports = []ECNPort{{Rate: 1, Kmin: 2, Kmax: 1}} }},
+		{"ecn.ports[0].kmin: 2B is above kmax",
+			func(c *Config) { c.ECN.Ports = []ECNPort{{Rate: 1, Kmin: 2, Kmax: 1}} }},
 		{"weights: 9 classes", func(c *Config) { c.Weights = []int{1, 1, 1, 1, 1, 1, 1, 1, 1} }},
 		{"weights[1]: 0", func(c *Config) { c.Weights = []int{1, 0} }},
 		{"watchdog.after: -1ps", func(c *Config) { c.Watchdog.After = -1 }},
@@ -81,16 +84,21 @@ func TestNewRefuses(t *testing.T) {
 		{"has no rate", func(c *Config, g *topo.Graph) { g.Links[0].Rate = 0 }},
 		{"has no rate", func(c *Config, g *topo.Graph) { g.Links[0].Rate = -units.Gbps }},
 		{"has a negative delay", func(c *Config, g *topo.Graph) { g.Links[0].Delay = -1 }},
-		{"the link from h0 to s0 has a delay of 2s; use at most 1s", func(c *Config, g *topo.Graph) { g.Links[0].Delay = 2 * units.Second }},
-		{"congestion_control.algorithm: (77) is not possible", func(c *Config, g *topo.Graph) { c.CongestionControl.Algorithm = cc.Scheme(77) }},
+		{"the link from h0 to s0 has a delay of 2s; use at most 1s",
+			func(c *Config, g *topo.Graph) { g.Links[0].Delay = 2 * units.Second }},
+		{"congestion_control.algorithm: (77) is not possible",
+			func(c *Config, g *topo.Graph) { c.CongestionControl.Algorithm = cc.Scheme(77) }},
 		{"congestion_control.min_rate: 0bps", func(c *Config, g *topo.Graph) { c.CongestionControl.MinRate = 0 }},
-		{"buffer: 10KB is too small for s0, whose 3 ports take", func(c *Config, g *topo.Graph) { c.Buffer = 10 * units.KB }},
+		{"buffer: 10KB is too small for s0, whose 3 ports take",
+			func(c *Config, g *topo.Graph) { c.Buffer = 10 * units.KB }},
 		{"buffer: 16MiB is too small for s0", func(c *Config, g *topo.Graph) {
 			c.PFC.Headroom = Headroom{Kind: HeadroomFixed, Size: 6 * units.MiB}
 		}},
-		{"acks.class: 7 is not possible with 2 virtual channels", func(c *Config, g *topo.Graph) { g.Channels, c.Acks.Class, c.Acks.HostClass = 2, 7, 7 }},
+		{"acks.class: 7 is not possible with 2 virtual channels",
+			func(c *Config, g *topo.Graph) { g.Channels, c.Acks.Class, c.Acks.HostClass = 2, 7, 7 }},
 		{"the network needs 8 virtual channels", func(c *Config, g *topo.Graph) { g.Channels = 8 }},
-		{"rounding: in whole nanoseconds", func(c *Config, g *topo.Graph) { c.Rounding, c.Payload, c.Header = WholeNanoseconds, 1, 1 }},
+		{"rounding: in whole nanoseconds",
+			func(c *Config, g *topo.Graph) { c.Rounding, c.Payload, c.Header = WholeNanoseconds, 1, 1 }},
 	} {
 		c, g := DefaultConfig(), good()
 		x.change(&c, g)
@@ -161,7 +169,8 @@ func TestCallsRefused(t *testing.T) {
 	c = DefaultConfig()
 	c.Payload = 1
 	small := newRig(t, c, g, 1).net
-	if _, err := small.Send(0, 1, 1, units.TiB); err == nil || !strings.Contains(err.Error(), "more than 2147483647 packets") {
+	if _, err := small.Send(0, 1, 1, units.TiB); err == nil ||
+		!strings.Contains(err.Error(), "more than 2147483647 packets") {
 		t.Errorf("a message of 2^40 packets: %v", err)
 	}
 }

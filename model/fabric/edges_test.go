@@ -11,17 +11,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestAddress holds the addresses that paths are chosen by to those of HPCC's ns-3: node 1 is 11.0.1.1, node 257 is 11.1.1.1.
+// TestAddress holds the addresses that paths are chosen by to those of HPCC's ns-3: node 1 is 11.0.1.1, node 257 is
+// 11.1.1.1.
 func TestAddress(t *testing.T) {
-	for node, want := range map[int32]uint32{0: 0x0b000001, 1: 0x0b000101, 255: 0x0b00ff01, 256: 0x0b010001, 257: 0x0b010101, 1000: 0x0b03e801} {
+	for node, want := range map[int32]uint32{0: 0x0b000001, 1: 0x0b000101, 255: 0x0b00ff01, 256: 0x0b010001,
+		257: 0x0b010101, 1000: 0x0b03e801} {
 		if got := address(node); got != want {
 			t.Errorf("node %d has the address %#x, want %#x", node, got, want)
 		}
 	}
 }
 
-// TestIdealWithTelemetry: what switches write into packets takes time as well. One message alone over two links is the closed form
-// (k-1+2) s + 2 d there and 2 (a + d) back.
+// TestIdealWithTelemetry: what switches write into packets takes time as well. One message alone over two links is
+// the closed form (k-1+2) s + 2 d there and 2 (a + d) back.
 func TestIdealWithTelemetry(t *testing.T) {
 	c := plain()
 	c.Payload, c.Header, c.Acks.Size = 1000, 48, 60
@@ -42,7 +44,8 @@ func TestDropReports(t *testing.T) {
 	c.PFC.Quanta = 200
 	c.PFC.Threshold = Threshold{Size: 5 * units.KB}
 	c.Recovery.Timeout = Timeout{Time: units.Millisecond}
-	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s0", Loss: 0.2}, {A: "h2", B: "s0", Loss: 0.2}}},
+	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s0", Loss: 0.2},
+		{A: "h2", B: "s0", Loss: 0.2}}},
 		10*units.Gbps, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, c, g, 1)
 	var frames, packets uint64
@@ -74,20 +77,24 @@ func TestDropReports(t *testing.T) {
 	}
 }
 
-// TestNS3RDMASettings holds what stands for ns3-rdma's code, which its configuration files do not say: Zhu et al.'s switches have cells of 1030 B.
+// TestNS3RDMASettings holds what stands for ns3-rdma's code, which its configuration files do not say: Zhu et al.'s
+// switches have cells of 1030 B.
 func TestNS3RDMASettings(t *testing.T) {
 	c := NS3RDMA(DefaultConfig())
-	if c.Header != 22 || c.Acks.Size != 30 || c.CNP.Size != 30 || c.PFC.Frame != 31 || c.PFC.Quanta != 0 || c.Acks.Class != 0 || c.Acks.HostClass != 0 {
+	if c.Header != 22 || c.Acks.Size != 30 || c.CNP.Size != 30 || c.PFC.Frame != 31 || c.PFC.Quanta != 0 ||
+		c.Acks.Class != 0 || c.Acks.HostClass != 0 {
 		t.Errorf("packets: %+v", c)
 	}
 	if c.Buffer != 9*units.MB || c.PFC.Headroom != (Headroom{Kind: HeadroomFixed, Size: 103000}) {
 		t.Errorf("buffer %v, headroom %+v", c.Buffer, c.PFC.Headroom)
 	}
-	if !c.CNP.Ticking || c.CNP.Echo || c.Acks.Duplicates || c.QueuePairs.Life != PerMessage || c.Recovery.Timeout != (Timeout{}) || c.Watchdog.After != 0 {
+	if !c.CNP.Ticking || c.CNP.Echo || c.Acks.Duplicates || c.QueuePairs.Life != PerMessage ||
+		c.Recovery.Timeout != (Timeout{}) || c.Watchdog.After != 0 {
 		t.Errorf("%+v", c)
 	}
 	p := NS3RDMAPools(c)
-	if p.Limit != 4120000 || p.Minimum != 2060 || p.Alpha != 16 || p.Recheck != 2*units.Microsecond || p.Lasts != 5*units.Microsecond {
+	if p.Limit != 4120000 || p.Minimum != 2060 || p.Alpha != 16 || p.Recheck != 2*units.Microsecond ||
+		p.Lasts != 5*units.Microsecond {
 		t.Errorf("pools %+v", p)
 	}
 	c.PFC.Threshold = Threshold{Size: 50 * units.KB}
@@ -96,8 +103,8 @@ func TestNS3RDMASettings(t *testing.T) {
 	}
 }
 
-// TestTurns: queue pairs of a host that may send take turns by packets, whatever their numbers: three messages of ten packets each, posted at once, end within
-// three packets of each other.
+// TestTurns: queue pairs of a host that may send take turns by packets, whatever their numbers: three messages of ten
+// packets each, posted at once, end within three packets of each other.
 func TestTurns(t *testing.T) {
 	c := plain()
 	c.Payload, c.Header = 1000, 48
@@ -129,7 +136,8 @@ func TestFramesGetThrough(t *testing.T) {
 	c.PFC.Quanta = 0
 	c.PFC.Threshold = Threshold{Size: 5 * units.KB}
 	c.Recovery.Timeout = Timeout{Time: units.Millisecond}
-	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s0", Loss: 0.3}, {A: "h2", B: "s0", Loss: 0.3}}},
+	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0"}, {A: "h1", B: "s0", Loss: 0.3},
+		{A: "h2", B: "s0", Loss: 0.3}}},
 		10*units.Gbps, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, c, g, 1)
 	r.net.OnDrop = func(d Drop) {
@@ -147,8 +155,8 @@ func TestFramesGetThrough(t *testing.T) {
 	}
 }
 
-// TestLateArrivals: what comes for a queue pair that is over counts as of no use, and a host's list of who takes turns does not grow with the queue pairs
-// that it has had. Small timeouts send packets again that are only late.
+// TestLateArrivals: what comes for a queue pair that is over counts as of no use, and a host's list of who takes
+// turns does not grow with the queue pairs that it has had. Small timeouts send packets again that are only late.
 func TestLateArrivals(t *testing.T) {
 	c := plain()
 	c.QueuePairs.Life = PerMessage
@@ -170,7 +178,8 @@ func TestLateArrivals(t *testing.T) {
 		r.check(t)
 	}
 	if n := &r.net.Counters; n.Retransmits == 0 || n.Wasted == 0 || n.Completed != 2006 {
-		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is not a test", n.Retransmits, n.Wasted, n.Completed)
+		t.Errorf("%d repetitions, %d bytes of no use, %d messages: the run is not a test", n.Retransmits, n.Wasted,
+			n.Completed)
 	}
 	for i := range r.net.nics {
 		if words := int(r.net.nics[i].turns[1].waiting.Size()) / 64; words > 8 {
@@ -247,7 +256,8 @@ func TestAckCounts(t *testing.T) {
 	}
 	c := plain()
 	c.Recovery.Kind = SelectiveRepeat
-	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0", Loss: 0.1}, {A: "h1", B: "s0"}}}, 10*units.Gbps, 10*units.Gbps, units.Microsecond)
+	g := build(t, topo.Config{Links: []topo.LinkSpec{{A: "h0", B: "s0", Loss: 0.1}, {A: "h1", B: "s0"}}},
+		10*units.Gbps, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, c, g, 1)
 	r.mustSend(t, 0, 1, 1, 100*c.Payload)
 	r.run(t, 1e6)
@@ -257,7 +267,8 @@ func TestAckCounts(t *testing.T) {
 	}
 }
 
-// TestIdealWithFewAcks: what a message takes alone is what it does take, also where ACKs answer several packets and are as long as they.
+// TestIdealWithFewAcks: what a message takes alone is what it does take, also where ACKs answer several packets and
+// are as long as they.
 func TestIdealWithFewAcks(t *testing.T) {
 	for _, every := range []int{1, 3, 4, 7} {
 		for _, ack := range []units.Bytes{60, 1000} {
@@ -276,7 +287,8 @@ func TestIdealWithFewAcks(t *testing.T) {
 	}
 }
 
-// TestAlphaByRate: a port that is faster than the hosts' may take more of the buffer, twice as much for each doubling, and no more than what is free.
+// TestAlphaByRate: a port that is faster than the hosts' may take more of the buffer, twice as much for each
+// doubling, and no more than what is free.
 func TestAlphaByRate(t *testing.T) {
 	for _, x := range []struct {
 		up     units.BitRate
@@ -288,7 +300,8 @@ func TestAlphaByRate(t *testing.T) {
 	} {
 		c := plain()
 		c.PFC.AlphaByRate = x.byRate
-		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 1, HostsPerLeaf: 2}}, 10*units.Gbps, x.up, units.Microsecond)
+		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 1, HostsPerLeaf: 2}}, 10*units.Gbps,
+			x.up, units.Microsecond)
 		n := newRig(t, c, g, 1).net
 		for i, l := range g.Links {
 			want := x.want
@@ -297,7 +310,8 @@ func TestAlphaByRate(t *testing.T) {
 			}
 			for _, atA := range []bool{true, false} {
 				if p := &n.ports[n.PortOf(int32(i), atA)]; !p.host && int64(p.alpha) != want {
-					t.Errorf("up %v, by rate %v: %s has %d, want %d of 65536", x.up, x.byRate, n.PortName(n.PortOf(int32(i), atA)), p.alpha, want)
+					t.Errorf("up %v, by rate %v: %s has %d, want %d of 65536", x.up, x.byRate,
+						n.PortName(n.PortOf(int32(i), atA)), p.alpha, want)
 				}
 			}
 		}
@@ -307,7 +321,8 @@ func TestAlphaByRate(t *testing.T) {
 // TestBytes: the sizes that the partition is reckoned by are those that things have.
 func TestBytes(t *testing.T) {
 	pair := unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{})
-	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32 * unsafe.Sizeof(packet{}), pair}; got != [...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
+	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32 * unsafe.Sizeof(packet{}), pair}; got !=
+		[...]uintptr{portBytes, laneBytes, chunkBytes, pairBytes} && unsafe.Sizeof(uintptr(0)) == 8 {
 		t.Errorf("%d, want %d", got, [...]int{portBytes, laneBytes, chunkBytes, pairBytes})
 	}
 }

@@ -158,7 +158,8 @@ type Network struct {
 	OnCNP  sim.Probe[int32] // called for each CNP received, with the receiving node
 }
 
-// RateChange is a queue pair's new rate or window, which hold until the call returns, and the round trip that was measured with it, 0 if none was.
+// RateChange is a queue pair's new rate or window, which hold until the call returns, and the round trip that was
+// measured with it, 0 if none was.
 type RateChange struct {
 	At, RTT sim.Time
 	QP      QP
@@ -202,7 +203,8 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 }
 
 // NewUnder makes a network whose senders follow alg, which is its own, in the place of what the configuration names.
-func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
+func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64,
+	name string) (*Network, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -210,7 +212,8 @@ func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{cfg: cfg, graph: g, routes: routes, intact: routes, seed: seed, name: name, eng: eng, sink: sink, alg: alg, wants: alg.Wants(),
+	n := &Network{cfg: cfg, graph: g, routes: routes, intact: routes, seed: seed, name: name, eng: eng, sink: sink,
+		alg: alg, wants: alg.Wants(),
 		pairs: map[pair]QP{}, peerings: map[pair]*peering{}, pairSeen: map[[2]int32]uint16{}}
 	if err := n.check(); err != nil {
 		return nil, err
@@ -233,7 +236,8 @@ func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink
 		return nil, err
 	}
 	if cfg.LoadBalancing.Choice != spread.Hash {
-		n.chooser = spread.New(cfg.LoadBalancing, len(g.Nodes), seed, func(i int) string { return name + "/" + n.nodeName(int32(i)) + "/ways" })
+		n.chooser = spread.New(cfg.LoadBalancing, len(g.Nodes), seed,
+			func(i int) string { return name + "/" + n.nodeName(int32(i)) + "/ways" })
 	}
 	n.setTimes()
 	n.setPatience()
@@ -257,11 +261,13 @@ func (n *Network) check() error {
 	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses && !n.cfg.Acks.Follow {
 		f.Hold(false, "acks.class", "%d is not possible with %d virtual channels; use 0 to %d", c, k, MaxClasses-k)
 	} else {
-		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k, MaxClasses-1)
+		f.Hold(1+k <= MaxClasses, "", "the network needs %d virtual channels; there are classes for %d", k,
+			MaxClasses-1)
 	}
 	for i := range n.graph.Links {
 		if l := &n.graph.Links[i]; l.Delay > maxDelay {
-			f.Hold(false, "", "the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A), n.nodeName(l.B), l.Delay, maxDelay)
+			f.Hold(false, "", "the link from %s to %s has a delay of %v; use at most %v", n.nodeName(l.A),
+				n.nodeName(l.B), l.Delay, maxDelay)
 			break
 		}
 	}

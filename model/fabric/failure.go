@@ -146,7 +146,8 @@ func (n *Network) reroute() {
 	}
 }
 
-// strand has a queue pair wait until there is a way again. Without one nothing it sends would arrive, and no timer needs to say so.
+// strand has a queue pair wait until there is a way again. Without one nothing it sends would arrive, and no timer
+// needs to say so.
 func (n *Network) strand(s *sender) {
 	if !s.responds {
 		n.Counters.Stranded++

@@ -16,7 +16,8 @@ import (
 // TestFailures takes links down and up at random while messages are under way.
 func TestFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := build(t, topo.Config{Clos: &topo.Clos{Pods: 2, Leaves: 2, Tors: 2, HostsPerPod: 6, Spines: 2}}, 10*units.Gbps, 10*units.Gbps, units.Microsecond)
+		g := build(t, topo.Config{Clos: &topo.Clos{Pods: 2, Leaves: 2, Tors: 2, HostsPerPod: 6, Spines: 2}},
+			10*units.Gbps, 10*units.Gbps, units.Microsecond)
 		c := DefaultConfig()
 		c.Recovery.Kind = RecoveryKind(rapid.IntRange(0, 1).Draw(t, "recovery"))
 		c.Recovery.Timeout = Timeout{Time: units.Millisecond}
@@ -59,7 +60,8 @@ func TestSameBytes(t *testing.T) {
 		run := func() string {
 			c := DefaultConfig()
 			c.CongestionControl.Algorithm = scheme
-			g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 3, Spines: 2, HostsPerLeaf: 4}}, 25*units.Gbps, 40*units.Gbps, units.Microsecond)
+			g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 3, Spines: 2, HostsPerLeaf: 4}},
+				25*units.Gbps, 40*units.Gbps, units.Microsecond)
 			for i := range g.Links {
 				g.Links[i].Loss = .0001
 			}
@@ -87,7 +89,8 @@ func TestNeighboursDoNotMatter(t *testing.T) {
 		g := star(t, 5, 10*units.Gbps, units.Microsecond)
 		if more {
 			first := int32(len(g.Nodes))
-			g.Nodes = append(g.Nodes, topo.Node{Name: "x", Kind: topo.Host}, topo.Node{Name: "y", Kind: topo.Host}, topo.Node{Name: "z", Kind: topo.Switch})
+			g.Nodes = append(g.Nodes, topo.Node{Name: "x", Kind: topo.Host}, topo.Node{Name: "y", Kind: topo.Host},
+				topo.Node{Name: "z", Kind: topo.Switch})
 			for _, l := range [][2]int32{{first, first + 2}, {first + 1, first + 2}, {first + 2, 5}} {
 				g.Links = append(g.Links, topo.Link{A: l[0], B: l[1], Rate: 10 * units.Gbps, Delay: units.Microsecond})
 			}
@@ -151,8 +154,9 @@ func TestFixedPoint(t *testing.T) {
 	for i := range int32(flows) {
 		r.mustSend(t, i+1, 0, 1, 4*units.GB)
 	}
-	want, err := cc.FixedPoint(c.CongestionControl.DCQCN, cc.Bottleneck{Flows: flows, Capacity: rate, Packet: c.Payload + c.Header,
-		CNPInterval: c.CNP.Interval, KMin: c.ECN.Kmin, KMax: c.ECN.Kmax, PMax: c.ECN.Pmax})
+	want, err := cc.FixedPoint(c.CongestionControl.DCQCN,
+		cc.Bottleneck{Flows: flows, Capacity: rate, Packet: c.Payload + c.Header,
+			CNPInterval: c.CNP.Interval, KMin: c.ECN.Kmin, KMax: c.ECN.Kmax, PMax: c.ECN.Pmax})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +180,9 @@ func TestFixedPoint(t *testing.T) {
 	}
 }
 
-// TestSevered: a queue pair whose only way fails for good waits without a timer, so that the network comes to rest and says what is
-// left; where the link is mended, all of it arrives. So does what is posted, and opened, while there is no way.
+// TestSevered: a queue pair whose only way fails for good waits without a timer, so that the network comes to rest
+// and says what is left; where the link is mended, all of it arrives. So does what is posted, and opened, while there
+// is no way.
 func TestSevered(t *testing.T) {
 	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 		for _, life := range []Life{Persistent, PerMessage} {
@@ -200,7 +205,8 @@ func TestSevered(t *testing.T) {
 						r.drained(t)
 					}
 					if got := r.net.Endless(); got != want || r.net.Counters.Completed != 4-uint64(want.Severed) {
-						t.Errorf("%v, %v, %v, until %v: %+v never end, want %+v; %d of 4 messages ended", kind, life, timeout, until, got, want, r.net.Counters.Completed)
+						t.Errorf("%v, %v, %v, until %v: %+v never end, want %+v; %d of 4 messages ended", kind, life,
+							timeout, until, got, want, r.net.Counters.Completed)
 					}
 					r.check(t)
 				}

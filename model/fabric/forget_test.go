@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// TestForget: what a network does is the same whether its messages are forgotten or kept, on queue pairs that persist and on
-// those that do not, with losses too; and forgotten ones give their indices back.
+// TestForget: what a network does is the same whether its messages are forgotten or kept, on queue pairs that persist
+// and on those that do not, with losses too; and forgotten ones give their indices back.
 func TestForget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
@@ -29,7 +29,8 @@ func TestForget(t *testing.T) {
 		for i := range posts {
 			src := int32(rapid.IntRange(0, hosts-1).Draw(t, "src"))
 			dst := (src + 1 + int32(rapid.IntRange(0, hosts-2).Draw(t, "dst"))) % hosts
-			posts[i] = post{at: at, src: src, dst: dst, class: 3, size: units.Bytes(rapid.SampledFrom([]int{1, 1000, 5000, 40000}).Draw(t, "size"))}
+			posts[i] = post{at: at, src: src, dst: dst, class: 3,
+				size: units.Bytes(rapid.SampledFrom([]int{1, 1000, 5000, 40000}).Draw(t, "size"))}
 			at += sim.Time(rapid.IntRange(0, 20_000_000).Draw(t, "gap"))
 		}
 		run := func(forget bool) (delivered []sim.Time, r *rig) {
@@ -72,7 +73,8 @@ func TestForget(t *testing.T) {
 			t.Fatalf("%d messages are known although all were forgotten", known)
 		}
 		if pairs := hosts * (hosts - 1); len(r.net.Messages())-len(r.net.spare) > pairs {
-			t.Fatalf("%d of %d messages still have places, for %d queue pairs", len(r.net.Messages())-len(r.net.spare), n, pairs)
+			t.Fatalf("%d of %d messages still have places, for %d queue pairs",
+				len(r.net.Messages())-len(r.net.spare), n, pairs)
 		}
 	})
 }

@@ -18,7 +18,8 @@ func wireTime(size units.Bytes, rate units.BitRate) sim.Time {
 // link without a gap from when the first packet is in the switch, so the last ACK comes after
 // s + d + N*k*s + d and its own path back, 2*(a + d).
 func TestIncastLastFCT(t *testing.T) {
-	for _, rate := range []units.BitRate{10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps} {
+	for _, rate := range []units.BitRate{10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps,
+		400 * units.Gbps} {
 		for _, senders := range []int{1, 2, 5, 16} {
 			for _, delay := range []sim.Time{0, 200 * units.Nanosecond, units.Microsecond, 5 * units.Microsecond} {
 				c := plain()
@@ -37,10 +38,12 @@ func TestIncastLastFCT(t *testing.T) {
 				s, a := wireTime(1048, rate), wireTime(60, rate)
 				want := s + delay + sim.Time(senders)*packets*s + delay + 2*(a+delay)
 				if last != want {
-					t.Errorf("%d:1 at %v over %v: the last ACK came at %d ps, closed form %d ps", senders, rate, delay, last, want)
+					t.Errorf("%d:1 at %v over %v: the last ACK came at %d ps, closed form %d ps", senders, rate,
+						delay, last, want)
 				}
 				if hops := uint64(senders) * packets * 2 * 2; r.net.PacketHops() != hops+r.net.Counters.Frames {
-					t.Errorf("%d:1 at %v: %d packet-hops, want %d and %d pause frames", senders, rate, r.net.PacketHops(), hops, r.net.Counters.Frames)
+					t.Errorf("%d:1 at %v: %d packet-hops, want %d and %d pause frames", senders, rate,
+						r.net.PacketHops(), hops, r.net.Counters.Frames)
 				}
 				if d := r.net.Counters.DropCount(); d > 0 {
 					t.Errorf("%d:1 at %v: %d packets lost", senders, rate, d)
@@ -85,11 +88,14 @@ func TestIdeal(t *testing.T) {
 	}
 	odd := 33 * units.Gbps
 	graphs := map[string]*topo.Graph{
-		"star":       star(t, 4, 25*units.Gbps, units.Microsecond),
-		"Clos":       build(t, clos, 25*units.Gbps, 100*units.Gbps, units.Microsecond),
-		"slow up":    build(t, clos, 100*units.Gbps, 10*units.Gbps, 500*units.Nanosecond),
-		"mixed Clos": rate(build(t, clos, 25*units.Gbps, 100*units.Gbps, units.Microsecond), 10*units.Gbps, 100*units.Gbps, odd, 25*units.Gbps, units.Gbps),
-		"dragonfly":  build(t, topo.Config{Dragonfly: &topo.Dragonfly{Groups: 3, Routers: 2, HostsPerRouter: 2, GlobalLinks: 1}}, odd, 40*units.Gbps, 0),
+		"star":    star(t, 4, 25*units.Gbps, units.Microsecond),
+		"Clos":    build(t, clos, 25*units.Gbps, 100*units.Gbps, units.Microsecond),
+		"slow up": build(t, clos, 100*units.Gbps, 10*units.Gbps, 500*units.Nanosecond),
+		"mixed Clos": rate(build(t, clos, 25*units.Gbps, 100*units.Gbps, units.Microsecond), 10*units.Gbps,
+			100*units.Gbps, odd, 25*units.Gbps, units.Gbps),
+		"dragonfly": build(t,
+			topo.Config{Dragonfly: &topo.Dragonfly{Groups: 3, Routers: 2, HostsPerRouter: 2, GlobalLinks: 1}}, odd,
+			40*units.Gbps, 0),
 	}
 	for name, g := range graphs {
 		for _, payload := range []units.Bytes{1024, 16} { // ACKs are larger than packets of 16
@@ -115,7 +121,8 @@ func TestIdeal(t *testing.T) {
 						r.drained(t)
 						x := r.net.Messages()[m]
 						if off := x.Acked - x.Posted - ideal; off != 0 {
-							t.Errorf("%s: %v to %d in packets of %v, ACK every %d: took %v, ideal %v (off by %d ps)", name, size, dst, payload, every, x.Acked-x.Posted, ideal, off)
+							t.Errorf("%s: %v to %d in packets of %v, ACK every %d: took %v, ideal %v (off by %d ps)",
+								name, size, dst, payload, every, x.Acked-x.Posted, ideal, off)
 						}
 					}
 				}

@@ -1,12 +1,13 @@
 package fabric
 
-// With the build tag invariants a network looks at its own laws (Check) after every checkEvery events and stops at the first that is
-// broken, where without it only tests and the end of a run look; and a test can have packets lost of its own choice. Without the tag both
-// are constants that the compiler takes out.
+// With the build tag invariants a network looks at its own laws (Check) after every checkEvery events and stops at
+// the first that is broken, where without it only tests and the end of a run look; and a test can have packets lost
+// of its own choice. Without the tag both are constants that the compiler takes out.
 //
 //	go test -tags invariants ./model/fabric
 
-// hold panics if a law is broken. Parts of a network see only their own ends of what crosses, so they are not looked at.
+// hold panics if a law is broken. Parts of a network see only their own ends of what crosses, so they are not looked
+// at.
 func (n *Network) hold() {
 	if n.split != nil {
 		return

@@ -10,9 +10,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// faultRun lets three hosts send to a fourth through a small buffer, so that there are data, ACKs, NACKs, pauses, their refreshing and their ends,
-// and loses what lose says. Everything must arrive all the same.
-func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64, lose func(arrival int, x packet) bool) (arrivals, lostFrames int, counters Counters) {
+// faultRun lets three hosts send to a fourth through a small buffer, so that there are data, ACKs, NACKs, pauses,
+// their refreshing and their ends, and loses what lose says. Everything must arrive all the same.
+func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64,
+	lose func(arrival int, x packet) bool) (arrivals, lostFrames int, counters Counters) {
 	t.Helper()
 	c := plain()
 	c.Recovery.Kind = kind
@@ -49,7 +50,8 @@ func TestEverySingleLoss(t *testing.T) {
 			t.Run(fmt.Sprintf("%v, acks in class %d", kind, acks), func(t *testing.T) {
 				all, _, c := faultRun(t, kind, acks, 1, func(int, packet) bool { return false })
 				if c.Pauses == 0 || c.Refreshes == 0 || c.DropCount() > 0 {
-					t.Fatalf("%d pauses, %d refreshes, %d drops: the run is not a test", c.Pauses, c.Refreshes, c.DropCount())
+					t.Fatalf("%d pauses, %d refreshes, %d drops: the run is not a test", c.Pauses, c.Refreshes,
+						c.DropCount())
 				}
 				frames := 0
 				for k := 1; k <= all; k++ {
@@ -75,8 +77,9 @@ func TestRandomLosses(t *testing.T) {
 	}
 }
 
-// TestLateAckEndsRepeating: all ACKs are lost until the timer sends a queue pair back to its first packet. The receiver answers the first one
-// that comes again with what it has, all of it, and from then on nothing more need be repeated: 10 packets or so in a round trip, of 100.
+// TestLateAckEndsRepeating: all ACKs are lost until the timer sends a queue pair back to its first packet. The
+// receiver answers the first one that comes again with what it has, all of it, and from then on nothing more need be
+// repeated: 10 packets or so in a round trip, of 100.
 func TestLateAckEndsRepeating(t *testing.T) {
 	c := plain()
 	c.Recovery.Timeout = Timeout{Time: 200 * units.Microsecond}

@@ -22,8 +22,9 @@ func chain(t failer, switches int) *topo.Graph {
 	return build(t, topo.Config{Links: links}, 40*units.Gbps, 40*units.Gbps, units.Microsecond)
 }
 
-// TestHandSums: a message that is alone takes, over two to nine links, what a hand adds up, to the picosecond: 0.2 ns a byte of each packet once on the first link, of
-// the last packet on every one, a microsecond a link, the switches' own latency; and the same for its ACK on the way back.
+// TestHandSums: a message that is alone takes, over two to nine links, what a hand adds up, to the picosecond: 0.2 ns
+// a byte of each packet once on the first link, of the last packet on every one, a microsecond a link, the switches'
+// own latency; and the same for its ACK on the way back.
 func TestHandSums(t *testing.T) {
 	for switches := 1; switches <= 8; switches++ {
 		for _, size := range []units.Bytes{1, 1000, 1024, 1200, 10_000, 1 << 20} {
@@ -38,8 +39,8 @@ func TestHandSums(t *testing.T) {
 				last := sim.Time(int64(size)-full*1024+82) * perByte
 				links := sim.Time(switches + 1)
 				there := sim.Time(full)*1106*perByte + last + links*delay + (links-1)*latency
-				// On each further link the last packet goes when it has come as a whole and the one before it, which is as large or
-				// larger, has left.
+				// On each further link the last packet goes when it has come as a whole and the one before it, which
+				// is as large or larger, has left.
 				if full > 0 {
 					there += (links - 1) * 1106 * perByte
 				} else {
@@ -48,7 +49,8 @@ func TestHandSums(t *testing.T) {
 				back := links*(86*perByte+delay) + (links-1)*latency
 				x := r.net.Messages()[m]
 				if x.Delivered != there || x.Acked != there+back {
-					t.Errorf("%d switches of %v, %v: delivered after %v and acknowledged after %v, want %v and %v", switches, latency, size, x.Delivered, x.Acked, there, there+back)
+					t.Errorf("%d switches of %v, %v: delivered after %v and acknowledged after %v, want %v and %v",
+						switches, latency, size, x.Delivered, x.Acked, there, there+back)
 				}
 				if ideal := r.net.Ideal(m); ideal != x.Acked {
 					t.Errorf("%d switches of %v, %v: ideal %v, alone %v", switches, latency, size, ideal, x.Acked)
@@ -70,7 +72,8 @@ func (r *rig) host(t failer, name string) int32 {
 	return 0
 }
 
-// TestJain: 32 flows of equal right through one port have equal shares (Jain, Chiu and Hawe 1984), once the algorithm has settled.
+// TestJain: 32 flows of equal right through one port have equal shares (Jain, Chiu and Hawe 1984), once the algorithm
+// has settled.
 func TestJain(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeHPCC, cc.SchemeSwift} {
 		c := DefaultConfig()
@@ -109,9 +112,9 @@ func TestJain(t *testing.T) {
 	}
 }
 
-// TestGoBackNClosedForm: with a share of packets lost, each loss costs what was sent from it until its NACK had come back: w packets, so that
-// goodput is (1-p) / (1 - p + p w) of the loss-free one (Bertsekas and Gallager, Data Networks, 2.4.1), if the loss is not of what is sent again for it and no timer is
-// needed.
+// TestGoBackNClosedForm: with a share of packets lost, each loss costs what was sent from it until its NACK had come
+// back: w packets, so that goodput is (1-p) / (1 - p + p w) of the loss-free one (Bertsekas and Gallager, Data
+// Networks, 2.4.1), if the loss is not of what is sent again for it and no timer is needed.
 func TestGoBackNClosedForm(t *testing.T) {
 	const loss = 0.002
 	g := star(t, 2, 40*units.Gbps, 5*units.Microsecond)
@@ -130,7 +133,8 @@ func TestGoBackNClosedForm(t *testing.T) {
 		}
 		r.check(t)
 	}
-	// The round trip is 20 us of delays, two links' time of a packet for the next one and two of a NACK; a packet takes 221.2 ns.
+	// The round trip is 20 us of delays, two links' time of a packet for the next one and two of a NACK; a packet
+	// takes 221.2 ns.
 	const packet, nack = 1106 * 0.2, 86 * 0.2
 	w := math.Ceil((20_000+3*packet+2*nack)/packet) - 1
 	want := (1 - loss) / (1 - loss + float64(loss*w))
@@ -143,14 +147,16 @@ func TestGoBackNClosedForm(t *testing.T) {
 	}
 }
 
-// TestLosslessNetworks: 50 networks drawn at random, whose pauses cannot lock up, lose nothing, deliver everything, and hold every law at any time.
+// TestLosslessNetworks: 50 networks drawn at random, whose pauses cannot lock up, lose nothing, deliver everything,
+// and hold every law at any time.
 func TestLosslessNetworks(t *testing.T) {
 	for seed := range uint64(50) {
 		s := rng.NewStream(seed, "lossless")
 		pick := func(n int) int { return int(s.Uint64() % uint64(n)) }
 		leaves, spines, hosts := 2+pick(4), 1+pick(4), 1+pick(6)
 		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: leaves, Spines: spines, HostsPerLeaf: hosts}},
-			units.BitRate(10+pick(90))*units.Gbps, units.BitRate(10+pick(190))*units.Gbps, sim.Time(pick(5000))*units.Nanosecond)
+			units.BitRate(10+pick(90))*units.Gbps, units.BitRate(10+pick(190))*units.Gbps,
+			sim.Time(pick(5000))*units.Nanosecond)
 		c := DefaultConfig()
 		c.CongestionControl.Algorithm = allSchemes[pick(len(allSchemes))]
 		c.QueuePairs.Life = Life(pick(2))
@@ -167,7 +173,8 @@ func TestLosslessNetworks(t *testing.T) {
 		n := leaves * hosts
 		for range 40 {
 			src := pick(n)
-			r.send(post{sim.Time(pick(100)) * units.Microsecond, int32(src), int32((src + 1 + pick(n-1)) % n), 3, units.Bytes(1 + pick(200_000))})
+			r.send(post{sim.Time(pick(100)) * units.Microsecond, int32(src), int32((src + 1 + pick(n-1)) % n), 3,
+				units.Bytes(1 + pick(200_000))})
 		}
 		for range 20 {
 			r.eng.Run(r.eng.Now() + 10*units.Microsecond)
@@ -206,7 +213,8 @@ func TestBusy(t *testing.T) {
 func TestFollow(t *testing.T) {
 	c := DefaultConfig()
 	c.Acks.Follow = true
-	r := newRig(t, c, build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 2, HostsPerLeaf: 2}}, 10*units.Gbps, 10*units.Gbps, units.Microsecond), 1)
+	r := newRig(t, c, build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 2, HostsPerLeaf: 2}},
+		10*units.Gbps, 10*units.Gbps, units.Microsecond), 1)
 	seen := map[uint8]bool{}
 	r.net.OnSend = func(s Sending) {
 		if s.Carries == Answer && !r.net.ports[s.Port].host {

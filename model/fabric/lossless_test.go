@@ -15,17 +15,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allSchemes = []cc.Scheme{cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC, cc.SchemeHPCCPINT, cc.SchemeSwift, cc.SchemeNSCC}
+var allSchemes = []cc.Scheme{cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC,
+	cc.SchemeHPCCPINT, cc.SchemeSwift, cc.SchemeNSCC}
 
 func drawRate(t *rapid.T, name string) units.BitRate {
 	if rapid.Bool().Draw(t, name+" is usual") {
-		return rapid.SampledFrom([]units.BitRate{units.Gbps, 10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps}).Draw(t, name)
+		return rapid.SampledFrom([]units.BitRate{units.Gbps, 10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps,
+			100 * units.Gbps, 400 * units.Gbps}).Draw(t, name)
 	}
-	return units.BitRate(rapid.IntRange(1, 400).Draw(t, name))*units.Gbps + units.BitRate(rapid.IntRange(0, 999999999).Draw(t, name+" odd"))
+	return units.BitRate(rapid.IntRange(1, 400).Draw(t, name))*units.Gbps +
+		units.BitRate(rapid.IntRange(0, 999999999).Draw(t, name+" odd"))
 }
 
 func drawDelay(t *rapid.T, name string) sim.Time {
-	return rapid.SampledFrom([]sim.Time{0, 1, 999, 100 * units.Nanosecond, units.Microsecond, 7123457, 50 * units.Microsecond}).Draw(t, name)
+	return rapid.SampledFrom([]sim.Time{0, 1, 999, 100 * units.Nanosecond, units.Microsecond, 7123457,
+		50 * units.Microsecond}).Draw(t, name)
 }
 
 // drawGraph is any shape, or any links.
@@ -38,14 +42,17 @@ func drawGraph(t *rapid.T) *topo.Graph {
 	case 1:
 		c.Dumbbell = &topo.Dumbbell{Left: small("left", 1, 5), Right: small("right", 1, 5)}
 	case 2:
-		c.LeafSpine = &topo.LeafSpine{Leaves: small("leaves", 2, 3), Spines: small("spines", 1, 3), HostsPerLeaf: small("hosts", 1, 4)}
+		c.LeafSpine = &topo.LeafSpine{Leaves: small("leaves", 2, 3), Spines: small("spines", 1, 3),
+			HostsPerLeaf: small("hosts", 1, 4)}
 	case 3:
 		tors := small("tors", 1, 2)
-		c.Clos = &topo.Clos{Pods: small("pods", 1, 2), Leaves: small("leaves", 1, 2), Tors: tors, HostsPerPod: tors * small("hosts", 2, 3), Spines: small("spines", 1, 2)}
+		c.Clos = &topo.Clos{Pods: small("pods", 1, 2), Leaves: small("leaves", 1, 2), Tors: tors,
+			HostsPerPod: tors * small("hosts", 2, 3), Spines: small("spines", 1, 2)}
 	case 4:
 		c.FatTree = &topo.FatTree{K: 4}
 	case 5:
-		c.Dragonfly = &topo.Dragonfly{Groups: small("groups", 2, 4), Routers: small("routers", 2, 3), HostsPerRouter: small("hosts", 1, 2), GlobalLinks: 2}
+		c.Dragonfly = &topo.Dragonfly{Groups: small("groups", 2, 4), Routers: small("routers", 2, 3),
+			HostsPerRouter: small("hosts", 1, 2), GlobalLinks: 2}
 	default:
 		c.Links = drawLinks(t)
 	}
@@ -79,7 +86,8 @@ func drawLinks(t *rapid.T) []topo.LinkSpec {
 	}
 	for h := range hosts {
 		for range rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "ports") {
-			links = append(links, topo.LinkSpec{A: fmt.Sprintf("h%d", h), B: sw(rapid.IntRange(0, switches-1).Draw(t, "at"))})
+			links = append(links,
+				topo.LinkSpec{A: fmt.Sprintf("h%d", h), B: sw(rapid.IntRange(0, switches-1).Draw(t, "at"))})
 		}
 	}
 	return links
@@ -193,7 +201,8 @@ func lossless(t *rapid.T) {
 	}
 	channels := max(g.Channels, 1)
 	c := drawConfig(t, channels)
-	classes := rapid.SliceOfNDistinct(rapid.Uint8Range(1, uint8(MaxClasses-channels)), 1, 3, rapid.ID[uint8]).Draw(t, "classes")
+	classes := rapid.SliceOfNDistinct(rapid.Uint8Range(1, uint8(MaxClasses-channels)), 1, 3, rapid.ID[uint8]).Draw(t,
+		"classes")
 	// A timeout that is shorter than the round trip sends everything again for ever, and a
 	// threshold of nothing fills the path back with frames.
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 100 * units.Millisecond}, 100*units.Millisecond
@@ -220,8 +229,9 @@ func lossless(t *rapid.T) {
 
 func TestLossless(t *testing.T) { rapid.Check(t, lossless) }
 
-// lossy has no PFC and little room, or links that lose packets. The room is a few packets: nothing here has its own clock, so senders that repeat from the same
-// packet after the same time meet in a switch of one packet again and again, and the same one of them finds it taken.
+// lossy has no PFC and little room, or links that lose packets. The room is a few packets: nothing here has its own
+// clock, so senders that repeat from the same packet after the same time meet in a switch of one packet again and
+// again, and the same one of them finds it taken.
 func lossy(t *rapid.T) {
 	g := drawGraph(t)
 	channels := max(g.Channels, 1)
@@ -230,7 +240,8 @@ func lossy(t *rapid.T) {
 	c.Acks.Duplicates = true
 	c.Recovery.Timeout = Timeout{Auto: true}
 	classes := []uint8{1, uint8(MaxClasses - channels)}
-	c.Buffer = (c.Payload+c.Header+c.Telemetry.Size+c.Acks.Size+c.Telemetry.AckSize)*units.Bytes(rapid.IntRange(4, 20).Draw(t, "room")) + 1
+	c.Buffer = (c.Payload+c.Header+c.Telemetry.Size+c.Acks.Size+c.Telemetry.AckSize)*
+		units.Bytes(rapid.IntRange(4, 20).Draw(t, "room")) + 1
 	if c.PFC.Enabled {
 		c.Buffer += leastBuffer(t, c, g, classes)
 	}

@@ -18,7 +18,8 @@ type nic struct {
 	wakeAt sim.Time
 	port   int32
 	pulls  pulls
-	spare  ring[int32] // indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
+	// indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
+	spare ring[int32]
 }
 
 // paced is a queue pair that may send at a time.

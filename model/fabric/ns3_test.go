@@ -16,8 +16,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// ns3Setup is the network that HPCC's ns-3 was configured to be in a row of testdata/ns3.txt: the settings of its run.py for
-// hosts at a rate.
+// ns3Setup is the network that HPCC's ns-3 was configured to be in a row of testdata/ns3.txt: the settings of its
+// run.py for hosts at a rate.
 func ns3Setup(t *testing.T, scheme string, rate units.BitRate) Config {
 	t.Helper()
 	gigabits := int64(rate / units.Gbps)
@@ -27,7 +27,8 @@ func ns3Setup(t *testing.T, scheme string, rate units.BitRate) Config {
 	c.Buffer = units.Bytes(max(1, 16*gigabits/50)) * units.MiB
 	c.Acks.Class, c.Acks.HostClass = HPCCClass, 0
 	g := &c.CongestionControl
-	c.ECN.Rate, c.ECN.Kmin, c.ECN.Kmax, c.ECN.Pmax = rate, units.Bytes(4*gigabits)*units.KB, units.Bytes(16*gigabits)*units.KB, 0.2
+	c.ECN.Rate, c.ECN.Kmin, c.ECN.Kmax, c.ECN.Pmax = rate, units.Bytes(4*gigabits)*units.KB,
+		units.Bytes(16*gigabits)*units.KB, 0.2
 	mellanox := cc.MellanoxDCQCN(rate)
 	switch scheme {
 	case "pfc":
@@ -65,8 +66,8 @@ func ns3Setup(t *testing.T, scheme string, rate units.BitRate) Config {
 	return c
 }
 
-// TestNS3Answers holds incasts of 1 MB messages over a star to what HPCC's ns-3 answered, which the file has. It is what a clone has
-// that does not have all of the reference's cases.
+// TestNS3Answers holds incasts of 1 MB messages over a star to what HPCC's ns-3 answered, which the file has. It is
+// what a clone has that does not have all of the reference's cases.
 func TestNS3Answers(t *testing.T) {
 	f, err := os.Open("testdata/ns3.txt")
 	if err != nil {
@@ -87,14 +88,18 @@ func TestNS3Answers(t *testing.T) {
 			i = len(met)
 			met = append(met, &ns3Met{scheme: fields[0]})
 		}
-		t.Run(strings.Join(fields[:2], "-")+fmt.Sprint("-", len(fields)-4), func(t *testing.T) { ns3Row(t, fields, met[i]) })
+		t.Run(strings.Join(fields[:2], "-")+fmt.Sprint("-", len(fields)-4),
+			func(t *testing.T) { ns3Row(t, fields, met[i]) })
 	}
 	if rows < 50 {
 		t.Errorf("only %d rows", rows)
 	}
-	lines := golden.Head("scheme", ">incasts", ">flows", ">to the nanosecond", ">mean of an incast off by, at most", ">pauses, reference", ">pauses, ours")
+	lines := golden.Head("scheme", ">incasts", ">flows", ">to the nanosecond", ">mean of an incast off by, at most",
+		">pauses, reference", ">pauses, ours")
 	for _, m := range met {
-		lines = append(lines, golden.Row("`"+m.scheme+"`", fmt.Sprint(m.rows), fmt.Sprint(m.flows), fmt.Sprint(m.same), fmt.Sprintf("%.2f %%", 100*m.worst), fmt.Sprint(m.theirs), fmt.Sprint(m.pauses)))
+		lines = append(lines,
+			golden.Row("`"+m.scheme+"`", fmt.Sprint(m.rows), fmt.Sprint(m.flows), fmt.Sprint(m.same),
+				fmt.Sprintf("%.2f %%", 100*m.worst), fmt.Sprint(m.theirs), fmt.Sprint(m.pauses)))
 	}
 	golden.Table(t, "../../docs/validation/ns3.md", "ns3-answers", "seed 1", lines, *update)
 }
@@ -156,7 +161,8 @@ func ns3Row(t *testing.T, row []string, met *ns3Met) {
 			t.Fatal(err)
 		}
 		if math.Abs(got/sum-1) > share/100 {
-			t.Errorf("the mean is %.0f ns, ns-3's %.0f; %s is allowed", got/float64(len(want)), sum/float64(len(want)), row[3])
+			t.Errorf("the mean is %.0f ns, ns-3's %.0f; %s is allowed", got/float64(len(want)),
+				sum/float64(len(want)), row[3])
 		}
 		most = max(1, pauses*0.1)
 	}

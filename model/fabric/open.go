@@ -66,7 +66,8 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	routes, standing := n.routes, idle
 	if !n.Connected(src, dst) {
 		if n.failed == nil || !n.intact.Reachable(src, dst) || !n.intact.Reachable(dst, src) {
-			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[src].Name, n.graph.Nodes[dst].Name)
+			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[src].Name,
+				n.graph.Nodes[dst].Name)
 		}
 		// There may be a way later. Until then it has the one that it would have if no link had failed.
 		routes, standing = n.intact, stranded
@@ -79,7 +80,9 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
 	tag := was.tag + 1<<slotBits
-	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1, tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust, steered: was.steered}
+	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1,
+		tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust,
+		steered: was.steered}
 	if r.patient {
 		n.of(n.ports[r.port].node).eng.Release(r.patience)
 	}
@@ -143,10 +146,11 @@ func (n *Network) Use(class uint8) error {
 	return nil
 }
 
-// slot is a queue pair index that is unused at a time: one that a queue pair of the host has had that was finished long enough before, or
-// a new one.
+// slot is a queue pair index that is unused at a time: one that a queue pair of the host has had that was finished
+// long enough before, or a new one.
 func (n *Network) slot(src int32, at sim.Time) (QP, error) {
-	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; spare.N > 0 && n.senders[*spare.First()].closed+n.rest <= at {
+	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; spare.N > 0 &&
+		n.senders[*spare.First()].closed+n.rest <= at {
 		return QP(spare.Pop()), nil
 	}
 	q := len(n.senders)
@@ -164,8 +168,9 @@ func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	return QP(q), nil
 }
 
-// setPatience computes how long what a queue pair has left in the network is waited for. Parts of a network may be some delays of links apart
-// in time, so that it takes as long until all of them know what one does; none of this depends on whether there are parts.
+// setPatience computes how long what a queue pair has left in the network is waited for. Parts of a network may be
+// some delays of links apart in time, so that it takes as long until all of them know what one does; none of this
+// depends on whether there are parts.
 func (n *Network) setPatience() {
 	for i := range n.graph.Links {
 		n.reach = max(n.reach, 2*n.graph.Links[i].Delay)
@@ -183,8 +188,8 @@ func (n *Network) vacate(q int32) {
 	}
 }
 
-// buried reports whether a receiver's queue pair was finished so long ago that its index may have another by now. Its sender
-// may be another part's, which is then known to have done it.
+// buried reports whether a receiver's queue pair was finished so long ago that its index may have another by now. Its
+// sender may be another part's, which is then known to have done it.
 func (n *Network) buried(r *receiver) bool {
 	if !r.done {
 		return false
@@ -252,7 +257,8 @@ func (n *Network) Reserve(messages int) {
 	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
-// Send posts a message from one host to another, on a queue pair of its own or one that is shared, as the configuration says.
+// Send posts a message from one host to another, on a queue pair of its own or one that is shared, as the
+// configuration says.
 func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
 	open := n.Pair
 	if n.cfg.QueuePairs.Life == PerMessage {
@@ -357,15 +363,15 @@ func (n *Network) note(m int32, what ending) {
 	}
 }
 
-// Messages are all that were posted and not forgotten, in order unless some were. They are the network's; the caller does not
-// change them.
+// Messages are all that were posted and not forgotten, in order unless some were. They are the network's; the caller
+// does not change them.
 func (n *Network) Messages() []Message { return n.messages }
 
 // Begun is when a message's first packet was sent, sim.Forever if it was not.
 func (n *Network) Begun(m int32) sim.Time { return n.messages[m].Begun }
 
-// Ideal is how long a message would take from its posting until its ACK if nothing else
-// were on the network and nothing held it back but the links' rates. It is exact for a message that goes one way. Where switches choose for
+// Ideal is how long a message would take from its posting until its ACK if nothing else were on the network and
+// nothing held it back but the links' rates. It is exact for a message that goes one way. Where switches choose for
 // each packet it may be the time of a packet or two less, if equally short ways are alike.
 func (n *Network) Ideal(m int32) sim.Time {
 	msg := &n.messages[m]
@@ -423,7 +429,8 @@ func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, unit
 	if n.cfg.Rounding == WholeNanoseconds {
 		unit = units.Nanosecond
 	}
-	t := 2*p.Delay + 2*sim.Time(p.Hops-1)*n.cfg.SwitchLatency + routes.Serialisation(src, dst, data, unit) + routes.Serialisation(src, dst, back, unit)
+	t := 2*p.Delay + 2*sim.Time(p.Hops-1)*n.cfg.SwitchLatency + routes.Serialisation(src, dst, data, unit) +
+		routes.Serialisation(src, dst, back, unit)
 	hi, lo := bits.Mul64(uint64(t), uint64(p.Rate))
 	bdp, _ := bits.Div64(hi, lo, 8*uint64(units.Second))
 	return t, units.Bytes(bdp)

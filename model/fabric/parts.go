@@ -10,15 +10,15 @@ import (
 	"farflash/sim"
 )
 
-// A network can be divided by its nodes into parts that run on engines of their own, a window of time
-// after the other: in turns, so that what one works on stays in the processor's cache, or at the same time. A packet
-// that crosses takes at least the links' delay, so within a window of that length nothing that a part does matters to
-// another. Ties at one time go by component, whose numbers do not depend on the division, so results are the same for any number of
-// parts, one included.
+// A network can be divided by its nodes into parts that run on engines of their own, a window of time after the
+// other: in turns, so that what one works on stays in the processor's cache, or at the same time. A packet that
+// crosses takes at least the links' delay, so within a window of that length nothing that a part does matters to
+// another. Ties at one time go by component, whose numbers do not depend on the division, so results are the same for
+// any number of parts, one included.
 //
-// Between windows nothing runs, and the network is seen as a whole: there flows are planned, links fail and the watchdog looks, each
-// before anything else that happens at its time, as it is in one piece. Within a window each field of a queue
-// pair belongs to its sender's part or to its receiver's.
+// Between windows nothing runs, and the network is seen as a whole: there flows are planned, links fail and the
+// watchdog looks, each before anything else that happens at its time, as it is in one piece. Within a window each
+// field of a queue pair belongs to its sender's part or to its receiver's.
 
 // Parts is a network in parts.
 type Parts struct {
@@ -84,7 +84,8 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 	}
 	delays := n.graph.Delays(of, len(sinks))
 	s := &split{of: of, apart: apart}
-	p := &Parts{base: n, split: s, next: make([]sim.Time, len(sinks)), ends: make([]sim.Time, len(sinks)), delays: delays, back: make([]sim.Time, len(sinks))}
+	p := &Parts{base: n, split: s, next: make([]sim.Time, len(sinks)), ends: make([]sim.Time, len(sinks)),
+		delays: delays, back: make([]sim.Time, len(sinks))}
 	for i := range delays {
 		p.back[i] = sim.Forever
 		for j, d := range delays[i] {
@@ -146,8 +147,9 @@ func (p *Parts) Forget(i int, m int32) { p.list[i].Forget(m) }
 // OnPause has f called for the pauses of a part's ports.
 func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
 
-// Plan makes the message of a flow that starts later than all that has happened, and the queue pair for it if it needs one, and has it posted at its time. Flows are planned in
-// order of their starts, not earlier than Horizon says.
+// Plan makes the message of a flow that starts later than all that has happened, and the queue pair for it if it
+// needs one, and has it posted at its time. Flows are planned in order of their starts, not earlier than Horizon
+// says.
 func (p *Parts) Plan(f Flow) (int32, error) {
 	n := p.base
 	var q QP
@@ -219,8 +221,8 @@ func (p *Parts) First() sim.Time {
 	return first
 }
 
-// Horizon is until when flows must be planned before a window that begins at a time. What a link's failure changes is known to those
-// that are planned after it.
+// Horizon is until when flows must be planned before a window that begins at a time. What a link's failure changes is
+// known to those that are planned after it.
 func (p *Parts) Horizon(first sim.Time) sim.Time {
 	to := sim.Forever
 	if first < sim.Forever-p.base.reach {
@@ -232,7 +234,8 @@ func (p *Parts) Horizon(first sim.Time) sim.Time {
 	return to
 }
 
-// Whole does what happens at a time to the network as a whole, if nothing of its parts comes before, and reports whether there was anything.
+// Whole does what happens at a time to the network as a whole, if nothing of its parts comes before, and reports
+// whether there was anything.
 func (p *Parts) Whole(first sim.Time) bool {
 	n := p.base
 	if n.eng.Next() > first {
@@ -266,8 +269,8 @@ func (p *Parts) hand() {
 	p.shared = now
 }
 
-// Window begins a window: it finds until when each part may run, at most up to a time, and returns how many have anything to do. First was
-// called before.
+// Window begins a window: it finds until when each part may run, at most up to a time, and returns how many have
+// anything to do. First was called before.
 func (p *Parts) Window(to sim.Time) (busy int) {
 	p.hand()
 	if at := p.base.eng.Next(); at <= to {
@@ -296,7 +299,8 @@ func (p *Parts) Window(to sim.Time) (busy int) {
 	return busy
 }
 
-// eachPair is how many parts there may be for each pair's own delay to be reckoned with; with more of them that takes longer than it saves.
+// eachPair is how many parts there may be for each pair's own delay to be reckoned with; with more of them that takes
+// longer than it saves.
 const eachPair = 32
 
 // heard is the last time before anything can reach a part that other parts, or itself, have not done yet.

@@ -14,7 +14,8 @@ import (
 	"farflash/sim"
 )
 
-// runParts runs a network in parts, window by window, until nothing happens any more, in turns or each on a goroutine of its own.
+// runParts runs a network in parts, window by window, until nothing happens any more, in turns or each on a goroutine
+// of its own.
 func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts {
 	t.Helper()
 	count := int(slices.Max(of)) + 1
@@ -59,13 +60,16 @@ func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts
 	return p
 }
 
-// TestPartsAgree holds that a network in parts does what it does in one piece: the same times of all messages, the same counts and
-// the same figures of all ports, whatever the congestion control measures on the way.
+// TestPartsAgree holds that a network in parts does what it does in one piece: the same times of all messages, the
+// same counts and the same figures of all ports, whatever the congestion control measures on the way.
 func TestPartsAgree(t *testing.T) {
-	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}}, 10*units.Gbps, 20*units.Gbps, units.Microsecond)
+	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}},
+		10*units.Gbps, 20*units.Gbps, units.Microsecond)
 	var flows []Flow
 	for i := range int32(36) {
-		flows = append(flows, Flow{Src: i % 12, Dst: (i*5 + 1 + i/12) % 12, Class: 1, Size: units.Bytes(20+i) * units.KB, Start: sim.Time(i/12) * 30 * units.Microsecond})
+		flows = append(flows,
+			Flow{Src: i % 12, Dst: (i*5 + 1 + i/12) % 12, Class: 1, Size: units.Bytes(20+i) * units.KB,
+				Start: sim.Time(i/12) * 30 * units.Microsecond})
 		if f := &flows[i]; f.Src == f.Dst {
 			f.Dst = (f.Dst + 1) % 12
 		}
@@ -81,7 +85,8 @@ func TestPartsAgree(t *testing.T) {
 	}
 	for _, choice := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {
 		for _, per := range []spread.Unit{spread.Packet, spread.Flowlet} {
-			ways = append(ways, way{choice.String() + " " + per.String(), cc.SchemeDCQCN, spread.Config{Choice: choice, Per: per, Gap: 2 * units.Microsecond, Table: 64}})
+			ways = append(ways, way{choice.String() + " " + per.String(), cc.SchemeDCQCN,
+				spread.Config{Choice: choice, Per: per, Gap: 2 * units.Microsecond, Table: 64}})
 		}
 	}
 	for _, w := range ways {
@@ -106,7 +111,8 @@ func TestPartsAgree(t *testing.T) {
 					for i, l := range g.Links {
 						// One link fails where there is another way, and a host's for a while.
 						if name := g.Nodes[l.B].Name; g.Nodes[l.A].Tier > 0 && i%7 == 3 || name == "h3" {
-							if err := n.Fail(int32(i), sim.Time(20+i)*units.Microsecond, sim.Time(120+i)*units.Microsecond); err != nil {
+							if err := n.Fail(int32(i), sim.Time(20+i)*units.Microsecond,
+								sim.Time(120+i)*units.Microsecond); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -116,7 +122,8 @@ func TestPartsAgree(t *testing.T) {
 					if want == "" {
 						want = got
 						if n.Counters.Completed != uint64(len(flows)) || n.Counters.Pauses == 0 {
-							t.Fatalf("%d messages completed, %d pauses: the run is not a test", n.Counters.Completed, n.Counters.Pauses)
+							t.Fatalf("%d messages completed, %d pauses: the run is not a test", n.Counters.Completed,
+								n.Counters.Pauses)
 						}
 					}
 					if got != want {
@@ -144,7 +151,8 @@ func figures(n *Network) string {
 	return s + fmt.Sprintln(n.notes.Taken, n.PacketHops())
 }
 
-// TestBalance: by the number of events, two threads that each take the part that is next would need little more than half of the time of one.
+// TestBalance: by the number of events, two threads that each take the part that is next would need little more than
+// half of the time of one.
 func TestBalance(t *testing.T) {
 	const k, hosts = 8, 128
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
@@ -154,7 +162,8 @@ func TestBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range int32(hosts) {
-		if _, err := p.Plan(Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 100 * units.KB}); err != nil {
+		if _, err := p.Plan(Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3,
+			Size: 100 * units.KB}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +196,8 @@ func TestDivideRefuses(t *testing.T) {
 		want   string
 		divide func(n *Network) error
 	}{
-		{"parts of 2 nodes; the network has 3", func(n *Network) error { _, err := n.Divide(of[:2], make([]Sink, 2), false); return err }},
+		{"parts of 2 nodes; the network has 3",
+			func(n *Network) error { _, err := n.Divide(of[:2], make([]Sink, 2), false); return err }},
 		{"links between parts need a delay", func(n *Network) error {
 			n.graph.Links[0].Delay = 0
 			_, err := n.Divide(of, make([]Sink, 2), false)
@@ -227,9 +237,11 @@ func (forgetter) Delivered(int32) {}
 // Acked is for the network.
 func (f forgetter) Acked(m int32) { (*f.parts).Forget(f.part, m) }
 
-// TestPartsForget: what has ended and nobody asks for takes no room in a network in parts either, and its going changes nothing.
+// TestPartsForget: what has ended and nobody asks for takes no room in a network in parts either, and its going
+// changes nothing.
 func TestPartsForget(t *testing.T) {
-	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}}, 10*units.Gbps, 20*units.Gbps, units.Microsecond)
+	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}},
+		10*units.Gbps, 20*units.Gbps, units.Microsecond)
 	for _, life := range []Life{Persistent, PerMessage} {
 		c := DefaultConfig()
 		c.QueuePairs.Life = life
@@ -261,7 +273,8 @@ func TestPartsForget(t *testing.T) {
 				to := p.Horizon(first)
 				for ; planned < flows && sim.Time(planned)*units.Microsecond <= to; planned++ {
 					i := int32(planned)
-					if _, err := p.Plan(Flow{Src: i % 12, Dst: (i%12 + 1 + i/12%11) % 12, Class: 3, Size: 2000, Start: sim.Time(i) * units.Microsecond}); err != nil {
+					if _, err := p.Plan(Flow{Src: i % 12, Dst: (i%12 + 1 + i/12%11) % 12, Class: 3, Size: 2000,
+						Start: sim.Time(i) * units.Microsecond}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -274,7 +287,8 @@ func TestPartsForget(t *testing.T) {
 			}
 			p.Settle()
 			if got := len(n.Messages()); got > 400 || n.Counters.Completed != flows {
-				t.Errorf("%v, %d parts: room for %d messages, %d of %d ended", life, count, got, n.Counters.Completed, flows)
+				t.Errorf("%v, %d parts: room for %d messages, %d of %d ended", life, count, got, n.Counters.Completed,
+					flows)
 			}
 			if len(n.senders) > 400 {
 				t.Errorf("%v, %d parts: %d queue pairs", life, count, len(n.senders))

@@ -55,7 +55,8 @@ func TestDeadlock(t *testing.T) {
 		r.eng.Run(50 * units.Millisecond)
 		r.check(t)
 		if len(cycle) != 5 {
-			t.Fatalf("quanta %d: cycle %s; %d completed, %d storms", quanta, r.net.CycleName(cycle), r.net.Counters.Completed, r.net.Counters.Storms)
+			t.Fatalf("quanta %d: cycle %s; %d completed, %d storms", quanta, r.net.CycleName(cycle),
+				r.net.Counters.Completed, r.net.Counters.Storms)
 		}
 		for i, pi := range cycle {
 			if next := cycle[(i+1)%len(cycle)]; r.net.ports[r.net.ports[pi].peer].node != r.net.ports[next].node {
@@ -63,7 +64,8 @@ func TestDeadlock(t *testing.T) {
 			}
 		}
 		if r.net.Counters.Completed != 0 || r.net.Counters.Deadlocks != 1 {
-			t.Errorf("%d messages completed, %d deadlocks counted, want one circle", r.net.Counters.Completed, r.net.Counters.Deadlocks)
+			t.Errorf("%d messages completed, %d deadlocks counted, want one circle", r.net.Counters.Completed,
+				r.net.Counters.Deadlocks)
 		}
 		if r.net.Counters.Drops[DropBuffer] > 0 {
 			t.Errorf("%d packets lost, but a deadlock loses nothing", r.net.Counters.Drops[DropBuffer])
@@ -78,12 +80,14 @@ func TestDeadlockEnds(t *testing.T) {
 		r.run(t, 2e7)
 		r.drained(t)
 		if r.net.Counters.Deadlocks == 0 || r.net.Counters.Drops[DropBuffer] == 0 {
-			t.Errorf("quanta %d: %d deadlocks, %d drops", quanta, r.net.Counters.Deadlocks, r.net.Counters.Drops[DropBuffer])
+			t.Errorf("quanta %d: %d deadlocks, %d drops", quanta, r.net.Counters.Deadlocks,
+				r.net.Counters.Drops[DropBuffer])
 		}
 	}
 }
 
-// TestDeadlockProgress: a watchdog that ends pauses lets go-back-N get on, whose timer is that of a network with losses.
+// TestDeadlockProgress: a watchdog that ends pauses lets go-back-N get on, whose timer is that of a network with
+// losses.
 func TestDeadlockProgress(t *testing.T) {
 	c := plain()
 	c.Watchdog = Watchdog{After: units.Millisecond, Action: WatchdogIgnore}
@@ -106,7 +110,8 @@ func TestDeadlockProgress(t *testing.T) {
 
 // TestDragonfly has heavy load on virtual channels and neither deadlock nor loss.
 func TestDragonfly(t *testing.T) {
-	g := build(t, topo.Config{Dragonfly: &topo.Dragonfly{Groups: 5, Routers: 4, HostsPerRouter: 2, GlobalLinks: 1}}, 40*units.Gbps, 40*units.Gbps, units.Microsecond)
+	g := build(t, topo.Config{Dragonfly: &topo.Dragonfly{Groups: 5, Routers: 4, HostsPerRouter: 2, GlobalLinks: 1}},
+		40*units.Gbps, 40*units.Gbps, units.Microsecond)
 	for _, acks := range []int{0, 3, 6} {
 		c := plain()
 		c.Acks.Class, c.Acks.HostClass = acks, acks

@@ -8,13 +8,14 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPlanesCarry: queue pairs between two hosts with a link to each of four planes take as long as those of the plane that most of them have met take one after the other, and those of a plane that
-// fails go on in the others.
+// TestPlanesCarry: queue pairs between two hosts with a link to each of four planes take as long as those of the
+// plane that most of them have met take one after the other, and those of a plane that fails go on in the others.
 func TestPlanesCarry(t *testing.T) {
 	const planes, pairs, size = 4, 64, units.MB
 	c := plain()
 	c.QueuePairs.PerPeer = pairs
-	g := build(t, topo.Config{Star: &topo.Star{Hosts: 3}, Planes: planes}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+	g := build(t, topo.Config{Star: &topo.Star{Hosts: 3}, Planes: planes}, 100*units.Gbps, 100*units.Gbps,
+		units.Microsecond)
 	r := newRig(t, c, g, 1)
 	met := map[int32]int{}
 	for range pairs {

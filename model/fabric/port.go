@@ -96,7 +96,8 @@ func (n *Network) build() error {
 	total := int32(0)
 	for i := range n.nodes {
 		if n.nodes[i].ports > maxPorts {
-			return fmt.Errorf("%s has %d links; a switch has at most %d ports", g.Nodes[i].Name, n.nodes[i].ports, maxPorts)
+			return fmt.Errorf("%s has %d links; a switch has at most %d ports", g.Nodes[i].Name, n.nodes[i].ports,
+				maxPorts)
 		}
 		n.nodes[i].first = total
 		total += n.nodes[i].ports
@@ -183,10 +184,11 @@ func (p *port) init(n *Network, node, peer int32, l *topo.Link) {
 	p.stats.since = -1
 }
 
-// inPort is what schedules all that happens in a port but arrivals. It is next to what schedules them, but with whole nanoseconds, where it is
-// behind that of all ports: ns-3 runs first what was scheduled first, and a packet's arrival is scheduled when it leaves, a link's delay and
-// a packet time before, while a port looks no further ahead than a packet time. Such ties are frequent there, and whether an ACK
-// comes before the packet that leaves in the same nanosecond decides where HPCC's round trips end.
+// inPort is what schedules all that happens in a port but arrivals. It is next to what schedules them, but with whole
+// nanoseconds, where it is behind that of all ports: ns-3 runs first what was scheduled first, and a packet's arrival
+// is scheduled when it leaves, a link's delay and a packet time before, while a port looks no further ahead than a
+// packet time. Such ties are frequent there, and whether an ACK comes before the packet that leaves in the same
+// nanosecond decides where HPCC's round trips end.
 func (n *Network) inPort(p *port) sim.Component { return p.onWire + n.inside }
 
 // onTheWire is how long a packet takes on a link of a rate. ns-3 computes it in double

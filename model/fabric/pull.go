@@ -5,10 +5,12 @@ import (
 	"farflash/sim"
 )
 
-// Receivers that pull (cc.NDP). A host keeps the queue pairs that it owes pulls to in turn, whichever of its ports their packets came through, and sends one pull in the
-// time in which its link takes in a full packet. Pulls are numbered, so that one that comes makes good all before it that were lost. Nobody is pulled from who has nothing to send: when all has come of a queue pair that
-// had nothing behind it, it is told at once of all pulls that it is owed, as credit for what it sends next, and takes no turns of others. NDP has a new queue pair for each message, whose receiver forgets
-// them, and EQDS such credit (Olteanu et al., NSDI 2022).
+// Receivers that pull (cc.NDP). A host keeps the queue pairs that it owes pulls to in turn, whichever of its ports
+// their packets came through, and sends one pull in the time in which its link takes in a full packet. Pulls are
+// numbered, so that one that comes makes good all before it that were lost. Nobody is pulled from who has nothing to
+// send: when all has come of a queue pair that had nothing behind it, it is told at once of all pulls that it is
+// owed, as credit for what it sends next, and takes no turns of others. NDP has a new queue pair for each message,
+// whose receiver forgets them, and EQDS such credit (Olteanu et al., NSDI 2022).
 
 // pulling is what is known of a queue pair's pulls.
 type pulling struct {
@@ -82,7 +84,8 @@ func (n *Network) ask(r *receiver, qp uint32, packets int32) {
 	w.owed -= packets
 	w.asked += uint32(packets)
 	n.Counters.Pulls++
-	n.answer(r, packet{qp: qp, psn: w.asked, kind: pullPacket, size: uint16(n.cfg.Acks.Size), flags: answers, class: n.ackClass(&n.senders[qp&slotMask])})
+	n.answer(r, packet{qp: qp, psn: w.asked, kind: pullPacket, size: uint16(n.cfg.Acks.Size), flags: answers,
+		class: n.ackClass(&n.senders[qp&slotMask])})
 }
 
 // pulled is for a pull that has come to its sender.

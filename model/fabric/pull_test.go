@@ -17,7 +17,8 @@ func withPulls(queue int) Config {
 	return c
 }
 
-// TestPulledIncast: what is trimmed of an incast is trimmed of first windows; from then on receivers ask for what fits, their link is never idle, and each packet that came was pulled for once.
+// TestPulledIncast: what is trimmed of an incast is trimmed of first windows; from then on receivers ask for what
+// fits, their link is never idle, and each packet that came was pulled for once.
 func TestPulledIncast(t *testing.T) {
 	const senders, packets = 16, 200
 	c := withPulls(8)
@@ -29,7 +30,8 @@ func TestPulledIncast(t *testing.T) {
 	r.drained(t)
 	x := &r.net.Counters
 	if x.Trimmed == 0 || x.Retransmits != x.Trimmed || x.Timeouts > 0 || x.DropCount() > 0 || x.Wasted > 0 {
-		t.Errorf("%d trimmed, %d sent again, %d timeouts, %d drops, %d wasted", x.Trimmed, x.Retransmits, x.Timeouts, x.DropCount(), x.Wasted)
+		t.Errorf("%d trimmed, %d sent again, %d timeouts, %d drops, %d wasted", x.Trimmed, x.Retransmits, x.Timeouts,
+			x.DropCount(), x.Wasted)
 	}
 	first := uint64(r.net.control[0].Window / c.Payload)
 	if x.Trimmed > senders*(first+1) {
@@ -44,7 +46,8 @@ func TestPulledIncast(t *testing.T) {
 		}
 	}
 	if uint64(asked) != senders*packets+x.Trimmed || x.Pulls+senders*first < uint64(asked) {
-		t.Errorf("%d packets pulled for, with %d pulls, where %d packets and %d headers came", asked, x.Pulls, senders*packets, x.Trimmed)
+		t.Errorf("%d packets pulled for, with %d pulls, where %d packets and %d headers came", asked, x.Pulls,
+			senders*packets, x.Trimmed)
 	}
 	// All had the same turns: they end within a few turns of each other.
 	ended, last := sim.Forever, sim.Time(0)
@@ -75,7 +78,8 @@ func TestPulledAlone(t *testing.T) {
 	}
 }
 
-// TestPulledLosses: what links corrupt, data and pulls, is made good by timeouts, and a pull that comes makes good those before it.
+// TestPulledLosses: what links corrupt, data and pulls, is made good by timeouts, and a pull that comes makes good
+// those before it.
 func TestPulledLosses(t *testing.T) {
 	c := withPulls(8)
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 200 * units.Microsecond}, 200*units.Microsecond
@@ -106,8 +110,10 @@ func TestPulledInParts(t *testing.T) {
 	}
 }
 
-// TestNDPAnswers holds pulls with trimming and spraying to what htsim answers, which testdata/ndp.txt has: completions within 3 %, trimmed packets within 15 % or four, on the mean of four seeds as there. The two differ in which
-// packet of a full queue is trimmed (its half of the cases is the last in the queue), and in who chooses a way (its hosts, among 64 entropies).
+// TestNDPAnswers holds pulls with trimming and spraying to what htsim answers, which testdata/ndp.txt has:
+// completions within 3 %, trimmed packets within 15 % or four, on the mean of four seeds as there. The two differ in
+// which packet of a full queue is trimmed (its half of the cases is the last in the queue), and in who chooses a way
+// (its hosts, among 64 entropies).
 func TestNDPAnswers(t *testing.T) {
 	trimmedAnswers(t, "testdata/ndp.txt", 0.03, 4, 241, func() Config {
 		c := withPulls(1)
@@ -118,7 +124,8 @@ func TestNDPAnswers(t *testing.T) {
 	})
 }
 
-// TestPulledToTheEnd: queue pairs whose messages have come take no turns of one whose message is longer, though their first windows are still to be pulled for.
+// TestPulledToTheEnd: queue pairs whose messages have come take no turns of one whose message is longer, though their
+// first windows are still to be pulled for.
 func TestPulledToTheEnd(t *testing.T) {
 	const senders, short, long = 8, 100, 1000
 	c := withPulls(8)

@@ -178,7 +178,8 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 		r.patient = true
 		r.patience = n.eng.NewTimer(n.inPort(p), n.target, overdue, qp)
 	}
-	n.eng.Arm(r.patience, n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
+	n.eng.Arm(r.patience,
+		n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
 }
 
 // impatient sends an ACK that has been withheld for long enough.
@@ -279,8 +280,9 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 
 // acknowledge answers a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
-	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers, class: n.ackClass(&n.senders[x.qp&slotMask]),
-		size: uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
+	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers,
+		class: n.ackClass(&n.senders[x.qp&slotMask]),
+		size:  uint16(n.cfg.Acks.Size + n.cfg.Telemetry.AckSize)}
 	if r.marked {
 		a.flags |= ceMark
 	}

@@ -73,7 +73,8 @@ func TestSelectiveRepeatSendsWhatIsLost(t *testing.T) {
 		}
 		g := lossEverywhere(t, GoBackN, loss, 200*units.KB)
 		if g.net.Counters.Retransmits <= r.net.Counters.Retransmits {
-			t.Errorf("loss %v: go-back-N sent %d again, selective repeat %d", loss, g.net.Counters.Retransmits, r.net.Counters.Retransmits)
+			t.Errorf("loss %v: go-back-N sent %d again, selective repeat %d", loss, g.net.Counters.Retransmits,
+				r.net.Counters.Retransmits)
 		}
 	}
 }

@@ -9,16 +9,17 @@ import (
 )
 
 // A queue pair of a reliable connection has two sides at each host: the requester's, whose work requests leave in the
-// order in which they were posted, and the responder's, which answers the RDMA Reads of the other host. Both number their packets and
-// have them acknowledged by themselves, and neither is ordered behind the other (InfiniBand specification, volume 1, chapter
-// 9.7: a responder's packets carry the numbers of the requests that they answer). A stream in one direction is one
-// sender and receiver here, so a queue pair that answers RDMA Reads is two: the NIC, its pacing and the
-// congestion control know the pair by the requester's, the lead; a CNP slows both, as RoCEv2's annex A17 has it reach a
-// queue pair and not a side; and the two take turns, packet by packet.
+// order in which they were posted, and the responder's, which answers the RDMA Reads of the other host. Both number
+// their packets and have them acknowledged by themselves, and neither is ordered behind the other (InfiniBand
+// specification, volume 1, chapter 9.7: a responder's packets carry the numbers of the requests that they answer). A
+// stream in one direction is one sender and receiver here, so a queue pair that answers RDMA Reads is two: the NIC,
+// its pacing and the congestion control know the pair by the requester's, the lead; a CNP slows both, as RoCEv2's
+// annex A17 has it reach a queue pair and not a side; and the two take turns, packet by packet.
 //
-// The answer of an RDMA Read stands for its request's ACK (the same chapter): the request has none of its own, and the answer's first
-// packet acknowledges it. With selective repeat it has one, and so in both cases have the packets of the answer: IRN splits
-// the numbers into requests' and answers' and adds ACKs of answers for its recovery (section 5 of its paper).
+// The answer of an RDMA Read stands for its request's ACK (the same chapter): the request has none of its own, and
+// the answer's first packet acknowledges it. With selective repeat it has one, and so in both cases have the packets
+// of the answer: IRN splits the numbers into requests' and answers' and adds ACKs of answers for its recovery
+// (section 5 of its paper).
 
 // reading is what a message has to do with RDMA Reads.
 type reading uint8
@@ -29,8 +30,8 @@ const (
 	answersRead         // the answer to such a request
 )
 
-// Respond opens the stream in which the host that sends on the queue pair out answers the RDMA Reads that come to it on the
-// queue pair back. Queue pairs persist, and have one such stream at most.
+// Respond opens the stream in which the host that sends on the queue pair out answers the RDMA Reads that come to it
+// on the queue pair back. Queue pairs persist, and have one such stream at most.
 func (n *Network) Respond(out, back QP) (QP, error) {
 	for _, q := range [...]QP{out, back} {
 		if q < 0 || int(q) >= len(n.senders) {
@@ -57,7 +58,8 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 		routes, standing = n.intact, stranded
 	}
 	t := &n.senders[q]
-	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, standing: standing, closed: -1}
+	*t = sender{src: s.src, dst: s.dst, class: s.class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1,
+		tag: t.tag + 1<<slotBits, twin: int32(out), responds: true, standing: standing, closed: -1}
 	n.receive[q] = receiver{opening: -1, message: -1, begun: -1, asker: int32(back), tag: t.tag}
 	n.keys[q] = n.keys[out]
 	n.findPaths(q, routes)
@@ -71,7 +73,8 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	return q, nil
 }
 
-// Ask posts the request of an RDMA Read, which has so many bytes, on a queue pair. When it has been delivered it is answered with Answer.
+// Ask posts the request of an RDMA Read, which has so many bytes, on a queue pair. When it has been delivered it is
+// answered with Answer.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	implicit := !n.cfg.Recovery.Kind.Keeps()
 	if implicit && size > n.cfg.Payload {
@@ -87,8 +90,9 @@ func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	return m, n.begin(m)
 }
 
-// Answer posts the data that an RDMA Read has asked for on the responder's stream of its queue pair. It is called once for each
-// request, in the order of their delivery, and while request has not been acknowledged: from inside Delivered.
+// Answer posts the data that an RDMA Read has asked for on the responder's stream of its queue pair. It is called
+// once for each request, in the order of their delivery, and while request has not been acknowledged: from inside
+// Delivered.
 func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
 	m, err := n.plan(q, size)
 	if err != nil {
@@ -101,8 +105,8 @@ func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
 	return m, n.begin(m)
 }
 
-// replied: a packet of an answer has come to who asked. It shows that the other side is at work, so that the timer begins
-// anew, and the first packet acknowledges the request.
+// replied: a packet of an answer has come to who asked. It shows that the other side is at work, so that the timer
+// begins anew, and the first packet acknowledges the request.
 func (n *Network) replied(q int32, x *packet) {
 	s := &n.senders[q]
 	if x.flags&implied == 0 || !before(s.una, x.sack) || before(s.top, x.sack) {
@@ -167,8 +171,8 @@ func (n *Network) progress(s *sender) (acked, next uint64) {
 	return s.acked + t.acked, s.pos + t.pos
 }
 
-// turn is the one of two streams that sends a queue pair's next packet: what is sent again before what is new, and in turns. There is
-// such a packet.
+// turn is the one of two streams that sends a queue pair's next packet: what is sent again before what is new, and in
+// turns. There is such a packet.
 func (n *Network) turn(s *sender) *sender {
 	t := &n.senders[s.twin]
 	switch {

@@ -76,15 +76,16 @@ func TestReadAlone(t *testing.T) {
 	back := there + wire(1024+c.Header)
 	answer := r.net.Messages()[m+1]
 	if got := r.net.Messages()[m]; got.Delivered != there || got.Acked != back || answer.Delivered != back {
-		t.Errorf("the request came at %v and was acknowledged at %v, the answer came at %v; want %v, %v", got.Delivered, got.Acked, answer.Delivered, there, back)
+		t.Errorf("the request came at %v and was acknowledged at %v, the answer came at %v; want %v, %v",
+			got.Delivered, got.Acked, answer.Delivered, there, back)
 	}
 	if r.net.Counters.Acks != 1 {
 		t.Errorf("%d ACKs, want the answer's", r.net.Counters.Acks)
 	}
 }
 
-// TestOneQueuePair: an answer takes turns with its host's send queue, and both together have the share of one queue pair, that of another
-// beside them.
+// TestOneQueuePair: an answer takes turns with its host's send queue, and both together have the share of one queue
+// pair, that of another beside them.
 func TestOneQueuePair(t *testing.T) {
 	r := newRig(t, plain(), star(t, 3, 10*units.Gbps, units.Microsecond), 1)
 	x := newReads(t, r)
@@ -141,7 +142,8 @@ func TestOneRate(t *testing.T) {
 			x.ask(t)
 			r.eng.Run(5 * units.Millisecond)
 			if changes == 0 || r.net.Rate(x.answers) != r.net.Rate(x.out) {
-				t.Errorf("%d changes of the queue pair's rate, %v and %v", changes, r.net.Rate(x.answers), r.net.Rate(x.out))
+				t.Errorf("%d changes of the queue pair's rate, %v and %v", changes, r.net.Rate(x.answers),
+					r.net.Rate(x.out))
 			}
 			x.post(t, x.out, units.MiB)
 			r.run(t, 1e7)
@@ -150,7 +152,8 @@ func TestOneRate(t *testing.T) {
 	}
 }
 
-// TestReadsLost: with losses everywhere each request is answered once and all of it arrives in order, however the network recovers.
+// TestReadsLost: with losses everywhere each request is answered once and all of it arrives in order, however the
+// network recovers.
 func TestReadsLost(t *testing.T) {
 	lost, timeouts := uint64(0), uint64(0)
 	draws.Until(t, func() bool { return lost > 0 && timeouts > 0 }, func(t *rapid.T) {
@@ -158,7 +161,8 @@ func TestReadsLost(t *testing.T) {
 		c.PFC.Enabled = false
 		c.Recovery.Kind = rapid.SampledFrom([]RecoveryKind{GoBackN, SelectiveRepeat}).Draw(t, "recovery")
 		c.Acks.Every = rapid.SampledFrom([]int{1, 4}).Draw(t, "ack every")
-		c.CongestionControl.Algorithm = rapid.SampledFrom([]cc.Scheme{cc.SchemeNone, cc.SchemeDCTCP, cc.SchemeHPCC}).Draw(t, "scheme")
+		c.CongestionControl.Algorithm = rapid.SampledFrom([]cc.Scheme{cc.SchemeNone, cc.SchemeDCTCP,
+			cc.SchemeHPCC}).Draw(t, "scheme")
 		g := star(t, 2, 10*units.Gbps, units.Microsecond)
 		for i := range g.Links {
 			g.Links[i].Loss = rapid.SampledFrom([]float64{0, 0.001, 0.05}).Draw(t, "loss")
@@ -251,7 +255,8 @@ func TestRespondRefuses(t *testing.T) {
 	}
 }
 
-// TestReadsRescued: a link that fails in the middle of answers strands both streams of their queue pair, and when it is mended all of them arrive.
+// TestReadsRescued: a link that fails in the middle of answers strands both streams of their queue pair, and when it
+// is mended all of them arrive.
 func TestReadsRescued(t *testing.T) {
 	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat, Sack} {
 		c := plain()

@@ -123,8 +123,10 @@ func (r *rig) completed(t failer) {
 	for i, m := range r.net.Messages() {
 		if m.Delivered == sim.Forever || m.Acked == sim.Forever || m.Delivered > m.Acked || m.Delivered < m.Posted {
 			s := &r.net.senders[m.QP]
-			t.Fatalf("message %d of %v: posted %v, delivered %v, acknowledged %v; %d timeouts, sender una %d next %d end %d standing %d, receiver expects %d; now %v",
-				i, m.Size, m.Posted, m.Delivered, m.Acked, r.net.Counters.Timeouts, s.una, s.next, s.end, s.standing, r.net.receive[m.QP].expected, r.eng.Now())
+			t.Fatalf("message %d of %v: posted %v, delivered %v, acknowledged %v; %d timeouts, sender una %d next %d "+
+				"end %d standing %d, receiver expects %d; now %v",
+				i, m.Size, m.Posted, m.Delivered, m.Acked, r.net.Counters.Timeouts, s.una, s.next, s.end, s.standing,
+				r.net.receive[m.QP].expected, r.eng.Now())
 		}
 	}
 }
@@ -143,7 +145,8 @@ func (r *rig) drained(t failer) {
 	}
 	x := &n.Counters
 	if x.Pauses != x.Resumes || x.Paused != x.Unpaused {
-		t.Fatalf("%d pauses and %d resumes were decided, %d and %d took effect", x.Pauses, x.Resumes, x.Paused, x.Unpaused)
+		t.Fatalf("%d pauses and %d resumes were decided, %d and %d took effect", x.Pauses, x.Resumes, x.Paused,
+			x.Unpaused)
 	}
 	if x.Posted != x.Completed || int(x.Posted) != len(r.delivered) {
 		t.Fatalf("%d messages posted, %d delivered, %d completed", x.Posted, len(r.delivered), x.Completed)
@@ -170,11 +173,13 @@ func (r *rig) leftOver() error {
 	for i := range n.ports {
 		p := &n.ports[i]
 		if p.wire.N > 0 || p.frames.N > 0 || p.paused != 0 || p.ready != 0 {
-			return fmt.Errorf("%s: %d packets on the wire, %d frames waiting, classes %b paused, %b ready", n.PortName(int32(i)), p.wire.N, p.frames.N, p.paused, p.ready)
+			return fmt.Errorf("%s: %d packets on the wire, %d frames waiting, classes %b paused, %b ready",
+				n.PortName(int32(i)), p.wire.N, p.frames.N, p.paused, p.ready)
 		}
 		for c := range uint8(MaxClasses) {
 			if l := n.lane(int32(i), c); l.out != 0 || l.in != 0 || l.head != 0 || l.off || l.waiting.N > 0 {
-				return fmt.Errorf("%s class %d: %d bytes wait, %d and %d in the accounts, off %v", n.PortName(int32(i)), c, l.out, l.in, l.head, l.off)
+				return fmt.Errorf("%s class %d: %d bytes wait, %d and %d in the accounts, off %v",
+					n.PortName(int32(i)), c, l.out, l.in, l.head, l.off)
 			}
 		}
 	}

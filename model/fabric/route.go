@@ -175,7 +175,8 @@ func (n *Network) chooseOf(at int32, x *packet, s *sender, next []topo.Hop) int 
 	return i
 }
 
-// waitAt is what a packet finds ahead of it in a port's class, in bytes: an idle port comes before one that is sending, one that is paused after all others.
+// waitAt is what a packet finds ahead of it in a port's class, in bytes: an idle port comes before one that is
+// sending, one that is paused after all others.
 func (n *Network) waitAt(pi int32, class uint8) int64 {
 	p := &n.ports[pi]
 	wait := n.lane(pi, class).out << 1

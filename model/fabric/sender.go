@@ -192,8 +192,8 @@ func (n *Network) reportAcked(m int32, count int) {
 	}
 }
 
-// supersede: a message has been acknowledged, so that sender and receiver are behind the one before it. A queue pair that
-// has done its one message refers to it no more.
+// supersede: a message has been acknowledged, so that sender and receiver are behind the one before it. A queue pair
+// that has done its one message refers to it no more.
 func (n *Network) supersede(m int32) {
 	if n.cfg.QueuePairs.Life == PerMessage {
 		n.note(m, superseded)

@@ -36,10 +36,11 @@ type Sending struct {
 	Class   uint8
 }
 
-// reportSend reports a packet to OnSend. It looks at the sender's side of the queue pair, which belongs to another goroutine where the network
-// runs in parts, so who listens runs it in one piece.
+// reportSend reports a packet to OnSend. It looks at the sender's side of the queue pair, which belongs to another
+// goroutine where the network runs in parts, so who listens runs it in one piece.
 func (n *Network) reportSend(pi int32, p *port, x *packet) {
-	s := Sending{Begin: n.eng.Now(), End: p.free, Port: pi, QP: -1, Message: -1, Size: units.Bytes(x.size), Class: x.class}
+	s := Sending{Begin: n.eng.Now(), End: p.free, Port: pi, QP: -1, Message: -1, Size: units.Bytes(x.size),
+		Class: x.class}
 	switch x.kind {
 	case dataPacket:
 		s.Message = n.messageOf(x)

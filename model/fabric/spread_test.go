@@ -20,10 +20,12 @@ func spraying(choice spread.Choice) Config {
 	return c
 }
 
-// crossed is a leaf-spine network whose first n hosts each send to another one behind the other leaf, and who sends to whom by a shift.
+// crossed is a leaf-spine network whose first n hosts each send to another one behind the other leaf, and who sends
+// to whom by a shift.
 func crossed(t *testing.T, c Config, n, shift int, size units.Bytes) *rig {
 	t.Helper()
-	g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: n, HostsPerLeaf: n}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+	g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: n, HostsPerLeaf: n}}, 100*units.Gbps,
+		100*units.Gbps, units.Microsecond)
 	r := newRig(t, c, g, 1)
 	for i := range n {
 		r.mustSend(t, int32(i), int32(n+(i+shift)%n), 1, size)
@@ -31,7 +33,8 @@ func crossed(t *testing.T, c Config, n, shift int, size units.Bytes) *rig {
 	return r
 }
 
-// goodput is the payload that has come by a time, as a share of what so many links of 100 Gbit/s carry from when the first packet can come on.
+// goodput is the payload that has come by a time, as a share of what so many links of 100 Gbit/s carry from when the
+// first packet can come on.
 func goodput(r *rig, n int, until sim.Time) float64 {
 	const first = 4*units.Microsecond + 500*units.Nanosecond
 	r.eng.Run(first)
@@ -40,8 +43,9 @@ func goodput(r *rig, n int, until sim.Time) float64 {
 	return float64(r.net.Counters.Received-was) * 8 / ((until - first).Seconds() * 100e9 * float64(n))
 }
 
-// TestSprayingFillsAllWays holds that a permutation across two leaves, one flow a host and as many spines as hosts a leaf, reaches the line rate less headers with each way of spreading packets, and with a hash
-// of queue pairs what the spines carry that a hash has met: n balls in n bins leave a share (1 - 1/n)^n of them empty.
+// TestSprayingFillsAllWays holds that a permutation across two leaves, one flow a host and as many spines as hosts a
+// leaf, reaches the line rate less headers with each way of spreading packets, and with a hash of queue pairs what
+// the spines carry that a hash has met: n balls in n bins leave a share (1 - 1/n)^n of them empty.
 func TestSprayingFillsAllWays(t *testing.T) {
 	const n, size = 8, 8 * units.MB
 	line := 1024.0 / (1024 + 82)
@@ -55,7 +59,8 @@ func TestSprayingFillsAllWays(t *testing.T) {
 		r.drained(t)
 		x := &r.net.Counters
 		if x.Retransmits > 0 || x.Timeouts > 0 || x.Duplicates > 0 {
-			t.Errorf("%v: %d packets sent again, %d timeouts, %d duplicates with nothing lost", choice, x.Retransmits, x.Timeouts, x.Duplicates)
+			t.Errorf("%v: %d packets sent again, %d timeouts, %d duplicates with nothing lost", choice, x.Retransmits,
+				x.Timeouts, x.Duplicates)
 		}
 		if choice == spread.Random && x.Overtaken == 0 {
 			t.Error("nothing came out of order")
@@ -84,7 +89,8 @@ func TestSprayingFillsAllWays(t *testing.T) {
 	}
 }
 
-// TestReorderingIsBoundedByQueues holds that a packet comes too early by no more packets than its queue pair sends while another waits in the longest queues of the way.
+// TestReorderingIsBoundedByQueues holds that a packet comes too early by no more packets than its queue pair sends
+// while another waits in the longest queues of the way.
 func TestReorderingIsBoundedByQueues(t *testing.T) {
 	for _, choice := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {
 		c := spraying(choice)
@@ -108,15 +114,16 @@ func TestReorderingIsBoundedByQueues(t *testing.T) {
 			bound += float64(b+1106) / 1106
 		}
 		if x := &r.net.Counters; float64(x.Reordered) > bound {
-			t.Errorf("%v: a packet came %d too early; the queues of a way are %.0f packets long at most", choice, x.Reordered, bound)
+			t.Errorf("%v: a packet came %d too early; the queues of a way are %.0f packets long at most", choice,
+				x.Reordered, bound)
 		} else if choice == spread.Random && x.Reordered < 2 {
 			t.Errorf("%v: a packet came %d too early at most", choice, x.Reordered)
 		}
 	}
 }
 
-// TestFlowletsKeepTheirWay holds that without gaps a queue pair keeps to one way, whichever it is, so that nothing comes out of order, go-back-N or not; and that a message after a gap may
-// take another.
+// TestFlowletsKeepTheirWay holds that without gaps a queue pair keeps to one way, whichever it is, so that nothing
+// comes out of order, go-back-N or not; and that a message after a gap may take another.
 func TestFlowletsKeepTheirWay(t *testing.T) {
 	for _, choice := range []spread.Choice{spread.Random, spread.LeastQueue, spread.RoundRobin} {
 		c := plain()
@@ -143,13 +150,15 @@ func TestFlowletsKeepTheirWay(t *testing.T) {
 	}
 }
 
-// TestOvertakenWithLoss holds that with packets on several ways what is lost is repeated, without much more, and the window of numbers is kept.
+// TestOvertakenWithLoss holds that with packets on several ways what is lost is repeated, without much more, and the
+// window of numbers is kept.
 func TestOvertakenWithLoss(t *testing.T) {
 	for _, window := range []int{0, 64, 1024} {
 		c := spraying(spread.Random)
 		c.PFC.Enabled, c.Recovery.Reordering, c.Recovery.Window = false, 64, window
 		c.Recovery.Timeout = Timeout{Time: 200 * units.Microsecond}
-		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 4, HostsPerLeaf: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
+		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 4, HostsPerLeaf: 4}}, 100*units.Gbps,
+			100*units.Gbps, units.Microsecond)
 		for i := range g.Links {
 			g.Links[i].Loss = 0.001
 		}
@@ -174,13 +183,15 @@ func TestOvertakenWithLoss(t *testing.T) {
 	}
 }
 
-// TestIdealOfManyWays holds that a message which is alone and whose packets go several ways takes as long as it ideally would, but for a packet or two on the slow links. With a hash it has one of the ways.
+// TestIdealOfManyWays holds that a message which is alone and whose packets go several ways takes as long as it
+// ideally would, but for a packet or two on the slow links. With a hash it has one of the ways.
 func TestIdealOfManyWays(t *testing.T) {
 	const up = 10 * units.Gbps
 	packet := sim.Time(1024+82) * 8 * 100 * units.Picosecond // on an uplink
 	graphs := map[string]*topo.Graph{
-		"leaf-spine": build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 4, HostsPerLeaf: 2}}, 100*units.Gbps, up, units.Microsecond),
-		"fat-tree":   build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, up, units.Microsecond),
+		"leaf-spine": build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 4, HostsPerLeaf: 2}},
+			100*units.Gbps, up, units.Microsecond),
+		"fat-tree": build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, up, units.Microsecond),
 	}
 	for name, g := range graphs {
 		dst := int32(0)
@@ -200,7 +211,8 @@ func TestIdealOfManyWays(t *testing.T) {
 				r.drained(t)
 				x := r.net.Messages()[m]
 				over := x.Acked - x.Posted - ideal
-				if over < 0 || choice == spread.Hash && over > 0 || (choice == spread.RoundRobin || choice == spread.LeastQueue) && over > 2*packet {
+				if over < 0 || choice == spread.Hash && over > 0 ||
+					(choice == spread.RoundRobin || choice == spread.LeastQueue) && over > 2*packet {
 					t.Errorf("%s, %v, %v: took %v, ideally %v", name, choice, size, x.Acked-x.Posted, ideal)
 				}
 			}
@@ -215,8 +227,11 @@ func TestSpreadRefusals(t *testing.T) {
 		"recovery.reordering":   func(c *Config) { c.Recovery.Reordering = 0 },
 		"load_balancing.gap":    func(c *Config) { c.LoadBalancing.Gap = 0 },
 		"load_balancing.table":  func(c *Config) { c.LoadBalancing.Table = 0 },
-		"load_balancing.per":    func(c *Config) { c.LoadBalancing.Choice, c.LoadBalancing.Per = spread.Hash, spread.Flowlet },
-		"recovery.window":       func(c *Config) { c.Recovery.Window = -1 },
+		"load_balancing.per": func(c *Config) {
+			c.LoadBalancing.Choice, c.LoadBalancing.Per = spread.Hash,
+				spread.Flowlet
+		},
+		"recovery.window": func(c *Config) { c.Recovery.Window = -1 },
 	} {
 		c := spraying(spread.RoundRobin)
 		if err := c.Validate(); err != nil {
@@ -260,7 +275,9 @@ func ExampleConfig_loadBalancing() {
 	// <nil>
 }
 
-// TestWaitAt holds in which order ports are preferred: an idle one with nothing queued, one that is sending, then by what is queued, of which a byte counts more than being busy; one that is paused comes last, and only for the class that is.
+// TestWaitAt holds in which order ports are preferred: an idle one with nothing queued, one that is sending, then by
+// what is queued, of which a byte counts more than being busy; one that is paused comes last, and only for the class
+// that is.
 func TestWaitAt(t *testing.T) {
 	r := crossed(t, spraying(spread.LeastQueue), 2, 0, units.KB)
 	n := r.net
@@ -287,8 +304,9 @@ func TestWaitAt(t *testing.T) {
 	}
 }
 
-// TestRoundTripByHand: two hosts at one switch, 8 Gbit/s and 1 us a link, packets of 1000 B with 82 B of headers, ACKs of 66 B: with all that twice two links each
-// way take 4 us, (1082 + 66) ns for each of two links. Without headers and ACKs' own time, 4 us and 2 us. The payload of the link in that time is the other figure.
+// TestRoundTripByHand: two hosts at one switch, 8 Gbit/s and 1 us a link, packets of 1000 B with 82 B of headers,
+// ACKs of 66 B: with all that twice two links each way take 4 us, (1082 + 66) ns for each of two links. Without
+// headers and ACKs' own time, 4 us and 2 us. The payload of the link in that time is the other figure.
 func TestRoundTripByHand(t *testing.T) {
 	const us, ns = units.Microsecond, units.Nanosecond
 	for _, c := range []struct {

@@ -74,10 +74,13 @@ func stepsNetwork(t *testing.T, d *datadriven.TestData, log *strings.Builder) *r
 	pools := Pools{Limit: units.MB, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}
 	hosts, rate, delay := 3, 10*units.Gbps, units.Microsecond
 	settings := map[string]interface{ UnmarshalText([]byte) error }{
-		"rate": &rate, "delay": &delay, "payload": &c.Payload, "buffer": &c.Buffer, "threshold": &c.PFC.Threshold, "alpha": &c.PFC.Alpha,
-		"reserve": &c.PFC.Reserve, "resume_offset": &c.PFC.ResumeOffset, "headroom": &c.PFC.Headroom, "frame": &c.PFC.Frame,
-		"pool_limit": &pools.Limit, "pool_minimum": &pools.Minimum, "class_limit": &pools.ClassLimit, "class_resume": &pools.ClassResume,
-		"kmin": &c.ECN.Kmin, "kmax": &c.ECN.Kmax, "pmax": &c.ECN.Pmax, "ecn_rate": &c.ECN.Rate,
+		"rate": &rate, "delay": &delay, "payload": &c.Payload, "buffer": &c.Buffer, "threshold": &c.PFC.Threshold,
+		"alpha":   &c.PFC.Alpha,
+		"reserve": &c.PFC.Reserve, "resume_offset": &c.PFC.ResumeOffset, "headroom": &c.PFC.Headroom,
+		"frame":      &c.PFC.Frame,
+		"pool_limit": &pools.Limit, "pool_minimum": &pools.Minimum, "class_limit": &pools.ClassLimit,
+		"class_resume": &pools.ClassResume,
+		"kmin":         &c.ECN.Kmin, "kmax": &c.ECN.Kmax, "pmax": &c.ECN.Pmax, "ecn_rate": &c.ECN.Rate,
 	}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
@@ -127,21 +130,24 @@ func accounts(r *rig) string {
 	sw := &n.nodes[len(n.nodes)-1]
 	for pi := sw.first; pi < sw.first+sw.ports; pi++ {
 		if l := n.lane(pi, 1); l.in+l.head+l.out > 0 {
-			fmt.Fprintf(&b, "%s: %d B wait to leave; %d B and %d B of headroom came in\n", n.PortName(pi), l.out, l.in, l.head)
+			fmt.Fprintf(&b, "%s: %d B wait to leave; %d B and %d B of headroom came in\n", n.PortName(pi), l.out,
+				l.in, l.head)
 		}
 	}
 	for pi := range int32(n.Ports()) {
 		if x := n.Port(pi); x.Pauses > 0 || x.Drops > 0 {
-			fmt.Fprintf(&b, "%s: %d pauses, %v in all, %v the longest; %d packets dropped\n", n.PortName(pi), x.Pauses, x.Paused, x.Longest, x.Drops)
+			fmt.Fprintf(&b, "%s: %d pauses, %v in all, %v the longest; %d packets dropped\n", n.PortName(pi),
+				x.Pauses, x.Paused, x.Longest, x.Drops)
 		}
 	}
 	c := &n.Counters
-	fmt.Fprintf(&b, "%d pauses, %d resumes, %d refreshes, %d frames, %d drops\n", c.Pauses, c.Resumes, c.Refreshes, c.Frames, c.DropCount())
+	fmt.Fprintf(&b, "%d pauses, %d resumes, %d refreshes, %d frames, %d drops\n", c.Pauses, c.Resumes, c.Refreshes,
+		c.Frames, c.DropCount())
 	return b.String()
 }
 
-// markedShare asks four million times whether a packet that leaves so much behind on the first switch port is to be marked, in per
-// mille. The standard error is at most a quarter of one.
+// markedShare asks four million times whether a packet that leaves so much behind on the first switch port is to be
+// marked, in per mille. The standard error is at most a quarter of one.
 func markedShare(n *Network, queue int64) string {
 	p := &n.ports[n.PortOf(0, false)]
 	if queue <= p.kmin {

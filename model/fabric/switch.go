@@ -150,7 +150,8 @@ func (n *Network) setMarking(p *port) {
 // telemetry writes into a packet's note as it leaves a switch.
 func (n *Network) telemetry(pi int32, p *port, x *packet) {
 	if n.wants.PINT {
-		n.notes.Raise(x.note, p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
+		n.notes.Raise(x.note,
+			p.meter.Update(n.eng.Now(), units.Bytes(x.size), n.backlog(pi), p.rate, n.longest, n.codec, &p.random))
 	}
 	if n.wants.INT {
 		hop := cc.Hop{Time: n.eng.Now(), Bytes: p.bytes, Queue: n.backlog(pi), Rate: p.rate}

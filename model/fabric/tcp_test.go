@@ -10,7 +10,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestTCPSlowStart: a transfer on an idle path takes a round trip for each doubling of ten segments, and then what the line takes.
+// TestTCPSlowStart: a transfer on an idle path takes a round trip for each doubling of ten segments, and then what
+// the line takes.
 func TestTCPSlowStart(t *testing.T) {
 	c := TCP(DefaultConfig())
 	c.Acks.Every = 1
@@ -46,7 +47,8 @@ func TestTCPLoss(t *testing.T) {
 		r.drained(t)
 		k := &r.net.Counters
 		if k.Drops[DropCorrupted] == 0 || k.Retransmits != k.Drops[DropCorrupted] || k.Timeouts > 0 {
-			t.Errorf("%v: %d lost, %d sent again, %d timeouts", growth, k.Drops[DropCorrupted], k.Retransmits, k.Timeouts)
+			t.Errorf("%v: %d lost, %d sent again, %d timeouts", growth, k.Drops[DropCorrupted], k.Retransmits,
+				k.Timeouts)
 		}
 
 		r = newRig(t, c, star(t, 2, 10*units.Gbps, 10*units.Microsecond), 1)
@@ -63,8 +65,8 @@ func TestTCPLoss(t *testing.T) {
 	}
 }
 
-// TestTCPShares: four connections through a link that is a quarter of their lines, with a buffer of two round trips, fill it and have equal
-// shares (Jain's index), by losses or by marks.
+// TestTCPShares: four connections through a link that is a quarter of their lines, with a buffer of two round trips,
+// fill it and have equal shares (Jain's index), by losses or by marks.
 func TestTCPShares(t *testing.T) {
 	lines := golden.Head("", ">of the line", ">Jain's index", ">packets lost after slow start", ">timeouts")
 	for _, growth := range []cc.Growth{cc.GrowthCubic, cc.GrowthNewReno, cc.GrowthDCTCP} {
@@ -73,7 +75,8 @@ func TestTCPShares(t *testing.T) {
 		c.Buffer = 256 * units.KiB
 		c.ECN.Kmin, c.ECN.Kmax, c.ECN.Pmax, c.ECN.Rate = 65*1500, 65*1500, 1, 10*units.Gbps
 		c.ECN.Enabled = growth == cc.GrowthDCTCP
-		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 1, HostsPerLeaf: 4}}, 25*units.Gbps, 10*units.Gbps, 10*units.Microsecond)
+		g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: 1, HostsPerLeaf: 4}}, 25*units.Gbps,
+			10*units.Gbps, 10*units.Microsecond)
 		r := newRig(t, c, g, 1)
 		for host := range int32(4) {
 			r.mustSend(t, host, host+4, 3, units.GiB)
@@ -95,11 +98,14 @@ func TestTCPShares(t *testing.T) {
 		}
 		jain := sum * sum / (4 * squares)
 		share := sum * 8 / span.Seconds() / 10e9 * float64(c.Payload+c.Header) / float64(c.Payload)
-		t.Logf("%v: %.3f of the line, Jain's index %.3f, %d lost, %d timeouts", growth, share, jain, r.net.Counters.DropCount(), r.net.Counters.Timeouts)
+		t.Logf("%v: %.3f of the line, Jain's index %.3f, %d lost, %d timeouts", growth, share, jain,
+			r.net.Counters.DropCount(), r.net.Counters.Timeouts)
 		if share < 0.9 || share > 1.001 || jain < 0.85 {
 			t.Errorf("%v: %.3f of the line, Jain's index %.3f", growth, share, jain)
 		}
-		lines = append(lines, golden.Row(growth.String(), fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%.3f", jain), fmt.Sprint(r.net.Counters.DropCount()-early), fmt.Sprint(r.net.Counters.Timeouts)))
+		lines = append(lines,
+			golden.Row(growth.String(), fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%.3f", jain),
+				fmt.Sprint(r.net.Counters.DropCount()-early), fmt.Sprint(r.net.Counters.Timeouts)))
 		if k := &r.net.Counters; k.Timeouts > 0 || (k.DropCount() > early) == (growth == cc.GrowthDCTCP) {
 			t.Errorf("%v: %d lost, %d timeouts", growth, k.DropCount(), k.Timeouts)
 		}

@@ -27,14 +27,16 @@ func chosenGraph(t *testing.T, r *rng.Stream) *topo.Graph {
 		topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 3, Spines: 2, HostsPerLeaf: 3}},
 		topo.Config{Clos: &topo.Clos{Pods: 2, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}},
 		topo.Config{FatTree: &topo.FatTree{K: 4}})
-	return build(t, c, choose(r, 10*units.Gbps, 25*units.Gbps), choose(r, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps), choose(r, 0, units.Microsecond, 7123457))
+	return build(t, c, choose(r, 10*units.Gbps, 25*units.Gbps),
+		choose(r, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps), choose(r, 0, units.Microsecond, 7123457))
 }
 
 // chosenConfig is a configuration whose every setting is drawn.
 func chosenConfig(r *rng.Stream) Config {
 	c := DefaultConfig()
 	c.Payload, c.Header = choose[units.Bytes](r, 512, 1000, 4096), choose[units.Bytes](r, 48, 82)
-	c.CongestionControl.Algorithm = choose(r, cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC, cc.SchemeHPCCPINT, cc.SchemeSwift)
+	c.CongestionControl.Algorithm = choose(r, cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely,
+		cc.SchemeHPCC, cc.SchemeHPCCPINT, cc.SchemeSwift)
 	c.QueuePairs.PerPeer, c.QueuePairs.Life = choose(r, 1, 3), choose(r, Persistent, PerMessage)
 	c.Acks.Every, c.Acks.Size = choose(r, 1, 2, 7), choose[units.Bytes](r, 20, 86)
 	c.Acks.Class = choose(r, 0, 2, 5)
@@ -68,7 +70,8 @@ func chosenConfig(r *rng.Stream) Config {
 	return c
 }
 
-// noted digests what is not zero, so that what is counted from now on leaves the digests of those alone that never do it.
+// noted digests what is not zero, so that what is counted from now on leaves the digests of those alone that never do
+// it.
 type noted struct{ hash.Hash64 }
 
 func (n noted) add(v any) {
@@ -134,7 +137,8 @@ func transcript(t *testing.T, seed uint64) string {
 			b = 0
 		}
 		if a != b {
-			x.send(post{at: sim.Time(r.IntN(int64(40 * units.Microsecond))), src: hosts[a], dst: hosts[b], class: choose[uint8](&r, 1, 2), size: units.Bytes(1 + r.IntN(60_000))})
+			x.send(post{at: sim.Time(r.IntN(int64(40 * units.Microsecond))), src: hosts[a], dst: hosts[b],
+				class: choose[uint8](&r, 1, 2), size: units.Bytes(1 + r.IntN(60_000))})
 		}
 	}
 	if answers >= 0 {
@@ -167,12 +171,14 @@ func transcript(t *testing.T, seed uint64) string {
 	}
 	k := &n.Counters
 	all.add(*k)
-	return fmt.Sprintf("%d: %d of %d messages by %v; sent %d, wasted %d, acks %d, nacks %d, marked %d, cnps %d, again %d, timeouts %d, pauses %d, lost %d; %016x\n",
-		seed, k.Completed, k.Posted, x.eng.Now(), k.Sent, k.Wasted, k.Acks, k.Nacks, k.Marked, k.CNPs, k.Retransmits, k.Timeouts, k.Pauses, k.DropCount(), all.Sum64())
+	return fmt.Sprintf("%d: %d of %d messages by %v; sent %d, wasted %d, acks %d, nacks %d, marked %d, cnps %d, "+
+		"again %d, timeouts %d, pauses %d, lost %d; %016x\n",
+		seed, k.Completed, k.Posted, x.eng.Now(), k.Sent, k.Wasted, k.Acks, k.Nacks, k.Marked, k.CNPs, k.Retransmits,
+		k.Timeouts, k.Pauses, k.DropCount(), all.Sum64())
 }
 
-// TestTranscripts holds what networks that were drawn once do, to the picosecond of every message: a change that was to leave results alone is seen here, one that was not
-// is read here, line by line, before it is kept with -rewrite.
+// TestTranscripts holds what networks that were drawn once do, to the picosecond of every message: a change that was
+// to leave results alone is seen here, one that was not is read here, line by line, before it is kept with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.RunTest(t, "testdata/transcripts", func(t *testing.T, td *datadriven.TestData) string {
 		var from, to int

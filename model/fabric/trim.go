@@ -5,9 +5,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM 2017) and Ultra Ethernet's may. The header
-// goes on before all data; the receiver reports it, and the sender sends the packet again at once. NDP's switches cut the last packet of the queue instead in
-// half of the cases; this model always cuts the arriving one.
+// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM
+// 2017) and Ultra Ethernet's may. The header goes on before all data; the receiver reports it, and the sender sends
+// the packet again at once. NDP's switches cut the last packet of the queue instead in half of the cases; this model
+// always cuts the arriving one.
 type Trimming struct {
 	// Enabled turns trimming on. It excludes PFC.
 	Enabled bool
@@ -23,10 +24,13 @@ func (c *Trimming) validate(all *Config) error {
 		return nil
 	}
 	// A queue shorter than a packet would trim every packet, and every retransmission.
-	f.Hold(c.Queue >= all.packet() && c.Queue <= all.Buffer, "queue", "%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
+	f.Hold(c.Queue >= all.packet() && c.Queue <= all.Buffer, "queue",
+		"%v is not possible; use a packet's size, %v, up to the buffer's, %v", c.Queue, all.packet(), all.Buffer)
 	f.Hold(c.Size >= 1 && c.Size <= units.KiB, "size", "%v is not possible; use 1B to 1KiB", c.Size)
-	f.Hold(!all.PFC.Enabled, "enabled", "switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")
-	f.Hold(all.Recovery.Kind == SelectiveRepeat, "enabled", "%v cannot send a single packet again that was trimmed; use recovery.kind: selective-repeat", all.Recovery.Kind)
+	f.Hold(!all.PFC.Enabled, "enabled",
+		"switches that pause who sends to them have nothing to trim; use pfc.enabled: false as well")
+	f.Hold(all.Recovery.Kind == SelectiveRepeat, "enabled",
+		"%v cannot send a single packet again that was trimmed; use recovery.kind: selective-repeat", all.Recovery.Kind)
 	return f.Err()
 }
 
@@ -72,8 +76,8 @@ func (n *Network) cutOff(s *sender, lead int32, l *sender, x *packet) {
 	}
 }
 
-// patience is how many packets may overtake one before it counts as lost. Where switches trim they say what is lost, and what a link corrupts waits for the timer: a packet that is sent again comes behind all that is on
-// its way.
+// patience is how many packets may overtake one before it counts as lost. Where switches trim they say what is lost,
+// and what a link corrupts waits for the timer: a packet that is sent again comes behind all that is on its way.
 func (n *Network) patience() int {
 	if n.cfg.Trimming.Enabled {
 		return mostReordered

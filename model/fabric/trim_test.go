@@ -25,8 +25,9 @@ func trimming(queue int) Config {
 	return c
 }
 
-// TestTrimmedIncast holds that an incast into a queue of eight packets loses no header, waits for no timer and repeats each trimmed packet once, and keeps the receiver's link busy but for what headers take: what
-// comes on it is payload with headers, and trimmed headers.
+// TestTrimmedIncast holds that an incast into a queue of eight packets loses no header, waits for no timer and
+// repeats each trimmed packet once, and keeps the receiver's link busy but for what headers take: what comes on it is
+// payload with headers, and trimmed headers.
 func TestTrimmedIncast(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeNSCC, cc.SchemeDCTCP, cc.SchemeDCQCN, cc.SchemeSwift} {
 		const senders, size = 16, 200 * units.KB
@@ -41,7 +42,8 @@ func TestTrimmedIncast(t *testing.T) {
 		r.drained(t)
 		x := &r.net.Counters
 		if x.Trimmed == 0 || x.Retransmits != x.Trimmed || x.Timeouts > 0 || x.DropCount() > 0 || x.Duplicates > 0 {
-			t.Errorf("%v: %d trimmed, %d sent again, %d timeouts, %d drops, %d duplicates", scheme, x.Trimmed, x.Retransmits, x.Timeouts, x.DropCount(), x.Duplicates)
+			t.Errorf("%v: %d trimmed, %d sent again, %d timeouts, %d drops, %d duplicates", scheme, x.Trimmed,
+				x.Retransmits, x.Timeouts, x.DropCount(), x.Duplicates)
 		}
 		if x.Lost+x.Received != x.Sent || x.Wasted > 0 {
 			t.Errorf("%v: %d lost and %d received of %d", scheme, x.Lost, x.Received, x.Sent)
@@ -51,10 +53,12 @@ func TestTrimmedIncast(t *testing.T) {
 			t.Errorf("%v: a queue of %v, %v at most", scheme, p.MaxQueue, c.Trimming.Queue)
 		}
 		data := (x.Received + 1023) / 1024
-		if want := x.Received + data*uint64(c.Header) + x.Trimmed*64; p.Bytes < want || p.Bytes > want+senders*uint64(c.Header) {
+		if want := x.Received + data*uint64(c.Header) + x.Trimmed*64; p.Bytes < want ||
+			p.Bytes > want+senders*uint64(c.Header) {
 			t.Errorf("%v: %d bytes on the last link, want %d", scheme, p.Bytes, want)
 		}
-		if busy := r.net.Busy(r.net.PortOf(0, false), r.eng.Now()).Seconds() / r.eng.Now().Seconds(); scheme == cc.SchemeNSCC && busy < 0.9 {
+		if busy := r.net.Busy(r.net.PortOf(0, false), r.eng.Now()).Seconds() /
+			r.eng.Now().Seconds(); scheme == cc.SchemeNSCC && busy < 0.9 {
 			t.Errorf("%v: the last link is busy %.3f of the time", scheme, busy)
 		}
 	}
@@ -69,13 +73,16 @@ func TestTrimmedInParts(t *testing.T) {
 	sameInParts(t, c)
 }
 
-// sameInParts holds that a fat tree whose packets are trimmed and sprayed comes to the same figures in one piece, in parts one after another (below 0), and in parts beside each other.
+// sameInParts holds that a fat tree whose packets are trimmed and sprayed comes to the same figures in one piece, in
+// parts one after another (below 0), and in parts beside each other.
 func sameInParts(t *testing.T, c Config) {
 	t.Helper()
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
 	var flows []Flow
 	for i := range int32(24) {
-		flows = append(flows, Flow{Src: i % 16, Dst: (i%4*5 + 7 + i/4) % 16, Class: 1, Size: 300 * units.KB, Start: sim.Time(i/8) * 10 * units.Microsecond})
+		flows = append(flows,
+			Flow{Src: i % 16, Dst: (i%4*5 + 7 + i/4) % 16, Class: 1, Size: 300 * units.KB,
+				Start: sim.Time(i/8) * 10 * units.Microsecond})
 		if f := &flows[i]; f.Src == f.Dst {
 			f.Dst = (f.Dst + 1) % 16
 		}
@@ -91,7 +98,8 @@ func sameInParts(t *testing.T, c Config) {
 		if want == "" {
 			want = got
 			if n.Counters.Trimmed == 0 || n.Counters.Overtaken == 0 || int(n.Counters.Completed) != len(flows) {
-				t.Fatalf("%d trimmed, %d overtaken, %d completed", n.Counters.Trimmed, n.Counters.Overtaken, n.Counters.Completed)
+				t.Fatalf("%d trimmed, %d overtaken, %d completed", n.Counters.Trimmed, n.Counters.Overtaken,
+					n.Counters.Completed)
 			}
 		}
 		if got != want {
@@ -100,8 +108,10 @@ func sameInParts(t *testing.T, c Config) {
 	}
 }
 
-// trimmedAnswers holds trimmed and sprayed packets on a fat tree of 16 hosts to what another simulator answers, which a file has: a row has the load, how many hosts send (incast) or how far to (permutation), when the last
-// message came, the mean of all, and how many packets were trimmed. Times may differ by the share within, trimmed packets by 15 % and a few, on the mean of four seeds as there. A message has the given number of packets.
+// trimmedAnswers holds trimmed and sprayed packets on a fat tree of 16 hosts to what another simulator answers, which
+// a file has: a row has the load, how many hosts send (incast) or how far to (permutation), when the last message
+// came, the mean of all, and how many packets were trimmed. Times may differ by the share within, trimmed packets by
+// 15 % and a few, on the mean of four seeds as there. A message has the given number of packets.
 func trimmedAnswers(t *testing.T, file string, within, few float64, packets units.Bytes, config func() Config) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -150,8 +160,10 @@ func trimmedAnswers(t *testing.T, file string, within, few float64, packets unit
 				t.Errorf("%s: %d timeouts", s.Text(), r.net.Counters.Timeouts)
 			}
 		}
-		t.Logf("%s: %.1f us (%+.1f %%), mean %.1f (%+.1f %%), %.0f trimmed", s.Text(), gotLast, 100*(gotLast/last-1), gotMean, 100*(gotMean/mean-1), gotCuts)
-		if math.Abs(gotLast/last-1) > within || math.Abs(gotMean/mean-1) > within || math.Abs(gotCuts-cuts) > 0.15*cuts+few {
+		t.Logf("%s: %.1f us (%+.1f %%), mean %.1f (%+.1f %%), %.0f trimmed", s.Text(), gotLast, 100*(gotLast/last-1),
+			gotMean, 100*(gotMean/mean-1), gotCuts)
+		if math.Abs(gotLast/last-1) > within || math.Abs(gotMean/mean-1) > within ||
+			math.Abs(gotCuts-cuts) > 0.15*cuts+few {
 			t.Errorf("%s: ours %.1f us, mean %.1f us, %.1f trimmed", s.Text(), gotLast, gotMean, gotCuts)
 		}
 	}
@@ -164,8 +176,9 @@ func TestTrimmingRefusals(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"trimming.enabled":  func(c *Config) { c.PFC.Enabled = true },
 		"trimming.enabled ": func(c *Config) { c.Recovery.Kind = GoBackN },
-		"trimming.queue":    func(c *Config) { c.Trimming.Queue = c.Payload + c.Header - 1 }, // would trim each packet for ever
-		"trimming.size":     func(c *Config) { c.Trimming.Size = 0 },
+		// would trim each packet for ever
+		"trimming.queue": func(c *Config) { c.Trimming.Queue = c.Payload + c.Header - 1 },
+		"trimming.size":  func(c *Config) { c.Trimming.Size = 0 },
 	} {
 		c := trimming(1)
 		if err := c.Validate(); err != nil {

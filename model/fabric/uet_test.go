@@ -8,8 +8,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestUltraEthernetAnswers holds NSCC with trimming and spraying to what Ultra Ethernet's simulator answers, which testdata/uet.txt has: completions within 5 %, trimmed packets within 15 %, on the mean of four seeds as
-// there. The two differ in which packet of a full queue is trimmed (its half of the cases is the last in the queue), in who chooses a way (its hosts, among 64 entropies), and in an ACK for each packet.
+// TestUltraEthernetAnswers holds NSCC with trimming and spraying to what Ultra Ethernet's simulator answers, which
+// testdata/uet.txt has: completions within 5 %, trimmed packets within 15 %, on the mean of four seeds as there. The
+// two differ in which packet of a full queue is trimmed (its half of the cases is the last in the queue), in who
+// chooses a way (its hosts, among 64 entropies), and in an ACK for each packet.
 func TestUltraEthernetAnswers(t *testing.T) {
 	trimmedAnswers(t, "testdata/uet.txt", 0.05, 2, 489, func() Config {
 		c := trimming(1)

@@ -86,7 +86,8 @@ func (n *Network) looked() {
 	}
 }
 
-// ring is the circle of waits that a class of a port is in, unless it was found before: all of its classes were since they have been paused.
+// ring is the circle of waits that a class of a port is in, unless it was found before: all of its classes were since
+// they have been paused.
 func (n *Network) ring(at int32) []int32 {
 	lanes := n.circle(at)
 	fresh := false
@@ -108,8 +109,8 @@ func (n *Network) stays(at int32) bool {
 	return n.ports[at/MaxClasses].paused>>(at%MaxClasses)&1 != 0 && n.eng.Now()-n.since[at] >= n.cfg.Watchdog.After
 }
 
-// circle is a cycle of classes of ports, port*MaxClasses + class, that stay paused, from one on, in which each waits for
-// room that packets take which wait for the next one; nil if there is none through it.
+// circle is a cycle of classes of ports, port*MaxClasses + class, that stay paused, from one on, in which each waits
+// for room that packets take which wait for the next one; nil if there is none through it.
 func (n *Network) circle(from int32) []int32 {
 	seen := map[int32]bool{}
 	var path []int32

@@ -46,30 +46,51 @@ func TestCheckNotices(t *testing.T) {
 		change func(*System)
 		holds  bool
 	}{
-		"as it is":                              {func(*System) {}, true},
-		"a command that nobody has":             {func(s *System) { s.Counters.Submitted++ }, false},
-		"stages that are not the latency":       {func(s *System) { s.Counters.Latency++ }, false},
-		"fewer than none in a drive's queue":    {func(s *System) { s.drives[0].queues[0].inside, s.drives[0].inside = -1, -1 }, false},
-		"as many as may be in a drive's queue":  {func(s *System) { s.drives[0].queues[0].inside, s.drives[0].inside = 2, 2 }, true},
-		"too many in a drive's queue":           {func(s *System) { s.drives[0].queues[0].inside, s.drives[0].inside = 3, 3 }, false},
-		"a drive that waits for nothing":        {func(s *System) { s.drives[0].queues[0].waiting.n = 1 }, false},
-		"a drive that has something and more":   {func(s *System) { q := &s.drives[0].queues[0]; q.waiting.n, q.inside, s.drives[0].inside = 1, 1, 1 }, true},
+		"as it is":                        {func(*System) {}, true},
+		"a command that nobody has":       {func(s *System) { s.Counters.Submitted++ }, false},
+		"stages that are not the latency": {func(s *System) { s.Counters.Latency++ }, false},
+		"fewer than none in a drive's queue": {func(s *System) {
+			s.drives[0].queues[0].inside,
+				s.drives[0].inside = -1, -1
+		}, false},
+		"as many as may be in a drive's queue": {func(s *System) {
+			s.drives[0].queues[0].inside,
+				s.drives[0].inside = 2, 2
+		}, true},
+		"too many in a drive's queue": {func(s *System) {
+			s.drives[0].queues[0].inside,
+				s.drives[0].inside = 3, 3
+		}, false},
+		"a drive that waits for nothing": {func(s *System) { s.drives[0].queues[0].waiting.n = 1 }, false},
+		"a drive that has something and more": {func(s *System) {
+			q := &s.drives[0].queues[0]
+			q.waiting.n,
+				q.inside, s.drives[0].inside = 1, 1, 1
+		}, true},
 		"a drive that counts otherwise":         {func(s *System) { s.drives[0].inside = 1 }, false},
 		"less than nothing in a transmit queue": {func(s *System) { s.targets[0].used = -1 }, false},
 		"a full transmit queue":                 {func(s *System) { s.targets[0].used = 1000 }, true},
 		"a transmit queue that is too full":     {func(s *System) { s.targets[0].used = 1001 }, false},
-		"an answer that has it to itself":       {func(s *System) { s.targets[0].used, s.targets[0].alone = 1001, 1001 }, true},
-		"less than nothing for writes":          {func(s *System) { s.targets[0].memory.used = -1 }, false},
-		"full memory for writes":                {func(s *System) { s.targets[0].memory.used = 2000 }, true},
-		"more for writes than there is":         {func(s *System) { s.targets[0].memory.used = 2001 }, false},
-		"a write that waits for nothing":        {func(s *System) { s.targets[0].memory.waiting.n = 1 }, false},
-		"a write that waits for another":        {func(s *System) { s.targets[0].memory.waiting.n, s.targets[0].memory.used = 1, 1 }, true},
-		"fewer than no RDMA Reads":              {func(s *System) { s.conns[0].reading = -1 }, false},
-		"as many RDMA Reads as may be":          {func(s *System) { s.conns[0].reading = 3 }, true},
-		"too many RDMA Reads":                   {func(s *System) { s.conns[0].reading = 4 }, false},
-		"too many R2Ts, which have no limit":    {func(s *System) { s.conns[0].reading, s.protocol = 4, NVMeTCP }, true},
-		"an RDMA Read that waits for nothing":   {func(s *System) { s.conns[0].unread.n = 1 }, false},
-		"an RDMA Read that waits for another":   {func(s *System) { s.conns[0].unread.n, s.conns[0].reading = 1, 1 }, true},
+		"an answer that has it to itself": {func(s *System) {
+			s.targets[0].used, s.targets[0].alone = 1001,
+				1001
+		}, true},
+		"less than nothing for writes":   {func(s *System) { s.targets[0].memory.used = -1 }, false},
+		"full memory for writes":         {func(s *System) { s.targets[0].memory.used = 2000 }, true},
+		"more for writes than there is":  {func(s *System) { s.targets[0].memory.used = 2001 }, false},
+		"a write that waits for nothing": {func(s *System) { s.targets[0].memory.waiting.n = 1 }, false},
+		"a write that waits for another": {func(s *System) {
+			s.targets[0].memory.waiting.n,
+				s.targets[0].memory.used = 1, 1
+		}, true},
+		"fewer than no RDMA Reads":     {func(s *System) { s.conns[0].reading = -1 }, false},
+		"as many RDMA Reads as may be": {func(s *System) { s.conns[0].reading = 3 }, true},
+		"too many RDMA Reads":          {func(s *System) { s.conns[0].reading = 4 }, false},
+		"too many R2Ts, which have no limit": {func(s *System) { s.conns[0].reading, s.protocol = 4, NVMeTCP },
+			true},
+		"an RDMA Read that waits for nothing": {func(s *System) { s.conns[0].unread.n = 1 }, false},
+		"an RDMA Read that waits for another": {func(s *System) { s.conns[0].unread.n, s.conns[0].reading = 1, 1 },
+			true},
 	} {
 		cfg := DefaultConfig()
 		cfg.DriveDepth, cfg.TXQ, cfg.WriteBuffers, cfg.Reads.Target = 2, 1000, 2000, 3

@@ -49,7 +49,8 @@ type command struct {
 	// Points for requests.parquet: the target, the drive's queue, the drive's end, the data's way.
 	arrived, driveIn, driveOut, netIn, netOut sim.Time
 	begun                                     sim.Time // when the first packet of its answer was sent
-	placed                                    int64    // where the drive has put an append's data: the response has room for it
+	// where the drive has put an append's data: the response has room for it
+	placed int64
 
 	initiator, target, drive, conn int32
 	next                           int32
@@ -107,8 +108,10 @@ func (s *System) end(c int32) {
 	}
 	s.Counters.Latency += now - x.submitted
 	s.done = Done{
-		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Offset: x.placed, Initiator: x.initiator, Target: x.target, Drive: x.drive,
-		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn, DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
+		Tag: x.tag, Op: x.req.Op, Status: x.status, Length: x.req.Length, Offset: x.placed, Initiator: x.initiator,
+		Target: x.target, Drive: x.drive,
+		Submitted: x.submitted, Ended: now, Stage: x.stage, Arrived: x.arrived, DriveIn: x.driveIn,
+		DriveOut: x.driveOut, NetIn: x.netIn, NetOut: x.netOut,
 	}
 	conn := x.conn
 	s.commands.Give(c)
@@ -118,8 +121,8 @@ func (s *System) end(c int32) {
 	s.sink.Ended(&s.done)
 }
 
-// Spent is how long all commands have been in each stage, also those that have not ended: of a stage that they are in, nothing but what a message that
-// has arrived has brought to an end.
+// Spent is how long all commands have been in each stage, also those that have not ended: of a stage that they are
+// in, nothing but what a message that has arrived has brought to an end.
 func (s *System) Spent() [Stages]sim.Time {
 	sum := s.Counters.Time
 	s.commands.Each(func(_ int32, x *command) {
@@ -144,7 +147,8 @@ func (s *System) Outstanding() []Between {
 		list = append(list, Between{x.initiator, x.target, 1, x.submitted})
 	})
 	slices.SortFunc(list, func(a, b Between) int {
-		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Since, b.Since))
+		return cmp.Or(cmp.Compare(a.Initiator, b.Initiator), cmp.Compare(a.Target, b.Target),
+			cmp.Compare(a.Since, b.Since))
 	})
 	out := list[:0]
 	for _, x := range list {
@@ -157,7 +161,8 @@ func (s *System) Outstanding() []Between {
 	return out
 }
 
-// Visited is how long reads and writes that ended well were in a drive, by the times at which they were given to it and came back.
+// Visited is how long reads and writes that ended well were in a drive, by the times at which they were given to it
+// and came back.
 func (s *System) Visited(drive int32) [2]sim.Time { return s.drives[drive].visited }
 
 // Carried is what a message carries, and for which of the commands under way; their numbers are used again.
@@ -185,7 +190,8 @@ func (s *System) Check() error {
 			q := &d.queues[k]
 			n += q.inside
 			if q.inside < 0 || int(q.inside) > s.cfg.DriveDepth || q.waiting.n > 0 && q.inside == 0 {
-				return fmt.Errorf("drive %d, queue %d: %d commands in a depth of %d, %d wait", i, k, q.inside, s.cfg.DriveDepth, q.waiting.n)
+				return fmt.Errorf("drive %d, queue %d: %d commands in a depth of %d, %d wait", i, k, q.inside,
+					s.cfg.DriveDepth, q.waiting.n)
 			}
 		}
 		if n != d.inside {
@@ -208,8 +214,10 @@ func (s *System) Check() error {
 		}
 	}
 	for i := range s.conns {
-		if q := &s.conns[i]; q.reading < 0 || s.protocol == NVMeoF && q.reading > s.cfg.Reads.limit() || q.unread.n > 0 && q.reading == 0 {
-			return fmt.Errorf("connection %d: %d RDMA Reads of at most %d, %d wait", i, q.reading, s.cfg.Reads.limit(), q.unread.n)
+		if q := &s.conns[i]; q.reading < 0 || s.protocol == NVMeoF && q.reading > s.cfg.Reads.limit() ||
+			q.unread.n > 0 && q.reading == 0 {
+			return fmt.Errorf("connection %d: %d RDMA Reads of at most %d, %d wait", i, q.reading,
+				s.cfg.Reads.limit(), q.unread.n)
 		}
 	}
 	return nil

@@ -19,8 +19,9 @@ func (s *System) fetched(x *command) bool {
 	return s.protocol.Capsules() && x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule)
 }
 
-// fetch gets a write's data: memory first, then one of the queue pair's RDMA Reads. On TCP an R2T asks for all of them at once, as Linux' and SPDK's
-// targets do, so that a command has the one R2T that both their initiators allow (MAXR2T 0).
+// fetch gets a write's data: memory first, then one of the queue pair's RDMA Reads. On TCP an R2T asks for all of
+// them at once, as Linux' and SPDK's targets do, so that a command has the one R2T that both their initiators allow
+// (MAXR2T 0).
 func (s *System) fetch(c int32) {
 	x := s.commands.At(c)
 	t := &s.targets[x.target]
@@ -43,7 +44,8 @@ func (s *System) fits(m *memory, size units.Bytes) bool {
 	return m.used == 0 || m.used+size <= s.cfg.WriteBuffers
 }
 
-// holdsWrites reports whether the target's controller has no more data of writes be asked for now. When their pace is due, they go on.
+// holdsWrites reports whether the target's controller has no more data of writes be asked for now. When their pace is
+// due, they go on.
 func (s *System) holdsWrites(t *transmitter) bool {
 	if t.steered == nil || t.steered.writes.Open(s.eng.Now()) {
 		return false
@@ -114,7 +116,8 @@ func (s *System) fetchAll(t *transmitter) {
 // checkMemory reports whether more is held than there is, or something waits for nothing.
 func (s *System) checkMemory(t *transmitter) error {
 	m := &t.memory
-	if m.used < 0 || m.used > max(s.cfg.WriteBuffers, m.alone) || m.waiting.n > 0 && m.used == 0 && (t.steered == nil || t.steered.writes.Open(s.eng.Now())) {
+	if m.used < 0 || m.used > max(s.cfg.WriteBuffers, m.alone) ||
+		m.waiting.n > 0 && m.used == 0 && (t.steered == nil || t.steered.writes.Open(s.eng.Now())) {
 		return fmt.Errorf("%v of %v for writes are held, and %d wait", m.used, s.cfg.WriteBuffers, m.waiting.n)
 	}
 	return nil

@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write the tables of docs/validation/nvm
 
 const page = "../../docs/validation/nvmeof.md"
 
-// incast has two targets answer one initiator's reads of 44 KB and take another's writes of 23 KB, the sizes of SRC's first experiment
-// (section IV-D), and returns what was done of each in ten milliseconds.
+// incast has two targets answer one initiator's reads of 44 KB and take another's writes of 23 KB, the sizes of SRC's
+// first experiment (section IV-D), and returns what was done of each in ten milliseconds.
 func incast(t *testing.T, reads int, change func(*nvmf.Config)) (k nvmf.Counters, done [2]int) {
 	t.Helper()
 	l := defaultLayout()
@@ -45,15 +45,17 @@ func incast(t *testing.T, reads int, change func(*nvmf.Config)) (k nvmf.Counters
 	return r.sys.Counters, done
 }
 
-// TestTXQHoldsWrites: SRC's mechanism (section II). When two targets' reads meet at one initiator, congestion control stacks them in the targets' transmit queues.
-// While these have room, another initiator's writes do not notice. Once they are full, "the entries in CQ are sequentially transferred into
-// TXQ", so that a write's completion waits behind reads that find no room: writes of a network and drives that could take them collapse.
-// With a transmit queue that holds everything nothing else may do that.
+// TestTXQHoldsWrites: SRC's mechanism (section II). When two targets' reads meet at one initiator, congestion control
+// stacks them in the targets' transmit queues. While these have room, another initiator's writes do not notice. Once
+// they are full, "the entries in CQ are sequentially transferred into TXQ", so that a write's completion waits behind
+// reads that find no room: writes of a network and drives that could take them collapse. With a transmit queue that
+// holds everything nothing else may do that.
 func TestTXQHoldsWrites(t *testing.T) {
 	none, alone := incast(t, 0, func(*nvmf.Config) {})
 	_, wide := incast(t, 100, func(*nvmf.Config) {})
 	held, narrow := incast(t, 100, func(c *nvmf.Config) { c.TXQ = 512 * units.KiB })
-	t.Logf("writes %d alone, %d beside reads, %d with full transmit queues; reads %d, %d", alone[1], wide[1], narrow[1], wide[0], narrow[0])
+	t.Logf("writes %d alone, %d beside reads, %d with full transmit queues; reads %d, %d", alone[1], wide[1],
+		narrow[1], wide[0], narrow[0])
 	if none.HeldAtTXQ > 0 || held.HeldAtTXQ == 0 {
 		t.Errorf("%d and %d answers waited for room", none.HeldAtTXQ, held.HeldAtTXQ)
 	}
@@ -66,22 +68,27 @@ func TestTXQHoldsWrites(t *testing.T) {
 	if float64(narrow[0]) < 0.9*float64(wide[0]) {
 		t.Errorf("%d reads with full transmit queues, %d with room: the line is the bound of both", narrow[0], wide[0])
 	}
-	lines := golden.Head("transmit queue", ">writes without reads", ">writes beside 100 reads outstanding at each target", ">reads")
-	lines = append(lines, golden.Row(nvmf.DefaultConfig().TXQ.String(), fmt.Sprint(alone[1]), fmt.Sprint(wide[1]), fmt.Sprint(wide[0])),
+	lines := golden.Head("transmit queue", ">writes without reads",
+		">writes beside 100 reads outstanding at each target", ">reads")
+	lines = append(lines,
+		golden.Row(nvmf.DefaultConfig().TXQ.String(), fmt.Sprint(alone[1]), fmt.Sprint(wide[1]), fmt.Sprint(wide[0])),
 		golden.Row("512KiB", "", fmt.Sprint(narrow[1]), fmt.Sprint(narrow[0])))
 	golden.Table(t, page, "nvmeof-congested", "no random numbers", lines, *update)
 }
 
-// TestBesideWrites: what reads have beside large writes of the same initiator. On RDMA their capsules wait for a packet; on TCP for the data before them in the connection.
+// TestBesideWrites: what reads have beside large writes of the same initiator. On RDMA their capsules wait for a
+// packet; on TCP for the data before them in the connection.
 func TestBesideWrites(t *testing.T) {
 	const span = 20 * units.Millisecond
 	lines := golden.Head("", "", ">nvmeof", ">nvme-tcp")
 	for _, c := range []struct {
-		name               string
-		size               int64
-		readers, writers   int
-		slower, throughput float64 // TCP's reads take so many times as long at least, and move so little of RDMA's at most
-	}{{"4 KiB reads at depth 1, 128 KiB writes at depth 32", 4096, 1, 32, 4, 0.25}, {"16 KiB reads at depth 64, 128 KiB writes at depth 256", 16384, 64, 256, 4, 0.25}} {
+		name             string
+		size             int64
+		readers, writers int
+		// TCP's reads take so many times as long at least, and move so little of RDMA's at most
+		slower, throughput float64
+	}{{"4 KiB reads at depth 1, 128 KiB writes at depth 32", 4096, 1, 32, 4, 0.25},
+		{"16 KiB reads at depth 64, 128 KiB writes at depth 256", 16384, 64, 256, 4, 0.25}} {
 		var mean, reads, writes [2]float64
 		for i, protocol := range []nvmf.Protocol{nvmf.NVMeoF, nvmf.NVMeTCP} {
 			l := defaultLayout()
@@ -118,13 +125,15 @@ func TestBesideWrites(t *testing.T) {
 			writes[i] /= span.Seconds() * 1e9
 		}
 		if mean[1] < c.slower*mean[0] || reads[1] > c.throughput*reads[0] {
-			t.Errorf("%s: reads take %.1f us on RDMA and %.1f on TCP, and move %.3f and %.3f GB/s", c.name, mean[0], mean[1], reads[0], reads[1])
+			t.Errorf("%s: reads take %.1f us on RDMA and %.1f on TCP, and move %.3f and %.3f GB/s", c.name, mean[0],
+				mean[1], reads[0], reads[1])
 		}
 		cells := func(format string, x [2]float64) []string {
 			return []string{fmt.Sprintf(format, x[0]), fmt.Sprintf(format, x[1])}
 		}
 		lines = append(lines, golden.Row(append([]string{c.name, "a read"}, cells("%.1f us", mean)...)...),
-			golden.Row(append([]string{"", "reads"}, cells("%.3f GB/s", reads)...)...), golden.Row(append([]string{"", "writes"}, cells("%.3f GB/s", writes)...)...))
+			golden.Row(append([]string{"", "reads"}, cells("%.3f GB/s", reads)...)...),
+			golden.Row(append([]string{"", "writes"}, cells("%.3f GB/s", writes)...)...))
 	}
 	golden.Table(t, page, "nvmeof-beside", "no random numbers", lines, *update)
 }

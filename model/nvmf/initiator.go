@@ -13,7 +13,8 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 	c := s.commands.Take()
 	x := s.commands.At(c)
 	now := s.eng.Now()
-	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive, target: s.drives[drive].target, first: -1}
+	*x = command{req: r, tag: r.Tag, submitted: now, mark: now, initiator: initiator, drive: drive,
+		target: s.drives[drive].target, first: -1}
 	x.req.Tag = uint64(c)
 	s.Counters.Submitted++
 	n, err := s.connect(initiator, x.target)
@@ -117,8 +118,8 @@ func (s *System) sendCapsule(c int32) {
 	s.post(c, Capsule, s.capsuleBytes(x), -1)
 }
 
-// pullArrived: the initiator's NIC answers the target's RDMA Read; its software and its send queue have no part in that. On TCP
-// it is an R2T, and the data go behind what was sent before.
+// pullArrived: the initiator's NIC answers the target's RDMA Read; its software and its send queue have no part in
+// that. On TCP it is an R2T, and the data go behind what was sent before.
 func (s *System) pullArrived(c, request int32) {
 	s.spent(s.commands.At(c), NetworkOut)
 	s.post(c, Pulled, s.fetchedBytes(s.commands.At(c)), request)
@@ -153,7 +154,8 @@ func (s *System) answerArrived(c int32, k Kind) {
 		s.end(c)
 		return
 	}
-	s.work(s.core(&s.initiators[x.initiator], s.conns[x.conn].core), s.cfg.Initiator.Command-s.cfg.Initiator.Command/2, evEnded, c)
+	s.work(s.core(&s.initiators[x.initiator], s.conns[x.conn].core),
+		s.cfg.Initiator.Command-s.cfg.Initiator.Command/2, evEnded, c)
 }
 
 // leave frees a place in a connection's queue pair, which a command that waits takes.

@@ -10,19 +10,20 @@
 // small, or else the target fetches it with an RDMA Read first. command.go keeps the time of
 // each stage, whose sum is the command's latency to the picosecond.
 //
-// With Protocol NVMeTCP (pdu.go) a queue pair is a TCP connection, a stream of bytes each way: a target asks for a large write's data with an R2T, and the
-// initiator sends them in H2CData behind whatever it has sent before.
+// With Protocol NVMeTCP (pdu.go) a queue pair is a TCP connection, a stream of bytes each way: a target asks for a
+// large write's data with an R2T, and the initiator sends them in H2CData behind whatever it has sent before.
 //
 // With Protocol Flows there are no capsules: a write is one message to the target and a read
 // one message back, as in SNIS (Jia et al., IPCCC 2022) and SRC (Jia et al., 2023).
 //
-// It follows the NVM Express over Fabrics specification 1.1, sections 2 and 7.3 (RDMA
-// transport), with the sizes of its capsules, and the NVM Express TCP Transport specification 1.0. It sees drives as block.Device, whatever
-// they are, and the network as Fabric.
+// It follows the NVM Express over Fabrics specification 1.1, sections 2 and 7.3 (RDMA transport), with the sizes of
+// its capsules, and the NVM Express TCP Transport specification 1.0. It sees drives as block.Device, whatever they
+// are, and the network as Fabric.
 //
-// What it leaves out: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and discovery, the admin queue, keep-alive, keyed
-// scatter-gather lists, retries after a lost connection, and the content of the data. A read's data has room in the transmit queue only,
-// where SPDK takes a buffer before the drive reads.
+// What it leaves out: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and
+// discovery, the admin queue, keep-alive, keyed scatter-gather lists, retries after a lost connection, and the
+// content of the data. A read's data has room in the transmit queue only, where SPDK takes a buffer before the drive
+// reads.
 package nvmf
 
 import (
@@ -74,11 +75,13 @@ type Config struct {
 	InCapsule units.Bytes
 	// MaxTransfer is the largest command; larger requests are split.
 	MaxTransfer units.Bytes
-	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that finds no room waits in the drive's completion
-	// queue and keeps its place in the submission queue. A response larger than the queue is sent alone, when the queue is empty.
+	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
+	// finds no room waits in the drive's completion queue and keeps its place in the submission queue. A response
+	// larger than the queue is sent alone, when the queue is empty.
 	TXQ units.Bytes
-	// WriteBuffers is a target's memory for the data of writes that it fetches. A write takes its part before its RDMA Read, and keeps it until its response is
-	// acknowledged. Others wait in order. A write larger than all of it is served alone.
+	// WriteBuffers is a target's memory for the data of writes that it fetches. A write takes its part before its
+	// RDMA Read, and keeps it until its response is acknowledged. Others wait in order. A write larger than all of it
+	// is served alone.
 	WriteBuffers units.Bytes
 	// Reads limits the RDMA Reads of a queue pair. TCP has none.
 	Reads Reads
@@ -94,11 +97,11 @@ type Config struct {
 	Target Software
 }
 
-// Reads are the two limits on the outstanding RDMA Reads of a queue pair. The smaller one counts: the machines agree on it
-// when they connect (InfiniBand's initiator depth and responder resources).
+// Reads are the two limits on the outstanding RDMA Reads of a queue pair. The smaller one counts: the machines agree
+// on it when they connect (InfiniBand's initiator depth and responder resources).
 type Reads struct {
-	// Target is how many a target's NIC asks for at once on a queue pair. More writes wait in the target, in the order of their
-	// queue pair, and hold nothing else back.
+	// Target is how many a target's NIC asks for at once on a queue pair. More writes wait in the target, in the
+	// order of their queue pair, and hold nothing else back.
 	Target int
 	// Initiator is how many an initiator's NIC can answer at once on a queue pair.
 	Initiator int
@@ -120,19 +123,20 @@ type Software struct {
 
 // DefaultConfig is the Linux target's and SPDK's protocol with SPDK's software.
 //
-// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6
-// (drivers/nvme/target/rdma.c, include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE,
-// NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS). Transmit queue and write buffers: SPDK's 4095
-// shared buffers of 8 KiB, here as many for each direction. RDMA Reads: the 16 a queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which
-// Linux' and SPDK's initiators offer and their targets take (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth;
-// SPDK's max_read_depth, beyond which its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release 24.05:
-// 10.94 M 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us
-// of a core each.
+// Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
+// include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE, NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS).
+// Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here as many for each direction. RDMA Reads:
+// the 16 a queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's initiators offer and their
+// targets take (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth; SPDK's max_read_depth,
+// beyond which its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release
+// 24.05: 10.94 M 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us of a
+// core each.
 func DefaultConfig() Config {
 	cost := 730 * units.Nanosecond
 	return Config{
 		QueuePairs: 1, QueueDepth: 128, InCapsule: 4 * units.KiB, MaxTransfer: units.MiB, TXQ: 4095 * 8 * units.KiB,
-		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(), DriveDepth: 1024, Class: 3,
+		WriteBuffers: 4095 * 8 * units.KiB, Reads: Reads{Target: 16, Initiator: 16}, TCP: defaultTCP(),
+		DriveDepth: 1024, Class: 3,
 		Initiator: Software{Command: cost, Cores: 4}, Target: Software{Command: cost, Cores: 8},
 	}
 }
@@ -141,16 +145,22 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.QueuePairs >= 1 && c.QueuePairs <= 128, "queue_pairs", "%d is not possible; use 1 to 128", c.QueuePairs)
-	bad.Hold(c.QueueDepth >= 1 && c.QueueDepth <= 65536, "queue_depth", "%d is not possible; use 1 to 65536", c.QueueDepth)
-	bad.Hold(c.InCapsule >= 0 && c.InCapsule <= 16*units.MiB, "in_capsule", "%v is not possible; use 0B to 16MiB", c.InCapsule)
+	bad.Hold(c.QueueDepth >= 1 && c.QueueDepth <= 65536, "queue_depth", "%d is not possible; use 1 to 65536",
+		c.QueueDepth)
+	bad.Hold(c.InCapsule >= 0 && c.InCapsule <= 16*units.MiB, "in_capsule", "%v is not possible; use 0B to 16MiB",
+		c.InCapsule)
 	bad.Hold(c.MaxTransfer >= units.Sector && c.MaxTransfer%units.Sector == 0 && c.MaxTransfer <= units.GiB,
 		"max_transfer", "%v is not possible; use a multiple of 512B up to 1GiB", c.MaxTransfer)
 	bad.Hold(c.TXQ >= 1, "txq", "%v is not possible; use a size such as 16MiB", c.TXQ)
 	bad.Hold(c.WriteBuffers >= 1, "write_buffers", "%v is not possible; use a size such as 16MiB", c.WriteBuffers)
-	bad.Hold(c.Reads.Target >= 1 && c.Reads.Target <= 65535, "reads.target", "%d is not possible; use 1 to 65535", c.Reads.Target)
-	bad.Hold(c.Reads.Initiator >= 1 && c.Reads.Initiator <= 65535, "reads.initiator", "%d is not possible; use 1 to 65535", c.Reads.Initiator)
-	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535", c.DriveDepth)
-	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class", "%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
+	bad.Hold(c.Reads.Target >= 1 && c.Reads.Target <= 65535, "reads.target", "%d is not possible; use 1 to 65535",
+		c.Reads.Target)
+	bad.Hold(c.Reads.Initiator >= 1 && c.Reads.Initiator <= 65535, "reads.initiator",
+		"%d is not possible; use 1 to 65535", c.Reads.Initiator)
+	bad.Hold(c.DriveDepth >= 1 && c.DriveDepth <= 65535, "drive_depth", "%d is not possible; use 1 to 65535",
+		c.DriveDepth)
+	bad.Hold(c.Class >= 1 && c.Class < fabric.MaxClasses, "class",
+		"%d is not possible; use 1 to %d (0 is for control traffic)", c.Class, fabric.MaxClasses-1)
 	bad.Within("tcp", c.TCP.validate())
 	bad.Within("initiator", c.Initiator.validate())
 	bad.Within("target", c.Target.validate())
@@ -160,7 +170,8 @@ func (c *Config) Validate() error {
 func (s *Software) validate() error {
 	var bad units.Faults
 	bad.Hold(s.Command >= 0 && s.Command <= units.Second, "command", "%v is not possible; use 0s to 1s", s.Command)
-	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair", s.Cores)
+	bad.Hold(s.Cores >= 0 && s.Cores <= 4096, "cores", "%d is not possible; use 1 to 4096, or 0 for one a queue pair",
+		s.Cores)
 	return bad.Err()
 }
 
@@ -227,7 +238,8 @@ type Counters struct {
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
 	// MostTXQ is the most that a transmit queue has held, and MostBuffers a target's memory for writes.
 	MostTXQ, MostBuffers units.Bytes
-	// HeldForBuffers and HeldForReads are how many writes waited in a target for memory, and for one of the queue pair's RDMA Reads.
+	// HeldForBuffers and HeldForReads are how many writes waited in a target for memory, and for one of the queue
+	// pair's RDMA Reads.
 	HeldForBuffers, HeldForReads uint64
 	// Pulls are RDMA Reads that were asked for, MostReads the most of a queue pair at once.
 	Pulls     uint64

@@ -45,7 +45,8 @@ func TestUnloaded(t *testing.T) {
 		}},
 		{"write that is fetched", nvmf.NVMeoF, block.Write, 4608, func(l *layout) (s [nvmf.Stages]sim.Time) {
 			// The data stand for the request's ACK: nothing goes before them.
-			s[nvmf.NetworkOut] = hops(l.network, l.delay, command)[0] + hops(l.network, l.delay, pull)[0] + hops(l.network, l.delay, 4608)[0]
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, command)[0] + hops(l.network, l.delay, pull)[0] +
+				hops(l.network, l.delay, 4608)[0]
 			s[nvmf.NetworkBack] = hops(l.network, l.delay, response)[0]
 			return s
 		}},
@@ -62,7 +63,8 @@ func TestUnloaded(t *testing.T) {
 		{"write after an R2T over TCP", nvmf.NVMeTCP, block.Write, 10240, func(l *layout) (s [nvmf.Stages]sim.Time) {
 			// The R2T's ACK leaves the initiator's NIC before the data, which are units of 4 KiB, 4 KiB and 2 KiB.
 			ack := rate.TimeFor(l.network.Acks.Size)
-			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0] + hops(l.network, l.delay, 24)[0] + ack + hops(l.network, l.delay, 3*24+10240)[0]
+			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0] + hops(l.network, l.delay, 24)[0] + ack +
+				hops(l.network, l.delay, 3*24+10240)[0]
 			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24)[0]
 			return s
 		}},
@@ -94,7 +96,8 @@ func TestUnloaded(t *testing.T) {
 			r := newRig(t, l)
 			// Far enough apart that each is alone.
 			for i := range 5 {
-				r.ask(ask{at: sim.Time(i) * units.Millisecond, req: block.Request{Op: x.op, Offset: int64(i) << 20, Length: x.size}})
+				r.ask(ask{at: sim.Time(i) * units.Millisecond,
+					req: block.Request{Op: x.op, Offset: int64(i) << 20, Length: x.size}})
 			}
 			r.run(t)
 			want := x.stages(&l)
@@ -110,7 +113,8 @@ func TestUnloaded(t *testing.T) {
 					t.Fatalf("request %d: stages %v, want %v", d.Tag, d.Stage, want)
 				}
 				if x.protocol == nvmf.Flows {
-					// A write's data leave at once, and it has come when they have; a read's leave when the drive has them.
+					// A write's data leave at once, and it has come when they have; a read's leave when the drive has
+					// them.
 					in, came, out := d.Submitted, d.Submitted+want[nvmf.NetworkOut], d.Submitted+want[nvmf.NetworkOut]
 					if x.op == block.Read {
 						in, out = d.DriveOut, d.Ended
@@ -190,7 +194,8 @@ func drawAsks(t *rapid.T, r *rig, l *layout, most int, more ...block.Op) {
 			q.Offset = int64(rapid.IntRange(0, 1000).Draw(t, "offset")) * 4096
 			q.Length = int64(rapid.SampledFrom([]int{1, 2, 8, 9, 64, 300}).Draw(t, "sectors")) * 512
 		}
-		r.ask(ask{at: at, initiator: int32(rapid.IntRange(0, l.initiators-1).Draw(t, "initiator")), drive: int32(rapid.IntRange(0, l.targets*l.drives-1).Draw(t, "drive")), req: q})
+		r.ask(ask{at: at, initiator: int32(rapid.IntRange(0, l.initiators-1).Draw(t, "initiator")),
+			drive: int32(rapid.IntRange(0, l.targets*l.drives-1).Draw(t, "drive")), req: q})
 		if gap > 0 {
 			at += sim.Time(rapid.Int64Range(0, int64(2*gap)).Draw(t, "wait"))
 		}
@@ -204,18 +209,23 @@ func TestLaws(t *testing.T) {
 	var waited [2]uint64
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
-		l.protocol = rapid.SampledFrom([]nvmf.Protocol{nvmf.NVMeoF, nvmf.NVMeoF, nvmf.NVMeTCP, nvmf.Flows}).Draw(t, "protocol")
+		l.protocol = rapid.SampledFrom([]nvmf.Protocol{nvmf.NVMeoF, nvmf.NVMeoF, nvmf.NVMeTCP, nvmf.Flows}).Draw(t,
+			"protocol")
 		l.own = l.protocol == nvmf.NVMeTCP || l.protocol == nvmf.NVMeoF && rapid.Bool().Draw(t, "own queue pairs")
 		if l.protocol == nvmf.NVMeTCP {
 			l.network = fabric.TCP(l.network)
 			l.lossy = true
-			l.cfg.TCP = nvmf.TCP{HeaderDigest: rapid.Bool().Draw(t, "header digest"), DataDigest: rapid.Bool().Draw(t, "data digest"),
-				MaxHostData: rapid.SampledFrom([]units.Bytes{4096, 131072}).Draw(t, "h2c"), SuccessFlag: rapid.Bool().Draw(t, "success")}
+			l.cfg.TCP = nvmf.TCP{HeaderDigest: rapid.Bool().Draw(t, "header digest"),
+				DataDigest:  rapid.Bool().Draw(t, "data digest"),
+				MaxHostData: rapid.SampledFrom([]units.Bytes{4096, 131072}).Draw(t, "h2c"),
+				SuccessFlag: rapid.Bool().Draw(t, "success")}
 		}
 		if !l.own {
-			l.network.QueuePairs.Life = rapid.SampledFrom([]fabric.Life{fabric.Persistent, fabric.PerMessage}).Draw(t, "life")
+			l.network.QueuePairs.Life = rapid.SampledFrom([]fabric.Life{fabric.Persistent, fabric.PerMessage}).Draw(t,
+				"life")
 		}
-		l.initiators, l.targets, l.drives = rapid.IntRange(1, 6).Draw(t, "initiators"), rapid.IntRange(1, 3).Draw(t, "targets"), rapid.IntRange(1, 3).Draw(t, "drives")
+		l.initiators, l.targets, l.drives = rapid.IntRange(1, 6).Draw(t, "initiators"),
+			rapid.IntRange(1, 3).Draw(t, "targets"), rapid.IntRange(1, 3).Draw(t, "drives")
 		c := &l.cfg
 		c.QueuePairs = rapid.IntRange(1, 3).Draw(t, "queue pairs")
 		c.QueueDepth = rapid.SampledFrom([]int{1, 2, 16, 128}).Draw(t, "queue depth")
@@ -228,7 +238,8 @@ func TestLaws(t *testing.T) {
 			s.Cores = rapid.IntRange(0, 3).Draw(t, "cores")
 			s.Command = rapid.SampledFrom([]units.Duration{0, 1, 730 * units.Nanosecond, 20 * us}).Draw(t, "software")
 		}
-		l.network.Buffer = rapid.SampledFrom([]units.Bytes{600 * units.KiB, 2 * units.MiB, l.network.Buffer}).Draw(t, "buffer")
+		l.network.Buffer = rapid.SampledFrom([]units.Bytes{600 * units.KiB, 2 * units.MiB, l.network.Buffer}).Draw(t,
+			"buffer")
 		l.device.Refuse = func(q block.Request) block.Status {
 			if q.Offset%(17*4096) == 0 {
 				return block.OutOfRange
@@ -238,8 +249,10 @@ func TestLaws(t *testing.T) {
 		r := newRig(t, l)
 		drawAsks(t, r, &l, 300, block.Flush)
 		r.run(t)
-		if k := &r.sys.Counters; k.MostReads > int32(c.Reads.Target) && l.protocol == nvmf.NVMeoF || k.MostBuffers > max(c.WriteBuffers, 300*512) || k.MostTXQ > max(c.TXQ, 300*512+64) {
-			t.Fatalf("%d RDMA Reads at once, %v for writes, %v in a transmit queue", k.MostReads, k.MostBuffers, k.MostTXQ)
+		if k := &r.sys.Counters; k.MostReads > int32(c.Reads.Target) && l.protocol == nvmf.NVMeoF ||
+			k.MostBuffers > max(c.WriteBuffers, 300*512) || k.MostTXQ > max(c.TXQ, 300*512+64) {
+			t.Fatalf("%d RDMA Reads at once, %v for writes, %v in a transmit queue", k.MostReads, k.MostBuffers,
+				k.MostTXQ)
 		}
 		waited[0] += r.sys.Counters.HeldForBuffers
 		waited[1] += r.sys.Counters.HeldForReads
@@ -255,8 +268,10 @@ func TestLaws(t *testing.T) {
 			t.Fatalf("%d commands failed, %d were refused", r.sys.Counters.Failed, refused)
 		}
 	})
-	// A draw may have none of these; what each does is held by tests with fixed loads (points_test.go, TestTXQHoldsWrites).
-	t.Logf("%d pauses, %d full transmit queues, %d writes waited for memory and %d for RDMA Reads", pauses, held, waited[0], waited[1])
+	// A draw may have none of these; what each does is held by tests with fixed loads (points_test.go,
+	// TestTXQHoldsWrites).
+	t.Logf("%d pauses, %d full transmit queues, %d writes waited for memory and %d for RDMA Reads", pauses, held,
+		waited[0], waited[1])
 }
 
 // TestBackPressure: a full transmit queue keeps completions in the drive's queue, and so holds back the drive.
@@ -275,12 +290,14 @@ func TestBackPressure(t *testing.T) {
 	testLog(t, r)
 	k := &r.sys.Counters
 	if k.HeldAtTXQ == 0 || k.HeldAtTarget == 0 || k.HeldAtInitiator == 0 {
-		t.Errorf("held %d at the transmit queue, %d at the target, %d at initiators; want some of each", k.HeldAtTXQ, k.HeldAtTarget, k.HeldAtInitiator)
+		t.Errorf("held %d at the transmit queue, %d at the target, %d at initiators; want some of each", k.HeldAtTXQ,
+			k.HeldAtTarget, k.HeldAtInitiator)
 	}
 	if k.MostTXQ > l.cfg.TXQ {
 		t.Errorf("%v in a transmit queue of %v", k.MostTXQ, l.cfg.TXQ)
 	}
-	// One command's data fits beside another's response, so the link is never without work and the run takes what the link needs.
+	// One command's data fits beside another's response, so the link is never without work and the run takes what the
+	// link needs.
 	var last sim.Time
 	for _, d := range r.done {
 		last = max(last, d.Ended)
@@ -309,14 +326,15 @@ func TestDepth(t *testing.T) {
 		last = max(last, d.Ended)
 	}
 	// With 8 under way and a way of way, throughput is 8 / way; the core alone would do one in 2 us.
-	way := 2*us + hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] + hops(l.network, l.delay, 512, response)[1]
+	way := 2*us + hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] +
+		hops(l.network, l.delay, 512, response)[1]
 	if least := n / 8 * way; last < least || last > least+least/10 {
 		t.Errorf("%d reads with 8 outstanding took %v, want %v and a little more", n, last, least)
 	}
 }
 
-// TestReadsBesideWrites: the capsules of small reads pass the data of large writes that initiators' NICs answer targets' RDMA Reads with: a
-// read waits for packets that are on the wire, and not for messages.
+// TestReadsBesideWrites: the capsules of small reads pass the data of large writes that initiators' NICs answer
+// targets' RDMA Reads with: a read waits for packets that are on the wire, and not for messages.
 func TestReadsBesideWrites(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.Initiator, l.cfg.Target = nvmf.Software{}, nvmf.Software{}
@@ -351,10 +369,12 @@ func TestReadsBesideWrites(t *testing.T) {
 	if most := r.sys.Counters.MostReads; most != 16 {
 		t.Errorf("%d RDMA Reads at once, want 16", most)
 	}
-	alone := hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] + hops(l.network, l.delay, 4096, response)[1]
+	alone := hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] +
+		hops(l.network, l.delay, 4096, response)[1]
 	packet := rate.TimeFor(l.network.Payload + l.network.Header)
 	if mean := spent / sim.Time(reads); mean < alone || mean > alone+4*packet {
-		t.Errorf("reads took %v in the mean beside writes, want %v and at most four packets of %v more", mean, alone, packet)
+		t.Errorf("reads took %v in the mean beside writes, want %v and at most four packets of %v more", mean, alone,
+			packet)
 	}
 	// What a read's capsule takes of the line is all that writes lose.
 	if share := float64(units.Bytes(writes)*128*units.KiB*8) / last.Seconds() / float64(rate); share < 0.85 {
@@ -423,7 +443,8 @@ func TestConfig(t *testing.T) {
 		{func(c *nvmf.Config) { c.QueuePairs = 0 }, "queue_pairs: 0 is not possible; use 1 to 128"},
 		{func(c *nvmf.Config) { c.QueueDepth = 1 << 20 }, "queue_depth: 1048576 is not possible; use 1 to 65536"},
 		{func(c *nvmf.Config) { c.InCapsule = -1 }, "in_capsule: -1B is not possible; use 0B to 16MiB"},
-		{func(c *nvmf.Config) { c.MaxTransfer = 1000 }, "max_transfer: 1KB is not possible; use a multiple of 512B up to 1GiB"},
+		{func(c *nvmf.Config) { c.MaxTransfer = 1000 },
+			"max_transfer: 1KB is not possible; use a multiple of 512B up to 1GiB"},
 		{func(c *nvmf.Config) { c.TXQ = 0 }, "txq: 0B is not possible; use a size such as 16MiB"},
 		{func(c *nvmf.Config) { c.WriteBuffers = 0 }, "write_buffers: 0B is not possible; use a size such as 16MiB"},
 		{func(c *nvmf.Config) { c.Reads.Target = 0 }, "reads.target: 0 is not possible; use 1 to 65535"},
@@ -431,7 +452,8 @@ func TestConfig(t *testing.T) {
 		{func(c *nvmf.Config) { c.DriveDepth = 70000 }, "drive_depth: 70000 is not possible; use 1 to 65535"},
 		{func(c *nvmf.Config) { c.Class = 0 }, "class: 0 is not possible; use 1 to 7 (0 is for control traffic)"},
 		{func(c *nvmf.Config) { c.Target.Command = -1 }, "target.command: -1ps is not possible; use 0s to 1s"},
-		{func(c *nvmf.Config) { c.Initiator.Cores = -1 }, "initiator.cores: -1 is not possible; use 1 to 4096, or 0 for one a queue pair"},
+		{func(c *nvmf.Config) { c.Initiator.Cores = -1 },
+			"initiator.cores: -1 is not possible; use 1 to 4096, or 0 for one a queue pair"},
 	} {
 		c := nvmf.DefaultConfig()
 		x.change(&c)
@@ -467,7 +489,8 @@ func TestTune(t *testing.T) {
 		n := 0
 		for _, b := range r.done {
 			// A drive takes as long for each as it takes for one alone: what began later waited.
-			if start := b.DriveOut - l.device.Latency[b.Op]; b.Op == a.Op && start <= a.DriveOut-l.device.Latency[a.Op] && a.DriveOut-l.device.Latency[a.Op] < b.DriveOut {
+			if start := b.DriveOut - l.device.Latency[b.Op]; b.Op == a.Op &&
+				start <= a.DriveOut-l.device.Latency[a.Op] && a.DriveOut-l.device.Latency[a.Op] < b.DriveOut {
 				n++
 			}
 		}
@@ -485,8 +508,8 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// TestLargerThanQueue: what is larger than a transmit queue, or than the memory for writes, has it to itself, and the laws hold at each
-// moment of that.
+// TestLargerThanQueue: what is larger than a transmit queue, or than the memory for writes, has it to itself, and the
+// laws hold at each moment of that.
 func TestLargerThanQueue(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.TXQ, l.cfg.WriteBuffers = 4*units.KiB, 4*units.KiB

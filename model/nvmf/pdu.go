@@ -5,8 +5,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Sizes of NVMe/TCP's protocol data units without their data, in bytes (NVM Express TCP Transport Specification 1.0, section 3.6): a common header
-// of 8, and in a command's capsule 64 of the command, in a response's 16 of the completion, in the others 16 of their own.
+// Sizes of NVMe/TCP's protocol data units without their data, in bytes (NVM Express TCP Transport Specification 1.0,
+// section 3.6): a common header of 8, and in a command's capsule 64 of the command, in a response's 16 of the
+// completion, in the others 16 of their own.
 const (
 	commandPDU  units.Bytes = 72
 	responsePDU units.Bytes = 24
@@ -15,18 +16,20 @@ const (
 	digestSize  units.Bytes = 4 // CRC32C
 )
 
-// TCP is what machines agree on when they connect by TCP. The kernel's and SPDK's defaults differ in two points, and both
-// ask for no digests and one R2T a command. The checksums take no time of a core beyond initiator.command and target.command.
+// TCP is what machines agree on when they connect by TCP. The kernel's and SPDK's defaults differ in two points, and
+// both ask for no digests and one R2T a command. The checksums take no time of a core beyond initiator.command and
+// target.command.
 type TCP struct {
 	// HeaderDigest adds 4 bytes to each unit, a checksum of its header.
 	HeaderDigest bool
 	// DataDigest adds 4 bytes to each unit that carries data.
 	DataDigest bool
-	// MaxHostData is the most data of a unit that an initiator sends (MAXH2CDATA); more data are several units. 128KiB (SPDK:
-	// its greatest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
+	// MaxHostData is the most data of a unit that an initiator sends (MAXH2CDATA); more data are several units.
+	// 128KiB (SPDK: its greatest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
 	MaxHostData units.Bytes
-	// SuccessFlag has a read's last data say that it went well, so that it has no response of its own (SPDK's c2h_success). Linux' target does so only for
-	// initiators that have flow control of submission queues off, which is not its own's default.
+	// SuccessFlag has a read's last data say that it went well, so that it has no response of its own (SPDK's
+	// c2h_success). Linux' target does so only for initiators that have flow control of submission queues off, which
+	// is not its own's default.
 	SuccessFlag bool
 }
 
@@ -35,7 +38,8 @@ func defaultTCP() TCP { return TCP{MaxHostData: 128 * units.KiB, SuccessFlag: tr
 
 func (t *TCP) validate() error {
 	var bad units.Faults
-	bad.Hold(t.MaxHostData >= 4*units.KiB && t.MaxHostData <= units.GiB, "max_host_data", "%v is not possible; use 4KiB to 1GiB", t.MaxHostData)
+	bad.Hold(t.MaxHostData >= 4*units.KiB && t.MaxHostData <= units.GiB, "max_host_data",
+		"%v is not possible; use 4KiB to 1GiB", t.MaxHostData)
 	return bad.Err()
 }
 

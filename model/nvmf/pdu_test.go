@@ -9,7 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestUnits: what NVMe/TCP sends for a command, byte by byte: headers of 72 for a command and 24 for all else, 4 for each digest.
+// TestUnits: what NVMe/TCP sends for a command, byte by byte: headers of 72 for a command and 24 for all else, 4 for
+// each digest.
 func TestUnits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -19,12 +20,18 @@ func TestUnits(t *testing.T) {
 		want   map[nvmf.Kind]units.Bytes
 	}{
 		{"a read, SPDK's", block.Read, 8192, nil, map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Data: 24 + 8192}},
-		{"a read, Linux'", block.Read, 8192, func(c *nvmf.TCP) { c.SuccessFlag = false }, map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Data: 24 + 8192 + 24}},
-		{"a read that is refused", block.Read, 512, nil, map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Response: 24}},
-		{"a read with digests", block.Read, 8192, func(c *nvmf.TCP) { c.HeaderDigest, c.DataDigest = true, true }, map[nvmf.Kind]units.Bytes{nvmf.Capsule: 76, nvmf.Data: 28 + 8192 + 4}},
-		{"a write in its capsule", block.Write, 4096, func(c *nvmf.TCP) { c.DataDigest = true }, map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72 + 4096 + 4, nvmf.Response: 24}},
-		{"a write after an R2T", block.Write, 300 << 10, nil, map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Pull: 24, nvmf.Pulled: 3*24 + 300<<10, nvmf.Response: 24}},
-		{"a write after an R2T with digests", block.Write, 256 << 10, func(c *nvmf.TCP) { c.HeaderDigest, c.DataDigest = true, true },
+		{"a read, Linux'", block.Read, 8192, func(c *nvmf.TCP) { c.SuccessFlag = false },
+			map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Data: 24 + 8192 + 24}},
+		{"a read that is refused", block.Read, 512, nil,
+			map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Response: 24}},
+		{"a read with digests", block.Read, 8192, func(c *nvmf.TCP) { c.HeaderDigest, c.DataDigest = true, true },
+			map[nvmf.Kind]units.Bytes{nvmf.Capsule: 76, nvmf.Data: 28 + 8192 + 4}},
+		{"a write in its capsule", block.Write, 4096, func(c *nvmf.TCP) { c.DataDigest = true },
+			map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72 + 4096 + 4, nvmf.Response: 24}},
+		{"a write after an R2T", block.Write, 300 << 10, nil,
+			map[nvmf.Kind]units.Bytes{nvmf.Capsule: 72, nvmf.Pull: 24, nvmf.Pulled: 3*24 + 300<<10, nvmf.Response: 24}},
+		{"a write after an R2T with digests", block.Write, 256 << 10,
+			func(c *nvmf.TCP) { c.HeaderDigest, c.DataDigest = true, true },
 			map[nvmf.Kind]units.Bytes{nvmf.Capsule: 76, nvmf.Pull: 28, nvmf.Pulled: 2*32 + 256<<10, nvmf.Response: 28}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

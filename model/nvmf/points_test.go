@@ -13,7 +13,8 @@ import (
 	"farflash/sim"
 )
 
-// small is a system of so many initiators, targets and queue pairs over the network in memory, whose times are constant but for the bytes of a queue pair.
+// small is a system of so many initiators, targets and queue pairs over the network in memory, whose times are
+// constant but for the bytes of a queue pair.
 type small struct {
 	*nvmf.System
 	eng  *sim.Engine
@@ -68,8 +69,8 @@ func (s *small) run(t *testing.T) {
 	}
 }
 
-// TestPoints: when a command came to the target and to its drive and left it, and when its data were handed to the network and had arrived, are where its
-// stages meet.
+// TestPoints: when a command came to the target and to its drive and left it, and when its data were handed to the
+// network and had arrived, are where its stages meet.
 func TestPoints(t *testing.T) {
 	for _, c := range []struct {
 		op   block.Op
@@ -108,16 +109,19 @@ func TestPoints(t *testing.T) {
 			want.NetIn = want.DriveOut + 2*us
 			want.NetOut = want.NetIn + 12*us // the response is behind the data
 		}
-		if d.Submitted != want.Submitted || d.Arrived != want.Arrived || d.DriveIn != want.DriveIn || d.DriveOut != want.DriveOut || d.NetIn != want.NetIn || d.NetOut != want.NetOut {
+		if d.Submitted != want.Submitted || d.Arrived != want.Arrived || d.DriveIn != want.DriveIn ||
+			d.DriveOut != want.DriveOut || d.NetIn != want.NetIn || d.NetOut != want.NetOut {
 			t.Errorf("%v of %d: %+v, not %+v", c.op, c.size, d, want)
 		}
-		if at[nvmf.AtInitiator] != 2*us || at[nvmf.AtTarget] != 2*us || at[nvmf.TXQ] != 2*us || at[nvmf.Flash] != d.DriveOut-d.DriveIn || at[nvmf.DriveWait] != 0 {
+		if at[nvmf.AtInitiator] != 2*us || at[nvmf.AtTarget] != 2*us || at[nvmf.TXQ] != 2*us ||
+			at[nvmf.Flash] != d.DriveOut-d.DriveIn || at[nvmf.DriveWait] != 0 {
 			t.Errorf("%v of %d: stages %v", c.op, c.size, *at)
 		}
 	}
 }
 
-// TestDriveWait: what a drive says that it worked for others is a stage of its own, and never more than the command was in it.
+// TestDriveWait: what a drive says that it worked for others is a stage of its own, and never more than the command
+// was in it.
 func TestDriveWait(t *testing.T) {
 	const all = 80 * us
 	for waited, want := range map[sim.Time]sim.Time{0: 0, 30 * us: 30 * us, all: all, 500 * us: all} {
@@ -128,10 +132,12 @@ func TestDriveWait(t *testing.T) {
 		s.Submit(0, 0, block.Request{Op: block.Read, Tag: 9, Length: 4096})
 		s.run(t)
 		d := &s.done[0]
-		if d.Stage[nvmf.DriveWait] != want || d.Stage[nvmf.Flash] != all-want || s.Counters.Time[nvmf.DriveWait] != want {
+		if d.Stage[nvmf.DriveWait] != want || d.Stage[nvmf.Flash] != all-want ||
+			s.Counters.Time[nvmf.DriveWait] != want {
 			t.Errorf("of %v: %v, and %v in flash", waited, d.Stage[nvmf.DriveWait], d.Stage[nvmf.Flash])
 		}
-		if visit.Waited != want || visit.In != d.DriveIn || visit.Out != d.DriveOut || visit.Size != 4096 || visit.Tag != 9 || visit.Op != block.Read {
+		if visit.Waited != want || visit.In != d.DriveIn || visit.Out != d.DriveOut || visit.Size != 4096 ||
+			visit.Tag != 9 || visit.Op != block.Read {
 			t.Errorf("of %v: %+v", waited, visit)
 		}
 	}
@@ -146,17 +152,23 @@ func TestExactFit(t *testing.T) {
 		change func(*nvmf.Config, int)
 		held   func(*nvmf.Counters) uint64
 	}{
-		{"two answers in a transmit queue", block.Request{Op: block.Read, Length: 4096}, func(c *nvmf.Config, less int) { c.TXQ = units.Bytes(2*answer - less) },
+		{"two answers in a transmit queue", block.Request{Op: block.Read, Length: 4096},
+			func(c *nvmf.Config, less int) { c.TXQ = units.Bytes(2*answer - less) },
 			func(k *nvmf.Counters) uint64 { return k.HeldAtTXQ }},
-		{"two writes in memory", block.Request{Op: block.Write, Length: 8192}, func(c *nvmf.Config, less int) { c.WriteBuffers = units.Bytes(2*8192 - less) },
+		{"two writes in memory", block.Request{Op: block.Write, Length: 8192},
+			func(c *nvmf.Config, less int) { c.WriteBuffers = units.Bytes(2*8192 - less) },
 			func(k *nvmf.Counters) uint64 { return k.HeldForBuffers }},
-		{"two RDMA Reads of a target", block.Request{Op: block.Write, Length: 8192}, func(c *nvmf.Config, less int) { c.Reads.Target = 2 - less },
+		{"two RDMA Reads of a target", block.Request{Op: block.Write, Length: 8192},
+			func(c *nvmf.Config, less int) { c.Reads.Target = 2 - less },
 			func(k *nvmf.Counters) uint64 { return k.HeldForReads }},
-		{"two RDMA Reads of an initiator", block.Request{Op: block.Write, Length: 8192}, func(c *nvmf.Config, less int) { c.Reads.Initiator = 2 - less },
+		{"two RDMA Reads of an initiator", block.Request{Op: block.Write, Length: 8192},
+			func(c *nvmf.Config, less int) { c.Reads.Initiator = 2 - less },
 			func(k *nvmf.Counters) uint64 { return k.HeldForReads }},
-		{"two commands in a drive", block.Request{Op: block.Read, Length: 4096}, func(c *nvmf.Config, less int) { c.DriveDepth = 2 - less },
+		{"two commands in a drive", block.Request{Op: block.Read, Length: 4096},
+			func(c *nvmf.Config, less int) { c.DriveDepth = 2 - less },
 			func(k *nvmf.Counters) uint64 { return k.HeldAtTarget }},
-		{"two commands on a queue pair", block.Request{Op: block.Read, Length: 4096}, func(c *nvmf.Config, less int) { c.QueueDepth = 2 - less },
+		{"two commands on a queue pair", block.Request{Op: block.Read, Length: 4096},
+			func(c *nvmf.Config, less int) { c.QueueDepth = 2 - less },
 			func(k *nvmf.Counters) uint64 { return k.HeldAtInitiator }},
 	} {
 		for less := range 2 {
@@ -180,8 +192,9 @@ func TestExactFit(t *testing.T) {
 	}
 }
 
-// TestCores: two queue pairs of each of two initiators to each of two targets, a command on each at the same time. Each machine has four queue pairs. With as many
-// cores, or more, nothing waits; one core works on one after the other, and two on two each.
+// TestCores: two queue pairs of each of two initiators to each of two targets, a command on each at the same time.
+// Each machine has four queue pairs. With as many cores, or more, nothing waits; one core works on one after the
+// other, and two on two each.
 func TestCores(t *testing.T) {
 	for cores, longest := range map[int]sim.Time{0: 1, 1: 4, 2: 2, 4: 1, 100: 1} {
 		for _, at := range []nvmf.Stage{nvmf.AtInitiator, nvmf.AtTarget} {
@@ -197,7 +210,8 @@ func TestCores(t *testing.T) {
 				s.Submit(k/4, k/2%2, block.Request{Op: block.Read, Length: 4096})
 			}
 			s.run(t)
-			// The way there: half of the work. At the initiator nothing waits on the way back, when commands are as far apart as they left.
+			// The way there: half of the work. At the initiator nothing waits on the way back, when commands are as
+			// far apart as they left.
 			most := sim.Time(0)
 			for _, d := range s.done {
 				there := d.Arrived - d.Submitted - d.Stage[nvmf.NetworkOut]
@@ -221,13 +235,15 @@ func TestSoftware(t *testing.T) {
 		})
 		s.Submit(0, 0, block.Request{Op: block.Read, Length: 4096})
 		s.run(t)
-		if at := s.done[0].Stage; at[nvmf.AtInitiator] != cost || at[nvmf.AtTarget]+at[nvmf.TXQ] != cost || at[nvmf.AtTarget] != cost/2 {
+		if at := s.done[0].Stage; at[nvmf.AtInitiator] != cost || at[nvmf.AtTarget]+at[nvmf.TXQ] != cost ||
+			at[nvmf.AtTarget] != cost/2 {
 			t.Errorf("%v of software: %v", cost, at)
 		}
 	}
 }
 
-// TestOutstanding: a queue pair has never more commands under way than its depth, when others wait and when more come later, and takes them in their order.
+// TestOutstanding: a queue pair has never more commands under way than its depth, when others wait and when more come
+// later, and takes them in their order.
 func TestOutstanding(t *testing.T) {
 	s := newSmall(t, 1, 1, 0, func(c *nvmf.Config) { c.QueueDepth = 2 })
 	under, most := 0, 0
@@ -355,9 +371,12 @@ func TestBounds(t *testing.T) {
 		{"reads.initiator", func(c *nvmf.Config, n int64) { c.Reads.Initiator = int(n) }, 1, 65535, 1},
 		{"drive_depth", func(c *nvmf.Config, n int64) { c.DriveDepth = int(n) }, 1, 65535, 1},
 		{"class", func(c *nvmf.Config, n int64) { c.Class = uint8(n) }, 1, fabric.MaxClasses - 1, 1},
-		{"tcp.max_host_data", func(c *nvmf.Config, n int64) { c.TCP.MaxHostData = units.Bytes(n) }, 4096, int64(units.GiB), 1},
-		{"initiator.command", func(c *nvmf.Config, n int64) { c.Initiator.Command = units.Duration(n) }, 0, int64(units.Second), 1},
-		{"target.command", func(c *nvmf.Config, n int64) { c.Target.Command = units.Duration(n) }, 0, int64(units.Second), 1},
+		{"tcp.max_host_data", func(c *nvmf.Config, n int64) { c.TCP.MaxHostData = units.Bytes(n) }, 4096,
+			int64(units.GiB), 1},
+		{"initiator.command", func(c *nvmf.Config, n int64) { c.Initiator.Command = units.Duration(n) }, 0,
+			int64(units.Second), 1},
+		{"target.command", func(c *nvmf.Config, n int64) { c.Target.Command = units.Duration(n) }, 0,
+			int64(units.Second), 1},
 		{"initiator.cores", func(c *nvmf.Config, n int64) { c.Initiator.Cores = int(n) }, 0, 4096, 1},
 		{"target.cores", func(c *nvmf.Config, n int64) { c.Target.Cores = int(n) }, 0, 4096, 1},
 	} {
@@ -383,7 +402,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestLevels: each report of a transmit queue or a drive's queue is of a change, by what one command takes of it, and both end empty.
+// TestLevels: each report of a transmit queue or a drive's queue is of a change, by what one command takes of it, and
+// both end empty.
 func TestLevels(t *testing.T) {
 	s := newSmall(t, 1, 1, 0, func(*nvmf.Config) {})
 	level := map[int32]int64{}
@@ -404,7 +424,8 @@ func TestLevels(t *testing.T) {
 	if len(queue) != 2 || queue[1] != 6 || queue[-1] != 6 || level[0] != 0 {
 		t.Errorf("a drive's queue changes by %v", queue)
 	}
-	if len(txq) != 4 || txq[4096] != 3 || txq[-4096] != 3 || txq[response] != 6 || txq[-response] != 6 || level[-1] != 0 {
+	if len(txq) != 4 || txq[4096] != 3 || txq[-4096] != 3 || txq[response] != 6 || txq[-response] != 6 ||
+		level[-1] != 0 {
 		t.Errorf("a transmit queue changes by %v", txq)
 	}
 }

@@ -92,7 +92,8 @@ type Level struct {
 type Steered struct {
 	At     sim.Time
 	Target int32
-	// Drive is whose weight ratio it is, by its number over all targets; -1 is the demand on the target, in bytes a second.
+	// Drive is whose weight ratio it is, by its number over all targets; -1 is the demand on the target, in bytes a
+	// second.
 	Drive int32
 	Value float64
 }

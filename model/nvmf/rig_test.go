@@ -40,7 +40,8 @@ type layout struct {
 }
 
 func defaultLayout() layout {
-	return layout{cfg: nvmf.DefaultConfig(), own: true, initiators: 1, targets: 1, drives: 1, device: blocktest.DefaultConfig(), network: fabric.DefaultConfig(), delay: delay}
+	return layout{cfg: nvmf.DefaultConfig(), own: true, initiators: 1, targets: 1, drives: 1,
+		device: blocktest.DefaultConfig(), network: fabric.DefaultConfig(), delay: delay}
 }
 
 // ask is a request at a time.
@@ -203,6 +204,7 @@ func hops(cfg fabric.Config, delay sim.Time, sizes ...units.Bytes) []sim.Time {
 
 func testLog(t *testing.T, r *rig) {
 	t.Helper()
-	t.Logf("%d commands, %d held at initiators, %d at targets, %d at transmit queues; %d pauses", r.sys.Counters.Ended, r.sys.Counters.HeldAtInitiator, r.sys.Counters.HeldAtTarget,
+	t.Logf("%d commands, %d held at initiators, %d at targets, %d at transmit queues; %d pauses",
+		r.sys.Counters.Ended, r.sys.Counters.HeldAtInitiator, r.sys.Counters.HeldAtTarget,
 		r.sys.Counters.HeldAtTXQ, r.net.Counters.Pauses)
 }

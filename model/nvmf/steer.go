@@ -11,8 +11,9 @@ import (
 	"farflash/sim"
 )
 
-// steered is what a target has whose drives a controller divides (package ratecontrol). Commands go to separate submission queues, from which as many are
-// fetched into the drive's one queue as it takes, and keep their places until their answers are in the transmit queue.
+// steered is what a target has whose drives a controller divides (package ratecontrol). Commands go to separate
+// submission queues, from which as many are fetched into the drive's one queue as it takes, and keep their places
+// until their answers are in the transmit queue.
 type steered struct {
 	ctl      ratecontrol.Controller
 	steering ratecontrol.Steering
@@ -28,7 +29,8 @@ type steered struct {
 	passed   []bool  // drives that have nothing more to fetch, while they are looked at
 	given    bool    // demands are given, whatever the network says
 
-	// Reads that are handed to the network, and the data of writes that is asked for; when what they hold back may go on.
+	// Reads that are handed to the network, and the data of writes that is asked for; when what they hold back may go
+	// on.
 	sends, writes       ratecontrol.Pace
 	sendsDue, writesDue sim.Timer
 }
@@ -42,8 +44,9 @@ type Link struct {
 	Ack float64
 }
 
-// Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds at once. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the
-// first change a queue pair may send at the line's rate.
+// Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds
+// at once. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the first change a
+// queue pair may send at the line's rate.
 func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
@@ -52,14 +55,17 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link
 	if t.steered != nil || len(t.drives) == 0 {
 		return fmt.Errorf("target %d has a controller, or no drives", target)
 	}
-	x := &steered{ctl: ctl, line: link.Rate, payload: link.Share, given: given, sends: ratecontrol.NewPace(ratecontrol.Slack), writes: ratecontrol.NewPace(ratecontrol.Slack)}
+	x := &steered{ctl: ctl, line: link.Rate, payload: link.Share, given: given,
+		sends: ratecontrol.NewPace(ratecontrol.Slack), writes: ratecontrol.NewPace(ratecontrol.Slack)}
 	x.timer = s.eng.NewTimer(s.self, s.target, evSteer, uint32(target))
 	x.sendsDue = s.eng.NewTimer(s.self, s.target, evSendsDue, uint32(target))
 	x.writesDue = s.eng.NewTimer(s.self, s.target, evWritesDue, uint32(target))
 	for range t.drives {
 		x.queues = append(x.queues, ratecontrol.NewQueues(min(depth, s.cfg.DriveDepth)))
 	}
-	x.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, len(t.drives)), Depth: min(depth, s.cfg.DriveDepth), TXQ: int64(s.cfg.TXQ), Line: x.data(link.Rate), Toll: link.Ack * link.Share, Wake: sim.Forever}
+	x.steering = ratecontrol.Steering{Weights: make([]ratecontrol.Weights, len(t.drives)),
+		Depth: min(depth, s.cfg.DriveDepth), TXQ: int64(s.cfg.TXQ), Line: x.data(link.Rate),
+		Toll: link.Ack * link.Share, Wake: sim.Forever}
 	x.told = x.steering.Line
 	x.passed = make([]bool, len(t.drives))
 	for k, d := range t.drives {
@@ -88,7 +94,8 @@ func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Q
 	return &x.steering, x.queues
 }
 
-// Demanded is how many bytes of data a second the network, or whoever stands for it, demands of a target that has a controller.
+// Demanded is how many bytes of data a second the network, or whoever stands for it, demands of a target that has a
+// controller.
 func (s *System) Demanded(target int32) float64 { return s.targets[target].steered.told }
 
 // Received is how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
@@ -222,7 +229,8 @@ func (s *System) queue(c int32) {
 	waited := q.Waiting(ratecontrol.ReadQueue) + q.Waiting(ratecontrol.WriteQueue)
 	x.ticket = q.Push(c, x.req.Op, x.req.Namespace, x.req.Offset, x.req.Length)
 	if x.req.Op <= block.Write {
-		t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Arrived, Op: x.req.Op, Drive: d.number, Now: s.eng.Now(), Bytes: x.req.Length}
+		t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Arrived, Op: x.req.Op, Drive: d.number,
+			Now: s.eng.Now(), Bytes: x.req.Length}
 		s.react(t)
 	}
 	s.admit(x.drive)
@@ -265,8 +273,9 @@ func (x *steered) holdsReads() bool {
 	return x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit
 }
 
-// admitAll is admit of all of a target's drives. What their reads may have under way together is for those that came first, whichever drives they are on: a
-// drive that is asked for more than the others would otherwise have its reads wait longer, and with them the slowest of all.
+// admitAll is admit of all of a target's drives. What their reads may have under way together is for those that came
+// first, whichever drives they are on: a drive that is asked for more than the others would otherwise have its reads
+// wait longer, and with them the slowest of all.
 func (s *System) admitAll(t *transmitter) {
 	x := t.steered
 	n := len(t.drives)
@@ -286,7 +295,8 @@ func (s *System) admitAll(t *transmitter) {
 	}
 }
 
-// oldestRead is the drive, of those that are not passed over, whose read queue has the command that came first; -1 is none.
+// oldestRead is the drive, of those that are not passed over, whose read queue has the command that came first; -1 is
+// none.
 func (s *System) oldestRead(x *steered) int {
 	oldest, since := -1, sim.Forever
 	for k, q := range x.queues {
@@ -314,7 +324,8 @@ func (s *System) noteEnded(x *command) {
 	if x.req.Op == block.Read && !x.reads() {
 		t.steered.steering.Reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and brings no data
 	}
-	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Ended, Op: x.req.Op, Drive: s.drives[x.drive].number, Now: s.eng.Now(), Bytes: x.req.Length, Took: s.eng.Now() - x.driveIn}
+	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Ended, Op: x.req.Op, Drive: s.drives[x.drive].number,
+		Now: s.eng.Now(), Bytes: x.req.Length, Took: s.eng.Now() - x.driveIn}
 	s.react(t)
 }
 
@@ -341,7 +352,8 @@ func (s *System) checkSteered(t *transmitter) error {
 			return fmt.Errorf("drive %d: %w", d, err)
 		}
 		if n := q.Inside(ratecontrol.ReadQueue) + q.Inside(ratecontrol.WriteQueue); n != int(s.drives[d].inside) {
-			return fmt.Errorf("drive %d: %d commands in it, of which its separate queues know %d", d, s.drives[d].inside, n)
+			return fmt.Errorf("drive %d: %d commands in it, of which its separate queues know %d", d,
+				s.drives[d].inside, n)
 		}
 	}
 	if x.steering.Reading < 0 {

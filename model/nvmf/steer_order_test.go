@@ -25,10 +25,12 @@ func (v *valves) Start(s *ratecontrol.Steering) {
 }
 
 func (v *valves) React(s *ratecontrol.Steering, _ *ratecontrol.Signal) {
-	s.ReadLimit, s.SendLimit, s.SendRate, s.WriteRate, s.Overtake = v.readLimit, v.sendLimit, v.sendRate, v.writeRate, v.overtake
+	s.ReadLimit, s.SendLimit, s.SendRate, s.WriteRate, s.Overtake = v.readLimit, v.sendLimit, v.sendRate, v.writeRate,
+		v.overtake
 }
 
-// TestOldestReadFirst: what reads may have under way together goes to those that came first, though one drive is asked for three times as much as the other.
+// TestOldestReadFirst: what reads may have under way together goes to those that came first, though one drive is
+// asked for three times as much as the other.
 func TestOldestReadFirst(t *testing.T) {
 	l := defaultLayout()
 	l.drives = 2
@@ -40,7 +42,8 @@ func TestOldestReadFirst(t *testing.T) {
 		if i%4 == 3 {
 			drive = 1
 		}
-		r.ask(ask{at: units.Duration(i) * us, drive: drive, req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
+		r.ask(ask{at: units.Duration(i) * us, drive: drive,
+			req: block.Request{Op: block.Read, Offset: i << 20, Length: 4096}})
 	}
 	r.run(t)
 	slices.SortFunc(r.done, func(a, b nvmf.Done) int { return int(a.DriveIn - b.DriveIn) })
@@ -54,7 +57,8 @@ func TestOldestReadFirst(t *testing.T) {
 	}
 }
 
-// TestOvertake: behind reads that wait for what may be handed to the network a write's response waits too, unless it may overtake them. All end, and laws hold.
+// TestOvertake: behind reads that wait for what may be handed to the network a write's response waits too, unless it
+// may overtake them. All end, and laws hold.
 func TestOvertake(t *testing.T) {
 	took := func(overtake bool) sim.Time {
 		l := defaultLayout()
@@ -78,7 +82,8 @@ func TestOvertake(t *testing.T) {
 	}
 }
 
-// TestSendRate: reads are handed to the network at the rate that a controller says, and no faster, however soon drives have read them.
+// TestSendRate: reads are handed to the network at the rate that a controller says, and no faster, however soon
+// drives have read them.
 func TestSendRate(t *testing.T) {
 	const n, size, rate = 100, 64 << 10, 1e9
 	l := defaultLayout()
@@ -129,10 +134,12 @@ func TestWriteRate(t *testing.T) {
 	}
 	slices.Sort(large)
 	span := (large[n-1] - large[0]).Seconds()
-	if got := float64((n-1)*size) / span; got < 0.98*rate || got > rate+rate*ratecontrol.Slack.Seconds()/span+size/span {
+	if got := float64((n-1)*size) / span; got < 0.98*rate ||
+		got > rate+rate*ratecontrol.Slack.Seconds()/span+size/span {
 		t.Errorf("%.3g bytes of data a second, not %.3g", got, rate)
 	}
 	if last := slices.Max(small); last > large[n/10] {
-		t.Errorf("the last write whose data came with it is there after %v, a tenth of the others after %v", last, large[n/10])
+		t.Errorf("the last write whose data came with it is there after %v, a tenth of the others after %v", last,
+			large[n/10])
 	}
 }

@@ -20,8 +20,11 @@ import (
 // controllers are those that need no model.
 func controllers() map[string]func() ratecontrol.Controller {
 	return map[string]func() ratecontrol.Controller{
-		"static":  func() ratecontrol.Controller { return ratecontrol.NewStatic(4) },
-		"aimd":    func() ratecontrol.Controller { return ratecontrol.NewAIMD(32, units.Millisecond, 10*units.Millisecond) },
+		"static": func() ratecontrol.Controller { return ratecontrol.NewStatic(4) },
+		"aimd": func() ratecontrol.Controller {
+			return ratecontrol.NewAIMD(32, units.Millisecond,
+				10*units.Millisecond)
+		},
 		"reserve": func() ratecontrol.Controller { return ratecontrol.NewReserve(2, 1) },
 		"yield":   func() ratecontrol.Controller { return ratecontrol.NewReserve(2, 0.06) },
 		"pace":    func() ratecontrol.Controller { return ratecontrol.NewPaced(2, 1) },
@@ -32,18 +35,20 @@ func controllers() map[string]func() ratecontrol.Controller {
 func steer(t failer, r *rig, l *layout) {
 	t.Helper()
 	for i := range int32(r.sys.Targets()) {
-		if err := r.sys.Steer(i, l.steered(), l.cfg.DriveDepth, nvmf.Link{Rate: rate, Share: 0.95, Ack: 0.08}, l.given); err != nil {
+		if err := r.sys.Steer(i, l.steered(), l.cfg.DriveDepth, nvmf.Link{Rate: rate, Share: 0.95, Ack: 0.08},
+			l.given); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestSteeredSystem: with a controller, whichever and however things are set, every command ends once, laws hold, and commands that overlap are done in the order in
-// which they came to the target.
+// TestSteeredSystem: with a controller, whichever and however things are set, every command ends once, laws hold, and
+// commands that overlap are done in the order in which they came to the target.
 func TestSteeredSystem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
-		l.initiators, l.targets, l.drives = rapid.IntRange(1, 2).Draw(t, "initiators"), rapid.IntRange(1, 2).Draw(t, "targets"), rapid.IntRange(1, 2).Draw(t, "drives")
+		l.initiators, l.targets, l.drives = rapid.IntRange(1, 2).Draw(t, "initiators"),
+			rapid.IntRange(1, 2).Draw(t, "targets"), rapid.IntRange(1, 2).Draw(t, "drives")
 		l.cfg.DriveDepth = rapid.IntRange(1, 16).Draw(t, "depth")
 		l.cfg.TXQ = units.Bytes(rapid.SampledFrom([]int{1, 5000, 100_000, 1 << 25}).Draw(t, "txq"))
 		if rapid.Bool().Draw(t, "tcp") {
@@ -55,13 +60,18 @@ func TestSteeredSystem(t *testing.T) {
 			}
 			return block.OK
 		}
-		l.steered = controllers()[rapid.SampledFrom([]string{"static", "aimd", "reserve", "yield", "pace"}).Draw(t, "controller")]
+		l.steered = controllers()[rapid.SampledFrom([]string{"static", "aimd", "reserve", "yield", "pace"}).Draw(t,
+			"controller")]
 		r := newRig(t, l)
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
-			a := ask{at: units.Duration(rapid.IntRange(0, 300).Draw(t, "at")) * us, initiator: int32(rapid.IntRange(0, l.initiators-1).Draw(t, "initiator")),
-				drive: int32(rapid.IntRange(0, l.targets*l.drives-1).Draw(t, "drive")), req: block.Request{Op: rapid.SampledFrom([]block.Op{block.Read, block.Write, block.Flush}).Draw(t, "op")}}
+			a := ask{at: units.Duration(rapid.IntRange(0, 300).Draw(t, "at")) * us,
+				initiator: int32(rapid.IntRange(0, l.initiators-1).Draw(t, "initiator")),
+				drive:     int32(rapid.IntRange(0, l.targets*l.drives-1).Draw(t, "drive")),
+				req: block.Request{Op: rapid.SampledFrom([]block.Op{block.Read, block.Write,
+					block.Flush}).Draw(t, "op")}}
 			if a.req.Op != block.Flush {
-				a.req.Offset, a.req.Length = rapid.Int64Range(0, 100).Draw(t, "offset")*512, rapid.Int64Range(1, 200).Draw(t, "length")*512
+				a.req.Offset, a.req.Length = rapid.Int64Range(0, 100).Draw(t, "offset")*512,
+					rapid.Int64Range(1, 200).Draw(t, "length")*512
 			}
 			r.ask(a)
 		}
@@ -69,8 +79,8 @@ func TestSteeredSystem(t *testing.T) {
 	})
 }
 
-// TestSteeredIncast: where transmit queues that are full keep places in drives, each controller has more written than none, and reads lose nothing: the network is
-// their bound.
+// TestSteeredIncast: where transmit queues that are full keep places in drives, each controller has more written than
+// none, and reads lose nothing: the network is their bound.
 func TestSteeredIncast(t *testing.T) {
 	run := func(make func() ratecontrol.Controller, scheme cc.Scheme) (k nvmf.Counters, bytes [2]int64) {
 		l := defaultLayout()
@@ -81,8 +91,10 @@ func TestSteeredIncast(t *testing.T) {
 		r := newRig(t, l)
 		for target := range int32(2) {
 			for i := range int64(100) {
-				r.ask(ask{initiator: 0, drive: target, req: block.Request{Op: block.Read, Offset: i << 20, Length: 44_000 / 512 * 512}})
-				r.ask(ask{initiator: 1, drive: target, req: block.Request{Op: block.Write, Offset: i<<20 | 1<<19, Length: 23_000 / 512 * 512}})
+				r.ask(ask{initiator: 0, drive: target,
+					req: block.Request{Op: block.Read, Offset: i << 20, Length: 44_000 / 512 * 512}})
+				r.ask(ask{initiator: 1, drive: target,
+					req: block.Request{Op: block.Write, Offset: i<<20 | 1<<19, Length: 23_000 / 512 * 512}})
 			}
 		}
 		at := int64(1000)
@@ -102,7 +114,8 @@ func TestSteeredIncast(t *testing.T) {
 		_, none := run(nil, scheme)
 		for name, make := range controllers() {
 			_, with := run(make, scheme)
-			t.Logf("%v: reads %d, writes %d with none, %d and %d with %s", scheme, none[0], none[1], with[0], with[1], name)
+			t.Logf("%v: reads %d, writes %d with none, %d and %d with %s", scheme, none[0], none[1], with[0], with[1],
+				name)
 			if float64(with[1]) < 1.02*float64(none[1]) {
 				t.Errorf("%v, %s: %d bytes written, %d without", scheme, name, with[1], none[1])
 			}
@@ -130,7 +143,8 @@ func (l *listener) React(s *ratecontrol.Steering, x *ratecontrol.Signal) {
 	}
 }
 
-// TestDemandIsHeard: a target is told what its queue pairs may send, by every congestion control that slows them down, as one sum that never exceeds its line.
+// TestDemandIsHeard: a target is told what its queue pairs may send, by every congestion control that slows them
+// down, as one sum that never exceeds its line.
 func TestDemandIsHeard(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeDCQCN, cc.SchemeTimely, cc.SchemeHPCC, cc.SchemeSwift} {
 		l := defaultLayout()
@@ -175,10 +189,12 @@ func TestGivenDemands(t *testing.T) {
 	h := &listener{}
 	l.given, l.steered = true, func() ratecontrol.Controller { return h }
 	r := newRig(t, l)
-	r.sys.Demands([]ratecontrol.Demanded{{At: 10 * us, Rate: 8 * units.Gbps}, {At: 20 * us, Rate: 16 * units.Gbps}, {At: 30 * us, Rate: 16 * units.Gbps}})
+	r.sys.Demands([]ratecontrol.Demanded{{At: 10 * us, Rate: 8 * units.Gbps}, {At: 20 * us, Rate: 16 * units.Gbps},
+		{At: 30 * us, Rate: 16 * units.Gbps}})
 	r.ask(ask{at: 5 * us, req: block.Request{Op: block.Read, Length: 4096}})
 	r.run(t)
-	if got := fmt.Sprint(len(h.told), h.told[0].Now, h.told[0].Rate, h.told[0].Cut, h.told[1].Now, h.told[1].Rate, h.told[1].Cut); got != "2 10us 1e+09 true 20us 2e+09 false" {
+	if got := fmt.Sprint(len(h.told), h.told[0].Now, h.told[0].Rate, h.told[0].Cut, h.told[1].Now, h.told[1].Rate,
+		h.told[1].Cut); got != "2 10us 1e+09 true 20us 2e+09 false" {
 		t.Error(got)
 	}
 }
@@ -200,8 +216,9 @@ func (g *gate) React(s *ratecontrol.Steering, x *ratecontrol.Signal) {
 	}
 }
 
-// TestReadLimit: while reads have as many bytes under way as they may no other is fetched, to the byte; when they have fewer, or may have more, all that may are fetched at once. A
-// drive that takes one command at a time holds the others, which are counted.
+// TestReadLimit: while reads have as many bytes under way as they may no other is fetched, to the byte; when they
+// have fewer, or may have more, all that may are fetched at once. A drive that takes one command at a time holds the
+// others, which are counted.
 func TestReadLimit(t *testing.T) {
 	const n = 6
 	run := func(g *gate, depth int) (fetched []sim.Time, r *rig) {
@@ -223,7 +240,8 @@ func TestReadLimit(t *testing.T) {
 	}
 	free, _ := run(&gate{at: sim.Forever}, 64)
 	within := func(at []sim.Time) sim.Time { return slices.Max(at) - slices.Min(at) }
-	// One byte lets one read at a time through, and so does a read's own size: each waits until the one before has been acknowledged.
+	// One byte lets one read at a time through, and so does a read's own size: each waits until the one before has
+	// been acknowledged.
 	for _, limit := range []int64{1, 4096} {
 		at, r := run(&gate{limit: limit, at: sim.Forever}, 64)
 		for k := 1; k < n; k++ {
@@ -260,11 +278,13 @@ func TestSteerErrors(t *testing.T) {
 	l.targets, l.drives = 2, 1
 	l.steered = func() ratecontrol.Controller { return &listener{} }
 	r := newRig(t, l)
-	if err := r.sys.Steer(0, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil || err.Error() != "target 0 has a controller, or no drives" {
+	if err := r.sys.Steer(0, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil ||
+		err.Error() != "target 0 has a controller, or no drives" {
 		t.Errorf("a second controller: %v", err)
 	}
 	bare := r.sys.AddTarget(r.node(0))
-	if err := r.sys.Steer(bare, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil || err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
+	if err := r.sys.Steer(bare, &listener{}, 8, nvmf.Link{Rate: rate, Share: 1}, false); err == nil ||
+		err.Error() != fmt.Sprintf("target %d has a controller, or no drives", bare) {
 		t.Errorf("no drives: %v", err)
 	}
 }
@@ -281,7 +301,8 @@ func TestSteeringIsReported(t *testing.T) {
 			said = append(said, fmt.Sprint(x.Target, " ", x.At, " ", x.Value))
 		}
 	}
-	r.sys.Demands([]ratecontrol.Demanded{{At: 10 * us, Rate: 8 * units.Gbps}, {At: 20 * us, Rate: 16 * units.Gbps}, {At: 30 * us, Rate: 16 * units.Gbps}})
+	r.sys.Demands([]ratecontrol.Demanded{{At: 10 * us, Rate: 8 * units.Gbps}, {At: 20 * us, Rate: 16 * units.Gbps},
+		{At: 30 * us, Rate: 16 * units.Gbps}})
 	r.ask(ask{at: 5 * us, req: block.Request{Op: block.Read, Length: 4096}})
 	r.run(t)
 	if got := strings.Join(said, ", "); got != "0 10us 1e+09, 0 20us 2e+09" {
@@ -306,7 +327,8 @@ func (e *ears) React(_ *ratecontrol.Steering, x *ratecontrol.Signal) {
 	}
 }
 
-// TestArrivalsAreHeard: a controller is told of each read and write that comes, with its size, and of their ends; what moves no data does not come into it.
+// TestArrivalsAreHeard: a controller is told of each read and write that comes, with its size, and of their ends;
+// what moves no data does not come into it.
 func TestArrivalsAreHeard(t *testing.T) {
 	l := defaultLayout()
 	e := &ears{came: map[block.Op]int{}, ended: map[block.Op]int{}, bytes: map[block.Op]int64{}}
@@ -320,7 +342,8 @@ func TestArrivalsAreHeard(t *testing.T) {
 	}
 	r.ask(ask{at: 9 * us, req: block.Request{Op: block.Flush}})
 	r.run(t)
-	if e.came[block.Read] != 5 || e.came[block.Write] != 3 || e.bytes[block.Read] != 5*4096 || e.bytes[block.Write] != 3*8192 || e.came[block.Flush] != 0 {
+	if e.came[block.Read] != 5 || e.came[block.Write] != 3 || e.bytes[block.Read] != 5*4096 ||
+		e.bytes[block.Write] != 3*8192 || e.came[block.Flush] != 0 {
 		t.Errorf("%v commands of %v bytes came", e.came, e.bytes)
 	}
 	if e.ended[block.Read] != 5 || e.ended[block.Write] != 3 {
@@ -328,7 +351,8 @@ func TestArrivalsAreHeard(t *testing.T) {
 	}
 }
 
-// TestHeldAtInitiator: of commands that a queue pair takes one at a time each is held until the one before has ended, and that, with the initiator's work, is the time of its stage.
+// TestHeldAtInitiator: of commands that a queue pair takes one at a time each is held until the one before has ended,
+// and that, with the initiator's work, is the time of its stage.
 func TestHeldAtInitiator(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.QueueDepth = 1

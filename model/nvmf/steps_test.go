@@ -133,7 +133,8 @@ func TestCommandSteps(t *testing.T) {
 			words := strings.Fields(line)
 			at, err := units.ParseDuration(words[0])
 			must(err)
-			r := block.Request{Op: map[string]block.Op{"read": block.Read, "write": block.Write, "flush": block.Flush}[words[1]]}
+			r := block.Request{Op: map[string]block.Op{"read": block.Read, "write": block.Write,
+				"flush": block.Flush}[words[1]]}
 			_, err = fmt.Sscan(words[2], &r.Length)
 			must(err)
 			if len(words) > 3 {

@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// Queues are those that a target opens on a drive, and which of them the commands of each operation go to. Config.DriveDepth
-// bounds each by itself, and commands that find one full do not wait for another.
+// Queues are those that a target opens on a drive, and which of them the commands of each operation go to.
+// Config.DriveDepth bounds each by itself, and commands that find one full do not wait for another.
 type Queues struct {
 	Open []block.QueueConfig
 	Of   [block.Ops]uint8
@@ -20,12 +20,13 @@ func (c *Config) OneQueue() Queues {
 	return Queues{Open: []block.QueueConfig{{Depth: min(c.DriveDepth+1, 65536), Class: block.Medium, Weight: 1}}}
 }
 
-// ReadAndWrite has a queue for reads and one for writes and what changes data in other ways, of the same class, so that their
-// weights (Tune) say how a drive divides itself between them.
+// ReadAndWrite has a queue for reads and one for writes and what changes data in other ways, of the same class, so
+// that their weights (Tune) say how a drive divides itself between them.
 func (c *Config) ReadAndWrite() Queues {
 	q := c.OneQueue()
 	q.Open = append(q.Open, q.Open[0])
-	q.Of = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1, block.Reset: 1, block.Finish: 1, block.Open: 1, block.Close: 1}
+	q.Of = [block.Ops]uint8{block.Write: 1, block.Trim: 1, block.Flush: 1, block.Reset: 1, block.Finish: 1,
+		block.Open: 1, block.Close: 1}
 	return q
 }
 
@@ -75,8 +76,8 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (
 	return n, nil
 }
 
-// Tune gives a drive's queue, by its place in Queues.Open, another weight and limit. It reports false if the drive cannot be
-// tuned.
+// Tune gives a drive's queue, by its place in Queues.Open, another weight and limit. It reports false if the drive
+// cannot be tuned.
 func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
 	d := &s.drives[drive]
 	t, ok := d.dev.(block.Tuner)
@@ -179,7 +180,8 @@ func (s *System) Complete(done block.Completion) {
 		s.drives[x.drive].visited[done.Op] += now - x.driveIn
 	}
 	if s.OnVisit != nil {
-		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag, Target: x.target, Drive: x.drive, Initiator: x.initiator, Op: x.req.Op})
+		s.OnVisit(Visit{In: x.driveIn, Out: now, Waited: waited, Size: units.Bytes(x.req.Length), Tag: x.tag,
+			Target: x.target, Drive: x.drive, Initiator: x.initiator, Op: x.req.Op})
 	}
 	if s.steers && s.targets[x.target].steered != nil {
 		s.noteEnded(x)
@@ -188,7 +190,8 @@ func (s *System) Complete(done block.Completion) {
 		s.finished(c)
 		return
 	}
-	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore), s.cfg.Target.Command-s.cfg.Target.Command/2, evFinished, c)
+	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore),
+		s.cfg.Target.Command-s.cfg.Target.Command/2, evFinished, c)
 }
 
 // refill gives a drive's queue what waits for a place in it.

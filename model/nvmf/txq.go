@@ -60,8 +60,8 @@ func (s *System) answerSize(x *command) units.Bytes {
 // overtakes reports whether answers without data go before those with data.
 func (t *transmitter) overtakes() bool { return t.steered != nil && t.steered.steering.Overtake }
 
-// room reports whether there is room for a command's answer, and its turn has come. Something larger than the queue has it to itself. Flows
-// have no transmit queue but the NIC's.
+// room reports whether there is room for a command's answer, and its turn has come. Something larger than the queue
+// has it to itself. Flows have no transmit queue but the NIC's.
 func (s *System) room(t *transmitter, x *command) bool {
 	if t.steered != nil && x.reads() && !t.steered.sends.Open(s.eng.Now()) {
 		s.eng.Arm(t.steered.sendsDue, t.steered.sends.Due(s.eng.Now()))

@@ -69,8 +69,8 @@ func (d *Drive) nextPart(r *request) part {
 	}
 }
 
-// fold maps a request beyond the namespace's last used sector back into it as MQSim does: modulo that sector, counted from the namespace's first. Native
-// drives refuse such requests.
+// fold maps a request beyond the namespace's last used sector back into it as MQSim does: modulo that sector, counted
+// from the namespace's first. Native drives refuse such requests.
 //
 //go:noinline
 func (n *namespace) fold(r *request) {
@@ -165,8 +165,8 @@ func (d *Drive) classOf(class uint8) uint8 {
 	return class
 }
 
-// gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of them then. A peer
-// sends each read of the map that they need at once, and the transactions behind it.
+// gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of
+// them then. A peer sends each read of the map that they need at once, and the transactions behind it.
 func (d *Drive) gather() {
 	if d.cfg.Quirks.LookUpsFirst {
 		d.gathering++
@@ -198,7 +198,8 @@ func (d *Drive) serveNow() {
 	d.batch = outer
 }
 
-// atOnce is for what the drive sends for itself, which the peer schedules as soon as it is in its queues, but not while transactions that waited for the map go on.
+// atOnce is for what the drive sends for itself, which the peer schedules as soon as it is in its queues, but not
+// while transactions that waited for the map go on.
 func (d *Drive) atOnce() {
 	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
 		d.serveNow()
@@ -268,8 +269,8 @@ func (d *Drive) readOfLost(t int32, x *transaction) {
 	d.freeTransaction(t)
 }
 
-// unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's layout has it, or waits; or it gets a place now, as if it
-// had been written, and then true is returned.
+// unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's
+// layout has it, or waits; or it gets a place now, as if it had been written, and then true is returned.
 func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	n := &d.ns[x.ns]
 	switch {
@@ -339,7 +340,8 @@ func (d *Drive) install(x *transaction, ppa ftl.PPA, sectors uint64) {
 	d.l2p.put(x.logical, uint32(ppa), sectors)
 }
 
-// reinstall puts a transaction on ppa and makes that the place of its logical page, of which the same sectors hold data as before.
+// reinstall puts a transaction on ppa and makes that the place of its logical page, of which the same sectors hold
+// data as before.
 func (d *Drive) reinstall(x *transaction, ppa ftl.PPA) {
 	d.take(x, ppa)
 	d.l2p.set(x.logical, uint32(ppa))
@@ -422,12 +424,14 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 //go:noinline
 func (d *Drive) submitUpdate(t int32) { d.submit(t, d.txns.At(t)) }
 
-// leaves sees to the sectors that a partial write leaves standing, and returns the read of them, or 0 if there is nothing to be read.
+// leaves sees to the sectors that a partial write leaves standing, and returns the read of them, or 0 if there is
+// nothing to be read.
 //
 //go:noinline
 func (d *Drive) leaves(write int32, x *transaction, old uint32, have uint64) int32 {
 	if d.grains > 1 {
-		x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize // it is merged in memory and programmed whole
+		// it is merged in memory and programmed whole
+		x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize
 	}
 	if d.grains > 1 && old < trimmed && d.inMemory(old) {
 		return 0

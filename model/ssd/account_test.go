@@ -8,11 +8,15 @@ import (
 	"farflash/model/ssd"
 )
 
-// TestAccounts: each read and write is told of once; its parts are its latency, and the sums over all are the breakdown. Of one that flash worked for the lane is told and the wait there is what
-// the time since it was queued leaves; one that none did has no lane.
+// TestAccounts: each read and write is told of once; its parts are its latency, and the sums over all are the
+// breakdown. Of one that flash worked for the lane is told and the wait there is what the time since it was queued
+// leaves; one that none did has no lane.
 func TestAccounts(t *testing.T) {
 	for name, change := range map[string]func(*ssd.Config){
-		"cached":   func(cfg *ssd.Config) { cfg.Cache.Mode, cfg.Cache.Capacity = ssd.CacheWrite, 16*cfg.Geometry.PageSize },
+		"cached": func(cfg *ssd.Config) {
+			cfg.Cache.Mode, cfg.Cache.Capacity = ssd.CacheWrite,
+				16*cfg.Geometry.PageSize
+		},
 		"uncached": func(cfg *ssd.Config) { cfg.Cache.Mode = ssd.CacheOff },
 		"mapped":   func(cfg *ssd.Config) { cfg.Mapping.Ideal, cfg.Mapping.CMTCapacity = false, 4000 },
 	} {
@@ -29,7 +33,8 @@ func TestAccounts(t *testing.T) {
 		d, _, _ := play(t, cfg, 8, records, func(d *ssd.Drive) {
 			d.OnAccount = func(a *ssd.Account) {
 				parts := a.Queue + a.Link + a.DRAM + a.Cache + a.Mapping + a.Backlog + a.Wait + a.Array + a.Transfer
-				if parts != a.Whole || a.Whole <= 0 || a.Queue < 0 || a.Link <= 0 || min(a.DRAM, a.Cache, a.Mapping, a.Backlog, a.Wait, a.Array, a.Transfer) < 0 {
+				if parts != a.Whole || a.Whole <= 0 || a.Queue < 0 || a.Link <= 0 ||
+					min(a.DRAM, a.Cache, a.Mapping, a.Backlog, a.Wait, a.Array, a.Transfer) < 0 {
 					t.Fatalf("%s: %+v comes to %v", name, *a, parts)
 				}
 				lanes := int32(cfg.Geometry.Channels * cfg.Geometry.ChipsPerChannel * cfg.Geometry.DiesPerChip)
@@ -41,7 +46,8 @@ func TestAccounts(t *testing.T) {
 					}
 				default:
 					flashed++
-					if a.Lane < 0 || a.Lane >= lanes || a.DRAM != 0 || a.Cache != 0 || a.Ended-a.Queued-a.Array-a.Transfer != a.Wait {
+					if a.Lane < 0 || a.Lane >= lanes || a.DRAM != 0 || a.Cache != 0 ||
+						a.Ended-a.Queued-a.Array-a.Transfer != a.Wait {
 						t.Fatalf("%s: %+v", name, *a)
 					}
 				}
@@ -59,7 +65,8 @@ func TestAccounts(t *testing.T) {
 				b.All += a.Whole
 			}
 		})
-		if got := d.Stats().Breakdown; got != sums || flashed+not != 800 || flashed == 0 || name == "cached" && not == 0 {
+		if got := d.Stats().Breakdown; got != sums || flashed+not != 800 || flashed == 0 ||
+			name == "cached" && not == 0 {
 			t.Errorf("%s: the breakdown is %+v, the sums %+v, of %d and %d requests", name, got, sums, flashed, not)
 		}
 		if b := &sums[block.Read]; name == "mapped" && b.Mapping == 0 {

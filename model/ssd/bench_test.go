@@ -32,7 +32,8 @@ func (u *uniform) Next(r *workload.Record) error {
 }
 
 // loop is a closed loop on a drive that a benchmark can run in pieces.
-func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstanding int) (*sim.Engine, *cosim.Host, *uniform) {
+func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstanding int) (*sim.Engine, *cosim.Host,
+	*uniform) {
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, 1, "ssd")
@@ -43,7 +44,9 @@ func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstandi
 		span = d.Capacity(0)
 	}
 	u := &uniform{n: 1 << 60, op: op, size: size, pages: span / size, random: rng.NewStream(1, "addresses")}
-	if err := h.Attach(d, []cosim.Flow{{Name: "loop", Source: u, Outstanding: outstanding, Queue: block.QueueConfig{Class: block.High}}}); err != nil {
+	if err := h.Attach(d,
+		[]cosim.Flow{{Name: "loop", Source: u, Outstanding: outstanding,
+			Queue: block.QueueConfig{Class: block.High}}}); err != nil {
 		b.Fatal(err)
 	}
 	if err := h.Start(); err != nil {

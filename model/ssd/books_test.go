@@ -2,8 +2,8 @@ package ssd
 
 import "fmt"
 
-// Books holds what the drive counts as it goes against what a walk of the same things finds: lists, hash tables, chains and queues, each of which
-// something else says as well. It says what differs first.
+// Books holds what the drive counts as it goes against what a walk of the same things finds: lists, hash tables,
+// chains and queues, each of which something else says as well. It says what differs first.
 func (d *Drive) Books() error {
 	for i := range d.caches {
 		if err := d.caches[i].books(); err != nil {
@@ -26,7 +26,8 @@ func (d *Drive) Books() error {
 		return fmt.Errorf("%d transactions wait for a page, %d are counted, of %d", parked, d.parked, d.txns.Len())
 	}
 	for q := range d.queues {
-		if p := &d.queues[q]; p.inFlight < 0 || p.inFlight > p.limit || p.bell-p.head > p.tail-p.head || p.arrived-p.reported > p.tail-p.reported {
+		if p := &d.queues[q]; p.inFlight < 0 || p.inFlight > p.limit || p.bell-p.head > p.tail-p.head ||
+			p.arrived-p.reported > p.tail-p.reported {
 			return fmt.Errorf("queue %d: %+v", q, p)
 		}
 	}
@@ -39,7 +40,8 @@ func (d *Drive) Books() error {
 	return nil
 }
 
-// booksOfGroups walks the pages that have a place: each pool holds as many as it is said to and no more than it may, in dies that are no other group's.
+// booksOfGroups walks the pages that have a place: each pool holds as many as it is said to and no more than it may,
+// in dies that are no other group's.
 func (d *Drive) booksOfGroups() error {
 	if d.groups == nil {
 		return nil
@@ -62,7 +64,8 @@ func (d *Drive) booksOfGroups() error {
 	}
 	for pool, n := range held {
 		if g := d.groups; n != g.held[pool] || n > g.most[pool] {
-			return fmt.Errorf("pool %d holds %d pages of data, %d are counted and %d may be", pool, n, g.held[pool], g.most[pool])
+			return fmt.Errorf("pool %d holds %d pages of data, %d are counted and %d may be", pool, n, g.held[pool],
+				g.most[pool])
 		}
 	}
 	return nil
@@ -98,7 +101,8 @@ func (c *cache) books() error {
 		spare++
 	}
 	if c.n != c.index.n || c.n > c.most || c.n+spare != max(0, len(c.slots)-1) {
-		return fmt.Errorf("%d slots of %d in use, %d in the index, %d free of %d made", c.n, c.most, c.index.n, spare, len(c.slots)-1)
+		return fmt.Errorf("%d slots of %d in use, %d in the index, %d free of %d made", c.n, c.most, c.index.n, spare,
+			len(c.slots)-1)
 	}
 	awaited, out := 0, 0
 	seen := 0
@@ -126,12 +130,14 @@ func (c *cache) books() error {
 	}
 	if c.touched != nil { // all are in one list, in order of use
 		if len(rest) != c.n || len(unwritten) != 0 || c.dirty != 0 || c.marked != 0 {
-			return fmt.Errorf("%d and %d slots in lists, of %d; %d dirty, %d marked", len(rest), len(unwritten), c.n, c.dirty, c.marked)
+			return fmt.Errorf("%d and %d slots in lists, of %d; %d dirty, %d marked", len(rest), len(unwritten), c.n,
+				c.dirty, c.marked)
 		}
 		return nil
 	}
 	if len(unwritten) != c.dirty || out != c.leaving || len(rest)+len(unwritten)+out != c.n || awaited != c.marked {
-		return fmt.Errorf("%d clean, %d dirty and %d leaving of %d slots; %d dirty and %d leaving are counted; flushes wait for %d, counted %d",
+		return fmt.Errorf("%d clean, %d dirty and %d leaving of %d slots; %d dirty and %d leaving are counted; "+
+			"flushes wait for %d, counted %d",
 			len(rest), len(unwritten), out, c.n, c.dirty, c.leaving, awaited, c.marked)
 	}
 	for _, s := range unwritten {
@@ -150,7 +156,8 @@ func (c *cache) books() error {
 	return nil
 }
 
-// booksOfMap says nothing of how many entries a table has: those that were waited for at once stay until the next one comes.
+// booksOfMap says nothing of how many entries a table has: those that were waited for at once stay until the next one
+// comes.
 func (d *Drive) booksOfMap() error {
 	entries := 0
 	for i := range d.tables {
@@ -177,7 +184,8 @@ func (d *Drive) booksOfMap() error {
 			}
 		}
 		if c.back != prev || ordered+waiting != c.n || c.n != c.index.n {
-			return fmt.Errorf("table %d: %d entries in order and %d that are waited for, of %d, %d in the index", i, ordered, waiting, c.n, c.index.n)
+			return fmt.Errorf("table %d: %d entries in order and %d that are waited for, of %d, %d in the index", i,
+				ordered, waiting, c.n, c.index.n)
 		}
 		if d.cfg.Mapping.Ideal && c.n > 0 {
 			return fmt.Errorf("the whole map is in memory, and %d entries are cached", c.n)
@@ -247,11 +255,13 @@ func (d *Drive) booksOfScheduler() error {
 		for i, want := range counts {
 			plane, q := int(l.firstPlane)+i/queues, i%queues
 			if got := d.planes[plane].waiting[q]; got != want {
-				return fmt.Errorf("die %d: %d transactions are said to wait in queue %d of plane %d, %d do", n, got, q, plane, want)
+				return fmt.Errorf("die %d: %d transactions are said to wait in queue %d of plane %d, %d do", n, got,
+					q, plane, want)
 			}
 			each := d.cfg.Geometry.PlanesPerDie
 			if said := d.wanted[plane/each*queues+q]>>(plane%each)&1 != 0; said != (want > 0) {
-				return fmt.Errorf("die %d: that transactions wait in queue %d of plane %d is said to be %v, %d do", n, q, plane, said, want)
+				return fmt.Errorf("die %d: that transactions wait in queue %d of plane %d is said to be %v, %d do", n,
+					q, plane, said, want)
 			}
 		}
 		collecting := 0
@@ -268,8 +278,10 @@ func (d *Drive) booksOfScheduler() error {
 		}
 	}
 	for q, s := range d.queueStats {
-		if s.length != lengths[q] || s.Entered-s.Left != uint64(s.length-again[q]) || s.MaxLength < s.length || uint64(s.MaxLength) > s.Entered {
-			return fmt.Errorf("%s: %d wait, %d are counted; %d entered and %d left, at most %d", queueNames[q], lengths[q], s.length, s.Entered, s.Left, s.MaxLength)
+		if s.length != lengths[q] || s.Entered-s.Left != uint64(s.length-again[q]) || s.MaxLength < s.length ||
+			uint64(s.MaxLength) > s.Entered {
+			return fmt.Errorf("%s: %d wait, %d are counted; %d entered and %d left, at most %d", queueNames[q],
+				lengths[q], s.length, s.Entered, s.Left, s.MaxLength)
 		}
 		if (s.MaxLength == 0) != (s.Entered == 0) || s.MaxWait > s.Wait {
 			return fmt.Errorf("%s: %+v", queueNames[q], s)
@@ -277,7 +289,8 @@ func (d *Drive) booksOfScheduler() error {
 	}
 	for i := range d.moving {
 		if d.moving[i] < 0 || d.moving[i] > 0 && d.packing.Moves(i) > d.moving[i] {
-			return fmt.Errorf("pool %d: %d moves are under way, %d of them in pages that fill up", i, d.moving[i], d.packing.Moves(i))
+			return fmt.Errorf("pool %d: %d moves are under way, %d of them in pages that fill up", i, d.moving[i],
+				d.packing.Moves(i))
 		}
 	}
 	return nil

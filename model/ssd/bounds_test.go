@@ -37,7 +37,8 @@ func inOrder(n int, op block.Op, size int64) []workload.Record {
 // boundsConfig is a drive in which nothing takes long: what is to be the bound is made slow.
 func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
 	cfg := ofPages()
-	cfg.Geometry = nand.Geometry{Channels: channels, ChipsPerChannel: dies, DiesPerChip: 1, PlanesPerDie: planes, BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: page}
+	cfg.Geometry = nand.Geometry{Channels: channels, ChipsPerChannel: dies, DiesPerChip: 1, PlanesPerDie: planes,
+		BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: page}
 	cfg.OverProvisioning = .2
 	cfg.Mapping.Ideal = true
 	cfg.Cache.Mode = ssd.CacheOff
@@ -54,9 +55,9 @@ func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
 	return cfg
 }
 
-// TestBounds holds that a drive which is loaded deeply enough is as fast as the slowest of its parts allows, whichever that is and whatever
-// its shape: to 2 % below, and never above. Programs are of random addresses; reads and what is cached go in order, so that all dies have as much to
-// do, and nothing is written twice in the cache.
+// TestBounds holds that a drive which is loaded deeply enough is as fast as the slowest of its parts allows,
+// whichever that is and whatever its shape: to 2 % below, and never above. Programs are of random addresses; reads
+// and what is cached go in order, so that all dies have as much to do, and nothing is written twice in the cache.
 func TestBounds(t *testing.T) {
 	read := func(cfg *ssd.Config, n int, size units.Bytes) units.Duration { // of n planes, on the channel
 		return cfg.Timing.ReadCommand(n) + units.Duration(n)*(cfg.Timing.DataOutSetup+cfg.Timing.Data(size))
@@ -96,7 +97,8 @@ func TestBounds(t *testing.T) {
 				cfg.Timing.Read[k] = units.Millisecond
 			}
 		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
-			return (read(cfg, 1, size) + units.Millisecond + cfg.Timing.ReadyBusy) / units.Duration(cfg.Geometry.Planes())
+			return (read(cfg, 1, size) + units.Millisecond + cfg.Timing.ReadyBusy) /
+				units.Duration(cfg.Geometry.Planes())
 		}, 64},
 		{"dies, programs", block.Write, func(cfg *ssd.Config) {
 			for k := range cfg.Timing.Program {
@@ -104,7 +106,8 @@ func TestBounds(t *testing.T) {
 			}
 		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
 			n := cfg.Geometry.PlanesPerDie
-			return (program(cfg, n) + 2*units.Millisecond) / units.Duration(n*cfg.Geometry.Dies()*int(cfg.Geometry.PageSize/size))
+			return (program(cfg, n) + 2*units.Millisecond) /
+				units.Duration(n*cfg.Geometry.Dies()*int(cfg.Geometry.PageSize/size))
 		}, 8},
 		{"link, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Host.LaneRate, cfg.Host.Lanes = 200_000_000, 1
@@ -123,41 +126,46 @@ func TestBounds(t *testing.T) {
 			channels, dies, planes int
 			page, grain, size      units.Bytes
 		}{
-			{1, 4, 1, 4096, 0, 4096}, {1, 4, 2, 16384, 0, 16384}, {2, 8, 2, 4096, 0, 4096}, {4, 4, 4, 16384, 0, 16384}, {3, 5, 2, 8192, 0, 8192}, {8, 4, 1, 16384, 0, 16384},
-			{1, 4, 2, 16384, 4096, 16384}, {4, 4, 4, 16384, 4096, 16384}, {3, 5, 2, 8192, 4096, 8192}, {8, 4, 1, 16384, 2048, 16384},
-			{1, 4, 2, 16384, 4096, 4096}, {4, 4, 4, 16384, 4096, 4096}, {3, 5, 2, 8192, 4096, 4096}, {8, 4, 1, 16384, 2048, 2048},
+			{1, 4, 1, 4096, 0, 4096}, {1, 4, 2, 16384, 0, 16384}, {2, 8, 2, 4096, 0, 4096},
+			{4, 4, 4, 16384, 0, 16384}, {3, 5, 2, 8192, 0, 8192}, {8, 4, 1, 16384, 0, 16384},
+			{1, 4, 2, 16384, 4096, 16384}, {4, 4, 4, 16384, 4096, 16384}, {3, 5, 2, 8192, 4096, 8192},
+			{8, 4, 1, 16384, 2048, 16384},
+			{1, 4, 2, 16384, 4096, 4096}, {4, 4, 4, 16384, 4096, 4096}, {3, 5, 2, 8192, 4096, 4096},
+			{8, 4, 1, 16384, 2048, 2048},
 		} {
-			t.Run(fmt.Sprintf("%s/%dx%dx%d,%v,%v,%v", c.what, g.channels, g.dies, g.planes, g.page, g.grain, g.size), func(t *testing.T) {
-				t.Parallel()
-				cfg := boundsConfig(g.channels, g.dies, g.planes, g.page)
-				cfg.Mapping.Grain = ssd.Grain(g.grain)
-				c.change(&cfg)
-				cfg.Cache.Capacity = 64 * units.Bytes(cfg.Geometry.Planes()) * g.page
-				depth := c.deep * cfg.Geometry.Planes()
-				if c.op == block.Write {
-					depth *= int(g.page / g.size) // as many pages
-				}
-				n := 80 * depth
-				if c.op == block.Read {
-					n = 40 * depth
-				}
-				n = min(n, 30000)
-				records := inOrder(n, c.op, int64(g.size))
-				if c.op == block.Write && cfg.Cache.Mode == ssd.CacheOff {
-					records = random(n, c.op, int64(g.size), int64(cfg.Geometry.Capacity())/10*7)
-				}
-				_, _, eng := play(t, cfg, depth, records)
-				took, least := eng.Now(), units.Duration(n)*c.least(&cfg, g.size)
-				if ratio := float64(least) / float64(took); ratio > 1.001 || ratio < .98 {
-					t.Errorf("%d requests of %v took %v: %.4f of what the bound allows", n, g.size, took, ratio)
-				}
-			})
+			t.Run(fmt.Sprintf("%s/%dx%dx%d,%v,%v,%v", c.what, g.channels, g.dies, g.planes, g.page, g.grain, g.size),
+				func(t *testing.T) {
+					t.Parallel()
+					cfg := boundsConfig(g.channels, g.dies, g.planes, g.page)
+					cfg.Mapping.Grain = ssd.Grain(g.grain)
+					c.change(&cfg)
+					cfg.Cache.Capacity = 64 * units.Bytes(cfg.Geometry.Planes()) * g.page
+					depth := c.deep * cfg.Geometry.Planes()
+					if c.op == block.Write {
+						depth *= int(g.page / g.size) // as many pages
+					}
+					n := 80 * depth
+					if c.op == block.Read {
+						n = 40 * depth
+					}
+					n = min(n, 30000)
+					records := inOrder(n, c.op, int64(g.size))
+					if c.op == block.Write && cfg.Cache.Mode == ssd.CacheOff {
+						records = random(n, c.op, int64(g.size), int64(cfg.Geometry.Capacity())/10*7)
+					}
+					_, _, eng := play(t, cfg, depth, records)
+					took, least := eng.Now(), units.Duration(n)*c.least(&cfg, g.size)
+					if ratio := float64(least) / float64(took); ratio > 1.001 || ratio < .98 {
+						t.Errorf("%d requests of %v took %v: %.4f of what the bound allows", n, g.size, took, ratio)
+					}
+				})
 		}
 	}
 }
 
-// TestNoConvoys holds that random reads keep channels busy as well: 4 KiB a page at depth 1000, which finds all dies of a channel at work but
-// those whose data have the channel. A channel sends data for 12.6 us a page and could always.
+// TestNoConvoys holds that random reads keep channels busy as well: 4 KiB a page at depth 1000, which finds all dies
+// of a channel at work but those whose data have the channel. A channel sends data for 12.6 us a page and could
+// always.
 func TestNoConvoys(t *testing.T) {
 	cfg := ofPages()
 	cfg.Geometry.PageSize = 4096
@@ -179,7 +187,8 @@ func TestNoConvoys(t *testing.T) {
 			to = x.Finished
 		}
 	}
-	f := cosim.Flow{Name: "reads", Source: workload.Slice(random(last+2000, block.Read, 4096, 1<<36)), Outstanding: 1000, Queue: block.QueueConfig{Class: block.High}}
+	f := cosim.Flow{Name: "reads", Source: workload.Slice(random(last+2000, block.Read, 4096, 1<<36)),
+		Outstanding: 1000, Queue: block.QueueConfig{Class: block.High}}
 	if err := h.Attach(d, []cosim.Flow{f}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +202,8 @@ func TestNoConvoys(t *testing.T) {
 	}
 }
 
-// TestOneRequest holds the latency of one request to an idle drive of many shapes against the sum of what it is made of, worked out by
-// hand, to a nanosecond.
+// TestOneRequest holds the latency of one request to an idle drive of many shapes against the sum of what it is made
+// of, worked out by hand, to a nanosecond.
 func TestOneRequest(t *testing.T) {
 	const ns, us = units.Nanosecond, units.Microsecond
 	fast := func(cfg *ssd.Config) { // as tlc-enterprise has it
@@ -209,13 +218,15 @@ func TestOneRequest(t *testing.T) {
 	shape := func(channels, chips, planes int) func(cfg *ssd.Config) {
 		return func(cfg *ssd.Config) {
 			g := &cfg.Geometry
-			g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane = channels, chips, 1, planes, 128
+			g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane = channels, chips, 1,
+				planes, 128
 		}
 	}
-	// On the link at 4 lanes of 1 GB/s: doorbell 30 bytes, 8 ns; the controller's request 32 bytes, 8 ns; entry 100 bytes, 25 ns; 4 KiB in 32
-	// packets of 156 bytes, 1,248 ns; completion 44 bytes, 11 ns.
+	// On the link at 4 lanes of 1 GB/s: doorbell 30 bytes, 8 ns; the controller's request 32 bytes, 8 ns; entry 100
+	// bytes, 25 ns; 4 KiB in 32 packets of 156 bytes, 1,248 ns; completion 44 bytes, 11 ns.
 	const ask, data4K = 8*ns + 8*ns + 25*ns, 1248 * ns
-	// A page of 4 KiB crosses the channel of 333 MB/s in 12,300.3 ns; a read command takes 290 ns, data are set up in 30.
+	// A page of 4 KiB crosses the channel of 333 MB/s in 12,300.3 ns; a read command takes 290 ns, data are set up in
+	// 30.
 	const bus4K = 12_300_300
 	for _, c := range []struct {
 		name   string
@@ -226,7 +237,8 @@ func TestOneRequest(t *testing.T) {
 	}{
 		{"4 KiB", block.Read, 4096, nil, ask + 290*ns + 75*us + 20*ns + 30*ns + bus4K + data4K + 11*ns},
 		{"a sector", block.Read, 512, nil, ask + 290*ns + 75*us + 20*ns + 30*ns + 1_537_537 + 156*ns + 11*ns},
-		{"a page of 8 KiB", block.Read, 8192, nil, ask + 290*ns + 75*us + 20*ns + 30*ns + 24_600_600 + 2*data4K + 11*ns},
+		{"a page of 8 KiB", block.Read, 8192, nil,
+			ask + 290*ns + 75*us + 20*ns + 30*ns + 24_600_600 + 2*data4K + 11*ns},
 		// Eight pages on eight channels at once.
 		{"64 KiB", block.Read, 65536, nil, ask + 290*ns + 75*us + 20*ns + 30*ns + 24_600_600 + 16*data4K + 11*ns},
 		// Two pages of one die: the second's command follows the first's data.
@@ -240,13 +252,15 @@ func TestOneRequest(t *testing.T) {
 			ask + 940*ns + 75*us + 20*ns + 2*(30*ns+24_600_600) + 4*data4K + 11*ns},
 		{"two bytes wide", block.Read, 4096, []func(*ssd.Config){func(cfg *ssd.Config) { cfg.Timing.Width = 2 }},
 			ask + 290*ns + 75*us + 20*ns + 30*ns + 6_150_150 + data4K + 11*ns},
-		// 15.752 GB/s: 30 bytes in 2.032 ns (8 a lane), 32 the same, 100 in 6.349 (25 a lane), 32 packets of 540 bytes in 1,097.004 (4,320 a
-		// lane), 44 in 2.794 (11 a lane); the page crosses the channel in 10.24 us.
-		{"fast", block.Read, 16384, []func(*ssd.Config){fast}, 2_032 + 2_032 + 6_349 + 290*ns + 58*us + 20*ns + 30*ns + 10_240*ns + 1_097_004 + 2_794},
+		// 15.752 GB/s: 30 bytes in 2.032 ns (8 a lane), 32 the same, 100 in 6.349 (25 a lane), 32 packets of 540
+		// bytes in 1,097.004 (4,320 a lane), 44 in 2.794 (11 a lane); the page crosses the channel in 10.24 us.
+		{"fast", block.Read, 16384, []func(*ssd.Config){fast},
+			2_032 + 2_032 + 6_349 + 290*ns + 58*us + 20*ns + 30*ns + 10_240*ns + 1_097_004 + 2_794},
 		// In DRAM: 26 ns to open the row, 512 transfers of 8 bytes at 800 MT/s. The controller asks for the data first.
 		{"cached write", block.Write, 4096, nil, ask + 8*ns + data4K + 26*ns + 640*ns + 11*ns},
 		// To flash: a program command of 361 ns, the data, 750 us.
-		{"write through", block.Write, 8192, []func(*ssd.Config){through}, ask + 8*ns + 2*data4K + 361*ns + 24_600_600 + 750*us + 11*ns},
+		{"write through", block.Write, 8192, []func(*ssd.Config){through},
+			ask + 8*ns + 2*data4K + 361*ns + 24_600_600 + 750*us + 11*ns},
 		// Half a page: the other half is read first.
 		{"half a page through", block.Write, 4096, []func(*ssd.Config){through},
 			ask + 8*ns + data4K + 290*ns + 75*us + 20*ns + 30*ns + bus4K + 361*ns + bus4K + 750*us + 11*ns},

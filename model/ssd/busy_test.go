@@ -24,8 +24,9 @@ func (s spans) before(at sim.Time) (sum sim.Time) {
 	return sum
 }
 
-// TestBusyIsCut holds, over drives and loads by chance, that busy times up to any moment are those of what lies before it, as the probes have
-// it, to the picosecond: so nothing is busy for longer than the time there was, whatever a run or a warm-up cuts.
+// TestBusyIsCut holds, over drives and loads by chance, that busy times up to any moment are those of what lies
+// before it, as the probes have it, to the picosecond: so nothing is busy for longer than the time there was,
+// whatever a run or a warm-up cuts.
 func TestBusyIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
@@ -50,7 +51,8 @@ func TestBusyIsCut(t *testing.T) {
 			x[len(x)-1].end = s.At
 		}
 		f := cosim.Flow{
-			Name: "flow", Outstanding: rapid.IntRange(1, 64).Draw(t, "outstanding"), Queue: block.QueueConfig{Class: block.High},
+			Name: "flow", Outstanding: rapid.IntRange(1, 64).Draw(t, "outstanding"),
+			Queue: block.QueueConfig{Class: block.High},
 			Source: &mixed{
 				n: 1000, span: d.Capacity(0) / 512, most: rapid.Int64Range(1, 200).Draw(t, "most"), align: 8,
 				reads: rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "reads"), random: rng.NewStream(seed, "mixed"),
@@ -87,11 +89,13 @@ func TestBusyIsCut(t *testing.T) {
 				}
 			}
 			did := now.Since(&was)
-			all := append(append(did.LaneBusy, did.ChannelBusy...), did.LinkBusy[0], did.LinkBusy[1], did.DRAMBusy, did.ControllerBusy/sim.Time(processors))
+			all := append(append(did.LaneBusy, did.ChannelBusy...), did.LinkBusy[0], did.LinkBusy[1], did.DRAMBusy,
+				did.ControllerBusy/sim.Time(processors))
 			all = append(all, did.Rested...)
 			for i, b := range all {
 				if b < 0 || b > at-from {
-					t.Errorf("from %v to %v number %d of dies, channels, link, DRAM, controller and power states is busy for %v", from, at, i, b)
+					t.Errorf("from %v to %v number %d of dies, channels, link, DRAM, controller and power states is "+
+						"busy for %v", from, at, i, b)
 				}
 			}
 			was = now

@@ -199,7 +199,8 @@ func (c *cache) superseded(l uint32, sectors uint64) {
 // request ends when its last part is in DRAM; what finds no room waits its turn.
 func (d *Drive) cacheWrite(i int32) {
 	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
-	// Under DestageFirstTouch there is no room while somebody waits, but whoever asks may find that a filter is to be emptied.
+	// Under DestageFirstTouch there is no room while somebody waits, but whoever asks may find that a filter is to be
+	// emptied.
 	behind := c.waiting.head != 0 && d.cfg.Cache.Destage != DestageFirstTouch
 	if behind || !d.takeIn(c, i) {
 		d.requests.At(i).roomless = d.eng.Now()
@@ -308,9 +309,11 @@ func (d *Drive) destage(c *cache) {
 	}
 }
 
-// mayDestage reports whether the cache's oldest dirty page is to leave. Those that wait for others to fill a page of flash do not count as on their way.
+// mayDestage reports whether the cache's oldest dirty page is to leave. Those that wait for others to fill a page of
+// flash do not count as on their way.
 func (d *Drive) mayDestage(c *cache) bool {
-	return c.dirty > 0 && c.leaving-int(d.packing.Cached(c.set)) < d.destageDepth && (c.dirty > d.destageAt || c.waiting.head != 0 || c.marked > 0)
+	return c.dirty > 0 && c.leaving-int(d.packing.Cached(c.set)) < d.destageDepth &&
+		(c.dirty > d.destageAt || c.waiting.head != 0 || c.marked > 0)
 }
 
 // evicted makes the program of a slot's page.
@@ -385,7 +388,8 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
-// nobody stands in MQSim's read cache for every page that no program wrote (Quirks.FillsNeedProgram). No namespace has this page.
+// nobody stands in MQSim's read cache for every page that no program wrote (Quirks.FillsNeedProgram). No namespace
+// has this page.
 const nobody = noPage - 1
 
 // later is the later of two wrapping time numbers.

@@ -38,7 +38,8 @@ func (d *Drive) Checks() []Check {
 		finished += d.finished[op]
 	}
 	held := uint64(d.requests.Len())
-	add("requests conserved", issued == finished+held, "issued %d = completed %d + in flight %d", issued, finished, held)
+	add("requests conserved", issued == finished+held, "issued %d = completed %d + in flight %d", issued, finished,
+		held)
 
 	placed := d.programsUnderWay()
 	inMap, err := d.walkMap()
@@ -47,18 +48,22 @@ func (d *Drive) Checks() []Check {
 		add("valid pages are mapped pages", false, "%v", err)
 	} else {
 		add("valid pages are mapped pages", inMap == d.mapped && onFlash == d.mapped,
-			"%d pages with a place = %d in the map, each valid on flash and owned by its page = %d valid on flash", d.mapped, inMap, onFlash)
+			"%d pages with a place = %d in the map, each valid on flash and owned by its page = %d valid on flash",
+			d.mapped, inMap, onFlash)
 	}
 
 	done := d.flashed[opProgram] + d.flashed[opCopyback]
 	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
-		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms, d.movePrograms, d.mappingPrograms)
+		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms,
+		d.movePrograms, d.mappingPrograms)
 	if d.grains > 1 {
 		d.checkGrains(add)
 	}
 	if e := d.errs; e != nil {
 		first := d.flashed[opRead] - e.Retries
-		add("reads add up", first+e.underway == e.Sensed, "%d pages sensed for the first time = %d whose reads ended + %d that are read again", e.Sensed, first, e.underway)
+		add("reads add up", first+e.underway == e.Sensed,
+			"%d pages sensed for the first time = %d whose reads ended + %d that are read again", e.Sensed, first,
+			e.underway)
 	}
 	err = d.ftl.CheckTouched()
 	detail := "every block in one state, valid counts equal bitmaps"
@@ -69,16 +74,19 @@ func (d *Drive) Checks() []Check {
 	return out
 }
 
-// checkGrains tests that each grain which the translation layer handed out since time 0 was put into one page, and that pages hold as many as they have places, with
-// those that were given up.
+// checkGrains tests that each grain which the translation layer handed out since time 0 was put into one page, and
+// that pages hold as many as they have places, with those that were given up.
 func (d *Drive) checkGrains(add func(name string, ok bool, format string, args ...any)) {
 	s := d.ftl.Stats().Sub(d.before)
-	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms + s.RenewalPrograms + s.FoldPrograms)
+	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms + s.RenewalPrograms +
+		s.FoldPrograms)
 	filling := uint64(d.packing.Grains())
 	places := uint64(d.grains) * d.pagesTaken
 	exact := d.laidOut == 0 && s.Failures == 0
 	ok := handed == d.packed+d.laidOut && (places == d.packed-filling+uint64(s.Skipped) || !exact)
-	add("grains add up", ok, "%d handed out = %d in pages + %d allocated by reads; %d pages of %d = %d grains, without %d in pages that fill up, and %d given up",
+	add("grains add up", ok,
+		"%d handed out = %d in pages + %d allocated by reads; %d pages of %d = %d grains, without %d in pages that "+
+			"fill up, and %d given up",
 		handed, d.packed, d.laidOut, d.pagesTaken, d.grains, d.packed, filling, s.Skipped)
 }
 
@@ -111,9 +119,9 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	return w.mapped, w.err
 }
 
-// mapIsOwners reports whether the map has the very pairs of a page and its place that flash has of its pages that hold data, by a sum over hashes of
-// either's: each is read in its own order, so that nothing is looked up. It says no where pages of a filling would have to be computed, which is as long as
-// looking at what has changed.
+// mapIsOwners reports whether the map has the very pairs of a page and its place that flash has of its pages that
+// hold data, by a sum over hashes of either's: each is read in its own order, so that nothing is looked up. It says
+// no where pages of a filling would have to be computed, which is as long as looking at what has changed.
 func (d *Drive) mapIsOwners() (mapped int64, same bool) {
 	if d.l2p.filled != nil {
 		return 0, false
@@ -150,7 +158,8 @@ func (p *pairs) add(logical, page uint32) {
 	p.n++
 }
 
-// mapWalk checks places of the map. Who owns a page is far from the processor when it is asked for, and on its way while others are looked at.
+// mapWalk checks places of the map. Who owns a page is far from the processor when it is asked for, and on its way
+// while others are looked at.
 type mapWalk struct {
 	d      *Drive
 	mapped int64 // pages that have a place
@@ -207,9 +216,10 @@ func (w *mapWalk) fail(l, page uint32) {
 	}
 }
 
-// walkChanges is walkMap while the map has only what was changed. The rest lies where the drive was filled: there it must be, still, each page
-// that the map has no change of, and no other. A page's change must have made its old place invalid; if as many of the places that
-// the drive was filled at hold their data no longer as have changed, these are the same.
+// walkChanges is walkMap while the map has only what was changed. The rest lies where the drive was filled: there it
+// must be, still, each page that the map has no change of, and no other. A page's change must have made its old place
+// invalid; if as many of the places that the drive was filled at hold their data no longer as have changed, these are
+// the same.
 func (d *Drive) walkChanges() (mapped int64, err error) {
 	f := d.l2p.filled
 	moved := int64(0)
@@ -274,7 +284,8 @@ func (d *Drive) programsUnderWay() (all uint64) {
 	return all
 }
 
-// Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block left that collection could empty.
+// Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block
+// left that collection could empty.
 func (d *Drive) Full() int { return d.parked }
 
 // Operations counts page reads, page programs and block erases so far.
@@ -285,11 +296,13 @@ func (d *Drive) Operations() (n uint64) {
 	return n
 }
 
-// Rounds is how often collection has emptied each block for its space so far, on average, and how often the host has written each page.
+// Rounds is how often collection has emptied each block for its space so far, on average, and how often the host has
+// written each page.
 func (d *Drive) Rounds() (collected, written float64) {
 	g := &d.cfg.Geometry
 	planes := int64(g.Planes())
-	return float64(d.ftl.Stats().Collections) / float64(planes*int64(g.BlocksPerPlane)), float64(d.hostPrograms) / float64(planes*g.PagesPerPlane())
+	return float64(d.ftl.Stats().Collections) / float64(planes*int64(g.BlocksPerPlane)),
+		float64(d.hostPrograms) / float64(planes*g.PagesPerPlane())
 }
 
 // Held says what the requests in flight wait for, for when a drive has come to a
@@ -321,6 +334,7 @@ func (d *Drive) Held() string {
 	for i := range d.queues {
 		unfetched += int(d.queues[i].tail - d.queues[i].head)
 	}
-	return fmt.Sprintf("%d transactions wait for a free page, %d for the flash scheduler, %d for mapping pages; %d dies are at work; %d writes wait for the cache, %d flushes; %d commands are not fetched",
+	return fmt.Sprintf("%d transactions wait for a free page, %d for the flash scheduler, %d for mapping pages; %d "+
+		"dies are at work; %d writes wait for the cache, %d flushes; %d commands are not fetched",
 		d.parked, queued, mapping, working, waiting, flushing, unfetched)
 }

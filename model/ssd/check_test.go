@@ -34,8 +34,8 @@ func filled(t *testing.T, fill Fill) *Drive {
 	return a.d
 }
 
-// The end check looks at what has changed only, and finds what is wrong with the rest: each of these breaks what the map and
-// the flash say of each other, with counts that still agree.
+// The end check looks at what has changed only, and finds what is wrong with the rest: each of these breaks what the
+// map and the flash say of each other, with counts that still agree.
 func TestEndCheckFinds(t *testing.T) {
 	for _, fill := range []Fill{FillSequential, FillSteady} {
 		// A page that nobody wrote, and one that was written.
@@ -121,7 +121,8 @@ func TestReplayOfSomePlanes(t *testing.T) {
 	}
 }
 
-// Of a drive at rest without a filling, map and flash are compared by sums, which no exchange of places or owners leaves as they are. What is wrong is found page by page then.
+// Of a drive at rest without a filling, map and flash are compared by sums, which no exchange of places or owners
+// leaves as they are. What is wrong is found page by page then.
 func TestMapIsOwners(t *testing.T) {
 	written := func(cmt bool, pages int64) *Drive {
 		cfg := round()
@@ -164,8 +165,10 @@ func TestMapIsOwners(t *testing.T) {
 				name     string
 				do, undo func()
 			}{
-				{"two places exchanged", func() { d.l2p.set(a, bt); d.l2p.set(b, at) }, func() { d.l2p.set(a, at); d.l2p.set(b, bt) }},
-				{"an owner is another", func() { *d.owners.word(d.split(at)) = b }, func() { *d.owners.word(d.split(at)) = a }},
+				{"two places exchanged", func() { d.l2p.set(a, bt); d.l2p.set(b, at) },
+					func() { d.l2p.set(a, at); d.l2p.set(b, bt) }},
+				{"an owner is another", func() { *d.owners.word(d.split(at)) = b },
+					func() { *d.owners.word(d.split(at)) = a }},
 				{"a place is lost", func() { d.l2p.set(a, trimmed) }, func() { d.l2p.set(a, at) }},
 				{"two pages in one place", func() { d.l2p.set(a, bt) }, func() { d.l2p.set(a, at) }},
 			} {

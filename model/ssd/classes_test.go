@@ -32,7 +32,9 @@ func TestClassesOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			flows = append(flows, cosim.Flow{Name: class.String(), Source: g, Outstanding: 16, Start: units.Nanosecond, Queue: block.QueueConfig{Class: class}})
+			flows = append(flows,
+				cosim.Flow{Name: class.String(), Source: g, Outstanding: 16, Start: units.Nanosecond,
+					Queue: block.QueueConfig{Class: class}})
 		}
 		if err := h.Attach(d, flows); err != nil {
 			t.Fatal(err)

@@ -150,7 +150,8 @@ func (d *Drive) entryAtHand(t int32) bool {
 		d.txns.At(w.waitTail).next = t
 	}
 	w.waitTail = t
-	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading { // MQSim looks up before it evicts, and the eviction may be reading the same page
+	if !w.reading || d.cfg.Quirks.WaitersEvicted && !p.reading {
+		// MQSim looks up before it evicts, and the eviction may be reading the same page
 		w.reading = true
 		d.readMappingPage(m, x.ns, nand.SectorSize, 0)
 	}
@@ -211,9 +212,9 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	return plane, n.formulaBase[k%turn] + n.formulaPages() + int32(k/turn)
 }
 
-// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is waited for.
-// While every entry is waited for the table grows instead, because a transaction is never turned away, and is what it should be again
-// as soon as they have come.
+// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is
+// waited for. While every entry is waited for the table grows instead, because a transaction is never turned away,
+// and is what it should be again as soon as they have come.
 //
 //go:noinline
 func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
@@ -283,8 +284,9 @@ func (d *Drive) evictEntry(c *mappingTable) {
 	d.forgetState(m)
 }
 
-// storedSectors is the valid-sector bitmaps in MQSim's map on flash (Quirks.SectorsLost). They are stored when a dirty entry is evicted. An entry that
-// was cleaned by the write-back of its mapping page for another one keeps its old bitmap on flash, and reverts to it when evicted.
+// storedSectors is the valid-sector bitmaps in MQSim's map on flash (Quirks.SectorsLost). They are stored when a
+// dirty entry is evicted. An entry that was cleaned by the write-back of its mapping page for another one keeps its
+// old bitmap on flash, and reverts to it when evicted.
 type storedSectors struct {
 	of    hash[uint64]
 	blank hash[uint32] // pages that are mapped with an empty bitmap
@@ -490,7 +492,8 @@ func (d *Drive) mappingDone(t int32) {
 	d.atOnce()
 }
 
-// stillWaited returns the transactions whose entries are still cached. The others stay queued at the mapping page until their entry is asked for again.
+// stillWaited returns the transactions whose entries are still cached. The others stay queued at the mapping page
+// until their entry is asked for again.
 func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on int32) {
 	last := int32(0)
 	for w := waiting; w != 0; {
@@ -517,7 +520,8 @@ func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on 
 	return on
 }
 
-// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its first was, reads first.
+// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its
+// first was, reads first.
 func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
 	order := d.waited[:0]
 	several := d.cfg.Quirks.WaitersEvicted && waiting != 0

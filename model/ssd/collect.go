@@ -40,8 +40,8 @@ func (d *Drive) poolOf(page uint32) int {
 	return int(d.perPool.Of(uint64(page)))
 }
 
-// movesPerPlane is how many pages a plane of a superblock moves at once, on average: what keeps all dies at work, and does not stand before the
-// host's pages a superblock long.
+// movesPerPlane is how many pages a plane of a superblock moves at once, on average: what keeps all dies at work, and
+// does not stand before the host's pages a superblock long.
 const movesPerPlane = 4
 
 // collect does what ftl wants done in a pool, which is nothing most of the time.
@@ -68,7 +68,8 @@ func (d *Drive) collectPool(pool int) {
 	}
 }
 
-// unparkRetired is unpark after a block was retired. It is not erased, but if it was of the SLC cache there may be another now.
+// unparkRetired is unpark after a block was retired. It is not erased, but if it was of the SLC cache there may be
+// another now.
 //
 //go:noinline
 func (d *Drive) unparkRetired(pool int) {
@@ -85,7 +86,8 @@ func (d *Drive) postpone(pool int32) {
 	}
 }
 
-// enoughMoves reports whether as many moves of a pool are under way as may be. Those that wait for others to fill a page of flash are not.
+// enoughMoves reports whether as many moves of a pool are under way as may be. Those that wait for others to fill a
+// page of flash are not.
 func (d *Drive) enoughMoves(pool int) bool {
 	return d.mostMoving > 0 && d.moving[pool]-d.packing.Moves(pool) >= d.mostMoving
 }
@@ -150,7 +152,8 @@ func (d *Drive) erased(b ftl.Block) bool {
 	panic("ssd: a block was erased that nobody wanted erased")
 }
 
-// move begins the move of a page. last is the move begun before it, with which it is read if both lie in one page of flash.
+// move begins the move of a page. last is the move begun before it, with which it is read if both lie in one page of
+// flash.
 func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	d.moving[pool]++
 	if d.mostMoving > 0 {
@@ -326,5 +329,6 @@ func (d *Drive) unparkMapping(pool int) {
 	}
 }
 
-// CollectBy has victims be what a policy of one's own picks from now on; see ftl.CollectBy. Config.Collection.Victim must be FIFO.
+// CollectBy has victims be what a policy of one's own picks from now on; see ftl.CollectBy. Config.Collection.Victim
+// must be FIFO.
 func (d *Drive) CollectBy(p ftl.Picker) error { return d.ftl.CollectBy(p) }

@@ -54,6 +54,7 @@ func MQSim(c Config) Config {
 	// Wear levelling by erase counts never triggers: MQSim compares block numbers.
 	c.Wear.Dynamic, c.Wear.Static = true, 0
 	// Its flash never errs, its controller takes no time for a command, and never rests.
-	c.Reliability, c.Controller, c.PowerStates, c.PowerLimit, c.SLCCache, c.Zones, c.FDP = nil, nil, nil, nil, nil, nil, nil
+	c.Reliability, c.Controller, c.PowerStates, c.PowerLimit, c.SLCCache, c.Zones, c.FDP = nil, nil, nil, nil, nil,
+		nil, nil
 	return c
 }

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// MQSimOrder is the order in which MQSim starts its objects: the iteration order of libstdc++'s unordered_map over their names, which depends on the
-// number of chips and on all names. flows are the names of the flows in the order of the workload file; the result has their indices.
+// MQSimOrder is the order in which MQSim starts its objects: the iteration order of libstdc++'s unordered_map over
+// their names, which depends on the number of chips and on all names. flows are the names of the flows in the order
+// of the workload file; the result has their indices.
 func MQSimOrder(channels, chips int, flows []string) []int {
 	names := []string{"SSDDevice"}
 	for channel := range channels {
@@ -14,7 +15,8 @@ func MQSimOrder(channels, chips int, flows []string) []int {
 			names = append(names, fmt.Sprintf("SSDDevice.Channel.%d.Chip.%d", channel, chip))
 		}
 	}
-	for _, part := range []string{"PHY", "FTL", "FTL.TSU", "FTL.AddressMappingUnit", "FTL.GCandWLUnit", "DataCache", "HostInterface"} {
+	for _, part := range []string{"PHY", "FTL", "FTL.TSU", "FTL.AddressMappingUnit", "FTL.GCandWLUnit", "DataCache",
+		"HostInterface"} {
 		names = append(names, "SSDDevice."+part)
 	}
 	names = append(names, "Host", "Host.PCIeLink")
@@ -28,9 +30,9 @@ func MQSimOrder(channels, chips int, flows []string) []int {
 	return out
 }
 
-// unordered is the iteration order of a libstdc++ unordered_map<string, ...> after the names were inserted one by one, as indices. All nodes form one
-// list: the first of a bucket is prepended to the list, later ones to their bucket. At a load factor of 1 the bucket count doubles, to a prime, and all
-// nodes are inserted anew in list order.
+// unordered is the iteration order of a libstdc++ unordered_map<string, ...> after the names were inserted one by
+// one, as indices. All nodes form one list: the first of a bucket is prepended to the list, later ones to their
+// bucket. At a load factor of 1 the bucket count doubles, to a prime, and all nodes are inserted anew in list order.
 func unordered(names []string) []int {
 	var order []int
 	var hashes []uint64

@@ -14,7 +14,8 @@ type Config struct {
 	Geometry nand.Geometry
 	Timing   nand.Timing
 
-	// OverProvisioning is the share of the physical pages that the host cannot address: 1 - logical/physical (the spare factor, not physical/logical - 1).
+	// OverProvisioning is the share of the physical pages that the host cannot address: 1 - logical/physical (the
+	// spare factor, not physical/logical - 1).
 	OverProvisioning units.Fraction
 
 	Host       Host
@@ -73,7 +74,8 @@ type Host struct {
 	MaxPayload int
 	// FetchSize is how many commands of one queue the controller holds, unless the queue has its own in_flight.
 	FetchSize int
-	// Commands is how many commands the controller holds in all. 0 is no limit. When it is reached, queues are arbitrated.
+	// Commands is how many commands the controller holds in all. 0 is no limit. When it is reached, queues are
+	// arbitrated.
 	Commands int
 	// Burst is how many commands are fetched from one queue in a row (Arbitration
 	// Burst, NVMe Base Specification 2.0 section 3.4.4).
@@ -186,7 +188,8 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 		}
 	}
 	if len(text) != 4 || seen != 15 {
-		return &units.TextError{Text: string(text), Is: "is not a plane allocation scheme", Use: "an order of the letters C, W, D and P, such as CWDP"}
+		return &units.TextError{Text: string(text), Is: "is not a plane allocation scheme",
+			Use: "an order of the letters C, W, D and P, such as CWDP"}
 	}
 	copy(s[:], text)
 	return nil
@@ -236,10 +239,12 @@ func (g *Grain) UnmarshalText(text []byte) error {
 	}
 	size, err := units.ParseBytes(string(text))
 	if err != nil {
-		return &units.TextError{Text: string(text), Is: "is not a grain of the map", Use: "page, or a size such as 4KiB"}
+		return &units.TextError{Text: string(text), Is: "is not a grain of the map",
+			Use: "page, or a size such as 4KiB"}
 	}
 	if size <= 0 {
-		return &units.TextError{Text: string(text), Is: "is not a grain of the map", Use: "page, or a size such as 4KiB, more than nothing"}
+		return &units.TextError{Text: string(text), Is: "is not a grain of the map",
+			Use: "page, or a size such as 4KiB, more than nothing"}
 	}
 	*g = Grain(size)
 	return nil
@@ -247,8 +252,8 @@ func (g *Grain) UnmarshalText(text []byte) error {
 
 // Mapping is the logical-to-physical map.
 type Mapping struct {
-	// Grain is the unit of an entry of the map: page, or a size that divides a page. Grains of different addresses share a page, which is programmed when it is
-	// full.
+	// Grain is the unit of an entry of the map: page, or a size that divides a page. Grains of different addresses
+	// share a page, which is programmed when it is full.
 	Grain Grain
 	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
 	// in mapping pages on flash (DFTL, Gupta et al., ASPLOS 2009).
@@ -257,7 +262,8 @@ type Mapping struct {
 	CMTCapacity units.Bytes
 	// CMTShared has one table for all namespaces; otherwise each has an equal share.
 	CMTShared bool
-	// Scheme is the order in which consecutive addresses go round the planes: of what nobody wrote, and under static allocation of all.
+	// Scheme is the order in which consecutive addresses go round the planes: of what nobody wrote, and under static
+	// allocation of all.
 	Scheme Scheme
 	// Allocation is how a page that is written gets its plane.
 	Allocation Allocation
@@ -279,7 +285,8 @@ type Scheduling struct {
 	SuspendEraseForWrite bool
 	// EraseLeftForWrite is how long an erase must have to go to be interrupted for a write.
 	EraseLeftForWrite units.Duration
-	// IndependentReads lets each plane of a die read pages on its own. Otherwise planes read together, and only pages of the same number.
+	// IndependentReads lets each plane of a die read pages on its own. Otherwise planes read together, and only pages
+	// of the same number.
 	IndependentReads bool
 }
 
@@ -379,7 +386,8 @@ type Preconditioning struct {
 	Occupancy units.Fraction
 	// Passes is how many drive writes follow the first fill, with fill: replay.
 	Passes float64
-	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of flash, whose grains then lie together.
+	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of
+	// flash, whose grains then lie together.
 	SmallWrites bool
 	// Free is how many blocks of a plane are free at time 0, with fill: steady.
 	Free Free
@@ -390,13 +398,13 @@ type Free uint8
 
 // The levels.
 const (
-	// FreeByLoad: hard if the workload writes more than collection keeps up with behind the host's requests, by what programs and reads take on average; otherwise
-	// start, also of a trace, whose rate is not known before.
+	// FreeByLoad: hard if the workload writes more than collection keeps up with behind the host's requests, by what
+	// programs and reads take on average; otherwise start, also of a trace, whose rate is not known before.
 	FreeByLoad Free = iota
 	// FreeStart: as many as when collection starts, where a drive stays that collects faster than it is written to.
 	FreeStart
-	// FreeHard: as many as when collection is urgent, where a drive stays that is written to as fast as it takes it. Without collection.preemptible, which
-	// has no such level, it is start.
+	// FreeHard: as many as when collection is urgent, where a drive stays that is written to as fast as it takes it.
+	// Without collection.preemptible, which has no such level, it is start.
 	FreeHard
 )
 
@@ -426,9 +434,11 @@ type Namespace struct {
 	Planes []int
 	// Cache is what the namespace uses the cache for; without the key, what the drive does.
 	Cache *CacheMode
-	// Streams is how many placement hints (write streams, FDP placement handles) the namespace tells apart. Each has its own open block in each plane.
+	// Streams is how many placement hints (write streams, FDP placement handles) the namespace tells apart. Each has
+	// its own open block in each plane.
 	Streams int
-	// Handles are the reclaim unit handles that its placement handles stand for, from placement 0 on; none named are all, in order.
+	// Handles are the reclaim unit handles that its placement handles stand for, from placement 0 on; none named are
+	// all, in order.
 	Handles []int
 	// Conventional: it is not zoned, although the drive has zones.
 	Conventional bool
@@ -455,7 +465,8 @@ type Quirks struct {
 	// HeadBlocks: a command that waits for another one blocks its whole chip's
 	// queue when it is at the head.
 	HeadBlocks bool
-	// DataFirst: read data that wait for a channel go before all commands, so that chips which could work wait for others' data.
+	// DataFirst: read data that wait for a channel go before all commands, so that chips which could work wait for
+	// others' data.
 	DataFirst bool
 	// MappingProgramsVanish: mapping pages are written for nothing: they take a
 	// page but never a program, and what was written back stays in DRAM for ever.
@@ -476,18 +487,20 @@ type Quirks struct {
 	// SharesSummed: a namespace is as large as its shares of all its planes together,
 	// although it uses the planes evenly.
 	SharesSummed bool
-	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and the parts are of the namespace's own pages,
-	// which begin at its first sector: a part may reach beyond its page.
+	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and
+	// the parts are of the namespace's own pages, which begin at its first sector: a part may reach beyond its page.
 	CutAcross bool
-	// DiesForPlanes: under scheme DWCP a read of a page never written picks its plane from the namespace's list of dies.
+	// DiesForPlanes: under scheme DWCP a read of a page never written picks its plane from the namespace's list of
+	// dies.
 	DiesForPlanes bool
-	// RotatesClasses: the rotation among classes high, medium and low advances at every poll of a chip, even of one that cannot start a command, and a poll
-	// may come up empty although requests wait.
+	// RotatesClasses: the rotation among classes high, medium and low advances at every poll of a chip, even of one
+	// that cannot start a command, and a poll may come up empty although requests wait.
 	RotatesClasses bool
-	// MessagesInTurn: queued transfers of the link and the DRAM, and array operations, are scheduled when they start and not when they are queued, which
-	// decides ties in time; host and drive share one event order.
+	// MessagesInTurn: queued transfers of the link and the DRAM, and array operations, are scheduled when they start
+	// and not when they are queued, which decides ties in time; host and drive share one event order.
 	MessagesInTurn bool
-	// WaitersEvicted: the map cache evicts entries that transactions wait for; those wait until another request asks for the entry.
+	// WaitersEvicted: the map cache evicts entries that transactions wait for; those wait until another request asks
+	// for the entry.
 	WaitersEvicted bool
 	// SectorsLost: writing back a mapping page stores the valid-sector bitmap of the evicted entry only.
 	SectorsLost bool
@@ -495,7 +508,8 @@ type Quirks struct {
 	WritesUnseen bool
 	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
 	UpdatesHigh bool
-	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's page of the same number, and its own stays as it was.
+	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's
+	// page of the same number, and its own stays as it was.
 	EvictedAsOwn bool
 	// MovesUse: the map's entry of a page that is moved is used and changed when the page has been read.
 	MovesUse bool
@@ -508,21 +522,24 @@ type Quirks struct {
 	ReadHitDirties bool
 	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
 	WriteBackUses bool
-	// LookUpsFirst: of transactions that come together, the map's reads and the moves that some need are sent at once, before any of the others; and what waited for
-	// a read of the map before anything else that follows from its end.
+	// LookUpsFirst: of transactions that come together, the map's reads and the moves that some need are sent at
+	// once, before any of the others; and what waited for a read of the map before anything else that follows from
+	// its end.
 	LookUpsFirst bool
-	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been taken note of, which is after
-	// all that was to happen then already. The end of a command has its place among what happens at once from its beginning on, whether anybody waits for it or not.
+	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been
+	// taken note of, which is after all that was to happen then already. The end of a command has its place among
+	// what happens at once from its beginning on, whether anybody waits for it or not.
 	EndsAreEvents bool
-	// FiltersShareClock: of all namespaces' filters of first touches, the one whose write comes first is emptied each second, and the others are not.
+	// FiltersShareClock: of all namespaces' filters of first touches, the one whose write comes first is emptied each
+	// second, and the others are not.
 	FiltersShareClock bool
 	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
 	ReadsThenWrites bool
 }
 
-// DefaultConfig is a drive like the one in MQSim's distributed configuration
-// (FAST'18), with none of its quirks and a map of 4 KiB, as drives of today have it: 8 channels of 4 chips with 2 dies of 2 planes,
-// 2048 blocks of 256 pages of 8 KiB, 512 GiB of raw flash.
+// DefaultConfig is a drive like the one in MQSim's distributed configuration (FAST'18), with none of its quirks and a
+// map of 4 KiB, as drives of today have it: 8 channels of 4 chips with 2 dies of 2 planes, 2048 blocks of 256 pages
+// of 8 KiB, 512 GiB of raw flash.
 func DefaultConfig() Config {
 	us, ns := units.Microsecond, units.Nanosecond
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
@@ -548,8 +565,10 @@ func DefaultConfig() Config {
 		Cache: Cache{
 			Mode: CacheWrite, Capacity: 256 << 20,
 		},
-		Mapping:    Mapping{Grain: Grain(4 * units.KiB), CMTCapacity: 2 << 20, CMTShared: true, Scheme: Scheme{'C', 'W', 'D', 'P'}},
-		Scheduling: Scheduling{Classes: true, ProgramLeftForRead: 100 * us, EraseLeftForRead: 700 * us, EraseLeftForWrite: 700 * us},
+		Mapping: Mapping{Grain: Grain(4 * units.KiB), CMTCapacity: 2 << 20, CMTShared: true,
+			Scheme: Scheme{'C', 'W', 'D', 'P'}},
+		Scheduling: Scheduling{Classes: true, ProgramLeftForRead: 100 * us, EraseLeftForRead: 700 * us,
+			EraseLeftForWrite: 700 * us},
 		Collection: Collection{
 			Victim: ftl.Greedy, Start: 0.01, Hard: 0.005, Preemptible: true, Concurrent: 1, Reserve: 1,
 		},

@@ -8,8 +8,9 @@ import (
 	"farflash/sim"
 )
 
-// TestControllerByHand: a read that is alone takes as much longer as the processor spends on it. Of reads to dies of their own that come together, on one
-// processor, the k-th is handed on k commands' times late; and at depth, what flash can do and the processors cannot is not done.
+// TestControllerByHand: a read that is alone takes as much longer as the processor spends on it. Of reads to dies of
+// their own that come together, on one processor, the k-th is handed on k commands' times late; and at depth, what
+// flash can do and the processors cannot is not done.
 func TestControllerByHand(t *testing.T) {
 	read := func(page int64) block.Request {
 		return block.Request{Op: block.Read, Offset: page * 8192, Length: 8192}
@@ -19,7 +20,8 @@ func TestControllerByHand(t *testing.T) {
 	q := bare.open(t, block.QueueConfig{Depth: 16, Weight: 1})
 	alone := bare.submit(t, q, read(0))[0]
 	for _, processors := range []int{1, 2, 3} {
-		cfg.Controller = &Controller{Processors: processors, Command: 700 * units.Nanosecond, Completion: 300 * units.Nanosecond}
+		cfg.Controller = &Controller{Processors: processors, Command: 700 * units.Nanosecond,
+			Completion: 300 * units.Nanosecond}
 		a := newAsker(t, cfg)
 		q = a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
 		c := a.submit(t, q, read(0))[0]
@@ -27,12 +29,14 @@ func TestControllerByHand(t *testing.T) {
 			t.Errorf("%d processors: a read takes %v longer", processors, got)
 		}
 		s := a.d.Stats()
-		if b := s.Breakdown[block.Read]; b.Controller != us || s.ControllerBusy != us || b.Queue+b.Link+b.DRAM+b.Mapping+b.Backlog+b.Wait+b.Array+b.Transfer+b.Controller != b.All {
+		if b := s.Breakdown[block.Read]; b.Controller != us || s.ControllerBusy != us ||
+			b.Queue+b.Link+b.DRAM+b.Mapping+b.Backlog+b.Wait+b.Array+b.Transfer+b.Controller != b.All {
 			t.Errorf("%d processors: the breakdown is %+v, they were busy for %v", processors, b, s.ControllerBusy)
 		}
 	}
 
-	// Writes into a cache with room ask for nothing but link, DRAM and processors: in a long run of n, with one always waiting, 1 us / processors each.
+	// Writes into a cache with room ask for nothing but link, DRAM and processors: in a long run of n, with one
+	// always waiting, 1 us / processors each.
 	cfg.Cache.Mode, cfg.Cache.DestageAt, cfg.Cache.Capacity = CacheWrite, .99, 64<<20
 	for _, processors := range []int{1, 2, 4} {
 		cfg.Controller = &Controller{Processors: processors, Command: 70 * us, Completion: 30 * us}
@@ -46,7 +50,8 @@ func TestControllerByHand(t *testing.T) {
 		s := a.d.StatsAt(a.d.eng.Now())
 		ideal := sim.Time(240) * 100 * us / sim.Time(processors)
 		if s.ControllerBusy != 240*100*us || a.d.eng.Now() < ideal || a.d.eng.Now() > ideal+200*us {
-			t.Errorf("%d processors: 240 writes took %v, not %v; the processors were busy for %v", processors, a.d.eng.Now(), ideal, s.ControllerBusy)
+			t.Errorf("%d processors: 240 writes took %v, not %v; the processors were busy for %v", processors,
+				a.d.eng.Now(), ideal, s.ControllerBusy)
 		}
 	}
 }
@@ -54,7 +59,8 @@ func TestControllerByHand(t *testing.T) {
 // TestProcessorsCut holds that processors' busy time up to any moment is that of what lies before it.
 func TestProcessorsCut(t *testing.T) {
 	p := processors{free: make([]sim.Time, 2)}
-	for _, ends := range []struct{ at, want sim.Time }{{p.work(0, 10), 10}, {p.work(0, 10), 10}, {p.work(2, 10), 20}, {p.work(3, 1), 11}, {p.work(30, 5), 35}} {
+	for _, ends := range []struct{ at, want sim.Time }{{p.work(0, 10), 10}, {p.work(0, 10), 10}, {p.work(2, 10), 20},
+		{p.work(3, 1), 11}, {p.work(30, 5), 35}} {
 		if ends.at != ends.want {
 			t.Errorf("ends at %v, not %v", ends.at, ends.want)
 		}

@@ -48,7 +48,8 @@ func TestCounts(t *testing.T) {
 				t.Fatalf("%q: %v", line, err)
 			}
 			r.Offset, r.Length = r.Offset*nand.SectorSize, r.Length*nand.SectorSize
-			r.Op = map[string]block.Op{"read": block.Read, "write": block.Write, "trim": block.Trim, "flush": block.Flush}[op]
+			r.Op = map[string]block.Op{"read": block.Read, "write": block.Write, "trim": block.Trim,
+				"flush": block.Flush}[op]
 			a.d.Submit(q, r)
 			if td.Cmd == "one-by-one" {
 				a.eng.Run(sim.Forever)

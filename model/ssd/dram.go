@@ -5,8 +5,9 @@ import (
 	"farflash/sim"
 )
 
-// memoryTurns is the DRAM channel of a drive whose namespaces have caches of their own: their transfers wait in queues of their own, which take turns, so that
-// one of them has no more than its share while others wait. One cache has one queue, which is the line d.memory.
+// memoryTurns is the DRAM channel of a drive whose namespaces have caches of their own: their transfers wait in
+// queues of their own, which take turns, so that one of them has no more than its share while others wait. One cache
+// has one queue, which is the line d.memory.
 type memoryTurns struct {
 	queues  []rings.Ring[memoryTransfer] // by namespace; nil if there is one cache
 	turn    int                          // whose transfer began last

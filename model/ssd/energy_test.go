@@ -20,8 +20,9 @@ func (p *pages) note(w ssd.Work) {
 	p.bytes += float64(w.Bytes)
 }
 
-// Each term of the energy by itself is a figure times a count that something else keeps as well: dies and channels report their work,
-// the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is reported twice.
+// Each term of the energy by itself is a figure times a count that something else keeps as well: dies and channels
+// report their work, the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is
+// reported twice.
 func TestEnergyTerms(t *testing.T) {
 	t.Parallel()
 	const page, reads, writes, span = 8192, 300, 20000, 1 << 25
@@ -33,15 +34,22 @@ func TestEnergyTerms(t *testing.T) {
 		want   func(p *pages, s *ssd.Stats) float64
 	}{
 		{"read", ssd.Energy{Read: 3}, false, func(p *pages, _ *ssd.Stats) float64 { return 3 * p.of[ssd.Read] }},
-		{"program", ssd.Energy{Program: 5}, false, func(p *pages, _ *ssd.Stats) float64 { return 5 * p.of[ssd.Program] }},
+		{"program", ssd.Energy{Program: 5}, false,
+			func(p *pages, _ *ssd.Stats) float64 { return 5 * p.of[ssd.Program] }},
 		{"erase", ssd.Energy{Erase: 7}, false, func(p *pages, _ *ssd.Stats) float64 { return 7 * p.of[ssd.Erase] }},
-		{"channel", ssd.Energy{TransferPerByte: 11}, false, func(p *pages, _ *ssd.Stats) float64 { return 11 * p.bytes }},
-		{"link", ssd.Energy{LinkPerByte: 13}, false, func(*pages, *ssd.Stats) float64 { return 13 * page * (reads + writes) }},
-		{"idle", ssd.Energy{Idle: 17}, false, func(*pages, *ssd.Stats) float64 { return 0 }}, // who knows the span adds it
-		{"all", ssd.Energy{Read: 3, Program: 5, Erase: 7, TransferPerByte: 11, LinkPerByte: 13}, false, func(*pages, *ssd.Stats) float64 { return sum }},
+		{"channel", ssd.Energy{TransferPerByte: 11}, false,
+			func(p *pages, _ *ssd.Stats) float64 { return 11 * p.bytes }},
+		{"link", ssd.Energy{LinkPerByte: 13}, false,
+			func(*pages, *ssd.Stats) float64 { return 13 * page * (reads + writes) }},
+		// who knows the span adds it
+		{"idle", ssd.Energy{Idle: 17}, false, func(*pages, *ssd.Stats) float64 { return 0 }},
+		{"all", ssd.Energy{Read: 3, Program: 5, Erase: 7, TransferPerByte: 11, LinkPerByte: 13}, false,
+			func(*pages, *ssd.Stats) float64 { return sum }},
 		// A copyback reads and programs a page, and nothing of it crosses the channel.
-		{"program, copyback", ssd.Energy{Program: 5}, true, func(p *pages, s *ssd.Stats) float64 { return 5 * float64(writes+s.MovePrograms) }},
-		{"channel, copyback", ssd.Energy{TransferPerByte: 11}, true, func(*pages, *ssd.Stats) float64 { return 11 * page * (reads + writes) }},
+		{"program, copyback", ssd.Energy{Program: 5}, true,
+			func(p *pages, s *ssd.Stats) float64 { return 5 * float64(writes+s.MovePrograms) }},
+		{"channel, copyback", ssd.Energy{TransferPerByte: 11}, true,
+			func(*pages, *ssd.Stats) float64 { return 11 * page * (reads + writes) }},
 	} {
 		cfg := collectingConfig()
 		cfg.Energy, cfg.Collection.Copyback = &c.energy, c.copies
@@ -60,8 +68,10 @@ func TestEnergyTerms(t *testing.T) {
 			erases += float64(n) * float64(blocks)
 		}
 		moves := s.FTL.GCPrograms + s.FTL.WearPrograms
-		if erases == 0 || moves == 0 || erases != p.of[ssd.Erase] || !c.copies && p.of[ssd.Program] != float64(writes+moves) {
-			t.Fatalf("%s: %v erases, blocks remember %v; %v programs, %d moves", c.name, p.of[ssd.Erase], erases, p.of[ssd.Program], moves)
+		if erases == 0 || moves == 0 || erases != p.of[ssd.Erase] ||
+			!c.copies && p.of[ssd.Program] != float64(writes+moves) {
+			t.Fatalf("%s: %v erases, blocks remember %v; %v programs, %d moves", c.name, p.of[ssd.Erase], erases,
+				p.of[ssd.Program], moves)
 		}
 		want := c.want(&p, &s)
 		if math.Abs(s.Energy-want) > 1e-9*want {

@@ -2,8 +2,8 @@ package ssd
 
 import "farflash/policy/ftl"
 
-// Programs that do not take: the data are still in the controller, which writes them elsewhere, and the translation layer
-// gives the block up.
+// Programs that do not take: the data are still in the controller, which writes them elsewhere, and the translation
+// layer gives the block up.
 
 // wrote reports whether a transaction of a queue programs a page.
 func wrote(queue uint8) bool { return operationOf(int(queue)) == opProgram || queue == queueCopyback }
@@ -33,8 +33,8 @@ func (d *Drive) again(t int32) {
 	d.placeAgain(t)
 }
 
-// placeAgain gives a program that did not take another page. Until there is one it counts as under way, and nothing changes. If the
-// page was written or trimmed meanwhile there is nothing to do but to end.
+// placeAgain gives a program that did not take another page. Until there is one it counts as under way, and nothing
+// changes. If the page was written or trimmed meanwhile there is nothing to do but to end.
 func (d *Drive) placeAgain(t int32) {
 	x := d.txns.At(t)
 	pool := d.poolOf(x.page)

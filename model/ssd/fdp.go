@@ -6,15 +6,17 @@ import (
 	"farflash/numeric/units"
 )
 
-// FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive puts data of different handles in different reclaim units.
-// A reclaim unit is a superblock. Each handle has one in each reclaim group.
+// FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive
+// puts data of different handles in different reclaim units. A reclaim unit is a superblock. Each handle has one in
+// each reclaim group.
 type FDP struct {
 	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
 	Handles int
-	// Groups is how many reclaim groups the drive is divided into. Each is an equal number of dies, in order of channel, chip and die.
+	// Groups is how many reclaim groups the drive is divided into. Each is an equal number of dies, in order of
+	// channel, chip and die.
 	Groups int
-	// Isolation is what becomes of data that collection moves: under initially they are written together, whatever handles they came through; under persistently those of each handle
-	// stay apart.
+	// Isolation is what becomes of data that collection moves: under initially they are written together, whatever
+	// handles they came through; under persistently those of each handle stay apart.
 	Isolation Isolation
 }
 
@@ -39,7 +41,8 @@ func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal
 // UnmarshalText reads a name.
 func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
 
-// DefaultFDP has eight initially isolated handles, as drives on the market have (Allison et al., EuroSys 2025, of a Samsung PM9D3).
+// DefaultFDP has eight initially isolated handles, as drives on the market have (Allison et al., EuroSys 2025, of a
+// Samsung PM9D3).
 func DefaultFDP() FDP { return FDP{Handles: 8, Groups: 1} }
 
 // mostPlacements is how many placements a request can tell apart.
@@ -54,7 +57,8 @@ type placement struct {
 	group  uint8 // a reclaim group
 }
 
-// placements is what a namespace's placement hints stand for, those of the first reclaim group and then those of the next. first is the namespace's first stream where handles are not shared.
+// placements is what a namespace's placement hints stand for, those of the first reclaim group and then those of the
+// next. first is the namespace's first stream where handles are not shared.
 func (c *Config) placements(ns *Namespace, first int) []placement {
 	handles := ns.Handles
 	if len(handles) == 0 {
@@ -91,19 +95,26 @@ func (c *Config) validateFDP(bad *units.Faults) {
 	f := c.FDP
 	if f == nil {
 		for i := range c.Namespaces {
-			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i), "handles need fdp; use streams, or add fdp")
+			bad.Hold(len(c.Namespaces[i].Handles) == 0, fmt.Sprintf("namespaces[%d].handles", i),
+				"handles need fdp; use streams, or add fdp")
 		}
 		return
 	}
-	bad.Hold(f.Handles >= 1 && f.Handles <= MaxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles, MaxHandles)
-	bad.Hold(f.Groups >= 1 && f.Groups <= mostPlacements, "fdp.groups", "%d is not possible; use 1 to %d", f.Groups, mostPlacements)
-	bad.Hold(f.Groups*f.Handles <= mostPlacements, "fdp.groups", "%d groups of %d handles are %d placements, more than %d; lower groups or handles", f.Groups, f.Handles, f.Groups*f.Handles, mostPlacements)
-	bad.Hold(f.Isolation < isolations, "fdp.isolation", "%d is not possible; use initially or persistently", f.Isolation)
+	bad.Hold(f.Handles >= 1 && f.Handles <= MaxHandles, "fdp.handles", "%d is not possible; use 1 to %d", f.Handles,
+		MaxHandles)
+	bad.Hold(f.Groups >= 1 && f.Groups <= mostPlacements, "fdp.groups", "%d is not possible; use 1 to %d", f.Groups,
+		mostPlacements)
+	bad.Hold(f.Groups*f.Handles <= mostPlacements, "fdp.groups",
+		"%d groups of %d handles are %d placements, more than %d; lower groups or handles", f.Groups, f.Handles,
+		f.Groups*f.Handles, mostPlacements)
+	bad.Hold(f.Isolation < isolations, "fdp.isolation", "%d is not possible; use initially or persistently",
+		f.Isolation)
 	bad.Hold(!c.Collection.Streams, "collection.streams", "fdp.isolation says what becomes of survivors; leave it out")
 	bad.Hold(c.Zones == nil, "fdp", "zones say themselves where data go; leave zones or fdp out")
 	for i := range c.Namespaces {
 		n := &c.Namespaces[i]
-		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i), "the drive's handles are its streams; leave it out, or say handles")
+		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i),
+			"the drive's handles are its streams; leave it out, or say handles")
 		key := fmt.Sprintf("namespaces[%d].handles", i)
 		bad.Hold(len(n.Handles) <= MaxStreams, key, "%d are more than %d", len(n.Handles), MaxStreams)
 		seen := map[int]bool{}

@@ -17,7 +17,8 @@ import (
 	"farflash/workload"
 )
 
-// placed is a load of writes of one page each: a share of them in order through a part of the pages, or at random in it.
+// placed is a load of writes of one page each: a share of them in order through a part of the pages, or at random in
+// it.
 type placed struct {
 	first, pages int64
 	inOrder      bool
@@ -25,7 +26,8 @@ type placed struct {
 	placement    uint8
 }
 
-// placedWAF is the write amplification of a drive of one plane under loads that come by their shares, once as many pages were written as it has six times over.
+// placedWAF is the write amplification of a drive of one plane under loads that come by their shares, once as many
+// pages were written as it has six times over.
 func placedWAF(t *testing.T, cfg ssd.Config, loads ...placed) float64 {
 	t.Helper()
 	eng := sim.New()
@@ -39,7 +41,9 @@ func placedWAF(t *testing.T, cfg ssd.Config, loads ...placed) float64 {
 	for i, l := range loads {
 		flows = append(flows, cosim.Flow{
 			Name: "load", Placement: l.placement,
-			Source: &placedWrites{placed: l, left: int64(l.share * writes), gap: units.Duration(float64(400*units.Microsecond) / l.share), random: rng.NewStream(1, string(rune('a'+i)))},
+			Source: &placedWrites{placed: l, left: int64(l.share * writes),
+				gap:    units.Duration(float64(400*units.Microsecond) / l.share),
+				random: rng.NewStream(1, string(rune('a'+i)))},
 		})
 	}
 	if err := h.Attach(d, flows); err != nil {
@@ -85,7 +89,8 @@ func (p *placedWrites) Next(r *workload.Record) error {
 	} else {
 		k = p.random.IntN(p.pages)
 	}
-	*r = workload.Record{Time: p.now, Op: block.Write, Offset: (p.first + k) * 8192, Size: 8192, Response: workload.NoResponse}
+	*r = workload.Record{Time: p.now, Op: block.Write, Offset: (p.first + k) * 8192, Size: 8192,
+		Response: workload.NoResponse}
 	return nil
 }
 
@@ -93,8 +98,10 @@ func (p *placedWrites) Next(r *workload.Record) error {
 func placedDrive(isolation ssd.Isolation) ssd.Config {
 	cfg := ofPages()
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
-	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1, BlocksPerPlane: 400, PagesPerBlock: 64, PageSize: 8192}
-	cfg.Timing.Read, cfg.Timing.Program, cfg.Timing.Erase = each(5*units.Microsecond), each(20*units.Microsecond), 100*units.Microsecond
+	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1,
+		BlocksPerPlane: 400, PagesPerBlock: 64, PageSize: 8192}
+	cfg.Timing.Read, cfg.Timing.Program, cfg.Timing.Erase = each(5*units.Microsecond), each(20*units.Microsecond),
+		100*units.Microsecond
 	cfg.OverProvisioning = .15
 	cfg.Mapping.Ideal, cfg.Cache.Mode = true, ssd.CacheOff
 	cfg.Collection.Victim, cfg.Collection.Start, cfg.Collection.Hard = ftl.Greedy, .01, .005
@@ -104,14 +111,16 @@ func placedDrive(isolation ssd.Isolation) ssd.Config {
 	return cfg
 }
 
-// TestHandlesMeetClosedForms: a log that is written in order through a handle of its own empties its reclaim units itself, and random writes beside it have the spare space that is left
-// for their own: the write amplification is 1 for the one and greedy collection's for the other, weighted by what they write (as Allison et al., EuroSys 2025, have it of caches). Two
-// random classes, one written often and one seldom, that stay apart persistently have that of uniform writes: greedy collection takes victims that are as full of both.
-// Through one handle either costs more.
+// TestHandlesMeetClosedForms: a log that is written in order through a handle of its own empties its reclaim units
+// itself, and random writes beside it have the spare space that is left for their own: the write amplification is 1
+// for the one and greedy collection's for the other, weighted by what they write (as Allison et al., EuroSys 2025,
+// have it of caches). Two random classes, one written often and one seldom, that stay apart persistently have that of
+// uniform writes: greedy collection takes victims that are as full of both. Through one handle either costs more.
 func TestHandlesMeetClosedForms(t *testing.T) {
 	t.Parallel()
 	const logical = 340 * 64 // pages
-	// Of 400 blocks 3 are free when a victim is chosen, for collection begins below 4. Those that are open, one for each stream and its survivors, are half full.
+	// Of 400 blocks 3 are free when a victim is chosen, for collection begins below 4. Those that are open, one for
+	// each stream and its survivors, are half full.
 	free := func(open float64) (closed float64) { return 400 - 3 - open }
 	logAnd := func(placement uint8) []placed {
 		return []placed{{0, logical / 2, true, .5, 0}, {logical / 2, logical / 2, false, .5, placement}}
@@ -136,7 +145,8 @@ func TestHandlesMeetClosedForms(t *testing.T) {
 	}
 }
 
-// TestHandlesAreShared: namespaces that name the same handle write to one reclaim unit, others do not; what one of them says of a placement is a place in its own list.
+// TestHandlesAreShared: namespaces that name the same handle write to one reclaim unit, others do not; what one of
+// them says of a placement is a place in its own list.
 func TestHandlesAreShared(t *testing.T) {
 	cfg := placedDrive(ssd.InitiallyIsolated)
 	cfg.Preconditioning.Fill = ssd.FillNone
@@ -157,7 +167,9 @@ func TestHandlesAreShared(t *testing.T) {
 	}{{0, 0, 0}, {0, 1, 2}, {0, 9, 0}, {1, 0, 2}, {1, 1, 1}, {2, 0, 0}, {2, 1, 1}, {2, 2, 2}} {
 		n := int64(10 + i)
 		want[x.handle] += n
-		flows = append(flows, cosim.Flow{Name: "load", Namespace: x.namespace, Placement: x.placement, Outstanding: 1, Source: &placedWrites{placed: placed{pages: 100, inOrder: true}, left: n}})
+		flows = append(flows,
+			cosim.Flow{Name: "load", Namespace: x.namespace, Placement: x.placement, Outstanding: 1,
+				Source: &placedWrites{placed: placed{pages: 100, inOrder: true}, left: n}})
 	}
 	if err := h.Attach(d, flows); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ type waiter struct {
 	spot
 }
 
-// spot is where in its lane a transaction goes: the page within its block, the die within the lane, the plane within the die. They
-// are in one word, because what is looked for is all that has the same page and die.
+// spot is where in its lane a transaction goes: the page within its block, the die within the lane, the plane within
+// the die. They are in one word, because what is looked for is all that has the same page and die.
 type spot uint32
 
 const (

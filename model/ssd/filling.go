@@ -2,8 +2,9 @@ package ssd
 
 import "farflash/model/ssd/fill"
 
-// A filling is where the data of a drive that was filled before time 0 lie, and whose they are. It is computed, never changes, and is shared by all
-// drives of an image: what has changed since is in each drive's table and owners, which look here for the rest.
+// A filling is where the data of a drive that was filled before time 0 lie, and whose they are. It is computed, never
+// changes, and is shared by all drives of an image: what has changed since is in each drive's table and owners, which
+// look here for the rest.
 type filling struct {
 	layout   *fill.Layout
 	ns       []namespace
@@ -26,7 +27,8 @@ type user struct {
 func newFilling(m *Image, seed uint64, unit int) *filling {
 	g := &m.pools.flash
 	f := &filling{
-		layout: fill.New(g.Planes(), g.PagesPerBlock/unit, seed), ns: m.ns, perPlane: uint32(g.PagesPerPlane()), unit: uint32(unit),
+		layout: fill.New(g.Planes(), g.PagesPerBlock/unit, seed), ns: m.ns, perPlane: uint32(g.PagesPerPlane()),
+		unit:   uint32(unit),
 		filled: make([]uint32, len(m.ns)), first: make([][]uint32, len(m.ns)), users: make([][]user, g.Planes()),
 	}
 	sum := make([]uint32, g.Planes())

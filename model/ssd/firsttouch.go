@@ -214,7 +214,8 @@ func (d *Drive) rowsHalved(bytes int64) sim.Time {
 		ns = open + float64(int64(float64(bytes/burst/2)*pair))
 	} else {
 		perRow := float64(int64(float64(row/burst/2)*pair) + int64(m.TRP/units.Nanosecond))
-		ns = open + float64(perRow*float64(bytes/row/2)) + open + float64(int64(float64(bytes%row)/(float64(burst)*pair)))
+		ns = open + float64(perRow*float64(bytes/row/2)) + open +
+			float64(int64(float64(bytes%row)/(float64(burst)*pair)))
 	}
 	return units.Duration(int64(ns)) * units.Nanosecond
 }

@@ -47,8 +47,8 @@ func (c *channel) dataWait() bool {
 	return c.waits[waitMapping].head|c.waits[waitHost].head|c.waits[waitMove].head != 0
 }
 
-// begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if need be, then
-// the array works, once it has stopped what ran: nobody holds the channel for that.
+// begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if
+// need be, then the array works, once it has stopped what ran: nobody holds the channel for that.
 //
 //go:noinline
 func (d *Drive) begin(l *lane, op operation, suspends bool) {
@@ -98,7 +98,8 @@ func (d *Drive) occupy(l *lane, took sim.Time) {
 	c := &d.channels[l.channel]
 	c.freeAt = d.eng.Now() + took
 	if d.cfg.Quirks.EndsAreEvents {
-		c.order = d.eng.Claim(d.self) // the place of its end among what happens then, whether anybody asks for it or not
+		// the place of its end among what happens then, whether anybody asks for it or not
+		c.order = d.eng.Claim(d.self)
 	}
 	c.until = c.freeAt
 	c.time += took
@@ -259,8 +260,8 @@ func (d *Drive) dataSent(ch int32) {
 	d.closeBatch()
 }
 
-// release gives a free channel on. The programs of copybacks go first, of which nothing but the command is sent; then serve
-// chooses.
+// release gives a free channel on. The programs of copybacks go first, of which nothing but the command is sent; then
+// serve chooses.
 func (d *Drive) release(ch int32, c *channel) {
 	if len(c.copybacks) > 0 {
 		d.nextCopyback(c)

@@ -12,7 +12,8 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// A peer's map gives up entries that are waited for, and its looks at a chip may find nothing although something waits; it loses such requests at the end of a run. Here they end late.
+// A peer's map gives up entries that are waited for, and its looks at a chip may find nothing although something
+// waits; it loses such requests at the end of a run. Here they end late.
 func TestForsaken(t *testing.T) {
 	cfg := ofPages()
 	g := &cfg.Geometry
@@ -32,7 +33,8 @@ func TestForsaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flow := cosim.Flow{Name: "low", Source: workload.Source(src), Outstanding: 64, Start: units.Nanosecond, Loose: true, Queue: block.QueueConfig{Class: block.Low}}
+	flow := cosim.Flow{Name: "low", Source: workload.Source(src), Outstanding: 64, Start: units.Nanosecond,
+		Loose: true, Queue: block.QueueConfig{Class: block.Low}}
 	if err := h.Attach(d, []cosim.Flow{flow}); err != nil {
 		t.Fatal(err)
 	}

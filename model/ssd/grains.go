@@ -8,10 +8,11 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Grains in pages of flash. The translation layer hands out grains' places in order, so those of a stream fill a page, then the next plane's. A page is
-// programmed when it is full. Until then what it holds is in the controller's memory, which is as safe as the cache; it is programmed earlier, as
-// soon as its die takes it and with what it holds by then, if somebody waits for one of its grains: a write past the cache, a FLUSH, or a write for which
-// the cache has no room while all that leaves it waits in such pages.
+// Grains in pages of flash. The translation layer hands out grains' places in order, so those of a stream fill a
+// page, then the next plane's. A page is programmed when it is full. Until then what it holds is in the controller's
+// memory, which is as safe as the cache; it is programmed earlier, as soon as its die takes it and with what it holds
+// by then, if somebody waits for one of its grains: a write past the cache, a FLUSH, or a write for which the cache
+// has no room while all that leaves it waits in such pages.
 
 // sharedRead is the read that the next of its request joins if it is of the same page of flash.
 type sharedRead struct {
@@ -85,7 +86,8 @@ func (d *Drive) submitReadOf(t int32, x *transaction, page uint64) {
 	d.submit(t, x)
 }
 
-// readsWith has the read of a move join another's if both sources lie in one page of flash, and reports whether they do.
+// readsWith has the read of a move join another's if both sources lie in one page of flash, and reports whether they
+// do.
 func (d *Drive) readsWith(last, t int32) bool {
 	if d.perPage.Of(uint64(d.txns.At(last).source)) != d.perPage.Of(uint64(d.txns.At(t).source)) {
 		return false
@@ -104,7 +106,8 @@ func (d *Drive) moreOfPage(source ftl.PPA) bool {
 	return false
 }
 
-// inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash, which has several grains, is being filled.
+// inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash,
+// which has several grains, is being filled.
 //
 //go:noinline
 func (d *Drive) inMemory(page uint32) bool {
@@ -238,7 +241,8 @@ func (d *Drive) pack(t int32) {
 	}
 }
 
-// packedFrom notes that a grain which leaves a cache is in a page. The last of those that FLUSH waits for has the pages programmed that it waits for.
+// packedFrom notes that a grain which leaves a cache is in a page. The last of those that FLUSH waits for has the
+// pages programmed that it waits for.
 func (d *Drive) packedFrom(c *cache, t int32) {
 	if d.cfg.Cache.Destage == DestageOldest {
 		s := &c.slots[d.txns.At(t).source]
@@ -315,7 +319,8 @@ func (d *Drive) queueBlock(b ftl.Block) {
 	}
 }
 
-// press sees to it that a write which waits for room in a cache does not do so for ever because what leaves it waits for company.
+// press sees to it that a write which waits for room in a cache does not do so for ever because what leaves it waits
+// for company.
 func (d *Drive) press(c *cache) {
 	if d.grains == 1 || c.waiting.head == 0 || c.out == 0 || c.out != d.packing.Cached(c.set) {
 		return
@@ -328,7 +333,8 @@ func (d *Drive) press(c *cache) {
 	d.closeBatch()
 }
 
-// isAwaited reports whether somebody waits for the program of a grain by itself: a request of the host, or, where writes wait meanwhile, a FLUSH.
+// isAwaited reports whether somebody waits for the program of a grain by itself: a request of the host, or, where
+// writes wait meanwhile, a FLUSH.
 func (d *Drive) isAwaited(x *transaction) bool {
 	switch x.origin {
 	case fromHost:
@@ -339,8 +345,9 @@ func (d *Drive) isAwaited(x *transaction) bool {
 	return false
 }
 
-// hold gives up the sources of a pool's moves once all that are under way wait for their pages to fill: the data are safe, and the victim can be erased. So
-// what survives never takes more room than it needs. It reports whether there were any.
+// hold gives up the sources of a pool's moves once all that are under way wait for their pages to fill: the data are
+// safe, and the victim can be erased. So what survives never takes more room than it needs. It reports whether there
+// were any.
 func (d *Drive) hold(pool int) bool {
 	n := d.packing.Moves(pool)
 	if n == 0 || n != d.moving[pool] {

@@ -22,7 +22,8 @@ const kib4 = ssd.Grain(4 * units.KiB)
 // grained is a small drive of 16 KiB pages with a map of 4 KiB.
 func grained() ssd.Config {
 	cfg := ofPages()
-	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2, BlocksPerPlane: 128, PagesPerBlock: 64, PageSize: 16384}
+	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2,
+		BlocksPerPlane: 128, PagesPerBlock: 64, PageSize: 16384}
 	cfg.OverProvisioning = .2
 	cfg.Preconditioning.SmallWrites = true
 	cfg.Mapping.Ideal, cfg.Mapping.Grain = true, kib4
@@ -31,8 +32,8 @@ func grained() ssd.Config {
 	return cfg
 }
 
-// Writes of a grain fill pages: four to each, whatever their addresses, through the cache and, where enough of them wait, past it. What does not fill a page stays in
-// memory. Of pages as the map's grain each takes one.
+// Writes of a grain fill pages: four to each, whatever their addresses, through the cache and, where enough of them
+// wait, past it. What does not fill a page stays in memory. Of pages as the map's grain each takes one.
 func TestGrainsFillPages(t *testing.T) {
 	const n = 4003
 	for _, c := range []struct {
@@ -53,18 +54,21 @@ func TestGrainsFillPages(t *testing.T) {
 		cfg.Mapping.Grain, cfg.Cache.Mode = c.grain, c.mode
 		records := make([]workload.Record, n) // each address once
 		for i := range records {
-			records[i] = workload.Record{Op: block.Write, Offset: int64(i*7919%100003) * 16384 % 500_000_000 / 16384 * 16384, Size: 4096}
+			records[i] = workload.Record{Op: block.Write,
+				Offset: int64(i*7919%100003) * 16384 % 500_000_000 / 16384 * 16384, Size: 4096}
 			records[i].Offset += int64(i%4) * 4096
 		}
 		d, _, _ := play(t, cfg, c.outstanding, records)
-		if s := d.Stats(); s.HostPrograms < c.least || s.HostPrograms > c.most || s.Programmed != int64(s.Programs)*16384 {
-			t.Errorf("%s: %d pages programmed, %d bytes; want %d to %d pages", c.name, s.HostPrograms, s.Programmed, c.least, c.most)
+		if s := d.Stats(); s.HostPrograms < c.least || s.HostPrograms > c.most ||
+			s.Programmed != int64(s.Programs)*16384 {
+			t.Errorf("%s: %d pages programmed, %d bytes; want %d to %d pages", c.name, s.HostPrograms, s.Programmed,
+				c.least, c.most)
 		}
 	}
 }
 
-// A read of what was never written takes a grain of the open page where the drive lays its data out on demand. A page is programmed when the last of its four grains is taken, whichever took it, and never if
-// none of them was written.
+// A read of what was never written takes a grain of the open page where the drive lays its data out on demand. A page
+// is programmed when the last of its four grains is taken, whichever took it, and never if none of them was written.
 func TestReadsTakeGrains(t *testing.T) {
 	for seed := range uint64(8) {
 		cfg := grained()
@@ -81,7 +85,8 @@ func TestReadsTakeGrains(t *testing.T) {
 			}
 			records = append(records, workload.Record{Op: op, Offset: int64(i) * 4096, Size: 4096})
 			if op == block.Write { // it leaves the cache while flash is read, and before the next comes
-				records = append(records, workload.Record{Op: block.Read, Size: 4096}, workload.Record{Op: block.Read, Offset: 4096, Size: 4096})
+				records = append(records, workload.Record{Op: block.Read, Size: 4096},
+					workload.Record{Op: block.Read, Offset: 4096, Size: 4096})
 			}
 			if i%4 == 3 {
 				if written {
@@ -97,7 +102,8 @@ func TestReadsTakeGrains(t *testing.T) {
 	}
 }
 
-// A write of a part of a grain that holds data reads that grain, once, and no more; of one that does not, and of a whole one, nothing.
+// A write of a part of a grain that holds data reads that grain, once, and no more; of one that does not, and of a
+// whole one, nothing.
 func TestPartsOfGrains(t *testing.T) {
 	cfg := grained()
 	cfg.Cache.Mode = ssd.CacheOff
@@ -111,7 +117,8 @@ func TestPartsOfGrains(t *testing.T) {
 	}{{"a sector", 512, 1024, 1, 7 * 512}, {"a grain", 4096, 0, 0, 0}, {"across two", 4096, 2048, 2, 4096}} {
 		records := append([]workload.Record(nil), whole...)
 		for i := range 100 {
-			records = append(records, workload.Record{Op: block.Write, Offset: int64(i)*16384 + 4096 + c.offset, Size: c.size})
+			records = append(records,
+				workload.Record{Op: block.Write, Offset: int64(i)*16384 + 4096 + c.offset, Size: c.size})
 		}
 		read := int64(0)
 		d, _, _ := play(t, cfg, 1, records, func(d *ssd.Drive) {
@@ -122,7 +129,8 @@ func TestPartsOfGrains(t *testing.T) {
 			}
 		})
 		if s := d.Stats(); s.Reads != 100*c.reads || read != 100*int64(c.bytesIn) {
-			t.Errorf("%s: %d pages and %d bytes read for 100 writes, want %d and %d", c.name, s.Reads, read, 100*c.reads, 100*c.bytesIn)
+			t.Errorf("%s: %d pages and %d bytes read for 100 writes, want %d and %d", c.name, s.Reads, read,
+				100*c.reads, 100*c.bytesIn)
 		}
 	}
 	// Grains that hold nothing, past each other's.
@@ -146,15 +154,17 @@ func TestReadsOfGrains(t *testing.T) {
 			reads        uint64
 		}{{0, 4096, 1}, {4096, 8192, 1}, {0, 16384, 1}, {0, 65536, 4}, {8192, 16384, 2}, {12288, 512, 1}} {
 			sent := int64(0)
-			d, _, _ := play(t, cfg, 1, []workload.Record{{Op: block.Read, Offset: c.offset, Size: c.size}}, func(d *ssd.Drive) {
-				d.OnWork = func(w ssd.Work) {
-					if w.Activity == ssd.ReadData {
-						sent += w.Bytes
+			d, _, _ := play(t, cfg, 1, []workload.Record{{Op: block.Read, Offset: c.offset, Size: c.size}},
+				func(d *ssd.Drive) {
+					d.OnWork = func(w ssd.Work) {
+						if w.Activity == ssd.ReadData {
+							sent += w.Bytes
+						}
 					}
-				}
-			})
+				})
 			if s := d.Stats(); s.Reads != c.reads || sent != c.size {
-				t.Errorf("%v, %d bytes at %d: %d pages read and %d bytes sent, want %d and %d", initial, c.size, c.offset, s.Reads, sent, c.reads, c.size)
+				t.Errorf("%v, %d bytes at %d: %d pages read and %d bytes sent, want %d and %d", initial, c.size,
+					c.offset, s.Reads, sent, c.reads, c.size)
 			}
 		}
 	}
@@ -209,7 +219,9 @@ func TestTinyCacheOfGrains(t *testing.T) {
 		}
 		var flows []cosim.Flow
 		for k := range 8 {
-			flows = append(flows, cosim.Flow{Name: fmt.Sprint(k), Placement: uint8(k), Outstanding: 1, Source: workload.Slice(random(50+k, block.Write, 4096, 1<<26))})
+			flows = append(flows,
+				cosim.Flow{Name: fmt.Sprint(k), Placement: uint8(k), Outstanding: 1,
+					Source: workload.Slice(random(50+k, block.Write, 4096, 1<<26))})
 		}
 		if err := h.Attach(d, flows); err != nil {
 			t.Fatal(err)
@@ -229,8 +241,8 @@ func TestTinyCacheOfGrains(t *testing.T) {
 	}
 }
 
-// Random writes of a grain amplify as the closed form of greedy collection says, with grains as its pages; in bytes too. With a map of pages the same
-// writes cost four times as many bytes and more.
+// Random writes of a grain amplify as the closed form of greedy collection says, with grains as its pages; in bytes
+// too. With a map of pages the same writes cost four times as many bytes and more.
 func TestGrainsWriteAmplification(t *testing.T) {
 	t.Parallel()
 	const span = 70 // percent of the flash
@@ -254,7 +266,9 @@ func TestGrainsWriteAmplification(t *testing.T) {
 		if grain == 0 {
 			n /= 4
 		}
-		if err := h.Attach(d, []cosim.Flow{{Name: "writes", Outstanding: 64, Source: workload.Slice(random(n, block.Write, 4096, d.Capacity(0)))}}); err != nil {
+		if err := h.Attach(d,
+			[]cosim.Flow{{Name: "writes", Outstanding: 64,
+				Source: workload.Slice(random(n, block.Write, 4096, d.Capacity(0)))}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Start(); err != nil {
@@ -274,13 +288,16 @@ func TestGrainsWriteAmplification(t *testing.T) {
 		}
 		s := d.Stats()
 		s = s.Since(&from)
-		return float64(s.HostPrograms+s.MovePrograms) / float64(s.HostPrograms), float64(s.Programmed) / float64(s.Bytes[block.Write]), cfg
+		return float64(s.HostPrograms+s.MovePrograms) / float64(s.HostPrograms),
+			float64(s.Programmed) / float64(s.Bytes[block.Write]), cfg
 	}
 	pages, bytes, cfg := amplify(kib4)
-	// Blocks that hold data: all but two that are free while one is collected, and what two open blocks, half full each, have left.
+	// Blocks that hold data: all but two that are free while one is collected, and what two open blocks, half full
+	// each, have left.
 	g := cfg.Geometry
 	closed := float64(g.BlocksPerPlane) - 3
-	want, err := waf.Policy{Victim: ftl.Greedy}.WAF(closed/float64(g.BlocksPerPlane)/(span/100.), g.PagesPerBlock*g.Planes()*4)
+	want, err := waf.Policy{Victim: ftl.Greedy}.WAF(closed/float64(g.BlocksPerPlane)/(span/100.),
+		g.PagesPerBlock*g.Planes()*4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +315,8 @@ func TestGrainsWriteAmplification(t *testing.T) {
 	}
 }
 
-// Data that were laid down by time 0 cost collection as much as data that the drive wrote: of valid grains, which it reads a page at a time.
+// Data that were laid down by time 0 cost collection as much as data that the drive wrote: of valid grains, which it
+// reads a page at a time.
 func TestCollectionReadsPagesOnce(t *testing.T) {
 	t.Parallel()
 	cfg := grained()
@@ -314,7 +332,8 @@ func TestCollectionReadsPagesOnce(t *testing.T) {
 	if full := moved / 4; float64(s.MovePrograms) > full || float64(s.MovePrograms) < full-8 {
 		t.Errorf("%d pages programmed for %.0f grains that were moved", s.MovePrograms, moved)
 	}
-	// Of a victim's pages of four grains, each valid by itself with chance u, as many are read as have one: (1-(1-u)^4) of 4u a grain.
+	// Of a victim's pages of four grains, each valid by itself with chance u, as many are read as have one:
+	// (1-(1-u)^4) of 4u a grain.
 	u := moved / (float64(s.FTL.Collections) / 8 * 64 * 8 * 4)
 	want := (1 - (1-u)*(1-u)*(1-u)*(1-u)) / (4 * u)
 	if got := float64(s.Reads) / moved; got/want < .97 || got/want > 1.05 {
@@ -322,7 +341,8 @@ func TestCollectionReadsPagesOnce(t *testing.T) {
 	}
 }
 
-// What was written a page at a time is read with one sense of flash, and collected so; what was written a grain at a time is not.
+// What was written a page at a time is read with one sense of flash, and collected so; what was written a grain at a
+// time is not.
 func TestSteadyOfPagesAndGrains(t *testing.T) {
 	t.Parallel()
 	for _, fill := range []ssd.Fill{ssd.FillSteady, ssd.FillReplay} {
@@ -337,18 +357,22 @@ func TestSteadyOfPagesAndGrains(t *testing.T) {
 	}
 }
 
-// TestMergedBytes: a second write of a grain that leaves some of the first one's sectors valid is merged with those, which are read, and what crosses the channel is all that is valid then; one
-// that covers the first is sent by itself. Each write ends in flash before the next: there is no cache, and FLUSH is behind each.
+// TestMergedBytes: a second write of a grain that leaves some of the first one's sectors valid is merged with those,
+// which are read, and what crosses the channel is all that is valid then; one that covers the first is sent by
+// itself. Each write ends in flash before the next: there is no cache, and FLUSH is behind each.
 func TestMergedBytes(t *testing.T) {
 	type span struct{ from, to int64 } // sectors
 	for _, c := range []struct{ first, second span }{
-		{span{0, 4}, span{4, 8}}, {span{0, 6}, span{4, 8}}, {span{4, 8}, span{0, 2}}, {span{1, 3}, span{5, 6}}, {span{2, 4}, span{0, 8}}, {span{2, 4}, span{2, 4}}, {span{2, 4}, span{1, 4}},
+		{span{0, 4}, span{4, 8}}, {span{0, 6}, span{4, 8}}, {span{4, 8}, span{0, 2}}, {span{1, 3}, span{5, 6}},
+		{span{2, 4}, span{0, 8}}, {span{2, 4}, span{2, 4}}, {span{2, 4}, span{1, 4}},
 	} {
 		cfg := grained()
 		cfg.Cache.Mode = ssd.CacheOff
 		var records []workload.Record
 		for _, w := range []span{c.first, c.second} {
-			records = append(records, workload.Record{Op: block.Write, Offset: w.from * 512, Size: (w.to - w.from) * 512}, workload.Record{Op: block.Flush})
+			records = append(records,
+				workload.Record{Op: block.Write, Offset: w.from * 512, Size: (w.to - w.from) * 512},
+				workload.Record{Op: block.Flush})
 		}
 		var programs, reads []int64
 		play(t, cfg, 1, records, func(d *ssd.Drive) {
@@ -383,8 +407,8 @@ func TestMergedBytes(t *testing.T) {
 	}
 }
 
-// TestPoolsOfOneCompletion has what leaves the cache ask one pool for a page while grains of another pool's page end together: a host that then waits for
-// space in the first has its collection begin.
+// TestPoolsOfOneCompletion has what leaves the cache ask one pool for a page while grains of another pool's page end
+// together: a host that then waits for space in the first has its collection begin.
 func TestPoolsOfOneCompletion(t *testing.T) {
 	for seed := range uint64(6) {
 		cfg := ssd.DefaultConfig()

@@ -7,12 +7,15 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Reclaim groups: pools of planes of their own, so that each has its superblocks, its free ones, its spare space and its collection. The pool of a page is that which
-// its address has in turn among those of the group that its write names. What the drive places by itself (its filling, pages of the map, pages allocated by reads) goes
-// round the pools of all groups.
+// Reclaim groups: pools of planes of their own, so that each has its superblocks, its free ones, its spare space and
+// its collection. The pool of a page is that which its address has in turn among those of the group that its write
+// names. What the drive places by itself (its filling, pages of the map, pages allocated by reads) goes round the
+// pools of all groups.
 //
-// A pool may hold as many pages of data as it would if every address were written in turn over all groups, and a superblock more. Of the pools that a page may be in, one a group, some
-// one always has room therefore, and a pool never holds what its collection could not cope with. The superblock lets data change places on a drive that is full.
+// A pool may hold as many pages of data as it would if every address were written in turn over all groups, and a
+// superblock more. Of the pools that a page may be in, one a group, some one always has room therefore, and a pool
+// never holds what its collection could not cope with. The superblock lets data change places on a drive that is
+// full.
 
 // Groups is how many reclaim groups a drive of this configuration has.
 func (c *Config) Groups() int {
@@ -29,11 +32,14 @@ func (c *Config) validateGroups(bad *units.Faults) {
 		return
 	}
 	const at = "fdp.groups"
-	bad.Hold(c.Geometry.Dies()%n == 0, at, "%d do not divide %d dies, and each has as many of its own; use a number that does", n, c.Geometry.Dies())
+	bad.Hold(c.Geometry.Dies()%n == 0, at,
+		"%d do not divide %d dies, and each has as many of its own; use a number that does", n, c.Geometry.Dies())
 	bad.Hold(c.Quirks == Quirks{}, at, "the peer knows no reclaim groups; leave compat out, or use 1")
 	for i := range c.Namespaces {
 		x := &c.Namespaces[i]
-		bad.Hold(len(x.Channels)+len(x.Chips)+len(x.Dies)+len(x.Planes) == 0, fmt.Sprintf("namespaces[%d]", i), "a namespace with flash of its own cannot be divided into reclaim groups; leave out channels, chips, dies and planes, or use 1 group")
+		bad.Hold(len(x.Channels)+len(x.Chips)+len(x.Dies)+len(x.Planes) == 0, fmt.Sprintf("namespaces[%d]", i),
+			"a namespace with flash of its own cannot be divided into reclaim groups; leave out channels, chips, "+
+				"dies and planes, or use 1 group")
 	}
 }
 
@@ -53,8 +59,8 @@ type groups struct {
 	stats []GroupStats
 }
 
-// GroupStats is what flash was programmed with in a reclaim group: grains of data that the host wrote, of these those that named another group, which had no room, and grains
-// that collection, wear levelling and refresh moved.
+// GroupStats is what flash was programmed with in a reclaim group: grains of data that the host wrote, of these those
+// that named another group, which had no room, and grains that collection, wear levelling and refresh moved.
 type GroupStats struct{ Written, Strayed, Moved uint64 }
 
 func (s *GroupStats) counts() []*uint64 { return []*uint64{&s.Written, &s.Strayed, &s.Moved} }
@@ -65,7 +71,8 @@ func (d *Drive) makeGroups() {
 	if n == 1 {
 		return
 	}
-	g := &groups{held: make([]int64, d.pools.count()), most: make([]int64, d.pools.count()), stats: make([]GroupStats, n)}
+	g := &groups{held: make([]int64, d.pools.count()), most: make([]int64, d.pools.count()),
+		stats: make([]GroupStats, n)}
 	for pool := range g.held {
 		g.most[pool] = d.cfg.mostData(d.ns, &d.pools, int32(pool))
 		if f := d.l2p.filled; f != nil {
@@ -75,7 +82,8 @@ func (d *Drive) makeGroups() {
 	d.groups = g
 }
 
-// poolIn is the pool of a reclaim group that logical page l is written to, or, if that is full, that of the group with the most room.
+// poolIn is the pool of a reclaim group that logical page l is written to, or, if that is full, that of the group
+// with the most room.
 func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	g := d.groups
 	_, k := n.inTurn(l - n.base)
@@ -83,7 +91,8 @@ func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	k %= each
 	best := n.poolOf[group*each+k]
 	room := g.most[best] - g.held[best]
-	if page := d.l2p.get(l); room > 0 || page < trimmed && d.poolOf(page) == int(best) { // where it is already it takes no more room
+	if page := d.l2p.get(l); room > 0 || page < trimmed && d.poolOf(page) == int(best) {
+		// where it is already it takes no more room
 		return best
 	}
 	for ; k < len(n.poolOf); k += each {

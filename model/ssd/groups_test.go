@@ -41,8 +41,9 @@ func pagesFrom(first, pages, n int64) *placedWrites {
 	return &placedWrites{placed: placed{first: first, pages: pages, inOrder: true}, left: n}
 }
 
-// TestWritesGoToTheirGroup: a page lies in the group that it was last written through, handles are those of each group, and what names no group is written to the first; past the
-// cache and out of it, and where the address chooses among the planes of a group.
+// TestWritesGoToTheirGroup: a page lies in the group that it was last written through, handles are those of each
+// group, and what names no group is written to the first; past the cache and out of it, and where the address chooses
+// among the planes of a group.
 func TestWritesGoToTheirGroup(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ssd.Config){
@@ -58,9 +59,11 @@ func TestWritesGoToTheirGroup(t *testing.T) {
 				t.Errorf("a reclaim unit holds %v", got)
 			}
 			write := func(first, pages int64, placement uint8, start units.Duration) cosim.Flow {
-				return cosim.Flow{Placement: placement, Outstanding: 1, Start: start, Source: pagesFrom(first, pages, pages)}
+				return cosim.Flow{Placement: placement, Outstanding: 1, Start: start,
+					Source: pagesFrom(first, pages, pages)}
 			}
-			d := runGroups(t, cfg, nil, write(0, 100, 0, 0), write(100, 100, 3, 0), write(200, 100, 6, 0), write(300, 100, 99, 0), write(50, 100, 5, 2*units.Second))
+			d := runGroups(t, cfg, nil, write(0, 100, 0, 0), write(100, 100, 3, 0), write(200, 100, 6, 0),
+				write(300, 100, 99, 0), write(50, 100, 5, 2*units.Second))
 			for page := range int64(450) {
 				want := -1
 				switch {
@@ -81,15 +84,16 @@ func TestWritesGoToTheirGroup(t *testing.T) {
 			if p := d.Stats().FTL.Programs; p[1] != 300 || p[0] != 200 {
 				t.Errorf("%v pages went through the handles", p[:2])
 			}
-			if g := d.Stats().Groups; g[0].Written != 200 || g[1].Written != 100 || g[2].Written != 100 || g[3].Written != 100 || g[2].Strayed != 0 {
+			if g := d.Stats().Groups; g[0].Written != 200 || g[1].Written != 100 || g[2].Written != 100 ||
+				g[3].Written != 100 || g[2].Strayed != 0 {
 				t.Errorf("%+v", g)
 			}
 		})
 	}
 }
 
-// TestFullGroup: a group holds its share of all addresses and a superblock more. What is written to it beyond goes to the group with the most room, and nothing fails. A page that is in the
-// full group may be written there again.
+// TestFullGroup: a group holds its share of all addresses and a superblock more. What is written to it beyond goes to
+// the group with the most room, and nothing fails. A page that is in the full group may be written there again.
 func TestFullGroup(t *testing.T) {
 	t.Parallel()
 	cfg := grouped(3)
@@ -109,7 +113,8 @@ func TestFullGroup(t *testing.T) {
 		t.Errorf("the groups hold %v, the second may hold %d", held, most)
 	}
 	g := d.Stats().Groups
-	if strayed := g[0].Strayed + g[2].Strayed; int64(strayed) != rest || g[1].Strayed != 0 || int64(g[0].Written+g[1].Written+g[2].Written) != all {
+	if strayed := g[0].Strayed + g[2].Strayed; int64(strayed) != rest || g[1].Strayed != 0 ||
+		int64(g[0].Written+g[1].Written+g[2].Written) != all {
 		t.Errorf("%+v", g)
 	}
 	// A page of the full group that is written again stays in it, though another of it is not let in.
@@ -123,14 +128,19 @@ func TestFullGroup(t *testing.T) {
 	}
 }
 
-// TestGroupIsADriveOfItsOwn: writes through a reclaim group have the write amplification of a drive that is the group alone, page by page, whatever is written through the other.
+// TestGroupIsADriveOfItsOwn: writes through a reclaim group have the write amplification of a drive that is the group
+// alone, page by page, whatever is written through the other.
 func TestGroupIsADriveOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const pages = 120 * 64 * 8 / 10
 	load := func(first int64, seed uint64, gap units.Duration, placement uint8, n int64) []cosim.Flow {
 		return []cosim.Flow{
-			{Placement: placement, Source: &placedWrites{placed: placed{first: first, pages: pages, inOrder: true}, left: pages, gap: gap, now: gap / 2}},
-			{Placement: placement, Start: pages * gap, Source: &placedWrites{placed: placed{first: first, pages: pages}, left: n, gap: gap, random: rng.NewStream(seed, "writes")}},
+			{Placement: placement,
+				Source: &placedWrites{placed: placed{first: first, pages: pages, inOrder: true}, left: pages,
+					gap: gap, now: gap / 2}},
+			{Placement: placement, Start: pages * gap,
+				Source: &placedWrites{placed: placed{first: first, pages: pages}, left: n, gap: gap,
+					random: rng.NewStream(seed, "writes")}},
 		}
 	}
 	// Requests of one never meet those of the other on the link.
@@ -144,7 +154,8 @@ func TestGroupIsADriveOfItsOwn(t *testing.T) {
 	b := runGroups(t, grouped(1), nil, alone...).Stats().FTL
 	for i, s := range []struct{ written, moved int64 }{{a.HostPrograms, a.GCPrograms}, {b.HostPrograms, b.GCPrograms}} {
 		if g := both[i]; int64(g.Written) != s.written || int64(g.Moved) != s.moved || g.Moved == 0 {
-			t.Errorf("group %d: %d pages were written and %d moved, in a drive of its own %d and %d", i, g.Written, g.Moved, s.written, s.moved)
+			t.Errorf("group %d: %d pages were written and %d moved, in a drive of its own %d and %d", i, g.Written,
+				g.Moved, s.written, s.moved)
 		}
 	}
 }
@@ -158,8 +169,8 @@ func (r *reading) Next(x *workload.Record) error {
 	return err
 }
 
-// TestReadsOfAGroup: reads of a group while another is written as fast as it can be, and collected, find dies and channel as idle as if there were nothing else. Of one
-// group they wait for programs.
+// TestReadsOfAGroup: reads of a group while another is written as fast as it can be, and collected, find dies and
+// channel as idle as if there were nothing else. Of one group they wait for programs.
 func TestReadsOfAGroup(t *testing.T) {
 	t.Parallel()
 	const table, pages = 1000, 5000
@@ -175,8 +186,12 @@ func TestReadsOfAGroup(t *testing.T) {
 			}
 		},
 			cosim.Flow{Outstanding: 1, Source: pagesFrom(0, table, table)},
-			cosim.Flow{Placement: placement, Outstanding: 16, Start: units.Second / 2, Source: &placedWrites{placed: placed{first: table, pages: pages}, left: writes, random: rng.NewStream(1, "writes")}},
-			cosim.Flow{Outstanding: 1, Start: units.Second, Source: &reading{placedWrites{placed: placed{pages: table}, left: 3000, random: rng.NewStream(1, "reads")}}})
+			cosim.Flow{Placement: placement, Outstanding: 16, Start: units.Second / 2,
+				Source: &placedWrites{placed: placed{first: table, pages: pages}, left: writes,
+					random: rng.NewStream(1, "writes")}},
+			cosim.Flow{Outstanding: 1, Start: units.Second,
+				Source: &reading{placedWrites{placed: placed{pages: table}, left: 3000,
+					random: rng.NewStream(1, "reads")}}})
 		if reads != 3000 {
 			t.Fatalf("%d reads", reads)
 		}
@@ -185,14 +200,16 @@ func TestReadsOfAGroup(t *testing.T) {
 	idle, _ := waits(2, 1)
 	apart, programs := waits(2, 30*pages)
 	if apart != idle || programs < 35*pages {
-		t.Errorf("reads take %v at most while another group is written, %v in an idle drive; %d programs", apart, idle, programs)
+		t.Errorf("reads take %v at most while another group is written, %v in an idle drive; %d programs", apart,
+			idle, programs)
 	}
 	if together, _ := waits(0, 30*pages); together < 2*idle {
 		t.Errorf("reads take %v at most while their own group is written, %v in an idle drive", together, idle)
 	}
 }
 
-// TestGroupsOfAFullDrive: data that lie evenly over all groups, as a drive was filled, change places as they are written, although the drive is full.
+// TestGroupsOfAFullDrive: data that lie evenly over all groups, as a drive was filled, change places as they are
+// written, although the drive is full.
 func TestGroupsOfAFullDrive(t *testing.T) {
 	t.Parallel()
 	for _, fill := range []ssd.Fill{ssd.FillSequential, ssd.FillSteady, ssd.FillReplay} {
@@ -213,7 +230,9 @@ func TestGroupsOfAFullDrive(t *testing.T) {
 			t.Errorf("%v: the halves lie in the groups as %v", fill, n)
 		}
 		write := func(k uint8) cosim.Flow {
-			return cosim.Flow{Placement: 2 * k, Outstanding: 4, Source: &placedWrites{placed: placed{first: int64(k) * half, pages: half}, left: 8 * half, random: rng.NewStream(uint64(k), "writes")}}
+			return cosim.Flow{Placement: 2 * k, Outstanding: 4,
+				Source: &placedWrites{placed: placed{first: int64(k) * half, pages: half}, left: 8 * half,
+					random: rng.NewStream(uint64(k), "writes")}}
 		}
 		if n := moved(runGroups(t, cfg, nil, write(0), write(1))); n[0][1] > half/50 || n[1][0] > half/50 {
 			t.Errorf("%v: once all was written again they lie as %v", fill, n)

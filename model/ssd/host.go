@@ -38,7 +38,8 @@ type queuePair struct {
 	credit   int32 // turns left in the arbitration round
 	class    block.Class
 
-	// Under Quirks.MessagesInTurn: unacknowledged completions, and requests whose completions wait for a completion queue entry.
+	// Under Quirks.MessagesInTurn: unacknowledged completions, and requests whose completions wait for a completion
+	// queue entry.
 	posted uint32
 	unsaid rings.Ring[int32]
 }
@@ -68,7 +69,8 @@ type request struct {
 type spent struct {
 	mapping, wait, array, transfer, dram sim.Time
 	processed                            sim.Time // in the controller's processors, or waiting for one
-	roomless                             sim.Time // a write: how long the cache had no place for it; until it has, since when
+	// a write: how long the cache had no place for it; until it has, since when
+	roomless sim.Time
 }
 
 // Open makes a queue pair. It implements block.Device.
@@ -237,7 +239,8 @@ type line struct {
 	busy sim.Time // in total, what lies ahead included
 }
 
-// busyUntil is how long the line was busy up to a time, which is not before the clock's: from then on it is without a gap until it is free.
+// busyUntil is how long the line was busy up to a time, which is not before the clock's: from then on it is without a
+// gap until it is free.
 func (l *line) busyUntil(at sim.Time) sim.Time { return l.busy - max(0, l.free-at) }
 
 // send occupies a line and returns when the message arrives.

@@ -28,7 +28,8 @@ type Image struct {
 // Watch is told now and then how much of a preparation is done, from 0 to 1. An error ends it.
 type Watch func(share float64) error
 
-// Prepare returns the image of a drive preconditioned as its configuration says. watch may be nil; its error is what Prepare then returns.
+// Prepare returns the image of a drive preconditioned as its configuration says. watch may be nil; its error is what
+// Prepare then returns.
 func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

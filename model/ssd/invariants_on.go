@@ -2,8 +2,8 @@
 
 package ssd
 
-// checkEvery is after how many events of a small drive its laws are tested; a large one takes as many more as an eighth of its
-// pages, because a test walks them all.
+// checkEvery is after how many events of a small drive its laws are tested; a large one takes as many more as an
+// eighth of its pages, because a test walks them all.
 const checkEvery = 509
 
 // watch counts a drive's events since its laws were tested.

@@ -19,7 +19,8 @@ type namespace struct {
 	// Consecutive logical pages are written to poolOf in turn, as many at a time.
 	poolOf   []int32   // those of each reclaim group together
 	poolTurn divide.By // by their number
-	// readPlaneOf and readPoolOf are the placement of pages that are read before they are written (Quirks.DiesForPlanes); nil: as when written.
+	// readPlaneOf and readPoolOf are the placement of pages that are read before they are written
+	// (Quirks.DiesForPlanes); nil: as when written.
 	readPlaneOf, readPoolOf []int32
 	grains                  uint32    // of a page of flash
 	perPage                 divide.By // by those
@@ -35,8 +36,9 @@ type namespace struct {
 	cacheSet   int   // which cache it uses
 	start      int64 // its first sector in the drive
 	last       int64 // the last sector that is not folded; see Drive.Bound
-	shift      int64 // sectors: how far its first one lies behind the beginning of one of the drive's pages (Quirks.CutAcross)
-	cmt        int   // which cached mapping table it uses
+	// sectors: how far its first one lies behind the beginning of one of the drive's pages (Quirks.CutAcross)
+	shift int64
+	cmt   int // which cached mapping table it uses
 
 	zones *zoning // nil: the namespace is conventional
 
@@ -92,7 +94,8 @@ func (c *Config) layOut() []namespace {
 		n.pages = uint32((n.sectors + spp - 1) / spp)
 		n.base = next
 		next += n.pages
-		if c.Quirks.CutAcross && spp <= 32 { // sectors that a part reaches beyond its page have bits of their own, 64 in all
+		if c.Quirks.CutAcross && spp <= 32 {
+			// sectors that a part reaches beyond its page have bits of their own, 64 in all
 			n.shift = before % spp
 		}
 		n.start, n.last = before, n.sectors-1
@@ -159,8 +162,8 @@ func (n *Namespace) planesInTurn(g nand.Geometry, s Scheme) []int32 {
 	return out
 }
 
-// readPlanesInTurn is planesInTurn for pages that are read before they are written (Quirks.DiesForPlanes): plane numbers come from the list of dies, and
-// 0 beyond its end.
+// readPlanesInTurn is planesInTurn for pages that are read before they are written (Quirks.DiesForPlanes): plane
+// numbers come from the list of dies, and 0 beyond its end.
 func (n *Namespace) readPlanesInTurn(g nand.Geometry, s Scheme) []int32 {
 	dies := orAll(n.Dies, g.DiesPerChip)
 	planes := make([]int, len(orAll(n.Planes, g.PlanesPerDie)))

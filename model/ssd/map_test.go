@@ -9,7 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// The map of a drive, and that of an image, keep ftl's contract: while few pages are mapped, and when the map holds all.
+// The map of a drive, and that of an image, keep ftl's contract: while few pages are mapped, and when the map holds
+// all.
 func TestMap(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -60,8 +61,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// Entries that are waited for are in no order of use, so that looking for one to give up costs the same however many wait; and the table, which grows for
-// them, is what it should be again when they have come.
+// Entries that are waited for are in no order of use, so that looking for one to give up costs the same however many
+// wait; and the table, which grows for them, is what it should be again when they have come.
 func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
 	cfg := round()
 	cfg.Mapping.Ideal = false
@@ -86,7 +87,8 @@ func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
 	}
 }
 
-// TestArenasApart: what an arena and its clone hand out afterwards, however many chunks they have by then, is each one's own, and what was handed out before stays.
+// TestArenasApart: what an arena and its clone hand out afterwards, however many chunks they have by then, is each
+// one's own, and what was handed out before stays.
 func TestArenasApart(t *testing.T) {
 	for before := range 8 { // chunks: at some numbers a list of them has room for more
 		a := newArena(arenaChunkWords / 2)

@@ -52,11 +52,15 @@ func mqsimDrive(t testing.TB, device, workloads io.Reader) (ssd.Config, []*peer.
 	ns := units.Nanosecond
 	cfg := ofPages()
 	g := &cfg.Geometry
-	g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie = d.Flash_Channel_Count, d.Chip_No_Per_Channel, d.Die_No_Per_Chip, d.Plane_No_Per_Die
-	g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = d.Block_No_Per_Plane, d.Page_No_Per_Block, units.Bytes(d.Page_Capacity)
+	g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie = d.Flash_Channel_Count, d.Chip_No_Per_Channel,
+		d.Die_No_Per_Chip, d.Plane_No_Per_Die
+	g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = d.Block_No_Per_Plane, d.Page_No_Per_Block,
+		units.Bytes(d.Page_Capacity)
 	tm := &cfg.Timing
-	tm.Read = [4]units.Duration{units.Duration(d.Page_Read_Latency_LSB) * ns, units.Duration(d.Page_Read_Latency_MSB) * ns}
-	tm.Program = [4]units.Duration{units.Duration(d.Page_Program_Latency_LSB) * ns, units.Duration(d.Page_Program_Latency_MSB) * ns}
+	tm.Read = [4]units.Duration{units.Duration(d.Page_Read_Latency_LSB) * ns,
+		units.Duration(d.Page_Read_Latency_MSB) * ns}
+	tm.Program = [4]units.Duration{units.Duration(d.Page_Program_Latency_LSB) * ns,
+		units.Duration(d.Page_Program_Latency_MSB) * ns}
 	tm.Erase = units.Duration(d.Block_Erase_Latency) * ns
 	tm.TransferRate = units.TransferRate(d.Channel_Transfer_Rate * 1e6)
 	cfg.OverProvisioning = units.Fraction(d.Overprovisioning_Ratio)
@@ -104,7 +108,8 @@ func (l *lines) Next(r *workload.Record) error {
 		at, _ := strconv.ParseInt(f[1], 10, 64)
 		lba, _ := strconv.ParseInt(f[3], 10, 64)
 		n, _ := strconv.ParseInt(f[4], 10, 64)
-		*r = workload.Record{Time: units.Duration(at) * units.Nanosecond, Offset: (lba - l.start) * 512, Size: n * 512, Op: block.Write}
+		*r = workload.Record{Time: units.Duration(at) * units.Nanosecond, Offset: (lba - l.start) * 512,
+			Size: n * 512, Op: block.Write}
 		if f[2] == "1" {
 			r.Op = block.Read
 		}
@@ -162,7 +167,8 @@ func TestMQSimCases(t *testing.T) {
 			for _, x := range []struct {
 				what      string
 				got, want uint64
-			}{{"page reads", s.Reads, want.Reads}, {"page programs", s.Programs, want.Programs}, {"erases", s.Erases, want.Erases}, {"moves", s.MovePrograms, want.Moves}} {
+			}{{"page reads", s.Reads, want.Reads}, {"page programs", s.Programs, want.Programs},
+				{"erases", s.Erases, want.Erases}, {"moves", s.MovePrograms, want.Moves}} {
 				if math.Abs(float64(x.got)-float64(x.want)) > counts[c[:3]]*float64(x.want) {
 					t.Errorf("%d %s, MQSim has %d", x.got, x.what, x.want)
 				}
@@ -184,7 +190,8 @@ func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: first}, Namespace: uint8(i), Fold: true, Loose: true, FromSubmission: true}
+		x := cosim.Flow{Name: fmt.Sprint("flow", i), Source: &lines{s: bufio.NewScanner(gz), flow: i, start: first},
+			Namespace: uint8(i), Fold: true, Loose: true, FromSubmission: true}
 		if f := flows[i]; f.Synthetic {
 			x.Outstanding, x.Start = f.Average_No_of_Reqs_in_Queue, units.Nanosecond
 		}
@@ -192,9 +199,10 @@ func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 	})
 }
 
-// playFlows plays flows, each with its range of sectors, to a drive until nothing is left, and says which of MQSim's flows each of the host's is: MQSim starts them in
-// its own order.
-func playFlows(t *testing.T, cfg ssd.Config, flows []*peer.MQSimFlow, flow func(i int, first, end int64) cosim.Flow) (*ssd.Drive, *cosim.Host, []int) {
+// playFlows plays flows, each with its range of sectors, to a drive until nothing is left, and says which of MQSim's
+// flows each of the host's is: MQSim starts them in its own order.
+func playFlows(t *testing.T, cfg ssd.Config, flows []*peer.MQSimFlow,
+	flow func(i int, first, end int64) cosim.Flow) (*ssd.Drive, *cosim.Host, []int) {
 	t.Helper()
 	eng := sim.New()
 	h := cosim.NewHost(eng)

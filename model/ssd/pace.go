@@ -2,10 +2,10 @@ package ssd
 
 import "farflash/policy/ftl"
 
-// A superblock holds a page in thousands of the drive. If the host were stopped while one is collected, whenever blocks are short, it would wait
-// for as long as that takes; so it is slowed down instead: while collection is urgent, dies serve host and collection by turns, and the
-// host writes as many pages as collection gains. Drives do so (write throttling; the gains of a victim with v of b pages valid are b-v
-// for v moves).
+// A superblock holds a page in thousands of the drive. If the host were stopped while one is collected, whenever
+// blocks are short, it would wait for as long as that takes; so it is slowed down instead: while collection is
+// urgent, dies serve host and collection by turns, and the host writes as many pages as collection gains. Drives do
+// so (write throttling; the gains of a victim with v of b pages valid are b-v for v moves).
 
 // pace is how a pool's host is slowed down.
 type pace struct {

@@ -8,11 +8,13 @@ import (
 	"farflash/model/ssd/nand"
 )
 
-// TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for as long as the moves of a whole
-// superblock take, which is what it would wait for if collection went first until its superblock was erased.
+// TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for
+// as long as the moves of a whole superblock take, which is what it would wait for if collection went first until its
+// superblock was erased.
 func TestPace(t *testing.T) {
 	cfg := ofPages()
-	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2, BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: 16384}
+	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2,
+		BlocksPerPlane: 128, PagesPerBlock: 256, PageSize: 16384}
 	cfg.OverProvisioning = .28
 	cfg.Mapping.Ideal = true
 	cfg.Cache.Mode = ssd.CacheOff

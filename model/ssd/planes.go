@@ -2,9 +2,9 @@ package ssd
 
 import "farflash/sim"
 
-// Independent plane reads: the planes of a die sense pages of any number, each begun and ended by itself, over one set of pins. Parts since some
-// 2019 can (asynchronous independent plane read; US 2023/0317144 describes them: commands are queued by plane and go to it whatever the
-// others do). Programs and erases still take the whole die.
+// Independent plane reads: the planes of a die sense pages of any number, each begun and ended by itself, over one
+// set of pins. Parts since some 2019 can (asynchronous independent plane read; US 2023/0317144 describes them:
+// commands are queued by plane and go to it whatever the others do). Programs and erases still take the whole die.
 
 // planeRead is a plane's read in progress.
 type planeRead struct {
@@ -85,8 +85,8 @@ func (d *Drive) beginRead(l *lane, plane, t int32, suspends bool) {
 	}
 }
 
-// join lets a read begin beside others in its die. While a program or an erase waits, reads join only until the first of those under
-// way has ended, so that they cannot keep the die for ever.
+// join lets a read begin beside others in its die. While a program or an erase waits, reads join only until the first
+// of those under way has ended, so that they cannot keep the die for ever.
 func (d *Drive) join(l *lane) bool {
 	if !l.closed && (l.paused.n == 0 || l.paused.reads < readsPerPause) {
 		if q1, q2 := d.nextReads(l); q1 >= 0 && d.issueRead(l, q1, q2, false) {

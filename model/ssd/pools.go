@@ -9,8 +9,9 @@ import (
 	"farflash/model/ssd/nand"
 )
 
-// pools says which planes are written as one. A pool is what the translation layer knows: its block b is block b of each of its planes, a
-// superblock, whose successive pages go round the planes. With one plane a pool the translation layer's numbers are the flash's.
+// pools says which planes are written as one. A pool is what the translation layer knows: its block b is block b of
+// each of its planes, a superblock, whose successive pages go round the planes. With one plane a pool the translation
+// layer's numbers are the flash's.
 type pools struct {
 	size    int     // planes of each
 	of      []int32 // by plane
@@ -25,8 +26,8 @@ type pools struct {
 // mostSuperblock is how many pages a superblock has at most: what ftl can number.
 const mostSuperblock = 1 << 24
 
-// planePools divides the planes into pools. Under dynamic allocation those of a reclaim group that the same namespaces use are together; where there are several
-// such sets, all are divided into pools of one size.
+// planePools divides the planes into pools. Under dynamic allocation those of a reclaim group that the same
+// namespaces use are together; where there are several such sets, all are divided into pools of one size.
 func (c *Config) planePools(ns []namespace) pools {
 	g := c.Geometry
 	p := pools{size: 1, of: make([]int32, g.Planes()), apart: g.Planes() / c.Groups(), grains: c.grainsPerPage()}
@@ -65,8 +66,8 @@ func (p *pools) canBe(g nand.Geometry) bool {
 	return block <= mostSuperblock && hi == 0 && lo>>63 == 0
 }
 
-// planeSets lists the planes of a reclaim group that the same namespaces use, in the order in which they are written: the planes of a die, then dies of other
-// channels. So many planes are a group.
+// planeSets lists the planes of a reclaim group that the same namespaces use, in the order in which they are written:
+// the planes of a die, then dies of other channels. So many planes are a group.
 func (c *Config) planeSets(ns []namespace, group int) [][]int32 {
 	g := c.Geometry
 	users := make([]string, g.Planes())
@@ -135,7 +136,8 @@ func (p *pools) count() int { return len(p.members) / p.size }
 // planes are a pool's, in the order in which they are written.
 func (p *pools) planes(pool int) []int32 { return p.members[pool*p.size : (pool+1)*p.size] }
 
-// at is the plane of a pool's page, as the translation layer numbers them, and the number within its block there of the page of flash that it is part of.
+// at is the plane of a pool's page, as the translation layer numbers them, and the number within its block there of
+// the page of flash that it is part of.
 func (p *pools) at(pool, inBlock int) (plane int32, page uint16) {
 	if p.grains > 1 || p.size > 1 {
 		return p.atGrain(pool, inBlock)

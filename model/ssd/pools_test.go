@@ -6,9 +6,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPools holds, for drives and namespaces by chance, what superblocks rest on: every plane is in one pool, all pools are alike, the planes of a pool
-// are those of the same namespaces and the same reclaim group, a namespace writes to the pools of all its planes and no others, and successive pages of a superblock that
-// lie in one die have the same number within their blocks, so that one command programs them.
+// TestPools holds, for drives and namespaces by chance, what superblocks rest on: every plane is in one pool, all
+// pools are alike, the planes of a pool are those of the same namespaces and the same reclaim group, a namespace
+// writes to the pools of all its planes and no others, and successive pages of a superblock that lie in one die have
+// the same number within their blocks, so that one command programs them.
 func TestPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
@@ -22,7 +23,8 @@ func TestPools(t *testing.T) {
 		}
 		whole := true // every namespace uses whole dies
 		for range rapid.IntRange(0, 3).Draw(t, "namespaces") {
-			n := Namespace{Channels: rapid.SliceOfDistinct(rapid.IntRange(0, g.Channels-1), rapid.ID).Draw(t, "of channels")}
+			n := Namespace{Channels: rapid.SliceOfDistinct(rapid.IntRange(0, g.Channels-1), rapid.ID).Draw(t,
+				"of channels")}
 			if rapid.IntRange(0, 3).Draw(t, "some planes") == 0 {
 				n.Planes = []int{0}
 				whole = whole && g.PlanesPerDie == 1
@@ -94,7 +96,8 @@ func TestPools(t *testing.T) {
 				first, page := p.at(pool, k)
 				for j := 1; j < g.PlanesPerDie; j++ {
 					if plane, same := p.at(pool, k+j); plane != first+int32(j) || same != page {
-						t.Errorf("page %d of pool %d is page %d of plane %d, %d on page %d of plane %d", k, pool, page, first, j, same, plane)
+						t.Errorf("page %d of pool %d is page %d of plane %d, %d on page %d of plane %d", k, pool,
+							page, first, j, same, plane)
 					}
 				}
 			}

@@ -5,8 +5,9 @@ import (
 	"farflash/sim"
 )
 
-// PowerLimit is how much power a drive may draw while it works: the Maximum Power of an operational power state (NVMe Base Specification 2.0,
-// section 8.15), or the power that a slot allows. A die begins an operation only when enough energy has accumulated, at the limit minus the idle power.
+// PowerLimit is how much power a drive may draw while it works: the Maximum Power of an operational power state (NVMe
+// Base Specification 2.0, section 8.15), or the power that a slot allows. A die begins an operation only when enough
+// energy has accumulated, at the limit minus the idle power.
 type PowerLimit struct {
 	// Watts is the largest power, over times much longer than the window.
 	Watts float64
@@ -23,16 +24,19 @@ func (c *Config) validatePowerLimit(bad *units.Faults) {
 		return
 	}
 	bad.Hold(c.Energy != nil, "power_limit", "what the drive draws is not known; give ssd.energy, or leave it out")
-	bad.Hold(p.Window >= 0 && p.Window <= 100*units.Second, "power_limit.window", "%v is not possible; use 0s to 100s", p.Window)
+	bad.Hold(p.Window >= 0 && p.Window <= 100*units.Second, "power_limit.window",
+		"%v is not possible; use 0s to 100s", p.Window)
 	idle := 0.0
 	if c.Energy != nil {
 		idle = c.Energy.Idle
 	}
 	// At a thousandth of a watt a program takes a second.
-	bad.Hold(p.Watts >= idle+1e-3 && p.Watts <= 1e6, "power_limit.watts", "%v W are not possible; use more than the %v W that the drive draws when it does nothing, and at most 1000000", p.Watts, idle)
+	bad.Hold(p.Watts >= idle+1e-3 && p.Watts <= 1e6, "power_limit.watts",
+		"%v W are not possible; use more than the %v W that the drive draws when it does nothing, and at most 1000000", p.Watts, idle)
 }
 
-// governor lets operations begin at a mean rate of energy (the virtual scheduling of ITU-T I.371, with energy in place of cells).
+// governor lets operations begin at a mean rate of energy (the virtual scheduling of ITU-T I.371, with energy in
+// place of cells).
 type governor struct {
 	on     bool
 	each   float64  // picoseconds a joule
@@ -63,7 +67,8 @@ func newGovernor(c *Config) governor {
 	if c.PowerLimit == nil {
 		return governor{}
 	}
-	return governor{on: true, each: float64(units.Second) / (c.PowerLimit.Watts - c.Energy.Idle), window: c.PowerLimit.Window}
+	return governor{on: true, each: float64(units.Second) / (c.PowerLimit.Watts - c.Energy.Idle),
+		window: c.PowerLimit.Window}
 }
 
 // govern moves the beginning of a lane's operation to when there is energy for it and for the data that it moves.

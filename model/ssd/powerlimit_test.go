@@ -35,14 +35,15 @@ func TestGovernor(t *testing.T) {
 	}
 }
 
-// TestPowerLimitReached: a drive that could do more does what there is energy for, of reads and of programs with their erases, and draws just the limit; one
-// that could not draws what it did, and nothing waits.
+// TestPowerLimitReached: a drive that could do more does what there is energy for, of reads and of programs with
+// their erases, and draws just the limit; one that could not draws what it did, and nothing waits.
 func TestPowerLimitReached(t *testing.T) {
 	for _, op := range []block.Op{block.Read, block.Write} {
 		for _, window := range []units.Duration{0, 100 * us} {
 			cfg := round()
 			cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel = 4, 2
-			cfg.Energy = &Energy{Read: 20e-6, Program: 200e-6, Erase: 1e-3, TransferPerByte: 1e-9, LinkPerByte: 2e-9, Idle: 1}
+			cfg.Energy = &Energy{Read: 20e-6, Program: 200e-6, Erase: 1e-3, TransferPerByte: 1e-9, LinkPerByte: 2e-9,
+				Idle: 1}
 			cfg.Initial = InitialFormula
 			power := func(limit *PowerLimit) (watts, rate float64, s Stats) {
 				cfg.PowerLimit = limit
@@ -65,12 +66,16 @@ func TestPowerLimitReached(t *testing.T) {
 			}
 			limit := 1 + (free-1)/2
 			watts, rate, s := power(&PowerLimit{Watts: limit, Window: window})
-			if math.Abs(watts/limit-1) > .02 || math.Abs((watts-1)/(free-1)*most/rate-1) > .01 || s.PowerHeld*10 < s.PowerAsked*9 && window == 0 {
-				t.Errorf("%v, window %v: limited to %v W it draws %v and does %v a second; not limited %v and %v; %d of %d waited", op, window, limit, watts, rate, free, most, s.PowerHeld, s.PowerAsked)
+			if math.Abs(watts/limit-1) > .02 || math.Abs((watts-1)/(free-1)*most/rate-1) > .01 ||
+				s.PowerHeld*10 < s.PowerAsked*9 && window == 0 {
+				t.Errorf("%v, window %v: limited to %v W it draws %v and does %v a second; not limited %v and %v; %d "+
+					"of %d waited", op, window, limit, watts, rate, free, most, s.PowerHeld, s.PowerAsked)
 			}
 			// Without a window dies that begin together wait for one another.
-			if watts, rate, s := power(&PowerLimit{Watts: 10 * free, Window: window}); math.Abs(rate/most-1) > .01 || window > 0 && (watts != free || rate != most || s.PowerHeld > 0) {
-				t.Errorf("%v, window %v: with more than enough it draws %v and does %v a second; not limited %v and %v; %d waited", op, window, watts, rate, free, most, s.PowerHeld)
+			if watts, rate, s := power(&PowerLimit{Watts: 10 * free, Window: window}); math.Abs(rate/most-1) > .01 ||
+				window > 0 && (watts != free || rate != most || s.PowerHeld > 0) {
+				t.Errorf("%v, window %v: with more than enough it draws %v and does %v a second; not limited %v and "+
+					"%v; %d waited", op, window, watts, rate, free, most, s.PowerHeld)
 			}
 		}
 	}

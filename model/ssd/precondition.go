@@ -74,7 +74,8 @@ func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) 
 	m.ftl.Expect(plane, f.layout.Blocks(plane))
 	for blk := from; blk < f.layout.Blocks(plane); blk++ {
 		if blk%restoreEvery == 0 {
-			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) / float64(m.pools.count())); err != nil {
+			if err := watch((float64(plane) + float64(blk)/float64(m.pools.flash.BlocksPerPlane)) /
+				float64(m.pools.count())); err != nil {
 				return err
 			}
 		}
@@ -82,13 +83,15 @@ func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) 
 		written, _ := f.block(plane, blk, valid)
 		r := ftl.Restored{Use: ftl.Full, Stream: n.stream, Valid: valid}
 		if n.zones != nil { // its zones are full
-			if err := m.ftl.RestoreBlock(m.blockOf(plane, blk), ftl.Restored{Use: ftl.Given, Written: pages, Valid: valid}); err != nil {
+			if err := m.ftl.RestoreBlock(m.blockOf(plane, blk),
+				ftl.Restored{Use: ftl.Given, Written: pages, Valid: valid}); err != nil {
 				return err
 			}
 			continue
 		}
 		// A page of flash that is not full cannot be programmed any more.
-		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages && !m.opened[[2]int{plane, n.stream}] {
+		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages &&
+			!m.opened[[2]int{plane, n.stream}] {
 			// Of namespaces that share a handle one has its unit go on; of the others the rest is given up.
 			r.Use, r.Written = ftl.Open, written
 			m.opened[[2]int{plane, n.stream}] = true
@@ -104,8 +107,9 @@ func (m *Image) blockOf(plane, blk int) ftl.Block {
 	return ftl.Block(plane*m.pools.flash.BlocksPerPlane + blk)
 }
 
-// room checks that a pool is left with blocks to work with beside its data. A drive's own streams have them (validateSpace); a peer, which may promise more than it
-// holds, opens all streams' blocks at once, and its host may write only while so many others are free, which collection can gain only from pages that hold nothing.
+// room checks that a pool is left with blocks to work with beside its data. A drive's own streams have them
+// (validateSpace); a peer, which may promise more than it holds, opens all streams' blocks at once, and its host may
+// write only while so many others are free, which collection can gain only from pages that hold nothing.
 func (m *Image) room(pool int, data int64) error {
 	if !m.cfg.Quirks.FrontiersAtOnce {
 		return nil
@@ -120,7 +124,9 @@ func (m *Image) room(pool int, data int64) error {
 	if fills <= t.BlocksPerPool-open-free {
 		return nil
 	}
-	return units.Wrong("preconditioning.occupancy", "%v fills %d of a plane's %d blocks; beside %d that are open and %d that must be free for the host to write at most %d may hold data; lower it or raise blocks_per_plane",
+	return units.Wrong("preconditioning.occupancy",
+		"%v fills %d of a plane's %d blocks; beside %d that are open and %d that must be free for the host to write "+
+			"at most %d may hold data; lower it or raise blocks_per_plane",
 		m.cfg.Preconditioning.Occupancy, fills, t.BlocksPerPool, open, free, max(0, t.BlocksPerPool-open-free))
 }
 
@@ -188,7 +194,9 @@ func (m *Image) put(n *namespace, i uint32) error {
 	dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
 	for !ok {
 		if !m.collectNow(int(plane)) {
-			return units.Wrong("preconditioning", "plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning", plane)
+			return units.Wrong("preconditioning",
+				"plane %d has no page left to write to; lower preconditioning.occupancy or raise over_provisioning",
+				plane)
 		}
 		dst, ok = m.ftl.Allocate(int(plane), n.stream, 0)
 	}
@@ -247,7 +255,9 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 			return err
 		}
 		if closed*g.PagesPerBlock <= data {
-			return units.Wrong("preconditioning.occupancy", "%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise over_provisioning",
+			return units.Wrong("preconditioning.occupancy",
+				"%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise "+
+					"over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
 		if data != last {
@@ -267,9 +277,10 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// free is the number of blocks per plane that steady writes of that many namespaces leave free, besides open ones: at the threshold of collection, or at
-// the urgent one. The first block that the host fills is free of cost and the first of survivors costs as much, so one block less than will be open
-// gives neither a head start. Where the host is throttled while collection is urgent it has no head start: its first block makes collection urgent.
+// free is the number of blocks per plane that steady writes of that many namespaces leave free, besides open ones: at
+// the threshold of collection, or at the urgent one. The first block that the host fills is free of cost and the
+// first of survivors costs as much, so one block less than will be open gives neither a head start. Where the host is
+// throttled while collection is urgent it has no head start: its first block makes collection urgent.
 func (m *Image) free(t *ftl.Config, namespaces int) int {
 	least, open := t.GCStart, 2*namespaces-1
 	if m.cfg.Preconditioning.Free == FreeHard && m.cfg.Collection.Preemptible {

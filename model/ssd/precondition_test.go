@@ -9,7 +9,8 @@ import (
 // TestEvenWear: random writes leave wear so even that steady images may start with equal erase counts.
 func TestEvenWear(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1, BlocksPerPlane: 256, PagesPerBlock: 64, PageSize: cfg.Geometry.PageSize}
+	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1,
+		BlocksPerPlane: 256, PagesPerBlock: 64, PageSize: cfg.Geometry.PageSize}
 	cfg.OverProvisioning, cfg.Mapping.Ideal = .2, true
 	cfg.Preconditioning = Preconditioning{Fill: FillReplay, Occupancy: 1, Passes: 50}
 	m, err := Prepare(cfg, 1, "x", nil)

@@ -24,7 +24,8 @@ const (
 // OnBus reports whether it is a channel that does it.
 func (a Activity) OnBus() bool { return a <= ReadData }
 
-var activityNames = [activities]string{"read command", "program data", "erase command", "read data", "read", "program", "erase"}
+var activityNames = [activities]string{"read command", "program data", "erase command", "read data", "read",
+	"program", "erase"}
 
 // String is the activity in words.
 func (a Activity) String() string { return activityNames[a] }

@@ -13,7 +13,8 @@ import (
 
 // Reliability is how flash errs and how the controller corrects it. Without it, the first read always succeeds.
 type Reliability struct {
-	// Curve is the raw bit error rate by wear, age and reads: that of a chip which was measured, or given, what fit says.
+	// Curve is the raw bit error rate by wear, age and reads: that of a chip which was measured, or given, what fit
+	// says.
 	Curve decay.Curve
 	// Fit is the curve's coefficients and exponents, with curve: given.
 	Fit *decay.Fit
@@ -25,13 +26,15 @@ type Reliability struct {
 	Retention units.Days
 	// Reads is how often each page that the drive holds data in at time 0 was read since, on average over its block.
 	Reads float64
-	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to see months in a run of seconds.
+	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to
+	// see months in a run of seconds.
 	Acceleration float64
 	// Codeword is how much of the user's data a codeword protects; a read of less reads one.
 	Codeword units.Bytes
 	// Correctable is how many wrong bits of a codeword are corrected.
 	Correctable int
-	// Retries is how many times a page is read again, with other reference voltages, until its codewords can be corrected.
+	// Retries is how many times a page is read again, with other reference voltages, until its codewords can be
+	// corrected.
 	Retries int
 	// RetryLatency is the additional array time of each retry.
 	RetryLatency units.Duration
@@ -41,7 +44,8 @@ type Reliability struct {
 	Refresh *Refresh
 }
 
-// Refresh moves the data of blocks that are getting bad, as Cai et al. proposed ("Flash Correct-and-Refresh", ICCD 2012). A read looks at its own block.
+// Refresh moves the data of blocks that are getting bad, as Cai et al. proposed ("Flash Correct-and-Refresh", ICCD
+// 2012). A read looks at its own block.
 type Refresh struct {
 	// At is the share of the code's correctable bits that are wrong, on average, when a block's data are moved.
 	At units.Fraction
@@ -49,9 +53,10 @@ type Refresh struct {
 	Patrol units.Duration
 }
 
-// DefaultReliability is a fresh drive with the codes and retries of the literature: 72 bits a codeword of 1 KiB (Park et al., "Reducing Solid-State Drive
-// Read Latency by Optimizing Read-Retry", ASPLOS 2021), and half of the wrong bits left by each further try (Jiao et al., "The Design and Implementation of a
-// Capacity-Variant Storage System", FAST 2024). That there are eight is assumed.
+// DefaultReliability is a fresh drive with the codes and retries of the literature: 72 bits a codeword of 1 KiB (Park
+// et al., "Reducing Solid-State Drive Read Latency by Optimizing Read-Retry", ASPLOS 2021), and half of the wrong
+// bits left by each further try (Jiao et al., "The Design and Implementation of a Capacity-Variant Storage System",
+// FAST 2024). That there are eight is assumed.
 func DefaultReliability() Reliability {
 	return Reliability{Scale: 1, Acceleration: 1, Codeword: units.KiB, Correctable: 72, Retries: 8, Gain: 0.5}
 }
@@ -65,25 +70,36 @@ const mostRetries = 100
 func (r *Reliability) validate(c *Config) error {
 	var bad units.Faults
 	bad.Hold(r.Curve <= decay.Given, "curve", "%d is not possible; use tlc-72-layers or given", r.Curve)
-	bad.Hold(r.Curve != decay.Given || r.Fit != nil, "fit", "curve: given needs it; give base, wear, wear_power and so on")
-	bad.Hold(r.Curve == decay.Given || r.Fit == nil, "fit", "the curve is %v, which has its own; set curve: given or leave it out", r.Curve)
+	bad.Hold(r.Curve != decay.Given || r.Fit != nil, "fit",
+		"curve: given needs it; give base, wear, wear_power and so on")
+	bad.Hold(r.Curve == decay.Given || r.Fit == nil, "fit",
+		"the curve is %v, which has its own; set curve: given or leave it out", r.Curve)
 	if r.Fit != nil {
 		bad.Within("fit", r.Fit.Validate())
 	}
 	bad.Hold(r.Scale >= 0 && r.Scale <= 1e6, "scale", "%v is not possible; use 0 to 1000000", r.Scale)
 	bad.Hold(r.Cycles >= 0 && r.Cycles <= 1e7, "cycles", "%d is not possible; use 0 to 10000000", r.Cycles)
-	bad.Hold(r.Retention >= 0 && r.Retention <= 1000*units.DaysPerYear, "retention", "%v is not possible; use 0d to 1000y", r.Retention)
+	bad.Hold(r.Retention >= 0 && r.Retention <= 1000*units.DaysPerYear, "retention",
+		"%v is not possible; use 0d to 1000y", r.Retention)
 	bad.Hold(r.Reads >= 0 && r.Reads <= 1e12, "reads", "%v is not possible; use 0 to 1e12", r.Reads)
-	bad.Hold(r.Acceleration >= 0 && r.Acceleration <= 1e9, "acceleration", "%v is not possible; use 0 to 1e9", r.Acceleration)
-	bad.Hold(r.Codeword >= 64 && r.Codeword <= 64*units.KiB, "codeword", "%v is not possible; use 64B to 64KiB, 1KiB to 4KiB are usual", r.Codeword)
-	bad.Hold(r.Correctable >= 0 && int64(r.Correctable) <= 8*int64(r.Codeword), "correctable", "%d bits of %v are not possible; use 0 to %d", r.Correctable, r.Codeword, 8*int64(r.Codeword))
-	bad.Hold(r.Retries >= 0 && r.Retries <= mostRetries, "retries", "%d is not possible; use 0 to %d", r.Retries, mostRetries)
-	bad.Hold(r.RetryLatency >= 0 && r.RetryLatency <= units.Second, "retry_latency", "%v is not possible; use 0s to 1s", r.RetryLatency)
+	bad.Hold(r.Acceleration >= 0 && r.Acceleration <= 1e9, "acceleration", "%v is not possible; use 0 to 1e9",
+		r.Acceleration)
+	bad.Hold(r.Codeword >= 64 && r.Codeword <= 64*units.KiB, "codeword",
+		"%v is not possible; use 64B to 64KiB, 1KiB to 4KiB are usual", r.Codeword)
+	bad.Hold(r.Correctable >= 0 && int64(r.Correctable) <= 8*int64(r.Codeword), "correctable",
+		"%d bits of %v are not possible; use 0 to %d", r.Correctable, r.Codeword, 8*int64(r.Codeword))
+	bad.Hold(r.Retries >= 0 && r.Retries <= mostRetries, "retries", "%d is not possible; use 0 to %d", r.Retries,
+		mostRetries)
+	bad.Hold(r.RetryLatency >= 0 && r.RetryLatency <= units.Second, "retry_latency",
+		"%v is not possible; use 0s to 1s", r.RetryLatency)
 	bad.Hold(r.Gain >= 0 && r.Gain <= 1, "gain", "%v is not possible; use 0%% to 100%%", r.Gain)
-	bad.Hold(!c.Collection.Copyback, "", "with collection.copyback pages move without being read, so their errors would add up unseen; leave one of them out")
+	bad.Hold(!c.Collection.Copyback, "",
+		"with collection.copyback pages move without being read, so their errors would add up unseen; leave one of "+
+			"them out")
 	if f := r.Refresh; f != nil {
 		bad.Hold(f.At > 0 && f.At <= 1, "refresh.at", "%v is not possible; use more than 0%% and at most 100%%", f.At)
-		bad.Hold(f.Patrol == 0 || f.Patrol >= units.Microsecond, "refresh.patrol", "%v is not possible; use at least 1us, or 0s for never", f.Patrol)
+		bad.Hold(f.Patrol == 0 || f.Patrol >= units.Microsecond, "refresh.patrol",
+			"%v is not possible; use at least 1us, or 0s for never", f.Patrol)
 	}
 	return bad.Err()
 }
@@ -121,7 +137,8 @@ func (c ErrorCounts) String() string {
 	if c == (ErrorCounts{}) {
 		return "0"
 	}
-	return fmt.Sprintf("%d sensed, %d of them again, %d times; %d not corrected, %d lost, rates %v", c.Sensed, c.Retried, c.Retries, c.Uncorrectable, c.Lost, c.RateSum)
+	return fmt.Sprintf("%d sensed, %d of them again, %d times; %d not corrected, %d lost, rates %v", c.Sensed,
+		c.Retried, c.Retries, c.Uncorrectable, c.Lost, c.RateSum)
 }
 
 func newErrs(c *Config, seed uint64, name string) *errs {
@@ -170,10 +187,12 @@ func (d *Drive) rate(pool, blk int, plane int32) (now, fresh float64) {
 		reads += e.cfg.Reads
 	}
 	cycles := float64(e.cfg.Cycles + d.ftl.Wear(ftl.Block(pool*blocks+blk)))
-	return min(float64(e.cfg.Scale*e.fit.Rate(cycles, days, reads)), 0.5), min(float64(e.cfg.Scale*e.fit.Rate(cycles, 0, 0)), 0.5)
+	return min(float64(e.cfg.Scale*e.fit.Rate(cycles, days, reads)), 0.5),
+		min(float64(e.cfg.Scale*e.fit.Rate(cycles, 0, 0)), 0.5)
 }
 
-// reread is told that a read's data have left the chip, and reports whether the page must be read again. If nothing helps, the data count as spoilt.
+// reread is told that a read's data have left the chip, and reports whether the page must be read again. If nothing
+// helps, the data count as spoilt.
 func (d *Drive) reread(t int32) bool {
 	e, x := d.errs, d.txns.At(t)
 	known := x.pinned || x.origin == fromMove // to the translation layer
@@ -193,7 +212,8 @@ func (d *Drive) reread(t int32) bool {
 			}
 		} else {
 			p = min(float64(e.cfg.Scale*e.fit.Rate(float64(e.cfg.Cycles),
-				float64(e.cfg.Retention)+float64(float64(d.eng.Now())*e.cfg.Acceleration)/picosecondsPerDay, e.cfg.Reads)), 0.5)
+				float64(e.cfg.Retention)+float64(float64(d.eng.Now())*e.cfg.Acceleration)/picosecondsPerDay,
+				e.cfg.Reads)), 0.5)
 		}
 		words := max(1, int((units.Bytes(x.load())+e.cfg.Codeword-1)/e.cfg.Codeword))
 		x.needs = e.tries(p, words)
@@ -228,8 +248,9 @@ func (d *Drive) reread(t int32) bool {
 	return false
 }
 
-// tries is how often a page is read again until all of its codewords are corrected; one more than it can be if none of that helps. The wrong cells are the same ones at
-// each try, so one number decides: each try fails with its own probability, and one that fails has had all before it fail.
+// tries is how often a page is read again until all of its codewords are corrected; one more than it can be if none
+// of that helps. The wrong cells are the same ones at each try, so one number decides: each try fails with its own
+// probability, and one that fails has had all before it fail.
 func (e *errs) tries(p float64, words int) uint8 {
 	u := e.random.Float64()
 	for k, left := range e.left {
@@ -248,7 +269,8 @@ func (d *Drive) renew(pool, blk int) {
 	}
 }
 
-// patrol looks at the blocks that have come due since a command came last, in turn. It has no events of its own: a drive at rest would never come to rest.
+// patrol looks at the blocks that have come due since a command came last, in turn. It has no events of its own: a
+// drive at rest would never come to rest.
 //
 //go:noinline
 func (d *Drive) patrol() {

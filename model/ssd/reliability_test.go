@@ -18,7 +18,8 @@ import (
 // erring is a drive of one die whose bits are wrong with probability p, whatever happens to them.
 func erring(p float64, change func(*ssd.Reliability)) ssd.Config {
 	cfg := smallConfig()
-	cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel, cfg.Geometry.DiesPerChip, cfg.Geometry.PlanesPerDie = 1, 1, 1, 1
+	cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel, cfg.Geometry.DiesPerChip, cfg.Geometry.PlanesPerDie = 1, 1,
+		1, 1
 	cfg.Cache.Mode = ssd.CacheOff
 	r := ssd.DefaultReliability()
 	r.Curve, r.Fit = decay.Given, &decay.Fit{Base: p}
@@ -29,8 +30,9 @@ func erring(p float64, change func(*ssd.Reliability)) ssd.Config {
 	return cfg
 }
 
-// TestRetries holds how many reads are tried again, how often, and what that takes, against the closed form: each try fails with a binomial tail's probability, and each
-// further try takes a command, the array, what a retry takes longer, and the data.
+// TestRetries holds how many reads are tried again, how often, and what that takes, against the closed form: each try
+// fails with a binomial tail's probability, and each further try takes a command, the array, what a retry takes
+// longer, and the data.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	const n, size, slow = 6000, 4096, 7 * units.Microsecond
@@ -49,7 +51,8 @@ func TestRetries(t *testing.T) {
 				what string
 				got  uint64
 				want float64 // of a read
-			}{{"tried again", e.Retried, fails(0)}, {"tries", e.Retries, fails(0) + fails(1)}, {"not corrected", e.Uncorrectable, fails(2)}} {
+			}{{"tried again", e.Retried, fails(0)}, {"tries", e.Retries, fails(0) + fails(1)},
+				{"not corrected", e.Uncorrectable, fails(2)}} {
 				if off := float64(x.got) - n*x.want; math.Abs(off) > 4*math.Sqrt(n*x.want*2)+1e-9 {
 					t.Errorf("%v wrong bits: %d %s, want %v", p, x.got, x.what, n*x.want)
 				}
@@ -62,7 +65,8 @@ func TestRetries(t *testing.T) {
 			}
 			tm := &cfg.Timing
 			each := tm.ReadCommand(1) + tm.Read[0] + tm.ReadyBusy + slow + tm.DataOutSetup + tm.Data(size)
-			got, want := h.Measured(block.Read).Latency.Mean()-plain.Measured(block.Read).Latency.Mean(), float64(each)*float64(e.Retries)/n
+			got, want := h.Measured(block.Read).Latency.Mean()-plain.Measured(block.Read).Latency.Mean(),
+				float64(each)*float64(e.Retries)/n
 			if math.Abs(got-want) > 1e-6*float64(each) {
 				t.Errorf("%v wrong bits: a read takes %v ps longer, want %v", p, got, want)
 			}
@@ -70,7 +74,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetryBreakdown is the same for the time of the array and the channel alone, which a read's breakdown has with all its tries.
+// TestRetryBreakdown is the same for the time of the array and the channel alone, which a read's breakdown has with
+// all its tries.
 func TestRetryBreakdown(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -80,15 +85,19 @@ func TestRetryBreakdown(t *testing.T) {
 	tm := &cfg.Timing
 	b := &s.Breakdown[block.Read]
 	senses := units.Duration(n + s.Errors.Retries)
-	if b.Array != senses*(tm.Read[0]+tm.ReadyBusy) || b.Transfer != senses*(tm.ReadCommand(1)+tm.DataOutSetup+tm.Data(4096)) || b.Backlog != 0 || s.Errors.Retries == 0 || s.Reads != uint64(senses) {
-		t.Errorf("%d tries of %d reads: array %v, channel %v, other %v", s.Errors.Retries, n, b.Array, b.Transfer, b.Backlog)
+	if b.Array != senses*(tm.Read[0]+tm.ReadyBusy) ||
+		b.Transfer != senses*(tm.ReadCommand(1)+tm.DataOutSetup+tm.Data(4096)) || b.Backlog != 0 ||
+		s.Errors.Retries == 0 || s.Reads != uint64(senses) {
+		t.Errorf("%d tries of %d reads: array %v, channel %v, other %v", s.Errors.Retries, n, b.Array, b.Transfer,
+			b.Backlog)
 	}
 	if sum := b.Queue + b.Link + b.DRAM + b.Mapping + b.Wait + b.Array + b.Transfer + b.Backlog; sum != b.All {
 		t.Errorf("the parts are %v, all is %v", sum, b.All)
 	}
 }
 
-// TestReadDisturb holds how often a block that is read all the time is refreshed: whenever its reads have brought as many wrong bits as it may have. Beside it, without refresh, its data are lost.
+// TestReadDisturb holds how often a block that is read all the time is refreshed: whenever its reads have brought as
+// many wrong bits as it may have. Beside it, without refresh, its data are lost.
 func TestReadDisturb(t *testing.T) {
 	t.Parallel()
 	const each, n = 3000, 60_000 // reads of the block between two refreshes
@@ -113,8 +122,10 @@ func TestReadDisturb(t *testing.T) {
 	if got := s.FTL.Renewals; float64(got) > n/each+1 || float64(got) < .9*n/each {
 		t.Errorf("%d refreshes of %d reads, want one each %d", got, n, each)
 	}
-	if s.Errors.Uncorrectable > 0 || s.RenewPrograms != uint64(s.FTL.Renewals)*pages || s.MovePrograms != s.RenewPrograms {
-		t.Errorf("%d reads failed, %d refreshes moved %d of %d pages", s.Errors.Uncorrectable, s.FTL.Renewals, s.RenewPrograms, s.MovePrograms)
+	if s.Errors.Uncorrectable > 0 || s.RenewPrograms != uint64(s.FTL.Renewals)*pages ||
+		s.MovePrograms != s.RenewPrograms {
+		t.Errorf("%d reads failed, %d refreshes moved %d of %d pages", s.Errors.Uncorrectable, s.FTL.Renewals,
+			s.RenewPrograms, s.MovePrograms)
 	}
 	cfg := disturbed(false)
 	cfg.Reliability.Retries = 0
@@ -124,7 +135,8 @@ func TestReadDisturb(t *testing.T) {
 	}
 }
 
-// TestPatrol holds that data nobody reads are moved as they come of age, each block once a life: so many times as lives fit into the run.
+// TestPatrol holds that data nobody reads are moved as they come of age, each block once a life: so many times as
+// lives fit into the run.
 func TestPatrol(t *testing.T) {
 	t.Parallel()
 	const life, patrol = 2 * units.Second, units.Millisecond
@@ -139,7 +151,8 @@ func TestPatrol(t *testing.T) {
 	r.Refresh = &ssd.Refresh{At: .5, Patrol: patrol}
 	var records []workload.Record
 	for i := range 12000 { // of one page, as a clock
-		records = append(records, workload.Record{Op: block.Read, Size: 8192, Time: units.Duration(i) * units.Millisecond})
+		records = append(records,
+			workload.Record{Op: block.Read, Size: 8192, Time: units.Duration(i) * units.Millisecond})
 	}
 	d, _, eng := play(t, cfg, 0, records)
 	s := d.Stats()
@@ -148,11 +161,13 @@ func TestPatrol(t *testing.T) {
 	wait := 64*patrol + units.Duration(blocks)*16*units.Millisecond
 	most, least := blocks*float64(eng.Now()/life), blocks*math.Floor(float64(eng.Now())/float64(life+wait))
 	if got := float64(s.FTL.Renewals); got > most || got < least || s.Errors.Uncorrectable > 0 {
-		t.Errorf("%v refreshes in %v, want %v to %v; %d reads failed", got, eng.Now(), least, most, s.Errors.Uncorrectable)
+		t.Errorf("%v refreshes in %v, want %v to %v; %d reads failed", got, eng.Now(), least, most,
+			s.Errors.Uncorrectable)
 	}
 }
 
-// TestLost holds that data which collection cannot read are gone until they are written or trimmed, and that each reader is told.
+// TestLost holds that data which collection cannot read are gone until they are written or trimmed, and that each
+// reader is told.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	const n = 256
@@ -189,35 +204,40 @@ func TestSoakErring(t *testing.T) {
 	t.Parallel()
 	var all ssd.ErrorCounts
 	var renewals int64
-	draws.Until(t, func() bool { return all.Retries > 0 && all.Uncorrectable > 0 && all.Lost > 0 && renewals > 0 }, func(t *rapid.T) {
-		cfg := drawConfig(t)
-		if cfg.Quirks != (ssd.Quirks{}) {
-			t.Skip("MQSim's flash never errs")
-		}
-		cfg.Collection.Copyback, cfg.SLCCache = false, nil
-		r := ssd.DefaultReliability()
-		r.Curve = decay.Given
-		r.Fit = &decay.Fit{Base: rapid.OneOf(rapid.SampledFrom([]float64{.007, .0095}), rapid.Float64Range(0, .01)).Draw(t, "base"), Disturb: rapid.SampledFrom([]float64{0, .001}).Draw(t, "disturb"), DisturbReads: 1,
-			Retention: rapid.SampledFrom([]float64{0, .001}).Draw(t, "retention"), RetentionDays: 1}
-		r.Acceleration = rapid.SampledFrom([]float64{1, 1e7}).Draw(t, "acceleration")
-		r.Retries = rapid.IntRange(0, 4).Draw(t, "retries")
-		r.RetryLatency = units.Duration(rapid.IntRange(0, 50).Draw(t, "retry us")) * units.Microsecond
-		if rapid.IntRange(0, 2).Draw(t, "refresh") > 0 {
-			// Data last longer than it takes to write them all anew, and the map's pages stay where they are for a while, or there would be no end of it: some of
-			// these drives went on for minutes.
-			cfg.Mapping.CMTCapacity = max(cfg.Mapping.CMTCapacity, 10000)
-			r.Fit.Base /= 3
-			r.Fit.Disturb = rapid.SampledFrom([]float64{.0003, .0005}).Draw(t, "disturb of what is renewed")
-			r.Acceleration = min(r.Acceleration, 1e5)
-			r.Refresh = &ssd.Refresh{At: units.Fraction(rapid.Float64Range(.6, 1).Draw(t, "at")), Patrol: units.Duration(rapid.SampledFrom([]int{0, 10, 1000}).Draw(t, "patrol us")) * units.Microsecond}
-		}
-		cfg.Reliability = &r
-		s := soakOf(t, cfg, nil).Stats()
-		all.Retries += s.Errors.Retries
-		all.Lost += s.Errors.Lost
-		all.Uncorrectable += s.Errors.Uncorrectable
-		renewals += s.FTL.Renewals
-	})
+	draws.Until(t, func() bool { return all.Retries > 0 && all.Uncorrectable > 0 && all.Lost > 0 && renewals > 0 },
+		func(t *rapid.T) {
+			cfg := drawConfig(t)
+			if cfg.Quirks != (ssd.Quirks{}) {
+				t.Skip("MQSim's flash never errs")
+			}
+			cfg.Collection.Copyback, cfg.SLCCache = false, nil
+			r := ssd.DefaultReliability()
+			r.Curve = decay.Given
+			r.Fit = &decay.Fit{Base: rapid.OneOf(rapid.SampledFrom([]float64{.007, .0095}),
+				rapid.Float64Range(0, .01)).Draw(t, "base"),
+				Disturb: rapid.SampledFrom([]float64{0, .001}).Draw(t, "disturb"), DisturbReads: 1,
+				Retention: rapid.SampledFrom([]float64{0, .001}).Draw(t, "retention"), RetentionDays: 1}
+			r.Acceleration = rapid.SampledFrom([]float64{1, 1e7}).Draw(t, "acceleration")
+			r.Retries = rapid.IntRange(0, 4).Draw(t, "retries")
+			r.RetryLatency = units.Duration(rapid.IntRange(0, 50).Draw(t, "retry us")) * units.Microsecond
+			if rapid.IntRange(0, 2).Draw(t, "refresh") > 0 {
+				// Data last longer than it takes to write them all anew, and the map's pages stay where they are for a
+				// while, or there would be no end of it: some of these drives went on for minutes.
+				cfg.Mapping.CMTCapacity = max(cfg.Mapping.CMTCapacity, 10000)
+				r.Fit.Base /= 3
+				r.Fit.Disturb = rapid.SampledFrom([]float64{.0003, .0005}).Draw(t, "disturb of what is renewed")
+				r.Acceleration = min(r.Acceleration, 1e5)
+				r.Refresh = &ssd.Refresh{At: units.Fraction(rapid.Float64Range(.6, 1).Draw(t, "at")),
+					Patrol: units.Duration(rapid.SampledFrom([]int{0, 10, 1000}).Draw(t, "patrol us")) *
+						units.Microsecond}
+			}
+			cfg.Reliability = &r
+			s := soakOf(t, cfg, nil).Stats()
+			all.Retries += s.Errors.Retries
+			all.Lost += s.Errors.Lost
+			all.Uncorrectable += s.Errors.Uncorrectable
+			renewals += s.FTL.Renewals
+		})
 	t.Logf("%d retries, %d not corrected, %d lost, %d refreshes", all.Retries, all.Uncorrectable, all.Lost, renewals)
 }
 
@@ -229,7 +249,8 @@ func TestReliabilityLimits(t *testing.T) {
 	}{
 		{func(*ssd.Config) {}, ""},
 		{func(c *ssd.Config) { c.Reliability.Fit = nil }, "reliability.fit: curve: given needs it"},
-		{func(c *ssd.Config) { c.Reliability.Curve = decay.TLC72 }, "reliability.fit: the curve is tlc-72-layers, which has its own"},
+		{func(c *ssd.Config) { c.Reliability.Curve = decay.TLC72 },
+			"reliability.fit: the curve is tlc-72-layers, which has its own"},
 		{func(c *ssd.Config) { c.Reliability.Fit.Wear = -1 }, "reliability.fit.wear: -1 is not possible"},
 		{func(c *ssd.Config) { c.Reliability.Scale = math.NaN() }, "reliability.scale: NaN is not possible"},
 		{func(c *ssd.Config) { c.Reliability.Cycles = -1 }, "reliability.cycles: -1"},
@@ -244,8 +265,10 @@ func TestReliabilityLimits(t *testing.T) {
 		{func(c *ssd.Config) { c.Reliability.RetryLatency = units.Second + 1 }, "reliability.retry_latency"},
 		{func(c *ssd.Config) { c.Reliability.Gain = 1.01 }, "reliability.gain"},
 		{func(c *ssd.Config) { c.Reliability.Refresh = &ssd.Refresh{} }, "reliability.refresh.at: 0% is not possible"},
-		{func(c *ssd.Config) { c.Reliability.Refresh = &ssd.Refresh{At: 1, Patrol: units.Nanosecond} }, "reliability.refresh.patrol"},
-		{func(c *ssd.Config) { c.Collection.Copyback, c.Mapping.Allocation = true, ssd.AllocateStatic }, "reliability: with collection.copyback"},
+		{func(c *ssd.Config) { c.Reliability.Refresh = &ssd.Refresh{At: 1, Patrol: units.Nanosecond} },
+			"reliability.refresh.patrol"},
+		{func(c *ssd.Config) { c.Collection.Copyback, c.Mapping.Allocation = true, ssd.AllocateStatic },
+			"reliability: with collection.copyback"},
 	} {
 		cfg := erring(.001, nil)
 		c.change(&cfg)

@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// PowerState is a non-operational state that an idle drive enters by itself (Autonomous Power State Transitions, NVMe Base Specification 2.0, section 8.15.2). A
-// doorbell wakes it. It fetches nothing before it is awake.
+// PowerState is a non-operational state that an idle drive enters by itself (Autonomous Power State Transitions, NVMe
+// Base Specification 2.0, section 8.15.2). A doorbell wakes it. It fetches nothing before it is awake.
 type PowerState struct {
 	// After is how long the drive must be idle before it enters the state.
 	After units.Duration
@@ -24,15 +24,19 @@ type PowerState struct {
 const mostPowerStates = 31
 
 func (c *Config) validatePowerStates(bad *units.Faults) {
-	bad.Hold(len(c.PowerStates) <= mostPowerStates, "power_states", "%d are more than %d", len(c.PowerStates), mostPowerStates)
+	bad.Hold(len(c.PowerStates) <= mostPowerStates, "power_states", "%d are more than %d", len(c.PowerStates),
+		mostPowerStates)
 	if r := c.Reliability; len(c.PowerStates) > 0 && r != nil && r.Refresh != nil {
-		bad.Hold(r.Refresh.Patrol == 0, "power_states", "a drive with a patrol is never idle; leave out power_states or reliability.refresh.patrol")
+		bad.Hold(r.Refresh.Patrol == 0, "power_states",
+			"a drive with a patrol is never idle; leave out power_states or reliability.refresh.patrol")
 	}
 	earliest := units.Duration(0)
 	for i, p := range c.PowerStates {
 		key := func(k string) string { return fmt.Sprintf("power_states[%d].%s", i, k) }
-		bad.Hold(p.After > 0 && p.After <= 100*units.Second, key("after"), "%v is not possible; use more than 0s and at most 100s, the longest time in NVMe", p.After)
-		bad.Hold(p.After >= earliest, key("after"), "after %v the drive is still entering the state before; use at least %v", p.After, earliest)
+		bad.Hold(p.After > 0 && p.After <= 100*units.Second, key("after"),
+			"%v is not possible; use more than 0s and at most 100s, the longest time in NVMe", p.After)
+		bad.Hold(p.After >= earliest, key("after"),
+			"after %v the drive is still entering the state before; use at least %v", p.After, earliest)
 		for _, t := range []struct {
 			key string
 			d   units.Duration
@@ -40,15 +44,18 @@ func (c *Config) validatePowerStates(bad *units.Faults) {
 			bad.Hold(t.d >= 0 && t.d <= 100*units.Second, key(t.key), "%v is not possible; use 0s to 100s", t.d)
 		}
 		bad.Hold(p.Watts >= 0 && p.Watts <= 1e6, key("watts"), "%v W are not possible; use 0 to 1000000", p.Watts)
-		bad.Hold(p.Watts == 0 || c.Energy != nil, key("watts"), "what the drive draws otherwise is not known; give ssd.energy, or leave it out")
+		bad.Hold(p.Watts == 0 || c.Energy != nil, key("watts"),
+			"what the drive draws otherwise is not known; give ssd.energy, or leave it out")
 		if e := c.Energy; e != nil {
-			bad.Hold(p.Watts <= e.Idle, key("watts"), "%v W is more than the %v W of energy.idle_watts; use less", p.Watts, e.Idle)
+			bad.Hold(p.Watts <= e.Idle, key("watts"), "%v W is more than the %v W of energy.idle_watts; use less",
+				p.Watts, e.Idle)
 		}
 		earliest = p.After + p.Entry
 	}
 }
 
-// rest is what a drive knows of its sleep. It has no timer: which state it has come to is worked out when it is woken, or asked.
+// rest is what a drive knows of its sleep. It has no timer: which state it has come to is worked out when it is
+// woken, or asked.
 type rest struct {
 	states []PowerState
 	since  sim.Time   // when it last ended a command
@@ -83,7 +90,8 @@ func (d *Drive) began(now sim.Time) (sim.Time, bool) {
 	return at, now > at
 }
 
-// slept adds the time in each state, up to now, of a drive that has had nothing to do since it began to have, and returns which state it is in or entering; -1 is none.
+// slept adds the time in each state, up to now, of a drive that has had nothing to do since it began to have, and
+// returns which state it is in or entering; -1 is none.
 func (z *rest) slept(spent []sim.Time, began, now sim.Time) int {
 	in := -1
 	for i := range z.states {

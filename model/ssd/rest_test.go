@@ -9,12 +9,14 @@ import (
 	"farflash/sim"
 )
 
-// TestRestByHand: reads come after pauses of various lengths to a drive that enters a first state after 10 ms, in 2, leaves it in 5, and a second after 50, in
-// 20, and leaves it in 30. Each is later than one that comes at once by what is left of entering and by leaving.
+// TestRestByHand: reads come after pauses of various lengths to a drive that enters a first state after 10 ms, in 2,
+// leaves it in 5, and a second after 50, in 20, and leaves it in 30. Each is later than one that comes at once by
+// what is left of entering and by leaving.
 func TestRestByHand(t *testing.T) {
 	const ms = units.Millisecond
 	cfg := round()
-	cfg.PowerStates = []PowerState{{After: 10 * ms, Entry: 2 * ms, Exit: 5 * ms, Watts: 2}, {After: 50 * ms, Entry: 20 * ms, Exit: 30 * ms, Watts: 1}}
+	cfg.PowerStates = []PowerState{{After: 10 * ms, Entry: 2 * ms, Exit: 5 * ms, Watts: 2},
+		{After: 50 * ms, Entry: 20 * ms, Exit: 30 * ms, Watts: 1}}
 	cfg.Energy = &Energy{Idle: 5}
 	a := newAsker(t, cfg)
 	q := a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
@@ -35,9 +37,11 @@ func TestRestByHand(t *testing.T) {
 		{60 * ms, (10 + 30) * ms, [2]sim.Time{38 * ms, 0}}, // half way into the second
 		{170 * ms, 30 * ms, [2]sim.Time{38 * ms, 100 * ms}},
 	} {
-		// The pause is from the answer of one to the doorbell of the next; what is on the link before and after is the same each time.
+		// The pause is from the answer of one to the doorbell of the next; what is on the link before and after is
+		// the same each time.
 		began, _ := a.d.began(sim.Forever / 2)
-		a.eng.Schedule(a.d.self, a.d.target, began+c.pause-a.d.bellTime, math.MaxUint16, 0) // nothing, but that the clock comes there
+		// nothing, but that the clock comes there
+		a.eng.Schedule(a.d.self, a.d.target, began+c.pause-a.d.bellTime, math.MaxUint16, 0)
 		a.eng.Run(began + c.pause - a.d.bellTime)
 		got := a.submit(t, q, read)[0]
 		if late := got.Finished - got.Submitted - took; late != c.late {

@@ -5,8 +5,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// MQSim's rotation among priority classes (Quirks.RotatesClasses). It polls every chip of an idle channel whenever a transaction is queued or a channel
-// or chip becomes idle, and every poll advances the rotation, whether or not the chip can start a command.
+// MQSim's rotation among priority classes (Quirks.RotatesClasses). It polls every chip of an idle channel whenever a
+// transaction is queued or a channel or chip becomes idle, and every poll advances the rotation, whether or not the
+// chip can start a command.
 
 // touchAll polls all channels if a transaction was queued since the last time.
 func (d *Drive) touchAll() {
@@ -101,7 +102,8 @@ func (d *Drive) urgentAsPeer(l *lane) bool {
 	return false
 }
 
-// rotate selects one of the host's queues of a kind; first is the one of class urgent, have the bit set of non-empty ones. -1 is none.
+// rotate selects one of the host's queues of a kind; first is the one of class urgent, have the bit set of non-empty
+// ones. -1 is none.
 func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	if have&1 != 0 { // urgent
 		return first
@@ -145,7 +147,8 @@ type lookout struct {
 	forsaken []uint32 // mapping pages with transactions that wait for evicted entries
 }
 
-// patience is the time without a flash command after which waiting transactions are served regardless. MQSim never serves them: it loses the request.
+// patience is the time without a flash command after which waiting transactions are served regardless. MQSim never
+// serves them: it loses the request.
 const patience = units.Second
 
 // lookAgain serves all channels once without rotation if no command has started since lookLater.
@@ -174,7 +177,8 @@ func (d *Drive) lookAgain() {
 	}
 }
 
-// askAgain repeats the map look-ups of transactions whose entries were evicted while they waited (Quirks.WaitersEvicted).
+// askAgain repeats the map look-ups of transactions whose entries were evicted while they waited
+// (Quirks.WaitersEvicted).
 func (d *Drive) askAgain() {
 	pages := d.lookout.forsaken
 	d.lookout.forsaken = nil

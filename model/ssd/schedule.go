@@ -189,11 +189,12 @@ func (d *Drive) wake(ch int32, c *channel) {
 	}
 }
 
-// serve gives an idle channel to whoever keeps most of the drive at work. Commands that carry no data, those of reads and erases, go first,
-// of lanes in turn: for less than a microsecond on the channel an array works. Then come data, a program's and those that reads have left
-// in chips, by turns when both wait, so that neither starves the other. The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level
-// request scheduler) goes through a channel's ways in this order: reads to be triggered, erases, programs, read data; it needs no turns
-// because it gives each way that waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
+// serve gives an idle channel to whoever keeps most of the drive at work. Commands that carry no data, those of reads
+// and erases, go first, of lanes in turn: for less than a microsecond on the channel an array works. Then come data,
+// a program's and those that reads have left in chips, by turns when both wait, so that neither starves the other.
+// The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level request scheduler) goes through a channel's ways in
+// this order: reads to be triggered, erases, programs, read data; it needs no turns because it gives each way that
+// waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
 func (d *Drive) serve(ch int32, c *channel) {
 	if d.busy(c) {
 		if c.anyReady() {
@@ -223,8 +224,8 @@ func (d *Drive) serveLanes(c *channel) bool {
 	if d.rotates {
 		return d.pollLanes(c)
 	}
-	// From the lane whose turn it is to the last, then from the first on, its word once more and whole: where classes take turns by
-	// weight, a lane whose class of the turn could begin nothing may begin something of the next.
+	// From the lane whose turn it is to the last, then from the first on, its word once more and whole: where classes
+	// take turns by weight, a lane whose class of the turn could begin nothing may begin something of the next.
 	i := uint(c.turn) >> 6
 	w := c.ready[i] >> (c.turn & 63) << (c.turn & 63)
 	for left := len(c.ready); ; left-- {
@@ -335,8 +336,9 @@ func (d *Drive) urgentNow(l *lane) bool {
 // reads of it to end, there is nothing in them, and the host must not be held up.
 const moves = 1<<queueMoveRead | 1<<queueMoveWrite | 1<<queueCopyback | 1<<queueErase
 
-// canMove reports whether any of a lane's programs and erases of collection can be issued. Where pages hold several grains a move can share its page
-// with a host's write of part of a grain, and waits as that does for what the write leaves standing to be read: one of the host's reads.
+// canMove reports whether any of a lane's programs and erases of collection can be issued. Where pages hold several
+// grains a move can share its page with a host's write of part of a grain, and waits as that does for what the write
+// leaves standing to be read: one of the host's reads.
 func (d *Drive) canMove(l *lane) bool {
 	return d.grains == 1 || l.mask&(1<<queueCopyback|1<<queueErase) != 0 || d.issuable(l, queueMoveWrite)
 }
@@ -421,7 +423,8 @@ func second(move, other int) int {
 	return other
 }
 
-// nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent first, the others by weight.
+// nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent
+// first, the others by weight.
 func (d *Drive) nextHost(l *lane, first int) int {
 	have := l.mask >> (first & 15) & (1<<block.Classes - 1)
 	if d.rotates {
@@ -498,8 +501,8 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	return true
 }
 
-// firstReady is the number of the first program of a queue that waits for nothing, of which the first of all does; the length of the queue is none. Where
-// the first one blocks the others it is that, and waits is true.
+// firstReady is the number of the first program of a queue that waits for nothing, of which the first of all does;
+// the length of the queue is none. Where the first one blocks the others it is that, and waits is true.
 //
 //go:noinline
 func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {
@@ -512,8 +515,8 @@ func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {
 	return lead, false
 }
 
-// command is what is known of a command that is being put together. It addresses one die, distinct planes, the same page of each block, if it is not to
-// erase them.
+// command is what is known of a command that is being put together. It addresses one die, distinct planes, the same
+// page of each block, if it is not to erase them.
 type command struct {
 	head   spot
 	wanted int32 // where those of its die begin in Drive.wanted
@@ -548,7 +551,8 @@ func operationOf(queue int) operation {
 	return operationsOf[queue&(len(operationsOf)-1)]
 }
 
-// operationsOf is what the array does for transactions of each queue. Beyond them it is as long as lets an index be cut to it.
+// operationsOf is what the array does for transactions of each queue. Beyond them it is as long as lets an index be
+// cut to it.
 var operationsOf = func() (op [16]operation) {
 	for q := queueMappingWrite; q < queueErase; q++ {
 		op[q] = opProgram

@@ -12,8 +12,9 @@ import (
 	"farflash/sim"
 )
 
-// TestShapes holds every law over drives of all kinds that can be combined, whatever chance draws elsewhere: namespaces on channels of their own, the first of which
-// nobody uses, and on all of them; grains or pages; the map in memory or on flash; each way of filling, and what reads of an empty drive find.
+// TestShapes holds every law over drives of all kinds that can be combined, whatever chance draws elsewhere:
+// namespaces on channels of their own, the first of which nobody uses, and on all of them; grains or pages; the map
+// in memory or on flash; each way of filling, and what reads of an empty drive find.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	namespaces := map[string][]ssd.Namespace{
@@ -36,7 +37,8 @@ func TestShapes(t *testing.T) {
 							cfg.Preconditioning.Fill, cfg.Preconditioning.Passes = fill, 1
 							cfg.Preconditioning.SmallWrites = destage == 0
 							cfg.Cache.Destage, cfg.Cache.Capacity = destage, 16*16384
-							cfg.Cache.Mode = []ssd.CacheMode{ssd.CacheReadWrite, ssd.CacheOff, ssd.CacheWrite, ssd.CacheRead}[(int(fill)+int(destage))%4]
+							cfg.Cache.Mode = []ssd.CacheMode{ssd.CacheReadWrite, ssd.CacheOff, ssd.CacheWrite,
+								ssd.CacheRead}[(int(fill)+int(destage))%4]
 							cfg.Initial = ssd.Initial((int(fill) + int(grain)) % 3)
 							cfg.Cache.Partitioned, cfg.Mapping.CMTShared = destage == 1, grain == 0
 							shaped(t, cfg)
@@ -60,8 +62,10 @@ func shaped(t *testing.T, cfg ssd.Config) {
 	var flows []cosim.Flow
 	for i := range d.Namespaces() {
 		flows = append(flows, cosim.Flow{
-			Name: "flow", Namespace: uint8(i), Placement: uint8(i), Outstanding: 16, Queue: block.QueueConfig{Class: block.Class(i)},
-			Source: &mixed{n: 700, span: d.Capacity(i) / 512, most: 64, align: 8, reads: .3, other: .05, random: rng.NewStream(uint64(i), "shaped")},
+			Name: "flow", Namespace: uint8(i), Placement: uint8(i), Outstanding: 16,
+			Queue: block.QueueConfig{Class: block.Class(i)},
+			Source: &mixed{n: 700, span: d.Capacity(i) / 512, most: 64, align: 8, reads: .3, other: .05,
+				random: rng.NewStream(uint64(i), "shaped")},
 		})
 	}
 	if err := h.Attach(d, flows); err != nil {

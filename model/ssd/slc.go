@@ -6,9 +6,10 @@ import (
 	"farflash/sim"
 )
 
-// SLCCache is flash that is written with one bit a cell, which is fast and takes several times the room. The host's data go there first and are folded, moved
-// to blocks with all bits, when there is time for it or blocks are short. Which blocks are of the cache changes with each erase: it is as large as
-// there are blocks to spare, up to its capacity. Its blocks hold 1/bits of the pages of others.
+// SLCCache is flash that is written with one bit a cell, which is fast and takes several times the room. The host's
+// data go there first and are folded, moved to blocks with all bits, when there is time for it or blocks are short.
+// Which blocks are of the cache changes with each erase: it is as large as there are blocks to spare, up to its
+// capacity. Its blocks hold 1/bits of the pages of others.
 type SLCCache struct {
 	// Capacity is how much of the host's data the cache can hold at most.
 	Capacity units.Bytes
@@ -70,11 +71,12 @@ func (w *WhenFull) UnmarshalText(text []byte) error { return whenFullNames.Unmar
 
 // DefaultSLCCache has latencies that are usual of one bit a cell; how large it is must be said.
 func DefaultSLCCache() SLCCache {
-	return SLCCache{ReadLatency: 25 * units.Microsecond, ProgramLatency: 75 * units.Microsecond, IdleAfter: 10 * units.Millisecond}
+	return SLCCache{ReadLatency: 25 * units.Microsecond, ProgramLatency: 75 * units.Microsecond,
+		IdleAfter: 10 * units.Millisecond}
 }
 
-// fast is the cache as the translation layer has it, of pools of flash that is g, where so many streams are written by the host. block is how much of the
-// host's data a block of the cache holds.
+// fast is the cache as the translation layer has it, of pools of flash that is g, where so many streams are written
+// by the host. block is how much of the host's data a block of the cache holds.
 func (c *Config) fast(p *pools, streams int) (x ftl.Fast, block units.Bytes) {
 	s := c.SLCCache
 	if s == nil || c.Geometry.PagesPerBlock < c.Timing.Cell.Bits() {
@@ -97,17 +99,22 @@ func (c *Config) validateSLCCache(bad *units.Faults) {
 	}
 	const at = "slc_cache"
 	bad.Hold(c.Timing.Cell.Bits() > 1, at, "the flash has one bit a cell as it is; leave it out, or set timing.cell")
-	bad.Hold(c.Geometry.PagesPerBlock >= c.Timing.Cell.Bits(), at, "a block of %d pages is too small for one bit per cell; use at least %d", c.Geometry.PagesPerBlock, c.Timing.Cell.Bits())
+	bad.Hold(c.Geometry.PagesPerBlock >= c.Timing.Cell.Bits(), at,
+		"a block of %d pages is too small for one bit per cell; use at least %d", c.Geometry.PagesPerBlock,
+		c.Timing.Cell.Bits())
 	bad.Hold(c.Reliability == nil, at, "how cells with one bit err is not known; leave reliability or slc_cache out")
 	for _, t := range []struct {
 		key string
 		d   units.Duration
 	}{{"read_latency", s.ReadLatency}, {"program_latency", s.ProgramLatency}} {
-		bad.Hold(t.d > 0 && t.d <= units.Second, at+"."+t.key, "%v is not possible; use more than 0s and at most 1s", t.d)
+		bad.Hold(t.d > 0 && t.d <= units.Second, at+"."+t.key, "%v is not possible; use more than 0s and at most 1s",
+			t.d)
 	}
-	bad.Hold(s.IdleAfter >= 0 && s.IdleAfter <= 100*units.Second, at+".idle_after", "%v is not possible; use 0s to 100s", s.IdleAfter)
+	bad.Hold(s.IdleAfter >= 0 && s.IdleAfter <= 100*units.Second, at+".idle_after",
+		"%v is not possible; use 0s to 100s", s.IdleAfter)
 	bad.Hold(s.Fold < foldings && s.WhenFull < whenFulls, at, "there is no such fold or when_full")
-	bad.Hold(s.Reserved >= 0 && s.Reserved <= max(s.Capacity, 0), at+".reserved", "%v is not possible; use 0B to the capacity, %v", s.Reserved, s.Capacity)
+	bad.Hold(s.Reserved >= 0 && s.Reserved <= max(s.Capacity, 0), at+".reserved",
+		"%v is not possible; use 0B to the capacity, %v", s.Reserved, s.Capacity)
 }
 
 // validateSLCSpace checks that a possible cache has blocks.
@@ -123,13 +130,17 @@ func (c *Config) validateSLCSpace(bad *units.Faults) {
 	t := c.translation(ns, &p)
 	_, block := c.fast(&p, 1)
 	least := block * units.Bytes(p.count())
-	bad.Hold(t.Fast.Most >= 1, at+".capacity", "%v is less than a block of each pool holds; use at least %v", s.Capacity, least)
-	bad.Hold(s.Reserved == 0 || t.Fast.Least >= 1, at+".reserved", "%v is less than a block of each pool holds; use at least %v, or 0B", s.Reserved, least)
+	bad.Hold(t.Fast.Most >= 1, at+".capacity", "%v is less than a block of each pool holds; use at least %v",
+		s.Capacity, least)
+	bad.Hold(s.Reserved == 0 || t.Fast.Least >= 1, at+".reserved",
+		"%v is less than a block of each pool holds; use at least %v, or 0B", s.Reserved, least)
 	for pool := range p.count() {
 		data := c.mostData(ns, &p, int32(pool))
 		_, mapped := pagesIn(ns, int32(pool), !c.Mapping.Ideal)
 		free := t.BlocksPerPool - int((data+mapped)/int64(t.PagesPerBlock)) - 1 - c.openIn(ns, int32(pool), &t)
-		bad.Hold(s.Reserved == 0 || t.Fast.Least+t.GCStart < free, at+".reserved", "%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection starts at %d; lower it or raise over_provisioning",
+		bad.Hold(s.Reserved == 0 || t.Fast.Least+t.GCStart < free, at+".reserved",
+			"%v are %d blocks, but of a full drive only %d are free beside those that are open, and collection "+
+				"starts at %d; lower it or raise over_provisioning",
 			s.Reserved, t.Fast.Least, max(0, free), t.GCStart)
 		if bad.Err() != nil {
 			return
@@ -146,7 +157,8 @@ type slc struct {
 	folds       uint64   // pages programmed by folding
 }
 
-// isFast reports whether a page lies in the cache. What is on one is numbered behind all others of its block, as its times are.
+// isFast reports whether a page lies in the cache. What is on one is numbered behind all others of its block, as its
+// times are.
 func (d *Drive) isFast(x *transaction) bool { return uint32(x.pageIndex) >= d.pagesPerBlock }
 
 // begunCommand is told that the drive has a command.

@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// cached is a drive of one plane whose times are round and whose TLC has a cache of three blocks, of 5 pages each: one bit a cell reads in 3 us and
-// programs in 20, where three bits take 10 and 100.
+// cached is a drive of one plane whose times are round and whose TLC has a cache of three blocks, of 5 pages each:
+// one bit a cell reads in 3 us and programs in 20, where three bits take 10 and 100.
 func cached() Config {
 	cfg := round()
 	cfg.Timing.Cell = nand.TLC
@@ -37,8 +37,9 @@ func next(t *testing.T, a *asker, q block.QueueID, op block.Op, page int) block.
 	return a.done[0]
 }
 
-// TestSLCCacheByHand: what goes to the cache is programmed and read in its times, until it is full; then in those of the flash. A drive that was left alone for
-// long enough has moved all whole blocks of it, and what is read and written then is as at first.
+// TestSLCCacheByHand: what goes to the cache is programmed and read in its times, until it is full; then in those of
+// the flash. A drive that was left alone for long enough has moved all whole blocks of it, and what is read and
+// written then is as at first.
 func TestSLCCacheByHand(t *testing.T) {
 	without := cached()
 	without.SLCCache = nil
@@ -68,12 +69,15 @@ func TestSLCCacheByHand(t *testing.T) {
 		}
 	}
 	if s := a.d.Stats(); s.SLCPrograms != 15 || s.HostPrograms != 20 || s.FoldPrograms != 0 || a.d.SLCBlocks() != 3 {
-		t.Errorf("%d of %d programs were of the cache, %d folded; %d blocks are", s.SLCPrograms, s.HostPrograms, s.FoldPrograms, a.d.SLCBlocks())
+		t.Errorf("%d of %d programs were of the cache, %d folded; %d blocks are", s.SLCPrograms, s.HostPrograms,
+			s.FoldPrograms, a.d.SLCBlocks())
 	}
 
 	a.eng.Run(a.eng.Now() + units.Second)
-	if s := a.d.Stats(); s.FoldPrograms != 15 || s.MovePrograms != 15 || s.FTL.Folds != 3 || s.Collected() != 0 || a.d.SLCBlocks() != 0 || s.Erases != 3 {
-		t.Errorf("left alone, the drive moved %d pages of %d blocks; %d erases, %d blocks are of the cache", s.FoldPrograms, s.FTL.Folds, s.Erases, a.d.SLCBlocks())
+	if s := a.d.Stats(); s.FoldPrograms != 15 || s.MovePrograms != 15 || s.FTL.Folds != 3 || s.Collected() != 0 ||
+		a.d.SLCBlocks() != 0 || s.Erases != 3 {
+		t.Errorf("left alone, the drive moved %d pages of %d blocks; %d erases, %d blocks are of the cache",
+			s.FoldPrograms, s.FTL.Folds, s.Erases, a.d.SLCBlocks())
 	}
 	if got := takes(a, block.Read, 0); got != read {
 		t.Errorf("a folded page is read in %v, not %v", got, read)
@@ -94,7 +98,8 @@ func TestSLCCacheByHand(t *testing.T) {
 	}
 }
 
-// TestSLCCacheWaits: a host that waits for the cache gets, in the long run, a block of it in the time that moving one takes and filling one takes.
+// TestSLCCacheWaits: a host that waits for the cache gets, in the long run, a block of it in the time that moving one
+// takes and filling one takes.
 func TestSLCCacheWaits(t *testing.T) {
 	cfg := cached()
 	cfg.SLCCache.WhenFull = WaitFold
@@ -109,15 +114,18 @@ func TestSLCCacheWaits(t *testing.T) {
 	if s.SLCPrograms != s.HostPrograms || s.FTL.Folds != blocks-3 {
 		t.Errorf("%d of %d programs were of the cache, %d blocks folded", s.SLCPrograms, s.HostPrograms, s.FTL.Folds)
 	}
-	// Five pages: each 1 us of command, 3 us in the cache's array and 2 us out, then 1 + 2 us in and 100 us; an erase of 1 + 1000 us. Meanwhile nothing else goes on.
+	// Five pages: each 1 us of command, 3 us in the cache's array and 2 us out, then 1 + 2 us in and 100 us; an erase
+	// of 1 + 1000 us. Meanwhile nothing else goes on.
 	write := at[1] - at[0]
 	fold := 5*(1+3+2+1+2+100)*us + 1001*us
-	if got, want := at[len(at)-1]-at[len(at)-1-5*20], 20*(5*write+fold); float64(got) > 1.02*float64(want) || float64(got) < .85*float64(want) {
+	if got, want := at[len(at)-1]-at[len(at)-1-5*20], 20*(5*write+fold); float64(got) > 1.02*float64(want) ||
+		float64(got) < .85*float64(want) {
 		t.Errorf("20 blocks took %v; 20 times five writes of %v and a fold of %v are %v", got, write, fold, want)
 	}
 }
 
-// TestSLCCacheReserved: of a drive that is full and has long been overwritten, only what is reserved for the cache is left for it.
+// TestSLCCacheReserved: of a drive that is full and has long been overwritten, only what is reserved for the cache is
+// left for it.
 func TestSLCCacheReserved(t *testing.T) {
 	for _, reserved := range []units.Bytes{0, 2 * 5 * 8192} {
 		cfg := cached()
@@ -131,14 +139,15 @@ func TestSLCCacheReserved(t *testing.T) {
 			next(t, a, q, block.Write, page*7%1000)
 		}
 		// The fill may leave it a block that is open anyway.
-		if s := a.d.Stats(); s.SLCPrograms > 5 && reserved == 0 || reserved > 0 && s.SLCPrograms < 10 || s.SLCPrograms > 15 {
+		if s := a.d.Stats(); s.SLCPrograms > 5 && reserved == 0 || reserved > 0 && s.SLCPrograms < 10 ||
+			s.SLCPrograms > 15 {
 			t.Errorf("with %v reserved %d of %d pages went to the cache", reserved, s.SLCPrograms, s.HostPrograms)
 		}
 	}
 }
 
-// TestSLCCacheFails has blocks of a small cache fail while the host waits for one of them. One that is retired is not erased, but another can be had in its
-// place: the host waits no longer.
+// TestSLCCacheFails has blocks of a small cache fail while the host waits for one of them. One that is retired is not
+// erased, but another can be had in its place: the host waits no longer.
 func TestSLCCacheFails(t *testing.T) {
 	for seed := range uint64(50) {
 		cfg := cached()

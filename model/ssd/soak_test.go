@@ -108,7 +108,8 @@ func drawConfig(t *rapid.T) ssd.Config {
 		s.Capacity = block * units.Bytes(rapid.IntRange(1, 20).Draw(t, "slc blocks"))
 		s.Reserved = block * units.Bytes(rapid.IntRange(0, 1).Draw(t, "slc reserved"))
 		s.Fold = ssd.Folding(rapid.IntRange(0, 1).Draw(t, "fold"))
-		s.IdleAfter = rapid.SampledFrom([]units.Duration{0, 50 * units.Microsecond, units.Millisecond}).Draw(t, "idle after")
+		s.IdleAfter = rapid.SampledFrom([]units.Duration{0, 50 * units.Microsecond, units.Millisecond}).Draw(t,
+			"idle after")
 		s.WhenFull = ssd.WhenFull(rapid.IntRange(0, 1).Draw(t, "when full"))
 		if cfg.SLCCache = &s; cfg.Validate() != nil {
 			cfg.SLCCache = nil // its blocks are not there
@@ -140,7 +141,8 @@ func drawGroups(t *rapid.T, cfg *ssd.Config) {
 	for dies%n > 0 {
 		n--
 	}
-	cfg.FDP = &ssd.FDP{Handles: rapid.IntRange(1, 3).Draw(t, "handles"), Groups: n, Isolation: ssd.Isolation(rapid.IntRange(0, 1).Draw(t, "isolation"))}
+	cfg.FDP = &ssd.FDP{Handles: rapid.IntRange(1, 3).Draw(t, "handles"), Groups: n,
+		Isolation: ssd.Isolation(rapid.IntRange(0, 1).Draw(t, "isolation"))}
 	cfg.Collection.Streams = false
 	for i := range cfg.Namespaces {
 		if cfg.Namespaces[i].Streams = 0; n > 1 {
@@ -156,21 +158,26 @@ func soak(t *rapid.T) {
 	soakOf(t, cfg, nil)
 }
 
-// drawFront may give a drive a controller that takes time, and states that it rests in, of which some are so near that it falls into them between requests.
+// drawFront may give a drive a controller that takes time, and states that it rests in, of which some are so near
+// that it falls into them between requests.
 func drawFront(t *rapid.T, cfg *ssd.Config) {
 	const us = units.Microsecond
 	if rapid.Bool().Draw(t, "controller") {
 		cfg.Controller = &ssd.Controller{
 			Processors: rapid.IntRange(1, 3).Draw(t, "processors"),
-			Command:    units.Duration(rapid.IntRange(1, 20).Draw(t, "command us")) * us, Completion: units.Duration(rapid.IntRange(0, 20).Draw(t, "completion us")) * us,
+			Command:    units.Duration(rapid.IntRange(1, 20).Draw(t, "command us")) * us,
+			Completion: units.Duration(rapid.IntRange(0, 20).Draw(t, "completion us")) * us,
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "power limit") == 0 {
-		cfg.Energy = &ssd.Energy{Read: 1e-5, Program: 1e-4, Erase: 1e-3, TransferPerByte: 1e-9, LinkPerByte: 1e-9, Idle: 1}
-		cfg.PowerLimit = &ssd.PowerLimit{Watts: 1 + rapid.SampledFrom([]float64{.1, 1, 10}).Draw(t, "watts"), Window: rapid.SampledFrom([]units.Duration{0, us, units.Millisecond}).Draw(t, "window")}
+		cfg.Energy = &ssd.Energy{Read: 1e-5, Program: 1e-4, Erase: 1e-3, TransferPerByte: 1e-9, LinkPerByte: 1e-9,
+			Idle: 1}
+		cfg.PowerLimit = &ssd.PowerLimit{Watts: 1 + rapid.SampledFrom([]float64{.1, 1, 10}).Draw(t, "watts"),
+			Window: rapid.SampledFrom([]units.Duration{0, us, units.Millisecond}).Draw(t, "window")}
 	}
 	if rapid.Bool().Draw(t, "rests") {
-		cfg.PowerStates = []ssd.PowerState{{After: 10 * us, Entry: 5 * us, Exit: 20 * us}, {After: 30 * us, Exit: 50 * us}}
+		cfg.PowerStates = []ssd.PowerState{{After: 10 * us, Entry: 5 * us, Exit: 20 * us},
+			{After: 30 * us, Exit: 50 * us}}
 	}
 }
 
@@ -207,11 +214,14 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			}
 			f := cosim.Flow{
 				Name: "flow", Namespace: uint8(ns),
-				Queue: block.QueueConfig{Class: block.Class(rapid.IntRange(0, 3).Draw(t, "class")), Depth: rapid.SampledFrom([]int{2, 8, 1024}).Draw(t, "depth")},
+				Queue: block.QueueConfig{Class: block.Class(rapid.IntRange(0, 3).Draw(t, "class")),
+					Depth: rapid.SampledFrom([]int{2, 8, 1024}).Draw(t, "depth")},
 				Source: &mixed{
 					n: n, gap: units.Duration(rapid.IntRange(0, 200).Draw(t, "gap us")) * units.Microsecond, span: size,
-					most: rapid.Int64Range(1, 200).Draw(t, "most"), align: rapid.SampledFrom([]int64{1, 8, 16}).Draw(t, "align"),
-					reads: rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "reads"), other: rapid.SampledFrom([]float64{0, .05}).Draw(t, "other"),
+					most:   rapid.Int64Range(1, 200).Draw(t, "most"),
+					align:  rapid.SampledFrom([]int64{1, 8, 16}).Draw(t, "align"),
+					reads:  rapid.SampledFrom([]float64{0, .5, .9}).Draw(t, "reads"),
+					other:  rapid.SampledFrom([]float64{0, .05}).Draw(t, "other"),
 					random: rng.NewStream(seed, "mixed"+strconv.Itoa(k)),
 				},
 				Placement: uint8(placements + k),
@@ -240,7 +250,8 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			t.Errorf("%v: %v", eng.Now(), err)
 		}
 	}
-	// And one that collects in an order of its own, without regard to what that costs, may have no page left for the host in any time.
+	// And one that collects in an order of its own, without regard to what that costs, may have no page left for the
+	// host in any time.
 	at := eng.Now()
 	rounds, _ := d.Rounds()
 	for ended := h.Ended(); h.Ended() < total && eng.Pending() > 0; {
@@ -282,8 +293,8 @@ func TestSoak(t *testing.T) {
 	rapid.Check(t, soak)
 }
 
-// TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks of each pool. No request is
-// lost, map and flash agree, and the blocks are retired.
+// TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks of each
+// pool. No request is lost, map and flash agree, and the blocks are retired.
 func TestFailedPrograms(t *testing.T) {
 	t.Parallel()
 	var failed, failures, retired int64

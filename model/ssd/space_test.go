@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawTight draws a drive that is as small and as full as it is accepted: what its planes have to spare is what its streams' open blocks and the reserve need and
-// little more.
+// drawTight draws a drive that is as small and as full as it is accepted: what its planes have to spare is what its
+// streams' open blocks and the reserve need and little more.
 func drawTight(t *rapid.T) ssd.Config {
 	cfg := drawConfig(t)
 	cfg.Quirks = ssd.Quirks{}
@@ -40,17 +40,20 @@ func drawTight(t *rapid.T) ssd.Config {
 			break
 		}
 	}
-	cfg.Preconditioning.Occupancy = units.Fraction(rapid.SampledFrom([]float64{.3, .8, .95, 1}).Draw(t, "tight occupancy"))
+	cfg.Preconditioning.Occupancy = units.Fraction(rapid.SampledFrom([]float64{.3, .8, .95, 1}).Draw(t,
+		"tight occupancy"))
 	return cfg
 }
 
-// TestTightDrives: a drive that is accepted comes to the end of whatever its host asks for, however little it has to spare.
+// TestTightDrives: a drive that is accepted comes to the end of whatever its host asks for, however little it has to
+// spare.
 func TestTightDrives(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { soakOf(t, drawTight(t), nil) })
 }
 
-// TestTightPeers is the same of drives as the peer has them, whose hosts write no more addresses than the drive was filled with.
+// TestTightPeers is the same of drives as the peer has them, whose hosts write no more addresses than the drive was
+// filled with.
 func TestTightPeers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

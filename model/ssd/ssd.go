@@ -15,10 +15,11 @@
 // programs and their collection, copyback, trim, flush, priority classes with
 // weighted arbitration. compat_mqsim.go alone knows how MQSim deviates.
 //
-// An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and what ftl calls a page, is a grain;
-// grains.go fills pages of flash with them.
+// An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and
+// what ftl calls a page, is a grain; grains.go fills pages of flash with them.
 //
-// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, and the content of the data.
+// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, and the
+// content of the data.
 package ssd
 
 import (
@@ -121,8 +122,9 @@ type Drive struct {
 	classCredit      [3]int32
 
 	// Constants, computed once.
-	pagesPerBlock                    uint32
-	perPool, perBlock                divide.By // pages of a pool and of its blocks, as the translation layer numbers them: grains
+	pagesPerBlock uint32
+	// pages of a pool and of its blocks, as the translation layer numbers them: grains
+	perPool, perBlock                divide.By
 	byFlashBlock                     divide.By // pages of a block of flash
 	perPage                          divide.By // grains of a page of flash
 	mostMoving                       int32     // moves of a pool that are under way at once; 0 is no limit
@@ -152,8 +154,8 @@ type Drive struct {
 
 	counters
 
-	// programFails says that the program of a page that has just ended did not take; nil: all do. Only tests set it: the wear
-	// that makes blocks fail is not modelled.
+	// programFails says that the program of a page that has just ended did not take; nil: all do. Only tests set it:
+	// the wear that makes blocks fail is not modelled.
 	programFails func(page uint32) bool
 
 	// OnWork gets all that channels and dies do, OnSuspend what they stop doing before its end.
@@ -229,8 +231,9 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 		moving:        make([]int32, m.pools.count()),
 		paces:         make([]pace, m.pools.count()),
 		pagesPerBlock: uint32(g.PagesPerBlock), byFlashBlock: divide.New(uint64(g.PagesPerBlock)),
-		perPool: divide.New(uint64(m.pools.flash.PagesPerPlane())), perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
-		grains: int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
+		perPool:  divide.New(uint64(m.pools.flash.PagesPerPlane())),
+		perBlock: divide.New(uint64(m.pools.flash.PagesPerBlock)),
+		grains:   int32(cfg.grainsPerPage()), perPage: divide.New(uint64(cfg.grainsPerPage())),
 		sectorsPerGrain: int64(cfg.sectorsPerGrain()), perGrain: divide.New(uint64(cfg.sectorsPerGrain())),
 		allSectors:     ^uint64(0) >> (64 - cfg.sectorsPerGrain()),
 		entriesPerPage: uint32(cfg.entriesPerMappingPage()),
@@ -363,8 +366,9 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 		HostReserve: c.Collection.Reserve,
 		Concurrent:  c.Collection.Concurrent,
 		DynamicWear: c.Wear.Dynamic, StaticWear: c.Wear.Static,
-		Fast:      fast,
-		Quirks:    ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop, OpenAtOnce: c.Quirks.FrontiersAtOnce},
+		Fast: fast,
+		Quirks: ftl.Quirks{OnFill: c.Quirks.CollectOnFill, HostStop: c.Quirks.HostStop,
+			OpenAtOnce: c.Quirks.FrontiersAtOnce},
 		OpenOrder: order,
 	}
 }
@@ -373,7 +377,8 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 func (d *Drive) computeTimes() {
 	t := &d.cfg.Timing
 	for n := 1; n <= nand.MaxPlanesPerDie; n++ {
-		d.readCommand[n], d.programCommand[n], d.eraseCommand[n] = t.ReadCommand(n), t.ProgramCommand(n), t.EraseCommand(n)
+		d.readCommand[n], d.programCommand[n], d.eraseCommand[n] = t.ReadCommand(n), t.ProgramCommand(n),
+			t.EraseCommand(n)
 	}
 	d.readArray, d.programArray = make([]sim.Time, d.pagesPerBlock), make([]sim.Time, d.pagesPerBlock)
 	for page := range d.readArray {
@@ -437,8 +442,9 @@ func (d *Drive) schedule(at sim.Time, kind uint16, arg uint32) {
 	d.eng.Schedule(d.self, d.target, at, kind, arg)
 }
 
-// soon schedules an event that may well be the next of all: of the first such one in an event the drive sees at the end of that whether it is, and then it takes no
-// trip through the queue. What is scheduled from outside of the drive's own events is scheduled as any other.
+// soon schedules an event that may well be the next of all: of the first such one in an event the drive sees at the
+// end of that whether it is, and then it takes no trip through the queue. What is scheduled from outside of the
+// drive's own events is scheduled as any other.
 func (d *Drive) soon(at sim.Time, kind uint16, arg uint32) {
 	if !d.handling || d.next.Kind != evNone {
 		d.schedule(at, kind, arg)
@@ -453,7 +459,8 @@ type nextEvent struct {
 	order     uint64
 }
 
-// Handle implements sim.Handler: one event, and those after it that were the next of all and needed no trip through the queue.
+// Handle implements sim.Handler: one event, and those after it that were the next of all and needed no trip through
+// the queue.
 func (d *Drive) Handle(ev sim.Event) {
 	d.handling = true
 	for {

@@ -20,14 +20,17 @@ import (
 
 // play issues records to a new drive, a number of them outstanding (0: at their
 // times), until all have ended.
-func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Record, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
+func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Record,
+	watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
 	t.Helper()
-	f := cosim.Flow{Name: "test", Source: workload.Slice(records), Outstanding: outstanding, Queue: block.QueueConfig{Class: block.High}}
+	f := cosim.Flow{Name: "test", Source: workload.Slice(records), Outstanding: outstanding,
+		Queue: block.QueueConfig{Class: block.High}}
 	return runFlows(t, cfg, []cosim.Flow{f}, watch...)
 }
 
 // runFlows runs flows on a new drive until all their requests have ended.
-func runFlows(t testing.TB, cfg ssd.Config, flows []cosim.Flow, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
+func runFlows(t testing.TB, cfg ssd.Config, flows []cosim.Flow, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host,
+	*sim.Engine) {
 	t.Helper()
 	eng := sim.New()
 	h := cosim.NewHost(eng)
@@ -86,7 +89,8 @@ func TestIdleLatency(t *testing.T) {
 	ask := units.ByteRate(1e9).TimeFor(8)
 	fetch := link(2) + ask + link(72)
 	tm := cfg.Timing
-	read := fetch + tm.ReadCommand(1) + tm.Read[0] + tm.ReadyBusy + tm.DataOutSetup + tm.Data(4096) + link(4096) + link(16)
+	read := fetch + tm.ReadCommand(1) + tm.Read[0] + tm.ReadyBusy + tm.DataOutSetup + tm.Data(4096) + link(4096) +
+		link(16)
 	dram := cfg.DRAM.TRCD + cfg.DRAM.TCL + cfg.DRAM.DataRate.TimeFor(4096/8)
 	write := fetch + ask + link(4096) + dram + link(16)
 	for _, c := range []struct {
@@ -159,8 +163,11 @@ func TestArbitration(t *testing.T) {
 	}
 	var flows []cosim.Flow
 	for _, c := range []block.Class{block.High, block.Medium, block.Low} {
-		flows = append(flows, cosim.Flow{Name: c.String(), Source: &uniform{n: 1 << 40, op: block.Read, size: 4096, pages: 1 << 16, random: rng.NewStream(1, c.String())},
-			Outstanding: 64, Queue: block.QueueConfig{Class: c}})
+		flows = append(flows,
+			cosim.Flow{Name: c.String(),
+				Source: &uniform{n: 1 << 40, op: block.Read, size: 4096, pages: 1 << 16,
+					random: rng.NewStream(1, c.String())},
+				Outstanding: 64, Queue: block.QueueConfig{Class: c}})
 	}
 	if err := h.Attach(d, flows); err != nil {
 		t.Fatal(err)
@@ -204,7 +211,8 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 	}
 	pages := d.Capacity(0) / 8192
 	u := &uniform{n: 1 << 40, op: block.Write, size: 8192, pages: pages, random: rng.NewStream(1, "w")}
-	if err := h.Attach(d, []cosim.Flow{{Name: "w", Source: u, Outstanding: 8, Queue: block.QueueConfig{Class: block.High}}}); err != nil {
+	if err := h.Attach(d,
+		[]cosim.Flow{{Name: "w", Source: u, Outstanding: 8, Queue: block.QueueConfig{Class: block.High}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Start(); err != nil {
@@ -214,7 +222,8 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 	before := d.Stats()
 	run(eng, h, uint64(4*pages))
 	s := d.Stats()
-	got := float64(s.HostPrograms+s.MovePrograms-before.HostPrograms-before.MovePrograms) / float64(s.HostPrograms-before.HostPrograms)
+	got := float64(s.HostPrograms+s.MovePrograms-before.HostPrograms-before.MovePrograms) /
+		float64(s.HostPrograms-before.HostPrograms)
 	// Open blocks and what is free are no spare space: 2 open, 2 free on average.
 	want, err := waf.Policy{Victim: ftl.Greedy}.WAF(float64((1024-4)*64)/float64(pages), 64)
 	if err != nil {
@@ -228,8 +237,8 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 	t.Logf("write amplification %.4f, closed form %.4f", got, want)
 }
 
-// A drive that is preconditioned in full takes at most a byte for two physical pages, a second one from the same image next to nothing, and
-// one that has written to every plane what it has changed.
+// A drive that is preconditioned in full takes at most a byte for two physical pages, a second one from the same
+// image next to nothing, and one that has written to every plane what it has changed.
 func TestMemory(t *testing.T) {
 	cfg := ofPages()
 	cfg.Geometry.BlocksPerPlane = 256
@@ -264,7 +273,9 @@ func TestMemory(t *testing.T) {
 	h := cosim.NewHost(eng)
 	d := ssd.NewFrom(img, eng, h, 1, "busy")
 	const n = 4000
-	if err := h.Attach(d, []cosim.Flow{{Name: "writes", Source: workload.Slice(random(n, block.Write, 8192, d.Capacity(0))), Outstanding: 64}}); err != nil {
+	if err := h.Attach(d,
+		[]cosim.Flow{{Name: "writes", Source: workload.Slice(random(n, block.Write, 8192, d.Capacity(0))),
+			Outstanding: 64}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Start(); err != nil {
@@ -384,12 +395,15 @@ func TestConfigErrors(t *testing.T) {
 		"mapping.grain: page": func(c *ssd.Config) {
 			c.Collection.Copyback, c.Mapping.Allocation, c.Mapping.Grain = true, ssd.AllocateStatic, 4096
 		},
-		"mapping.scheme":          func(c *ssd.Config) { c.Mapping.Scheme = ssd.Scheme{'C', 'C', 'D', 'P'} },
-		"collection.start":        func(c *ssd.Config) { c.Collection.Start = 2 },
-		"namespaces[0].planes":    func(c *ssd.Config) { c.Namespaces = []ssd.Namespace{{Planes: []int{2}}} },
-		"preconditioning.passes":  func(c *ssd.Config) { c.Preconditioning.Passes = math.NaN() },
-		"preconditioning.occupan": func(c *ssd.Config) { c.Preconditioning.Fill, c.Preconditioning.Occupancy = ssd.FillSteady, 2 },
-		"leaves":                  func(c *ssd.Config) { c.OverProvisioning = .0005 },
+		"mapping.scheme":         func(c *ssd.Config) { c.Mapping.Scheme = ssd.Scheme{'C', 'C', 'D', 'P'} },
+		"collection.start":       func(c *ssd.Config) { c.Collection.Start = 2 },
+		"namespaces[0].planes":   func(c *ssd.Config) { c.Namespaces = []ssd.Namespace{{Planes: []int{2}}} },
+		"preconditioning.passes": func(c *ssd.Config) { c.Preconditioning.Passes = math.NaN() },
+		"preconditioning.occupan": func(c *ssd.Config) {
+			c.Preconditioning.Fill,
+				c.Preconditioning.Occupancy = ssd.FillSteady, 2
+		},
+		"leaves": func(c *ssd.Config) { c.OverProvisioning = .0005 },
 	} {
 		cfg := ofPages()
 		change(&cfg)
@@ -408,7 +422,8 @@ func TestAllConfigErrors(t *testing.T) {
 	for _, e := range units.FieldErrors(cfg.Validate()) {
 		got = append(got, e.Path)
 	}
-	if want := "geometry.channels timing.erase_latency host.burst collection.concurrent"; strings.Join(got, " ") != want {
+	if want := "geometry.channels timing.erase_latency host.burst collection.concurrent"; strings.Join(got, " ") !=
+		want {
 		t.Errorf("errors of %v, want %s", got, want)
 	}
 }

@@ -55,7 +55,8 @@ type Breakdown struct {
 	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All sim.Time
 }
 
-// Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended, less Array and Transfer; a request that no flash worked for has the lane -1.
+// Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended,
+// less Array and Transfer; a request that no flash worked for has the lane -1.
 type Account struct {
 	Tag                                                                                  uint64
 	Op                                                                                   block.Op
@@ -121,7 +122,8 @@ func (d *Drive) account(i int32, r *request) {
 		b.DRAM += inside - r.roomless
 		r.done.Waited += max(inside-r.dram, 0)
 		if d.OnAccount != nil {
-			d.reportAccount(Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless, DRAM: inside - r.roomless, Controller: r.processed, Whole: all, Lane: -1})
+			d.reportAccount(Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless,
+				DRAM: inside - r.roomless, Controller: r.processed, Whole: all, Lane: -1})
 		}
 		return
 	}
@@ -154,7 +156,8 @@ func (d *Drive) reportAccount(a Account) { d.OnAccount(&a) }
 //go:noinline
 func (d *Drive) reportFlashAccount(i int32, r *request, queued, link, backlog, all sim.Time) {
 	last := d.lastOf(i)
-	d.reportAccount(Account{Tag: r.done.Tag, Op: r.done.Op, Queue: queued, Link: link, Controller: r.processed, Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
+	d.reportAccount(Account{Tag: r.done.Tag, Op: r.done.Op, Queue: queued, Link: link, Controller: r.processed,
+		Mapping: r.mapping, Wait: r.wait, Array: r.array, Transfer: r.transfer, Backlog: backlog, Whole: all,
 		Lane: last.lane, Queued: last.queued, Ended: last.at})
 }
 
@@ -190,14 +193,15 @@ type Stats struct {
 	RenewPrograms                               uint64 // of MovePrograms, those of refresh
 	SLCPrograms                                 uint64 // of HostPrograms, those of the SLC cache
 	FoldPrograms                                uint64 // of MovePrograms, those that empty it
-	PowerAsked, PowerHeld                       uint64 // operations that a power limit looked at, and those that it held back
-	Errors                                      ErrorCounts
-	Zones                                       ZoneStats
-	ZoneLevels                                  ZoneLevels // at the end
-	Reads, Programs, Erases                     uint64     // all of flash, in pages and blocks
-	MappingReads                                uint64
-	Commands                                    map[string][nand.MaxPlanesPerDie]uint64
-	ProgramsSuspended, ErasesSuspended          uint64
+	// operations that a power limit looked at, and those that it held back
+	PowerAsked, PowerHeld              uint64
+	Errors                             ErrorCounts
+	Zones                              ZoneStats
+	ZoneLevels                         ZoneLevels // at the end
+	Reads, Programs, Erases            uint64     // all of flash, in pages and blocks
+	MappingReads                       uint64
+	Commands                           map[string][nand.MaxPlanesPerDie]uint64
+	ProgramsSuspended, ErasesSuspended uint64
 
 	MapHits, MapMisses     uint64
 	CacheHits, CacheMisses uint64
@@ -219,16 +223,18 @@ type Stats struct {
 	Rested                []sim.Time // in each power state
 	Wakes                 uint64     // from a power state
 	FTL                   ftl.Stats  // its pages are grains of the map
-	Energy                float64    // joules, without the idle draw, of which what power states save is taken off; 0 if not known
-	Span                  sim.Time
-	FreeBlocks            int   // over all planes
-	FewestFree            int   // in any plane, so far
-	Programmed            int64 // bytes of the pages that were programmed for the host, by collection and for the map
-	ValidPages            int64 // grains that hold data
-	Cached, CacheRoom     int64 // grains in the caches of data, and that they have room for
+	// joules, without the idle draw, of which what power states save is taken off; 0 if not known
+	Energy            float64
+	Span              sim.Time
+	FreeBlocks        int   // over all planes
+	FewestFree        int   // in any plane, so far
+	Programmed        int64 // bytes of the pages that were programmed for the host, by collection and for the map
+	ValidPages        int64 // grains that hold data
+	Cached, CacheRoom int64 // grains in the caches of data, and that they have room for
 }
 
-// NamespaceStats is what flash was programmed with for a namespace: grains of its data that the host wrote, and that collection, wear levelling and refresh moved.
+// NamespaceStats is what flash was programmed with for a namespace: grains of its data that the host wrote, and that
+// collection, wear levelling and refresh moved.
 type NamespaceStats struct{ Written, Moved uint64 }
 
 // QueueStats is what is known of one kind of scheduler queue over all lanes.
@@ -245,18 +251,21 @@ func (d *Drive) Lanes() int { return len(d.laneBusy) }
 // Stats returns what the drive did up to the present.
 func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
 
-// StatsAt returns what the drive did up to a time at which nothing has happened yet that the clock has not come to. Of what is under way
-// then, the part that lies before it counts as busy time.
+// StatsAt returns what the drive did up to a time at which nothing has happened yet that the clock has not come to.
+// Of what is under way then, the part that lies before it counts as busy time.
 func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
-		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms, WearPrograms: d.wearPrograms, RenewPrograms: d.renewPrograms,
+		HostPrograms: d.hostPrograms, MovePrograms: d.movePrograms, MappingPrograms: d.mappingPrograms,
+		WearPrograms: d.wearPrograms, RenewPrograms: d.renewPrograms,
 		PowerAsked: d.governor.asked, PowerHeld: d.governor.held,
 		SLCPrograms: d.slc.programs, FoldPrograms: d.slc.folds,
-		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback], Erases: d.flashed[opErase],
+		Reads: d.flashed[opRead] + d.flashed[opCopyback], Programs: d.flashed[opProgram] + d.flashed[opCopyback],
+		Erases:       d.flashed[opErase],
 		MappingReads: d.mappingReads,
 		Commands: map[string][nand.MaxPlanesPerDie]uint64{
-			"read": d.commands[opRead], "program": d.commands[opProgram], "erase": d.commands[opErase], "copyback": d.commands[opCopyback],
+			"read": d.commands[opRead], "program": d.commands[opProgram], "erase": d.commands[opErase],
+			"copyback": d.commands[opCopyback],
 		},
 		ProgramsSuspended: d.suspensions[opProgram], ErasesSuspended: d.suspensions[opErase],
 		MapHits: d.mapHits, MapMisses: d.mapMisses, CacheHits: d.cacheHits, CacheMisses: d.cacheMisses,
@@ -285,7 +294,9 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	}
 	for q, x := range d.queueStats {
 		if x.Entered > 0 {
-			s.Queues = append(s.Queues, QueueStats{Name: queueNames[q], Entered: x.Entered, Left: x.Left, Wait: x.Wait, MaxWait: x.MaxWait, MaxLength: x.MaxLength})
+			s.Queues = append(s.Queues,
+				QueueStats{Name: queueNames[q], Entered: x.Entered, Left: x.Left, Wait: x.Wait, MaxWait: x.MaxWait,
+					MaxLength: x.MaxLength})
 		}
 	}
 	for plane := range d.planeReads {

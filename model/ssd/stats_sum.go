@@ -6,13 +6,16 @@ import (
 	"farflash/sim"
 )
 
-// counts, sizes and times are all of a drive's figures that add up from drive to drive and from one time to the next, always in the same
-// order.
+// counts, sizes and times are all of a drive's figures that add up from drive to drive and from one time to the next,
+// always in the same order.
 func (s *Stats) counts() []*uint64 {
 	out := []*uint64{
-		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.WearPrograms, &s.Reads, &s.Programs, &s.Erases, &s.MappingReads,
-		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses, &s.ZeroReads, &s.WritesHeld, &s.Wakes,
-		&s.RenewPrograms, &s.Errors.Sensed, &s.Errors.Retried, &s.Errors.Retries, &s.Errors.Uncorrectable, &s.Errors.Lost,
+		&s.Failed, &s.HostPrograms, &s.MovePrograms, &s.MappingPrograms, &s.WearPrograms, &s.Reads, &s.Programs,
+		&s.Erases, &s.MappingReads,
+		&s.ProgramsSuspended, &s.ErasesSuspended, &s.MapHits, &s.MapMisses, &s.CacheHits, &s.CacheMisses,
+		&s.ZeroReads, &s.WritesHeld, &s.Wakes,
+		&s.RenewPrograms, &s.Errors.Sensed, &s.Errors.Retried, &s.Errors.Retries, &s.Errors.Uncorrectable,
+		&s.Errors.Lost,
 		&s.PowerAsked, &s.PowerHeld, &s.SLCPrograms, &s.FoldPrograms,
 		&s.Zones.Appends, &s.Zones.Resets, &s.Zones.Finishes, &s.Zones.Opened, &s.Zones.Closed, &s.Zones.Refused,
 	}
@@ -38,7 +41,8 @@ func (s *Stats) times() []*sim.Time {
 	for i := range s.Array {
 		b := &s.Breakdown[i]
 		out = append(out, &s.Array[i], &s.Transfer[i], &s.Wait[i],
-			&b.Queue, &b.Link, &b.DRAM, &b.Cache, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer, &b.Controller, &b.All)
+			&b.Queue, &b.Link, &b.DRAM, &b.Cache, &b.Mapping, &b.Backlog, &b.Wait, &b.Array, &b.Transfer,
+			&b.Controller, &b.All)
 	}
 	return out
 }
@@ -100,9 +104,9 @@ func less(b, a []sim.Time) []sim.Time {
 	return out
 }
 
-// Add adds what another drive did. Dies and channels are added one by one if both drives have as
-// many, so that they are those of a drive that is the sum of both; otherwise none are known. The fewest free blocks are those
-// of the drive that has fewer.
+// Add adds what another drive did. Dies and channels are added one by one if both drives have as many, so that they
+// are those of a drive that is the sum of both; otherwise none are known. The fewest free blocks are those of the
+// drive that has fewer.
 func (s *Stats) Add(o *Stats) {
 	s.sum(o, false)
 	for op, n := range o.Commands {

@@ -59,7 +59,8 @@ func TestStatsSums(t *testing.T) {
 	since := statsOf(9).Since(statsOf(4))
 	compare(t, "difference", &since, statsOf(5), map[string]*ssd.Stats{
 		"Span": statsOf(9), "FewestFree": statsOf(9), "FreeBlocks": statsOf(9),
-		"ValidPages": statsOf(9), "ZoneLevels": statsOf(9), "Cached": statsOf(9), "CacheRoom": statsOf(9), "Commands": statsOf(9), "MaxWait": statsOf(9), "MaxLength": statsOf(9),
+		"ValidPages": statsOf(9), "ZoneLevels": statsOf(9), "Cached": statsOf(9), "CacheRoom": statsOf(9),
+		"Commands": statsOf(9), "MaxWait": statsOf(9), "MaxLength": statsOf(9),
 	})
 }
 
@@ -75,7 +76,8 @@ func compare(t *testing.T, what string, got, want *ssd.Stats, but map[string]*ss
 		}
 		if name == "Queues" {
 			q, expected := got.Queues[0], want.Queues[0]
-			expected.MaxWait, expected.MaxLength = but["MaxWait"].Queues[0].MaxWait, but["MaxLength"].Queues[0].MaxLength
+			expected.MaxWait, expected.MaxLength = but["MaxWait"].Queues[0].MaxWait,
+				but["MaxLength"].Queues[0].MaxLength
 			if len(got.Queues) != 1 || q != expected {
 				t.Errorf("%s of queues: %+v, want %+v", what, got.Queues, expected)
 			}

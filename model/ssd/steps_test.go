@@ -18,13 +18,14 @@ import (
 
 const us = units.Microsecond
 
-// round is a drive whose times are round: a command holds the channel for 1 us and a page of data for 2; the array reads in 10 us,
-// programs in 100 and erases in 1000. A suspension takes 1 us on the channel and no more.
+// round is a drive whose times are round: a command holds the channel for 1 us and a page of data for 2; the array
+// reads in 10 us, programs in 100 and erases in 1000. A suspension takes 1 us on the channel and no more.
 func round() Config {
 	cfg := DefaultConfig()
 	cfg.Mapping.Grain = 0
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
-	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1, BlocksPerPlane: 128, PagesPerBlock: 16, PageSize: 8192}
+	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1,
+		BlocksPerPlane: 128, PagesPerBlock: 16, PageSize: 8192}
 	cfg.Timing = nand.Timing{
 		Cell: nand.SLC, Read: each(10 * us), Program: each(100 * us), Erase: 1000 * us,
 		TransferRate: 4_096_000_000, Width: 1, TCS: 1 * us,
@@ -67,7 +68,8 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 		td.ScanArgs(t, "weights", &cfg.Host.Weights[0], &cfg.Host.Weights[1], &cfg.Host.Weights[2])
 	}
 	s := &cfg.Scheduling
-	s.SuspendProgram, s.SuspendErase, s.SuspendEraseForWrite = td.HasArg("suspend-program"), td.HasArg("suspend-erase"), td.HasArg("suspend-erase-for-write")
+	s.SuspendProgram, s.SuspendErase, s.SuspendEraseForWrite = td.HasArg("suspend-program"),
+		td.HasArg("suspend-erase"), td.HasArg("suspend-erase-for-write")
 	s.ProgramLeftForRead, s.EraseLeftForRead, s.EraseLeftForWrite = 20*us, 200*us, 300*us
 	cfg.Timing.SuspendProgram = units.Duration(count(t, td, "program-stops", 0)) * us
 	cfg.Timing.SuspendErase = units.Duration(count(t, td, "erase-stops", 0)) * us
@@ -96,7 +98,8 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 		if w.Resumed {
 			again = " goes on"
 		}
-		fmt.Fprintf(&b.out, "%v to %v, die %d: %v %s%s\n", w.Begin, w.End, w.Number, w.Activity, strings.Join(who, ","), again)
+		fmt.Fprintf(&b.out, "%v to %v, die %d: %v %s%s\n", w.Begin, w.End, w.Number, w.Activity,
+			strings.Join(who, ","), again)
 	}
 	b.d.OnSuspend = func(s Suspension) { fmt.Fprintf(&b.out, "%v, die %d: suspended\n", s.At, s.Number) }
 	return b
@@ -113,11 +116,13 @@ func (b *bench) Handle(e sim.Event) {
 
 // kinds are the queues by the words of the test files; those of the host have four, by class.
 var kinds = map[string]uint8{
-	"read": queueHostRead, "write": queueHostWrite, "mapping-read": queueMappingRead, "mapping-write": queueMappingWrite,
-	"move-read": queueMoveRead, "move-write": queueMoveWrite, "erase": queueErase,
+	"read": queueHostRead, "write": queueHostWrite, "mapping-read": queueMappingRead,
+	"mapping-write": queueMappingWrite,
+	"move-read":     queueMoveRead, "move-write": queueMoveWrite, "erase": queueErase,
 }
 
-// add reads "TIME NAME KIND key=value...": die, plane, page, class, and after, which is the one that must have ended first.
+// add reads "TIME NAME KIND key=value...": die, plane, page, class, and after, which is the one that must have ended
+// first.
 func (b *bench) add(line string) {
 	b.t.Helper()
 	words := strings.Fields(line)
@@ -203,7 +208,8 @@ func (a *asker) open(t *testing.T, c block.QueueConfig) block.QueueID {
 	return q
 }
 
-// TestMappingTable holds what the cached mapping table keeps: each page is read or written by itself, the drive idle between.
+// TestMappingTable holds what the cached mapping table keeps: each page is read or written by itself, the drive idle
+// between.
 func TestMappingTable(t *testing.T) {
 	var a *asker
 	var q block.QueueID
@@ -233,7 +239,8 @@ func TestMappingTable(t *testing.T) {
 			if s.MapHits > was.MapHits {
 				what = "hit"
 			}
-			fmt.Fprintf(&out, "%d: %s, %d mapping reads, %d mapping programs; kept", page, what, s.MappingReads-was.MappingReads, s.MappingPrograms-was.MappingPrograms)
+			fmt.Fprintf(&out, "%d: %s, %d mapping reads, %d mapping programs; kept", page, what,
+				s.MappingReads-was.MappingReads, s.MappingPrograms-was.MappingPrograms)
 			c := &a.d.tables[0]
 			for e := c.front; e != 0; e = c.entries[e].next {
 				dirty := ""
@@ -248,7 +255,8 @@ func TestMappingTable(t *testing.T) {
 	})
 }
 
-// TestArbitrationSteps holds the order in which the controller fetches from queues that all wait, one command in it at a time.
+// TestArbitrationSteps holds the order in which the controller fetches from queues that all wait, one command in it
+// at a time.
 func TestArbitrationSteps(t *testing.T) {
 	datadriven.RunTest(t, "testdata/arbitration", func(t *testing.T, td *datadriven.TestData) string {
 		cfg := round()

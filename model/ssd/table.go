@@ -1,9 +1,10 @@
 package ssd
 
-// table is the logical-to-physical map, with the sectors of a page that hold data where those are not all. What was not written
-// since time 0 is not in it: a drive starts with an empty table, whatever its size, beside the filling that it was prepared with.
-// While little is written the entries are in a hash table; when more than one page in sparseShare is, in chunks of plain arrays,
-// four bytes an entry, and as many for sectors where there is anything to say of them.
+// table is the logical-to-physical map, with the sectors of a page that hold data where those are not all. What was
+// not written since time 0 is not in it: a drive starts with an empty table, whatever its size, beside the filling
+// that it was prepared with. While little is written the entries are in a hash table; when more than one page in
+// sparseShare is, in chunks of plain arrays, four bytes an entry, and as many for sectors where there is anything to
+// say of them.
 type table struct {
 	pages  int64
 	sparse hash[place]
@@ -50,7 +51,8 @@ func (t *table) fresh(l uint32) uint32 {
 	return noPage
 }
 
-// look returns the physical page of logical page l, or noPage, and which of its sectors hold data if not all do; 0 says that all do.
+// look returns the physical page of logical page l, or noPage, and which of its sectors hold data if not all do; 0
+// says that all do.
 func (t *table) look(l uint32) (page uint32, sectors uint64) {
 	if t.long || t.parts != nil {
 		return t.lookApart(l)
@@ -324,7 +326,8 @@ func (o *owners) get(plane, block, page int) uint32 {
 	return o.filled.owner(plane, uint32(block)*o.runs.run+uint32(page))
 }
 
-// word is where that is kept; nil if the block was not written since time 0. It holds until the block is erased, or another copy of the map is made.
+// word is where that is kept; nil if the block was not written since time 0. It holds until the block is erased, or
+// another copy of the map is made.
 func (o *owners) word(plane, block, page int) *uint32 {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
 		return o.runs.word(b[block]-1, uint32(page))
@@ -362,7 +365,8 @@ func (o *owners) setOther(plane, block, page int, l uint32) {
 	*o.runs.word(b[block]-1, uint32(page)) = l
 }
 
-// begin gives a block a run whose page is to be written, as it was not written since time 0, or its run belongs to a snapshot.
+// begin gives a block a run whose page is to be written, as it was not written since time 0, or its run belongs to a
+// snapshot.
 func (o *owners) begin(plane, block, page int) {
 	b := o.block[plane]
 	if block >= len(b) {
@@ -397,7 +401,8 @@ func (o *owners) forget(plane, block int) {
 }
 
 func (o *owners) clone() owners {
-	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), recent: noneRecent(len(o.block)), filled: o.filled}
+	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), recent: noneRecent(len(o.block)),
+		filled: o.filled}
 	o.recent = noneRecent(len(o.block))
 	for i, b := range o.block {
 		c.block[i] = append([]uint32(nil), b...)

@@ -8,8 +8,8 @@ import (
 	"farflash/internal/draws"
 )
 
-// TestTablesApart writes to a map and to copies of it, of which each is to hold what was written to it and what it was copied with, and nothing of the others: few
-// pages in a hash table and many in arrays, of 8 sectors and of 64.
+// TestTablesApart writes to a map and to copies of it, of which each is to hold what was written to it and what it
+// was copied with, and nothing of the others: few pages in a hash table and many in arrays, of 8 sectors and of 64.
 func TestTablesApart(t *testing.T) {
 	t.Parallel()
 	var copied, inArrays int
@@ -64,7 +64,8 @@ func TestTablesApart(t *testing.T) {
 					want.page = noPage
 				}
 				if page, s := x.table.look(l); page != want.page || s != want.sectors || x.table.get(l) != want.page {
-					t.Fatalf("map %d of %d has page %d on %d (%d), sectors %#x; it should be on %d, %#x", k, len(all), l, page, x.table.get(l), s, want.page, want.sectors)
+					t.Fatalf("map %d of %d has page %d on %d (%d), sectors %#x; it should be on %d, %#x", k, len(all),
+						l, page, x.table.get(l), s, want.page, want.sectors)
 				}
 			}
 		}

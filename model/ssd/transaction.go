@@ -6,9 +6,9 @@ import (
 	"farflash/sim"
 )
 
-// A transaction is one grain's read or program, or one block's erase. Those of grains that share a page of flash, read or programmed by one command, are a
-// chain of which the first stands for all in the scheduler. All live in
-// one slice, each in two cache lines, and are named by index; 0 is no transaction.
+// A transaction is one grain's read or program, or one block's erase. Those of grains that share a page of flash,
+// read or programmed by one command, are a chain of which the first stands for all in the scheduler. All live in one
+// slice, each in two cache lines, and are named by index; 0 is no transaction.
 type transaction struct {
 	sectors   uint64 // which sectors of the page are moved
 	created   sim.Time
@@ -86,14 +86,17 @@ const (
 // queueNames are the words that statistics use.
 var queueNames = [queues]string{
 	queueMappingRead: "mapping-read",
-	queueHostRead:    "read-urgent", queueHostRead + 1: "read-high", queueHostRead + 2: "read-medium", queueHostRead + 3: "read-low",
+	queueHostRead:    "read-urgent", queueHostRead + 1: "read-high", queueHostRead + 2: "read-medium",
+	queueHostRead + 3: "read-low",
 	queueMoveRead:     "move-read",
 	queueMappingWrite: "mapping-write",
-	queueHostWrite:    "write-urgent", queueHostWrite + 1: "write-high", queueHostWrite + 2: "write-medium", queueHostWrite + 3: "write-low",
-	queueMoveWrite: "move-write", queueErase: "erase", queueCopyback: "copyback",
+	queueHostWrite:    "write-urgent", queueHostWrite + 1: "write-high", queueHostWrite + 2: "write-medium",
+	queueHostWrite + 3: "write-low",
+	queueMoveWrite:     "move-write", queueErase: "erase", queueCopyback: "copyback",
 }
 
-// newTransaction returns a transaction with only its time set, and its index. The pointer, as all to transactions, holds until the next one is made.
+// newTransaction returns a transaction with only its time set, and its index. The pointer, as all to transactions,
+// holds until the next one is made.
 func (d *Drive) newTransaction() (int32, *transaction) {
 	t := d.txns.Take()
 	x := d.txns.At(t)
@@ -148,7 +151,8 @@ func (d *Drive) pin(x *transaction) {
 	d.ftl.ReadStartedIn(int(x.pool), int(x.blk))
 }
 
-// atFlash puts a read on a page that the translation layer does not know, the i-th of a plane; beyond its last they begin anew.
+// atFlash puts a read on a page that the translation layer does not know, the i-th of a plane; beyond its last they
+// begin anew.
 func (d *Drive) atFlash(x *transaction, plane int32, i uint32) {
 	_, page := d.byFlashBlock.Split(uint64(i)) // a plane has whole blocks
 	x.plane, x.pageIndex = plane, uint16(page)

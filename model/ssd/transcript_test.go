@@ -29,8 +29,10 @@ func chosen(r *rng.Stream) ssd.Config {
 	cfg := ofPages()
 	g := &cfg.Geometry
 	*g = nand.Geometry{
-		Channels: choose(r, 1, 2, 3), ChipsPerChannel: choose(r, 1, 2), DiesPerChip: choose(r, 1, 2), PlanesPerDie: choose(r, 1, 2, 4),
-		BlocksPerPlane: choose(r, 44, 60), PagesPerBlock: choose(r, 8, 24), PageSize: choose[units.Bytes](r, 4096, 16384),
+		Channels: choose(r, 1, 2, 3), ChipsPerChannel: choose(r, 1, 2), DiesPerChip: choose(r, 1, 2),
+		PlanesPerDie:   choose(r, 1, 2, 4),
+		BlocksPerPlane: choose(r, 44, 60), PagesPerBlock: choose(r, 8, 24),
+		PageSize: choose[units.Bytes](r, 4096, 16384),
 	}
 	cfg.Timing.Cell = choose(r, nand.SLC, nand.MLC, nand.TLC, nand.QLC)
 	cfg.OverProvisioning = units.Fraction(choose(r, .3, .42))
@@ -46,9 +48,11 @@ func chosen(r *rng.Stream) ssd.Config {
 	cfg.Mapping.CMTShared = choose(r, true, false)
 	cfg.Mapping.Grain = ssd.Grain(choose(r, 0, 4096, g.PageSize/2))
 	cfg.Scheduling = ssd.Scheduling{
-		Classes: choose(r, true, false), SuspendProgram: choose(r, true, false), SuspendErase: choose(r, true, false), SuspendEraseForWrite: choose(r, true, false),
-		ProgramLeftForRead: 20 * units.Microsecond, EraseLeftForRead: 100 * units.Microsecond, EraseLeftForWrite: 200 * units.Microsecond,
-		IndependentReads: choose(r, true, false),
+		Classes: choose(r, true, false), SuspendProgram: choose(r, true, false), SuspendErase: choose(r, true, false),
+		SuspendEraseForWrite: choose(r, true, false),
+		ProgramLeftForRead:   20 * units.Microsecond, EraseLeftForRead: 100 * units.Microsecond,
+		EraseLeftForWrite: 200 * units.Microsecond,
+		IndependentReads:  choose(r, true, false),
 	}
 	c := &cfg.Collection
 	c.Victim = choose(r, ftl.Victim(0), 1, 2, 3, 4, 5, 6)
@@ -88,9 +92,11 @@ func (n noted) Complete(c block.Completion) {
 	n.to.Complete(c)
 }
 
-// digest adds what of v is not zero, so that what is counted from now on leaves the digests of those alone that never do it.
+// digest adds what of v is not zero, so that what is counted from now on leaves the digests of those alone that never
+// do it.
 func (n noted) digest(v any) {
-	// What counts by operation has those of zones at its end; what is said of zones and reclaim groups is so of drives that have them.
+	// What counts by operation has those of zones at its end; what is said of zones and reclaim groups is so of
+	// drives that have them.
 	text := undivided.ReplaceAllString(byOperation.ReplaceAllString(fmt.Sprintf("%+v", v), "$1]"), "")
 	for _, field := range strings.Fields(text) {
 		if !strings.HasSuffix(field, ":0") {
@@ -99,7 +105,8 @@ func (n noted) digest(v any) {
 	}
 }
 
-// transcript runs a drive that seed draws and says what became of it. Of the requests' order, times and answers it has a digest.
+// transcript runs a drive that seed draws and says what became of it. Of the requests' order, times and answers it
+// has a digest.
 func transcript(t *testing.T, seed uint64, failures bool) string {
 	r := rng.NewStream(seed, "drive")
 	cfg := chosen(&r)
@@ -132,10 +139,13 @@ func transcript(t *testing.T, seed uint64, failures bool) string {
 		for k := range 2 {
 			f := cosim.Flow{
 				Name: "flow", Namespace: uint8(ns), Placement: uint8(k), ForceUnit: k == 1 && choose(&r, true, false),
-				Queue: block.QueueConfig{Class: choose(&r, block.Class(0), 1, 2, 3), Depth: choose(&r, 4, 64), Weight: choose(&r, 1, 3)},
+				Queue: block.QueueConfig{Class: choose(&r, block.Class(0), 1, 2, 3), Depth: choose(&r, 4, 64),
+					Weight: choose(&r, 1, 3)},
 				Source: &mixed{
-					n: each, gap: choose[units.Duration](&r, 0, 30, 120) * units.Microsecond, span: int64(float64(d.Capacity(ns)/512)*.5) / 32 * 32,
-					most: choose[int64](&r, 8, 60), align: choose[int64](&r, 1, 8, 32), reads: choose(&r, 0, .5, .8), other: choose(&r, 0, .04),
+					n: each, gap: choose[units.Duration](&r, 0, 30, 120) * units.Microsecond,
+					span: int64(float64(d.Capacity(ns)/512)*.5) / 32 * 32,
+					most: choose[int64](&r, 8, 60), align: choose[int64](&r, 1, 8, 32), reads: choose(&r, 0, .5, .8),
+					other:  choose(&r, 0, .04),
 					random: rng.NewStream(seed, fmt.Sprint("flow", ns, k)),
 				},
 			}
@@ -160,12 +170,14 @@ func transcript(t *testing.T, seed uint64, failures bool) string {
 	}
 	s := d.Stats()
 	ended.digest(s)
-	return fmt.Sprintf("%d: %v; %d of %d ended; flash %d reads %d programs %d erases; moved %d; map %d hits %d misses; cache %d %d; %016x\n",
-		seed, eng.Now(), h.Ended(), len(flows)*each, s.Reads, s.Programs, s.Erases, s.MovePrograms, s.MapHits, s.MapMisses, s.CacheHits, s.CacheMisses, ended.all.Sum64())
+	return fmt.Sprintf("%d: %v; %d of %d ended; flash %d reads %d programs %d erases; moved %d; map %d hits %d "+
+		"misses; cache %d %d; %016x\n",
+		seed, eng.Now(), h.Ended(), len(flows)*each, s.Reads, s.Programs, s.Erases, s.MovePrograms, s.MapHits,
+		s.MapMisses, s.CacheHits, s.CacheMisses, ended.all.Sum64())
 }
 
-// TestTranscripts holds what drives that were drawn once do, to the picosecond of every request: a change that was to leave results alone is seen here, one
-// that was not is read here, line by line, before it is kept with -rewrite.
+// TestTranscripts holds what drives that were drawn once do, to the picosecond of every request: a change that was to
+// leave results alone is seen here, one that was not is read here, line by line, before it is kept with -rewrite.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	datadriven.RunTest(t, "testdata/transcripts", func(t *testing.T, td *datadriven.TestData) string {

@@ -6,8 +6,8 @@ import (
 	"farflash/sim"
 )
 
-// MQSim's link (Quirks.MessagesInTurn). A queued message starts when the one before it has been delivered and its effects are done; only then is its own
-// delivery scheduled, which decides ties in time.
+// MQSim's link (Quirks.MessagesInTurn). A queued message starts when the one before it has been delivered and its
+// effects are done; only then is its own delivery scheduled, which decides ties in time.
 
 // message is a transfer and the event that its delivery triggers; evNone triggers none.
 type message struct {
@@ -66,7 +66,8 @@ func (d *Drive) passed(direction uint32) {
 	}
 }
 
-// Join puts a host's events into one order with the drive's, under the component returned. The host acknowledges completions itself from then on.
+// Join puts a host's events into one order with the drive's, under the component returned. The host acknowledges
+// completions itself from then on.
 func (d *Drive) Join() sim.Component {
 	if d.turns != nil {
 		d.turns.joined = true
@@ -84,7 +85,8 @@ func (d *Drive) Acknowledge(q block.QueueID) {
 	}
 }
 
-// post sends the completion of a request, or queues it until the completion queue, as long as the submission queue, has a free entry.
+// post sends the completion of a request, or queues it until the completion queue, as long as the submission queue,
+// has a free entry.
 func (d *Drive) post(i int32, p *queuePair) {
 	if p.posted == p.depth-1 {
 		p.unsaid.Push(i)

@@ -21,8 +21,10 @@ func (c *Config) Validate() error {
 	d := &c.DRAM
 	bad.Hold(d.RowSize >= 1 && d.BurstSize >= 1 && d.TRCD >= 0 && d.TCL >= 0 && d.TRP >= 0,
 		"dram", "row_size and burst_size must be above zero and the delays not below")
-	bad.Hold(max(d.TRCD, d.TCL, d.TRP) <= nand.MaxTime, "dram", "a delay of %v is not possible; use at most %v", max(d.TRCD, d.TCL, d.TRP), nand.MaxTime)
-	bad.Hold(d.DataRate >= units.MTPerSecond, "dram.data_rate", "%v is not possible; use at least 1MT/s, 1600MT/s to 6400MT/s are usual", d.DataRate)
+	bad.Hold(max(d.TRCD, d.TCL, d.TRP) <= nand.MaxTime, "dram", "a delay of %v is not possible; use at most %v",
+		max(d.TRCD, d.TCL, d.TRP), nand.MaxTime)
+	bad.Hold(d.DataRate >= units.MTPerSecond, "dram.data_rate",
+		"%v is not possible; use at least 1MT/s, 1600MT/s to 6400MT/s are usual", d.DataRate)
 	bad.Within("cache", c.Cache.validate(c.Geometry.PageSize))
 	var s Scheme
 	bad.Within("mapping.scheme", s.UnmarshalText(c.Mapping.Scheme[:]))
@@ -39,29 +41,37 @@ func (c *Config) Validate() error {
 	c.validateZones(&bad)
 	c.validateFDP(&bad)
 	if e := c.Energy; e != nil {
-		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte), max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
-		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ", least, most)
+		least, most := min(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte),
+			max(e.Read, e.Program, e.Erase, e.TransferPerByte, e.LinkPerByte)
+		bad.Hold(least >= 0 && most <= 1000, "energy", "an operation of %v to %v is not possible; use 0J to 1kJ",
+			least, most)
 		bad.Hold(e.Idle >= 0 && e.Idle <= 1e6, "energy.idle_watts", "%v W are not possible; use 0 to 1000000", e.Idle)
 	}
-	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation", "%d is not possible; use dynamic or static", c.Mapping.Allocation)
+	bad.Hold(c.Mapping.Allocation <= AllocateStatic, "mapping.allocation",
+		"%d is not possible; use dynamic or static", c.Mapping.Allocation)
 	bad.Hold(!c.Collection.Copyback || c.Mapping.Allocation == AllocateStatic,
 		"collection.copyback", "pages stay in their plane only under static allocation; set mapping.allocation: static")
 	bad.Hold(!c.Collection.Copyback || c.grainsPerPage() == 1,
 		"collection.copyback", "a copy inside a plane is of a whole page; set mapping.grain: page")
 	bad.Hold(c.Wear.Static >= 0 && c.Wear.Cycles >= 0, "wear", "static and cycles must not be negative")
 	p := &c.Preconditioning
-	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy", "%v is not possible", p.Occupancy)
+	bad.Hold(p.Fill == FillNone || p.Occupancy > 0 && p.Occupancy <= 1, "preconditioning.occupancy",
+		"%v is not possible", p.Occupancy)
 	bad.Hold(p.Passes >= 0 && p.Passes <= 1000, "preconditioning.passes", "%v is not possible; use 0 to 1000", p.Passes)
 	bad.Hold(len(c.Namespaces) <= MaxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), MaxNamespaces)
 	if shape != nil {
 		return bad.Err() // what follows counts in pages and planes
 	}
 	if g := units.Bytes(c.Mapping.Grain); g > 0 && g < c.Geometry.PageSize {
-		bad.Hold(g%nand.SectorSize == 0 && c.Geometry.PageSize%g == 0, "mapping.grain", "%v does not divide a page of %v into whole sectors; use page or a size such as 4KiB that does", g, c.Geometry.PageSize)
+		bad.Hold(g%nand.SectorSize == 0 && c.Geometry.PageSize%g == 0, "mapping.grain",
+			"%v does not divide a page of %v into whole sectors; use page or a size such as 4KiB that does", g,
+			c.Geometry.PageSize)
 		if bad.Err() != nil {
 			return bad.Err()
 		}
-		bad.Hold(c.grains() < 1<<32-1, "mapping.grain", "%v is 1 of %d grains, more than the 4294967294 that the map can number; use a larger grain, or page", g, c.grains())
+		bad.Hold(c.grains() < 1<<32-1, "mapping.grain",
+			"%v is 1 of %d grains, more than the 4294967294 that the map can number; use a larger grain, or page", g,
+			c.grains())
 	}
 	bad.Hold(c.Mapping.Ideal || c.cmtEntries() >= 16,
 		"mapping.cmt_capacity", "%v holds %d entries; it must hold at least 16", c.Mapping.CMTCapacity, c.cmtEntries())
@@ -83,13 +93,19 @@ func (c *Config) Validate() error {
 
 func (h *Host) validate() error {
 	var bad units.Faults
-	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible", h.Lanes, h.LaneRate)
-	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload", "%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
-	bad.Hold(h.FetchSize >= 1 && h.FetchSize <= 65536, "fetch_size", "%d is not possible; use 1 to 65536, the most that a submission queue holds", h.FetchSize)
-	bad.Hold(h.Commands >= 0 && h.Commands <= 1<<30, "commands", "%d is not possible; use 1 to 1073741824, or 0 for no limit", h.Commands)
+	bad.Hold(h.LaneRate >= units.MBPerSecond && h.Lanes >= 1 && h.Lanes <= 32, "", "%d lanes of %v is not possible",
+		h.Lanes, h.LaneRate)
+	bad.Hold(h.PacketBytes >= 0 && h.PacketBytes <= 4096 && h.MaxPayload >= 1, "max_payload",
+		"%d bytes with %d bytes of overhead is not possible", h.MaxPayload, h.PacketBytes)
+	bad.Hold(h.FetchSize >= 1 && h.FetchSize <= 65536, "fetch_size",
+		"%d is not possible; use 1 to 65536, the most that a submission queue holds", h.FetchSize)
+	bad.Hold(h.Commands >= 0 && h.Commands <= 1<<30, "commands",
+		"%d is not possible; use 1 to 1073741824, or 0 for no limit", h.Commands)
 	bad.Hold(h.Burst >= 1 && h.Burst <= 65536, "burst", "%d is not possible; use 1 to 65536", h.Burst)
-	bad.Hold(min(h.Weights[0], h.Weights[1], h.Weights[2]) >= 1 && max(h.Weights[0], h.Weights[1], h.Weights[2]) <= 256, "weights", "%v: every weight must be 1 to 256", h.Weights)
-	bad.Hold(h.SubmissionDepth >= 2 && h.SubmissionDepth <= 65536, "submission_depth", "%d is not possible; use 2 to 65536", h.SubmissionDepth)
+	bad.Hold(min(h.Weights[0], h.Weights[1], h.Weights[2]) >= 1 &&
+		max(h.Weights[0], h.Weights[1], h.Weights[2]) <= 256, "weights", "%v: every weight must be 1 to 256", h.Weights)
+	bad.Hold(h.SubmissionDepth >= 2 && h.SubmissionDepth <= 65536, "submission_depth",
+		"%d is not possible; use 2 to 65536", h.SubmissionDepth)
 	return bad.Err()
 }
 
@@ -97,7 +113,8 @@ func (c *Cache) validate(page units.Bytes) error {
 	var bad units.Faults
 	bad.Hold(c.Capacity >= 0 && (c.Mode == CacheOff || c.Capacity >= page),
 		"capacity", "%v holds no page of %v; raise it or set cache.mode: off", c.Capacity, page)
-	bad.Hold(c.DestageAt >= 0 && c.DestageAt < 1, "destage_at", "%v is not possible; use 0%% up to less than 100%%", c.DestageAt)
+	bad.Hold(c.DestageAt >= 0 && c.DestageAt < 1, "destage_at", "%v is not possible; use 0%% up to less than 100%%",
+		c.DestageAt)
 	bad.Hold(c.DestageDepth >= 0, "destage_depth", "%d is not possible", c.DestageDepth)
 	return bad.Err()
 }
@@ -105,10 +122,13 @@ func (c *Cache) validate(page units.Bytes) error {
 func (k *Collection) validate(blocks int, loose bool) error {
 	var bad units.Faults
 	bad.Hold(k.Start > 0 && k.Start < 1, "start", "%v is not possible", k.Start)
-	bad.Hold(k.Hard >= 0 && k.Hard < 1 && (k.Hard <= k.Start || loose), "hard", "%v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
+	bad.Hold(k.Hard >= 0 && k.Hard < 1 && (k.Hard <= k.Start || loose), "hard",
+		"%v must lie between 0%% and collection.start, %v", k.Hard, k.Start)
 	bad.Hold(k.Concurrent >= 1 && k.Concurrent <= 64, "concurrent", "%d is not possible; use 1 to 64", k.Concurrent)
-	bad.Hold(k.Reserve >= 1 && k.Reserve < blocks, "reserve", "%d of a plane's %d blocks is not possible", k.Reserve, blocks)
-	bad.Hold(k.Choices >= 0 && k.Choices <= blocks, "choices", "%d of a plane's %d blocks is not possible", k.Choices, blocks)
+	bad.Hold(k.Reserve >= 1 && k.Reserve < blocks, "reserve", "%d of a plane's %d blocks is not possible", k.Reserve,
+		blocks)
+	bad.Hold(k.Choices >= 0 && k.Choices <= blocks, "choices", "%d of a plane's %d blocks is not possible", k.Choices,
+		blocks)
 	bad.Hold(k.Window >= 0 && k.Window <= 1, "window", "%v is not possible", k.Window)
 	return bad.Err()
 }
@@ -119,7 +139,8 @@ func (n *Namespace) validate(g nand.Geometry) error {
 		name string
 		ids  []int
 		most int
-	}{{"channels", n.Channels, g.Channels}, {"chips", n.Chips, g.ChipsPerChannel}, {"dies", n.Dies, g.DiesPerChip}, {"planes", n.Planes, g.PlanesPerDie}} {
+	}{{"channels", n.Channels, g.Channels}, {"chips", n.Chips, g.ChipsPerChannel}, {"dies", n.Dies, g.DiesPerChip},
+		{"planes", n.Planes, g.PlanesPerDie}} {
 		seen := make([]bool, l.most)
 		for _, id := range l.ids {
 			if id < 0 || id >= l.most {
@@ -130,13 +151,15 @@ func (n *Namespace) validate(g nand.Geometry) error {
 			seen[id] = true
 		}
 	}
-	bad.Hold(n.Streams >= 0 && n.Streams <= MaxStreams, "streams", "%d is not possible; use 1 to %d", n.Streams, MaxStreams)
+	bad.Hold(n.Streams >= 0 && n.Streams <= MaxStreams, "streams", "%d is not possible; use 1 to %d", n.Streams,
+		MaxStreams)
 	return bad.Err()
 }
 
-// validateSpace checks that each plane has blocks to spare for open blocks, collection and the reserve beside all data that the host may write. A host
-// that waits for a block waits for ever if all blocks that are not open hold nothing but valid pages; so when all other streams' blocks are open, and none of them
-// holds anything, the rest must be more than what is valid fills, by the reserve and a block.
+// validateSpace checks that each plane has blocks to spare for open blocks, collection and the reserve beside all
+// data that the host may write. A host that waits for a block waits for ever if all blocks that are not open hold
+// nothing but valid pages; so when all other streams' blocks are open, and none of them holds anything, the rest must
+// be more than what is valid fills, by the reserve and a block.
 func (c *Config) validateSpace(bad *units.Faults) {
 	if c.Quirks.FrontiersAtOnce {
 		return // the peer runs such drives as long as their working set is small
@@ -155,7 +178,9 @@ func (c *Config) validateSpace(bad *units.Faults) {
 		if spare > need {
 			continue
 		}
-		bad.Hold(false, "over_provisioning", "%v of %d blocks leaves %.2f blocks a plane, but open blocks, the map's pages and the reserve need more than %.2f; raise over_provisioning or blocks_per_plane",
+		bad.Hold(false, "over_provisioning",
+			"%v of %d blocks leaves %.2f blocks a plane, but open blocks, the map's pages and the reserve need more "+
+				"than %.2f; raise over_provisioning or blocks_per_plane",
 			c.OverProvisioning, t.BlocksPerPool, float64(spare)/float64(per), float64(need)/float64(per))
 		return
 	}
@@ -177,7 +202,8 @@ func pagesIn(ns []namespace, pool int32, maps bool) (data, mapped int64) {
 	return data, mapped
 }
 
-// openIn is how many blocks of a pool may be open at once: each stream's that is written there and those of what survives of it, which wear levelling has others for.
+// openIn is how many blocks of a pool may be open at once: each stream's that is written there and those of what
+// survives of it, which wear levelling has others for.
 func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 	open := 0
 	survivors := map[int]bool{}

@@ -36,8 +36,9 @@ func (a *asker) submit(t *testing.T, q block.QueueID, requests ...block.Request)
 	return out
 }
 
-// TestWaitedByHand: of reads that come together each holds the one die for 13 us (command 1, array 10, data 2), so the k-th takes 13 k us longer than it
-// would alone, all of which it waited; and each waits for the doorbells of the three others, 2 B and 28 B of headers at 4 B a ns. A read that is alone waits for nothing.
+// TestWaitedByHand: of reads that come together each holds the one die for 13 us (command 1, array 10, data 2), so
+// the k-th takes 13 k us longer than it would alone, all of which it waited; and each waits for the doorbells of the
+// three others, 2 B and 28 B of headers at 4 B a ns. A read that is alone waits for nothing.
 func TestWaitedByHand(t *testing.T) {
 	read := func(page int64) block.Request {
 		return block.Request{Op: block.Read, Offset: page * 8192, Length: 8192}
@@ -53,7 +54,8 @@ func TestWaitedByHand(t *testing.T) {
 	const bells = 3 * 8 * units.Nanosecond
 	for k, c := range a.submit(t, q, read(1), read(2), read(3), read(4)) {
 		if want := sim.Time(k)*13*us + bells; c.Waited != want || c.Finished-c.Submitted != took+want {
-			t.Errorf("read %d of four took %v and waited %v; want %v and %v", k, c.Finished-c.Submitted, c.Waited, took+want, want)
+			t.Errorf("read %d of four took %v and waited %v; want %v and %v", k, c.Finished-c.Submitted, c.Waited,
+				took+want, want)
 		}
 	}
 	// What is said of requests one by one is said of all of them together.
@@ -62,13 +64,15 @@ func TestWaitedByHand(t *testing.T) {
 		t.Errorf("reads waited %v, the array took %v, the channel %v", b.Queue+b.Backlog+b.Wait, b.Array, b.Transfer)
 	}
 
-	// With two commands in the controller the other two wait to be fetched: in another place, but a wait all the same. What is left is what a read takes
-	// alone, but for a message of 8 ns that may be before its own on the link, whose time is the link's.
+	// With two commands in the controller the other two wait to be fetched: in another place, but a wait all the
+	// same. What is left is what a read takes alone, but for a message of 8 ns that may be before its own on the
+	// link, whose time is the link's.
 	cfg.Host.Commands = 2
 	a = newAsker(t, cfg)
 	q = a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
 	c := a.submit(t, q, read(1), read(2), read(3), read(4))
-	if b := a.d.Stats().Breakdown[block.Read]; b.Queue == 0 || c[3].Waited <= c[2].Waited || c[2].Waited <= c[1].Waited {
+	if b := a.d.Stats().Breakdown[block.Read]; b.Queue == 0 || c[3].Waited <= c[2].Waited ||
+		c[2].Waited <= c[1].Waited {
 		t.Errorf("reads waited %v, %v, %v, in the queue %v", c[1].Waited, c[2].Waited, c[3].Waited, b.Queue)
 	}
 	for k := range c {
@@ -78,30 +82,35 @@ func TestWaitedByHand(t *testing.T) {
 	}
 }
 
-// TestDRAMByHand: a row of 4 KiB is opened in 10 + 20 ns and moves 8 B each ns; each further row is closed first, in 5 ns.
+// TestDRAMByHand: a row of 4 KiB is opened in 10 + 20 ns and moves 8 B each ns; each further row is closed first, in
+// 5 ns.
 func TestDRAMByHand(t *testing.T) {
 	cfg := round()
-	cfg.DRAM = DRAM{RowSize: 4096, DataRate: 1_000_000_000, BurstSize: 8, TRCD: 10 * units.Nanosecond, TCL: 20 * units.Nanosecond, TRP: 5 * units.Nanosecond}
+	cfg.DRAM = DRAM{RowSize: 4096, DataRate: 1_000_000_000, BurstSize: 8, TRCD: 10 * units.Nanosecond,
+		TCL: 20 * units.Nanosecond, TRP: 5 * units.Nanosecond}
 	d := newAsker(t, cfg).d
 	for _, c := range []struct {
 		bytes int64
 		want  sim.Time // ns
 	}{
 		{8, 30 + 1}, {9, 30 + 2}, {512, 30 + 64}, {4096, 30 + 512},
-		{4097, 2*30 + 5 + 513}, {4608, 2*30 + 5 + 576}, {8192, 2*30 + 5 + 1024}, {12 << 10, 3*30 + 2*5 + 1536}, {1 << 20, 256*30 + 255*5 + 131072},
+		{4097, 2*30 + 5 + 513}, {4608, 2*30 + 5 + 576}, {8192, 2*30 + 5 + 1024}, {12 << 10, 3*30 + 2*5 + 1536},
+		{1 << 20, 256*30 + 255*5 + 131072},
 	} {
 		if got := d.dramTime(c.bytes); got != c.want*units.Nanosecond {
 			t.Errorf("%d bytes take %v, not %v ns", c.bytes, got, int64(c.want))
 		}
 	}
 
-	// It carries one transfer at a time: of three writes of 8 KiB into the cache at once, over a bus of 8 B each 100 ns, each ends 30 + 30 + 5 ns and 102.4 us after
-	// the one before. That is the memory's time; what counts as waiting are doorbells and fetches of the others.
+	// It carries one transfer at a time: of three writes of 8 KiB into the cache at once, over a bus of 8 B each 100
+	// ns, each ends 30 + 30 + 5 ns and 102.4 us after the one before. That is the memory's time; what counts as
+	// waiting are doorbells and fetches of the others.
 	cfg.Cache.Mode, cfg.Cache.DestageAt, cfg.DRAM.DataRate = CacheWrite, .99, 10_000_000
 	a := newAsker(t, cfg)
 	q := a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
 	var at sim.Time
-	for k, c := range a.submit(t, q, block.Request{Op: block.Write, Length: 8192}, block.Request{Op: block.Write, Offset: 8192, Length: 8192},
+	for k, c := range a.submit(t, q, block.Request{Op: block.Write, Length: 8192},
+		block.Request{Op: block.Write, Offset: 8192, Length: 8192},
 		block.Request{Op: block.Write, Offset: 16384, Length: 8192}) {
 		if want := 65*units.Nanosecond + 102_400*units.Nanosecond; k > 0 && c.Finished-at != want {
 			t.Errorf("write %d ended %v after the one before, not %v", k, c.Finished-at, want)
@@ -112,12 +121,14 @@ func TestDRAMByHand(t *testing.T) {
 	}
 }
 
-// TestMapWriteAmplification holds the programs of mapping pages against a closed form. Pages at random of N are written, one after the other; the table has
-// C entries, the map P pages. An entry is given up when it has not been used for T writes, where C = N (1 - exp(-T/N)) (Che, Tung and Wang, 2002); so
-// a write is the last one of its entry with probability 1 - C/N. A mapping page is programmed when one of its entries is given up dirty, and that makes
-// all of its entries clean: the next program of it follows T writes after the first write of an entry of it that is a last one, which comes
-// P/(1 - C/N) writes later on average. Of P pages that is 1/(1/(1 - C/N) + T/P) programs a write. Each program reads the old page first, and so does
-// each of the 1 - C/N misses, but the two share a read where the page is the same, once in P times.
+// TestMapWriteAmplification holds the programs of mapping pages against a closed form. Pages at random of N are
+// written, one after the other; the table has C entries, the map P pages. An entry is given up when it has not been
+// used for T writes, where C = N (1 - exp(-T/N)) (Che, Tung and Wang, 2002); so a write is the last one of its entry
+// with probability 1 - C/N. A mapping page is programmed when one of its entries is given up dirty, and that makes
+// all of its entries clean: the next program of it follows T writes after the first write of an entry of it that is a
+// last one, which comes P/(1 - C/N) writes later on average. Of P pages that is 1/(1/(1 - C/N) + T/P) programs a
+// write. Each program reads the old page first, and so does each of the 1 - C/N misses, but the two share a read
+// where the page is the same, once in P times.
 func TestMapWriteAmplification(t *testing.T) {
 	t.Parallel()
 	cfg := round()
@@ -144,7 +155,8 @@ func TestMapWriteAmplification(t *testing.T) {
 		}
 		s := a.d.Stats()
 		if s.MovePrograms > 0 || s.HostPrograms-was.HostPrograms != writes {
-			t.Fatalf("%d pages were moved, %d programmed for %d writes", s.MovePrograms, s.HostPrograms-was.HostPrograms, writes)
+			t.Fatalf("%d pages were moved, %d programmed for %d writes", s.MovePrograms,
+				s.HostPrograms-was.HostPrograms, writes)
 		}
 		N, C, P := float64(n), float64(entries), float64(n)/float64(a.d.entriesPerPage)
 		last := 1 - C/N
@@ -166,7 +178,8 @@ func TestMapWriteAmplification(t *testing.T) {
 	}
 }
 
-// TestRequestsBeginAnew: a request that takes the place of one that has ended has nothing of it: a write into the cache, after a read of flash, spent no time with flash and waited for no room.
+// TestRequestsBeginAnew: a request that takes the place of one that has ended has nothing of it: a write into the
+// cache, after a read of flash, spent no time with flash and waited for no room.
 func TestRequestsBeginAnew(t *testing.T) {
 	cfg := round()
 	cfg.Cache.Mode, cfg.Cache.DestageAt = CacheWrite, .99
@@ -176,7 +189,8 @@ func TestRequestsBeginAnew(t *testing.T) {
 	a.submit(t, q, block.Request{Op: block.Write, Offset: 1 << 20, Length: 8192})
 	s := a.d.Stats()
 	w, r := s.Breakdown[block.Write], s.Breakdown[block.Read]
-	if w.Requests != 1 || w.Array != 0 || w.Transfer != 0 || w.Mapping != 0 || w.Wait != 0 || w.Cache != 0 || w.DRAM <= 0 || w.All != w.Queue+w.Link+w.DRAM {
+	if w.Requests != 1 || w.Array != 0 || w.Transfer != 0 || w.Mapping != 0 || w.Wait != 0 || w.Cache != 0 ||
+		w.DRAM <= 0 || w.All != w.Queue+w.Link+w.DRAM {
 		t.Errorf("the write: %+v", w)
 	}
 	if r.Array != 10*us || r.Transfer != 3*us {

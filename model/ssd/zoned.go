@@ -8,8 +8,9 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Zones at work: the state of each as the specification has it (NVMe Zoned Namespace Command Set 1.1, section 2.1.1.3), and the superblocks that its data lie in. A
-// command finds or changes its zone's state when the controller has taken the command, one after the other; a reset alone does when it ends.
+// Zones at work: the state of each as the specification has it (NVMe Zoned Namespace Command Set 1.1, section
+// 2.1.1.3), and the superblocks that its data lie in. A command finds or changes its zone's state when the controller
+// has taken the command, one after the other; a reset alone does when it ends.
 
 // zoneState is a state of a zone. Zones are never read-only or offline: no block of flash fails.
 type zoneState uint8
@@ -87,7 +88,8 @@ func (d *Drive) makeZones() {
 	}
 }
 
-// checkZoned tells what is wrong with a request to a zoned namespace whatever the state of its zones is, or with one that only such a namespace knows.
+// checkZoned tells what is wrong with a request to a zoned namespace whatever the state of its zones is, or with one
+// that only such a namespace knows.
 func (d *Drive) checkZoned(n *namespace, r *block.Request) block.Status {
 	z := n.zones
 	if z == nil {
@@ -110,7 +112,8 @@ func (d *Drive) checkZoned(n *namespace, r *block.Request) block.Status {
 	return block.OK
 }
 
-// toZone does what a command that the controller has taken asks of a zone's state, and says how that went. Its place in the zone is decided here.
+// toZone does what a command that the controller has taken asks of a zone's state, and says how that went. Its place
+// in the zone is decided here.
 func (d *Drive) toZone(r *request) block.Status {
 	n := &d.ns[r.ns]
 	set := &d.zones[r.ns]
@@ -259,7 +262,8 @@ func (d *Drive) zoneCommand(i int32, r *request) {
 	d.partDone(i, r)
 }
 
-// forgetCached drops what the cache holds of a zone that is being reset. What is on its way to flash, or waits for room in the cache, is let go on.
+// forgetCached drops what the cache holds of a zone that is being reset. What is on its way to flash, or waits for
+// room in the cache, is let go on.
 func (d *Drive) forgetCached(n *namespace, z *zone, k uint32) {
 	c := &d.caches[n.cacheSet]
 	base := n.base + k*n.zones.size
@@ -278,7 +282,8 @@ func (d *Drive) forgetCached(n *namespace, z *zone, k uint32) {
 	d.admit(c)
 }
 
-// beingReset is the zone that a logical page lies in if that is being reset, so that what a write still holds for it is not wanted any more; or nil.
+// beingReset is the zone that a logical page lies in if that is being reset, so that what a write still holds for it
+// is not wanted any more; or nil.
 func (d *Drive) beingReset(ns uint8, l uint32) *zone {
 	n := &d.ns[ns]
 	k, _ := n.zones.zone(l - n.base)
@@ -296,8 +301,8 @@ func (d *Drive) settleIfReset(ns uint8, sector int64) {
 	}
 }
 
-// settleZone goes on with a zone that is finished or being reset: the rest of its last page is given up once all of its data have their places, and its
-// superblocks are erased once all are on flash.
+// settleZone goes on with a zone that is finished or being reset: the rest of its last page is given up once all of
+// its data have their places, and its superblocks are erased once all are on flash.
 func (d *Drive) settleZone(ns int, k uint32) {
 	n := &d.ns[ns]
 	z := &d.zones[ns].list[k]
@@ -365,7 +370,8 @@ func (d *Drive) padZone(z *zone) {
 // perBlockPages is how many grains a superblock holds.
 func (d *Drive) perBlockPages() uint32 { return uint32(d.pools.flash.PagesPerBlock) }
 
-// zonePage is the next page of the zone that a logical page lies in. It reports false while there is no superblock for it.
+// zonePage is the next page of the zone that a logical page lies in. It reports false while there is no superblock
+// for it.
 func (d *Drive) zonePage(ns uint8, l uint32, pool int) (ftl.PPA, bool) {
 	n := &d.ns[ns]
 	k, _ := n.zones.zone(l - n.base)
@@ -426,8 +432,8 @@ func (d *Drive) isReturning(b ftl.Block) bool {
 	return slices.ContainsFunc(d.returning, func(x returning) bool { return x.block == b })
 }
 
-// resetIsDue reports whether the next erase of a lane is of a zone that the host resets, and came before the host's programs that wait there. Collection's erases wait until there
-// are none.
+// resetIsDue reports whether the next erase of a lane is of a zone that the host resets, and came before the host's
+// programs that wait there. Collection's erases wait until there are none.
 func (d *Drive) resetIsDue(l *lane) bool {
 	if l.mask&(1<<queueErase) == 0 {
 		return false

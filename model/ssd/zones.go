@@ -9,14 +9,17 @@ import (
 	"farflash/numeric/units"
 )
 
-// Zones divide namespaces into zones, as the NVMe Zoned Namespace Command Set has them: each is written in order from its beginning, and reset as a whole. A zone's data fill
-// superblocks of its own, which nothing but its reset erases, so that such a namespace is never collected and its write amplification is 1.
+// Zones divide namespaces into zones, as the NVMe Zoned Namespace Command Set has them: each is written in order from
+// its beginning, and reset as a whole. A zone's data fill superblocks of its own, which nothing but its reset erases,
+// so that such a namespace is never collected and its write amplification is 1.
 type Zones struct {
 	// Capacity is how much of a zone can be written; 0 is a superblock, and otherwise it is a number of whole ones.
 	Capacity units.Bytes
-	// Size is how far apart zones begin; 0 is their capacity. What lies between is there for hosts that want powers of two.
+	// Size is how far apart zones begin; 0 is their capacity. What lies between is there for hosts that want powers
+	// of two.
 	Size units.Bytes
-	// MaxOpen is how many zones may be open at once; 0 is no limit. Where a write would open one more, the drive closes the one that a write opened first.
+	// MaxOpen is how many zones may be open at once; 0 is no limit. Where a write would open one more, the drive
+	// closes the one that a write opened first.
 	MaxOpen int
 	// MaxActive is how many zones may be open or closed at once; 0 is no limit.
 	MaxActive int
@@ -37,7 +40,8 @@ type zoning struct {
 	cfg            Zones
 }
 
-// zone is the number of the zone that a logical page of the namespace, counted from its first one, lies in, and how far from the zone's beginning.
+// zone is the number of the zone that a logical page of the namespace, counted from its first one, lies in, and how
+// far from the zone's beginning.
 func (z *zoning) zone(i uint32) (zone, in uint32) {
 	q, r := z.bySize.Split(uint64(i))
 	return uint32(q), uint32(r)
@@ -75,8 +79,8 @@ func (c *Config) superblockSize(planes int) units.Bytes {
 	return units.Bytes(planes) * units.Bytes(c.Geometry.PagesPerBlock) * c.Geometry.PageSize
 }
 
-// divideZones divides a namespace with room for so many sectors into zones, and returns how many sectors its addresses are then. Sizes that cannot be are taken
-// for the nearest that can; validateZones has said so.
+// divideZones divides a namespace with room for so many sectors into zones, and returns how many sectors its
+// addresses are then. Sizes that cannot be are taken for the nearest that can; validateZones has said so.
 func (c *Config) divideZones(n *namespace, planes int, room int64) int64 {
 	s := c.superblockSize(planes)
 	spp := int64(c.sectorsPerGrain())
@@ -95,7 +99,8 @@ func (c *Config) validateZones(bad *units.Faults) {
 	z := c.Zones
 	if z == nil {
 		for i := range c.Namespaces {
-			bad.Hold(!c.Namespaces[i].Conventional, fmt.Sprintf("namespaces[%d].conventional", i), "every namespace is conventional without zones; leave it out, or add zones")
+			bad.Hold(!c.Namespaces[i].Conventional, fmt.Sprintf("namespaces[%d].conventional", i),
+				"every namespace is conventional without zones; leave it out, or add zones")
 		}
 		return
 	}
@@ -108,11 +113,16 @@ func (c *Config) validateZones(bad *units.Faults) {
 		bad.Hold(x.n >= 0, at+"."+x.key, "%v is not possible; it must not be negative", x.n)
 	}
 	bad.Hold(z.MaxOpen >= 0 && z.MaxActive >= 0, at, "max_open and max_active must not be negative; 0 is no limit")
-	bad.Hold(z.MaxActive == 0 || z.MaxOpen > 0 && z.MaxOpen <= z.MaxActive, at+".max_open", "%d is not possible: what is open is active, and %d may be; use 1 to %d", z.MaxOpen, z.MaxActive, z.MaxActive)
+	bad.Hold(z.MaxActive == 0 || z.MaxOpen > 0 && z.MaxOpen <= z.MaxActive, at+".max_open",
+		"%d is not possible: what is open is active, and %d may be; use 1 to %d", z.MaxOpen, z.MaxActive, z.MaxActive)
 	bad.Hold(c.Mapping.Ideal, at, "the map of a zoned drive is in DRAM; set mapping.ideal: true")
-	bad.Hold(c.Mapping.Allocation == AllocateDynamic, at, "zones consist of superblocks; set mapping.allocation: dynamic")
-	bad.Hold(c.SLCCache == nil, at, "zones cannot have an SLC cache: their data goes directly to its superblock; leave out slc_cache or zones")
-	bad.Hold(c.Reliability == nil || c.Reliability.Refresh == nil, at, "a zone's data stays in place until the zone is reset, so it cannot be refreshed; leave out reliability.refresh or zones")
+	bad.Hold(c.Mapping.Allocation == AllocateDynamic, at,
+		"zones consist of superblocks; set mapping.allocation: dynamic")
+	bad.Hold(c.SLCCache == nil, at,
+		"zones cannot have an SLC cache: their data goes directly to its superblock; leave out slc_cache or zones")
+	bad.Hold(c.Reliability == nil || c.Reliability.Refresh == nil, at,
+		"a zone's data stays in place until the zone is reset, so it cannot be refreshed; leave out "+
+			"reliability.refresh or zones")
 	bad.Hold(c.Cache.Destage == DestageOldest, at, "zones are written in order; set cache.destage: oldest")
 	for i, n := range c.namespaces() {
 		if !c.isZoned(i) {
@@ -122,11 +132,15 @@ func (c *Config) validateZones(bad *units.Faults) {
 		if n.Cache != nil {
 			mode, key = *n.Cache, fmt.Sprintf("namespaces[%d].cache", i)
 		}
-		bad.Hold(mode == CacheWrite || mode == CacheReadWrite, key, "%v is not possible with zones: what does not fill a page of flash waits in the cache; use write or read-write", mode)
-		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i), "a zoned namespace has no streams, since each zone is one; leave it out")
+		bad.Hold(mode == CacheWrite || mode == CacheReadWrite, key,
+			"%v is not possible with zones: what does not fill a page of flash waits in the cache; use write or "+
+				"read-write", mode)
+		bad.Hold(n.Streams <= 1, fmt.Sprintf("namespaces[%d].streams", i),
+			"a zoned namespace has no streams, since each zone is one; leave it out")
 	}
 	p := &c.Preconditioning
-	bad.Hold(p.Fill == FillNone || p.Fill == FillSequential, "preconditioning.fill", "%v is not possible: zones are written in order; use none or sequential", p.Fill)
+	bad.Hold(p.Fill == FillNone || p.Fill == FillSequential, "preconditioning.fill",
+		"%v is not possible: zones are written in order; use none or sequential", p.Fill)
 }
 
 // validateZoneSpace checks what needs a possible geometry, before space is.
@@ -138,11 +152,16 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 	ns := c.layOut()
 	p := c.planePools(ns)
 	s := c.superblockSize(p.size)
-	bad.Hold(z.Capacity%s == 0, "zones.capacity", "%v is not possible: a superblock holds %v; use a multiple of that, or 0B for one", z.Capacity, s)
+	bad.Hold(z.Capacity%s == 0, "zones.capacity",
+		"%v is not possible: a superblock holds %v; use a multiple of that, or 0B for one", z.Capacity, s)
 	capacity := max(z.Capacity, s)
-	bad.Hold(z.Size == 0 || z.Size >= capacity && z.Size%c.grainSize() == 0, "zones.size", "%v is not possible: zones have a capacity of %v; use 0B for the same, or a larger multiple of %v", z.Size, capacity, c.grainSize())
-	bad.Hold(int64(z.Size/c.grainSize()) <= mostLogical, "zones.size", "%v are more addresses than the map can number; use a smaller size", z.Size)
-	bad.Hold(z.MaxAppend == 0 || z.MaxAppend >= c.grainSize(), "zones.max_append", "%v is less than a block of %v", z.MaxAppend, c.grainSize())
+	bad.Hold(z.Size == 0 || z.Size >= capacity && z.Size%c.grainSize() == 0, "zones.size",
+		"%v is not possible: zones have a capacity of %v; use 0B for the same, or a larger multiple of %v", z.Size,
+		capacity, c.grainSize())
+	bad.Hold(int64(z.Size/c.grainSize()) <= mostLogical, "zones.size",
+		"%v are more addresses than the map can number; use a smaller size", z.Size)
+	bad.Hold(z.MaxAppend == 0 || z.MaxAppend >= c.grainSize(), "zones.max_append", "%v is less than a block of %v",
+		z.MaxAppend, c.grainSize())
 	if bad.Err() != nil {
 		return
 	}
@@ -153,10 +172,14 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 		if n.zones == nil {
 			continue
 		}
-		bad.Hold(n.zones.count > 0, "zones.capacity", "namespace %d has room for none of %v; use smaller zones, or a larger drive", i, capacity)
-		bad.Hold(int64(n.zones.count)*int64(n.zones.size) <= mostLogical, "zones.size", "%d zones of %v have more addresses than the map can number; use a smaller size", n.zones.count, max(z.Size, capacity))
+		bad.Hold(n.zones.count > 0, "zones.capacity",
+			"namespace %d has room for none of %v; use smaller zones, or a larger drive", i, capacity)
+		bad.Hold(int64(n.zones.count)*int64(n.zones.size) <= mostLogical, "zones.size",
+			"%d zones of %v have more addresses than the map can number; use a smaller size", n.zones.count,
+			max(z.Size, capacity))
 	}
-	bad.Hold(all <= mostLogical, "zones.size", "%d grains are more addresses than the map can number; use a smaller size", all)
+	bad.Hold(all <= mostLogical, "zones.size",
+		"%d grains are more addresses than the map can number; use a smaller size", all)
 	// Grains that wait for others to fill a page of flash must leave the cache room.
 	slots := int64(c.Cache.Capacity / c.grainSize())
 	if c.Cache.Partitioned {
@@ -172,7 +195,9 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 			need += int64(n.zones.count) * int64(c.grainsPerPage()-1)
 		}
 	}
-	bad.Hold(slots >= need, "cache.capacity", "%v holds %d blocks of %v, but as many as %d may wait for others of their zones to fill a page of flash; raise it, or lower zones.max_active",
+	bad.Hold(slots >= need, "cache.capacity",
+		"%v holds %d blocks of %v, but as many as %d may wait for others of their zones to fill a page of flash; "+
+			"raise it, or lower zones.max_active",
 		c.Cache.Capacity, slots, c.grainSize(), need)
 }
 

@@ -11,8 +11,9 @@ import (
 	"farflash/workload"
 )
 
-// TestAppendsBesideWrites: of writes to one zone a host has one under way, so that they come one each latency of a write that is alone, whatever the depth; appends come as fast as
-// the processors of the drive take commands. (Doekemeijer et al., CLUSTER 2023, measured both of a ZN540.)
+// TestAppendsBesideWrites: of writes to one zone a host has one under way, so that they come one each latency of a
+// write that is alone, whatever the depth; appends come as fast as the processors of the drive take commands.
+// (Doekemeijer et al., CLUSTER 2023, measured both of a ZN540.)
 func TestAppendsBesideWrites(t *testing.T) {
 	const n, size = 6000, 4096
 	cfg := smallConfig()
@@ -34,7 +35,8 @@ func TestAppendsBesideWrites(t *testing.T) {
 			t.Fatalf("%d bytes do not fit into a zone of %d", n*size, z.Capacity)
 		}
 		src := workload.Zoned(workload.Limit(sameWrites{size}, n, 0), z, 0, 1, 1, appends)
-		if err := h.Attach(d, []cosim.Flow{{Name: "log", Source: src, Outstanding: depth, FromSubmission: true}}); err != nil {
+		if err := h.Attach(d,
+			[]cosim.Flow{{Name: "log", Source: src, Outstanding: depth, FromSubmission: true}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Start(); err != nil {

@@ -11,7 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// zonedRound is the drive with round times, with pages of two blocks of 4 KiB on two planes: zones of 2 x 16 pages, 64 blocks.
+// zonedRound is the drive with round times, with pages of two blocks of 4 KiB on two planes: zones of 2 x 16 pages,
+// 64 blocks.
 func zonedRound() Config {
 	cfg := round()
 	cfg.Geometry.PlanesPerDie = 2
@@ -23,12 +24,15 @@ func zonedRound() Config {
 
 const zonedBlock = 4096
 
-// TestZoneStates walks a namespace's zones through the states of the specification, one command at a time: w, write of blocks from an offset on; a, append; o, c, f, r, open, close,
-// finish, reset; each with its zone, and how it ends.
+// TestZoneStates walks a namespace's zones through the states of the specification, one command at a time: w, write
+// of blocks from an offset on; a, append; o, c, f, r, open, close, finish, reset; each with its zone, and how it
+// ends.
 func TestZoneStates(t *testing.T) {
 	short := map[block.Status]string{
-		block.OK: "ok", block.ZoneBoundary: "boundary", block.ZoneFull: "full", block.ZoneInvalidWrite: "pointer", block.TooManyActive: "active",
-		block.TooManyOpen: "open", block.ZoneTransition: "transition", block.Invalid: "invalid", block.OutOfRange: "range",
+		block.OK: "ok", block.ZoneBoundary: "boundary", block.ZoneFull: "full", block.ZoneInvalidWrite: "pointer",
+		block.TooManyActive: "active",
+		block.TooManyOpen:   "open", block.ZoneTransition: "transition", block.Invalid: "invalid",
+		block.OutOfRange: "range",
 	}
 	a := newAsker(t, zonedRound())
 	q := a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
@@ -79,7 +83,8 @@ w 9999 0 1 range
 		var zone, from, n int64
 		fmt.Sscan(strings.Join(f[1:4], " "), &zone, &from, &n)
 		r := block.Request{Offset: zone*z.Size + from*zonedBlock, Length: n * zonedBlock}
-		r.Op = map[string]block.Op{"w": block.Write, "a": block.Write, "o": block.Open, "c": block.Close, "f": block.Finish, "r": block.Reset, "t": block.Trim}[f[0]]
+		r.Op = map[string]block.Op{"w": block.Write, "a": block.Write, "o": block.Open, "c": block.Close,
+			"f": block.Finish, "r": block.Reset, "t": block.Trim}[f[0]]
 		r.Append = f[0] == "a"
 		a.done = nil
 		a.d.Submit(q, r)
@@ -119,8 +124,8 @@ func sound(t *testing.T, d *Drive) {
 	}
 }
 
-// TestZonesByHand: of a drive at rest, a reset of a full zone takes a command's way there and back and an erase of its superblock, one of an empty zone no erase; what was reset
-// reads as zeros, without flash.
+// TestZonesByHand: of a drive at rest, a reset of a full zone takes a command's way there and back and an erase of
+// its superblock, one of an empty zone no erase; what was reset reads as zeros, without flash.
 func TestZonesByHand(t *testing.T) {
 	a := newAsker(t, zonedRound())
 	q := a.open(t, block.QueueConfig{Depth: 4, Weight: 1})
@@ -146,7 +151,8 @@ func TestZonesByHand(t *testing.T) {
 	}
 	read := takes(block.Request{Op: block.Read, Length: zonedBlock})
 	// 1 us of command for both planes, and 1000 us in the array.
-	if got, want := takes(block.Request{Op: block.Reset}), empty+1001*us; got/us != want/us { // the doorbell of the completion before takes 8 ns of the link
+	if got, want := takes(block.Request{Op: block.Reset}), empty+1001*us; got/us != want/us {
+		// the doorbell of the completion before takes 8 ns of the link
 		t.Errorf("a reset of a full zone takes %v, not %v", got, want)
 	}
 	if zeros := takes(block.Request{Op: block.Read, Length: zonedBlock}); zeros > read-10*us {
@@ -160,7 +166,8 @@ func TestZonesByHand(t *testing.T) {
 	takes(block.Request{Op: block.Finish})
 	a.eng.Run(sim.Forever)
 	if s := a.d.Stats(); s.Programs != 34 || s.FTL.Skipped != 1 {
-		t.Errorf("%d pages are programmed, %d blocks given up; a zone that is finished has its last page programmed as it is", s.Programs, s.FTL.Skipped)
+		t.Errorf("%d pages are programmed, %d blocks given up; a zone that is finished has its last page programmed "+
+			"as it is", s.Programs, s.FTL.Skipped)
 	}
 	takes(block.Request{Op: block.Reset})
 	sound(t, a.d)
@@ -260,7 +267,8 @@ func (m *zoneModel) apply(r *block.Request) (block.Status, int64) {
 	return block.OK, 0
 }
 
-// zoneBench sends what it draws, several commands at once, and compares each end with the model's. Of a zone that is being reset it asks nothing, for when that ends is the drive's.
+// zoneBench sends what it draws, several commands at once, and compares each end with the model's. Of a zone that is
+// being reset it asks nothing, for when that ends is the drive's.
 type zoneBench struct {
 	t    *testing.T
 	d    *Drive
@@ -276,7 +284,8 @@ func (b *zoneBench) Complete(c block.Completion) {
 	delete(b.want, c.Tag)
 	b.ended++
 	if c.Status != w.Status || c.Offset != w.Offset {
-		b.t.Errorf("command %d, %v: %v at %d, the model says %v at %d", c.Tag, c.Op, c.Status, c.Offset, w.Status, w.Offset)
+		b.t.Errorf("command %d, %v: %v at %d, the model says %v at %d", c.Tag, c.Op, c.Status, c.Offset, w.Status,
+			w.Offset)
 	}
 	if c.Op == block.Reset && c.Status == block.OK {
 		z := &b.m.zones[w.Length]
@@ -285,7 +294,8 @@ func (b *zoneBench) Complete(c block.Completion) {
 	}
 }
 
-// TestZonesModel: whatever is asked of zones, in whatever order, ends as the specification's states say; no page is moved, and at the end what the drive holds is what the zones do.
+// TestZonesModel: whatever is asked of zones, in whatever order, ends as the specification's states say; no page is
+// moved, and at the end what the drive holds is what the zones do.
 func TestZonesModel(t *testing.T) {
 	rounds := 24
 	if testing.Short() {
@@ -332,7 +342,8 @@ func TestZonesModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		z := d.Zones(0)
-		b.m = zoneModel{size: z.Size / zonedBlock, capacity: z.Capacity / zonedBlock, zones: make([]modelZone, z.Count), maxOpen: z.MaxOpen, maxActve: z.MaxActive}
+		b.m = zoneModel{size: z.Size / zonedBlock, capacity: z.Capacity / zonedBlock,
+			zones: make([]modelZone, z.Count), maxOpen: z.MaxOpen, maxActve: z.MaxActive}
 		for i := range b.m.zones {
 			b.m.zones[i].state = 'E'
 			if cfg.Preconditioning.Fill == FillSequential && i < int(float64(z.Count)*.7) {
@@ -393,7 +404,8 @@ func TestZonesModel(t *testing.T) {
 				if eng.Pending() == 0 {
 					for i := range d.zones[0].list {
 						if z := &d.zones[0].list[i]; z.resetting || z.out > 0 {
-							t.Logf("zone %d: %+v; cache %d slots %d dirty %d leaving; packed %d", i, *z, d.caches[0].n, d.caches[0].dirty, d.caches[0].leaving, d.packing.Grains())
+							t.Logf("zone %d: %+v; cache %d slots %d dirty %d leaving; packed %d", i, *z,
+								d.caches[0].n, d.caches[0].dirty, d.caches[0].leaving, d.packing.Grains())
 						}
 					}
 					t.Fatalf("seed %d: %d commands never end: %s", seed, len(b.want), d.Held())
@@ -410,8 +422,10 @@ func TestZonesModel(t *testing.T) {
 		for i := range b.m.zones {
 			held += b.m.zones[i].pointer
 		}
-		if got := d.Stats().ZoneLevels; got.Full != b.m.count("F") || got.Active != b.m.count("IXC") || got.Open != b.m.count("IX") || int(d.Stats().Zones.Resets) != b.resets {
-			t.Errorf("seed %d: %+v, the model has %d full, %d active, %d open, %d resets", seed, got, b.m.count("F"), b.m.count("IXC"), b.m.count("IX"), b.resets)
+		if got := d.Stats().ZoneLevels; got.Full != b.m.count("F") || got.Active != b.m.count("IXC") ||
+			got.Open != b.m.count("IX") || int(d.Stats().Zones.Resets) != b.resets {
+			t.Errorf("seed %d: %+v, the model has %d full, %d active, %d open, %d resets", seed, got, b.m.count("F"),
+				b.m.count("IXC"), b.m.count("IX"), b.resets)
 		}
 		// What is not on flash waits in the cache for a page of flash to fill, or for more dirty data.
 		if in := d.Stats().ValidPages; !beside && in+int64(len(d.caches[0].slots)) < held {

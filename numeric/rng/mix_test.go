@@ -5,7 +5,8 @@ import "testing"
 // TestSplitMix holds the generator to the first numbers of the published algorithm, seeded with 0, computed elsewhere.
 func TestSplitMix(t *testing.T) {
 	var s SplitMix
-	for i, want := range []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f, 0xf88bb8a8724c81ec, 0x1b39896a51a8749b} {
+	for i, want := range []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f, 0xf88bb8a8724c81ec,
+		0x1b39896a51a8749b} {
 		if got := s.Next(); got != want {
 			t.Errorf("number %d is %#x, want %#x", i, got, want)
 		}

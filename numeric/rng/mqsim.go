@@ -2,9 +2,10 @@ package rng
 
 import "math"
 
-// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has them. It calculates with float64; whole numbers
-// give the same, as they are all but exact there: the first states after seeding may be negative, and then a difference of products can exceed 2^53 and is rounded, as is the
-// multiple of the modulus that is taken from it.
+// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has
+// them. It calculates with float64; whole numbers give the same, as they are all but exact there: the first states
+// after seeding may be negative, and then a difference of products can exceed 2^53 and is rounded, as is the multiple
+// of the modulus that is taken from it.
 type MQSim struct {
 	s [2][3]int64
 }
@@ -16,9 +17,9 @@ func NewMQSim(seed int32) MQSim {
 	return g
 }
 
-// advance jumps ahead by n * 2^e steps with powers of the transition matrices. The products of two residues exceed 63 bits and
-// wrap around, in MQSim as here (integer overflow wraps in both languages), so the states reached are not those of the true
-// jump; they are merely the ones that MQSim uses.
+// advance jumps ahead by n * 2^e steps with powers of the transition matrices. The products of two residues exceed 63
+// bits and wrap around, in MQSim as here (integer overflow wraps in both languages), so the states reached are not
+// those of the true jump; they are merely the ones that MQSim uses.
 func (g *MQSim) advance(n int64, e int) {
 	matrices := [2][3][3]int64{
 		{{0, 1, 0}, {0, 0, 1}, {mrgM1 - mrgA13, mrgA12, 0}},
@@ -77,8 +78,8 @@ func (g *MQSim) Next() float64 {
 	return float64(p+1) * mrgNorm
 }
 
-// reduce returns x, a difference of two float64, modulo m, not negative. m is a constant below 2^32 where this is inlined, and x lies between -2^62 and 2^62: with 2^30
-// times m on top nothing has a sign.
+// reduce returns x, a difference of two float64, modulo m, not negative. m is a constant below 2^32 where this is
+// inlined, and x lies between -2^62 and 2^62: with 2^30 times m on top nothing has a sign.
 func reduce(x, m int64) int64 {
 	if x > 1<<53 || x < -1<<53 {
 		return reduceRounded(float64(x), float64(m))

@@ -8,7 +8,8 @@ import (
 // TestNS3Draws holds the draws to a computation with whole numbers of any size elsewhere.
 func TestNS3Draws(t *testing.T) {
 	d := NewNS3Draws(1, 0)
-	for i, want := range []float64{0.816532044168251, 0.835150073680844, 0.943898466259912, 0.9852908130130938, 0.6607343625353528, 0.650623640122292, 0.7115326083728072, 0.05698547508869759} {
+	for i, want := range []float64{0.816532044168251, 0.835150073680844, 0.943898466259912, 0.9852908130130938,
+		0.6607343625353528, 0.650623640122292, 0.7115326083728072, 0.05698547508869759} {
 		if got := d.Next(); math.Abs(got-want) > 1e-15 {
 			t.Errorf("draw %d is %v, want %v", i, got, want)
 		}

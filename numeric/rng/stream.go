@@ -1,12 +1,12 @@
-// Package rng makes the pseudo-random numbers of models, and the logarithm, exponential and power that they are shaped with: the
-// same bits on every machine.
+// Package rng makes the pseudo-random numbers of models, and the logarithm, exponential and power that they are
+// shaped with: the same bits on every machine.
 //
-// Its main type is Stream, a generator that a trial's seed and a component's name determine. Mix and SplitMix (mix.go) spread
-// numbers that are close; Log, Exp and Pow (math.go) are what models use instead of math's; NS3Draws and MQSim
-// are the generators of those two simulators, number by number, both on MRG32k3a (mrg32k3a.go).
+// Its main type is Stream, a generator that a trial's seed and a component's name determine. Mix and SplitMix
+// (mix.go) spread numbers that are close; Log, Exp and Pow (math.go) are what models use instead of math's; NS3Draws
+// and MQSim are the generators of those two simulators, number by number, both on MRG32k3a (mrg32k3a.go).
 //
-// What it leaves out: distributions beyond the exponential and the normal (workload/synth has them), and secrets: nothing here is
-// hard to guess.
+// What it leaves out: distributions beyond the exponential and the normal (workload/synth has them), and secrets:
+// nothing here is hard to guess.
 package rng
 
 import (

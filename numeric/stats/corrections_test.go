@@ -45,8 +45,10 @@ func TestAdjustedByHand(t *testing.T) {
 		}
 		want := quantile * math.Sqrt(square/(n-1)/n) * math.Sqrt((1+r)/(1-r)) * factor
 		got, correlated := adjusted(c.xs, level)
-		if math.Abs(got.Half/want-1) > 1e-6 || math.Abs(got.Mean-mean) > 1e-12 || correlated != c.correlated || got.N != len(c.xs) || got.Level != level {
-			t.Errorf("%s: %+v, correlated %v; want %v around %v (r %v, factor %v)", c.name, got, correlated, want, mean, r, factor)
+		if math.Abs(got.Half/want-1) > 1e-6 || math.Abs(got.Mean-mean) > 1e-12 || correlated != c.correlated ||
+			got.N != len(c.xs) || got.Level != level {
+			t.Errorf("%s: %+v, correlated %v; want %v around %v (r %v, factor %v)", c.name, got, correlated, want,
+				mean, r, factor)
 		}
 	}
 	if i, correlated := adjusted([]float64{2, 2, 2}, level); i.Half != 0 || i.Mean != 2 || correlated {
@@ -54,22 +56,26 @@ func TestAdjustedByHand(t *testing.T) {
 	}
 }
 
-// TestBatchEnds: batches have equal sizes, the last one ends with the last observation, and the remainder is dropped at the front.
+// TestBatchEnds: batches have equal sizes, the last one ends with the last observation, and the remainder is dropped
+// at the front.
 func TestBatchEnds(t *testing.T) {
 	xs := []float64{100, 1, 2, 3, 4, 5, 6}
 	for _, c := range []struct {
 		size int
 		want []float64
-	}{{1, xs}, {2, []float64{1.5, 3.5, 5.5}}, {3, []float64{2, 5}}, {4, []float64{4.5}}, {7, []float64{121. / 7}}, {8, []float64{}}} {
+	}{{1, xs}, {2, []float64{1.5, 3.5, 5.5}}, {3, []float64{2, 5}}, {4, []float64{4.5}}, {7, []float64{121. / 7}},
+		{8, []float64{}}} {
 		if got := batches(xs, c.size); !slices.Equal(got, c.want) {
 			t.Errorf("batches of %d: %v, want %v", c.size, got, c.want)
 		}
 	}
 }
 
-// TestLongEnough holds the bound of the correlation of batch means: what independent ones exceed once in ten, and a tenth at least.
+// TestLongEnough holds the bound of the correlation of batch means: what independent ones exceed once in ten, and a
+// tenth at least.
 func TestLongEnough(t *testing.T) {
-	// The lag-1 autocorrelation of a, then b with a chance of change, is made exactly: runs of length k in a pattern of n.
+	// The lag-1 autocorrelation of a, then b with a chance of change, is made exactly: runs of length k in a pattern
+	// of n.
 	for _, c := range []struct {
 		xs   []float64
 		r    float64
@@ -103,10 +109,12 @@ func pattern(n, run int) []float64 {
 	return xs
 }
 
-// flips is n values, each -1 or 1 and as many of each, that change so often: their lag-1 autocorrelation is (n-1-2*changes)/n.
+// flips is n values, each -1 or 1 and as many of each, that change so often: their lag-1 autocorrelation is
+// (n-1-2*changes)/n.
 func flips(n, changes int) []float64 {
 	xs := make([]float64, 0, n)
-	// Of the runs, of which there is one more than changes, every second is of ones. All are of one value but the first of either kind.
+	// Of the runs, of which there is one more than changes, every second is of ones. All are of one value but the
+	// first of either kind.
 	up, down := changes/2+1, (changes+1)/2
 	for k := range changes + 1 {
 		length, x := 1, 1.0
@@ -126,7 +134,8 @@ func flips(n, changes int) []float64 {
 	return xs
 }
 
-// TestJudgeBatches holds how many observations the batches have that a verdict's interval is of, and that it leaves out the warm-up.
+// TestJudgeBatches holds how many observations the batches have that a verdict's interval is of, and that it leaves
+// out the warm-up.
 func TestJudgeBatches(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 0.05, Level: 0.95, Least: 64, Growth: 2, Patience: 100})
 	for i := range 300 {
@@ -176,12 +185,15 @@ func TestOccurrences(t *testing.T) {
 		times         int64
 		last          bool
 		reached, vain bool
-	}{{320, false, true, false}, {320, true, true, false}, {319, false, false, false}, {319, true, false, true}, {0, false, false, false}} {
-		if v := s.Judge(Occurrence{"often", 1000, false}, Occurrence{"seldom", c.times, c.last}); v.Reached != c.reached || v.Vain != c.vain {
+	}{{320, false, true, false}, {320, true, true, false}, {319, false, false, false}, {319, true, false, true},
+		{0, false, false, false}} {
+		if v := s.Judge(Occurrence{"often", 1000, false}, Occurrence{"seldom", c.times, c.last}); v.Reached !=
+			c.reached || v.Vain != c.vain {
 			t.Errorf("%+v: %+v", c, v)
 		}
 	}
-	if v := s.Judge(Occurrence{"seldom", 3, false}); v.Explain != "seldom: only 3 in 199 observations; at least 320 are needed to know what they add to the mean" {
+	if v := s.Judge(Occurrence{"seldom", 3, false}); v.Explain !=
+		"seldom: only 3 in 199 observations; at least 320 are needed to know what they add to the mean" {
 		t.Errorf("%q", v.Explain)
 	}
 	add(1)

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRoundedDigits holds to how many digits library figures are rounded: 9 and 6. With more digits: 2.2281388519649385 and 0.0733880347707403.
+// TestRoundedDigits holds to how many digits library figures are rounded: 9 and 6. With more digits:
+// 2.2281388519649385 and 0.0733880347707403.
 func TestRoundedDigits(t *testing.T) {
 	if got := TQuantile(0.975, 10); got != 2.22813885 {
 		t.Errorf("t(0.975, 10) is %v, want 2.22813885", got)
@@ -20,7 +21,8 @@ func TestRoundedDigits(t *testing.T) {
 	}
 }
 
-// TestFives holds which observations a batch of five has and where it begins: gaps are passed over, what is left at the end is not used.
+// TestFives holds which observations a batch of five has and where it begins: gaps are passed over, what is left at
+// the end is not used.
 func TestFives(t *testing.T) {
 	gap := math.NaN()
 	means, starts := fives([]float64{gap, 1, 2, gap, 3, 4, 5, gap, gap, 6, 7, 8, 9, 10, 11, 12})
@@ -31,15 +33,18 @@ func TestFives(t *testing.T) {
 
 // TestBinMiddle holds fio's names of buckets: half way, rounded down, and the value itself where a bucket has one.
 func TestBinMiddle(t *testing.T) {
-	for _, c := range []struct{ low, high, want int64 }{{63, 64, 63}, {128, 130, 129}, {1024, 1040, 1032}, {2048, 2080, 2064}} {
-		b := Bin{Low: units.Duration(c.low) * units.Nanosecond, High: units.Duration(c.high) * units.Nanosecond, Count: 1}
+	for _, c := range []struct{ low, high, want int64 }{{63, 64, 63}, {128, 130, 129}, {1024, 1040, 1032},
+		{2048, 2080, 2064}} {
+		b := Bin{Low: units.Duration(c.low) * units.Nanosecond, High: units.Duration(c.high) * units.Nanosecond,
+			Count: 1}
 		if got := b.Middle(); got != c.want {
 			t.Errorf("the middle of %d to %d ns is %d, want %d", c.low, c.high, got, c.want)
 		}
 	}
 }
 
-// TestLatencySeriesReuse: shapes that a doubling frees are used again, empty. Each bin has one value of its own, which is also its median.
+// TestLatencySeriesReuse: shapes that a doubling frees are used again, empty. Each bin has one value of its own,
+// which is also its median.
 func TestLatencySeriesReuse(t *testing.T) {
 	s := NewLatencySeries(SeriesConfig{Width: units.Millisecond, Bins: 4})
 	for i := range 4 {
@@ -55,7 +60,8 @@ func TestLatencySeriesReuse(t *testing.T) {
 	}
 }
 
-// TestRestoreBounds refuses a least value above the first bucket's end, and a greatest one below the last's beginning, though they are in order.
+// TestRestoreBounds refuses a least value above the first bucket's end, and a greatest one below the last's
+// beginning, though they are in order.
 func TestRestoreBounds(t *testing.T) {
 	var h Histogram
 	h.Record(100 * units.Microsecond)
@@ -73,9 +79,12 @@ func TestRestoreBounds(t *testing.T) {
 	}
 }
 
-// TestReplicatesRefused: significance and power are between 0 and 1, both without their ends, and an effect of nothing needs more replicates than there can be.
+// TestReplicatesRefused: significance and power are between 0 and 1, both without their ends, and an effect of
+// nothing needs more replicates than there can be.
 func TestReplicatesRefused(t *testing.T) {
-	for _, x := range [][4]float64{{1, 1, 0, .8}, {1, 1, 1, .8}, {1, 1, .05, 0}, {1, 1, .05, 1}, {1, 1, math.NaN(), .8}, {1, 1, .05, math.NaN()}, {0, 1, .05, .8}, {math.NaN(), 1, .05, .8}, {1, math.Inf(1), .05, .8}, {1e-12, 1, .05, .8}} {
+	for _, x := range [][4]float64{{1, 1, 0, .8}, {1, 1, 1, .8}, {1, 1, .05, 0}, {1, 1, .05, 1},
+		{1, 1, math.NaN(), .8}, {1, 1, .05, math.NaN()}, {0, 1, .05, .8}, {math.NaN(), 1, .05, .8},
+		{1, math.Inf(1), .05, .8}, {1e-12, 1, .05, .8}} {
 		if n, err := ReplicatesToDetect(x[0], x[1], x[2], x[3]); err == nil {
 			t.Errorf("%v: %d replicates", x, n)
 		}
@@ -106,9 +115,11 @@ func TestSettlingRefused(t *testing.T) {
 	}
 }
 
-// TestRelative: half widths as shares of means, whatever their sign; what does not vary is known exactly, also if it is 0.
+// TestRelative: half widths as shares of means, whatever their sign; what does not vary is known exactly, also if it
+// is 0.
 func TestRelative(t *testing.T) {
-	for _, c := range []struct{ mean, half, want float64 }{{10, 2, 0.2}, {-10, 2, 0.2}, {0, 0, 0}, {5, 0, 0}, {0, 1, math.Inf(1)}} {
+	for _, c := range []struct{ mean, half, want float64 }{{10, 2, 0.2}, {-10, 2, 0.2}, {0, 0, 0}, {5, 0, 0},
+		{0, 1, math.Inf(1)}} {
 		i := Interval{Mean: c.mean, Half: c.half}
 		if got := i.Relative(); got != c.want || i.Low() != c.mean-c.half || i.High() != c.mean+c.half {
 			t.Errorf("%v +- %v is %v, from %v to %v", c.mean, c.half, got, i.Low(), i.High())
@@ -153,7 +164,8 @@ func TestRatesOfLeast(t *testing.T) {
 	}
 }
 
-// TestLatencySeriesQuantiles: quantiles of a bin are within a sixteenth of the value of that rank, and in between of values that are spread evenly they are nearer than the width of a bucket.
+// TestLatencySeriesQuantiles: quantiles of a bin are within a sixteenth of the value of that rank, and in between of
+// values that are spread evenly they are nearer than the width of a bucket.
 func TestLatencySeriesQuantiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := NewLatencySeries(SeriesConfig{Width: units.Millisecond, Bins: 2})
@@ -220,17 +232,23 @@ func TestWarmUpSays(t *testing.T) {
 		}
 		xs = append(xs, x)
 	}
-	if c := WarmUp(xs); c.Index != 50 || !c.Found || c.Explain != "MSER-5 cuts the first 50 of 200 observations (25 %)" {
+	if c := WarmUp(xs); c.Index != 50 || !c.Found ||
+		c.Explain != "MSER-5 cuts the first 50 of 200 observations (25 %)" {
 		t.Errorf("%+v", c)
 	}
 	slices.Reverse(xs) // the level that it comes to is not reached before the last quarter
-	if c := WarmUp(xs); c.Index != 0 || c.Found || c.Explain != "no steady state within the run: MSER-5 would cut 150 of 200 observations, more than half; all are kept" {
+	if c := WarmUp(xs); c.Index != 0 || c.Found ||
+		c.Explain != "no steady state within the run: MSER-5 would cut 150 of 200 observations, more than half; all "+
+			"are kept" {
 		t.Errorf("%+v", c)
 	}
-	if c := WarmUp([]float64{90, 90, 90, 90, 90, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1}); c.Index != 5 || !c.Found { // the fewest
+	if c := WarmUp([]float64{90, 90, 90, 90, 90, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1}); c.Index != 5 ||
+		!c.Found {
+		// the fewest
 		t.Errorf("%+v", c)
 	}
-	if c := WarmUp(xs[:19]); c.Found || c.Index != 0 || c.Explain != "19 observations are too few to find a warm-up (MSER-5 needs 20); all are kept" {
+	if c := WarmUp(xs[:19]); c.Found || c.Index != 0 ||
+		c.Explain != "19 observations are too few to find a warm-up (MSER-5 needs 20); all are kept" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -15,7 +15,8 @@ func Example() {
 	}
 	all.Merge(&reads)
 	all.Merge(&writes)
-	fmt.Printf("mean %.2f us, p50 %.1f us, p99 %.1f us\n", all.Mean()/1e6, reads.Quantile(0.5).Microseconds(), all.Quantile(0.99).Microseconds())
+	fmt.Printf("mean %.2f us, p50 %.1f us, p99 %.1f us\n", all.Mean()/1e6, reads.Quantile(0.5).Microseconds(),
+		all.Quantile(0.99).Microseconds())
 
 	i, _ := stats.Replicates([]float64{402, 398, 405, 399, 401}, 0.95)
 	fmt.Printf("%.1f +- %.1f\n", i.Mean, i.Half)

@@ -2,7 +2,8 @@ package stats
 
 import "math"
 
-// QuantileOf is the smallest of sorted values, of which there is at least one, that at least a share of them do not exceed.
+// QuantileOf is the smallest of sorted values, of which there is at least one, that at least a share of them do not
+// exceed.
 func QuantileOf(sorted []float64, share float64) float64 {
 	i := int(math.Ceil(rankOf(share, uint64(len(sorted))))) - 1
 	return sorted[min(max(i, 0), len(sorted)-1)]

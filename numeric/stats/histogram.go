@@ -10,7 +10,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// fio is the geometry of fio's latency histograms: buckets are 1 ns wide up to 128 ns and at most 1/64 of their value above.
+// fio is the geometry of fio's latency histograms: buckets are 1 ns wide up to 128 ns and at most 1/64 of their value
+// above.
 var fio = geometry{sub: 6, groups: 29}
 
 // Buckets is the number of buckets of a [Histogram].
@@ -19,9 +20,9 @@ const Buckets = 29 << 6
 // picos is how many picoseconds a histogram's unit of a nanosecond has.
 const picos = uint64(units.Nanosecond)
 
-// Histogram counts durations in fio's buckets. Count, sum, sum of squares, least and largest value are kept exactly, in
-// picoseconds. Bucket i holds the durations whose whole nanoseconds fall into it; the last one also holds everything from
-// 2^34 ns (17.2 s) on.
+// Histogram counts durations in fio's buckets. Count, sum, sum of squares, least and largest value are kept exactly,
+// in picoseconds. Bucket i holds the durations whose whole nanoseconds fall into it; the last one also holds
+// everything from 2^34 ns (17.2 s) on.
 //
 // The zero Histogram is empty and ready. A Histogram takes 15 KB and must not be used by several goroutines at once.
 type Histogram struct {
@@ -144,10 +145,10 @@ func (h *Histogram) StdDev() float64 {
 	return math.Sqrt(f)
 }
 
-// Quantile returns the duration that the share q of all durations does not exceed, q from 0 to 1: Quantile(0.99) is the
-// 99th percentile. It is the ceil(q*n)-th smallest duration, to within the width of its bucket (1 ns up to 128 ns, 1/64 of
-// the value above), interpolated inside the bucket as if its values were spread evenly, and never outside [Min, Max]. It is
-// 0 if nothing was recorded.
+// Quantile returns the duration that the share q of all durations does not exceed, q from 0 to 1: Quantile(0.99) is
+// the 99th percentile. It is the ceil(q*n)-th smallest duration, to within the width of its bucket (1 ns up to 128
+// ns, 1/64 of the value above), interpolated inside the bucket as if its values were spread evenly, and never outside
+// [Min, Max]. It is 0 if nothing was recorded.
 func (h *Histogram) Quantile(q float64) units.Duration {
 	if h.n == 0 {
 		return 0
@@ -180,8 +181,8 @@ func (h *Histogram) atRank(rank float64) units.Duration {
 	return h.max
 }
 
-// rankOf returns q*n, snapped to the nearest whole number when only the rounding of q keeps it away from there: the 99th
-// percentile of 1000 values is the 990th, not the 991st.
+// rankOf returns q*n, snapped to the nearest whole number when only the rounding of q keeps it away from there: the
+// 99th percentile of 1000 values is the 990th, not the 991st.
 func rankOf(q float64, n uint64) float64 {
 	rank := float64(q * float64(n))
 	if whole := math.Round(rank); math.Abs(rank-whole) <= 4e-16*float64(n) {
@@ -260,11 +261,12 @@ type State struct {
 
 // State returns h as plain values.
 func (h *Histogram) State() State {
-	return State{Count: int64(h.n), Sum: h.Sum(), Squares: fromWords(h.squares[:]), Min: h.min, Max: h.max, Bins: h.Bins()}
+	return State{Count: int64(h.n), Sum: h.Sum(), Squares: fromWords(h.squares[:]), Min: h.min, Max: h.max,
+		Bins: h.Bins()}
 }
 
-// Restore returns the histogram that s describes. A state that no sequence of records can lead to is an error as far as it
-// can be told: wrong bucket bounds, counts that do not add up, sums that the buckets exclude.
+// Restore returns the histogram that s describes. A state that no sequence of records can lead to is an error as far
+// as it can be told: wrong bucket bounds, counts that do not add up, sums that the buckets exclude.
 func Restore(s State) (*Histogram, error) {
 	h := &Histogram{min: s.Min, max: s.Max}
 	least, most := new(big.Int), new(big.Int) // bounds that the buckets put on the sum

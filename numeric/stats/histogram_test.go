@@ -109,7 +109,8 @@ func TestAgainstFio(t *testing.T) {
 
 func TestHistogramEmpty(t *testing.T) {
 	var h Histogram
-	if h.Count() != 0 || h.Min() != 0 || h.Max() != 0 || h.Mean() != 0 || h.StdDev() != 0 || h.Quantile(0.5) != 0 || h.CDF(1) != 0 || h.Bins() != nil {
+	if h.Count() != 0 || h.Min() != 0 || h.Max() != 0 || h.Mean() != 0 || h.StdDev() != 0 || h.Quantile(0.5) != 0 ||
+		h.CDF(1) != 0 || h.Bins() != nil {
 		t.Error("an empty histogram is not all zero")
 	}
 }
@@ -324,7 +325,8 @@ func TestRestoreAtBounds(t *testing.T) {
 }
 
 func FuzzRestore(f *testing.F) {
-	f.Add(int64(2), "300000000", "50000000000000000", int64(100e6), int64(200e6), int64(99328000), int64(100352000), int64(1), int64(198656000), int64(200704000), int64(1))
+	f.Add(int64(2), "300000000", "50000000000000000", int64(100e6), int64(200e6), int64(99328000), int64(100352000),
+		int64(1), int64(198656000), int64(200704000), int64(1))
 	f.Fuzz(func(t *testing.T, count int64, sum, squares string, low, high, l1, h1, c1, l2, h2, c2 int64) {
 		defer patience.Limit()()
 		s := State{Count: count, Min: units.Duration(low), Max: units.Duration(high),

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Holm adjusts the p values of a family of tests so that the chance of even one false finding among them stays below the level
-// that they are compared with (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is multiplied by their
-// number m, the next by m-1 and so on; none falls below one that was smaller before it, and none exceeds 1.
+// Holm adjusts the p values of a family of tests so that the chance of even one false finding among them stays below
+// the level that they are compared with (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is
+// multiplied by their number m, the next by m-1 and so on; none falls below one that was smaller before it, and none
+// exceeds 1.
 func Holm(p []float64) []float64 {
 	order := ByValue(p)
 	out := make([]float64, len(p))
@@ -19,9 +20,10 @@ func Holm(p []float64) []float64 {
 	return out
 }
 
-// BenjaminiHochberg adjusts the p values of a family of tests so that among those that are below a level the expected share of false findings stays below
-// it (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57(1), 1995; it holds for tests that are independent or vary together). The largest
-// of m stays as it is, the next is multiplied by m/(m-1), the smallest by m; none exceeds one that was larger before it.
+// BenjaminiHochberg adjusts the p values of a family of tests so that among those that are below a level the expected
+// share of false findings stays below it (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57(1),
+// 1995; it holds for tests that are independent or vary together). The largest of m stays as it is, the next is
+// multiplied by m/(m-1), the smallest by m; none exceeds one that was larger before it.
 func BenjaminiHochberg(p []float64) []float64 {
 	order := ByValue(p)
 	out := make([]float64, len(p))

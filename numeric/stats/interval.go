@@ -92,8 +92,8 @@ func longEnough(means []float64) bool {
 	return m.ACF1() <= math.Max(uncorrelated, 1.28/math.Sqrt(n)-1/n)
 }
 
-// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits: the library behind it may
-// differ in the last bits from one processor to another, and a result's bytes must not.
+// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits: the library behind
+// it may differ in the last bits from one processor to another, and a result's bytes must not.
 func TQuantile(p float64, degrees int) float64 {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
 	return rounded(t, 9)

@@ -15,8 +15,9 @@ const (
 	coarseBuckets           = coarseGroups << coarseSub
 )
 
-// LatencySeries gathers durations by time and gives the mean, the maximum and quantiles of each bin. Bins are those of
-// [Series]; each holds a coarse histogram of 2 KB, made when the bin is first used, so quantiles are good to 1/16 at worst.
+// LatencySeries gathers durations by time and gives the mean, the maximum and quantiles of each bin. Bins are those
+// of [Series]; each holds a coarse histogram of 2 KB, made when the bin is first used, so quantiles are good to 1/16
+// at worst.
 type LatencySeries struct {
 	series Series
 	shapes []*[coarseBuckets]uint32
@@ -88,7 +89,8 @@ func (s *LatencySeries) fold() {
 	s.series.fold()
 }
 
-// Durations returns what was counted, without its shape, together with what others have counted that began with bins as wide.
+// Durations returns what was counted, without its shape, together with what others have counted that began with bins
+// as wide.
 func (s *LatencySeries) Durations(others ...*LatencySeries) *Series {
 	all := &Series{slots: s.series.slots, bins: slices.Clone(s.series.bins)}
 	for _, o := range others {

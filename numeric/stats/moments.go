@@ -2,9 +2,9 @@ package stats
 
 import "math"
 
-// Moments describes a stream of numbers in constant memory: count, extremes, mean, variance, skewness (all by Welford's
-// updates) and lag-1 autocorrelation, about running means as well. Products are rounded before they are added, so that the figures
-// are the same on every machine. The zero Moments is empty and ready.
+// Moments describes a stream of numbers in constant memory: count, extremes, mean, variance, skewness (all by
+// Welford's updates) and lag-1 autocorrelation, about running means as well. Products are rounded before they are
+// added, so that the figures are the same on every machine. The zero Moments is empty and ready.
 type Moments struct {
 	n        int64
 	min, max float64
@@ -87,8 +87,8 @@ func (m *Moments) Skewness() float64 {
 	return m.m3 / float64(m.n) / float64(float64(sigma*sigma)*sigma)
 }
 
-// ACF1 returns the lag-1 autocorrelation coefficient: the sum of the products of neighbours' deviations from the mean over
-// the sum of all squared deviations; 0 if all numbers are equal.
+// ACF1 returns the lag-1 autocorrelation coefficient: the sum of the products of neighbours' deviations from the mean
+// over the sum of all squared deviations; 0 if all numbers are equal.
 func (m *Moments) ACF1() float64 {
 	if m.n < 2 || m.m2 <= 0 {
 		return 0

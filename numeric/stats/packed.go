@@ -6,7 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Packed is what a Histogram has counted, with the buckets that hold something alone: for many of them of little each. It never changes.
+// Packed is what a Histogram has counted, with the buckets that hold something alone: for many of them of little
+// each. It never changes.
 type Packed struct {
 	bucket   []uint16
 	counts   []uint64
@@ -16,7 +17,8 @@ type Packed struct {
 	min, max units.Duration
 }
 
-// Pack takes what the histogram holds out of it: it is empty afterwards. The buckets between the least and the largest value are looked at, no others.
+// Pack takes what the histogram holds out of it: it is empty afterwards. The buckets between the least and the
+// largest value are looked at, no others.
 func (h *Histogram) Pack() Packed {
 	p := Packed{n: h.n, sum: h.sum, squares: h.squares, min: h.min, max: h.max}
 	if h.n == 0 {

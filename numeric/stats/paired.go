@@ -25,13 +25,15 @@ type Paired struct {
 	P         float64  // two-sided p value that the mean is 0: Student's t test, and of small counts also SignFlips
 }
 
-// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms where all values are positive, since
-// simulated metrics spread by factors and cannot fall by more than 100 %; otherwise differences.
+// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms where
+// all values are positive, since simulated metrics spread by factors and cannot fall by more than 100 %; otherwise
+// differences.
 //
-// It makes two tests at half the error each (Bonferroni). One is PairedT, which is stronger when the seeds affect both designs alike. The other is a t
-// test of the difference of means with Welch's degrees of freedom (Biometrika 34, 1947), about twice as many, which matters with few replicates; it uses
-// the deviation of the differences where that is larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are of
-// the test that finds more.
+// It makes two tests at half the error each (Bonferroni). One is PairedT, which is stronger when the seeds affect
+// both designs alike. The other is a t test of the difference of means with Welch's degrees of freedom (Biometrika
+// 34, 1947), about twice as many, which matters with few replicates; it uses the deviation of the differences where
+// that is larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are of the
+// test that finds more.
 func CompareDesigns(a, b []float64, level float64) (Paired, error) {
 	scale := func(x float64) float64 { return x }
 	ratio := len(a) == len(b) && positive(a) && positive(b)
@@ -58,7 +60,8 @@ func CompareDesigns(a, b []float64, level float64) (Paired, error) {
 	return p, nil
 }
 
-// within returns the deviation of a difference of independent values of the two designs, and Welch's degrees of freedom.
+// within returns the deviation of a difference of independent values of the two designs, and Welch's degrees of
+// freedom.
 func within(a, b []float64, scale func(float64) float64) (deviation float64, degrees int) {
 	var first, second Moments
 	for i := range a {
@@ -71,7 +74,8 @@ func within(a, b []float64, scale func(float64) float64) (deviation float64, deg
 		return 0, len(a) - 1
 	}
 	v, w = v/sum, w/sum
-	return math.Sqrt(sum), int(float64(len(a)-1) / (float64(v*v) + float64(w*w)) * (1 + 1e-9)) // whole ones stay whole whatever rounding does
+	// whole ones stay whole whatever rounding does
+	return math.Sqrt(sum), int(float64(len(a)-1) / (float64(v*v) + float64(w*w)) * (1 + 1e-9))
 }
 
 // test is the two-sided p value of the mean under a deviation.
@@ -95,9 +99,10 @@ func positive(xs []float64) bool {
 	return !slices.ContainsFunc(xs, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
 }
 
-// PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same seed. Pairs
-// that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no spread to hold the mean
-// against; small counts are often so by accident. What is known of them is their sign, and they have the p value of that: AllAlike(n).
+// PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same
+// seed. Pairs that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no
+// spread to hold the mean against; small counts are often so by accident. What is known of them is their sign, and
+// they have the p value of that: AllAlike(n).
 func PairedT(a, b []float64, level float64) (Paired, error) {
 	p, err := paired(a, b, level, func(x float64) float64 { return x })
 	if err == nil && p.Deviation > 0 {
@@ -113,7 +118,8 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 	}
 	switch {
 	case len(a) != len(b):
-		return Paired{}, fmt.Errorf("a paired test needs as many values of one design as of the other, there are %d and %d", len(a), len(b))
+		return Paired{}, fmt.Errorf(
+			"a paired test needs as many values of one design as of the other, there are %d and %d", len(a), len(b))
 	case len(a) < 2:
 		return Paired{}, fmt.Errorf("a paired test needs at least 2 replicates, there are %d", len(a))
 	}
@@ -130,7 +136,8 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 		diff.Add(d)
 		low, high = math.Min(low, d), math.Max(high, d)
 	}
-	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance()), Degrees: len(a) - 1, Tests: 1}
+	p := Paired{A: first.Mean(), B: second.Mean(), Deviation: math.Sqrt(diff.SampleVariance()), Degrees: len(a) - 1,
+		Tests: 1}
 	p.Effect = Interval{Mean: diff.Mean(), N: len(a), Batch: 1}
 	if high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
 		p.Deviation, p.Effect.Mean = 0, low // no spread but rounding
@@ -166,8 +173,9 @@ func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
 // mostSteps bounds the differences, in steps, that count as small counts.
 const mostSteps = 3
 
-// stepped reports differences that are small multiples of one step with ties, as those of small counts. They are often nearly all equal by accident,
-// which a t test takes for certainty. Values rounded to few digits have many more steps.
+// stepped reports differences that are small multiples of one step with ties, as those of small counts. They are
+// often nearly all equal by accident, which a t test takes for certainty. Values rounded to few digits have many more
+// steps.
 func stepped(d []float64) bool {
 	var sizes []float64
 	for _, x := range d {
@@ -195,8 +203,9 @@ func stepped(d []float64) bool {
 // mostFlips bounds the exact enumeration; with more differences the steps no longer matter.
 const mostFlips = 20
 
-// SignFlips returns the two-sided p value of differences under random signs (Fisher, "The Design of Experiments", section 21): the share of sign
-// assignments whose sum is at least as far from 0. It is exact if each sign is as likely as the other. With more than 20 differences it returns 0.
+// SignFlips returns the two-sided p value of differences under random signs (Fisher, "The Design of Experiments",
+// section 21): the share of sign assignments whose sum is at least as far from 0. It is exact if each sign is as
+// likely as the other. With more than 20 differences it returns 0.
 func SignFlips(d []float64) float64 {
 	if len(d) > mostFlips {
 		return 0
@@ -223,9 +232,9 @@ func SignFlips(d []float64) float64 {
 	return math.Ldexp(float64(count), -len(d))
 }
 
-// TwoSidedT returns the probability that Student's t with so many degrees of freedom is as far from 0 as t or farther:
-// I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. It is rounded to 6 significant digits, for the
-// reason that TQuantile is.
+// TwoSidedT returns the probability that Student's t with so many degrees of freedom is as far from 0 as t or
+// farther: I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. It is rounded to 6
+// significant digits, for the reason that TQuantile is.
 func TwoSidedT(t float64, degrees int) float64 {
 	v := float64(degrees)
 	square := float64(t * t)
@@ -251,13 +260,14 @@ const MostReplicates = 1_000_000
 // ErrTooSmall is what ReplicatesToDetect returns for an effect that MostReplicates would not show.
 var ErrTooSmall = errors.New("the effect is too small beside the spread of the differences")
 
-// ReplicatesToDetect returns the smallest number of replicates with which a two-sided paired t test at significance alpha finds
-// a true effect of that size with probability power, if the differences have the given standard deviation:
+// ReplicatesToDetect returns the smallest number of replicates with which a two-sided paired t test at significance
+// alpha finds a true effect of that size with probability power, if the differences have the given standard
+// deviation:
 //
 //	the least n with  n >= ((t(1-alpha/2, n-1) + t(power, n-1)) deviation / effect)^2
 //
-// which replaces the noncentral t distribution by a shifted one (Zar, "Biostatistical Analysis", 5th ed., equation 7.10). Two
-// are enough for differences without spread.
+// which replaces the noncentral t distribution by a shifted one (Zar, "Biostatistical Analysis", 5th ed., equation
+// 7.10). Two are enough for differences without spread.
 func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	if !(alpha > 0 && alpha < 1 && power > 0 && power < 1) {
 		return 0, fmt.Errorf("significance %v and power %v are not both between 0 and 1", alpha, power)
@@ -287,12 +297,14 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	return high, nil
 }
 
-// DeviationBound returns the upper confidence bound, at a one-sided level, of the standard deviation that n values with a sample deviation have:
+// DeviationBound returns the upper confidence bound, at a one-sided level, of the standard deviation that n values
+// with a sample deviation have:
 //
 //	deviation sqrt((n-1) / chi2(1-level, n-1))
 //
-// A number of replicates that is computed with the 80 % bound has the power that was asked for with a probability of 80 %; with the deviation of a small pilot
-// itself it falls short more often than not (Browne, Statistics in Medicine 14(17), 1995). It is rounded to 9 significant digits, for the reason that TQuantile is.
+// A number of replicates that is computed with the 80 % bound has the power that was asked for with a probability of
+// 80 %; with the deviation of a small pilot itself it falls short more often than not (Browne, Statistics in Medicine
+// 14(17), 1995). It is rounded to 9 significant digits, for the reason that TQuantile is.
 func DeviationBound(deviation float64, n int, level float64) float64 {
 	v := float64(n - 1)
 	return rounded(deviation*math.Sqrt(v/distuv.ChiSquared{K: v}.Quantile(1-level)), 9)

@@ -18,8 +18,8 @@ func closeTo(t *testing.T, what string, got, want, relative float64) {
 	}
 }
 
-// darwin has the heights of Zea mays, crossed and self-fertilised, in eighths of an inch: Darwin's 15 pairs as Fisher uses them
-// ("The Design of Experiments", section 17). Fisher gives t = 2.148.
+// darwin has the heights of Zea mays, crossed and self-fertilised, in eighths of an inch: Darwin's 15 pairs as Fisher
+// uses them ("The Design of Experiments", section 17). Fisher gives t = 2.148.
 var darwin = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
 
 func TestPairedT(t *testing.T) {
@@ -55,7 +55,8 @@ func TestPairedDegenerate(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, p, err)
 		}
 	}
-	for _, c := range [][2][]float64{{{1}, {2}}, {{1, 2}, {1, 2, 3}}, {{1, math.NaN()}, {1, 2}}, {{1, 2}, {1, math.Inf(1)}}} {
+	for _, c := range [][2][]float64{{{1}, {2}}, {{1, 2}, {1, 2, 3}}, {{1, math.NaN()}, {1, 2}},
+		{{1, 2}, {1, math.Inf(1)}}} {
 		if _, err := PairedT(c[0], c[1], 0.95); err == nil {
 			t.Errorf("%v against %v is taken", c[0], c[1])
 		}
@@ -83,10 +84,11 @@ func TestTwoSidedT(t *testing.T) {
 	}
 }
 
-// TestWilcoxonTable holds exact p values to published lower critical values (two-sided 5 %: Wilcoxon and Wilcox, "Some Rapid
-// Approximate Statistical Procedures", 1964): at the value p is at most 0.05, one further it is more.
+// TestWilcoxonTable holds exact p values to published lower critical values (two-sided 5 %: Wilcoxon and Wilcox,
+// "Some Rapid Approximate Statistical Procedures", 1964): at the value p is at most 0.05, one further it is more.
 func TestWilcoxonTable(t *testing.T) {
-	for _, c := range []struct{ n, critical int }{{6, 0}, {7, 2}, {8, 3}, {9, 5}, {10, 8}, {12, 13}, {15, 25}, {20, 52}, {25, 89}, {30, 137}, {50, 434}} {
+	for _, c := range []struct{ n, critical int }{{6, 0}, {7, 2}, {8, 3}, {9, 5}, {10, 8}, {12, 13}, {15, 25},
+		{20, 52}, {25, 89}, {30, 137}, {50, 434}} {
 		for more := range 2 {
 			p := signedRankOfSum(t, c.n, c.critical+more)
 			if (p <= 0.05) != (more == 0) {
@@ -117,7 +119,8 @@ func signedRankOfSum(t *testing.T, n, sum int) float64 {
 // TestWilcoxonByHand counts assignments of signs one by one, ties and zeros included.
 func TestWilcoxonByHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.SliceOfN(rapid.Map(rapid.IntRange(-5, 5), func(i int) float64 { return float64(i) }), 0, 12).Draw(t, "d")
+		d := rapid.SliceOfN(rapid.Map(rapid.IntRange(-5, 5), func(i int) float64 { return float64(i) }), 0,
+			12).Draw(t, "d")
 		got, err := Wilcoxon(d)
 		if err != nil {
 			t.Fatal(err)
@@ -168,8 +171,8 @@ func TestWilcoxonByHand(t *testing.T) {
 	})
 }
 
-// TestWilcoxonTies: 60 differences of one size, 40 of them above 0, by the normal approximation: its variance is n(n+1)(2n+1)/24 - (n^3-n)/48, that of a
-// sum of n signs times the mean rank.
+// TestWilcoxonTies: 60 differences of one size, 40 of them above 0, by the normal approximation: its variance is
+// n(n+1)(2n+1)/24 - (n^3-n)/48, that of a sum of n signs times the mean rank.
 func TestWilcoxonTies(t *testing.T) {
 	d := make([]float64, 60)
 	for i := range d {

@@ -8,12 +8,14 @@ import (
 )
 
 func TestQuantileRanks(t *testing.T) {
-	// The median of ten lies between the second and the ninth with probability 1 - 2 * 11/1024 (Conover, Practical Nonparametric Statistics, 3rd ed., 3.2).
+	// The median of ten lies between the second and the ninth with probability 1 - 2 * 11/1024 (Conover, Practical
+	// Nonparametric Statistics, 3rd ed., 3.2).
 	for _, c := range []struct {
 		n         int64
 		q         float64
 		low, high int64
-	}{{10, 0.5, 2, 9}, {5, 0.5, 0, 6}, {6, 0.5, 1, 6}, {367, 0.99, 359, 368}, {368, 0.99, 360, 368}, {16, 0.999, 16, 17}} {
+	}{{10, 0.5, 2, 9}, {5, 0.5, 0, 6}, {6, 0.5, 1, 6}, {367, 0.99, 359, 368}, {368, 0.99, 360, 368},
+		{16, 0.999, 16, 17}} {
 		if low, high := QuantileRanks(c.n, c.q, 0.95); low != c.low || high != c.high {
 			t.Errorf("quantile %v of %d: between %d and %d, want %d and %d", c.q, c.n, low, high, c.low, c.high)
 		}
@@ -23,7 +25,8 @@ func TestQuantileRanks(t *testing.T) {
 			t.Errorf("the quantile %v needs %d", q, got)
 		}
 	}
-	if low, high := QuantileRanks(1_000_000, 0.99, 0.95); math.Abs(float64(low)-(990000-195)) > 2 || math.Abs(float64(high)-(990000+196)) > 2 {
+	if low, high := QuantileRanks(1_000_000, 0.99, 0.95); math.Abs(float64(low)-(990000-195)) > 2 ||
+		math.Abs(float64(high)-(990000+196)) > 2 {
 		t.Errorf("of a million between %d and %d, want what the normal distribution gives", low, high)
 	}
 }

@@ -31,7 +31,8 @@ func alone(name string, chance, mean float64, extra func(r *rand.Rand) float64) 
 	}}
 }
 
-// queued is one server with Poisson arrivals whose services have a mean of 1, and cost more with a chance. Its mean stay is Pollaczek and Khinchine's.
+// queued is one server with Poisson arrivals whose services have a mean of 1, and cost more with a chance. Its mean
+// stay is Pollaczek and Khinchine's.
 func queued(name string, load, chance, extra float64, regular bool) rare {
 	moment := 2.0
 	if regular {
@@ -69,7 +70,8 @@ func rares() []rare {
 		queued("a block is folded, regular services, load 50 %", 0.5, 1./2000, 100, true),
 		alone("a block is collected, nobody waits", 1./2000, 300, constant(300)),
 		alone("a class of large requests, nobody waits", 1./1000, 100, constant(100)),
-		alone("a drive awakes, for a random time", 1./1500, 200, func(r *rand.Rand) float64 { return 200 * r.ExpFloat64() }),
+		alone("a drive awakes, for a random time", 1./1500, 200,
+			func(r *rand.Rand) float64 { return 200 * r.ExpFloat64() }),
 		{"a patrol, every 1,000 requests", 1.1, func(r *rand.Rand, times *int64) func() float64 {
 			n := r.IntN(1000)
 			return func() float64 {
@@ -81,28 +83,31 @@ func rares() []rare {
 				return x
 			}
 		}},
-		{"a link fails, and all wait until it is up", 1 + down*(down+1)/2/((1-fails)/fails+down), func(r *rand.Rand, times *int64) func() float64 {
-			left := 0
-			return func() float64 {
-				if left == 0 && r.Float64() < fails {
-					*times++
-					left = down
+		{"a link fails, and all wait until it is up", 1 + down*(down+1)/2/((1-fails)/fails+down),
+			func(r *rand.Rand, times *int64) func() float64 {
+				left := 0
+				return func() float64 {
+					if left == 0 && r.Float64() < fails {
+						*times++
+						left = down
+					}
+					x := r.ExpFloat64() + float64(left)
+					left = max(0, left-1)
+					return x
 				}
-				x := r.ExpFloat64() + float64(left)
-				left = max(0, left-1)
-				return x
-			}
-		}},
+			}},
 	}
 }
 
-// TestRarePromise holds that of runs which end by themselves where something seldom costs much 93 % are within the precision, if how often it has happened is asked for. Without that they end while they have hardly seen it.
+// TestRarePromise holds that of runs which end by themselves where something seldom costs much 93 % are within the
+// precision, if how often it has happened is asked for. Without that they end while they have hardly seen it.
 func TestRarePromise(t *testing.T) {
 	runs, list, ways := 20, rares()[8:], []bool{true}
 	if os.Getenv("FARFLASH_LONG") != "" {
 		runs, list, ways = 100, rares(), append(ways, false)
 	}
-	lines := golden.Head("what is seldom", ">within 5 %", ">bias", ">observations on average", ">within 5 % if it is not counted", ">bias")
+	lines := golden.Head("what is seldom", ">within 5 %", ">bias", ">observations on average",
+		">within 5 % if it is not counted", ">bias")
 	for _, x := range list {
 		var cells []string
 		for _, counted := range ways {
@@ -137,7 +142,8 @@ func TestRarePromise(t *testing.T) {
 				}
 			}
 			share := float64(inside) / float64(runs)
-			t.Logf("%s, counted %v: %5.1f %% of the runs are within 5 %%, bias %+.2f %%, %d observations", x.name, counted, 100*share, 100*bias, length)
+			t.Logf("%s, counted %v: %5.1f %% of the runs are within 5 %%, bias %+.2f %%, %d observations", x.name,
+				counted, 100*share, 100*bias, length)
 			if counted && share < 0.93 {
 				t.Errorf("%s: %.1f %% of the runs are within 5 %%, bias %+.2f %%", x.name, 100*share, 100*bias)
 			}

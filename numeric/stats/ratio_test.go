@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCompareDesigns: ratios are compared by their logarithms, exactly as Student's t test compares these; no end of an interval is below -100 %.
+// TestCompareDesigns: ratios are compared by their logarithms, exactly as Student's t test compares these; no end of
+// an interval is below -100 %.
 func TestCompareDesigns(t *testing.T) {
 	g := rand.New(rand.NewPCG(11, 12))
 	a, b, la, lb := make([]float64, 6), make([]float64, 6), make([]float64, 6), make([]float64, 6)
@@ -35,7 +36,8 @@ func TestCompareDesigns(t *testing.T) {
 	closeTo(t, "A", got.A, math.Exp(want.A), 1e-12)
 	closeTo(t, "B over A", got.B/got.A, math.Exp(got.Effect.Mean), 1e-12)
 	wide := got.At(0.99)
-	closeTo(t, "half at 99 %", wide.Half/got.Effect.Half, TQuantile(0.9975, got.Degrees)/TQuantile(0.9875, got.Degrees), 1e-9)
+	closeTo(t, "half at 99 %", wide.Half/got.Effect.Half,
+		TQuantile(0.9975, got.Degrees)/TQuantile(0.9875, got.Degrees), 1e-9)
 	if wide.Level != 0.99 || wide.Mean != got.Effect.Mean {
 		t.Errorf("%+v", wide)
 	}
@@ -74,13 +76,15 @@ func TestCompareDesigns(t *testing.T) {
 	for i := range b {
 		b[i] = a[i] * 1.1
 	}
-	if got, err := CompareDesigns(a, b, 0.95); err != nil || got.Deviation != 0 || got.Effect.Half != 0 || got.P != AllAlike(6) {
+	if got, err := CompareDesigns(a, b, 0.95); err != nil || got.Deviation != 0 || got.Effect.Half != 0 ||
+		got.P != AllAlike(6) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// TestTwoTests: neither of the two tests finds more than the level allows where there is nothing, whether designs have nothing in common, have much, or one rises when the
-// other falls. Where seeds do nothing to both it finds more than the paired test does with the same error, as more degrees of freedom count; where they do much it finds it.
+// TestTwoTests: neither of the two tests finds more than the level allows where there is nothing, whether designs
+// have nothing in common, have much, or one rises when the other falls. Where seeds do nothing to both it finds more
+// than the paired test does with the same error, as more degrees of freedom count; where they do much it finds it.
 func TestTwoTests(t *testing.T) {
 	g := rand.New(rand.NewPCG(21, 22))
 	const comparisons, level = 3000, 0.05 / 6
@@ -113,9 +117,12 @@ func TestTwoTests(t *testing.T) {
 					paired++
 				}
 			}
-			t.Logf("%d replicates, correlation %v, shift %v: found in %.4f, %.4f at 5 %%; by the paired test with half of the error in %.4f", n, c.correlation, c.shift, float64(both)/comparisons, float64(plain)/comparisons, float64(paired)/comparisons)
+			t.Logf("%d replicates, correlation %v, shift %v: found in %.4f, %.4f at 5 %%; by the paired test with "+
+				"half of the error in %.4f", n, c.correlation, c.shift, float64(both)/comparisons,
+				float64(plain)/comparisons, float64(paired)/comparisons)
 			if c.shift == 0 && (float64(both)/comparisons > level || float64(plain)/comparisons > 0.05) {
-				t.Errorf("%d replicates, correlation %v: %d and %d of %d find a difference", n, c.correlation, both, plain, comparisons)
+				t.Errorf("%d replicates, correlation %v: %d and %d of %d find a difference", n, c.correlation, both,
+					plain, comparisons)
 			}
 			if n == 5 && c.correlation == 0 && c.shift > 0 && both < paired*12/10 {
 				t.Errorf("of independent designs it finds %d, and the paired test alone %d", both, paired)
@@ -130,7 +137,8 @@ func TestTwoTests(t *testing.T) {
 // TestSignFlips counts all signs, and gives differences that are alike the p value of their sign.
 func TestSignFlips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.SliceOfN(rapid.Map(rapid.IntRange(-4, 4), func(i int) float64 { return float64(i) / 10 }), 1, 9).Draw(t, "d")
+		d := rapid.SliceOfN(rapid.Map(rapid.IntRange(-4, 4), func(i int) float64 { return float64(i) / 10 }), 1,
+			9).Draw(t, "d")
 		sum := 0.0
 		for _, x := range d {
 			sum += x
@@ -166,8 +174,10 @@ func TestStepped(t *testing.T) {
 		d    []float64
 		want bool
 	}{
-		{[]float64{1, 1, 1, 2}, true}, {[]float64{0.1, 0.2, 0.3, 0.1, 0}, true}, {[]float64{1, -1, 2}, true}, {[]float64{3, 3, 3}, true},
-		{[]float64{1, 2, 3}, false}, {[]float64{112, 110, 112, 115}, false}, {[]float64{1, 1, 4}, false}, {[]float64{0, 0, 5}, false}, {nil, false},
+		{[]float64{1, 1, 1, 2}, true}, {[]float64{0.1, 0.2, 0.3, 0.1, 0}, true}, {[]float64{1, -1, 2}, true},
+		{[]float64{3, 3, 3}, true},
+		{[]float64{1, 2, 3}, false}, {[]float64{112, 110, 112, 115}, false}, {[]float64{1, 1, 4}, false},
+		{[]float64{0, 0, 5}, false}, {nil, false},
 	} {
 		if got := stepped(c.d); got != c.want {
 			t.Errorf("%v: %v", c.d, got)
@@ -179,7 +189,8 @@ func TestStepped(t *testing.T) {
 	}
 }
 
-// TestCountsHold has two designs that count the same, a little: t alone would call a difference more often than the level allows.
+// TestCountsHold has two designs that count the same, a little: t alone would call a difference more often than the
+// level allows.
 func TestCountsHold(t *testing.T) {
 	g := rand.New(rand.NewPCG(13, 14))
 	for n := 2; n <= 8; n++ {
@@ -217,7 +228,8 @@ func TestBenjaminiHochberg(t *testing.T) {
 		}
 	}
 	// The example of their paper: 15 p values, of which 4 are below at 0.05.
-	paper := []float64{0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1}
+	paper := []float64{0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+		0.6528, 0.7590, 1}
 	found := 0
 	for _, q := range BenjaminiHochberg(paper) {
 		if q <= 0.05 {
@@ -258,7 +270,8 @@ func TestLooks(t *testing.T) {
 	for _, c := range []struct {
 		most int
 		want []int
-	}{{2, []int{2}}, {5, []int{5}}, {6, []int{5, 6}}, {10, []int{5, 7, 10}}, {20, []int{5, 7, 10, 14, 20}}, {30, []int{5, 7, 10, 14, 20, 28, 30}}} {
+	}{{2, []int{2}}, {5, []int{5}}, {6, []int{5, 6}}, {10, []int{5, 7, 10}}, {20, []int{5, 7, 10, 14, 20}},
+		{30, []int{5, 7, 10, 14, 20, 28, 30}}} {
 		if got := Looks(c.most); !slices.Equal(got, c.want) {
 			t.Errorf("%d: %v", c.most, got)
 		}
@@ -291,7 +304,8 @@ func TestLooksHold(t *testing.T) {
 			plain++
 		}
 	}
-	t.Logf("of %d studies %d end with a difference, and %d without dividing the error among the looks", studies, divided, plain)
+	t.Logf("of %d studies %d end with a difference, and %d without dividing the error among the looks", studies,
+		divided, plain)
 	if share := float64(divided) / studies; share > 0.05 {
 		t.Errorf("%v of the studies end with a difference", share)
 	}
@@ -300,9 +314,11 @@ func TestLooksHold(t *testing.T) {
 	}
 }
 
-// TestDeviationBound holds the bound to its level, and Browne's promise: of numbers of replicates that come of pilots of five, four in five have the power.
+// TestDeviationBound holds the bound to its level, and Browne's promise: of numbers of replicates that come of pilots
+// of five, four in five have the power.
 func TestDeviationBound(t *testing.T) {
-	closeTo(t, "the bound of 5 at 80 %", DeviationBound(1, 5, 0.8), math.Sqrt(4/1.648777), 1e-6) // chi2(0.2, 4), of printed tables
+	// chi2(0.2, 4), of printed tables
+	closeTo(t, "the bound of 5 at 80 %", DeviationBound(1, 5, 0.8), math.Sqrt(4/1.648777), 1e-6)
 	g := rand.New(rand.NewPCG(19, 20))
 	const pilots = 4000
 	needed, err := ReplicatesToDetect(0.8, 1, 0.05, 0.8)
@@ -341,7 +357,8 @@ func TestDeviationBound(t *testing.T) {
 			naive++
 		}
 	}
-	t.Logf("the bound is above the deviation in %d of %d pilots; replicates are enough in %d, and with the pilot's own deviation in %d", above, pilots, bounded, naive)
+	t.Logf("the bound is above the deviation in %d of %d pilots; replicates are enough in %d, and with the pilot's "+
+		"own deviation in %d", above, pilots, bounded, naive)
 	if share := float64(above) / pilots; math.Abs(share-0.8) > 0.025 {
 		t.Errorf("the bound is above the deviation in %v", share)
 	}

@@ -14,7 +14,8 @@ type SeriesConfig struct {
 	Bins  int            // the most bins that are kept; even, at least 2
 }
 
-// DefaultSeriesConfig begins with bins of 100 us and keeps at most 256 of them: a run of any length ends with 128 to 256.
+// DefaultSeriesConfig begins with bins of 100 us and keeps at most 256 of them: a run of any length ends with 128 to
+// 256.
 func DefaultSeriesConfig() SeriesConfig {
 	return SeriesConfig{Width: 100 * units.Microsecond, Bins: 256}
 }
@@ -121,15 +122,16 @@ func (s *Slot) Mean() float64 {
 	return s.Sum() / float64(s.Count)
 }
 
-// Series gathers values by time in bins of equal width. When a value lies beyond the last bin, neighbouring bins are joined
-// and the width doubles, so memory stays bounded whatever the length of the run, and nothing that was counted is lost.
-// Sums are exact. Add does not allocate once the bins exist.
+// Series gathers values by time in bins of equal width. When a value lies beyond the last bin, neighbouring bins are
+// joined and the width doubles, so memory stays bounded whatever the length of the run, and nothing that was counted
+// is lost. Sums are exact. Add does not allocate once the bins exist.
 type Series struct {
 	slots
 	bins []Slot
 }
 
-// NewSeries returns an empty series. It panics if the width is not positive or the number of bins not even and positive.
+// NewSeries returns an empty series. It panics if the width is not positive or the number of bins not even and
+// positive.
 func NewSeries(c SeriesConfig) *Series {
 	return &Series{slots: newSlots(c), bins: make([]Slot, c.Bins)}
 }
@@ -157,8 +159,8 @@ func (s *Series) fold() {
 	s.double()
 }
 
-// Merge adds all that o has counted. Both must have begun with the same width, or widths that differ by a power of two, and
-// have the same number of bins; it panics otherwise.
+// Merge adds all that o has counted. Both must have begun with the same width, or widths that differ by a power of
+// two, and have the same number of bins; it panics otherwise.
 func (s *Series) Merge(o *Series) {
 	if len(s.bins) != len(o.bins) {
 		panic("stats: merge of series with different numbers of bins")
@@ -185,8 +187,8 @@ func (s *Series) Width() units.Duration { return s.width }
 // Slots returns the bins up to the last one that holds a value. The caller must not change them.
 func (s *Series) Slots() []Slot { return s.bins[:s.used] }
 
-// Rates returns each bin's sum per second: bytes become a bandwidth. The last bin is taken to reach up to end if it would
-// end later, because nothing happened after the end of the run.
+// Rates returns each bin's sum per second: bytes become a bandwidth. The last bin is taken to reach up to end if it
+// would end later, because nothing happened after the end of the run.
 func (s *Series) Rates(end units.Duration) []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
@@ -197,7 +199,8 @@ func (s *Series) Rates(end units.Duration) []float64 {
 	return out
 }
 
-// CountRates returns each bin's number of values per second, with the last bin cut as in Rates: completions become IOPS.
+// CountRates returns each bin's number of values per second, with the last bin cut as in Rates: completions become
+// IOPS.
 func (s *Series) CountRates(end units.Duration) []float64 {
 	out := make([]float64, s.used)
 	for i := range out {

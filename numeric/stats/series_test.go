@@ -83,7 +83,8 @@ func TestSeriesConserves(t *testing.T) {
 		a.Merge(b)
 		sum := 0.0
 		if len(a.Slots()) != len(whole.Slots()) || a.Width() != whole.Width() {
-			t.Fatalf("merged: %d bins of %v; whole: %d of %v", len(a.Slots()), a.Width(), len(whole.Slots()), whole.Width())
+			t.Fatalf("merged: %d bins of %v; whole: %d of %v", len(a.Slots()), a.Width(), len(whole.Slots()),
+				whole.Width())
 		}
 		for i := range whole.Slots() {
 			if a.Slots()[i] != whole.Slots()[i] {

@@ -14,8 +14,8 @@ type SettlingConfig struct {
 	Patience  int     // observations after which rare events are no longer waited for
 }
 
-// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more. Events of a frequency of 1 in 3,000
-// occur often enough in the million observations of Patience.
+// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more.
+// Events of a frequency of 1 in 3,000 occur often enough in the million observations of Patience.
 func DefaultSettlingConfig() SettlingConfig {
 	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5, Patience: 1 << 20}
 }
@@ -27,22 +27,26 @@ type Occurrence struct {
 	Last  bool // it will not happen again
 }
 
-// LeastOccurrences is how often each must have happened: the observed spread says nothing of events seen a few times, or never. Of 320 independent
-// events each of 32 batches has ten, and their rate is known to 6 %.
+// LeastOccurrences is how often each must have happened: the observed spread says nothing of events seen a few times,
+// or never. Of 320 independent events each of 32 batches has ten, and their rate is known to 6 %.
 const LeastOccurrences = 320
 
 // Settling decides, while a run goes on, whether the mean of what it observes is known well enough to end it.
 //
-// A run that ends as soon as an interval looks narrow ends too early: it chooses the moment at which its variance is underestimated, and in a queue
-// that is when its mean is, too. Against that, and after Skart (Tafazzoli, Wilson, Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
+// A run that ends as soon as an interval looks narrow ends too early: it chooses the moment at which its variance is
+// underestimated, and in a queue that is when its mean is, too. Against that, and after Skart (Tafazzoli, Wilson,
+// Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
 //
 //   - observations are counted one by one, so that the mean is that over requests and not over bins of time;
-//   - it looks seldom, at numbers of observations that grow by a factor, so that only two or three looks are near the end; what those may miss beside the
+//   - it looks seldom, at numbers of observations that grow by a factor, so that only two or three looks are near the
+//     end; what those may miss beside the
 //     level of one of them is less than what the widening below adds (docs/validation/stats.md has the shares of runs that are within the precision);
-//   - the interval is of 32 to 64 batch means that pass for uncorrelated; what correlation is left widens it as an autoregression of order one would
+//   - the interval is of 32 to 64 batch means that pass for uncorrelated; what correlation is left widens it as an
+//     autoregression of order one would
 //     (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink inverts it, Communications in Statistics 34(3), 2005);
 //   - the caller counts costly rare events: until each has happened often enough the interval is not trusted;
-//   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise is of the mean that is printed.
+//   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise
+//     is of the mean that is printed.
 //
 // A Settling takes bounded space. Its Add does not allocate.
 type Settling struct {
@@ -95,11 +99,12 @@ func (s *Settling) Due() bool { return s.n >= s.next }
 
 // Verdict is what a look finds.
 type Verdict struct {
-	Reached  bool
-	Vain     bool     // not reached, and not worth waiting for: an event is too rare
-	Cut      Cut      // of the warm-up; its Index counts batches
-	Interval Interval // of the mean after the cut, at the level of one look; its N is 0 if there were too few observations
-	Explain  string   // one sentence
+	Reached bool
+	Vain    bool // not reached, and not worth waiting for: an event is too rare
+	Cut     Cut  // of the warm-up; its Index counts batches
+	// of the mean after the cut, at the level of one look; its N is 0 if there were too few observations
+	Interval Interval
+	Explain  string // one sentence
 }
 
 // Look evaluates the stop rule and schedules the next look. Looking before it is due weakens the promise.
@@ -143,13 +148,16 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 	for _, x := range happened {
 		if v.Reached && x.Times < LeastOccurrences {
 			v.Reached, v.Vain = false, x.Last || s.n >= s.c.Patience
-			v.Explain = fmt.Sprintf("%s: only %d in %d observations; at least %d are needed to know what they add to the mean", x.What, x.Times, s.n, LeastOccurrences)
+			v.Explain = fmt.Sprintf(
+				"%s: only %d in %d observations; at least %d are needed to know what they add to the mean", x.What,
+				x.Times, s.n, LeastOccurrences)
 		}
 	}
 	return v
 }
 
-// adjusted is Student's t interval of the mean of batch means, widened for the correlation and the skewness that they still have, and whether they are too correlated for that.
+// adjusted is Student's t interval of the mean of batch means, widened for the correlation and the skewness that they
+// still have, and whether they are too correlated for that.
 func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	i = interval(means, level)
 	var m Moments
@@ -165,8 +173,8 @@ func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	return i, !longEnough(means)
 }
 
-// skewed is the distance of the interval's farther end, that of the longer tail, in standard errors, for n values with a skewness and Student's quantile
-// t. It exceeds t, since the cube root is concave.
+// skewed is the distance of the interval's farther end, that of the longer tail, in standard errors, for n values
+// with a skewness and Student's quantile t. It exceeds t, since the cube root is concave.
 func skewed(t, skewness, n float64) float64 {
 	b := math.Abs(skewness) / (6 * math.Sqrt(n))
 	if b < 1e-6 {

@@ -51,8 +51,9 @@ func (a *autoregressive) next() float64 {
 	return 10 + a.x
 }
 
-// TestSettlingPromise holds that of runs which end by themselves at least as many as promised are within the precision: of queues from light to heavy
-// load, which are skewed and the more correlated the heavier the load is, and of autoregressions. 93 % of few runs are 95 % of many.
+// TestSettlingPromise holds that of runs which end by themselves at least as many as promised are within the
+// precision: of queues from light to heavy load, which are skewed and the more correlated the heavier the load is,
+// and of autoregressions. 93 % of few runs are 95 % of many.
 func TestSettlingPromise(t *testing.T) {
 	loads, runs := []float64{0.2, 0.5, 0.7}, 150
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -82,9 +83,11 @@ func TestSettlingPromise(t *testing.T) {
 			}
 		}
 		share := float64(inside) / float64(runs)
-		t.Logf("%s: %5.1f %% of the runs are within 5 %%, bias %+.2f %%, %d observations", name, 100*share, 100*bias, length)
+		t.Logf("%s: %5.1f %% of the runs are within 5 %%, bias %+.2f %%, %d observations", name, 100*share, 100*bias,
+			length)
 		if share < 0.93 || math.Abs(bias) > 0.015 {
-			t.Errorf("%s: %.1f %% of the runs are within 5 %%, and all are off by %+.2f %% on average", name, 100*share, 100*bias)
+			t.Errorf("%s: %.1f %% of the runs are within 5 %%, and all are off by %+.2f %% on average", name,
+				100*share, 100*bias)
 		}
 		return []string{fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%+.2f %%", 100*bias), fmt.Sprint(length)}
 	}
@@ -114,7 +117,8 @@ func TestSettlingPromise(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" || testing.Short() {
 		return
 	}
-	lines := golden.Head("load", ">M/M/1 within 5 %", ">bias", ">requests on average", ">M/D/1 within 5 %", ">bias", ">requests on average")
+	lines := golden.Head("load", ">M/M/1 within 5 %", ">bias", ">requests on average", ">M/D/1 within 5 %", ">bias",
+		">requests on average")
 	for i, load := range loads {
 		lines = append(lines, golden.Row(append([]string{fmt.Sprintf("%.0f %%", 100*load)}, queues[i]...)...))
 	}
@@ -144,9 +148,11 @@ func TestSettlingSays(t *testing.T) {
 		want string
 	}{
 		{"too few", look(4095, decay), "4095 observations are too few; at least 4096 are needed"},
-		{"it rises", look(8000, func(i int) float64 { return float64(i) }), "no steady state within the run: the mean still changes in its second half"},
+		{"it rises", look(8000, func(i int) float64 { return float64(i) }),
+			"no steady state within the run: the mean still changes in its second half"},
 		{"its beginning weighs", look(8000, decay), "the mean is known to 75 %; 5 % is required"},
-		{"it waves", look(30000, func(i int) float64 { return 10 + 9*math.Sin(float64(i)/1000) }), "the observations are still correlated over the longest batches that fit"},
+		{"it waves", look(30000, func(i int) float64 { return 10 + 9*math.Sin(float64(i)/1000) }),
+			"the observations are still correlated over the longest batches that fit"},
 	} {
 		if c.v.Reached || c.v.Explain != c.want {
 			t.Errorf("%s: %+v, want %q", c.name, c.v, c.want)
@@ -180,10 +186,12 @@ func TestSettlingLooks(t *testing.T) {
 	}
 }
 
-// TestSkewed holds the correction against Willink's equation solved by hand: no skewness leaves t, and of the two ends that of the longer tail is the farther.
+// TestSkewed holds the correction against Willink's equation solved by hand: no skewness leaves t, and of the two
+// ends that of the longer tail is the farther.
 func TestSkewed(t *testing.T) {
 	near(t, "without skewness", skewed(2, 0, 32), 2, 1e-15)
-	// b = 1.2/(6*4) = 0.05: the ends are (cbrt(1+0.3(2-0.05))-1)/0.1 = 1.6597 and (cbrt(1+0.3(-2-0.05))-1)/0.1 = -2.7253.
+	// b = 1.2/(6*4) = 0.05: the ends are (cbrt(1+0.3(2-0.05))-1)/0.1 = 1.6597 and (cbrt(1+0.3(-2-0.05))-1)/0.1 =
+	// -2.7253.
 	near(t, "with a skewness of 1.2", skewed(2, 1.2, 16), 2.7253, 1e-3)
 	near(t, "with one of -1.2", skewed(2, -1.2, 16), 2.7253, 1e-3)
 }

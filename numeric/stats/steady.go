@@ -15,9 +15,9 @@ type Cut struct {
 // mserBatch is the batch size of MSER-5.
 const mserBatch = 5
 
-// WarmUp finds the warm-up of xs by MSER-5: of all cuts it takes the one that makes the standard error of the mean of what
-// remains least, over batches of five. A cut in the second half means that the least was not reached within the series; it
-// is reported as not found, and Index is then 0. NaNs (bins without a value) are passed over.
+// WarmUp finds the warm-up of xs by MSER-5: of all cuts it takes the one that makes the standard error of the mean of
+// what remains least, over batches of five. A cut in the second half means that the least was not reached within the
+// series; it is reported as not found, and Index is then 0. NaNs (bins without a value) are passed over.
 func WarmUp(xs []float64) Cut {
 	batches, starts := fives(xs)
 	n := len(batches)
@@ -42,15 +42,18 @@ func WarmUp(xs []float64) Cut {
 	}
 	switch {
 	case cut > n/2:
-		return Cut{Explain: fmt.Sprintf("no steady state within the run: MSER-5 would cut %d of %d observations, more than half; all are kept", starts[cut], len(xs))}
+		return Cut{Explain: fmt.Sprintf("no steady state within the run: MSER-5 would cut %d of %d observations, "+
+			"more than half; all are kept", starts[cut], len(xs))}
 	case cut == 0:
 		return Cut{Found: true, Explain: fmt.Sprintf("no warm-up: MSER-5 keeps all %d observations", len(xs))}
 	}
 	return Cut{Index: starts[cut], Found: true,
-		Explain: fmt.Sprintf("MSER-5 cuts the first %d of %d observations (%.0f %%)", starts[cut], len(xs), 100*float64(starts[cut])/float64(len(xs)))}
+		Explain: fmt.Sprintf("MSER-5 cuts the first %d of %d observations (%.0f %%)", starts[cut], len(xs),
+			100*float64(starts[cut])/float64(len(xs)))}
 }
 
-// fives returns the means of five successive numbers each and where each five begins. An incomplete last five is dropped.
+// fives returns the means of five successive numbers each and where each five begins. An incomplete last five is
+// dropped.
 func fives(xs []float64) (means []float64, starts []int) {
 	sum, k, start := 0.0, 0, 0
 	for i, x := range xs {

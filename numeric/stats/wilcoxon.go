@@ -15,14 +15,14 @@ type SignedRank struct {
 	Exact    bool    // from the exact distribution, not the normal approximation
 }
 
-// mostExact is how many differences the exact distribution is used for. Its counts fit into 64 bits, and beyond it the normal
-// approximation is good to the digits that anyone reads.
+// mostExact is how many differences the exact distribution is used for. Its counts fit into 64 bits, and beyond it
+// the normal approximation is good to the digits that anyone reads.
 const mostExact = 50
 
-// Wilcoxon tests whether differences are symmetric about 0 (Wilcoxon, Biometrics Bulletin 1(6), 1945). Zeros are left out, as
-// he does. Up to 50 differences the distribution under the null hypothesis is exact, ties included: each of the 2^n
-// assignments of signs to the ranks that there are is equally likely, and they are counted by their sum. Beyond that it is
-// normal, with the variance corrected for ties and the distance from the mean for continuity.
+// Wilcoxon tests whether differences are symmetric about 0 (Wilcoxon, Biometrics Bulletin 1(6), 1945). Zeros are left
+// out, as he does. Up to 50 differences the distribution under the null hypothesis is exact, ties included: each of
+// the 2^n assignments of signs to the ranks that there are is equally likely, and they are counted by their sum.
+// Beyond that it is normal, with the variance corrected for ties and the distance from the mean for continuity.
 //
 // The smallest p value of n differences is 2^(1-n): fewer than 6 never fall below 0.05.
 func Wilcoxon(differences []float64) (SignedRank, error) {
@@ -60,8 +60,8 @@ func Wilcoxon(differences []float64) (SignedRank, error) {
 	return r, nil
 }
 
-// doubledRanks returns twice the rank of each number's magnitude, which is whole for tied numbers as well, and the sum of
-// t^3-t over groups of t tied numbers.
+// doubledRanks returns twice the rank of each number's magnitude, which is whole for tied numbers as well, and the
+// sum of t^3-t over groups of t tied numbers.
 func doubledRanks(d []float64) (ranks []int, ties float64) {
 	order := make([]int, len(d))
 	for i := range order {
@@ -84,8 +84,8 @@ func doubledRanks(d []float64) (ranks []int, ties float64) {
 	return ranks, ties
 }
 
-// exactSignedRank returns the two-sided p value of the smaller of the two rank sums: twice the share of all assignments of
-// signs whose sum is at most that.
+// exactSignedRank returns the two-sided p value of the smaller of the two rank sums: twice the share of all
+// assignments of signs whose sum is at most that.
 func exactSignedRank(ranks []int, smaller int) float64 {
 	// ways[s] counts the subsets of the ranks so far with sum s.
 	ways := make([]uint64, smaller+1)

@@ -44,7 +44,8 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(v), err
 }
 
-// String returns the shortest exact form, such as "16KiB"; [ParseBytes] returns it to the same value unless it is negative.
+// String returns the shortest exact form, such as "16KiB"; [ParseBytes] returns it to the same value unless it is
+// negative.
 func (b Bytes) String() string {
 	if b == 0 {
 		return "0B"

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Change is by what share of itself a quantity changes: "20%" is a fifth more, "-15%" is 15 hundredths less. It is written as a Fraction, with or without
-// a sign.
+// Change is by what share of itself a quantity changes: "20%" is a fifth more, "-15%" is 15 hundredths less. It is
+// written as a Fraction, with or without a sign.
 type Change float64
 
 // ParseChange reads "20%", "+20%", "-15%" or "0".

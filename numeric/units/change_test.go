@@ -7,7 +7,8 @@ import (
 )
 
 func TestChange(t *testing.T) {
-	for text, want := range map[string]units.Change{"20%": 0.2, "+20%": 0.2, "-15%": -0.15, "0": 0, " -0.5 ": -0.5, "300%": 3, "-0": 0} {
+	for text, want := range map[string]units.Change{"20%": 0.2, "+20%": 0.2, "-15%": -0.15, "0": 0, " -0.5 ": -0.5,
+		"300%": 3, "-0": 0} {
 		c, err := units.ParseChange(text)
 		if err != nil || c != want {
 			t.Errorf("%s is %v, %v", text, c, err)

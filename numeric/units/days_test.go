@@ -12,7 +12,8 @@ func TestDays(t *testing.T) {
 		text  string
 		want  units.Days
 		again string
-	}{{"5y", 1825, "5y"}, {"36mo", 1095, "3y"}, {"30 d", 30, "30d"}, {"12h", 0.5, "0.5d"}, {"0", 0, "0d"}, {"1.5y", 547.5, "547.5d"}, {"730d", 730, "2y"}} {
+	}{{"5y", 1825, "5y"}, {"36mo", 1095, "3y"}, {"30 d", 30, "30d"}, {"12h", 0.5, "0.5d"}, {"0", 0, "0d"},
+		{"1.5y", 547.5, "547.5d"}, {"730d", 730, "2y"}} {
 		d, err := units.ParseDays(c.text)
 		if err != nil || math.Abs(float64(d-c.want)) > 1e-9 || d.String() != c.again {
 			t.Errorf("%s is %v, %v; want %s", c.text, d, err, c.again)

@@ -2,7 +2,8 @@ package units
 
 import "math"
 
-// Duration is a span of time, or a simulated instant counted from the start of a run, in picoseconds. It reaches 106 days.
+// Duration is a span of time, or a simulated instant counted from the start of a run, in picoseconds. It reaches 106
+// days.
 type Duration int64
 
 // Common durations.
@@ -40,7 +41,8 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(v), err
 }
 
-// String returns the shortest exact form, such as "75us"; [ParseDuration] returns it to the same value unless it is negative.
+// String returns the shortest exact form, such as "75us"; [ParseDuration] returns it to the same value unless it is
+// negative.
 func (d Duration) String() string {
 	if d == 0 {
 		return "0s"

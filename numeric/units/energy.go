@@ -64,8 +64,8 @@ func ParseEnergy(s string) (Energy, error) {
 	return Energy(v * joules), nil
 }
 
-// String returns the energy with the largest unit that leaves at least 1 before the point, such as "42uJ"; it parses back
-// exactly.
+// String returns the energy with the largest unit that leaves at least 1 before the point, such as "42uJ"; it parses
+// back exactly.
 func (e Energy) String() string {
 	v := float64(e)
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {

@@ -5,13 +5,14 @@ import (
 	"fmt"
 )
 
-// FieldError says what is wrong with one field of a configuration. Its path is as a user writes it: keys in snake_case, joined by
-// points, indices in brackets, "cache.capacity", "ports[2].rate". Who reads the file adds the place (Within puts what
-// is around it in front).
+// FieldError says what is wrong with one field of a configuration. Its path is as a user writes it: keys in
+// snake_case, joined by points, indices in brackets, "cache.capacity", "ports[2].rate". Who reads the file adds the
+// place (Within puts what is around it in front).
 type FieldError struct {
 	Path string // of the field; "" is the whole
 	Msg  string // what is wrong and what would be right
-	err  error  // whose message it is, if it was no FieldError: it may be more than its text, such as the end of a context
+	// whose message it is, if it was no FieldError: it may be more than its text, such as the end of a context
+	err error
 }
 
 // Error is the path and the message.
@@ -43,8 +44,8 @@ func JoinPath(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// FieldErrors are the errors that err joins, each as one of a field. What says nothing of a field is one of the whole. They
-// are none if err is nil.
+// FieldErrors are the errors that err joins, each as one of a field. What says nothing of a field is one of the
+// whole. They are none if err is nil.
 func FieldErrors(err error) []*FieldError {
 	if err == nil {
 		return nil

@@ -15,9 +15,11 @@ func TestFieldErrors(t *testing.T) {
 	var c Faults
 	c.Hold(true, "x", "not said")
 	c.Hold(false, "ports[2].rate", "%d is not possible", 3)
-	c.Within("inner", errors.Join(Wrong("", "as a whole"), fmt.Errorf("wrapped: %w", Wrong("[1]", "first")), errors.New("plain: text")))
+	c.Within("inner", errors.Join(Wrong("", "as a whole"), fmt.Errorf("wrapped: %w", Wrong("[1]", "first")),
+		errors.New("plain: text")))
 	got := FieldErrors(Within("outer", c.Err()))
-	want := [][2]string{{"outer.ports[2].rate", "3 is not possible"}, {"outer.inner", "as a whole"}, {"outer.inner", "wrapped: [1]: first"}, {"outer.inner", "plain: text"}}
+	want := [][2]string{{"outer.ports[2].rate", "3 is not possible"}, {"outer.inner", "as a whole"},
+		{"outer.inner", "wrapped: [1]: first"}, {"outer.inner", "plain: text"}}
 	if len(got) != len(want) {
 		t.Fatalf("%d errors: %v", len(got), got)
 	}
@@ -27,7 +29,8 @@ func TestFieldErrors(t *testing.T) {
 		}
 	}
 	// What it was that has a path now can still be asked for.
-	if err := Within("outer", Within("inner", fmt.Errorf("preparing: %w", context.Canceled))); !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err := Within("outer", Within("inner", fmt.Errorf("preparing: %w", context.Canceled))); !errors.Is(err,
+		context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v is not an end of a context", err)
 	}
 	if s := Wrong("a.b", "c").Error(); s != "a.b: c" {
@@ -63,7 +66,8 @@ func TestNames(t *testing.T) {
 	}
 	v := gait(1)
 	var text *TextError
-	for bad, want := range map[string]string{"": `"" is not possible; use walk or trot`, "trott": `"trott" is not possible; use walk or trot (did you mean trot?)`} {
+	for bad, want := range map[string]string{"": `"" is not possible; use walk or trot`,
+		"trott": `"trott" is not possible; use walk or trot (did you mean trot?)`} {
 		err := gaits.Unmarshal([]byte(bad), &v)
 		if !errors.As(err, &text) || err.Error() != want || v != 1 {
 			t.Errorf("%q: %v; %d", bad, err, v)

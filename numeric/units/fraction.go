@@ -10,8 +10,8 @@ import (
 // Fraction is a dimensionless part of a whole, such as a read share or an over-provisioning ratio. It is not negative.
 type Fraction float64
 
-// ParseFraction reads "7%", "0.07" or "1/3". A bare number above 1 is refused, because 7 is more often a forgotten percent
-// sign than sevenfold; "700%" says the latter.
+// ParseFraction reads "7%", "0.07" or "1/3". A bare number above 1 is refused, because 7 is more often a forgotten
+// percent sign than sevenfold; "700%" says the latter.
 func ParseFraction(s string) (Fraction, error) {
 	text := strings.TrimSpace(s)
 	if text == "" {

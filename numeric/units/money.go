@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Money is an amount of the one currency that a plan's prices are in. It is written as a number with or without a dollar sign or USD
-// behind it: "$2700", "2700", "2700 USD". Nothing is converted, and amounts are printed with a dollar sign: those that name another
-// currency are refused.
+// Money is an amount of the one currency that a plan's prices are in. It is written as a number with or without a
+// dollar sign or USD behind it: "$2700", "2700", "2700 USD". Nothing is converted, and amounts are printed with a
+// dollar sign: those that name another currency are refused.
 type Money float64
 
 // ParseMoney reads an amount. It cannot be negative.
@@ -21,8 +21,10 @@ func ParseMoney(s string) (Money, error) {
 		number, letters = strings.TrimSpace(cut), t[len(cut):]
 		t = number
 	}
-	if _, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64); err == nil && letters != "" && letters != "USD" {
-		return 0, fmt.Errorf("%q is in %s, which is not converted and would be printed as $; write the amount in dollars", s, letters)
+	if _, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64); err == nil && letters != "" &&
+		letters != "USD" {
+		return 0, fmt.Errorf(
+			"%q is in %s, which is not converted and would be printed as $; write the amount in dollars", s, letters)
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(t, "_", ""), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {

@@ -19,7 +19,8 @@ func TestMoney(t *testing.T) {
 			t.Errorf("%v is read back as %v, %v", m, again, err)
 		}
 	}
-	for _, bad := range []string{"", "$", "-1", "12 dollars", "NaN", "x", "2,700", "Inf", "2700 EUR", "2700EUR", "USD"} {
+	for _, bad := range []string{"", "$", "-1", "12 dollars", "NaN", "x", "2,700", "Inf", "2700 EUR", "2700EUR",
+		"USD"} {
 		if m, err := units.ParseMoney(bad); err == nil {
 			t.Errorf("%q is %v", bad, m)
 		}

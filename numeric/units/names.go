@@ -7,7 +7,8 @@ import (
 	"farflash/internal/spelling"
 )
 
-// Names are those of an enumeration's values, from 0 on; a value that is not to be written has the name "". An enumeration's methods are one line each:
+// Names are those of an enumeration's values, from 0 on; a value that is not to be written has the name "". An
+// enumeration's methods are one line each:
 //
 //	var modeNames = units.Names[Mode]{"off", "on"}
 //

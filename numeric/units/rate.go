@@ -129,8 +129,8 @@ func (r *TransferRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// TimeFor returns how long b bytes take at r, to the nearest picosecond, halves up. Nothing takes no time, and something at
-// rate zero takes Forever; longer times than that saturate.
+// TimeFor returns how long b bytes take at r, to the nearest picosecond, halves up. Nothing takes no time, and
+// something at rate zero takes Forever; longer times than that saturate.
 func (r ByteRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0

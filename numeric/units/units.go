@@ -1,16 +1,18 @@
 // Package units holds the quantities that Farflash reads, computes with and prints: durations, sizes, rates, fractions,
 // energies and money. Each is a type of its own, so that bits are never taken for bytes nor megahertz for megabytes.
 //
-// The main types are [Duration] (picoseconds), [Bytes], [BitRate] (bit/s), [ByteRate] (B/s), [TransferRate] (transfers/s),
-// [Fraction], [Energy] (joules), [Money] and [Days]. Each has a Parse function, a String method whose text parses back to the same value,
-// and MarshalText and UnmarshalText, so that YAML and JSON scalars decode directly.
+// The main types are [Duration] (picoseconds), [Bytes], [BitRate] (bit/s), [ByteRate] (B/s), [TransferRate]
+// (transfers/s), [Fraction], [Energy] (joules), [Money] and [Days]. Each has a Parse function, a String method whose
+// text parses back to the same value, and MarshalText and UnmarshalText, so that YAML and JSON scalars decode
+// directly.
 //
-// A quantity is written as a decimal number and a unit, "75us" or "1.5 GiB". A number without a unit is an error that names
-// the units that fit, except of money; zero alone needs none. Prefixes follow the SI and IEC 80000-13: 1KB is 1000 B and 1KiB is 1024 B.
-// The text must name a whole number of the type's own unit: "0.5ps" and "1.5B" are errors, not roundings.
+// A quantity is written as a decimal number and a unit, "75us" or "1.5 GiB". A number without a unit is an error that
+// names the units that fit, except of money; zero alone needs none. Prefixes follow the SI and IEC 80000-13: 1KB is
+// 1000 B and 1KiB is 1024 B. The text must name a whole number of the type's own unit: "0.5ps" and "1.5B" are errors,
+// not roundings.
 //
-// Beside them are what all configurations share: [FieldError], which names the field that is wrong, [Faults], which collects them, and
-// [Names], by which an enumeration reads and writes itself.
+// Beside them are what all configurations share: [FieldError], which names the field that is wrong, [Faults], which
+// collects them, and [Names], by which an enumeration reads and writes itself.
 //
 // What it leaves out: exchange rates, temperatures, dates, and negative quantities (they print, but do not parse).
 package units
@@ -136,7 +138,8 @@ func (k *kind) parse(s string) (int64, error) {
 		if name == "" {
 			return 0, fmt.Errorf("empty %s; write for example 40%s", k.noun, k.try)
 		}
-		return 0, fmt.Errorf("%q is not a %s: it does not begin with a number; write for example 40%s", s, k.noun, k.try)
+		return 0, fmt.Errorf("%q is not a %s: it does not begin with a number; write for example 40%s", s, k.noun,
+			k.try)
 	}
 	d, err := parseDecimal(number)
 	if err != nil {
@@ -226,8 +229,8 @@ func (k *kind) names() string {
 	return b.String()
 }
 
-// confusions maps a unit that means nothing here, or something else, to what its writer may have meant. The second argument is eight times the number, the
-// third an eighth of it.
+// confusions maps a unit that means nothing here, or something else, to what its writer may have meant. The second
+// argument is eight times the number, the third an eighth of it.
 var confusions = []struct{ noun, name, hint string }{
 	{"duration", "m", `; write %[1]smin for minutes or %[1]sms for milliseconds`},
 	{"size", "K", `; write %[1]sKiB (1024 B) or %[1]sKB (1000 B)`},
@@ -318,8 +321,8 @@ func quotient(n, scale uint64) (text string, digits int, ok bool) {
 	return text + "." + string(decimals), digits + len(decimals), true
 }
 
-// scaled returns round(n * multiplier / divisor), halves up, saturating at the largest int64. All arguments are non-negative
-// and divisor is not zero.
+// scaled returns round(n * multiplier / divisor), halves up, saturating at the largest int64. All arguments are
+// non-negative and divisor is not zero.
 func scaled(n, multiplier, divisor uint64) int64 {
 	hi, lo := bits.Mul64(n, multiplier)
 	lo, carry := bits.Add64(lo, divisor/2, 0)

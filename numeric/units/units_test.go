@@ -213,7 +213,8 @@ func TestFloatDurations(t *testing.T) {
 		in   float64
 		want Duration
 	}{
-		{1.5, 1500 * Millisecond}, {math.NaN(), 0}, {math.Inf(1), Forever}, {math.Inf(-1), math.MinInt64}, {1e-12, 1}, {4e-13, 0},
+		{1.5, 1500 * Millisecond}, {math.NaN(), 0}, {math.Inf(1), Forever}, {math.Inf(-1), math.MinInt64}, {1e-12, 1},
+		{4e-13, 0},
 	}
 	for _, c := range cases {
 		if got := Seconds(c.in); got != c.want {
@@ -256,7 +257,8 @@ func TestTextRoundTripInJSON(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"75us", "16KiB", "40Gbps", "7%", "1/3", "0.07", "42uJ", "1e3ns", "1_000B", "-5us", "9e999s", "µs", "1E", "200MB/s", "8GT/s"} {
+	for _, s := range []string{"75us", "16KiB", "40Gbps", "7%", "1/3", "0.07", "42uJ", "1e3ns", "1_000B", "-5us",
+		"9e999s", "µs", "1E", "200MB/s", "8GT/s"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -19,7 +19,8 @@ type Assumption struct {
 	Source string `json:"source"`
 }
 
-// Assumptions lists what the plan's answer rests on beside its workloads: what somebody stated, what the catalogue has, what is assumed.
+// Assumptions lists what the plan's answer rests on beside its workloads: what somebody stated, what the catalogue
+// has, what is assumed.
 func (p *Plan) Assumptions() []Assumption {
 	var list []Assumption
 	add := func(key, name, value, otherwise string) {
@@ -56,7 +57,8 @@ func (p *Plan) Assumptions() []Assumption {
 			add("costs.moving", "copying in moves", term.Money(float64(c.Moving))+" per TB", none)
 		}
 	}
-	add("costs.embodied", "embodied carbon", term.Significant(c.Embodied, 3)+" kg CO2e per GB of flash", "Tannu and Nair, arXiv 2207.10793")
+	add("costs.embodied", "embodied carbon", term.Significant(c.Embodied, 3)+" kg CO2e per GB of flash",
+		"Tannu and Nair, arXiv 2207.10793")
 	add("costs.grid", "grid carbon", term.Significant(c.Grid, 3)+" kg CO2e per kWh", "assumed")
 	for i := range p.Drives {
 		list = append(list, p.groupAssumptions(i)...)
@@ -77,7 +79,8 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 	}
 	const listed, stated, estimated = "the catalogue", "stated in the plan", "an estimate"
 	guessed := func(figures ...catalogue.Figure) bool {
-		return slices.ContainsFunc(estimates, func(e catalogue.Estimate) bool { return slices.Contains(figures, e.Figure) })
+		return slices.ContainsFunc(estimates,
+			func(e catalogue.Estimate) bool { return slices.Contains(figures, e.Figure) })
 	}
 	from := func(figures ...catalogue.Figure) string {
 		if guessed(figures...) {
@@ -96,14 +99,16 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		dated += ", " + m.PriceWhen
 	}
 	add("price", term.Money(m.Price), g.Price != nil, dated)
-	add("power", fmt.Sprintf("%s W active, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)), g.ActiveW != nil && g.IdleW != nil, from(catalogue.ActiveFigure, catalogue.IdleFigure))
+	add("power", fmt.Sprintf("%s W active, %s W idle", term.Significant(m.ActiveW, 3), term.Significant(m.IdleW, 3)),
+		g.ActiveW != nil && g.IdleW != nil, from(catalogue.ActiveFigure, catalogue.IdleFigure))
 	for _, e := range estimates {
 		show := func(v float64) string { return term.Significant(v, 3) }
 		if e.Figure == catalogue.PriceFigure {
 			show = term.Money
 		}
 		list = append(list, Assumption{Of: of, Name: e.Figure.String() + ", estimated", Value: show(e.Value),
-			Source: fmt.Sprintf("estimate: median of %d other drives in the catalogue; their range gives %s to %s", e.Drives, show(e.Low), show(e.High))})
+			Source: fmt.Sprintf("estimate: median of %d other drives in the catalogue; their range gives %s to %s",
+				e.Drives, show(e.Low), show(e.High))})
 	}
 	switch {
 	case g.Duty != nil:
@@ -132,11 +137,17 @@ func (p *Plan) groupAssumptions(i int) (list []Assumption) {
 		rated, source = g.RatedWAF, stated
 	}
 	if p.Mode == tco.Paper {
-		add("endurance", term.Significant(m.TBW, 4)+" TB written to flash", g.TBW != nil, from(catalogue.EnduranceFigure))
+		add("endurance", term.Significant(m.TBW, 4)+" TB written to flash", g.TBW != nil,
+			from(catalogue.EnduranceFigure))
 	} else {
-		list = append(list, Assumption{Of: of, Name: "endurance", Value: fmt.Sprintf("%s TB, rated at a WAF of %.2f", term.Significant(m.TBW, 4), rated), Source: strings.Join(unique(map[bool]string{true: stated, false: from(catalogue.EnduranceFigure)}[g.TBW != nil], source), "; ")})
+		list = append(list, Assumption{Of: of, Name: "endurance",
+			Value: fmt.Sprintf("%s TB, rated at a WAF of %.2f", term.Significant(m.TBW, 4), rated),
+			Source: strings.Join(
+				unique(map[bool]string{true: stated, false: from(catalogue.EnduranceFigure)}[g.TBW != nil], source),
+				"; ")})
 	}
-	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(i, &m), Source: amplificationSource(g)})
+	list = append(list, Assumption{Of: of, Name: "write amplification", Value: p.amplificationText(i, &m),
+		Source: amplificationSource(g)})
 	if g.Latency != nil {
 		value, source := fmt.Sprintf("%d points", len(g.Latency.Points)), stated
 		if g.Latency.Simulate != "" {
@@ -180,7 +191,8 @@ func (p *Plan) amplificationText(i int, m *catalogue.Model) string {
 		}
 		return text
 	}
-	return fmt.Sprintf("%s for random to %s for sequential writes", term.Significant(a.Random, 4), term.Significant(max(1, a.Sequential), 4))
+	return fmt.Sprintf("%s for random to %s for sequential writes", term.Significant(a.Random, 4),
+		term.Significant(max(1, a.Sequential), 4))
 }
 
 func amplificationSource(g *Group) string {

@@ -23,10 +23,13 @@ func (o *Outcome) keepBook(refused map[int]tco.Refusal) error {
 		}
 	}
 	for _, m := range b.Moves {
-		o.Moves = append(o.Moves, Move{Day: m.Day, Workload: o.stays.jobs[m.Stay].Name, From: drives[m.From].Name, To: drives[m.To].Name, Copied: m.Copied,
-			NeedsNewDrive: b.Drives[m.To].First == m.Day && f.parts[o.kept[m.To]].up})
+		o.Moves = append(o.Moves,
+			Move{Day: m.Day, Workload: o.stays.jobs[m.Stay].Name, From: drives[m.From].Name, To: drives[m.To].Name,
+				Copied:        m.Copied,
+				NeedsNewDrive: b.Drives[m.To].First == m.Day && f.parts[o.kept[m.To]].up})
 	}
-	a := &tco.Assessment{Drives: make([]tco.DriveState, len(drives)), Cost: b.Total, Data: b.Data, EarliestDeath: math.Inf(1)}
+	a := &tco.Assessment{Drives: make([]tco.DriveState, len(drives)), Cost: b.Total, Data: b.Data,
+		EarliestDeath: math.Inf(1)}
 	c := p.costs()
 	months := 0.0
 	for i := range drives {
@@ -38,14 +41,16 @@ func (o *Outcome) keepBook(refused map[int]tco.Refusal) error {
 			a.MeanLife += s.Lifetime
 		}
 		n := float64(x.members)
-		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: x.domain, Workloads: on[i], State: s, Replaced: b.Drives[i].Replaced, EndsBy: "unused"}
+		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: x.domain, Workloads: on[i], State: s,
+			Replaced: b.Drives[i].Replaced, EndsBy: "unused"}
 		if s.Workloads > 0 {
 			row.EndsBy = "its last workload's end"
 			if s.Death >= float64(p.Horizon)*(1-1e-12) {
 				row.EndsBy = "horizon"
 			}
 		}
-		row.Failures = c.Expect(x.members, x.afr, s.Lifetime, x.price, s.Space*x.code*x.copies/n, float64(p.Costs.Rebuild)/1e6)
+		row.Failures = c.Expect(x.members, x.afr, s.Lifetime, x.price, s.Space*x.code*x.copies/n,
+			float64(p.Costs.Rebuild)/1e6)
 		row.Failures.Spares = max(0, b.Drives[i].Money[calendar.Failures]-row.Failures.Labour)
 		watts := x.model.IdleW
 		if s.Lifetime > 0 {
@@ -87,10 +92,13 @@ func (o *Outcome) book(drives []tco.Drive, host []int) (*calendar.Book, error) {
 	return c.Keep(drives, there, o.stays.jobs, host)
 }
 
-// stateOf is a drive as its account has it: its shares are the largest of its days, its rate and its mix the means of its service.
+// stateOf is a drive as its account has it: its shares are the largest of its days, its rate and its mix the means of
+// its service.
 func stateOf(d *tco.Drive, a *calendar.Account, workloads int) tco.DriveState {
-	s := tco.DriveState{Workloads: workloads, First: a.First, Death: a.Last, Lifetime: a.Last - a.First, Cost: a.Total(), Data: a.Data, WearAtDeath: a.Wear, Worn: float64(a.Wear * d.Budget),
-		Space: a.MostSpace, SpaceShare: a.MostSpace / d.Capacity, Load: a.MostIOs, IOPSShare: a.MostLoad / d.IOPS, Limited: len(a.Replaced) > 0}
+	s := tco.DriveState{Workloads: workloads, First: a.First, Death: a.Last, Lifetime: a.Last - a.First,
+		Cost: a.Total(), Data: a.Data, WearAtDeath: a.Wear, Worn: float64(a.Wear * d.Budget),
+		Space: a.MostSpace, SpaceShare: a.MostSpace / d.Capacity, Load: a.MostIOs, IOPSShare: a.MostLoad / d.IOPS,
+		Limited: len(a.Replaced) > 0}
 	if s.Lifetime > 0 {
 		s.WriteRate = a.Data / s.Lifetime
 	}

@@ -45,8 +45,8 @@ type CountDifference struct {
 	After  int    `json:"after"`
 }
 
-// PlaceDifference is a workload; "" is that it is not in the plan, or nowhere. A drive of the second plan has the name of the first plan's drive
-// that it has most workloads with, if they are of one model.
+// PlaceDifference is a workload; "" is that it is not in the plan, or nowhere. A drive of the second plan has the
+// name of the first plan's drive that it has most workloads with, if they are of one model.
 type PlaceDifference struct {
 	Workload string `json:"workload"`
 	Before   string `json:"before"`
@@ -56,9 +56,12 @@ type PlaceDifference struct {
 // Differ compares two plans that are judged by the same objective.
 func Differ(before, after *Outcome) (*Difference, error) {
 	if before.Plan.Calendar() != after.Plan.Calendar() {
-		return nil, fmt.Errorf("one plan is judged by its TCO, the other by its cost per GB; write the same objective in both")
+		return nil, fmt.Errorf(
+			"one plan is judged by its TCO, the other by its cost per GB; write the same objective in both")
 	}
-	d := &Difference{Schema: "farflash/plan-diff/1", Before: before.Plan.Name, After: after.Plan.Name, Objective: PaperObjective.String(), Inputs: []InputDifference{}, Drives: []CountDifference{}, Workloads: []PlaceDifference{}}
+	d := &Difference{Schema: "farflash/plan-diff/1", Before: before.Plan.Name, After: after.Plan.Name,
+		Objective: PaperObjective.String(), Inputs: []InputDifference{}, Drives: []CountDifference{},
+		Workloads: []PlaceDifference{}}
 	if before.Plan.Calendar() {
 		d.Objective = CalendarObjective.String()
 	}
@@ -133,7 +136,8 @@ func (d *Difference) counts(before, after *Outcome) {
 	count(after, func(c *CountDifference) { c.After++ })
 }
 
-// places lists workloads that are elsewhere. Drives of one model are alike: the pairs that have most workloads in common are the same drive.
+// places lists workloads that are elsewhere. Drives of one model are alike: the pairs that have most workloads in
+// common are the same drive.
 func (d *Difference) places(before, after *Outcome) {
 	was := map[string]int{} // drive of each workload
 	for i := range before.Drives {

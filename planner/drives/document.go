@@ -140,7 +140,8 @@ type ChoiceDocument struct {
 // describeCalendar leaves out what nothing is paid for.
 func describeCalendar(o *Outcome) *CalendarDocument {
 	b := o.Calendar
-	c := &CalendarDocument{Present: map[string]float64{}, Years: make([]map[string]float64, len(b.Years)), Entries: []EntryDocument{}}
+	c := &CalendarDocument{Present: map[string]float64{}, Years: make([]map[string]float64, len(b.Years)),
+		Entries: []EntryDocument{}}
 	for y := range c.Years {
 		c.Years[y] = map[string]float64{}
 	}
@@ -154,7 +155,8 @@ func describeCalendar(o *Outcome) *CalendarDocument {
 		}
 	}
 	for _, e := range b.Entries() {
-		c.Entries = append(c.Entries, EntryDocument{Day: e.Day, Drive: o.Drives[e.Drive].Name, For: e.What.Key(), Money: e.Money})
+		c.Entries = append(c.Entries,
+			EntryDocument{Day: e.Day, Drive: o.Drives[e.Drive].Name, For: e.What.Key(), Money: e.Money})
 	}
 	return c
 }
@@ -162,10 +164,13 @@ func describeCalendar(o *Outcome) *CalendarDocument {
 // Describe makes the document of an outcome; why is of one workload's place, nil if nobody has asked.
 func Describe(o *Outcome, why *Explanation) *Document {
 	a := o.Assessment
-	out := &Document{Schema: "farflash/plan/1", Name: o.Plan.Name, Algorithm: o.Plan.Algorithm.String(), Objective: PaperObjective.String(), Risk: o.Risk, RestsOn: o.Plan.Assumptions(), Drives: []DriveDocument{}, Placements: []PlacementDocument{},
+	out := &Document{Schema: "farflash/plan/1", Name: o.Plan.Name, Algorithm: o.Plan.Algorithm.String(),
+		Objective: PaperObjective.String(), Risk: o.Risk, RestsOn: o.Plan.Assumptions(), Drives: []DriveDocument{},
+		Placements: []PlacementDocument{},
 		Metrics: Metrics{
 			TCO: o.Cost, Data: o.Data,
-			Space: a.SpaceShare, SpaceCV: a.SpaceCV, IOPS: a.IOPSShare, IOPSCV: a.IOPSCV, Disks: a.Used, Refused: a.Refused, Limited: a.EnduranceLimited,
+			Space: a.SpaceShare, SpaceCV: a.SpaceCV, IOPS: a.IOPSShare, IOPSCV: a.IOPSCV, Disks: a.Used,
+			Refused: a.Refused, Limited: a.EnduranceLimited,
 			TBe: o.TBe, PerTBeMonth: o.PerMonth,
 			Failures: o.Failures.Expected, FailureCost: o.Failures.Cost(), Rebuilt: o.Failures.Rebuilt,
 			Embodied: o.Carbon.Embodied, Operational: o.Carbon.Operational,
@@ -179,7 +184,8 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		s := &d.State
 		out.Drives = append(out.Drives, DriveDocument{
 			Name: d.Name, Model: d.Model, Domain: d.Domain, Workloads: append([]string{}, d.Workloads...),
-			WriteGBDay: s.WriteRate, Sequential: s.Sequential, WAF: s.WAF, SpaceGB: s.Space, SpaceShare: s.SpaceShare, IOPS: s.Load, IOPSShare: s.IOPSShare,
+			WriteGBDay: s.WriteRate, Sequential: s.Sequential, WAF: s.WAF, SpaceGB: s.Space, SpaceShare: s.SpaceShare,
+			IOPS: s.Load, IOPSShare: s.IOPSShare,
 			LifetimeDays: s.Lifetime, EndsBy: d.EndsBy, WearAtEnd: s.WearAtDeath, Cost: s.Cost, DataGB: s.Data,
 			Failures: d.Failures.Expected, CarbonKg: d.Carbon.Total(), Replaced: d.Replaced,
 		})
@@ -208,7 +214,9 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		out.Bound = &BoundDocument{Note: o.BoundNote}
 	}
 	for _, m := range o.Moves {
-		out.Moves = append(out.Moves, MoveDocument{Day: m.Day, Workload: m.Workload, From: m.From, To: m.To, CopiedGB: m.Copied, Bought: m.NeedsNewDrive, Refused: m.Refused})
+		out.Moves = append(out.Moves,
+			MoveDocument{Day: m.Day, Workload: m.Workload, From: m.From, To: m.To, CopiedGB: m.Copied,
+				Bought: m.NeedsNewDrive, Refused: m.Refused})
 	}
 	if why == nil {
 		return out
@@ -221,7 +229,9 @@ func Describe(o *Outcome, why *Explanation) *Document {
 		if why.Whole {
 			c.CostPerGB = 0
 		}
-		x.Choices = append(x.Choices, ChoiceDocument{Drive: c.Drive, PerGB: c.CostPerGB, Score: c.Score, WAF: c.WAF, Lifetime: c.Lifetime, Obstacle: c.Obstacle})
+		x.Choices = append(x.Choices,
+			ChoiceDocument{Drive: c.Drive, PerGB: c.CostPerGB, Score: c.Score, WAF: c.WAF, Lifetime: c.Lifetime,
+				Obstacle: c.Obstacle})
 	}
 	out.Explain = x
 	return out

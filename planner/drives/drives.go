@@ -95,7 +95,8 @@ func (p *Plan) wrong(i int, key string, err error) error {
 	return shape.Errors{{At: p.set[path], Msg: fmt.Sprintf("%s: %v", path, err)}}
 }
 
-// known is a group's model with what the plan states in place of the catalogue's figures, and with those that it has estimated.
+// known is a group's model with what the plan states in place of the catalogue's figures, and with those that it has
+// estimated.
 func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, error) {
 	m, err := catalogue.Find(p.models, g.Model)
 	if err != nil {
@@ -107,7 +108,8 @@ func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, er
 	for _, x := range []struct {
 		to   *float64
 		from *float64
-	}{{&m.ReadIOPS, g.ReadIOPS}, {&m.WriteIOPS, g.WriteIOPS}, {&m.ActiveW, g.ActiveW}, {&m.IdleW, g.IdleW}, {&m.TBW, g.TBW}} {
+	}{{&m.ReadIOPS, g.ReadIOPS}, {&m.WriteIOPS, g.WriteIOPS}, {&m.ActiveW, g.ActiveW}, {&m.IdleW, g.IdleW},
+		{&m.TBW, g.TBW}} {
 		if x.from != nil {
 			*x.to = *x.from
 		}
@@ -141,8 +143,10 @@ func (p *Plan) known(g *Group, i int) (catalogue.Model, []catalogue.Estimate, er
 		if last > 0 {
 			text = strings.Join(names[:last], ", ") + " and " + text
 		}
-		return m, nil, p.wrong(i, "model", fmt.Errorf("the catalogue has no %s of %s; state it beside model (%s: ...), or take the median of the catalogue's other drives (estimate: [%s])",
-			text, m.Name, names[0], strings.Join(names, ", ")))
+		return m, nil, p.wrong(i, "model",
+			fmt.Errorf("the catalogue has no %s of %s; state it beside model (%s: ...), or take the median of the "+
+				"catalogue's other drives (estimate: [%s])",
+				text, m.Name, names[0], strings.Join(names, ", ")))
 	}
 	return m, estimates, nil
 }
@@ -154,11 +158,13 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		return tco.Drive{}, part{}, err
 	}
 	if m.Disk && (g.WAF != nil || g.RatedWAF != 0) {
-		return tco.Drive{}, part{}, p.wrong(i, "waf", fmt.Errorf("%s is a hard disk and has no write amplification; leave out waf and rated_waf", m.Name))
+		return tco.Drive{}, part{},
+			p.wrong(i, "waf", fmt.Errorf("%s is a hard disk and has no write amplification; leave out waf and rated_waf", m.Name))
 	}
 	c := p.costs()
 	if m.Disk && g.Spare > 0 {
-		return tco.Drive{}, part{}, p.wrong(i, "spare", fmt.Errorf("%s is a hard disk and collects no garbage; leave out spare", m.Name))
+		return tco.Drive{}, part{},
+			p.wrong(i, "spare", fmt.Errorf("%s is a hard disk and collects no garbage; leave out spare", m.Name))
 	}
 	var curve tco.WAF
 	if spared := m.Spared(float64(g.Spare)); g.WAF != nil {
@@ -180,7 +186,9 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 	}
 	d.Worn = d.Budget * float64(g.Worn)
 	d.Capacity *= 1 - float64(g.Spare)
-	x := part{paid: m.Price, setup: c.Setup, model: m, members: 1, watts: tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: g.duty()}.Mean(), raw: m.Alpha() * m.Capacity, price: m.Price, code: 1, copies: 1, afr: m.FailureRate()}
+	x := part{paid: m.Price, setup: c.Setup, model: m, members: 1,
+		watts: tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: g.duty()}.Mean(), raw: m.Alpha() * m.Capacity,
+		price: m.Price, code: 1, copies: 1, afr: m.FailureRate()}
 	if g.AFR != nil {
 		x.afr = float64(*g.AFR) // 0 as well: none fails
 	}
@@ -190,7 +198,8 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 	if m.Disk {
 		x.raw = 0 // Embodied is that of flash
 	}
-	d.Upkeep = tco.Upkeep{Members: 1, AFR: x.afr, Setup: x.setup, Next: x.price, Idle: c.PowerCost(m.IdleW), Active: c.PowerCost(m.ActiveW), Duty: g.duty(), ByLoad: g.Duty == nil,
+	d.Upkeep = tco.Upkeep{Members: 1, AFR: x.afr, Setup: x.setup, Next: x.price, Idle: c.PowerCost(m.IdleW),
+		Active: c.PowerCost(m.ActiveW), Duty: g.duty(), ByLoad: g.Duty == nil,
 		Labour: c.Labour, Place: float64(p.Costs.Space) / tco.Month}
 	if g.Latency != nil {
 		if d.Tail, err = p.tail(ctx, g, p.rates(g, &m)); err != nil {
@@ -205,7 +214,8 @@ func (p *Plan) drive(ctx context.Context, g *Group, i int) (tco.Drive, part, err
 		k, parity := a.Shape()
 		x.members = max(1, a.Drives)
 		n, u := float64(x.members), &d.Upkeep
-		u.Members, u.Setup, u.Idle, u.Active, u.Labour, u.Place = x.members, float64(u.Setup*n), float64(u.Idle*n), float64(u.Active*n), float64(u.Labour*n), float64(u.Place*n)
+		u.Members, u.Setup, u.Idle, u.Active, u.Labour, u.Place = x.members, float64(u.Setup*n), float64(u.Idle*n),
+			float64(u.Active*n), float64(u.Labour*n), float64(u.Place*n)
 		if a.Kind == tco.RAID1 || a.Kind == tco.Replication {
 			x.copies = float64(k + parity)
 		} else {

@@ -31,7 +31,8 @@ type scaledWAF struct {
 // At implements tco.WAF.
 func (s scaledWAF) At(x float64) float64 { return max(1, s.of.At(x)*s.factor) }
 
-// bend is a change of a plan's inputs: factors, but for PUE and the horizon, which are what they become, and growth, which is added.
+// bend is a change of a plan's inputs: factors, but for PUE and the horizon, which are what they become, and growth,
+// which is added.
 type bend struct {
 	price, writes, space, iops, waf, electricity, pue, horizon, growth float64
 	// drawn are the groups of drives with figures drawn for the estimated ones; nil: as they are.
@@ -39,7 +40,8 @@ type bend struct {
 }
 
 func (p *Plan) straight() bend {
-	return bend{price: 1, writes: 1, space: 1, iops: 1, waf: 1, electricity: 1, pue: p.Costs.PUE, horizon: float64(p.Horizon)}
+	return bend{price: 1, writes: 1, space: 1, iops: 1, waf: 1, electricity: 1, pue: p.Costs.PUE,
+		horizon: float64(p.Horizon)}
 }
 
 // bent is the outcome's plan and fleet with other inputs, and nothing placed yet.
@@ -157,7 +159,8 @@ func (o *Outcome) sensitivity(ctx context.Context) []Effect {
 	try("Electricity", "half", "double", func(b *bend, high bool) { b.electricity = of(high, 0.5, 2) })
 	try("PUE", "1.1", "2", func(b *bend, high bool) { b.pue = of(high, 1.1, 2) })
 	if h := float64(p.Horizon); h > 0 {
-		try("Horizon", units.Days(h*0.6).String(), units.Days(h*1.6).String(), func(b *bend, high bool) { b.horizon = of(high, h*0.6, h*1.6) })
+		try("Horizon", units.Days(h*0.6).String(), units.Days(h*1.6).String(),
+			func(b *bend, high bool) { b.horizon = of(high, h*0.6, h*1.6) })
 	}
 	if p.Calendar() && p.Algorithm.optimal {
 		try("Growth a year", "-5 points", "+10 points", func(b *bend, high bool) { b.growth = of(high, -0.05, 0.1) })
@@ -204,8 +207,9 @@ func (p *Plan) largest() []tco.Workload {
 // frontierWeights are how heavily balance counts against cost, times the default weights.
 var frontierWeights = []float64{0, 0.1, 0.3, 1, 3, 10}
 
-// frontier places the workloads on the plan's drives by every algorithm, and by minTCO-PERF with more and more weight on balance. Where
-// minTCO has no room for all on them, it gets more of those that may be bought, as few as it takes; more is how many.
+// frontier places the workloads on the plan's drives by every algorithm, and by minTCO-PERF with more and more weight
+// on balance. Where minTCO has no room for all on them, it gets more of those that may be bought, as few as it takes;
+// more is how many.
 func (o *Outcome) frontier() (list []Point, more int) {
 	p := o.Plan
 	jobs := p.largest()
@@ -252,7 +256,8 @@ func (o *Outcome) frontier() (list []Point, more int) {
 	for _, w := range frontierWeights {
 		d := tco.DefaultWeights()
 		d.Space, d.IOPS, d.SpaceCV, d.IOPSCV = d.Space*w, d.IOPS*w, d.SpaceCV*w, d.IOPSCV*w
-		if pl, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: tco.MinTCOPerf, Weights: d}, drives, jobs); err == nil {
+		if pl, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: tco.MinTCOPerf, Weights: d},
+			drives, jobs); err == nil {
 			add(fmt.Sprintf("mintco-perf, balance x%v", w), a, pl.Host, true)
 		}
 	}
@@ -260,7 +265,8 @@ func (o *Outcome) frontier() (list []Point, more int) {
 		if policy == tco.MinTCOPerf {
 			continue
 		}
-		if pl, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: policy, Seed: p.Search.Seed}, drives, jobs); err == nil {
+		if pl, a, err := tco.Online(tco.AllocatorConfig{Config: p.config(), Policy: policy, Seed: p.Search.Seed},
+			drives, jobs); err == nil {
 			add(policy.String(), a, pl.Host, false)
 		}
 	}

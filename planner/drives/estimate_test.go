@@ -11,8 +11,8 @@ import (
 	"farflash/planner/tco/catalogue"
 )
 
-// TestCatalogueEstimated: every drive of the catalogue is planned when what is not known of it may be estimated, and each estimate is said to be one;
-// without that word it is refused, with every key that is wanted.
+// TestCatalogueEstimated: every drive of the catalogue is planned when what is not known of it may be estimated, and
+// each estimate is said to be one; without that word it is refused, with every key that is wanted.
 func TestCatalogueEstimated(t *testing.T) {
 	const jobs = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
 	whole := 0
@@ -32,7 +32,8 @@ func TestCatalogueEstimated(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "(estimate: ["+keys+"])") {
 			t.Errorf("%s: error %v; one that asks for %s is right", m.Name, err, keys)
 		}
-		o := solve(t, fmt.Sprintf("drives: [{model: %q, count: 1, estimate: [%s]}]\n%s", m.Name, keys, jobs), drives.Options{})
+		o := solve(t, fmt.Sprintf("drives: [{model: %q, count: 1, estimate: [%s]}]\n%s", m.Name, keys, jobs),
+			drives.Options{})
 		marked := 0
 		for _, a := range o.Plan.Assumptions() {
 			if strings.HasSuffix(a.Name, ", estimated") && strings.HasPrefix(a.Source, "estimate: median of ") {
@@ -40,23 +41,27 @@ func TestCatalogueEstimated(t *testing.T) {
 			}
 		}
 		if o.Assessment.Placed != 1 || marked != len(unknown) {
-			t.Errorf("%s: %d workloads are placed, %d of %d estimates are marked", m.Name, o.Assessment.Placed, marked, len(unknown))
+			t.Errorf("%s: %d workloads are placed, %d of %d estimates are marked", m.Name, o.Assessment.Placed,
+				marked, len(unknown))
 		}
 	}
 	if whole != 2 {
 		t.Errorf("%d drives have all figures of their own", whole)
 	}
-	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, count: 1, price: $5, estimate: [price]}]\n"+jobs), nil)
+	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, count: 1, price: $5, estimate: [price]}]\n"+
+		jobs), nil)
 	if err == nil {
 		_, err = p.Solve(context.Background(), drives.Options{})
 	}
-	if err == nil || !strings.Contains(err.Error(), "drives[0].estimate: price: it is known of Intel DC P3700 2TB; leave it out") {
+	if err == nil || !strings.Contains(err.Error(),
+		"drives[0].estimate: price: it is known of Intel DC P3700 2TB; leave it out") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestEstimatesDrawn: a price that is estimated is as likely half as double, between the least and the most that other drives make of it; what one drive comes to is that price and the rest,
-// so its percentiles are those of plans that state the price's. Drawing it changes nothing else of the plan.
+// TestEstimatesDrawn: a price that is estimated is as likely half as double, between the least and the most that
+// other drives make of it; what one drive comes to is that price and the rest, so its percentiles are those of plans
+// that state the price's. Drawing it changes nothing else of the plan.
 func TestEstimatesDrawn(t *testing.T) {
 	const rest = "workloads: {list: [{name: w, write_gb_per_day: 1, working_set_gb: 100, peak_iops: 10}]}\n"
 	const drawn = "uncertainty: {draws: 4000, estimates: true}\n"
@@ -78,12 +83,15 @@ func TestEstimatesDrawn(t *testing.T) {
 	}
 	for q, got := range map[float64]float64{0.05: o.Risk.Low, 0.5: o.Risk.Median, 0.95: o.Risk.High} {
 		price := e.Low * math.Pow(e.High/e.Low, q)
-		want := solve(t, fmt.Sprintf("drives: [{model: Intel DC P3700 2TB, count: 1, price: $%.2f}]\n", price)+rest, drives.Options{}).Cost
+		want := solve(t, fmt.Sprintf("drives: [{model: Intel DC P3700 2TB, count: 1, price: $%.2f}]\n", price)+rest,
+			drives.Options{}).Cost
 		if math.Abs(got/want-1) > 0.08 {
 			t.Errorf("percentile %v is %v, at a price of %.2f it is %v", q, got, price, want)
 		}
 	}
-	if _, err := drives.Load(source(drawn+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $100}]\n"+rest), nil); err == nil || !strings.Contains(err.Error(), "plan.yaml:1:39: uncertainty.estimates: no drive has estimated figures") {
+	if _, err := drives.Load(source(drawn+"drives: [{model: Intel DC P3700 2TB, count: 1, price: $100}]\n"+rest),
+		nil); err == nil || !strings.Contains(err.Error(),
+		"plan.yaml:1:39: uncertainty.estimates: no drive has estimated figures") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -16,8 +16,8 @@ type Choice struct {
 	Drive    string
 	Chosen   bool
 	Obstacle string // why it cannot be there; ""
-	// CostPerGB is the whole pool's with the workload there, everything else being as it is (of online algorithms: as it was when it
-	// arrived). Score is what an online algorithm makes least.
+	// CostPerGB is the whole pool's with the workload there, everything else being as it is (of online algorithms: as
+	// it was when it arrived). Score is what an online algorithm makes least.
 	CostPerGB float64
 	Score     float64
 	WAF       float64 // the drive's
@@ -53,7 +53,8 @@ func (o *Outcome) Explain(workload string) (*Explanation, error) {
 		}
 		return nil, fmt.Errorf("the plan has no workload %q%s", workload, hint)
 	}
-	x := &Explanation{Workload: workload, Worse: math.NaN(), Whole: o.Plan.reads() || o.Plan.Calendar() && (o.Plan.Algorithm.optimal || o.Plan.Algorithm.offline)}
+	x := &Explanation{Workload: workload, Worse: math.NaN(), Whole: o.Plan.reads() ||
+		o.Plan.Calendar() && (o.Plan.Algorithm.optimal || o.Plan.Algorithm.offline)}
 	var err error
 	if o.Plan.Algorithm.optimal || o.Plan.Algorithm.offline {
 		o.whatIf(j, x)
@@ -137,7 +138,8 @@ func (o *Outcome) whatIf(j int, x *Explanation) {
 	}
 }
 
-// whatIfBook is whatIf over a calendar. A workload that moves is tried in one place for all of its time, beside where it is.
+// whatIfBook is whatIf over a calendar. A workload that moves is tried in one place for all of its time, beside where
+// it is.
 func (o *Outcome) whatIfBook(j int, x *Explanation) {
 	f := o.fleet
 	pricer, err := calendar.New(o.Plan.calendar())
@@ -216,7 +218,8 @@ func (o *Outcome) replay(j int, x *Explanation) error {
 			return err
 		}
 		for _, c := range list {
-			y := Choice{Drive: o.fleet.drives[c.Drive].Name, Chosen: o.host[j] == c.Drive, CostPerGB: c.CostPer, Score: c.Score, WAF: c.WAF, Lifetime: c.Lifetime}
+			y := Choice{Drive: o.fleet.drives[c.Drive].Name, Chosen: o.host[j] == c.Drive, CostPerGB: c.CostPer,
+				Score: c.Score, WAF: c.WAF, Lifetime: c.Lifetime}
 			if c.Obstacle != tco.Fits {
 				y.Obstacle = c.Obstacle.String()
 			}

@@ -7,7 +7,8 @@ import (
 	"farflash/internal/patience"
 )
 
-// FuzzReadMix reads tables of write amplification of any bytes: what is taken gives a number of at least 1 for every share.
+// FuzzReadMix reads tables of write amplification of any bytes: what is taken gives a number of at least 1 for every
+// share.
 func FuzzReadMix(f *testing.F) {
 	f.Add("sequential,waf\n0%,4.1\n50%,2\n100%,1\n")
 	f.Add("0,NaN\n1,1\n")

@@ -37,8 +37,8 @@ type simulations struct {
 // latencies are p99s in us of reads and writes. NaN: there are none of them; infinite: the drive does not keep up.
 type latencies struct{ read, write float64 }
 
-// A simulated latency is looked up between mixes that were simulated: by load, by the share of writes, by the size of an I/O and by the
-// sequential share of what is written. A mix is simulated when some workloads' lies beside it.
+// A simulated latency is looked up between mixes that were simulated: by load, by the share of writes, by the size of
+// an I/O and by the sequential share of what is written. A mix is simulated when some workloads' lies beside it.
 var tailLoads = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 0.95}
 
 const (
@@ -54,7 +54,8 @@ const (
 	leastTailRequests = 500
 )
 
-// leastTailSize and mostTailSize are the smallest and the largest I/Os in KiB that are simulated. Smaller ones take as long.
+// leastTailSize and mostTailSize are the smallest and the largest I/Os in KiB that are simulated. Smaller ones take
+// as long.
 const (
 	leastTailSize = 1
 	mostTailSize  = 16 << 10
@@ -79,8 +80,8 @@ func (p *Plan) Simulates() bool {
 	return slices.ContainsFunc(p.Drives, func(g Group) bool { return g.Latency != nil && g.Latency.Simulate != "" })
 }
 
-// tail makes the latency under load: points, or what a preset's drive does under the mix of the workloads that share it, as a Poisson process.
-// rate is how many I/Os a second the group's drive does at a share of writes.
+// tail makes the latency under load: points, or what a preset's drive does under the mix of the workloads that share
+// it, as a Poisson process. rate is how many I/Os a second the group's drive does at a share of writes.
 func (p *Plan) tail(ctx context.Context, g *Group, rate func(writes float64) float64) (tco.Tail, error) {
 	preset := g.Latency.Simulate
 	if preset == "" {
@@ -114,7 +115,9 @@ func (p *Plan) tail(ctx context.Context, g *Group, rate func(writes float64) flo
 	t.sign = []float64{float64(h >> 12), rate(0), rate(0.5), rate(1)}
 	// An error is one of the plan, and is said before the search.
 	if c := t.curve(node{writes: writeParts / 2}); t.err == nil && len(c) == 0 {
-		return nil, fmt.Errorf("%s does not keep up with %.6g I/Os a second, a tenth of what the model is rated for; name a faster preset, or state points", preset, float64(tailLoads[0]*rate(0.5)))
+		return nil, fmt.Errorf(
+			"%s does not keep up with %.6g I/Os a second, a tenth of what the model is rated for; name a faster "+
+				"preset, or state points", preset, float64(tailLoads[0]*rate(0.5)))
 	}
 	return t, t.err
 }
@@ -156,8 +159,8 @@ func (t *simulatedTail) P99(x tco.Traffic) (read, write float64) {
 	return read, write
 }
 
-// at is a simulated mix's latency at a load, with straight lines between those that were simulated. Reads of a mix without any are those of
-// the mix beside it, and writes likewise.
+// at is a simulated mix's latency at a load, with straight lines between those that were simulated. Reads of a mix
+// without any are those of the mix beside it, and writes likewise.
 func (t *simulatedTail) at(n node, load float64) latencies {
 	v := between(t.curve(n), load)
 	switch n.writes {
@@ -198,7 +201,10 @@ func (t *simulatedTail) curve(n node) []latencies {
 	most := latencies{}
 	for _, load := range tailLoads {
 		writes := float64(n.writes) / writeParts
-		v, err := t.plan.simulatedLatency(t.ctx, t.src, mixed{rate: float64(load * t.rate(writes)), writes: writes, kib: tco.DefaultIOSize * rng.Pow(sizeFactor, float64(n.size)), sequential: float64(n.sequential) / sequentialParts})
+		v, err := t.plan.simulatedLatency(t.ctx, t.src,
+			mixed{rate: float64(load * t.rate(writes)), writes: writes,
+				kib:        tco.DefaultIOSize * rng.Pow(sizeFactor, float64(n.size)),
+				sequential: float64(n.sequential) / sequentialParts})
 		if err != nil {
 			if t.err == nil {
 				t.err = err
@@ -216,7 +222,8 @@ func (t *simulatedTail) curve(n node) []latencies {
 	return curve
 }
 
-// mixed is what a drive is asked for: I/Os a second, the share that writes, their size, the sequential share of the writes.
+// mixed is what a drive is asked for: I/Os a second, the share that writes, their size, the sequential share of the
+// writes.
 type mixed struct{ rate, writes, kib, sequential float64 }
 
 // workload is that as a scenario has it.
@@ -227,7 +234,8 @@ func (m *mixed) workload() string {
 		if share == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s: {size: %dB, interarrival: {mean: %.6gus}%s}, ", kind, int64(m.kib*1024), 1e6/float64(m.rate*share), more)
+		return fmt.Sprintf("%s: {size: %dB, interarrival: {mean: %.6gus}%s}, ", kind, int64(m.kib*1024),
+			1e6/float64(m.rate*share), more)
 	}
 	item := func(flows string) {
 		if flows != "" {
@@ -239,8 +247,8 @@ func (m *mixed) workload() string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// lateShare is by how much longer than the requests came a simulation may take until they are done, beside lateTime: a drive that takes longer does
-// not keep up, and would be slower the longer it is asked.
+// lateShare is by how much longer than the requests came a simulation may take until they are done, beside lateTime:
+// a drive that takes longer does not keep up, and would be slower the longer it is asked.
 const (
 	lateShare = 0.05
 	lateTime  = 0.02 // seconds
@@ -249,7 +257,9 @@ const (
 // simulatedLatency runs a preset's drive. A drive that does not keep up has infinite latencies.
 func (p *Plan) simulatedLatency(ctx context.Context, src shape.Source, m mixed) (latencies, error) {
 	fail := func(err error) (latencies, error) {
-		return latencies{}, fmt.Errorf("%.6g I/Os a second of %.4g KiB, %.3g %% of them writes, cannot be simulated on %s: %w; state points instead", m.rate, m.kib, 100*m.writes, src.File, err)
+		return latencies{}, fmt.Errorf(
+			"%.6g I/Os a second of %.4g KiB, %.3g %% of them writes, cannot be simulated on %s: %w; state points "+
+				"instead", m.rate, m.kib, 100*m.writes, src.File, err)
 	}
 	s, err := scenario.Parse(src, []shape.Change{{Path: "workload", Value: m.workload(), Flag: "latency"}})
 	if err != nil {

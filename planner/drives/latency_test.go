@@ -35,7 +35,8 @@ func loaded(t *testing.T, text string) *Plan {
 	return p
 }
 
-const oneOfTLC = "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1000, latency: tlc-enterprise}]\nworkloads: {list: [{name: w, working_set_gb: 1, peak_iops: 1000}]}\n"
+const oneOfTLC = "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1000, latency: tlc-enterprise}]\nworkloads: " +
+	"{list: [{name: w, working_set_gb: 1, peak_iops: 1000}]}\n"
 
 // TestSimulatedTail holds what is looked up between simulated mixes to simulations of mixes that were not.
 func TestSimulatedTail(t *testing.T) {
@@ -48,9 +49,11 @@ func TestSimulatedTail(t *testing.T) {
 	r := rng.NewStream(1, "mixes")
 	for range 2 {
 		// Sizes are whole pages: parts of one are read before they are written.
-		m := tco.Traffic{Load: 0.1 + 0.4*r.Float64(), Writes: 0.1 + 0.8*r.Float64(), Size: 4 * float64(1+r.IntN(4)), Sequential: r.Float64()}
+		m := tco.Traffic{Load: 0.1 + 0.4*r.Float64(), Writes: 0.1 + 0.8*r.Float64(), Size: 4 * float64(1+r.IntN(4)),
+			Sequential: r.Float64()}
 		read, _ := x.P99(m)
-		v, err := p.simulatedLatency(t.Context(), x.src, mixed{m.Load * x.rate(m.Writes), m.Writes, m.Size, m.Sequential})
+		v, err := p.simulatedLatency(t.Context(), x.src,
+			mixed{m.Load * x.rate(m.Writes), m.Writes, m.Size, m.Sequential})
 		if err != nil || math.Abs(read/v.read-1) > 0.15 {
 			t.Errorf("%+v: %v us, simulated %v us, %v", m, read, v.read, err)
 		}
@@ -73,12 +76,13 @@ func TestSimulatedTail(t *testing.T) {
 	}
 }
 
-// TestMixDecides: what a workload's neighbours do decides whether it is quick enough, and so how many drives are bought; what was simulated
-// once is not simulated again.
+// TestMixDecides: what a workload's neighbours do decides whether it is quick enough, and so how many drives are
+// bought; what was simulated once is not simulated again.
 func TestMixDecides(t *testing.T) {
 	plan := func(size string) string {
 		return "drives: [{model: Intel DC P3700 2TB, up_to: 3, price: $1000, latency: tlc-enterprise}]\n" +
-			"workloads: {list: [{name: quick, working_set_gb: 1, peak_iops: 60000, p99: 150us}, {name: other, working_set_gb: 1, write_gb_per_day: 10, write_share: 20%, peak_iops: 60000" + size + "}]}\n"
+			"workloads: {list: [{name: quick, working_set_gb: 1, peak_iops: 60000, p99: 150us}, {name: other, " +
+			"working_set_gb: 1, write_gb_per_day: 10, write_share: 20%, peak_iops: 60000" + size + "}]}\n"
 	}
 	kept := &store{kept: map[string]*result.Result{}}
 	for size, want := range map[string]int{"": 1, ", io_size: 64KiB": 2} {
@@ -91,19 +95,25 @@ func TestMixDecides(t *testing.T) {
 		}
 	}
 	puts := kept.puts
-	if _, err := loaded(t, plan("")).Solve(t.Context(), Options{Cache: kept}); err != nil || kept.puts != puts || puts == 0 {
+	if _, err := loaded(t, plan("")).Solve(t.Context(), Options{Cache: kept}); err != nil || kept.puts != puts ||
+		puts == 0 {
 		t.Errorf("%d results kept, then %d: %v", puts, kept.puts, err)
 	}
 }
 
 // TestUnsimulable: what cannot be simulated is an error of the plan, at its place.
 func TestUnsimulable(t *testing.T) {
-	p := loaded(t, strings.Replace(oneOfTLC, "latency: tlc-enterprise", "read_iops: 9000000, latency: mqsim-default", 1))
-	if _, err := p.Solve(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "plan.yaml:1:91: drives[0].latency: mqsim-default does not keep up with 34332.4 I/Os a second") {
+	p := loaded(t, strings.Replace(oneOfTLC, "latency: tlc-enterprise", "read_iops: 9000000, latency: mqsim-default",
+		1))
+	if _, err := p.Solve(t.Context(), Options{}); err == nil ||
+		!strings.Contains(err.Error(),
+			"plan.yaml:1:91: drives[0].latency: mqsim-default does not keep up with 34332.4 I/Os a second") {
 		t.Errorf("error %v", err)
 	}
-	_, err := Load(shape.Source{File: "plan.yaml", Text: []byte(strings.Replace(oneOfTLC, "peak_iops: 1000", "peak_iops: 1, io_size: 32MiB", 1))}, nil)
-	if err == nil || !strings.Contains(err.Error(), "the I/Os of workload w have 32768 KiB, and up to 16384 are simulated; state points instead") {
+	_, err := Load(shape.Source{File: "plan.yaml",
+		Text: []byte(strings.Replace(oneOfTLC, "peak_iops: 1000", "peak_iops: 1, io_size: 32MiB", 1))}, nil)
+	if err == nil || !strings.Contains(err.Error(),
+		"the I/Os of workload w have 32768 KiB, and up to 16384 are simulated; state points instead") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,9 +1,10 @@
-// Package drives plans which drives to buy and what to place on them: it is the file that says what is to be bought and placed, and what comes of it.
+// Package drives plans which drives to buy and what to place on them: it is the file that says what is to be bought
+// and placed, and what comes of it.
 //
-// Its main types are Plan, which a YAML file is decoded into by the rules of scenarios, and Outcome, what package tco makes of it:
-// drives with their load, wear, lifetime and cost, placements with their reasons, sums in the terms of SNIA's model, the bound, and
-// what changes when prices do. Load reads a plan with the tables that it names; Solve places; Explain says why a workload is where
-// it is; FromTraces makes workloads of recorded I/O.
+// Its main types are Plan, which a YAML file is decoded into by the rules of scenarios, and Outcome, what package tco
+// makes of it: drives with their load, wear, lifetime and cost, placements with their reasons, sums in the terms of
+// SNIA's model, the bound, and what changes when prices do. Load reads a plan with the tables that it names; Solve
+// places; Explain says why a workload is where it is; FromTraces makes workloads of recorded I/O.
 //
 // What it leaves out: how things look (package report, cli).
 package drives
@@ -30,12 +31,15 @@ type Plan struct {
 	Description string
 	// Mode is corrected, or paper for the formulas that minTCO prints.
 	Mode tco.Mode
-	// Objective is what a plan is judged by: calendar, the money that it takes to serve everything until the horizon; paper, minTCO's money
-	// a GB written; auto, the former for optimal in mode corrected with a horizon, else the latter.
+	// Objective is what a plan is judged by: calendar, the money that it takes to serve everything until the horizon;
+	// paper, minTCO's money a GB written; auto, the former for optimal in mode corrected with a horizon, else the
+	// latter.
 	Objective Objective
-	// Horizon is the plan's end; with objective paper, for how long a drive serves at most, from its first workload; 0 is until it is worn out.
+	// Horizon is the plan's end; with objective paper, for how long a drive serves at most, from its first workload;
+	// 0 is until it is worn out.
 	Horizon units.Days
-	// Review is every how long workloads may move to other drives; 0: they stay where they are. It is for objective calendar.
+	// Review is every how long workloads may move to other drives; 0: they stay where they are. It is for objective
+	// calendar.
 	Review units.Days
 	// WarmUp gives each drive a workload before any gets a second one.
 	WarmUp bool
@@ -51,8 +55,8 @@ type Plan struct {
 	Search Search
 	// Costs are what drives cost beside their price.
 	Costs Costs
-	// ApartBy is what workloads to be held apart must not share: a failure domain, such as a rack, or the zone that is the part of a domain's
-	// name before its first slash.
+	// ApartBy is what workloads to be held apart must not share: a failure domain, such as a rack, or the zone that
+	// is the part of a domain's name before its first slash.
 	ApartBy Fate
 	// Uncertainty is between what the inputs may lie.
 	Uncertainty Uncertainty
@@ -106,8 +110,8 @@ type Costs struct {
 	Space units.Money
 	// Moving is what it takes to copy a TB of a workload that moves.
 	Moving units.Money
-	// Residual is what share of its price a drive would bring on the day it was bought. It falls to 0 in ResidualOver, or as the flash is worn
-	// if that is faster.
+	// Residual is what share of its price a drive would bring on the day it was bought. It falls to 0 in
+	// ResidualOver, or as the flash is worn if that is faster.
 	Residual     units.Fraction
 	ResidualOver units.Days
 	// Labour is a drive's a day.
@@ -151,29 +155,32 @@ type Group struct {
 	// ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW (in TB) and AFR override the catalogue's.
 	ReadIOPS, WriteIOPS, ActiveW, IdleW, TBW *float64
 	AFR                                      *units.Fraction
-	// Estimate names figures that neither the catalogue nor the plan has, and that may be those of the middle of the catalogue's other drives.
+	// Estimate names figures that neither the catalogue nor the plan has, and that may be those of the middle of the
+	// catalogue's other drives.
 	Estimate []catalogue.Figure
-	// Owned drives are bought already: neither their price nor their setup is paid, but running them is, and what replaces one that fails.
+	// Owned drives are bought already: neither their price nor their setup is paid, but running them is, and what
+	// replaces one that fails.
 	Owned bool
-	// Duty is the share of the time that a drive is active. Without it that is 30 % of the share of its IOPS in use, with objective paper
-	// 30 % of the time.
+	// Duty is the share of the time that a drive is active. Without it that is 30 % of the share of its IOPS in use,
+	// with objective paper 30 % of the time.
 	Duty *units.Fraction
-	// WriteShare is the share of I/Os that write which in mode paper the IOPS are for. Otherwise each workload's reads count against the
-	// rating for reads, its writes against that for writes.
+	// WriteShare is the share of I/Os that write which in mode paper the IOPS are for. Otherwise each workload's
+	// reads count against the rating for reads, its writes against that for writes.
 	WriteShare units.Fraction
-	// Spare is the share of its capacity that is left unused: space that collection has beside the model's own, so that writes are amplified less.
+	// Spare is the share of its capacity that is left unused: space that collection has beside the model's own, so
+	// that writes are amplified less.
 	Spare units.Fraction
 	// Worn is the share of its write budget that is used up already.
 	Worn units.Fraction
-	// Domains are the failure domains that the drives are in, in turn, such as racks: r1, or r1 of a zone: east/r1. Without any each drive is one
-	// by itself.
+	// Domains are the failure domains that the drives are in, in turn, such as racks: r1, or r1 of a zone: east/r1.
+	// Without any each drive is one by itself.
 	Domains []string
 	// Array puts drives of the group behind a redundancy scheme; count is then of arrays.
 	Array *Array
 	// WAF is the write amplification under the workloads; without it, equation 7 from the model's spare space.
 	WAF *Amplification
-	// RatedWAF is the write amplification that the rated TBW was stated under; without it, that of random writes at the model's
-	// spare space. What the flash takes is the rated TBW times it, whatever waf says of the workloads.
+	// RatedWAF is the write amplification that the rated TBW was stated under; without it, that of random writes at
+	// the model's spare space. What the flash takes is the rated TBW times it, whatever waf says of the workloads.
 	RatedWAF float64
 	// Latency is the p99 under load, which there must be if workloads ask for a p99.
 	Latency *Latency
@@ -203,8 +210,9 @@ type Amplification struct {
 	Points []MixPoint
 	// Simulate asks the FTL simulator, at the drive's spare space: so many blocks of 64 pages.
 	Simulate int
-	// Trace has the FTL simulator write what a recorded trace writes, at the drive's spare space: its mix of sequential and random writes, its sizes, and how
-	// often which page is written. The amplification is the same whatever workloads are placed together.
+	// Trace has the FTL simulator write what a recorded trace writes, at the drive's spare space: its mix of
+	// sequential and random writes, its sizes, and how often which page is written. The amplification is the same
+	// whatever workloads are placed together.
 	Trace string
 }
 
@@ -218,8 +226,8 @@ type MixPoint struct {
 type Latency struct {
 	// Points are shares of the IOPS with their p99.
 	Points []LatencyPoint
-	// Simulate names a preset whose drive is run under the mix of the workloads that share a drive (their shares of writes, their sizes, how much
-	// of their writes is sequential), at several shares of the IOPS.
+	// Simulate names a preset whose drive is run under the mix of the workloads that share a drive (their shares of
+	// writes, their sizes, how much of their writes is sequential), at several shares of the IOPS.
 	Simulate string
 }
 
@@ -378,10 +386,12 @@ func (g *Group) duty() float64 {
 func Default() *Plan {
 	c, o, z := tco.DefaultCosts(), tco.DefaultOptimiseConfig(), tco.DefaultOfflineConfig()
 	p := &Plan{
-		Horizon: tco.DefaultHorizon, Fill: Fill{1, 1}, Algorithm: Algorithm{optimal: true}, Weights: tco.DefaultWeights(),
-		Zones:       Zones{Switch: units.Fraction(z.Switch)},
-		Search:      Search{Steps: o.Steps, Climb: o.Climb, Seed: o.Seed},
-		Costs:       Costs{Electricity: units.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied, Grid: c.Grid, ResidualOver: tco.DefaultHorizon},
+		Horizon: tco.DefaultHorizon, Fill: Fill{1, 1}, Algorithm: Algorithm{optimal: true},
+		Weights: tco.DefaultWeights(),
+		Zones:   Zones{Switch: units.Fraction(z.Switch)},
+		Search:  Search{Steps: o.Steps, Climb: o.Climb, Seed: o.Seed},
+		Costs: Costs{Electricity: units.Money(c.Electricity), PUE: c.PUE, Rebuild: 200e6, Embodied: c.Embodied,
+			Grid: c.Grid, ResidualOver: tco.DefaultHorizon},
 		Uncertainty: Uncertainty{Draws: 400},
 		Effective:   Effective{Reduction: 1, Replication: 1},
 	}
@@ -391,8 +401,8 @@ func Default() *Plan {
 	return p
 }
 
-// Load reads a plan, with the changes of the command line, and the tables that it names. Jobs, if there are any, stand in place of the plan's
-// own workloads.
+// Load reads a plan, with the changes of the command line, and the tables that it names. Jobs, if there are any,
+// stand in place of the plan's own workloads.
 func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan, error) {
 	p := Default()
 	set, err := shape.ParseDocument(src, p, changes...)
@@ -400,7 +410,8 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 		return nil, err
 	}
 	p.source, p.set = src, set
-	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string][]waf.MixPoint{}, alone: map[int][2]float64{}}
+	p.simulated = &simulations{trials: map[string]latencies{}, waf: map[string][]waf.MixPoint{},
+		alone: map[int][2]float64{}}
 	if p.Name == "" {
 		p.Name = trimmed(src.File)
 	}
@@ -432,7 +443,8 @@ func Load(src shape.Source, jobs []tco.Workload, changes ...shape.Change) (*Plan
 	return p, p.timely()
 }
 
-// timely refuses workloads that the plan's objective cannot heed: ones that come when the plan is over, or grow where growth is not looked at.
+// timely refuses workloads that the plan's objective cannot heed: ones that come when the plan is over, or grow where
+// growth is not looked at.
 func (p *Plan) timely() error {
 	at, of := p.set["workloads"], "workloads"
 	for i := range p.jobs {
@@ -443,9 +455,13 @@ func (p *Plan) timely() error {
 		}
 		switch {
 		case p.Calendar() && w.Arrival >= float64(p.Horizon):
-			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s arrives on day %v, but the plan ends on day %v; set a longer horizon, or leave it out", of, w.Name, w.Arrival, float64(p.Horizon))}}
+			return shape.Errors{{At: at,
+				Msg: fmt.Sprintf("%s: workload %s arrives on day %v, but the plan ends on day %v; set a longer "+
+					"horizon, or leave it out", of, w.Name, w.Arrival, float64(p.Horizon))}}
 		case w.Growth != 0 && !(p.Calendar() && p.Algorithm.optimal):
-			return shape.Errors{{At: at, Msg: fmt.Sprintf("%s: workload %s grows, but %v with objective: paper does not use growth; choose algorithm: optimal and objective: calendar, or leave growth out", of, w.Name, p.Algorithm)}}
+			return shape.Errors{{At: at,
+				Msg: fmt.Sprintf("%s: workload %s grows, but %v with objective: paper does not use growth; choose "+
+					"algorithm: optimal and objective: calendar, or leave growth out", of, w.Name, p.Algorithm)}}
 		}
 	}
 	return nil
@@ -458,13 +474,17 @@ func (p *Plan) slow() error {
 		if l := p.Drives[i].Latency; l == nil || l.Simulate == "" {
 			continue
 		} else if j := slices.IndexFunc(p.jobs, large); j >= 0 {
-			return p.wrong(i, "latency", fmt.Errorf("the I/Os of workload %s have %v KiB, and up to %v are simulated; state points instead", p.jobs[j].Name, p.jobs[j].IOSize, mostTailSize))
+			return p.wrong(i, "latency",
+				fmt.Errorf("the I/Os of workload %s have %v KiB, and up to %v are simulated; state points instead",
+					p.jobs[j].Name, p.jobs[j].IOSize, mostTailSize))
 		}
 	}
 	asks := slices.IndexFunc(p.jobs, func(w tco.Workload) bool { return w.P99 > 0 })
 	for i := range p.Drives {
 		if asks >= 0 && p.Drives[i].Latency == nil {
-			return p.wrong(i, "latency", fmt.Errorf("workload %s has a p99, but these drives have no latency; write latency: {points: [...]}, or name a preset to simulate", p.jobs[asks].Name))
+			return p.wrong(i, "latency",
+				fmt.Errorf("workload %s has a p99, but these drives have no latency; write latency: {points: [...]}, "+
+					"or name a preset to simulate", p.jobs[asks].Name))
 		}
 	}
 	return nil
@@ -477,8 +497,10 @@ func (p *Plan) Jobs() []tco.Workload { return slices.Clone(p.jobs) }
 func (p *Plan) listed() []tco.Workload {
 	var out []tco.Workload
 	for _, w := range p.Workloads.List {
-		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential), PeakIOPS: w.PeakIOPS, IOSize: float64(w.IOSize) / 1024, WriteShare: float64(w.WriteShare),
-			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe), P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth), Trace: w.Trace})
+		out = append(out, tco.Workload{Name: w.Name, WriteRate: w.WriteGBPerDay, Sequential: float64(w.Sequential),
+			PeakIOPS: w.PeakIOPS, IOSize: float64(w.IOSize) / 1024, WriteShare: float64(w.WriteShare),
+			WorkingSet: w.WorkingSetGB, Arrival: w.ArrivalDay, End: w.EndDay, FullStripe: float64(w.FullStripe),
+			P99: w.P99.Microseconds(), Apart: w.Apart, Growth: float64(w.Growth), Trace: w.Trace})
 	}
 	return out
 }
@@ -497,18 +519,22 @@ func trimmed(file string) string {
 }
 
 func (p *Plan) config() tco.Config {
-	return tco.Config{Mode: p.Mode, Horizon: float64(p.Horizon), WarmUp: p.WarmUp, FillSpace: float64(p.Fill.Space), FillIOPS: float64(p.Fill.IOPS)}
+	return tco.Config{Mode: p.Mode, Horizon: float64(p.Horizon), WarmUp: p.WarmUp, FillSpace: float64(p.Fill.Space),
+		FillIOPS: float64(p.Fill.IOPS)}
 }
 
 // calendar is what money over a calendar depends on.
 func (p *Plan) calendar() calendar.Config {
 	c := &p.Costs
-	return calendar.Config{Horizon: float64(p.Horizon), FillSpace: float64(p.Fill.Space), FillIOPS: float64(p.Fill.IOPS), Discount: float64(c.Discount), Trend: float64(c.PriceTrend),
-		Replacing: float64(c.Replacing), Warranty: float64(c.Warranty), Moving: float64(c.Moving), Residual: float64(c.Residual), Over: float64(c.ResidualOver)}
+	return calendar.Config{Horizon: float64(p.Horizon), FillSpace: float64(p.Fill.Space),
+		FillIOPS: float64(p.Fill.IOPS), Discount: float64(c.Discount), Trend: float64(c.PriceTrend),
+		Replacing: float64(c.Replacing), Warranty: float64(c.Warranty), Moving: float64(c.Moving),
+		Residual: float64(c.Residual), Over: float64(c.ResidualOver)}
 }
 
 func (p *Plan) costs() tco.Costs {
 	c := p.Costs
-	return tco.Costs{Setup: float64(c.Setup), Labour: float64(c.Labour), Electricity: float64(c.Electricity), PUE: c.PUE, Grid: c.Grid, Embodied: c.Embodied,
+	return tco.Costs{Setup: float64(c.Setup), Labour: float64(c.Labour), Electricity: float64(c.Electricity),
+		PUE: c.PUE, Grid: c.Grid, Embodied: c.Embodied,
 		Replacing: float64(c.Replacing), Warranty: float64(c.Warranty)}
 }

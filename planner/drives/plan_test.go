@@ -39,7 +39,8 @@ func solve(t *testing.T, text string, o drives.Options) *drives.Outcome {
 
 // TestTemplate solves the example, and holds that the money adds up and that its bound is proved.
 func TestTemplate(t *testing.T) {
-	o := solve(t, strings.ReplaceAll(drives.Template, "objective: calendar", "objective: paper"), drives.Options{Bound: true, Sensitivity: true})
+	o := solve(t, strings.ReplaceAll(drives.Template, "objective: calendar", "objective: paper"),
+		drives.Options{Bound: true, Sensitivity: true})
 	if o.Assessment.Placed != 8 || len(o.Drives) != 3 {
 		t.Errorf("%d workloads on %d drives", o.Assessment.Placed, len(o.Drives))
 	}
@@ -92,7 +93,8 @@ drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000}]
 workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: b, write_gb_per_day: 1, working_set_gb: 1500}]}
 `, drives.Options{Bound: true})
 	text, err := json.Marshal(drives.Describe(o, nil).Bound)
-	if want := `{"tco_per_gb":null,"gap":null,"note":"no bound: the plan does not place every workload"}`; err != nil || string(text) != want {
+	if want := `{"tco_per_gb":null,"gap":null,"note":"no bound: the plan does not place every workload"}`; err !=
+		nil || string(text) != want {
 		t.Errorf("%s, %v; %s is right", text, err, want)
 	}
 	// Of few workloads every plan is looked at.
@@ -115,8 +117,11 @@ workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_i
 	failures := 4 * 0.01 * 1000 / 365
 	d := o.Drives[0]
 	for name, x := range map[string][2]float64{
-		"cost": {o.Cost, cost}, "data": {o.Data, 100 * 1000}, "wear": {d.State.WearAtDeath, 100 * 1000 * 2 * 2 / (4 * 36500e3 * 2)}, "space": {d.State.SpaceShare, 1000.0 / 4000},
-		"failures": {o.Failures.Expected, failures}, "spares": {o.Failures.Spares, failures * 3000}, "rebuilt": {o.Failures.Rebuilt, failures * 500}, "TBe": {o.TBe, 1},
+		"cost": {o.Cost, cost}, "data": {o.Data, 100 * 1000},
+		"wear":     {d.State.WearAtDeath, 100 * 1000 * 2 * 2 / (4 * 36500e3 * 2)},
+		"space":    {d.State.SpaceShare, 1000.0 / 4000},
+		"failures": {o.Failures.Expected, failures}, "spares": {o.Failures.Spares, failures * 3000},
+		"rebuilt": {o.Failures.Rebuilt, failures * 500}, "TBe": {o.TBe, 1},
 	} {
 		if math.Abs(x[0]/x[1]-1) > 1e-12 {
 			t.Errorf("%s is %v; %v is right", name, x[0], x[1])
@@ -124,49 +129,67 @@ workloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_i
 	}
 }
 
-// TestImpossible: what a plan cannot have is refused before anything is placed, at its line and with what would be right.
+// TestImpossible: what a plan cannot have is refused before anything is placed, at its line and with what would be
+// right.
 func TestImpossible(t *testing.T) {
-	const fleet, job = "drives: [{model: Intel DC P3700 2TB, count: 2, price: $3400%s}]\n", "workloads: {list: [{name: w, working_set_gb: 1, peak_iops: 1%s}]}\n"
+	const fleet, job = "drives: [{model: Intel DC P3700 2TB, count: 2, price: $3400%s}]\n",
+		"workloads: {list: [{name: w, working_set_gb: 1, peak_iops: 1%s}]}\n"
 	for _, c := range []struct{ head, drive, workload, want string }{
 		{"fill: {space: 120%}\n", "", "", "plan.yaml:1:15: fill.space: 120% is not possible; the share"},
 		{"fill: {iops: 0}\n", "", "", "plan.yaml:1:14: fill.iops: 0% is not possible; the share"},
 		{"costs: {pue: 0.5}\n", "", "", "plan.yaml:1:14: costs.pue: 0.5 is not possible; a site takes"},
 		{"costs: {embodied: -1}\n", "", "", "plan.yaml:1:19: costs.embodied: -1 is not possible; write 0 or more"},
 		{"costs: {rebuild: 0}\n", "", "", "plan.yaml:1:18: costs.rebuild: 0B/s is not possible; a failed"},
-		{"effective: {replication: -1}\n", "", "", "plan.yaml:1:26: effective.replication: -1 copies are not possible; write 1 or more"},
+		{"effective: {replication: -1}\n", "", "",
+			"plan.yaml:1:26: effective.replication: -1 copies are not possible; write 1 or more"},
 		{"effective: {reduction: 0}\n", "", "", "plan.yaml:1:24: effective.reduction: 0 is not possible"},
 		{"search: {steps: -1}\n", "", "", "plan.yaml:1:17: search.steps: -1 is not possible; write 0 or more"},
 		{"search: {climb: -1}\n", "", "", "plan.yaml:1:17: search.climb: -1 is not possible; write 0 or more"},
-		{"algorithm: mintco-offline\nzones: {thresholds: [60%, 40%]}\n", "", "", "plan.yaml:2:27: zones.thresholds[1]: 40% follows 60%; thresholds rise"},
-		{"algorithm: mintco-perf\nweights: {space: -1}\n", "", "", "plan.yaml:2:18: weights.space: -1 is not possible; write 0 or more"},
-		{"weights: {space: 2}\n", "", "", "plan.yaml:1:10: weights: optimal does not use it; leave it out, or choose mintco-perf"},
-		{"zones: {switch: 9%}\n", "", "", "plan.yaml:1:8: zones: optimal does not use it; leave it out, or choose mintco-offline"},
+		{"algorithm: mintco-offline\nzones: {thresholds: [60%, 40%]}\n", "", "",
+			"plan.yaml:2:27: zones.thresholds[1]: 40% follows 60%; thresholds rise"},
+		{"algorithm: mintco-perf\nweights: {space: -1}\n", "", "",
+			"plan.yaml:2:18: weights.space: -1 is not possible; write 0 or more"},
+		{"weights: {space: 2}\n", "", "",
+			"plan.yaml:1:10: weights: optimal does not use it; leave it out, or choose mintco-perf"},
+		{"zones: {switch: 9%}\n", "", "",
+			"plan.yaml:1:8: zones: optimal does not use it; leave it out, or choose mintco-offline"},
 		{"warm_up: true\n", "", "", "plan.yaml:1:10: warm_up: optimal does not use it; leave it out"},
 		{"name: caf\xe9\n", "", "", "plan.yaml:1:10: what stands here is not UTF-8; save the file as UTF-8"},
 		{"", ", afr: 300%", "", "plan.yaml:1:67: drives[0].afr: it is above 100%; write the share of drives that fail"},
-		{"", ", write_share: 130%", "", "drives[0].write_share: 130% is above 100%; write the share of I/Os that write"},
+		{"", ", write_share: 130%", "",
+			"drives[0].write_share: 130% is above 100%; write the share of I/Os that write"},
 		{"", ", tbw: -3", "", "drives[0].tbw: the value is not possible; write 0 or more"},
-		{"", ", waf: {random: 2, sequential: 5}", "", "drives[0].waf.sequential: sequential writes are amplified by 5, more than random ones, by 2; write"},
+		{"", ", waf: {random: 2, sequential: 5}", "",
+			"drives[0].waf.sequential: sequential writes are amplified by 5, more than random ones, by 2; write"},
 		{"", ", waf: {random: 2, turn: 100%}", "", "drives[0].waf.turn: 100% is not possible; write less than 100%"},
-		{"", ", array: {kind: raid5, drives: 4, data: 9}", "", "drives[0].array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
-		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "", "drives[0].array.parity: the parity of raid0 is fixed; leave it out"},
+		{"", ", array: {kind: raid5, drives: 4, data: 9}", "",
+			"drives[0].array.data: only ec has data shards to set, and the array is raid5; leave it out, or choose ec"},
+		{"", ", array: {kind: raid0, drives: 4, parity: 1}", "",
+			"drives[0].array.parity: the parity of raid0 is fixed; leave it out"},
 		{"costs: {setup: 27 EUR}\n", "", "", `plan.yaml:1:16: costs.setup: "27 EUR" is in EUR, which is not converted`},
-		{"", "", ", sequential: 130%", "workloads.list[0].sequential: 130% is not possible; a share of the written bytes is 0% to 100%"},
+		{"", "", ", sequential: 130%",
+			"workloads.list[0].sequential: 130% is not possible; a share of the written bytes is 0% to 100%"},
 		{"", "", ", write_share: 130%", "workloads.list[0].write_share: 130% is not possible"},
-		{"", "", ", write_gb_per_day: -1", "workloads.list[0].write_gb_per_day: -1 is not possible; write 0 GB a day or more"},
-		{"", "", ", arrival_day: 5, end_day: 3", "workloads.list[0].end_day: 3 is not possible; it is after the arrival on day 5"},
+		{"", "", ", write_gb_per_day: -1",
+			"workloads.list[0].write_gb_per_day: -1 is not possible; write 0 GB a day or more"},
+		{"", "", ", arrival_day: 5, end_day: 3",
+			"workloads.list[0].end_day: 3 is not possible; it is after the arrival on day 5"},
 	} {
 		text := c.head + fmt.Sprintf(fleet, c.drive) + fmt.Sprintf(job, c.workload)
-		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "plan.yaml:") || strings.Contains(err.Error(), "\n") {
+		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "plan.yaml:") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: error %v; one with %q is right", text, err, c.want)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "w.csv")
-	if err := os.WriteFile(file, []byte("name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\ncaf\xe9,1,.5,1,.2,15\n"), 0o666); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("name,write_gb_per_day,sequential,peak_iops,write_share,working_set_gb\ncaf\xe9,1,.5,1,.2,15\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	want := `w.csv: row 2, column name: "caf\xe9" is not UTF-8; save the table as UTF-8`
-	if _, err := drives.Load(source(fmt.Sprintf(fleet, "")+"workloads: "+file+"\n"), nil); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := drives.Load(source(fmt.Sprintf(fleet, "")+"workloads: "+file+"\n"), nil); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v; one with %q is right", err, want)
 	}
 }
@@ -175,9 +198,12 @@ func TestImpossible(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	var list []string
 	for i := range 40 {
-		list = append(list, fmt.Sprintf("{name: w%d, write_gb_per_day: %d, working_set_gb: %d, peak_iops: 10}", i, 10+i, 100+7*i))
+		list = append(list, fmt.Sprintf("{name: w%d, write_gb_per_day: %d, working_set_gb: %d, peak_iops: 10}", i,
+			10+i, 100+7*i))
 	}
-	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, up_to: 40, price: $3000}]\nworkloads: {list: ["+strings.Join(list, ", ")+"]}\n"), nil)
+	p, err := drives.Load(
+		source("drives: [{model: Intel DC P3700 2TB, up_to: 40, price: $3000}]\nworkloads: {list: ["+
+			strings.Join(list, ", ")+"]}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +213,8 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.Interrupted || o.Assessment.Placed != 40 || o.Bound != 0 || o.BoundNote != "no bound: the search was interrupted" {
+	if !o.Interrupted || o.Assessment.Placed != 40 || o.Bound != 0 ||
+		o.BoundNote != "no bound: the search was interrupted" {
 		t.Errorf("interrupted: %v, %d placed, bound %v, %q", o.Interrupted, o.Assessment.Placed, o.Bound, o.BoundNote)
 	}
 }
@@ -195,7 +222,9 @@ func TestInterrupted(t *testing.T) {
 // TestRating: a rating says by itself what the flash takes; writes that are amplified more wear it sooner.
 func TestRating(t *testing.T) {
 	wear := func(drive string) float64 {
-		o := solve(t, "drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000"+drive+"}]\nworkloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}\n", drives.Options{})
+		o := solve(t, "drives: [{model: Intel DC P3700 2TB, count: 1, price: $3000"+drive+
+			"}]\nworkloads: {list: [{name: w, write_gb_per_day: 100, working_set_gb: 1000, peak_iops: 10}]}\n",
+			drives.Options{})
 		return o.Drives[0].State.WearAtDeath
 	}
 	if one, five := wear(", waf: 1"), wear(", waf: 5"); math.Abs(five/one-5) > 1e-9 {
@@ -205,7 +234,8 @@ func TestRating(t *testing.T) {
 		t.Errorf("a drive that is rated under an amplification of 2 is worn by %v, of 4 by %v", two, four)
 	}
 	_, err := drives.Load(source("drives: [{model: x, count: 1, rated_waf: 0.5}]\nworkloads: w.csv\n"), nil)
-	if err == nil || !strings.Contains(err.Error(), "plan.yaml:1:42: drives[0].rated_waf: a write amplification of 0.5 is not possible; write 1 or more") {
+	if err == nil || !strings.Contains(err.Error(),
+		"plan.yaml:1:42: drives[0].rated_waf: a write amplification of 0.5 is not possible; write 1 or more") {
 		t.Errorf("%v", err)
 	}
 }
@@ -220,8 +250,9 @@ func TestMistakes(t *testing.T) {
 		"drives: [{model: x, count: 1, up_to: 2}]\n":      "write either count",
 		"drives: [{model: x, count: 1}]\nworkloads: {}\n": "workloads are either a CSV file",
 		"drives: [{model: x, count: 1, waf: {table: a, random: 3}}]\nworkloads: w.csv\n": "exactly one of",
-		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n":                 "drives[0].worn: a drive that is worn out",
-		"drives: [{model: x, count: 1}]\nworkloads: nowhere.csv\n":                       "nowhere.csv",
+		"drives: [{model: x, count: 1, worn: 100%}]\nworkloads: w.csv\n": "drives[0].worn: a drive " +
+			"that is worn out",
+		"drives: [{model: x, count: 1}]\nworkloads: nowhere.csv\n": "nowhere.csv",
 	} {
 		if _, err := drives.Load(source(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v; one with %q is right", text, err, want)
@@ -300,7 +331,8 @@ workloads: {list: [
 	}
 }
 
-// TestAmplificationOfTrace: the write amplification of what a trace writes, which is drawn from it: of single pages at random that of uniform writes.
+// TestAmplificationOfTrace: the write amplification of what a trace writes, which is drawn from it: of single pages
+// at random that of uniform writes.
 func TestAmplificationOfTrace(t *testing.T) {
 	dir := t.TempDir()
 	random := rng.NewStream(1, "trace")
@@ -328,11 +360,13 @@ workloads: {list: [{name: a, write_gb_per_day: 1, sequential: 0%, working_set_gb
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	if a, b := got.Drives[0].State.WAF, want.Drives[0].State.WAF; a < 0.75*b || a > 1.02*b { // blocks are smaller, and a page is written 59 times, not as often as any other
+	if a, b := got.Drives[0].State.WAF, want.Drives[0].State.WAF; a < 0.75*b || a > 1.02*b {
+		// blocks are smaller, and a page is written 59 times, not as often as any other
 		t.Errorf("%v of single pages at random, %v of uniform writes", a, b)
 	}
 	for waf, says := range map[string]string{
-		"{trace: nosuch.csv}": "no such file", "{trace: " + file + ", simulate: 500}": "exactly one of", "{trace: " + dir + "}": "is a directory",
+		"{trace: nosuch.csv}": "no such file", "{trace: " + file + ", simulate: 500}": "exactly one of",
+		"{trace: " + dir + "}": "is a directory",
 	} {
 		if _, err := load(waf); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", waf, err)
@@ -344,14 +378,16 @@ func TestFromTraces(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
 	for i := range 100 { // MSR: time in 100 ns, host, disk, type, offset, size, latency
-		b.WriteString(strings.Join([]string{digits(128166372003061629 + int64(i)*6e9), "hm", "0", "Write", digits(int64(i) * 65536), "65536", "1"}, ",") + "\n")
+		b.WriteString(strings.Join([]string{digits(128166372003061629 + int64(i)*6e9), "hm", "0", "Write",
+			digits(int64(i) * 65536), "65536", "1"}, ",") + "\n")
 	}
 	for name, text := range map[string]string{"hm.csv": b.String(), "notes.txt": "nothing", ".hidden": "x"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := drives.FromTraces(dir, false, nil); err == nil || !strings.Contains(err.Error(), "hm.csv: the trace spans only 16") || !strings.Contains(err.Error(), "--force") {
+	if _, _, err := drives.FromTraces(dir, false, nil); err == nil ||
+		!strings.Contains(err.Error(), "hm.csv: the trace spans only 16") || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("a trace of 16.5 hours: %v", err)
 	}
 	list, skipped, err := drives.FromTraces(dir, true, nil)
@@ -364,7 +400,8 @@ func TestFromTraces(t *testing.T) {
 	if math.Abs(float64(list[0].Span)-days) > 1e-9 || !(list[0].Within >= 0 && list[0].Within < 1) {
 		t.Errorf("%+v; a span of %v days is right", list[0], days)
 	}
-	if want := 100 * 65536 / 1e9 / days; math.Abs(w.WriteRate/want-1) > 1e-9 || w.Sequential != 1 || w.WriteShare != 1 || math.Abs(w.WorkingSet*1e9-100*65536) > 1 {
+	if want := 100 * 65536 / 1e9 / days; math.Abs(w.WriteRate/want-1) > 1e-9 || w.Sequential != 1 ||
+		w.WriteShare != 1 || math.Abs(w.WorkingSet*1e9-100*65536) > 1 {
 		t.Errorf("%+v; %v GB a day are right", w, want)
 	}
 	p, err := drives.Load(source("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\n"), jobs)
@@ -378,7 +415,8 @@ func TestFromLongTraces(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
 	for i := range 145 {
-		b.WriteString(strings.Join([]string{digits(128166372003061629 + int64(i)*6e9), "hm", "0", "Write", digits(int64(i) * 65536), "65536", "1"}, ",") + "\n")
+		b.WriteString(strings.Join([]string{digits(128166372003061629 + int64(i)*6e9), "hm", "0", "Write",
+			digits(int64(i) * 65536), "65536", "1"}, ",") + "\n")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "hm.csv"), []byte(b.String()), 0o666); err != nil {
 		t.Fatal(err)
@@ -393,7 +431,8 @@ func digits(v int64) string { return sheet.Plain(float64(v)) }
 // FuzzLoad reads plans of any bytes. What is read must be solved or refused without a panic.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(drives.Template))
-	f.Add([]byte("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\nworkloads: {list: [{name: w, write_gb_per_day: 1e300, working_set_gb: 1}]}\n"))
+	f.Add([]byte("drives: [{model: Intel DC P3700 2TB, count: 1, price: 1}]\nworkloads: {list: [{name: w, " +
+		"write_gb_per_day: 1e300, working_set_gb: 1}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer patience.Limit()()
 		p, err := drives.Load(shape.Source{File: "plan.yaml", Text: text}, nil)
@@ -403,7 +442,8 @@ func FuzzLoad(f *testing.F) {
 		count := 0
 		for _, g := range p.Drives {
 			count += g.Count + g.UpTo
-			if g.WAF != nil && (g.WAF.Simulate != 0 || g.WAF.Table != "") || g.Latency != nil && g.Latency.Simulate != "" {
+			if g.WAF != nil && (g.WAF.Simulate != 0 || g.WAF.Table != "") ||
+				g.Latency != nil && g.Latency.Simulate != "" {
 				return
 			}
 		}

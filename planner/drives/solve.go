@@ -78,8 +78,8 @@ type Outcome struct {
 	PerMonth float64 // money a TBe and month
 	Failures tco.Failures
 	Carbon   tco.Carbon
-	// Bound is what no plan's GB costs less than; 0: none was asked for, or none holds. LeastCost is what no plan costs less than, by objective
-	// calendar.
+	// Bound is what no plan's GB costs less than; 0: none was asked for, or none holds. LeastCost is what no plan
+	// costs less than, by objective calendar.
 	Bound, LeastCost float64
 	BoundNote        string
 	Exact            bool // every plan was looked at, and none costs less
@@ -108,7 +108,8 @@ type stays struct {
 	host []int
 }
 
-// CostPerGB is TCO'; NaN if nothing is written, so that a gigabyte has no price and the plan is judged by its cost alone.
+// CostPerGB is TCO'; NaN if nothing is written, so that a gigabyte has no price and the plan is judged by its cost
+// alone.
 func (o *Outcome) CostPerGB() float64 {
 	if o.Data > 0 {
 		return o.Cost / o.Data
@@ -145,11 +146,13 @@ func (o *Outcome) Unserved() error {
 	}
 	switch n := o.Assessment.Refused; {
 	case n > 0 && later > 0:
-		return fmt.Errorf("%d workloads have no drive, and %d more lose theirs when it is worn out; add drives", n, later)
+		return fmt.Errorf("%d workloads have no drive, and %d more lose theirs when it is worn out; add drives", n,
+			later)
 	case n > 0:
 		return fmt.Errorf("%d of %d workloads have no drive; add drives", n, n+o.Assessment.Placed)
 	case later > 0:
-		return fmt.Errorf("%d workloads lose their drive when it is worn out; add drives (up_to), or choose drives with more endurance", later)
+		return fmt.Errorf("%d workloads lose their drive when it is worn out; add drives (up_to), or choose drives "+
+			"with more endurance", later)
 	}
 	return nil
 }
@@ -270,8 +273,8 @@ func (o *Outcome) problem() (tco.Problem, []int) {
 	return prob, order
 }
 
-// exactStays is up to how many stays of workloads every plan is looked at, if that takes about a second; plans that are made again and again are
-// searched for.
+// exactStays is up to how many stays of workloads every plan is looked at, if that takes about a second; plans that
+// are made again and again are searched for.
 const exactStays = 18
 
 func (o *Outcome) optimise(ctx context.Context, proof bool) error {
@@ -343,7 +346,8 @@ func (o *Outcome) optimise(ctx context.Context, proof bool) error {
 	return nil
 }
 
-// search finds the best placement. Where workloads may move, the best one in which they stay is where the search begins.
+// search finds the best placement. Where workloads may move, the best one in which they stay is where the search
+// begins.
 func (o *Outcome) search(c tco.OptimiseConfig, prob *tco.Problem, start []int) (*tco.Optimum, error) {
 	p := o.Plan
 	if !p.Calendar() {
@@ -430,7 +434,9 @@ func (o *Outcome) allocator() tco.AllocatorConfig {
 func (o *Outcome) online() (map[int]tco.Refusal, error) {
 	for k := range o.fleet.parts {
 		if x := &o.fleet.parts[k]; x.up {
-			return nil, o.Plan.wrong(x.group, "up_to", fmt.Errorf("%v uses only the drives that are there; write count, or choose the algorithm optimal", o.Plan.Algorithm))
+			return nil, o.Plan.wrong(x.group, "up_to",
+				fmt.Errorf("%v uses only the drives that are there; write count, or choose the algorithm optimal",
+					o.Plan.Algorithm))
 		}
 	}
 	pl, _, err := tco.Online(o.allocator(), o.fleet.drives, o.Plan.jobs)
@@ -444,7 +450,9 @@ func (o *Outcome) online() (map[int]tco.Refusal, error) {
 func (o *Outcome) offline() (map[int]tco.Refusal, error) {
 	p, f := o.Plan, o.fleet
 	if len(p.Drives) != 1 {
-		return nil, shape.Errors{{At: p.set["drives"], Msg: fmt.Sprintf("drives: %d groups; mintco-offline buys drives of one model; write one group", len(p.Drives))}}
+		return nil, shape.Errors{{At: p.set["drives"],
+			Msg: fmt.Sprintf("drives: %d groups; mintco-offline buys drives of one model; write one group",
+				len(p.Drives))}}
 	}
 	c := p.zones()
 	c.Most = len(f.drives)
@@ -522,8 +530,10 @@ func (o *Outcome) assess(refused map[int]tco.Refusal) error {
 	for i := range drives {
 		x, s := &f.parts[o.kept[i]], &a.Drives[i]
 		n := float64(x.members)
-		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: x.domain, Workloads: on[i], State: *s, EndsBy: endsBy(s, float64(p.Horizon))}
-		row.Failures = c.Expect(x.members, x.afr, s.Lifetime, x.price, s.Space*x.code*x.copies/n, float64(p.Costs.Rebuild)/1e6)
+		row := DriveRow{Name: drives[i].Name, Model: x.model.Name, Domain: x.domain, Workloads: on[i], State: *s,
+			EndsBy: endsBy(s, float64(p.Horizon))}
+		row.Failures = c.Expect(x.members, x.afr, s.Lifetime, x.price, s.Space*x.code*x.copies/n,
+			float64(p.Costs.Rebuild)/1e6)
 		row.Carbon = c.CarbonOf(x.raw*n, x.watts*n, s.Lifetime)
 		months += o.row(row, x)
 		price += float64(n * x.paid)
@@ -531,7 +541,8 @@ func (o *Outcome) assess(refused map[int]tco.Refusal) error {
 		power += float64(n * c.PowerCost(x.watts) * s.Lifetime)
 		labour += float64(n * c.Labour * s.Lifetime)
 	}
-	o.Slices = []Slice{{"Drives", price}, {"Setup", setup}, {"Power and cooling", power}, {"Labour", labour}, {"Failures, expected", o.Failures.Cost()}}
+	o.Slices = []Slice{{"Drives", price}, {"Setup", setup}, {"Power and cooling", power}, {"Labour", labour},
+		{"Failures, expected", o.Failures.Cost()}}
 	if months > 0 {
 		o.PerMonth = (o.Cost + o.Failures.Cost()) / months
 	}
@@ -552,7 +563,8 @@ func (o *Outcome) row(row DriveRow, x *part) (months float64) {
 	o.Failures.Hours += row.Failures.Hours
 	o.Carbon.Embodied += row.Carbon.Embodied
 	o.Carbon.Operational += row.Carbon.Operational
-	e := tco.Effective{Raw: x.model.Capacity * float64(x.members) / 1000, Utilisation: s.SpaceShare, Reduction: p.Effective.Reduction, Replication: p.Effective.Replication * x.copies, Encoding: x.code}
+	e := tco.Effective{Raw: x.model.Capacity * float64(x.members) / 1000, Utilisation: s.SpaceShare,
+		Reduction: p.Effective.Reduction, Replication: p.Effective.Replication * x.copies, Encoding: x.code}
 	o.TBe += e.TBe()
 	return float64(e.TBe() * s.Lifetime / tco.Month)
 }

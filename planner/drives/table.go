@@ -69,7 +69,8 @@ func number(s string) (float64, error) {
 // WriteDrives writes the table of drives for a spreadsheet.
 func (o *Outcome) WriteDrives(w io.Writer) error {
 	c := csv.NewWriter(w)
-	rows := [][]string{{"drive", "model", "domain", "workloads", "write_gb_per_day", "sequential", "waf", "space_gb", "space_share", "iops", "iops_share", "lifetime_days", "ends_by",
+	rows := [][]string{{"drive", "model", "domain", "workloads", "write_gb_per_day", "sequential", "waf", "space_gb",
+		"space_share", "iops", "iops_share", "lifetime_days", "ends_by",
 		"wear_at_end", "cost", "data_gb", "cost_per_gb"}}
 	for i := range o.Drives {
 		d := &o.Drives[i]
@@ -77,8 +78,11 @@ func (o *Outcome) WriteDrives(w io.Writer) error {
 		if d.State.Data > 0 {
 			per = sheet.Plain(d.State.Cost / d.State.Data)
 		}
-		rows = append(rows, []string{cells.Text(d.Name), cells.Text(d.Model), cells.Text(d.Domain), strconv.Itoa(d.State.Workloads), sheet.Plain(d.State.WriteRate), sheet.Plain(d.State.Sequential), sheet.Plain(d.State.WAF),
-			sheet.Plain(d.State.Space), sheet.Plain(d.State.SpaceShare), sheet.Plain(d.State.Load), sheet.Plain(d.State.IOPSShare), sheet.Plain(d.State.Lifetime), d.EndsBy, sheet.Plain(d.State.WearAtDeath),
+		rows = append(rows, []string{cells.Text(d.Name), cells.Text(d.Model), cells.Text(d.Domain),
+			strconv.Itoa(d.State.Workloads), sheet.Plain(d.State.WriteRate), sheet.Plain(d.State.Sequential),
+			sheet.Plain(d.State.WAF),
+			sheet.Plain(d.State.Space), sheet.Plain(d.State.SpaceShare), sheet.Plain(d.State.Load),
+			sheet.Plain(d.State.IOPSShare), sheet.Plain(d.State.Lifetime), d.EndsBy, sheet.Plain(d.State.WearAtDeath),
 			sheet.Plain(d.State.Cost), sheet.Plain(d.State.Data), per})
 	}
 	return c.WriteAll(rows)

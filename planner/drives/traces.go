@@ -15,8 +15,8 @@ import (
 	"farflash/workload/trace"
 )
 
-// LeastSpan is for how long a trace must run for what it writes to be taken for what is written on any day: a whole day has its busy hours
-// and its idle ones.
+// LeastSpan is for how long a trace must run for what it writes to be taken for what is written on any day: a whole
+// day has its busy hours and its idle ones.
 const LeastSpan units.Days = 1
 
 // Traced is a workload with what its trace tells of it.
@@ -24,7 +24,8 @@ type Traced struct {
 	tco.Workload
 	// Span is from the trace's first request to its last.
 	Span units.Days
-	// Within is half of the 95 % confidence interval of the daily writes, as a share of them; NaN: it is too short to tell.
+	// Within is half of the 95 % confidence interval of the daily writes, as a share of them; NaN: it is too short to
+	// tell.
 	Within float64
 }
 
@@ -37,11 +38,12 @@ func JobsOf(list []Traced) []tco.Workload {
 	return jobs
 }
 
-// FromTraces makes a workload of each trace in a folder: its daily writes and its sequential ratio among 32 streams (writes alone), its
-// peak in 5 minutes, its share of writes, and its footprint as the working set. Files that begin with a dot are passed over. skipped says
-// which files are no traces, and why; progress, unless it is nil, is told which file is next. A trace that is shorter than LeastSpan is
-// an error, unless it is to be taken all the same.
-func FromTraces(dir string, short bool, progress func(done, all int, file string)) (list []Traced, skipped []string, err error) {
+// FromTraces makes a workload of each trace in a folder: its daily writes and its sequential ratio among 32 streams
+// (writes alone), its peak in 5 minutes, its share of writes, and its footprint as the working set. Files that begin
+// with a dot are passed over. skipped says which files are no traces, and why; progress, unless it is nil, is told
+// which file is next. A trace that is shorter than LeastSpan is an error, unless it is to be taken all the same.
+func FromTraces(dir string, short bool, progress func(done, all int, file string)) (list []Traced, skipped []string,
+	err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -63,8 +65,10 @@ func FromTraces(dir string, short bool, progress func(done, all int, file string
 			continue
 		}
 		if w.Span < LeastSpan && !short {
-			return nil, skipped, fmt.Errorf("%s: the trace spans only %s, and daily writes need a day; record a longer trace, or use this one with --force",
-				filepath.Join(dir, name), term.Seconds(float64(w.Span)*units.Day.Seconds()))
+			return nil, skipped,
+				fmt.Errorf("%s: the trace spans only %s, and daily writes need a day; record a longer trace, or use "+
+					"this one with --force",
+					filepath.Join(dir, name), term.Seconds(float64(w.Span)*units.Day.Seconds()))
 		}
 		w.Name, _, _ = strings.Cut(name, ".")
 		if names[w.Name] {
@@ -103,8 +107,11 @@ func fromTrace(file string) (Traced, error) {
 	if err != nil {
 		return Traced{}, err
 	}
-	return Traced{Workload: tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo), PeakIOPS: finite(m.PeakIOPS), Trace: whole, WriteShare: float64(m.Writes.Count) / float64(all),
-		IOSize: max(0.5, float64(m.Reads.Bytes+m.Writes.Bytes)/float64(all)/1024), WorkingSet: float64(m.Footprint) / 1e9}, Span: units.Days(m.Span / units.Day.Seconds()), Within: float64(m.WriteRateWithin)}, nil
+	return Traced{Workload: tco.Workload{WriteRate: rate, Sequential: finite(m.Writes.SequentialRatio.ThirtyTwo),
+		PeakIOPS: finite(m.PeakIOPS), Trace: whole, WriteShare: float64(m.Writes.Count) / float64(all),
+		IOSize:     max(0.5, float64(m.Reads.Bytes+m.Writes.Bytes)/float64(all)/1024),
+		WorkingSet: float64(m.Footprint) / 1e9}, Span: units.Days(m.Span / units.Day.Seconds()),
+		Within: float64(m.WriteRateWithin)}, nil
 }
 
 // finite is 0 for what a trace is too short to tell.

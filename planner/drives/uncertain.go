@@ -11,22 +11,25 @@ import (
 	"farflash/planner/tco/catalogue"
 )
 
-// Uncertainty says between what the inputs may lie. Each that is given is drawn independently of the others: factors so that half and double
-// are as likely, growth evenly.
+// Uncertainty says between what the inputs may lie. Each that is given is drawn independently of the others: factors
+// so that half and double are as likely, growth evenly.
 type Uncertainty struct {
 	// Draws is how many times all are drawn.
 	Draws int
-	// Prices of drives, Writes, Space, IOPS of the workloads, WAF and Electricity are factors of what the plan has: the least and the most.
+	// Prices of drives, Writes, Space, IOPS of the workloads, WAF and Electricity are factors of what the plan has:
+	// the least and the most.
 	Prices, Writes, Space, IOPS, WAF, Electricity []units.Fraction
 	// Growth is what is added to each workload's growth a year: the least and the most.
 	Growth []units.Change
-	// Estimates draws each figure of a drive that estimate has taken, between the least and the most that it would have by the catalogue's other drives.
+	// Estimates draws each figure of a drive that estimate has taken, between the least and the most that it would
+	// have by the catalogue's other drives.
 	Estimates bool
 }
 
 // asked reports whether anything is uncertain.
 func (u *Uncertainty) asked() bool {
-	return u.Prices != nil || u.Writes != nil || u.Space != nil || u.IOPS != nil || u.WAF != nil || u.Electricity != nil || u.Growth != nil || u.Estimates
+	return u.Prices != nil || u.Writes != nil || u.Space != nil || u.IOPS != nil || u.WAF != nil ||
+		u.Electricity != nil || u.Growth != nil || u.Estimates
 }
 
 // mostDraws bounds draws.
@@ -39,12 +42,19 @@ func (p *Plan) validateUncertainty() error {
 	for _, x := range []struct {
 		key  string
 		list []units.Fraction
-	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"iops", u.IOPS}, {"waf", u.WAF}, {"electricity", u.Electricity}} {
-		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key, "write the least and the greatest factor, both above 0, such as [70%%, 150%%]")
+	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"iops", u.IOPS}, {"waf", u.WAF},
+		{"electricity", u.Electricity}} {
+		f.Hold(x.list == nil || len(x.list) == 2 && x.list[0] > 0 && x.list[0] <= x.list[1], x.key,
+			"write the least and the greatest factor, both above 0, such as [70%%, 150%%]")
 	}
-	f.Hold(u.Growth == nil || len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth", "write the least and the most that is added to growth per year, such as [-5%%, 20%%]")
-	f.Hold(!u.Estimates || slices.ContainsFunc(p.Drives, func(g Group) bool { return len(g.Estimate) > 0 }), "estimates", "no drive has estimated figures; leave it out, or name some (drives[].estimate)")
-	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth", "%v with objective: paper does not use growth; choose algorithm: optimal and objective: calendar, or leave it out", p.Algorithm)
+	f.Hold(u.Growth == nil ||
+		len(u.Growth) == 2 && u.Growth[0] > -1 && u.Growth[0] <= u.Growth[1] && u.Growth[1] <= 10, "growth",
+		"write the least and the most that is added to growth per year, such as [-5%%, 20%%]")
+	f.Hold(!u.Estimates || slices.ContainsFunc(p.Drives, func(g Group) bool { return len(g.Estimate) > 0 }),
+		"estimates", "no drive has estimated figures; leave it out, or name some (drives[].estimate)")
+	f.Hold(u.Growth == nil || p.Calendar() && p.Algorithm.optimal, "growth",
+		"%v with objective: paper does not use growth; choose algorithm: optimal and objective: calendar, or leave "+
+			"it out", p.Algorithm)
 	return f.Err()
 }
 
@@ -54,11 +64,13 @@ type Risk struct {
 	// Holds is the share of draws in which the placement is possible as it is; Within half of its 95 % interval.
 	Holds  float64 `json:"holds"`
 	Within float64 `json:"holds_within"`
-	// Low, Median and High are the 5th, 50th and 95th percentile of what the plan is judged by, in the draws in which it holds.
+	// Low, Median and High are the 5th, 50th and 95th percentile of what the plan is judged by, in the draws in which
+	// it holds.
 	Low    float64 `json:"p5"`
 	Median float64 `json:"p50"`
 	High   float64 `json:"p95"`
-	// Again is in how many draws all was planned again, and Regret the mean share by which the plan was dearer than that.
+	// Again is in how many draws all was planned again, and Regret the mean share by which the plan was dearer than
+	// that.
 	Again  int     `json:"planned_again"`
 	Regret float64 `json:"regret"`
 }
@@ -86,7 +98,8 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 			break
 		}
 		b := o.Plan.straight()
-		b.price, b.writes, b.space, b.iops, b.waf, b.electricity = factor(u.Prices), factor(u.Writes), factor(u.Space), factor(u.IOPS), factor(u.WAF), factor(u.Electricity)
+		b.price, b.writes, b.space, b.iops, b.waf, b.electricity = factor(u.Prices), factor(u.Writes),
+			factor(u.Space), factor(u.IOPS), factor(u.WAF), factor(u.Electricity)
 		if v := r.Float64(); u.Growth != nil {
 			b.growth = float64(u.Growth[0]) + float64(v*float64(u.Growth[1]-u.Growth[0]))
 		}
@@ -122,7 +135,8 @@ func (o *Outcome) risk(ctx context.Context) *Risk {
 	return out
 }
 
-// drawEstimates are the plan's groups of drives with other figures in place of those that were estimated, as likely half of the estimate as its double.
+// drawEstimates are the plan's groups of drives with other figures in place of those that were estimated, as likely
+// half of the estimate as its double.
 func (p *Plan) drawEstimates(r *rng.Stream) []Group {
 	groups := slices.Clone(p.Drives)
 	for i := range groups {
@@ -169,7 +183,8 @@ func (u *Uncertainty) Text() string {
 	for _, x := range []struct {
 		name string
 		list []units.Fraction
-	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"IOPS", u.IOPS}, {"WAF", u.WAF}, {"electricity", u.Electricity}} {
+	}{{"prices", u.Prices}, {"writes", u.Writes}, {"space", u.Space}, {"IOPS", u.IOPS}, {"WAF", u.WAF},
+		{"electricity", u.Electricity}} {
 		if x.list != nil {
 			parts = append(parts, fmt.Sprintf("%s %v to %v", x.name, x.list[0], x.list[1]))
 		}

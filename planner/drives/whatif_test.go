@@ -13,8 +13,9 @@ import (
 	"farflash/report"
 )
 
-// TestRisk holds probabilities and percentiles to closed forms: a workload of 1,000 GB that grows for four years fits on 2,000 GB if it grows by at
-// most 2^(1/4) - 1 a year; prices whose logarithms are even between half and double have their 5th percentile at 2^-0.9.
+// TestRisk holds probabilities and percentiles to closed forms: a workload of 1,000 GB that grows for four years fits
+// on 2,000 GB if it grows by at most 2^(1/4) - 1 a year; prices whose logarithms are even between half and double
+// have their 5th percentile at 2^-0.9.
 func TestRisk(t *testing.T) {
 	const text = `
 horizon: 4y
@@ -28,7 +29,8 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 	if want := (math.Pow(2, 0.25) - 1) / 0.5; math.Abs(r.Holds-want) > r.Within*1.5 || r.Draws != 4000 {
 		t.Errorf("holds in %v of %d draws; %v is right", r.Holds, r.Draws, want)
 	}
-	for name, x := range map[string][2]float64{"p5": {r.Low, 1000 * math.Pow(2, -0.9)}, "p50": {r.Median, 1000}, "p95": {r.High, 1000 * math.Pow(2, 0.9)}} {
+	for name, x := range map[string][2]float64{"p5": {r.Low, 1000 * math.Pow(2, -0.9)}, "p50": {r.Median, 1000},
+		"p95": {r.High, 1000 * math.Pow(2, 0.9)}} {
 		if math.Abs(x[0]/x[1]-1) > 0.08 {
 			t.Errorf("%s is %v; %v is right", name, x[0], x[1])
 		}
@@ -47,7 +49,9 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer
-	if err := report.WritePlanText(&b, o, term.Style{}); err != nil || !strings.Contains(strings.Join(strings.Fields(b.String()), " "), "share of 4000 draws that this placement serves: prices 50% to 200%, growth per year 0% to 50% more") {
+	if err := report.WritePlanText(&b, o, term.Style{}); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(b.String()), " "),
+			"share of 4000 draws that this placement serves: prices 50% to 200%, growth per year 0% to 50% more") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 	for bad, want := range map[string]string{
@@ -59,7 +63,8 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 		"{price: [50%, 100%]}":          "did you mean \"prices\"",
 		"{draws: 9000000, prices: [1]}": "uncertainty.draws: 9000000 is not possible; write 1 to 100000",
 	} {
-		if _, err := drives.Load(source("uncertainty: "+bad+"\ndrives: [{model: x, count: 1}]\nworkloads: w.csv\n"), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := drives.Load(source("uncertainty: "+bad+"\ndrives: [{model: x, count: 1}]\nworkloads: w.csv\n"),
+			nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; %q is right", bad, err, want)
 		}
 	}
@@ -93,21 +98,29 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1000, peak_iop
 		got[a.Of+"/"+a.Name] = a.Value + " | " + a.Source
 	}
 	for key, want := range map[string]string{
-		"/PUE": "1.200 | stated in the plan", "/discount": "8% per year | stated in the plan", "/electricity": "$0.1000 per kWh | assumed", "/residual value": "0% | default, without a source",
-		"/fill": "100% of the space, 100% of the IOPS | default: all", "quick/price": "$1,000 | stated in the plan", "quick/power": "25.0 W active, 4.00 W idle | the catalogue",
-		"quick/active": "30% of the share of IOPS in use | assumed", "Intel DC P3600 2TB/active": "40% of the time | stated in the plan", "quick/failures": "1.00 % a year | stated in the plan",
-		"quick/endurance": "36500 TB, rated at a WAF of 2.00 | the catalogue; stated in the plan", "quick/write amplification": "3.000 | stated in the plan", "quick/p99 under load": "1 points | stated in the plan",
+		"/PUE": "1.200 | stated in the plan", "/discount": "8% per year | stated in the plan",
+		"/electricity": "$0.1000 per kWh | assumed", "/residual value": "0% | default, without a source",
+		"/fill": "100% of the space, 100% of the IOPS | default: all", "quick/price": "$1,000 | stated in the plan",
+		"quick/power":                       "25.0 W active, 4.00 W idle | the catalogue",
+		"quick/active":                      "30% of the share of IOPS in use | assumed",
+		"Intel DC P3600 2TB/active":         "40% of the time | stated in the plan",
+		"quick/failures":                    "1.00 % a year | stated in the plan",
+		"quick/endurance":                   "36500 TB, rated at a WAF of 2.00 | the catalogue; stated in the plan",
+		"quick/write amplification":         "3.000 | stated in the plan",
+		"quick/p99 under load":              "1 points | stated in the plan",
 		"Intel DC P3600 2TB/p99 under load": "not needed | no workload has a p99",
 	} {
 		if got[key] != want {
 			t.Errorf("%s: %s; %s is right", key, got[key], want)
 		}
 	}
-	if w := got["Intel DC P3600 2TB/write amplification"]; !strings.Contains(w, "at 22.2 % spare space | minTCO's equation 7") {
+	if w := got["Intel DC P3600 2TB/write amplification"]; !strings.Contains(w,
+		"at 22.2 % spare space | minTCO's equation 7") {
 		t.Error(w)
 	}
 	text, err := json.Marshal(drives.Describe(o, nil))
-	if err != nil || !strings.Contains(string(text), `"assumptions":[{"of":"","name":"horizon","value":"5y","source":"default: the usual warranty"}`) {
+	if err != nil || !strings.Contains(string(text),
+		`"assumptions":[{"of":"","name":"horizon","value":"5y","source":"default: the usual warranty"}`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -132,34 +145,45 @@ workloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1500}, {name: 
 	if d, err = drives.Differ(a, of("x", "$1500", "700")); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Workloads) != 1 || d.Workloads[0].After != "x #3" || d.Drives[0] != (drives.CountDifference{Model: "Intel DC P3700 2TB", Before: 2, After: 3}) {
+	if len(d.Workloads) != 1 || d.Workloads[0].After != "x #3" ||
+		d.Drives[0] != (drives.CountDifference{Model: "Intel DC P3700 2TB", Before: 2, After: 3}) {
 		t.Errorf("%+v", d)
 	}
-	if len(d.Inputs) != 1 || d.Inputs[0] != (drives.InputDifference{Of: "x", Name: "price", Before: "$1,000", After: "$1,500"}) {
+	if len(d.Inputs) != 1 ||
+		d.Inputs[0] != (drives.InputDifference{Of: "x", Name: "price", Before: "$1,000", After: "$1,500"}) {
 		t.Errorf("%+v", d.Inputs)
 	}
 	var b bytes.Buffer
 	if err := report.WritePlanDifference(&b, d, term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"x: price  $1,000  $1,500", "workloads that move: 1", "Intel DC P3700 2TB", "+50.0 %"} {
+	for _, want := range []string{"x: price  $1,000  $1,500", "workloads that move: 1", "Intel DC P3700 2TB",
+		"+50.0 %"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in %s", want, b.String())
 		}
 	}
-	if _, err := drives.Differ(a, solve(t, "objective: paper\n"+strings.NewReplacer("N", "x", "$P", "$1", "CC", "9").Replace(text), drives.Options{})); err == nil {
+	if _, err := drives.Differ(a,
+		solve(t, "objective: paper\n"+strings.NewReplacer("N", "x", "$P", "$1", "CC", "9").Replace(text),
+			drives.Options{})); err == nil {
 		t.Error("plans of two objectives were compared")
 	}
 }
 
-// TestPoints: a write amplification of points is what lies between them; points that do not rise are refused at their line.
+// TestPoints: a write amplification of points is what lies between them; points that do not rise are refused at their
+// line.
 func TestPoints(t *testing.T) {
-	const text = "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1, waf: {points: [{sequential: 0, waf: 5}, {sequential: 50%, waf: 3}, {sequential: 1, waf: 1}]}}]\nworkloads: {list: [{name: a, write_gb_per_day: 1, working_set_gb: 1, sequential: 25%}]}\n"
+	const text = "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1, waf: {points: [{sequential: 0, waf: 5}, " +
+		"{sequential: 50%, waf: 3}, {sequential: 1, waf: 1}]}}]\nworkloads: {list: [{name: a, write_gb_per_day: 1, " +
+		"working_set_gb: 1, sequential: 25%}]}\n"
 	if a := solve(t, text, drives.Options{}).Drives[0].State.WAF; math.Abs(a-4) > 1e-12 {
 		t.Errorf("an amplification of %v; 4 is right", a)
 	}
-	for was, is := range map[string]string{"50%": "0%", "waf: 3": "waf: 0.3", "{sequential: 50%, waf: 3}, {sequential: 1, waf: 1}": ""} {
-		if _, err := drives.Load(source(strings.Replace(text, was, is, 1)), nil); err == nil || !strings.HasPrefix(err.Error(), "plan.yaml:1:") || !strings.Contains(err.Error(), "drives[0].waf.points: ") {
+	for was, is := range map[string]string{"50%": "0%", "waf: 3": "waf: 0.3",
+		"{sequential: 50%, waf: 3}, {sequential: 1, waf: 1}": ""} {
+		if _, err := drives.Load(source(strings.Replace(text, was, is, 1)), nil); err == nil ||
+			!strings.HasPrefix(err.Error(), "plan.yaml:1:") ||
+			!strings.Contains(err.Error(), "drives[0].waf.points: ") {
 			t.Errorf("%s: %v", is, err)
 		}
 	}

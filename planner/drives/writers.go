@@ -15,10 +15,11 @@ import (
 	"farflash/workload/runs"
 )
 
-// What the plan's workloads write, as the simulated translation layer is asked for it. A drive has some of them: which, is known when the plan is. What matters
-// of a drive's is their sequential share, so that a drive with the share S is taken to have of each workload with the share s a part in proportion to
-// e^(k s), where k makes the mean of the written bytes S. Each keeps its own space, its own rate, and its own trace or mix in there. When the plan is made, each
-// drive is simulated with what is on it, and the plan is made again with that.
+// What the plan's workloads write, as the simulated translation layer is asked for it. A drive has some of them:
+// which, is known when the plan is. What matters of a drive's is their sequential share, so that a drive with the
+// share S is taken to have of each workload with the share s a part in proportion to e^(k s), where k makes the mean
+// of the written bytes S. Each keeps its own space, its own rate, and its own trace or mix in there. When the plan is
+// made, each drive is simulated with what is on it, and the plan is made again with that.
 
 // author is workloads that write alike.
 type author struct {
@@ -29,8 +30,8 @@ type author struct {
 // mostAuthors is how many are told apart in a simulation: of more, those are put together that are most alike.
 const mostAuthors = 256
 
-// sweptShares is at how many shares of sequential writes between the least and the most of any workload's the simulator is asked first; where it falls steeply it is
-// asked between them.
+// sweptShares is at how many shares of sequential writes between the least and the most of any workload's the
+// simulator is asked first; where it falls steeply it is asked between them.
 const sweptShares = 9
 
 // authors are who writes of some workloads, by rising sequential share.
@@ -64,7 +65,8 @@ func (p *Plan) authors(jobs []tco.Workload) ([]author, error) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b author) int {
-		return cmp.Or(cmp.Compare(a.sequential, b.sequential), cmp.Compare(a.rate/(a.space+1e-300), b.rate/(b.space+1e-300)), cmp.Compare(a.rate, b.rate))
+		return cmp.Or(cmp.Compare(a.sequential, b.sequential),
+			cmp.Compare(a.rate/(a.space+1e-300), b.rate/(b.space+1e-300)), cmp.Compare(a.rate, b.rate))
 	})
 	return merge(list), nil
 }
@@ -133,7 +135,8 @@ func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 	var out []waf.Writer
 	for i := range list {
 		x := &list[i]
-		w := waf.Writer{Space: float64(parts[i]*x.space) / space, Writes: float64(parts[i]*x.rate) / rate, Sequential: x.sequential}
+		w := waf.Writer{Space: float64(parts[i]*x.space) / space, Writes: float64(parts[i]*x.rate) / rate,
+			Sequential: x.sequential}
 		if w.Writes < 1e-9 && w.Space < 1e-6 {
 			continue
 		}
@@ -158,7 +161,8 @@ func writersOf(list []author, parts []float64, pages int) []waf.Writer {
 	return out
 }
 
-// simulatedWAF is the write amplification of a drive with so many blocks of the plan's own workloads, by the sequential share of what is written.
+// simulatedWAF is the write amplification of a drive with so many blocks of the plan's own workloads, by the
+// sequential share of what is written.
 func (p *Plan) simulatedWAF(blocks int, alpha float64) (tco.WAF, error) {
 	knots, err := p.sweptWAF(blocks, alpha)
 	if err != nil {
@@ -221,7 +225,8 @@ func (p *Plan) sweptWAF(blocks int, alpha float64) ([]waf.MixPoint, error) {
 	return p.simulated.waf[key], nil
 }
 
-// mostRounds is how often a plan is made until what its drives come to is what it was made with, and mostAlone how many drives of a group are simulated in each.
+// mostRounds is how often a plan is made until what its drives come to is what it was made with, and mostAlone how
+// many drives of a group are simulated in each.
 const (
 	mostRounds = 8
 	mostAlone  = 48
@@ -230,8 +235,9 @@ const (
 // settledWithin is by what share a drive may be amplified otherwise than the plan was made with.
 const settledWithin = 0.01
 
-// settle makes the plan. Where write amplification is simulated, each drive is simulated with what the plan puts on it, its workloads are taken to wear as much
-// as that, and the plan is made again; of the plans, each judged by what its own drives come to, the best is taken.
+// settle makes the plan. Where write amplification is simulated, each drive is simulated with what the plan puts on
+// it, its workloads are taken to wear as much as that, and the plan is made again; of the plans, each judged by what
+// its own drives come to, the best is taken.
 func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Refusal, error) {
 	simulates := slices.ContainsFunc(p.Drives, func(g Group) bool { return g.WAF != nil && g.WAF.Simulate != 0 })
 	for j := range p.jobs {
@@ -260,7 +266,8 @@ func (p *Plan) settle(ctx context.Context, proof bool) (*Outcome, map[int]tco.Re
 		if err != nil {
 			return nil, nil, err
 		}
-		if best == nil || len(none) < len(refused) || len(none) == len(refused) && x.Objective() < float64(best.Objective()*(1-1e-9)) {
+		if best == nil || len(none) < len(refused) ||
+			len(none) == len(refused) && x.Objective() < float64(best.Objective()*(1-1e-9)) {
 			best, refused, jobs = x, none, slices.Clone(p.jobs)
 		}
 		if settled || o.Interrupted {
@@ -288,8 +295,8 @@ func (o *Outcome) judgedAgain(refused map[int]tco.Refusal) (*Outcome, error) {
 	return x, x.judge(refused)
 }
 
-// ownWear simulates drives with what is on each, and lets workloads wear as much as that; of a group's further drives as much as those do together. settled says
-// that they did so before.
+// ownWear simulates drives with what is on each, and lets workloads wear as much as that; of a group's further drives
+// as much as those do together. settled says that they did so before.
 func (o *Outcome) ownWear() (settled bool, err error) {
 	p := o.Plan
 	on := make([][]tco.Workload, len(o.fleet.drives))
@@ -328,7 +335,8 @@ func (o *Outcome) ownWear() (settled bool, err error) {
 				return false, err
 			}
 			factor[k] = own / planned
-			sum.drives, sum.planned, sum.own = sum.drives+1, sum.planned+float64(rate*planned), sum.own+float64(rate*own)
+			sum.drives, sum.planned, sum.own = sum.drives+1, sum.planned+float64(rate*planned),
+				sum.own+float64(rate*own)
 		}
 		o.ownWAF[k] = float64(factor[k] * planned)
 	}

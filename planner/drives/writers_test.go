@@ -18,13 +18,16 @@ func mixedPlan(seed uint64, more string) string {
 	r := rng.NewStream(seed, "workloads")
 	text := "drives: [{model: Intel DC P3700 2TB, count: 6, price: $1000, waf: {simulate: 200}}]\nworkloads: {list: [\n"
 	for i := range 12 {
-		text += fmt.Sprintf("{name: w%d, working_set_gb: %.4g, peak_iops: 1000, write_gb_per_day: %.4g, sequential: %.3f},\n", i, 20+400*r.Float64(), 2000*r.Float64()*r.Float64(), r.Float64())
+		text += fmt.Sprintf(
+			"{name: w%d, working_set_gb: %.4g, peak_iops: 1000, write_gb_per_day: %.4g, sequential: %.3f},\n", i,
+			20+400*r.Float64(), 2000*r.Float64()*r.Float64(), r.Float64())
 	}
 	return text + more + "]}\n"
 }
 
-// TestOwnMix holds the amplification by sequential share to simulations of drives with some of the workloads each: what a share leaves out (which
-// of them write hot, which are large) is worth some per cent, and within the range of workloads the whole plan's own mix is met.
+// TestOwnMix holds the amplification by sequential share to simulations of drives with some of the workloads each:
+// what a share leaves out (which of them write hot, which are large) is worth some per cent, and within the range of
+// workloads the whole plan's own mix is met.
 func TestOwnMix(t *testing.T) {
 	for seed := range uint64(2) {
 		p := loaded(t, mixedPlan(seed, ""))
@@ -71,7 +74,8 @@ func TestOwnMix(t *testing.T) {
 
 // TestTilted: parts give the share that is asked for, and at the plan's own share are all alike.
 func TestTilted(t *testing.T) {
-	list := []author{{rate: 1, space: 1, sequential: 0.1}, {rate: 2, space: 1, sequential: 0.5}, {rate: 3, space: 2, sequential: 0.9}, {space: 5}}
+	list := []author{{rate: 1, space: 1, sequential: 0.1}, {rate: 2, space: 1, sequential: 0.5},
+		{rate: 3, space: 2, sequential: 0.9}, {space: 5}}
 	for _, share := range []float64{0.1, 0.2, 3.8 / 6, 0.8, 0.9} {
 		parts := tilted(list, share)
 		rate, mix := 0.0, 0.0
@@ -94,7 +98,8 @@ func TestTilted(t *testing.T) {
 	}
 }
 
-// TestOwnTrace: a workload that a trace was recorded of writes as that does, not round its whole space; what was found is told of each drive.
+// TestOwnTrace: a workload that a trace was recorded of writes as that does, not round its whole space; what was
+// found is told of each drive.
 func TestOwnTrace(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
@@ -106,7 +111,8 @@ func TestOwnTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := "drives: [{model: Intel DC P3700 2TB, count: 1, price: $1000, waf: {simulate: 200}}]\n" +
-		"workloads: {list: [{name: w, working_set_gb: 0.008, peak_iops: 1000, write_gb_per_day: 100, sequential: 100%, trace: " + filepath.Join(dir, "t.csv") + "}]}\n"
+		"workloads: {list: [{name: w, working_set_gb: 0.008, peak_iops: 1000, write_gb_per_day: 100, sequential: " +
+		"100%, trace: " + filepath.Join(dir, "t.csv") + "}]}\n"
 	traced, err := loaded(t, text).Solve(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -119,12 +125,14 @@ func TestOwnTrace(t *testing.T) {
 	if a, b := traced.Drives[0].State.WAF, rounds.Drives[0].State.WAF; !(a > 1.5) || b > 1.1 {
 		t.Errorf("by its trace %v, round its space %v", a, b)
 	}
-	if _, err := loaded(t, strings.Replace(text, "t.csv", "none.csv", 1)).Solve(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "drives[0].waf: workload w: trace: ") {
+	if _, err := loaded(t, strings.Replace(text, "t.csv", "none.csv", 1)).Solve(t.Context(), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "drives[0].waf: workload w: trace: ") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestSettled: what a plan says of a drive's amplification is what the simulator says of the workloads that are on it, and what it costs follows from that.
+// TestSettled: what a plan says of a drive's amplification is what the simulator says of the workloads that are on
+// it, and what it costs follows from that.
 func TestSettled(t *testing.T) {
 	for _, text := range []string{mixedPlan(3, ""), "algorithm: mintco-v3\n" + mixedPlan(4, "")} {
 		p := loaded(t, text)
@@ -154,7 +162,8 @@ func TestSettled(t *testing.T) {
 			for j := range on {
 				written += on[j].WriteRate * float64(p.Horizon) * own
 			}
-			if life := d.State.WearAtDeath * o.fleet.drives[o.kept[i]].Budget; d.Replaced == nil && d.EndsBy == "horizon" && math.Abs(life/written-1) > 1e-6 {
+			if life := d.State.WearAtDeath * o.fleet.drives[o.kept[i]].Budget; d.Replaced == nil &&
+				d.EndsBy == "horizon" && math.Abs(life/written-1) > 1e-6 {
 				t.Errorf("%s: its flash is written %v GB, not %v", d.Name, life, written)
 			}
 		}

@@ -86,17 +86,22 @@ type RunDocument struct {
 // Describe writes a plan as plan.json has it. Place is where a run is kept.
 func Describe(p *Plan, need *File, complete bool, place func(digest string, seed uint64) string) Document {
 	n := p.Need
-	d := Document{Schema: schema, Name: n.Name, Digest: need.Digest, Complete: complete, Need: need.Plain, Seeds: p.Seeds, Candidates: []CandidateDocument{}, Points: []PointDocument{}, Advice: []string{}}
+	d := Document{Schema: schema, Name: n.Name, Digest: need.Digest, Complete: complete, Need: need.Plain,
+		Seeds: p.Seeds, Candidates: []CandidateDocument{}, Points: []PointDocument{}, Advice: []string{}}
 	for _, c := range p.Candidates {
-		x := CandidateDocument{n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, c.Protocol.String(), c.Group, c.State, c.Why, c.Least, float64(c.From), c.Nodes, float64(c.Cost), c.Remarks}
+		x := CandidateDocument{n.Drives[c.Drive].Name, n.NICs[c.NIC].Name, c.Protocol.String(), c.Group, c.State,
+			c.Why, c.Least, float64(c.From), c.Nodes, float64(c.Cost), c.Remarks}
 		d.Candidates = append(d.Candidates, x)
 		if c == p.Best {
 			d.Best = &x
 		}
 	}
 	for _, q := range p.Points {
-		d.Points = append(d.Points, PointDocument{n.Drives[q.Drive].Name, n.NICs[q.NIC].Name, q.Protocol.String(), q.Group, q.Nodes, float64(n.Cost(q.Design)), q.Meets, q.Why,
-			BoundDocument{q.Bound.Resource, q.Bound.Chunks}, describeRuns(q.Intact, place), describeRuns(q.Down, place)})
+		d.Points = append(d.Points,
+			PointDocument{n.Drives[q.Drive].Name, n.NICs[q.NIC].Name, q.Protocol.String(), q.Group, q.Nodes,
+				float64(n.Cost(q.Design)), q.Meets, q.Why,
+				BoundDocument{q.Bound.Resource, q.Bound.Chunks}, describeRuns(q.Intact, place),
+				describeRuns(q.Down, place)})
 	}
 	if p.Best == nil {
 		for _, a := range p.Advice() {
@@ -110,9 +115,11 @@ func describeRuns(m *Measured, place func(digest string, seed uint64) string) *M
 	if m == nil {
 		return nil
 	}
-	x := &MeasuredDocument{Down: m.Down, PutP99: describeInterval(m.Put), GetP99: describeInterval(m.Get), Rate: describeInterval(m.Rate)}
+	x := &MeasuredDocument{Down: m.Down, PutP99: describeInterval(m.Put), GetP99: describeInterval(m.Get),
+		Rate: describeInterval(m.Rate)}
 	for _, s := range m.Samples {
-		x.Runs = append(x.Runs, RunDocument{s.Digest, s.Seed, place(s.Digest, s.Seed), s.Put, s.Get, s.Rate, s.Growth, s.Drift})
+		x.Runs = append(x.Runs,
+			RunDocument{s.Digest, s.Seed, place(s.Digest, s.Seed), s.Put, s.Get, s.Rate, s.Growth, s.Drift})
 	}
 	return x
 }

@@ -64,9 +64,9 @@ func (p *Point) Samples() []Sample {
 	return out
 }
 
-// What a design is held to beside its limits. A design that keeps within a limit has no more chunks under way than come within that time, which is
-// a hundredth of a run; so growth beyond twice of that is a queue without an end. One that grows more slowly makes chunks wait the longer the later
-// they come.
+// What a design is held to beside its limits. A design that keeps within a limit has no more chunks under way than
+// come within that time, which is a hundredth of a run; so growth beyond twice of that is a queue without an end. One
+// that grows more slowly makes chunks wait the longer the later they come.
 const (
 	level     = 0.95 // of intervals
 	mostGrown = 0.02
@@ -93,8 +93,8 @@ func measure(down int, samples []Sample) *Measured {
 	return m
 }
 
-// hopeless says why a first run alone shows that a design does not do, "" if it does not. The mean over all runs is above a limit if the
-// first of them is above it as many times as there are runs.
+// hopeless says why a first run alone shows that a design does not do, "" if it does not. The mean over all runs is
+// above a limit if the first of them is above it as many times as there are runs.
 func (n *Need) hopeless(s Sample, runs int) string {
 	switch put, get := n.PutP99.Microseconds(), n.GetP99.Microseconds(); {
 	case s.Failed > 0:

@@ -18,8 +18,8 @@ type Bound struct {
 	Chunks   float64 // a second
 }
 
-// least is the smallest number of nodes that the bounds allow, and the bound of that many. Without one why says what is in the way, and
-// advice what would be enough.
+// least is the smallest number of nodes that the bounds allow, and the bound of that many. Without one why says what
+// is in the way, and advice what would be enough.
 type least struct {
 	nodes  int
 	bound  Bound
@@ -92,7 +92,8 @@ func (n *Need) possible(d Design) error {
 // tries is how many numbers of nodes are tried until one is possible for a protocol.
 const tries = 64
 
-// least finds the smallest number of nodes that is possible and that the bounds allow. Both hold for every larger number if they hold for one.
+// least finds the smallest number of nodes that is possible and that the bounds allow. Both hold for every larger
+// number if they hold for one.
 func (n *Need) least(o Option) least {
 	step := o.step()
 	at := func(k int) Design { return Design{o, k * step} }
@@ -118,7 +119,8 @@ func (n *Need) least(o Option) least {
 		return least{why: "not possible: " + foremost(err)}
 	}
 	if floor := c.Floor(); n.Reads < 1 && floor >= n.PutP99 {
-		return least{why: fmt.Sprintf("a single chunk takes %v", inMicros(floor)), advice: longer("put_p99", float64(floor)/float64(units.Microsecond))}
+		return least{why: fmt.Sprintf("a single chunk takes %v", inMicros(floor)),
+			advice: longer("put_p99", float64(floor)/float64(units.Microsecond))}
 	}
 	enough := func(k int) (bool, Bound) {
 		b, err := n.bound(at(k))
@@ -128,7 +130,8 @@ func (n *Need) least(o Option) least {
 	ok, bound := enough(high)
 	for !ok {
 		if high == most {
-			return least{why: fmt.Sprintf("%s allow %.4g chunks/s with %s", resource(bound.Resource), bound.Chunks, plural(high*step, "node")), advice: n.relief(bound)}
+			return least{why: fmt.Sprintf("%s allow %.4g chunks/s with %s", resource(bound.Resource), bound.Chunks,
+				plural(high*step, "node")), advice: n.relief(bound)}
 		}
 		low, high = high, min(2*high, most)
 		ok, bound = enough(high)
@@ -158,7 +161,8 @@ func (n *Need) relief(b Bound) Advice {
 }
 
 func (n *Need) moreNodes() Advice {
-	return Advice{"search.most", float64(n.Search.Most), fmt.Sprintf("search.most above %d, or a lower rate", n.Search.Most)}
+	return Advice{"search.most", float64(n.Search.Most),
+		fmt.Sprintf("search.most above %d, or a lower rate", n.Search.Most)}
 }
 
 // longer asks for a limit above what was found.

@@ -46,8 +46,8 @@ type Need struct {
 	Power Power
 	// Protocols are those to choose from; none is all.
 	Protocols []cluster.Scheme
-	// GroupSizes are the sizes of groups to choose from, for protocols that have groups; none is twice, three times and four times the
-	// replicas.
+	// GroupSizes are the sizes of groups to choose from, for protocols that have groups; none is twice, three times
+	// and four times the replicas.
 	GroupSizes []int
 	// Search is how hard is searched.
 	Search Effort
@@ -109,8 +109,8 @@ type Power struct {
 
 // Effort is how hard is searched.
 type Effort struct {
-	// Chunks that come in a run at least, with those of its warm-up. A run also lasts a hundred times the longest limit, so that a queue that grows
-	// by one per cent of what comes leaves the limit.
+	// Chunks that come in a run at least, with those of its warm-up. A run also lasts a hundred times the longest
+	// limit, so that a queue that grows by one per cent of what comes leaves the limit.
 	Chunks int
 	// WarmUp is the share of each run that is not measured.
 	WarmUp units.Fraction
@@ -134,11 +134,15 @@ func (n *Need) Word() string { return "the need" }
 
 // decided are the keys of the section cluster that must not be written, and why.
 var decided = []struct{ key, why string }{
-	{"gateways", "gateways.count says it"}, {"targets", "it is what is looked for"}, {"protocol", "protocols says it"}, {"chunk", "chunk says it"}, {"replicas", "replicas says it"},
-	{"group", "group_sizes says it"}, {"code", "code says it"}, {"load", "rate says it"}, {"reads", "reads says it"}, {"disk.rate", "drives says it"},
-	{"disk.model", "drives have constant rates here"}, {"disk.depth", "drives have constant rates here"}, {"disk.latency", "drives have constant rates here"}, {"disk.kinds", "all nodes are equal here"},
+	{"gateways", "gateways.count says it"}, {"targets", "it is what is looked for"},
+	{"protocol", "protocols says it"}, {"chunk", "chunk says it"}, {"replicas", "replicas says it"},
+	{"group", "group_sizes says it"}, {"code", "code says it"}, {"load", "rate says it"}, {"reads", "reads says it"},
+	{"disk.rate", "drives says it"},
+	{"disk.model", "drives have constant rates here"}, {"disk.depth", "drives have constant rates here"},
+	{"disk.latency", "drives have constant rates here"}, {"disk.kinds", "all nodes are equal here"},
 	{"core", "the network's core never blocks here"}, {"link.rate", "nics says it"},
-	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"}, {"repair.detect", "nodes are down from the beginning"}, {"compat", "no cluster has a simulator's deviations"},
+	{"choosy", "it is the protocol's own"}, {"failures", "survive says it"},
+	{"repair.detect", "nodes are down from the beginning"}, {"compat", "no cluster has a simulator's deviations"},
 }
 
 // Decided are the keys of the section cluster that must not be written.
@@ -153,34 +157,49 @@ func Decided() []string {
 // Validate reports what cannot be, each with its key. Written tells the keys that somebody wrote.
 func (n *Need) Validate(written func(key string) bool) error {
 	var f units.Faults
-	f.Hold(n.Rate > 0 && n.Rate <= 1e9, "rate", "%v is not possible; give the rate in chunks per second, such as 50000", n.Rate)
+	f.Hold(n.Rate > 0 && n.Rate <= 1e9, "rate",
+		"%v is not possible; give the rate in chunks per second, such as 50000", n.Rate)
 	f.Hold(n.Chunk >= 1 && n.Chunk <= units.GiB, "chunk", "%v is not possible; use 1B to 1GiB", n.Chunk)
 	f.Hold(n.Reads <= 1, "reads", "%v is not possible; use 0%% to 100%%", n.Reads)
-	f.Hold(n.copies() >= 1 && n.copies() <= mostCopies, "replicas", "%d are not possible; use 1 to %d", n.copies(), mostCopies)
-	f.Hold(n.PutP99 > 0 || n.Reads >= 1, "put_p99", "%v is not possible; give the limit of the 99th percentile of puts, such as 2ms", n.PutP99)
-	f.Hold(n.GetP99 >= 0, "get_p99", "%v is not possible; give the limit of the 99th percentile of gets, such as 2ms", n.GetP99)
-	f.Hold(n.Reads == 0 || n.Reads < 1 || n.GetP99 > 0, "get_p99", "all chunks are read; give the limit of the 99th percentile of gets, such as 2ms")
+	f.Hold(n.copies() >= 1 && n.copies() <= mostCopies, "replicas", "%d are not possible; use 1 to %d", n.copies(),
+		mostCopies)
+	f.Hold(n.PutP99 > 0 || n.Reads >= 1, "put_p99",
+		"%v is not possible; give the limit of the 99th percentile of puts, such as 2ms", n.PutP99)
+	f.Hold(n.GetP99 >= 0, "get_p99", "%v is not possible; give the limit of the 99th percentile of gets, such as 2ms",
+		n.GetP99)
+	f.Hold(n.Reads == 0 || n.Reads < 1 || n.GetP99 > 0, "get_p99",
+		"all chunks are read; give the limit of the 99th percentile of gets, such as 2ms")
 	f.Hold(n.GetP99 == 0 || n.Reads > 0, "get_p99", "nothing is read; give reads, such as 50%%, or leave the limit out")
 	f.Hold(n.Capacity >= 0, "capacity", "%v is not possible; use a size such as 500TB", n.Capacity)
 	f.Hold(n.Survive >= 0, "survive", "%d is not possible; give how many nodes may be down, such as 1", n.Survive)
-	f.Hold(n.Survive < max(n.copies(), 1), "survive", "with %d nodes down, chunks kept on %s are lost; use at most %d", n.Survive, plural(n.copies(), "node"), n.copies()-1)
-	f.Hold(n.Code.Data == 0 || n.Survive <= n.Code.Parity, "survive", "a code of %d+%d pieces survives at most %d nodes down", n.Code.Data, n.Code.Parity, n.Code.Parity)
+	f.Hold(n.Survive < max(n.copies(), 1), "survive",
+		"with %d nodes down, chunks kept on %s are lost; use at most %d", n.Survive, plural(n.copies(), "node"),
+		n.copies()-1)
+	f.Hold(n.Code.Data == 0 || n.Survive <= n.Code.Parity, "survive",
+		"a code of %d+%d pieces survives at most %d nodes down", n.Code.Data, n.Code.Parity, n.Code.Parity)
 	n.checkParts(&f)
-	f.Hold(n.Gateways.Count >= 0, "gateways.count", "%d is not possible; use 0 (as many as nodes) or more", n.Gateways.Count)
+	f.Hold(n.Gateways.Count >= 0, "gateways.count", "%d is not possible; use 0 (as many as nodes) or more",
+		n.Gateways.Count)
 	f.Hold(n.Power.PUE >= 1 && n.Power.PUE <= 10, "power.pue", "%v is not possible; use 1 to 10", n.Power.PUE)
 	f.Hold(n.Power.Years >= 0 && n.Power.Years <= 100, "power.years", "%v is not possible; use 0 to 100", n.Power.Years)
 	for i, g := range n.GroupSizes {
-		f.Hold(g >= min(n.copies(), mostCopies), fmt.Sprintf("group_sizes[%d]", i), "a group of %d cannot keep %s of a chunk", g, plural(n.copies(), "part"))
+		f.Hold(g >= min(n.copies(), mostCopies), fmt.Sprintf("group_sizes[%d]", i),
+			"a group of %d cannot keep %s of a chunk", g, plural(n.copies(), "part"))
 		f.Hold(!slices.Contains(n.GroupSizes[:i], g), fmt.Sprintf("group_sizes[%d]", i), "%d is listed twice", g)
 	}
 	for i, p := range n.Protocols {
-		f.Hold(slices.Contains(cluster.SharedSchemes(), p), fmt.Sprintf("protocols[%d]", i), "with %v, gateways do not put chunks on every target; use some of %s", p, names(cluster.SharedSchemes()))
+		f.Hold(slices.Contains(cluster.SharedSchemes(), p), fmt.Sprintf("protocols[%d]", i),
+			"with %v, gateways do not put chunks on every target; use some of %s", p, names(cluster.SharedSchemes()))
 		f.Hold(!slices.Contains(n.Protocols[:i], p), fmt.Sprintf("protocols[%d]", i), "%v is listed twice", p)
 	}
-	f.Hold(n.Search.Chunks >= 100 && n.Search.Chunks <= 1e9, "search.chunks", "%d is not possible; use 100 or more, since the slowest hundredth decides", n.Search.Chunks)
-	f.Hold(n.Search.WarmUp <= 0.9, "search.warm_up", "%v leaves too little to measure; use at most 90%%", n.Search.WarmUp)
-	f.Hold(n.Search.Most >= 1 && n.Search.Most <= 1<<20, "search.most", "%d is not possible; use 1 to %d nodes", n.Search.Most, 1<<20)
-	f.Hold(n.Survive > 0 || n.Cluster.Repair == cluster.DefaultConfig().Repair, "cluster.repair", "nothing is rebuilt, since no node is down; set survive, or leave it out")
+	f.Hold(n.Search.Chunks >= 100 && n.Search.Chunks <= 1e9, "search.chunks",
+		"%d is not possible; use 100 or more, since the slowest hundredth decides", n.Search.Chunks)
+	f.Hold(n.Search.WarmUp <= 0.9, "search.warm_up", "%v leaves too little to measure; use at most 90%%",
+		n.Search.WarmUp)
+	f.Hold(n.Search.Most >= 1 && n.Search.Most <= 1<<20, "search.most", "%d is not possible; use 1 to %d nodes",
+		n.Search.Most, 1<<20)
+	f.Hold(n.Survive > 0 || n.Cluster.Repair == cluster.DefaultConfig().Repair, "cluster.repair",
+		"nothing is rebuilt, since no node is down; set survive, or leave it out")
 	for _, d := range decided {
 		f.Hold(!written("cluster."+d.key), "cluster."+d.key, "%s; leave it out", d.why)
 	}
@@ -194,7 +213,8 @@ func (n *Need) Validate(written func(key string) bool) error {
 // checkParts holds drives and NICs to what there is.
 func (n *Need) checkParts(f *units.Faults) {
 	names := map[string]bool{}
-	f.Hold(len(n.Drives) > 0, "drives", "there is no drive to choose from; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
+	f.Hold(len(n.Drives) > 0, "drives",
+		"there is no drive to choose from; write for example drives: [{name: sata, rate: 400MiB/s, price: $150}]")
 	for i := range n.Drives {
 		d, key := &n.Drives[i], fmt.Sprintf("drives[%d]", i)
 		if d.Name == "" {
@@ -203,11 +223,13 @@ func (n *Need) checkParts(f *units.Faults) {
 		f.Hold(!names[d.Name], key+".name", "%q is used twice; give each its own name", d.Name)
 		names[d.Name] = true
 		f.Hold(d.Rate > 0, key+".rate", "%v is not possible; use a rate such as 400MiB/s", d.Rate)
-		f.Hold(n.Capacity == 0 || d.Capacity > 0, key+".capacity", "the cluster must store %v, so state the capacity of %s, such as 4TB", n.Capacity, d.Name)
+		f.Hold(n.Capacity == 0 || d.Capacity > 0, key+".capacity",
+			"the cluster must store %v, so state the capacity of %s, such as 4TB", n.Capacity, d.Name)
 		f.Hold(d.Watts >= 0 && d.Watts < 1e6, key+".watts", "%v is not possible; use watts such as 8", d.Watts)
 	}
 	names = map[string]bool{}
-	f.Hold(len(n.NICs) > 0, "nics", "there is no NIC to choose from; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
+	f.Hold(len(n.NICs) > 0, "nics",
+		"there is no NIC to choose from; write for example nics: [{name: 25G, rate: 25Gbps, price: $200}]")
 	for i := range n.NICs {
 		x, key := &n.NICs[i], fmt.Sprintf("nics[%d]", i)
 		if x.Name == "" {
@@ -218,10 +240,12 @@ func (n *Need) checkParts(f *units.Faults) {
 		f.Hold(x.Rate > 0, key+".rate", "%v is not possible; use a rate such as 25Gbps", x.Rate)
 		f.Hold(x.Watts >= 0 && x.Watts < 1e6, key+".watts", "%v is not possible; use watts such as 15", x.Watts)
 	}
-	f.Hold(n.Node.Watts >= 0 && n.Node.Watts < 1e6, "node.watts", "%v is not possible; use watts such as 120", n.Node.Watts)
+	f.Hold(n.Node.Watts >= 0 && n.Node.Watts < 1e6, "node.watts", "%v is not possible; use watts such as 120",
+		n.Node.Watts)
 }
 
-// checkCluster holds what the need says of every cluster to what is possible, by a design that has enough of everything.
+// checkCluster holds what the need says of every cluster to what is possible, by a design that has enough of
+// everything.
 func (n *Need) checkCluster(f *units.Faults) {
 	scheme := n.schemes()[0]
 	group := n.groups(scheme)[0]
@@ -317,8 +341,8 @@ type Design struct {
 // step is between numbers of nodes that are possible.
 func (o Option) step() int { return max(o.Group, 1) }
 
-// Config is the cluster of a design, with the load that is needed, when so many of its nodes are down. Those are the first ones, which are
-// in one group where there are any: the worst case.
+// Config is the cluster of a design, with the load that is needed, when so many of its nodes are down. Those are the
+// first ones, which are in one group where there are any: the worst case.
 func (n *Need) Config(d Design, down int) cluster.Config {
 	c := n.Cluster
 	c.Targets, c.Protocol, c.Gateways = d.Nodes, d.Protocol, n.gateways(d.Nodes)
@@ -341,7 +365,8 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 		c.Repair = cluster.DefaultConfig().Repair
 		return c
 	}
-	// What they kept is made again meanwhile: a real drive keeps so much more than is put in a run that the cluster serves while it rebuilds, and not before or after.
+	// What they kept is made again meanwhile: a real drive keeps so much more than is put in a run that the cluster
+	// serves while it rebuilds, and not before or after.
 	c.Repair.Detect = 0
 	c.Objects = max(c.Objects, n.rebuilt(&c, down))
 	for t := range down {
@@ -350,14 +375,17 @@ func (n *Need) Config(d Design, down int) cluster.Config {
 	return c
 }
 
-// mostObjects bounds what is kept for a rebuild, and with it time and memory. Where a rebuild is done earlier than a run, percentiles are those of the time before.
+// mostObjects bounds what is kept for a rebuild, and with it time and memory. Where a rebuild is done earlier than a
+// run, percentiles are those of the time before.
 const mostObjects = 1 << 18
 
-// rebuilt is how many chunks have to be kept so that rebuilding lasts as long as a run, at the rate that disks and streams allow at most.
+// rebuilt is how many chunks have to be kept so that rebuilding lasts as long as a run, at the rate that disks and
+// streams allow at most.
 func (n *Need) rebuilt(c *cluster.Config, down int) int {
 	share := math.Min(float64(c.Repair.Disk), float64(c.Repair.Streams))
 	piece := float64(n.Chunk) * n.expansion() / float64(n.copies())
-	pieces := float64((c.Targets-down)*int(n.Until()/units.Microsecond)) / 1e6 * share * float64(c.Disk.Rate) / (2 * piece)
+	pieces := float64((c.Targets-down)*int(n.Until()/units.Microsecond)) / 1e6 * share * float64(c.Disk.Rate) /
+		(2 * piece)
 	return int(math.Min(pieces*float64(c.Targets)/float64(n.copies()*down), mostObjects))
 }
 
@@ -386,12 +414,14 @@ func (n *Need) Until() units.Duration {
 	arrive := float64(n.Search.Chunks) / n.Rate * float64(units.Second)
 	long := 100 * max(n.PutP99, n.GetP99)
 	measured := math.Max(arrive, float64(long))
-	return units.Duration(math.Ceil(measured/(1-float64(n.Search.WarmUp))/float64(units.Millisecond))) * units.Millisecond
+	return units.Duration(math.Ceil(measured/(1-float64(n.Search.WarmUp))/float64(units.Millisecond))) *
+		units.Millisecond
 }
 
 // Label names a design in reports and runs.
 func (n *Need) Label(d Design) string {
-	text := fmt.Sprintf("%v, %s, %s, %s", d.Protocol, plural(d.Nodes, "node"), n.Drives[d.Drive].Name, n.NICs[d.NIC].Name)
+	text := fmt.Sprintf("%v, %s, %s, %s", d.Protocol, plural(d.Nodes, "node"), n.Drives[d.Drive].Name,
+		n.NICs[d.NIC].Name)
 	if d.Group > 0 {
 		text += fmt.Sprintf(", groups of %d", d.Group)
 	}

@@ -11,8 +11,9 @@ import (
 
 // Evaluator simulates designs.
 type Evaluator interface {
-	// Evaluate runs a design with so many of its nodes down once for each seed, and returns what each run found, in the order of the seeds. It
-	// is called for one design at a time, and its answer depends on nothing but its arguments. An error ends the search.
+	// Evaluate runs a design with so many of its nodes down once for each seed, and returns what each run found, in
+	// the order of the seeds. It is called for one design at a time, and its answer depends on nothing but its
+	// arguments. An error ends the search.
 	Evaluate(ctx context.Context, d Design, down int, seeds []uint64) ([]Sample, error)
 }
 
@@ -73,14 +74,16 @@ type search struct {
 	best   map[string]*Candidate // by scope
 }
 
-// Search finds the cheapest design that meets a need, by the given runs of each. It returns what it found so far also with an error. Tell
-// is called with each design before it is simulated; nil is nobody.
+// Search finds the cheapest design that meets a need, by the given runs of each. It returns what it found so far also
+// with an error. Tell is called with each design before it is simulated; nil is nobody.
 //
-// Options are taken in the order of what their bounds cost at least. Of each, the smallest number of nodes that meets the need is found by
-// bisection, below what the best one so far costs. Bisection assumes that what is enough stays enough with more nodes; that is
-// checked beside what is found, and where it does not hold the number is raised until it does.
+// Options are taken in the order of what their bounds cost at least. Of each, the smallest number of nodes that meets
+// the need is found by bisection, below what the best one so far costs. Bisection assumes that what is enough stays
+// enough with more nodes; that is checked beside what is found, and where it does not hold the number is raised until
+// it does.
 func Search(ctx context.Context, n *Need, eval Evaluator, seeds []uint64, tell func(Step)) (*Plan, error) {
-	s := &search{Plan: &Plan{Need: n, Seeds: seeds}, ctx: ctx, eval: eval, tell: tell, points: map[Design]*Point{}, best: map[string]*Candidate{}}
+	s := &search{Plan: &Plan{Need: n, Seeds: seeds}, ctx: ctx, eval: eval, tell: tell, points: map[Design]*Point{},
+		best: map[string]*Candidate{}}
 	for drive := range n.Drives {
 		for nic := range n.NICs {
 			for _, scheme := range n.schemes() {
@@ -116,7 +119,8 @@ func Search(ctx context.Context, n *Need, eval Evaluator, seeds []uint64, tell f
 // candidate is an option before anything is simulated.
 func (s *search) candidate(o Option) *Candidate {
 	x := s.Need.least(o)
-	c := &Candidate{Option: o, State: Open, Least: x.nodes, Bound: x.bound, Fewer: x.fewer, Why: x.why, Advice: x.advice}
+	c := &Candidate{Option: o, State: Open, Least: x.nodes, Bound: x.bound, Fewer: x.fewer, Why: x.why,
+		Advice: x.advice}
 	if x.nodes == 0 {
 		c.State = Impossible
 		return c
@@ -136,7 +140,8 @@ func (s *search) scope(o Option) string {
 	return ""
 }
 
-// decide finds the smallest number of nodes of an option that meets the need, if that costs less than the best in its scope.
+// decide finds the smallest number of nodes of an option that meets the need, if that costs less than the best in its
+// scope.
 func (s *search) decide(c *Candidate) error {
 	n := s.Need
 	best := s.best[s.scope(c.Option)]
@@ -166,7 +171,8 @@ func (s *search) decide(c *Candidate) error {
 			return err
 		}
 		if !p.Meets {
-			c.State, c.Why = Dearer, fmt.Sprintf("%s, the most for less than %v: %s", plural(top, "node"), best.Cost, p.Why)
+			c.State, c.Why = Dearer,
+				fmt.Sprintf("%s, the most for less than %v: %s", plural(top, "node"), best.Cost, p.Why)
 			return nil
 		}
 		high = top
@@ -197,7 +203,8 @@ func (s *search) decide(c *Candidate) error {
 		if p.Meets {
 			break
 		}
-		c.Remarks = append(c.Remarks, fmt.Sprintf("%d nodes are enough, but %d are not (%s): the number was raised", high, above, p.Why))
+		c.Remarks = append(c.Remarks,
+			fmt.Sprintf("%d nodes are enough, but %d are not (%s): the number was raised", high, above, p.Why))
 		low, high = above, 0
 		if best != nil && above >= top {
 			c.State, c.Why = Dearer, fmt.Sprintf("%s: %s", plural(above, "node"), p.Why)
@@ -215,8 +222,8 @@ func (s *search) decide(c *Candidate) error {
 // furthest is how many times the least number of nodes is tried at most: what does not do then is not short of nodes.
 const furthest = 8
 
-// rise looks for what is enough above what is not: at the largest number first, as most options that fail there fail everywhere, then by steps
-// that double. It returns the last design that it tried.
+// rise looks for what is enough above what is not: at the largest number first, as most options that fail there fail
+// everywhere, then by steps that double. It returns the last design that it tried.
 func (s *search) rise(c *Candidate, low, high *int, top int) (*Point, error) {
 	from := *low
 	top = min(top, max(furthest*c.Least, from+furthest*c.step())) / c.step() * c.step()
@@ -265,7 +272,9 @@ func (s *search) below(c *Candidate, nodes int) error {
 		return err
 	}
 	if p.Meets {
-		c.Remarks = append(c.Remarks, fmt.Sprintf("%d nodes are enough in these runs, but %d are not: the limit is within the noise; use more --reps", p.Nodes, nodes-c.step()))
+		c.Remarks = append(c.Remarks,
+			fmt.Sprintf("%d nodes are enough in these runs, but %d are not: the limit is within the noise; use more "+
+				"--reps", p.Nodes, nodes-c.step()))
 	}
 	return nil
 }
@@ -349,7 +358,8 @@ func (s *search) choose() {
 			continue
 		}
 		b := s.Best
-		if b == nil || c.Cost < b.Cost || c.Cost == b.Cost && c.Point.Worst().P99().High() < b.Point.Worst().P99().High() {
+		if b == nil || c.Cost < b.Cost ||
+			c.Cost == b.Cost && c.Point.Worst().P99().High() < b.Point.Worst().P99().High() {
 			s.Best = c
 		}
 	}
@@ -379,7 +389,8 @@ func (p *Plan) Cheapest(scheme cluster.Scheme) *Candidate {
 		if c.Protocol != scheme || c.State != Meets {
 			continue
 		}
-		if best == nil || c.Cost < best.Cost || c.Cost == best.Cost && c.Point.Worst().P99().High() < best.Point.Worst().P99().High() {
+		if best == nil || c.Cost < best.Cost ||
+			c.Cost == best.Cost && c.Point.Worst().P99().High() < best.Point.Worst().P99().High() {
 			best = c
 		}
 	}

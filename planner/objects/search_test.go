@@ -63,7 +63,8 @@ func (x *table) exhaustive(p *Plan, f func(Option) bool) units.Money {
 func someNeed() *Need {
 	n := DefaultNeed()
 	n.Rate, n.PutP99 = 5000, 2*units.Millisecond
-	n.Drives = []Drive{{Name: "slow", Rate: 400 * units.ByteRate(units.MiB), Price: 200}, {Name: "fast", Rate: 1200 * units.ByteRate(units.MiB), Price: 500}}
+	n.Drives = []Drive{{Name: "slow", Rate: 400 * units.ByteRate(units.MiB), Price: 200},
+		{Name: "fast", Rate: 1200 * units.ByteRate(units.MiB), Price: 500}}
 	n.NICs = []NIC{{Name: "10G", Rate: 10 * units.Gbps, Price: 250}}
 	n.Node.Price, n.Gateways.Count = 1500, 16
 	n.Search.Most = 120
@@ -80,7 +81,8 @@ func TestExhaustive(t *testing.T) {
 			n.Drives[i].Price = units.Money(rapid.IntRange(0, 2000).Draw(t, "price"))
 		}
 		n.Node.Price = units.Money(rapid.IntRange(1, 2000).Draw(t, "node"))
-		n.Protocols = rapid.SliceOfNDistinct(rapid.SampledFrom(cluster.SharedSchemes()), 1, 3, rapid.ID[cluster.Scheme]).Draw(t, "protocols")
+		n.Protocols = rapid.SliceOfNDistinct(rapid.SampledFrom(cluster.SharedSchemes()), 1, 3,
+			rapid.ID[cluster.Scheme]).Draw(t, "protocols")
 		n.GroupSizes = rapid.SliceOfNDistinct(rapid.IntRange(3, 8), 1, 2, rapid.ID[int]).Draw(t, "groups")
 		n.Search.Others = rapid.Bool().Draw(t, "others")
 		x := &table{need: n, from: map[Option]int{}, asked: map[string]int{}}
@@ -131,18 +133,21 @@ func TestExhaustive(t *testing.T) {
 	})
 }
 
-// TestRaised: where more nodes are not enough though fewer are, the number is raised until the next one is enough as well.
+// TestRaised: where more nodes are not enough though fewer are, the number is raised until the next one is enough as
+// well.
 func TestRaised(t *testing.T) {
 	n := someNeed()
 	n.Drives, n.Protocols = n.Drives[:1], []cluster.Scheme{cluster.Chain}
 	o := Option{Protocol: cluster.Chain}
 	from := n.least(o).nodes + 3
-	x := &table{need: n, from: map[Option]int{o: from}, odd: map[Design]bool{{o, from + 1}: true}, asked: map[string]int{}}
+	x := &table{need: n, from: map[Option]int{o: from}, odd: map[Design]bool{{o, from + 1}: true},
+		asked: map[string]int{}}
 	p, err := Search(t.Context(), n, x, []uint64{1, 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Best == nil || p.Best.Nodes != from+2 || len(p.Best.Remarks) != 1 && len(p.Best.Remarks) != 2 || !strings.Contains(strings.Join(p.Best.Remarks, " "), fmt.Sprintf("%d nodes are enough", from)) {
+	if p.Best == nil || p.Best.Nodes != from+2 || len(p.Best.Remarks) != 1 && len(p.Best.Remarks) != 2 ||
+		!strings.Contains(strings.Join(p.Best.Remarks, " "), fmt.Sprintf("%d nodes are enough", from)) {
 		t.Errorf("%+v", p.Best)
 	}
 }
@@ -153,7 +158,8 @@ func TestUnmet(t *testing.T) {
 	n.Protocols = []cluster.Scheme{cluster.Chain}
 	x := &table{need: n, from: map[Option]int{}, asked: map[string]int{}}
 	p, err := Search(t.Context(), n, x, []uint64{1, 2}, nil)
-	if err != nil || p.Best != nil || p.Candidates[0].State != Short || !strings.Contains(p.Candidates[0].Why, "p99 of puts 2.02ms is not below 2ms") {
+	if err != nil || p.Best != nil || p.Candidates[0].State != Short ||
+		!strings.Contains(p.Candidates[0].Why, "p99 of puts 2.02ms is not below 2ms") {
 		t.Errorf("%v %+v", err, p.Candidates[0])
 	}
 	if a := p.Advice(); len(a) != 1 || a[0].Text != "a put_p99 above 2.02ms" {
@@ -164,7 +170,8 @@ func TestUnmet(t *testing.T) {
 		change            func(*Need)
 	}{
 		{"floor", "a single chunk takes", "a put_p99 above", func(n *Need) { n.PutP99 = 100 * units.Microsecond }},
-		{"gateways", "the gateways' links allow", "gateways.count: 2, or faster NICs", func(n *Need) { n.Gateways.Count, n.Rate = 1, 15_000 }},
+		{"gateways", "the gateways' links allow", "gateways.count: 2, or faster NICs",
+			func(n *Need) { n.Gateways.Count, n.Rate = 1, 15_000 }},
 		{"most", "the disks allow", "search.most above 4", func(n *Need) { n.Search.Most = 4 }},
 		{"group", "group: 4 with 2 down cannot keep 3 parts", "", func(n *Need) {
 			n.Protocols, n.GroupSizes, n.Survive = []cluster.Scheme{cluster.ReplicastH}, []int{4}, 2
@@ -182,7 +189,8 @@ func TestUnmet(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := p.Candidates[0]
-		if k.State != Impossible || !strings.Contains(k.Why, c.why) || !strings.Contains(k.Advice.Text, c.advice) || len(p.Points) > 0 {
+		if k.State != Impossible || !strings.Contains(k.Why, c.why) || !strings.Contains(k.Advice.Text, c.advice) ||
+			len(p.Points) > 0 {
 			t.Errorf("%s: %+v", c.name, k)
 		}
 	}
@@ -230,7 +238,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"", func(*Sample) {}},
 		{"p99 of puts 2.1ms +- 248us is not below 2ms", func(s *Sample) { s.Put = 1900 + 100*float64(s.Seed) }},
-		{"p99 of puts 1.77ms +- 759us is not below 2ms", func(s *Sample) { s.Put = 1500 + 200*float64(s.Seed)*float64(s.Seed-1)/2 }},
+		{"p99 of puts 1.77ms +- 759us is not below 2ms",
+			func(s *Sample) { s.Put = 1500 + 200*float64(s.Seed)*float64(s.Seed-1)/2 }},
 		{"p99 of gets 1ms is not below 1ms", func(s *Sample) { s.Get = 1000 }},
 		{"the queue grows: 3.0 %", func(s *Sample) { s.Growth = 0.03 }},
 		{"the queue grows: chunks take 20 % longer", func(s *Sample) { s.Drift = 0.19 + 0.005*float64(s.Seed) }},
@@ -257,11 +266,13 @@ func TestCost(t *testing.T) {
 	n.Node.Watts, n.Drives[0].Watts, n.NICs[0].Watts = 100, 10, 15
 	n.Power = Power{Price: 0.2, PUE: 1.5, Years: 2}
 	// 125 W for two years at 1.5 are 3285 kWh.
-	if got, want := n.Cost(Design{Nodes: 3}), units.Money(3*(1500+200+250+657)+1000); math.Abs(float64(got-want)) > 1e-6 {
+	if got, want := n.Cost(Design{Nodes: 3}),
+		units.Money(3*(1500+200+250+657)+1000); math.Abs(float64(got-want)) > 1e-6 {
 		t.Errorf("%v, not %v", got, want)
 	}
 	n.Gateways.Count = 0
-	if got, want := n.Cost(Design{Nodes: 3}), units.Money(3*(1500+200+250+657)+300); math.Abs(float64(got-want)) > 1e-6 {
+	if got, want := n.Cost(Design{Nodes: 3}),
+		units.Money(3*(1500+200+250+657)+300); math.Abs(float64(got-want)) > 1e-6 {
 		t.Errorf("%v, not %v", got, want)
 	}
 }

@@ -48,7 +48,8 @@ func Load(src shape.Source, changes []shape.Change) (*File, error) {
 	}
 	decided := Decided()
 	sum := sha256.Sum256([]byte(schema + "\n" + shape.WriteDocument(&n, nil, append(decided, "description"))))
-	return &File{&n, shape.WriteDocument(&n, set, decided), shape.WriteDocument(&n, nil, decided), hex.EncodeToString(sum[:16])}, nil
+	return &File{&n, shape.WriteDocument(&n, set, decided), shape.WriteDocument(&n, nil, decided),
+		hex.EncodeToString(sum[:16])}, nil
 }
 
 // Sizer simulates designs.
@@ -115,6 +116,7 @@ func sample(r *result.Result) Sample {
 		return max(all, value(op+".rebuild.p99"))
 	}
 	return Sample{Seed: r.Seed, Digest: r.Digest, Put: p99("cluster.put"), Get: p99("cluster.get"),
-		Rate: value("cluster.put.iops") + value("cluster.get.iops"), Growth: value("cluster.backlog.growth"), Drift: value("cluster.drift"),
+		Rate: value("cluster.put.iops") + value("cluster.get.iops"), Growth: value("cluster.backlog.growth"),
+		Drift:  value("cluster.drift"),
 		Failed: value("cluster.failed") + value("cluster.get.unavailable")}
 }

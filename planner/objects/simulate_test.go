@@ -38,20 +38,28 @@ func load(t testing.TB, text string, changes ...shape.Change) *objects.File {
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"rate: 4000", "rate: many", `need.yaml:1:7: rate: "many" is not a number; write one such as 1.5`},
-		{"rate: 4000", "rate: 0", `need.yaml:1:7: rate: 0 is not possible; give the rate in chunks per second, such as 50000`},
+		{"rate: 4000", "rate: 0",
+			`need.yaml:1:7: rate: 0 is not possible; give the rate in chunks per second, such as 50000`},
 		{"put_p99: 2ms", "putp99: 2ms", `need.yaml:3:1: unknown key "putp99" in the need; did you mean "put_p99"?`},
-		{"put_p99: 2ms", "get_p99: 2ms", "need.yaml:3:10: get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
-		{"price: $200", "price: cheap", `need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; write for example $2700`},
+		{"put_p99: 2ms", "get_p99: 2ms",
+			"need.yaml:3:10: get_p99: nothing is read; give reads, such as 50%, or leave the limit out"},
+		{"price: $200", "price: cheap",
+			`need.yaml:4:46: drives[0].price: "cheap" is not an amount of money; write for example $2700`},
 		{"name: fast", "name: slow", `need.yaml:4:60: drives[1].name: "slow" is used twice; give each its own name`},
 		{"protocols: [chain, pull]", "protocols: [chain, pul]", `need.yaml:8:20: protocols[1]: `},
-		{"group_sizes: [3]", "group_sizes: [2]", "need.yaml:9:15: group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"},
-		{"gateways: {count: 8}", "cluster: {targets: 9}", "need.yaml:7:20: cluster.targets: it is what is looked for; leave it out"},
-		{"gateways: {count: 8}", "cluster: {link: {trip: 2s}}", "need.yaml:7:24: cluster.link.trip: 2s is not possible; use 0s to 1s"},
+		{"group_sizes: [3]", "group_sizes: [2]",
+			"need.yaml:9:15: group_sizes[0]: a group of 2 cannot keep 3 parts of a chunk"},
+		{"gateways: {count: 8}", "cluster: {targets: 9}",
+			"need.yaml:7:20: cluster.targets: it is what is looked for; leave it out"},
+		{"gateways: {count: 8}", "cluster: {link: {trip: 2s}}",
+			"need.yaml:7:24: cluster.link.trip: 2s is not possible; use 0s to 1s"},
 		{"gateways: {count: 8}", "replicas: 99", "need.yaml:7:11: replicas: 99 are not possible; use 1 to 16"},
 		{"gateways: {count: 8}", "survive: 3", "need.yaml:7:10: survive: with 3 nodes down"},
-		{"gateways: {count: 8}", "capacity: 1PB", "need.yaml:4:10: drives[0].capacity: the cluster must store 1PB, so state the capacity of slow, such as 4TB"},
+		{"gateways: {count: 8}", "capacity: 1PB",
+			"need.yaml:4:10: drives[0].capacity: the cluster must store 1PB, so state the capacity of slow, such as 4TB"},
 	} {
-		_, err := objects.Load(shape.Source{File: "need.yaml", Text: []byte(strings.Replace(small, c.old, c.new, 1))}, nil)
+		_, err := objects.Load(shape.Source{File: "need.yaml", Text: []byte(strings.Replace(small, c.old, c.new, 1))},
+			nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s:\n%v\nis not\n%s", c.new, err, c.want)
 		}
@@ -99,7 +107,8 @@ func TestSimulated(t *testing.T) {
 		for nodes := 3; nodes < 30; nodes++ {
 			for _, c := range p.Candidates {
 				d := objects.Design{Option: c.Option, Nodes: nodes}
-				if c.Drive != drive || n.Cost(d) >= p.Best.Cost || d.Group > 0 && (nodes%d.Group > 0 || nodes < 2*d.Group) {
+				if c.Drive != drive || n.Cost(d) >= p.Best.Cost ||
+					d.Group > 0 && (nodes%d.Group > 0 || nodes < 2*d.Group) {
 					continue
 				}
 				checked++
@@ -112,7 +121,8 @@ func TestSimulated(t *testing.T) {
 					sum, grown = sum+s.Put/3, max(grown, s.Growth)
 				}
 				if sum < limit*0.7 && grown < 0.01 {
-					t.Errorf("%s costs %v and has a percentile of %.0f us; %v were asked for", n.Label(d), n.Cost(d), sum, p.Best.Cost)
+					t.Errorf("%s costs %v and has a percentile of %.0f us; %v were asked for", n.Label(d), n.Cost(d),
+						sum, p.Best.Cost)
 				}
 			}
 		}
@@ -139,7 +149,8 @@ func place(digest string, seed uint64) string { return fmt.Sprintf("%s-%d", dige
 
 // TestDown: a node less asks for more nodes, or for longer times.
 func TestDown(t *testing.T) {
-	n := load(t, small, shape.Change{Path: "survive", Value: "1"}, shape.Change{Path: "protocols", Value: "[chain]"}, shape.Change{Path: "reads", Value: "30%"})
+	n := load(t, small, shape.Change{Path: "survive", Value: "1"}, shape.Change{Path: "protocols", Value: "[chain]"},
+		shape.Change{Path: "reads", Value: "30%"})
 	p, _ := search(t, n, 1, 2)
 	if p.Best == nil || p.Best.Point.Down == nil || p.Best.Point.Intact == nil || p.Best.Point.Down.Down != 1 {
 		t.Fatalf("%+v", p.Best)
@@ -165,13 +176,16 @@ func ExampleSizer() {
 	// Output: $6750 chain, 3 nodes, fast, 10G
 }
 
-// TestRebuilds: with a node down a cluster is judged by what it does while it makes again what that node kept, and less of that is less in the way.
+// TestRebuilds: with a node down a cluster is judged by what it does while it makes again what that node kept, and
+// less of that is less in the way.
 func TestRebuilds(t *testing.T) {
 	p99 := func(changes ...shape.Change) (float64, *objects.File) {
 		t.Helper()
-		n := load(t, small, append(changes, shape.Change{Path: "survive", Value: "1"}, shape.Change{Path: "protocols", Value: "[chain]"})...)
+		n := load(t, small, append(changes, shape.Change{Path: "survive", Value: "1"},
+			shape.Change{Path: "protocols", Value: "[chain]"})...)
 		z := &objects.Sizer{Need: n.Need, Runner: &study.Runner{}}
-		samples, err := z.Evaluate(t.Context(), objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1, []uint64{1, 2, 3})
+		samples, err := z.Evaluate(t.Context(),
+			objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1, []uint64{1, 2, 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,12 +199,16 @@ func TestRebuilds(t *testing.T) {
 	some, _ := p99(shape.Change{Path: "cluster.repair.disk", Value: "10%"})
 	all, n := p99()
 	if some < none || all < 1.1*some {
-		t.Errorf("p99 of %.0f us without a rebuild, %.0f with a tenth of the disks for it, %.0f with all", none, some, all)
+		t.Errorf("p99 of %.0f us without a rebuild, %.0f with a tenth of the disks for it, %.0f with all", none, some,
+			all)
 	}
-	if cfg := n.Config(objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1); cfg.Objects < 20_000 || cfg.Repair.Detect != 0 || cfg.Repair.Streams != 0.5 || len(cfg.Failures) != 1 {
+	if cfg := n.Config(objects.Design{Option: objects.Option{Protocol: cluster.Chain}, Nodes: 24}, 1); cfg.Objects <
+		20_000 || cfg.Repair.Detect != 0 || cfg.Repair.Streams != 0.5 || len(cfg.Failures) != 1 {
 		t.Errorf("%+v", cfg)
 	}
-	if _, err := objects.Load(shape.Source{File: "a.yaml", Text: []byte(small)}, []shape.Change{{Path: "cluster.repair.disk", Value: "10%"}}); err == nil || !strings.Contains(err.Error(), "cluster.repair: nothing is rebuilt") {
+	if _, err := objects.Load(shape.Source{File: "a.yaml", Text: []byte(small)},
+		[]shape.Change{{Path: "cluster.repair.disk", Value: "10%"}}); err == nil ||
+		!strings.Contains(err.Error(), "cluster.repair: nothing is rebuilt") {
 		t.Errorf("%v", err)
 	}
 }

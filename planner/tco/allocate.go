@@ -26,7 +26,8 @@ const (
 	policies
 )
 
-var policyNames = units.Names[Policy]{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle", "min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
+var policyNames = units.Names[Policy]{"mintco-v3", "mintco-v2", "mintco-v1", "mintco-perf", "max-rem-cycle",
+	"min-waf", "min-rate", "min-workload-num", "round-robin", "random"}
 
 // String is the policy's name in a plan.
 func (p Policy) String() string { return policyNames.Name(p) }
@@ -46,11 +47,13 @@ func Policies() []Policy {
 	return list
 }
 
-// Weights are those of equation 5, in the paper's order: cost, use of space and of IOPS, imbalance of space and of IOPS.
+// Weights are those of equation 5, in the paper's order: cost, use of space and of IOPS, imbalance of space and of
+// IOPS.
 type Weights struct {
 	Cost, Space, IOPS, SpaceCV float64
 	IOPSCV                     float64 `yaml:"iops_cv"`
-	// Linear makes them functions of the arriving workload: cost is multiplied by its share of writes, the others by that of reads.
+	// Linear makes them functions of the arriving workload: cost is multiplied by its share of writes, the others by
+	// that of reads.
 	Linear bool
 }
 
@@ -86,8 +89,9 @@ func DefaultAllocatorConfig() AllocatorConfig {
 	return AllocatorConfig{Config: DefaultConfig(), Weights: DefaultWeights(), Seed: 1}
 }
 
-// Allocator places workloads on a pool of drives one by one. An arrival takes time in proportion to the number of drives: what a
-// candidate changes is one drive's share of sums over all, so the sums are not formed anew for each, as algorithm 1 does.
+// Allocator places workloads on a pool of drives one by one. An arrival takes time in proportion to the number of
+// drives: what a candidate changes is one drive's share of sums over all, so the sums are not formed anew for each,
+// as algorithm 1 does.
 type Allocator struct {
 	cfg    AllocatorConfig
 	pool   *Pool
@@ -143,8 +147,8 @@ func (r Refusal) Main() Obstacle {
 	return best
 }
 
-// Place puts a workload on a drive and returns which, or -1 and why none would take it. Workloads must come in the order of their
-// arrivals.
+// Place puts a workload on a drive and returns which, or -1 and why none would take it. Workloads must come in the
+// order of their arrivals.
 func (a *Allocator) Place(w *Workload) (int, Refusal, error) {
 	k, refusal, err := a.choose(w, nil)
 	if err != nil || k < 0 {
@@ -180,8 +184,8 @@ func (a *Allocator) Explain(w *Workload) ([]Candidate, error) {
 	return list, err
 }
 
-// better reports whether a score beats the best so far. Sums over many drives differ in their last bits by the order in which they
-// are formed; a difference that small is a tie.
+// better reports whether a score beats the best so far. Sums over many drives differ in their last bits by the order
+// in which they are formed; a difference that small is a tie.
 func better(score, best float64) bool {
 	return score < best-float64(1e-11*math.Abs(best)) || math.IsInf(best, 1) && !math.IsInf(score, 1)
 }
@@ -193,10 +197,13 @@ func (a *Allocator) choose(w *Workload, list []Candidate) (int, Refusal, error) 
 		return -1, refusal, err
 	}
 	if w.Arrival < a.last {
-		return -1, refusal, fmt.Errorf("workload %s arrives on day %v, after one of day %v was placed; sort them by arrival", w.Name, w.Arrival, a.last)
+		return -1, refusal, fmt.Errorf(
+			"workload %s arrives on day %v, after one of day %v was placed; sort them by arrival", w.Name, w.Arrival,
+			a.last)
 	}
 	if w.WriteRate == 0 && w.End == 0 && a.cfg.Horizon == 0 {
-		return -1, refusal, fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
+		return -1, refusal, fmt.Errorf(
+			"workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", w.Name)
 	}
 	a.last = w.Arrival
 	p := a.pool

@@ -32,7 +32,8 @@ func mixed(seed uint64, jobs int) (*Problem, *rng.Stream) {
 	return p, &r
 }
 
-// TestArranged: what a problem is put in order as: every drive and workload once, equal drives together, groups and racks as they were, and what is paid.
+// TestArranged: what a problem is put in order as: every drive and workload once, equal drives together, groups and
+// racks as they were, and what is paid.
 func TestArranged(t *testing.T) {
 	for seed := range uint64(90) {
 		p, r := mixed(seed, 7)
@@ -56,7 +57,8 @@ func TestArranged(t *testing.T) {
 					t.Fatalf("seed %d: drive %d is of two kinds", seed, m)
 				}
 				of[m] = k
-				if c := &p.Classes[class[m]]; c.Optional != q.optional || !slices.Equal(c.Drive.measures(), q.drive.measures()) {
+				if c := &p.Classes[class[m]]; c.Optional != q.optional ||
+					!slices.Equal(c.Drive.measures(), q.drive.measures()) {
 					t.Errorf("seed %d: drive %d is of a kind that it is not like", seed, m)
 				}
 			}
@@ -73,7 +75,8 @@ func TestArranged(t *testing.T) {
 		}
 		for k := range drives {
 			mine := p.Classes[class[k]].Drive.Domain
-			if shared := mine != "" && racks[mine] > 1 && a.groups > 0; shared != (a.kinds[of[k]].domain >= 0) || int(a.kinds[of[k]].domain) >= a.domains {
+			if shared := mine != "" && racks[mine] > 1 && a.groups > 0; shared != (a.kinds[of[k]].domain >= 0) ||
+				int(a.kinds[of[k]].domain) >= a.domains {
 				t.Errorf("seed %d: drive %d is in domain %d of %d", seed, k, a.kinds[of[k]].domain, a.domains)
 			}
 			for l := range k {
@@ -83,7 +86,8 @@ func TestArranged(t *testing.T) {
 					t.Errorf("seed %d: drives %d and %d in %q and %q", seed, k, l, mine, other)
 				}
 				// Equal drives are of one kind unless a rack tells them apart.
-				if x != y && x.optional == y.optional && x.domain == y.domain && slices.Equal(x.drive.measures(), y.drive.measures()) {
+				if x != y && x.optional == y.optional && x.domain == y.domain &&
+					slices.Equal(x.drive.measures(), y.drive.measures()) {
 					t.Errorf("seed %d: drives %d and %d are alike, of kinds %d and %d", seed, k, l, of[k], of[l])
 				}
 			}
@@ -92,7 +96,8 @@ func TestArranged(t *testing.T) {
 		seen := make([]bool, len(p.Jobs))
 		for j, from := range a.from {
 			w := &p.Jobs[from]
-			if seen[from] || !slices.Equal(w.measures(), a.jobs[j].measures()) || j > 0 && slices.Compare(a.jobs[j-1].measures(), a.jobs[j].measures()) > 0 {
+			if seen[from] || !slices.Equal(w.measures(), a.jobs[j].measures()) ||
+				j > 0 && slices.Compare(a.jobs[j-1].measures(), a.jobs[j].measures()) > 0 {
 				t.Errorf("seed %d: workload %d is %d", seed, from, j)
 			}
 			seen[from] = true
@@ -104,15 +109,19 @@ func TestArranged(t *testing.T) {
 				t.Errorf("seed %d: workload %d of %q is in group %d", seed, from, w.Apart, a.group[j])
 			}
 			for l := range j {
-				if v := &p.Jobs[a.from[l]]; v.Apart != "" && w.Apart != "" && (v.Apart == w.Apart) != (a.group[j] == a.group[l]) {
+				if v := &p.Jobs[a.from[l]]; v.Apart != "" && w.Apart != "" &&
+					(v.Apart == w.Apart) != (a.group[j] == a.group[l]) {
 					t.Errorf("seed %d: %q and %q are groups %d and %d", seed, v.Apart, w.Apart, a.group[l], a.group[j])
 				}
 			}
 		}
-		if a.groups != len(names) || math.Abs(a.sunk-sunk) > 1e-9*sunk || a.together != together || a.endless != endless {
-			t.Errorf("seed %d: %d groups, %v paid, at once: %v, endless: %v", seed, a.groups, a.sunk, a.together, a.endless)
+		if a.groups != len(names) || math.Abs(a.sunk-sunk) > 1e-9*sunk || a.together != together ||
+			a.endless != endless {
+			t.Errorf("seed %d: %d groups, %v paid, at once: %v, endless: %v", seed, a.groups, a.sunk, a.together,
+				a.endless)
 		}
-		// A drive with some workloads costs and holds what an assessment says, and is over its limits where that refuses.
+		// A drive with some workloads costs and holds what an assessment says, and is over its limits where that
+		// refuses.
 		for range 12 {
 			k := int(r.IntN(int64(len(a.kinds))))
 			var list []int32
@@ -165,13 +174,15 @@ func TestArranged(t *testing.T) {
 		key := func(s slot) int32 { return s.list[0] }
 		slices.SortFunc(slots, func(x, y slot) int { return cmp.Compare(key(x), key(y)) })
 		slices.SortFunc(back, func(x, y slot) int { return cmp.Compare(key(x), key(y)) })
-		if !slices.EqualFunc(slots, back, func(x, y slot) bool { return x.kind == y.kind && slices.Equal(x.list, y.list) }) {
+		if !slices.EqualFunc(slots, back,
+			func(x, y slot) bool { return x.kind == y.kind && slices.Equal(x.list, y.list) }) {
 			t.Errorf("seed %d: %v is placed as %v", seed, slots, back)
 		}
 	}
 }
 
-// TestDivision: the least sum of a division is that of every way to put workloads one by one on drives, also where domains have some of a group already.
+// TestDivision: the least sum of a division is that of every way to put workloads one by one on drives, also where
+// domains have some of a group already.
 func TestDivision(t *testing.T) {
 	divided := 0
 	for seed := range uint64(200) {
@@ -275,8 +286,9 @@ func TestDivision(t *testing.T) {
 	}
 }
 
-// TestProposals: a change is taken if it changes the sum of cost - rate data and of what limits are passed by less than the threshold and there are so many
-// drives; everything that a search keeps is then what its plan comes to, and it is as it was otherwise. The best plan is the best of those that passed no limit.
+// TestProposals: a change is taken if it changes the sum of cost - rate data and of what limits are passed by less
+// than the threshold and there are so many drives; everything that a search keeps is then what its plan comes to, and
+// it is as it was otherwise. The best plan is the best of those that passed no limit.
 func TestProposals(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(60) {
@@ -344,8 +356,11 @@ func TestProposals(t *testing.T) {
 			}
 			s.propose(x, ka, la, y, kb, lb)
 			near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-8*(1+math.Abs(x)+math.Abs(y)) }
-			if !near(s.cost, want.cost) || !near(s.data, want.data) || !near(s.over, want.over) || s.clash != want.clash || !slices.Equal(s.used, want.used) || !slices.Equal(s.held, want.held) || len(s.slots) != len(want.slots) {
-				t.Fatalf("seed %d: taken should be %v (%v of %v): %v, %v, %v, %v of %v; it is %v, %v, %v, %v of %v", seed, is, change, s.threshold,
+			if !near(s.cost, want.cost) || !near(s.data, want.data) || !near(s.over, want.over) ||
+				s.clash != want.clash || !slices.Equal(s.used, want.used) || !slices.Equal(s.held, want.held) ||
+				len(s.slots) != len(want.slots) {
+				t.Fatalf("seed %d: taken should be %v (%v of %v): %v, %v, %v, %v of %v; it is %v, %v, %v, %v of %v",
+					seed, is, change, s.threshold,
 					s.cost, s.data, s.over, s.clash, s.used, want.cost, want.data, want.over, want.clash, want.used)
 			}
 			for i := range s.slots {
@@ -410,7 +425,9 @@ func TestRebuild(t *testing.T) {
 		s.rebuild(60, nil, r)
 		again, want := a.begin(s.slots), a.begin(best)
 		rebuilt++
-		if math.Abs(s.least/want.least-1) > 1e-9 || math.Abs(again.least/s.least-1) > 1e-9 || !slices.Equal(again.used, s.used) || !slices.Equal(again.held, s.held) || math.Abs(again.cost-s.cost) > 1e-8*again.cost {
+		if math.Abs(s.least/want.least-1) > 1e-9 || math.Abs(again.least/s.least-1) > 1e-9 ||
+			!slices.Equal(again.used, s.used) || !slices.Equal(again.held, s.held) ||
+			math.Abs(again.cost-s.cost) > 1e-8*again.cost {
 			t.Errorf("seed %d: a plan of %v was rebuilt; the best costs %v", seed, s.least, want.least)
 		}
 		if kept := a.begin(s.best); kept.least != s.least && math.Abs(kept.least/s.least-1) > 1e-9 {
@@ -422,8 +439,9 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestFilling: a first plan has every workload once and no more drives of a kind than there are; a drive takes workloads in their order as long as they fit, and
-// none that would not; a workload weighs what its share of the drive that suits it best costs.
+// TestFilling: a first plan has every workload once and no more drives of a kind than there are; a drive takes
+// workloads in their order as long as they fit, and none that would not; a workload weighs what its share of the
+// drive that suits it best costs.
 func TestFilling(t *testing.T) {
 	sound := 0
 	for seed := range uint64(90) {
@@ -445,7 +463,8 @@ func TestFilling(t *testing.T) {
 					if w.End > 0 {
 						h = min(h, w.End-w.Arrival)
 					}
-					share = max(share, w.WriteRate*d.Stripe.Bytes(w.FullStripe)*d.WAF.At(w.Sequential)*h/(d.Budget-d.Worn))
+					share = max(share, w.WriteRate*d.Stripe.Bytes(w.FullStripe)*d.WAF.At(w.Sequential)*h/
+						(d.Budget-d.Worn))
 				}
 				least = min(least, share*price)
 			}
@@ -461,7 +480,9 @@ func TestFilling(t *testing.T) {
 			func(w *Workload, _ int32) float64 { return w.WriteRate / w.WorkingSet },
 		}
 		for n, order := range f.orders() {
-			if sorted := slices.Clone(order); len(order) != len(a.jobs) || !slices.IsSortedFunc(order, func(x, y int32) int { return cmp.Compare(keys[n](&a.jobs[y], y), keys[n](&a.jobs[x], x)) }) {
+			if sorted := slices.Clone(order); len(order) != len(a.jobs) ||
+				!slices.IsSortedFunc(order,
+					func(x, y int32) int { return cmp.Compare(keys[n](&a.jobs[y], y), keys[n](&a.jobs[x], x)) }) {
 				t.Fatalf("seed %d: order %d is %v", seed, n, sorted)
 			}
 			only := int(r.IntN(int64(len(a.kinds)+1))) - 1
@@ -474,7 +495,9 @@ func TestFilling(t *testing.T) {
 					t.Errorf("seed %d: drive %d has %v", seed, i, slots[i].list)
 				}
 			}
-			if only >= 0 && slots[0].kind != only && slices.ContainsFunc(order, func(j int32) bool { _, _, over := a.try(only, []int32{j}); return over == 0 }) {
+			if only >= 0 && slots[0].kind != only &&
+				slices.ContainsFunc(order,
+					func(j int32) bool { _, _, over := a.try(only, []int32{j}); return over == 0 }) {
 				t.Errorf("seed %d: the first drive is of kind %d, not of %d", seed, slots[0].kind, only)
 			}
 			slices.Sort(all)
@@ -503,7 +526,8 @@ func TestFilling(t *testing.T) {
 				next := with(want, -1, j, nil)
 				slices.Sort(next)
 				_, _, over := a.try(k, next)
-				if d, g := a.kinds[k].domain, a.group[j]; over == 0 && (d < 0 || g < 0 || held[int(d)*a.groups+int(g)] == 0) {
+				if d, g := a.kinds[k].domain,
+					a.group[j]; over == 0 && (d < 0 || g < 0 || held[int(d)*a.groups+int(g)] == 0) {
 					want = append(want, j)
 					weight += f.weight[j]
 				}
@@ -525,7 +549,8 @@ func TestFilling(t *testing.T) {
 				weight = data
 			}
 			if !slices.Equal(f.list, want) || math.Abs(cost-c) > 1e-9*(1+c) || math.Abs(got-weight) > 1e-9*weight {
-				t.Errorf("seed %d: a drive of kind %d takes %v for %v of %v; by turns it is %v for %v of %v", seed, k, f.list, cost, got, want, c, weight)
+				t.Errorf("seed %d: a drive of kind %d takes %v for %v of %v; by turns it is %v for %v of %v", seed, k,
+					f.list, cost, got, want, c, weight)
 			}
 		}
 	}
@@ -564,12 +589,14 @@ func TestCram(t *testing.T) {
 	}
 }
 
-// TestSteps: of sixteen tries five move a workload, five exchange two, and one each is of six other kinds. Every change is taken here, so that what it was shows in the plan.
+// TestSteps: of sixteen tries five move a workload, five exchange two, and one each is of six other kinds. Every
+// change is taken here, so that what it was shows in the plan.
 func TestSteps(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Budget: 1e9, Capacity: 1e6, IOPS: 1e9, WAF: Constant(1)}
 	other := drive
 	other.Buy = 2000
-	p := &Problem{Config: DefaultConfig(), Classes: []Class{{Drive: drive, Count: 30, Optional: true}, {Drive: other, Count: 30, Optional: true}}}
+	p := &Problem{Config: DefaultConfig(),
+		Classes: []Class{{Drive: drive, Count: 30, Optional: true}, {Drive: other, Count: 30, Optional: true}}}
 	for j := range 24 {
 		p.Jobs = append(p.Jobs, Workload{Name: "w", WriteRate: 1 + float64(j), WorkingSet: 1})
 	}
@@ -625,8 +652,10 @@ func TestSteps(t *testing.T) {
 			got["nothing"]++
 		}
 	}
-	// A drive is another than the first with 5/6, and its kind with 1/2 or 3/5 of others; a half of 16 divisions leaves 1 of 4 workloads with 4/16.
-	for name, want := range map[string]float64{"moved": 5 * 5. / 6, "exchanged": 5 * 20. / 24, "another kind": 1. / 2, "kinds change places": 5. / 6 * 3 / 5, "joined": 5. / 6,
+	// A drive is another than the first with 5/6, and its kind with 1/2 or 3/5 of others; a half of 16 divisions
+	// leaves 1 of 4 workloads with 4/16.
+	for name, want := range map[string]float64{"moved": 5 * 5. / 6, "exchanged": 5 * 20. / 24, "another kind": 1. / 2,
+		"kinds change places": 5. / 6 * 3 / 5, "joined": 5. / 6,
 		"alone or divided": 1 + 4./16, "divided": 10. / 16} {
 		if share := 16 * float64(got[name]) / tries; math.Abs(share-want) > 0.2*(1+math.Sqrt(want))/2+0.1 {
 			t.Errorf("%s: %.2f of 16, not %.2f", name, share, want)
@@ -637,8 +666,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestRun: with every 1024 tries the rate becomes the best plan's, and a limit's price has risen evenly to a thousand times at the end; what costs more is taken in the first
-// four fifths alone.
+// TestRun: with every 1024 tries the rate becomes the best plan's, and a limit's price has risen evenly to a thousand
+// times at the end; what costs more is taken in the first four fifths alone.
 func TestRun(t *testing.T) {
 	for seed, name := range familyNames {
 		r := rng.NewStream(uint64(seed), "run")
@@ -650,15 +679,18 @@ func TestRun(t *testing.T) {
 		s := a.begin(f.plan(f.orders()[0], -1))
 		var least, rates, penalties, thresholds []float64
 		s.run(annealing{steps: 4096, hot: 500, penalty: 70, stop: func() bool {
-			least, rates, penalties, thresholds = append(least, s.least), append(rates, s.rate), append(penalties, s.penalty), append(thresholds, s.threshold)
+			least, rates, penalties, thresholds = append(least, s.least), append(rates, s.rate),
+				append(penalties, s.penalty), append(thresholds, s.threshold)
 			return len(least) == 4
 		}}, &r)
 		if len(least) != 4 || s.unsaved {
 			t.Fatalf("%s: asked %d times; not copied: %v", name, len(least), s.unsaved)
 		}
 		for n := 1; n < 4; n++ {
-			if want := 70 * math.Pow(1000, float64(n-1)/4); math.Abs(penalties[n]/want-1) > 1e-9 || !(thresholds[n] > 0) || s.data > 0 && !math.IsInf(least[n-1], 1) && rates[n] != least[n-1] {
-				t.Errorf("%s: a penalty of %v, not %v, a threshold of %v, a rate of %v, not %v", name, penalties[n], want, thresholds[n], rates[n], least[n-1])
+			if want := 70 * math.Pow(1000, float64(n-1)/4); math.Abs(penalties[n]/want-1) > 1e-9 ||
+				!(thresholds[n] > 0) || s.data > 0 && !math.IsInf(least[n-1], 1) && rates[n] != least[n-1] {
+				t.Errorf("%s: a penalty of %v, not %v, a threshold of %v, a rate of %v, not %v", name, penalties[n],
+					want, thresholds[n], rates[n], least[n-1])
 			}
 		}
 		s.run(annealing{steps: 100, hot: 500, penalty: 70}, &r)
@@ -668,15 +700,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestOnes: a day 1 and a latency of 1 us are written as such, and nothing for none; the last of drawn workloads comes on the last day however few there are.
+// TestOnes: a day 1 and a latency of 1 us are written as such, and nothing for none; the last of drawn workloads
+// comes on the last day however few there are.
 func TestOnes(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteWorkloads(&b, []Workload{{Name: "w", WriteRate: 1, End: 1, P99: 1}, {Name: "v", WriteRate: 1}}); err != nil {
+	if err := WriteWorkloads(&b,
+		[]Workload{{Name: "w", WriteRate: 1, End: 1, P99: 1}, {Name: "v", WriteRate: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(b.String(), "\n")
 	list, err := ReadWorkloads(strings.NewReader(b.String()), "w.csv")
-	if err != nil || list[0].End != 1 || list[0].P99 != 1 || !strings.HasPrefix(lines[1], "w,1,0,0,0,0,0,1,0,1,") || strings.Count(lines[2], ",,") == 0 {
+	if err != nil || list[0].End != 1 || list[0].P99 != 1 || !strings.HasPrefix(lines[1], "w,1,0,0,0,0,0,1,0,1,") ||
+		strings.Count(lines[2], ",,") == 0 {
 		t.Errorf("%v: %s", err, b.String())
 	}
 	fit, err := FitWorkloads(Table4())

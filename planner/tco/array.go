@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Stripe says what a user's write costs the members of an array. Full is for writes of whole stripes, Small for the others;
-// Bytes are written for a byte, IOs are done for a write. The zero value is a single drive: 1 each.
+// Stripe says what a user's write costs the members of an array. Full is for writes of whole stripes, Small for the
+// others; Bytes are written for a byte, IOs are done for a write. The zero value is a single drive: 1 each.
 type Stripe struct {
 	FullBytes, SmallBytes float64
 	FullIOs, SmallIOs     float64
@@ -19,8 +19,10 @@ func (s Stripe) check(name string) error {
 	if s == (Stripe{}) {
 		return nil
 	}
-	if !(s.FullBytes >= 1 && s.SmallBytes >= 1 && s.FullIOs >= 1 && s.SmallIOs >= 1 && s.SmallReads >= 0 && s.SmallReads <= s.SmallIOs) {
-		return fmt.Errorf("drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
+	if !(s.FullBytes >= 1 && s.SmallBytes >= 1 && s.FullIOs >= 1 && s.SmallIOs >= 1 && s.SmallReads >= 0 &&
+		s.SmallReads <= s.SmallIOs) {
+		return fmt.Errorf("drive %s: an array writes %v and %v bytes and does %v and %v I/Os for one; none can be "+
+			"below 1", name, s.FullBytes, s.SmallBytes, s.FullIOs, s.SmallIOs)
 	}
 	return nil
 }
@@ -42,7 +44,8 @@ func (s Stripe) Load(w *Workload) float64 {
 	return float64(w.PeakIOPS*w.WriteShare*rho) + float64(w.PeakIOPS*(1-w.WriteShare))
 }
 
-// ios is Load by direction: what the members read and write a second, the reads for the parity of small writes among the former.
+// ios is Load by direction: what the members read and write a second, the reads for the parity of small writes among
+// the former.
 func (s Stripe) ios(w *Workload) (reads, writes float64) {
 	reads, writes = float64(w.PeakIOPS*(1-w.WriteShare)), float64(w.PeakIOPS*w.WriteShare)
 	if s == (Stripe{}) {
@@ -123,20 +126,22 @@ func (a Array) check() error {
 	case a.Kind == Single && a.Drives > 1:
 		return fmt.Errorf("%d drives are no single drive; choose raid0, raid1, raid5, ec or replication", a.Drives)
 	case a.Kind == RAID0 && a.Drives < 1, a.Kind == RAID5 && a.Drives < 3:
-		return fmt.Errorf("%v of %d drives; it takes at least %d", a.Kind, a.Drives, map[ArrayKind]int{RAID0: 1, RAID5: 3}[a.Kind])
+		return fmt.Errorf("%v of %d drives; it takes at least %d", a.Kind, a.Drives,
+			map[ArrayKind]int{RAID0: 1, RAID5: 3}[a.Kind])
 	case a.Kind == RAID1 && (a.Drives < 2 || a.Drives%2 != 0):
 		return fmt.Errorf("raid1 of %d drives; two mirrored halves take an even number", a.Drives)
 	case a.Kind == ErasureCode && (a.Data < 1 || a.Parity < 0 || a.Data+a.Parity > a.Drives):
-		return fmt.Errorf("ec(%d,%d) of %d drives; it takes at least 1 data shard and a drive for each shard", a.Data, a.Parity, a.Drives)
+		return fmt.Errorf("ec(%d,%d) of %d drives; it takes at least 1 data shard and a drive for each shard", a.Data,
+			a.Parity, a.Drives)
 	case a.Kind == Replication && (a.Parity < 0 || a.Parity+1 > a.Drives):
 		return fmt.Errorf("%d replicas over %d drives; each copy takes a drive of its own", a.Parity+1, a.Drives)
 	}
 	return nil
 }
 
-// Of returns the array of such drives as one: table 1, and equation 6's rho. A code of k data and m parity shards keeps k/(k+m)
-// of the space. A full stripe writes (k+m)/k bytes for each, in as many I/Os; a smaller write writes 1+m, and reads as much
-// before: 2(1+m) I/Os. Copies have no parity to be read: r bytes and r I/Os in either case.
+// Of returns the array of such drives as one: table 1, and equation 6's rho. A code of k data and m parity shards
+// keeps k/(k+m) of the space. A full stripe writes (k+m)/k bytes for each, in as many I/Os; a smaller write writes
+// 1+m, and reads as much before: 2(1+m) I/Os. Copies have no parity to be read: r bytes and r I/Os in either case.
 //
 // In Paper mode a RAID-5 array writes N/(N-1) bytes and does 4 I/Os whatever the size, as table 1 has it.
 func (a Array) Of(d Drive, mode Mode) (Drive, error) {
@@ -147,7 +152,8 @@ func (a Array) Of(d Drive, mode Mode) (Drive, error) {
 		return d, nil
 	}
 	n := float64(a.Drives)
-	d.Buy, d.Run, d.Budget, d.Worn, d.IOPS = float64(d.Buy*n), float64(d.Run*n), float64(d.Budget*n), float64(d.Worn*n), float64(d.IOPS*n)
+	d.Buy, d.Run, d.Budget, d.Worn, d.IOPS = float64(d.Buy*n), float64(d.Run*n), float64(d.Budget*n),
+		float64(d.Worn*n), float64(d.IOPS*n)
 	k, m := a.Shape()
 	full := float64(k+m) / float64(k)
 	d.Capacity = float64(d.Capacity*n) / full

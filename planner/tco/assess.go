@@ -136,7 +136,8 @@ func (p *Pool) Assess(workloads int) *Assessment {
 	for k := range p.drives {
 		d := &p.drives[k]
 		s := &a.Drives[k]
-		*s = DriveState{Workloads: int(p.taken[k]), WriteRate: p.rate[k], Worn: p.worn[k], First: p.first[k], Recent: p.recent[k], Death: p.death[k],
+		*s = DriveState{Workloads: int(p.taken[k]), WriteRate: p.rate[k], Worn: p.worn[k], First: p.first[k],
+			Recent: p.recent[k], Death: p.death[k],
 			Lifetime: p.death[k] - p.first[k], Cost: p.cost[k], Data: p.data[k], Space: p.space[k], Load: p.ios[k],
 			SpaceShare: p.space[k] / d.Capacity, IOPSShare: p.load[k] / d.IOPS, Limited: p.limited[k]}
 		if p.wearing[k] > 0 {
@@ -166,13 +167,15 @@ func (p *Pool) Assess(workloads int) *Assessment {
 	return a
 }
 
-// Spread forms means and variations of what the drives' states have, and the share of the used drives that are worn out.
+// Spread forms means and variations of what the drives' states have, and the share of the used drives that are worn
+// out.
 func (a *Assessment) Spread() {
 	var space, iops, counts []float64
 	limited := 0
 	for k := range a.Drives {
 		s := &a.Drives[k]
-		space, iops, counts = append(space, s.SpaceShare), append(iops, s.IOPSShare), append(counts, float64(s.Workloads))
+		space, iops, counts = append(space, s.SpaceShare), append(iops, s.IOPSShare),
+			append(counts, float64(s.Workloads))
 		if s.Workloads > 0 && s.Limited {
 			limited++
 		}

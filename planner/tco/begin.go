@@ -19,11 +19,13 @@ type filling struct {
 	lasting bool
 }
 
-// lookahead is how many workloads in a row that do not fit close a drive: all of some thousand, of more a number that takes as long.
+// lookahead is how many workloads in a row that do not fit close a drive: all of some thousand, of more a number that
+// takes as long.
 func (f *filling) lookahead() int { return max(48, 3_000_000/len(f.jobs)) }
 
 func (a *arranged) filling() *filling {
-	f := &filling{arranged: a, weight: make([]float64, len(a.jobs)), most: make([]float64, len(a.jobs)), space: make([][]float64, len(a.kinds)), load: make([][]float64, len(a.kinds))}
+	f := &filling{arranged: a, weight: make([]float64, len(a.jobs)), most: make([]float64, len(a.jobs)),
+		space: make([][]float64, len(a.kinds)), load: make([][]float64, len(a.kinds))}
 	for j := range f.weight {
 		f.weight[j], f.most[j] = math.Inf(1), a.p.most(&a.jobs[j])
 	}
@@ -81,8 +83,8 @@ func (f *filling) orders() [][]int32 {
 	return out
 }
 
-// plan fills drives in an order. If only is a kind, drives of it are taken as long as there are any. What no drive has room for goes
-// where it passes limits least, so that there always is a plan, if only one to be searched from.
+// plan fills drives in an order. If only is a kind, drives of it are taken as long as there are any. What no drive
+// has room for goes where it passes limits least, so that there always is a plan, if only one to be searched from.
 func (f *filling) plan(order []int32, only int) []slot {
 	rest := slices.Clone(order)
 	left := make([]int, len(f.kinds))
@@ -135,21 +137,25 @@ func (f *filling) plan(order []int32, only int) []slot {
 	return slots
 }
 
-// fill puts into list what a drive of kind k takes of rest, in its order, and returns its cost and the sum of weights. Without a
-// horizon a drive's cost is over what it holds of data, as that is what it is bought for.
+// fill puts into list what a drive of kind k takes of rest, in its order, and returns its cost and the sum of
+// weights. Without a horizon a drive's cost is over what it holds of data, as that is what it is bought for.
 func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	f.list = f.list[:0]
 	space, load, wear, first := 0.0, 0.0, 0.0, math.Inf(1)
-	// By sums where none leaves: of workloads that grow all are largest on the last day. Some that shrink would fit better than that, which is looked at day by day of few alone.
+	// By sums where none leaves: of workloads that grow all are largest on the last day. Some that shrink would fit
+	// better than that, which is looked at day by day of few alone.
 	quick := f.endless && f.groups == 0 && f.kinds[k].drive.Tail == nil && (!f.grows || len(f.jobs) > fewWorkloads)
-	simple := f.p.Pricer != nil && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows // its space and IOPS say all
+	// its space and IOPS say all
+	simple := f.p.Pricer != nil && f.groups == 0 && f.kinds[k].drive.Tail == nil && !f.grows
 	missed, most := 0, f.lookahead()
 	var sorted []int32
 	for _, j := range rest {
 		if missed >= most {
 			break
 		}
-		fits := !f.endless || f.grows && !quick || space+float64(f.most[j]*f.jobs[j].WorkingSet) <= f.pool.spaceMost[k] && load+float64(f.most[j]*f.load[k][j]) <= f.pool.ioMost[k]
+		fits := !f.endless || f.grows && !quick ||
+			space+float64(f.most[j]*f.jobs[j].WorkingSet) <= f.pool.spaceMost[k] &&
+				load+float64(f.most[j]*f.load[k][j]) <= f.pool.ioMost[k]
 		worn := 0.0
 		if f.lasting && fits {
 			worn = f.shares(k, int(j))[2]
@@ -182,7 +188,8 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 		missed = 0
 		f.list = append(f.list, j)
 		wear += worn
-		space, load, weight = space+float64(f.most[j]*f.jobs[j].WorkingSet), load+float64(f.most[j]*f.load[k][j]), weight+f.weight[j]
+		space, load, weight = space+float64(f.most[j]*f.jobs[j].WorkingSet), load+float64(f.most[j]*f.load[k][j]),
+			weight+f.weight[j]
 	}
 	for len(f.list) > 0 {
 		sorted = append(sorted[:0], f.list...)
@@ -204,8 +211,8 @@ func (f *filling) fill(k int, rest, held []int32) (cost, weight float64) {
 	return math.Inf(1), 1
 }
 
-// room reports whether a drive of kind k with what is in list has the space and the IOPS for workload j on each day on which one of them arrives while it is there. It is for
-// workloads that do not grow.
+// room reports whether a drive of kind k with what is in list has the space and the IOPS for workload j on each day
+// on which one of them arrives while it is there. It is for workloads that do not grow.
 func (f *filling) room(k int, j int32) bool {
 	x := &f.jobs[j]
 	there := func(w *Workload, day float64) bool { return w.Arrival <= day && (w.End == 0 || w.End > day) }
@@ -259,8 +266,9 @@ func (f *filling) cram(slots []slot, rest []int32, left []int) []slot {
 	return slices.DeleteFunc(slots, func(s slot) bool { return len(s.list) == 0 })
 }
 
-// level divides workloads evenly among so many drives of a kind, the largest first: each goes where the largest of the drive's shares of space, I/Os and write
-// budget is then least. Drives that are filled to the brim one after the other wear unevenly, which moves of single workloads mend slowly.
+// level divides workloads evenly among so many drives of a kind, the largest first: each goes where the largest of
+// the drive's shares of space, I/Os and write budget is then least. Drives that are filled to the brim one after the
+// other wear unevenly, which moves of single workloads mend slowly.
 func (f *filling) level(k, drives int) []slot {
 	slots := make([]slot, drives)
 	used := make([][3]float64, drives)
@@ -272,7 +280,8 @@ func (f *filling) level(k, drives int) []slot {
 	for j := range order {
 		order[j], shares[j] = int32(j), f.shares(k, j)
 	}
-	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(slices.Max(shares[y][:]), slices.Max(shares[x][:])) })
+	slices.SortStableFunc(order,
+		func(x, y int32) int { return cmp.Compare(slices.Max(shares[y][:]), slices.Max(shares[x][:])) })
 	for _, j := range order {
 		best, least := 0, math.Inf(1)
 		for i := range used {

@@ -45,10 +45,12 @@ func (c Costs) Validate() error {
 	for _, x := range []struct {
 		key string
 		v   float64
-	}{{"setup", c.Setup}, {"labour", c.Labour}, {"electricity", c.Electricity}, {"grid", c.Grid}, {"embodied", c.Embodied}, {"replacing", c.Replacing}, {"warranty", c.Warranty}} {
+	}{{"setup", c.Setup}, {"labour", c.Labour}, {"electricity", c.Electricity}, {"grid", c.Grid},
+		{"embodied", c.Embodied}, {"replacing", c.Replacing}, {"warranty", c.Warranty}} {
 		f.Hold(finite(x.v), x.key, "%v is not possible; write 0 or more", x.v)
 	}
-	f.Hold(c.PUE >= 1 && !math.IsInf(c.PUE, 1), "pue", "%v is not possible; a site takes at least its machines' own power, 1", c.PUE)
+	f.Hold(c.PUE >= 1 && !math.IsInf(c.PUE, 1), "pue",
+		"%v is not possible; a site takes at least its machines' own power, 1", c.PUE)
 	return f.Err()
 }
 
@@ -91,16 +93,17 @@ type Failures struct {
 // Cost is all money.
 func (f Failures) Cost() float64 { return f.Spares + f.Labour }
 
-// Expect returns the expected failures of a drive of so many members that serves for life days: members AFR life/365, at a constant
-// rate. Each is replaced; price is a member's, kept is the GB that a member holds, rebuild the MB/s at which it is written anew.
-// Within the warranty the new drive is free.
+// Expect returns the expected failures of a drive of so many members that serves for life days: members AFR life/365,
+// at a constant rate. Each is replaced; price is a member's, kept is the GB that a member holds, rebuild the MB/s at
+// which it is written anew. Within the warranty the new drive is free.
 func (c Costs) Expect(members int, afr, life, price, kept, rebuild float64) Failures {
 	n := float64(float64(members) * afr * life / Year)
 	late := 0.0
 	if life > 0 {
 		late = max(0, life-c.Warranty) / life
 	}
-	f := Failures{Expected: n, Spares: float64(n * late * price), Labour: float64(n * c.Replacing), Rebuilt: float64(n * kept)}
+	f := Failures{Expected: n, Spares: float64(n * late * price), Labour: float64(n * c.Replacing),
+		Rebuilt: float64(n * kept)}
 	if rebuild > 0 {
 		f.Hours = float64(f.Rebuilt*1000) / rebuild / 3600
 	}

@@ -21,7 +21,8 @@ func TestCosts(t *testing.T) {
 	digits(t, "spares", f.Spares, fmt.Sprintf("%.6f", 6*0.0044*5*1000))
 	digits(t, "hours of rebuilding", f.Hours, fmt.Sprintf("%.6f", 6*0.0044*5*500e3/200/3600))
 	c.Warranty, c.Replacing = 1095, 50
-	digits(t, "spares after a warranty of 3 years", c.Expect(1, 0.01, 1825, 1000, 0, 0).Spares, fmt.Sprintf("%.6f", 0.05*0.4*1000))
+	digits(t, "spares after a warranty of 3 years", c.Expect(1, 0.01, 1825, 1000, 0, 0).Spares,
+		fmt.Sprintf("%.6f", 0.05*0.4*1000))
 	digits(t, "labour", c.Expect(1, 0.01, 1825, 1000, 0, 0).Labour, "2.500000")
 
 	k := c.CarbonOf(1000, 10, 365)
@@ -34,7 +35,8 @@ func TestCosts(t *testing.T) {
 }
 
 func TestConfigErrors(t *testing.T) {
-	for _, bad := range []Config{{Horizon: -1, FillSpace: 1, FillIOPS: 1}, {FillSpace: 2, FillIOPS: 1}, {FillSpace: 1}} {
+	for _, bad := range []Config{{Horizon: -1, FillSpace: 1, FillIOPS: 1}, {FillSpace: 2, FillIOPS: 1},
+		{FillSpace: 1}} {
 		if _, err := NewPool(bad, goldenDrives()); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
@@ -42,7 +44,10 @@ func TestConfigErrors(t *testing.T) {
 	for _, change := range []func(*Workload){
 		func(w *Workload) { w.WriteRate = -1 }, func(w *Workload) { w.Sequential = 1.1 }, func(w *Workload) { w.PeakIOPS = math.Inf(1) },
 		func(w *Workload) { w.WriteShare = math.NaN() }, func(w *Workload) { w.WorkingSet = -1 }, func(w *Workload) { w.Arrival = -1 },
-		func(w *Workload) { w.Arrival, w.End = 5, 4 }, func(w *Workload) { w.FullStripe = 2 }, func(w *Workload) { w.P99 = -1 },
+		func(w *Workload) {
+			w.Arrival, w.End = 5,
+				4
+		}, func(w *Workload) { w.FullStripe = 2 }, func(w *Workload) { w.P99 = -1 },
 	} {
 		jobs, host := goldenJobs()
 		change(&jobs[0])

@@ -12,8 +12,9 @@ type Whole struct{ Cost, Space, IO, Count float64 }
 // mostNodes is how many combinations of drives are looked at.
 const mostNodes = 200_000
 
-// Cover is the least that whole drives cost which hold a space and an I/O rate together, by branch and bound: 0, which bounds any cost from below, where they
-// do not hold it, or where there are too many combinations to look at. It changes the order of kinds.
+// Cover is the least that whole drives cost which hold a space and an I/O rate together, by branch and bound: 0,
+// which bounds any cost from below, where they do not hold it, or where there are too many combinations to look at.
+// It changes the order of kinds.
 func Cover(kinds []Whole, space, io float64) float64 {
 	slices.SortStableFunc(kinds, func(a, b Whole) int { return cmp.Compare(a.Cost/a.Space, b.Cost/b.Space) })
 	best, nodes := math.Inf(1), 0

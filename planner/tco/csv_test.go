@@ -15,17 +15,22 @@ func TestTableErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "w.csv: row 1: the table is empty; its first row names the columns"},
 		{"name,rate\n", `w.csv: row 1, column rate: there is no such column`},
-		{"name,write_gb_per_dya\n", `column write_gb_per_dya: there is no such column; did you mean "write_gb_per_day"?`},
+		{"name,write_gb_per_dya\n",
+			`column write_gb_per_dya: there is no such column; did you mean "write_gb_per_day"?`},
 		{"name\n", "w.csv: row 1, column peak_iops: the column is missing; add it"},
 		{head, "w.csv: row 2: there are no workloads; write one a row"},
 		{head + "a,1,0.5,1,0.5\n", "w.csv: row 2: there are 5 values under 6 columns; fill or cut the row"},
-		{head + "a,x,0.5,1,0.5,1\n", `w.csv: row 2, column write_gb_per_day: "x" is not a number; write one such as 12.5`},
-		{head + "a,1,31,1,0.5,1\n", "w.csv: row 2, column sequential: 31 is out of range; it must be 0 to 1 (or 0% to 100%)"},
+		{head + "a,x,0.5,1,0.5,1\n",
+			`w.csv: row 2, column write_gb_per_day: "x" is not a number; write one such as 12.5`},
+		{head + "a,1,31,1,0.5,1\n",
+			"w.csv: row 2, column sequential: 31 is out of range; it must be 0 to 1 (or 0% to 100%)"},
 		{head + "# a comment\na,1,,1,0.5,1\n", "w.csv: row 3, column sequential: there is no value; write a number"},
 		{head + "a,1,0.5,1,0.5,-1\n", "w.csv: row 2, column working_set_gb: -1 is out of range; it must be 0 or more"},
-		{head + "a,1,0.5,1,0.5,1\na,1,0.5,1,0.5,1\n", `w.csv: row 3, column name: "a" is the name of row 2 already; give each workload its own`},
+		{head + "a,1,0.5,1,0.5,1\na,1,0.5,1,0.5,1\n",
+			`w.csv: row 3, column name: "a" is the name of row 2 already; give each workload its own`},
 		{head + "\"a,1\n", "w.csv: row"},
-		{strings.TrimSpace(head) + ",end_day,arrival_day\na,1,0.5,1,0.5,1,5,7\n", "w.csv: row 2, column end_day: day 5 is not after the arrival on day 7"},
+		{strings.TrimSpace(head) + ",end_day,arrival_day\na,1,0.5,1,0.5,1,5,7\n",
+			"w.csv: row 2, column end_day: day 5 is not after the arrival on day 7"},
 	} {
 		_, err := ReadWorkloads(strings.NewReader(c.text), "w.csv")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -16,7 +16,8 @@ import (
 // rated is a drive with a rating for reads and one for writes.
 func rated(t *testing.T, mode tco.Mode, reads, writes float64) tco.Drive {
 	t.Helper()
-	m := catalogue.Model{Name: "m", Capacity: 1000, TBW: 3000, ReadIOPS: reads, WriteIOPS: writes, ActiveW: 10, IdleW: 5, Price: 500}
+	m := catalogue.Model{Name: "m", Capacity: 1000, TBW: 3000, ReadIOPS: reads, WriteIOPS: writes, ActiveW: 10,
+		IdleW: 5, Price: 500}
 	d, err := m.Drive("d", mode, tco.DefaultCosts(), 0.3, 0.5)
 	if err != nil {
 		t.Fatal(err)
@@ -24,10 +25,12 @@ func rated(t *testing.T, mode tco.Mode, reads, writes float64) tco.Drive {
 	return d
 }
 
-// TestDirections: reads count against the rating for reads, writes against that for writes, and the shares of both add up to at most 1.
+// TestDirections: reads count against the rating for reads, writes against that for writes, and the shares of both
+// add up to at most 1.
 func TestDirections(t *testing.T) {
 	job := func(iops, writes float64) tco.Workload {
-		return tco.Workload{Name: fmt.Sprintf("%v at %v", iops, writes), WriteRate: 1, PeakIOPS: iops, WriteShare: writes, WorkingSet: 1}
+		return tco.Workload{Name: fmt.Sprintf("%v at %v", iops, writes), WriteRate: 1, PeakIOPS: iops,
+			WriteShare: writes, WorkingSet: 1}
 	}
 	for _, c := range []struct {
 		iops, writes float64
@@ -35,7 +38,8 @@ func TestDirections(t *testing.T) {
 	}{{150e3, 1, false}, {85e3, 1, true}, {85.001e3, 1, false}, {160e3, 0, true}, {1e6, 0, true}, {1.001e6, 0, false},
 		// half of each: 1/(0.5/1e6 + 0.5/85e3)
 		{156682, 0.5, true}, {156683, 0.5, false}} {
-		_, err := tco.Assess(tco.DefaultConfig(), []tco.Drive{rated(t, tco.Corrected, 1e6, 85e3)}, []tco.Workload{job(c.iops, c.writes)}, []int{0})
+		_, err := tco.Assess(tco.DefaultConfig(), []tco.Drive{rated(t, tco.Corrected, 1e6, 85e3)},
+			[]tco.Workload{job(c.iops, c.writes)}, []int{0})
 		if (err == nil) != c.fits {
 			t.Errorf("%v I/Os a second, %v of them writes: %v", c.iops, c.writes, err)
 		}
@@ -51,10 +55,12 @@ func TestDirections(t *testing.T) {
 		t.Errorf("%v I/Os a second, %v of what it does", s.Load, s.IOPSShare)
 	}
 	// The paper has one rating, of the group's mix.
-	if d := rated(t, tco.Paper, 1e6, 85e3); d.WriteCost != 0 || math.Abs(d.Load(&jobs[2])/d.IOPS-100e3*(0.5/85e3+0.5/1e6)) > 1e-12 {
+	if d := rated(t, tco.Paper, 1e6, 85e3); d.WriteCost != 0 ||
+		math.Abs(d.Load(&jobs[2])/d.IOPS-100e3*(0.5/85e3+0.5/1e6)) > 1e-12 {
 		t.Errorf("%+v", d)
 	}
-	// A small write to RAID-5 reads the old data and parity, and writes both: of 6 drives, 2 (1/1e6 + 1/85e3)/6 of a write a second.
+	// A small write to RAID-5 reads the old data and parity, and writes both: of 6 drives, 2 (1/1e6 + 1/85e3)/6 of a
+	// write a second.
 	r, err := tco.Array{Kind: tco.RAID5, Drives: 6}.Of(d, tco.Corrected)
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +75,8 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// TestDirectedPlans: plans of few workloads that are bound by both ratings meet every limit, and no plan costs less than the bound, by arithmetic of
-// its own.
+// TestDirectedPlans: plans of few workloads that are bound by both ratings meet every limit, and no plan costs less
+// than the bound, by arithmetic of its own.
 func TestDirectedPlans(t *testing.T) {
 	r := rng.NewStream(1, "directions")
 	tight := 0
@@ -88,7 +94,9 @@ func TestDirectedPlans(t *testing.T) {
 			p.Classes = append(p.Classes, tco.Class{Drive: d, Count: 6, Optional: true})
 		}
 		for j := range 6 {
-			p.Jobs = append(p.Jobs, tco.Workload{Name: fmt.Sprint("w", j), WriteRate: 100 * r.Float64(), PeakIOPS: 2e3 + 6e3*r.Float64(), WriteShare: r.Float64(), WorkingSet: 10 + 90*r.Float64(), FullStripe: r.Float64()})
+			p.Jobs = append(p.Jobs,
+				tco.Workload{Name: fmt.Sprint("w", j), WriteRate: 100 * r.Float64(), PeakIOPS: 2e3 + 6e3*r.Float64(),
+					WriteShare: r.Float64(), WorkingSet: 10 + 90*r.Float64(), FullStripe: r.Float64()})
 		}
 		best, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
 		if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestStripeErrors: an array never writes less than it is asked to, in any of four figures; one of them is enough to be refused.
+// TestStripeErrors: an array never writes less than it is asked to, in any of four figures; one of them is enough to
+// be refused.
 func TestStripeErrors(t *testing.T) {
 	good := Stripe{FullBytes: 1.2, SmallBytes: 2, FullIOs: 1.2, SmallIOs: 4}
 	if err := good.check("a"); err != nil {
@@ -22,7 +23,8 @@ func TestStripeErrors(t *testing.T) {
 	}
 }
 
-// TestOutOfOrder: workloads come in the order of their arrivals, and one that never ends must write if its drive has no horizon.
+// TestOutOfOrder: workloads come in the order of their arrivals, and one that never ends must write if its drive has
+// no horizon.
 func TestOutOfOrder(t *testing.T) {
 	a, err := NewAllocator(AllocatorConfig{Config: DefaultConfig()}, goldenDrives())
 	if err != nil {
@@ -31,7 +33,8 @@ func TestOutOfOrder(t *testing.T) {
 	if _, _, err := a.Place(&Workload{Name: "x", WriteRate: 1, Arrival: 5}); err != nil {
 		t.Fatal(err)
 	}
-	if k, _, err := a.Place(&Workload{Name: "y", WriteRate: 1, Arrival: 4}); err == nil || k != -1 || !strings.Contains(err.Error(), "sort them by arrival") {
+	if k, _, err := a.Place(&Workload{Name: "y", WriteRate: 1, Arrival: 4}); err == nil || k != -1 ||
+		!strings.Contains(err.Error(), "sort them by arrival") {
 		t.Errorf("drive %d, %v", k, err)
 	}
 	forever := DefaultConfig()
@@ -39,7 +42,8 @@ func TestOutOfOrder(t *testing.T) {
 	if a, err = NewAllocator(AllocatorConfig{Config: forever}, goldenDrives()); err != nil {
 		t.Fatal(err)
 	}
-	if k, _, err := a.Place(&Workload{Name: "z"}); err == nil || k != -1 || !strings.Contains(err.Error(), "would last for ever") {
+	if k, _, err := a.Place(&Workload{Name: "z"}); err == nil || k != -1 ||
+		!strings.Contains(err.Error(), "would last for ever") {
 		t.Errorf("drive %d, %v", k, err)
 	}
 	for name, cfg := range map[string]AllocatorConfig{

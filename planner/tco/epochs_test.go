@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// lifeOf goes through the days of a drive from one arrival or end to the next, and says what it comes to. It knows nothing of Pool: at each day it adds up anew who is
-// there.
+// lifeOf goes through the days of a drive from one arrival or end to the next, and says what it comes to. It knows
+// nothing of Pool: at each day it adds up anew who is there.
 func lifeOf(d *Drive, jobs []Workload, horizon float64) (death, cost, data, worn float64, limited bool) {
 	first := math.Inf(1)
 	var days []float64
@@ -61,7 +61,8 @@ func lifeOf(d *Drive, jobs []Workload, horizon float64) (death, cost, data, worn
 	return end, d.Buy + d.Run*(end-first), data, worn, false
 }
 
-// TestEpochs: what a drive comes to, with workloads that come and go, horizons, arrays and wear from before, is what its days add up to.
+// TestEpochs: what a drive comes to, with workloads that come and go, horizons, arrays and wear from before, is what
+// its days add up to.
 func TestEpochs(t *testing.T) {
 	limited, ended, unlimited := 0, 0, 0
 	for seed := range uint64(400) {
@@ -89,12 +90,15 @@ func TestEpochs(t *testing.T) {
 		}
 		death, cost, data, worn, wears := lifeOf(&drive, jobs, cfg.Horizon)
 		d := &a.Drives[0]
-		if idle := slices.MaxFunc(jobs, func(a, b Workload) int { return int(math.Copysign(1, a.Arrival-b.Arrival)) }).Arrival; death < idle {
+		if idle := slices.MaxFunc(jobs,
+			func(a, b Workload) int { return int(math.Copysign(1, a.Arrival-b.Arrival)) }).Arrival; death < idle {
 			continue // all had left before the last came, which is another life
 		}
 		near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*(1+math.Abs(y)) }
-		if !near(d.Death, death) || !near(d.Cost, cost) || !near(d.Data, data) || !near(d.WearAtDeath, worn/drive.Budget) || d.Limited != wears {
-			t.Fatalf("seed %d: dies on day %v for %v with %v GB, wear %v (%v); its days come to %v, %v, %v, %v (%v)", seed, d.Death, d.Cost, d.Data, d.WearAtDeath, d.Limited,
+		if !near(d.Death, death) || !near(d.Cost, cost) || !near(d.Data, data) ||
+			!near(d.WearAtDeath, worn/drive.Budget) || d.Limited != wears {
+			t.Fatalf("seed %d: dies on day %v for %v with %v GB, wear %v (%v); its days come to %v, %v, %v, %v (%v)",
+				seed, d.Death, d.Cost, d.Data, d.WearAtDeath, d.Limited,
 				death, cost, data, worn/drive.Budget, wears)
 		}
 		switch {
@@ -105,16 +109,19 @@ func TestEpochs(t *testing.T) {
 		default:
 			unlimited++
 		}
-		if a.Used != 1 || a.Placed != len(jobs) || a.Refused != 0 || !near(a.MeanLife, death-jobs[0].Arrival) || !near(a.EarliestDeath, death) || !near(a.BudgetAtDeath, worn/drive.Budget) {
+		if a.Used != 1 || a.Placed != len(jobs) || a.Refused != 0 || !near(a.MeanLife, death-jobs[0].Arrival) ||
+			!near(a.EarliestDeath, death) || !near(a.BudgetAtDeath, worn/drive.Budget) {
 			t.Fatalf("seed %d: %+v", seed, a)
 		}
 	}
 	if limited < 50 || ended < 20 || unlimited < 20 {
-		t.Errorf("%d drives are worn out, %d end with their workloads, %d at their horizon: no test", limited, ended, unlimited)
+		t.Errorf("%d drives are worn out, %d end with their workloads, %d at their horizon: no test", limited, ended,
+			unlimited)
 	}
 }
 
-// TestLeaving: space, load and rates are those of who is there when the last one comes, and neighbours' room is free again on the day on which they leave.
+// TestLeaving: space, load and rates are those of who is there when the last one comes, and neighbours' room is free
+// again on the day on which they leave.
 func TestLeaving(t *testing.T) {
 	d := []Drive{{Name: "a", Buy: 100, Run: 1, Budget: 1e6, Capacity: 10, IOPS: 10, WAF: Constant(2)}}
 	jobs := []Workload{
@@ -128,7 +135,8 @@ func TestLeaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &a.Drives[0]
-	if s.WriteRate != 6 || math.Abs(s.Sequential-(5*0.2+0.8)/6) > 1e-12 || s.Space != 10 || s.Load != 10 || s.SpaceShare != 1 || s.IOPSShare != 1 || s.Worn != 3000 || s.Workloads != 3 {
+	if s.WriteRate != 6 || math.Abs(s.Sequential-(5*0.2+0.8)/6) > 1e-12 || s.Space != 10 || s.Load != 10 ||
+		s.SpaceShare != 1 || s.IOPSShare != 1 || s.Worn != 3000 || s.Workloads != 3 {
 		t.Errorf("%+v", s)
 	}
 	jobs[2].Arrival = 99.9
@@ -137,7 +145,8 @@ func TestLeaving(t *testing.T) {
 		why       Obstacle
 	}{{6, 0, NoSpace}, {0, 7, NoIOPS}} {
 		jobs[2].WorkingSet, jobs[2].PeakIOPS = c.space, c.io
-		if _, err := Assess(cfg, d, jobs, []int{0, 0, 0}); err == nil || err.Error() != fmt.Sprintf("workload z does not fit on drive a: %v", c.why) {
+		if _, err := Assess(cfg, d, jobs, []int{0, 0, 0}); err == nil ||
+			err.Error() != fmt.Sprintf("workload z does not fit on drive a: %v", c.why) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -148,7 +157,8 @@ func TestLeaving(t *testing.T) {
 		t.Error("x has not left, and its room is another's")
 	}
 	jobs[3].Arrival = 100
-	if a, err = Assess(cfg, d, jobs, []int{0, 0, 0, 0}); err != nil || a.Drives[0].WriteRate != 6 || a.Drives[0].Space != 5 {
+	if a, err = Assess(cfg, d, jobs, []int{0, 0, 0, 0}); err != nil || a.Drives[0].WriteRate != 6 ||
+		a.Drives[0].Space != 5 {
 		t.Errorf("%v: %+v", err, a)
 	}
 }
@@ -175,17 +185,23 @@ func TestAssessment(t *testing.T) {
 		what      string
 		got, want float64
 	}{
-		{"cost", a.Cost, 100 + 100 + 200 + 400 + 50}, {"data", a.Data, 2900}, {"days", a.Days, 300}, {"used", float64(a.Used), 2}, {"placed", float64(a.Placed), 3},
-		{"refused", float64(a.Refused), 1}, {"space", a.SpaceShare, (0.3 + 0.6) / 3}, {"IOPS", a.IOPSShare, (0.6 + 0.3) / 3},
-		{"deviation of space", a.SpaceCV, math.Sqrt((0+0.3*0.3+0.3*0.3)/3) / 0.3}, {"deviation of IOPS", a.IOPSCV, math.Sqrt((0.3*0.3+0+0.3*0.3)/3) / 0.3},
-		{"deviation of workloads", a.WorkloadsCV, math.Sqrt((0.0+1+1)/3) / 1}, {"worn out", a.EnduranceLimited, 0.5}, {"earliest", a.EarliestDeath, 100},
-		{"mean life", a.MeanLife, 150}, {"budget", a.BudgetAtDeath, 2900.0 / 11000}, {"rate", a.RateOfPool, 20}, {"per GB", a.CostPerGB(), 850.0 / 2900}, {"per day", a.CostPerDay(), 850.0 / 300},
+		{"cost", a.Cost, 100 + 100 + 200 + 400 + 50}, {"data", a.Data, 2900}, {"days", a.Days, 300},
+		{"used", float64(a.Used), 2}, {"placed", float64(a.Placed), 3},
+		{"refused", float64(a.Refused), 1}, {"space", a.SpaceShare, (0.3 + 0.6) / 3},
+		{"IOPS", a.IOPSShare, (0.6 + 0.3) / 3},
+		{"deviation of space", a.SpaceCV, math.Sqrt((0+0.3*0.3+0.3*0.3)/3) / 0.3},
+		{"deviation of IOPS", a.IOPSCV, math.Sqrt((0.3*0.3+0+0.3*0.3)/3) / 0.3},
+		{"deviation of workloads", a.WorkloadsCV, math.Sqrt((0.0+1+1)/3) / 1}, {"worn out", a.EnduranceLimited, 0.5},
+		{"earliest", a.EarliestDeath, 100},
+		{"mean life", a.MeanLife, 150}, {"budget", a.BudgetAtDeath, 2900.0 / 11000}, {"rate", a.RateOfPool, 20},
+		{"per GB", a.CostPerGB(), 850.0 / 2900}, {"per day", a.CostPerDay(), 850.0 / 300},
 	} {
 		if math.Abs(x.got-x.want) > 1e-12*(1+x.want) {
 			t.Errorf("%s: %v, not %v", x.what, x.got, x.want)
 		}
 	}
-	if got := ByArrival([]Workload{{Arrival: 2}, {Arrival: 1}, {Arrival: 2}, {Arrival: 0}}); !slices.Equal(got, []int{3, 1, 0, 2}) {
+	if got := ByArrival([]Workload{{Arrival: 2}, {Arrival: 1}, {Arrival: 2}, {Arrival: 0}}); !slices.Equal(got,
+		[]int{3, 1, 0, 2}) {
 		t.Errorf("by arrival: %v", got)
 	}
 	for _, host := range [][]int{{0, 1, 1}, {0, 1, 3, -1}} {
@@ -193,12 +209,14 @@ func TestAssessment(t *testing.T) {
 			t.Errorf("a placement %v was taken", host)
 		}
 	}
-	if none, err := Assess(Config{Horizon: 200, FillSpace: 1, FillIOPS: 1}, drives, jobs, []int{-1, -1, -1, -1}); err != nil || none.Used != 0 || none.MeanLife != 0 || none.SpaceCV != 0 {
+	if none, err := Assess(Config{Horizon: 200, FillSpace: 1, FillIOPS: 1}, drives, jobs,
+		[]int{-1, -1, -1, -1}); err != nil || none.Used != 0 || none.MeanLife != 0 || none.SpaceCV != 0 {
 		t.Errorf("%v: %+v", err, none)
 	}
 }
 
-// TestOfflineChoice: within a zone a workload goes where the write rates of drives differ least, by hand: rates of 10 and 4 and one of 7 that both have room for.
+// TestOfflineChoice: within a zone a workload goes where the write rates of drives differ least, by hand: rates of 10
+// and 4 and one of 7 that both have room for.
 func TestOfflineChoice(t *testing.T) {
 	model := Drive{Name: "d", Buy: 1000, Budget: 1e7, Capacity: 100, IOPS: 100, WAF: Constant(2)}
 	cfg := OfflineConfig{Config: DefaultConfig()}
@@ -217,8 +235,8 @@ func TestOfflineChoice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// h: 12, 12 and 3 become 12, 12, 6 on the third, but that has 50 of 100 I/Os a second and h wants 60: 15, 12, 3, or 12, 15, 3, which are alike, so the first.
-	// i is not beside h: 15, 12, 6 is best.
+	// h: 12, 12 and 3 become 12, 12, 6 on the third, but that has 50 of 100 I/Os a second and h wants 60: 15, 12, 3,
+	// or 12, 15, 3, which are alike, so the first. i is not beside h: 15, 12, 6 is best.
 	want := []int{0, 1, 1, 0, 1, -1, 2, 0, 2}
 	if !slices.Equal(r.Host, want) || len(r.Drives) != 3 || r.Refused[5].Main() != NoIOPS {
 		t.Errorf("%v on %d drives, not %v; f is refused for %v", r.Host, len(r.Drives), want, r.Refused[5].Main())
@@ -227,7 +245,8 @@ func TestOfflineChoice(t *testing.T) {
 		t.Errorf("%+v", r.Drives[2])
 	}
 	cfg.Most = 2
-	if r, err = Offline(cfg, model, jobs); err != nil || r.Host[6] != -1 || r.Refused[6][NoSpace] != 2 || len(r.Drives) != 2 {
+	if r, err = Offline(cfg, model, jobs); err != nil || r.Host[6] != -1 || r.Refused[6][NoSpace] != 2 ||
+		len(r.Drives) != 2 {
 		t.Errorf("%v on %d drives: %v, %v", r.Host, len(r.Drives), r.Refused[6], err)
 	}
 	// Latencies: a drive of 100 I/Os a second keeps 200 us up to half of them.
@@ -243,7 +262,8 @@ func TestOfflineChoice(t *testing.T) {
 		{Name: "d", WriteRate: 1, PeakIOPS: 5, P99: 99},    // nowhere
 		{Name: "e", WriteRate: 1, PeakIOPS: 35, P99: 1000}, // beside c
 	}
-	if r, err = Offline(OfflineConfig{Config: DefaultConfig()}, model, jobs); err != nil || !slices.Equal(r.Host, []int{0, 0, 1, -1, 1}) || r.Refused[3].Main() != TooSlow {
+	if r, err = Offline(OfflineConfig{Config: DefaultConfig()}, model, jobs); err != nil ||
+		!slices.Equal(r.Host, []int{0, 0, 1, -1, 1}) || r.Refused[3].Main() != TooSlow {
 		t.Errorf("%v, %v: d is refused for %v", r.Host, err, r.Refused[3].Main())
 	}
 }

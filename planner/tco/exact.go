@@ -10,14 +10,15 @@ import (
 // ExactWorkloads is up to how many workloads every plan is looked at in any case.
 const ExactWorkloads = 12
 
-// mostDivisions and mostSeconds bound the work of more: how many divisions of sets in two are looked at, and about how long all sets take to be priced.
+// mostDivisions and mostSeconds bound the work of more: how many divisions of sets in two are looked at, and about
+// how long all sets take to be priced.
 const (
 	mostDivisions = 400_000_000
 	mostSeconds   = 1.5
 )
 
-// few reports whether every plan is to be looked at, of up to so many workloads: the divisions that it takes are of each set, for each drive of a scarce kind
-// and each further group of drives.
+// few reports whether every plan is to be looked at, of up to so many workloads: the divisions that it takes are of
+// each set, for each drive of a scarce kind and each further group of drives.
 func (a *arranged) few(most int) bool {
 	n := len(a.jobs)
 	if n <= ExactWorkloads {
@@ -49,9 +50,10 @@ func (a *arranged) priced() float64 {
 	return 1.5e-6
 }
 
-// exactly finds the best plan of a few workloads: what every set of them costs on every kind of drive, and of these sets the best
-// division. A plan costs less than r a GB if its drives' cost - r data add up to less than 0, so that the best division at a rate
-// gives a lower one, until none is (Dinkelbach). ok is false if no plan has room for all: that is proved then.
+// exactly finds the best plan of a few workloads: what every set of them costs on every kind of drive, and of these
+// sets the best division. A plan costs less than r a GB if its drives' cost - r data add up to less than 0, so that
+// the best division at a rate gives a lower one, until none is (Dinkelbach). ok is false if no plan has room for all:
+// that is proved then.
 func (a *arranged) exactly() (slots []slot, ok bool) {
 	jobs, counts := make([]int32, len(a.jobs)), make([]int, len(a.kinds))
 	for j := range jobs {
@@ -83,10 +85,11 @@ func (a *arranged) exactly() (slots []slot, ok bool) {
 	}
 }
 
-// division makes what finds the best division of some workloads, listed in the order of arrival, among so many drives of each kind. held
-// says of which groups domains have workloads already; nil: of none.
+// division makes what finds the best division of some workloads, listed in the order of arrival, among so many drives
+// of each kind. held says of which groups domains have workloads already; nil: of none.
 func (a *arranged) division(jobs []int32, counts []int, held []int32) *division {
-	x := &division{a: a, jobs: jobs, counts: counts, held: held, sets: 1 << len(jobs), cost: make([][]float64, len(a.kinds)), data: make([][]float64, len(a.kinds))}
+	x := &division{a: a, jobs: jobs, counts: counts, held: held, sets: 1 << len(jobs),
+		cost: make([][]float64, len(a.kinds)), data: make([][]float64, len(a.kinds))}
 	var list []int32
 	for k := range a.kinds {
 		if counts[k] == 0 {

@@ -7,7 +7,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestExplainCosts: what a pool costs with a workload on a drive rests on the drives and not on the policy that chooses among them.
+// TestExplainCosts: what a pool costs with a workload on a drive rests on the drives and not on the policy that
+// chooses among them.
 func TestExplainCosts(t *testing.T) {
 	r := rng.NewStream(3, "explain")
 	drives, jobs := someDrives(&r, 5), someJobs(&r, 12, 100)
@@ -42,14 +43,16 @@ func TestExplainCosts(t *testing.T) {
 			want := list(MinTCOv3, some, &sorted[n], sorted[:n])
 			for k, got := range list(p, some, &sorted[n], sorted[:n]) {
 				if got.Cost != want[k].Cost || got.CostPer != want[k].CostPer || got.Obstacle != want[k].Obstacle {
-					t.Errorf("%v, workload %d, drive %d: the pool costs %v, %v a GB, and %v, %v", p, n, k, got.Cost, got.CostPer, want[k].Cost, want[k].CostPer)
+					t.Errorf("%v, workload %d, drive %d: the pool costs %v, %v a GB, and %v, %v", p, n, k, got.Cost,
+						got.CostPer, want[k].Cost, want[k].CostPer)
 				}
 			}
 		}
 	}
 }
 
-// TestExplainAgainstAssess: what Explain says that the pool costs with a workload on a drive is what a placement that has it there comes to, formed anew from nothing, for each drive of a pool that already holds some.
+// TestExplainAgainstAssess: what Explain says that the pool costs with a workload on a drive is what a placement that
+// has it there comes to, formed anew from nothing, for each drive of a pool that already holds some.
 func TestExplainAgainstAssess(t *testing.T) {
 	compared := 0
 	for seed := range uint64(10) {
@@ -79,7 +82,9 @@ func TestExplainAgainstAssess(t *testing.T) {
 					t.Fatalf("seed %d, workload %d on drive %d: %v", seed, n, k, err)
 				}
 				s := &whole.Drives[k]
-				for what, v := range map[string][2]float64{"cost": {c.Cost, whole.Cost}, "cost a GB": {c.CostPer, whole.CostPerGB()}, "lifetime": {c.Lifetime, s.Lifetime}, "write amplification": {c.WAF, s.WAF}} {
+				for what, v := range map[string][2]float64{"cost": {c.Cost, whole.Cost},
+					"cost a GB": {c.CostPer, whole.CostPerGB()}, "lifetime": {c.Lifetime, s.Lifetime},
+					"write amplification": {c.WAF, s.WAF}} {
 					if math.Abs(v[0]-v[1]) > 1e-9*math.Abs(v[1]) {
 						t.Errorf("seed %d, workload %d on drive %d: a %s of %v, not %v", seed, n, k, what, v[0], v[1])
 					}

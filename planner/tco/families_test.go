@@ -9,7 +9,8 @@ import (
 )
 
 // familyNames are kinds of problems that plans differ in.
-var familyNames = []string{"plain", "steep", "prices", "space", "iops", "zero", "huge", "raid", "codes", "endless", "short", "worn", "p99", "apart", "arrivals", "ends", "owned", "racks"}
+var familyNames = []string{"plain", "steep", "prices", "space", "iops", "zero", "huge", "raid", "codes", "endless",
+	"short", "worn", "p99", "apart", "arrivals", "ends", "owned", "racks"}
 
 // family draws a problem with so many workloads.
 func family(name string, r *rng.Stream, n int) *Problem {
@@ -17,13 +18,15 @@ func family(name string, r *rng.Stream, n int) *Problem {
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
 	models := 3
 	for k := range models {
-		d := Drive{Name: fmt.Sprint("m", k), Capacity: 800 * math.Pow(2, float64(k)) * between(0.8, 1.2), Run: between(0.02, 0.1), WAF: waf.DefaultSequentialMix(between(2, 6))}
+		d := Drive{Name: fmt.Sprint("m", k), Capacity: 800 * math.Pow(2, float64(k)) * between(0.8, 1.2),
+			Run: between(0.02, 0.1), WAF: waf.DefaultSequentialMix(between(2, 6))}
 		d.Buy = d.Capacity * between(0.8, 1.8)
 		d.IOPS = d.Capacity * between(5, 30)
 		d.Budget = d.Capacity * between(1000, 8000) * 2
 		switch name {
 		case "steep":
-			table, err := NewTable([]waf.MixPoint{{S: 0, WAF: between(6, 9)}, {S: 0.5, WAF: between(4, 6)}, {S: 0.7, WAF: 1.6}, {S: 1, WAF: 1}})
+			table, err := NewTable([]waf.MixPoint{{S: 0, WAF: between(6, 9)}, {S: 0.5, WAF: between(4, 6)},
+				{S: 0.7, WAF: 1.6}, {S: 1, WAF: 1}})
 			if err != nil {
 				panic(err)
 			}
@@ -35,9 +38,11 @@ func family(name string, r *rng.Stream, n int) *Problem {
 		case "raid":
 			d = mustArray(Array{Kind: []ArrayKind{RAID0, RAID1, RAID5}[k], Drives: 4}, d)
 		case "codes":
-			d = mustArray([]Array{{Kind: ErasureCode, Drives: 6, Data: 4, Parity: 2}, {Kind: Replication, Drives: 3, Parity: 1}, {Kind: Single}}[k], d)
+			d = mustArray([]Array{{Kind: ErasureCode, Drives: 6, Data: 4, Parity: 2},
+				{Kind: Replication, Drives: 3, Parity: 1}, {Kind: Single}}[k], d)
 		case "p99":
-			tail, err := NewTailTable([]TailPoint{{0.1, between(80, 200)}, {0.5, between(200, 600)}, {0.8, between(800, 3000)}})
+			tail, err := NewTailTable([]TailPoint{{0.1, between(80, 200)}, {0.5, between(200, 600)},
+				{0.8, between(800, 3000)}})
 			if err != nil {
 				panic(err)
 			}
@@ -48,7 +53,9 @@ func family(name string, r *rng.Stream, n int) *Problem {
 		p.Classes = append(p.Classes, Class{Drive: d, Count: n, Optional: true})
 	}
 	for j := range n {
-		w := Workload{Name: fmt.Sprint("w", j), WriteRate: 2000 * r.Float64() * r.Float64(), Sequential: r.Float64(), WriteShare: r.Float64(), FullStripe: r.Float64(), WorkingSet: between(50, 500), PeakIOPS: between(100, 4000)}
+		w := Workload{Name: fmt.Sprint("w", j), WriteRate: 2000 * r.Float64() * r.Float64(), Sequential: r.Float64(),
+			WriteShare: r.Float64(), FullStripe: r.Float64(), WorkingSet: between(50, 500),
+			PeakIOPS: between(100, 4000)}
 		switch name {
 		case "space":
 			w.WorkingSet, w.PeakIOPS = between(200, 650), 100

@@ -43,7 +43,8 @@ func (d *Drive) measures() []float64 {
 	if u.ByLoad {
 		byLoad = 1
 	}
-	list := []float64{d.Buy, d.Run, d.Budget, d.Worn, d.Capacity, d.IOPS, d.WriteCost, d.Stripe.FullBytes, d.Stripe.SmallBytes, d.Stripe.FullIOs, d.Stripe.SmallIOs, d.Stripe.SmallReads,
+	list := []float64{d.Buy, d.Run, d.Budget, d.Worn, d.Capacity, d.IOPS, d.WriteCost, d.Stripe.FullBytes,
+		d.Stripe.SmallBytes, d.Stripe.FullIOs, d.Stripe.SmallIOs, d.Stripe.SmallReads,
 		float64(u.Members), u.AFR, u.Setup, u.Next, u.Idle, u.Active, u.Duty, byLoad, u.Labour, u.Place}
 	for i := range 101 {
 		list = append(list, d.WAF.At(float64(i)/100))
@@ -56,7 +57,8 @@ func (d *Drive) measures() []float64 {
 
 // measures are what a plan can tell of a workload.
 func (w *Workload) measures() []float64 {
-	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.IOSize, w.WriteShare, w.End, w.FullStripe, w.P99, w.Growth, w.Wears, float64(w.Stay.At)}
+	return []float64{w.Arrival, w.WorkingSet, w.WriteRate, w.Sequential, w.PeakIOPS, w.IOSize, w.WriteShare, w.End,
+		w.FullStripe, w.P99, w.Growth, w.Wears, float64(w.Stay.At)}
 }
 
 // arrange puts a problem in its order.
@@ -197,7 +199,8 @@ func (a *arranged) arrangeKinds() {
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(optional(x), optional(y)), slices.Compare(measures[x], measures[y]), cmp.Compare(a.kinds[x].count, a.kinds[y].count))
+		return cmp.Or(cmp.Compare(optional(x), optional(y)), slices.Compare(measures[x], measures[y]),
+			cmp.Compare(a.kinds[x].count, a.kinds[y].count))
 	})
 	sorted := make([]kind, len(order))
 	for i, k := range order {
@@ -206,8 +209,8 @@ func (a *arranged) arrangeKinds() {
 	a.kinds = sorted
 }
 
-// try returns what a drive of a kind with these workloads costs beyond what is paid already, what data it holds, and by how much it
-// passes its limits: 0 if it can have them, otherwise the sum of the shares by which it does.
+// try returns what a drive of a kind with these workloads costs beyond what is paid already, what data it holds, and
+// by how much it passes its limits: 0 if it can have them, otherwise the sum of the shares by which it does.
 func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	if len(list) == 0 {
 		return 0, 0, 0
@@ -236,7 +239,8 @@ func (a *arranged) try(k int, list []int32) (cost, data, over float64) {
 	return cost - a.unused[k], data, over
 }
 
-// tryInOrder puts workloads on a drive as they arrive. One that comes when the drive is worn out or past its horizon counts as a whole.
+// tryInOrder puts workloads on a drive as they arrive. One that comes when the drive is worn out or past its horizon
+// counts as a whole.
 func (a *arranged) tryInOrder(k int, list []int32) (cost, data, over float64) {
 	p := a.pool
 	p.clear(k)
@@ -304,10 +308,12 @@ func (a *arranged) tryStaying(k int, list []int32) (cost, data, over float64) {
 		life = first + horizon
 		left = life - recent
 	}
-	return p.buy[k] + float64(p.run[k]*(life-first)), written + float64(rate*left), late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
+	return p.buy[k] + float64(p.run[k]*(life-first)), written + float64(rate*left),
+		late + slow + max(0, space/p.spaceMost[k]-1) + max(0, load/p.ioMost[k]-1)
 }
 
-// ask is what a workload asks of drives of a kind: GB a day that members are written, those times the sequential share, I/Os.
+// ask is what a workload asks of drives of a kind: GB a day that members are written, those times the sequential
+// share, I/Os.
 type ask struct{ bytes, mix, load float64 }
 
 // asks are what all workloads ask of a kind.

@@ -9,7 +9,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestLimits: each figure takes its least and greatest value and none beyond, and what is infinite or no number is none.
+// TestLimits: each figure takes its least and greatest value and none beyond, and what is infinite or no number is
+// none.
 func TestLimits(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	below := func(v float64) float64 { return math.Nextafter(v, -inf) }
@@ -34,31 +35,55 @@ func TestLimits(t *testing.T) {
 		check     func(float64) error
 		good, bad []float64
 	}{
-		"horizon":     {of(func(c *Config, _ *Drive, _ *Workload, v float64) { c.Horizon = v }), []float64{0, 1e9}, []float64{below(0), inf, nan}},
-		"fill space":  {of(func(c *Config, _ *Drive, _ *Workload, v float64) { c.FillSpace = v }), []float64{1e-9, 1}, []float64{0, above(1), nan}},
-		"fill IOPS":   {of(func(c *Config, _ *Drive, _ *Workload, v float64) { c.FillIOPS = v }), []float64{1e-9, 1}, []float64{0, above(1), nan}},
-		"price":       {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Buy = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"running":     {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Run = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"budget":      {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Budget = v }), []float64{1e-9, 1e300}, []float64{0, inf, nan}},
-		"wear":        {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Worn = v }), []float64{0, below(1000)}, []float64{below(0), 1000, nan}},
-		"capacity":    {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Capacity = v }), []float64{1e-9, 1e300}, []float64{0, inf, nan}},
-		"IOPS":        {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.IOPS = v }), []float64{1e-9, 1e300}, []float64{0, inf, nan}},
-		"stripes":     {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Stripe = Stripe{v, v, v, v, 0} }), []float64{0, 1}, []float64{below(1), nan}},
-		"write rate":  {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WriteRate = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"sequential":  {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.Sequential = v }), []float64{0, 1}, []float64{below(0), above(1), nan}},
-		"peak":        {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.PeakIOPS = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"write share": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WriteShare = v }), []float64{0, 1}, []float64{below(0), above(1), nan}},
-		"working set": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WorkingSet = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"arrival":     {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.Arrival = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"end":         {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.End = v }), []float64{0, above(5)}, []float64{5, 1, inf, nan}},
-		"full stripe": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.FullStripe = v }), []float64{0, 1}, []float64{below(0), above(1), nan}},
-		"latency":     {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.P99 = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"setup":       {costs(func(c *Costs, v float64) { c.Setup = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"labour":      {costs(func(c *Costs, v float64) { c.Labour = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
-		"PUE":         {costs(func(c *Costs, v float64) { c.PUE = v }), []float64{1, 1e300}, []float64{below(1), inf, nan}},
-		"warranty":    {costs(func(c *Costs, v float64) { c.Warranty = v }), []float64{0, 1e300}, []float64{below(0), inf, nan}},
+		"horizon": {of(func(c *Config, _ *Drive, _ *Workload, v float64) { c.Horizon = v }), []float64{0, 1e9},
+			[]float64{below(0), inf, nan}},
+		"fill space": {of(func(c *Config, _ *Drive, _ *Workload, v float64) { c.FillSpace = v }), []float64{1e-9, 1},
+			[]float64{0, above(1), nan}},
+		"fill IOPS": {of(func(c *Config, _ *Drive, _ *Workload, v float64) { c.FillIOPS = v }), []float64{1e-9, 1},
+			[]float64{0, above(1), nan}},
+		"price": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Buy = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"running": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Run = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"budget": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Budget = v }),
+			[]float64{1e-9, 1e300}, []float64{0, inf, nan}},
+		"wear": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Worn = v }),
+			[]float64{0, below(1000)}, []float64{below(0), 1000, nan}},
+		"capacity": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Capacity = v }),
+			[]float64{1e-9, 1e300}, []float64{0, inf, nan}},
+		"IOPS": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.IOPS = v }), []float64{1e-9, 1e300},
+			[]float64{0, inf, nan}},
+		"stripes": {of(func(_ *Config, d *Drive, _ *Workload, v float64) { d.Stripe = Stripe{v, v, v, v, 0} }),
+			[]float64{0, 1}, []float64{below(1), nan}},
+		"write rate": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WriteRate = v }),
+			[]float64{0, 1e300}, []float64{below(0), inf, nan}},
+		"sequential": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.Sequential = v }), []float64{0, 1},
+			[]float64{below(0), above(1), nan}},
+		"peak": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.PeakIOPS = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"write share": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WriteShare = v }), []float64{0, 1},
+			[]float64{below(0), above(1), nan}},
+		"working set": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.WorkingSet = v }),
+			[]float64{0, 1e300}, []float64{below(0), inf, nan}},
+		"arrival": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.Arrival = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"end": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.End = v }), []float64{0, above(5)},
+			[]float64{5, 1, inf, nan}},
+		"full stripe": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.FullStripe = v }), []float64{0, 1},
+			[]float64{below(0), above(1), nan}},
+		"latency": {of(func(_ *Config, _ *Drive, w *Workload, v float64) { w.P99 = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"setup": {costs(func(c *Costs, v float64) { c.Setup = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"labour": {costs(func(c *Costs, v float64) { c.Labour = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
+		"PUE": {costs(func(c *Costs, v float64) { c.PUE = v }), []float64{1, 1e300},
+			[]float64{below(1), inf, nan}},
+		"warranty": {costs(func(c *Costs, v float64) { c.Warranty = v }), []float64{0, 1e300},
+			[]float64{below(0), inf, nan}},
 		"a weight": {func(v float64) error {
-			_, err := NewAllocator(AllocatorConfig{Config: DefaultConfig(), Weights: Weights{SpaceCV: v}}, goldenDrives())
+			_, err := NewAllocator(AllocatorConfig{Config: DefaultConfig(), Weights: Weights{SpaceCV: v}},
+				goldenDrives())
 			return err
 		}, []float64{0, 1e300}, []float64{below(0), inf, nan}},
 		"a threshold of zones": {func(v float64) error {
@@ -108,7 +133,8 @@ func TestLimits(t *testing.T) {
 		t.Error("a tail without points was taken")
 	}
 	still := Config{FillSpace: 1, FillIOPS: 1}
-	if checkInput(still, nil, []Workload{{}}) == nil || checkInput(still, nil, []Workload{{End: 3}}) != nil || checkInput(DefaultConfig(), nil, []Workload{{}}) != nil {
+	if checkInput(still, nil, []Workload{{}}) == nil || checkInput(still, nil, []Workload{{End: 3}}) != nil ||
+		checkInput(DefaultConfig(), nil, []Workload{{}}) != nil {
 		t.Error("a workload that writes nothing needs an end or a horizon, and one will do")
 	}
 }
@@ -122,18 +148,23 @@ func TestArrayLimits(t *testing.T) {
 		{Array{}, true}, {Array{Drives: 1}, true}, {Array{Drives: 2}, false},
 		{Array{Kind: RAID0, Drives: 1}, true}, {Array{Kind: RAID0}, false},
 		{Array{Kind: RAID5, Drives: 3}, true}, {Array{Kind: RAID5, Drives: 2}, false},
-		{Array{Kind: RAID1, Drives: 2}, true}, {Array{Kind: RAID1, Drives: 0}, false}, {Array{Kind: RAID1, Drives: 5}, false},
-		{Array{Kind: ErasureCode, Drives: 3, Data: 2, Parity: 1}, true}, {Array{Kind: ErasureCode, Drives: 2, Data: 2, Parity: 1}, false},
-		{Array{Kind: ErasureCode, Drives: 3, Data: 0, Parity: 1}, false}, {Array{Kind: ErasureCode, Drives: 3, Data: 3, Parity: 0}, true},
+		{Array{Kind: RAID1, Drives: 2}, true}, {Array{Kind: RAID1, Drives: 0}, false},
+		{Array{Kind: RAID1, Drives: 5}, false},
+		{Array{Kind: ErasureCode, Drives: 3, Data: 2, Parity: 1}, true},
+		{Array{Kind: ErasureCode, Drives: 2, Data: 2, Parity: 1}, false},
+		{Array{Kind: ErasureCode, Drives: 3, Data: 0, Parity: 1}, false},
+		{Array{Kind: ErasureCode, Drives: 3, Data: 3, Parity: 0}, true},
 		{Array{Kind: ErasureCode, Drives: 3, Data: 3, Parity: -1}, false},
 		{Array{Kind: Replication, Drives: 3, Parity: 2}, true}, {Array{Kind: Replication, Drives: 2, Parity: 2}, false},
-		{Array{Kind: Replication, Drives: 1, Parity: 0}, true}, {Array{Kind: Replication, Drives: 1, Parity: -1}, false},
+		{Array{Kind: Replication, Drives: 1, Parity: 0}, true},
+		{Array{Kind: Replication, Drives: 1, Parity: -1}, false},
 	} {
 		if err := c.a.check(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.a, err)
 		}
 	}
-	for a, want := range map[Array][2]int{{}: {1, 0}, {Kind: RAID0, Drives: 4}: {4, 0}, {Kind: RAID1, Drives: 4}: {1, 1}, {Kind: RAID5, Drives: 4}: {3, 1},
+	for a, want := range map[Array][2]int{{}: {1, 0}, {Kind: RAID0, Drives: 4}: {4, 0},
+		{Kind: RAID1, Drives: 4}: {1, 1}, {Kind: RAID5, Drives: 4}: {3, 1},
 		{Kind: ErasureCode, Drives: 9, Data: 4, Parity: 2}: {4, 2}, {Kind: Replication, Drives: 9, Parity: 2}: {1, 2}} {
 		if k, m := a.Shape(); k != want[0] || m != want[1] {
 			t.Errorf("%v: %d and %d", a, k, m)
@@ -159,7 +190,8 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for u, want := range map[float64]float64{0: 100, 0.1: 100, 0.2: 125, 0.5: 200, 0.7: 600, 0.9: 1000, 0.91: math.Inf(1)} {
+	for u, want := range map[float64]float64{0: 100, 0.1: 100, 0.2: 125, 0.5: 200, 0.7: 600, 0.9: 1000,
+		0.91: math.Inf(1)} {
 		if got := b.At(u); math.Abs(got-want) > 1e-9 {
 			t.Errorf("at %v: %v us, not %v", u, got, want)
 		}
@@ -172,29 +204,39 @@ func TestTables(t *testing.T) {
 // TestRows: every column of a table of workloads, what repeats a row, and what a table must not have.
 func TestRows(t *testing.T) {
 	head := strings.Join(WorkloadColumns(), ",") + "\n"
-	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 64, t.csv, 2\n,,,,,,,,,,,,,,\n"), "w.csv")
+	list, err := ReadWorkloads(strings.NewReader("\ufeff"+head+
+		"# none\n a , 1_000 , 50% , 7 , 0.25 , 3 , 2 , 9 , 100 % , 500 , g , -20% , 64, t.csv, 2\n,,,,,,,,,,,,,,\n"),
+		"w.csv")
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3, Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2, IOSize: 64, Trace: "t.csv"}
+	want := Workload{Name: "a-2", WriteRate: 1000, Sequential: 0.5, PeakIOPS: 7, WriteShare: 0.25, WorkingSet: 3,
+		Arrival: 2, End: 9, FullStripe: 1, P99: 500, Apart: "g", Growth: -0.2, IOSize: 64, Trace: "t.csv"}
 	if list[1] != want || list[0].Name != "a-1" {
 		t.Errorf("%+v", list)
 	}
 	for row, good := range map[string]bool{
-		"a,1,1,1,1,1,0,0,0,0,,,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,,,1.5": false, "a,1,1,1,1,1,0,0,0,0,,,,,0": false,
-		"a,1,1,1,1,1,0,0,0,0,,,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,,,1": false, "a,inf,1,1,1,1,0,0,0,0,,,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,1": true, "a,1,1.1,1,1,1,0,0,0,0,,,,,1": false, "a,1,1,1,1,1,0,0,0,0,,,,,1.5": false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,0":       false,
+		"a,1,1,1,1,1,0,0,0,0,,,,,1000001": false, ",1,1,1,1,1,0,0,0,0,,,,,1": false,
+		"a,inf,1,1,1,1,0,0,0,0,,,,,1": false, "a,nan,1,1,1,1,0,0,0,0,,,,,1": false,
 		"a,1,1,1,1,1,5,5,0,0,,,,,1": false, "a,1,1,1,1,1,5,5.1,0,0,,,,,1": true, "a,1,1,1,1,1,-1,0,0,0,,,,,1": false,
-		"a,1,1,1,1,1,0,0,0,0,,-100%,,,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,,,1": true, "a,1,1,1,1,1,0,0,0,0,,10001%,,,1": false,
-		"a,1,1,1,1,1,0,0,0,0,,,0.5,,1": true, "a,1,1,1,1,1,0,0,0,0,,,0.4,,1": false, "a,1,1,1,1,1,0,0,0,0,,,1048576,,1": true, "a,1,1,1,1,1,0,0,0,0,,,1048577,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,-100%,,,1": false, "a,1,1,1,1,1,0,0,0,0,,10000%,,,1": true,
+		"a,1,1,1,1,1,0,0,0,0,,10001%,,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,0.5,,1":    true, "a,1,1,1,1,1,0,0,0,0,,,0.4,,1": false,
+		"a,1,1,1,1,1,0,0,0,0,,,1048576,,1": true, "a,1,1,1,1,1,0,0,0,0,,,1048577,,1": false,
 	} {
 		if _, err := ReadWorkloads(strings.NewReader(head+row+"\n"), "w.csv"); (err == nil) != good {
 			t.Errorf("%s: %v", row, err)
 		}
 	}
-	if _, err := ReadWorkloads(strings.NewReader("name,name\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "the column is there twice") {
+	if _, err := ReadWorkloads(strings.NewReader("name,name\n"), "w.csv"); err == nil ||
+		!strings.Contains(err.Error(), "the column is there twice") {
 		t.Errorf("%v", err)
 	}
-	if _, err := ReadWorkloads(strings.NewReader(head+"a,1,1,1,1,1,0,0,0,0,,,,,600000\nb,1,1,1,1,1,0,0,0,0,,,,,400001\n"), "w.csv"); err == nil || !strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
+	if _, err := ReadWorkloads(strings.NewReader(head+
+		"a,1,1,1,1,1,0,0,0,0,,,,,600000\nb,1,1,1,1,1,0,0,0,0,,,,,400001\n"), "w.csv"); err == nil ||
+		!strings.Contains(err.Error(), "row 3, column count: that makes more than 1000000") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("no disk")
@@ -212,7 +254,8 @@ func TestTies(t *testing.T) {
 	for _, c := range []struct {
 		score, best float64
 		want        bool
-	}{{1, 2, true}, {2, 1, false}, {1, 1, false}, {1 - 1e-12, 1, false}, {1 - 1e-10, 1, true}, {-1 - 1e-12, -1, false}, {-1 - 1e-10, -1, true}, {5, math.Inf(1), true}, {math.Inf(1), math.Inf(1), false}} {
+	}{{1, 2, true}, {2, 1, false}, {1, 1, false}, {1 - 1e-12, 1, false}, {1 - 1e-10, 1, true},
+		{-1 - 1e-12, -1, false}, {-1 - 1e-10, -1, true}, {5, math.Inf(1), true}, {math.Inf(1), math.Inf(1), false}} {
 		if better(c.score, c.best) != c.want {
 			t.Errorf("%v against %v", c.score, c.best)
 		}
@@ -225,7 +268,8 @@ func TestTies(t *testing.T) {
 	if mean, cv := spread(0, 0, 0, 0, 3); mean != 0 || cv != 0 {
 		t.Errorf("of nothing: %v, %v", mean, cv)
 	}
-	if (Refusal{NoSpace: 1, NoIOPS: 3, SameFate: 3}).Main() != NoIOPS || (Refusal{}).Main() != NoSpace || (Refusal{Fits: 9, TooDear: 1}).Main() != TooDear {
+	if (Refusal{NoSpace: 1, NoIOPS: 3, SameFate: 3}).Main() != NoIOPS || (Refusal{}).Main() != NoSpace ||
+		(Refusal{Fits: 9, TooDear: 1}).Main() != TooDear {
 		t.Error("what most drives named is not the obstacle")
 	}
 }

@@ -13,13 +13,13 @@ type Move struct {
 	Wear     float64 // GB that the copy writes to the NAND of its new drive
 }
 
-// Migrate follows a placement through its days. When a drive is worn out before its horizon, each workload on it that goes on moves to
-// the drive where the pool's gigabyte then costs least, its working set being copied there in order; that wears the new drive, which may
-// be worn out the sooner, and so on. It leaves room for what the placement has come to that drive later. A workload that was to arrive on a
-// drive that has died meanwhile, or has no room any more, goes elsewhere as well. One that has moved is served until the drive that it was
-// placed on would have ended its horizon. It
-// returns the moves in the order of time, and what the drives come to with them. Without a horizon nothing is moved: every drive is worn
-// out some day.
+// Migrate follows a placement through its days. When a drive is worn out before its horizon, each workload on it that
+// goes on moves to the drive where the pool's gigabyte then costs least, its working set being copied there in order;
+// that wears the new drive, which may be worn out the sooner, and so on. It leaves room for what the placement has
+// come to that drive later. A workload that was to arrive on a drive that has died meanwhile, or has no room any
+// more, goes elsewhere as well. One that has moved is served until the drive that it was placed on would have ended
+// its horizon. It returns the moves in the order of time, and what the drives come to with them. Without a horizon
+// nothing is moved: every drive is worn out some day.
 func Migrate(cfg Config, drives []Drive, jobs []Workload, host []int) ([]Move, *Assessment, error) {
 	before, err := Assess(cfg, drives, jobs, host)
 	if err != nil || cfg.Horizon == 0 {
@@ -138,8 +138,8 @@ func (p *Pool) again(k int) {
 	p.death[k], p.cost[k], p.data[k], p.limited[k], p.spent[k] = o.death, o.cost, o.data, o.limited, o.spent
 }
 
-// roomLater says whether drive k, with w from its arrival on, has room for those of the workloads to come that are placed on it, as each
-// of them arrives; there is what it has now.
+// roomLater says whether drive k, with w from its arrival on, has room for those of the workloads to come that are
+// placed on it, as each of them arrives; there is what it has now.
 func (p *Pool) roomLater(k int, w *Workload, jobs []Workload, until []float64, there, host, toCome []int) Obstacle {
 	d := &p.drives[k]
 	for n, j := range toCome {

@@ -30,7 +30,8 @@ func TestMigrate(t *testing.T) {
 	}
 	for i, want := range []int{0, 2} {
 		m := moves[i]
-		if m.Workload != want || m.From != 0 || m.To != 1 || math.Abs(m.Day-day) > 1e-9 || m.Copied != jobs[want].WorkingSet || math.Abs(m.Wear-2*m.Copied) > 1e-9 {
+		if m.Workload != want || m.From != 0 || m.To != 1 || math.Abs(m.Day-day) > 1e-9 ||
+			m.Copied != jobs[want].WorkingSet || math.Abs(m.Wear-2*m.Copied) > 1e-9 {
 			t.Errorf("move %+v; workload %d on day %v is right", m, want, day)
 		}
 	}
@@ -47,7 +48,8 @@ func TestMigrate(t *testing.T) {
 	}
 	// Without a horizon every drive is worn out some day, and nothing moves.
 	cfg.Horizon = 0
-	if moves, _, err := tco.Migrate(cfg, []tco.Drive{drive, other}, jobs, []int{0, 1, 0, 0}); err != nil || moves != nil {
+	if moves, _, err := tco.Migrate(cfg, []tco.Drive{drive, other}, jobs, []int{0, 1, 0, 0}); err != nil ||
+		moves != nil {
 		t.Error(moves, err)
 	}
 }
@@ -59,7 +61,8 @@ func TestMigrateLeavesRoom(t *testing.T) {
 	long, spare := short, short
 	long.Name, long.Budget = "long", 1e7
 	spare.Name, spare.Budget, spare.Run = "spare", 1e7, 50 // dear, so that long is taken if it has room
-	jobs := []tco.Workload{{Name: "leaves", WriteRate: 50, WorkingSet: 3000}, {Name: "stays", WriteRate: 1, WorkingSet: 500}, {Name: "comes", WriteRate: 1, WorkingSet: 3000, Arrival: 300}}
+	jobs := []tco.Workload{{Name: "leaves", WriteRate: 50, WorkingSet: 3000},
+		{Name: "stays", WriteRate: 1, WorkingSet: 500}, {Name: "comes", WriteRate: 1, WorkingSet: 3000, Arrival: 300}}
 	for _, c := range []struct {
 		end float64 // of what comes with the first
 		to  int
@@ -69,7 +72,8 @@ func TestMigrateLeavesRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(moves) != 1 || moves[0].Workload != 0 || moves[0].Day != 100 || moves[0].To != c.to || moves[0].Refused[tco.NoSpace] > 1 {
+		if len(moves) != 1 || moves[0].Workload != 0 || moves[0].Day != 100 || moves[0].To != c.to ||
+			moves[0].Refused[tco.NoSpace] > 1 {
 			t.Errorf("an end on day %v: %+v", c.end, moves)
 		}
 		for k, s := range a.Drives {
@@ -85,7 +89,8 @@ func TestMigrateEnds(t *testing.T) {
 	cfg := tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
 	var drives []tco.Drive
 	for range 20 {
-		drives = append(drives, tco.Drive{Name: "d", Buy: 100, Run: 1, Budget: 3000, Capacity: 100, IOPS: 1000, WAF: tco.Constant(1)})
+		drives = append(drives,
+			tco.Drive{Name: "d", Buy: 100, Run: 1, Budget: 3000, Capacity: 100, IOPS: 1000, WAF: tco.Constant(1)})
 	}
 	jobs := []tco.Workload{{Name: "w", WriteRate: 10, Arrival: 50}}
 	moves, a, err := tco.Migrate(cfg, drives, jobs, []int{0})
@@ -107,7 +112,8 @@ func TestMigrateEnds(t *testing.T) {
 	}
 	// A copy wears the drive that takes it, whose service ends no later for it.
 	jobs[0].WorkingSet = 100
-	if moves, a, err = tco.Migrate(cfg, drives, jobs, []int{0}); err != nil || len(moves) != 3 || moves[1].Day != 640 || moves[2].Day != 930 {
+	if moves, a, err = tco.Migrate(cfg, drives, jobs, []int{0}); err != nil || len(moves) != 3 ||
+		moves[1].Day != 640 || moves[2].Day != 930 {
 		t.Errorf("%+v, %v", moves, err)
 	}
 	if last := a.Drives[moves[2].To]; math.Abs(last.Death-1050) > 1e-9 || math.Abs(last.Cost-(100+120)) > 1e-9 {

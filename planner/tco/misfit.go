@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// misfits are the workloads, by index, that no class of drives takes even alone: for space, I/O, or latency. Looking at each by itself takes no search, so that a plan of
-// thousands with one that is too large is refused at once, and all of that kind are named together.
+// misfits are the workloads, by index, that no class of drives takes even alone: for space, I/O, or latency. Looking
+// at each by itself takes no search, so that a plan of thousands with one that is too large is refused at once, and
+// all of that kind are named together.
 func (p *Problem) misfits() (list []int) {
 	for j := range p.Jobs {
 		w := &p.Jobs[j]
@@ -29,7 +30,8 @@ func (p *Problem) takesAlone(d *Drive, w *Workload) bool {
 	const slack = 1 + roundOff
 	most := p.most(w)
 	load := d.Load(w)
-	if float64(w.WorkingSet*most) > float64(d.Capacity*p.Config.FillSpace)*slack || float64(load*most) > float64(d.IOPS*p.Config.FillIOPS)*slack {
+	if float64(w.WorkingSet*most) > float64(d.Capacity*p.Config.FillSpace)*slack ||
+		float64(load*most) > float64(d.IOPS*p.Config.FillIOPS)*slack {
 		return false
 	}
 	var alone Crowd
@@ -46,9 +48,12 @@ func (p *Problem) refuse(list []int) *Infeasible {
 	drives, _ := p.Drives()
 	e := p.obstacle(drives, w)
 	if !e.Proven || e.Workload != w.Name {
-		e.Workload, e.Obstacle, e.Remedy = w.Name, NoIOPS, fmt.Sprintf("no drive has both its %.6g GB and its %.6g I/Os a second", w.WorkingSet*p.most(w), w.PeakIOPS*p.most(w))
+		e.Workload, e.Obstacle, e.Remedy = w.Name, NoIOPS,
+			fmt.Sprintf("no drive has both its %.6g GB and its %.6g I/Os a second", w.WorkingSet*p.most(w),
+				w.PeakIOPS*p.most(w))
 		if p.slow(w) {
-			e.Obstacle, e.Remedy = TooSlow, "no drive with room for it is as quick even with nothing else on it; a looser p99 would do"
+			e.Obstacle, e.Remedy = TooSlow,
+				"no drive with room for it is as quick even with nothing else on it; a looser p99 would do"
 		}
 	}
 	e.Proven = true

@@ -11,11 +11,11 @@ import (
 // OfflineConfig says how all workloads are placed at once on drives of one model, as many as it takes (algorithm 2).
 type OfflineConfig struct {
 	Config
-	// Thresholds divide the workloads by sequential ratio, in rising order: n of them make n+1 zones of drives. None is the greedy
-	// approach.
+	// Thresholds divide the workloads by sequential ratio, in rising order: n of them make n+1 zones of drives. None
+	// is the greedy approach.
 	Thresholds []float64
-	// Switch is delta: zones are only kept apart if the normalised differences of their write rates, |a-b|/(a+b), are all below it.
-	// 1 and more is always.
+	// Switch is delta: zones are only kept apart if the normalised differences of their write rates, |a-b|/(a+b), are
+	// all below it. 1 and more is always.
 	Switch float64
 	// Most is how many drives there may be; 0: any number.
 	Most int
@@ -40,7 +40,8 @@ func (c *OfflineConfig) Validate() error {
 	for i, e := range c.Thresholds {
 		at := fmt.Sprintf("thresholds[%d]", i)
 		f.Hold(e > 0 && e < 1, at, "%v is not possible; a threshold lies between 0%% and 100%%", units.Fraction(e))
-		f.Hold(i == 0 || e > c.Thresholds[max(i-1, 0)], at, "%v follows %v; thresholds rise", units.Fraction(e), units.Fraction(c.Thresholds[max(i-1, 0)]))
+		f.Hold(i == 0 || e > c.Thresholds[max(i-1, 0)], at, "%v follows %v; thresholds rise", units.Fraction(e),
+			units.Fraction(c.Thresholds[max(i-1, 0)]))
 	}
 	f.Hold(c.Switch >= 0, "switch", "%v is not possible; write 0%% or more", units.Fraction(c.Switch))
 	return f.Err()
@@ -65,12 +66,12 @@ type OfflineResult struct {
 	ZoneRate []float64 // GB a day that workloads of each zone write
 }
 
-// Offline places all workloads on drives like model, buying one whenever none has room. Within a zone a workload goes where the
-// coefficient of variation of the drives' write rates becomes least; with zones, each is filled in falling order of sequential
-// ratio. Arrivals are kept: a drive's service begins with its first workload.
+// Offline places all workloads on drives like model, buying one whenever none has room. Within a zone a workload goes
+// where the coefficient of variation of the drives' write rates becomes least; with zones, each is filled in falling
+// order of sequential ratio. Arrivals are kept: a drive's service begins with its first workload.
 //
-// The listing of algorithm 2 puts the test of delta inside of the loop and section 4.4 confuses the two approaches; figure 10 says
-// what is meant: write rates that are alike are grouped.
+// The listing of algorithm 2 puts the test of delta inside of the loop and section 4.4 confuses the two approaches;
+// figure 10 says what is meant: write rates that are alike are grouped.
 func Offline(cfg OfflineConfig, model Drive, jobs []Workload) (*OfflineResult, error) {
 	if err := checkInput(cfg.Config, []Drive{model}, jobs); err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ func Offline(cfg OfflineConfig, model Drive, jobs []Workload) (*OfflineResult, e
 		return nil, err
 	}
 	zones := len(cfg.Thresholds) + 1
-	r := &OfflineResult{Placement: Placement{Host: make([]int, len(jobs)), Refused: map[int]Refusal{}}, ZoneRate: make([]float64, zones)}
+	r := &OfflineResult{Placement: Placement{Host: make([]int, len(jobs)), Refused: map[int]Refusal{}},
+		ZoneRate: make([]float64, zones)}
 	of := make([][]int, zones)
 	for j := range jobs {
 		z := 0
@@ -195,7 +197,8 @@ func (d *distribution) distribute(list []int, zone int) {
 	}
 }
 
-// room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of its own.
+// room reports whether a drive, or an empty one for -1, takes a workload. Each bought drive is a failure domain of
+// its own.
 func (d *distribution) room(k int, w *Workload) Obstacle {
 	space, load, crowd := w.WorkingSet, d.model.Load(w), Crowd{}
 	if k >= 0 {
@@ -225,6 +228,7 @@ func (d *distribution) add(zone int) int {
 	x.Domain = x.Name
 	d.result.Drives = append(d.result.Drives, x)
 	d.result.Zone = append(d.result.Zone, zone)
-	d.space, d.load, d.rate, d.crowds = append(d.space, 0), append(d.load, 0), append(d.rate, 0), append(d.crowds, Crowd{})
+	d.space, d.load, d.rate, d.crowds = append(d.space, 0), append(d.load, 0), append(d.rate, 0),
+		append(d.crowds, Crowd{})
 	return n
 }

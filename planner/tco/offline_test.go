@@ -11,10 +11,12 @@ import (
 )
 
 func TestOffline(t *testing.T) {
-	model := Drive{Name: "d", Buy: 1000, Run: 0.1, Budget: 1e7, Capacity: 100, IOPS: 1e4, WAF: waf.DefaultSequentialMix(7)}
+	model := Drive{Name: "d", Buy: 1000, Run: 0.1, Budget: 1e7, Capacity: 100, IOPS: 1e4,
+		WAF: waf.DefaultSequentialMix(7)}
 	var jobs []Workload
 	for i := range 12 {
-		jobs = append(jobs, Workload{Name: fmt.Sprint("w", i), WriteRate: 100, Sequential: float64(i) / 12, WorkingSet: 30})
+		jobs = append(jobs, Workload{Name: fmt.Sprint("w", i), WriteRate: 100, Sequential: float64(i) / 12,
+			WorkingSet: 30})
 	}
 	cfg := DefaultOfflineConfig()
 	cfg.Thresholds = []float64{0.5}
@@ -49,7 +51,8 @@ func TestOffline(t *testing.T) {
 	}
 	// What no empty drive holds is refused, and said so.
 	jobs[3].WorkingSet, jobs[4].PeakIOPS = 101, 1e5
-	if r, err = Offline(cfg, model, jobs); err != nil || r.Host[3] != -1 || r.Refused[3].Main() != NoSpace || r.Refused[4].Main() != NoIOPS {
+	if r, err = Offline(cfg, model, jobs); err != nil || r.Host[3] != -1 || r.Refused[3].Main() != NoSpace ||
+		r.Refused[4].Main() != NoIOPS {
 		t.Errorf("%+v, %v", r, err)
 	}
 	cfg.Most = 2
@@ -65,15 +68,16 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestSortedClaim is the paper's appendix 2: with equal drives, equal write rates and all workloads there from the start, sorting by
-// sequential ratio is best. At unequal rates it is not always.
+// TestSortedClaim is the paper's appendix 2: with equal drives, equal write rates and all workloads there from the
+// start, sorting by sequential ratio is best. At unequal rates it is not always.
 func TestSortedClaim(t *testing.T) {
 	r := rng.NewStream(7, "claim")
 	cfg := Config{FillSpace: 1, FillIOPS: 1}
 	beaten := 0
 	for _, equal := range []bool{true, false} {
 		for trial := range 200 {
-			drives := []Drive{{Buy: 1000, Budget: 1e6, Capacity: 1, IOPS: 1, WAF: waf.DefaultSequentialMix(7)}, {Buy: 1000, Budget: 1e6, Capacity: 1, IOPS: 1, WAF: waf.DefaultSequentialMix(7)}}
+			drives := []Drive{{Buy: 1000, Budget: 1e6, Capacity: 1, IOPS: 1, WAF: waf.DefaultSequentialMix(7)},
+				{Buy: 1000, Budget: 1e6, Capacity: 1, IOPS: 1, WAF: waf.DefaultSequentialMix(7)}}
 			if trial%2 == 1 || !equal {
 				drives[0].Run, drives[1].Run = 0.5, 0.5
 			}

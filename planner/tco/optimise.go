@@ -17,7 +17,8 @@ type OptimiseConfig struct {
 	Days  int    // days of death that it looks at, before it refines them
 	Spans int    // groups of arrivals that it tells apart
 	Seed  uint64 // of the search
-	// Exact is up to how many workloads every plan is looked at, if that takes about a second at most; up to ExactWorkloads it is in any case.
+	// Exact is up to how many workloads every plan is looked at, if that takes about a second at most; up to
+	// ExactWorkloads it is in any case.
 	Exact int
 	// Stop, unless it is nil, is asked now and then whether the best so far is enough.
 	Stop func() bool
@@ -35,8 +36,8 @@ type Optimum struct {
 	Class  []int
 	Cost   float64
 	Data   float64
-	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for, or none holds. Package planner/tco/bound fills
-	// both in.
+	// Bound is proven by the Certificate: no plan costs less a gigabyte. 0: none was asked for, or none holds.
+	// Package planner/tco/bound fills both in.
 	Bound       float64
 	Certificate *Certificate
 	// Exact says that every plan was looked at, and none costs less.
@@ -70,9 +71,9 @@ func (e *Infeasible) Error() string {
 	return fmt.Sprintf("%s: workload %s has no drive, for %v; %s", certain, e.Workload, e.Obstacle, e.Remedy)
 }
 
-// Optimise places all workloads knowing every arrival. Of a few workloads every plan is looked at, and the best is found; of more it is
-// searched for from several beginnings, of which start, unless it is nil, is one. Neither the order of classes and workloads nor their
-// names change what is found.
+// Optimise places all workloads knowing every arrival. Of a few workloads every plan is looked at, and the best is
+// found; of more it is searched for from several beginnings, of which start, unless it is nil, is one. Neither the
+// order of classes and workloads nor their names change what is found.
 func Optimise(cfg OptimiseConfig, p *Problem, start []int) (*Optimum, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -115,8 +116,8 @@ func (a *arranged) hardest() *Workload {
 	return &a.p.Jobs[a.from[best]]
 }
 
-// many is from how many workloads on one beginning is searched from, and worse plans are not taken on the way: one workload is little
-// beside a drive then.
+// many is from how many workloads on one beginning is searched from, and worse plans are not taken on the way: one
+// workload is little beside a drive then.
 const many = 2000
 
 // search finds a plan, nil if it finds none.
@@ -184,8 +185,9 @@ func (a *arranged) search(cfg OptimiseConfig, start []int) []int {
 	return a.placement(best)
 }
 
-// unlike orders plans that are sorted, the best first, so that after so many of the best those come whose drives no plan before them has: from plans of the same drives a search
-// mostly ends at the same ones, and may never see that more and smaller drives are cheaper.
+// unlike orders plans that are sorted, the best first, so that after so many of the best those come whose drives no
+// plan before them has: from plans of the same drives a search mostly ends at the same ones, and may never see that
+// more and smaller drives are cheaper.
 func unlike(sorted []*search, best int) []*search {
 	seen := map[string]bool{}
 	var first, rest []*search
@@ -201,8 +203,9 @@ func unlike(sorted []*search, best int) []*search {
 	return append(first, rest...)
 }
 
-// theBest is how many of the first plans, the best ones, are searched from, and heats with how much daring, as a share of a drive. Of up to fewWorkloads as many plans whose drives
-// are others follow: a drive is much beside so few, and a search seldom changes all.
+// theBest is how many of the first plans, the best ones, are searched from, and heats with how much daring, as a
+// share of a drive. Of up to fewWorkloads as many plans whose drives are others follow: a drive is much beside so
+// few, and a search seldom changes all.
 const theBest, fewWorkloads = 4, 200
 
 var heats = [2 * theBest]float64{0.02, 0.1, 0.4, 1.5, 1.5, 0.4, 0.1, 0.02}
@@ -262,20 +265,31 @@ func (p *Problem) obstacle(drives []Drive, w *Workload) *Infeasible {
 	}
 	switch {
 	case ownSpace > space*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoSpace, true, fmt.Sprintf("its %.6g GB%s need a drive of more than the %.6g GB that the largest may fill", ownSpace, grown, space)
+		e.Obstacle, e.Proven, e.Remedy = NoSpace, true,
+			fmt.Sprintf("its %.6g GB%s need a drive of more than the %.6g GB that the largest may fill", ownSpace,
+				grown, space)
 	case ownIO > io*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true, fmt.Sprintf("its %.6g I/Os a second%s need a drive that does more than the %.6g of the best", ownIO, grown, io)
+		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true,
+			fmt.Sprintf("its %.6g I/Os a second%s need a drive that does more than the %.6g of the best", ownIO,
+				grown, io)
 	case needSpace > haveSpace*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoSpace, true, fmt.Sprintf("the workloads take %.6g GB of the %.6g GB that may be filled; %.6g GB more would hold them", needSpace, haveSpace, needSpace-haveSpace)
+		e.Obstacle, e.Proven, e.Remedy = NoSpace, true,
+			fmt.Sprintf("the workloads take %.6g GB of the %.6g GB that may be filled; %.6g GB more would hold them",
+				needSpace, haveSpace, needSpace-haveSpace)
 	case needIO > haveIO*(1+roundOff):
-		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true, fmt.Sprintf("the workloads ask for %.6g %s a second of the %.6g that may be done; drives of %.6g more would do them", needIO, unit, haveIO, needIO-haveIO)
+		e.Obstacle, e.Proven, e.Remedy = NoIOPS, true,
+			fmt.Sprintf("the workloads ask for %.6g %s a second of the %.6g that may be done; drives of %.6g more "+
+				"would do them", needIO, unit, haveIO, needIO-haveIO)
 	case crowd != nil:
 		if w.Apart != crowd.Apart {
 			e.Workload = crowd.Name
 		}
-		e.Obstacle, e.Proven, e.Remedy = SameFate, true, fmt.Sprintf("group %s has %d workloads to be held apart, and there are %d failure domains; %d more would hold them", groupName(crowd.Apart), members, fates, members-fates)
+		e.Obstacle, e.Proven, e.Remedy = SameFate, true,
+			fmt.Sprintf("group %s has %d workloads to be held apart, and there are %d failure domains; %d more would "+
+				"hold them", groupName(crowd.Apart), members, fates, members-fates)
 	case w.Apart != "":
-		e.Obstacle, e.Remedy = SameFate, fmt.Sprintf("a further failure domain would hold it apart from group %s", groupName(w.Apart))
+		e.Obstacle, e.Remedy = SameFate,
+			fmt.Sprintf("a further failure domain would hold it apart from group %s", groupName(w.Apart))
 	case w.P99 > 0:
 		e.Obstacle, e.Remedy = TooSlow, "a further drive, or a looser p99, would do"
 	case p.Config.Horizon > 0 && w.Arrival >= p.Config.Horizon:

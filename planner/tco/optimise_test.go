@@ -26,8 +26,10 @@ func pool(t testing.TB, mode tco.Mode) []tco.Drive {
 		price, iops float64
 		count       int
 	}{
-		{"Intel DC P3700 2TB", 3400, 0, 2}, {"Intel DC P3700 1.6TB", 2700, 0, 3}, {"Intel DC P3600 2TB", 2200, 0, 3}, {"Intel DC P3608 4TB", 5600, 0, 2},
-		{"HGST Ultrastar SN150 3.2TB", 8769, 300000, 1}, {"Memblaze PBlaze4 3.2TB", 3200, 300000, 2}, {"SK hynix PE3100 960GB", 960, 100000, 2},
+		{"Intel DC P3700 2TB", 3400, 0, 2}, {"Intel DC P3700 1.6TB", 2700, 0, 3}, {"Intel DC P3600 2TB", 2200, 0, 3},
+		{"Intel DC P3608 4TB", 5600, 0, 2},
+		{"HGST Ultrastar SN150 3.2TB", 8769, 300000, 1}, {"Memblaze PBlaze4 3.2TB", 3200, 300000, 2},
+		{"SK hynix PE3100 960GB", 960, 100000, 2},
 		{"Intel DC P3520 2TB", 1132, 100000, 3}, {"Samsung PM1725a U.2 6.4TB", 7000, 0, 2},
 	} {
 		m, err := catalogue.Find(catalogue.Models(), x.name)
@@ -88,9 +90,11 @@ func TestPoolsOfFigure7(t *testing.T) {
 			if err := certify.Check(&p, o.Certificate); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}
-			t.Logf("%v, seed %d: minTCO %.6f, plan %.6f, bound %.6f, gap %.2f %%", cfg.Mode, seed, online.CostPerGB(), o.CostPerGB(), o.Bound, 100*o.Gap())
+			t.Logf("%v, seed %d: minTCO %.6f, plan %.6f, bound %.6f, gap %.2f %%", cfg.Mode, seed, online.CostPerGB(),
+				o.CostPerGB(), o.Bound, 100*o.Gap())
 			if o.CostPerGB() > online.CostPerGB()*(1+1e-12) || o.Gap() > 0.02 || o.Gap() < 0 {
-				t.Errorf("%v, seed %d: minTCO %v, plan %v, bound %v", cfg.Mode, seed, online.CostPerGB(), o.CostPerGB(), o.Bound)
+				t.Errorf("%v, seed %d: minTCO %v, plan %v, bound %v", cfg.Mode, seed, online.CostPerGB(),
+					o.CostPerGB(), o.Bound)
 			}
 		}
 	}
@@ -107,7 +111,8 @@ func TestManyWorkloads(t *testing.T) {
 	}
 	for _, cfg := range modes {
 		jobs := fitted(t).Draw(3, 1359, 0)
-		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(t, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
+		p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(t, cfg.Mode)[2], Count: 200, Optional: true}},
+			Jobs: jobs}
 		o, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -130,12 +135,15 @@ func small(r *rng.Stream) tco.Problem {
 	}
 	for range 1 + r.IntN(2) {
 		c := tco.Class{Count: 1 + int(r.IntN(3)), Optional: r.IntN(2) == 0}
-		c.Drive = tco.Drive{Name: fmt.Sprint("d", len(p.Classes)), Buy: 500 + 3000*r.Float64(), Run: 0.5 * r.Float64(), Budget: 1e5 * (1 + 20*r.Float64()), Capacity: 200 + 400*r.Float64(), IOPS: 500 + 2000*r.Float64()}
+		c.Drive = tco.Drive{Name: fmt.Sprint("d", len(p.Classes)), Buy: 500 + 3000*r.Float64(),
+			Run: 0.5 * r.Float64(), Budget: 1e5 * (1 + 20*r.Float64()), Capacity: 200 + 400*r.Float64(),
+			IOPS: 500 + 2000*r.Float64()}
 		switch r.IntN(5) {
 		case 0:
 			c.Drive.WAF = tco.Constant(1 + 4*r.Float64())
 		case 1:
-			t, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: 3 + r.Float64()}, {S: 0.3, WAF: 3 + r.Float64()}, {S: 0.6, WAF: 2 + r.Float64()}, {S: 1, WAF: 1 + 0.5*r.Float64()}})
+			t, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: 3 + r.Float64()}, {S: 0.3, WAF: 3 + r.Float64()},
+				{S: 0.6, WAF: 2 + r.Float64()}, {S: 1, WAF: 1 + 0.5*r.Float64()}})
 			if err != nil {
 				panic(err)
 			}
@@ -159,7 +167,8 @@ func small(r *rng.Stream) tco.Problem {
 	}
 	together := r.IntN(3) == 0
 	for j := range 2 + r.IntN(5) {
-		w := tco.Workload{Name: fmt.Sprint("w", j), WriteRate: 5 + 300*r.Float64()*r.Float64(), Sequential: r.Float64(), PeakIOPS: 500 * r.Float64(), WriteShare: r.Float64(),
+		w := tco.Workload{Name: fmt.Sprint("w", j), WriteRate: 5 + 300*r.Float64()*r.Float64(),
+			Sequential: r.Float64(), PeakIOPS: 500 * r.Float64(), WriteShare: r.Float64(),
 			WorkingSet: 200 * r.Float64(), FullStripe: r.Float64()}
 		if !together {
 			w.Arrival = 200 * r.Float64()
@@ -261,9 +270,11 @@ func TestSmallCases(t *testing.T) {
 		gaps = append(gaps, 1-c.Rate/least)
 	}
 	slices.Sort(gaps)
-	t.Logf("%d cases: prices bound them %.1f %% below the best in half of them, %.1f %% in nine of ten", checked, 100*gaps[checked/2], 100*gaps[checked*9/10])
+	t.Logf("%d cases: prices bound them %.1f %% below the best in half of them, %.1f %% in nine of ten", checked,
+		100*gaps[checked/2], 100*gaps[checked*9/10])
 	if optimal < checked || missed > 0 {
-		t.Errorf("the best plan was found in %d of %d cases; %d were refused that have a plan", optimal, checked, missed)
+		t.Errorf("the best plan was found in %d of %d cases; %d were refused that have a plan", optimal, checked,
+			missed)
 	}
 }
 
@@ -313,20 +324,32 @@ func TestInfeasible(t *testing.T) {
 		jobs []tco.Workload
 		want string
 	}{
-		{[]tco.Workload{{Name: "big", WriteRate: 1, WorkingSet: 101}}, "no plan has room for all: workload big has no drive, for space; its 101 GB need a drive of more than the 100 GB"},
-		{[]tco.Workload{{Name: "fast", WriteRate: 1, PeakIOPS: 2000}}, "for IOPS; its 2000 I/Os a second need a drive that does more than the 1000"},
-		{[]tco.Workload{{Name: "a", WriteRate: 1, WorkingSet: 90}, {Name: "b", WriteRate: 1, WorkingSet: 90}, {Name: "c", WriteRate: 1, WorkingSet: 90}}, "the workloads take 270 GB of the 200 GB that may be filled; 70 GB more would hold them"},
-		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"}, {Name: "c", WriteRate: 1, Apart: "g"}}, "no plan has room for all: workload a has no drive, for failure domain"},
-		{[]tco.Workload{{Name: "ok", WriteRate: 1}, {Name: "x", WorkingSet: 200}, {Name: "y", PeakIOPS: 1001}, {Name: "z", WorkingSet: 101}}, "workload x has no drive, for space; its 200 GB need a drive of more than the 100 GB that the largest may fill; no drive is large enough for 2 more either: y, z"},
+		{[]tco.Workload{{Name: "big", WriteRate: 1, WorkingSet: 101}},
+			"no plan has room for all: workload big has no drive, for space; its 101 GB need a drive of more than " +
+				"the 100 GB"},
+		{[]tco.Workload{{Name: "fast", WriteRate: 1, PeakIOPS: 2000}},
+			"for IOPS; its 2000 I/Os a second need a drive that does more than the 1000"},
+		{[]tco.Workload{{Name: "a", WriteRate: 1, WorkingSet: 90}, {Name: "b", WriteRate: 1, WorkingSet: 90},
+			{Name: "c", WriteRate: 1, WorkingSet: 90}},
+			"the workloads take 270 GB of the 200 GB that may be filled; 70 GB more would hold them"},
+		{[]tco.Workload{{Name: "a", WriteRate: 1, Apart: "g"}, {Name: "b", WriteRate: 1, Apart: "g"},
+			{Name: "c", WriteRate: 1, Apart: "g"}},
+			"no plan has room for all: workload a has no drive, for failure domain"},
+		{[]tco.Workload{{Name: "ok", WriteRate: 1}, {Name: "x", WorkingSet: 200}, {Name: "y", PeakIOPS: 1001},
+			{Name: "z", WorkingSet: 101}},
+			"workload x has no drive, for space; its 200 GB need a drive of more than the 100 GB that the largest " +
+				"may fill; no drive is large enough for 2 more either: y, z"},
 	} {
 		p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: drive, Count: 2}}, Jobs: c.jobs}
-		if _, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v; one with %q is right", err, c.want)
 		}
 	}
 }
 
-// TestMisfits: workloads that no drive takes alone are refused before anything is searched for: for each limit by itself, for two that no one drive meets both of, and for latency.
+// TestMisfits: workloads that no drive takes alone are refused before anything is searched for: for each limit by
+// itself, for two that no one drive meets both of, and for latency.
 func TestMisfits(t *testing.T) {
 	wide := tco.Drive{Name: "wide", Buy: 100, Budget: 1e6, Capacity: 1000, IOPS: 100, WAF: tco.Constant(2)}
 	quick := tco.Drive{Name: "quick", Buy: 100, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: tco.Constant(2)}
@@ -335,12 +358,16 @@ func TestMisfits(t *testing.T) {
 		many[i] = tco.Workload{Name: fmt.Sprintf("w%d", i), WriteRate: 0.1, WorkingSet: 0.1, PeakIOPS: 0.01}
 	}
 	many[4321].WorkingSet, many[4321].PeakIOPS = 500, 500
-	p := tco.Problem{Config: tco.DefaultConfig(), Classes: []tco.Class{{Drive: wide, Count: 20}, {Drive: quick, Count: 20}}, Jobs: many}
-	const want = "no plan has room for all: workload w4321 has no drive, for IOPS; no drive has both its 500 GB and its 500 I/Os a second"
-	if _, err := tco.Optimise(tco.OptimiseConfig{Stop: func() bool { t.Error("it is searched for"); return true }}, &p, nil); err == nil || err.Error() != want {
+	p := tco.Problem{Config: tco.DefaultConfig(),
+		Classes: []tco.Class{{Drive: wide, Count: 20}, {Drive: quick, Count: 20}}, Jobs: many}
+	const want = "no plan has room for all: workload w4321 has no drive, for IOPS; no drive has both its 500 GB and " +
+		"its 500 I/Os a second"
+	if _, err := tco.Optimise(tco.OptimiseConfig{Stop: func() bool { t.Error("it is searched for"); return true }},
+		&p, nil); err == nil || err.Error() != want {
 		t.Errorf("error %v", err)
 	}
-	for _, w := range []tco.Workload{{Name: "edge", WorkingSet: 1000, PeakIOPS: 100}, {Name: "edge", WorkingSet: 100, PeakIOPS: 1000}} {
+	for _, w := range []tco.Workload{{Name: "edge", WorkingSet: 1000, PeakIOPS: 100},
+		{Name: "edge", WorkingSet: 100, PeakIOPS: 1000}} {
 		p.Jobs = []tco.Workload{w}
 		p.Jobs[0].WriteRate = 1
 		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); err != nil {
@@ -353,9 +380,12 @@ func TestMisfits(t *testing.T) {
 	}
 	wide.Tail, quick.Tail = tail, tail
 	p.Classes = []tco.Class{{Drive: wide, Count: 1}, {Drive: quick, Count: 1}}
-	for limit, want := range map[float64]string{500: "", 499: "for p99 latency; no drive with room for it is as quick even with nothing else on it"} {
-		p.Jobs = []tco.Workload{{Name: "alone", WriteRate: 1, PeakIOPS: 500, P99: limit}} // half of what the quick one does
-		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+	for limit, want := range map[float64]string{500: "",
+		499: "for p99 latency; no drive with room for it is as quick even with nothing else on it"} {
+		// half of what the quick one does
+		p.Jobs = []tco.Workload{{Name: "alone", WriteRate: 1, PeakIOPS: 500, P99: limit}}
+		if _, err := tco.Optimise(tco.OptimiseConfig{}, &p, nil); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("p99 %v: error %v", limit, err)
 		}
 	}
@@ -419,7 +449,8 @@ func BenchmarkPlan(b *testing.B) {
 	for _, cfg := range []tco.Config{{Mode: tco.Paper, FillSpace: 1, FillIOPS: 1}, tco.DefaultConfig()} {
 		b.Run(cfg.Mode.String(), func(b *testing.B) {
 			jobs := fitted(b).Draw(3, 1359, 0)
-			p := tco.Problem{Config: cfg, Classes: []tco.Class{{Drive: pool(b, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
+			p := tco.Problem{Config: cfg,
+				Classes: []tco.Class{{Drive: pool(b, cfg.Mode)[2], Count: 200, Optional: true}}, Jobs: jobs}
 			gap := 0.0
 			for b.Loop() {
 				o, err := bound.Optimise(tco.DefaultOptimiseConfig(), &p, nil)
@@ -433,7 +464,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkMixed chooses among six models for workloads that arrive over 525 days, without the bound and, for the fewest, with it.
+// BenchmarkMixed chooses among six models for workloads that arrive over 525 days, without the bound and, for the
+// fewest, with it.
 func BenchmarkMixed(b *testing.B) {
 	for _, n := range []int{1359, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

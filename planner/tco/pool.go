@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Pool is drives with the workloads that were put on them: their wear, lifetime, cost and data, by equations 1 to 3. It is kept
-// as one array for each quantity, because an arrival looks at one or two quantities of every drive.
+// Pool is drives with the workloads that were put on them: their wear, lifetime, cost and data, by equations 1 to 3.
+// It is kept as one array for each quantity, because an arrival looks at one or two quantities of every drive.
 //
-// Workloads are put on drives in the order of their arrivals. A pool allocates when it is made and when a workload that ends is
-// put on it.
+// Workloads are put on drives in the order of their arrivals. A pool allocates when it is made and when a workload
+// that ends is put on it.
 type Pool struct {
 	cfg    Config
 	drives []Drive
@@ -58,7 +58,8 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 		return nil, err
 	}
 	n := len(drives)
-	p := &Pool{cfg: cfg, drives: drives, started: make([]bool, n), count: make([]int32, n), limited: make([]bool, n), taken: make([]int32, n), ends: make([][]leaving, n), domains: make([]int32, n)}
+	p := &Pool{cfg: cfg, drives: drives, started: make([]bool, n), count: make([]int32, n), limited: make([]bool, n),
+		taken: make([]int32, n), ends: make([][]leaving, n), domains: make([]int32, n)}
 	// One block of memory: arrivals run through several of the arrays side by side.
 	block := make([]float64, 20*n)
 	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written, &p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.spent,
@@ -73,8 +74,10 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 		if d.Tail != nil && p.crowds == nil {
 			p.crowds = make([]Crowd, n)
 		}
-		p.buy[i], p.run[i], p.budget[i], p.waf[i], p.plain[i] = d.Buy, d.Run, d.Budget, d.WAF, d.Stripe == (Stripe{}) && d.Tail == nil && d.WriteCost == 0
-		p.spaceMost[i], p.ioMost[i] = float64(d.Capacity*cfg.FillSpace)*(1+roundOff), float64(d.IOPS*cfg.FillIOPS)*(1+roundOff)
+		p.buy[i], p.run[i], p.budget[i], p.waf[i], p.plain[i] = d.Buy, d.Run, d.Budget, d.WAF,
+			d.Stripe == (Stripe{}) && d.Tail == nil && d.WriteCost == 0
+		p.spaceMost[i], p.ioMost[i] = float64(d.Capacity*cfg.FillSpace)*(1+roundOff),
+			float64(d.IOPS*cfg.FillIOPS)*(1+roundOff)
 		id, ok := ids[drives[i].Domain]
 		if !ok {
 			id = int32(len(ids) - 1)
@@ -96,8 +99,8 @@ type outcome struct {
 	limited        bool
 }
 
-// with returns what drive k would come to if w were put on it at time t; its space and load are not looked at. ok is false if
-// the drive is worn out or past its horizon by then.
+// with returns what drive k would come to if w were put on it at time t; its space and load are not looked at. ok is
+// false if the drive is worn out or past its horizon by then.
 func (p *Pool) with(k int, w *Workload, t float64, o *outcome) (ok bool) {
 	first := t
 	if p.started[k] {
@@ -226,7 +229,8 @@ func (p *Pool) advanceDrive(k int, t float64) {
 		p.worn[k] += float64(p.nand[k] * past)
 		p.written[k] += float64(p.rate[k] * past)
 		p.recent[k] = l.at
-		p.rate[k], p.wearing[k], p.mix[k] = max(0, p.rate[k]-l.rate), max(0, p.wearing[k]-l.wearing), max(0, p.mix[k]-l.mix)
+		p.rate[k], p.wearing[k], p.mix[k] = max(0, p.rate[k]-l.rate), max(0, p.wearing[k]-l.wearing),
+			max(0, p.mix[k]-l.mix)
 		p.space[k], p.load[k] = max(0, p.space[k]-l.space), max(0, p.load[k]-l.load)
 		p.ios[k] = max(0, p.ios[k]-l.ios)
 		if l.who != nil {
@@ -310,7 +314,8 @@ const (
 	obstacles
 )
 
-var obstacleNames = [obstacles]string{"fits", "space", "IOPS", "endurance", "p99 latency", "failure domain", "cost threshold"}
+var obstacleNames = [obstacles]string{"fits", "space", "IOPS", "endurance", "p99 latency", "failure domain",
+	"cost threshold"}
 
 // String names the constraint.
 func (o Obstacle) String() string { return obstacleNames[o] }
@@ -374,7 +379,8 @@ func (p *Pool) totals() (cost, data, life float64) {
 // clear takes all workloads off a drive of the pool.
 func (p *Pool) clear(k int) {
 	p.started[k], p.limited[k], p.count[k], p.taken[k] = false, false, 0, 0
-	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data, p.space, p.load, p.ios} {
+	for _, a := range [...][]float64{p.first, p.recent, p.rate, p.wearing, p.mix, p.nand, p.written, p.death, p.data,
+		p.space, p.load, p.ios} {
 		a[k] = 0
 	}
 	p.worn[k], p.spent[k], p.cost[k] = p.drives[k].Worn, p.drives[k].Worn, p.buy[k]

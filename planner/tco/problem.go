@@ -18,15 +18,16 @@ type Problem struct {
 	Config  Config
 	Classes []Class
 	Jobs    []Workload
-	// Pricer makes money of a drive and what is on it, and a plan is best that costs least; nil: by equation 3, least a GB.
+	// Pricer makes money of a drive and what is on it, and a plan is best that costs least; nil: by equation 3, least
+	// a GB.
 	Pricer Pricer
 }
 
 // Pricer prices a drive with all that is ever on it. Optimise calls it from one goroutine, some hundred thousand times.
 type Pricer interface {
-	// Price returns what a drive costs with those workloads, in the order of their arrival, and by how much it passes its limits: 0 if it
-	// can have them, otherwise the sum of the shares by which it does. there says that it is bought on day 0 whatever is on it; without
-	// workloads, what it costs nobody to use it.
+	// Price returns what a drive costs with those workloads, in the order of their arrival, and by how much it passes
+	// its limits: 0 if it can have them, otherwise the sum of the shares by which it does. there says that it is
+	// bought on day 0 whatever is on it; without workloads, what it costs nobody to use it.
 	Price(d *Drive, there bool, jobs []Workload, list []int32) (cost, over float64)
 	// Written is how many GB a workload writes in the plan.
 	Written(w *Workload) float64
@@ -40,7 +41,8 @@ const mostDrives = 1_000_000
 // Check reports what is wrong with a problem.
 func (p *Problem) Check() error {
 	if len(p.Classes) == 0 || len(p.Jobs) == 0 {
-		return fmt.Errorf("%d classes of drives and %d workloads; a plan needs at least one of each", len(p.Classes), len(p.Jobs))
+		return fmt.Errorf("%d classes of drives and %d workloads; a plan needs at least one of each", len(p.Classes),
+			len(p.Jobs))
 	}
 	n := 0
 	for i := range p.Classes {
@@ -61,8 +63,8 @@ func (p *Problem) Check() error {
 	return checkInput(p.Config, nil, p.Jobs)
 }
 
-// Drives lists every drive, class after class, and the class of each. A class of several numbers them. One that is in no failure domain
-// is one by itself.
+// Drives lists every drive, class after class, and the class of each. A class of several numbers them. One that is in
+// no failure domain is one by itself.
 func (p *Problem) Drives() (drives []Drive, class []int) {
 	domains := map[string]bool{}
 	for i := range p.Classes {
@@ -118,8 +120,10 @@ func PoolProblem(cfg Config, drives []Drive, jobs []Workload) (p Problem, order 
 
 // alike reports whether drives differ in nothing but their names. Drives in different failure domains differ.
 func alike(a, b *Drive) bool {
-	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget && a.Worn == b.Worn && a.Capacity == b.Capacity &&
-		a.IOPS == b.IOPS && a.WriteCost == b.WriteCost && a.Stripe == b.Stripe && a.Upkeep == b.Upkeep && sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
+	return a.Model == b.Model && a.Domain == b.Domain && a.Buy == b.Buy && a.Run == b.Run && a.Budget == b.Budget &&
+		a.Worn == b.Worn && a.Capacity == b.Capacity &&
+		a.IOPS == b.IOPS && a.WriteCost == b.WriteCost && a.Stripe == b.Stripe && a.Upkeep == b.Upkeep &&
+		sameWAF(a.WAF, b.WAF) && a.Tail == nil && b.Tail == nil
 }
 
 // sameWAF compares write amplifications that can be compared, at a hundred mixes.

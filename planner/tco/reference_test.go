@@ -10,7 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// plainly places workloads on equal drives as algorithm 2's Distribute says, everything formed anew from the lists of who is where.
+// plainly places workloads on equal drives as algorithm 2's Distribute says, everything formed anew from the lists of
+// who is where.
 func plainly(cfg OfflineConfig, model Drive, jobs []Workload) (host []int, drives [][]int) {
 	fits := func(on []int) bool {
 		space, load, tight := 0.0, 0.0, math.Inf(1)
@@ -27,7 +28,8 @@ func plainly(cfg OfflineConfig, model Drive, jobs []Workload) (host []int, drive
 			}
 			seen[w.Apart] = true
 		}
-		return space <= model.Capacity*cfg.FillSpace+1e-9 && load <= model.IOPS*cfg.FillIOPS+1e-9 && (math.IsInf(tight, 1) || model.Tail.(TailTable).At(load/model.IOPS) <= tight)
+		return space <= model.Capacity*cfg.FillSpace+1e-9 && load <= model.IOPS*cfg.FillIOPS+1e-9 &&
+			(math.IsInf(tight, 1) || model.Tail.(TailTable).At(load/model.IOPS) <= tight)
 	}
 	for j := range jobs {
 		host = append(host, -1)
@@ -73,7 +75,8 @@ func plainly(cfg OfflineConfig, model Drive, jobs []Workload) (host []int, drive
 	return host, drives
 }
 
-// TestOfflineByDefinition: the running sums of Offline choose the drives that the definition of the coefficient of variation chooses, whatever limits a drive.
+// TestOfflineByDefinition: the running sums of Offline choose the drives that the definition of the coefficient of
+// variation chooses, whatever limits a drive.
 func TestOfflineByDefinition(t *testing.T) {
 	tail, err := NewTailTable([]TailPoint{{0.1, 100}, {0.5, 200}, {0.9, 1000}})
 	if err != nil {
@@ -87,7 +90,8 @@ func TestOfflineByDefinition(t *testing.T) {
 		cfg.FillSpace, cfg.FillIOPS = 0.5+float64(r.IntN(2))/2, 0.5+float64(r.IntN(2))/2
 		var jobs []Workload
 		for j := range 2 + r.IntN(16) {
-			w := Workload{Name: fmt.Sprint("w", j), WriteRate: float64(r.IntN(8)), WorkingSet: float64(r.IntN(40)), PeakIOPS: float64(r.IntN(30)), End: 1e6}
+			w := Workload{Name: fmt.Sprint("w", j), WriteRate: float64(r.IntN(8)), WorkingSet: float64(r.IntN(40)),
+				PeakIOPS: float64(r.IntN(30)), End: 1e6}
 			if r.IntN(4) == 0 {
 				w.P99 = float64(100 * (1 + r.IntN(8)))
 			}
@@ -102,7 +106,8 @@ func TestOfflineByDefinition(t *testing.T) {
 		}
 		host, drives := plainly(cfg, model, jobs)
 		if !slices.Equal(got.Host, host) || len(got.Drives) != len(drives) {
-			t.Fatalf("trial %d, at most %d drives: %v on %d, the definition has %v on %d", trial, cfg.Most, got.Host, len(got.Drives), host, len(drives))
+			t.Fatalf("trial %d, at most %d drives: %v on %d, the definition has %v on %d", trial, cfg.Most, got.Host,
+				len(got.Drives), host, len(drives))
 		}
 		for j, k := range host {
 			if f, refused := got.Refused[j]; refused != (k < 0) || refused && f == (Refusal{}) {
@@ -118,19 +123,22 @@ func TestOfflineByDefinition(t *testing.T) {
 	}
 }
 
-// TestThresholdOfCost: a drive that would cost more a gigabyte than the threshold is too dear, and one that costs as much is not.
+// TestThresholdOfCost: a drive that would cost more a gigabyte than the threshold is too dear, and one that costs as
+// much is not.
 func TestThresholdOfCost(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Run: 2, Budget: 1e6, Capacity: 100, IOPS: 100, WAF: Constant(4)}
 	jobs := []Workload{{Name: "w", WriteRate: 50, WorkingSet: 10}}
 	// 4 GB worn a GB written: 5000 days without a horizon, and 1000 + 2 * 5000 over 250,000 GB.
 	const each = 11000. / 250000
 	for threshold, why := range map[float64]Obstacle{each * 1.001: Fits, each * .999: TooDear, 0: Fits} {
-		p, _, err := Online(AllocatorConfig{Config: Config{FillSpace: 1, FillIOPS: 1}, Policy: MinRate, Threshold: threshold}, []Drive{drive}, jobs)
+		p, _, err := Online(AllocatorConfig{Config: Config{FillSpace: 1, FillIOPS: 1}, Policy: MinRate,
+			Threshold: threshold}, []Drive{drive}, jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := p.Host[0] == 0; got != (why == Fits) || !got && p.Refused[0].Main() != why {
-			t.Errorf("at most %v a GB: on drive %d, refused for %v; it costs %v", threshold, p.Host[0], p.Refused[0].Main(), each)
+			t.Errorf("at most %v a GB: on drive %d, refused for %v; it costs %v", threshold, p.Host[0],
+				p.Refused[0].Main(), each)
 		}
 	}
 }
@@ -143,7 +151,8 @@ func TestAllRowsAreRead(t *testing.T) {
 		t.Errorf("%d workloads, %v", len(list), err)
 	}
 	_, err = ReadWorkloads(strings.NewReader(head+"a,1\nb,1,0.5\nc,x,0.5,1,0.5,1\n"), "w.csv")
-	for _, want := range []string{"row 2: there are 2 values", "row 3: there are 3 values", "row 4, column write_gb_per_day"} {
+	for _, want := range []string{"row 2: there are 2 values", "row 3: there are 3 values",
+		"row 4, column write_gb_per_day"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; %s is part of it", err, want)
 		}
@@ -156,7 +165,8 @@ func TestDeadDrive(t *testing.T) {
 		{Name: "a", Buy: 1000, Run: 1, Budget: 10000, Capacity: 500, IOPS: 1000, WAF: Constant(2)},
 		{Name: "b", Buy: 1000, Run: 1, Budget: 1e7, Capacity: 500, IOPS: 1000, WAF: Constant(2)},
 	}
-	jobs := []Workload{{Name: "w", WriteRate: 50, WorkingSet: 20}, {Name: "late", WriteRate: 1, WorkingSet: 10, Arrival: 300}}
+	jobs := []Workload{{Name: "w", WriteRate: 50, WorkingSet: 20},
+		{Name: "late", WriteRate: 1, WorkingSet: 10, Arrival: 300}}
 	cfg := Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}
 	moves, after, err := Migrate(cfg, drives, jobs, []int{0, 1})
 	if err != nil {
@@ -167,10 +177,12 @@ func TestDeadDrive(t *testing.T) {
 	if len(moves) != 1 || moves[0].Day != 100 || moves[0].To != 1 {
 		t.Errorf("moves %+v", moves)
 	}
-	if math.Abs(d.WearAtDeath-1) > 1e-12 || math.Abs(d.Lifetime-100) > 1e-9 || math.Abs(d.Data-5000) > 1e-6 || math.Abs(d.Cost-1100) > 1e-9 || d.WriteRate != 0 {
+	if math.Abs(d.WearAtDeath-1) > 1e-12 || math.Abs(d.Lifetime-100) > 1e-9 || math.Abs(d.Data-5000) > 1e-6 ||
+		math.Abs(d.Cost-1100) > 1e-9 || d.WriteRate != 0 {
 		t.Errorf("the drive that is worn out: %+v", d)
 	}
-	// The other's service begins with a copy of 20 GB on day 100 and lasts for the horizon: 50 GB a day until day 1000, when that of the first is over, and 1 more from day 300 on.
+	// The other's service begins with a copy of 20 GB on day 100 and lasts for the horizon: 50 GB a day until day
+	// 1000, when that of the first is over, and 1 more from day 300 on.
 	if b := after.Drives[1]; math.Abs(b.WearAtDeath*1e7-2*(900*50+800+20)) > 1e-6 {
 		t.Errorf("the other wears %v", b.WearAtDeath*1e7)
 	}

@@ -7,11 +7,12 @@ import (
 	"farflash/numeric/rng"
 )
 
-// search improves a plan by changing one drive or two at a time: workloads move and change places, drives become others, are
-// emptied into others or divided. At first it takes what costs more as well (simulated annealing), and what passes limits, at a
-// price that rises; the best plan that passes none is kept.
+// search improves a plan by changing one drive or two at a time: workloads move and change places, drives become
+// others, are emptied into others or divided. At first it takes what costs more as well (simulated annealing), and
+// what passes limits, at a price that rises; the best plan that passes none is kept.
 //
-// What it draws from are the drives in use and the kinds of others, so that how many may be bought changes nothing until it binds.
+// What it draws from are the drives in use and the kinds of others, so that how many may be bought changes nothing
+// until it binds.
 type search struct {
 	*arranged
 	slots []slot
@@ -33,7 +34,8 @@ type search struct {
 
 // begin makes a search of a plan, which may pass limits.
 func (a *arranged) begin(slots []slot) *search {
-	s := &search{arranged: a, host: make([]int32, len(a.jobs)), used: make([]int, len(a.kinds)), held: make([]int32, a.domains*a.groups), least: math.Inf(1)}
+	s := &search{arranged: a, host: make([]int32, len(a.jobs)), used: make([]int, len(a.kinds)),
+		held: make([]int32, a.domains*a.groups), least: math.Inf(1)}
 	for i := range slots {
 		x := slots[i]
 		x.list = slices.Clone(x.list)
@@ -114,9 +116,9 @@ func (s *search) save() {
 	}
 }
 
-// propose makes slot a one of kind ka with the workloads la, and slot b one of kind kb with lb, if that changes the sum of cost - rate
-// data and of what limits are passed by less than the threshold. A slot of -1 is a drive not yet in use; one without workloads
-// goes out of use.
+// propose makes slot a one of kind ka with the workloads la, and slot b one of kind kb with lb, if that changes the
+// sum of cost - rate data and of what limits are passed by less than the threshold. A slot of -1 is a drive not yet
+// in use; one without workloads goes out of use.
 func (s *search) propose(a, ka int, la []int32, b, kb int, lb []int32) {
 	if !s.there(a, ka, la, b, kb, lb) {
 		return
@@ -279,7 +281,8 @@ func (s *search) move(j int32, b int, l int32) {
 	s.propose(a, s.slots[a].kind, s.one, b, s.slots[b].kind, s.two)
 }
 
-// annealing says how a search goes: so many tries, of which the first four fifths take what costs up to some share of a drive more.
+// annealing says how a search goes: so many tries, of which the first four fifths take what costs up to some share of
+// a drive more.
 type annealing struct {
 	steps   int
 	hot     float64 // money
@@ -438,8 +441,8 @@ func (s *search) rebuild(tries int, stop func() bool, r *rng.Stream) {
 	s.save()
 }
 
-// rebuilt is how many workloads are divided anew at most: as many as every plan is looked at of, unless there are so many kinds of drives, or sets take so
-// long to be priced, that fewer take long enough.
+// rebuilt is how many workloads are divided anew at most: as many as every plan is looked at of, unless there are so
+// many kinds of drives, or sets take so long to be priced, that fewer take long enough.
 func (s *search) rebuilt() int {
 	const least, most = 9, 0.02 // seconds
 	n := ExactWorkloads

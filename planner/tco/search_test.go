@@ -10,8 +10,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestFamilies: of every family of problems, the search finds plans that cost at most 1 % more than the best of all there are, on average, and none that
-// costs 3 % more; it refuses none that has a plan. (Optimise looks at every plan of so few workloads; the search is asked by itself here.)
+// TestFamilies: of every family of problems, the search finds plans that cost at most 1 % more than the best of all
+// there are, on average, and none that costs 3 % more; it refuses none that has a plan. (Optimise looks at every plan
+// of so few workloads; the search is asked by itself here.)
 func TestFamilies(t *testing.T) {
 	cases := uint64(4)
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -58,7 +59,8 @@ func valueOf(t *testing.T, p *Problem, host []int) float64 {
 	return worth(cost, data)
 }
 
-// TestExact: the division of sets finds what going through every plan finds, with few drives of a kind, drives that are there, and racks that hold groups apart.
+// TestExact: the division of sets finds what going through every plan finds, with few drives of a kind, drives that
+// are there, and racks that hold groups apart.
 func TestExact(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rng.NewStream(seed, "exact")
@@ -105,8 +107,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestOrder: neither the order of classes and workloads, nor names, nor how many more drives may be bought than are, change what a plan costs. With
-// fewer workloads every plan is looked at, with more it is searched for.
+// TestOrder: neither the order of classes and workloads, nor names, nor how many more drives may be bought than are,
+// change what a plan costs. With fewer workloads every plan is looked at, with more it is searched for.
 func TestOrder(t *testing.T) {
 	how := OptimiseConfig{Steps: 8000, Seed: 1}
 	for seed, name := range familyNames {
@@ -169,7 +171,8 @@ func TestPacked(t *testing.T) {
 		r := rng.NewStream(seed, "packed")
 		p := &Problem{Config: Config{Horizon: DefaultHorizon, FillSpace: 1, FillIOPS: 1}}
 		for b := range 7 {
-			d := Drive{Name: fmt.Sprint("b", b), Buy: 100 + 1000*r.Float64(), Run: 0.01, Budget: 1e7, Capacity: 1000 * float64(1+r.IntN(3)), IOPS: 1e5, WAF: Constant(2)}
+			d := Drive{Name: fmt.Sprint("b", b), Buy: 100 + 1000*r.Float64(), Run: 0.01, Budget: 1e7,
+				Capacity: 1000 * float64(1+r.IntN(3)), IOPS: 1e5, WAF: Constant(2)}
 			p.Classes = append(p.Classes, Class{Drive: d, Count: 1, Optional: seed%2 == 0})
 			left := 0.97 * d.Capacity
 			for i := range 4 {
@@ -192,7 +195,8 @@ func TestOwned(t *testing.T) {
 	drive := Drive{Name: "d", Buy: 1000, Run: 0.1, Budget: 1e7, Capacity: 1000, IOPS: 1e5, WAF: Constant(2)}
 	cheap := drive
 	cheap.Name, cheap.Buy = "cheap", 900
-	p := &Problem{Config: DefaultConfig(), Classes: []Class{{Drive: cheap, Count: 40, Optional: true}, {Drive: drive, Count: 2}}}
+	p := &Problem{Config: DefaultConfig(),
+		Classes: []Class{{Drive: cheap, Count: 40, Optional: true}, {Drive: drive, Count: 2}}}
 	for j := range 30 {
 		p.Jobs = append(p.Jobs, Workload{Name: fmt.Sprint("w", j), WriteRate: 10, WorkingSet: 60, PeakIOPS: 10})
 	}
@@ -207,7 +211,8 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestSearchSums: what a search keeps of cost, data, limits and drives is what its plan comes to, after any number of tries.
+// TestSearchSums: what a search keeps of cost, data, limits and drives is what its plan comes to, after any number of
+// tries.
 func TestSearchSums(t *testing.T) {
 	for seed, name := range familyNames {
 		r := rng.NewStream(uint64(seed), "sums")
@@ -222,8 +227,10 @@ func TestSearchSums(t *testing.T) {
 		cost, data, over, clash := s.cost, s.data, s.over, s.clash
 		used := slices.Clone(s.used)
 		again := a.begin(s.slots)
-		if math.Abs(cost-again.cost) > 1e-6*again.cost || math.Abs(data-again.data) > 1e-6*(1+again.data) || math.Abs(over-again.over) > 1e-9 || clash != again.clash || !slices.Equal(used, again.used) {
-			t.Errorf("%s: %v, %v, %v, %v of %v; the plan has %v, %v, %v, %v of %v", name, cost, data, over, clash, used, again.cost, again.data, again.over, again.clash, again.used)
+		if math.Abs(cost-again.cost) > 1e-6*again.cost || math.Abs(data-again.data) > 1e-6*(1+again.data) ||
+			math.Abs(over-again.over) > 1e-9 || clash != again.clash || !slices.Equal(used, again.used) {
+			t.Errorf("%s: %v, %v, %v, %v of %v; the plan has %v, %v, %v, %v of %v", name, cost, data, over, clash,
+				used, again.cost, again.data, again.over, again.clash, again.used)
 		}
 		for i := range s.slots {
 			if !slices.IsSorted(s.slots[i].list) || len(s.slots[i].list) == 0 {

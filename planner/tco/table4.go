@@ -6,23 +6,29 @@ import (
 	"math"
 )
 
-// Table4 returns the 16 workloads whose statistics minTCO prints: sequential ratio of writes, daily writes, peak IOPS in 5 minutes,
-// write share of the I/Os and working set. They are there from day 0.
+// Table4 returns the 16 workloads whose statistics minTCO prints: sequential ratio of writes, daily writes, peak IOPS
+// in 5 minutes, write share of the I/Os and working set. They are there from day 0.
 func Table4() []Workload {
 	rows := []struct {
 		name                    string
 		s, lambda, peak, rw, ws float64
 	}{
-		{"mds0", 31.52, 21.04, 207.02, 88.11, 6.43}, {"prn0", 39.13, 131.33, 254.55, 89.21, 32.74}, {"proj3", 72.06, 7.50, 345.52, 5.18, 14.35},
-		{"stg0", 35.92, 43.11, 187.01, 84.81, 13.21}, {"usr0", 28.06, 37.36, 138.28, 59.58, 7.49}, {"usr2", 46.10, 75.63, 584.50, 18.87, 763.12},
-		{"wdv0", 30.78, 20.42, 55.84, 79.92, 3.18}, {"web0", 34.56, 33.35, 249.67, 70.12, 14.91}, {"hm1", 25.15, 139.40, 298.33, 90.45, 20.16},
-		{"hm2", 10.20, 73.12, 77.52, 98.53, 2.28}, {"hm3", 10.21, 86.28, 76.11, 99.86, 1.74}, {"onl2", 74.41, 15.01, 292.69, 64.25, 3.44},
-		{"Fin1", 35.92, 575.94, 218.59, 76.84, 1.08}, {"Fin2", 24.13, 76.60, 159.94, 17.65, 1.11}, {"Web1", 7.46, 0.95, 355.38, 0.02, 18.37},
+		{"mds0", 31.52, 21.04, 207.02, 88.11, 6.43}, {"prn0", 39.13, 131.33, 254.55, 89.21, 32.74},
+		{"proj3", 72.06, 7.50, 345.52, 5.18, 14.35},
+		{"stg0", 35.92, 43.11, 187.01, 84.81, 13.21}, {"usr0", 28.06, 37.36, 138.28, 59.58, 7.49},
+		{"usr2", 46.10, 75.63, 584.50, 18.87, 763.12},
+		{"wdv0", 30.78, 20.42, 55.84, 79.92, 3.18}, {"web0", 34.56, 33.35, 249.67, 70.12, 14.91},
+		{"hm1", 25.15, 139.40, 298.33, 90.45, 20.16},
+		{"hm2", 10.20, 73.12, 77.52, 98.53, 2.28}, {"hm3", 10.21, 86.28, 76.11, 99.86, 1.74},
+		{"onl2", 74.41, 15.01, 292.69, 64.25, 3.44},
+		{"Fin1", 35.92, 575.94, 218.59, 76.84, 1.08}, {"Fin2", 24.13, 76.60, 159.94, 17.65, 1.11},
+		{"Web1", 7.46, 0.95, 355.38, 0.02, 18.37},
 		{"Web3", 69.70, 0.18, 245.09, 0.03, 19.21},
 	}
 	var list []Workload
 	for _, r := range rows {
-		list = append(list, Workload{Name: r.name, WriteRate: r.lambda, Sequential: r.s / 100, PeakIOPS: r.peak, WriteShare: r.rw / 100, WorkingSet: r.ws})
+		list = append(list, Workload{Name: r.name, WriteRate: r.lambda, Sequential: r.s / 100, PeakIOPS: r.peak,
+			WriteShare: r.rw / 100, WorkingSet: r.ws})
 	}
 	return list
 }
@@ -32,19 +38,21 @@ const features = 5
 
 func featuresOf(w *Workload) [features]float64 {
 	logit := func(v float64) float64 { return rng.Log(v / (1 - v)) }
-	return [features]float64{logit(w.Sequential), rng.Log(w.WriteRate), rng.Log(w.PeakIOPS), logit(w.WriteShare), rng.Log(w.WorkingSet)}
+	return [features]float64{logit(w.Sequential), rng.Log(w.WriteRate), rng.Log(w.PeakIOPS), logit(w.WriteShare),
+		rng.Log(w.WorkingSet)}
 }
 
-// Fit is a joint distribution of workloads' features: normal, on the scales of featuresOf, with the sample's means and covariances,
-// and cut off where the sample ends: a draw with any feature below the sample's least or above its most is drawn again. So no
-// draw writes more than the heaviest workload that was seen.
+// Fit is a joint distribution of workloads' features: normal, on the scales of featuresOf, with the sample's means
+// and covariances, and cut off where the sample ends: a draw with any feature below the sample's least or above its
+// most is drawn again. So no draw writes more than the heaviest workload that was seen.
 type Fit struct {
 	mean      [features]float64
 	factor    [features][features]float64 // of the covariance, by Cholesky
 	low, high [features]float64
 }
 
-// FitWorkloads fits a sample of at least 6 workloads whose shares lie strictly between 0 and 1 and whose quantities are positive.
+// FitWorkloads fits a sample of at least 6 workloads whose shares lie strictly between 0 and 1 and whose quantities
+// are positive.
 func FitWorkloads(sample []Workload) (*Fit, error) {
 	if len(sample) <= features {
 		return nil, fmt.Errorf("%d workloads to fit; it takes at least %d", len(sample), features+1)
@@ -55,7 +63,8 @@ func FitWorkloads(sample []Workload) (*Fit, error) {
 		x := featuresOf(&sample[i])
 		for k, v := range x {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("workload %s has a share of 0 or 1, or a quantity of 0; the fit takes logarithms", sample[i].Name)
+				return nil, fmt.Errorf(
+					"workload %s has a share of 0 or 1, or a quantity of 0; the fit takes logarithms", sample[i].Name)
 			}
 			if i == 0 {
 				f.low[k], f.high[k] = v, v
@@ -92,7 +101,8 @@ func FitWorkloads(sample []Workload) (*Fit, error) {
 	return f, nil
 }
 
-// Draw returns n workloads that arrive in a Poisson process over so many days, the first on day 0; 0 days is all at once.
+// Draw returns n workloads that arrive in a Poisson process over so many days, the first on day 0; 0 days is all at
+// once.
 func (f *Fit) Draw(seed uint64, n int, days float64) []Workload {
 	r, at := rng.NewStream(seed, "tco/workloads"), rng.NewStream(seed, "tco/arrivals")
 	list := make([]Workload, n)
@@ -127,7 +137,8 @@ func (f *Fit) one(r *rng.Stream) Workload {
 		}
 		if inside {
 			share := func(v float64) float64 { return 1 / (1 + rng.Exp(-v)) }
-			return Workload{Sequential: share(x[0]), WriteRate: rng.Exp(x[1]), PeakIOPS: rng.Exp(x[2]), WriteShare: share(x[3]), WorkingSet: rng.Exp(x[4])}
+			return Workload{Sequential: share(x[0]), WriteRate: rng.Exp(x[1]), PeakIOPS: rng.Exp(x[2]),
+				WriteShare: share(x[3]), WorkingSet: rng.Exp(x[4])}
 		}
 	}
 }

@@ -14,8 +14,8 @@ type Traffic struct {
 	Sequential float64 // share of the written bytes that are sequential
 }
 
-// Tail is a drive's 99th percentile of latency in us, of reads and of writes, under a traffic. It must not fall as the load rises. It is
-// called for every candidate of every step of a search.
+// Tail is a drive's 99th percentile of latency in us, of reads and of writes, under a traffic. It must not fall as
+// the load rises. It is called for every candidate of every step of a search.
 type Tail interface {
 	P99(t Traffic) (read, write float64)
 	// Measures tell a tail from others: two with the same are equal.
@@ -25,8 +25,8 @@ type Tail interface {
 // TailPoint is a latency at a share of the drive's IOPS.
 type TailPoint struct{ Utilisation, P99 float64 }
 
-// TailTable is a Tail of points that hold for any mix, of reads and writes alike, with straight lines between them. Beyond the last it is
-// infinite: nobody has looked there.
+// TailTable is a Tail of points that hold for any mix, of reads and writes alike, with straight lines between them.
+// Beyond the last it is infinite: nobody has looked there.
 type TailTable []TailPoint
 
 // NewTailTable checks points: utilisation must rise, and latency not fall.
@@ -36,7 +36,9 @@ func NewTailTable(points []TailPoint) (TailTable, error) {
 			return nil, fmt.Errorf("a p99 of %v us at %v of the IOPS; both must be positive", p.P99, p.Utilisation)
 		}
 		if i > 0 && (p.Utilisation <= points[i-1].Utilisation || p.P99 < points[i-1].P99) {
-			return nil, fmt.Errorf("a p99 of %v us at %v of the IOPS follows %v us at %v; load must rise and latency not fall", p.P99, p.Utilisation, points[i-1].P99, points[i-1].Utilisation)
+			return nil, fmt.Errorf(
+				"a p99 of %v us at %v of the IOPS follows %v us at %v; load must rise and latency not fall", p.P99,
+				p.Utilisation, points[i-1].P99, points[i-1].Utilisation)
 		}
 	}
 	if len(points) == 0 {
@@ -107,7 +109,8 @@ func (c *Crowd) Join(d *Drive, w *Workload, factor float64) {
 // leave takes a workload's I/Os away. What it asked for is kept to on that drive.
 func (c *Crowd) leave(d *Drive, w *Workload) {
 	c.count(d, w, -1)
-	c.reads, c.writes, c.kib, c.written, c.ordered = max(0, c.reads), max(0, c.writes), max(0, c.kib), max(0, c.written), max(0, c.ordered)
+	c.reads, c.writes, c.kib, c.written, c.ordered = max(0, c.reads), max(0, c.writes), max(0, c.kib),
+		max(0, c.written), max(0, c.ordered)
 }
 
 func (c *Crowd) count(d *Drive, w *Workload, factor float64) {
@@ -120,8 +123,8 @@ func (c *Crowd) count(d *Drive, w *Workload, factor float64) {
 	c.ordered += float64(written * w.Sequential)
 }
 
-// Late is the drive's p99 over what is asked for, of reads or of writes, whichever is larger, when that much of its IOPS is in use; 0: nobody
-// asks.
+// Late is the drive's p99 over what is asked for, of reads or of writes, whichever is larger, when that much of its
+// IOPS is in use; 0: nobody asks.
 func (c *Crowd) Late(d *Drive, load float64) float64 {
 	if d.Tail == nil || c.read == 0 && c.write == 0 {
 		return 0

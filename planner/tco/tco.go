@@ -85,9 +85,14 @@ func PaperConfig() Config { return Config{Mode: Paper, WarmUp: true, FillSpace: 
 // Validate says what no plan can be made by, by the keys of a plan.
 func (c Config) Validate() error {
 	var f units.Faults
-	f.Hold(c.Horizon >= 0 && !math.IsInf(c.Horizon, 1), "horizon", "%v days are not possible; write a positive time, or 0 for none", c.Horizon)
-	f.Hold(c.FillSpace > 0 && c.FillSpace <= 1, "fill.space", "%v is not possible; the share of the space that may be used is above 0 and at most 100%%", units.Fraction(c.FillSpace))
-	f.Hold(c.FillIOPS > 0 && c.FillIOPS <= 1, "fill.iops", "%v is not possible; the share of the IOPS that may be used is above 0 and at most 100%%", units.Fraction(c.FillIOPS))
+	f.Hold(c.Horizon >= 0 && !math.IsInf(c.Horizon, 1), "horizon",
+		"%v days are not possible; write a positive time, or 0 for none", c.Horizon)
+	f.Hold(c.FillSpace > 0 && c.FillSpace <= 1, "fill.space",
+		"%v is not possible; the share of the space that may be used is above 0 and at most 100%%",
+		units.Fraction(c.FillSpace))
+	f.Hold(c.FillIOPS > 0 && c.FillIOPS <= 1, "fill.iops",
+		"%v is not possible; the share of the IOPS that may be used is above 0 and at most 100%%",
+		units.Fraction(c.FillIOPS))
 	return f.Err()
 }
 
@@ -99,7 +104,8 @@ type Workload struct {
 	WriteRate  float64 // lambda: GB a day that the host writes
 	Sequential float64 // S: share of the written bytes that are sequential
 	PeakIOPS   float64 // P: I/Os a second in the busiest 5 minutes
-	IOSize     float64 // KiB of an I/O on average, which latencies and write amplification that are simulated follow; 0: DefaultIOSize
+	// KiB of an I/O on average, which latencies and write amplification that are simulated follow; 0: DefaultIOSize
+	IOSize     float64
 	WriteShare float64 // R_w: share of the I/Os that write
 	WorkingSet float64 // GB of space that it takes
 	Arrival    float64 // T_A: day
@@ -110,13 +116,17 @@ type Workload struct {
 	P99 float64
 	// Apart names a group whose workloads must stand in different failure domains; "": none.
 	Apart string
-	// Growth is by what share a year what it writes, its I/Os and its space grow, compounded from its arrival. Only a Pricer heeds it.
+	// Growth is by what share a year what it writes, its I/Os and its space grow, compounded from its arrival. Only a
+	// Pricer heeds it.
 	Growth float64
-	// Trace is the file that has what it writes, for a write amplification that is simulated; "": none is recorded. It changes nothing else.
+	// Trace is the file that has what it writes, for a write amplification that is simulated; "": none is recorded.
+	// It changes nothing else.
 	Trace string
-	// Wears is how much more it wears flash than its sequential share tells, such as who writes hot or cold beside others, as a factor; 0: 1.
+	// Wears is how much more it wears flash than its sequential share tells, such as who writes hot or cold beside
+	// others, as a factor; 0: 1.
 	Wears float64
-	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is where it is until its end.
+	// Stay tells a stay of a workload that may move from the stays before it; the zero value is a workload that is
+	// where it is until its end.
 	Stay Stay
 }
 
@@ -143,14 +153,16 @@ const mostGrowth = 100
 // finite is a quantity: 0 or more, and not endless.
 func finite(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
 
-// Validate says what no workload can have, by the keys of a plan. It is called at each arrival: what is right allocates nothing.
+// Validate says what no workload can have, by the keys of a plan. It is called at each arrival: what is right
+// allocates nothing.
 func (w *Workload) Validate() error {
 	var f units.Faults
 	if !finite(w.WriteRate) {
 		f.Hold(false, "write_gb_per_day", "%v is not possible; write 0 GB a day or more", w.WriteRate)
 	}
 	if !(w.Sequential >= 0 && w.Sequential <= 1) {
-		f.Hold(false, "sequential", "%v is not possible; a share of the written bytes is 0%% to 100%%", units.Fraction(w.Sequential))
+		f.Hold(false, "sequential", "%v is not possible; a share of the written bytes is 0%% to 100%%",
+			units.Fraction(w.Sequential))
 	}
 	if !finite(w.PeakIOPS) {
 		f.Hold(false, "peak_iops", "%v is not possible; write 0 I/Os a second or more", w.PeakIOPS)
@@ -159,7 +171,8 @@ func (w *Workload) Validate() error {
 		f.Hold(false, "io_size", "%v KiB are not possible; an I/O has 512 B to 1 GiB", w.IOSize)
 	}
 	if !(w.WriteShare >= 0 && w.WriteShare <= 1) {
-		f.Hold(false, "write_share", "%v is not possible; a share of the I/Os is 0%% to 100%%", units.Fraction(w.WriteShare))
+		f.Hold(false, "write_share", "%v is not possible; a share of the I/Os is 0%% to 100%%",
+			units.Fraction(w.WriteShare))
 	}
 	if !finite(w.WorkingSet) {
 		f.Hold(false, "working_set_gb", "%v is not possible; write 0 GB or more", w.WorkingSet)
@@ -168,13 +181,17 @@ func (w *Workload) Validate() error {
 		f.Hold(false, "arrival_day", "%v is not possible; write day 0 or a later one", w.Arrival)
 	}
 	if !(w.End == 0 || w.End > w.Arrival && !math.IsInf(w.End, 1)) {
-		f.Hold(false, "end_day", "%v is not possible; it is after the arrival on day %v, or left out for a workload without an end", w.End, w.Arrival)
+		f.Hold(false, "end_day",
+			"%v is not possible; it is after the arrival on day %v, or left out for a workload without an end", w.End,
+			w.Arrival)
 	}
 	if !(w.FullStripe >= 0 && w.FullStripe <= 1) {
-		f.Hold(false, "full_stripe", "%v is not possible; a share of the written bytes is 0%% to 100%%", units.Fraction(w.FullStripe))
+		f.Hold(false, "full_stripe", "%v is not possible; a share of the written bytes is 0%% to 100%%",
+			units.Fraction(w.FullStripe))
 	}
 	if !(w.Growth > -1 && w.Growth <= mostGrowth) {
-		f.Hold(false, "growth", "%v a year is not possible; write more than -100%% and at most %v", units.Fraction(w.Growth), units.Fraction(mostGrowth))
+		f.Hold(false, "growth", "%v a year is not possible; write more than -100%% and at most %v",
+			units.Fraction(w.Growth), units.Fraction(mostGrowth))
 	}
 	if !finite(w.Wears) {
 		f.Hold(false, "wears", "%v is not possible; write a positive factor, or leave it out", w.Wears)
@@ -205,11 +222,12 @@ type Drive struct {
 	Worn     float64 // w: GB that it has been written already on day 0
 	Capacity float64 // GB for users
 	IOPS     float64 // reads a second of its members together
-	// WriteCost is how many reads a write takes the time of: the rating for reads over that for writes. 0 is 1: one rating holds for
-	// both, and IOPS counts I/Os of either kind.
+	// WriteCost is how many reads a write takes the time of: the rating for reads over that for writes. 0 is 1: one
+	// rating holds for both, and IOPS counts I/Os of either kind.
 	WriteCost float64
 	WAF       WAF
-	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do. An array's is that of its members.
+	// Tail is its 99th percentile of latency; nil: not known, and any is taken to do. An array's is that of its
+	// members.
 	Tail Tail
 	// Stripe says what a write costs the members; the zero value is a single drive.
 	Stripe Stripe
@@ -217,14 +235,16 @@ type Drive struct {
 	Upkeep Upkeep
 }
 
-// Upkeep is what keeping a drive in service costs, beside what equation 1 counts: its successors, its power by load, its place.
+// Upkeep is what keeping a drive in service costs, beside what equation 1 counts: its successors, its power by load,
+// its place.
 type Upkeep struct {
 	Members int     // drives of an array, or 1
 	AFR     float64 // share of members that fail in a year
-	// Setup is the part of Drive.Buy that is no drive's price; Next is the price of a member that takes another's place, on day 0.
+	// Setup is the part of Drive.Buy that is no drive's price; Next is the price of a member that takes another's
+	// place, on day 0.
 	Setup, Next float64
-	// Idle and Active are money a day for the power of all members, idle and at work all of the time; Duty is the share of the time that
-	// they work, and as a share of the IOPS in use if ByLoad.
+	// Idle and Active are money a day for the power of all members, idle and at work all of the time; Duty is the
+	// share of the time that they work, and as a share of the IOPS in use if ByLoad.
 	Idle, Active float64
 	Duty         float64
 	ByLoad       bool
@@ -257,8 +277,8 @@ func (d *Drive) check() error {
 	return d.Stripe.check(d.Name)
 }
 
-// Load is how much of IOPS a workload takes: the I/Os of Stripe.Load, a write counting for WriteCost reads, so that the shares of both
-// ratings that are in use add up to Load/IOPS.
+// Load is how much of IOPS a workload takes: the I/Os of Stripe.Load, a write counting for WriteCost reads, so that
+// the shares of both ratings that are in use add up to Load/IOPS.
 func (d *Drive) Load(w *Workload) float64 {
 	if d.WriteCost == 0 {
 		return d.Stripe.Load(w)
@@ -291,7 +311,8 @@ func checkInput(cfg Config, drives []Drive, jobs []Workload) error {
 			return err
 		}
 		if jobs[j].WriteRate == 0 && jobs[j].End == 0 && cfg.Horizon == 0 {
-			return fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a horizon", jobs[j].Name)
+			return fmt.Errorf("workload %s writes nothing: without a horizon its drive would last for ever; set a "+
+				"horizon", jobs[j].Name)
 		}
 	}
 	return nil

@@ -128,14 +128,17 @@ func TestArray(t *testing.T) {
 		for _, x := range []struct {
 			what      string
 			got, want float64
-		}{{"C_I", a.Buy, 100 * n}, {"c_M", a.Run, n}, {"W", a.Budget, 1e6 * n}, {"A", a.WAF.At(0), 2}, {"lambda", a.Stripe.Bytes(c.full), c.lambda},
+		}{{"C_I", a.Buy, 100 * n}, {"c_M", a.Run, n}, {"W", a.Budget, 1e6 * n}, {"A", a.WAF.At(0), 2},
+			{"lambda", a.Stripe.Bytes(c.full), c.lambda},
 			{"capacity", a.Capacity, 1000 * c.capacity}, {"load", a.Stripe.Load(&job), c.load}} {
 			if math.Abs(x.got-x.want) > 1e-9*x.want {
-				t.Errorf("%v, %v, full stripes %v: %s is %v; %v is right", c.array, c.mode, c.full, x.what, x.got, x.want)
+				t.Errorf("%v, %v, full stripes %v: %s is %v; %v is right", c.array, c.mode, c.full, x.what, x.got,
+					x.want)
 			}
 		}
 	}
-	for _, bad := range []Array{{Kind: RAID1, Drives: 3}, {Kind: RAID5, Drives: 2}, {Kind: ErasureCode, Drives: 4, Data: 4, Parity: 1}, {Kind: Replication, Drives: 2, Parity: 2}, {Drives: 2}} {
+	for _, bad := range []Array{{Kind: RAID1, Drives: 3}, {Kind: RAID5, Drives: 2},
+		{Kind: ErasureCode, Drives: 4, Data: 4, Parity: 1}, {Kind: Replication, Drives: 2, Parity: 2}, {Drives: 2}} {
 		if _, err := bad.Of(d, Corrected); err == nil {
 			t.Errorf("%v was taken", bad)
 		}
@@ -184,7 +187,8 @@ func TestEnds(t *testing.T) {
 func someDrives(r *rng.Stream, n int) []Drive {
 	list := make([]Drive, n)
 	for k := range list {
-		list[k] = Drive{Name: fmt.Sprint("d", k), Buy: 500 + 100*float64(r.IntN(30)), Run: 0.01 + 0.1*r.Float64(), Budget: 1e5 * float64(1+r.IntN(60)), Capacity: 400 * float64(1+r.IntN(5)),
+		list[k] = Drive{Name: fmt.Sprint("d", k), Buy: 500 + 100*float64(r.IntN(30)), Run: 0.01 + 0.1*r.Float64(),
+			Budget: 1e5 * float64(1+r.IntN(60)), Capacity: 400 * float64(1+r.IntN(5)),
 			IOPS: 3000 * float64(1+r.IntN(3)), WAF: waf.DefaultSequentialMix(2 + 5*r.Float64())}
 	}
 	return list
@@ -193,15 +197,16 @@ func someDrives(r *rng.Stream, n int) []Drive {
 func someJobs(r *rng.Stream, n int, days float64) []Workload {
 	list := make([]Workload, n)
 	for j := range list {
-		list[j] = Workload{Name: fmt.Sprint("w", j), WriteRate: 1 + 200*r.Float64()*r.Float64(), Sequential: r.Float64(), PeakIOPS: 400 * r.Float64(), WriteShare: r.Float64(),
+		list[j] = Workload{Name: fmt.Sprint("w", j), WriteRate: 1 + 200*r.Float64()*r.Float64(),
+			Sequential: r.Float64(), PeakIOPS: 400 * r.Float64(), WriteShare: r.Float64(),
 			WorkingSet: 100 * r.Float64(), Arrival: days * r.Float64()}
 	}
 	list[0].Arrival = 0
 	return list
 }
 
-// printed is algorithm 1 as it stands: for each candidate, every drive is gone through again and its epochs are added up from
-// its list of workloads. It knows nothing of Pool.
+// printed is algorithm 1 as it stands: for each candidate, every drive is gone through again and its epochs are added
+// up from its list of workloads. It knows nothing of Pool.
 type printed struct {
 	cfg    AllocatorConfig
 	drives []Drive
@@ -314,7 +319,8 @@ func TestIncremental(t *testing.T) {
 						t.Fatal(err)
 					}
 					if want := p.place(&jobs[j]); k != want {
-						t.Fatalf("seed %d, %v, %v: %s goes to %d; the printed evaluation puts it on %d", seed, base.Mode, policy, jobs[j].Name, k, want)
+						t.Fatalf("seed %d, %v, %v: %s goes to %d; the printed evaluation puts it on %d", seed,
+							base.Mode, policy, jobs[j].Name, k, want)
 					}
 					if k >= 0 {
 						placed++
@@ -334,7 +340,8 @@ func TestBaselines(t *testing.T) {
 	drives := []Drive{
 		{Name: "small", Buy: 100, Run: 0.1, Budget: 1e5, Capacity: 100, IOPS: 1000, WAF: mix},
 		{Name: "large", Buy: 400, Run: 0.1, Budget: 1e6, Capacity: 100, IOPS: 1000, WAF: mix},
-		{Name: "worn", Buy: 400, Run: 0.1, Budget: 2e6, Worn: 1.5e6, Capacity: 100, IOPS: 1000, WAF: waf.DefaultSequentialMix(2)},
+		{Name: "worn", Buy: 400, Run: 0.1, Budget: 2e6, Worn: 1.5e6, Capacity: 100, IOPS: 1000,
+			WAF: waf.DefaultSequentialMix(2)},
 	}
 	jobs := []Workload{
 		{Name: "a", WriteRate: 10, Sequential: 0.9, WorkingSet: 10},
@@ -425,7 +432,8 @@ func TestPerf(t *testing.T) {
 					}
 					want := 5*f*per - g*ms - g*mp + 3*g*cs + 3*g*cp
 					if per > 0 && math.Abs(list[k].Score-want) > 1e-9 {
-						t.Fatalf("%v, linear %v: candidate %d of %s scores %v; %v is right", mode, linear, k, w.Name, list[k].Score, want)
+						t.Fatalf("%v, linear %v: candidate %d of %s scores %v; %v is right", mode, linear, k, w.Name,
+							list[k].Score, want)
 					}
 				}
 				if _, _, err := a.Place(w); err != nil {

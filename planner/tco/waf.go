@@ -8,9 +8,9 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// WAF is a drive's write amplification as a function of its writes' mix. At is called for every candidate drive of every
-// arrival: it must be quick, allocate nothing, and return at least 1 for any share from 0 to 1 of the written bytes that are
-// sequential.
+// WAF is a drive's write amplification as a function of its writes' mix. At is called for every candidate drive of
+// every arrival: it must be quick, allocate nothing, and return at least 1 for any share from 0 to 1 of the written
+// bytes that are sequential.
 //
 // waf.SequentialMix is one (equation 7), Constant and Table are others. A table can come from anything that measures:
 // the FTL simulator (waf.Simulate), closed forms, a drive's own counters.
@@ -41,9 +41,11 @@ func NewTable(points []waf.MixPoint) (*Table, error) {
 		case !(p.S >= 0 && p.S <= 1):
 			return nil, fmt.Errorf("write amplification at a sequential share of %v; it must be 0 to 1", p.S)
 		case !(p.WAF >= 1) || math.IsInf(p.WAF, 1):
-			return nil, fmt.Errorf("a write amplification of %v at a sequential share of %v; it must be at least 1", p.WAF, p.S)
+			return nil, fmt.Errorf("a write amplification of %v at a sequential share of %v; it must be at least 1",
+				p.WAF, p.S)
 		case i > 0 && p.S <= t.points[i-1].S:
-			return nil, fmt.Errorf("sequential share %v follows %v; the shares of a table must rise", p.S, t.points[i-1].S)
+			return nil, fmt.Errorf("sequential share %v follows %v; the shares of a table must rise", p.S,
+				t.points[i-1].S)
 		}
 	}
 	for i := 1; i < len(t.points); i++ {

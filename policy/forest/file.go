@@ -10,9 +10,10 @@ import (
 	"math"
 )
 
-// A forest's file is the line below; then, all numbers little-endian and of 32 bits unless said, the names of the inputs and of the outputs, the notes, the figures of the outputs and the
-// inputs (64-bit floating point), the trees' roots, the nodes, as many leaves' ends, and the leaves, each list after its length and each text after its length in bytes; and the
-// SHA-256 of all of that.
+// A forest's file is the line below; then, all numbers little-endian and of 32 bits unless said, the names of the
+// inputs and of the outputs, the notes, the figures of the outputs and the inputs (64-bit floating point), the trees'
+// roots, the nodes, as many leaves' ends, and the leaves, each list after its length and each text after its length
+// in bytes; and the SHA-256 of all of that.
 const fileHead = "farflash/forest/1\n"
 
 // Encode writes the forest as a file. The same forest gives the same bytes.
@@ -112,7 +113,8 @@ func (r *reader) word() uint32 {
 	return 0
 }
 
-// count reads the length of a list whose members have so many bytes at least: one that the file has no room for is a mistake, and takes no memory.
+// count reads the length of a list whose members have so many bytes at least: one that the file has no room for is a
+// mistake, and takes no memory.
 func (r *reader) count(size int) int {
 	n := int64(r.word())
 	if r.err == nil && n*int64(size) > int64(len(r.b)) {
@@ -181,7 +183,8 @@ func (f *Forest) decode(r *reader) error {
 	return f.valid()
 }
 
-// valid reports what a forest that was grown never is. The node that follows another is always behind it, so that every path ends.
+// valid reports what a forest that was grown never is. The node that follows another is always behind it, so that
+// every path ends.
 func (f *Forest) valid() error {
 	inputs, outputs := len(f.Inputs), len(f.Outputs)
 	switch {

@@ -40,7 +40,8 @@ func TestFile(t *testing.T) {
 	if !bytes.Equal(back.Encode(), file) {
 		t.Error("written again it is another file")
 	}
-	if !slices.Equal(back.Notes, f.Notes) || !slices.Equal(back.Inputs, f.Inputs) || !slices.Equal(back.Importance, f.Importance) || back.Trees() != 3 {
+	if !slices.Equal(back.Notes, f.Notes) || !slices.Equal(back.Inputs, f.Inputs) ||
+		!slices.Equal(back.Importance, f.Importance) || back.Trees() != 3 {
 		t.Errorf("read back: %+v", back.Notes)
 	}
 	s := friedman(50, 2, 2)

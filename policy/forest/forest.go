@@ -1,15 +1,19 @@
 // Package forest learns numbers from numbers: it fits regressions to samples and says how good they are.
 //
-// Its main type is Forest, a random forest of regression trees (Breiman, "Random Forests", Machine Learning 45, 2001): each tree is grown on a bootstrap sample by
-// CART's rule of least squares with a few inputs drawn at each split, the trees' mean predicts, and what a tree was not grown on tests it. A forest
-// may have several outputs; trees are then split by the sum of their variances, each in units of its own. Beside it are what it is compared with, a single Tree, KNN, Linear and Polynomial, all of them a Model; R2, and
-// the Folds of cross-validation, by row and by group. A Forest can be written to a file and read back (file.go).
+// Its main type is Forest, a random forest of regression trees (Breiman, "Random Forests", Machine Learning 45,
+// 2001): each tree is grown on a bootstrap sample by CART's rule of least squares with a few inputs drawn at each
+// split, the trees' mean predicts, and what a tree was not grown on tests it. A forest may have several outputs;
+// trees are then split by the sum of their variances, each in units of its own. Beside it are what it is compared
+// with, a single Tree, KNN, Linear and Polynomial, all of them a Model; R2, and the Folds of cross-validation, by row
+// and by group. A Forest can be written to a file and read back (file.go).
 //
-// Same samples and seed, same bits, on any machine and any number of processors: each tree has a random stream of its own, sums
-// are made in the order of the rows, products are rounded before they are added, and ties go to the input and the row that come first.
+// Same samples and seed, same bits, on any machine and any number of processors: each tree has a random stream of its
+// own, sums are made in the order of the rows, products are rounded before they are added, and ties go to the input
+// and the row that come first.
 //
-// Formulas are those of Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning" (2nd ed.): trees 9.2.2, importance
-// 10.13.1 (Breiman's), forests 15.2 and 15.3, nearest neighbours 13.3. What it leaves out: classes, missing values, pruning, boosting.
+// Formulas are those of Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning" (2nd ed.): trees
+// 9.2.2, importance 10.13.1 (Breiman's), forests 15.2 and 15.3, nearest neighbours 13.3. What it leaves out: classes,
+// missing values, pruning, boosting.
 package forest
 
 import (
@@ -25,14 +29,16 @@ import (
 
 // Model predicts outputs from inputs.
 type Model interface {
-	// Predict sets y, one number for each output, from x, one for each input. It changes nothing else; any number of goroutines may call it.
+	// Predict sets y, one number for each output, from x, one for each input. It changes nothing else; any number of
+	// goroutines may call it.
 	Predict(x, y []float64)
 }
 
 // Config is how a forest is grown.
 type Config struct {
 	Trees int // how many
-	// Try is how many inputs are drawn at each split; 0 is a third of them, at least one (Breiman's choice for regression).
+	// Try is how many inputs are drawn at each split; 0 is a third of them, at least one (Breiman's choice for
+	// regression).
 	Try int
 	// Leaf is the fewest rows that a leaf holds, each as often as the bootstrap drew it.
 	Leaf int
@@ -71,7 +77,8 @@ type Forest struct {
 	Inputs, Outputs []string
 	// Notes say what the forest was trained on; they change no prediction.
 	Notes []Note
-	// OutOfBag is R^2 of each output where every row is predicted by the trees that were grown without it; NaN if there is none.
+	// OutOfBag is R^2 of each output where every row is predicted by the trees that were grown without it; NaN if
+	// there is none.
 	OutOfBag []float64
 	// Importance is the share of each input in how much splits have lessened the variance, over all trees (Breiman's).
 	Importance []float64
@@ -87,8 +94,8 @@ type Forest struct {
 // Note is a word about a forest and its value.
 type Note struct{ Name, Value string }
 
-// node is a split: what is not above the threshold goes on at next, the rest at the node behind that. A leaf has an infinite threshold
-// and goes on at itself, so that trees of any depth can be walked side by side.
+// node is a split: what is not above the threshold goes on at next, the rest at the node behind that. A leaf has an
+// infinite threshold and goes on at itself, so that trees of any depth can be walked side by side.
 type node struct {
 	threshold float64
 	input     int32
@@ -194,13 +201,16 @@ func Grow(s *Samples, cfg Config, workers int) (*Forest, error) {
 // join makes one forest of its trees, in their order.
 func (t *table) join(trees []*grower) (*Forest, error) {
 	s := t.s
-	f := &Forest{Inputs: s.Inputs, Outputs: s.Outputs, Low: t.low, High: t.high, Importance: make([]float64, len(s.Inputs)), OutOfBag: make([]float64, len(s.Outputs))}
+	f := &Forest{Inputs: s.Inputs, Outputs: s.Outputs, Low: t.low, High: t.high,
+		Importance: make([]float64, len(s.Inputs)), OutOfBag: make([]float64, len(s.Outputs))}
 	nodes := 0
 	for _, g := range trees {
 		nodes += len(g.nodes)
 	}
 	if nodes > mostNodes {
-		return nil, fmt.Errorf("the trees have %d nodes; at most %d are possible: use fewer trees or rows, or larger leaves", nodes, mostNodes)
+		return nil, fmt.Errorf(
+			"the trees have %d nodes; at most %d are possible: use fewer trees or rows, or larger leaves", nodes,
+			mostNodes)
 	}
 	f.nodes, f.ends = make([]node, 0, nodes), make([]int32, 0, nodes)
 	rows, outputs := s.Rows(), len(s.Outputs)
@@ -250,8 +260,8 @@ func (t *table) join(trees []*grower) (*Forest, error) {
 	return f, nil
 }
 
-// Determination is the coefficient of determination R^2 of what was predicted and what is: one less the squared errors over the squared distances from the mean. It is NaN
-// where nothing varies.
+// Determination is the coefficient of determination R^2 of what was predicted and what is: one less the squared
+// errors over the squared distances from the mean. It is NaN where nothing varies.
 func Determination(said, is []float64) float64 {
 	mean := 0.0
 	for _, v := range is {

@@ -31,8 +31,8 @@ func small(rows ...[]float64) *forest.Samples {
 	return s
 }
 
-// friedman is Friedman's first function (Annals of Statistics 19, 1991): ten uniform inputs of which five matter, and noise of variance 1. A second output is
-// the same with the roles of the inputs 4 and 5 changed.
+// friedman is Friedman's first function (Annals of Statistics 19, 1991): ten uniform inputs of which five matter, and
+// noise of variance 1. A second output is the same with the roles of the inputs 4 and 5 changed.
 func friedman(rows int, seed uint64, outputs int) *forest.Samples {
 	r := rng.NewStream(seed, "friedman")
 	s := &forest.Samples{Inputs: names("x", 10), Outputs: names("y", outputs)}
@@ -65,7 +65,8 @@ func predict(m forest.Model, x ...float64) float64 {
 
 // A single tree splits where the squares fall most, halfway between neighbours; worked out by hand.
 func TestTreeByHand(t *testing.T) {
-	// Split at 3.5: left 1, 1, 4 and right 9, 9. The squares about the mean are 64.8; this leaves 6, the next best (at 2.5) 50/3 and (at 4.5) 42.75.
+	// Split at 3.5: left 1, 1, 4 and right 9, 9. The squares about the mean are 64.8; this leaves 6, the next best
+	// (at 2.5) 50/3 and (at 4.5) 42.75.
 	s := small([]float64{1, 1}, []float64{2, 1}, []float64{3, 4}, []float64{4, 9}, []float64{5, 9})
 	one, err := forest.GrowTree(s, 1, 1)
 	if err != nil {
@@ -93,7 +94,8 @@ func TestTreeByHand(t *testing.T) {
 
 // Importance is the share of the squares that an input's splits take away; worked out by hand.
 func TestImportanceByHand(t *testing.T) {
-	// y = 10 a + 1 b over the four corners: a takes 100 of 101 parts of the squares (2 * 25 * 2 = 100 against 2 * 0.5 = 1).
+	// y = 10 a + 1 b over the four corners: a takes 100 of 101 parts of the squares (2 * 25 * 2 = 100 against 2 * 0.5
+	// = 1).
 	s := small([]float64{0, 0, 7, 0}, []float64{0, 1, 7, 1}, []float64{1, 0, 7, 10}, []float64{1, 1, 7, 11})
 	f, err := forest.GrowTree(s, 1, 0)
 	if err != nil {
@@ -135,8 +137,9 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// TestFriedman holds the forest against the figures of an independent one on the same function: 2,000 rows, 100 trees and 4 inputs a split had an R^2 of 0.895 on new rows, 0.860 out
-// of bag (with noise), and the five inputs that matter before the five that do not.
+// TestFriedman holds the forest against the figures of an independent one on the same function: 2,000 rows, 100 trees
+// and 4 inputs a split had an R^2 of 0.895 on new rows, 0.860 out of bag (with noise), and the five inputs that
+// matter before the five that do not.
 func TestFriedman(t *testing.T) {
 	s := friedman(2000, 1, 1)
 	cfg := forest.DefaultConfig()
@@ -147,7 +150,8 @@ func TestFriedman(t *testing.T) {
 	}
 	fresh := friedman(2000, 2, 1)
 	r2 := forest.R2(f, fresh, all(fresh))[0]
-	t.Logf("R^2 %.4f on new rows, %.4f out of bag, %d nodes, importance %.3f", r2, f.OutOfBag[0], f.Nodes(), f.Importance)
+	t.Logf("R^2 %.4f on new rows, %.4f out of bag, %d nodes, importance %.3f", r2, f.OutOfBag[0], f.Nodes(),
+		f.Importance)
 	if math.Abs(r2-0.895) > 0.025 || math.Abs(f.OutOfBag[0]-0.860) > 0.015 {
 		t.Errorf("R^2 is %.4f on new rows and %.4f out of bag; want some 0.895 and 0.860", r2, f.OutOfBag[0])
 	}
@@ -174,7 +178,8 @@ func TestFriedman(t *testing.T) {
 		name      string
 		m         forest.Model
 		low, high float64
-	}{{"tree", tree, 0.66, 0.78}, {"linear", linear, 0.70, 0.78}, {"square", square, 0.86, 0.92}, {"nearest", near, 0.70, 0.82}} {
+	}{{"tree", tree, 0.66, 0.78}, {"linear", linear, 0.70, 0.78}, {"square", square, 0.86, 0.92},
+		{"nearest", near, 0.70, 0.82}} {
 		if got := forest.R2(x.m, fresh, all(fresh))[0]; got < x.low || got > x.high {
 			t.Errorf("%s: R^2 %.4f, want %.2f to %.2f", x.name, got, x.low, x.high)
 		}
@@ -210,7 +215,8 @@ func TestOutOfBag(t *testing.T) {
 	}
 }
 
-// TestExact holds the bytes of a forest that is grown from numbers which are the same on every machine, on any number of processors.
+// TestExact holds the bytes of a forest that is grown from numbers which are the same on every machine, on any number
+// of processors.
 func TestExact(t *testing.T) {
 	r := rng.NewStream(7, "exact")
 	s := &forest.Samples{Inputs: names("x", 6), Outputs: names("y", 2)}
@@ -289,7 +295,8 @@ func TestKNN(t *testing.T) {
 		k    int
 		x    []float64
 		want float64
-	}{{1, []float64{0.1, 10}, 1}, {1, []float64{2, 500}, 1}, {2, []float64{2, 500}, 1.5}, {2, []float64{4, 900}, 6}, {4, []float64{9, 9}, 3.75}} {
+	}{{1, []float64{0.1, 10}, 1}, {1, []float64{2, 500}, 1}, {2, []float64{2, 500}, 1.5}, {2, []float64{4, 900}, 6},
+		{4, []float64{9, 9}, 3.75}} {
 		m, err := forest.FitKNN(s, c.k)
 		if err != nil {
 			t.Fatal(err)
@@ -303,7 +310,8 @@ func TestKNN(t *testing.T) {
 // Every row is tested once; no group is on both sides; parts are even.
 func TestFolds(t *testing.T) {
 	s := friedman(103, 1, 1) // groups of four rows
-	for name, folds := range map[string][]forest.Fold{"rows": s.Folds(5, 1), "groups": s.GroupFolds(5, 1), "split": {s.GroupSplit(0.6, 1)}} {
+	for name, folds := range map[string][]forest.Fold{"rows": s.Folds(5, 1), "groups": s.GroupFolds(5, 1),
+		"split": {s.GroupSplit(0.6, 1)}} {
 		tested := make([]int, s.Rows())
 		for _, f := range folds {
 			if len(f.Train)+len(f.Test) != s.Rows() {

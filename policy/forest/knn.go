@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// KNN predicts the mean of the rows that are nearest, by the distance of standardised inputs; of equally near ones the first.
+// KNN predicts the mean of the rows that are nearest, by the distance of standardised inputs; of equally near ones
+// the first.
 type KNN struct {
 	k          int
 	s          *Samples

@@ -19,8 +19,8 @@ func FitLinear(s *Samples) (*Linear, error) { return FitPolynomial(s, 1) }
 // mostTerms bounds a polynomial's columns.
 const mostTerms = 2000
 
-// FitPolynomial is the regression of least squares on all products of up to so many inputs, an input with itself among them. Inputs are
-// standardised first. Of columns that others determine, within rounding, one has no weight.
+// FitPolynomial is the regression of least squares on all products of up to so many inputs, an input with itself
+// among them. Inputs are standardised first. Of columns that others determine, within rounding, one has no weight.
 func FitPolynomial(s *Samples, degree int) (*Linear, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func FitPolynomial(s *Samples, degree int) (*Linear, error) {
 		}
 		m.terms = append(m.terms, longer...)
 		if last = longer; len(m.terms) > mostTerms {
-			return nil, fmt.Errorf("a polynomial of degree %d of %d inputs has more than %d terms", degree, len(s.Inputs), mostTerms)
+			return nil, fmt.Errorf("a polynomial of degree %d of %d inputs has more than %d terms", degree,
+				len(s.Inputs), mostTerms)
 		}
 	}
 	rows, columns := s.Rows(), len(m.terms)+1
@@ -115,8 +116,9 @@ func (m *Linear) Predict(x, y []float64) {
 	}
 }
 
-// leastSquares finds, for each b, the weights of a's columns that come nearest to it, by Householder reflections with the largest column next (Golub and
-// Van Loan, "Matrix Computations", section 5.4.2). What is left of a column that is below 1e-10 of the first has no weight.
+// leastSquares finds, for each b, the weights of a's columns that come nearest to it, by Householder reflections with
+// the largest column next (Golub and Van Loan, "Matrix Computations", section 5.4.2). What is left of a column that
+// is below 1e-10 of the first has no weight.
 func leastSquares(a, b [][]float64) [][]float64 {
 	columns, rows := len(a), len(a[0])
 	order, diagonal := make([]int, columns), make([]float64, columns)

@@ -18,7 +18,8 @@ type Samples struct {
 // Add adds a row.
 func (s *Samples) Add(x, y []float64, group int) {
 	if len(x) != len(s.Inputs) || len(y) != len(s.Outputs) {
-		panic(fmt.Sprintf("forest: a row of %d inputs and %d outputs among samples of %d and %d", len(x), len(y), len(s.Inputs), len(s.Outputs)))
+		panic(fmt.Sprintf("forest: a row of %d inputs and %d outputs among samples of %d and %d", len(x), len(y),
+			len(s.Inputs), len(s.Outputs)))
 	}
 	s.x, s.y, s.Group = append(s.x, x...), append(s.y, y...), append(s.Group, group)
 }
@@ -50,7 +51,8 @@ func (s *Samples) check() error {
 	case s.Rows() == 0:
 		return fmt.Errorf("there are no samples")
 	case len(s.Inputs) == 0 || len(s.Outputs) == 0 || len(s.Inputs) > mostColumn || len(s.Outputs) > mostColumn:
-		return fmt.Errorf("samples of %d inputs and %d outputs; each must be 1 to %d", len(s.Inputs), len(s.Outputs), mostColumn)
+		return fmt.Errorf("samples of %d inputs and %d outputs; each must be 1 to %d", len(s.Inputs), len(s.Outputs),
+			mostColumn)
 	}
 	for row := range s.Rows() {
 		for i, v := range s.X(row) {
@@ -70,7 +72,8 @@ func (s *Samples) check() error {
 // Fold is a division of rows into those that train and those that test.
 type Fold struct{ Train, Test []int }
 
-// Folds divides rows by chance into k parts, sizes of which differ by at most one, each of which is tested once by what was trained on the others.
+// Folds divides rows by chance into k parts, sizes of which differ by at most one, each of which is tested once by
+// what was trained on the others.
 func (s *Samples) Folds(k int, seed uint64) []Fold {
 	own := make([]int, s.Rows())
 	for i := range own {

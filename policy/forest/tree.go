@@ -20,7 +20,8 @@ type table struct {
 // prepare sorts the columns.
 func prepare(s *Samples) *table {
 	rows, inputs, outputs := s.Rows(), len(s.Inputs), len(s.Outputs)
-	t := &table{s: s, low: make([]float64, inputs), high: make([]float64, inputs), target: make([]float64, rows*outputs)}
+	t := &table{s: s, low: make([]float64, inputs), high: make([]float64, inputs),
+		target: make([]float64, rows*outputs)}
 	for i := range inputs {
 		c, order := make([]float64, rows), make([]int32, rows)
 		for row := range rows {
@@ -78,7 +79,8 @@ type split struct {
 
 func newGrower(t *table, cfg *Config, r rng.Stream) *grower {
 	g := &grower{table: t, cfg: cfg, r: r, times: make([]int32, t.s.Rows()), left: make([]bool, t.s.Rows()),
-		gain: make([]float64, len(t.columns)), sum: make([]float64, 2*len(t.s.Outputs)), inputs: make([]int32, len(t.columns))}
+		gain: make([]float64, len(t.columns)), sum: make([]float64, 2*len(t.s.Outputs)),
+		inputs: make([]int32, len(t.columns))}
 	for i := range g.inputs {
 		g.inputs[i] = int32(i)
 	}
@@ -161,8 +163,8 @@ func (g *grower) leaf(lo, hi int) {
 	}
 }
 
-// search draws inputs until so many were tried that are not the same in all rows, and returns the best split. Of equal ones it is that
-// of the first input, and there the lowest.
+// search draws inputs until so many were tried that are not the same in all rows, and returns the best split. Of
+// equal ones it is that of the first input, and there the lowest.
 func (g *grower) search(lo, hi int) split {
 	outputs := len(g.s.Outputs)
 	sum, below := g.sum[:outputs], g.sum[outputs:]
@@ -240,7 +242,8 @@ func (g *grower) divide(lo, hi int, s *split) {
 	}
 }
 
-// GrowTree grows a single tree on all rows by CART's rule, every input tried at each split. Its error out of bag is that of no row and so no number.
+// GrowTree grows a single tree on all rows by CART's rule, every input tried at each split. Its error out of bag is
+// that of no row and so no number.
 func GrowTree(s *Samples, leaf, depth int) (*Forest, error) {
 	cfg := Config{Trees: 1, Try: len(s.Inputs), Leaf: leaf, Depth: depth}
 	if err := cfg.Validate(); err != nil {

@@ -54,7 +54,8 @@ func filled(tb testing.TB, victim ftl.Victim, blocks int, part float64) *array {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.Victim = blocks, victim
 	pages := cfg.BlocksPerPool * cfg.PagesPerBlock
-	d := &array{to: make([]int32, int(part*float64(pages))), of: make([]int32, pages), addresses: rng.NewStream(1, "addresses")}
+	d := &array{to: make([]int32, int(part*float64(pages))), of: make([]int32, pages),
+		addresses: rng.NewStream(1, "addresses")}
 	random := rng.NewStream(1, "victims")
 	var err error
 	if d.FTL, err = ftl.New(cfg, d, &random); err != nil {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// A pool that was cloned reads the validity bitmaps of the pool it was cloned from, which nothing changes any more, and copies a part of a block's when it
-// changes that: copies of one preconditioned drive then cost what they change, and not a bit a page each.
+// A pool that was cloned reads the validity bitmaps of the pool it was cloned from, which nothing changes any more,
+// and copies a part of a block's when it changes that: copies of one preconditioned drive then cost what they change,
+// and not a bit a page each.
 
 // chunkWords is how many words of a block's bitmap are copied at once; all of a smaller one.
 const chunkWords = 256

@@ -5,11 +5,12 @@ import (
 	"unsafe"
 )
 
-// Watching is whether pools count for the walks of the build tag invariants, which takes each into the next class of sizes.
+// Watching is whether pools count for the walks of the build tag invariants, which takes each into the next class of
+// sizes.
 const Watching = unsafe.Sizeof(watch{}) > 0
 
-// Books holds what a pool works out from its victims and candidates against their definitions: how many free blocks what is still to be moved may take, and which
-// candidate is the best.
+// Books holds what a pool works out from its victims and candidates against their definitions: how many free blocks
+// what is still to be moved may take, and which candidate is the best.
 func (f *FTL) Books(pool int) error {
 	p := f.pools[pool]
 	if p == f.blank || p.restoring != nil {
@@ -66,7 +67,8 @@ func (f *FTL) Books(pool int) error {
 	return f.booksOfBenefit(p)
 }
 
-// booksOfBenefit is for the policy of the greatest (1-u) age / 2u: no block that has waited longest of those with as many valid pages has more.
+// booksOfBenefit is for the policy of the greatest (1-u) age / 2u: no block that has waited longest of those with as
+// many valid pages has more.
 func (f *FTL) booksOfBenefit(p *pool) error {
 	if f.cfg.Victim != CostBenefit || p.buckets == nil || p.candidates == 0 {
 		return nil
@@ -93,7 +95,8 @@ func (f *FTL) booksOfBenefit(p *pool) error {
 	}
 	for v := range p.buckets {
 		if h := p.buckets[v].head; h != none && benefit(&p.blocks[h]) > benefit(&p.blocks[b])*(1+1e-9) {
-			return fmt.Errorf("block %d with benefit %v is chosen, %d has %v", b, benefit(&p.blocks[b]), h, benefit(&p.blocks[h]))
+			return fmt.Errorf("block %d with benefit %v is chosen, %d has %v", b, benefit(&p.blocks[b]), h,
+				benefit(&p.blocks[h]))
 		}
 	}
 	return nil

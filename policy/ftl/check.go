@@ -77,8 +77,8 @@ func (f *FTL) Holds(pool, block, page int) bool {
 	return block < len(p.blocks) && f.has(p, int32(block), int32(page))
 }
 
-// EachHeld visits the pages of a pool that were handed out and hold data, a word of 64 pages of one block at a time, in order; words without any
-// are left out.
+// EachHeld visits the pages of a pool that were handed out and hold data, a word of 64 pages of one block at a time,
+// in order; words without any are left out.
 func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 	p := f.pools[pool]
 	for i := range p.blocks {
@@ -88,7 +88,8 @@ func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 		}
 		handed := f.size(m)
 		if at := f.frontierOf(p, b); at >= 0 {
-			handed -= p.frontiers[at].left // the bits of a block that is written to are set before its pages are handed out
+			// the bits of a block that is written to are set before its pages are handed out
+			handed -= p.frontiers[at].left
 		}
 		for page := int32(0); page < handed; page += 64 {
 			held := f.word(p, b, page>>6)
@@ -135,7 +136,8 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 		in += n
 	}
 	if handed += c.erasedPages; in != handed {
-		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d were handed out", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
+		return fmt.Errorf("%d host, %v moved, %d restored, %d abandoned, %d skipped and %d unused pages, but %d were "+
+			"handed out", host, c.moved, c.restored, c.abandoned, c.skipped, unused, handed)
 	}
 	return nil
 }
@@ -166,7 +168,8 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 			sum += int64(m.valid)
 			candidates++
 		}
-		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing || m.state == failing || m.state == given
+		fails, may := slices.Contains(p.failing, b), m.state == open || m.state == victim || m.state == erasing ||
+			m.state == failing || m.state == given
 		if fails && !may || !fails && m.state == failing {
 			return 0, fmt.Errorf("%v block %d fails: %v", m.state, i, fails)
 		}
@@ -194,7 +197,8 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 	case n != p.free:
 		return 0, fmt.Errorf("%d blocks are free, %d are counted", n, p.free)
 	case sum != p.validSum || candidates != p.candidates:
-		return 0, fmt.Errorf("%d candidates have %d valid pages, %d and %d are counted", candidates, sum, p.candidates, p.validSum)
+		return 0, fmt.Errorf("%d candidates have %d valid pages, %d and %d are counted", candidates, sum,
+			p.candidates, p.validSum)
 	case bad != p.retired:
 		return 0, fmt.Errorf("%d blocks are retired, %d are counted", bad, p.retired)
 	case most != p.mostErases:
@@ -220,7 +224,8 @@ const (
 	inVictims
 )
 
-var placeNames = [...]string{"no structure", "the free heap", "a frontier", "the list by age", "a bucket", "the array", "the victims"}
+var placeNames = [...]string{"no structure", "the free heap", "a frontier", "the list by age", "a bucket",
+	"the array", "the victims"}
 
 func (p place) String() string { return placeNames[p] }
 
@@ -266,7 +271,8 @@ func (f *FTL) places(p *pool) ([]place, error) {
 		if w.left > 0 {
 			put(w.block, inFrontier)
 			if err == nil && int(p.blocks[w.block].stream) != s%len(f.survivors) {
-				err = fmt.Errorf("block %d of stream %d is the frontier of stream %d", w.block, p.blocks[w.block].stream, s)
+				err = fmt.Errorf("block %d of stream %d is the frontier of stream %d", w.block,
+					p.blocks[w.block].stream, s)
 			}
 		} else if w.block != none {
 			err = fmt.Errorf("stream %d keeps full block %d", s, w.block)
@@ -331,7 +337,8 @@ func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	if m.state == open && m.pending < left || m.state != open && left > 0 {
 		return fmt.Errorf("%v, %d pages left and %d to be programmed", m.state, left, m.pending)
 	}
-	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == failing || m.state == given || m.state == victim && m.pending == 0
+	atRest := m.state == closed || m.state == ranked || m.state == open && m.pending == left || m.state == failing ||
+		m.state == given || m.state == victim && m.pending == 0
 	if !atRest || !withMap {
 		return nil
 	}

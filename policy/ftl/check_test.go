@@ -23,8 +23,9 @@ func (m *tables) CompareAndSwap(lpa LPA, old, new PPA) bool {
 	return true
 }
 
-// lived is a pool of two streams that has been written, collected and worn, with everything that a pool can have: free blocks, some never used, open ones of
-// both streams, candidates, a victim of which a page is being moved, a block that fails and one that is retired.
+// lived is a pool of two streams that has been written, collected and worn, with everything that a pool can have:
+// free blocks, some never used, open ones of both streams, candidates, a victim of which a page is being moved, a
+// block that fails and one that is retired.
 func lived(t *testing.T, victim Victim) (*FTL, *tables) {
 	t.Helper()
 	cfg := DefaultConfig()
@@ -139,51 +140,78 @@ func written(p *pool) *frontier {
 // TestCheckNotices: Check reports each thing in a pool that cannot be, and nothing of what is right.
 func TestCheckNotices(t *testing.T) {
 	cases := map[string]func(f *FTL, p *pool){
-		"a block more is free":                 func(_ *FTL, p *pool) { p.free++ },
-		"a block fewer is free":                func(_ *FTL, p *pool) { p.free-- },
-		"a candidate more":                     func(_ *FTL, p *pool) { p.candidates++ },
-		"a valid page more of candidates":      func(_ *FTL, p *pool) { p.validSum++ },
-		"a retired block more":                 func(_ *FTL, p *pool) { p.retired++ },
-		"more erases than any":                 func(_ *FTL, p *pool) { p.mostErases++ },
-		"more erases of a block":               func(_ *FTL, p *pool) { in(p, retired).erases = p.mostErases + 1 },
-		"a host page more":                     func(_ *FTL, p *pool) { p.frontiers[1].host++ },
-		"a page more moved":                    func(_ *FTL, p *pool) { p.counts.moved[WearLevelling]++ },
-		"a page more restored":                 func(_ *FTL, p *pool) { p.counts.restored++ },
-		"a page more abandoned":                func(_ *FTL, p *pool) { p.counts.abandoned++ },
-		"a page more erased":                   func(_ *FTL, p *pool) { p.counts.erasedPages++ },
-		"valid pages of a candidate":           func(_ *FTL, p *pool) { in(p, closed, ranked).valid++; p.validSum++ },
-		"valid pages of a victim":              func(_ *FTL, p *pool) { in(p, victim).valid++ },
-		"valid pages of a free block":          func(_ *FTL, p *pool) { in(p, free).valid = 1 },
-		"valid pages of a retired block":       func(_ *FTL, p *pool) { in(p, retired).valid = 1 },
-		"a page that became valid":             func(f *FTL, p *pool) { m := in(p, failing); flip(f, m, f.nextValid(p, number(p, m), 0)) },
-		"a page beyond the last":               func(f *FTL, p *pool) { m := in(p, victim); flip(f, m, 8); m.valid++ },
-		"an open block with too little to do":  func(_ *FTL, p *pool) { p.blocks[written(p).block].pending = written(p).left - 1 },
-		"a frontier's page fewer":              func(_ *FTL, p *pool) { written(p).left-- },
-		"a frontier of another stream":         func(_ *FTL, p *pool) { w := written(p); p.blocks[w.block].stream ^= 1 },
-		"a frontier of a free block":           func(_ *FTL, p *pool) { written(p).block = number(p, in(p, free)) },
-		"a frontier beyond the pool":           func(_ *FTL, p *pool) { written(p).block = int32(len(p.blocks)) },
-		"a frontier below the pool":            func(_ *FTL, p *pool) { written(p).block = -2 },
-		"a free heap that is out of order":     func(_ *FTL, p *pool) { p.heap[0].order = 1 << 63 },
-		"a free block that nothing holds":      func(_ *FTL, p *pool) { p.heap = p.heap[:len(p.heap)-1] },
-		"a free block twice":                   func(_ *FTL, p *pool) { p.heap = append(p.heap, p.heap[len(p.heap)-1]) },
+		"a block more is free":            func(_ *FTL, p *pool) { p.free++ },
+		"a block fewer is free":           func(_ *FTL, p *pool) { p.free-- },
+		"a candidate more":                func(_ *FTL, p *pool) { p.candidates++ },
+		"a valid page more of candidates": func(_ *FTL, p *pool) { p.validSum++ },
+		"a retired block more":            func(_ *FTL, p *pool) { p.retired++ },
+		"more erases than any":            func(_ *FTL, p *pool) { p.mostErases++ },
+		"more erases of a block":          func(_ *FTL, p *pool) { in(p, retired).erases = p.mostErases + 1 },
+		"a host page more":                func(_ *FTL, p *pool) { p.frontiers[1].host++ },
+		"a page more moved":               func(_ *FTL, p *pool) { p.counts.moved[WearLevelling]++ },
+		"a page more restored":            func(_ *FTL, p *pool) { p.counts.restored++ },
+		"a page more abandoned":           func(_ *FTL, p *pool) { p.counts.abandoned++ },
+		"a page more erased":              func(_ *FTL, p *pool) { p.counts.erasedPages++ },
+		"valid pages of a candidate":      func(_ *FTL, p *pool) { in(p, closed, ranked).valid++; p.validSum++ },
+		"valid pages of a victim":         func(_ *FTL, p *pool) { in(p, victim).valid++ },
+		"valid pages of a free block":     func(_ *FTL, p *pool) { in(p, free).valid = 1 },
+		"valid pages of a retired block":  func(_ *FTL, p *pool) { in(p, retired).valid = 1 },
+		"a page that became valid": func(f *FTL,
+			p *pool) {
+			m := in(p, failing)
+			flip(f, m, f.nextValid(p, number(p, m), 0))
+		},
+		"a page beyond the last": func(f *FTL, p *pool) { m := in(p, victim); flip(f, m, 8); m.valid++ },
+		"an open block with too little to do": func(_ *FTL,
+			p *pool) {
+			p.blocks[written(p).block].pending = written(p).left - 1
+		},
+		"a frontier's page fewer": func(_ *FTL, p *pool) { written(p).left-- },
+		"a frontier of another stream": func(_ *FTL,
+			p *pool) {
+			w := written(p)
+			p.blocks[w.block].stream ^= 1
+		},
+		"a frontier of a free block":       func(_ *FTL, p *pool) { written(p).block = number(p, in(p, free)) },
+		"a frontier beyond the pool":       func(_ *FTL, p *pool) { written(p).block = int32(len(p.blocks)) },
+		"a frontier below the pool":        func(_ *FTL, p *pool) { written(p).block = -2 },
+		"a free heap that is out of order": func(_ *FTL, p *pool) { p.heap[0].order = 1 << 63 },
+		"a free block that nothing holds":  func(_ *FTL, p *pool) { p.heap = p.heap[:len(p.heap)-1] },
+		"a free block twice": func(_ *FTL,
+			p *pool) {
+			p.heap = append(p.heap, p.heap[len(p.heap)-1])
+		},
 		"a victim twice":                       func(_ *FTL, p *pool) { p.victims = append(p.victims, p.victims[0]) },
 		"a victim that nothing holds":          func(_ *FTL, p *pool) { p.victims = nil },
 		"a candidate that is said to be free":  func(_ *FTL, p *pool) { in(p, closed, ranked).state = free },
 		"a failing block that is a candidate":  func(_ *FTL, p *pool) { in(p, failing).state = closed },
 		"a block that fails and is not listed": func(_ *FTL, p *pool) { p.failing = nil },
-		"a candidate among those that fail":    func(_ *FTL, p *pool) { p.failing = append(p.failing, number(p, in(p, closed, ranked))) },
-		"a retired block that fails":           func(_ *FTL, p *pool) { p.failing = append(p.failing, number(p, in(p, retired))) },
+		"a candidate among those that fail": func(_ *FTL,
+			p *pool) {
+			p.failing = append(p.failing, number(p, in(p, closed, ranked)))
+		},
+		"a retired block that fails": func(_ *FTL,
+			p *pool) {
+			p.failing = append(p.failing, number(p, in(p, retired)))
+		},
 		"pages left of a block that is closed": func(_ *FTL, p *pool) { in(p, open).state = closed },
 		"a host that need not look":            func(_ *FTL, p *pool) { p.guarded = true },
-		"victims without room":                 func(_ *FTL, p *pool) { p.short = false; p.blocks[p.victims[0].block].next = 1000 },
+		"victims without room": func(_ *FTL,
+			p *pool) {
+			p.short = false
+			p.blocks[p.victims[0].block].next = 1000
+		},
 	}
 	of := map[Victim]map[string]func(f *FTL, p *pool){
 		Greedy: {
-			"fewer in buckets":                  func(_ *FTL, p *pool) { p.inBuckets-- },
-			"a least that is too great":         func(_ *FTL, p *pool) { p.least = 9 },
-			"a block in another bucket":         func(_ *FTL, p *pool) { swap(p) },
-			"a bucket that ends elsewhere":      func(_ *FTL, p *pool) { bucketOf(p).tail = none },
-			"a block that does not know others": func(_ *FTL, p *pool) { p.blocks[bucketOf(p).head].prev = number(p, in(p, ranked)) },
+			"fewer in buckets":             func(_ *FTL, p *pool) { p.inBuckets-- },
+			"a least that is too great":    func(_ *FTL, p *pool) { p.least = 9 },
+			"a block in another bucket":    func(_ *FTL, p *pool) { swap(p) },
+			"a bucket that ends elsewhere": func(_ *FTL, p *pool) { bucketOf(p).tail = none },
+			"a block that does not know others": func(_ *FTL,
+				p *pool) {
+				p.blocks[bucketOf(p).head].prev = number(p, in(p, ranked))
+			},
 		},
 		WindowedGreedy: {
 			"a window that is not full": func(f *FTL, p *pool) { f.window++ },
@@ -272,8 +300,9 @@ func swap(p *pool) {
 	}
 }
 
-// TestLeastWorn: of candidates that lag by enough and have stayed for two turnovers of 40 erases, the one with the fewest erases, and of these the one that has
-// stayed longest; if there is none, the next look is a sixteenth of a turnover later.
+// TestLeastWorn: of candidates that lag by enough and have stayed for two turnovers of 40 erases, the one with the
+// fewest erases, and of these the one that has stayed longest; if there is none, the next look is a sixteenth of a
+// turnover later.
 func TestLeastWorn(t *testing.T) {
 	type candidate struct {
 		erases, since uint32
@@ -283,15 +312,16 @@ func TestLeastWorn(t *testing.T) {
 		blocks []candidate
 		want   int32
 	}{
-		"the fewest erases":                     {[]candidate{{5, 0, closed}, {3, 10, ranked}, {4, 0, closed}}, 1},
-		"the longest stay among equals":         {[]candidate{{3, 10, closed}, {3, 9, closed}, {3, 11, ranked}}, 1},
-		"the first of those that are the same":  {[]candidate{{3, 10, closed}, {3, 10, closed}}, 0},
-		"fewer erases before a longer stay":     {[]candidate{{4, 0, closed}, {3, 19, closed}}, 1},
-		"as far behind as must be":              {[]candidate{{10, 0, closed}}, 0},
-		"not far enough behind":                 {[]candidate{{11, 0, closed}}, none},
-		"stayed as long as must be":             {[]candidate{{0, 20, closed}}, 0},
-		"not stayed long enough":                {[]candidate{{0, 21, closed}}, none},
-		"no candidate":                          {[]candidate{{0, 0, open}, {0, 0, free}, {0, 0, victim}, {0, 0, failing}, {0, 0, retired}}, none},
+		"the fewest erases":                    {[]candidate{{5, 0, closed}, {3, 10, ranked}, {4, 0, closed}}, 1},
+		"the longest stay among equals":        {[]candidate{{3, 10, closed}, {3, 9, closed}, {3, 11, ranked}}, 1},
+		"the first of those that are the same": {[]candidate{{3, 10, closed}, {3, 10, closed}}, 0},
+		"fewer erases before a longer stay":    {[]candidate{{4, 0, closed}, {3, 19, closed}}, 1},
+		"as far behind as must be":             {[]candidate{{10, 0, closed}}, 0},
+		"not far enough behind":                {[]candidate{{11, 0, closed}}, none},
+		"stayed as long as must be":            {[]candidate{{0, 20, closed}}, 0},
+		"not stayed long enough":               {[]candidate{{0, 21, closed}}, none},
+		"no candidate": {[]candidate{{0, 0, open}, {0, 0, free}, {0, 0, victim},
+			{0, 0, failing}, {0, 0, retired}}, none},
 		"a candidate behind some that are none": {[]candidate{{0, 0, open}, {7, 0, ranked}}, 1},
 	} {
 		cfg := DefaultConfig()
@@ -327,7 +357,8 @@ func TestLeastWorn(t *testing.T) {
 	}
 }
 
-// TestTakeWorn: what stays goes to the free block with the most erases, even if it is the only one that was used, and to a new one if none was.
+// TestTakeWorn: what stays goes to the free block with the most erases, even if it is the only one that was used, and
+// to a new one if none was.
 func TestTakeWorn(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 40, 8
@@ -405,7 +436,8 @@ func TestReadings(t *testing.T) {
 	if err == nil {
 		fresh.Fail(2) // so that blocks 0 to 2 are known
 	}
-	if err != nil || fresh.Wear(2) != 0 || fresh.Wear(3) != 0 || fresh.Wear(39) != 0 || fresh.Yield(3) != 8 || fresh.Yield(39) != 8 || fresh.IsValid(3*8) || fresh.IsValid(39*8) {
+	if err != nil || fresh.Wear(2) != 0 || fresh.Wear(3) != 0 || fresh.Wear(39) != 0 || fresh.Yield(3) != 8 ||
+		fresh.Yield(39) != 8 || fresh.IsValid(3*8) || fresh.IsValid(39*8) {
 		t.Errorf("%v: blocks that were never used are worn or hold something", err)
 	}
 }
@@ -436,7 +468,10 @@ func TestTwoOpenBlocks(t *testing.T) {
 // TestBrokenContracts: what no driver may do stops the program, and says so itself.
 func TestBrokenContracts(t *testing.T) {
 	for name, do := range map[string]func(f *FTL, m *tables, p *pool){
-		"a page is moved that is not asked for": func(f *FTL, _ *tables, p *pool) { f.Relocate(f.PPA(Block(number(p, in(p, ranked))), 0), 0) },
+		"a page is moved that is not asked for": func(f *FTL, _ *tables,
+			p *pool) {
+			f.Relocate(f.PPA(Block(number(p, in(p, ranked))), 0), 0)
+		},
 		"a page is moved of a victim that has no more": func(f *FTL, _ *tables, p *pool) {
 			v := in(p, victim)
 			v.next = 0
@@ -447,7 +482,10 @@ func TestBrokenContracts(t *testing.T) {
 			v.pending = 0
 			f.Relocate(f.PPA(Block(number(p, v)), 0), 0)
 		},
-		"a page has been moved that was not asked for": func(f *FTL, _ *tables, p *pool) { f.Moved(f.PPA(Block(number(p, in(p, ranked))), 0), 0, 0) },
+		"a page has been moved that was not asked for": func(f *FTL, _ *tables,
+			p *pool) {
+			f.Moved(f.PPA(Block(number(p, in(p, ranked))), 0), 0, 0)
+		},
 		"a page has been moved of a victim without any": func(f *FTL, _ *tables, p *pool) {
 			v := in(p, victim)
 			v.pending = 0
@@ -464,8 +502,14 @@ func TestBrokenContracts(t *testing.T) {
 			m.to[0] = src
 			f.Moved(src, src+1, 0)
 		},
-		"a move has failed that was not asked for": func(f *FTL, _ *tables, p *pool) { f.MoveFailed(f.PPA(Block(number(p, in(p, ranked))), 0), 0, 0) },
-		"a block is erased that is none":           func(f *FTL, _ *tables, p *pool) { f.Erased(Block(number(p, in(p, ranked)))) },
+		"a move has failed that was not asked for": func(f *FTL, _ *tables,
+			p *pool) {
+			f.MoveFailed(f.PPA(Block(number(p, in(p, ranked))), 0), 0, 0)
+		},
+		"a block is erased that is none": func(f *FTL, _ *tables,
+			p *pool) {
+			f.Erased(Block(number(p, in(p, ranked))))
+		},
 		"a block is erased that was never used": func(f *FTL, _ *tables, _ *pool) {
 			fresh, err := New(f.Config(), &tables{}, f.random)
 			if err != nil {
@@ -481,7 +525,10 @@ func TestBrokenContracts(t *testing.T) {
 			f.Invalidate(f.PPA(Block(b), int(page)), 0)
 			f.Invalidate(f.PPA(Block(b), int(page)), 0)
 		},
-		"a page is programmed of a full block": func(f *FTL, _ *tables, p *pool) { f.Programmed(f.PPA(Block(number(p, in(p, ranked))), 0)) },
+		"a page is programmed of a full block": func(f *FTL, _ *tables,
+			p *pool) {
+			f.Programmed(f.PPA(Block(number(p, in(p, ranked))), 0))
+		},
 		"a page is programmed once more than taken": func(f *FTL, _ *tables, p *pool) {
 			m := in(p, open)
 			m.pending = 0
@@ -549,8 +596,9 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestAffordable: a pool without a free block and without victims, as after a crash, collects the candidate whose pages fit into what is left of the survivors' block,
-// if the one that the policy picks does not; and nothing if none fits.
+// TestAffordable: a pool without a free block and without victims, as after a crash, collects the candidate whose
+// pages fit into what is left of the survivors' block, if the one that the policy picks does not; and nothing if none
+// fits.
 func TestAffordable(t *testing.T) {
 	for room, want := range map[int]Block{1: -1, 2: 5, 3: 5, 4: 5, 7: 0} {
 		cfg := DefaultConfig()
@@ -563,7 +611,8 @@ func TestAffordable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// FIFO would take block 0, which has 7 valid pages; block 5 has two, and block 7 has four and was filled before it.
+		// FIFO would take block 0, which has 7 valid pages; block 5 has two, and block 7 has four and was filled
+		// before it.
 		for _, b := range []struct {
 			block Block
 			valid uint64

@@ -221,8 +221,9 @@ func (f *FTL) blocksFor(p *pool, to int, pages int32) int32 {
 // when failures have left no page to move it to: Next offers it again when a block has been erased.
 func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) { return f.relocate(src, -1, now) }
 
-// RelocateTo is Relocate for a driver that knows better than Config.Survivors which stream a page belongs to. The page goes to a block of that
-// stream (0 to the number of streams, survivors' included, less 1) unless the room is needed by what else is to be moved.
+// RelocateTo is Relocate for a driver that knows better than Config.Survivors which stream a page belongs to. The
+// page goes to a block of that stream (0 to the number of streams, survivors' included, less 1) unless the room is
+// needed by what else is to be moved.
 func (f *FTL) RelocateTo(src PPA, stream int, now Tick) (PPA, bool) {
 	return f.relocate(src, stream, now)
 }
@@ -262,7 +263,8 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	return dst, true
 }
 
-// mayStray reports whether a frontier can take a page that was not counted on there: what is still to be moved must find room without it.
+// mayStray reports whether a frontier can take a page that was not counted on there: what is still to be moved must
+// find room without it.
 func (f *FTL) mayStray(p *pool, to int) bool {
 	if p.short || to < f.cfg.Fast.Streams { // a fast block has no room that is counted on
 
@@ -289,8 +291,9 @@ func (f *FTL) mayStray(p *pool, to int) bool {
 // stays, and dst is invalid.
 func (f *FTL) Moved(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, true) }
 
-// Held is Moved of a page that the driver holds in memory which a loss of power does not empty, and has yet to program: src is needed
-// no more. Programmed follows for dst, or ProgramFailed, as for a page that Allocate returned; Owner holds from now on.
+// Held is Moved of a page that the driver holds in memory which a loss of power does not empty, and has yet to
+// program: src is needed no more. Programmed follows for dst, or ProgramFailed, as for a page that Allocate returned;
+// Owner holds from now on.
 func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, false) }
 
 func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {

@@ -14,17 +14,20 @@ type Victim uint8
 
 // The victim policies.
 const (
-	Greedy         Victim = iota // fewest valid pages; among equals the block that lost a page longest ago
-	DChoices                     // fewest valid pages among choices blocks drawn at random with replacement (RGA in MQSim)
-	Random                       // any block, with equal chances
-	FIFO                         // the block that was filled first
-	WindowedGreedy               // fewest valid pages among the window's share of the oldest blocks (Hu et al. 2009)
-	CostBenefit                  // greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum, Ousterhout 1992)
-	CostAge                      // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
+	Greedy Victim = iota // fewest valid pages; among equals the block that lost a page longest ago
+	// fewest valid pages among choices blocks drawn at random with replacement (RGA in MQSim)
+	DChoices
+	Random         // any block, with equal chances
+	FIFO           // the block that was filled first
+	WindowedGreedy // fewest valid pages among the window's share of the oldest blocks (Hu et al. 2009)
+	// greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum, Ousterhout 1992)
+	CostBenefit
+	CostAge // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
 	victims
 )
 
-var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit", "cost-age"}
+var victimNames = units.Names[Victim]{"greedy", "d-choices", "random", "fifo", "windowed-greedy", "cost-benefit",
+	"cost-age"}
 
 // String is the policy's name in scenarios.
 func (v Victim) String() string { return victimNames.Name(v) }
@@ -155,22 +158,30 @@ func (c Config) survivors() []int {
 func (c Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.Pools >= 1, "pools", "%d is not possible; use at least 1", c.Pools)
-	bad.Hold(c.PagesPerBlock >= 2 && c.PagesPerBlock <= 1<<24, "pages_per_block", "%d is not possible; use 2 to %d", c.PagesPerBlock, 1<<24)
-	bad.Hold(c.BlocksPerPool >= 2 && c.BlocksPerPool <= 1<<30, "blocks_per_pool", "%d is not possible; use 2 to %d", c.BlocksPerPool, 1<<30)
+	bad.Hold(c.PagesPerBlock >= 2 && c.PagesPerBlock <= 1<<24, "pages_per_block", "%d is not possible; use 2 to %d",
+		c.PagesPerBlock, 1<<24)
+	bad.Hold(c.BlocksPerPool >= 2 && c.BlocksPerPool <= 1<<30, "blocks_per_pool", "%d is not possible; use 2 to %d",
+		c.BlocksPerPool, 1<<30)
 	bad.Hold(c.Streams >= 1 && c.Streams <= 255, "streams", "%d is not possible; use 1 to 255", c.Streams)
 	bad.Hold(c.Victim < victims, "victim", "there is no policy %v", c.Victim)
-	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1", c.Choices)
+	bad.Hold(c.Victim != DChoices || c.Choices >= 1, "choices", "%d is not possible with d-choices; use at least 1",
+		c.Choices)
 	bad.Hold(c.Victim != WindowedGreedy || c.Window >= 0 && c.Window <= 1,
 		"window", "%v of the blocks is not possible; use 0%% to 100%%", float64(c.Window))
-	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one", c.HostReserve)
+	bad.Hold(c.HostReserve >= 1, "host_reserve", "%d blocks are not possible; collection needs at least one",
+		c.HostReserve)
 	bad.Hold(c.GCStart > c.HostReserve,
-		"gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher", c.GCStart, c.HostReserve)
+		"gc_start", "collection starts below %d free blocks, but the host must stop at %d; the start must be higher",
+		c.GCStart, c.HostReserve)
 	bad.Hold(c.GCHard >= 0, "gc_hard", "collection is urgent below %d free blocks; it cannot be negative", c.GCHard)
-	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent", "%d victims at once are not possible; use 1 to %d", c.Concurrent, 1<<16)
+	bad.Hold(c.Concurrent >= 1 && c.Concurrent <= 1<<16, "concurrent",
+		"%d victims at once are not possible; use 1 to %d", c.Concurrent, 1<<16)
 	bad.Hold(c.StaticWear >= 0, "static_wear", "%d erases are not possible; 0 is off", c.StaticWear)
-	bad.Hold(c.EraseLimit >= 0 && c.EraseLimit <= maxErases, "erase_limit", "%d erases are not possible; use 0 to %d", c.EraseLimit, maxErases)
+	bad.Hold(c.EraseLimit >= 0 && c.EraseLimit <= maxErases, "erase_limit", "%d erases are not possible; use 0 to %d",
+		c.EraseLimit, maxErases)
 	bad.Hold(c.Quirks.HostStop >= 0 && c.Quirks.HostStop <= c.GCStart,
-		"quirks.host_stop", "the host stops below %d free blocks; use 0 to where collection starts, %d", c.Quirks.HostStop, c.GCStart)
+		"quirks.host_stop", "the host stops below %d free blocks; use 0 to where collection starts, %d",
+		c.Quirks.HostStop, c.GCStart)
 	if bad.Err() == nil {
 		c.validateStreams(&bad)
 	}
@@ -183,9 +194,11 @@ func (c Config) Validate() error {
 // validateStreams checks the streams and that there are blocks and numbers for all.
 func (c Config) validateStreams(bad *units.Faults) {
 	s := c.survivors()
-	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "those of %d streams are named; it must be %d to 255", len(s), c.Streams)
+	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "those of %d streams are named; it must be %d to 255",
+		len(s), c.Streams)
 	for from, to := range s {
-		bad.Hold(to >= 0 && to < len(s), fmt.Sprintf("survivors[%d]", from), "they join stream %d; there are streams 0 to %d", to, len(s)-1)
+		bad.Hold(to >= 0 && to < len(s), fmt.Sprintf("survivors[%d]", from),
+			"they join stream %d; there are streams 0 to %d", to, len(s)-1)
 	}
 	frontiers := len(s)
 	if c.StaticWear > 0 {
@@ -193,7 +206,8 @@ func (c Config) validateStreams(bad *units.Faults) {
 	}
 	least := frontiers + c.GCStart + 1
 	bad.Hold(c.BlocksPerPool >= least,
-		"blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool, frontiers, c.GCStart, least)
+		"blocks_per_pool", "%d are too few; %d write frontiers and a reserve of %d need at least %d", c.BlocksPerPool,
+		frontiers, c.GCStart, least)
 	// Division by multiplication is exact while total * divisor < 2^64.
 	poolPages := uint64(c.BlocksPerPool) * uint64(c.PagesPerBlock)
 	hi, lo := bits.Mul64(poolPages*uint64(c.Pools), poolPages)

@@ -79,7 +79,8 @@ func Example() {
 		}
 	}
 	s := d.ftl.Stats()
-	fmt.Printf("%d pages written, %d moved, %d blocks erased: write amplification %.2f\n", s.HostPrograms, s.GCPrograms, s.Erases, s.WAF())
+	fmt.Printf("%d pages written, %d moved, %d blocks erased: write amplification %.2f\n", s.HostPrograms,
+		s.GCPrograms, s.Erases, s.WAF())
 	fmt.Println(d.ftl.ValidPages(), "pages are valid;", d.ftl.Check())
 	// Output:
 	// 6000 pages written, 3872 moved, 1204 blocks erased: write amplification 1.65

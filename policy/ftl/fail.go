@@ -3,13 +3,14 @@ package ftl
 import "slices"
 
 // Blocks fail before their time: a program does not take, an erase does not end. What is said here of a block that
-// fails holds until it is retired: nothing more is written to it, its valid pages are moved as collection moves
-// them, with Reason Failure, and when it is empty it is retired without an erase. Until then its data can be read where they are.
+// fails holds until it is retired: nothing more is written to it, its valid pages are moved as collection moves them,
+// with Reason Failure, and when it is empty it is retired without an erase. Until then its data can be read where
+// they are.
 //
-// A failure takes room that was counted on: the rest of the block that was being written, and the block itself. Victims in progress may
-// then want more than there is. Their pages go to any frontier that has room, and if there is none they wait until
-// another victim's block has been erased; nothing is lost, and the host gets no block meanwhile. With a HostReserve of 1+n, n
-// failures between two erases never make collection wait.
+// A failure takes room that was counted on: the rest of the block that was being written, and the block itself.
+// Victims in progress may then want more than there is. Their pages go to any frontier that has room, and if there is
+// none they wait until another victim's block has been erased; nothing is lost, and the host gets no block meanwhile.
+// With a HostReserve of 1+n, n failures between two erases never make collection wait.
 
 // ProgramFailed says that a page which Allocate returned could not be programmed, in place of Programmed. The page is
 // nobody's, the map must not lead there, and the driver allocates another for its data. The block fails.
@@ -45,8 +46,8 @@ func (f *FTL) MoveFailed(src, dst PPA, now Tick) {
 	f.changed(pool, p)
 }
 
-// Fail says that a block must not be written any more, whatever the reason. It may be in use or free, erased or not; if it
-// fails or is retired already nothing changes.
+// Fail says that a block must not be written any more, whatever the reason. It may be in use or free, erased or not;
+// if it fails or is retired already nothing changes.
 func (f *FTL) Fail(b Block) {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if b < 0 || pool >= len(f.pools) {
@@ -139,8 +140,8 @@ func (f *FTL) settleFailing(p *pool) {
 	}
 }
 
-// startFailing begins to empty a failing block if its pages leave a free block, with which collection can go on: what is
-// retired gives no room back.
+// startFailing begins to empty a failing block if its pages leave a free block, with which collection can go on: what
+// is retired gives no room back.
 func (f *FTL) startFailing(p *pool) bool {
 	for _, b := range p.failing {
 		m := &p.blocks[b]
@@ -198,7 +199,8 @@ func (f *FTL) nextAgain(p *pool, pool int) (Action, bool) {
 			continue
 		}
 		m.pending++
-		return Action{src, f.drv.Owner(src), Block(int64(pool)*int64(f.blocks) + int64(b)), Task{int32(m.stream), Move, Reason(m.prev)}}, true
+		return Action{src, f.drv.Owner(src), Block(int64(pool)*int64(f.blocks) + int64(b)),
+			Task{int32(m.stream), Move, Reason(m.prev)}}, true
 	}
 	return Action{}, false
 }

@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFailures has host programs, moves' programs and erases fail and blocks be given up, any of them at any time, with
-// crashes in between. Nothing that was written is ever lost, no block that failed is written again, and where the
-// reserve has a block for every failure, collection never waits and each is retired in the end. Where the drive is full and the
-// reserve small, victims are left without room for their pages; then collection may end for good, but not before a
-// trim would help.
+// TestFailures has host programs, moves' programs and erases fail and blocks be given up, any of them at any time,
+// with crashes in between. Nothing that was written is ever lost, no block that failed is written again, and where
+// the reserve has a block for every failure, collection never waits and each is retired in the end. Where the drive
+// is full and the reserve small, victims are left without room for their pages; then collection may end for good, but
+// not before a trim would help.
 func TestFailures(t *testing.T) {
 	var failures, moves, retired, restored, stuck int
 	draws.Until(t, func() bool { return failures > 0 && moves > 0 && retired > 0 && restored > 0 }, func(t *rapid.T) {
@@ -162,7 +162,8 @@ func TestFailures(t *testing.T) {
 				}
 			}
 			if d.Failing(p) > 0 {
-				t.Fatalf("pool %d: %d blocks fail and are not retired though collection is over: %d free", p, d.Failing(p), d.Free(p))
+				t.Fatalf("pool %d: %d blocks fail and are not retired though collection is over: %d free", p,
+					d.Failing(p), d.Free(p))
 			}
 			lost := 0
 			for b := range d.bad {
@@ -175,16 +176,20 @@ func TestFailures(t *testing.T) {
 			}
 			for s := range cfg.Streams {
 				if !d.put(p, s, ftl.LPA(p)) {
-					t.Fatalf("pool %d has no page for stream %d: %d free, exhausted %v", p, s, d.Free(p), d.Exhausted(p))
+					t.Fatalf("pool %d has no page for stream %d: %d free, exhausted %v", p, s, d.Free(p),
+						d.Exhausted(p))
 				}
 			}
 		}
 	})
-	t.Logf("%d failures, %d of them of moves and erases, %d blocks retired, %d crashes; %d pools had victims without room at the end", failures, moves, retired, restored, stuck)
-	// That victims wait for room comes up in a few pools of a hundred draws, and in one seed of some hundred in none: TestVictimsWithoutRoom brings it about.
+	t.Logf("%d failures, %d of them of moves and erases, %d blocks retired, %d crashes; %d pools had victims without "+
+		"room at the end", failures, moves, retired, restored, stuck)
+	// That victims wait for room comes up in a few pools of a hundred draws, and in one seed of some hundred in none:
+	// TestVictimsWithoutRoom brings it about.
 }
 
-// trimBlock trims all that is in a candidate of a pool whose victims wait for room: it must be erased then, unless others gave room.
+// trimBlock trims all that is in a candidate of a pool whose victims wait for room: it must be erased then, unless
+// others gave room.
 func (d *flash) trimBlock(t rapid.TB, pool int) {
 	first := ftl.Block(-1)
 	d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
@@ -208,7 +213,8 @@ func (d *flash) trimBlock(t rapid.TB, pool int) {
 	}
 }
 
-// TestVictimsWithoutRoom fails the blocks of a full pool's moves, with collection under way, until its victims wait for room that nothing but trimming gives.
+// TestVictimsWithoutRoom fails the blocks of a full pool's moves, with collection under way, until its victims wait
+// for room that nothing but trimming gives.
 func TestVictimsWithoutRoom(t *testing.T) {
 	stuck := 0
 	for seed := range uint64(20) {
@@ -250,8 +256,9 @@ func TestVictimsWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestFailureKeepsTheLastBlock: in a pool that is full to the brim a failing block keeps its data where they are, because moving them
-// would take the free block that collection works with. A few pages trimmed anywhere then let both go on.
+// TestFailureKeepsTheLastBlock: in a pool that is full to the brim a failing block keeps its data where they are,
+// because moving them would take the free block that collection works with. A few pages trimmed anywhere then let
+// both go on.
 func TestFailureKeepsTheLastBlock(t *testing.T) {
 	cfg := small()
 	d := mustFlash(t, cfg, 400)
@@ -268,7 +275,8 @@ func TestFailureKeepsTheLastBlock(t *testing.T) {
 	d.Fail(bad)
 	d.settle()
 	if d.Free(0) != cfg.HostReserve || d.Failing(0) != 1 || d.Retired(0) != 0 || d.Spare(0) >= 0 {
-		t.Fatalf("%d blocks are free, %d fail, %d are retired; spare %d", d.Free(0), d.Failing(0), d.Retired(0), d.Spare(0))
+		t.Fatalf("%d blocks are free, %d fail, %d are retired; spare %d", d.Free(0), d.Failing(0), d.Retired(0),
+			d.Spare(0))
 	}
 	for x := ftl.LPA(8); x < lpa; x += 7 {
 		d.trim(x)
@@ -298,7 +306,8 @@ func TestFailFree(t *testing.T) {
 		d.failBlock(b)
 		d.Fail(b)
 	}
-	if d.Free(0) != free-3 || d.Capacity(0) != capacity-3*8 || d.Retired(0) != 3 || d.Failing(0) != 0 || d.Stats().Failures != 3 {
+	if d.Free(0) != free-3 || d.Capacity(0) != capacity-3*8 || d.Retired(0) != 3 || d.Failing(0) != 0 ||
+		d.Stats().Failures != 3 {
 		t.Errorf("free %d of %d, capacity %d of %d, %d retired", d.Free(0), free, d.Capacity(0), capacity, d.Retired(0))
 	}
 	addresses := rng.NewStream(1, "addresses")
@@ -322,7 +331,8 @@ func TestCloneOfFailing(t *testing.T) {
 	third := a.BlockOf(a.to[30])
 	a.Fail(first)
 	a.Fail(third)
-	b := &flash{to: slices.Clone(a.to), pages: slices.Clone(a.pages), latest: slices.Clone(a.latest), now: a.now, serial: a.serial}
+	b := &flash{to: slices.Clone(a.to), pages: slices.Clone(a.pages), latest: slices.Clone(a.latest), now: a.now,
+		serial: a.serial}
 	random := rng.NewStream(1, "victims")
 	b.FTL = a.Clone(b, &random)
 	b.Fail(second)

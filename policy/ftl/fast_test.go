@@ -6,8 +6,9 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestFastByHand: of blocks of 8 pages fast ones have 3; there are two of them at most, and the third block is an ordinary one. Told that there is time, the layer
-// folds them in the order in which they were opened, into an ordinary block of the survivors' stream; what was overwritten meanwhile is not moved.
+// TestFastByHand: of blocks of 8 pages fast ones have 3; there are two of them at most, and the third block is an
+// ordinary one. Told that there is time, the layer folds them in the order in which they were opened, into an
+// ordinary block of the survivors' stream; what was overwritten meanwhile is not moved.
 func TestFastByHand(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 16, 8
@@ -30,7 +31,8 @@ func TestFastByHand(t *testing.T) {
 		d.finish(len(d.writes) - 1)
 	}
 	if len(first) != 3 || fast != 6 || d.FastBlocks(0) != 2 || d.Free(0) != 13 {
-		t.Fatalf("%v pages of each block, %d in fast ones; %d blocks are fast, %d free", first, fast, d.FastBlocks(0), d.Free(0))
+		t.Fatalf("%v pages of each block, %d in fast ones; %d blocks are fast, %d free", first, fast, d.FastBlocks(0),
+			d.Free(0))
 	}
 	if a, ok := d.Next(0); ok {
 		t.Fatalf("without time %+v is wanted", a)
@@ -57,7 +59,8 @@ func TestFastByHand(t *testing.T) {
 		d.pages[dst] = d.pages[a.Source]
 		d.Moved(a.Source, dst, 1)
 	}
-	if s := d.Stats(); len(moved) != 5 || moved[0] != 0 || moved[4] != 5 || s.FoldPrograms != 5 || s.Folds != 2 || s.Erases != 2 || s.GCPrograms != 0 || d.FastBlocks(0) != 0 {
+	if s := d.Stats(); len(moved) != 5 || moved[0] != 0 || moved[4] != 5 || s.FoldPrograms != 5 || s.Folds != 2 ||
+		s.Erases != 2 || s.GCPrograms != 0 || d.FastBlocks(0) != 0 {
 		t.Errorf("%v were moved: %+v; %d blocks are fast", moved, s, d.FastBlocks(0))
 	}
 	d.UseFast(false)

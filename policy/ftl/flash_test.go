@@ -124,8 +124,8 @@ func (d *flash) failBlock(b ftl.Block) {
 	d.bad[b] = true
 }
 
-// failProgram ends the i-th program in flight without success: what was there before stays. The map leads to the page already
-// if the driver sets it early.
+// failProgram ends the i-th program in flight without success: what was there before stays. The map leads to the page
+// already if the driver sets it early.
 func (d *flash) failProgram(i int) {
 	d.now++
 	w := d.writes[i]

@@ -16,11 +16,10 @@
 // any call that might have given collection something to do the driver pulls
 // Next until it says false; this costs next to nothing while there is nothing.
 //
-// A Move means: read Source, call Relocate, program the page it returns, call
-// Moved (or Held, when the data are safe before they are programmed), pull Next. An Erase means: erase, call Erased (or Retire when it failed),
-// pull Next, and let host writes that found no page try again. Moves and erases
-// may be done at any time and in any order, many at once; nothing waits for the
-// driver but the space.
+// A Move means: read Source, call Relocate, program the page it returns, call Moved (or Held, when the data are safe
+// before they are programmed), pull Next. An Erase means: erase, call Erased (or Retire when it failed), pull Next,
+// and let host writes that found no page try again. Moves and erases may be done at any time and in any order, many
+// at once; nothing waits for the driver but the space.
 //
 // A program that fails is reported by ProgramFailed or MoveFailed, in place of Programmed or
 // Moved; the data go elsewhere, by Allocate or Relocate again. Its block, as
@@ -47,8 +46,8 @@
 //
 // # Given blocks
 //
-// A driver may also take whole blocks (Give), fill them page by page (Fill) and give them back when nothing in them is valid (Return): zones of
-// a zoned namespace are such. No collection looks at them.
+// A driver may also take whole blocks (Give), fill them page by page (Fill) and give them back when nothing in them
+// is valid (Return): zones of a zoned namespace are such. No collection looks at them.
 //
 // # Cost
 //
@@ -60,10 +59,10 @@
 // # Threads
 //
 // Pools share nothing that changes but three things: the driver's Map; the random stream, which DChoices and Random
-// draw from; and, from RestoreBlock, Clone and Rebind, the pools themselves. So calls that name different pools, by number,
-// page or block, may run side by side if the driver holds a lock for each pool, its Map
-// bears it, and the policy is another. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind, Stats,
-// ValidPages, Check, EraseHistogram) need every pool's.
+// draw from; and, from RestoreBlock, Clone and Rebind, the pools themselves. So calls that name different pools, by
+// number, page or block, may run side by side if the driver holds a lock for each pool, its Map bears it, and the
+// policy is another. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind, Stats, ValidPages,
+// Check, EraseHistogram) need every pool's.
 //
 // # What it leaves out
 //
@@ -83,7 +82,8 @@ import (
 
 // Tick is a point in the driver's time: picoseconds of a simulation, nanoseconds or seconds of a clock, or a count of
 // writes. Only order and differences mean anything (CostBenefit compares ages), and it never runs backwards. A real
-// controller takes one so coarse that it does not end: of picoseconds there are 106 days, of microseconds 292,000 years.
+// controller takes one so coarse that it does not end: of picoseconds there are 106 days, of microseconds 292,000
+// years.
 type Tick int64
 
 // LPA is a logical page number, as the driver numbers them.
@@ -98,9 +98,9 @@ const NoPPA PPA = -1
 // Block is an erase block: pool*BlocksPerPool + block.
 type Block int64
 
-// Map is the logical to physical map, supplied by the driver, which alone gives pages their first place and trims them. FTL calls it
-// from Relocate, Moved, Next and Check only, for pages of the pool that the call is about, never on the way of a host write. Package
-// ftltest has one in memory, and what every one must do.
+// Map is the logical to physical map, supplied by the driver, which alone gives pages their first place and trims
+// them. FTL calls it from Relocate, Moved, Next and Check only, for pages of the pool that the call is about, never
+// on the way of a host write. Package ftltest has one in memory, and what every one must do.
 type Map interface {
 	// Lookup returns where lpa's data is, or NoPPA: nothing was written, or it was trimmed.
 	Lookup(lpa LPA) PPA
@@ -193,8 +193,9 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	chunk := min(words, chunkWords)
 	f := &FTL{
 		cfg: cfg, drv: m, random: random,
-		pageDiv: divide.New(uint64(cfg.PagesPerBlock)), poolDiv: divide.New(uint64(cfg.PagesPerBlock * cfg.BlocksPerPool)),
-		pages: int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
+		pageDiv: divide.New(uint64(cfg.PagesPerBlock)),
+		poolDiv: divide.New(uint64(cfg.PagesPerBlock * cfg.BlocksPerPool)),
+		pages:   int32(cfg.PagesPerBlock), blocks: int32(cfg.BlocksPerPool),
 		words: words, chunk: chunk, chunks: (words + chunk - 1) / chunk,
 		hostStop: int32(cfg.Quirks.HostStop),
 		order:    orderOf(cfg.Victim),
@@ -235,8 +236,9 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	return ppa, true
 }
 
-// Skip gives up the pages of an open or given block that lie before end, in the same block, and were not handed out: a driver that programs several
-// pages at once, of one that would end there, has no data for them. They count as programmed and hold nothing. It returns how many they are.
+// Skip gives up the pages of an open or given block that lie before end, in the same block, and were not handed out:
+// a driver that programs several pages at once, of one that would end there, has no data for them. They count as
+// programmed and hold nothing. It returns how many they are.
 func (f *FTL) Skip(end PPA, now Tick) int {
 	pool, b, last := f.split(end - 1)
 	p := f.touch(pool)
@@ -271,7 +273,8 @@ func (f *FTL) Skip(end PPA, now Tick) int {
 	return int(n)
 }
 
-// Align is Skip of each of a pool's open blocks, up to the next page whose number can be divided by n, which divides the pages of a block.
+// Align is Skip of each of a pool's open blocks, up to the next page whose number can be divided by n, which divides
+// the pages of a block.
 func (f *FTL) Align(pool, n int, now Tick) {
 	if f.pools[pool] == f.blank {
 		return

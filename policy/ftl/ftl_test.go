@@ -121,7 +121,8 @@ func TestAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := ftl.PPA(c[0])*ftl.PPA(c[1])*ftl.PPA(c[2]) - 1
-		for _, ppa := range []ftl.PPA{0, 1, ftl.PPA(c[2]) - 1, ftl.PPA(c[2]), ftl.PPA(c[1]*c[2]) - 1, last / 2, last/3*2 + 1, last} {
+		for _, ppa := range []ftl.PPA{0, 1, ftl.PPA(c[2]) - 1, ftl.PPA(c[2]), ftl.PPA(c[1]*c[2]) - 1, last / 2,
+			last/3*2 + 1, last} {
 			if got, want := f.BlockOf(ppa), ftl.Block(ppa/ftl.PPA(c[2])); got != want {
 				t.Errorf("%v: page %d is in block %d, not %d", c, ppa, got, want)
 			}
@@ -144,7 +145,8 @@ func TestHostReserve(t *testing.T) {
 	for d.begin(0, 0, ftl.LPA(n)) {
 		n++
 	}
-	if want := (cfg.BlocksPerPool - cfg.HostReserve) * cfg.PagesPerBlock; n != want || d.Free(0) != cfg.HostReserve || !d.Urgent(0) {
+	if want := (cfg.BlocksPerPool - cfg.HostReserve) * cfg.PagesPerBlock; n != want || d.Free(0) != cfg.HostReserve ||
+		!d.Urgent(0) {
 		t.Fatalf("the host got %d pages, not %d; %d blocks are free", n, want, d.Free(0))
 	}
 	// Nothing is invalid: there is nothing to collect.
@@ -211,8 +213,9 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestBenefitByHand: block 1 has lost one page of eight 1200 ticks before the youngest event, block 5 four of eight 200 before: (1-u)/2u times the age is 1/14 of 1201 and 1/2 of 201, so
-// block 5 is collected; and if it has lost but two, with 1/6 of 201, block 1 is.
+// TestBenefitByHand: block 1 has lost one page of eight 1200 ticks before the youngest event, block 5 four of eight
+// 200 before: (1-u)/2u times the age is 1/14 of 1201 and 1/2 of 201, so block 5 is collected; and if it has lost but
+// two, with 1/6 of 201, block 1 is.
 func TestBenefitByHand(t *testing.T) {
 	for lost, want := range map[int]ftl.Block{4: 5, 2: 1} {
 		cfg := small()
@@ -248,7 +251,8 @@ func TestStreams(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		survivors []int
-	}{{"separate", ftl.Separate(3)}, {"pooled", ftl.Pooled(3)}, {"mixed", ftl.Mixed(3)}, {"generations", ftl.Generations(3, 3)}, {"own", []int{3, 3, 4, 5, 4, 5}}} {
+	}{{"separate", ftl.Separate(3)}, {"pooled", ftl.Pooled(3)}, {"mixed", ftl.Mixed(3)},
+		{"generations", ftl.Generations(3, 3)}, {"own", []int{3, 3, 4, 5, 4, 5}}} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := small()
 			cfg.Streams, cfg.Survivors = 3, c.survivors
@@ -389,7 +393,8 @@ func TestStaticWear(t *testing.T) {
 	}
 	wide, off := spread(0)
 	narrow, on := spread(20)
-	t.Logf("erase counts spread over %d without and %d with static wear levelling; WAF %.4f and %.4f", wide, narrow, off.WAF(), on.WAF())
+	t.Logf("erase counts spread over %d without and %d with static wear levelling; WAF %.4f and %.4f", wide, narrow,
+		off.WAF(), on.WAF())
 	if narrow > 30 || wide < 500 || off.WearPrograms != 0 || on.Relocations == 0 {
 		t.Errorf("spread %d with, %d without; %+v", narrow, wide, on)
 	}
@@ -462,7 +467,8 @@ func TestRestoreErrors(t *testing.T) {
 		{4, ftl.Restored{Use: ftl.Open, Stream: 1}, "has an open block"},
 	} {
 		d := mustFlash(t, small(), 10)
-		if err := d.RestoreBlock(3, ftl.Restored{Use: ftl.Open, Stream: 1, Written: 2, Valid: []uint64{0}}); err != nil {
+		if err := d.RestoreBlock(3, ftl.Restored{Use: ftl.Open, Stream: 1, Written: 2, Valid: []uint64{0}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		if err := d.RestoreBlock(c.b, c.r); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -496,7 +502,8 @@ func TestClone(t *testing.T) {
 	work(base, 3000)
 	copyOf := func(d *flash) *flash {
 		random := rng.NewStream(2, "victims")
-		c := &flash{to: slices.Clone(d.to), pages: slices.Clone(d.pages), latest: slices.Clone(d.latest), now: d.now, serial: d.serial}
+		c := &flash{to: slices.Clone(d.to), pages: slices.Clone(d.pages), latest: slices.Clone(d.latest), now: d.now,
+			serial: d.serial}
 		c.FTL = d.Clone(c, &random)
 		return c
 	}
@@ -511,7 +518,8 @@ func TestClone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := base.Stats(); got.HostPrograms != before.HostPrograms || got.Erases != before.Erases || !slices.Equal(base.EraseHistogram(), histogram) {
+	if got := base.Stats(); got.HostPrograms != before.HostPrograms || got.Erases != before.Erases ||
+		!slices.Equal(base.EraseHistogram(), histogram) {
 		t.Errorf("work on a copy changed the original: %+v, was %+v", got, before)
 	}
 	if got := b.Stats(); got.HostPrograms != before.HostPrograms || !slices.Equal(b.EraseHistogram(), histogram) {
@@ -623,15 +631,16 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestWearOrder: of blocks whose data nobody overwrites, those that have been erased least are relocated first, of equals that came at the same time the lower one, and
-// one that is fewer erases behind than the limit not at all; the data go to the free block that has been erased most.
+// TestWearOrder: of blocks whose data nobody overwrites, those that have been erased least are relocated first, of
+// equals that came at the same time the lower one, and one that is fewer erases behind than the limit not at all; the
+// data go to the free block that has been erased most.
 func TestWearOrder(t *testing.T) {
 	cfg := small()
 	cfg.BlocksPerPool, cfg.StaticWear = 16, 12
 	d := mustFlash(t, cfg, 16*8)
 	all := []uint64{1<<8 - 1}
-	// Blocks 5, 2, 9, 7 and 11 are full of what stays; all others have been erased 20 times, so that all but 11 are behind from
-	// the beginning, and wait for two turnovers.
+	// Blocks 5, 2, 9, 7 and 11 are full of what stays; all others have been erased 20 times, so that all but 11 are
+	// behind from the beginning, and wait for two turnovers.
 	cold := map[ftl.Block]int{5: 3, 2: 1, 9: 1, 7: 2, 11: 15}
 	lpa := ftl.LPA(0)
 	for _, b := range []ftl.Block{5, 2, 9, 7, 11} {
@@ -671,9 +680,11 @@ func TestWearOrder(t *testing.T) {
 				to := d.BlockOf(d.moves[0].dst)
 				for b := range ftl.Block(16) {
 					first := d.PPA(b, 0)
-					erased := !slices.ContainsFunc(d.pages[first:first+8], func(c content) bool { return c.version > 0 })
+					erased := !slices.ContainsFunc(d.pages[first:first+8],
+						func(c content) bool { return c.version > 0 })
 					if erased && d.Wear(b) > d.Wear(to) {
-						t.Errorf("block %d goes to %d, erased %d times; %d is free and has been erased %d times", m.Block, to, d.Wear(to), b, d.Wear(b))
+						t.Errorf("block %d goes to %d, erased %d times; %d is free and has been erased %d times",
+							m.Block, to, d.Wear(to), b, d.Wear(b))
 					}
 				}
 			}
@@ -693,8 +704,8 @@ func TestWearOrder(t *testing.T) {
 	}
 }
 
-// TestRestoredFrontiers: where every stream's blocks are opened at once, those of a pool that was restored are, when it is first touched: its own and survivors', beside the one that is
-// full. Otherwise the host's alone is.
+// TestRestoredFrontiers: where every stream's blocks are opened at once, those of a pool that was restored are, when
+// it is first touched: its own and survivors', beside the one that is full. Otherwise the host's alone is.
 func TestRestoredFrontiers(t *testing.T) {
 	for _, at := range []bool{false, true} {
 		cfg := small()
@@ -712,7 +723,8 @@ func TestRestoredFrontiers(t *testing.T) {
 			open = len(ftl.Separate(2))
 		}
 		if got := d.Free(0); got != cfg.BlocksPerPool-1-open {
-			t.Errorf("at once %v: %d of %d blocks are free, not %d", at, got, cfg.BlocksPerPool, cfg.BlocksPerPool-1-open)
+			t.Errorf("at once %v: %d of %d blocks are free, not %d", at, got, cfg.BlocksPerPool,
+				cfg.BlocksPerPool-1-open)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func FuzzRestoreBlock(f *testing.F) {
 		for ; len(scan) >= 6; scan = scan[6:] {
 			b := ftl.Block(int8(scan[0]))
 			r := ftl.Restored{
-				Use: ftl.Use(scan[1] & 0x7f), Worn: scan[1] >= 0x80, Stream: int(int8(scan[2])), Erases: int(int8(scan[3])),
+				Use: ftl.Use(scan[1] & 0x7f), Worn: scan[1] >= 0x80, Stream: int(int8(scan[2])),
+				Erases:  int(int8(scan[3])),
 				Written: int(int8(scan[4])), Valid: []uint64{uint64(scan[5])},
 			}
 			if d.RestoreBlock(b, r) == nil {

@@ -1,9 +1,11 @@
 package ftl
 
-// Blocks that the driver fills and empties as a whole, as a zoned namespace's are: Give hands one out, Fill takes its next page (Skip gives up some), and Return gives
-// it back when nothing in it is valid any more, to be erased. The translation layer never moves what is in them, and never looks at them for a victim.
+// Blocks that the driver fills and empties as a whole, as a zoned namespace's are: Give hands one out, Fill takes its
+// next page (Skip gives up some), and Return gives it back when nothing in it is valid any more, to be erased. The
+// translation layer never moves what is in them, and never looks at them for a victim.
 
-// Give hands a free block of a pool to the driver. It reports false while the pool has no block for the host, as Allocate does.
+// Give hands a free block of a pool to the driver. It reports false while the pool has no block for the host, as
+// Allocate does.
 func (f *FTL) Give(pool int) (Block, bool) {
 	p := f.touch(pool)
 	if !f.hostMayOpen(p) {
@@ -20,7 +22,8 @@ func (f *FTL) Give(pool int) (Block, bool) {
 	return Block(int64(pool)*int64(f.blocks) + int64(b)), true
 }
 
-// Fill takes the next page of a given block for the host; it is valid from now on. Programmed need not be called for it.
+// Fill takes the next page of a given block for the host; it is valid from now on. Programmed need not be called for
+// it.
 func (f *FTL) Fill(b Block) PPA {
 	p, i := f.givenBlock(b)
 	m := &p.blocks[i]

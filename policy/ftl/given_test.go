@@ -8,8 +8,9 @@ import (
 	"farflash/policy/ftl/ftltest"
 )
 
-// TestGivenBlocks: blocks that the driver has as a whole are filled page by page, hold what it says beside streams that are collected, and are erased when they are given back and no
-// reader has them pinned. Nothing moves their pages, and what was programmed adds up at each step.
+// TestGivenBlocks: blocks that the driver has as a whole are filled page by page, hold what it says beside streams
+// that are collected, and are erased when they are given back and no reader has them pinned. Nothing moves their
+// pages, and what was programmed adds up at each step.
 func TestGivenBlocks(t *testing.T) {
 	const streamed = 240 // logical pages of the stream; those above are of given blocks, by physical page
 	for seed := range uint64(20) {

@@ -7,7 +7,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is not is refused, with its key.
+// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is
+// not is refused, with its key.
 func TestLimits(t *testing.T) {
 	for _, l := range []struct {
 		key       string
@@ -15,27 +16,52 @@ func TestLimits(t *testing.T) {
 		may, must []float64
 	}{
 		{"pools", func(c *ftl.Config, v float64) { c.Pools = int(v) }, []float64{1, 2}, []float64{0, -1}},
-		{"pages_per_block", func(c *ftl.Config, v float64) { c.BlocksPerPool, c.PagesPerBlock = 20, int(v) }, []float64{2, 1 << 24}, []float64{1, 1<<24 + 1}},
-		{"blocks_per_pool", func(c *ftl.Config, v float64) { c.BlocksPerPool, c.PagesPerBlock = int(v), 2 }, []float64{5, 1 << 30}, []float64{1, 4, 1<<30 + 1}},
-		{"streams", func(c *ftl.Config, v float64) { c.Streams, c.Survivors = int(v), nil }, []float64{1, 127}, []float64{0, 256}},
-		{"survivors", func(c *ftl.Config, v float64) { c.Streams, c.Survivors = 2, make([]int, int(v)) }, []float64{2, 255}, []float64{1, 256}},
-		{"survivors[0]", func(c *ftl.Config, v float64) { c.Survivors = []int{int(v), 1} }, []float64{0, 1}, []float64{-1, 2}},
-		{"victim", func(c *ftl.Config, v float64) { c.Victim = ftl.Victim(v) }, []float64{float64(ftl.Greedy), float64(ftl.CostAge)}, []float64{float64(ftl.CostAge) + 1}},
-		{"choices", func(c *ftl.Config, v float64) { c.Victim, c.Choices = ftl.DChoices, int(v) }, []float64{1}, []float64{0}},
+		{"pages_per_block", func(c *ftl.Config, v float64) { c.BlocksPerPool, c.PagesPerBlock = 20, int(v) },
+			[]float64{2, 1 << 24}, []float64{1, 1<<24 + 1}},
+		{"blocks_per_pool", func(c *ftl.Config, v float64) { c.BlocksPerPool, c.PagesPerBlock = int(v), 2 },
+			[]float64{5, 1 << 30}, []float64{1, 4, 1<<30 + 1}},
+		{"streams", func(c *ftl.Config, v float64) { c.Streams, c.Survivors = int(v), nil }, []float64{1, 127},
+			[]float64{0, 256}},
+		{"survivors", func(c *ftl.Config, v float64) { c.Streams, c.Survivors = 2, make([]int, int(v)) },
+			[]float64{2, 255}, []float64{1, 256}},
+		{"survivors[0]", func(c *ftl.Config, v float64) { c.Survivors = []int{int(v), 1} }, []float64{0, 1},
+			[]float64{-1, 2}},
+		{"victim", func(c *ftl.Config, v float64) { c.Victim = ftl.Victim(v) },
+			[]float64{float64(ftl.Greedy), float64(ftl.CostAge)}, []float64{float64(ftl.CostAge) + 1}},
+		{"choices", func(c *ftl.Config, v float64) { c.Victim, c.Choices = ftl.DChoices, int(v) }, []float64{1},
+			[]float64{0}},
 		{"choices", func(c *ftl.Config, v float64) { c.Victim, c.Choices = ftl.Greedy, int(v) }, []float64{0, -1}, nil},
-		{"window", func(c *ftl.Config, v float64) { c.Victim, c.Window = ftl.WindowedGreedy, units.Fraction(v) }, []float64{0, 1}, []float64{-.01, 1.01}},
-		{"window", func(c *ftl.Config, v float64) { c.Victim, c.Window = ftl.Greedy, units.Fraction(v) }, []float64{2}, nil},
-		{"host_reserve", func(c *ftl.Config, v float64) { c.HostReserve, c.GCStart = int(v), int(v)+1 }, []float64{1, 2}, []float64{0, -1}},
-		{"gc_start", func(c *ftl.Config, v float64) { c.HostReserve, c.GCStart = 3, int(v) }, []float64{4}, []float64{3, 2}},
+		{"window", func(c *ftl.Config, v float64) { c.Victim, c.Window = ftl.WindowedGreedy, units.Fraction(v) },
+			[]float64{0, 1}, []float64{-.01, 1.01}},
+		{"window", func(c *ftl.Config, v float64) { c.Victim, c.Window = ftl.Greedy, units.Fraction(v) },
+			[]float64{2}, nil},
+		{"host_reserve", func(c *ftl.Config, v float64) { c.HostReserve, c.GCStart = int(v), int(v)+1 },
+			[]float64{1, 2}, []float64{0, -1}},
+		{"gc_start", func(c *ftl.Config, v float64) { c.HostReserve, c.GCStart = 3, int(v) }, []float64{4},
+			[]float64{3, 2}},
 		{"gc_hard", func(c *ftl.Config, v float64) { c.GCHard = int(v) }, []float64{0, 1}, []float64{-1}},
-		{"concurrent", func(c *ftl.Config, v float64) { c.Concurrent = int(v) }, []float64{1, 1 << 16}, []float64{0, 1<<16 + 1}},
+		{"concurrent", func(c *ftl.Config, v float64) { c.Concurrent = int(v) }, []float64{1, 1 << 16},
+			[]float64{0, 1<<16 + 1}},
 		{"static_wear", func(c *ftl.Config, v float64) { c.StaticWear = int(v) }, []float64{0, 1}, []float64{-1}},
-		{"erase_limit", func(c *ftl.Config, v float64) { c.EraseLimit = int(v) }, []float64{0, 1}, []float64{-1, 1 << 30}},
-		{"quirks.host_stop", func(c *ftl.Config, v float64) { c.GCStart, c.HostReserve, c.Quirks.HostStop = 5, 1, int(v) }, []float64{0, 5}, []float64{-1, 6}},
-		{"fast.streams", func(c *ftl.Config, v float64) { c.Streams, c.Fast = 2, ftl.Fast{Streams: int(v), Pages: 3, Most: 2} }, []float64{0, 1, 2}, []float64{-1, 3}},
-		{"fast.pages", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: int(v), Most: 2} }, []float64{1, 255}, []float64{0, 256}},
-		{"fast.most", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: 3, Most: int(v)} }, []float64{1, 600}, []float64{0, 601}},
-		{"fast.least", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: 3, Most: 4, Least: int(v)} }, []float64{0, 4}, []float64{-1, 5}},
+		{"erase_limit", func(c *ftl.Config, v float64) { c.EraseLimit = int(v) }, []float64{0, 1},
+			[]float64{-1, 1 << 30}},
+		{"quirks.host_stop",
+			func(c *ftl.Config, v float64) {
+				c.GCStart, c.HostReserve, c.Quirks.HostStop = 5, 1,
+					int(v)
+			}, []float64{0, 5}, []float64{-1, 6}},
+		{"fast.streams", func(c *ftl.Config, v float64) {
+			c.Streams, c.Fast = 2,
+				ftl.Fast{Streams: int(v), Pages: 3, Most: 2}
+		}, []float64{0, 1, 2}, []float64{-1, 3}},
+		{"fast.pages", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: int(v), Most: 2} },
+			[]float64{1, 255}, []float64{0, 256}},
+		{"fast.most", func(c *ftl.Config, v float64) { c.Fast = ftl.Fast{Streams: 1, Pages: 3, Most: int(v)} },
+			[]float64{1, 600}, []float64{0, 601}},
+		{"fast.least", func(c *ftl.Config,
+			v float64) {
+			c.Fast = ftl.Fast{Streams: 1, Pages: 3, Most: 4, Least: int(v)}
+		}, []float64{0, 4}, []float64{-1, 5}},
 		{"fast", func(c *ftl.Config, v float64) {
 			c.Fast, c.Quirks.OpenAtOnce = ftl.Fast{Streams: int(v), Pages: 3, Most: 4}, true
 		}, []float64{0}, []float64{1}},

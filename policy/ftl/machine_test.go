@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMain asks for more cases than rapid's 100, and for more still at night; -rapid.checks and RAPID_CHECKS override it.
+// TestMain asks for more cases than rapid's 100, and for more still at night; -rapid.checks and RAPID_CHECKS override
+// it.
 func TestMain(m *testing.M) {
 	cases := "200"
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -61,8 +62,8 @@ func drawConfig(t *rapid.T) ftl.Config {
 
 const inFlight = 6 // host programs
 
-// drawFlash is a drive whose logical pages leave room for the programs in flight and, where moved pages go to any stream, for what so many crashes
-// leave behind of a block of each: Capacity promises nothing of that.
+// drawFlash is a drive whose logical pages leave room for the programs in flight and, where moved pages go to any
+// stream, for what so many crashes leave behind of a block of each: Capacity promises nothing of that.
 func drawFlash(t *rapid.T, cfg ftl.Config, crashes int) *flash {
 	random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 	d, err := newFlash(cfg, 0, &random)
@@ -163,8 +164,11 @@ func TestMachine(t *testing.T) {
 				}
 				d.skip(rapid.IntRange(0, len(d.writes)-1).Draw(t, "which"), rapid.IntRange(1, 8).Draw(t, "skipped"))
 			},
-			"fold": func(t *rapid.T) { d.Fold(rapid.IntRange(0, cfg.Pools-1).Draw(t, "pool"), rapid.Bool().Draw(t, "on")) },
-			"use":  func(t *rapid.T) { d.UseFast(rapid.Bool().Draw(t, "fast")) },
+			"fold": func(t *rapid.T) {
+				d.Fold(rapid.IntRange(0, cfg.Pools-1).Draw(t, "pool"),
+					rapid.Bool().Draw(t, "on"))
+			},
+			"use": func(t *rapid.T) { d.UseFast(rapid.Bool().Draw(t, "fast")) },
 			"renew": func(t *rapid.T) {
 				b := ftl.Block(rapid.IntRange(0, cfg.Pools*cfg.BlocksPerPool-1).Draw(t, "block"))
 				was := d.Stats()
@@ -199,7 +203,8 @@ func TestMachine(t *testing.T) {
 				for p := range cfg.Pools {
 					for s := range cfg.Streams {
 						if !d.put(p, s, ftl.LPA(p)) {
-							t.Fatalf("pool %d has no page for stream %d though collection is over: %d free, exhausted %v",
+							t.Fatalf("pool %d has no page for stream %d though collection is over: %d free, "+
+								"exhausted %v",
 								p, s, d.Free(p), d.Exhausted(p))
 						}
 					}
@@ -258,7 +263,8 @@ func TestCrash(t *testing.T) {
 		for range 2 * len(a.to) {
 			lpa := ftl.LPA(below(len(a.to)))
 			if !a.put(int(lpa)%cfg.Pools, below(cfg.Streams), lpa) {
-				t.Fatalf("no page for logical page %d: %d blocks are free, exhausted %v", lpa, a.Free(int(lpa)%cfg.Pools), a.Exhausted(int(lpa)%cfg.Pools))
+				t.Fatalf("no page for logical page %d: %d blocks are free, exhausted %v", lpa,
+					a.Free(int(lpa)%cfg.Pools), a.Exhausted(int(lpa)%cfg.Pools))
 			}
 		}
 		if err := a.verify(); err != nil {
@@ -346,7 +352,8 @@ func TestRestore(t *testing.T) {
 		work(a, addresses, rapid.IntRange(0, 6*len(a.to)).Draw(t, "before"))
 
 		restored := random // both draw the same from here on
-		b := &flash{to: slices.Clone(a.to), pages: slices.Clone(a.pages), latest: slices.Clone(a.latest), now: a.now, serial: a.serial}
+		b := &flash{to: slices.Clone(a.to), pages: slices.Clone(a.pages), latest: slices.Clone(a.latest), now: a.now,
+			serial: a.serial}
 		if b.FTL, err = ftl.New(cfg, b, &restored); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,8 @@ func (fewest) Pick(c ftl.Candidates) int32 {
 	return best.Block
 }
 
-// overwritten is how often a drive of one pool moved pages, and what it did, while 85 % of its pages were overwritten at random.
+// overwritten is how often a drive of one pool moved pages, and what it did, while 85 % of its pages were overwritten
+// at random.
 func overwritten(t *testing.T, victim ftl.Victim, own ftl.Picker) (moved int64, trace string) {
 	t.Helper()
 	cfg := ftl.DefaultConfig()
@@ -74,15 +75,18 @@ func overwritten(t *testing.T, victim ftl.Victim, own ftl.Picker) (moved int64, 
 	return d.ftl.Stats().GCPrograms, b.String()
 }
 
-// TestOwnPolicy: a policy of one's own that picks as fifo does has every page where fifo has it; one that picks as greedy does moves as much, but for ties.
+// TestOwnPolicy: a policy of one's own that picks as fifo does has every page where fifo has it; one that picks as
+// greedy does moves as much, but for ties.
 func TestOwnPolicy(t *testing.T) {
 	mine := &first{}
 	moved, trace := overwritten(t, ftl.FIFO, mine)
-	if want, same := overwritten(t, ftl.FIFO, nil); moved != want || trace != same || mine.asked == 0 || mine.seen/mine.asked < 50 {
+	if want, same := overwritten(t, ftl.FIFO, nil); moved != want || trace != same || mine.asked == 0 ||
+		mine.seen/mine.asked < 50 {
 		t.Errorf("%d pages moved, %d by fifo; asked %d times of %d candidates", moved, want, mine.asked, mine.seen)
 	}
 	moved, _ = overwritten(t, ftl.FIFO, fewest{})
-	if want, _ := overwritten(t, ftl.Greedy, nil); float64(moved) > 1.02*float64(want) || float64(moved) < .98*float64(want) {
+	if want, _ := overwritten(t, ftl.Greedy, nil); float64(moved) > 1.02*float64(want) ||
+		float64(moved) < .98*float64(want) {
 		t.Errorf("%d pages moved, %d by greedy", moved, want)
 	}
 }
@@ -98,7 +102,8 @@ func TestOwnPolicyRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.CollectBy(&first{}); err == nil || !strings.Contains(err.Error(), "not by that of greedy; set Victim to FIFO") {
+	if err := f.CollectBy(&first{}); err == nil ||
+		!strings.Contains(err.Error(), "not by that of greedy; set Victim to FIFO") {
 		t.Error(err)
 	}
 	defer func() {

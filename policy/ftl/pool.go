@@ -25,7 +25,8 @@ const (
 	given                // the driver fills and empties it: no candidate
 )
 
-var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "failing", "retired", "given"}
+var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "failing", "retired",
+	"given"}
 
 func (s state) String() string { return stateNames[s] }
 

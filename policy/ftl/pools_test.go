@@ -10,9 +10,9 @@ import (
 	"farflash/policy/ftl/ftltest"
 )
 
-// TestPoolsApart works on the pools of one translation layer from a goroutine each, as a controller that holds a lock for each
-// pool may, failures included; the race detector says whether they share what they must not. Each pool's logical
-// pages are its own, so the map needs no lock either.
+// TestPoolsApart works on the pools of one translation layer from a goroutine each, as a controller that holds a lock
+// for each pool may, failures included; the race detector says whether they share what they must not. Each pool's
+// logical pages are its own, so the map needs no lock either.
 func TestPoolsApart(t *testing.T) {
 	const each = 60
 	cfg := small()
@@ -54,7 +54,8 @@ func TestPoolsApart(t *testing.T) {
 						f.Moved(a.Source, dst, now)
 					}
 				}
-				if f.PoolOf(ppa) != pool || f.Free(pool) < 0 || f.Spare(pool) > cfg.BlocksPerPool || f.Urgent(pool) && f.Exhausted(pool) {
+				if f.PoolOf(ppa) != pool || f.Free(pool) < 0 || f.Spare(pool) > cfg.BlocksPerPool ||
+					f.Urgent(pool) && f.Exhausted(pool) {
 					t.Errorf("pool %d, page %d", pool, ppa)
 				}
 			}
@@ -65,16 +66,19 @@ func TestPoolsApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.Stats()
-	if s.HostPrograms != int64(cfg.Pools*5000) || s.FailedPrograms != int64(cfg.Pools) || s.Retired != int64(cfg.Pools) || s.Programs[0]+s.Programs[1] != s.HostPrograms {
+	if s.HostPrograms != int64(cfg.Pools*5000) || s.FailedPrograms != int64(cfg.Pools) ||
+		s.Retired != int64(cfg.Pools) || s.Programs[0]+s.Programs[1] != s.HostPrograms {
 		t.Errorf("%+v", s)
 	}
 }
 
 // TestStatsArithmetic: what is taken away and added again is as it was, field by field.
 func TestStatsArithmetic(t *testing.T) {
-	a := ftl.Stats{Programs: []int64{1, 2}, HostPrograms: 3, GCPrograms: 5, WearPrograms: 7, FailurePrograms: 11, RenewalPrograms: 12, Renewals: 14, FailedPrograms: 13, Raced: 17,
+	a := ftl.Stats{Programs: []int64{1, 2}, HostPrograms: 3, GCPrograms: 5, WearPrograms: 7, FailurePrograms: 11,
+		RenewalPrograms: 12, Renewals: 14, FailedPrograms: 13, Raced: 17,
 		Erases: 19, Failures: 23, Retired: 29, Collections: 31, Relocations: 37}
-	twice := ftl.Stats{Programs: []int64{2, 4}, HostPrograms: 6, GCPrograms: 10, WearPrograms: 14, FailurePrograms: 22, RenewalPrograms: 24, Renewals: 28, FailedPrograms: 26, Raced: 34,
+	twice := ftl.Stats{Programs: []int64{2, 4}, HostPrograms: 6, GCPrograms: 10, WearPrograms: 14,
+		FailurePrograms: 22, RenewalPrograms: 24, Renewals: 28, FailedPrograms: 26, Raced: 34,
 		Erases: 38, Failures: 46, Retired: 58, Collections: 62, Relocations: 74}
 	if got := a.Add(a); !reflect.DeepEqual(got, twice) {
 		t.Errorf("%+v", got)
@@ -86,7 +90,8 @@ func TestStatsArithmetic(t *testing.T) {
 		t.Error("a sum changed what was added")
 	}
 	// Streams that only one has.
-	if got := (ftl.Stats{Programs: []int64{1}}).Add(a); len(got.Programs) != 2 || got.Programs[0] != 2 || got.Programs[1] != 2 {
+	if got := (ftl.Stats{Programs: []int64{1}}).Add(a); len(got.Programs) != 2 || got.Programs[0] != 2 ||
+		got.Programs[1] != 2 {
 		t.Errorf("%+v", got)
 	}
 	if waf := a.WAF(); waf != float64(3+5+7+11+12)/3 {

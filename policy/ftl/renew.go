@@ -2,12 +2,14 @@ package ftl
 
 import "slices"
 
-// Renew asks that the data of a block be moved, for a reason that only the driver knows: they get old, or are read too much. Next begins with it when it can
-// afford to, before it looks for wear, as any victim, with Reason Renewal. It reports false, and nothing changes, if the block is no candidate for
-// collection (it is free, written, or collected already) or was asked for already.
+// Renew asks that the data of a block be moved, for a reason that only the driver knows: they get old, or are read
+// too much. Next begins with it when it can afford to, before it looks for wear, as any victim, with Reason Renewal.
+// It reports false, and nothing changes, if the block is no candidate for collection (it is free, written, or
+// collected already) or was asked for already.
 func (f *FTL) Renew(b Block) bool {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
-	if p := f.pools[pool]; int(i) >= len(p.blocks) || p.blocks[i].state != closed && p.blocks[i].state != ranked || slices.Contains(p.renewals, i) {
+	if p := f.pools[pool]; int(i) >= len(p.blocks) || p.blocks[i].state != closed && p.blocks[i].state != ranked ||
+		slices.Contains(p.renewals, i) {
 		return false
 	}
 	p := f.touch(pool)

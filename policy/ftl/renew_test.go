@@ -6,7 +6,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestRenew has each full block of a drive renewed: its pages move, once each, the block is erased, and nothing is collected for space. A block that is open or free cannot be.
+// TestRenew has each full block of a drive renewed: its pages move, once each, the block is erased, and nothing is
+// collected for space. A block that is open or free cannot be.
 func TestRenew(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 32, 8
@@ -35,7 +36,8 @@ func TestRenew(t *testing.T) {
 	d.settle()
 	s := d.Stats()
 	if wanted != 20 || s.Renewals != wanted || s.RenewalPrograms != data-1 || s.GCPrograms != 0 || s.Erases != wanted {
-		t.Errorf("%d blocks wanted, %d renewed, %d pages moved for that, %d for space, %d erases", wanted, s.Renewals, s.RenewalPrograms, s.GCPrograms, s.Erases)
+		t.Errorf("%d blocks wanted, %d renewed, %d pages moved for that, %d for space, %d erases", wanted, s.Renewals,
+			s.RenewalPrograms, s.GCPrograms, s.Erases)
 	}
 	if err := d.verify(); err != nil {
 		t.Error(err)

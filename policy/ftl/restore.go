@@ -141,7 +141,8 @@ func (f *FTL) checkRestored(r Restored) error {
 	written, pages := 0, int(f.pages)
 	if r.Fast {
 		if r.Use != Open && r.Use != Full || r.Stream >= f.cfg.Fast.Streams {
-			return fmt.Errorf("it is fast, but neither open nor full, or of stream %d; those of %d streams are", r.Stream, f.cfg.Fast.Streams)
+			return fmt.Errorf("it is fast, but neither open nor full, or of stream %d; those of %d streams are",
+				r.Stream, f.cfg.Fast.Streams)
 		}
 		pages = f.cfg.Fast.Pages
 	}
@@ -180,7 +181,8 @@ func (f *FTL) checkRestored(r Restored) error {
 		return fmt.Errorf("a bitmap of %d words; a block has %d pages", len(r.Valid), f.pages)
 	}
 	for i, w := range r.Valid {
-		if beyond := w >> max(0, min(63, written-64*i)); w != 0 && (written <= 64*i || written < 64*(i+1) && beyond != 0) {
+		if beyond := w >> max(0, min(63, written-64*i)); w != 0 &&
+			(written <= 64*i || written < 64*(i+1) && beyond != 0) {
 			return fmt.Errorf("a page from %d on is valid, but only %d are written", 64*i, written)
 		}
 	}

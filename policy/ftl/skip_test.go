@@ -8,7 +8,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Pages that are skipped hold nothing and are asked of nobody: a block that ends with them is a candidate when the rest is programmed.
+// Pages that are skipped hold nothing and are asked of nobody: a block that ends with them is a candidate when the
+// rest is programmed.
 func TestSkip(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.PagesPerBlock, cfg.BlocksPerPool = 8, 16
@@ -90,8 +91,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// A copy of a drive whose blocks' bitmaps are copied in parts changes what it changes and nothing else: part of a block, blocks that the other never used,
-// blocks that were erased.
+// A copy of a drive whose blocks' bitmaps are copied in parts changes what it changes and nothing else: part of a
+// block, blocks that the other never used, blocks that were erased.
 func TestCloneOfLargeBlocks(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.PagesPerBlock, cfg.BlocksPerPool = 17_000, 9 // 266 words: a part and a rest
@@ -110,7 +111,8 @@ func TestCloneOfLargeBlocks(t *testing.T) {
 	}
 	work(base, 5_000)
 	copyOf := func(d *flash) *flash {
-		c := &flash{to: slices.Clone(d.to), pages: slices.Clone(d.pages), latest: slices.Clone(d.latest), now: d.now, serial: d.serial}
+		c := &flash{to: slices.Clone(d.to), pages: slices.Clone(d.pages), latest: slices.Clone(d.latest), now: d.now,
+			serial: d.serial}
 		c.FTL = d.Clone(c, nil)
 		return c
 	}

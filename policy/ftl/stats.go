@@ -49,13 +49,15 @@ func (s Stats) WAF() float64 {
 	if s.HostPrograms == 0 {
 		return 1
 	}
-	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms+s.RenewalPrograms+s.FoldPrograms) / float64(s.HostPrograms)
+	return float64(s.HostPrograms+s.GCPrograms+s.WearPrograms+s.FailurePrograms+s.RenewalPrograms+s.FoldPrograms) /
+		float64(s.HostPrograms)
 }
 
 // counters are all of s that is one number, always in the same order.
 func (s *Stats) counters() []*int64 {
 	return []*int64{
-		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.RenewalPrograms, &s.FailedPrograms, &s.Raced, &s.Skipped,
+		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.RenewalPrograms, &s.FailedPrograms,
+		&s.Raced, &s.Skipped,
 		&s.Erases, &s.Failures, &s.Retired, &s.Collections, &s.Relocations, &s.Renewals,
 		&s.FoldPrograms, &s.Folds, &s.Found,
 	}

@@ -140,9 +140,10 @@ func (f *FTL) mostBeneficial(p *pool) int32 {
 	return best
 }
 
-// oldestBenefit returns the candidate with the greatest (1-u)*age/u. What has stayed long in a block that was filled long ago is
-// cold, and room in its block will not come by itself; a block that was filled lately may lose more yet. (CostBenefit counts age from the last
-// invalidation, which makes a block that is losing pages young again.) Every candidate is looked at: there is no order that keeps as time goes by.
+// oldestBenefit returns the candidate with the greatest (1-u)*age/u. What has stayed long in a block that was filled
+// long ago is cold, and room in its block will not come by itself; a block that was filled lately may lose more yet.
+// (CostBenefit counts age from the last invalidation, which makes a block that is losing pages young again.) Every
+// candidate is looked at: there is no order that keeps as time goes by.
 func (f *FTL) oldestBenefit(p *pool) int32 {
 	best, most := none, 0.0
 	for b := p.young.head; b != none; b = p.blocks[b].next {

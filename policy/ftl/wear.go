@@ -20,7 +20,8 @@ func (f *FTL) leastWorn(p *pool) int32 {
 	best := none
 	for i := range p.blocks {
 		m := &p.blocks[i]
-		if m.state != closed && m.state != ranked || int(m.erases)+f.cfg.StaticWear > int(p.mostErases) || p.erases-uint32(m.pending) < 2*uint32(f.blocks) {
+		if m.state != closed && m.state != ranked || int(m.erases)+f.cfg.StaticWear > int(p.mostErases) ||
+			p.erases-uint32(m.pending) < 2*uint32(f.blocks) {
 			continue
 		}
 		if best == none || m.erases < p.blocks[best].erases ||

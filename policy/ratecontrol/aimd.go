@@ -5,9 +5,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// aimd is the method that SRC dismisses, "to monitor the current system status and reactively adjust the request priority" (section II-C): each interval it
-// compares what drives have read with what the network demands, and doubles the weight ratio if it is more, or takes 1 off it if it is less. So reads
-// fall by multiplication and grow by addition, as a sender's window does in TCP.
+// aimd is the method that SRC dismisses, "to monitor the current system status and reactively adjust the request
+// priority" (section II-C): each interval it compares what drives have read with what the network demands, and
+// doubles the weight ratio if it is more, or takes 1 off it if it is less. So reads fall by multiplication and grow
+// by addition, as a sender's window does in TCP.
 type aimd struct {
 	most     int
 	interval units.Duration
@@ -16,8 +17,8 @@ type aimd struct {
 	shares   shares
 }
 
-// NewAIMD returns a reactive controller whose weight ratio is at most most, and which looks at each interval. Its target's demand is divided
-// among drives by what they were asked to read in a window.
+// NewAIMD returns a reactive controller whose weight ratio is at most most, and which looks at each interval. Its
+// target's demand is divided among drives by what they were asked to read in a window.
 func NewAIMD(most int, interval, window units.Duration) Controller {
 	a := &aimd{most: most, interval: interval}
 	a.shares.window = window
@@ -53,8 +54,8 @@ func (c *aimd) React(s *Steering, x *Signal) {
 	}
 }
 
-// look compares what was read with what is demanded. A drive that has read nothing has read less than any demand, and goes towards equal weights. When none has
-// read, and all weights are equal, it looks no more until a command comes.
+// look compares what was read with what is demanded. A drive that has read nothing has read less than any demand, and
+// goes towards equal weights. When none has read, and all weights are equal, it looks no more until a command comes.
 func (c *aimd) look(s *Steering, now units.Duration) {
 	const band = 0.05 // of the demand on both sides, in which nothing changes
 	busy := false

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// algorithm1 is the procedure PredictWeightRatio of SRC, in the paper's own steps and words. A division of nothing by nothing ends its loop: no comparison with it holds.
+// algorithm1 is the procedure PredictWeightRatio of SRC, in the paper's own steps and words. A division of nothing by
+// nothing ends its loop: no comparison with it holds.
 func algorithm1(tpm func(w int) float64, r, tau float64) int {
 	w, best := 1, 1
 	tput := tpm(w)
@@ -35,8 +36,8 @@ func algorithm1(tpm func(w int) float64, r, tau float64) int {
 	}
 }
 
-// TestSearchesBesideTheirDefinitions: mode paper is Algorithm 1 step by step, and scan is the least ratio with the least distance, whatever the predictions are, nothing
-// and equal neighbours among them.
+// TestSearchesBesideTheirDefinitions: mode paper is Algorithm 1 step by step, and scan is the least ratio with the
+// least distance, whatever the predictions are, nothing and equal neighbours among them.
 func TestSearchesBesideTheirDefinitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list table
@@ -62,7 +63,8 @@ func TestSearchesBesideTheirDefinitions(t *testing.T) {
 		tpm := func(w int) float64 { looked++; read, _ := list.Predict(nil, w); return read }
 		best := algorithm1(tpm, want, tau)
 		if got, n := ask(ratecontrol.Paper); got != best || n != looked {
-			t.Errorf("%v, %v wanted, tau %v: ratio %d after %d predictions; Algorithm 1 has %d after %d", list, want, tau, got, n, best, looked)
+			t.Errorf("%v, %v wanted, tau %v: ratio %d after %d predictions; Algorithm 1 has %d after %d", list, want,
+				tau, got, n, best, looked)
 		}
 		best = 1
 		if tpm(1) >= want {
@@ -78,7 +80,8 @@ func TestSearchesBesideTheirDefinitions(t *testing.T) {
 	})
 }
 
-// TestSharesFade: a target's demand is divided by what drives were asked to read in this window and the last; what is older counts no more, and when there is nothing all have the same.
+// TestSharesFade: a target's demand is divided by what drives were asked to read in this window and the last; what is
+// older counts no more, and when there is nothing all have the same.
 func TestSharesFade(t *testing.T) {
 	const window = units.Millisecond
 	falling := table{8, 7, 6, 5, 4, 3, 2, 1}
@@ -93,11 +96,13 @@ func TestSharesFade(t *testing.T) {
 		{"two later", 2*window + window/2, 5, 5},
 		{"much later", 70 * window, 5, 5},
 	} {
-		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.SRC, window }, falling, falling)
+		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.SRC, window }, falling,
+			falling)
 		s := steering(2)
 		c.Start(s)
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Op: block.Read, Bytes: 4096})
-		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Op: block.Write, Drive: 1, Bytes: 1 << 20}) // writes do not count
+		// writes do not count
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Op: block.Write, Drive: 1, Bytes: 1 << 20})
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: x.at, Rate: 8})
 		if s.Weights[0].Write != x.first || s.Weights[1].Write != x.other {
 			t.Errorf("%s: %+v, not %d and %d", x.name, s.Weights, x.first, x.other)
@@ -105,12 +110,15 @@ func TestSharesFade(t *testing.T) {
 	}
 }
 
-// TestSharesOfWindows: windows follow each other without a gap. What comes as one ends is of the next, and counts there and in the one behind it.
+// TestSharesOfWindows: windows follow each other without a gap. What comes as one ends is of the next, and counts
+// there and in the one behind it.
 func TestSharesOfWindows(t *testing.T) {
 	const window = units.Millisecond
 	falling := table{8, 7, 6, 5, 4, 3, 2, 1}
-	for at, want := range map[units.Duration][2]int{window: {5, 5}, 2*window - 1: {5, 5}, 2 * window: {8, 1}, 3*window - 1: {8, 1}, 3 * window: {5, 5}} {
-		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.SRC, window }, falling, falling)
+	for at, want := range map[units.Duration][2]int{window: {5, 5}, 2*window - 1: {5, 5}, 2 * window: {8, 1},
+		3*window - 1: {8, 1}, 3 * window: {5, 5}} {
+		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = ratecontrol.SRC, window }, falling,
+			falling)
 		s := steering(2)
 		c.Start(s)
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Op: block.Read, Bytes: 4096})
@@ -122,7 +130,8 @@ func TestSharesOfWindows(t *testing.T) {
 	}
 }
 
-// TestCorrectedFromEqualWeights: a drive that reads twice as much at equal weights as its model says has its ratio raised, unless it is the greatest; one that reads less keeps it.
+// TestCorrectedFromEqualWeights: a drive that reads twice as much at equal weights as its model says has its ratio
+// raised, unless it is the greatest; one that reads less keeps it.
 func TestCorrectedFromEqualWeights(t *testing.T) {
 	for _, x := range []struct {
 		most  int
@@ -142,7 +151,8 @@ func TestCorrectedFromEqualWeights(t *testing.T) {
 		for range 3 {
 			now := s.Wake
 			s.Wake = units.Forever
-			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: int64(x.reads * want * 10e-3)})
+			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read,
+				Bytes: int64(x.reads * want * 10e-3)})
 			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
 			if w := s.Weights[0].Write; (w > 1) != x.rises || w > x.most {
 				t.Errorf("up to %d, %v times what is wanted: %+v", x.most, x.reads, s.Weights)
@@ -151,7 +161,8 @@ func TestCorrectedFromEqualWeights(t *testing.T) {
 	}
 }
 
-// TestCorrectedCountsAllDecisions: what was wanted in a window is the sum over its decisions. A drive that reads just that teaches nothing, however the demand changed.
+// TestCorrectedCountsAllDecisions: what was wanted in a window is the sum over its decisions. A drive that reads just
+// that teaches nothing, however the demand changed.
 func TestCorrectedCountsAllDecisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var falling table
@@ -185,14 +196,16 @@ func TestCorrectedCountsAllDecisions(t *testing.T) {
 	})
 }
 
-// TestReserveHeedsReadsAlone: what comes, and writes that end, change nothing of what reserve says; and a large read counts for as long as those behind it take to forget it.
+// TestReserveHeedsReadsAlone: what comes, and writes that end, change nothing of what reserve says; and a large read
+// counts for as long as those behind it take to forget it.
 func TestReserveHeedsReadsAlone(t *testing.T) {
 	for _, kind := range []ratecontrol.Kind{ratecontrol.Reserve, ratecontrol.Paced} {
 		c := newController(t, func(c *ratecontrol.Config) { c.Kind = kind })
 		s := steering(1)
 		c.Start(s)
 		took := 100 * units.Microsecond
-		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 1000}) // so little that the limit is two of the largest reads
+		// so little that the limit is two of the largest reads
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 1000})
 		if s.ReadLimit != 0 || (s.SendRate == 1000) != (kind == ratecontrol.Paced) {
 			t.Fatalf("%v, before anything is known: %+v", kind, s)
 		}
@@ -204,12 +217,15 @@ func TestReserveHeedsReadsAlone(t *testing.T) {
 				t.Fatalf("%v, %d small reads behind a large one: limits of %d and %d, %.0f is twice what is left of it", kind, n, s.ReadLimit, s.SendLimit, want)
 			}
 			before := *s
-			for _, x := range []ratecontrol.Signal{{Event: ratecontrol.Arrived, Op: block.Read, Bytes: large}, {Event: ratecontrol.Arrived, Op: block.Write, Bytes: large},
-				{Event: ratecontrol.Ended, Op: block.Write, Bytes: large, Took: units.Second}, {Event: ratecontrol.Timer}} {
+			for _, x := range []ratecontrol.Signal{{Event: ratecontrol.Arrived, Op: block.Read, Bytes: large},
+				{Event: ratecontrol.Arrived, Op: block.Write, Bytes: large},
+				{Event: ratecontrol.Ended, Op: block.Write, Bytes: large, Took: units.Second},
+				{Event: ratecontrol.Timer}} {
 				x.Now, x.Rate = units.Duration(n)*took, 5e9
 				c.React(s, &x)
 			}
-			if s.ReadLimit != before.ReadLimit || s.SendLimit != before.SendLimit || s.SendRate != before.SendRate || s.WriteRate != before.WriteRate || s.Wake != before.Wake {
+			if s.ReadLimit != before.ReadLimit || s.SendLimit != before.SendLimit || s.SendRate != before.SendRate ||
+				s.WriteRate != before.WriteRate || s.Wake != before.Wake {
 				t.Fatalf("%v: %+v becomes %+v by what is no read", kind, before, *s)
 			}
 			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Op: block.Read, Bytes: small, Took: took})
@@ -217,8 +233,9 @@ func TestReserveHeedsReadsAlone(t *testing.T) {
 	}
 }
 
-// TestReserveByHand: the limit is what is demanded times a horizon that begins as headroom plus two times a read's, falls while reads are acknowledged later than aimed at, and is given back while
-// the limit binds; and writes are held while it has bound within that horizon.
+// TestReserveByHand: the limit is what is demanded times a horizon that begins as headroom plus two times a read's,
+// falls while reads are acknowledged later than aimed at, and is given back while the limit binds; and writes are
+// held while it has bound within that horizon.
 func TestReserveByHand(t *testing.T) {
 	const took = 100 * units.Microsecond
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Headroom, c.Yield = ratecontrol.Reserve, 1, 0.25 })
@@ -229,11 +246,13 @@ func TestReserveByHand(t *testing.T) {
 		t.Fatalf("it begins as %+v", s)
 	}
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 1e9})
-	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: units.Second, Op: block.Read, Bytes: 10000, Took: took})
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: units.Second, Op: block.Read, Bytes: 10000,
+		Took: took})
 	if s.ReadLimit != 300_000 || s.WriteRate != 0 || s.SendLimit != 3*20000 {
 		t.Fatalf("three reads' time at 1 GB/s: %+v", s)
 	}
-	// A read that comes as early as any: 100 us and the 10 us of its sending are aimed at, none is waited; while the limit does not bind, nothing is raised.
+	// A read that comes as early as any: 100 us and the 10 us of its sending are aimed at, none is waited; while the
+	// limit does not bind, nothing is raised.
 	sent := func(now, late units.Duration, reading int64) {
 		s.Reading = reading
 		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Sent, Now: now, Bytes: 10000, Took: late})
@@ -251,10 +270,12 @@ func TestReserveByHand(t *testing.T) {
 	if s.SendLimit != 3*80_000 { // four of the shortest ways, for each queue pair
 		t.Fatalf("a send limit of %d", s.SendLimit)
 	}
-	// One that is very late is no more off than twice the aim; it counts though nothing binds, and after the horizon writes are free.
+	// One that is very late is no more off than twice the aim; it counts though nothing binds, and after the horizon
+	// writes are free.
 	limit := s.ReadLimit
 	sent(units.Second+2*took+units.Millisecond, units.Second, 0)
-	if want := float64(limit) - 0.5*110e-6*1e9*10000/float64(limit); math.Abs(float64(s.ReadLimit)-want) > 1 || s.WriteRate != 0 {
+	if want := float64(limit) - 0.5*110e-6*1e9*10000/float64(limit); math.Abs(float64(s.ReadLimit)-want) > 1 ||
+		s.WriteRate != 0 {
 		t.Fatalf("late: %+v, want a limit of %.0f and free writes", s, want)
 	}
 	// However late all are, a read's time in its drive is left.

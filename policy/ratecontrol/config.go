@@ -56,29 +56,33 @@ func (s *Search) UnmarshalText(text []byte) error { return searchNames.Unmarshal
 
 // Config is how drives are divided between reads and writes.
 type Config struct {
-	// Kind is who divides a target's drives between reads and writes. none: one submission queue a drive. static: constant weights. aimd: weights by the read
-	// rate against the network's demand. src: weights by a prediction (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the
-	// network takes them. pace: the same, and no faster than the network demands.
+	// Kind is who divides a target's drives between reads and writes. none: one submission queue a drive. static:
+	// constant weights. aimd: weights by the read rate against the network's demand. src: weights by a prediction
+	// (SRC, Algorithm 1). reserve: equal weights, and reads are fetched only as fast as the network takes them. pace:
+	// the same, and no faster than the network demands.
 	Kind Kind
 	// WeightRatio is the write queue's weight over the read queue's, with static.
 	WeightRatio int
 	// MaxRatio is the greatest weight ratio that aimd and src give, but for src with mode paper, which has none.
 	MaxRatio int
-	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"). aimd looks as far back to divide a target's demand among its drives.
+	// Window is how far back src looks at the drives' load (SRC's delta, "e.g., 10 ms"). aimd looks as far back to
+	// divide a target's demand among its drives.
 	Window units.Duration
-	// Interval is the time between two decisions of aimd, and the least time between two of src. src uses an earlier demand at the interval's end.
+	// Interval is the time between two decisions of aimd, and the least time between two of src. src uses an earlier
+	// demand at the interval's end.
 	Interval units.Duration
 	// Mode is how src finds the ratio.
 	Mode Search
 	// Tolerance is the relative change of the prediction below which mode paper stops (SRC's tau, "e.g., 10%").
 	Tolerance units.Fraction
-	// Model is the prediction model of src: a file from farflash predict train, or auto, which trains one for the drive when it is needed.
+	// Model is the prediction model of src: a file from farflash predict train, or auto, which trains one for the
+	// drive when it is needed.
 	Model string
-	// Headroom is how long a read waits in the target, with reserve and pace, as a multiple of the time to read and send it. A longer wait keeps the network busier
-	// and holds back more writes.
+	// Headroom is how long a read waits in the target, with reserve and pace, as a multiple of the time to read and
+	// send it. A longer wait keeps the network busier and holds back more writes.
 	Headroom float64
-	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait, with reserve and pace. A larger share gives more writes and fewer
-	// reads. At 100% writes are not held back.
+	// Yield is the share of the network's demand for reads that acknowledgements of writes may take while reads wait,
+	// with reserve and pace. A larger share gives more writes and fewer reads. At 100% writes are not held back.
 	Yield units.Fraction
 	// Demands replace the network's demand, from the first one on.
 	Demands []Demanded
@@ -92,26 +96,32 @@ type Demanded struct {
 	Rate units.BitRate
 }
 
-// DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128 commands. Nor does it say how often
-// a decision is made: a tenth of the window.
+// DefaultConfig is SRC's figures where it gives any. It does not say how high weights go: at 32, reads have 4 of 128
+// commands. Nor does it say how often a decision is made: a tenth of the window.
 func DefaultConfig() Config {
-	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond, Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
+	return Config{WeightRatio: 1, MaxRatio: 32, Window: 10 * units.Millisecond, Interval: units.Millisecond,
+		Tolerance: 0.1, Model: "auto", Headroom: 2, Yield: 1}
 }
 
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
-	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000", c.WeightRatio)
+	bad.Hold(c.WeightRatio >= 1 && c.WeightRatio <= 10000, "weight_ratio", "%d is not possible; use 1 to 10000",
+		c.WeightRatio)
 	bad.Hold(c.MaxRatio >= 1 && c.MaxRatio <= 10000, "max_ratio", "%d is not possible; use 1 to 10000", c.MaxRatio)
-	bad.Hold(c.Window >= 10*units.Microsecond && c.Window <= 100*units.Second, "window", "%v is not possible; use 10us to 100s", c.Window)
-	bad.Hold(c.Interval >= units.Microsecond && c.Interval <= 100*units.Second, "interval", "%v is not possible; use 1us to 100s", c.Interval)
+	bad.Hold(c.Window >= 10*units.Microsecond && c.Window <= 100*units.Second, "window",
+		"%v is not possible; use 10us to 100s", c.Window)
+	bad.Hold(c.Interval >= units.Microsecond && c.Interval <= 100*units.Second, "interval",
+		"%v is not possible; use 1us to 100s", c.Interval)
 	bad.Hold(c.Tolerance >= 0 && c.Tolerance <= 1, "tolerance", "%v is not possible; use 0%% to 100%%", c.Tolerance)
 	bad.Hold(c.Model != "", "model", "there is no name; use auto, or a file that farflash predict train has written")
-	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000", c.Headroom)
+	bad.Hold(c.Headroom > 0 && c.Headroom <= 1000, "headroom", "%v is not possible; use more than 0, up to 1000",
+		c.Headroom)
 	bad.Hold(c.Yield > 0 && c.Yield <= 1, "yield", "%v is not possible; use more than 0%%, up to 100%%", c.Yield)
 	for i := range c.Demands {
 		d := &c.Demands[i]
-		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i), "%v is not possible; use times that grow", d.At)
+		bad.Hold(d.At >= 0 && (i == 0 || d.At > c.Demands[i-1].At), fmt.Sprintf("demands[%d].at", i),
+			"%v is not possible; use times that grow", d.At)
 		bad.Hold(d.Rate > 0, fmt.Sprintf("demands[%d].rate", i), "%v is not possible; use a rate such as 6Gbps", d.Rate)
 	}
 	return bad.Err()

@@ -5,9 +5,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Controller divides the drives of one target between reads and writes. Its owner calls Start once, before anything else, and React whenever something
-// happens, in order of time, and reads what Steering says after each call. It is told the time and never asks for it, and neither starts anything
-// of its own nor allocates once it has seen as much as it ever will; so the same controller steers a simulated target and a real one.
+// Controller divides the drives of one target between reads and writes. Its owner calls Start once, before anything
+// else, and React whenever something happens, in order of time, and reads what Steering says after each call. It is
+// told the time and never asks for it, and neither starts anything of its own nor allocates once it has seen as much
+// as it ever will; so the same controller steers a simulated target and a real one.
 type Controller interface {
 	// Start sets what a target's drives begin with; what Steering says is given is.
 	Start(*Steering)
@@ -19,26 +20,30 @@ type Controller interface {
 type Steering struct {
 	// Weights of each drive's queues.
 	Weights []Weights
-	// ReadLimit is how many bytes reads may have between being fetched and being acknowledged by their initiators, on all drives of the target together.
-	// While they have as many or more no read is fetched; one read may pass it. 0 is no limit.
+	// ReadLimit is how many bytes reads may have between being fetched and being acknowledged by their initiators, on
+	// all drives of the target together. While they have as many or more no read is fetched; one read may pass it. 0
+	// is no limit.
 	ReadLimit int64
-	// SendRate is how many bytes of reads a second the target hands to the network, and no more than Slack of it is made good later. What drives have ended beyond waits
-	// as if the transmit queue were full. 0 is no limit.
+	// SendRate is how many bytes of reads a second the target hands to the network, and no more than Slack of it is
+	// made good later. What drives have ended beyond waits as if the transmit queue were full. 0 is no limit.
 	SendRate float64
-	// WriteRate is how many bytes of writes' data a second the target asks initiators for, with the same slack. What comes with its command is not held. 0 is no limit.
+	// WriteRate is how many bytes of writes' data a second the target asks initiators for, with the same slack. What
+	// comes with its command is not held. 0 is no limit.
 	WriteRate float64
-	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the transmit queue holds; one answer may pass it. What drives have ended beyond
-	// waits as if the queue were full. 0 is no limit.
+	// SendLimit is how many bytes the target hands to the network that are not acknowledged, if that is less than the
+	// transmit queue holds; one answer may pass it. What drives have ended beyond waits as if the queue were full. 0
+	// is no limit.
 	SendLimit int64
-	// Overtake has answers without data, those to writes, go to the transmit queue before reads that wait for room or for SendLimit. Without it commands
-	// leave their drives in the order in which these have ended them, as SRC's do.
+	// Overtake has answers without data, those to writes, go to the transmit queue before reads that wait for room or
+	// for SendLimit. Without it commands leave their drives in the order in which these have ended them, as SRC's do.
 	Overtake bool
 	// Wake is when React is to be called with Timer; units.Forever is not at all.
 	Wake units.Duration
 	// Predictions is how often a drive's throughput has been predicted.
 	Predictions uint64
 
-	// Reading is how many bytes reads have that count for ReadLimit. It is given, and stands after what React is called for.
+	// Reading is how many bytes reads have that count for ReadLimit. It is given, and stands after what React is
+	// called for.
 	Reading int64
 	// Depth is how many commands a drive holds at once. It is given.
 	Depth int
@@ -48,7 +53,8 @@ type Steering struct {
 	Pairs int
 	// Line is the rate of the target's link in bytes of data a second. It is given.
 	Line float64
-	// Toll is for how many bytes of data a byte that is written takes room on the way to the initiators, by its acknowledgements. It is given.
+	// Toll is for how many bytes of data a byte that is written takes room on the way to the initiators, by its
+	// acknowledgements. It is given.
 	Toll float64
 }
 
@@ -92,7 +98,8 @@ type Signal struct {
 	Now   units.Duration
 	// Bytes are the command's (Arrived, Ended), or those that have left the transmit queue (Sent).
 	Bytes int64
-	// Took is how long the drive had the command (Ended), or how long after its end there the read was acknowledged (Sent).
+	// Took is how long the drive had the command (Ended), or how long after its end there the read was acknowledged
+	// (Sent).
 	Took units.Duration
 	// Rate is what the network demands, in bytes of data a second over all queue pairs of the target (Demand).
 	Rate float64

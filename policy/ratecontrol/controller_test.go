@@ -24,7 +24,8 @@ func steering(drives int) *ratecontrol.Steering {
 	return &ratecontrol.Steering{Weights: make([]ratecontrol.Weights, drives), Depth: 128, TXQ: 1 << 20, Line: 5e9}
 }
 
-func newController(t *testing.T, change func(*ratecontrol.Config), predict ...ratecontrol.Predictor) ratecontrol.Controller {
+func newController(t *testing.T, change func(*ratecontrol.Config),
+	predict ...ratecontrol.Predictor) ratecontrol.Controller {
 	t.Helper()
 	c := ratecontrol.DefaultConfig()
 	change(&c)
@@ -61,7 +62,8 @@ func TestPredictWeightRatio(t *testing.T) {
 				c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Mode = ratecontrol.SRC, m.mode }, x.table)
 				s := steering(1)
 				c.Start(s)
-				c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: units.Millisecond, Rate: x.want, Cut: true})
+				c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: units.Millisecond, Rate: x.want,
+					Cut: true})
 				if got := s.Weights[0]; got != (ratecontrol.Weights{Read: 1, Write: m.want}) {
 					t.Errorf("%v: %+v, not 1 to %d", m.mode, got, m.want)
 				}
@@ -102,8 +104,10 @@ func TestDemandIsDividedByReads(t *testing.T) {
 	s := steering(2)
 	c.Start(s)
 	for i := range 8 {
-		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Now: units.Millisecond, Drive: int32(min(i%4, 1)), Op: block.Read, Bytes: 4096})
-		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Now: units.Millisecond, Drive: 0, Op: block.Write, Bytes: 65536})
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Now: units.Millisecond, Drive: int32(min(i%4, 1)),
+			Op: block.Read, Bytes: 4096})
+		c.React(s, &ratecontrol.Signal{Event: ratecontrol.Arrived, Now: units.Millisecond, Drive: 0, Op: block.Write,
+			Bytes: 65536})
 	}
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Now: 2 * units.Millisecond, Rate: 8})
 	if s.Weights[0].Write != 7 || s.Weights[1].Write != 3 {
@@ -111,7 +115,8 @@ func TestDemandIsDividedByReads(t *testing.T) {
 	}
 }
 
-// TestAIMD: it doubles while reads are above the demand, takes one off while they are below, leaves a drive alone that is near, and rests when all is quiet.
+// TestAIMD: it doubles while reads are above the demand, takes one off while they are below, leaves a drive alone
+// that is near, and rests when all is quiet.
 func TestAIMD(t *testing.T) {
 	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.MaxRatio = ratecontrol.AIMD, 16 })
 	s := steering(1)
@@ -155,7 +160,8 @@ type plant struct {
 	free units.Duration // when the network is
 }
 
-// run reads one after the other as the limit allows and returns what was acknowledged in a time, and the longest wait for the network in its last half.
+// run reads one after the other as the limit allows and returns what was acknowledged in a time, and the longest wait
+// for the network in its last half.
 func (p *plant) run(span units.Duration) (sent int64, longest units.Duration) {
 	type read struct{ ended, acked units.Duration }
 	var inDrive []units.Duration // when they end
@@ -183,14 +189,16 @@ func (p *plant) run(span units.Duration) (sent int64, longest units.Duration) {
 				longest = max(longest, begin-now)
 			}
 			onWay = append(onWay, read{now, p.free + p.way})
-			p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: p.size, Took: p.took})
+			p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: p.size,
+				Took: p.took})
 		}
 	}
 	return sent, longest
 }
 
-// TestReserveKeepsTheNetworkBusy: whatever the network and the drive are, whatever part of the truth the demand is, as much is sent as the slower of both takes, and reads
-// wait for the network no longer than a few times as long as the drive reads.
+// TestReserveKeepsTheNetworkBusy: whatever the network and the drive are, whatever part of the truth the demand is,
+// as much is sent as the slower of both takes, and reads wait for the network no longer than a few times as long as
+// the drive reads.
 func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &plant{
@@ -201,7 +209,8 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 		}
 		p.c = ratecontrol.NewReserve(1, 1)
 		p.c.Start(p.s)
-		p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: p.rate * rapid.SampledFrom([]float64{0.7, 1, 2}).Draw(t, "told")})
+		p.c.React(p.s, &ratecontrol.Signal{Event: ratecontrol.Demand,
+			Rate: p.rate * rapid.SampledFrom([]float64{0.7, 1, 2}).Draw(t, "told")})
 		const span = units.Second / 4
 		sent, longest := p.run(span)
 		drive := float64(p.s.Depth) * float64(p.size) / p.took.Seconds()
@@ -211,15 +220,18 @@ func TestReserveKeepsTheNetworkBusy(t *testing.T) {
 		}
 		one := units.Seconds(float64(p.size) / p.rate)
 		if limit := 4*p.took + 4*one; drive > 1.5*p.rate && longest > limit {
-			t.Fatalf("reads wait for up to %v, where a drive reads in %v and the network takes one in %v", longest, p.took, one)
+			t.Fatalf("reads wait for up to %v, where a drive reads in %v and the network takes one in %v", longest,
+				p.took, one)
 		}
 	})
 }
 
 // TestControllersAllocateNothing: once they have seen a window, more costs no memory.
 func TestControllersAllocateNothing(t *testing.T) {
-	for _, k := range []ratecontrol.Kind{ratecontrol.Static, ratecontrol.AIMD, ratecontrol.SRC, ratecontrol.Reserve, ratecontrol.Paced} {
-		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = k, units.Millisecond }, table{4, 3, 2, 1}, table{4, 3, 2, 1})
+	for _, k := range []ratecontrol.Kind{ratecontrol.Static, ratecontrol.AIMD, ratecontrol.SRC, ratecontrol.Reserve,
+		ratecontrol.Paced} {
+		c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Window = k, units.Millisecond },
+			table{4, 3, 2, 1}, table{4, 3, 2, 1})
 		s := steering(2)
 		c.Start(s)
 		now := units.Duration(0)
@@ -228,7 +240,8 @@ func TestControllersAllocateNothing(t *testing.T) {
 			for i := range int32(2000) {
 				now += units.Microsecond
 				for e := ratecontrol.Arrived; e <= ratecontrol.Demand; e++ {
-					x = ratecontrol.Signal{Event: e, Op: block.Op(i & 1), Drive: i & 1, Now: now, Bytes: 4096, Took: 80 * units.Microsecond, Rate: float64(1 + i%5)}
+					x = ratecontrol.Signal{Event: e, Op: block.Op(i & 1), Drive: i & 1, Now: now, Bytes: 4096,
+						Took: 80 * units.Microsecond, Rate: float64(1 + i%5)}
 					c.React(s, &x)
 				}
 				if s.Wake <= now {
@@ -253,8 +266,10 @@ func TestConfigFaults(t *testing.T) {
 		{func(c *ratecontrol.Config) { c.WeightRatio = 0 }, "weight_ratio: 0 is not possible; use 1 to 10000"},
 		{func(c *ratecontrol.Config) { c.Headroom = 0 }, "headroom: 0 is not possible; use more than 0, up to 1000"},
 		{func(c *ratecontrol.Config) { c.Yield = 0 }, "yield: 0% is not possible; use more than 0%, up to 100%"},
-		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2, Rate: 1}, {At: 1, Rate: 1}} }, "demands[1].at: 1ps is not possible; use times that grow"},
-		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2}} }, "demands[0].rate: 0bps is not possible; use a rate such as 6Gbps"},
+		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2, Rate: 1}, {At: 1, Rate: 1}} },
+			"demands[1].at: 1ps is not possible; use times that grow"},
+		{func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 2}} },
+			"demands[0].rate: 0bps is not possible; use a rate such as 6Gbps"},
 	} {
 		c := ratecontrol.DefaultConfig()
 		x.change(&c)
@@ -270,7 +285,8 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// TestCorrected: a drive that reads otherwise than its model says comes to what is demanded, as near as ratios allow, and by its model alone it does not.
+// TestCorrected: a drive that reads otherwise than its model says comes to what is demanded, as near as ratios allow,
+// and by its model alone it does not.
 func TestCorrected(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var flat table // what the model says: reads hardly fall
@@ -295,7 +311,8 @@ func TestCorrected(t *testing.T) {
 			if now == units.Forever {
 				t.Fatal("it looks no more")
 			}
-			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read, Bytes: int64(reads(s.Weights[0].Write) * cfg.Window.Seconds())})
+			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: now, Op: block.Read,
+				Bytes: int64(reads(s.Weights[0].Write) * cfg.Window.Seconds())})
 			s.Wake = units.Forever
 			c.React(s, &ratecontrol.Signal{Event: ratecontrol.Timer, Now: now})
 		}
@@ -313,9 +330,11 @@ func TestCorrected(t *testing.T) {
 	})
 }
 
-// TestCorrectedUnasked: a drive that is asked for less than it may read teaches nothing, however long; then more is asked for, and the model has the word.
+// TestCorrectedUnasked: a drive that is asked for less than it may read teaches nothing, however long; then more is
+// asked for, and the model has the word.
 func TestCorrectedUnasked(t *testing.T) {
-	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Mode = ratecontrol.SRC, ratecontrol.Corrected }, table{10e9, 5e9, 2e9})
+	c := newController(t, func(c *ratecontrol.Config) { c.Kind, c.Mode = ratecontrol.SRC, ratecontrol.Corrected },
+		table{10e9, 5e9, 2e9})
 	s := steering(1)
 	c.Start(s)
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 20e9})

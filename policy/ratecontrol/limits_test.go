@@ -17,36 +17,62 @@ func TestLimits(t *testing.T) {
 		good, bad []func(*ratecontrol.Config)
 	}{
 		{"weight_ratio",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.WeightRatio = 1 }, func(c *ratecontrol.Config) { c.WeightRatio = 10000 }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.WeightRatio = 0 }, func(c *ratecontrol.Config) { c.WeightRatio = 10001 }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.WeightRatio = 1 },
+				func(c *ratecontrol.Config) { c.WeightRatio = 10000 }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.WeightRatio = 0 },
+				func(c *ratecontrol.Config) { c.WeightRatio = 10001 }}},
 		{"max_ratio",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.MaxRatio = 1 }, func(c *ratecontrol.Config) { c.MaxRatio = 10000 }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.MaxRatio = 0 }, func(c *ratecontrol.Config) { c.MaxRatio = 10001 }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.MaxRatio = 1 },
+				func(c *ratecontrol.Config) { c.MaxRatio = 10000 }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.MaxRatio = 0 },
+				func(c *ratecontrol.Config) { c.MaxRatio = 10001 }}},
 		{"window",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Window = 10 * us }, func(c *ratecontrol.Config) { c.Window = 100 * s }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Window = 10*us - 1 }, func(c *ratecontrol.Config) { c.Window = 100*s + 1 }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Window = 10 * us },
+				func(c *ratecontrol.Config) { c.Window = 100 * s }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Window = 10*us - 1 },
+				func(c *ratecontrol.Config) { c.Window = 100*s + 1 }}},
 		{"interval",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Interval = us }, func(c *ratecontrol.Config) { c.Interval = 100 * s }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Interval = us - 1 }, func(c *ratecontrol.Config) { c.Interval = 100*s + 1 }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Interval = us },
+				func(c *ratecontrol.Config) { c.Interval = 100 * s }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Interval = us - 1 },
+				func(c *ratecontrol.Config) { c.Interval = 100*s + 1 }}},
 		{"tolerance",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Tolerance = 0 }, func(c *ratecontrol.Config) { c.Tolerance = 1 }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Tolerance = -1e-9 }, func(c *ratecontrol.Config) { c.Tolerance = 1.0000001 }, func(c *ratecontrol.Config) { c.Tolerance = units.Fraction(math.NaN()) }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Tolerance = 0 },
+				func(c *ratecontrol.Config) { c.Tolerance = 1 }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Tolerance = -1e-9 },
+				func(c *ratecontrol.Config) { c.Tolerance = 1.0000001 }, func(c *ratecontrol.Config) { c.Tolerance = units.Fraction(math.NaN()) }}},
 		{"model",
 			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Model = "x" }},
 			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Model = "" }}},
 		{"headroom",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Headroom = 1e-9 }, func(c *ratecontrol.Config) { c.Headroom = 1000 }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Headroom = 0 }, func(c *ratecontrol.Config) { c.Headroom = 1000.001 }, func(c *ratecontrol.Config) { c.Headroom = math.NaN() }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Headroom = 1e-9 },
+				func(c *ratecontrol.Config) { c.Headroom = 1000 }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Headroom = 0 },
+				func(c *ratecontrol.Config) { c.Headroom = 1000.001 }, func(c *ratecontrol.Config) { c.Headroom = math.NaN() }}},
 		{"yield",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Yield = 1e-9 }, func(c *ratecontrol.Config) { c.Yield = 1 }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Yield = 0 }, func(c *ratecontrol.Config) { c.Yield = 1.0000001 }, func(c *ratecontrol.Config) { c.Yield = units.Fraction(math.NaN()) }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Yield = 1e-9 },
+				func(c *ratecontrol.Config) { c.Yield = 1 }},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Yield = 0 },
+				func(c *ratecontrol.Config) { c.Yield = 1.0000001 }, func(c *ratecontrol.Config) { c.Yield = units.Fraction(math.NaN()) }}},
 		{"demands[0].at",
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 0, Rate: 1}, {At: 1, Rate: 1}} }},
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: -1, Rate: 1}} }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) {
+				c.Demands = []ratecontrol.Demanded{{At: 0,
+					Rate: 1}, {At: 1, Rate: 1}}
+			}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) {
+				c.Demands = []ratecontrol.Demanded{{At: -1,
+					Rate: 1}}
+			}}},
 		{"demands[1].at", nil,
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 1, Rate: 1}, {At: 1, Rate: 1}} }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) {
+				c.Demands = []ratecontrol.Demanded{{At: 1,
+					Rate: 1}, {At: 1, Rate: 1}}
+			}}},
 		{"demands[1].rate", nil,
-			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) { c.Demands = []ratecontrol.Demanded{{At: 0, Rate: 1}, {At: 1, Rate: 0}} }}},
+			[]func(*ratecontrol.Config){func(c *ratecontrol.Config) {
+				c.Demands = []ratecontrol.Demanded{{At: 0,
+					Rate: 1}, {At: 1, Rate: 0}}
+			}}},
 	} {
 		for i, change := range x.good {
 			c := ratecontrol.DefaultConfig()
@@ -68,12 +94,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestKinds: every kind has a name that reads back, and a controller but for none, which begins with the weights that it says.
+// TestKinds: every kind has a name that reads back, and a controller but for none, which begins with the weights that
+// it says.
 func TestKinds(t *testing.T) {
 	for _, x := range []struct {
 		kind  ratecontrol.Kind
 		ratio int
-	}{{ratecontrol.Static, 7}, {ratecontrol.AIMD, 1}, {ratecontrol.SRC, 1}, {ratecontrol.Reserve, 1}, {ratecontrol.Paced, 1}} {
+	}{{ratecontrol.Static, 7}, {ratecontrol.AIMD, 1}, {ratecontrol.SRC, 1}, {ratecontrol.Reserve, 1},
+		{ratecontrol.Paced, 1}} {
 		text, err := x.kind.MarshalText()
 		var back ratecontrol.Kind
 		if err != nil || back.UnmarshalText(text) != nil || back != x.kind || x.kind.String() != string(text) {

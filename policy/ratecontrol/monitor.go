@@ -7,10 +7,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// Monitor remembers what a drive was asked for within a window of time that ends now, and tells its features: SRC's workload monitor (section III-C).
+// Monitor remembers what a drive was asked for within a window of time that ends now, and tells its features: SRC's
+// workload monitor (section III-C).
 //
-// Sums are of whole numbers, so that what has left the window leaves no trace of rounding. Nothing is allocated once the window has held as
-// many requests as it ever does.
+// Sums are of whole numbers, so that what has left the window leaves no trace of rounding. Nothing is allocated once
+// the window has held as many requests as it ever does.
 type Monitor struct {
 	window units.Duration
 	began  units.Duration
@@ -75,7 +76,8 @@ func NewMonitor(window, now units.Duration) *Monitor {
 // Window is how far back the monitor sees.
 func (m *Monitor) Window() units.Duration { return m.window }
 
-// Arrived notes a request. Times never fall from one call to the next, of whatever kind. What neither reads nor writes is not counted.
+// Arrived notes a request. Times never fall from one call to the next, of whatever kind. What neither reads nor
+// writes is not counted.
 func (m *Monitor) Arrived(now units.Duration, op block.Op, bytes int64) {
 	if op > block.Write {
 		return

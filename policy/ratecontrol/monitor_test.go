@@ -54,7 +54,8 @@ func TestMonitorByHand(t *testing.T) {
 	}
 }
 
-// TestMonitorWindow holds the sums that move with the window against ones that are made anew, over gaps of any size; and that it allocates nothing once it has grown.
+// TestMonitorWindow holds the sums that move with the window against ones that are made anew, over gaps of any size;
+// and that it allocates nothing once it has grown.
 func TestMonitorWindow(t *testing.T) {
 	const window = 50 * us
 	type request struct {
@@ -94,7 +95,8 @@ func TestMonitorWindow(t *testing.T) {
 			if len(gaps) == 0 {
 				gap = window.Seconds()
 			}
-			for i, p := range [][2]float64{{x.Size, size}, {x.SizeSCV, sizeSCV}, {x.Interarrival, gap}, {x.InterarrivalSCV, gapSCV}, {x.Speed, size * float64(len(sizes)) / min(now, window).Seconds()}} {
+			for i, p := range [][2]float64{{x.Size, size}, {x.SizeSCV, sizeSCV}, {x.Interarrival, gap},
+				{x.InterarrivalSCV, gapSCV}, {x.Speed, size * float64(len(sizes)) / min(now, window).Seconds()}} {
 				if math.Abs(p[0]-p[1]) > 1e-9*math.Max(1, p[1]) {
 					t.Fatalf("at %v, %v, feature %d: %v, want %v", now, block.Op(op), i, p[0], p[1])
 				}
@@ -167,7 +169,8 @@ func TestModel(t *testing.T) {
 	}
 	// Reads follow their flow speed over the weight ratio, writes their size.
 	at := func(i, k int) ratecontrol.Features {
-		return ratecontrol.Features{ReadShare: 0.5, Of: [2]ratecontrol.FlowFeatures{{Speed: float64(100 * i)}, {Size: float64(10 * k)}}}
+		return ratecontrol.Features{ReadShare: 0.5,
+			Of: [2]ratecontrol.FlowFeatures{{Speed: float64(100 * i)}, {Size: float64(10 * k)}}}
 	}
 	for i := range 4 {
 		for k := range 4 {
@@ -200,7 +203,8 @@ func TestModel(t *testing.T) {
 		t.Error("a model of other inputs is taken")
 	}
 	tree.Inputs, tree.Outputs = ratecontrol.InputNames(), []string{"write.throughput", "read.throughput"}
-	if _, err := ratecontrol.NewModel(tree); err == nil || !strings.Contains(err.Error(), "the model gives [\"write.throughput\"") {
+	if _, err := ratecontrol.NewModel(tree); err == nil ||
+		!strings.Contains(err.Error(), "the model gives [\"write.throughput\"") {
 		t.Errorf("a model of other outputs: %v", err)
 	}
 }
@@ -215,8 +219,8 @@ func BenchmarkMonitor(b *testing.B) {
 	}
 }
 
-// BenchmarkModel predicts with a forest as large as one that farflash predict train makes: of 3,200 samples of a drive that shares what it can do
-// by the weights once more comes than that.
+// BenchmarkModel predicts with a forest as large as one that farflash predict train makes: of 3,200 samples of a
+// drive that shares what it can do by the weights once more comes than that.
 func BenchmarkModel(b *testing.B) {
 	r := rng.NewStream(1, "model")
 	s := &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}
@@ -226,7 +230,8 @@ func BenchmarkModel(b *testing.B) {
 		ch.ReadShare = r.Float64()
 		for k := range ch.Of {
 			x := &ch.Of[k]
-			*x = ratecontrol.FlowFeatures{Size: 8000 + 56000*r.Float64(), SizeSCV: 8 * r.Float64(), Interarrival: 8e-6 + 56e-6*r.Float64(), InterarrivalSCV: 8 * r.Float64()}
+			*x = ratecontrol.FlowFeatures{Size: 8000 + 56000*r.Float64(), SizeSCV: 8 * r.Float64(),
+				Interarrival: 8e-6 + 56e-6*r.Float64(), InterarrivalSCV: 8 * r.Float64()}
 			x.Speed = x.Size / x.Interarrival
 		}
 		w := 1 + int(r.IntN(32))

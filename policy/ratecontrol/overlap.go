@@ -1,8 +1,9 @@
 package ratecontrol
 
-// The commands that wait are in a treap by their first address, with the greatest end below each, so that those that overlap a range are found in the time
-// that the tree is high, and as many as they are (Cormen et al., Introduction to Algorithms, section 14.3; Seidel and Aragon, 1996). Ranks are drawn from a
-// generator of its own that depends on nothing but how many commands came before.
+// The commands that wait are in a treap by their first address, with the greatest end below each, so that those that
+// overlap a range are found in the time that the tree is high, and as many as they are (Cormen et al., Introduction
+// to Algorithms, section 14.3; Seidel and Aragon, 1996). Ranks are drawn from a generator of its own that depends on
+// nothing but how many commands came before.
 
 // first reports whether a slot is left of another in the tree.
 func (q *Queues) first(a, b int32) bool {

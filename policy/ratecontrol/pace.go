@@ -2,8 +2,9 @@ package ratecontrol
 
 import "farflash/numeric/units"
 
-// Pace lets bytes go at a rate: the next may go when those before it have had their time (the generic cell rate algorithm; ITU-T I.371, annex A). What goes is
-// whole commands, so one may begin as soon as any credit is left, and the next waits for all of it. What was not used within a slack is lost.
+// Pace lets bytes go at a rate: the next may go when those before it have had their time (the generic cell rate
+// algorithm; ITU-T I.371, annex A). What goes is whole commands, so one may begin as soon as any credit is left, and
+// the next waits for all of it. What was not used within a slack is lost.
 //
 // It is a plain state machine that is told the time, which never falls from one call to the next.
 type Pace struct {
@@ -15,7 +16,8 @@ type Pace struct {
 // NewPace makes one without a limit; slack is for how long it may catch up on what it has not used.
 func NewPace(slack units.Duration) Pace { return Pace{slack: slack} }
 
-// SetRate gives it another rate, in bytes a second; 0 or less is no limit. What has gone already has its time at the new one.
+// SetRate gives it another rate, in bytes a second; 0 or less is no limit. What has gone already has its time at the
+// new one.
 func (p *Pace) SetRate(now units.Duration, rate float64) {
 	rate = max(rate, 0)
 	switch {

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPace: whatever goes when and at whichever rates, no more goes in any span than the rates give in it, the slack, and one piece; and who takes all that may go gets the rates.
+// TestPace: whatever goes when and at whichever rates, no more goes in any span than the rates give in it, the slack,
+// and one piece; and who takes all that may go gets the rates.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 1 << 20
@@ -51,7 +52,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestPaceByHand: a piece of 1000 bytes has a microsecond at 1 GB/s; what has gone has its time at a new rate, and what was not used longer than the slack ago is lost.
+// TestPaceByHand: a piece of 1000 bytes has a microsecond at 1 GB/s; what has gone has its time at a new rate, and
+// what was not used longer than the slack ago is lost.
 func TestPaceByHand(t *testing.T) {
 	const us = units.Microsecond
 	p := ratecontrol.NewPace(3 * us)
@@ -82,7 +84,8 @@ func TestPaceByHand(t *testing.T) {
 	}
 }
 
-// TestYield: while reads wait, writes' data is asked for no faster than that its acknowledgements take the yield of what is demanded; when none waits any more, as fast as may be.
+// TestYield: while reads wait, writes' data is asked for no faster than that its acknowledgements take the yield of
+// what is demanded; when none waits any more, as fast as may be.
 func TestYield(t *testing.T) {
 	s := steering(1)
 	s.Toll = 0.08
@@ -92,11 +95,13 @@ func TestYield(t *testing.T) {
 		t.Error("responses do not overtake")
 	}
 	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Demand, Rate: 4e9, Cut: true})
-	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: units.Millisecond, Op: block.Read, Bytes: 65536, Took: 100 * units.Microsecond})
+	c.React(s, &ratecontrol.Signal{Event: ratecontrol.Ended, Now: units.Millisecond, Op: block.Read, Bytes: 65536,
+		Took: 100 * units.Microsecond})
 	if s.ReadLimit == 0 || s.WriteRate != 0 {
 		t.Fatalf("no read has been held yet: %+v", s)
 	}
-	sent := ratecontrol.Signal{Event: ratecontrol.Sent, Now: 2 * units.Millisecond, Bytes: 65536, Took: 50 * units.Microsecond}
+	sent := ratecontrol.Signal{Event: ratecontrol.Sent, Now: 2 * units.Millisecond, Bytes: 65536,
+		Took: 50 * units.Microsecond}
 	s.Reading = s.ReadLimit
 	c.React(s, &sent)
 	if s.WriteRate != 1e9 {

@@ -10,12 +10,14 @@ import (
 
 // Predictor foresees what a drive reads and writes.
 type Predictor interface {
-	// Predict returns how many bytes a second a drive is expected to read and to write when it is asked for what ch says and
-	// w is its weight ratio, the write weight over the read weight, at least 1. It neither keeps ch nor changes it, allocates nothing, and gives the same for the same.
+	// Predict returns how many bytes a second a drive is expected to read and to write when it is asked for what ch
+	// says and w is its weight ratio, the write weight over the read weight, at least 1. It neither keeps ch nor
+	// changes it, allocates nothing, and gives the same for the same.
 	Predict(ch *Features, w int) (read, write float64)
 }
 
-// Model predicts with a random forest that was trained on a drive (SRC, section III-B). Any number of goroutines may use it.
+// Model predicts with a random forest that was trained on a drive (SRC, section III-B). Any number of goroutines may
+// use it.
 type Model struct {
 	forest *forest.Forest
 }

@@ -12,14 +12,17 @@ const (
 	WriteQueue = 1 // WSQ: writes, and what else changes data
 )
 
-// Queues are the read and the write submission queue of one drive, which share a completion queue and a queue depth (SRC, section III-A).
+// Queues are the read and the write submission queue of one drive, which share a completion queue and a queue depth
+// (SRC, section III-A).
 //
-// Commands that wait are fetched by weighted round robin: a queue has as many tokens as its weight; each command that is fetched takes one,
-// and when both queues' are gone a new round begins. A queue from which nothing can be fetched yields its turn to the other, and tokens
-// are left alone. The queue depth is divided as the weights are, but only while there is something to fetch from both queues.
+// Commands that wait are fetched by weighted round robin: a queue has as many tokens as its weight; each command that
+// is fetched takes one, and when both queues' are gone a new round begins. A queue from which nothing can be fetched
+// yields its turn to the other, and tokens are left alone. The queue depth is divided as the weights are, but only
+// while there is something to fetch from both queues.
 //
-// A command that overlaps one that waits follows it into its queue, so that they are fetched in the order in which they came, and takes a token of
-// the queue of its own kind. One that overlaps some in both queues joins that of the latest, and waits until all of them are done.
+// A command that overlaps one that waits follows it into its queue, so that they are fetched in the order in which
+// they came, and takes a token of the queue of its own kind. One that overlaps some in both queues joins that of the
+// latest, and waits until all of them are done.
 //
 // Nothing is allocated once as many commands as ever are in it have been.
 type Queues struct {
@@ -80,7 +83,8 @@ func kindOf(op block.Op) uint8 {
 	return WriteQueue
 }
 
-// SetWeights gives the queues other weights, of 1 at least. If they differ from those that they have, a new round begins.
+// SetWeights gives the queues other weights, of 1 at least. If they differ from those that they have, a new round
+// begins.
 func (q *Queues) SetWeights(read, write int) {
 	w := [2]int32{int32(max(read, 1)), int32(max(write, 1))}
 	if w == q.weight {
@@ -117,15 +121,16 @@ func (q *Queues) First(queue int) (id int32, ok bool) {
 	return q.slots[l.head].id, true
 }
 
-// Push gives the queues a command, which its owner calls id. space tells addresses apart that have nothing to do with each other, namespaces for example.
-// It returns the ticket with which Done is called.
+// Push gives the queues a command, which its owner calls id. space tells addresses apart that have nothing to do with
+// each other, namespaces for example. It returns the ticket with which Done is called.
 func (q *Queues) Push(id int32, op block.Op, space uint8, offset, length int64) (ticket int32) {
 	i := q.take()
 	x := &q.slots[i]
 	q.last++
 	base := int64(space) * beyond
 	offset = min(max(offset, 0), beyond)
-	*x = slot{lo: base + offset, hi: base + min(offset+max(length, 0), beyond), id: id, number: q.last, kind: kindOf(op)}
+	*x = slot{lo: base + offset, hi: base + min(offset+max(length, 0), beyond), id: id, number: q.last,
+		kind: kindOf(op)}
 	x.queue = x.kind
 	if x.lo < x.hi {
 		q.found = q.found[:0]
@@ -176,7 +181,8 @@ func (q *Queues) follow(i int32) {
 	}
 }
 
-// Next is the command to be fetched next, and the queue that it comes out of. It is not ok if there is none, or no place for one.
+// Next is the command to be fetched next, and the queue that it comes out of. It is not ok if there is none, or no
+// place for one.
 func (q *Queues) Next() (id int32, queue int, ok bool) {
 	if q.inside[0]+q.inside[1] >= q.depth {
 		return 0, 0, false
@@ -216,7 +222,8 @@ func (q *Queues) ready(k uint8) bool {
 func (q *Queues) pay(from uint8) {
 	kind := q.slots[q.list[from].head].kind
 	if q.token[kind] == 0 {
-		// It has followed another into a queue that is not of its kind, and what it has to pay with is gone: so is this round.
+		// It has followed another into a queue that is not of its kind, and what it has to pay with is gone: so is
+		// this round.
 		q.token = q.weight
 	}
 	q.token[kind]--
@@ -266,7 +273,8 @@ func (q *Queues) Check() error {
 			i = q.slots[i].next
 		}
 		if q.inside[k] < 0 || q.token[k] < 0 || q.token[k] > q.weight[k] {
-			return fmt.Errorf("queue %d: %d commands in the drive, %d tokens of %d", k, q.inside[k], q.token[k], q.weight[k])
+			return fmt.Errorf("queue %d: %d commands in the drive, %d tokens of %d", k, q.inside[k], q.token[k],
+				q.weight[k])
 		}
 	}
 	if n := q.inside[0] + q.inside[1]; n > q.depth {

@@ -108,8 +108,9 @@ func (m *model) done(i int) {
 	m.q.Done(m.commands[id].ticket)
 }
 
-// TestSharesOfTheDepth: the depth is divided as the weights are, to the nearest, with a place for each queue. While both wait, a place that a queue has had is filled by that queue, in whatever order
-// commands end; and when one has nothing left, the other has all.
+// TestSharesOfTheDepth: the depth is divided as the weights are, to the nearest, with a place for each queue. While
+// both wait, a place that a queue has had is filled by that queue, in whatever order commands end; and when one has
+// nothing left, the other has all.
 func TestSharesOfTheDepth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(2, 40).Draw(t, "depth")
@@ -139,8 +140,10 @@ func TestSharesOfTheDepth(t *testing.T) {
 		// To the nearest, halves up; at least one each.
 		reads := min(max((2*depth*read+read+write)/(2*(read+write)), 1), depth-1)
 		for range 60 {
-			if len(inside[0]) != reads || len(inside[1]) != depth-reads || q.Inside(0) != reads || q.Inside(1) != depth-reads {
-				t.Fatalf("%d reads and %d writes of %d at weights %d and %d, %d reads are their part", len(inside[0]), len(inside[1]), depth, read, write, reads)
+			if len(inside[0]) != reads || len(inside[1]) != depth-reads || q.Inside(0) != reads ||
+				q.Inside(1) != depth-reads {
+				t.Fatalf("%d reads and %d writes of %d at weights %d and %d, %d reads are their part", len(inside[0]),
+					len(inside[1]), depth, read, write, reads)
 			}
 			k := rapid.IntRange(0, 1).Draw(t, "queue")
 			i := rapid.IntRange(0, len(inside[k])-1).Draw(t, "which")
@@ -166,8 +169,8 @@ func TestSharesOfTheDepth(t *testing.T) {
 	})
 }
 
-// TestNoReordering: whatever comes, ends and is tuned in between, commands that overlap are fetched in the order in which they came, each queue is in order,
-// the depth holds, and all that came comes out.
+// TestNoReordering: whatever comes, ends and is tuned in between, commands that overlap are fetched in the order in
+// which they came, each queue is in order, the depth holds, and all that came comes out.
 func TestNoReordering(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(1, 12).Draw(t, "depth")
@@ -181,9 +184,11 @@ func TestNoReordering(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				for range rapid.IntRange(1, 8).Draw(t, "n") {
-					p := &pushed{op: rapid.SampledFrom([]block.Op{block.Read, block.Write, block.Trim, block.Flush}).Draw(t, "op"), space: uint8(rapid.IntRange(0, 1).Draw(t, "space"))}
+					p := &pushed{op: rapid.SampledFrom([]block.Op{block.Read, block.Write, block.Trim,
+						block.Flush}).Draw(t, "op"), space: uint8(rapid.IntRange(0, 1).Draw(t, "space"))}
 					if p.op != block.Flush {
-						p.offset, p.length = rapid.Int64Range(0, places).Draw(t, "offset")*512, rapid.Int64Range(1, 4).Draw(t, "length")*512
+						p.offset, p.length = rapid.Int64Range(0, places).Draw(t, "offset")*512,
+							rapid.Int64Range(1, 4).Draw(t, "length")*512
 					}
 					m.push(p)
 				}
@@ -212,7 +217,8 @@ func TestNoReordering(t *testing.T) {
 	})
 }
 
-// TestRounds: while both queues have commands and places, each round fetches what the weights say, whoever follows whom.
+// TestRounds: while both queues have commands and places, each round fetches what the weights say, whoever follows
+// whom.
 func TestRounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := ratecontrol.NewQueues(100000)
@@ -257,10 +263,12 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestShares: with both queues full, each has its share of the depth in the drive, one command at least; one alone has all of it.
+// TestShares: with both queues full, each has its share of the depth in the drive, one command at least; one alone
+// has all of it.
 func TestShares(t *testing.T) {
 	for _, x := range []struct{ depth, read, write, reads, writes int }{
-		{128, 1, 1, 64, 64}, {128, 1, 3, 32, 96}, {128, 1, 1000, 1, 127}, {10, 1, 2, 3, 7}, {2, 5, 1, 1, 1}, {128, 1000, 1, 127, 1}, {1, 1, 1, 1, 0},
+		{128, 1, 1, 64, 64}, {128, 1, 3, 32, 96}, {128, 1, 1000, 1, 127}, {10, 1, 2, 3, 7}, {2, 5, 1, 1, 1},
+		{128, 1000, 1, 127, 1}, {1, 1, 1, 1, 0},
 	} {
 		q := ratecontrol.NewQueues(x.depth)
 		q.SetWeights(x.read, x.write)
@@ -273,7 +281,8 @@ func TestShares(t *testing.T) {
 			}
 		}
 		if q.Inside(0) != x.reads || q.Inside(1) != x.writes {
-			t.Errorf("depth %d, weights %d to %d: %d reads and %d writes, not %d and %d", x.depth, x.read, x.write, q.Inside(0), q.Inside(1), x.reads, x.writes)
+			t.Errorf("depth %d, weights %d to %d: %d reads and %d writes, not %d and %d", x.depth, x.read, x.write,
+				q.Inside(0), q.Inside(1), x.reads, x.writes)
 		}
 		alone := ratecontrol.NewQueues(x.depth)
 		alone.SetWeights(x.read, x.write)

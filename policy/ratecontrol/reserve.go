@@ -7,20 +7,24 @@ import (
 
 // reserve has reads fetched only as the network will take them, and leaves weights alone.
 //
-// Aggregate throughput collapses under congestion because reads that the network does not take keep their places in the drives, and have the
-// completions of writes, and the requests for their data, wait behind them. It is enough, then, that no more reads be under way than keep the network busy
-// until the next that is fetched has been read. By Little's law that is what the network takes times the time that a read is under way: in the drive, on
-// its way, and as long in the target as makes up for what varies. Writes have all other places.
+// Aggregate throughput collapses under congestion because reads that the network does not take keep their places in
+// the drives, and have the completions of writes, and the requests for their data, wait behind them. It is enough,
+// then, that no more reads be under way than keep the network busy until the next that is fetched has been read. By
+// Little's law that is what the network takes times the time that a read is under way: in the drive, on its way, and
+// as long in the target as makes up for what varies. Writes have all other places.
 //
-// So the limit is the demanded rate times a horizon. The demand is taken at once; the horizon is found by feedback: reads wait in the target for as long as
-// their acknowledgements come later than the earliest ever has, and that is to be as long as a few times what a drive takes to read and the network to send one. It is raised only while the limit binds; so where drives
-// are slower than the network, nothing does.
+// So the limit is the demanded rate times a horizon. The demand is taken at once; the horizon is found by feedback:
+// reads wait in the target for as long as their acknowledgements come later than the earliest ever has, and that is
+// to be as long as a few times what a drive takes to read and the network to send one. It is raised only while the
+// limit binds; so where drives are slower than the network, nothing does.
 //
-// Writes do not come for nothing: the network carries their acknowledgements where it carries reads, some 8 % of what is written with packets of a KiB. While reads wait, the data
-// of writes can therefore be asked for no faster than leaves reads all but a share, the yield, of what is demanded.
+// Writes do not come for nothing: the network carries their acknowledgements where it carries reads, some 8 % of what
+// is written with packets of a KiB. While reads wait, the data of writes can therefore be asked for no faster than
+// leaves reads all but a share, the yield, of what is demanded.
 //
-// With paced it is pace: besides, what drives have read is handed to the network no faster than is demanded. So reads follow a demand that the network would not hold them to, and what waits
-// for its turn evens out how long drives take for each.
+// With paced it is pace: besides, what drives have read is handed to the network no faster than is demanded. So reads
+// follow a demand that the network would not hold them to, and what waits for its turn evens out how long drives take
+// for each.
 type reserve struct {
 	headroom float64        // the wait that is aimed at, in times of a read and its sending
 	yield    float64        // of the demand, what acknowledgements of writes may take while reads wait
@@ -33,8 +37,9 @@ type reserve struct {
 	largest  float64 // bytes of a read, lately
 }
 
-// NewReserve returns the controller; headroom is for how many times as long as a drive reads and the network sends a read is to wait until it is sent.
-// yield is the share of the network's rate that writes may cost while reads wait, 1 for no limit.
+// NewReserve returns the controller; headroom is for how many times as long as a drive reads and the network sends a
+// read is to wait until it is sent. yield is the share of the network's rate that writes may cost while reads wait, 1
+// for no limit.
 func NewReserve(headroom, yield float64) Controller {
 	return &reserve{headroom: headroom, yield: yield}
 }
@@ -53,7 +58,8 @@ func (c *reserve) Start(s *Steering) {
 	s.Wake = units.Forever
 }
 
-// Shares of what came last in what is known of reads, and of a distance from the goal that is made good while as much is acknowledged as the limit is.
+// Shares of what came last in what is known of reads, and of a distance from the goal that is made good while as much
+// is acknowledged as the limit is.
 const (
 	lately = 1.0 / 64
 	gain   = 0.5
@@ -101,7 +107,8 @@ func (c *reserve) React(s *Steering, x *Signal) {
 	}
 }
 
-// give says how fast the data of writes may be asked for: while the limit has bound lately, for no more than their acknowledgements may take.
+// give says how fast the data of writes may be asked for: while the limit has bound lately, for no more than their
+// acknowledgements may take.
 func (c *reserve) give(s *Steering, now units.Duration) {
 	s.WriteRate = 0
 	if c.yield < 1 && s.Toll > 0 && s.ReadLimit > 0 && (now-c.bound).Seconds() < c.horizon {

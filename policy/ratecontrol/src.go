@@ -9,15 +9,16 @@ import (
 	"farflash/numeric/units"
 )
 
-// src is SRC's dynamic adjustment of weights (section III-C, Algorithm 1). When the network demands another rate, the features of what each drive was asked for
-// in the window before are taken, and the weight ratio is chosen whose predicted read throughput is closest to the drive's part of
-// the demand.
+// src is SRC's dynamic adjustment of weights (section III-C, Algorithm 1). When the network demands another rate, the
+// features of what each drive was asked for in the window before are taken, and the weight ratio is chosen whose
+// predicted read throughput is closest to the drive's part of the demand.
 //
-// The paper has one drive and a queue pair. A target's demand is the sum over its queue pairs and is divided among its drives as they were asked to read. A
-// congestion control changes its rate tens of thousands of times a second, so at most one decision is made in an interval.
+// The paper has one drive and a queue pair. A target's demand is the sum over its queue pairs and is divided among
+// its drives as they were asked to read. A congestion control changes its rate tens of thousands of times a second,
+// so at most one decision is made in an interval.
 //
-// What is not the paper's is the mode corrected. A model knows nothing of what waits in a drive from before the window, so it may be wrong for as long as the demand stays,
-// and nothing in Algorithm 1 would notice.
+// What is not the paper's is the mode corrected. A model knows nothing of what waits in a drive from before the
+// window, so it may be wrong for as long as the demand stays, and nothing in Algorithm 1 would notice.
 type src struct {
 	c        Config
 	predict  []Predictor
@@ -121,7 +122,8 @@ func (c *src) decide(s *Steering, now units.Duration) {
 	}
 }
 
-// correct ends a window: a drive that has read too much has its ratio raised, and those that follow with it. When nothing was read, nothing is learned until the network demands something again.
+// correct ends a window: a drive that has read too much has its ratio raised, and those that follow with it. When
+// nothing was read, nothing is learned until the network demands something again.
 func (c *src) correct(s *Steering, now units.Duration) {
 	c.learn = units.Forever
 	for d := range c.past {
@@ -146,8 +148,8 @@ func (x *past) decided(foreseen int, want float64, now units.Duration, most int)
 	return x.ratio(most)
 }
 
-// correct learns from what was read over what was wanted at a ratio, unless there is no further to go: a drive that is asked for less than it may read
-// says nothing of the model.
+// correct learns from what was read over what was wanted at a ratio, unless there is no further to go: a drive that
+// is asked for less than it may read says nothing of the model.
 func (x *past) correct(over float64, w, most int) {
 	if over < 1 && w == 1 || over > 1 && w == most {
 		return
@@ -155,8 +157,9 @@ func (x *past) correct(over float64, w, most int) {
 	x.trim = min(max(x.trim*rng.Pow(over, trimGain), 1/float64(x.foreseen)), float64(most)/float64(x.foreseen))
 }
 
-// trimGain is how much of an error, in logarithms, is put right in a window. Where reads fall as the ratio grows, the most that they do, more than this goes to and fro
-// over two ratios when what is wanted lies between one and two, since ratios are whole numbers.
+// trimGain is how much of an error, in logarithms, is put right in a window. Where reads fall as the ratio grows, the
+// most that they do, more than this goes to and fro over two ratios when what is wanted lies between one and two,
+// since ratios are whole numbers.
 const trimGain = 0.7
 
 // ratio is the corrected one.
@@ -192,8 +195,8 @@ func (p *search) closest(want float64, most int) int {
 	return best
 }
 
-// printed is Algorithm 1 line by line. It has no greatest ratio; where the prediction never settles, which no model of finite range allows, it ends
-// at mostPrinted.
+// printed is Algorithm 1 line by line. It has no greatest ratio; where the prediction never settles, which no model
+// of finite range allows, it ends at mostPrinted.
 func (p *search) printed(want, tolerance float64) int {
 	read := p.reads(1)
 	if read < want {

@@ -23,8 +23,8 @@ type Axis struct {
 	FromZero bool // a linear axis begins at 0
 	Tight    bool // a linear axis ends with the numbers, not with the next tick
 	Min, Max float64
-	// Marks are the only ticks, if there are any: where things were tried, or names in place of numbers. The axis then ends a
-	// little outside of the numbers and the marks.
+	// Marks are the only ticks, if there are any: where things were tried, or names in place of numbers. The axis
+	// then ends a little outside of the numbers and the marks.
 	Marks []Mark
 	bare  bool // without ticks
 }
@@ -180,7 +180,8 @@ func (x *axis) linear(lo, hi, room float64) {
 	}
 }
 
-// niceStep returns 1, 2 or 5 times a power of ten (a power of two for binary) such that span is cut about every 55 pixels.
+// niceStep returns 1, 2 or 5 times a power of ten (a power of two for binary) such that span is cut about every 55
+// pixels.
 func niceStep(span, room float64, binary bool) float64 {
 	want := span / math.Max(2, room/55)
 	if binary {

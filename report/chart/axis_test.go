@@ -37,10 +37,12 @@ func TestTicks(t *testing.T) {
 		{Axis{Label: "l", Unit: Micros, Scale: Log}, 12, 9000, 400, "10 us | 100 us | 1 ms | 10 ms", "l"},
 		{Axis{Label: "l", Unit: Micros, Scale: Log}, 60, 300, 400, "50 us | 100 us | 200 us | 500 us", "l"},
 		{Axis{Label: "p", Scale: Nines}, 0, 0.9995, 300, "0 % | 50 % | 90 % | 99 % | 99.9 %", "p"},
-		{Axis{Label: "p", Scale: Nines}, 0, 0.99999, 300, "0 % | 50 % | 90 % | 99 % | 99.9 % | 99.99 % | 99.999 %", "p"},
+		{Axis{Label: "p", Scale: Nines}, 0, 0.99999, 300, "0 % | 50 % | 90 % | 99 % | 99.9 % | 99.99 % | 99.999 %",
+			"p"},
 	} {
 		x := newAxis(c.axis, c.lo, c.hi, c.room)
-		if got := labels(x); strings.Replace(got, "0.0 |", "0 |", 1) != strings.Replace(c.want, "0.0 |", "0 |", 1) || x.label != c.label {
+		if got := labels(x); strings.Replace(got, "0.0 |", "0 |", 1) != strings.Replace(c.want, "0.0 |", "0 |", 1) ||
+			x.label != c.label {
 			t.Errorf("%v to %v: %s: %s, want %s: %s", c.lo, c.hi, x.label, got, c.label, c.want)
 		}
 	}
@@ -69,16 +71,20 @@ func TestFormat(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{Micros, 402.13, "402 us"}, {Micros, 0.25, "250 ns"}, {Micros, 1e6, "1 s"}, {Micros, 0, "0 us"}, {Secs, 0.0304, "30.4 ms"},
-		{ByteRates, 1.234e9, "1.23 GB/s"}, {ByteRates, 512, "512 B/s"}, {BitRates, 4e10, "40 Gbit/s"}, {PerSecond, 36700, "36.7k/s"}, {PerSecond, 12, "12/s"},
-		{Fractions, 0.5, "50 %"}, {Fractions, 0.0625, "6.25 %"}, {Counts, 12345, "12345"}, {Plain, 1.5, "1.50"}, {Plain, 2.5e6, "2.50M"}, {Bytes, 3.84e12, "3.84 TB"}, {BinaryByte, 65536, "64 KiB"},
+		{Micros, 402.13, "402 us"}, {Micros, 0.25, "250 ns"}, {Micros, 1e6, "1 s"}, {Micros, 0, "0 us"},
+		{Secs, 0.0304, "30.4 ms"},
+		{ByteRates, 1.234e9, "1.23 GB/s"}, {ByteRates, 512, "512 B/s"}, {BitRates, 4e10, "40 Gbit/s"},
+		{PerSecond, 36700, "36.7k/s"}, {PerSecond, 12, "12/s"},
+		{Fractions, 0.5, "50 %"}, {Fractions, 0.0625, "6.25 %"}, {Counts, 12345, "12345"}, {Plain, 1.5, "1.50"},
+		{Plain, 2.5e6, "2.50M"}, {Bytes, 3.84e12, "3.84 TB"}, {BinaryByte, 65536, "64 KiB"},
 		{Joules, 5e-5, "50 uJ"}, {Watts, 7.25, "7.25 W"}, {Micros, math.NaN(), "none"},
 	} {
 		if got := c.unit.Format(c.v); got != c.want {
 			t.Errorf("Format(%v) = %q, want %q", c.v, got, c.want)
 		}
 	}
-	for share, want := range map[float64]string{0: "0.0 %", 0.5: "50.0 %", 0.99: "99.0 %", 0.99951: "99.951 %", 1: "100 %"} {
+	for share, want := range map[float64]string{0: "0.0 %", 0.5: "50.0 %", 0.99: "99.0 %", 0.99951: "99.951 %",
+		1: "100 %"} {
 		if got := FormatShare(share); got != want {
 			t.Errorf("FormatShare(%v) = %q, want %q", share, got, want)
 		}
@@ -86,7 +92,8 @@ func TestFormat(t *testing.T) {
 }
 
 func TestUnitOf(t *testing.T) {
-	for name, want := range map[string]Unit{"us": Micros, "B/s": ByteRates, "fraction": Fractions, "ratio": Plain, "count": Counts, "1/s": PerSecond} {
+	for name, want := range map[string]Unit{"us": Micros, "B/s": ByteRates, "fraction": Fractions, "ratio": Plain,
+		"count": Counts, "1/s": PerSecond} {
 		if UnitOf(name) != want {
 			t.Errorf("UnitOf(%q) = %v", name, UnitOf(name))
 		}

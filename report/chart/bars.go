@@ -93,7 +93,8 @@ func (p *plot) barPart(c BarChart, s Part, row string, from, v, total, y, thick 
 	label := c.X.Unit.Format(v)
 	if tw := textWidth(label); tw+10 < w && len(c.Parts) > 1 && thick >= 17 {
 		// A plate keeps the number readable on colour and hatching.
-		p.tag("rect", "", "x", px(x+w/2-tw/2-3), "y", px(y+thick/2-8), "width", px(tw+6), "height", "16", "rx", "3", "fill", "var(--paper,#fff)", "fill-opacity", ".85")
+		p.tag("rect", "", "x", px(x+w/2-tw/2-3), "y", px(y+thick/2-8), "width", px(tw+6), "height", "16", "rx", "3",
+			"fill", "var(--paper,#fff)", "fill-opacity", ".85")
 		p.text(x+w/2, y+thick/2+4, "num", "middle", label)
 	}
 	title := row

@@ -26,9 +26,9 @@ type CDFChart struct {
 // marked are the shares that carry a marker and a title of their own.
 var marked = []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999}
 
-// CDF draws cumulative distributions with an axis of nines, so that the tail has as much room as the body: each step up is ten
-// times rarer. It is the complementary distribution function 1-F on a logarithmic axis, turned so that slower and rarer is
-// up and to the right.
+// CDF draws cumulative distributions with an axis of nines, so that the tail has as much room as the body: each step
+// up is ten times rarer. It is the complementary distribution function 1-F on a logarithmic axis, turned so that
+// slower and rarer is up and to the right.
 func CDF(c CDFChart) string {
 	var xs [][]float64
 	var keys []key
@@ -68,13 +68,14 @@ func (p *plot) steps(s Distribution) {
 	line.to(p.x.at(s.Value[0]), y)
 	lastV, lastShare := s.Value[0], 0.0
 	for i, v := range s.Value {
-		// Buckets stand for a range: the values inside are taken to be spread, so the curve slopes rather than steps. Where few
-		// buckets make long slopes, they bend as the axis of nines does.
+		// Buckets stand for a range: the values inside are taken to be spread, so the curve slopes rather than steps.
+		// Where few buckets make long slopes, they bend as the axis of nines does.
 		const bends = 16
 		to := p.y.at(math.Min(s.Share[i], end))
 		if math.Abs(to-y) > 12 {
 			for k := 1.0; k < bends; k++ {
-				line.to(p.x.at(lastV+(v-lastV)*k/bends), p.y.at(math.Min(lastShare+(s.Share[i]-lastShare)*k/bends, end)))
+				line.to(p.x.at(lastV+(v-lastV)*k/bends),
+					p.y.at(math.Min(lastShare+(s.Share[i]-lastShare)*k/bends, end)))
 			}
 		}
 		line.to(p.x.at(v), to)

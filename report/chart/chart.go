@@ -1,18 +1,18 @@
 // Package chart draws the charts of reports as SVG text, from plain slices: [Lines], [Dots], [CDF], [Columns], [Areas],
 // [Bars], [Groups], [Ladder], [HeatMap], [Forest] and [Network].
 //
-// A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print) and,
-// once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>. Elements of class
-// "hit" are where a script may show that title at once.
+// A chart is one <svg> element to be put into an HTML page that also holds [CSS] (colours for light, dark and print)
+// and, once, [Patterns] (the hatchings). It needs no script: whatever is under the pointer carries a <title>.
+// Elements of class "hit" are where a script may show that title at once.
 //
-// Colours are those of Okabe and Ito ("Color Universal Design", 2008), told apart by everyone; dashes, markers and hatchings
-// say the same a second time. Heat maps use stops of cividis (Nuñez, Anderton and Renslow, PLoS ONE 13(7), 2018) and print the
-// number in each cell that is large enough; networks use the same stops on a dark ground, where low values stand back, and draw
-// higher ones thicker. Axes choose ticks at 1, 2 and 5 times powers of ten (powers of two for binary sizes), decades on
-// logarithmic axes, and 50, 90, 99, 99.9 ... per cent on an axis of nines.
+// Colours are those of Okabe and Ito ("Color Universal Design", 2008), told apart by everyone; dashes, markers and
+// hatchings say the same a second time. Heat maps use stops of cividis (Nuñez, Anderton and Renslow, PLoS ONE 13(7),
+// 2018) and print the number in each cell that is large enough; networks use the same stops on a dark ground, where
+// low values stand back, and draw higher ones thicker. Axes choose ticks at 1, 2 and 5 times powers of ten (powers of
+// two for binary sizes), decades on logarithmic axes, and 50, 90, 99, 99.9 ... per cent on an axis of nines.
 //
-// What it leaves out: interaction and animation (a network's picture carries the numbers that a script needs for both), and
-// fitting of text by true font metrics (widths are estimated).
+// What it leaves out: interaction and animation (a network's picture carries the numbers that a script needs for
+// both), and fitting of text by true font metrics (widths are estimated).
 package chart
 
 import (
@@ -39,7 +39,8 @@ func (f Frame) size() (w, h float64) {
 	return w, h
 }
 
-// Styles is how many colours there are. A chart with more series or parts repeats them; parts of one colour then differ by their hatching.
+// Styles is how many colours there are. A chart with more series or parts repeats them; parts of one colour then
+// differ by their hatching.
 const Styles = 8
 
 // CSS colours charts. The page's own style may set --ink, --paper, --grid and --quiet.
@@ -109,7 +110,8 @@ type drawing struct {
 func newDrawing(f Frame) *drawing {
 	d := &drawing{}
 	d.w, d.h = f.size()
-	d.b.WriteString(`<svg class="chart" viewBox="0 0 ` + px(d.w) + " " + px(d.h) + `" width="` + px(d.w) + `" height="` + px(d.h) + `" role="img"`)
+	d.b.WriteString(`<svg class="chart" viewBox="0 0 ` + px(d.w) + " " + px(d.h) + `" width="` + px(d.w) +
+		`" height="` + px(d.h) + `" role="img"`)
 	if f.Title != "" {
 		d.b.WriteString(` aria-label="` + html.EscapeString(f.Title) + `"`)
 	}
@@ -205,7 +207,8 @@ func (d *drawing) marker(style int, x, y, r float64, title string) {
 	case 5:
 		a = []string{"d", at(-1.1, -.5, -.5, -1.1, .5, -1.1, 1.1, -.5, 1.1, .5, .5, 1.1, -.5, 1.1, -1.1, .5)}
 	case 6:
-		a = []string{"d", at(-1.2, -.4, -.4, -.4, -.4, -1.2, .4, -1.2, .4, -.4, 1.2, -.4, 1.2, .4, .4, .4, .4, 1.2, -.4, 1.2, -.4, .4, -1.2, .4)}
+		a = []string{"d", at(-1.2, -.4, -.4, -.4, -.4, -1.2, .4, -1.2, .4, -.4, 1.2, -.4, 1.2, .4, .4, .4, .4, 1.2,
+			-.4, 1.2, -.4, .4, -1.2, .4)}
 	default:
 		a = []string{"d", at(-1.2, 0, 0, -.7, 1.2, 0, 0, .7)}
 	}

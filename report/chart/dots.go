@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Dots draws points that no line joins, thousands of them: a point where there is one already is left out. The last series lies on top.
+// Dots draws points that no line joins, thousands of them: a point where there is one already is left out. The last
+// series lies on top.
 func Dots(c LineChart) string {
 	var xs, ys [][]float64
 	var keys []key

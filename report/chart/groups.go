@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// GroupChart is input to Groups: a group of bars for each label, Parts[k].V[i] being the k-th bar of group i, and lines through
-// the groups' middles. NaN leaves a bar out and breaks a line.
+// GroupChart is input to Groups: a group of bars for each label, Parts[k].V[i] being the k-th bar of group i, and
+// lines through the groups' middles. NaN leaves a bar out and breaks a line.
 type GroupChart struct {
 	Frame
 	XLabel string
@@ -50,7 +50,8 @@ func Groups(c GroupChart) string {
 			if v := s.V[i]; v > 0 && !math.IsInf(v, 0) {
 				y := p.y.at(v)
 				p.part(s.Style, func(class, fill string) {
-					a := []string{"x", px(from + thick*float64(k)), "y", px(y), "width", px(thick), "height", px(p.bottom - y)}
+					a := []string{"x", px(from + thick*float64(k)), "y", px(y), "width", px(thick), "height",
+						px(p.bottom - y)}
 					p.tag("rect", class, append(a, fillOf(fill)...)...)
 				})
 			}

@@ -20,7 +20,8 @@ type HeatMapChart struct {
 
 // cividis are stops of the colour map, dark to light.
 var cividis = [][3]float64{
-	{0, 34, 78}, {18, 53, 112}, {59, 73, 108}, {87, 93, 109}, {112, 113, 115}, {138, 134, 120}, {165, 156, 116}, {195, 179, 105}, {225, 204, 85}, {254, 232, 56},
+	{0, 34, 78}, {18, 53, 112}, {59, 73, 108}, {87, 93, 109}, {112, 113, 115}, {138, 134, 120}, {165, 156, 116},
+	{195, 179, 105}, {225, 204, 85}, {254, 232, 56},
 }
 
 // colourAt returns the colour of a share from 0 to 1 and whether text on it should be dark.
@@ -138,7 +139,8 @@ func (d *drawing) scale(c HeatMapChart, left, right, lo, hi float64) {
 	d.text(x-6, 15, "tick num", "end", low)
 	for i := range steps {
 		colour, _ := colourAt(above(float64(i)/(steps-1), c.darkest))
-		d.tag("rect", "", "x", px(x+float64(i)*w/steps), "y", "5", "width", px(w/steps+0.4), "height", "12", "fill", colour)
+		d.tag("rect", "", "x", px(x+float64(i)*w/steps), "y", "5", "width", px(w/steps+0.4), "height", "12", "fill",
+			colour)
 	}
 	d.text(x+w+6, 15, "tick num", "start", high)
 }

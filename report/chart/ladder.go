@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// LadderChart is input to Ladder: who sends what to whom and what each is busy with, against time. What is outside of From to To is
-// left out.
+// LadderChart is input to Ladder: who sends what to whom and what each is busy with, against time. What is outside of
+// From to To is left out.
 type LadderChart struct {
 	Frame
 	X        Axis // of time
@@ -182,7 +182,8 @@ func (p *ladder) box(b LadderBox) {
 	if tw := textWidth(b.Label); b.Label != "" && tw+8 < w && h >= 8 {
 		letter := math.Min(10, h/1.25) // a line of text is a quarter higher than its letters
 		// A plate keeps the letter readable on colour and hatching.
-		p.tag("rect", "", "x", px(x+w/2-tw/2-2), "y", px(y+0.5), "width", px(tw+4), "height", px(h-1), "rx", "2", "fill", "var(--paper,#fff)", "fill-opacity", ".85")
+		p.tag("rect", "", "x", px(x+w/2-tw/2-2), "y", px(y+0.5), "width", px(tw+4), "height", px(h-1), "rx", "2",
+			"fill", "var(--paper,#fff)", "fill-opacity", ".85")
 		p.text(x+w/2, y+h/2+letter*0.36, "", "middle", b.Label, "style", "font-size:"+px(letter)+"px")
 	}
 	p.hit(x, y, w, h, b.Title)
@@ -208,7 +209,8 @@ func (p *ladder) arrow(a LadderArrow) {
 	if toX > p.right {
 		toX, toY = p.right, cut(p.right)
 	}
-	p.titled("path", "arrow s"+strconv.Itoa(k.Style%Styles), a.Title, "d", "M"+px(fromX)+" "+px(fromY)+"L"+px(toX)+" "+px(toY))
+	p.titled("path", "arrow s"+strconv.Itoa(k.Style%Styles), a.Title, "d",
+		"M"+px(fromX)+" "+px(fromY)+"L"+px(toX)+" "+px(toY))
 	if x2 <= p.right {
 		p.marker(k.Style, x2, y2, 2.6, a.Title)
 	}

@@ -71,7 +71,8 @@ func (p *plot) whiskers(s Series) {
 		}
 		x, high, low := p.x.at(s.X[i]), p.y.at(s.Y[i]+h), p.y.at(s.Y[i]-h)
 		p.tag("path", "whisker s"+strconv.Itoa(s.Style%Styles), "d",
-			"M"+px(x)+" "+px(low)+"V"+px(high)+"M"+px(x-cap)+" "+px(low)+"H"+px(x+cap)+"M"+px(x-cap)+" "+px(high)+"H"+px(x+cap))
+			"M"+px(x)+" "+px(low)+"V"+px(high)+"M"+px(x-cap)+" "+px(low)+"H"+px(x+cap)+"M"+px(x-cap)+" "+px(high)+"H"+
+				px(x+cap))
 	}
 }
 

@@ -21,7 +21,8 @@ type NetworkLink struct {
 	Ways []NetworkWay
 }
 
-// NetworkWay is one direction of a link. Whole and Over have an entry per measure; Over may be nil, and so may its entries.
+// NetworkWay is one direction of a link. Whole and Over have an entry per measure; Over may be nil, and so may its
+// entries.
 type NetworkWay struct {
 	Name  string
 	Whole []float64   // of the whole run; NaN where it is not known
@@ -51,8 +52,8 @@ const (
 	idle     = "#5b6773" // seen on the dark ground; the middle of the colours is grey as well, but brighter
 	darkest  = 0.22      // of the colours: what is darker cannot be seen on it
 	shades   = 48        // colours that a script chooses from
-	// levels of a value over time, written as two of digits; the last one stands for a value that is not known. The digits
-	// need no escaping, and they spell neither NaN nor Inf nor an exponent, which tests look for.
+	// levels of a value over time, written as two of digits; the last one stands for a value that is not known. The
+	// digits need no escaping, and they spell neither NaN nor Inf nor an exponent, which tests look for.
 	levels = 64*64 - 1
 	digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHJKLMOPQRSTUVWXYZ_*.~"
 )
@@ -66,9 +67,9 @@ func NetworkHeight(nodes []NetworkNode) float64 {
 	return math.Min(panelTop+130*float64(max(len(seen), 2)), panelTop+640)
 }
 
-// Network draws nodes where they stand and a line per link, coloured by the first measure of the whole run: idle ones dark grey,
-// busier ones brighter and thicker, the busiest on top. Everything that a script needs to show other measures and times is in
-// attributes of the svg and of its lines:
+// Network draws nodes where they stand and a line per link, coloured by the first measure of the whole run: idle ones
+// dark grey, busier ones brighter and thicker, the busiest on top. Everything that a script needs to show other
+// measures and times is in attributes of the svg and of its lines:
 //
 //	svg:  data-times   ends of the slices in seconds, apart by spaces; missing if there are none
 //	      data-shades  colours from low to high, apart by spaces; data-idle the one of 0
@@ -149,7 +150,8 @@ func SharedScales(charts []NetworkChart) {
 	}
 	for i := range charts {
 		for k := range charts[i].Measures {
-			charts[i].Measures[k].Max, charts[i].Measures[k].WholeMax = charts[0].Measures[k].Max, charts[0].Measures[k].WholeMax
+			charts[i].Measures[k].Max, charts[i].Measures[k].WholeMax = charts[0].Measures[k].Max,
+				charts[0].Measures[k].WholeMax
 		}
 	}
 }
@@ -201,9 +203,11 @@ func (c *NetworkChart) attributes(w, h float64) []string {
 		colours = append(colours, colour)
 	}
 	for _, m := range c.Measures {
-		measures = append(measures, strings.Join([]string{m.Name, m.Whole, m.Unit.name(), plainNumber(m.Max), plainNumber(m.WholeMax)}, "|"))
+		measures = append(measures,
+			strings.Join([]string{m.Name, m.Whole, m.Unit.name(), plainNumber(m.Max), plainNumber(m.WholeMax)}, "|"))
 	}
-	a = append(a, "data-shades", strings.Join(colours, " "), "data-idle", idle, "data-digits", digits, "data-measures", html.EscapeString(strings.Join(measures, ";")))
+	a = append(a, "data-shades", strings.Join(colours, " "), "data-idle", idle, "data-digits", digits,
+		"data-measures", html.EscapeString(strings.Join(measures, ";")))
 	for _, t := range c.Times {
 		times = append(times, plainNumber(t))
 	}
@@ -275,7 +279,8 @@ func (c *NetworkChart) wires(d *drawing, at func(int) (x, y float64)) {
 			colour, _ = colourAt(above(share[i], darkest))
 		}
 		width := math.Round(100*thick*(1+1.6*math.Min(share[i], 1))) / 100
-		a := []string{"x1", px(x1), "y1", px(y1), "x2", px(x2), "y2", px(y2), "stroke", colour, "stroke-width", plainNumber(width),
+		a := []string{"x1", px(x1), "y1", px(y1), "x2", px(x2), "y2", px(y2), "stroke", colour, "stroke-width",
+			plainNumber(width),
 			"data-thick", plainNumber(math.Round(100*thick) / 100)}
 		d.titled("line", "link", c.title(l), append(a, c.values(l)...)...)
 	}
@@ -310,7 +315,8 @@ func (c *NetworkChart) values(l NetworkLink) []string {
 		var numbers, bits []string
 		for i, m := range c.Measures {
 			v := w.Whole[i]
-			if scale := math.Pow(10, 6-math.Ceil(math.Log10(math.Max(math.Abs(v), 1e-9)))); v != 0 && !math.IsInf(scale, 0) {
+			if scale := math.Pow(10, 6-math.Ceil(math.Log10(math.Max(math.Abs(v), 1e-9)))); v != 0 &&
+				!math.IsInf(scale, 0) {
 				v = math.Round(v*scale) / scale // six digits
 			}
 			numbers = append(numbers, plainNumber(v))
@@ -374,7 +380,8 @@ func (c *NetworkChart) nodes(d *drawing, at func(int) (x, y float64)) {
 			if r := rows[n.Y]; r.n > 400 {
 				continue
 			}
-			d.titled("circle", "node", n.Name, "cx", px(x), "cy", px(y), "r", px(math.Max(1, math.Min(3.6, 0.3*d.w/rows[n.Y].n))))
+			d.titled("circle", "node", n.Name, "cx", px(x), "cy", px(y), "r",
+				px(math.Max(1, math.Min(3.6, 0.3*d.w/rows[n.Y].n))))
 		} else {
 			d.titled("rect", "node", n.Name, "x", px(x-5), "y", px(y-5), "width", "10", "height", "10", "rx", "2.5")
 		}

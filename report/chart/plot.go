@@ -51,7 +51,8 @@ func fillOf(fill string) []string {
 	return []string{"fill", fill}
 }
 
-// part calls draw once with the class that fills an area in its style's colour, and again with its hatching if it has one: styles of one colour have different ones.
+// part calls draw once with the class that fills an area in its style's colour, and again with its hatching if it has
+// one: styles of one colour have different ones.
 func (d *drawing) part(style int, draw func(class, fill string)) {
 	draw("part f"+strconv.Itoa(style%Styles), "")
 	if style > 0 {

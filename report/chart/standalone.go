@@ -11,13 +11,15 @@ var (
 	named    = regexp.MustCompile(`--(c[0-9]):(#[0-9a-f]+)`)
 )
 
-// Standalone makes a file of its own of a chart that was drawn for a page: with its namespace, the colours for light paper written out, since few programs but browsers know
-// variables, and without the areas that only answer a pointer.
+// Standalone makes a file of its own of a chart that was drawn for a page: with its namespace, the colours for light
+// paper written out, since few programs but browsers know variables, and without the areas that only answer a
+// pointer.
 func Standalone(svg string) string {
 	svg = hits.ReplaceAllString(svg, "")
 	head, rest, _ := strings.Cut(svg, ">\n")
 	head = strings.Replace(head, "<svg ", `<svg xmlns="http://www.w3.org/2000/svg" `, 1)
-	return head + ">\n<style>\nsvg.chart{font:12px Helvetica,Arial,\"DejaVu Sans\",sans-serif;background:#fff}\n" + plainCSS() + "</style>\n" + rest
+	return head + ">\n<style>\nsvg.chart{font:12px Helvetica,Arial,\"DejaVu Sans\",sans-serif;background:#fff}\n" +
+		plainCSS() + "</style>\n" + rest
 }
 
 // plainCSS is the style of charts on light paper without variables.

@@ -73,12 +73,15 @@ type prefix struct {
 }
 
 var (
-	timePrefixes   = []prefix{{"ps", 1e-6}, {"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}}
+	timePrefixes = []prefix{{"ps", 1e-6}, {"ns", 1e-3}, {"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6},
+		{"h", 3600e6}, {"d", 86400e6}}
 	plainPrefixes  = []prefix{{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}}
-	binaryPrefixes = []prefix{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"PiB", 1 << 50}}
+	binaryPrefixes = []prefix{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"PiB", 1 << 50}}
 )
 
-// prefixes returns the ways to write the unit, smallest first, and the factor from the axis' numbers to the first scale 1.
+// prefixes returns the ways to write the unit, smallest first, and the factor from the axis' numbers to the first
+// scale 1.
 func (u Unit) prefixes() (list []prefix, factor float64) {
 	with := func(suffix string) []prefix {
 		out := make([]prefix, len(plainPrefixes))

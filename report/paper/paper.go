@@ -1,7 +1,9 @@
-// Package paper writes the charts of reports for papers: as SVG files that stand alone, as TikZ by pgfplots that compiles as it stands, and as CSV for whoever draws them anew.
+// Package paper writes the charts of reports for papers: as SVG files that stand alone, as TikZ by pgfplots that
+// compiles as it stands, and as CSV for whoever draws them anew.
 //
-// A [Plot] is one of the chart package's own charts ([chart.LineChart], [chart.CDFChart], [chart.ForestChart]), so what is written is what the report shows. [Write] writes one.
-// The options are those of the pgfplots manual (version 1.18, sections 4.5 to 4.20).
+// A [Plot] is one of the chart package's own charts ([chart.LineChart], [chart.CDFChart], [chart.ForestChart]), so
+// what is written is what the report shows. [Write] writes one. The options are those of the pgfplots manual (version
+// 1.18, sections 4.5 to 4.20).
 //
 // It leaves out heat maps, networks and everything that moves: those are for the page.
 package paper
@@ -112,7 +114,8 @@ func table(w io.Writer, p Plot) error {
 		how = "plt.errorbar(d['mean'], d.metric, xerr=[d['mean'] - d.low, d.high - d['mean']], fmt='o'); plt.axvline(" + number(c.Zero) + ")"
 	}
 	x, y := labels(p)
-	if _, err := fmt.Fprintf(w, "# %s against %s. d = pandas.read_csv('%s', comment='#'); %s\n", y, x, CSV.File(p), how); err != nil {
+	if _, err := fmt.Fprintf(w, "# %s against %s. d = pandas.read_csv('%s', comment='#'); %s\n", y, x, CSV.File(p),
+		how); err != nil {
 		return err
 	}
 	out := csv.NewWriter(w)
@@ -143,6 +146,7 @@ func labels(p Plot) (x, y string) {
 
 // escaped writes text as TeX does.
 func escaped(text string) string {
-	return strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%", `\%`, "_", `\_`, "^", `\textasciicircum{}`, "~", `\textasciitilde{}`,
+	return strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%",
+		`\%`, "_", `\_`, "^", `\textasciicircum{}`, "~", `\textasciitilde{}`,
 		"<", `\textless{}`, ">", `\textgreater{}`, "\n", " ", "\r", " ").Replace(text)
 }

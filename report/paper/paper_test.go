@@ -15,13 +15,19 @@ import (
 func plots() []paper.Plot {
 	hostile := `a_b {50%} $x^2$ & #1 ~ \end{axis} <svg>`
 	return []paper.Plot{
-		{Name: "curves", Chart: chart.LineChart{Frame: chart.Frame{Title: hostile}, X: chart.Axis{Label: hostile, Scale: chart.Log, Marks: []chart.Mark{{At: 1, Label: "1"}, {At: 10, Label: hostile}}},
+		{Name: "curves", Chart: chart.LineChart{Frame: chart.Frame{Title: hostile},
+			X: chart.Axis{Label: hostile, Scale: chart.Log,
+				Marks: []chart.Mark{{At: 1, Label: "1"}, {At: 10, Label: hostile}}},
 			Y: chart.Axis{Label: "p99", Unit: chart.Micros, Scale: chart.Log}, Series: []chart.Series{
-				{Name: hostile, X: []float64{1, 3, 10}, Y: []float64{10, math.NaN(), 30}, Half: []float64{1, 0, 2}}, {Style: 3, X: []float64{1, 10}, Y: []float64{5, 5}}}}},
-		{Name: "cdf", Chart: chart.CDFChart{X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log}, YLabel: "Requests within", Distributions: []chart.Distribution{
-			{Name: "read", Value: []float64{10, 20, 90}, Share: []float64{0, 0.9, 1}, Count: 1000}}}},
-		{Name: "effects", Chart: chart.ForestChart{X: chart.Axis{Label: "B over A", Scale: chart.Log}, Zero: 1, Rows: []chart.ForestRow{
-			{Name: hostile, Mean: 2, Low: 1.5, High: 2.5, Text: "x2,\nbetter", Title: "two\nlines"}, {Name: "b", Mean: 1.01, Low: 0.9, High: 1.12, Faint: true, Style: 7}}}},
+				{Name: hostile, X: []float64{1, 3, 10}, Y: []float64{10, math.NaN(), 30}, Half: []float64{1, 0, 2}},
+				{Style: 3, X: []float64{1, 10}, Y: []float64{5, 5}}}}},
+		{Name: "cdf", Chart: chart.CDFChart{X: chart.Axis{Label: "Latency", Unit: chart.Micros, Scale: chart.Log},
+			YLabel: "Requests within", Distributions: []chart.Distribution{
+				{Name: "read", Value: []float64{10, 20, 90}, Share: []float64{0, 0.9, 1}, Count: 1000}}}},
+		{Name: "effects", Chart: chart.ForestChart{X: chart.Axis{Label: "B over A", Scale: chart.Log}, Zero: 1,
+			Rows: []chart.ForestRow{
+				{Name: hostile, Mean: 2, Low: 1.5, High: 2.5, Text: "x2,\nbetter", Title: "two\nlines"},
+				{Name: "b", Mean: 1.01, Low: 0.9, High: 1.12, Faint: true, Style: 7}}}},
 	}
 }
 
@@ -63,7 +69,8 @@ func TestSVG(t *testing.T) {
 				}
 			}
 		}
-		if rest := tag.ReplaceAllString(text, ""); len(open) > 0 || strings.ContainsAny(rest, "<>") || elements < 10 || !strings.HasPrefix(text, `<svg xmlns="http://www.w3.org/2000/svg" `) {
+		if rest := tag.ReplaceAllString(text, ""); len(open) > 0 || strings.ContainsAny(rest, "<>") ||
+			elements < 10 || !strings.HasPrefix(text, `<svg xmlns="http://www.w3.org/2000/svg" `) {
 			t.Errorf("%s: %d elements, %v open:\n%s", p.Name, elements, open, text)
 		}
 		for _, not := range []string{"var(", `class="hit"`, "@media", "width:100%", "url(#"} {
@@ -101,7 +108,8 @@ func balanced(text string) bool {
 	return len(open) == 0
 }
 
-// TestPGF holds the structure of what TeX is given: environments and brackets that close, plots that end, names that are text.
+// TestPGF holds the structure of what TeX is given: environments and brackets that close, plots that end, names that
+// are text.
 func TestPGF(t *testing.T) {
 	for _, p := range plots() {
 		text := write(t, p, paper.PGF)
@@ -132,12 +140,14 @@ func TestPGF(t *testing.T) {
 		}
 	}
 	text := write(t, plots()[0], paper.PGF)
-	for _, want := range []string{"xmode=log", "ymode=log", "(1,10) +- (0,1) (3,nan) (10,30) +- (0,2)", `a\_b \{50\%\} \$x\textasciicircum{}2\$ \& \#1 \textasciitilde{} \textbackslash{}end\{axis\} \textless{}svg\textgreater{}`, "ylabel={p99 (us)}"} {
+	for _, want := range []string{"xmode=log", "ymode=log", "(1,10) +- (0,1) (3,nan) (10,30) +- (0,2)",
+		`a\_b \{50\%\} \$x\textasciicircum{}2\$ \& \#1 \textasciitilde{} \textbackslash{}end\{axis\} \textless{}svg\textgreater{}`, "ylabel={p99 (us)}"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s in\n%s", want, text)
 		}
 	}
-	if text := write(t, plots()[1], paper.PGF); !strings.Contains(text, "(20,1) (90,3)") || !strings.Contains(text, `yticklabels={{0.0 \%}`) {
+	if text := write(t, plots()[1], paper.PGF); !strings.Contains(text, "(20,1) (90,3)") ||
+		!strings.Contains(text, `yticklabels={{0.0 \%}`) {
 		t.Errorf("nine of ten are one step up, and the last of a thousand three:\n%s", text)
 	}
 	if text := write(t, plots()[2], paper.PGF); !strings.Contains(text, "(2,0) += (0.5,0) -= (0.5,0)") {

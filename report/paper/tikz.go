@@ -8,10 +8,13 @@ import (
 	"farflash/report/chart"
 )
 
-// styles are those of the chart package: Okabe and Ito's colours, with dashes and marks that say the same a second time.
+// styles are those of the chart package: Okabe and Ito's colours, with dashes and marks that say the same a second
+// time.
 var styles = [chart.Styles]struct{ colour, dash, mark string }{
-	{"0072B2", "solid", "*"}, {"D55E00", "dashed", "square*"}, {"009E73", "dotted", "triangle*"}, {"CC79A7", "dashdotted", "diamond*"},
-	{"E69F00", "loosely dashed", "pentagon*"}, {"56B4E9", "densely dashed", "oplus*"}, {"8A7A00", "densely dotted", "star"}, {"555555", "dashdotdotted", "x"},
+	{"0072B2", "solid", "*"}, {"D55E00", "dashed", "square*"}, {"009E73", "dotted", "triangle*"},
+	{"CC79A7", "dashdotted", "diamond*"},
+	{"E69F00", "loosely dashed", "pentagon*"}, {"56B4E9", "densely dashed", "oplus*"},
+	{"8A7A00", "densely dotted", "star"}, {"555555", "dashdotdotted", "x"},
 }
 
 // mostPoints bounds the points of a curve: TeX has little memory.
@@ -20,14 +23,16 @@ const mostPoints = 400
 // tikz is a plot as a document that compiles as it stands.
 func tikz(p Plot) string {
 	var b strings.Builder
-	b.WriteString("% compiles as it stands: pdflatex " + PGF.File(p) + "; in a paper: \\usepackage{standalone,pgfplots} and \\input{" + PGF.File(p) + "}\n" +
+	b.WriteString("% compiles as it stands: pdflatex " + PGF.File(p) +
+		"; in a paper: \\usepackage{standalone,pgfplots} and \\input{" + PGF.File(p) + "}\n" +
 		"\\documentclass[tikz]{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n")
 	for i, s := range styles {
 		fmt.Fprintf(&b, "\\definecolor{farflash%d}{HTML}{%s}\n", i, s.colour)
 	}
 	b.WriteString("\\begin{document}\n\\begin{tikzpicture}\n")
 	x, y := labels(p)
-	options := []string{"width=12cm", "height=7cm", "xlabel={" + escaped(x) + "}", "grid=major", "unbounded coords=jump", "legend cell align=left"}
+	options := []string{"width=12cm", "height=7cm", "xlabel={" + escaped(x) + "}", "grid=major",
+		"unbounded coords=jump", "legend cell align=left"}
 	switch c := p.Chart.(type) {
 	case chart.LineChart:
 		options = append(options, "ylabel={"+escaped(y)+"}", "legend pos=outer north east")
@@ -50,7 +55,8 @@ func tikz(p Plot) string {
 				at, names = append(at, number(chart.Nine(share))), append(names, escaped(chart.FormatShare(share)))
 			}
 		}
-		options = append(options, "ymin=0", "ytick={"+strings.Join(at, ",")+"}", "yticklabels={{"+strings.Join(names, "},{")+"}}")
+		options = append(options, "ymin=0", "ytick={"+strings.Join(at, ",")+"}",
+			"yticklabels={{"+strings.Join(names, "},{")+"}}")
 		begin(&b, options)
 		for _, d := range c.Distributions {
 			distribution(&b, d)
@@ -60,11 +66,14 @@ func tikz(p Plot) string {
 		for i, r := range c.Rows {
 			at, names = append(at, fmt.Sprint(i)), append(names, escaped(r.Name))
 		}
-		options = append(options, "y dir=reverse", fmt.Sprintf("ymin=-0.5, ymax=%g", float64(len(c.Rows))-0.5), "ytick={"+strings.Join(at, ",")+"}",
-			"yticklabels={{"+strings.Join(names, "},{")+"}}", fmt.Sprintf("height=%.1fcm", 2.5+0.55*float64(len(c.Rows))))
+		options = append(options, "y dir=reverse", fmt.Sprintf("ymin=-0.5, ymax=%g", float64(len(c.Rows))-0.5),
+			"ytick={"+strings.Join(at, ",")+"}",
+			"yticklabels={{"+strings.Join(names, "},{")+"}}",
+			fmt.Sprintf("height=%.1fcm", 2.5+0.55*float64(len(c.Rows))))
 		options = append(options, axisOptions("x", c.X)...)
 		begin(&b, options)
-		fmt.Fprintf(&b, "\\addplot[gray, thick, forget plot] coordinates {(%s,-0.5) (%s,%g)};\n", number(c.Zero), number(c.Zero), float64(len(c.Rows))-0.5)
+		fmt.Fprintf(&b, "\\addplot[gray, thick, forget plot] coordinates {(%s,-0.5) (%s,%g)};\n", number(c.Zero),
+			number(c.Zero), float64(len(c.Rows))-0.5)
 		for i, r := range c.Rows {
 			s := styles[r.Style%chart.Styles]
 			mark := s.mark
@@ -74,8 +83,10 @@ func tikz(p Plot) string {
 			if c.X.Scale == chart.Log && !(r.Mean > 0) {
 				continue
 			}
-			fmt.Fprintf(&b, "\\addplot[only marks, mark=%s, color=farflash%d, error bars/.cd, x dir=both, x explicit] coordinates {(%s,%d) += (%s,0) -= (%s,0)};%s\n",
-				mark, r.Style%chart.Styles, number(r.Mean), i, number(r.High-r.Mean), number(r.Mean-r.Low), remark(r.Text))
+			fmt.Fprintf(&b, "\\addplot[only marks, mark=%s, color=farflash%d, error bars/.cd, x dir=both, x "+
+				"explicit] coordinates {(%s,%d) += (%s,0) -= (%s,0)};%s\n",
+				mark, r.Style%chart.Styles, number(r.Mean), i, number(r.High-r.Mean), number(r.Mean-r.Low),
+				remark(r.Text))
 		}
 	}
 	b.WriteString("\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n")
@@ -107,7 +118,8 @@ func axisOptions(letter string, a chart.Axis) []string {
 		for _, m := range a.Marks {
 			at, names = append(at, number(m.At)), append(names, escaped(m.Label))
 		}
-		out = append(out, letter+"tick={"+strings.Join(at, ",")+"}", letter+"ticklabels={{"+strings.Join(names, "},{")+"}}", letter+"ticklabel style={rotate=45, anchor=east}")
+		out = append(out, letter+"tick={"+strings.Join(at, ",")+"}",
+			letter+"ticklabels={{"+strings.Join(names, "},{")+"}}", letter+"ticklabel style={rotate=45, anchor=east}")
 	}
 	return out
 }

@@ -9,7 +9,9 @@ import (
 
 func TestChunks(t *testing.T) {
 	row := func(i int) Chunk {
-		return Chunk{ID: int64(i + 1), Op: []string{"put", "write"}[i%2], Gateway: int32(i % 7), Target: int32(i%4) - 1, Size: int64(i%3) << 14, Begun: units.Duration(i) * 1000, Done: units.Duration(i)*1000 + 5}
+		return Chunk{ID: int64(i + 1), Op: []string{"put", "write"}[i%2], Gateway: int32(i % 7),
+			Target: int32(i%4) - 1, Size: int64(i%3) << 14, Begun: units.Duration(i) * 1000,
+			Done: units.Duration(i)*1000 + 5}
 	}
 	for _, n := range []int{0, 1, chunk, 2*chunk + 17} {
 		var file bytes.Buffer

@@ -1,9 +1,9 @@
-// Package columnar writes and reads the Parquet files of a run: requests.parquet (one row a request), a network's flows.parquet and
-// pauses.parquet, an object cluster's chunks.parquet, and series.parquet.
+// Package columnar writes and reads the Parquet files of a run: requests.parquet (one row a request), a network's
+// flows.parquet and pauses.parquet, an object cluster's chunks.parquet, and series.parquet.
 //
-// Its main types are [Request], [Flow], [Pause], [Chunk], their writers, and [SeriesRow]. Rows are written as the run goes, a row group at a time,
-// so that memory does not grow with the length of the run. DuckDB, pandas and Polars read the files. Parquet is Apache
-// Parquet format 2.9; columns are compressed with Zstandard.
+// Its main types are [Request], [Flow], [Pause], [Chunk], their writers, and [SeriesRow]. Rows are written as the run
+// goes, a row group at a time, so that memory does not grow with the length of the run. DuckDB, pandas and Polars
+// read the files. Parquet is Apache Parquet format 2.9; columns are compressed with Zstandard.
 //
 // What it leaves out: Parquet in general. It is the only package that knows the Parquet library.
 package columnar
@@ -20,8 +20,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// Absent marks a time that a request does not have, such as the arrival over a network when there is none. It is written as
-// null.
+// Absent marks a time that a request does not have, such as the arrival over a network when there is none. It is
+// written as null.
 const Absent units.Duration = -1
 
 // Request is one row of requests.parquet. Times are in picoseconds of simulated time.
@@ -41,7 +41,8 @@ type Request struct {
 	NetworkDeparture  units.Duration         // when it left the network
 	Completion        units.Duration         // when the host knew
 	Stage             [stages]units.Duration // how long it was in each stage, in the order of a read
-	// Local is how long it was in each stage of a local drive, if that was asked for, BlockedBy what stood in its way longest, and BlockedByStream the placement stream of a program among it; -1 is none.
+	// Local is how long it was in each stage of a local drive, if that was asked for, BlockedBy what stood in its way
+	// longest, and BlockedByStream the placement stream of a program among it; -1 is none.
 	Local           [LocalStages]units.Duration
 	BlockedBy       string
 	BlockedByStream int32
@@ -118,8 +119,10 @@ type RequestWriter struct {
 // NewRequestWriter begins a file on w. The caller calls Close, which does not close w.
 func NewRequestWriter(w io.Writer) *RequestWriter {
 	return &RequestWriter{
-		w:    parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", "")),
-		rows: make([]row, 0, chunk), times: make([][4 + stages + LocalStages]int64, chunk), names: make([]string, chunk), streams: make([]int32, chunk),
+		w: parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{}),
+			parquet.CreatedBy("farflash", "1", "")),
+		rows: make([]row, 0, chunk), times: make([][4 + stages + LocalStages]int64, chunk),
+		names: make([]string, chunk), streams: make([]int32, chunk),
 	}
 }
 
@@ -143,10 +146,14 @@ func (w *RequestWriter) Add(q Request) error {
 			stream = &w.streams[n]
 		}
 	}
-	w.rows = append(w.rows, row{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, int64(q.Arrival),
-		optional(0, q.StorageArrival), optional(1, q.StorageDeparture), optional(2, q.NetworkArrival), optional(3, q.NetworkDeparture),
-		int64(q.Completion), s(0), s(1), s(2), s(3), s(4), s(5), s(6),
-		l(0), l(1), l(2), l(3), l(4), l(5), l(6), l(7), l(8), l(9), l(10), l(11), l(12), l(13), l(14), l(15), l(16), by, stream})
+	w.rows = append(w.rows,
+		row{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size,
+			int64(q.Arrival),
+			optional(0, q.StorageArrival), optional(1, q.StorageDeparture), optional(2, q.NetworkArrival),
+			optional(3, q.NetworkDeparture),
+			int64(q.Completion), s(0), s(1), s(2), s(3), s(4), s(5), s(6),
+			l(0), l(1), l(2), l(3), l(4), l(5), l(6), l(7), l(8), l(9), l(10), l(11), l(12), l(13), l(14), l(15), l(16),
+			by, stream})
 	if len(w.rows) < chunk {
 		return nil
 	}
@@ -216,12 +223,17 @@ func ReadRequests(r io.ReaderAt, size int64, f func(Request) error) (err error) 
 	for {
 		n, err := reader.Read(rows)
 		for _, q := range rows[:n] {
-			if err := f(Request{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset, q.Size, units.Duration(q.Arrival),
+			if err := f(Request{q.ID, q.Workload, q.Tenant, q.Volume, q.Initiator, q.Target, q.Drive, q.Op, q.Offset,
+				q.Size, units.Duration(q.Arrival),
 				time(q.StorageArrival), time(q.StorageDeparture), time(q.NetworkArrival), time(q.NetworkDeparture),
-				units.Duration(q.Completion), [stages]units.Duration{time(q.AtInitiator), time(q.NetworkOut), time(q.AtTarget), time(q.DriveWait),
+				units.Duration(q.Completion),
+				[stages]units.Duration{time(q.AtInitiator), time(q.NetworkOut), time(q.AtTarget), time(q.DriveWait),
 					time(q.Flash), time(q.TXQ), time(q.NetworkBack)},
-				[LocalStages]units.Duration{time(q.HostQueue), time(q.Queue), time(q.HostLink), time(q.DRAM), time(q.Cache), time(q.Mapping), time(q.BehindReads), time(q.BehindPrograms), time(q.BehindGC),
-					time(q.BehindErases), time(q.BehindMap), time(q.BehindBus), time(q.Held), time(q.Array), time(q.Transfer), time(q.Other), time(q.Controller)}, text(q.BlockedBy), stream(q.BlockedStream)}); err != nil {
+				[LocalStages]units.Duration{time(q.HostQueue), time(q.Queue), time(q.HostLink), time(q.DRAM),
+					time(q.Cache), time(q.Mapping), time(q.BehindReads), time(q.BehindPrograms), time(q.BehindGC),
+					time(q.BehindErases), time(q.BehindMap), time(q.BehindBus), time(q.Held), time(q.Array),
+					time(q.Transfer), time(q.Other), time(q.Controller)}, text(q.BlockedBy),
+				stream(q.BlockedStream)}); err != nil {
 				return err
 			}
 		}
@@ -247,7 +259,8 @@ type SeriesRow struct {
 
 // WriteSeries writes series.parquet.
 func WriteSeries(w io.Writer, series []result.Series) error {
-	p := parquet.NewGenericWriter[SeriesRow](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", ""))
+	p := parquet.NewGenericWriter[SeriesRow](w, parquet.Compression(&zstd.Codec{}),
+		parquet.CreatedBy("farflash", "1", ""))
 	for _, s := range series {
 		rows := make([]SeriesRow, len(s.T))
 		for i := range rows {

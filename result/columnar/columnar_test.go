@@ -15,8 +15,10 @@ import (
 )
 
 func request(i int) Request {
-	q := Request{ID: int64(i), Initiator: int32(i % 3), Target: int32(i % 2), Op: []string{"read", "write", "trim"}[i%3],
-		Offset: int64(i) * 4096 % 1e9, Size: 4096, Arrival: units.Duration(i) * units.Microsecond, NetworkArrival: Absent, NetworkDeparture: Absent}
+	q := Request{ID: int64(i), Initiator: int32(i % 3), Target: int32(i % 2),
+		Op:     []string{"read", "write", "trim"}[i%3],
+		Offset: int64(i) * 4096 % 1e9, Size: 4096, Arrival: units.Duration(i) * units.Microsecond,
+		NetworkArrival: Absent, NetworkDeparture: Absent}
 	q.Drive = int32(i % 4)
 	q.Workload, q.Tenant, q.Volume, q.BlockedByStream = int32(i%5), []string{"web", ""}[i%2], int64(i%6)<<20, -1
 	for k := range q.Local {
@@ -100,7 +102,8 @@ func TestDeterministic(t *testing.T) {
 func TestReadStops(t *testing.T) {
 	text := file(t, 100)
 	stop := errors.New("stop")
-	if err := ReadRequests(bytes.NewReader(text), int64(len(text)), func(Request) error { return stop }); !errors.Is(err, stop) {
+	if err := ReadRequests(bytes.NewReader(text), int64(len(text)),
+		func(Request) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -118,7 +121,9 @@ func TestWrongColumns(t *testing.T) {
 
 func TestSeries(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteSeries(&b, []result.Series{{Name: "read.iops", Unit: "1/s", TimeUnit: "s", T: []float64{0, 1}, V: []float64{5, math.NaN()}}}); err != nil {
+	if err := WriteSeries(&b,
+		[]result.Series{{Name: "read.iops", Unit: "1/s", TimeUnit: "s", T: []float64{0, 1},
+			V: []float64{5, math.NaN()}}}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := parquet.Read[SeriesRow](bytes.NewReader(b.Bytes()), int64(b.Len()))
@@ -130,15 +135,19 @@ func TestSeries(t *testing.T) {
 // FuzzRequests writes and reads back what no simulation would make up.
 func FuzzRequests(f *testing.F) {
 	f.Add(int64(1), int32(0), int32(0), "read", int64(0), int64(4096), int64(0), int64(0), int64(-1), int64(5), 1)
-	f.Add(int64(-1), int32(-1), int32(7), "", int64(1)<<62, int64(-5), int64(math.MaxInt64), int64(math.MinInt64), int64(0), int64(0), 3000)
+	f.Add(int64(-1), int32(-1), int32(7), "", int64(1)<<62, int64(-5), int64(math.MaxInt64), int64(math.MinInt64),
+		int64(0), int64(0), 3000)
 	f.Fuzz(func(t *testing.T, id int64, initiator, target int32, op string, offset, size, a, b, c, d int64, n int) {
 		defer patience.Limit()()
 		want := make([]Request, 1+uint(n)%(2*chunk))
 		var out bytes.Buffer
 		w := NewRequestWriter(&out)
 		for i := range want {
-			want[i] = Request{ID: id + int64(i), Initiator: initiator, Target: target, Op: op, Offset: offset, Size: size * int64(i), Arrival: units.Duration(a),
-				StorageArrival: units.Duration(b), StorageDeparture: units.Duration(c), NetworkArrival: units.Duration(d), NetworkDeparture: Absent, Completion: units.Duration(a + b), BlockedByStream: -1}
+			want[i] = Request{ID: id + int64(i), Initiator: initiator, Target: target, Op: op, Offset: offset,
+				Size: size * int64(i), Arrival: units.Duration(a),
+				StorageArrival: units.Duration(b), StorageDeparture: units.Duration(c),
+				NetworkArrival: units.Duration(d), NetworkDeparture: Absent, Completion: units.Duration(a + b),
+				BlockedByStream: -1}
 			if err := w.Add(want[i]); err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +169,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestDamage cuts a file short and turns single bits over: that is an error, or does not matter, and never ends the program.
+// TestDamage cuts a file short and turns single bits over: that is an error, or does not matter, and never ends the
+// program.
 func TestDamage(t *testing.T) {
 	text := file(t, 50)
 	read := func(text []byte) error {

@@ -64,7 +64,8 @@ type rows[R any] struct {
 }
 
 func newRows[R any](what string, w io.Writer) rows[R] {
-	return rows[R]{what: what, w: parquet.NewGenericWriter[R](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", ""))}
+	return rows[R]{what: what,
+		w: parquet.NewGenericWriter[R](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("farflash", "1", ""))}
 }
 
 func (t *rows[R]) add(r R) error {
@@ -101,7 +102,8 @@ func NewFlowWriter(w io.Writer) *FlowWriter { return &FlowWriter{newRows[flowRow
 
 // Add writes one flow.
 func (w *FlowWriter) Add(f Flow) error {
-	r := flowRow{ID: f.ID, Group: f.Group, Src: f.Src, Dst: f.Dst, SrcPort: int32(f.SrcPort), Size: f.Size, Start: int64(f.Start), Ideal: int64(f.Ideal)}
+	r := flowRow{ID: f.ID, Group: f.Group, Src: f.Src, Dst: f.Dst, SrcPort: int32(f.SrcPort), Size: f.Size,
+		Start: int64(f.Start), Ideal: int64(f.Ideal)}
 	if f.FCT != Absent {
 		t := int64(f.FCT)
 		r.FCT = &t
@@ -133,7 +135,8 @@ func ReadFlows(r io.ReaderAt, size int64, f func(Flow) error) error {
 		if x.FCT != nil {
 			fct = units.Duration(*x.FCT)
 		}
-		return f(Flow{x.ID, x.Group, x.Src, x.Dst, uint16(x.SrcPort), x.Size, units.Duration(x.Start), fct, units.Duration(x.Ideal)})
+		return f(Flow{x.ID, x.Group, x.Src, x.Dst, uint16(x.SrcPort), x.Size, units.Duration(x.Start), fct,
+			units.Duration(x.Ideal)})
 	})
 }
 

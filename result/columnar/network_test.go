@@ -10,7 +10,8 @@ import (
 )
 
 func flow(i int) Flow {
-	f := Flow{ID: int64(i), Src: int32(i % 7), Dst: int32(i % 5), SrcPort: uint16(10000 + i%50000), Size: int64(i) * 1000, Start: units.Duration(i) * units.Nanosecond,
+	f := Flow{ID: int64(i), Src: int32(i % 7), Dst: int32(i % 5), SrcPort: uint16(10000 + i%50000),
+		Size: int64(i) * 1000, Start: units.Duration(i) * units.Nanosecond,
 		FCT: units.Duration(i%9) * units.Microsecond, Ideal: units.Microsecond}
 	if i%4 == 0 {
 		f.FCT = Absent
@@ -19,7 +20,8 @@ func flow(i int) Flow {
 }
 
 func pause(i int) Pause {
-	return Pause{Time: units.Duration(i), Node: int32(i % 11), Switch: i%2 == 0, Port: int32(i%3) + 1, Class: 3, Resume: i%5 < 2}
+	return Pause{Time: units.Duration(i), Node: int32(i % 11), Switch: i%2 == 0, Port: int32(i%3) + 1, Class: 3,
+		Resume: i%5 < 2}
 }
 
 func TestFlowsAndPauses(t *testing.T) {
@@ -62,10 +64,12 @@ func TestFlowsAndPauses(t *testing.T) {
 func TestNetworkErrors(t *testing.T) {
 	text := file(t, 3) // of requests
 	r := bytes.NewReader(text)
-	if err := ReadFlows(r, int64(len(text)), func(Flow) error { return nil }); err == nil || !strings.Contains(err.Error(), "flows: there is no column group") {
+	if err := ReadFlows(r, int64(len(text)), func(Flow) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "flows: there is no column group") {
 		t.Errorf("requests read as flows: %v", err)
 	}
-	if err := ReadPauses(r, int64(len(text)), func(Pause) error { return nil }); err == nil || !strings.Contains(err.Error(), "pauses: there is no column time_ps") {
+	if err := ReadPauses(r, int64(len(text)), func(Pause) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "pauses: there is no column time_ps") {
 		t.Errorf("requests read as pauses: %v", err)
 	}
 	if err := ReadFlows(strings.NewReader("PAR1"), 4, nil); err == nil {
@@ -77,7 +81,8 @@ func TestNetworkErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := errors.New("enough")
-	if err := ReadFlows(bytes.NewReader(b.Bytes()), int64(b.Len()), func(Flow) error { return stop }); !errors.Is(err, stop) {
+	if err := ReadFlows(bytes.NewReader(b.Bytes()), int64(b.Len()), func(Flow) error { return stop }); !errors.Is(err,
+		stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
 	for cut := range b.Len() {

@@ -11,10 +11,12 @@ import (
 // TestFooter: a file that says that its footer is longer than it is itself is refused before room is made for it.
 func TestFooter(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "requests: damaged file: 0 bytes are no table",
-		"PAR1PAR1":                    "requests: damaged file: 8 bytes are no table",
-		"PAR1\xff\xff\xff\x7fPAR1":    "requests: damaged file: 2147483647 bytes of description are to be before its end, and there are 0",
-		"PAR1abc\x04\x00\x00\x00PAR1": "requests: damaged file: 4 bytes of description are to be before its end, and there are 3",
+		"":         "requests: damaged file: 0 bytes are no table",
+		"PAR1PAR1": "requests: damaged file: 8 bytes are no table",
+		"PAR1\xff\xff\xff\x7fPAR1": "requests: damaged file: 2147483647 bytes of description are to be before its " +
+			"end, and there are 0",
+		"PAR1abc\x04\x00\x00\x00PAR1": "requests: damaged file: 4 bytes of description are to be before its end, and " +
+			"there are 3",
 	} {
 		if err := ReadRequests(strings.NewReader(text), int64(len(text)), nil); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", text, err, want)

@@ -18,7 +18,8 @@ func Example() {
 		lane, err := requests.Slice(perfetto.Slice{
 			Name: "read", Begin: begin, End: end,
 			Annotations: []perfetto.Annotation{perfetto.Int("request", int64(i))},
-			Parts:       []perfetto.Slice{{Name: "flash", Begin: begin + 10*units.Microsecond, End: end - 20*units.Microsecond}},
+			Parts: []perfetto.Slice{{Name: "flash", Begin: begin + 10*units.Microsecond,
+				End: end - 20*units.Microsecond}},
 		})
 		if err != nil {
 			fmt.Println(err)

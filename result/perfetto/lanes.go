@@ -8,12 +8,13 @@ import (
 	"farflash/sim"
 )
 
-// Lanes is a group of tracks over which slices that may overlap are spread, such as the requests of an initiator. Slices come in
-// order of their ends, as a simulator learns of them.
+// Lanes is a group of tracks over which slices that may overlap are spread, such as the requests of an initiator.
+// Slices come in order of their ends, as a simulator learns of them.
 //
-// Each slice goes to the lane that has been free for the shortest time, and a new lane is opened if none is. That rule takes no
-// more lanes than slices overlap at most: it is the greedy schedule of intervals on equal machines by their ends, which leaves out
-// none that any schedule could take (Carlisle and Lloyd, "On the k-coloring of intervals", Discrete Applied Mathematics 59, 1995).
+// Each slice goes to the lane that has been free for the shortest time, and a new lane is opened if none is. That
+// rule takes no more lanes than slices overlap at most: it is the greedy schedule of intervals on equal machines by
+// their ends, which leaves out none that any schedule could take (Carlisle and Lloyd, "On the k-coloring of
+// intervals", Discrete Applied Mathematics 59, 1995).
 type Lanes struct {
 	w     *Writer
 	group Track
@@ -26,7 +27,8 @@ type lane struct {
 	end   sim.Time
 }
 
-// Lanes adds a group of lanes below parent. Lanes are tracks "1", "2" and so on in it, and are there from their first slice on.
+// Lanes adds a group of lanes below parent. Lanes are tracks "1", "2" and so on in it, and are there from their first
+// slice on.
 func (w *Writer) Lanes(parent Track, name string) *Lanes {
 	return &Lanes{w: w, group: w.Track(parent, name)}
 }
@@ -37,11 +39,12 @@ func (l *Lanes) Group() Track { return l.group }
 // Len is how many lanes there are.
 func (l *Lanes) Len() int { return len(l.lanes) }
 
-// Slice writes a slice on a lane that is free, and returns that lane. It returns an error, and writes nothing, if the slice ends
-// before one that was given earlier, or for what Writer.Slice refuses.
+// Slice writes a slice on a lane that is free, and returns that lane. It returns an error, and writes nothing, if the
+// slice ends before one that was given earlier, or for what Writer.Slice refuses.
 func (l *Lanes) Slice(s Slice) (Track, error) {
 	if s.End < l.last {
-		return Top, fmt.Errorf("perfetto: slice %q of %q ends at %v, before %v, where the slice given before it ends", s.Name, l.w.at(l.group).name, s.End, l.last)
+		return Top, fmt.Errorf("perfetto: slice %q of %q ends at %v, before %v, where the slice given before it ends",
+			s.Name, l.w.at(l.group).name, s.End, l.last)
 	}
 	if err := s.valid(); err != nil {
 		return Top, fmt.Errorf("perfetto: lanes of %q: %w", l.w.at(l.group).name, err)

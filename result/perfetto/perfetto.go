@@ -1,20 +1,21 @@
-// Package perfetto writes what happened when as a trace that Perfetto's viewer and its SQL shell open: lanes of slices for the
-// stages of requests and the work of dies and links, and counters for what has a value at every moment.
+// Package perfetto writes what happened when as a trace that Perfetto's viewer and its SQL shell open: lanes of
+// slices for the stages of requests and the work of dies and links, and counters for what has a value at every
+// moment.
 //
-// Its main types are [Writer], [Track], [Slice] and [Lanes]. A slice is written as soon as it is over, so memory grows with the
-// number of tracks and of different names, not with the length of the run. Slices that may overlap go through Lanes, which opens
-// as many tracks as are in use at once and no more.
+// Its main types are [Writer], [Track], [Slice] and [Lanes]. A slice is written as soon as it is over, so memory
+// grows with the number of tracks and of different names, not with the length of the run. Slices that may overlap go
+// through Lanes, which opens as many tracks as are in use at once and no more.
 //
 // The format is Perfetto's own, a stream of protocol buffers ("TrackEvent"), laid down in protos/perfetto/trace of
-// https://github.com/google/perfetto and described at https://perfetto.dev/docs/reference/synthetic-track-event; the few messages
-// that are needed are encoded here by hand. A reader sorts events by time and keeps the order of those at the same nanosecond, so
-// slices of different tracks may come in any order, those of one track in order of time.
+// https://github.com/google/perfetto and described at https://perfetto.dev/docs/reference/synthetic-track-event; the
+// few messages that are needed are encoded here by hand. A reader sorts events by time and keeps the order of those
+// at the same nanosecond, so slices of different tracks may come in any order, those of one track in order of time.
 //
-// Perfetto counts nanoseconds. All times are rounded down, which keeps their order: slices that do not overlap in picoseconds do
-// not in nanoseconds. Each slice carries its exact times as annotations begin_ps and duration_ps.
+// Perfetto counts nanoseconds. All times are rounded down, which keeps their order: slices that do not overlap in
+// picoseconds do not in nanoseconds. Each slice carries its exact times as annotations begin_ps and duration_ps.
 //
-// What it leaves out: threads and processes, of which a simulation has none, scheduling and other data of real machines, and
-// reading.
+// What it leaves out: threads and processes, of which a simulation has none, scheduling and other data of real
+// machines, and reading.
 package perfetto
 
 import (
@@ -40,7 +41,8 @@ type Slice struct {
 	Begin, End  sim.Time // End is no part of it
 	Annotations []Annotation
 	Parts       []Slice // within it, in order of time, without overlap; they may have parts again
-	Flow        uint64  // slices of one flow, such as those of one request, are joined by arrows in order of time; 0: none
+	// slices of one flow, such as those of one request, are joined by arrows in order of time; 0: none
+	Flow uint64
 }
 
 // Annotation is a value by name that the viewer shows with a slice.
@@ -72,8 +74,8 @@ const (
 // mostNames bounds how many names are kept to be written once; later ones are written where they are used.
 const mostNames = 1 << 14
 
-// Writer writes a trace. After an error of the underlying writer every call returns it; after one about a slice, which was then
-// not written, it can go on.
+// Writer writes a trace. After an error of the underlying writer every call returns it; after one about a slice,
+// which was then not written, it can go on.
 type Writer struct {
 	w       *bufio.Writer
 	written int64
@@ -103,14 +105,16 @@ type names struct {
 
 // NewWriter begins a trace on w. The caller calls Close, which does not close w.
 func NewWriter(w io.Writer) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, 1<<16), events: names{internedEvents, map[string]uint64{}}, notes: names{internedAnnotations, map[string]uint64{}}}
+	return &Writer{w: bufio.NewWriterSize(w, 1<<16), events: names{internedEvents, map[string]uint64{}},
+		notes: names{internedAnnotations, map[string]uint64{}}}
 }
 
-// Written is how many bytes the trace has so far, those that still wait in a buffer included. A caller that fears for the disk
-// can stop at some size: the trace is whole at any moment.
+// Written is how many bytes the trace has so far, those that still wait in a buffer included. A caller that fears for
+// the disk can stop at some size: the trace is whole at any moment.
 func (w *Writer) Written() int64 { return w.written }
 
-// Track adds a track for slices below parent, after those that are there, or a group for others. It panics if there is no such parent.
+// Track adds a track for slices below parent, after those that are there, or a group for others. It panics if there
+// is no such parent.
 func (w *Writer) Track(parent Track, name string) Track { return w.describe(parent, name, false, "") }
 
 // CounterTrack adds a track for a counter; unit, such as "B/s", may be empty. It panics if there is no such parent.
@@ -158,16 +162,18 @@ func (w *Writer) at(t Track) *track {
 	return &w.tracks[t-1]
 }
 
-// Slice writes a slice. Those of one track must not overlap and come in order of time; a slice may begin where the one before it
-// ended. It returns an error, and writes nothing, if that does not hold, if the slice ends before it begins or before time 0, or
-// if a part lies outside of it or overlaps another. It panics if there is no such track or it is a counter's.
+// Slice writes a slice. Those of one track must not overlap and come in order of time; a slice may begin where the
+// one before it ended. It returns an error, and writes nothing, if that does not hold, if the slice ends before it
+// begins or before time 0, or if a part lies outside of it or overlaps another. It panics if there is no such track
+// or it is a counter's.
 func (w *Writer) Slice(t Track, s Slice) error {
 	x := w.at(t)
 	if x.counter {
 		panic("perfetto: a slice on the track of a counter")
 	}
 	if s.Begin < x.last {
-		return fmt.Errorf("perfetto: slice %q on track %q begins at %v, before %v, where the slice before it ends", s.Name, x.name, s.Begin, x.last)
+		return fmt.Errorf("perfetto: slice %q on track %q begins at %v, before %v, where the slice before it ends",
+			s.Name, x.name, s.Begin, x.last)
 	}
 	if err := s.valid(); err != nil {
 		return fmt.Errorf("perfetto: track %q: %w", x.name, err)
@@ -186,7 +192,8 @@ func (s *Slice) valid() error {
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		if p.Begin < from || p.End > s.End {
-			return fmt.Errorf("part %q of slice %q goes from %v to %v, which is not between %v and %v", p.Name, s.Name, p.Begin, p.End, from, s.End)
+			return fmt.Errorf("part %q of slice %q goes from %v to %v, which is not between %v and %v", p.Name,
+				s.Name, p.Begin, p.End, from, s.End)
 		}
 		if err := p.valid(); err != nil {
 			return err
@@ -223,7 +230,8 @@ func (w *Writer) Instant(t Track, name string, at sim.Time, annotations ...Annot
 		panic("perfetto: a moment on the track of a counter")
 	}
 	if at < x.last {
-		return fmt.Errorf("perfetto: moment %q on track %q at %v, before %v, where the slice before it ends", name, x.name, at, x.last)
+		return fmt.Errorf("perfetto: moment %q on track %q at %v, before %v, where the slice before it ends", name,
+			x.name, at, x.last)
 	}
 	x.last = at
 	w.begin(t, typeInstant, name)
@@ -235,8 +243,8 @@ func (w *Writer) Instant(t Track, name string, at sim.Time, annotations ...Annot
 	return w.failed()
 }
 
-// Counter writes that a counter has a value from some time on. It returns an error, and writes nothing, if the value is no
-// number. It panics if there is no such track or it is none of a counter.
+// Counter writes that a counter has a value from some time on. It returns an error, and writes nothing, if the value
+// is no number. It panics if there is no such track or it is none of a counter.
 func (w *Writer) Counter(t Track, at sim.Time, v float64) error {
 	x := w.at(t)
 	if !x.counter {

@@ -43,13 +43,16 @@ func sample(w *Writer) error {
 		if err := w.Counter(queue, begin, float64(i%5)+0.5); err != nil {
 			return err
 		}
-		if err := w.Slice(die[i%2], Slice{Name: "read", Begin: flash - 13*us, End: flash, Flow: uint64(i + 1)}); err != nil {
+		if err := w.Slice(die[i%2],
+			Slice{Name: "read", Begin: flash - 13*us, End: flash, Flow: uint64(i + 1)}); err != nil {
 			return err
 		}
 		s := Slice{
 			Name: "read", Begin: begin, End: end, Flow: uint64(i + 1),
-			Annotations: []Annotation{Int("request", int64(i)), Int("offset", -int64(i)), Text("volume", "vol\xff0"), Float("share", 0.25)},
-			Parts:       []Slice{{Name: "flash", Begin: flash - 13*us, End: flash}, {Name: "network back", Begin: flash, End: end}},
+			Annotations: []Annotation{Int("request", int64(i)), Int("offset", -int64(i)), Text("volume", "vol\xff0"),
+				Float("share", 0.25)},
+			Parts: []Slice{{Name: "flash", Begin: flash - 13*us, End: flash},
+				{Name: "network back", Begin: flash, End: end}},
 		}
 		if _, err := initiator.Slice(s); err != nil {
 			return err
@@ -96,7 +99,8 @@ func TestSample(t *testing.T) {
 		names[x.ID] = strings.TrimPrefix(names[x.Parent]+" / "+x.Name, " / ")
 		paths[names[x.ID]] = x
 	}
-	for _, want := range []string{"initiators / initiator 3 / 1", "initiators / initiator 3 / 5", "target 0 / drive 1 / die 1", "target 0 / queue"} {
+	for _, want := range []string{"initiators / initiator 3 / 1", "initiators / initiator 3 / 5",
+		"target 0 / drive 1 / die 1", "target 0 / queue"} {
 		if _, ok := paths[want]; !ok {
 			t.Errorf("no track %s in %v", want, names)
 		}
@@ -115,8 +119,10 @@ func TestSample(t *testing.T) {
 			}
 			i := s.Notes["request"].(int64)
 			requests++
-			if s.Depth != 0 || s.Notes[BeginAnnotation] != i*7e6+123 || s.Notes[DurationAnnotation] != 34e6+i*333 || s.Begin != uint64(i*7e6+123)/1000 ||
-				s.End != uint64(i*7e6+123+34e6+i*333)/1000 || s.Notes["offset"] != -i || s.Notes["volume"] != "vol\uFFFD0" || s.Notes["share"] != 0.25 ||
+			if s.Depth != 0 || s.Notes[BeginAnnotation] != i*7e6+123 || s.Notes[DurationAnnotation] != 34e6+i*333 ||
+				s.Begin != uint64(i*7e6+123)/1000 ||
+				s.End != uint64(i*7e6+123+34e6+i*333)/1000 || s.Notes["offset"] != -i ||
+				s.Notes["volume"] != "vol\uFFFD0" || s.Notes["share"] != 0.25 ||
 				!slices.Equal(s.Flows, []uint64{uint64(i + 1)}) {
 				t.Errorf("request %d is %+v", i, s)
 			}
@@ -124,7 +130,8 @@ func TestSample(t *testing.T) {
 	}
 	for _, e := range trace.Events {
 		if e.Kind == 4 {
-			if e.Track != paths["target 0 / queue"].ID || e.Value != float64(values%5)+0.5 || e.Time != uint64(values*7e6+123)/1000 {
+			if e.Track != paths["target 0 / queue"].ID || e.Value != float64(values%5)+0.5 ||
+				e.Time != uint64(values*7e6+123)/1000 {
 				t.Errorf("value %d is %+v", values, e)
 			}
 			values++
@@ -134,7 +141,8 @@ func TestSample(t *testing.T) {
 		t.Errorf("%d requests and %d values, not 40", requests, values)
 	}
 	lane := found[paths["initiators / initiator 3 / 1"].ID]
-	if len(lane) < 6 || lane[1].Name != "flash" || lane[1].Depth != 1 || lane[2].Name != "network back" || lane[2].Depth != 1 || lane[2].End != lane[0].End || lane[3].Depth != 0 {
+	if len(lane) < 6 || lane[1].Name != "flash" || lane[1].Depth != 1 || lane[2].Name != "network back" ||
+		lane[2].Depth != 1 || lane[2].End != lane[0].End || lane[3].Depth != 0 {
 		t.Errorf("stages are not within their request: %+v", lane[:min(4, len(lane))])
 	}
 	last := found[paths["target 0 / drive 1 / die 0"].ID]
@@ -189,19 +197,27 @@ func TestRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	counter, die := w.CounterTrack(Top, "c", ""), w.Track(Top, "die")
-	if err := errors.Join(w.Slice(die, slice(5, 10)), w.Slice(die, slice(10, 10)), w.Slice(die, slice(10, 12))); err != nil {
+	if err := errors.Join(w.Slice(die, slice(5, 10)), w.Slice(die, slice(10, 10)),
+		w.Slice(die, slice(10, 12))); err != nil {
 		t.Errorf("slices that touch: %v", err)
 	}
 	for name, err := range map[string]error{
-		"NaN": w.Counter(counter, 1, math.NaN()), "infinite": w.Counter(counter, 1, math.Inf(1)), "before time 0": w.Counter(counter, -1, 1), "moment": w.Instant(die, "m", 11),
+		"NaN": w.Counter(counter, 1, math.NaN()), "infinite": w.Counter(counter, 1, math.Inf(1)),
+		"before time 0": w.Counter(counter, -1, 1), "moment": w.Instant(die, "m", 11),
 	} {
 		if err == nil {
 			t.Errorf("%s is not refused", name)
 		}
 	}
 	for name, f := range map[string]func(){
-		"slice on a counter": func() { _ = w.Slice(counter, slice(0, 1)) }, "moment on a counter": func() { _ = w.Instant(counter, "m", 1) },
-		"value on slices": func() { _ = w.Counter(die, 1, 1) }, "no track": func() { _ = w.Slice(99, slice(0, 1)) }, "slice on the top": func() { _ = w.Slice(Top, slice(0, 1)) },
+		"slice on a counter": func() {
+			_ = w.Slice(counter,
+				slice(0, 1))
+		}, "moment on a counter": func() { _ = w.Instant(counter, "m", 1) },
+		"value on slices": func() { _ = w.Counter(die, 1, 1) }, "no track": func() {
+			_ = w.Slice(99,
+				slice(0, 1))
+		}, "slice on the top": func() { _ = w.Slice(Top, slice(0, 1)) },
 		"no parent": func() { w.Track(77, "x") },
 	} {
 		func() {
@@ -248,7 +264,8 @@ func TestManyNames(t *testing.T) {
 	const n = mostNames + 100
 	for i := range sim.Time(n) {
 		name := fmt.Sprintf("request %d", i)
-		if err := w.Slice(die, Slice{Name: name, Begin: i, End: i + 1, Annotations: []Annotation{Int("a "+name, 1)}}); err != nil {
+		if err := w.Slice(die,
+			Slice{Name: name, Begin: i, End: i + 1, Annotations: []Annotation{Int("a "+name, 1)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,7 +277,8 @@ func TestManyNames(t *testing.T) {
 	}
 	_, found := perfettotest.Read(t, b.Bytes())
 	list := found[uint64(die)]
-	if len(list) != n || list[n-1].Name != fmt.Sprintf("request %d", n-1) || list[n-1].Notes[fmt.Sprintf("a request %d", n-1)] != int64(1) {
+	if len(list) != n || list[n-1].Name != fmt.Sprintf("request %d", n-1) ||
+		list[n-1].Notes[fmt.Sprintf("a request %d", n-1)] != int64(1) {
 		t.Errorf("the last of %d slices is %+v", len(list), list[len(list)-1])
 	}
 }
@@ -270,7 +288,8 @@ func TestAllocations(t *testing.T) {
 	w := NewWriter(io.Discard)
 	l := w.Lanes(Top, "initiator")
 	c := w.CounterTrack(Top, "queue", "")
-	s := Slice{Name: "read", Annotations: []Annotation{Int("request", 7), Text("op", "read")}, Parts: []Slice{{Name: "flash"}, {Name: "back"}}, Flow: 9}
+	s := Slice{Name: "read", Annotations: []Annotation{Int("request", 7), Text("op", "read")},
+		Parts: []Slice{{Name: "flash"}, {Name: "back"}}, Flow: 9}
 	at := sim.Time(0)
 	step := func() {
 		s.Begin, s.End = at, at+25*us
@@ -304,7 +323,8 @@ func (o overlapping) depth() int {
 	}
 	var edges []edge
 	for _, s := range o {
-		// An empty span stands beside one that ends at its time and is given later: it takes half a picosecond before it.
+		// An empty span stands beside one that ends at its time and is given later: it takes half a picosecond before
+		// it.
 		begin := 2 * s[0]
 		if s[0] == s[1] {
 			begin--
@@ -325,15 +345,16 @@ func (o overlapping) depth() int {
 	return most
 }
 
-// checkLanes writes spans through Lanes and reads them back: all are there, none overlap on a track, and no more lanes are used
-// than spans overlap.
+// checkLanes writes spans through Lanes and reads them back: all are there, none overlap on a track, and no more
+// lanes are used than spans overlap.
 func checkLanes(t testing.TB, spans overlapping) {
 	t.Helper()
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	l := w.Lanes(w.Track(Top, "all"), "group")
 	for i, s := range spans {
-		if _, err := l.Slice(Slice{Name: "s", Begin: s[0], End: s[1], Annotations: []Annotation{Int("i", int64(i))}}); err != nil {
+		if _, err := l.Slice(Slice{Name: "s", Begin: s[0], End: s[1],
+			Annotations: []Annotation{Int("i", int64(i))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -353,7 +374,9 @@ func checkLanes(t testing.TB, spans overlapping) {
 			}
 			end = s.End
 			i := s.Notes["i"].(int64)
-			if s.Notes[BeginAnnotation] != int64(spans[i][0]) || s.Notes[DurationAnnotation] != int64(spans[i][1]-spans[i][0]) || s.Begin != uint64(spans[i][0])/1000 || s.End != uint64(spans[i][1])/1000 {
+			if s.Notes[BeginAnnotation] != int64(spans[i][0]) ||
+				s.Notes[DurationAnnotation] != int64(spans[i][1]-spans[i][0]) ||
+				s.Begin != uint64(spans[i][0])/1000 || s.End != uint64(spans[i][1])/1000 {
 				t.Fatalf("span %d from %v to %v became %+v", i, spans[i][0], spans[i][1], s)
 			}
 			n++
@@ -380,7 +403,8 @@ func TestLanes(t *testing.T) {
 	if _, err := l.Slice(Slice{Name: "a", Begin: 5, End: 10}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Slice(Slice{Name: "b", Begin: 0, End: 9}); err == nil || !strings.Contains(err.Error(), "ends at 9ps, before 10ps") {
+	if _, err := l.Slice(Slice{Name: "b", Begin: 0, End: 9}); err == nil ||
+		!strings.Contains(err.Error(), "ends at 9ps, before 10ps") {
 		t.Errorf("out of order: %v", err)
 	}
 	if _, err := l.Slice(Slice{Name: "c", Begin: 12, End: 11}); err == nil || l.Len() != 1 {
@@ -416,13 +440,15 @@ func FuzzTexts(f *testing.F) {
 		var b bytes.Buffer
 		w := NewWriter(&b)
 		die := w.Track(Top, name)
-		err := w.Slice(die, Slice{Name: name, Begin: 1, End: 2, Annotations: []Annotation{Text(note, text), Int("n", v)}})
+		err := w.Slice(die, Slice{Name: name, Begin: 1, End: 2,
+			Annotations: []Annotation{Text(note, text), Int("n", v)}})
 		if err = errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}
 		trace, found := perfettotest.Read(t, b.Bytes())
 		s := found[uint64(die)][0]
-		if trace.Tracks[0].Name != valid(name) || s.Name != valid(name) || s.Notes[valid(note)] != valid(text) || s.Notes["n"] != v {
+		if trace.Tracks[0].Name != valid(name) || s.Name != valid(name) || s.Notes[valid(note)] != valid(text) ||
+			s.Notes["n"] != v {
 			t.Errorf("%q %q %q %d became %+v", name, note, text, v, s)
 		}
 	})

@@ -24,12 +24,14 @@ func TestMQSimAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c, err := convert.FromMQSim(filepath.Join(into, "ssdconfig.xml"), filepath.Join(into, "workload.xml"), 1, scenario.CompatMQSim)
+			c, err := convert.FromMQSim(filepath.Join(into, "ssdconfig.xml"), filepath.Join(into, "workload.xml"), 1,
+				scenario.CompatMQSim)
 			if err != nil {
 				t.Fatal(err)
 			}
 			o := trialtest.Run(t, c.Text(), 1)
-			wanted := map[string]float64{m.Op + ".count": float64(m.Requests), "ssd.flash.reads": m.Reads, "ssd.flash.programs": m.Programs}
+			wanted := map[string]float64{m.Op + ".count": float64(m.Requests), "ssd.flash.reads": m.Reads,
+				"ssd.flash.programs": m.Programs}
 			if m.Later { // package ssd's test of the same name plays on, and has all of them
 				delete(wanted, "ssd.flash.reads")
 				delete(wanted, "ssd.flash.programs")

@@ -142,7 +142,8 @@ func peers(ctx context.Context, program, dir string, flows int, env ...string) (
 		return n
 	}
 	for _, of := range strings.Split(string(text), "<Host.IO_Flow>")[1:] {
-		f := mqsimFlow{number(of, "Request_Count"), number(of, "Device_Response_Time"), number(of, "Min_Device_Response_Time"), number(of, "Max_Device_Response_Time")}
+		f := mqsimFlow{number(of, "Request_Count"), number(of, "Device_Response_Time"),
+			number(of, "Min_Device_Response_Time"), number(of, "Max_Device_Response_Time")}
 		if f.Requests == 0 {
 			f.Least = 0 // MQSim prints the initial maximum
 		}
@@ -154,7 +155,8 @@ func peers(ctx context.Context, program, dir string, flows int, env ...string) (
 	return out, ""
 }
 
-// elsewhere has memory hold something else before it is set (bytes of 64, which are a number of some size however they are read), and lie in other places, from the second run on.
+// elsewhere has memory hold something else before it is set (bytes of 64, which are a number of some size however
+// they are read), and lie in other places, from the second run on.
 var elsewhere = []string{"GLIBC_TUNABLES=glibc.malloc.perturb=191:glibc.malloc.tcache_count=0"}
 
 // drawn is a draw and its outcome.
@@ -176,7 +178,8 @@ func compareDraw(t testing.TB, program string, seed uint64) drawn {
 	}
 	dir := laid(t, x)
 	if r.want, r.left = peers(t.Context(), program, dir, len(x.Flows)); r.left == "" {
-		if again, why := peers(t.Context(), program, dir, len(x.Flows), elsewhere...); why != "" || !slices.Equal(r.want, again) {
+		if again, why := peers(t.Context(), program, dir, len(x.Flows), elsewhere...); why != "" ||
+			!slices.Equal(r.want, again) {
 			r.left = "depends on memory that it has not set, or on where it lies"
 		}
 	}
@@ -194,8 +197,9 @@ func off(got, want mqsimFlow) (float64, bool) {
 	return math.Abs(float64(got.Mean-want.Mean)) / max(1, float64(want.Mean)), false
 }
 
-// TestMQSimDrawn draws configurations and compares with MQSim, a build of which the environment names: FARFLASH_MQSIM=/path/to/MQSim, FARFLASH_MQSIM_DRAWS how
-// many are to be compared (60), FARFLASH_MQSIM_SEED the first seed, FARFLASH_MQSIM_KEEP=1 to keep the answers for TestMQSimDraws.
+// TestMQSimDrawn draws configurations and compares with MQSim, a build of which the environment names:
+// FARFLASH_MQSIM=/path/to/MQSim, FARFLASH_MQSIM_DRAWS how many are to be compared (60), FARFLASH_MQSIM_SEED the first
+// seed, FARFLASH_MQSIM_KEEP=1 to keep the answers for TestMQSimDraws.
 func TestMQSimDrawn(t *testing.T) {
 	program := os.Getenv("FARFLASH_MQSIM")
 	if program == "" {
@@ -272,8 +276,10 @@ func TestMQSimDrawn(t *testing.T) {
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		t.Logf("%d configurations left out: MQSim %s", left[why], why)
 	}
-	t.Logf("%d configurations from seed %d on, %d flows: %d equal in count, mean, least and most (%.1f %%), %d means within 1 %% (%.1f %%), worst %.2f %%",
-		compared, first, flows, equal, 100*float64(equal)/float64(flows), within, 100*float64(within)/float64(flows), 100*worst)
+	t.Logf("%d configurations from seed %d on, %d flows: %d equal in count, mean, least and most (%.1f %%), %d means "+
+		"within 1 %% (%.1f %%), worst %.2f %%",
+		compared, first, flows, equal, 100*float64(equal)/float64(flows), within, 100*float64(within)/float64(flows),
+		100*worst)
 	if compared < wanted || float64(equal) < .98*float64(flows) || within < flows {
 		t.Errorf("fewer than 98 %% equal, or some mean more than 1 %% off")
 	}
@@ -284,7 +290,8 @@ func TestMQSimDrawn(t *testing.T) {
 	}
 }
 
-// TestMQSimDraws holds the conversion and the drive to what MQSim answered to configurations that were drawn, of which only the seeds are kept.
+// TestMQSimDraws holds the conversion and the drive to what MQSim answered to configurations that were drawn, of
+// which only the seeds are kept.
 func TestMQSimDraws(t *testing.T) {
 	text, err := os.ReadFile(draws)
 	if err != nil {
@@ -320,16 +327,20 @@ func TestMQSimDraws(t *testing.T) {
 	}
 }
 
-// TestMQSimFaults holds the conversion to MQSim's answers to configurations that were refused once, or answered otherwise.
+// TestMQSimFaults holds the conversion to MQSim's answers to configurations that were refused once, or answered
+// otherwise.
 func TestMQSimFaults(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "cases", "faults2", "mqsim")
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("../shared/cases/faults2 is not there")
 	}
 	for c, want := range map[string][]mqsimFlow{
-		"1017": {{3797, 2244, 43, 5661}, {8212, 1676, 13, 4006}, {5499, 451, 3, 2374}, {10489, 1019, 14, 30780}}, // alignment moves requests before their flow
-		"1029": {{6060, 419, 3, 1266}},                                                                           // pages written in parts, a cache smaller than what is written
-		"1032": {{6060, 346, 46, 1122}},                                                                          // the random stream above 2^53
+		// alignment moves requests before their flow
+		"1017": {{3797, 2244, 43, 5661}, {8212, 1676, 13, 4006}, {5499, 451, 3, 2374}, {10489, 1019, 14, 30780}},
+		// pages written in parts, a cache smaller than what is written
+		"1029": {{6060, 419, 3, 1266}},
+		// the random stream above 2^53
+		"1032": {{6060, 346, 46, 1122}},
 	} {
 		t.Run(c, func(t *testing.T) {
 			t.Parallel()
@@ -344,5 +355,6 @@ func TestMQSimFaults(t *testing.T) {
 	}
 }
 
-// draws are answers of MQSim's: seeds, then its flows' requests and their mean, least and most response times in microseconds.
+// draws are answers of MQSim's: seeds, then its flows' requests and their mean, least and most response times in
+// microseconds.
 const draws = "testdata/mqsim/draws.txt"

@@ -22,7 +22,8 @@ func FromFio(file, drive string) (*Conversion, error) {
 		return nil, err
 	}
 	c := FromFlows(flows, &x)
-	c.Notes = append([]string{fmt.Sprintf("converted from the fio job file %s, for the drive of the preset %s", file, drive)}, c.Notes...)
+	c.Notes = append([]string{fmt.Sprintf("converted from the fio job file %s, for the drive of the preset %s", file,
+		drive)}, c.Notes...)
 	c.Scenario.Name = strings.TrimSuffix(baseName(file), ".fio")
 	return c, nil
 }
@@ -36,7 +37,8 @@ func FromFlows(flows []scenario.FioFlow, drive *scenario.Drive) *Conversion {
 		if i > 0 && flows[i-1].Job == f.Job && len(f.Notes) == 0 && f.Copies > 1 && f.Name != f.Job+".0" {
 			continue // it is one of the copies
 		}
-		l := scenario.Load{Name: f.Job, Closed: f.Config.QueueDepth, Queue: scenario.Queue{Class: block.Medium, Weight: 1}, After: last[f.Wave-1]}
+		l := scenario.Load{Name: f.Job, Closed: f.Config.QueueDepth,
+			Queue: scenario.Queue{Class: block.Medium, Weight: 1}, After: last[f.Wave-1]}
 		if f.Copies > 1 {
 			l.Copies = &scenario.Copies{Count: f.Copies, Stride: f.Stride}
 		}

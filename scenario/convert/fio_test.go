@@ -10,7 +10,8 @@ import (
 	"farflash/experiment/trial/trialtest"
 )
 
-// TestFromFio holds that a converted job file is short, has copies as one block, and runs as the job file itself does: as many requests and bytes, wave by wave.
+// TestFromFio holds that a converted job file is short, has copies as one block, and runs as the job file itself
+// does: as many requests and bytes, wave by wave.
 func TestFromFio(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rich.fio")
 	jobs := "[global]\nioengine=io_uring\ndirect=1\nnorandommap\nsize=64m\nnumber_ios=300\n[fill]\nrw=write\nbs=128k\nfilename=a:b\niodepth=4\n" +
@@ -24,7 +25,8 @@ func TestFromFio(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := c.Text()
-	if n := strings.Count(text, "\n"); n > 65 || strings.Contains(text, "skewness") || strings.Count(text, "name: split") != 1 || !strings.Contains(text, "count: 4") {
+	if n := strings.Count(text, "\n"); n > 65 || strings.Contains(text, "skewness") ||
+		strings.Count(text, "name: split") != 1 || !strings.Contains(text, "count: 4") {
 		t.Errorf("%d lines:\n%s", n, text)
 	}
 	direct := trialtest.Run(t, "name: direct\nworkload:\n  - fio: "+file+"\nssd: mqsim-default\n", 1)
@@ -40,17 +42,20 @@ func TestFromFio(t *testing.T) {
 	}
 }
 
-// TestFromFioWhole holds that a job of the whole device fits the drive of each preset, to the byte, and that what no scenario can be is refused at the job.
+// TestFromFioWhole holds that a job of the whole device fits the drive of each preset, to the byte, and that what no
+// scenario can be is refused at the job.
 func TestFromFioWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "whole.fio")
 	write := func(more string) {
-		if err := os.WriteFile(file, []byte("[a]\ndirect=1\nrw=randread\nbs=4k\nruntime=1ms\ntime_based\n"+more), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("[a]\ndirect=1\nrw=randread\nbs=4k\nruntime=1ms\ntime_based\n"+more),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, more := range []string{"", "size=100%\n"} {
 		write(more)
-		for _, drive := range []string{"tlc-enterprise", "tlc-mainstream", "qlc-client", "slc-enterprise", "mqsim-default", "src-ssd-a"} {
+		for _, drive := range []string{"tlc-enterprise", "tlc-mainstream", "qlc-client", "slc-enterprise",
+			"mqsim-default", "src-ssd-a"} {
 			c, err := FromFio(file, drive)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +65,8 @@ func TestFromFioWhole(t *testing.T) {
 				t.Errorf("%s, %q: %v", drive, more, err)
 				continue
 			}
-			if a := s.Workload[0].Synthetic.Reads.Addresses; a.Space != s.Addressable(0)-s.Addressable(0)%a.Align || a.Space == 0 {
+			if a := s.Workload[0].Synthetic.Reads.Addresses; a.Space != s.Addressable(0)-s.Addressable(0)%a.Align ||
+				a.Space == 0 {
 				t.Errorf("%s, %q: %v of %v", drive, more, a.Space, s.Addressable(0))
 			}
 			if drive == "tlc-enterprise" || drive == "mqsim-default" {
@@ -69,7 +75,8 @@ func TestFromFioWhole(t *testing.T) {
 		}
 	}
 	write("size=10\n")
-	if _, err := FromFio(file, "tlc-enterprise"); err == nil || !strings.Contains(err.Error(), file+":1: ") || !strings.Contains(err.Error(), "10B") {
+	if _, err := FromFio(file, "tlc-enterprise"); err == nil || !strings.Contains(err.Error(), file+":1: ") ||
+		!strings.Contains(err.Error(), "10B") {
 		t.Errorf("ten bytes: %v", err)
 	}
 }

@@ -29,7 +29,8 @@ func (c *ns3Conversion) hpcc() error {
 	for _, n := range h.Ignored() {
 		c.note("%s", n)
 	}
-	if err := c.shape(h.At("TOPOLOGY_FILE"), h.TOPOLOGY_FILE, h.At("ERROR_RATE_PER_LINK"), h.ERROR_RATE_PER_LINK); err != nil {
+	if err := c.shape(h.At("TOPOLOGY_FILE"), h.TOPOLOGY_FILE, h.At("ERROR_RATE_PER_LINK"),
+		h.ERROR_RATE_PER_LINK); err != nil {
 		return err
 	}
 	path, err := c.find(h.At("FLOW_FILE"), "FLOW_FILE", h.FLOW_FILE)
@@ -42,7 +43,8 @@ func (c *ns3Conversion) hpcc() error {
 	}
 	for _, f := range list {
 		if f.Port != 100 && !c.exact() {
-			c.note("%s:%d: destination ports other than 100 are not carried over; among equal ways such flows may take others than in the reference", path, f.Line)
+			c.note("%s:%d: destination ports other than 100 are not carried over; among equal ways such flows may "+
+				"take others than in the reference", path, f.Line)
 			break
 		}
 	}
@@ -59,7 +61,8 @@ func (c *ns3Conversion) hpcc() error {
 		c.own(hpccHeader, hpccAck, hpccFrame)
 		if h.CC_MODE == 1 {
 			x.CNP.Interval = h.RATE_DECREASE_INTERVAL
-			c.note("CNPs are packets, at most one each RATE_DECREASE_INTERVAL of a queue pair, where the reference marks ACKs")
+			c.note("CNPs are packets, at most one each RATE_DECREASE_INTERVAL of a queue pair, where the reference " +
+				"marks ACKs")
 		}
 	} else {
 		class := list[0].Priority
@@ -84,7 +87,8 @@ func (c *ns3Conversion) hpcc() error {
 	if err := c.hpccLinkDown(h, from); err != nil {
 		return err
 	}
-	c.traces(h.Has, "ENABLE_TRACE", "TRACE_FILE", "TRACE_OUTPUT_FILE", "FCT_OUTPUT_FILE", "PFC_OUTPUT_FILE", "QLEN_MON_FILE", "QLEN_MON_START", "QLEN_MON_END")
+	c.traces(h.Has, "ENABLE_TRACE", "TRACE_FILE", "TRACE_OUTPUT_FILE", "FCT_OUTPUT_FILE", "PFC_OUTPUT_FILE",
+		"QLEN_MON_FILE", "QLEN_MON_START", "QLEN_MON_END")
 	return nil
 }
 
@@ -92,11 +96,14 @@ func (c *ns3Conversion) hpcc() error {
 func (c *ns3Conversion) hpccRecovery(h *peer.HPCCConfig) error {
 	switch {
 	case !h.RATE_BOUND:
-		return refuseKey(h.At("RATE_BOUND"), "RATE_BOUND", 0, "sends at line rate whatever the rate is, which is not modelled; use 1, or CC_MODE 0 for line rate")
+		return refuseKey(h.At("RATE_BOUND"), "RATE_BOUND", 0,
+			"sends at line rate whatever the rate is, which is not modelled; use 1, or CC_MODE 0 for line rate")
 	case h.L2_BACK_TO_ZERO:
-		return refuseKey(h.At("L2_BACK_TO_ZERO"), "L2_BACK_TO_ZERO", 1, "goes back to the beginning of a chunk, which is not modelled; use 0, go-back-N")
+		return refuseKey(h.At("L2_BACK_TO_ZERO"), "L2_BACK_TO_ZERO", 1,
+			"goes back to the beginning of a chunk, which is not modelled; use 0, go-back-N")
 	case h.L2_ACK_INTERVAL > h.PACKET_PAYLOAD_SIZE:
-		return refuseKey(h.At("L2_ACK_INTERVAL"), "L2_ACK_INTERVAL", h.L2_ACK_INTERVAL, fmt.Sprintf("leaves a flow's first packets without ACKs, which is not modelled; use up to the payload, %d", h.PACKET_PAYLOAD_SIZE))
+		return refuseKey(h.At("L2_ACK_INTERVAL"), "L2_ACK_INTERVAL", h.L2_ACK_INTERVAL,
+			fmt.Sprintf("leaves a flow's first packets without ACKs, which is not modelled; use up to the payload, %d", h.PACKET_PAYLOAD_SIZE))
 	}
 	if h.Has("L2_CHUNK_SIZE") {
 		c.note("%s: L2_CHUNK_SIZE has no effect with L2_BACK_TO_ZERO 0", h.At("L2_CHUNK_SIZE"))
@@ -110,7 +117,8 @@ func (c *ns3Conversion) hpccMarking(h *peer.HPCCConfig) error {
 	x.ECN.Enabled = h.ENABLE_QCN
 	if !h.ENABLE_QCN {
 		if h.CC_MODE == 1 || h.CC_MODE == 8 {
-			c.note("%s: ENABLE_QCN 0 marks nothing, so that congestion control hears of nothing and all send at line rate", h.At("ENABLE_QCN"))
+			c.note("%s: ENABLE_QCN 0 marks nothing, so that congestion control hears of nothing and all send at line "+
+				"rate", h.At("ENABLE_QCN"))
 		}
 		return nil
 	}
@@ -123,7 +131,8 @@ func (c *ns3Conversion) hpccMarking(h *peer.HPCCConfig) error {
 		if err != nil {
 			return err
 		}
-		x.ECN.Ports = append(x.ECN.Ports, fabric.ECNPort{Rate: l.Rate, Kmin: kmin, Kmax: kmax, Pmax: units.Fraction(pmax)})
+		x.ECN.Ports = append(x.ECN.Ports,
+			fabric.ECNPort{Rate: l.Rate, Kmin: kmin, Kmax: kmax, Pmax: units.Fraction(pmax)})
 	}
 	if len(x.ECN.Ports) > 0 {
 		p := x.ECN.Ports[0]
@@ -149,10 +158,13 @@ func (c *ns3Conversion) hpccControl(h *peer.HPCCConfig) error {
 	g := &c.x.CongestionControl
 	g.MinRate = h.MIN_RATE
 	unused := map[string][]uint32{
-		"ALPHA_RESUME_INTERVAL": {1}, "RATE_DECREASE_INTERVAL": {1}, "CLAMP_TARGET_RATE": {1}, "RP_TIMER": {1}, "FAST_RECOVERY_TIMES": {1},
-		"EWMA_GAIN": {1, 8}, "RATE_AI": {1, 3, 7, 10}, "RATE_HAI": {1, 7}, "MIN_RATE": {1, 3, 7, 8, 10}, "DCTCP_RATE_AI": {8},
-		"FAST_REACT": {3}, "U_TARGET": {3, 10}, "MI_THRESH": {3, 10}, "INT_MULTI": {3}, "MULTI_RATE": {3}, "SAMPLE_FEEDBACK": {3},
-		"PINT_LOG_BASE": {10}, "PINT_PROB": {10},
+		"ALPHA_RESUME_INTERVAL": {1}, "RATE_DECREASE_INTERVAL": {1}, "CLAMP_TARGET_RATE": {1}, "RP_TIMER": {1},
+		"FAST_RECOVERY_TIMES": {1},
+		"EWMA_GAIN":           {1, 8}, "RATE_AI": {1, 3, 7, 10}, "RATE_HAI": {1, 7}, "MIN_RATE": {1, 3, 7, 8, 10},
+		"DCTCP_RATE_AI": {8},
+		"FAST_REACT":    {3}, "U_TARGET": {3, 10}, "MI_THRESH": {3, 10}, "INT_MULTI": {3}, "MULTI_RATE": {3},
+		"SAMPLE_FEEDBACK": {3},
+		"PINT_LOG_BASE":   {10}, "PINT_PROB": {10},
 	}
 	var idle []string
 	for k, modes := range unused {
@@ -171,8 +183,10 @@ func (c *ns3Conversion) hpccControl(h *peer.HPCCConfig) error {
 	case 1:
 		g.Algorithm = cc.SchemeDCQCN
 		d := cc.MellanoxDCQCN(40 * units.Gbps)
-		d.Gain, d.AlphaInterval, d.RateDecreaseInterval = units.Fraction(h.EWMA_GAIN), h.ALPHA_RESUME_INTERVAL, h.RATE_DECREASE_INTERVAL
-		d.RateIncreaseTimer, d.FastRecovery, d.RateAI, d.RateHAI = h.RP_TIMER, int(h.FAST_RECOVERY_TIMES), h.RATE_AI, h.RATE_HAI
+		d.Gain, d.AlphaInterval, d.RateDecreaseInterval = units.Fraction(h.EWMA_GAIN), h.ALPHA_RESUME_INTERVAL,
+			h.RATE_DECREASE_INTERVAL
+		d.RateIncreaseTimer, d.FastRecovery, d.RateAI, d.RateHAI = h.RP_TIMER, int(h.FAST_RECOVERY_TIMES), h.RATE_AI,
+			h.RATE_HAI
 		d.ClampTarget = cc.ClampAfterIncrease
 		if h.CLAMP_TARGET_RATE {
 			d.ClampTarget = cc.ClampAlways
@@ -184,7 +198,8 @@ func (c *ns3Conversion) hpccControl(h *peer.HPCCConfig) error {
 			return err
 		}
 		g.Algorithm = cc.SchemeHPCC
-		g.HPCC = cc.HPCC{TargetUtilisation: units.Fraction(h.U_TARGET), MaxStage: int(h.MI_THRESH), RateAI: h.RATE_AI, FastReact: h.FAST_REACT,
+		g.HPCC = cc.HPCC{TargetUtilisation: units.Fraction(h.U_TARGET), MaxStage: int(h.MI_THRESH), RateAI: h.RATE_AI,
+			FastReact: h.FAST_REACT,
 			MultiRate: h.MULTI_RATE, SampleFeedback: h.SAMPLE_FEEDBACK, Window: win}
 	case 7:
 		g.Algorithm = cc.SchemeTimely
@@ -199,7 +214,8 @@ func (c *ns3Conversion) hpccControl(h *peer.HPCCConfig) error {
 		g.Algorithm = cc.SchemeHPCCPINT
 		codec, err := cc.NewCodec(h.PINT_LOG_BASE)
 		if err != nil {
-			return refuseKey(h.At("PINT_LOG_BASE"), "PINT_LOG_BASE", h.PINT_LOG_BASE, "is not possible; use 1.0002 to 2")
+			return refuseKey(h.At("PINT_LOG_BASE"), "PINT_LOG_BASE", h.PINT_LOG_BASE,
+				"is not possible; use 1.0002 to 2")
 		}
 		g.PINT = cc.PINT{TargetUtilisation: units.Fraction(h.U_TARGET), MaxStage: int(h.MI_THRESH), RateAI: h.RATE_AI,
 			LogBase: h.PINT_LOG_BASE, Probability: units.Fraction(h.PINT_PROB), Window: win}
@@ -218,7 +234,9 @@ func (c *ns3Conversion) telemetry(h *peer.HPCCConfig) error {
 	c.x.Telemetry.Multiple = int(h.INT_MULTI)
 	for i, l := range c.topology.Links {
 		if !slices.Contains(intRates, l.Rate) {
-			return fmt.Errorf("%s: CC_MODE 3 over a link of %v (%s): the reference's telemetry header has no code for the rate, only for 25, 50, 100, 200 and 400Gbps; use one of these, or convert with --compat none, which has no such limit",
+			return fmt.Errorf("%s: CC_MODE 3 over a link of %v (%s): the reference's telemetry header has no code "+
+				"for the rate, only for 25, 50, 100, 200 and 400Gbps; use one of these, or convert with --compat "+
+				"none, which has no such limit",
 				h.At("CC_MODE"), l.Rate, c.topology.At(i))
 		}
 	}
@@ -231,10 +249,13 @@ func (c *ns3Conversion) hpccLinkDown(h *peer.HPCCConfig, from units.Duration) er
 	if d.Time == 0 {
 		return nil
 	}
-	there := slices.ContainsFunc(c.topology.Links, func(l peer.NS3Link) bool { return l.A == d.A && l.B == d.B || l.A == d.B && l.B == d.A })
+	there := slices.ContainsFunc(c.topology.Links,
+		func(l peer.NS3Link) bool { return l.A == d.A && l.B == d.B || l.A == d.B && l.B == d.A })
 	if !there {
-		return refuseKey(h.At("LINK_DOWN"), "LINK_DOWN", fmt.Sprintf("%d %d", d.A, d.B), "there is no link between these nodes in "+h.TOPOLOGY_FILE)
+		return refuseKey(h.At("LINK_DOWN"), "LINK_DOWN", fmt.Sprintf("%d %d", d.A, d.B),
+			"there is no link between these nodes in "+h.TOPOLOGY_FILE)
 	}
-	c.x.Failures = []scenario.Failure{{A: scenario.NodeName(c.topology, d.A), B: scenario.NodeName(c.topology, d.B), At: hpccEpoch - from + d.Time}}
+	c.x.Failures = []scenario.Failure{{A: scenario.NodeName(c.topology, d.A), B: scenario.NodeName(c.topology, d.B),
+		At: hpccEpoch - from + d.Time}}
 	return nil
 }

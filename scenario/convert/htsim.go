@@ -17,7 +17,8 @@ import (
 
 // HTSim is what csg-htsim takes from its command line.
 type HTSim struct {
-	// Topology is a topology file; without one the network is the fat-tree of three tiers that fits the number of hosts, with links of Rate and 1 us.
+	// Topology is a topology file; without one the network is the fat-tree of three tiers that fits the number of
+	// hosts, with links of Rate and 1 us.
 	Topology string
 	Rate     units.BitRate
 	// MTU is the payload of a packet (-mtu).
@@ -27,7 +28,8 @@ type HTSim struct {
 // DefaultHTSim is what htsim_roce has: 100 Gbit/s, packets of 9000 B.
 func DefaultHTSim() HTSim { return HTSim{Rate: 100 * units.Gbps, MTU: 9000} }
 
-// What htsim_roce's packets and queues are like: headers and ACKs of 64 B; a port that pauses beyond 15 packets and lets go on at 12; each connection for itself, at line rate.
+// What htsim_roce's packets and queues are like: headers and ACKs of 64 B; a port that pauses beyond 15 packets and
+// lets go on at 12; each connection for itself, at line rate.
 const (
 	htsimHeader         = 64
 	htsimHigh, htsimLow = 15, 12
@@ -35,8 +37,9 @@ const (
 	htsimFlows = 100_000
 )
 
-// FromHTSim makes a scenario of a connection matrix of csg-htsim and, if there is one, of a topology file: RoCE over lossless queues as htsim_roce has it. Everything in the files has its
-// counterpart, a note, or is refused with its line.
+// FromHTSim makes a scenario of a connection matrix of csg-htsim and, if there is one, of a topology file: RoCE over
+// lossless queues as htsim_roce has it. Everything in the files has its counterpart, a note, or is refused with its
+// line.
 func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	m, err := peer.ReadFile(matrix, peer.ReadHTSimMatrix)
 	if err != nil {
@@ -62,7 +65,8 @@ func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	x.ECN.Enabled = false
 	x.QueuePairs.Life = fabric.PerMessage
 	packet := o.MTU + htsimHeader
-	x.PFC.Threshold, x.PFC.Reserve, x.PFC.ResumeOffset = fabric.Threshold{Size: htsimHigh * packet}, 0, (htsimHigh-htsimLow)*packet
+	x.PFC.Threshold, x.PFC.Reserve, x.PFC.ResumeOffset = fabric.Threshold{Size: htsimHigh * packet}, 0,
+		(htsimHigh-htsimLow)*packet
 	if x.Buffer < 64*units.MiB {
 		x.Buffer = 64 * units.MiB // its queues have no common memory
 	}
@@ -70,7 +74,8 @@ func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	if err := c.flows(); err != nil {
 		return nil, err
 	}
-	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())}, nil); err != nil {
+	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())},
+		nil); err != nil {
 		return nil, fmt.Errorf("%s makes no possible network:\n%w", matrix, err)
 	}
 	return c.Conversion, nil
@@ -88,7 +93,8 @@ func (c *htsimConversion) tree(rate units.BitRate) error {
 	for ; k*k*k/4 < c.m.Hosts; k += 2 {
 	}
 	if k*k*k/4 != c.m.Hosts {
-		return fmt.Errorf("%s:1: Nodes: a fat-tree of three tiers has 2, 16, 54, 128, 250, 432 hosts or more by its K, not %d; name a topology file", c.m.File, c.m.Hosts)
+		return fmt.Errorf("%s:1: Nodes: a fat-tree of three tiers has 2, 16, 54, 128, 250, 432 hosts or more by its "+
+			"K, not %d; name a topology file", c.m.File, c.m.Hosts)
 	}
 	c.x.Topology.FatTree = &topo.FatTree{K: k}
 	c.x.HostLink, c.x.UpLink, c.x.Delay = rate, rate, units.Microsecond
@@ -98,7 +104,8 @@ func (c *htsimConversion) tree(rate units.BitRate) error {
 // shape is the network of a topology file.
 func (c *htsimConversion) shape(t *peer.HTSimTopology) error {
 	if t.Hosts < c.m.Hosts {
-		return fmt.Errorf("%s:1: Nodes: the connections are among %d hosts, and %s has %d", c.m.File, c.m.Hosts, filepath.Base(t.File), t.Hosts)
+		return fmt.Errorf("%s:1: Nodes: the connections are among %d hosts, and %s has %d", c.m.File, c.m.Hosts,
+			filepath.Base(t.File), t.Hosts)
 	}
 	s, err := htsimSwitches(t)
 	if err != nil {
@@ -106,22 +113,26 @@ func (c *htsimConversion) shape(t *peer.HTSimTopology) error {
 	}
 	for i, x := range t.Tiers {
 		if x.SwitchLatency != t.Tiers[0].SwitchLatency {
-			return fmt.Errorf("%s:%d: Switch_Latency_ns: switches of tier %d take %v and those of tier 0 %v; one figure is for all", t.File, x.Line, i, x.SwitchLatency, t.Tiers[0].SwitchLatency)
+			return fmt.Errorf("%s:%d: Switch_Latency_ns: switches of tier %d take %v and those of tier 0 %v; one "+
+				"figure is for all", t.File, x.Line, i, x.SwitchLatency, t.Tiers[0].SwitchLatency)
 		}
 		if x.QueueDown > 0 || x.QueueUp > 0 {
-			c.note("%s:%d: queue sizes of tier %d have no counterpart: a switch's ports share its buffer", filepath.Base(t.File), x.Line, i)
+			c.note("%s:%d: queue sizes of tier %d have no counterpart: a switch's ports share its buffer",
+				filepath.Base(t.File), x.Line, i)
 		}
 	}
 	x := c.x
 	x.SwitchLatency = t.Tiers[0].SwitchLatency
 	low, next, top := t.Tiers[0], t.Tiers[1], t.Tiers[len(t.Tiers)-1]
 	x.HostLink, x.UpLink, x.Delay = low.Speed, next.Speed, low.Delay
-	alike := low.Delay == next.Delay && low.Delay == top.Delay && next.Speed == top.Speed && next.Bundle == 1 && top.Bundle == 1
+	alike := low.Delay == next.Delay && low.Delay == top.Delay && next.Speed == top.Speed && next.Bundle == 1 &&
+		top.Bundle == 1
 	k := 2 * low.Down
 	switch {
 	case alike && len(t.Tiers) == 2:
 		x.Topology.LeafSpine = &topo.LeafSpine{Leaves: s.tors, Spines: s.aggs, HostsPerLeaf: low.Down}
-	case alike && t.Hosts == k*k*k/4 && s.pods == k && s.torsOfPod == k/2 && s.aggsOfPod == k/2 && s.cores == k*k/4 && low.Up == k/2:
+	case alike && t.Hosts == k*k*k/4 && s.pods == k && s.torsOfPod == k/2 && s.aggsOfPod == k/2 && s.cores == k*k/4 &&
+		low.Up == k/2:
 		x.Topology.FatTree = &topo.FatTree{K: k}
 	default:
 		x.Topology.Links = s.links(t)
@@ -146,7 +157,8 @@ func htsimSwitches(t *peer.HTSimTopology) (s htsimTree, err error) {
 			return s, wrong(x, "Radix_Down %d is not a multiple of Bundle %d", x.Down, x.Bundle)
 		}
 		if i+1 < len(t.Tiers) && x.Up%t.Tiers[i+1].Bundle != 0 {
-			return s, wrong(x, "Radix_Up %d is not a multiple of the Bundle of the tier above, %d", x.Up, t.Tiers[i+1].Bundle)
+			return s, wrong(x, "Radix_Up %d is not a multiple of the Bundle of the tier above, %d", x.Up,
+				t.Tiers[i+1].Bundle)
 		}
 	}
 	switch {
@@ -168,17 +180,20 @@ func htsimSwitches(t *peer.HTSimTopology) (s htsimTree, err error) {
 		// Every agg has links to every ToR, whatever the pods.
 		s.aggs = s.aggsOfPod
 		if s.tors*next.Bundle != next.Down {
-			return s, wrong(next, "Radix_Down %d: %d switches of tier 0 with %d links each need %d", next.Down, s.tors, next.Bundle, s.tors*next.Bundle)
+			return s, wrong(next, "Radix_Down %d: %d switches of tier 0 with %d links each need %d", next.Down,
+				s.tors, next.Bundle, s.tors*next.Bundle)
 		}
 		return s, nil
 	}
 	top := &t.Tiers[2]
 	if s.torsOfPod*next.Bundle != next.Down {
-		return s, wrong(next, "Radix_Down %d: the %d switches of tier 0 of a pod with %d links each need %d", next.Down, s.torsOfPod, next.Bundle, s.torsOfPod*next.Bundle)
+		return s, wrong(next, "Radix_Down %d: the %d switches of tier 0 of a pod with %d links each need %d",
+			next.Down, s.torsOfPod, next.Bundle, s.torsOfPod*next.Bundle)
 	}
 	s.cores = next.Up / top.Bundle * s.aggsOfPod
 	if s.pods*top.Bundle != top.Down {
-		return s, wrong(top, "Radix_Down %d: %d pods with %d links each need %d", top.Down, s.pods, top.Bundle, s.pods*top.Bundle)
+		return s, wrong(top, "Radix_Down %d: %d pods with %d links each need %d", top.Down, s.pods, top.Bundle,
+			s.pods*top.Bundle)
 	}
 	return s, nil
 }
@@ -217,7 +232,8 @@ func (s *htsimTree) links(t *peer.HTSimTopology) (out []topo.LinkSpec) {
 func (c *htsimConversion) flows() error {
 	m := c.m
 	if len(m.Connections) > htsimFlows {
-		return fmt.Errorf("%s:%d: more than %d connections make a scenario that is too large to be read; divide the file", m.File, m.Connections[htsimFlows].Line, htsimFlows)
+		return fmt.Errorf("%s:%d: more than %d connections make a scenario that is too large to be read; divide the "+
+			"file", m.File, m.Connections[htsimFlows].Line, htsimFlows)
 	}
 	triggers := map[int64]*peer.HTSimTrigger{}
 	for i := range m.Triggers {
@@ -272,13 +288,16 @@ func (c *htsimConversion) flows() error {
 		case t == nil:
 			return fmt.Errorf("%s:%d: there is no trigger %d", m.File, x.Line, x.Trigger)
 		case t.Kind == peer.HTSimMultiShot && (len(from) != 1 || targets[t.ID] != 1):
-			return fmt.Errorf("%s:%d: trigger %d is a multishot of %d connections that %d activate; which begins when depends on the run, which has no counterpart", m.File, t.Line, t.ID, targets[t.ID], len(from))
+			return fmt.Errorf("%s:%d: trigger %d is a multishot of %d connections that %d activate; which begins "+
+				"when depends on the run, which has no counterpart", m.File, t.Line, t.ID, targets[t.ID], len(from))
 		case len(from) != need:
-			return fmt.Errorf("%s:%d: trigger %d begins its connections when it has been activated %d times; %d connections activate it", m.File, t.Line, t.ID, need, len(from))
+			return fmt.Errorf("%s:%d: trigger %d begins its connections when it has been activated %d times; %d "+
+				"connections activate it", m.File, t.Line, t.ID, need, len(from))
 		}
 		for _, a := range from {
 			if a.upon != from[0].upon {
-				return fmt.Errorf("%s:%d: trigger %d is activated by senders and by receivers; use send_done_trigger or recv_done_trigger for all", m.File, t.Line, t.ID)
+				return fmt.Errorf("%s:%d: trigger %d is activated by senders and by receivers; use send_done_trigger "+
+					"or recv_done_trigger for all", m.File, t.Line, t.ID)
 			}
 			named[a.at] = true
 			e.After = append(e.After, name(a.at))

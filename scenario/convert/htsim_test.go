@@ -45,13 +45,17 @@ func simulateText(t *testing.T, text string) map[string]float64 {
 	return got
 }
 
-// tiers is a topology file of three tiers whose figures are those of a fat-tree of 16 hosts with these speeds between switches, in Gbit/s.
+// tiers is a topology file of three tiers whose figures are those of a fat-tree of 16 hosts with these speeds between
+// switches, in Gbit/s.
 func tiers(next, top int) string {
-	return fmt.Sprintf("Nodes 16\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\nRadix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps %d\nRadix_Down 2\nRadix_Up 2\nDownlink_Latency_ns 1000\nTier 2\nDownlink_speed_Gbps %d\nRadix_Down 4\nDownlink_Latency_ns 1000\n", next, top)
+	return fmt.Sprintf("Nodes 16\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 2\nRadix_Up "+
+		"2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps %d\nRadix_Down 2\nRadix_Up 2\nDownlink_Latency_ns "+
+		"1000\nTier 2\nDownlink_speed_Gbps %d\nRadix_Down 4\nDownlink_Latency_ns 1000\n", next, top)
 }
 
-// TestHTSimAnswers: a converted file gives what htsim_roce prints for it (model/fabric/testdata/htsim.txt has more and says how), whether the network is what htsim makes by default, its file, or
-// one that says the same in other words. Which sender is the last, whose way back may be two links longer, is 0.6 % of it.
+// TestHTSimAnswers: a converted file gives what htsim_roce prints for it (model/fabric/testdata/htsim.txt has more
+// and says how), whether the network is what htsim makes by default, its file, or one that says the same in other
+// words. Which sender is the last, whose way back may be two links longer, is 0.6 % of it.
 func TestHTSimAnswers(t *testing.T) {
 	o := DefaultHTSim()
 	o.MTU = 4096
@@ -62,7 +66,8 @@ func TestHTSimAnswers(t *testing.T) {
 		for i := range senders {
 			fmt.Fprintf(&cm, "%d->0 start 0 size %d\n", i+1, 245*4096)
 		}
-		dir := write(t, map[string]string{"a.cm": cm.String(), "tree.topo": tiers(100, 100), "bundle.topo": strings.Replace(tiers(100, 100), "Tier 1\n", "Tier 1\nBundle 1\nSwitch_Latency_ns 0\n", 1)})
+		dir := write(t, map[string]string{"a.cm": cm.String(), "tree.topo": tiers(100, 100),
+			"bundle.topo": strings.Replace(tiers(100, 100), "Tier 1\n", "Tier 1\nBundle 1\nSwitch_Latency_ns 0\n", 1)})
 		for _, topology := range []string{"", "tree.topo", "bundle.topo"} {
 			if o.Topology = ""; topology != "" {
 				o.Topology = filepath.Join(dir, topology)
@@ -76,7 +81,8 @@ func TestHTSimAnswers(t *testing.T) {
 			}
 			got := simulateText(t, c.Text())
 			if off := got["flow.fct.max"]/want - 1; math.Abs(off) > 0.01 {
-				t.Errorf("%d senders, %q: the last has its ACK after %.3f us, htsim %v", senders, topology, got["flow.fct.max"], want)
+				t.Errorf("%d senders, %q: the last has its ACK after %.3f us, htsim %v", senders, topology,
+					got["flow.fct.max"], want)
 			}
 		}
 	}
@@ -84,10 +90,17 @@ func TestHTSimAnswers(t *testing.T) {
 
 // TestHTSimShapes: what is no shape of ours is its links, as many and as fast as htsim has them.
 func TestHTSimShapes(t *testing.T) {
-	bundled := "Nodes 8\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up 2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up 4\nDownlink_Latency_ns 1000\nBundle 1\nTier 2\nDownlink_speed_Gbps 100\nRadix_Down 4\nDownlink_Latency_ns 2000\nBundle 2\n"
-	leaves := "Nodes 32\nTiers 2\nPodsize 32\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\nDownlink_Latency_ns 1000\nOversubscribed 4\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\nDownlink_Latency_ns 1000\n"
-	dir := write(t, map[string]string{"a.cm": "Nodes 8\n0->7 start 0 size 100000\n", "bundled.topo": bundled, "leaves.topo": leaves, "fast.topo": tiers(100, 400),
-		"odd.topo": strings.Replace(bundled, "Radix_Down 4", "Radix_Down 3", 1), "latency.topo": strings.Replace(leaves, "Tier 1\n", "Tier 1\nSwitch_Latency_ns 5\n", 1), "oversub.topo": strings.Replace(leaves, "Oversubscribed 4\n", "", 1)})
+	bundled := "Nodes 8\nTiers 3\nPodsize 4\nTier 0\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up " +
+		"2\nDownlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 200\nRadix_Down 2\nRadix_Up 4\nDownlink_Latency_ns " +
+		"1000\nBundle 1\nTier 2\nDownlink_speed_Gbps 100\nRadix_Down 4\nDownlink_Latency_ns 2000\nBundle 2\n"
+	leaves := "Nodes 32\nTiers 2\nPodsize 32\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up " +
+		"2\nDownlink_Latency_ns 1000\nOversubscribed 4\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down " +
+		"4\nDownlink_Latency_ns 1000\n"
+	dir := write(t, map[string]string{"a.cm": "Nodes 8\n0->7 start 0 size 100000\n", "bundled.topo": bundled,
+		"leaves.topo": leaves, "fast.topo": tiers(100, 400),
+		"odd.topo":     strings.Replace(bundled, "Radix_Down 4", "Radix_Down 3", 1),
+		"latency.topo": strings.Replace(leaves, "Tier 1\n", "Tier 1\nSwitch_Latency_ns 5\n", 1),
+		"oversub.topo": strings.Replace(leaves, "Oversubscribed 4\n", "", 1)})
 	from := func(topology string) (*Conversion, error) {
 		o := DefaultHTSim()
 		o.Topology = filepath.Join(dir, topology)
@@ -104,44 +117,55 @@ func TestHTSimShapes(t *testing.T) {
 	if got := simulateText(t, c.Text()); got["flow.count"] != 1 {
 		t.Error("the flow does not end")
 	}
-	if c, err = from("leaves.topo"); err != nil || c.Scenario.Fabric.Topology.LeafSpine == nil || c.Scenario.Fabric.Topology.LeafSpine.Spines != 2 {
+	if c, err = from("leaves.topo"); err != nil || c.Scenario.Fabric.Topology.LeafSpine == nil ||
+		c.Scenario.Fabric.Topology.LeafSpine.Spines != 2 {
 		t.Error(err)
 	}
 	if c, err = from("fast.topo"); err != nil || len(c.Scenario.Fabric.Topology.Links) != 48 {
 		t.Error(err)
 	}
-	for name, want := range map[string]string{"odd.topo": "odd.topo:15: Radix_Down 3 is not a multiple of Bundle 2", "latency.topo": "latency.topo:10: Switch_Latency_ns", "oversub.topo": "oversub.topo:4: Radix_Down 8 over Radix_Up 2 is not Oversubscribed 1"} {
+	for name, want := range map[string]string{"odd.topo": "odd.topo:15: Radix_Down 3 is not a multiple of Bundle 2",
+		"latency.topo": "latency.topo:10: Switch_Latency_ns",
+		"oversub.topo": "oversub.topo:4: Radix_Down 8 over Radix_Up 2 is not Oversubscribed 1"} {
 		if _, err := from(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 }
 
-// TestHTSimTriggers: connections begin when those have ended that activate their trigger; what depends on the run is refused with its line.
+// TestHTSimTriggers: connections begin when those have ended that activate their trigger; what depends on the run is
+// refused with its line.
 func TestHTSimTriggers(t *testing.T) {
-	const text = "Nodes 16\n0->1 id 1 start 0 size 90000 send_done_trigger 1\n1->2 id 2 trigger 1 size 90000 recv_done_trigger 2\n3->4 id 3 start 0 size 90000 recv_done_trigger 2\n2->3 id 4 trigger 2 size 90000\ntrigger id 1 oneshot\ntrigger id 2 barrier count 2\n"
+	const text = "Nodes 16\n0->1 id 1 start 0 size 90000 send_done_trigger 1\n1->2 id 2 trigger 1 size 90000 " +
+		"recv_done_trigger 2\n3->4 id 3 start 0 size 90000 recv_done_trigger 2\n2->3 id 4 trigger 2 size " +
+		"90000\ntrigger id 1 oneshot\ntrigger id 2 barrier count 2\n"
 	dir := write(t, map[string]string{"a.cm": text})
 	c, err := FromHTSim(filepath.Join(dir, "a.cm"), DefaultHTSim())
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := c.Scenario.Flows[0].List
-	if len(list) != 4 || len(list[3].After) != 2 || list[3].After[0] != "line3" || list[1].After[0] != "line2" || list[1].Upon.String() != "acknowledged" || list[3].Upon.String() != "delivered" {
+	if len(list) != 4 || len(list[3].After) != 2 || list[3].After[0] != "line3" || list[1].After[0] != "line2" ||
+		list[1].Upon.String() != "acknowledged" || list[3].Upon.String() != "delivered" {
 		t.Errorf("%+v", list)
 	}
 	if got := simulateText(t, c.Text()); got["flow.count"] != 4 || got["flow.unfinished"] != 0 {
 		t.Error(got["flow.count"], got["flow.unfinished"])
 	}
 	for _, x := range []struct{ from, to, want string }{
-		{"count 2", "count 3", "a.cm:7: trigger 2 begins its connections when it has been activated 3 times; 2 connections activate it"},
+		{"count 2", "count 3",
+			"a.cm:7: trigger 2 begins its connections when it has been activated 3 times; 2 connections activate it"},
 		{"trigger id 1 oneshot", "", "a.cm:2: there is no trigger 1"},
 		{"barrier count 2", "multishot", "a.cm:7: trigger 2 is a multishot"},
-		{"size 90000 recv_done_trigger 2\n3", "size 90000 send_done_trigger 2\n3", "a.cm:7: trigger 2 is activated by senders and by receivers"},
-		{"trigger id 1 oneshot", "trigger id 1 oneshot\ntrigger id 1 oneshot", "a.cm:7: trigger 1 is there twice; see line 6"},
+		{"size 90000 recv_done_trigger 2\n3", "size 90000 send_done_trigger 2\n3",
+			"a.cm:7: trigger 2 is activated by senders and by receivers"},
+		{"trigger id 1 oneshot", "trigger id 1 oneshot\ntrigger id 1 oneshot",
+			"a.cm:7: trigger 1 is there twice; see line 6"},
 		{"Nodes 16", "Nodes 17", "a.cm:1: Nodes: a fat-tree of three tiers has 2, 16, 54"},
 	} {
 		dir := write(t, map[string]string{"a.cm": strings.Replace(text, x.from, x.to, 1)})
-		if _, err := FromHTSim(filepath.Join(dir, "a.cm"), DefaultHTSim()); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := FromHTSim(filepath.Join(dir, "a.cm"), DefaultHTSim()); err == nil ||
+			!strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.want, err)
 		}
 	}

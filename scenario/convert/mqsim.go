@@ -1,8 +1,9 @@
-// Package convert makes scenarios of what other programs read: MQSim's XML (FromMQSim), the configurations of HPCC's ns-3 and of ns3-rdma (FromNS3), fio's job
-// files (FromFio), and workloads that were fitted to a trace (FromFit).
+// Package convert makes scenarios of what other programs read: MQSim's XML (FromMQSim), the configurations of HPCC's
+// ns-3 and of ns3-rdma (FromNS3), fio's job files (FromFio), and workloads that were fitted to a trace (FromFit).
 //
-// Its main type is Conversion: the scenario and what was decided or has no counterpart. NS3Terms are the other way, what a result's flows are in ns-3's
-// terms. What it leaves out: reading those files as they are (package peer, workload/fiojob).
+// Its main type is Conversion: the scenario and what was decided or has no counterpart. NS3Terms are the other way,
+// what a result's flows are in ns-3's terms. What it leaves out: reading those files as they are (package peer,
+// workload/fiojob).
 package convert
 
 import (
@@ -67,7 +68,8 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	}
 	flows := all[number-1]
 	c := &Conversion{Scenario: &scenario.Scenario{}, Scenarios: len(all)}
-	c.note("converted from %s and scenario %d of %d of %s", filepath.Base(device), number, len(all), filepath.Base(workloads))
+	c.note("converted from %s and scenario %d of %d of %s", filepath.Base(device), number, len(all),
+		filepath.Base(workloads))
 	for _, n := range d.Defaulted() {
 		c.note("%s", n)
 	}
@@ -108,7 +110,8 @@ func FromMQSim(device, workloads string, number int, compat scenario.Compat) (*C
 	return c, nil
 }
 
-// order puts the flows into the order in which MQSim starts those that start at the same time; the last of the list is the first to start.
+// order puts the flows into the order in which MQSim starts those that start at the same time; the last of the list
+// is the first to start.
 func (c *Conversion) order(d *peer.MQSimDevice, flows []*peer.MQSimFlow) {
 	var names []string
 	for i, f := range flows {
@@ -122,7 +125,8 @@ func (c *Conversion) order(d *peer.MQSimDevice, flows []*peer.MQSimFlow) {
 	for k, i := range ssd.MQSimOrder(d.Flash_Channel_Count, d.Chip_No_Per_Channel, names) {
 		c.Scenario.Workload[len(was)-1-k] = was[i]
 	}
-	c.note("flows that start at the same time do so in MQSim's order, which is that of its unordered_map; of the workload's list the last one is the first")
+	c.note("flows that start at the same time do so in MQSim's order, which is that of its unordered_map; of the " +
+		"workload's list the last one is the first")
 }
 
 // refuse is the error for a tag whose value is not modelled.
@@ -137,7 +141,8 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	for _, t := range []struct{ tag, value, only, why string }{
 		{"Memory_Type", d.Memory_Type, "FLASH", "is not modelled; only FLASH is"},
 		{"HostInterface_Type", d.HostInterface_Type, "NVME", "is not modelled; only NVME is"},
-		{"Caching_Mechanism", d.Caching_Mechanism, "ADVANCED", "is not modelled (MQSim itself aborts at its first write); use ADVANCED"},
+		{"Caching_Mechanism", d.Caching_Mechanism, "ADVANCED",
+			"is not modelled (MQSim itself aborts at its first write); use ADVANCED"},
 		{"Address_Mapping", d.Address_Mapping, "PAGE_LEVEL", "is not modelled (it is empty in MQSim); use PAGE_LEVEL"},
 		{"Flash_Comm_Protocol", d.Flash_Comm_Protocol, "NVDDR2", "is not modelled; only NVDDR2 is"},
 	} {
@@ -147,8 +152,10 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	}
 	ns := units.Nanosecond
 	x.Geometry = nand.Geometry{
-		Channels: d.Flash_Channel_Count, ChipsPerChannel: d.Chip_No_Per_Channel, DiesPerChip: d.Die_No_Per_Chip, PlanesPerDie: d.Plane_No_Per_Die,
-		BlocksPerPlane: d.Block_No_Per_Plane, PagesPerBlock: d.Page_No_Per_Block, PageSize: units.Bytes(d.Page_Capacity),
+		Channels: d.Flash_Channel_Count, ChipsPerChannel: d.Chip_No_Per_Channel, DiesPerChip: d.Die_No_Per_Chip,
+		PlanesPerDie:   d.Plane_No_Per_Die,
+		BlocksPerPlane: d.Block_No_Per_Plane, PagesPerBlock: d.Page_No_Per_Block,
+		PageSize: units.Bytes(d.Page_Capacity),
 	}
 	x.OverProvisioning = units.Fraction(d.Overprovisioning_Ratio)
 
@@ -163,12 +170,15 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	case "EQUAL_PARTITIONING":
 		x.Cache.Partitioned = true
 	default:
-		return refuse(d.At("Data_Cache_Sharing_Mode"), "Data_Cache_Sharing_Mode", d.Data_Cache_Sharing_Mode, "is unknown; use SHARED or EQUAL_PARTITIONING")
+		return refuse(d.At("Data_Cache_Sharing_Mode"), "Data_Cache_Sharing_Mode", d.Data_Cache_Sharing_Mode,
+			"is unknown; use SHARED or EQUAL_PARTITIONING")
 	}
 	x.DRAM = ssd.DRAM{
-		RowSize: units.Bytes(d.Data_Cache_DRAM_Row_Size), DataRate: units.TransferRate(d.Data_Cache_DRAM_Data_Rate) * units.MTPerSecond,
+		RowSize:   units.Bytes(d.Data_Cache_DRAM_Row_Size),
+		DataRate:  units.TransferRate(d.Data_Cache_DRAM_Data_Rate) * units.MTPerSecond,
 		BurstSize: units.Bytes(d.Data_Cache_DRAM_Data_Busrt_Size),
-		TRCD:      units.Duration(d.Data_Cache_DRAM_tRCD) * ns, TCL: units.Duration(d.Data_Cache_DRAM_tCL) * ns, TRP: units.Duration(d.Data_Cache_DRAM_tRP) * ns,
+		TRCD:      units.Duration(d.Data_Cache_DRAM_tRCD) * ns, TCL: units.Duration(d.Data_Cache_DRAM_tCL) * ns,
+		TRP: units.Duration(d.Data_Cache_DRAM_tRP) * ns,
 	}
 
 	x.Mapping.Ideal = d.Ideal_Mapping_Table
@@ -183,12 +193,14 @@ func (c *Conversion) device(d *peer.MQSimDevice, flows int) error {
 	case "EQUAL_PARTITIONING":
 		x.Mapping.CMTShared = false
 	default:
-		return refuse(d.At("CMT_Sharing_Mode"), "CMT_Sharing_Mode", d.CMT_Sharing_Mode, "is unknown; use SHARED or EQUAL_PARTITIONING")
+		return refuse(d.At("CMT_Sharing_Mode"), "CMT_Sharing_Mode", d.CMT_Sharing_Mode,
+			"is unknown; use SHARED or EQUAL_PARTITIONING")
 	}
 	x.Mapping.Allocation = ssd.AllocateStatic // what the scheme is for
 	x.Mapping.Grain = 0                       // PAGE_LEVEL
 	if err := x.Mapping.Scheme.UnmarshalText([]byte(d.Plane_Allocation_Scheme)); err != nil {
-		return refuse(d.At("Plane_Allocation_Scheme"), "Plane_Allocation_Scheme", d.Plane_Allocation_Scheme, err.Error())
+		return refuse(d.At("Plane_Allocation_Scheme"), "Plane_Allocation_Scheme", d.Plane_Allocation_Scheme,
+			err.Error())
 	}
 	if err := c.flash(d); err != nil {
 		return err
@@ -209,7 +221,8 @@ func (c *Conversion) flash(d *peer.MQSimDevice) error {
 		return []int64{lsb, csb, msb}
 	}
 	if err := t.Cell.UnmarshalText([]byte(d.Flash_Technology)); err != nil || t.Cell == nand.QLC {
-		return refuse(d.At("Flash_Technology"), "Flash_Technology", d.Flash_Technology, "is unknown to MQSim; use SLC, MLC or TLC")
+		return refuse(d.At("Flash_Technology"), "Flash_Technology", d.Flash_Technology,
+			"is unknown to MQSim; use SLC, MLC or TLC")
 	}
 	fill := func(to *[4]units.Duration, from []int64) {
 		for i := range to {
@@ -236,9 +249,11 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 	case "OUT_OF_ORDER":
 		x.Scheduling.Classes = false
 	case "FLIN":
-		return refuse(d.At("Transaction_Scheduling_Policy"), "Transaction_Scheduling_Policy", "FLIN", "is not modelled (MQSim itself aborts); use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER")
+		return refuse(d.At("Transaction_Scheduling_Policy"), "Transaction_Scheduling_Policy", "FLIN",
+			"is not modelled (MQSim itself aborts); use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER")
 	default:
-		return refuse(d.At("Transaction_Scheduling_Policy"), "Transaction_Scheduling_Policy", d.Transaction_Scheduling_Policy, "is unknown; use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER")
+		return refuse(d.At("Transaction_Scheduling_Policy"), "Transaction_Scheduling_Policy",
+			d.Transaction_Scheduling_Policy, "is unknown; use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER")
 	}
 	sc := &x.Scheduling
 	sc.EraseLeftForRead = units.Duration(d.Preferred_suspend_erase_time_for_read) * units.Nanosecond
@@ -250,10 +265,12 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 		sc.SuspendErase = strings.Contains(d.CMD_Suspension_Support, "ERASE")
 		sc.SuspendEraseForWrite = sc.SuspendErase
 		if compat && d.CMD_Suspension_Support != "NONE" {
-			c.note("<CMD_Suspension_Support> %s has no effect in MQSim, whose suspension never happens; --compat none models it", d.CMD_Suspension_Support)
+			c.note("<CMD_Suspension_Support> %s has no effect in MQSim, whose suspension never happens; --compat "+
+				"none models it", d.CMD_Suspension_Support)
 		}
 	default:
-		return refuse(d.At("CMD_Suspension_Support"), "CMD_Suspension_Support", d.CMD_Suspension_Support, "is unknown; use NONE, PROGRAM, ERASE or PROGRAM_ERASE")
+		return refuse(d.At("CMD_Suspension_Support"), "CMD_Suspension_Support", d.CMD_Suspension_Support,
+			"is unknown; use NONE, PROGRAM, ERASE or PROGRAM_ERASE")
 	}
 
 	k := &x.Collection
@@ -262,7 +279,8 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 	k.Preemptible = d.Preemptible_GC_Enabled
 	k.Copyback = d.Use_Copyback_for_GC
 	if k.Copyback && compat {
-		return refuse(d.At("Use_Copyback_for_GC"), "Use_Copyback_for_GC", "true", "crashes MQSim; set it to false, or convert with --compat none, which models it")
+		return refuse(d.At("Use_Copyback_for_GC"), "Use_Copyback_for_GC", "true",
+			"crashes MQSim; set it to false, or convert with --compat none, which models it")
 	}
 	switch p := d.GC_Block_Selection_Policy; p {
 	case "GREEDY":
@@ -272,7 +290,8 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 		k.Choices = max(bits.Len(uint(d.Block_No_Per_Plane))-1, 1)
 	case "RANDOM_PP":
 		if !compat {
-			return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p, "is not modelled; RANDOM_P is the nearest")
+			return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p,
+				"is not modelled; RANDOM_P is the nearest")
 		}
 		k.Victim = ftl.Random
 	case "RANDOM", "RANDOM_P":
@@ -282,7 +301,8 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 	case "FIFO":
 		k.Victim = ftl.FIFO
 	default:
-		return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p, "is unknown; use GREEDY, RGA, RANDOM, RANDOM_P or FIFO")
+		return refuse(d.At("GC_Block_Selection_Policy"), "GC_Block_Selection_Policy", p,
+			"is unknown; use GREEDY, RGA, RANDOM, RANDOM_P or FIFO")
 	}
 	x.Wear.Cycles = int(d.Block_PE_Cycles_Limit)
 	x.Wear.Dynamic = d.Dynamic_Wearleveling_Enabled
@@ -291,7 +311,8 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 		x.Wear.Static = d.Static_Wearleveling_Threshold
 	}
 	if compat && d.Static_Wearleveling_Enabled {
-		c.note("static wear levelling is off: MQSim compares block numbers instead of erase counts; --compat none models it")
+		c.note("static wear levelling is off: MQSim compares block numbers instead of erase counts; --compat none " +
+			"models it")
 	}
 	c.note("<Seed> %d is not carried over: --seed takes its place", d.Seed)
 	if d.Enable_ResponseTime_Logging {
@@ -303,11 +324,14 @@ func (c *Conversion) policies(d *peer.MQSimDevice) error {
 // flow converts a flow: a namespace and a queue of its own.
 func (c *Conversion) flow(d *peer.MQSimDevice, f *peer.MQSimFlow, i int, dir string) error {
 	g := c.Scenario.SSD.Geometry
-	ns := ssd.Namespace{Channels: ids(f.Channel_IDs, g.Channels), Chips: ids(f.Chip_IDs, g.ChipsPerChannel), Dies: ids(f.Die_IDs, g.DiesPerChip), Planes: ids(f.Plane_IDs, g.PlanesPerDie)}
-	modes := map[string]ssd.CacheMode{"TURNED_OFF": ssd.CacheOff, "WRITE_CACHE": ssd.CacheWrite, "READ_CACHE": ssd.CacheRead, "WRITE_READ_CACHE": ssd.CacheReadWrite}
+	ns := ssd.Namespace{Channels: ids(f.Channel_IDs, g.Channels), Chips: ids(f.Chip_IDs, g.ChipsPerChannel),
+		Dies: ids(f.Die_IDs, g.DiesPerChip), Planes: ids(f.Plane_IDs, g.PlanesPerDie)}
+	modes := map[string]ssd.CacheMode{"TURNED_OFF": ssd.CacheOff, "WRITE_CACHE": ssd.CacheWrite,
+		"READ_CACHE": ssd.CacheRead, "WRITE_READ_CACHE": ssd.CacheReadWrite}
 	mode, ok := modes[f.Device_Level_Data_Caching_Mode]
 	if !ok {
-		return refuse(f.At("Device_Level_Data_Caching_Mode"), "Device_Level_Data_Caching_Mode", f.Device_Level_Data_Caching_Mode, "is unknown; use TURNED_OFF, WRITE_CACHE, READ_CACHE or WRITE_READ_CACHE")
+		return refuse(f.At("Device_Level_Data_Caching_Mode"), "Device_Level_Data_Caching_Mode",
+			f.Device_Level_Data_Caching_Mode, "is unknown; use TURNED_OFF, WRITE_CACHE, READ_CACHE or WRITE_READ_CACHE")
 	}
 	ns.Cache = &mode
 	for _, n := range f.Ignored() {
@@ -315,9 +339,11 @@ func (c *Conversion) flow(d *peer.MQSimDevice, f *peer.MQSimFlow, i int, dir str
 	}
 	c.Scenario.SSD.Namespaces = append(c.Scenario.SSD.Namespaces, ns)
 
-	l := scenario.Load{Name: fmt.Sprintf("flow%d", i), Namespace: i, Queue: scenario.Queue{Depth: d.IO_Queue_Depth, Weight: 1}}
+	l := scenario.Load{Name: fmt.Sprintf("flow%d", i), Namespace: i,
+		Queue: scenario.Queue{Depth: d.IO_Queue_Depth, Weight: 1}}
 	if err := l.Queue.Class.UnmarshalText([]byte(strings.ToLower(f.Priority_Class))); err != nil {
-		return refuse(f.At("Priority_Class"), "Priority_Class", f.Priority_Class, "is unknown; use URGENT, HIGH, MEDIUM or LOW")
+		return refuse(f.At("Priority_Class"), "Priority_Class", f.Priority_Class,
+			"is unknown; use URGENT, HIGH, MEDIUM or LOW")
 	}
 	if c.Scenario.SSD.Compat == scenario.CompatMQSim {
 		l.LatencyFrom = scenario.FromSubmission
@@ -348,10 +374,12 @@ func ids(list []int, all int) []int {
 // synthetic converts a synthetic flow.
 func synthetic(l *scenario.Load, f *peer.MQSimFlow) error {
 	m := &scenario.MQSim{
-		Reads: units.Fraction(float64(f.Read_Percentage) / 100), HotRegion: units.Fraction(float64(f.Percentage_of_Hot_Region) / 100),
-		WorkingSet: units.Fraction(float64(f.Working_Set_Percentage) / 100),
-		Size:       units.Bytes(f.Average_Request_Size) * units.Sector, SizeDeviation: units.Bytes(f.Variance_Request_Size) * units.Sector,
-		Seed: int32(f.Seed), Requests: f.Total_Requests_To_Generate,
+		Reads:         units.Fraction(float64(f.Read_Percentage) / 100),
+		HotRegion:     units.Fraction(float64(f.Percentage_of_Hot_Region) / 100),
+		WorkingSet:    units.Fraction(float64(f.Working_Set_Percentage) / 100),
+		Size:          units.Bytes(f.Average_Request_Size) * units.Sector,
+		SizeDeviation: units.Bytes(f.Variance_Request_Size) * units.Sector,
+		Seed:          int32(f.Seed), Requests: f.Total_Requests_To_Generate,
 	}
 	if f.Generated_Aligned_Addresses {
 		m.Align = units.Bytes(f.Address_Alignment_Unit) * units.Sector
@@ -366,7 +394,8 @@ func synthetic(l *scenario.Load, f *peer.MQSimFlow) error {
 	case "RANDOM_HOTCOLD":
 		m.Addresses = 2
 	default:
-		return refuse(f.At("Address_Distribution"), "Address_Distribution", f.Address_Distribution, "is unknown; use RANDOM_UNIFORM, STREAMING or RANDOM_HOTCOLD")
+		return refuse(f.At("Address_Distribution"), "Address_Distribution", f.Address_Distribution,
+			"is unknown; use RANDOM_UNIFORM, STREAMING or RANDOM_HOTCOLD")
 	}
 	switch f.Request_Size_Distribution {
 	case "FIXED":
@@ -374,7 +403,8 @@ func synthetic(l *scenario.Load, f *peer.MQSimFlow) error {
 	case "NORMAL":
 		m.Sizes = 1
 	default:
-		return refuse(f.At("Request_Size_Distribution"), "Request_Size_Distribution", f.Request_Size_Distribution, "is unknown; use FIXED or NORMAL")
+		return refuse(f.At("Request_Size_Distribution"), "Request_Size_Distribution", f.Request_Size_Distribution,
+			"is unknown; use FIXED or NORMAL")
 	}
 	stop := units.Duration(f.Stop_Time) * units.Nanosecond
 	switch f.Synthetic_Generator_Type {
@@ -385,16 +415,19 @@ func synthetic(l *scenario.Load, f *peer.MQSimFlow) error {
 			l.Until = stop + units.Nanosecond
 		}
 		if l.Closed < 1 {
-			return refuse(f.At("Average_No_of_Reqs_in_Queue"), "Average_No_of_Reqs_in_Queue", fmt.Sprint(l.Closed), "keeps no request outstanding; use at least 1")
+			return refuse(f.At("Average_No_of_Reqs_in_Queue"), "Average_No_of_Reqs_in_Queue", fmt.Sprint(l.Closed),
+				"keeps no request outstanding; use at least 1")
 		}
 	case "BANDWIDTH":
 		m.Bandwidth = units.ByteRate(f.Bandwidth)
 		m.Stop = stop
 		if m.Bandwidth < 1 {
-			return refuse(f.At("Bandwidth"), "Bandwidth", fmt.Sprint(f.Bandwidth), "makes no request; use a rate in bytes per second")
+			return refuse(f.At("Bandwidth"), "Bandwidth", fmt.Sprint(f.Bandwidth),
+				"makes no request; use a rate in bytes per second")
 		}
 	default:
-		return refuse(f.At("Synthetic_Generator_Type"), "Synthetic_Generator_Type", f.Synthetic_Generator_Type, "is unknown; use QUEUE_DEPTH or BANDWIDTH")
+		return refuse(f.At("Synthetic_Generator_Type"), "Synthetic_Generator_Type", f.Synthetic_Generator_Type,
+			"is unknown; use QUEUE_DEPTH or BANDWIDTH")
 	}
 	l.MQSim = m
 	return nil
@@ -409,7 +442,8 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 		}
 	}
 	if !exists(path) {
-		return refuse(f.At("File_Path"), "File_Path", f.File_Path, "there is no such file, neither beside the workload file nor in the working directory")
+		return refuse(f.At("File_Path"), "File_Path", f.File_Path,
+			"there is no such file, neither beside the workload file nor in the working directory")
 	}
 	part := units.Fraction(float64(f.Percentage_To_Be_Executed) / 100)
 	if compat := c.Scenario.SSD.Compat == scenario.CompatMQSim; compat && f.Relay_Count > 1 && part < 1 {
@@ -417,17 +451,21 @@ func (c *Conversion) replay(l *scenario.Load, f *peer.MQSimFlow, dir string) err
 		part = 1
 	}
 	// MQSim ignores the trace's device column.
-	t := &scenario.Trace{File: path, Format: trace.MQSim, Volumes: scenario.VolumesOverlaid, Scale: 1, Part: part, Loop: max(f.Relay_Count, 1)}
+	t := &scenario.Trace{File: path, Format: trace.MQSim, Volumes: scenario.VolumesOverlaid, Scale: 1, Part: part,
+		Loop: max(f.Relay_Count, 1)}
 	compat := c.Scenario.SSD.Compat == scenario.CompatMQSim
-	if scale, ok := map[string]float64{"PICOSECOND": 1e-3, "": 1, "NANOSECOND": 1, "MICROSECOND": 1e3}[f.Time_Unit]; !ok {
-		return refuse(f.At("Time_Unit"), "Time_Unit", f.Time_Unit, "is unknown; use PICOSECOND, NANOSECOND or MICROSECOND")
+	if scale, ok := map[string]float64{"PICOSECOND": 1e-3, "": 1, "NANOSECOND": 1,
+		"MICROSECOND": 1e3}[f.Time_Unit]; !ok {
+		return refuse(f.At("Time_Unit"), "Time_Unit", f.Time_Unit,
+			"is unknown; use PICOSECOND, NANOSECOND or MICROSECOND")
 	} else if scale != 1 && compat {
 		c.note("<Time_Unit> %s has no effect in MQSim, which takes nanoseconds; --compat none follows it", f.Time_Unit)
 	} else {
 		t.Scale = scale
 	}
 	if t.Loop > 1 {
-		c.note("flow %d is replayed %d times with the right arrival times; MQSim's end-to-end delays are wrong from the second round on", len(c.Scenario.Workload), t.Loop)
+		c.note("flow %d is replayed %d times with the right arrival times; MQSim's end-to-end delays are wrong from "+
+			"the second round on", len(c.Scenario.Workload), t.Loop)
 	}
 	l.Trace = t
 	l.Addresses = scenario.AddressFold
@@ -469,14 +507,18 @@ func (c *Conversion) precondition(flows []*peer.MQSimFlow) error {
 	})
 	for _, f := range flows {
 		if f.Initial_Occupancy_Percentage != at.Initial_Occupancy_Percentage {
-			return refuse(f.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage", fmt.Sprint(f.Initial_Occupancy_Percentage),
+			return refuse(f.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage",
+				fmt.Sprint(f.Initial_Occupancy_Percentage),
 				"must be the same for all flows when <Enabled_Preconditioning> is true")
 		}
 	}
 	if at.Initial_Occupancy_Percentage < 1 || at.Initial_Occupancy_Percentage > 100 {
-		return refuse(at.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage", fmt.Sprint(at.Initial_Occupancy_Percentage), "is not a percentage from 1 to 100")
+		return refuse(at.At("Initial_Occupancy_Percentage"), "Initial_Occupancy_Percentage",
+			fmt.Sprint(at.Initial_Occupancy_Percentage), "is not a percentage from 1 to 100")
 	}
-	c.Scenario.SSD.Preconditioning = ssd.Preconditioning{Fill: ssd.FillSteady, Occupancy: units.Fraction(float64(at.Initial_Occupancy_Percentage) / 100)}
-	c.note("<Enabled_Preconditioning>: the steady state is computed, not replayed; MQSim's own preconditioned runs lose requests or abort")
+	c.Scenario.SSD.Preconditioning = ssd.Preconditioning{Fill: ssd.FillSteady,
+		Occupancy: units.Fraction(float64(at.Initial_Occupancy_Percentage) / 100)}
+	c.note("<Enabled_Preconditioning>: the steady state is computed, not replayed; MQSim's own preconditioned runs " +
+		"lose requests or abort")
 	return nil
 }

@@ -24,9 +24,12 @@ var update = flag.Bool("update", false, "write the table of docs/validation/mqsi
 
 // mqsimWhat says what the cases are.
 var mqsimWhat = map[string]string{
-	"A01": "4 KiB reads, one at a time, ideal map", "A02": "the same, map on demand", "A03": "4 KiB reads, 64 at a time, ideal map",
-	"A04": "4 KiB cached writes, open loop", "A06": "4 KiB writes of 8 KiB pages, no cache, 16 at a time", "A07": "64 KiB reads, 16 at a time, map on demand",
-	"A09": "two flows, urgent beside low, fetch size 16", "A10": "TPC-C trace on the distributed configuration", "A12": "800,000 random writes, greedy collection",
+	"A01": "4 KiB reads, one at a time, ideal map", "A02": "the same, map on demand",
+	"A03": "4 KiB reads, 64 at a time, ideal map",
+	"A04": "4 KiB cached writes, open loop", "A06": "4 KiB writes of 8 KiB pages, no cache, 16 at a time",
+	"A07": "64 KiB reads, 16 at a time, map on demand",
+	"A09": "two flows, urgent beside low, fetch size 16", "A10": "TPC-C trace on the distributed configuration",
+	"A12": "800,000 random writes, greedy collection",
 }
 
 // casesOf finds the folder of another simulator's inputs beside the repository.
@@ -55,7 +58,8 @@ type mqsimAnswer struct {
 	CMT struct{ CMT_Hits, Total_CMT_Queries float64 }
 }
 
-// of sums up an operation over the flows: how many there were, the mean in ns, the 99th percentile of the last flow, and how many flows had any.
+// of sums up an operation over the flows: how many there were, the mean in ns, the 99th percentile of the last flow,
+// and how many flows had any.
 func (a *mqsimAnswer) of(op string) (n, mean, p99 float64, flows int) {
 	sum := 0.0
 	for _, f := range a.Flows {
@@ -91,7 +95,8 @@ func TestMQSimCases(t *testing.T) {
 	dir := casesOf(t, "mqsim")
 	expected := mqsimAnswers(t, dir)
 	tolerance := map[string][3]float64{ // of the mean, of IOPS, of the 99th percentile; 0: not compared
-		"A01": {.001}, "A02": {.005, .005}, "A03": {.02, .02, .05}, "A04": {.001}, "A06": {.02, .02}, "A07": {.02, .02}, "A09": {.03, .02}, "A10": {.05}, "A12": {},
+		"A01": {.001}, "A02": {.005, .005}, "A03": {.02, .02, .05}, "A04": {.001}, "A06": {.02, .02},
+		"A07": {.02, .02}, "A09": {.03, .02}, "A10": {.05}, "A12": {},
 	}
 	lines := golden.Head("case", "what", "figure", ">Farflash", ">MQSim", ">off by")
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
@@ -100,7 +105,8 @@ func TestMQSimCases(t *testing.T) {
 			if testing.Short() && name[:3] == "A12" {
 				t.Skip("800,000 requests")
 			}
-			c, err := convert.FromMQSim(filepath.Join(dir, name, "ssdconfig.xml"), filepath.Join(dir, name, "workload.xml"), 1, scenario.CompatMQSim)
+			c, err := convert.FromMQSim(filepath.Join(dir, name, "ssdconfig.xml"),
+				filepath.Join(dir, name, "workload.xml"), 1, scenario.CompatMQSim)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +115,8 @@ func TestMQSimCases(t *testing.T) {
 			within := func(what string, want, tol float64) {
 				t.Helper()
 				got := trialtest.Metric(t, o, what)
-				if cells := mqsimCells(what, got, want); cells != nil && (name[:3] != "A12" || strings.HasPrefix(what, "ssd.")) {
+				if cells := mqsimCells(what, got, want); cells != nil &&
+					(name[:3] != "A12" || strings.HasPrefix(what, "ssd.")) {
 					lines = append(lines, golden.Row(slices.Concat(first, cells)...))
 					first = []string{"", ""}
 				}
@@ -151,8 +158,8 @@ func TestMQSimCases(t *testing.T) {
 	}
 }
 
-// TestMQSimDescribed sets the cases' drives, without MQSim's deviations from what it describes, beside MQSim's answers: how far off MQSim is for
-// each, and which deviation is most of it.
+// TestMQSimDescribed sets the cases' drives, without MQSim's deviations from what it describes, beside MQSim's
+// answers: how far off MQSim is for each, and which deviation is most of it.
 func TestMQSimDescribed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -182,7 +189,8 @@ func TestMQSimDescribed(t *testing.T) {
 		full := slices.Sorted(maps.Keys(expected))[i]
 		answer := expected[full]
 		if runs[full] == nil {
-			c, err := convert.FromMQSim(filepath.Join(dir, full, "ssdconfig.xml"), filepath.Join(dir, full, "workload.xml"), 1, scenario.CompatNone)
+			c, err := convert.FromMQSim(filepath.Join(dir, full, "ssdconfig.xml"),
+				filepath.Join(dir, full, "workload.xml"), 1, scenario.CompatNone)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +198,8 @@ func TestMQSimDescribed(t *testing.T) {
 		}
 		_, read, _, _ := answer.of("read")
 		_, write, _, _ := answer.of("write")
-		want := map[string]float64{"read.latency.mean": read / 1000, "write.latency.mean": write / 1000, "all.iops": answer.IOPS, "ssd.flash.programs": answer.Programs}[row.metric]
+		want := map[string]float64{"read.latency.mean": read / 1000, "write.latency.mean": write / 1000,
+			"all.iops": answer.IOPS, "ssd.flash.programs": answer.Programs}[row.metric]
 		name := row.name
 		if name == last {
 			name = ""
@@ -260,12 +269,18 @@ func TestMQSimRefused(t *testing.T) {
 		tag, value string
 		none       bool // --compat none takes it
 	}{
-		{"HostInterface_Type", "SATA", false}, {"Caching_Mechanism", "SIMPLE", false}, {"Address_Mapping", "HYBRID", false},
-		{"Transaction_Scheduling_Policy", "FLIN", false}, {"GC_Block_Selection_Policy", "OLDEST", false}, {"Memory_Type", "PCM", false},
-		{"Flash_Comm_Protocol", "NVDDR3", false}, {"Use_Copyback_for_GC", "true", true}, {"Plane_Allocation_Scheme", "CWDX", false},
-		{"Data_Cache_Sharing_Mode", "NONE", false}, {"CMT_Sharing_Mode", "NONE", false}, {"CMD_Suspension_Support", "READ", false},
-		{"Flash_Technology", "QLC", false}, {"Priority_Class", "BULK", false}, {"Device_Level_Data_Caching_Mode", "ON", false},
-		{"Address_Distribution", "ZIPF", false}, {"Request_Size_Distribution", "PARETO", false}, {"Synthetic_Generator_Type", "RATE", false},
+		{"HostInterface_Type", "SATA", false}, {"Caching_Mechanism", "SIMPLE", false},
+		{"Address_Mapping", "HYBRID", false},
+		{"Transaction_Scheduling_Policy", "FLIN", false}, {"GC_Block_Selection_Policy", "OLDEST", false},
+		{"Memory_Type", "PCM", false},
+		{"Flash_Comm_Protocol", "NVDDR3", false}, {"Use_Copyback_for_GC", "true", true},
+		{"Plane_Allocation_Scheme", "CWDX", false},
+		{"Data_Cache_Sharing_Mode", "NONE", false}, {"CMT_Sharing_Mode", "NONE", false},
+		{"CMD_Suspension_Support", "READ", false},
+		{"Flash_Technology", "QLC", false}, {"Priority_Class", "BULK", false},
+		{"Device_Level_Data_Caching_Mode", "ON", false},
+		{"Address_Distribution", "ZIPF", false}, {"Request_Size_Distribution", "PARETO", false},
+		{"Synthetic_Generator_Type", "RATE", false},
 	} {
 		t.Run(c.tag, func(t *testing.T) {
 			tmp := t.TempDir()
@@ -298,7 +313,8 @@ func TestMQSimRefused(t *testing.T) {
 func TestMQSimScenarios(t *testing.T) {
 	dir := filepath.Join(casesOf(t, "mqsim"), "A01_lat_read_ideal_qd1")
 	w := filepath.Join(dir, "workload.xml")
-	if _, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), w, 2, scenario.CompatMQSim); err == nil || !strings.Contains(err.Error(), "there is no scenario 2; it has 1 to 1") {
+	if _, err := convert.FromMQSim(filepath.Join(dir, "ssdconfig.xml"), w, 2, scenario.CompatMQSim); err == nil ||
+		!strings.Contains(err.Error(), "there is no scenario 2; it has 1 to 1") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -316,7 +332,8 @@ func TestMQSimReplays(t *testing.T) {
 <Initial_Occupancy_Percentage>70</Initial_Occupancy_Percentage><File_Path>a.trace</File_Path>
 <Percentage_To_Be_Executed>50</Percentage_To_Be_Executed><Relay_Count>%d</Relay_Count>
 </IO_Flow_Parameter_Set_Trace_Based></IO_Scenario></MQSim_IO_Scenarios>`
-	for name, text := range map[string]string{"ssdconfig.xml": string(device), "a.trace": "1000 0 0 8 1\n2000 0 8 8 0\n"} {
+	for name, text := range map[string]string{"ssdconfig.xml": string(device),
+		"a.trace": "1000 0 0 8 1\n2000 0 8 8 0\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +352,8 @@ func TestMQSimReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := x.Scenario.Workload[0].Trace; got.Part != c.part || got.Loop != c.replays {
-			t.Errorf("%d replays, compat %v: %v of the trace %d times; want %v", c.replays, c.compat, got.Part, got.Loop, c.part)
+			t.Errorf("%d replays, compat %v: %v of the trace %d times; want %v", c.replays, c.compat, got.Part,
+				got.Loop, c.part)
 		}
 		if said := strings.Contains(x.Text(), "has no effect in MQSim beside"); said != (c.part == 1) {
 			t.Errorf("%d replays, compat %v: said so: %v", c.replays, c.compat, said)
@@ -360,7 +378,8 @@ func TestMQSimRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = convert.FromMQSim(broken, filepath.Join(dir, "workload.xml"), 1, scenario.CompatMQSim)
-	for _, want := range []string{"ssdconfig.xml:", ": <Queue_Fetch_Size>: 0 is not possible", ": <Block_No_Per_Plane>: 0 is not possible"} {
+	for _, want := range []string{"ssdconfig.xml:", ": <Queue_Fetch_Size>: 0 is not possible",
+		": <Block_No_Per_Plane>: 0 is not possible"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -24,17 +24,21 @@ func FromNS3(config, compat string) (*Conversion, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := map[peer.NS3Layout]scenario.FabricCompat{peer.LayoutHPCC: scenario.FabricCompatHPCC, peer.LayoutNS3RDMA: scenario.FabricCompatNS3RDMA}[layout]
+	own := map[peer.NS3Layout]scenario.FabricCompat{peer.LayoutHPCC: scenario.FabricCompatHPCC,
+		peer.LayoutNS3RDMA: scenario.FabricCompatNS3RDMA}[layout]
 	chosen := own
 	if compat != "" {
 		if err := chosen.UnmarshalText([]byte(compat)); err != nil {
 			return nil, err
 		}
 		if chosen != own && chosen != scenario.FabricCompatNone {
-			return nil, fmt.Errorf("%s: this is a configuration of %v, which compat: %s does not go with; use %s or none", config, layout, compat, own)
+			return nil, fmt.Errorf(
+				"%s: this is a configuration of %v, which compat: %s does not go with; use %s or none", config,
+				layout, compat, own)
 		}
 	}
-	c := &ns3Conversion{Conversion: &Conversion{Scenario: &scenario.Scenario{}, Scenarios: 1}, file: config, compat: chosen}
+	c := &ns3Conversion{Conversion: &Conversion{Scenario: &scenario.Scenario{}, Scenarios: 1}, file: config,
+		compat: chosen}
 	folder := config
 	if abs, err := filepath.Abs(config); err == nil {
 		folder = abs
@@ -57,7 +61,8 @@ func FromNS3(config, compat string) (*Conversion, error) {
 		return nil, err
 	}
 	// What was made must be a scenario: it is read back as one.
-	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())}, nil); err != nil {
+	if _, err := scenario.Parse(shape.Source{File: c.Scenario.Name + ".yaml", Text: []byte(c.Scenario.Resolved())},
+		nil); err != nil {
 		return nil, fmt.Errorf("%s makes no possible network:\n%w", config, err)
 	}
 	return c.Conversion, nil
@@ -96,14 +101,16 @@ func (c *ns3Conversion) find(at, key, name string) (string, error) {
 			return filepath.Abs(p)
 		}
 	}
-	return "", refuseKey(at, key, name, "there is no such file beside the configuration, in the folder above it, or in the working directory")
+	return "", refuseKey(at, key, name,
+		"there is no such file beside the configuration, in the folder above it, or in the working directory")
 }
 
 // surplus takes what the peer would not read for a remark.
 func (c *ns3Conversion) surplus(err error) error {
 	var s *peer.NS3SurplusError
 	if errors.As(err, &s) {
-		c.note("%s: what is behind the %d %ss that the file says it has is left out, as the reference leaves it", s.At, s.Count, s.Noun)
+		c.note("%s: what is behind the %d %ss that the file says it has is left out, as the reference leaves it",
+			s.At, s.Count, s.Noun)
 		return nil
 	}
 	return err
@@ -121,18 +128,22 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 	c.topoFile = path
 	c.x.Topology.File = path
 	if loss >= 1 {
-		return refuseKey(lossAt, "ERROR_RATE_PER_LINK", loss, "loses everything on links whose own rate is 0; use less than 1")
+		return refuseKey(lossAt, "ERROR_RATE_PER_LINK", loss,
+			"loses everything on links whose own rate is 0; use less than 1")
 	}
 	c.x.Loss = units.Fraction(loss)
 	if p := c.topology.Parallel(); len(p) > 0 {
 		if !c.exact() {
-			return fmt.Errorf("%s: a second link between the same two nodes: the reference uses the last of them only; leave the others out, or convert with --compat none, which uses all", c.topology.At(p[0]))
+			return fmt.Errorf("%s: a second link between the same two nodes: the reference uses the last of them "+
+				"only; leave the others out, or convert with --compat none, which uses all", c.topology.At(p[0]))
 		}
-		c.note("%d links join nodes that another link joins; all are used, where the reference uses the last of such links only", len(p))
+		c.note("%d links join nodes that another link joins; all are used, where the reference uses the last of such "+
+			"links only", len(p))
 	}
 	for i, l := range c.topology.Links {
 		if !c.exact() && l.Delay%units.Nanosecond != 0 {
-			return fmt.Errorf("%s: the delay, %v, is not a whole number of nanoseconds, which the reference cuts it to; round it, or convert with --compat none", c.topology.At(i), l.Delay)
+			return fmt.Errorf("%s: the delay, %v, is not a whole number of nanoseconds, which the reference cuts it "+
+				"to; round it, or convert with --compat none", c.topology.At(i), l.Delay)
 		}
 	}
 	host, up := units.BitRate(0), units.BitRate(0)
@@ -155,8 +166,10 @@ func (c *ns3Conversion) shape(at, name, lossAt string, loss float64) error {
 }
 
 // flowList reads and checks a flow file.
-func (c *ns3Conversion) flowList(path string, read func(string, io.Reader, *peer.NS3Topology) ([]peer.NS3Flow, error)) ([]peer.NS3Flow, error) {
-	list, err := peer.ReadFile(path, func(name string, r io.Reader) ([]peer.NS3Flow, error) { return read(name, r, c.topology) })
+func (c *ns3Conversion) flowList(path string,
+	read func(string, io.Reader, *peer.NS3Topology) ([]peer.NS3Flow, error)) ([]peer.NS3Flow, error) {
+	list, err := peer.ReadFile(path,
+		func(name string, r io.Reader) ([]peer.NS3Flow, error) { return read(name, r, c.topology) })
 	if c.surplus(err) != nil {
 		return nil, err
 	}
@@ -165,7 +178,9 @@ func (c *ns3Conversion) flowList(path string, read func(string, io.Reader, *peer
 	}
 	for _, f := range list {
 		if f.Priority == 0 {
-			return nil, fmt.Errorf("%s:%d: priority group 0 is the class of control traffic, which no pause stops and no buffer counts; use 1 to 7, such as 3", path, f.Line)
+			return nil, fmt.Errorf(
+				"%s:%d: priority group 0 is the class of control traffic, which no pause stops and no buffer counts; "+
+					"use 1 to 7, such as 3", path, f.Line)
 		}
 	}
 	return list, nil
@@ -184,7 +199,8 @@ func begin(list []peer.NS3Flow, most units.Duration) units.Duration {
 // until converts the end of the simulation.
 func (c *ns3Conversion) until(at string, stop, from units.Duration) error {
 	if stop <= from {
-		return refuseKey(at, "SIMULATOR_STOP_TIME", stop.Seconds(), fmt.Sprintf("is not after %v, when the flows begin", from))
+		return refuseKey(at, "SIMULATOR_STOP_TIME", stop.Seconds(),
+			fmt.Sprintf("is not after %v, when the flows begin", from))
 	}
 	c.Scenario.Measure.Until.Time = stop - from
 	return nil
@@ -195,8 +211,10 @@ func (c *ns3Conversion) until(at string, stop, from units.Duration) error {
 func (c *ns3Conversion) own(header, answer, frame units.Bytes) {
 	c.x.Header, c.x.Acks.Size, c.x.CNP.Size, c.x.PFC.Frame = header, answer, answer, frame
 	c.x.QueuePairs.Life = fabric.PerMessage
-	c.note("compat none: payload, header (%v), ACK (%v) and pause frame (%v) are as large as the reference's and each flow has a queue pair of its own, so that results can be compared; "+
-		"headroom is computed, ACKs and CNPs travel in class 0, lost packets time out, and times are exact", header, answer, frame)
+	c.note("compat none: payload, header (%v), ACK (%v) and pause frame (%v) are as large as the reference's and "+
+		"each flow has a queue pair of its own, so that results can be compared; "+
+		"headroom is computed, ACKs and CNPs travel in class 0, lost packets time out, and times are exact", header,
+		answer, frame)
 }
 
 // traces are the notes about files that the reference writes.
@@ -208,7 +226,8 @@ func (c *ns3Conversion) traces(has func(string) bool, keys ...string) {
 		}
 	}
 	if len(there) > 0 {
-		c.note("%s not carried over: what was simulated goes to the run directory; with --set measure.flows=true --set measure.pauses=true, farflash export --format=ns3 writes fct.txt and pfc.txt of it",
+		c.note("%s not carried over: what was simulated goes to the run directory; with --set measure.flows=true "+
+			"--set measure.pauses=true, farflash export --format=ns3 writes fct.txt and pfc.txt of it",
 			strings.Join(there, ", "))
 	}
 }

@@ -95,7 +95,8 @@ func ns3Files(t *testing.T, config, topology, flows, tcp string) string {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"config.txt": config, "topology.txt": topology, "flow.txt": flows, "tcp.txt": tcp} {
+	for name, text := range map[string]string{"config.txt": config, "topology.txt": topology, "flow.txt": flows,
+		"tcp.txt": tcp} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -111,36 +112,65 @@ func TestNS3Refused(t *testing.T) {
 		compat               string
 		want                 string // where is left out: the files are in a temporary folder
 	}{
-		{"pacing off", hpccText, "RATE_BOUND 1", "RATE_BOUND 0", "", "", "", "", "config.txt:25:1: RATE_BOUND 0 sends at line rate"},
-		{"go-back-0", hpccText, "L2_BACK_TO_ZERO 0", "L2_BACK_TO_ZERO 1", "", "", "", "", "config.txt:21:1: L2_BACK_TO_ZERO 1 goes back to the beginning of a chunk"},
-		{"rare ACKs", hpccText, "L2_ACK_INTERVAL 1\n", "L2_ACK_INTERVAL 2000\n", "", "", "", "", "config.txt:20:1: L2_ACK_INTERVAL 2000 leaves a flow's first packets without ACKs"},
-		{"no pause time", hpccText, "HAS_WIN 0", "HAS_WIN 0\nPAUSE_TIME 0", "", "", "", "", "config.txt:23:1: PAUSE_TIME: must be positive"},
-		{"loss of everything", hpccText, "LINK 0.0000", "LINK 1", "", "", "", "", "config.txt:18:1: ERROR_RATE_PER_LINK 1 loses everything"},
-		{"no such file", hpccText, "FLOW_FILE flow.txt", "FLOW_FILE flows.txt", "", "", "", "", "config.txt:5:1: FLOW_FILE flows.txt there is no such file beside the configuration"},
-		{"too short", hpccText, "TIME 2.1", "TIME 2", "", "", "", "", "config.txt:6:1: SIMULATOR_STOP_TIME 2 is not after 2s, when the flows begin"},
-		{"no such link", hpccText, "LINK_DOWN 0 0 0", "LINK_DOWN 10 1 2", "", "", "", "", "config.txt:28:1: LINK_DOWN 1 2 there is no link between these nodes"},
-		{"no threshold", hpccText, "KMIN_MAP 1 40000000000", "KMIN_MAP 1 10000000000", "", "", "", "", "config.txt:30:1: KMIN_MAP: no entry for links of 40Gbps"},
-		{"telemetry at 40G", hpccText, "CC_MODE 1", "CC_MODE 3", "", "", "", "", "config.txt:7:1: CC_MODE 3 over a link of 40Gbps"},
-		{"class 0", hpccText, "", "", "", "1\n2 1 0 100 20000 2.0\n", "", "", "flow.txt:2: priority group 0 is the class of control traffic"},
-		{"parallel links", hpccText, "", "", ringText, "1\n2 3 3 100 20000 2.0\n", "", "", "topology.txt:4:1: a second link between the same two nodes"},
-		{"delay of picoseconds", hpccText, "", "", strings.Replace(starText, "0.001ms", "0.0015005us", 1), "", "", "", "topology.txt:3:1: the delay, 1.501ns, is not a whole number"},
-		{"unknown key", hpccText, "VAR_WIN 0", "VAR_WINN 0", "", "", "", "", `config.txt:24:1: unknown key "VAR_WINN"; did you mean VAR_WIN?`},
-		{"wrong compat", hpccText, "", "", "", "", "", "ns3-rdma", "config.txt: this is a configuration of hpcc, which compat: ns3-rdma does not go with; use hpcc or none"},
+		{"pacing off", hpccText, "RATE_BOUND 1", "RATE_BOUND 0", "", "", "", "",
+			"config.txt:25:1: RATE_BOUND 0 sends at line rate"},
+		{"go-back-0", hpccText, "L2_BACK_TO_ZERO 0", "L2_BACK_TO_ZERO 1", "", "", "", "",
+			"config.txt:21:1: L2_BACK_TO_ZERO 1 goes back to the beginning of a chunk"},
+		{"rare ACKs", hpccText, "L2_ACK_INTERVAL 1\n", "L2_ACK_INTERVAL 2000\n", "", "", "", "",
+			"config.txt:20:1: L2_ACK_INTERVAL 2000 leaves a flow's first packets without ACKs"},
+		{"no pause time", hpccText, "HAS_WIN 0", "HAS_WIN 0\nPAUSE_TIME 0", "", "", "", "",
+			"config.txt:23:1: PAUSE_TIME: must be positive"},
+		{"loss of everything", hpccText, "LINK 0.0000", "LINK 1", "", "", "", "",
+			"config.txt:18:1: ERROR_RATE_PER_LINK 1 loses everything"},
+		{"no such file", hpccText, "FLOW_FILE flow.txt", "FLOW_FILE flows.txt", "", "", "", "",
+			"config.txt:5:1: FLOW_FILE flows.txt there is no such file beside the configuration"},
+		{"too short", hpccText, "TIME 2.1", "TIME 2", "", "", "", "",
+			"config.txt:6:1: SIMULATOR_STOP_TIME 2 is not after 2s, when the flows begin"},
+		{"no such link", hpccText, "LINK_DOWN 0 0 0", "LINK_DOWN 10 1 2", "", "", "", "",
+			"config.txt:28:1: LINK_DOWN 1 2 there is no link between these nodes"},
+		{"no threshold", hpccText, "KMIN_MAP 1 40000000000", "KMIN_MAP 1 10000000000", "", "", "", "",
+			"config.txt:30:1: KMIN_MAP: no entry for links of 40Gbps"},
+		{"telemetry at 40G", hpccText, "CC_MODE 1", "CC_MODE 3", "", "", "", "",
+			"config.txt:7:1: CC_MODE 3 over a link of 40Gbps"},
+		{"class 0", hpccText, "", "", "", "1\n2 1 0 100 20000 2.0\n", "", "",
+			"flow.txt:2: priority group 0 is the class of control traffic"},
+		{"parallel links", hpccText, "", "", ringText, "1\n2 3 3 100 20000 2.0\n", "", "",
+			"topology.txt:4:1: a second link between the same two nodes"},
+		{"delay of picoseconds", hpccText, "", "", strings.Replace(starText, "0.001ms", "0.0015005us", 1), "", "", "",
+			"topology.txt:3:1: the delay, 1.501ns, is not a whole number"},
+		{"unknown key", hpccText, "VAR_WIN 0", "VAR_WINN 0", "", "", "", "",
+			`config.txt:24:1: unknown key "VAR_WINN"; did you mean VAR_WIN?`},
+		{"wrong compat", hpccText, "", "", "", "", "", "ns3-rdma",
+			"config.txt: this is a configuration of hpcc, which compat: ns3-rdma does not go with; use hpcc or none"},
 
-		{"ways by packet", rdmaText, "LEVEL_ECMP 0\nFLOW_LEVEL_ECMP 1", "LEVEL_ECMP 1\nFLOW_LEVEL_ECMP 0", "", "", "", "", "config.txt:3:1: PACKET_LEVEL_ECMP 1 sends each packet another way"},
-		{"chunks", rdmaText, "SEND_IN_CHUNKS 0", "SEND_IN_CHUNKS 1", "", "", "", "", "config.txt:10:1: SEND_IN_CHUNKS 1 is not modelled"},
-		{"waits for ACKs", rdmaText, "WAIT_FOR_ACK 0", "WAIT_FOR_ACK 1", "", "", "", "", "config.txt:29:1: L2_WAIT_FOR_ACK 1 waits for an ACK"},
-		{"chunk's beginning", rdmaText, "BACK_TO_ZERO 0", "BACK_TO_ZERO 1", "", "", "", "", "config.txt:31:1: L2_BACK_TO_ZERO 1 goes back"},
-		{"rare ACKs of packets", rdmaText, "L2_ACK_INTERVAL 256", "L2_ACK_INTERVAL 2000", "", "", "", "", "config.txt:30:1: L2_ACK_INTERVAL 2000 is not possible"},
-		{"pause time", rdmaText, "PAUSE_TIME 5", "PAUSE_TIME 6", "", "", "", "", "config.txt:5:1: PAUSE_TIME 6us is not modelled under compat: ns3-rdma"},
-		{"TCP", rdmaText, "", "", "", "", "1\n2 1 3 1000 2.0 9.5\n", "", "config.txt:9:1: TCP_FLOW_FILE mix/tcp.txt has 1 flows, and TCP is not modelled"},
-		{"class of TCP", rdmaText, "", "", "", "1\n2 1 1 1000 2.0 9.5\n", "", "", "flow.txt:2: priority group 1 is the reference's own"},
-		{"own stops", rdmaText, "", "", "", "2\n2 1 3 1000 2.0 2.005\n3 1 3 1000 2.0 2.006\n", "", "", "flow.txt:3: the flow stops at 2.006s, others at 2.005s"},
-		{"one stops", rdmaText, "", "", "", "2\n2 1 3 1000 2.0 2.005\n3 1 3 1000 2.0 9\n", "", "", "flow.txt:3: the flow goes on when others stop at 2.005s"},
-		{"no receivers", rdmaText, "APP_START_TIME 1.0", "APP_START_TIME 2.5", "", "", "", "", "config.txt:11:1: APP_START_TIME 2.5 is after the first flow, 2s"},
-		{"receivers end", rdmaText, "APP_STOP_TIME 10.0", "APP_STOP_TIME 2.005", "", "", "", "", "config.txt:12:1: APP_STOP_TIME 2.005 is before the end, 2.01s"},
-		{"fast hosts", rdmaText, "", "", strings.Replace(starText, "40Gbps", "100Gbps", 1), "", "", "", "topology.txt:3:1: a host's link of 100Gbps"},
-		{"both layouts", hpccText + "KMAX 3\n", "", "", "", "", "", "", "config.txt:7:1: CC_MODE is a key of HPCC's ns-3 alone"},
+		{"ways by packet", rdmaText, "LEVEL_ECMP 0\nFLOW_LEVEL_ECMP 1", "LEVEL_ECMP 1\nFLOW_LEVEL_ECMP 0", "", "", "",
+			"", "config.txt:3:1: PACKET_LEVEL_ECMP 1 sends each packet another way"},
+		{"chunks", rdmaText, "SEND_IN_CHUNKS 0", "SEND_IN_CHUNKS 1", "", "", "", "",
+			"config.txt:10:1: SEND_IN_CHUNKS 1 is not modelled"},
+		{"waits for ACKs", rdmaText, "WAIT_FOR_ACK 0", "WAIT_FOR_ACK 1", "", "", "", "",
+			"config.txt:29:1: L2_WAIT_FOR_ACK 1 waits for an ACK"},
+		{"chunk's beginning", rdmaText, "BACK_TO_ZERO 0", "BACK_TO_ZERO 1", "", "", "", "",
+			"config.txt:31:1: L2_BACK_TO_ZERO 1 goes back"},
+		{"rare ACKs of packets", rdmaText, "L2_ACK_INTERVAL 256", "L2_ACK_INTERVAL 2000", "", "", "", "",
+			"config.txt:30:1: L2_ACK_INTERVAL 2000 is not possible"},
+		{"pause time", rdmaText, "PAUSE_TIME 5", "PAUSE_TIME 6", "", "", "", "",
+			"config.txt:5:1: PAUSE_TIME 6us is not modelled under compat: ns3-rdma"},
+		{"TCP", rdmaText, "", "", "", "", "1\n2 1 3 1000 2.0 9.5\n", "",
+			"config.txt:9:1: TCP_FLOW_FILE mix/tcp.txt has 1 flows, and TCP is not modelled"},
+		{"class of TCP", rdmaText, "", "", "", "1\n2 1 1 1000 2.0 9.5\n", "", "",
+			"flow.txt:2: priority group 1 is the reference's own"},
+		{"own stops", rdmaText, "", "", "", "2\n2 1 3 1000 2.0 2.005\n3 1 3 1000 2.0 2.006\n", "", "",
+			"flow.txt:3: the flow stops at 2.006s, others at 2.005s"},
+		{"one stops", rdmaText, "", "", "", "2\n2 1 3 1000 2.0 2.005\n3 1 3 1000 2.0 9\n", "", "",
+			"flow.txt:3: the flow goes on when others stop at 2.005s"},
+		{"no receivers", rdmaText, "APP_START_TIME 1.0", "APP_START_TIME 2.5", "", "", "", "",
+			"config.txt:11:1: APP_START_TIME 2.5 is after the first flow, 2s"},
+		{"receivers end", rdmaText, "APP_STOP_TIME 10.0", "APP_STOP_TIME 2.005", "", "", "", "",
+			"config.txt:12:1: APP_STOP_TIME 2.005 is before the end, 2.01s"},
+		{"fast hosts", rdmaText, "", "", strings.Replace(starText, "40Gbps", "100Gbps", 1), "", "", "",
+			"topology.txt:3:1: a host's link of 100Gbps"},
+		{"both layouts", hpccText + "KMAX 3\n", "", "", "", "", "", "",
+			"config.txt:7:1: CC_MODE is a key of HPCC's ns-3 alone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config, topology, flows, tcp := strings.Replace(c.base, c.old, c.new, 1), c.topology, c.flows, c.tcp
@@ -203,14 +233,17 @@ func noted(t *testing.T, c *convert.Conversion, want string) {
 func TestFromHPCC(t *testing.T) {
 	c := convertNS3(t, hpccText, starText, hpccFlows, "")
 	x, s := c.Scenario.Fabric, c.Scenario
-	if x.Compat != scenario.FabricCompatHPCC || x.Acks.Class != 3 || x.Acks.HostClass != 0 || x.Buffer != 12*units.MiB || x.PFC.Headroom.Kind != fabric.HeadroomHPCC {
+	if x.Compat != scenario.FabricCompatHPCC || x.Acks.Class != 3 || x.Acks.HostClass != 0 ||
+		x.Buffer != 12*units.MiB || x.PFC.Headroom.Kind != fabric.HeadroomHPCC {
 		t.Errorf("%+v", x.Config)
 	}
-	if s.Measure.Until.Time != 100*units.Millisecond || s.Flows[0].From != 2*units.Second || !filepath.IsAbs(s.Flows[0].File) {
+	if s.Measure.Until.Time != 100*units.Millisecond || s.Flows[0].From != 2*units.Second ||
+		!filepath.IsAbs(s.Flows[0].File) {
 		t.Errorf("%+v %+v", s.Measure, s.Flows)
 	}
 	d := x.CongestionControl.DCQCN
-	if !d.AlphaPerEpoch || !d.HyperFlat || !d.StageFromZero || d.ClampTarget != cc.ClampAfterIncrease || d.RateHAI != 80*units.Mbps || d.Window != cc.WindowNone {
+	if !d.AlphaPerEpoch || !d.HyperFlat || !d.StageFromZero || d.ClampTarget != cc.ClampAfterIncrease ||
+		d.RateHAI != 80*units.Mbps || d.Window != cc.WindowNone {
 		t.Errorf("%+v", d)
 	}
 	noted(t, c, "ACK_HIGH_PRIO 1 changes hosts alone")
@@ -218,25 +251,30 @@ func TestFromHPCC(t *testing.T) {
 	noted(t, c, "without effect under CC_MODE 1: DCTCP_RATE_AI, PINT_LOG_BASE")
 
 	// Windows, a link that goes down, and times that begin early.
-	config := strings.NewReplacer("HAS_WIN 0", "HAS_WIN 1", "VAR_WIN 0", "VAR_WIN 1", "LINK_DOWN 0 0 0", "LINK_DOWN 50 0 3", "CLAMP_TARGET_RATE 0", "CLAMP_TARGET_RATE 1").Replace(hpccText)
+	config := strings.NewReplacer("HAS_WIN 0", "HAS_WIN 1", "VAR_WIN 0", "VAR_WIN 1", "LINK_DOWN 0 0 0",
+		"LINK_DOWN 50 0 3", "CLAMP_TARGET_RATE 0", "CLAMP_TARGET_RATE 1").Replace(hpccText)
 	c = convertNS3(t, config, starText, "1\n2 1 3 100 20000 1.5\n", "")
 	x = c.Scenario.Fabric
 	if d := x.CongestionControl.DCQCN; d.Window != cc.WindowScaled || d.ClampTarget != cc.ClampAlways {
 		t.Errorf("%+v", d)
 	}
-	if from := c.Scenario.Flows[0].From; from != units.Second || c.Scenario.Measure.Until.Time != 1100*units.Millisecond {
+	if from := c.Scenario.Flows[0].From; from != units.Second ||
+		c.Scenario.Measure.Until.Time != 1100*units.Millisecond {
 		t.Errorf("from %v until %v", from, c.Scenario.Measure.Until.Time)
 	}
-	if len(x.Failures) != 1 || x.Failures[0] != (scenario.Failure{A: "s0", B: "h3", At: units.Second + 50*units.Microsecond}) {
+	if len(x.Failures) != 1 ||
+		x.Failures[0] != (scenario.Failure{A: "s0", B: "h3", At: units.Second + 50*units.Microsecond}) {
 		t.Errorf("%+v", x.Failures)
 	}
 
 	// Two priority groups, whose ACKs are in their flows' class, and a loss of all links that have none of their own.
-	c = convertNS3(t, strings.Replace(hpccText, "LINK 0.0000", "LINK 0.01", 1), starText, "2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
+	c = convertNS3(t, strings.Replace(hpccText, "LINK 0.0000", "LINK 0.01", 1), starText,
+		"2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
 	if x = c.Scenario.Fabric; !x.Acks.Follow || x.Acks.HostClass != 0 || x.Loss != 0.01 {
 		t.Errorf("%+v, loss %v", x.Acks, x.Loss)
 	}
-	c = convertNS3(t, strings.Replace(hpccText, "ACK_HIGH_PRIO 1", "ACK_HIGH_PRIO 0", 1), starText, "2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
+	c = convertNS3(t, strings.Replace(hpccText, "ACK_HIGH_PRIO 1", "ACK_HIGH_PRIO 0", 1), starText,
+		"2\n2 1 3 100 20000 2.0\n3 1 4 100 20000 2.0\n", "")
 	if x = c.Scenario.Fabric; !x.Acks.Follow || x.Acks.HostClass != 3 {
 		t.Errorf("%+v", x.Acks)
 	}
@@ -245,17 +283,20 @@ func TestFromHPCC(t *testing.T) {
 	c = convertNS3(t, hpccText, starText, hpccFlows, "none")
 	x = c.Scenario.Fabric
 	ours := fabric.DefaultConfig()
-	if x.Compat != scenario.FabricCompatNone || x.PFC.Headroom != ours.PFC.Headroom || x.Acks.Class != 0 || x.CNP.Echo || x.Rounding != fabric.Exact || x.Recovery != ours.Recovery {
+	if x.Compat != scenario.FabricCompatNone || x.PFC.Headroom != ours.PFC.Headroom || x.Acks.Class != 0 ||
+		x.CNP.Echo || x.Rounding != fabric.Exact || x.Recovery != ours.Recovery {
 		t.Errorf("%+v", x.Config)
 	}
-	if x.Header != 48 || x.Acks.Size != 60 || x.ECN.Ports[0].Kmin != 160*units.KB || x.QueuePairs.Life != fabric.PerMessage {
+	if x.Header != 48 || x.Acks.Size != 60 || x.ECN.Ports[0].Kmin != 160*units.KB ||
+		x.QueuePairs.Life != fabric.PerMessage {
 		t.Errorf("%+v", x.Config)
 	}
 	noted(t, c, "compat none: payload, header (48B)")
 
 	// Algorithms that carry something in their packets.
 	at100 := strings.NewReplacer("40Gbps", "100Gbps").Replace(starText)
-	for mode, want := range map[string]fabric.Telemetry{"3": {Size: 42, AckSize: 28, Multiple: 1}, "7": {Size: 8}, "8": {}, "10": {Size: 1}, "0": {}} {
+	for mode, want := range map[string]fabric.Telemetry{"3": {Size: 42, AckSize: 28, Multiple: 1}, "7": {Size: 8},
+		"8": {}, "10": {Size: 1}, "0": {}} {
 		config := strings.NewReplacer("CC_MODE 1", "CC_MODE "+mode, "40000000000", "100000000000").Replace(hpccText)
 		if got := convertNS3(t, config, at100, hpccFlows, "").Scenario.Fabric.Telemetry; got != want {
 			t.Errorf("CC_MODE %s: %+v, want %+v", mode, got, want)
@@ -273,11 +314,13 @@ func TestFromHPCC(t *testing.T) {
 func TestFromNS3RDMA(t *testing.T) {
 	c := convertNS3(t, rdmaText, starText, rdmaFlows, "")
 	x, s := c.Scenario.Fabric, c.Scenario
-	if x.Compat != scenario.FabricCompatNS3RDMA || x.Payload != 998 || x.Header != 22 || x.Acks.Every != 256 || x.ECN.Ports[0].Kmin != 41200 || !x.CNP.Ticking {
+	if x.Compat != scenario.FabricCompatNS3RDMA || x.Payload != 998 || x.Header != 22 || x.Acks.Every != 256 ||
+		x.ECN.Ports[0].Kmin != 41200 || !x.CNP.Ticking {
 		t.Errorf("%+v", x.Config)
 	}
 	list := s.Flows[0].List
-	if len(list) != 2 || list[0].Src != 1 || list[0].Dst != 0 || list[0].Size != 998000 || list[1].Start != units.Millisecond || s.Measure.Until.Time != 10*units.Millisecond {
+	if len(list) != 2 || list[0].Src != 1 || list[0].Dst != 0 || list[0].Size != 998000 ||
+		list[1].Start != units.Millisecond || s.Measure.Until.Time != 10*units.Millisecond {
 		t.Errorf("%+v %+v", list, s.Measure)
 	}
 	d := x.CongestionControl.DCQCN
@@ -286,11 +329,13 @@ func TestFromNS3RDMA(t *testing.T) {
 	}
 	for keys, want := range map[string]cc.Clamp{"CLAMP_TARGET_RATE 0\nCLAMP_TARGET_RATE_AFTER_TIMER 1": cc.ClampAfterIncrease, "CLAMP_TARGET_RATE 0\nCLAMP_TARGET_RATE_AFTER_TIMER 0": cc.ClampAfterBytes} {
 		config := strings.Replace(rdmaText, "CLAMP_TARGET_RATE 1\nCLAMP_TARGET_RATE_AFTER_TIMER 0", keys, 1)
-		if got := convertNS3(t, config, starText, rdmaFlows, "").Scenario.Fabric.CongestionControl.DCQCN.ClampTarget; got != want {
+		if got := convertNS3(t, config, starText, rdmaFlows,
+			"").Scenario.Fabric.CongestionControl.DCQCN.ClampTarget; got != want {
 			t.Errorf("%q is %v, want %v", keys, got, want)
 		}
 	}
-	c = convertNS3(t, strings.Replace(rdmaText, "USE_DYNAMIC_PFC_THRESHOLD 1", "USE_DYNAMIC_PFC_THRESHOLD 0", 1), starText, rdmaFlows, "")
+	c = convertNS3(t, strings.Replace(rdmaText, "USE_DYNAMIC_PFC_THRESHOLD 1", "USE_DYNAMIC_PFC_THRESHOLD 0", 1),
+		starText, rdmaFlows, "")
 	if th := c.Scenario.Fabric.PFC.Threshold; th.Dynamic || th.Size != 20600 {
 		t.Errorf("%+v", th)
 	}

@@ -58,7 +58,8 @@ func htsimLines(name string, r io.Reader, each func(line int, words []string) er
 	}
 	switch err := s.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("%s:%d: the line is longer than %d bytes; this is not a file of htsim", name, line+1, htsimLine)
+		return fmt.Errorf("%s:%d: the line is longer than %d bytes; this is not a file of htsim", name, line+1,
+			htsimLine)
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -121,7 +122,8 @@ func ReadHTSimTopology(name string, r io.Reader) (*HTSimTopology, error) {
 			tiers[v] = tier
 		default:
 			if tier == nil {
-				return fmt.Errorf("unknown key %q before the first tier; there are Nodes, Tiers, Podsize and Tier", words[0])
+				return fmt.Errorf("unknown key %q before the first tier; there are Nodes, Tiers, Podsize and Tier",
+					words[0])
 			}
 			err = tier.read(key, words)
 		}
@@ -197,7 +199,8 @@ func (x *HTSimTier) read(key string, words []string) error {
 		v, err = number(1, math.MaxInt32)
 		x.QueueUp = units.Bytes(v)
 	default:
-		return fmt.Errorf("unknown key %q in a tier; there are Downlink_speed_Gbps, Downlink_Latency_ns, Switch_Latency_ns, Radix_Down, Radix_Up, Oversubscribed, Bundle, Queue_Down and Queue_Up", words[0])
+		return fmt.Errorf("unknown key %q in a tier; there are Downlink_speed_Gbps, Downlink_Latency_ns, "+
+			"Switch_Latency_ns, Radix_Down, Radix_Up, Oversubscribed, Bundle, Queue_Down and Queue_Up", words[0])
 	}
 	return err
 }
@@ -209,7 +212,8 @@ type HTSimConnection struct {
 	ID       int64 // 0 is none
 	Size     units.Bytes
 	Start    units.Duration // if it has no trigger
-	// Trigger starts it, SendDone is activated when its sender knows that all has come, RecvDone when it has; 0 is none.
+	// Trigger starts it, SendDone is activated when its sender knows that all has come, RecvDone when it has; 0 is
+	// none.
 	Trigger, SendDone, RecvDone int64
 	Priority                    bool // it is given one
 }
@@ -280,9 +284,11 @@ func ReadHTSimMatrix(name string, r io.Reader) (*HTSimMatrix, error) {
 			m.Triggers = append(m.Triggers, t)
 			return nil
 		case head == "failure":
-			return errors.New("failure: a failed link of htsim runs at a tenth of its rate, which has no counterpart; take the line out")
+			return errors.New("failure: a failed link of htsim runs at a tenth of its rate, which has no " +
+				"counterpart; take the line out")
 		default:
-			return fmt.Errorf("unknown word %q; a line is Nodes, Connections, Triggers, a connection such as 0->5, or a trigger", head)
+			return fmt.Errorf("unknown word %q; a line is Nodes, Connections, Triggers, a connection such as 0->5, "+
+				"or a trigger", head)
 		}
 	})
 	if err != nil {
@@ -349,9 +355,12 @@ func readHTSimConnection(words []string, hosts int) (HTSimConnection, error) {
 			_, err = htsimNumber(words, i, math.MinInt32, math.MaxInt32)
 			c.Priority = true
 		case "addon":
-			return c, errors.New("addon: connections that are joined to others when a trigger fires have no counterpart")
+			return c, errors.New(
+				"addon: connections that are joined to others when a trigger fires have no counterpart")
 		default:
-			return c, fmt.Errorf("unknown word %q; there are start, size, id, trigger, send_done_trigger, recv_done_trigger and prio", key)
+			return c, fmt.Errorf(
+				"unknown word %q; there are start, size, id, trigger, send_done_trigger, recv_done_trigger and prio",
+				key)
 		}
 		if err != nil {
 			return c, err
@@ -393,7 +402,8 @@ func readHTSimTrigger(words []string) (HTSimTrigger, error) {
 			t.Kind = HTSimBarrier
 			kinds++
 		default:
-			return t, fmt.Errorf("unknown word %q; a trigger has id, count, and one of oneshot, multishot and barrier", words[i])
+			return t, fmt.Errorf(
+				"unknown word %q; a trigger has id, count, and one of oneshot, multishot and barrier", words[i])
 		}
 		if err != nil {
 			return t, err

@@ -47,14 +47,17 @@ func TestHTSim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Hosts != 8 || x.PodSize != 8 || len(x.Tiers) != 2 || x.Tiers[0].Speed != 100*units.Gbps || x.Tiers[0].Oversub != 2 || x.Tiers[1].Delay != 500*units.Nanosecond || x.Tiers[1].Down != 2 || x.Tiers[1].Line != 13 {
+	if x.Hosts != 8 || x.PodSize != 8 || len(x.Tiers) != 2 || x.Tiers[0].Speed != 100*units.Gbps ||
+		x.Tiers[0].Oversub != 2 || x.Tiers[1].Delay != 500*units.Nanosecond || x.Tiers[1].Down != 2 ||
+		x.Tiers[1].Line != 13 {
 		t.Errorf("%+v", x)
 	}
 	m, err := ReadHTSimMatrix("a.cm", strings.NewReader(htsimMatrix))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := m.Connections; m.Hosts != 8 || len(c) != 3 || c[0].Start != 5 || c[0].SendDone != 7 || c[1].Trigger != 7 || !c[1].Priority || c[2].RecvDone != 9 || c[2].Line != 8 ||
+	if c := m.Connections; m.Hosts != 8 || len(c) != 3 || c[0].Start != 5 || c[0].SendDone != 7 ||
+		c[1].Trigger != 7 || !c[1].Priority || c[2].RecvDone != 9 || c[2].Line != 8 ||
 		len(m.Triggers) != 2 || m.Triggers[1].Kind != HTSimBarrier || m.Triggers[1].Count != 2 {
 		t.Errorf("%+v", m)
 	}
@@ -77,7 +80,8 @@ func TestHTSimErrors(t *testing.T) {
 		if x.want == "a.topo:1: tier 1 is missing" {
 			text = strings.Replace(text, "Tiers 2", "Tiers 3", 1)
 		}
-		if _, err := ReadHTSimTopology("a.topo", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), x.want) {
+		if _, err := ReadHTSimTopology("a.topo", strings.NewReader(text)); err == nil ||
+			!strings.HasPrefix(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.want, err)
 		}
 	}
@@ -98,7 +102,8 @@ func TestHTSimErrors(t *testing.T) {
 		{"# the barrier", "hello", `a.cm:7: unknown word "hello"`},
 		{"# the barrier", strings.Repeat("x", htsimLine+1), "a.cm:7: the line is longer than 65536 bytes"},
 	} {
-		if _, err := ReadHTSimMatrix("a.cm", strings.NewReader(strings.Replace(htsimMatrix, x.from, x.to, 1))); err == nil || !strings.HasPrefix(err.Error(), x.want) {
+		if _, err := ReadHTSimMatrix("a.cm", strings.NewReader(strings.Replace(htsimMatrix, x.from, x.to, 1))); err ==
+			nil || !strings.HasPrefix(err.Error(), x.want) {
 			t.Errorf("%s: %v", x.want, err)
 		}
 	}

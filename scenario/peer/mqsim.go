@@ -147,9 +147,12 @@ func (f *MQSimFlow) At(tag string) string { return f.at[tag].String() }
 
 // The tags that only synthetic, or only trace flows have.
 var (
-	syntheticTags = []string{"Working_Set_Percentage", "Synthetic_Generator_Type", "Read_Percentage", "Address_Distribution",
-		"Percentage_of_Hot_Region", "Generated_Aligned_Addresses", "Address_Alignment_Unit", "Request_Size_Distribution",
-		"Average_Request_Size", "Variance_Request_Size", "Seed", "Average_No_of_Reqs_in_Queue", "Bandwidth", "Stop_Time", "Total_Requests_To_Generate"}
+	syntheticTags = []string{"Working_Set_Percentage", "Synthetic_Generator_Type", "Read_Percentage",
+		"Address_Distribution",
+		"Percentage_of_Hot_Region", "Generated_Aligned_Addresses", "Address_Alignment_Unit",
+		"Request_Size_Distribution",
+		"Average_Request_Size", "Variance_Request_Size", "Seed", "Average_No_of_Reqs_in_Queue", "Bandwidth",
+		"Stop_Time", "Total_Requests_To_Generate"}
 	traceTags = []string{"File_Path", "Percentage_To_Be_Executed", "Relay_Count", "Time_Unit"}
 )
 
@@ -157,8 +160,9 @@ var (
 // its own distributed files leave out.
 var optional = map[string]string{
 	"Percentage_of_Hot_Region": "RANDOM_HOTCOLD", "Variance_Request_Size": "NORMAL", "Time_Unit": "", "Relay_Count": "",
-	"Average_No_of_Reqs_in_Queue": "QUEUE_DEPTH", "Bandwidth": "BANDWIDTH", "Stop_Time": "", "Initial_Occupancy_Percentage": "",
-	"Generated_Aligned_Addresses": "", "Address_Alignment_Unit": "",
+	"Average_No_of_Reqs_in_Queue": "QUEUE_DEPTH", "Bandwidth": "BANDWIDTH", "Stop_Time": "",
+	"Initial_Occupancy_Percentage": "",
+	"Generated_Aligned_Addresses":  "", "Address_Alignment_Unit": "",
 }
 
 // ignored are tags that stand in MQSim's distributed files although its parser has no
@@ -170,7 +174,8 @@ func (f *MQSimFlow) Ignored() []string {
 	var out []string
 	for _, tag := range ignored {
 		if at, ok := f.at[tag]; ok {
-			out = append(out, fmt.Sprintf("%v: <%s> means nothing to MQSim and is passed over; the tag it reads is <Bandwidth>", at, tag))
+			out = append(out, fmt.Sprintf("%v: <%s> means nothing to MQSim and is passed over; the tag it reads is "+
+				"<Bandwidth>", at, tag))
 		}
 	}
 	return out
@@ -191,9 +196,11 @@ func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
 	}
 	const top = "Execution_Parameter_Set"
 	if root.name != top {
-		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's device configuration; its root is <%s>", name, root.line, root.column, root.name, top)
+		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's device configuration; its root is <%s>", name,
+			root.line, root.column, root.name, top)
 	}
-	d := &MQSimDevice{MQSimHost: mqsimHost, MQSimController: mqsimController, MQSimFlash: mqsimFlash, at: map[string]position{}, file: name}
+	d := &MQSimDevice{MQSimHost: mqsimHost, MQSimController: mqsimController, MQSimFlash: mqsimFlash,
+		at: map[string]position{}, file: name}
 	sections := []section{
 		{"Host_Parameter_Set", top, reflect.ValueOf(&d.MQSimHost).Elem()},
 		{"Device_Parameter_Set", top, reflect.ValueOf(&d.MQSimController).Elem()},
@@ -207,34 +214,45 @@ func ReadMQSimDevice(name string, r io.Reader) (*MQSimDevice, error) {
 
 // What MQSim takes for a tag of ssdconfig.xml that is missing.
 var (
-	mqsimHost       = MQSimHost{PCIe_Lane_Bandwidth: 0.4, PCIe_Lane_Count: 4, SATA_Processing_Delay: 400000, ResponseTime_Logging_Period_Length: 400000}
+	mqsimHost = MQSimHost{PCIe_Lane_Bandwidth: 0.4, PCIe_Lane_Count: 4, SATA_Processing_Delay: 400000,
+		ResponseTime_Logging_Period_Length: 400000}
 	mqsimController = MQSimController{
-		Seed: 123, Enabled_Preconditioning: true, Memory_Type: "FLASH", HostInterface_Type: "NVME", IO_Queue_Depth: 1024, Queue_Fetch_Size: 512,
+		Seed: 123, Enabled_Preconditioning: true, Memory_Type: "FLASH", HostInterface_Type: "NVME",
+		IO_Queue_Depth: 1024, Queue_Fetch_Size: 512,
 		Caching_Mechanism: "ADVANCED", Data_Cache_Sharing_Mode: "SHARED", Data_Cache_Capacity: 512 << 20,
 		Data_Cache_DRAM_Row_Size: 8192, Data_Cache_DRAM_Data_Rate: 800, Data_Cache_DRAM_Data_Busrt_Size: 4,
 		Data_Cache_DRAM_tRCD: 13, Data_Cache_DRAM_tCL: 13, Data_Cache_DRAM_tRP: 13,
-		Address_Mapping: "PAGE_LEVEL", CMT_Capacity: 2 << 20, CMT_Sharing_Mode: "SHARED", Plane_Allocation_Scheme: "CWDP",
+		Address_Mapping: "PAGE_LEVEL", CMT_Capacity: 2 << 20, CMT_Sharing_Mode: "SHARED",
+		Plane_Allocation_Scheme:       "CWDP",
 		Transaction_Scheduling_Policy: "OUT_OF_ORDER", Overprovisioning_Ratio: 0.07,
-		GC_Exec_Threshold: 0.05, GC_Block_Selection_Policy: "RGA", Preemptible_GC_Enabled: true, GC_Hard_Threshold: 0.005,
+		GC_Exec_Threshold: 0.05, GC_Block_Selection_Policy: "RGA", Preemptible_GC_Enabled: true,
+		GC_Hard_Threshold:            0.005,
 		Dynamic_Wearleveling_Enabled: true, Static_Wearleveling_Enabled: true, Static_Wearleveling_Threshold: 100,
-		Preferred_suspend_erase_time_for_read: 700000, Preferred_suspend_erase_time_for_write: 700000, Preferred_suspend_write_time_for_read: 100000,
-		Flash_Channel_Count: 8, Flash_Channel_Width: 1, Channel_Transfer_Rate: 300, Chip_No_Per_Channel: 4, Flash_Comm_Protocol: "NVDDR2",
+		Preferred_suspend_erase_time_for_read: 700000, Preferred_suspend_erase_time_for_write: 700000,
+		Preferred_suspend_write_time_for_read: 100000,
+		Flash_Channel_Count:                   8, Flash_Channel_Width: 1, Channel_Transfer_Rate: 300,
+		Chip_No_Per_Channel: 4,
+		Flash_Comm_Protocol: "NVDDR2",
 	}
 	mqsimFlash = MQSimFlash{
 		Flash_Technology: "MLC", CMD_Suspension_Support: "ERASE",
 		Page_Read_Latency_LSB: 75000, Page_Read_Latency_CSB: 75000, Page_Read_Latency_MSB: 75000,
 		Page_Program_Latency_LSB: 750000, Page_Program_Latency_CSB: 750000, Page_Program_Latency_MSB: 750000,
-		Block_Erase_Latency: 3800000, Block_PE_Cycles_Limit: 10000, Suspend_Erase_Time: 700000, Suspend_Program_Time: 100000,
-		Die_No_Per_Chip: 2, Plane_No_Per_Die: 2, Block_No_Per_Plane: 2048, Page_No_Per_Block: 256, Page_Capacity: 8192, Page_Metadat_Capacity: 1872,
+		Block_Erase_Latency: 3800000, Block_PE_Cycles_Limit: 10000, Suspend_Erase_Time: 700000,
+		Suspend_Program_Time: 100000,
+		Die_No_Per_Chip:      2, Plane_No_Per_Die: 2, Block_No_Per_Plane: 2048, Page_No_Per_Block: 256,
+		Page_Capacity: 8192, Page_Metadat_Capacity: 1872,
 	}
 )
 
 // Defaulted says which tags are missing and what MQSim, and so this package, takes for them.
 func (d *MQSimDevice) Defaulted() []string {
 	var out []string
-	for _, section := range []reflect.Value{reflect.ValueOf(d.MQSimHost), reflect.ValueOf(d.MQSimController), reflect.ValueOf(d.MQSimFlash)} {
+	for _, section := range []reflect.Value{reflect.ValueOf(d.MQSimHost), reflect.ValueOf(d.MQSimController),
+		reflect.ValueOf(d.MQSimFlash)} {
 		for i := range section.NumField() {
-			if tag := section.Type().Field(i).Name; d.at[tag] == (position{}) && !strings.HasPrefix(tag, "SATA_") && !strings.Contains(tag, "ResponseTime_Logging") {
+			if tag := section.Type().Field(i).Name; d.at[tag] == (position{}) && !strings.HasPrefix(tag, "SATA_") &&
+				!strings.Contains(tag, "ResponseTime_Logging") {
 				out = append(out, fmt.Sprintf("%s: there is no <%s>; MQSim takes %v", d.file, tag, section.Field(i)))
 			}
 		}
@@ -250,12 +268,14 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 		return nil, err
 	}
 	if root.name != "MQSim_IO_Scenarios" {
-		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's workload definition; its root is <MQSim_IO_Scenarios>", name, root.line, root.column, root.name)
+		return nil, fmt.Errorf("%s:%d:%d: <%s> is not MQSim's workload definition; its root is <MQSim_IO_Scenarios>",
+			name, root.line, root.column, root.name)
 	}
 	var out [][]*MQSimFlow
 	for _, s := range root.children {
 		if s.name != "IO_Scenario" {
-			return nil, fmt.Errorf("%s:%d:%d: <%s> stands where <IO_Scenario> is expected", name, s.line, s.column, s.name)
+			return nil, fmt.Errorf("%s:%d:%d: <%s> stands where <IO_Scenario> is expected", name, s.line, s.column,
+				s.name)
 		}
 		var flows []*MQSimFlow
 		for _, e := range s.children {
@@ -267,20 +287,26 @@ func ReadMQSimWorkload(name string, r io.Reader) ([][]*MQSimFlow, error) {
 				absent = traceTags
 			case "IO_Flow_Parameter_Set_Trace_Based":
 			default:
-				return nil, fmt.Errorf("%s:%d:%d: <%s> is not a flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based", name, e.line, e.column, e.name)
+				return nil, fmt.Errorf(
+					"%s:%d:%d: <%s> is not a flow; use IO_Flow_Parameter_Set_Synthetic or "+
+						"IO_Flow_Parameter_Set_Trace_Based", name, e.line, e.column, e.name)
 			}
 			for _, c := range e.children {
 				if slices.Contains(absent, c.name) {
-					return nil, fmt.Errorf("%s:%d:%d: <%s> does not belong to <%s>", name, c.line, c.column, c.name, e.name)
+					return nil, fmt.Errorf("%s:%d:%d: <%s> does not belong to <%s>", name, c.line, c.column, c.name,
+						e.name)
 				}
 			}
-			if err := fill(name, []section{{e.name, "IO_Scenario", reflect.ValueOf(f).Elem()}}, e, f.at, func(tag string) bool {
-				if slices.Contains(absent, tag) {
-					return true
-				}
-				only, ok := optional[tag]
-				return ok && (only == "" || only != f.Address_Distribution && only != f.Request_Size_Distribution && only != f.Synthetic_Generator_Type)
-			}); err != nil {
+			if err := fill(name, []section{{e.name, "IO_Scenario", reflect.ValueOf(f).Elem()}}, e, f.at,
+				func(tag string) bool {
+					if slices.Contains(absent, tag) {
+						return true
+					}
+					only, ok := optional[tag]
+					return ok && (only == "" ||
+						only != f.Address_Distribution && only != f.Request_Size_Distribution &&
+							only != f.Synthetic_Generator_Type)
+				}); err != nil {
 				return nil, err
 			}
 			flows = append(flows, f)
@@ -305,7 +331,8 @@ func fill(file string, sections []section, e *element, at map[string]position, m
 		pos := position{file, c.line, c.column}
 		if i := slices.IndexFunc(sections, func(s section) bool { return s.name == c.name }); i >= 0 {
 			if sections[i].within != e.name {
-				return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name, sections[i].within)
+				return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name,
+					sections[i].within)
 			}
 			if first, twice := at[c.name]; twice {
 				return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
@@ -324,7 +351,8 @@ func fill(file string, sections []section, e *element, at map[string]position, m
 		case owner < 0:
 			return fmt.Errorf("%v: unknown tag <%s>%s", pos, c.name, suggest(c.name, sections))
 		case owner != own:
-			return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name, sections[owner].name)
+			return fmt.Errorf("%v: <%s> stands in <%s>; MQSim reads it in <%s>", pos, c.name, e.name,
+				sections[owner].name)
 		case twice:
 			return fmt.Errorf("%v: <%s> stands twice; first at line %d", pos, c.name, first.line)
 		}

@@ -164,9 +164,12 @@ func TestDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ got, want any }{
-		{d.PCIe_Lane_Bandwidth, 1.0}, {d.PCIe_Lane_Count, 4}, {d.Enable_ResponseTime_Logging, false}, {d.Seed, int64(321)},
-		{d.Enabled_Preconditioning, true}, {d.HostInterface_Type, "NVME"}, {d.Overprovisioning_Ratio, 0.07}, {d.Static_Wearleveling_Enabled, true},
-		{d.Data_Cache_DRAM_Data_Busrt_Size, int64(4)}, {d.Flash_Technology, "MLC"}, {d.Block_Erase_Latency, int64(3800000)}, {d.Page_Metadat_Capacity, int64(448)},
+		{d.PCIe_Lane_Bandwidth, 1.0}, {d.PCIe_Lane_Count, 4}, {d.Enable_ResponseTime_Logging, false},
+		{d.Seed, int64(321)},
+		{d.Enabled_Preconditioning, true}, {d.HostInterface_Type, "NVME"}, {d.Overprovisioning_Ratio, 0.07},
+		{d.Static_Wearleveling_Enabled, true},
+		{d.Data_Cache_DRAM_Data_Busrt_Size, int64(4)}, {d.Flash_Technology, "MLC"},
+		{d.Block_Erase_Latency, int64(3800000)}, {d.Page_Metadat_Capacity, int64(448)},
 		{d.At("Seed"), "ssdconfig.xml:11:3"}, {d.At("Page_Capacity"), "ssdconfig.xml:66:4"},
 	} {
 		if c.got != c.want {
@@ -185,7 +188,8 @@ func TestDevice(t *testing.T) {
 
 // Tags that MQSim never looks at in this or that configuration may be left out.
 func TestDeviceMayLeaveOut(t *testing.T) {
-	for _, tag := range []string{"SATA_Processing_Delay", "Enable_ResponseTime_Logging", "ResponseTime_Logging_Period_Length",
+	for _, tag := range []string{"SATA_Processing_Delay", "Enable_ResponseTime_Logging",
+		"ResponseTime_Logging_Period_Length",
 		"Preferred_suspend_erase_time_for_read", "Preferred_suspend_write_time_for_read", "Page_Metadat_Capacity"} {
 		if err := readDevice(without(device, tag)); err != nil {
 			t.Errorf("without %s: %v", tag, err)
@@ -214,10 +218,12 @@ func TestWorkload(t *testing.T) {
 	if !slices.Equal(s.Channel_IDs, []int{0, 1, 2}) || !slices.Equal(s.Plane_IDs, []int{1}) {
 		t.Errorf("channels %v, planes %v", s.Channel_IDs, s.Plane_IDs)
 	}
-	if s.Average_No_of_Reqs_in_Queue != 16 || s.Stop_Time != 1e9 || !s.Generated_Aligned_Addresses || s.Priority_Class != "HIGH" {
+	if s.Average_No_of_Reqs_in_Queue != 16 || s.Stop_Time != 1e9 || !s.Generated_Aligned_Addresses ||
+		s.Priority_Class != "HIGH" {
 		t.Errorf("got %+v", s)
 	}
-	if r.File_Path != "traces/tpcc-small.trace" || r.Percentage_To_Be_Executed != 100 || r.Time_Unit != "NANOSECOND" || r.Priority_Class != "LOW" {
+	if r.File_Path != "traces/tpcc-small.trace" || r.Percentage_To_Be_Executed != 100 ||
+		r.Time_Unit != "NANOSECOND" || r.Priority_Class != "LOW" {
 		t.Errorf("got %+v", r)
 	}
 	if got := r.At("File_Path"); got != "workload.xml:36:4" {
@@ -231,32 +237,55 @@ func TestDeviceErrors(t *testing.T) {
 		old, new string // what is changed in the text, once
 		want     string // the error
 	}{
-		{"misspelt tag", "<Seed>321</Seed>", "<Sead>321</Sead>", "ssdconfig.xml:11:3: unknown tag <Sead>; did you mean <Seed>?"},
-		{"corrected spelling", "Data_Busrt_Size>4</Data_Cache_DRAM_Data_Busrt", "Data_Burst_Size>4</Data_Cache_DRAM_Data_Burst",
-			"ssdconfig.xml:22:3: unknown tag <Data_Cache_DRAM_Data_Burst_Size>; did you mean <Data_Cache_DRAM_Data_Busrt_Size>?"},
+		{"misspelt tag", "<Seed>321</Seed>", "<Sead>321</Sead>",
+			"ssdconfig.xml:11:3: unknown tag <Sead>; did you mean <Seed>?"},
+		{"corrected spelling", "Data_Busrt_Size>4</Data_Cache_DRAM_Data_Busrt",
+			"Data_Burst_Size>4</Data_Cache_DRAM_Data_Burst",
+			"ssdconfig.xml:22:3: unknown tag <Data_Cache_DRAM_Data_Burst_Size>; did you mean " +
+				"<Data_Cache_DRAM_Data_Busrt_Size>?"},
 		{"a tag like no other", "<Seed>321</Seed>", "<Zoo>321</Zoo>", "ssdconfig.xml:11:3: unknown tag <Zoo>"},
-		{"tag twice", "<Seed>321</Seed>", "<Seed>321</Seed>\n<Seed>322</Seed>", "ssdconfig.xml:12:1: <Seed> stands twice; first at line 11"},
-		{"device tag in the host's section", "<PCIe_Lane_Count>4</PCIe_Lane_Count>", "<Seed>1</Seed>", "ssdconfig.xml:5:3: <Seed> stands in <Host_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
-		{"flash tag in the device's section", "<Seed>321</Seed>", "<Page_Capacity>8192</Page_Capacity>", "ssdconfig.xml:11:3: <Page_Capacity> stands in <Device_Parameter_Set>; MQSim reads it in <Flash_Parameter_Set>"},
-		{"tag outside of sections", "\t<Host_Parameter_Set>\n", "\t<Seed>1</Seed><Host_Parameter_Set>\n", "ssdconfig.xml:3:2: <Seed> stands in <Execution_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
-		{"section in the wrong section", "\t</Host_Parameter_Set>\n", "\t<Flash_Parameter_Set/></Host_Parameter_Set>\n", "ssdconfig.xml:9:2: <Flash_Parameter_Set> stands in <Host_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
-		{"section twice", "\t<Device_Parameter_Set>\n", "\t<Host_Parameter_Set/><Device_Parameter_Set>\n", "ssdconfig.xml:10:2: <Host_Parameter_Set> stands twice; first at line 3"},
-		{"unknown section", "\t<Device_Parameter_Set>\n", "\t<Hostile_Parameters/><Device_Parameter_Set>\n", "ssdconfig.xml:10:2: unknown tag <Hostile_Parameters>"},
-		{"element within a value", "<Seed>321</Seed>", "<Seed>3<b>2</b>1</Seed>", "ssdconfig.xml:11:3: <Seed> holds <b>; it takes a value"},
-		{"words for a number", "<Seed>321</Seed>", "<Seed>many</Seed>", `ssdconfig.xml:11:3: <Seed>: "many" is not a whole number from 0 on`},
-		{"negative number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>-4<", `ssdconfig.xml:5:3: <PCIe_Lane_Count>: "-4" is not a whole number from 0 on`},
-		{"fraction for a whole number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>4.5<", `ssdconfig.xml:5:3: <PCIe_Lane_Count>: "4.5" is not a whole number`},
-		{"beyond 64 bits", "<Seed>321<", "<Seed>9223372036854775808<", `ssdconfig.xml:11:3: <Seed>: "9223372036854775808" is not a whole number`},
+		{"tag twice", "<Seed>321</Seed>", "<Seed>321</Seed>\n<Seed>322</Seed>",
+			"ssdconfig.xml:12:1: <Seed> stands twice; first at line 11"},
+		{"device tag in the host's section", "<PCIe_Lane_Count>4</PCIe_Lane_Count>", "<Seed>1</Seed>",
+			"ssdconfig.xml:5:3: <Seed> stands in <Host_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
+		{"flash tag in the device's section", "<Seed>321</Seed>", "<Page_Capacity>8192</Page_Capacity>",
+			"ssdconfig.xml:11:3: <Page_Capacity> stands in <Device_Parameter_Set>; MQSim reads it in " +
+				"<Flash_Parameter_Set>"},
+		{"tag outside of sections", "\t<Host_Parameter_Set>\n", "\t<Seed>1</Seed><Host_Parameter_Set>\n",
+			"ssdconfig.xml:3:2: <Seed> stands in <Execution_Parameter_Set>; MQSim reads it in <Device_Parameter_Set>"},
+		{"section in the wrong section", "\t</Host_Parameter_Set>\n",
+			"\t<Flash_Parameter_Set/></Host_Parameter_Set>\n",
+			"ssdconfig.xml:9:2: <Flash_Parameter_Set> stands in <Host_Parameter_Set>; MQSim reads it in " +
+				"<Device_Parameter_Set>"},
+		{"section twice", "\t<Device_Parameter_Set>\n", "\t<Host_Parameter_Set/><Device_Parameter_Set>\n",
+			"ssdconfig.xml:10:2: <Host_Parameter_Set> stands twice; first at line 3"},
+		{"unknown section", "\t<Device_Parameter_Set>\n", "\t<Hostile_Parameters/><Device_Parameter_Set>\n",
+			"ssdconfig.xml:10:2: unknown tag <Hostile_Parameters>"},
+		{"element within a value", "<Seed>321</Seed>", "<Seed>3<b>2</b>1</Seed>",
+			"ssdconfig.xml:11:3: <Seed> holds <b>; it takes a value"},
+		{"words for a number", "<Seed>321</Seed>", "<Seed>many</Seed>",
+			`ssdconfig.xml:11:3: <Seed>: "many" is not a whole number from 0 on`},
+		{"negative number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>-4<",
+			`ssdconfig.xml:5:3: <PCIe_Lane_Count>: "-4" is not a whole number from 0 on`},
+		{"fraction for a whole number", "<PCIe_Lane_Count>4<", "<PCIe_Lane_Count>4.5<",
+			`ssdconfig.xml:5:3: <PCIe_Lane_Count>: "4.5" is not a whole number`},
+		{"beyond 64 bits", "<Seed>321<", "<Seed>9223372036854775808<",
+			`ssdconfig.xml:11:3: <Seed>: "9223372036854775808" is not a whole number`},
 		{"no value", "<Seed>321<", "<Seed> <", `ssdconfig.xml:11:3: <Seed>: "" is not a whole number`},
-		{"not a number", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>NaN<", `ssdconfig.xml:4:3: <PCIe_Lane_Bandwidth>: "NaN" is not a number from 0 on`},
+		{"not a number", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>NaN<",
+			`ssdconfig.xml:4:3: <PCIe_Lane_Bandwidth>: "NaN" is not a number from 0 on`},
 		{"infinite", "<PCIe_Lane_Bandwidth>1.00000<", "<PCIe_Lane_Bandwidth>inf<", `"inf" is not a number from 0 on`},
-		{"negative ratio", "<GC_Exec_Threshold>0.05<", "<GC_Exec_Threshold>-0.05<", `ssdconfig.xml:33:3: <GC_Exec_Threshold>: "-0.05" is not a number from 0 on`},
-		{"neither true nor false", "<Ideal_Mapping_Table>false<", "<Ideal_Mapping_Table>0<", `ssdconfig.xml:27:3: <Ideal_Mapping_Table>: "0" is neither true nor false`},
+		{"negative ratio", "<GC_Exec_Threshold>0.05<", "<GC_Exec_Threshold>-0.05<",
+			`ssdconfig.xml:33:3: <GC_Exec_Threshold>: "-0.05" is not a number from 0 on`},
+		{"neither true nor false", "<Ideal_Mapping_Table>false<", "<Ideal_Mapping_Table>0<",
+			`ssdconfig.xml:27:3: <Ideal_Mapping_Table>: "0" is neither true nor false`},
 		{"empty word", "<Memory_Type>FLASH<", "<Memory_Type><", "ssdconfig.xml:13:3: <Memory_Type>: is empty"},
 		{"encoding", `encoding="us-ascii"`, `encoding="utf-16"`, `ssdconfig.xml:1:`},
-		{"encoding, its name", `encoding="us-ascii"`, `encoding="utf-16"`, `encoding "utf-16" is not supported; use us-ascii or utf-8`},
+		{"encoding, its name", `encoding="us-ascii"`, `encoding="utf-16"`,
+			`encoding "utf-16" is not supported; use us-ascii or utf-8`},
 		{"tag that does not end", "</Seed>", "", "ssdconfig.xml:69: element <Seed> closed by </Device_Parameter_Set>"},
-		{"two roots", "</Execution_Parameter_Set>\n", "</Execution_Parameter_Set>\n<Execution_Parameter_Set/>", "ssdconfig.xml:71:1: <Execution_Parameter_Set> follows the document's root"},
+		{"two roots", "</Execution_Parameter_Set>\n", "</Execution_Parameter_Set>\n<Execution_Parameter_Set/>",
+			"ssdconfig.xml:71:1: <Execution_Parameter_Set> follows the document's root"},
 	} {
 		if strings.Count(device, c.old) != 1 {
 			t.Fatalf("%s: %q does not stand once in the text", c.name, c.old)
@@ -267,8 +296,11 @@ func TestDeviceErrors(t *testing.T) {
 		{"nothing", "", "ssdconfig.xml:1:1: no XML element"},
 		{"only a comment", "<!-- x -->", "ssdconfig.xml:1:1: no XML element"},
 		{"no XML", "channels: 8\n", "ssdconfig.xml:1:1: no XML element"},
-		{"wrong root", workload, "ssdconfig.xml:2:1: <MQSim_IO_Scenarios> is not MQSim's device configuration; its root is <Execution_Parameter_Set>"},
-		{"empty root", "<Execution_Parameter_Set/>", "ssdconfig.xml:1:1: <Execution_Parameter_Set> has no <Host_Parameter_Set>"},
+		{"wrong root", workload,
+			"ssdconfig.xml:2:1: <MQSim_IO_Scenarios> is not MQSim's device configuration; its root is " +
+				"<Execution_Parameter_Set>"},
+		{"empty root", "<Execution_Parameter_Set/>",
+			"ssdconfig.xml:1:1: <Execution_Parameter_Set> has no <Host_Parameter_Set>"},
 		{"cut short", device[:2000], "ssdconfig.xml:40: unexpected EOF"},
 		{"deep", strings.Repeat("<a>", 100), "ssdconfig.xml:1:97: elements nested deeper than 32"},
 		{"binary", "<a>\x00</a>", "ssdconfig.xml:1: illegal character code U+0000"},
@@ -284,7 +316,8 @@ func TestIgnoredTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := flows[0][0].Ignored(); len(notes) != 1 || !strings.HasPrefix(notes[0], "workload.xml:24:4: <Intensity>") {
+	if notes := flows[0][0].Ignored(); len(notes) != 1 ||
+		!strings.HasPrefix(notes[0], "workload.xml:24:4: <Intensity>") {
 		t.Errorf("notes %q", notes)
 	}
 }
@@ -295,18 +328,29 @@ func TestWorkloadErrors(t *testing.T) {
 		old, new string
 		want     string
 	}{
-		{"misspelt tag", "<Read_Percentage>100</Read_Percentage>", "<Reads_Percentage>100</Reads_Percentage>", "workload.xml:14:4: unknown tag <Reads_Percentage>; did you mean <Read_Percentage>?"},
-		{"a name of ours is not a tag", "<Seed>798</Seed>", "<Synthetic>true</Synthetic>", "workload.xml:22:4: unknown tag <Synthetic>"},
-		{"tag twice", "<Seed>798</Seed>", "<Seed>1</Seed><Seed>2</Seed>", "workload.xml:22:18: <Seed> stands twice; first at line 22"},
-		{"missing", "<Read_Percentage>100</Read_Percentage>", "", "workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Read_Percentage>"},
-		{"missing where it counts", "<Average_No_of_Reqs_in_Queue>16</Average_No_of_Reqs_in_Queue>", "", "workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Average_No_of_Reqs_in_Queue>"},
-		{"missing in a trace's flow", "<File_Path>b.trace</File_Path>", "", "workload.xml:43:3: <IO_Flow_Parameter_Set_Trace_Based> has no <File_Path>"},
-		{"trace's tag in a synthetic flow", "<Seed>798</Seed>", "<File_Path>a</File_Path>", "workload.xml:22:4: <File_Path> does not belong to <IO_Flow_Parameter_Set_Synthetic>"},
-		{"synthetic tag in a trace's flow", "<Relay_Count>1</Relay_Count>", "<Seed>1</Seed>", "workload.xml:38:4: <Seed> does not belong to <IO_Flow_Parameter_Set_Trace_Based>"},
-		{"list of words", "<Channel_IDs>0, 1,2<", "<Channel_IDs>all<", `workload.xml:7:4: <Channel_IDs>: "all" is not a list of numbers such as 0,1,2`},
-		{"list with a gap", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,,2<", `workload.xml:7:4: <Channel_IDs>: "0,,2" is not a list of numbers`},
+		{"misspelt tag", "<Read_Percentage>100</Read_Percentage>", "<Reads_Percentage>100</Reads_Percentage>",
+			"workload.xml:14:4: unknown tag <Reads_Percentage>; did you mean <Read_Percentage>?"},
+		{"a name of ours is not a tag", "<Seed>798</Seed>", "<Synthetic>true</Synthetic>",
+			"workload.xml:22:4: unknown tag <Synthetic>"},
+		{"tag twice", "<Seed>798</Seed>", "<Seed>1</Seed><Seed>2</Seed>",
+			"workload.xml:22:18: <Seed> stands twice; first at line 22"},
+		{"missing", "<Read_Percentage>100</Read_Percentage>", "",
+			"workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Read_Percentage>"},
+		{"missing where it counts", "<Average_No_of_Reqs_in_Queue>16</Average_No_of_Reqs_in_Queue>", "",
+			"workload.xml:4:3: <IO_Flow_Parameter_Set_Synthetic> has no <Average_No_of_Reqs_in_Queue>"},
+		{"missing in a trace's flow", "<File_Path>b.trace</File_Path>", "",
+			"workload.xml:43:3: <IO_Flow_Parameter_Set_Trace_Based> has no <File_Path>"},
+		{"trace's tag in a synthetic flow", "<Seed>798</Seed>", "<File_Path>a</File_Path>",
+			"workload.xml:22:4: <File_Path> does not belong to <IO_Flow_Parameter_Set_Synthetic>"},
+		{"synthetic tag in a trace's flow", "<Relay_Count>1</Relay_Count>", "<Seed>1</Seed>",
+			"workload.xml:38:4: <Seed> does not belong to <IO_Flow_Parameter_Set_Trace_Based>"},
+		{"list of words", "<Channel_IDs>0, 1,2<", "<Channel_IDs>all<",
+			`workload.xml:7:4: <Channel_IDs>: "all" is not a list of numbers such as 0,1,2`},
+		{"list with a gap", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,,2<",
+			`workload.xml:7:4: <Channel_IDs>: "0,,2" is not a list of numbers`},
 		{"negative in a list", "<Channel_IDs>0, 1,2<", "<Channel_IDs>0,-1<", `"0,-1" is not a list of numbers`},
-		{"bad number", "<Stop_Time>1000000000<", "<Stop_Time>1e9<", `workload.xml:25:4: <Stop_Time>: "1e9" is not a whole number from 0 on`},
+		{"bad number", "<Stop_Time>1000000000<", "<Stop_Time>1e9<",
+			`workload.xml:25:4: <Stop_Time>: "1e9" is not a whole number from 0 on`},
 		{"no file", "<File_Path>b.trace<", "<File_Path><", "workload.xml:50:4: <File_Path>: is empty"},
 	} {
 		if strings.Count(workload, c.old) != 1 {
@@ -315,11 +359,18 @@ func TestWorkloadErrors(t *testing.T) {
 		check(t, c.name, readWorkload(strings.Replace(workload, c.old, c.new, 1)), c.want)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"wrong root", device, "workload.xml:2:1: <Execution_Parameter_Set> is not MQSim's workload definition; its root is <MQSim_IO_Scenarios>"},
+		{"wrong root", device,
+			"workload.xml:2:1: <Execution_Parameter_Set> is not MQSim's workload definition; its root is " +
+				"<MQSim_IO_Scenarios>"},
 		{"no scenario", "<MQSim_IO_Scenarios>\n</MQSim_IO_Scenarios>", "workload.xml:1:1: no <IO_Scenario>"},
-		{"no flow", "<MQSim_IO_Scenarios>\n<IO_Scenario/>\n</MQSim_IO_Scenarios>", "workload.xml:2:1: the scenario has no flow"},
-		{"a flow outside of scenarios", "<MQSim_IO_Scenarios>\n<IO_Flow_Parameter_Set_Synthetic/></MQSim_IO_Scenarios>", "workload.xml:2:1: <IO_Flow_Parameter_Set_Synthetic> stands where <IO_Scenario> is expected"},
-		{"unknown flow", "<MQSim_IO_Scenarios>\n<IO_Scenario>\n  <IO_Flow/></IO_Scenario></MQSim_IO_Scenarios>", "workload.xml:3:3: <IO_Flow> is not a flow; use IO_Flow_Parameter_Set_Synthetic or IO_Flow_Parameter_Set_Trace_Based"},
+		{"no flow", "<MQSim_IO_Scenarios>\n<IO_Scenario/>\n</MQSim_IO_Scenarios>",
+			"workload.xml:2:1: the scenario has no flow"},
+		{"a flow outside of scenarios",
+			"<MQSim_IO_Scenarios>\n<IO_Flow_Parameter_Set_Synthetic/></MQSim_IO_Scenarios>",
+			"workload.xml:2:1: <IO_Flow_Parameter_Set_Synthetic> stands where <IO_Scenario> is expected"},
+		{"unknown flow", "<MQSim_IO_Scenarios>\n<IO_Scenario>\n  <IO_Flow/></IO_Scenario></MQSim_IO_Scenarios>",
+			"workload.xml:3:3: <IO_Flow> is not a flow; use IO_Flow_Parameter_Set_Synthetic or " +
+				"IO_Flow_Parameter_Set_Trace_Based"},
 	} {
 		check(t, c.name, readWorkload(c.text), c.want)
 	}
@@ -331,10 +382,12 @@ func TestMissingDeviceTags(t *testing.T) {
 		is  func(d *peer.MQSimDevice) bool
 		say string
 	}{
-		"PCIe_Lane_Bandwidth":             {func(d *peer.MQSimDevice) bool { return d.PCIe_Lane_Bandwidth == 0.4 }, "ssdconfig.xml: there is no <PCIe_Lane_Bandwidth>; MQSim takes 0.4"},
+		"PCIe_Lane_Bandwidth": {func(d *peer.MQSimDevice) bool { return d.PCIe_Lane_Bandwidth == 0.4 },
+			"ssdconfig.xml: there is no <PCIe_Lane_Bandwidth>; MQSim takes 0.4"},
 		"Data_Cache_DRAM_Data_Busrt_Size": {func(d *peer.MQSimDevice) bool { return d.Data_Cache_DRAM_Data_Busrt_Size == 4 }, "ssdconfig.xml: there is no <Data_Cache_DRAM_Data_Busrt_Size>; MQSim takes 4"},
-		"Page_Capacity":                   {func(d *peer.MQSimDevice) bool { return d.Page_Capacity == 8192 }, "ssdconfig.xml: there is no <Page_Capacity>; MQSim takes 8192"},
-		"SATA_Processing_Delay":           {func(d *peer.MQSimDevice) bool { return true }, ""},
+		"Page_Capacity": {func(d *peer.MQSimDevice) bool { return d.Page_Capacity == 8192 },
+			"ssdconfig.xml: there is no <Page_Capacity>; MQSim takes 8192"},
+		"SATA_Processing_Delay": {func(d *peer.MQSimDevice) bool { return true }, ""},
 	} {
 		d, err := peer.ReadMQSimDevice("ssdconfig.xml", strings.NewReader(without(device, tag)))
 		if err != nil {
@@ -345,14 +398,16 @@ func TestMissingDeviceTags(t *testing.T) {
 			t.Errorf("without %s: %q, want %q", tag, notes, want.say)
 		}
 	}
-	if d, err := peer.ReadMQSimDevice("ssdconfig.xml", strings.NewReader(device)); err != nil || len(d.Defaulted()) != 0 {
+	if d, err := peer.ReadMQSimDevice("ssdconfig.xml", strings.NewReader(device)); err != nil ||
+		len(d.Defaulted()) != 0 {
 		t.Errorf("of a whole file: %v, %v", d.Defaulted(), err)
 	}
 }
 
 // A tag that belongs to a setting may be left out under another one.
 func TestWorkloadMayLeaveOut(t *testing.T) {
-	for _, tag := range []string{"Bandwidth", "Percentage_of_Hot_Region", "Variance_Request_Size", "Stop_Time", "Initial_Occupancy_Percentage", "Relay_Count", "Time_Unit"} {
+	for _, tag := range []string{"Bandwidth", "Percentage_of_Hot_Region", "Variance_Request_Size", "Stop_Time",
+		"Initial_Occupancy_Percentage", "Relay_Count", "Time_Unit"} {
 		if err := readWorkload(without(workload, tag)); err != nil {
 			t.Errorf("without %s: %v", tag, err)
 		}
@@ -370,7 +425,8 @@ func TestWorkloadMayLeaveOut(t *testing.T) {
 func TestReadingFails(t *testing.T) {
 	broken := errors.New("disk on fire")
 	r := iotest.ErrReader(broken)
-	if _, err := peer.ReadMQSimDevice("a.xml", r); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "a.xml: ") {
+	if _, err := peer.ReadMQSimDevice("a.xml", r); !errors.Is(err, broken) ||
+		!strings.HasPrefix(err.Error(), "a.xml: ") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := peer.ReadMQSimWorkload("a.xml", r); !errors.Is(err, broken) {
@@ -429,8 +485,10 @@ func TestCases(t *testing.T) {
 
 // FuzzMQSim holds that no text makes the readers panic and that every error says where.
 func FuzzMQSim(f *testing.F) {
-	for _, text := range []string{device, workload, "", "<", "<a/>", "<Execution_Parameter_Set/>", "<MQSim_IO_Scenarios><IO_Scenario><IO_Flow_Parameter_Set_Synthetic/></IO_Scenario></MQSim_IO_Scenarios>",
-		strings.Repeat("<a>", 40), `<?xml version="1.0" encoding="latin1"?><a/>`, "<a>&b;</a>", "<Execution_Parameter_Set><at/><MQSimHost/></Execution_Parameter_Set>"} {
+	for _, text := range []string{device, workload, "", "<", "<a/>", "<Execution_Parameter_Set/>",
+		"<MQSim_IO_Scenarios><IO_Scenario><IO_Flow_Parameter_Set_Synthetic/></IO_Scenario></MQSim_IO_Scenarios>",
+		strings.Repeat("<a>", 40), `<?xml version="1.0" encoding="latin1"?><a/>`, "<a>&b;</a>",
+		"<Execution_Parameter_Set><at/><MQSimHost/></Execution_Parameter_Set>"} {
 		f.Add(text)
 	}
 	where := regexp.MustCompile(`^in\.xml:[1-9][0-9]*:`)
@@ -468,7 +526,8 @@ func Example() {
 	_, err := peer.ReadMQSimWorkload("workload.xml", strings.NewReader(text))
 	fmt.Println(err)
 
-	scenarios, err := peer.ReadMQSimWorkload("workload.xml", strings.NewReader(strings.Replace(text, ">all<", ">100<", 1)))
+	scenarios, err := peer.ReadMQSimWorkload("workload.xml",
+		strings.NewReader(strings.Replace(text, ">all<", ">100<", 1)))
 	if err != nil {
 		fmt.Println(err)
 		return

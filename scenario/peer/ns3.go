@@ -136,7 +136,8 @@ type NS3SurplusError struct {
 }
 
 func (e *NS3SurplusError) Error() string {
-	return fmt.Sprintf("%s: the file says that it has %d %ss, but here is one more; change the number or leave out what follows", e.At, e.Count, e.Noun)
+	return fmt.Sprintf("%s: the file says that it has %d %ss, but here is one more; change the number or leave out "+
+		"what follows", e.At, e.Count, e.Noun)
 }
 
 // close holds that no record follows the last one. The reference's own files end in
@@ -327,7 +328,8 @@ func duration(text string, scale units.Duration) (units.Duration, error) {
 
 // delays are the units that ns-3's Time reads.
 var delays = map[string]units.Duration{
-	"": units.Second, "s": units.Second, "ms": units.Millisecond, "us": units.Microsecond, "ns": units.Nanosecond, "ps": units.Picosecond,
+	"": units.Second, "s": units.Second, "ms": units.Millisecond, "us": units.Microsecond, "ns": units.Nanosecond,
+	"ps": units.Picosecond,
 }
 
 // ns3Time reads a time as ns-3 writes it: "1us", "0.001ms"; without a unit it is in
@@ -344,7 +346,8 @@ func ns3Time(text string) (units.Duration, error) {
 // rates are the units that ns-3's DataRate reads, in bit/s.
 var rates = map[string]uint64{
 	"": 1, "bps": 1, "b/s": 1, "Bps": 8, "B/s": 8,
-	"kbps": 1e3, "kb/s": 1e3, "Kbps": 1e3, "Kb/s": 1e3, "kBps": 8e3, "kB/s": 8e3, "KBps": 8e3, "KB/s": 8e3, "Kib/s": 1 << 10, "KiB/s": 8 << 10,
+	"kbps": 1e3, "kb/s": 1e3, "Kbps": 1e3, "Kb/s": 1e3, "kBps": 8e3, "kB/s": 8e3, "KBps": 8e3, "KB/s": 8e3,
+	"Kib/s": 1 << 10, "KiB/s": 8 << 10,
 	"Mbps": 1e6, "Mb/s": 1e6, "MBps": 8e6, "MB/s": 8e6, "Mib/s": 1 << 20, "MiB/s": 8 << 20,
 	"Gbps": 1e9, "Gb/s": 1e9, "GBps": 8e9, "GB/s": 8e9, "Gib/s": 1 << 30, "GiB/s": 8 << 30,
 }

@@ -137,19 +137,24 @@ func DetectNS3(name string, r io.Reader) (NS3Layout, error) {
 	}
 	switch {
 	case hpcc.text != "" && rdma.text != "":
-		return 0, fmt.Errorf("%v: %s is a key of HPCC's ns-3 alone, but %s in line %d is one of ns3-rdma alone; keep the keys of one of them",
+		return 0, fmt.Errorf(
+			"%v: %s is a key of HPCC's ns-3 alone, but %s in line %d is one of ns3-rdma alone; keep the keys of one "+
+				"of them",
 			w.at(hpcc), hpcc.text, rdma.text, rdma.line)
 	case hpcc.text != "":
 		return LayoutHPCC, nil
 	case rdma.text != "":
 		return LayoutNS3RDMA, nil
 	}
-	return 0, fmt.Errorf("%s:1:1: this may be a configuration of HPCC's ns-3 or of ns3-rdma, or neither: it has no key that only one of them has, such as CC_MODE or KMAX_MAP of the former and CNP_INTERVAL or KMAX of the latter", name)
+	return 0, fmt.Errorf(
+		"%s:1:1: this may be a configuration of HPCC's ns-3 or of ns3-rdma, or neither: it has no key that only one "+
+			"of them has, such as CC_MODE or KMAX_MAP of the former and CNP_INTERVAL or KMAX of the latter", name)
 }
 
 // readSettings sets the fields that the words of a file name. v is the
 // configuration, which holds the defaults; peer and other are the programs' names.
-func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type, peer, otherPeer string) (settings, error) {
+func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type, peer, otherPeer string) (settings,
+	error) {
 	s := settings{name, map[string]position{}}
 	w, err := newWords(name, r)
 	if err != nil {
@@ -169,7 +174,8 @@ func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type,
 		}
 		switch first, twice := s.at[k.text]; {
 		case hasKey(t, k.text) && twice:
-			return s, w.fail(k, "%s stands twice; first in line %d. %s would use the last one; leave one of them out", k.text, first.line, peer)
+			return s, w.fail(k, "%s stands twice; first in line %d. %s would use the last one; leave one of them out",
+				k.text, first.line, peer)
 		case hasKey(t, k.text):
 		case !k.first:
 			return s, w.fail(k, "%q is too much behind the value of a key; begin a new line for each key", clip(k.text))
@@ -179,7 +185,8 @@ func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type,
 			if best := spelling.Nearest(k.text, keysOf(t)); best != "" {
 				return s, w.fail(k, "unknown key %q; did you mean %s?", clip(k.text), best)
 			}
-			return s, w.fail(k, "unknown key %q; the keys of %s are %s", clip(k.text), peer, strings.Join(keysOf(t), ", "))
+			return s, w.fail(k, "unknown key %q; the keys of %s are %s", clip(k.text), peer,
+				strings.Join(keysOf(t), ", "))
 		}
 		s.at[k.text] = w.at(k)
 		field, _ := t.FieldByName(k.text)
@@ -195,7 +202,8 @@ func readSettings(name string, r io.Reader, v reflect.Value, other reflect.Type,
 func (w *words) comment(t reflect.Type, peer string) error {
 	for v, ok := w.peek(); ok && !v.first; v, ok = w.peek() {
 		if hasKey(t, v.text) {
-			return w.fail(v, "%s has no comments and would read this %s; write #%s, or leave the line out", peer, v.text, v.text)
+			return w.fail(v, "%s has no comments and would read this %s; write #%s, or leave the line out", peer,
+				v.text, v.text)
 		}
 		w.peeked = false
 	}

@@ -49,7 +49,9 @@ func ReadHPCCFlows(name string, r io.Reader, topology *NS3Topology) ([]NS3Flow, 
 			return err
 		}
 		if f.Start < before {
-			return w.fail(w.last, "start: %v is before the flow above, %v; HPCC's ns-3 needs flows in order of their starts", f.Start, before)
+			return w.fail(w.last,
+				"start: %v is before the flow above, %v; HPCC's ns-3 needs flows in order of their starts", f.Start,
+				before)
 		}
 		before = f.Start
 		return nil
@@ -97,7 +99,8 @@ func readRDMAFlows(name string, r io.Reader, topology *NS3Topology, tcp bool) ([
 
 // readFlows reads what the layouts have in common; rest reads what is behind the
 // priority.
-func readFlows(name string, r io.Reader, topology *NS3Topology, layout string, rest func(*words, *NS3Flow) error) ([]NS3Flow, error) {
+func readFlows(name string, r io.Reader, topology *NS3Topology, layout string,
+	rest func(*words, *NS3Flow) error) ([]NS3Flow, error) {
 	w, err := newWords(name, r)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,10 @@ type HPCCConfig struct {
 	ENABLE_QCN                bool // ECN marking in switches
 	USE_DYNAMIC_PFC_THRESHOLD bool // no effect: the threshold is always dynamic
 	PACKET_PAYLOAD_SIZE       uint32
-	PAUSE_TIME                units.Duration `in:"us"` // in a PFC frame; its only effect is that 0 makes a pause a resume
-	DATA_RATE                 string         // no effect: each link has its own
-	LINK_DELAY                string         // no effect: each link has its own
+	// in a PFC frame; its only effect is that 0 makes a pause a resume
+	PAUSE_TIME units.Duration `in:"us"`
+	DATA_RATE  string         // no effect: each link has its own
+	LINK_DELAY string         // no effect: each link has its own
 
 	TOPOLOGY_FILE       string
 	FLOW_FILE           string
@@ -48,8 +49,10 @@ type HPCCConfig struct {
 
 	ERROR_RATE_PER_LINK float64 // of packets, on links that have none of their own
 	L2_CHUNK_SIZE       uint32  // bytes; where go-back-0 goes back to
-	L2_ACK_INTERVAL     uint32  // bytes, whatever its documentation says; only a flow's first ones are not acknowledged packet by packet
-	L2_BACK_TO_ZERO     bool    // 1 goes back to the chunk's beginning, 0 is go-back-N; the documentation has it the other way round
+	// bytes, whatever its documentation says; only a flow's first ones are not acknowledged packet by packet
+	L2_ACK_INTERVAL uint32
+	// 1 goes back to the chunk's beginning, 0 is go-back-N; the documentation has it the other way round
+	L2_BACK_TO_ZERO bool
 
 	HAS_WIN         bool    // bounds the bytes in flight
 	GLOBAL_T        bool    // the bound is that of the longest path for all
@@ -79,9 +82,11 @@ func defaultHPCC() *HPCCConfig {
 	return &HPCCConfig{
 		ENABLE_QCN: true, USE_DYNAMIC_PFC_THRESHOLD: true, PACKET_PAYLOAD_SIZE: 1000, PAUSE_TIME: 5 * units.Microsecond,
 		FCT_OUTPUT_FILE: "fct.txt", PFC_OUTPUT_FILE: "pfc.txt",
-		QLEN_MON_START: 2 * units.Second, QLEN_MON_END: 2100 * units.Millisecond, ENABLE_TRACE: true, SIMULATOR_STOP_TIME: 3010 * units.Millisecond,
-		CC_MODE: 1, ALPHA_RESUME_INTERVAL: 55 * units.Microsecond, RATE_DECREASE_INTERVAL: 4 * units.Microsecond,
-		FAST_RECOVERY_TIMES: 5, MIN_RATE: 100 * units.Mbps, DCTCP_RATE_AI: 1000 * units.Mbps,
+		QLEN_MON_START: 2 * units.Second, QLEN_MON_END: 2100 * units.Millisecond, ENABLE_TRACE: true,
+		SIMULATOR_STOP_TIME: 3010 * units.Millisecond,
+		CC_MODE:             1, ALPHA_RESUME_INTERVAL: 55 * units.Microsecond,
+		RATE_DECREASE_INTERVAL: 4 * units.Microsecond,
+		FAST_RECOVERY_TIMES:    5, MIN_RATE: 100 * units.Mbps, DCTCP_RATE_AI: 1000 * units.Mbps,
 		HAS_WIN: true, GLOBAL_T: true, FAST_REACT: true, U_TARGET: 0.95, MI_THRESH: 5, INT_MULTI: 1, MULTI_RATE: true,
 		PINT_LOG_BASE: 1.05, PINT_PROB: 1, RATE_BOUND: true, BUFFER_SIZE: 16,
 	}
@@ -93,7 +98,8 @@ func defaultHPCC() *HPCCConfig {
 func ReadHPCCConfig(name string, r io.Reader) (*HPCCConfig, error) {
 	c := defaultHPCC()
 	var err error
-	if c.settings, err = readSettings(name, r, reflect.ValueOf(c).Elem(), rdmaType, "HPCC's ns-3", "ns3-rdma"); err != nil {
+	if c.settings, err = readSettings(name, r, reflect.ValueOf(c).Elem(), rdmaType, "HPCC's ns-3", "ns3-rdma"); err !=
+		nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
@@ -108,7 +114,9 @@ func (c *HPCCConfig) uses(modes ...uint32) bool { return slices.Contains(modes, 
 func (c *HPCCConfig) check() error {
 	const garbage = "HPCC's ns-3 would use what happens to be in memory; CC_MODE %d needs it"
 	if !c.uses(0, 1, 3, 7, 8, 10) {
-		return c.wrong("CC_MODE", "%d is none of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); HPCC's ns-3 would run it as 0", c.CC_MODE)
+		return c.wrong("CC_MODE",
+			"%d is none of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); HPCC's ns-3 would "+
+				"run it as 0", c.CC_MODE)
 	}
 	needs := []struct {
 		key   string
@@ -117,11 +125,15 @@ func (c *HPCCConfig) check() error {
 	}{
 		{"TOPOLOGY_FILE", []uint32{0, 1, 3, 7, 8, 10}, "without a topology there is nothing to simulate"},
 		{"FLOW_FILE", []uint32{0, 1, 3, 7, 8, 10}, "without flows there is nothing to simulate"},
-		{"L2_ACK_INTERVAL", []uint32{0, 1, 3, 7, 8, 10}, "HPCC's ns-3 would use 0, with which no sender heeds an ACK and no flow ends; write L2_ACK_INTERVAL 1"},
-		{"EWMA_GAIN", []uint32{1, 8}, "HPCC's ns-3 would use 0, the integer quotient 1/16, with which the rate's cuts never change; write EWMA_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
+		{"L2_ACK_INTERVAL", []uint32{0, 1, 3, 7, 8, 10},
+			"HPCC's ns-3 would use 0, with which no sender heeds an ACK and no flow ends; write L2_ACK_INTERVAL 1"},
+		{"EWMA_GAIN", []uint32{1, 8},
+			"HPCC's ns-3 would use 0, the integer quotient 1/16, with which the rate's cuts never change; write " +
+				"EWMA_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
 		{"RATE_AI", []uint32{1, 3, 7, 10}, fmt.Sprintf(garbage, c.CC_MODE)},
 		{"RATE_HAI", []uint32{1, 7}, fmt.Sprintf(garbage, c.CC_MODE)},
-		{"RP_TIMER", []uint32{1}, "HPCC's ns-3 would use 0, with which time stands still at the first rate cut; write for example RP_TIMER 300"},
+		{"RP_TIMER", []uint32{1},
+			"HPCC's ns-3 would use 0, with which time stands still at the first rate cut; write for example RP_TIMER 300"},
 	}
 	for _, n := range needs {
 		if c.uses(n.modes...) {
@@ -138,11 +150,15 @@ func (c *HPCCConfig) check() error {
 		{"PACKET_PAYLOAD_SIZE", c.PACKET_PAYLOAD_SIZE == 0, "must be positive"},
 		{"SIMULATOR_STOP_TIME", c.SIMULATOR_STOP_TIME == 0, "must be positive"},
 		{"PAUSE_TIME", c.PAUSE_TIME == 0, "must be positive; with 0, HPCC's ns-3 takes a pause for a resume"},
-		{"L2_ACK_INTERVAL", c.L2_ACK_INTERVAL == 0, "must be positive; with 0, no sender of HPCC's ns-3 heeds an ACK and no flow ends"},
+		{"L2_ACK_INTERVAL", c.L2_ACK_INTERVAL == 0,
+			"must be positive; with 0, no sender of HPCC's ns-3 heeds an ACK and no flow ends"},
 		{"L2_CHUNK_SIZE", c.L2_CHUNK_SIZE == 0 && (c.L2_BACK_TO_ZERO || c.L2_ACK_INTERVAL > c.PACKET_PAYLOAD_SIZE),
-			"must be positive with L2_BACK_TO_ZERO 1 or with an L2_ACK_INTERVAL above PACKET_PAYLOAD_SIZE; HPCC's ns-3 divides by it"},
-		{"ALPHA_RESUME_INTERVAL", c.ALPHA_RESUME_INTERVAL == 0 && c.uses(1), "must be positive; with 0, time stands still"},
-		{"RATE_DECREASE_INTERVAL", c.RATE_DECREASE_INTERVAL == 0 && c.uses(1), "must be positive; with 0, time stands still"},
+			"must be positive with L2_BACK_TO_ZERO 1 or with an L2_ACK_INTERVAL above PACKET_PAYLOAD_SIZE; HPCC's " +
+				"ns-3 divides by it"},
+		{"ALPHA_RESUME_INTERVAL", c.ALPHA_RESUME_INTERVAL == 0 && c.uses(1),
+			"must be positive; with 0, time stands still"},
+		{"RATE_DECREASE_INTERVAL", c.RATE_DECREASE_INTERVAL == 0 && c.uses(1),
+			"must be positive; with 0, time stands still"},
 		{"RP_TIMER", c.RP_TIMER == 0 && c.uses(1), "must be positive; with 0, time stands still"},
 		{"EWMA_GAIN", c.EWMA_GAIN > 1, "must be from 0 to 1"},
 		{"ERROR_RATE_PER_LINK", c.ERROR_RATE_PER_LINK > 1, "must be from 0 to 1"},
@@ -177,7 +193,8 @@ func (c *HPCCConfig) Marking(rate units.BitRate) (kmin, kmax units.Bytes, pmax f
 		i := slices.IndexFunc(entries, func(e NS3RateBytes) bool { return e.Rate == rate })
 		if i < 0 {
 			if err == nil {
-				err = c.wrong(key, "no entry for links of %v; add the pair %d and a threshold in units of 1000 bytes", rate, int64(rate))
+				err = c.wrong(key, "no entry for links of %v; add the pair %d and a threshold in units of 1000 bytes",
+					rate, int64(rate))
 			}
 			return 0
 		}

@@ -37,7 +37,8 @@ const fctLayout = "sip dip sport dport bytes start_ns fct_ns ideal_ns"
 func (c *NS3Completion) AppendTo(b []byte) []byte {
 	b = appendHex(b, NS3Address(c.Src))
 	b = appendHex(append(b, ' '), NS3Address(c.Dst))
-	for _, n := range [...]int64{int64(c.SrcPort), int64(c.DstPort), int64(c.Bytes), nanoseconds(c.Start), nanoseconds(c.FCT), nanoseconds(c.Ideal)} {
+	for _, n := range [...]int64{int64(c.SrcPort), int64(c.DstPort), int64(c.Bytes), nanoseconds(c.Start),
+		nanoseconds(c.FCT), nanoseconds(c.Ideal)} {
 		b = strconv.AppendInt(append(b, ' '), n, 10)
 	}
 	return append(b, '\n')

@@ -25,7 +25,8 @@ func TestNS3Completions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := peer.NS3Completion{Src: 1, Dst: 0, SrcPort: 10000, DstPort: 100, Bytes: 20000, Start: 2 * units.Second, FCT: 12382 * units.Nanosecond, Ideal: 8592 * units.Nanosecond}
+	want := peer.NS3Completion{Src: 1, Dst: 0, SrcPort: 10000, DstPort: 100, Bytes: 20000, Start: 2 * units.Second,
+		FCT: 12382 * units.Nanosecond, Ideal: 8592 * units.Nanosecond}
 	if len(got) != 2 || got[0] != want || got[1].Src != 300 {
 		t.Errorf("%+v", got)
 	}
@@ -35,12 +36,16 @@ func TestNS3Completions(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"0b000102 0b000001 1 2 3 4 5 6\n", `f:1:1: sip: "0b000102" is not an address of a host; that of host 1 is 0b000101`},
+		{"0b000102 0b000001 1 2 3 4 5 6\n",
+			`f:1:1: sip: "0b000102" is not an address of a host; that of host 1 is 0b000101`},
 		{"0b000101 1 1 2 3 4 5 6\n", `f:1:10: dip: "1" is not an address of a host; that of host 1 is 0b000101`},
 		{"0b000101 0b000001 65536 2 3 4 5 6\n", "f:1:19: sport: 65536 is beyond 65535"},
-		{"0b000101 0b000001 1 2 3 4 5\n", `f:1:27: ideal_ns is missing behind "5"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
-		{"0b000101 0b000001 1 2 3 4 5 6 7\n", `f:1:31: "7" is too much; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
-		{"0b000101 0b000001 1 2 3 4 99999999999999999 6\n", "f:1:27: fct_ns: 99999999999999999 is beyond 9223372036854775"},
+		{"0b000101 0b000001 1 2 3 4 5\n",
+			`f:1:27: ideal_ns is missing behind "5"; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
+		{"0b000101 0b000001 1 2 3 4 5 6 7\n",
+			`f:1:31: "7" is too much; the line is "sip dip sport dport bytes start_ns fct_ns ideal_ns"`},
+		{"0b000101 0b000001 1 2 3 4 99999999999999999 6\n",
+			"f:1:27: fct_ns: 99999999999999999 is beyond 9223372036854775"},
 	} {
 		_, err := peer.ReadNS3Completions("f", strings.NewReader(c.text))
 		checkError(t, c.text, err, c.want)
@@ -82,12 +87,15 @@ func TestNS3Pauses(t *testing.T) {
 
 // TestNS3RoundTrip holds that what is written is read back.
 func TestNS3RoundTrip(t *testing.T) {
-	ns := rapid.Map(rapid.Int64Range(0, 9223372036854775), func(n int64) units.Duration { return units.Duration(n) * units.Nanosecond })
+	ns := rapid.Map(rapid.Int64Range(0, 9223372036854775),
+		func(n int64) units.Duration { return units.Duration(n) * units.Nanosecond })
 	node := rapid.IntRange(0, 65535)
 	rapid.Check(t, func(t *rapid.T) {
 		c := []peer.NS3Completion{{
-			Src: node.Draw(t, "src"), Dst: node.Draw(t, "dst"), SrcPort: rapid.Uint16().Draw(t, "sport"), DstPort: rapid.Uint16().Draw(t, "dport"),
-			Bytes: units.Bytes(rapid.Int64Range(0, 1<<62).Draw(t, "bytes")), Start: ns.Draw(t, "start"), FCT: ns.Draw(t, "fct"), Ideal: ns.Draw(t, "ideal"),
+			Src: node.Draw(t, "src"), Dst: node.Draw(t, "dst"), SrcPort: rapid.Uint16().Draw(t, "sport"),
+			DstPort: rapid.Uint16().Draw(t, "dport"),
+			Bytes:   units.Bytes(rapid.Int64Range(0, 1<<62).Draw(t, "bytes")), Start: ns.Draw(t, "start"),
+			FCT: ns.Draw(t, "fct"), Ideal: ns.Draw(t, "ideal"),
 		}}
 		var b bytes.Buffer
 		if err := peer.WriteNS3Completions(&b, c); err != nil {
@@ -96,7 +104,9 @@ func TestNS3RoundTrip(t *testing.T) {
 		if got, err := peer.ReadNS3Completions("f", &b); err != nil || !reflect.DeepEqual(got, c) {
 			t.Fatalf("%+v became %+v, %v", c, got, err)
 		}
-		p := []peer.NS3Pause{{Time: ns.Draw(t, "time"), Node: node.Draw(t, "node"), Switch: rapid.Bool().Draw(t, "switch"), Port: rapid.IntRange(1, 1<<20).Draw(t, "port"), Pause: rapid.Bool().Draw(t, "pause")}}
+		p := []peer.NS3Pause{{Time: ns.Draw(t, "time"), Node: node.Draw(t, "node"),
+			Switch: rapid.Bool().Draw(t, "switch"), Port: rapid.IntRange(1, 1<<20).Draw(t, "port"),
+			Pause: rapid.Bool().Draw(t, "pause")}}
 		if err := peer.WriteNS3Pauses(&b, p); err != nil {
 			t.Fatal(err)
 		}
@@ -142,13 +152,15 @@ func TestNS3Seconds(t *testing.T) {
 			t.Fatalf("%s s: %v, %v; want %v ps", text, flows, err, want)
 		}
 	})
-	if got := peer.LayoutHPCC.String() + peer.LayoutNS3RDMA.String() + peer.NS3Layout(7).String(); got != "hpccns3-rdmaNS3Layout(7)" {
+	if got := peer.LayoutHPCC.String() + peer.LayoutNS3RDMA.String() +
+		peer.NS3Layout(7).String(); got != "hpccns3-rdmaNS3Layout(7)" {
 		t.Error(got)
 	}
 }
 
 func TestNS3QueueLengths(t *testing.T) {
-	got, err := peer.ReadNS3QueueLengths("q", strings.NewReader("time: 2000000000\n3 1 1\n3 2 0 4\ntime: 2100000000\n3 1 7\n"))
+	got, err := peer.ReadNS3QueueLengths("q",
+		strings.NewReader("time: 2000000000\n3 1 1\n3 2 0 4\ntime: 2100000000\n3 1 7\n"))
 	want := []peer.NS3QueueLengths{
 		{Time: 2 * units.Second, Switch: 3, Port: 1, Counts: []uint32{1}},
 		{Time: 2 * units.Second, Switch: 3, Port: 2, Counts: []uint32{0, 4}},
@@ -204,7 +216,8 @@ func TestNS3Trace(t *testing.T) {
 		last = r.Time
 		switch {
 		case r.Event == peer.NS3Receive && r.Node == 0 && r.Protocol == peer.NS3Data:
-			if r.Payload != 1000 || r.Size != 1048 || r.DstPort != 100 || r.SrcPort != 10000 || r.DstIP != peer.NS3Address(0) {
+			if r.Payload != 1000 || r.Size != 1048 || r.DstPort != 100 || r.SrcPort != 10000 ||
+				r.DstIP != peer.NS3Address(0) {
 				t.Fatalf("%+v", r)
 			}
 			delivered[uint16(r.SrcIP>>8)] += int(r.Payload)
@@ -242,10 +255,12 @@ func TestNS3TraceRecords(t *testing.T) {
 	common := peer.NS3Record{Time: units.Microsecond, Node: 5, Port: 1, Queue: 3, Event: peer.NS3Drop, Switch: true}
 	for protocol, fill := range map[byte]func(*peer.NS3Record){
 		peer.NS3Data: func(r *peer.NS3Record) {
-			r.SrcPort, r.DstPort, r.Sequence, r.Timestamp, r.Priority, r.Payload = 0x0201, 0x0403, 0x08070605, 0x100f0e0d0c0b0a09, 0x1211, 0x1413
+			r.SrcPort, r.DstPort, r.Sequence, r.Timestamp, r.Priority, r.Payload = 0x0201, 0x0403, 0x08070605,
+				0x100f0e0d0c0b0a09, 0x1211, 0x1413
 		},
 		peer.NS3NACK: func(r *peer.NS3Record) {
-			r.SrcPort, r.DstPort, r.Flags, r.Priority, r.Sequence, r.Timestamp = 0x0201, 0x0403, 0x0605, 0x0807, 0x0c0b0a09, 0x1817161514131211
+			r.SrcPort, r.DstPort, r.Flags, r.Priority, r.Sequence, r.Timestamp = 0x0201, 0x0403, 0x0605, 0x0807,
+				0x0c0b0a09, 0x1817161514131211
 		},
 		peer.NS3PFC: func(r *peer.NS3Record) { r.PauseTime, r.PauseQueue, r.Priority = 0x04030201, 0x08070605, 9 },
 		peer.NS3CNP: func(r *peer.NS3Record) { r.SrcPort, r.Priority, r.Flags, r.Sequence = 0x0201, 3, 4, 0x08070605 },
@@ -277,7 +292,9 @@ func TestNS3TraceRecords(t *testing.T) {
 		}
 		var r peer.NS3Record
 		err = trace.Next(&r)
-		if n == 19 && err != io.EOF || n > 19 && (err == nil || !strings.Contains(err.Error(), "m: byte 19: the file ends within a record of 56 bytes")) {
+		if n == 19 && err != io.EOF ||
+			n > 19 && (err == nil ||
+				!strings.Contains(err.Error(), "m: byte 19: the file ends within a record of 56 bytes")) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
@@ -337,7 +354,8 @@ func FuzzNS3Topology(f *testing.F) {
 		}
 		for node, ports := range top.Ports() {
 			for _, l := range ports {
-				if top.Links[l].A != node && top.Links[l].B != node || top.Links[l].Rate <= 0 || top.Links[l].Delay < 0 {
+				if top.Links[l].A != node && top.Links[l].B != node || top.Links[l].Rate <= 0 ||
+					top.Links[l].Delay < 0 {
 					panic("a port of another node")
 				}
 			}
@@ -356,7 +374,8 @@ func FuzzNS3Flows(f *testing.F) {
 		_, _ = peer.ReadNS3RDMAFlows("x", bytes.NewReader(b), nil)
 		_, _ = peer.ReadNS3RDMATCPFlows("x", bytes.NewReader(b), nil)
 		_, _ = peer.ReadNS3TraceNodes("x", bytes.NewReader(b), nil)
-	}, "1\n1 0 3 100 20000 2.000000000\n", "1\n2 1 3 10000000 2.0 9.5\n", "2\n0 1\n", "1\n1 0 3 100 1 1e-300\n", "1\n1 0 3 100 1 00000000000000000000000000000001.5e1")
+	}, "1\n1 0 3 100 20000 2.000000000\n", "1\n2 1 3 10000000 2.0 9.5\n", "2\n0 1\n", "1\n1 0 3 100 1 1e-300\n",
+		"1\n1 0 3 100 1 00000000000000000000000000000001.5e1")
 }
 
 func FuzzNS3Results(f *testing.F) {
@@ -368,7 +387,8 @@ func FuzzNS3Results(f *testing.F) {
 			_ = peer.WriteNS3Pauses(io.Discard, p)
 		}
 		_, _ = peer.ReadNS3QueueLengths("x", bytes.NewReader(b))
-	}, "0b000101 0b000001 10000 100 20000 2000000000 12382 8592\n", "2000001234 3 1 2 1\n", "time: 2000000000\n3 1 1\n3 2 0 4\n")
+	}, "0b000101 0b000001 10000 100 20000 2000000000 12382 8592\n", "2000001234 3 1 2 1\n",
+		"time: 2000000000\n3 1 1\n3 2 0 4\n")
 }
 
 func FuzzNS3Trace(f *testing.F) {

@@ -61,8 +61,9 @@ type NS3RDMAConfig struct {
 func defaultNS3RDMA() *NS3RDMAConfig {
 	return &NS3RDMAConfig{
 		ENABLE_QCN: true, USE_DYNAMIC_PFC_THRESHOLD: true, PAUSE_TIME: 5 * units.Microsecond, PACKET_PAYLOAD_SIZE: 1000,
-		SEND_IN_CHUNKS: true, APP_START_TIME: units.Second, APP_STOP_TIME: 9 * units.Second, SIMULATOR_STOP_TIME: 3010 * units.Millisecond,
-		CNP_INTERVAL: 50 * units.Microsecond, ALPHA_RESUME_INTERVAL: 55 * units.Microsecond,
+		SEND_IN_CHUNKS: true, APP_START_TIME: units.Second, APP_STOP_TIME: 9 * units.Second,
+		SIMULATOR_STOP_TIME: 3010 * units.Millisecond,
+		CNP_INTERVAL:        50 * units.Microsecond, ALPHA_RESUME_INTERVAL: 55 * units.Microsecond,
 		KMAX: 60, KMIN: 60, PMAX: 1, FAST_RECOVERY_TIMES: 5,
 	}
 }
@@ -72,7 +73,8 @@ func defaultNS3RDMA() *NS3RDMAConfig {
 func ReadNS3RDMAConfig(name string, r io.Reader) (*NS3RDMAConfig, error) {
 	c := defaultNS3RDMA()
 	var err error
-	if c.settings, err = readSettings(name, r, reflect.ValueOf(c).Elem(), hpccType, "ns3-rdma", "HPCC's ns-3"); err != nil {
+	if c.settings, err = readSettings(name, r, reflect.ValueOf(c).Elem(), hpccType, "ns3-rdma", "HPCC's ns-3"); err !=
+		nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
@@ -91,12 +93,17 @@ func (c *NS3RDMAConfig) check() error {
 		{"TOPOLOGY_FILE", true, "without a topology there is nothing to simulate"},
 		{"FLOW_FILE", true, "without flows there is nothing to simulate"},
 		{"L2_CHUNK_SIZE", true, "ns3-rdma would use 0 and divide by it; write for example L2_CHUNK_SIZE 4000"},
-		{"L2_ACK_INTERVAL", true, "ns3-rdma would use 0, with which no sender heeds an ACK; write for example L2_ACK_INTERVAL 256"},
-		{"DCTCP_GAIN", c.ENABLE_QCN, "ns3-rdma would use 0, the integer quotient 1/16, with which the rate's cuts never change; write DCTCP_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
+		{"L2_ACK_INTERVAL", true,
+			"ns3-rdma would use 0, with which no sender heeds an ACK; write for example L2_ACK_INTERVAL 256"},
+		{"DCTCP_GAIN", c.ENABLE_QCN,
+			"ns3-rdma would use 0, the integer quotient 1/16, with which the rate's cuts never change; write " +
+				"DCTCP_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
 		{"RATE_AI", c.ENABLE_QCN, garbage},
 		{"RATE_HAI", c.ENABLE_QCN, garbage},
-		{"RP_TIMER", c.ENABLE_QCN, "ns3-rdma would use 0, with which time stands still at the first rate cut; write for example RP_TIMER 60"},
-		{"BYTE_COUNTER", c.ENABLE_QCN, "ns3-rdma would use 0, with which every packet is an increase; write for example BYTE_COUNTER 300000000"},
+		{"RP_TIMER", c.ENABLE_QCN,
+			"ns3-rdma would use 0, with which time stands still at the first rate cut; write for example RP_TIMER 60"},
+		{"BYTE_COUNTER", c.ENABLE_QCN,
+			"ns3-rdma would use 0, with which every packet is an increase; write for example BYTE_COUNTER 300000000"},
 	}
 	for _, n := range needs {
 		if n.when {
@@ -110,22 +117,26 @@ func (c *NS3RDMAConfig) check() error {
 		bad  bool
 		want string
 	}{
-		{"PACKET_LEVEL_ECMP", c.PACKET_LEVEL_ECMP && c.FLOW_LEVEL_ECMP, "excludes FLOW_LEVEL_ECMP; set one of them to 0"},
+		{"PACKET_LEVEL_ECMP", c.PACKET_LEVEL_ECMP && c.FLOW_LEVEL_ECMP,
+			"excludes FLOW_LEVEL_ECMP; set one of them to 0"},
 		{"PACKET_PAYLOAD_SIZE", c.PACKET_PAYLOAD_SIZE <= 24, "must be above 24, the headers that ns3-rdma counts in"},
-		{"PAUSE_TIME", c.PAUSE_TIME < 2*units.Microsecond, "must be 2 or more; ns3-rdma renews a pause every half of it, in whole us"},
+		{"PAUSE_TIME", c.PAUSE_TIME < 2*units.Microsecond,
+			"must be 2 or more; ns3-rdma renews a pause every half of it, in whole us"},
 		{"SIMULATOR_STOP_TIME", c.SIMULATOR_STOP_TIME == 0, "must be positive"},
 		{"APP_STOP_TIME", c.APP_STOP_TIME < c.APP_START_TIME, "is before APP_START_TIME"},
 		{"L2_CHUNK_SIZE", c.L2_CHUNK_SIZE == 0, "must be positive; ns3-rdma divides by it"},
 		{"L2_ACK_INTERVAL", c.L2_ACK_INTERVAL == 0, "must be positive; with 0, no sender heeds an ACK"},
 		{"CNP_INTERVAL", c.CNP_INTERVAL == 0 && c.ENABLE_QCN, "must be positive; with 0, time stands still"},
-		{"ALPHA_RESUME_INTERVAL", c.ALPHA_RESUME_INTERVAL == 0 && c.ENABLE_QCN, "must be positive; with 0, time stands still"},
+		{"ALPHA_RESUME_INTERVAL", c.ALPHA_RESUME_INTERVAL == 0 && c.ENABLE_QCN,
+			"must be positive; with 0, time stands still"},
 		{"RP_TIMER", c.RP_TIMER == 0 && c.ENABLE_QCN, "must be positive; with 0, time stands still"},
 		{"BYTE_COUNTER", c.BYTE_COUNTER == 0 && c.ENABLE_QCN, "must be positive; with 0, every packet is an increase"},
 		{"DCTCP_GAIN", c.DCTCP_GAIN > 1, "must be from 0 to 1"},
 		{"ERROR_RATE_PER_LINK", c.ERROR_RATE_PER_LINK > 1, "must be from 0 to 1"},
 		{"PMAX", c.PMAX > 1, "must be from 0 to 1"},
 		{"KMIN", c.KMIN > c.KMAX, fmt.Sprintf("%d is above KMAX, %d", c.KMIN, c.KMAX)},
-		{"KMAX", uint64(c.KMAX)*ns3Cell > 1<<32-1, fmt.Sprintf("must be at most %d, what 32 bits of bytes hold", (1<<32-1)/ns3Cell)},
+		{"KMAX", uint64(c.KMAX)*ns3Cell > 1<<32-1,
+			fmt.Sprintf("must be at most %d, what 32 bits of bytes hold", (1<<32-1)/ns3Cell)},
 	}
 	for _, l := range limits {
 		if l.bad {

@@ -59,7 +59,8 @@ func TestHPCCConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.CC_MODE != 1 || c.RATE_AI != 8*units.Mbps || c.RP_TIMER != 300*units.Microsecond || c.ALPHA_RESUME_INTERVAL != 55*units.Microsecond ||
+	if c.CC_MODE != 1 || c.RATE_AI != 8*units.Mbps || c.RP_TIMER != 300*units.Microsecond ||
+		c.ALPHA_RESUME_INTERVAL != 55*units.Microsecond ||
 		c.MI_THRESH != 5 || !c.MULTI_RATE || c.BUFFER_SIZE != 16 || c.SIMULATOR_STOP_TIME != 3010*units.Millisecond {
 		t.Errorf("%+v", c)
 	}
@@ -72,10 +73,13 @@ func TestHPCCConfig(t *testing.T) {
 	if c.At("MIN_RATE") != "c" || c.Has("MIN_RATE") {
 		t.Error("MIN_RATE is said to be there")
 	}
-	if low, high, p, err := c.Marking(40 * units.Gbps); low != 160*units.KB || high != 640*units.KB || p != 0.2 || err != nil {
+	if low, high, p, err := c.Marking(40 * units.Gbps); low != 160*units.KB || high != 640*units.KB || p != 0.2 ||
+		err != nil {
 		t.Error(low, high, p, err)
 	}
-	if _, _, _, err := c.Marking(25 * units.Gbps); err == nil || err.Error() != "c:11:1: KMIN_MAP: no entry for links of 25Gbps; add the pair 25000000000 and a threshold in units of 1000 bytes" {
+	if _, _, _, err := c.Marking(25 * units.Gbps); err == nil ||
+		err.Error() != "c:11:1: KMIN_MAP: no entry for links of 25Gbps; add the pair 25000000000 and a threshold in "+
+			"units of 1000 bytes" {
 		t.Error(err)
 	}
 }
@@ -93,24 +97,36 @@ func TestConfigErrors(t *testing.T) {
 		{hpcc, "CC_MODE\n", "c:1:1: CC_MODE has no value"},
 		{hpcc, "CC_MODE\nEWMA_GAIN 1\n", "c:2:1: CC_MODE has no value; the key EWMA_GAIN stands where it is expected"},
 		{hpcc, hpccSmall + "HAS_WIN 2\n", `c:14:9: HAS_WIN: "2" is neither 0 (no) nor 1 (yes)`},
-		{hpcc, hpccSmall + "HAS_WIN 1 yes\n", `c:14:11: "yes" is too much behind the value of a key; begin a new line for each key`},
-		{hpcc, hpccSmall + "HAS_WIN 1\n\nHAS_WIN 0\n", "c:16:1: HAS_WIN stands twice; first in line 14. HPCC's ns-3 would use the last one; leave one of them out"},
+		{hpcc, hpccSmall + "HAS_WIN 1 yes\n",
+			`c:14:11: "yes" is too much behind the value of a key; begin a new line for each key`},
+		{hpcc, hpccSmall + "HAS_WIN 1\n\nHAS_WIN 0\n",
+			"c:16:1: HAS_WIN stands twice; first in line 14. HPCC's ns-3 would use the last one; leave one of them out"},
 		{hpcc, hpccSmall + "KMAX 100\n", "c:14:1: KMAX is a key of ns3-rdma, not of HPCC's ns-3"},
-		{hpcc, hpccSmall + "# was HAS_WIN 1\n", "c:14:7: HPCC's ns-3 has no comments and would read this HAS_WIN; write #HAS_WIN, or leave the line out"},
+		{hpcc, hpccSmall + "# was HAS_WIN 1\n",
+			"c:14:7: HPCC's ns-3 has no comments and would read this HAS_WIN; write #HAS_WIN, or leave the line out"},
 		{hpcc, hpccSmall + "#HAS_WIN 1\n", ""},
 		{hpcc, hpccSmall + "BUFFER_SIZE 1.5\n", `c:14:13: BUFFER_SIZE: "1.5" is not a whole number`},
 		{hpcc, hpccSmall + "BUFFER_SIZE -1\n", "c:14:13: BUFFER_SIZE: -1 is negative"},
 		{hpcc, hpccSmall + "BUFFER_SIZE 4096\n", "c:14:1: BUFFER_SIZE: must be from 1 to 4095 MiB, what 32 bits hold"},
 		{hpcc, hpccSmall + "MIN_RATE 1000\n", ""},
-		{hpcc, hpccSmall + "MIN_RATE 1Mbit\n", `c:14:10: MIN_RATE: "1Mbit" is not a bit rate; write for example 40Gbps or 40Gb/s`},
-		{hpcc, hpccSmall + "ALPHA_RESUME_INTERVAL 0.5\n", "c:14:23: ALPHA_RESUME_INTERVAL: 0.5 is cut off to whole us by the reference; write a whole number"},
+		{hpcc, hpccSmall + "MIN_RATE 1Mbit\n",
+			`c:14:10: MIN_RATE: "1Mbit" is not a bit rate; write for example 40Gbps or 40Gb/s`},
+		{hpcc, hpccSmall + "ALPHA_RESUME_INTERVAL 0.5\n",
+			"c:14:23: ALPHA_RESUME_INTERVAL: 0.5 is cut off to whole us by the reference; write a whole number"},
 		{hpcc, hpccSmall + "U_TARGET 0x1p-2\n", `c:14:10: U_TARGET: "0x1p-2" is not a number`},
 		{hpcc, hpccSmall + "U_TARGET nan\n", `c:14:10: U_TARGET: "nan" is not a number`},
-		{hpcc, strings.Replace(hpccSmall, "CC_MODE 1", "CC_MODE 2", 1), "c:4:1: CC_MODE: 2 is none of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); HPCC's ns-3 would run it as 0"},
-		{hpcc, strings.Replace(hpccSmall, "EWMA_GAIN 0.00390625", "", 1), "c:4:1: no EWMA_GAIN; HPCC's ns-3 would use 0, the integer quotient 1/16, with which the rate's cuts never change; write EWMA_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
+		{hpcc, strings.Replace(hpccSmall, "CC_MODE 1", "CC_MODE 2", 1),
+			"c:4:1: CC_MODE: 2 is none of 0 (none), 1 (DCQCN), 3 (HPCC), 7 (TIMELY), 8 (DCTCP), 10 (HPCC-PINT); " +
+				"HPCC's ns-3 would run it as 0"},
+		{hpcc, strings.Replace(hpccSmall, "EWMA_GAIN 0.00390625", "", 1),
+			"c:4:1: no EWMA_GAIN; HPCC's ns-3 would use 0, the integer quotient 1/16, with which the rate's cuts " +
+				"never change; write EWMA_GAIN 0.00390625, or 0.0625 if a sixteenth is meant"},
 		{hpcc, "FLOW_FILE f\n", "c:1:1: no TOPOLOGY_FILE; without a topology there is nothing to simulate"},
-		{hpcc, strings.Replace(hpccSmall, "L2_ACK_INTERVAL 1", "", 1), "c:4:1: no L2_ACK_INTERVAL; HPCC's ns-3 would use 0, with which no sender heeds an ACK and no flow ends; write L2_ACK_INTERVAL 1"},
-		{hpcc, strings.Replace(hpccSmall, " 160 ", " 660 ", 1), "c:11:1: KMIN_MAP: 660 for 40Gbps is above its KMAX_MAP, 640"},
+		{hpcc, strings.Replace(hpccSmall, "L2_ACK_INTERVAL 1", "", 1),
+			"c:4:1: no L2_ACK_INTERVAL; HPCC's ns-3 would use 0, with which no sender heeds an ACK and no flow ends; " +
+				"write L2_ACK_INTERVAL 1"},
+		{hpcc, strings.Replace(hpccSmall, " 160 ", " 660 ", 1),
+			"c:11:1: KMIN_MAP: 660 for 40Gbps is above its KMAX_MAP, 640"},
 		{hpcc, "KMAX_MAP 2 1 1\n2", "c:2:1: KMAX_MAP has no value of pair 2 of 2"},
 		{hpcc, "KMAX_MAP 2 1 1\n1 2", "c:2:1: KMAX_MAP: 1bps stands twice"},
 		{hpcc, "PMAX_MAP 1 1 1.5", "c:1:14: PMAX_MAP: value for 1bps: 1.5 is beyond 1"},
@@ -118,20 +134,25 @@ func TestConfigErrors(t *testing.T) {
 		{hpcc, "LINK_DOWN 5 1", "c:1:13: LINK_DOWN has no two nodes behind its time"},
 		{hpcc, "LINK_DOWN x 1 2", `c:1:11: LINK_DOWN: time in us: "x" is not a whole number`},
 		{hpcc, "LINK_DOWN 1 1 65536", "c:1:15: LINK_DOWN: node: 65536 is beyond 65535"},
-		{hpcc, "KMAX_MAP 1 40Gbps 5", `c:1:12: KMAX_MAP: rate of pair 1 of 1, in bit/s: "40Gbps" is not a whole number`},
+		{hpcc, "KMAX_MAP 1 40Gbps 5",
+			`c:1:12: KMAX_MAP: rate of pair 1 of 1, in bit/s: "40Gbps" is not a whole number`},
 		{hpcc, "SIMULATOR_STOP_TIME 1e500", "c:1:21: SIMULATOR_STOP_TIME: 1e500 has an exponent out of range"},
 		{hpcc, "SIMULATOR_STOP_TIME 1e", `c:1:21: SIMULATOR_STOP_TIME: "1e" is not a number`},
-		{hpcc, "SIMULATOR_STOP_TIME " + strings.Repeat("1", 500), "c:1:21: SIMULATOR_STOP_TIME: 1111111111111111111111111111111111111111... has too many digits"},
+		{hpcc, "SIMULATOR_STOP_TIME " + strings.Repeat("1", 500),
+			"c:1:21: SIMULATOR_STOP_TIME: 1111111111111111111111111111111111111111... has too many digits"},
 		{hpcc, "EWMA_GAIN -1", "c:1:11: EWMA_GAIN: -1 is negative"},
 		{hpcc, "nonsense 1", `c:1:1: unknown key "nonsense"; the keys of HPCC's ns-3 are ENABLE_QCN`},
 		{hpcc, strings.Replace(hpccSmall, "CC_MODE 1", "CC_MODE 8", 1), ""},
 		{rdma, rdmaSmall, ""},
 		{rdma, rdmaSmall + "CC_MODE 1\n", "c:13:1: CC_MODE is a key of HPCC's ns-3, not of ns3-rdma"},
-		{rdma, rdmaSmall + "PACKET_LEVEL_ECMP 1\nFLOW_LEVEL_ECMP 1\n", "c:13:1: PACKET_LEVEL_ECMP: excludes FLOW_LEVEL_ECMP; set one of them to 0"},
-		{rdma, strings.Replace(rdmaSmall, "DCTCP_GAIN 0.00390625", "", 1), "c:1:1: no DCTCP_GAIN; ns3-rdma would use 0"},
+		{rdma, rdmaSmall + "PACKET_LEVEL_ECMP 1\nFLOW_LEVEL_ECMP 1\n",
+			"c:13:1: PACKET_LEVEL_ECMP: excludes FLOW_LEVEL_ECMP; set one of them to 0"},
+		{rdma, strings.Replace(rdmaSmall, "DCTCP_GAIN 0.00390625", "", 1),
+			"c:1:1: no DCTCP_GAIN; ns3-rdma would use 0"},
 		{rdma, strings.Replace(strings.Replace(rdmaSmall, "DCTCP_GAIN 0.00390625", "", 1), "QCN 1", "QCN 0", 1), ""},
 		{rdma, strings.Replace(rdmaSmall, "KMIN 40", "KMIN 1001", 1), "c:12:1: KMIN: 1001 is above KMAX, 1000"},
-		{rdma, strings.Replace(rdmaSmall, "L2_CHUNK_SIZE 4000", "", 1), "c:1:1: no L2_CHUNK_SIZE; ns3-rdma would use 0 and divide by it; write for example L2_CHUNK_SIZE 4000"},
+		{rdma, strings.Replace(rdmaSmall, "L2_CHUNK_SIZE 4000", "", 1),
+			"c:1:1: no L2_CHUNK_SIZE; ns3-rdma would use 0 and divide by it; write for example L2_CHUNK_SIZE 4000"},
 	} {
 		checkError(t, c.text, c.read(c.text), c.want)
 	}
@@ -149,7 +170,8 @@ func checkError(t *testing.T, text string, err error, want string) {
 }
 
 func TestIgnored(t *testing.T) {
-	c, err := peer.ReadHPCCConfig("c", strings.NewReader(hpccSmall+"PAUSE_TIME 5\nACK_HIGH_PRIO 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n"))
+	c, err := peer.ReadHPCCConfig("c",
+		strings.NewReader(hpccSmall+"PAUSE_TIME 5\nACK_HIGH_PRIO 1\nUSE_DYNAMIC_PFC_THRESHOLD 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +203,9 @@ func TestDetectNS3(t *testing.T) {
 		{hpccSmall, peer.LayoutHPCC, ""},
 		{rdmaSmall, peer.LayoutNS3RDMA, ""},
 		{"ENABLE_QCN 1\n", 0, "c:1:1: this may be a configuration of HPCC's ns-3 or of ns3-rdma, or neither"},
-		{"KMAX 1\nENABLE_QCN 1\nCC_MODE 1\n", 0, "c:3:1: CC_MODE is a key of HPCC's ns-3 alone, but KMAX in line 1 is one of ns3-rdma alone; keep the keys of one of them"},
+		{"KMAX 1\nENABLE_QCN 1\nCC_MODE 1\n", 0,
+			"c:3:1: CC_MODE is a key of HPCC's ns-3 alone, but KMAX in line 1 is one of ns3-rdma alone; keep the " +
+				"keys of one of them"},
 	} {
 		got, err := peer.DetectNS3("c", strings.NewReader(c.text))
 		checkError(t, c.text, err, c.err)
@@ -192,7 +216,8 @@ func TestDetectNS3(t *testing.T) {
 }
 
 func TestNS3Topology(t *testing.T) {
-	const good = "4 1 3\n3\n3 0 40Gbps 1us 0\n3 1 100Gb/s 0.001ms 0.5\n2 3 40000000000 0.000001 0.0\n\nFirst line: prose\n3 1 prose\n"
+	const good = "4 1 3\n3\n3 0 40Gbps 1us 0\n3 1 100Gb/s 0.001ms 0.5\n2 3 40000000000 0.000001 0.0\n\nFirst line: " +
+		"prose\n3 1 prose\n"
 	top, err := peer.ReadNS3Topology("t", strings.NewReader(good))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +227,8 @@ func TestNS3Topology(t *testing.T) {
 		{A: 3, B: 1, Rate: 100 * units.Gbps, Delay: units.Microsecond, ErrorRate: 0.5, Line: 4},
 		{A: 2, B: 3, Rate: 40 * units.Gbps, Delay: units.Microsecond, Line: 5},
 	}
-	if !reflect.DeepEqual(top.Links, want) || top.Nodes != 4 || !top.IsSwitch(3) || top.IsSwitch(0) || top.IsSwitch(-1) || top.IsSwitch(9) {
+	if !reflect.DeepEqual(top.Links, want) || top.Nodes != 4 || !top.IsSwitch(3) || top.IsSwitch(0) ||
+		top.IsSwitch(-1) || top.IsSwitch(9) {
 		t.Errorf("%+v", top)
 	}
 	if got := top.Ports(); !reflect.DeepEqual(got, [][]int{{0}, {1}, {2}, {0, 1, 2}}) {
@@ -226,11 +252,13 @@ func TestNS3Topology(t *testing.T) {
 		{"4 2 0\n3 3\n", "t:2:3: switch 3 is named twice"},
 		{"4 1 0\n4\n", "t:2:1: id of a switch: 4 is beyond 3"},
 		{"4 1 1\n3\n", "t:3:1: the file ends after 0 of 1 links"},
-		{"4 1 1\n3 0 1 1Gbps 1us 0\n", `t:2:3: "0" stands behind the end of a line; the next line is "a b rate delay error_rate"`},
+		{"4 1 1\n3 0 1 1Gbps 1us 0\n",
+			`t:2:3: "0" stands behind the end of a line; the next line is "a b rate delay error_rate"`},
 		{"4 1 1\n3\n0 4 1Gbps 1us 0\n", "t:3:3: node b: 4 is beyond 3"},
 		{"4 1 1\n3\n-1 3 1Gbps 1us 0\n", "t:3:1: node a: -1 is negative"},
 		{"4 1 1\n3\n2 2 1Gbps 1us 0\n", "t:3:3: a link from node 2 to itself"},
-		{"4 1 1\n3\n2 3 1Gbps 1us\n", `t:3:11: error rate is missing behind "1us"; the line is "a b rate delay error_rate"`},
+		{"4 1 1\n3\n2 3 1Gbps 1us\n",
+			`t:3:11: error rate is missing behind "1us"; the line is "a b rate delay error_rate"`},
 		{"4 1 1\n3\n2 3 1Gbps 1us 2\n", "t:3:15: error rate: 2 is beyond 1"},
 		{"4 1 1\n3\n2 3 1Gbps -1us 0\n", "t:3:11: delay: -1 is negative"},
 		{"4 1 1\n3\n2 3 1Gbps 1m 0\n", `t:3:11: delay: "1m" is not a time; write for example 1us, 1000ns or 0.000001s`},
@@ -238,7 +266,8 @@ func TestNS3Topology(t *testing.T) {
 		{"4 1 1\n3\n2 3 0.3bps 1us 0\n", "t:3:5: rate: 0.3bps is not a whole number of bits per second"},
 		{"4 1 1\n3\n2 3 99999999999Gbps 1us 0\n", "t:3:5: rate: 99999999999 is out of range"},
 		{"4 1 1\n3\n2 3 1Gbps 1us 0 0\n", `t:3:17: "0" is too much; the line is "a b rate delay error_rate"`},
-		{"4 1 1\n3\n2 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n", "t:4:1: the file says that it has 1 links, but here is one more"},
+		{"4 1 1\n3\n2 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n",
+			"t:4:1: the file says that it has 1 links, but here is one more"},
 	} {
 		_, err := peer.ReadNS3Topology("t", strings.NewReader(c.text))
 		checkError(t, c.text, err, c.want)
@@ -250,11 +279,14 @@ func TestNS3Flows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hpcc, err := peer.ReadHPCCFlows("f", strings.NewReader("3\n1 0 3 100 20000 2.000000001\n2 0 3 100 1 2.0000000010004999999\n2 0 3 100 1 2.00000000100050e0\nprose 1\n"), top)
+	hpcc, err := peer.ReadHPCCFlows("f",
+		strings.NewReader("3\n1 0 3 100 20000 2.000000001\n2 0 3 100 1 2.0000000010004999999\n2 0 3 100 1 "+
+			"2.00000000100050e0\nprose 1\n"), top)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (peer.NS3Flow{Src: 1, Dst: 0, Priority: 3, Port: 100, Bytes: 20000, Start: 2*units.Second + units.Nanosecond, Line: 2}); hpcc[0] != want {
+	if want := (peer.NS3Flow{Src: 1, Dst: 0, Priority: 3, Port: 100, Bytes: 20000,
+		Start: 2*units.Second + units.Nanosecond, Line: 2}); hpcc[0] != want {
 		t.Errorf("%+v, want %+v", hpcc[0], want)
 	}
 	if a, b := hpcc[1].Start, hpcc[2].Start; a != 2*units.Second+units.Nanosecond || b != a+1 {
@@ -264,7 +296,8 @@ func TestNS3Flows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (peer.NS3Flow{Src: 2, Dst: 1, Priority: 3, Packets: 10000000, Start: 2500 * units.Millisecond, Stop: 9500 * units.Millisecond, Line: 2}); rdma[0] != want {
+	if want := (peer.NS3Flow{Src: 2, Dst: 1, Priority: 3, Packets: 10000000, Start: 2500 * units.Millisecond,
+		Stop: 9500 * units.Millisecond, Line: 2}); rdma[0] != want {
 		t.Errorf("%+v, want %+v", rdma[0], want)
 	}
 	tcp, err := peer.ReadNS3RDMATCPFlows("f", strings.NewReader("1\n2 1 3 0 2.5 9.5\n"), nil)
@@ -279,7 +312,8 @@ func TestNS3Flows(t *testing.T) {
 		{false, "x\n", `f:1:1: number of flows: "x" is not a whole number`},
 		{false, "0\n", ""},
 		{false, "1\n", "f:2:1: the file ends after 0 of 1 flows"},
-		{false, "1 0 1 3 100 1 2\n", `f:1:3: "0" stands behind the end of a line; the next line is "src dst pg dport bytes start"`},
+		{false, "1 0 1 3 100 1 2\n",
+			`f:1:3: "0" stands behind the end of a line; the next line is "src dst pg dport bytes start"`},
 		{false, "1\n0 3 3 100 1 2\n", "f:2:3: dst: node 3 is a switch; flows are between hosts"},
 		{false, "1\n0 0 3 100 1 2\n", "f:2:3: dst: a flow from host 0 to itself"},
 		{false, "1\n4 0 3 100 1 2\n", "f:2:1: src: 4 is beyond 3"},
@@ -289,7 +323,8 @@ func TestNS3Flows(t *testing.T) {
 		{false, "1\n1 0 3 100 1 -2\n", "f:2:13: start: -2 is negative"},
 		{false, "1\n1 0 3 100 1 1e9\n", "f:2:13: start: 1e9 is out of range"},
 		{false, "1\n1 0 3 100 1\n", `f:2:11: start is missing behind "1"; the line is "src dst pg dport bytes start"`},
-		{false, "2\n1 0 3 100 1 2\n1 0 3 100 1 1.9\n", "f:3:13: start: 1.9s is before the flow above, 2s; HPCC's ns-3 needs flows in order of their starts"},
+		{false, "2\n1 0 3 100 1 2\n1 0 3 100 1 1.9\n",
+			"f:3:13: start: 1.9s is before the flow above, 2s; HPCC's ns-3 needs flows in order of their starts"},
 		{false, "1\n1 0 3 100 1 2\n1 0 3 100 1 2\n", "f:3:1: the file says that it has 1 flows, but here is one more"},
 		{true, "1\n1 0 3 0 2 3\n", "f:2:7: packets: a flow of 0 packets sends nothing"},
 		{true, "1\n1 0 3 1 2 2\n", "f:2:11: stop: 2s is not after the start, 2s"},
@@ -427,7 +462,8 @@ func readCase(config string) (int, error) {
 		return 0, err
 	}
 	lines := 0
-	for name, again := range map[string]func(string, io.Reader, io.Writer) (int, error){"fct.txt": rewriteFCT, "pfc.txt": rewritePFC} {
+	for name, again := range map[string]func(string, io.Reader, io.Writer) (int, error){"fct.txt": rewriteFCT,
+		"pfc.txt": rewritePFC} {
 		f, err := open(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

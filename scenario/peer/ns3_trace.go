@@ -121,7 +121,8 @@ func (t *NS3Trace) read(n int, what string) ([]byte, error) {
 	b := t.buffer[:n]
 	if _, err := io.ReadFull(t.r, b); err != nil {
 		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("%s: byte %d: the file ends within its header, before the %s", t.name, t.offset, what)
+			return nil, fmt.Errorf("%s: byte %d: the file ends within its header, before the %s", t.name, t.offset,
+				what)
 		}
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
@@ -171,9 +172,11 @@ func (t *NS3Trace) next(r *NS3Record) error {
 	case NS3CNP:
 		r.SrcPort, r.Priority, r.Flags, r.Sequence = le.Uint16(u), uint16(u[2]), uint16(u[3]), le.Uint32(u[4:])
 	case NS3ACK, NS3NACK:
-		r.Flags, r.Priority, r.Sequence, r.Timestamp = le.Uint16(u[4:]), le.Uint16(u[6:]), le.Uint32(u[8:]), le.Uint64(u[16:])
+		r.Flags, r.Priority, r.Sequence, r.Timestamp = le.Uint16(u[4:]), le.Uint16(u[6:]), le.Uint32(u[8:]),
+			le.Uint64(u[16:])
 	case NS3Data:
-		r.Sequence, r.Timestamp, r.Priority, r.Payload = le.Uint32(u[4:]), le.Uint64(u[8:]), le.Uint16(u[16:]), le.Uint16(u[18:])
+		r.Sequence, r.Timestamp, r.Priority, r.Payload = le.Uint32(u[4:]), le.Uint64(u[8:]), le.Uint16(u[16:]),
+			le.Uint16(u[18:])
 	}
 	if r.Protocol != NS3PFC && r.Protocol != NS3CNP {
 		r.SrcPort, r.DstPort = le.Uint16(u), le.Uint16(u[2:])

@@ -262,10 +262,11 @@ func (d *Decoder) decodeArray(n *Node, v reflect.Value, path string) {
 	}
 }
 
-// largest has the most that is read of quantities which models multiply: beyond it a picosecond, the clock's step, is many bits, and sums of products leave
-// what an int64 holds. Times may be as long as the clock.
+// largest has the most that is read of quantities which models multiply: beyond it a picosecond, the clock's step, is
+// many bits, and sums of products leave what an int64 holds. Times may be as long as the clock.
 var largest = map[reflect.Type]int64{
-	reflect.TypeFor[units.BitRate]():      int64(1000 * 1000 * 1000 * units.Gbps), // at which a packet takes no time, for whoever wants to leave the network out
+	// at which a packet takes no time, for whoever wants to leave the network out
+	reflect.TypeFor[units.BitRate]():      int64(1000 * 1000 * 1000 * units.Gbps),
 	reflect.TypeFor[units.ByteRate]():     int64(1000 * 1000 * units.GBPerSecond),
 	reflect.TypeFor[units.TransferRate](): int64(1000 * 1000 * units.MTPerSecond),
 	reflect.TypeFor[units.Bytes]():        int64(units.PiB) << 7,

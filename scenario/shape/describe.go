@@ -22,8 +22,8 @@ type Description struct {
 	Values  []ValueDescription // of a key that has one of several words, if they are explained
 }
 
-// Describe returns what is known of the key at a path of a file of the type that whole points to; "" is all of it. Indices in the path are
-// ignored.
+// Describe returns what is known of the key at a path of a file of the type that whole points to; "" is all of it.
+// Indices in the path are ignored.
 func (l *Language) Describe(whole any, path string) (Description, error) {
 	v := reflect.New(reflect.TypeOf(whole).Elem()).Elem()
 	l.setDefault(v)
@@ -135,9 +135,11 @@ func (l *Language) describe(parent reflect.Value, f field, path string, deep boo
 	return d
 }
 
-// repeats reports whether what is said about a type adds nothing to what its key's own comment says: it is part of that, or a lone short sentence beside it.
+// repeats reports whether what is said about a type adds nothing to what its key's own comment says: it is part of
+// that, or a lone short sentence beside it.
 func repeats(key, about string) bool {
-	return strings.Contains(key, strings.TrimSuffix(about, ".")) || key != "" && len(strings.Fields(about)) <= 9 && !strings.Contains(about, ". ") && !strings.Contains(about, ":")
+	return strings.Contains(key, strings.TrimSuffix(about, ".")) ||
+		key != "" && len(strings.Fields(about)) <= 9 && !strings.Contains(about, ". ") && !strings.Contains(about, ":")
 }
 
 // valueOf says what to write for a type.
@@ -170,7 +172,8 @@ func valueOf(t reflect.Type) string {
 // Worded is a type that says what to write for a value of it: "none, auto, or a time such as 50ms".
 type Worded interface{ Wanted() string }
 
-// choices says what to write for a type that reads itself: in its own words, or, of an enumeration, by what it says of what it cannot read.
+// choices says what to write for a type that reads itself: in its own words, or, of an enumeration, by what it says
+// of what it cannot read.
 func choices(t reflect.Type) string {
 	v := reflect.New(t).Interface()
 	if w, ok := v.(Worded); ok {
@@ -211,8 +214,8 @@ func (l *Language) lookUp(name string) string {
 	return predicate(name[strings.LastIndexByte(name, '.')+1:], text)
 }
 
-// predicate is a comment without its subject, which who reads it has asked for or sees in the column beside: of "Until is when the flow ends." it is "When the flow
-// ends.", of "Scale multiplies times." "Multiplies times.".
+// predicate is a comment without its subject, which who reads it has asked for or sees in the column beside: of
+// "Until is when the flow ends." it is "When the flow ends.", of "Scale multiplies times." "Multiplies times.".
 func predicate(subject, comment string) string {
 	rest, ok := strings.CutPrefix(comment, subject+" ")
 	verb, object, more := strings.Cut(rest, " ")
@@ -224,9 +227,11 @@ func predicate(subject, comment string) string {
 	case !strings.HasSuffix(verb, "s"): // "Addresses beyond the end are errors."
 		return comment
 	}
-	// A value or a symbol is no word that begins a sentence: "nvmeof, NVMe over Fabrics", "hash (of addresses and ports)", "g, the weight".
+	// A value or a symbol is no word that begins a sentence: "nvmeof, NVMe over Fabrics", "hash (of addresses and
+	// ports)", "g, the weight".
 	first, after, _ := strings.Cut(rest, " ")
-	if strings.HasPrefix(after, "(") || first != "a" && len(first) < 2 || strings.HasSuffix(first, ",") || strings.HasSuffix(first, ":") || strings.ContainsAny(first, "_-0123456789") {
+	if strings.HasPrefix(after, "(") || first != "a" && len(first) < 2 || strings.HasSuffix(first, ",") ||
+		strings.HasSuffix(first, ":") || strings.ContainsAny(first, "_-0123456789") {
 		return rest
 	}
 	return strings.ToUpper(rest[:1]) + rest[1:]
@@ -261,7 +266,8 @@ func (l *Language) inKeys(text string, t reflect.Type) string {
 	for _, m := range goName.FindAllStringIndex(text, -1) {
 		w := text[m[0]:m[1]]
 		key, ok := names[w]
-		if begins := m[0] == 0 || strings.HasSuffix(text[:m[0]], ". "); !ok || begins && strings.EqualFold(key, w) { // a sentence begins with a capital
+		if begins := m[0] == 0 || strings.HasSuffix(text[:m[0]], ". "); !ok || begins && strings.EqualFold(key, w) {
+			// a sentence begins with a capital
 			key = w
 		}
 		b.WriteString(text[at:m[0]] + key)

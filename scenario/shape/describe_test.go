@@ -2,7 +2,8 @@ package shape
 
 import "testing"
 
-// TestPredicate holds that the text of a key says what the key is without its name in front, and stays whole where that would change it.
+// TestPredicate holds that the text of a key says what the key is without its name in front, and stays whole where
+// that would change it.
 func TestPredicate(t *testing.T) {
 	for _, c := range []struct{ subject, comment, want string }{
 		{"Until", "Until is when the flow ends; 0 is never.", "When the flow ends; 0 is never."},

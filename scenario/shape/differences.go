@@ -41,7 +41,8 @@ func Differences(a, b Source) ([]KeyChange, error) {
 	return out, nil
 }
 
-// Value is a value in a text, and its path: "ssd.over_provisioning" and "7%". A list of single values is one value, "[a, b]".
+// Value is a value in a text, and its path: "ssd.over_provisioning" and "7%". A list of single values is one value,
+// "[a, b]".
 type Value struct{ Path, Text string }
 
 // Flatten lists the values of a YAML text in order. file stands for it in errors.

@@ -19,8 +19,8 @@ type Document interface {
 	Word() string
 }
 
-// ParseDocument decodes a document, which holds its defaults, with the changes of the command line, and returns where each of its
-// keys was written.
+// ParseDocument decodes a document, which holds its defaults, with the changes of the command line, and returns where
+// each of its keys was written.
 func ParseDocument(src Source, v Document, changes ...Change) (Set, error) {
 	l := &Language{Word: v.Word()}
 	top, err := Parse(src.File, src.Text)
@@ -38,7 +38,8 @@ func ParseDocument(src Source, v Document, changes ...Change) (Set, error) {
 	return d.Set, nil
 }
 
-// WriteDocument writes a document with every default, so that it loads back to the same thing; skip are paths that are left out.
+// WriteDocument writes a document with every default, so that it loads back to the same thing; skip are paths that
+// are left out.
 func WriteDocument(v Document, set Set, skip []string) string {
 	return (&Language{Word: v.Word()}).Encode(v, Encoding{Marks: set, Skip: skip})
 }

@@ -32,7 +32,8 @@ func loaded(text string, changes ...shape.Change) (*order, shape.Set, error) {
 
 // TestDocument: files that are no scenarios are read by the same rules.
 func TestDocument(t *testing.T) {
-	o, set, err := loaded("name: a\nparts: [bolt, {name: nut, count: 3}]\n", shape.Change{Path: "size", Value: "8KiB", Flag: "--size"})
+	o, set, err := loaded("name: a\nparts: [bolt, {name: nut, count: 3}]\n",
+		shape.Change{Path: "size", Value: "8KiB", Flag: "--size"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +57,13 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
-	if _, _, err := loaded("name: a", shape.Change{Path: "size", Value: "big", Flag: "--size"}); err == nil || !strings.HasPrefix(err.Error(), "--size:1:1: size: ") {
+	if _, _, err := loaded("name: a", shape.Change{Path: "size", Value: "big", Flag: "--size"}); err == nil ||
+		!strings.HasPrefix(err.Error(), "--size:1:1: size: ") {
 		t.Errorf("%v", err)
 	}
 	err = shape.Locate(set, errors.Join(units.Wrong("parts[1].weight", "too much"), units.Wrong("name", "bad"), nil))
-	if want := "order.yaml:1:7: name: bad\norder.yaml:2:15: parts[1].weight: too much"; err == nil || err.Error() != want {
+	if want := "order.yaml:1:7: name: bad\norder.yaml:2:15: parts[1].weight: too much"; err == nil ||
+		err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	if err := shape.Locate(set, nil); err != nil {

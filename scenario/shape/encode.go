@@ -28,12 +28,13 @@ type Encoding struct {
 	Skip []string
 	// File is what is written for the name of a file; nil: the name.
 	File func(string) string
-	// Base is what a section or an item of a list begins with before its keys are read, as a pointer to such a struct; what has the same value there is left
-	// out. nil: nothing is left out.
+	// Base is what a section or an item of a list begins with before its keys are read, as a pointer to such a
+	// struct; what has the same value there is left out. nil: nothing is left out.
 	Base func(section any) any
 }
 
-// Encode writes what v points to as YAML in the order of its fields, with every default, so that it reads back to the same thing.
+// Encode writes what v points to as YAML in the order of its fields, with every default, so that it reads back to the
+// same thing.
 func (l *Language) Encode(v any, how Encoding) string {
 	e := encoder{lang: l, Encoding: how}
 	x := reflect.ValueOf(v).Elem()
@@ -222,8 +223,8 @@ func plain(s string) string {
 	return string(quoted)
 }
 
-// Differing calls f for every key whose value differs between what two pointers to a type point to, with its path below path and what is written for the
-// second value.
+// Differing calls f for every key whose value differs between what two pointers to a type point to, with its path
+// below path and what is written for the second value.
 func (l *Language) Differing(a, b any, path string, f func(path, text string)) {
 	l.differing(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem(), path, f)
 }

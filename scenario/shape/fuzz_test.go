@@ -11,7 +11,8 @@ import (
 
 // FuzzSet changes a file with any text of --set: it is refused, or the place has a value.
 func FuzzSet(f *testing.F) {
-	for _, s := range []string{"a=1", "list[0].a=2", "list[*].b=x", "a.b.c=[1, 2", "=", "a[-1]=1", "a[99999999999999999999]=1", "list[1].a=&x *x", "list=[]"} {
+	for _, s := range []string{"a=1", "list[0].a=2", "list[*].b=x", "a.b.c=[1, 2", "=", "a[-1]=1",
+		"a[99999999999999999999]=1", "list[1].a=&x *x", "list=[]"} {
 		f.Add(s)
 	}
 	type item struct {

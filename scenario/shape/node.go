@@ -62,7 +62,8 @@ func (es Errors) Error() string {
 // maxShown is how many mistakes are written out: whoever has more has made the first ones over and over.
 const maxShown = 100
 
-// maxMessage is how long a message is at most, in bytes. What is longer repeats text of the user's that is too long to be read.
+// maxMessage is how long a message is at most, in bytes. What is longer repeats text of the user's that is too long
+// to be read.
 const maxMessage = 2000
 
 // brief leaves out the middle of a message that is too long.
@@ -138,9 +139,9 @@ func (n *Node) Put(key *Node, value *Node) {
 	n.Items = append(n.Items, value)
 }
 
-// Bounds of a file. A file in the program's own repository has below 2000
-// nodes; aliases of aliases could otherwise make one of any size. The library makes nodes of some 900 bytes of whatever stands between commas and ends
-// of lines, before anybody can count them.
+// Bounds of a file. A file in the program's own repository has below 2000 nodes; aliases of aliases could otherwise
+// make one of any size. The library makes nodes of some 900 bytes of whatever stands between commas and ends of
+// lines, before anybody can count them.
 const (
 	maxNodes  = 200_000
 	maxDepth  = 64
@@ -176,10 +177,12 @@ func pieces(src []byte) int {
 // document is an empty mapping.
 func Parse(file string, src []byte) (*Node, error) {
 	if len(src) > maxBytes {
-		return nil, Errors{{Position{File: file}, fmt.Sprintf("the file has more than the %d MiB that are read", maxBytes>>20)}}
+		return nil, Errors{{Position{File: file},
+			fmt.Sprintf("the file has more than the %d MiB that are read", maxBytes>>20)}}
 	}
 	if n := pieces(src); n > maxPieces {
-		return nil, Errors{{Position{File: file}, fmt.Sprintf("the file has some %d values; at most %d are read", n, maxNodes)}}
+		return nil, Errors{{Position{File: file},
+			fmt.Sprintf("the file has some %d values; at most %d are read", n, maxNodes)}}
 	}
 	top := &Node{Kind: Mapping, At: Position{file, 1, 1}}
 	if blank(src) {
@@ -256,7 +259,8 @@ func (c *converter) convert(y *yaml.Node, depth int) *Node {
 	c.count++
 	if c.count > maxNodes || depth > maxDepth {
 		if len(c.errs) == 0 {
-			c.fail(n.At, "the file is nested too deep or too long once its aliases are resolved; at most %d levels and %d values are read", maxDepth, maxNodes)
+			c.fail(n.At, "the file is nested too deep or too long once its aliases are resolved; at most %d levels "+
+				"and %d values are read", maxDepth, maxNodes)
 		}
 		return n
 	}

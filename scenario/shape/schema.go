@@ -10,19 +10,21 @@ import (
 	"farflash/numeric/units"
 )
 
-// Language is what the shape of its structs does not say of a kind of file. The zero Language is a file that has nothing of the kind.
+// Language is what the shape of its structs does not say of a kind of file. The zero Language is a file that has
+// nothing of the kind.
 type Language struct {
 	// Word is what the whole is called in messages: "the scenario".
 	Word string
 	// Doc says what the whole is, for Describe.
 	Doc string
-	// Keys has the keys that are neither named by a yaml tag nor the field's name in snake_case, by "package.Type.Field". "-"
-	// keeps a field out.
+	// Keys has the keys that are neither named by a yaml tag nor the field's name in snake_case, by
+	// "package.Type.Field". "-" keeps a field out.
 	Keys map[string]string
-	// Short names, for structs that may be written as a single value, the key that the value is for. A type can also have
-	// a method Short.
+	// Short names, for structs that may be written as a single value, the key that the value is for. A type can also
+	// have a method Short.
 	Short map[reflect.Type]string
-	// Default sets what a pointer points to, to the default of its type; nil sets nothing. A type can also have a method SetDefault.
+	// Default sets what a pointer points to, to the default of its type; nil sets nothing. A type can also have a
+	// method SetDefault.
 	Default func(any)
 	// Files are the fields, as "package.Type.Field", that name files.
 	Files []string

@@ -23,7 +23,8 @@ func (l *Language) Enumerations(whole any) []reflect.Type {
 			for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 				t = t.Elem()
 			}
-			if f.IsExported() && l.Keys[s.String()+"."+f.Name] != "-" && len(wordsOf(t)) > 0 && !slices.Contains(list, t) {
+			if f.IsExported() && l.Keys[s.String()+"."+f.Name] != "-" && len(wordsOf(t)) > 0 &&
+				!slices.Contains(list, t) {
 				list = append(list, t)
 			}
 		}
@@ -49,7 +50,8 @@ func wordsOf(t reflect.Type) []string {
 	return words
 }
 
-// describeValues says what each of a type's words means, if all of them have a comment: otherwise the key's own says it.
+// describeValues says what each of a type's words means, if all of them have a comment: otherwise the key's own says
+// it.
 func (l *Language) describeValues(t reflect.Type, parent reflect.Type) []ValueDescription {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 		t = t.Elem()

@@ -1,16 +1,21 @@
-// Package calibrate fits a drive's timing to what fio measured of a real one: how long flash takes to read and to program a page, how fast channels and the host's link are.
+// Package calibrate fits a drive's timing to what fio measured of a real one: how long flash takes to read and to
+// program a page, how fast channels and the host's link are.
 //
-// [Read] reads fio's results, whose jobs say what was asked; [Calibration.Fit] simulates those jobs and moves the parameters until the figures agree: rates, mean latencies and
-// percentiles up to the 99th. The loss is Huber's of the figures' logarithms, so that one figure that the model cannot have does not bend all others; it is minimised without
-// derivatives by the pattern search of Hooke and Jeeves ("'Direct search' solution of numerical and statistical problems", Journal of the ACM 8(2), 1961), along the logarithms
-// of the parameters, since a simulated figure is neither smooth nor always sensitive. Where several parameters move the same figures its steps become short; there the differences
-// that they make say in which direction all of them go together (Gauss and Newton's step with Huber's weights, damped as Marquardt has it), and it is gone as far as it helps.
+// [Read] reads fio's results, whose jobs say what was asked; [Calibration.Fit] simulates those jobs and moves the
+// parameters until the figures agree: rates, mean latencies and percentiles up to the 99th. The loss is Huber's of
+// the figures' logarithms, so that one figure that the model cannot have does not bend all others; it is minimised
+// without derivatives by the pattern search of Hooke and Jeeves ("'Direct search' solution of numerical and
+// statistical problems", Journal of the ACM 8(2), 1961), along the logarithms of the parameters, since a simulated
+// figure is neither smooth nor always sensitive. Where several parameters move the same figures its steps become
+// short; there the differences that they make say in which direction all of them go together (Gauss and Newton's step
+// with Huber's weights, damped as Marquardt has it), and it is gone as far as it helps.
 //
-// What the data cannot tell is said: a parameter that no figure depends on keeps its value; one that figures depend on in one direction only has a bound; two that move all
-// figures alike are told of as a pair. Standard errors are those of linear regression at the solution.
+// What the data cannot tell is said: a parameter that no figure depends on keeps its value; one that figures depend
+// on in one direction only has a bound; two that move all figures alike are told of as a pair. Standard errors are
+// those of linear regression at the solution.
 //
-// It leaves out what the model leaves out: the controller's processor takes no time, so what a real one takes is in the fitted read and program times; and tails beyond the 99th
-// percentile, retries, thermal limits.
+// It leaves out what the model leaves out: the controller's processor takes no time, so what a real one takes is in
+// the fitted read and program times; and tails beyond the 99th percentile, retries, thermal limits.
 package calibrate
 
 import (
@@ -106,7 +111,9 @@ func New(m *Measured, cfg Config) (*Calibration, error) {
 		return nil, fmt.Errorf("%d requests are not possible; use 1000 to 10000000", cfg.Requests)
 	}
 	// The changes make a drive before the jobs are laid on it.
-	stub := shape.Source{File: cfg.Preset, Text: []byte("ssd: {preset: " + cfg.Preset + "}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}, closed: 1}]\n")}
+	stub := shape.Source{File: cfg.Preset,
+		Text: []byte("ssd: {preset: " + cfg.Preset +
+			"}\nworkload: [{synthetic: {reads: {size: 4KiB}, requests: 1}, closed: 1}]\n")}
 	if _, err := scenario.PresetDrive(cfg.Preset); err != nil {
 		return nil, err
 	}
@@ -114,7 +121,8 @@ func New(m *Measured, cfg Config) (*Calibration, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Calibration{Measured: m, Preset: cfg.Preset, drive: s.SSD, run: cfg.Run, seed: cfg.Seed, step: cfg.Step, known: map[string]valued{}}
+	c := &Calibration{Measured: m, Preset: cfg.Preset, drive: s.SSD, run: cfg.Run, seed: cfg.Seed, step: cfg.Step,
+		known: map[string]valued{}}
 	if c.texts, err = m.scenarios(s.SSD, cfg.Requests); err != nil {
 		return nil, err
 	}
@@ -125,7 +133,8 @@ func New(m *Measured, cfg Config) (*Calibration, error) {
 			same := true
 			for _, d := range of {
 				// To a nanosecond: no data sheet has more.
-				out = append(out, (units.Duration(math.Max(1, math.Round(float64(d)*factor/1e3))) * units.Nanosecond).String())
+				out = append(out, (units.Duration(math.Max(1, math.Round(float64(d)*factor/1e3))) *
+					units.Nanosecond).String())
 				same = same && out[0] == out[len(out)-1]
 			}
 			if same {
@@ -165,7 +174,8 @@ func (c *Calibration) at(ctx context.Context, logs []float64) (valued, error) {
 	}
 	var trials []trial.Trial
 	for w, text := range c.texts {
-		s, err := scenario.Parse(shape.Source{File: fmt.Sprintf("%s, wave %d", c.Measured.File, w+1), Text: []byte(text)}, changes)
+		s, err := scenario.Parse(shape.Source{File: fmt.Sprintf("%s, wave %d", c.Measured.File, w+1),
+			Text: []byte(text)}, changes)
 		if err != nil {
 			return valued{}, err
 		}
@@ -210,8 +220,8 @@ func (c *Calibration) at(ctx context.Context, logs []float64) (valued, error) {
 // enough is the loss that is not worth a step: all figures nearer by some four hundredths of a per cent.
 const enough = 1e-7
 
-// ridge is what a parameter costs that is not as in the preset, by the square of its logarithm: as much as one figure of ten that is off by half a per cent for a factor of 2.
-// So what the data do not tell stays as it is.
+// ridge is what a parameter costs that is not as in the preset, by the square of its logarithm: as much as one figure
+// of ten that is off by half a per cent for a factor of 2. So what the data do not tell stays as it is.
 const ridge = 1e-6
 
 // Huber's threshold, as a share of a figure, and what a figure that is missing costs: it is of a drive far too slow.
@@ -232,7 +242,8 @@ func huber(simulated, measured float64) float64 {
 	return threshold * (r - threshold/2)
 }
 
-// Fit finds the parameters. When the context ends, the best that was found is kept and the error is trial.ErrInterrupted.
+// Fit finds the parameters. When the context ends, the best that was found is kept and the error is
+// trial.ErrInterrupted.
 func (c *Calibration) Fit(ctx context.Context) error {
 	x := make([]float64, len(c.Parameters))
 	best, err := c.at(ctx, x)

@@ -21,21 +21,29 @@ import (
 
 // small makes the preset's drive one that is simulated quickly.
 var small = []shape.Change{
-	{Path: "ssd.geometry", Value: "{channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 2, blocks_per_plane: 64, pages_per_block: 128}"},
-	{Path: "ssd.over_provisioning", Value: "25%"}, {Path: "ssd.mapping.ideal", Value: "true"}, {Path: "ssd.cache.capacity", Value: "256KiB"},
+	{Path: "ssd.geometry",
+		Value: "{channels: 2, chips_per_channel: 2, dies_per_chip: 1, planes_per_die: 2, blocks_per_plane: 64, " +
+			"pages_per_block: 128}"},
+	{Path: "ssd.over_provisioning", Value: "25%"}, {Path: "ssd.mapping.ideal", Value: "true"},
+	{Path: "ssd.cache.capacity", Value: "256KiB"},
 }
 
 // job is a fio job, and the workload that it is.
 type job struct{ name, options, workload string }
 
 var jobs = []job{
-	{"one", `"rw": "randread", "bs": "4k", "iodepth": "1"`, "synthetic: {reads: {size: 4KiB, addresses: {align: 4KiB}}}\n    closed: 1"},
-	{"many", `"rw": "randread", "bs": "8k", "iodepth": "32"`, "synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}}}\n    closed: 32"},
-	{"large", `"rw": "read", "bs": "128k", "iodepth": "8"`, "synthetic: {reads: {size: 128KiB, addresses: {pattern: sequential, align: 128KiB}}}\n    closed: 8"},
-	{"write", `"rw": "write", "bs": "64k", "iodepth": "4"`, "synthetic: {writes: {size: 64KiB, addresses: {pattern: sequential, align: 64KiB}}}\n    closed: 4"},
+	{"one", `"rw": "randread", "bs": "4k", "iodepth": "1"`,
+		"synthetic: {reads: {size: 4KiB, addresses: {align: 4KiB}}}\n    closed: 1"},
+	{"many", `"rw": "randread", "bs": "8k", "iodepth": "32"`,
+		"synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}}}\n    closed: 32"},
+	{"large", `"rw": "read", "bs": "128k", "iodepth": "8"`,
+		"synthetic: {reads: {size: 128KiB, addresses: {pattern: sequential, align: 128KiB}}}\n    closed: 8"},
+	{"write", `"rw": "write", "bs": "64k", "iodepth": "4"`,
+		"synthetic: {writes: {size: 64KiB, addresses: {pattern: sequential, align: 64KiB}}}\n    closed: 4"},
 }
 
-// measure makes fio's results of jobs on the small drive with other parameters, by simulation of scenarios that are written by hand.
+// measure makes fio's results of jobs on the small drive with other parameters, by simulation of scenarios that are
+// written by hand.
 func measure(t *testing.T, jobs []job, parameters string) string {
 	t.Helper()
 	var entries []string
@@ -78,7 +86,8 @@ func measure(t *testing.T, jobs []job, parameters string) string {
 		}
 		entries = append(entries, fmt.Sprintf(`{"jobname": %q, "error": 0, "job options": {%s, "name": %q, "filename": "/dev/nvme0n1", "size": "100g"%s},
 %q: {"iops": %v, "total_ios": %v, "clat_ns": {"mean": %v, "percentile": {"50.000000": %v, "99.000000": %v, "99.990000": 1}}}, %q: {"iops": 0, "total_ios": 0}, "trim": {"total_ios": 0}}`,
-			j.name, j.options, j.name, wall, op, v("iops"), v("count"), v("latency.mean")*1e3, v("latency.p50")*1e3, v("latency.p99")*1e3, other))
+			j.name, j.options, j.name, wall, op, v("iops"), v("count"), v("latency.mean")*1e3, v("latency.p50")*1e3,
+			v("latency.p99")*1e3, other))
 	}
 	return `{"fio version": "fio-3.33", "global options": {"ioengine": "io_uring", "direct": "1", "runtime": "60", "time_based": "1"}, "jobs": [` + strings.Join(entries, ",\n") + "]}"
 }
@@ -94,7 +103,8 @@ func fit(t *testing.T, text string) *calibrate.Calibration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := calibrate.New(m, calibrate.Config{Preset: "tlc-enterprise", Changes: small, Requests: 1000, Seed: 1, Run: run})
+	c, err := calibrate.New(m,
+		calibrate.Config{Preset: "tlc-enterprise", Changes: small, Requests: 1000, Seed: 1, Run: run})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,19 +114,23 @@ func fit(t *testing.T, text string) *calibrate.Calibration {
 	return c
 }
 
-// TestRecovered holds that figures of a drive whose parameters are known give those parameters, from a preset that has others: 58us, 187us and 1600 MT/s.
+// TestRecovered holds that figures of a drive whose parameters are known give those parameters, from a preset that
+// has others: 58us, 187us and 1600 MT/s.
 func TestRecovered(t *testing.T) {
 	jobs := jobs
 	if os.Getenv("FARFLASH_LONG") == "" {
 		jobs = slices.Delete(slices.Clone(jobs), 1, 2)
 	}
-	c := fit(t, measure(t, jobs, "ssd.timing.read_latency=40us ssd.timing.program_latency=500us ssd.timing.channel_rate=400MT/s"))
-	want := map[string]float64{"ssd.timing.read_latency": 40. / 58, "ssd.timing.program_latency": 500. / 187, "ssd.timing.channel_rate": 400. / 1600}
+	c := fit(t, measure(t, jobs,
+		"ssd.timing.read_latency=40us ssd.timing.program_latency=500us ssd.timing.channel_rate=400MT/s"))
+	want := map[string]float64{"ssd.timing.read_latency": 40. / 58, "ssd.timing.program_latency": 500. / 187,
+		"ssd.timing.channel_rate": 400. / 1600}
 	for _, p := range c.Parameters {
 		t.Logf("%s: %s, %s, was %s, +- %.2f %%, with %q", p.Path, p.Value, p.State, p.Preset, 100*p.Error, p.With)
 		factor, ok := want[p.Path]
 		if ok && (p.State != calibrate.Fitted || math.Abs(p.Factor/factor-1) > 0.02 || p.With != "") {
-			t.Errorf("%s is %s by a factor of %.3f, and should be by %.3f (%s)", p.Path, p.Value, p.Factor, factor, p.State)
+			t.Errorf("%s is %s by a factor of %.3f, and should be by %.3f (%s)", p.Path, p.Value, p.Factor, factor,
+				p.State)
 		}
 	}
 	for _, f := range c.Fits {
@@ -136,7 +150,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestUnidentified holds that reads at a depth of one tell nothing of programs and of links that are fast enough, and that it is said.
+// TestUnidentified holds that reads at a depth of one tell nothing of programs and of links that are fast enough, and
+// that it is said.
 func TestUnidentified(t *testing.T) {
 	c := fit(t, measure(t, jobs[:1], "ssd.timing.read_latency=60us"))
 	for _, p := range c.Parameters {
@@ -179,24 +194,29 @@ func TestOutlier(t *testing.T) {
 // TestRead holds what is refused, and how.
 func TestRead(t *testing.T) {
 	entry := func(options, read string) string {
-		return `{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "job options": {` + options + `}, "read": {` + read + `}}]}`
+		return `{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "job options": {` + options + `}, "read": {` +
+			read + `}}]}`
 	}
 	sound := `"iops": 5, "total_ios": 5, "clat_ns": {"mean": 1000}`
-	if m, err := calibrate.Read(strings.NewReader("fio: a warning\n"+entry(`"rw": "randread"`, sound)), "r.json"); err != nil || len(m.Figures) != 2 || len(m.Waves) != 1 {
+	if m, err := calibrate.Read(strings.NewReader("fio: a warning\n"+entry(`"rw": "randread"`, sound)),
+		"r.json"); err != nil || len(m.Figures) != 2 || len(m.Waves) != 1 {
 		t.Errorf("%v: %+v", err, m)
 	}
 	for text, want := range map[string]string{
 		"":                  "no JSON; have fio write it",
 		"{\n\n\"jobs\": [}": "r.json:3: invalid character '}'",
 		`{"jobs": []}`:      "no result of fio",
-		`{"fio version": "fio-2.1", "jobs": [{}]}`:                                           "use fio 3",
-		entry(`"rw": "randread", "verify": "crc32c"`, sound):                                 `job "a": options:3: option verify is not supported`,
-		entry(`"rw": "randread", "bs": "4k\nrw=write"`, sound):                               "has an end of line in it",
+		`{"fio version": "fio-2.1", "jobs": [{}]}`: "use fio 3",
+		entry(`"rw": "randread", "verify": "crc32c"`,
+			sound): `job "a": options:3: option verify is not supported`,
+		entry(`"rw": "randread", "bs": "4k\nrw=write"`,
+			sound): "has an end of line in it",
 		entry(`"rw": "randread"`, `"total_ios": 0`):                                          "neither read nor wrote",
 		entry(`"rw": "randread"`, `"iops": -1, "total_ios": 5`):                              "iops of reads is -1",
 		strings.Replace(entry(`"rw": "randread"`, sound), `"read"`, `"error": 5, "read"`, 1): "ended with error 5",
 	} {
-		if _, err := calibrate.Read(strings.NewReader(text), "r.json"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := calibrate.Read(strings.NewReader(text), "r.json"); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, wanted %s", text, err, want)
 		}
 	}
@@ -230,7 +250,8 @@ func FuzzRead(f *testing.F) {
 		if len(m.Waves) == 0 || len(m.Figures) == 0 {
 			t.Errorf("%d waves, %d figures", len(m.Waves), len(m.Figures))
 		}
-		c, err := calibrate.New(m, calibrate.Config{Preset: "tlc-enterprise", Changes: small, Requests: 1000, Seed: 1, Run: run})
+		c, err := calibrate.New(m,
+			calibrate.Config{Preset: "tlc-enterprise", Changes: small, Requests: 1000, Seed: 1, Run: run})
 		if err == nil && len(c.Parameters) != 4 {
 			t.Error("no parameters")
 		}

@@ -46,7 +46,8 @@ type FigureDocument struct {
 
 // Document returns what --json prints.
 func (c *Calibration) Document() Document {
-	d := Document{Schema: "farflash/calibration/1", File: c.Measured.File, Fio: c.Measured.Version, Preset: c.Preset, Loss: c.Loss, Evaluations: c.Evaluations, Interrupted: c.Interrupted,
+	d := Document{Schema: "farflash/calibration/1", File: c.Measured.File, Fio: c.Measured.Version, Preset: c.Preset,
+		Loss: c.Loss, Evaluations: c.Evaluations, Interrupted: c.Interrupted,
 		Parameters: []ParameterDocument{}, Figures: []FigureDocument{}}
 	for _, p := range c.Parameters {
 		x := ParameterDocument{Path: p.Path, Preset: p.Preset, Value: p.Value, State: p.State, With: p.With}
@@ -76,7 +77,8 @@ func (p *Parameter) Tells() string {
 	case p.State == AtMost:
 		return "at most: the figures stay the same with less"
 	case p.State == AtBound:
-		return fmt.Sprintf("at the bound of what is tried, %d times the preset's or a %dth: the preset may be of another kind of drive", most, most)
+		return fmt.Sprintf("at the bound of what is tried, %d times the preset's or a %dth: the preset may be of "+
+			"another kind of drive", most, most)
 	case p.State == "":
 		return "not known yet"
 	case p.With != "":
@@ -87,11 +89,14 @@ func (p *Parameter) Tells() string {
 	return "fitted"
 }
 
-// Scenario is the drive as a scenario file, with the jobs of the first wave as its workload and what the fit found as comments.
+// Scenario is the drive as a scenario file, with the jobs of the first wave as its workload and what the fit found as
+// comments.
 func (c *Calibration) Scenario() string {
 	x := *c.drive
 	conv := &convert.Conversion{}
-	conv.Notes = append(conv.Notes, fmt.Sprintf("the drive of the preset %s, its timing fitted to %s (%s) by farflash calibrate fio", c.Preset, c.Measured.File, c.Measured.Version))
+	conv.Notes = append(conv.Notes,
+		fmt.Sprintf("the drive of the preset %s, its timing fitted to %s (%s) by farflash calibrate fio", c.Preset,
+			c.Measured.File, c.Measured.Version))
 	var changes []shape.Change
 	for i := range c.Parameters {
 		p := &c.Parameters[i]

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// What counts as a figure that depends on a parameter: it moves by this share of itself when the parameter is doubled or halved. Two parameters are a pair if the directions
-// in which they move the figures are as close as this cosine.
+// What counts as a figure that depends on a parameter: it moves by this share of itself when the parameter is doubled
+// or halved. Two parameters are a pair if the directions in which they move the figures are as close as this cosine.
 const (
 	sensitive = 0.02
 	pair      = 0.995
 )
 
-// identify finds out what the data tell of each parameter, and takes those that no figure depends on back to the preset's value.
+// identify finds out what the data tell of each parameter, and takes those that no figure depends on back to the
+// preset's value.
 func (c *Calibration) identify(ctx context.Context, x []float64, best *valued, limit float64) error {
 	moves := func(i int, by float64) (float64, error) {
 		y := slices.Clone(x)
@@ -92,7 +93,8 @@ func (c *Calibration) errors(ctx context.Context, x []float64, best *valued) err
 	}
 	for a := range of {
 		for b := range of {
-			if a != b && math.Abs(dot(columns[a], columns[b])) > pair*math.Sqrt(dot(columns[a], columns[a])*dot(columns[b], columns[b])) {
+			if a != b && math.Abs(dot(columns[a], columns[b])) > pair*
+				math.Sqrt(dot(columns[a], columns[a])*dot(columns[b], columns[b])) {
 				c.Parameters[of[a]].With = c.Parameters[of[b]].Path
 			}
 		}
@@ -141,8 +143,10 @@ func (c *Calibration) slopes(ctx context.Context, x []float64, of []int) ([][]fl
 	return columns, nil
 }
 
-// descend goes in the direction in which all parameters together bring the figures nearer to what was measured, as long as that helps.
-func (c *Calibration) descend(ctx context.Context, x []float64, best *valued, better func([]float64) (bool, error)) error {
+// descend goes in the direction in which all parameters together bring the figures nearer to what was measured, as
+// long as that helps.
+func (c *Calibration) descend(ctx context.Context, x []float64, best *valued,
+	better func([]float64) (bool, error)) error {
 	all := make([]int, len(x))
 	for i := range all {
 		all[i] = i
@@ -220,7 +224,8 @@ func solve(columns [][]float64, target []float64, damping float64) []float64 {
 	return out
 }
 
-// eliminate makes the left part of rows a diagonal (Gauss and Jordan, with the largest pivots); false if it has no inverse.
+// eliminate makes the left part of rows a diagonal (Gauss and Jordan, with the largest pivots); false if it has no
+// inverse.
 func eliminate(m [][]float64) bool {
 	for k := range m {
 		p := k
@@ -254,7 +259,8 @@ func dot(a, b []float64) float64 {
 	return s
 }
 
-// inverseDiagonal is the diagonal of the inverse of the columns' products with each other, infinite where that has none.
+// inverseDiagonal is the diagonal of the inverse of the columns' products with each other, infinite where that has
+// none.
 func inverseDiagonal(columns [][]float64) []float64 {
 	n := len(columns)
 	m := make([][]float64, n)

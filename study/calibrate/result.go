@@ -28,8 +28,9 @@ const (
 // mostRequests bounds what is simulated of a wave at a time.
 const mostRequests = 2e7
 
-// Percentiles are those of fio's that are fitted to, beside rates and means, and their weight beside 1 of those: the farther out, the more a figure is chance, and what a real drive does
-// now and then and this model does not do at all.
+// Percentiles are those of fio's that are fitted to, beside rates and means, and their weight beside 1 of those: the
+// farther out, the more a figure is chance, and what a real drive does now and then and this model does not do at
+// all.
 var Percentiles = []struct {
 	Key    string // of fio's JSON
 	Name   string // of the metric
@@ -81,11 +82,14 @@ type side struct {
 	} `json:"clat_ns"`
 }
 
-// places are options that say where a job works, how long, and what it reports. The simulation goes over the whole drive, for as long as it takes to know.
-var places = []string{"filename", "directory", "size", "io_size", "io_limit", "offset", "offset_increment", "runtime", "time_based", "ramp_time", "loops", "number_ios", "name", "randseed",
+// places are options that say where a job works, how long, and what it reports. The simulation goes over the whole
+// drive, for as long as it takes to know.
+var places = []string{"filename", "directory", "size", "io_size", "io_limit", "offset", "offset_increment", "runtime",
+	"time_based", "ramp_time", "loops", "number_ios", "name", "randseed",
 	"stonewall", "wait_for_previous", "new_group"}
 
-// Read reads what fio 3 writes with --output-format=json or json+. File stands for it in errors. Lines before the document, in which fio complains, are passed over.
+// Read reads what fio 3 writes with --output-format=json or json+. File stands for it in errors. Lines before the
+// document, in which fio complains, are passed over.
 func Read(r io.Reader, file string) (*Measured, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostBytes+1))
 	if err != nil {
@@ -96,7 +100,8 @@ func Read(r io.Reader, file string) (*Measured, error) {
 	}
 	begin := bytes.IndexByte(text, '{')
 	if begin < 0 {
-		return nil, fmt.Errorf("%s: no JSON; have fio write it: fio job.fio --output-format=json --output=result.json", file)
+		return nil, fmt.Errorf(
+			"%s: no JSON; have fio write it: fio job.fio --output-format=json --output=result.json", file)
 	}
 	var d document
 	if err := json.Unmarshal(text[begin:], &d); err != nil {
@@ -105,7 +110,9 @@ func Read(r io.Reader, file string) (*Measured, error) {
 	}
 	switch {
 	case d.Version == "" || len(d.Jobs) == 0:
-		return nil, fmt.Errorf("%s: no result of fio: it has no \"fio version\" or no jobs; have fio write it with --output-format=json", file)
+		return nil, fmt.Errorf(
+			"%s: no result of fio: it has no \"fio version\" or no jobs; have fio write it with --output-format=json",
+			file)
 	case strings.HasPrefix(d.Version, "fio-2"):
 		return nil, fmt.Errorf("%s: %s counts latencies in microseconds; use fio 3", file, d.Version)
 	case len(d.Jobs) > mostJobs:
@@ -137,7 +144,8 @@ func (m *Measured) take(d *document) error {
 		at := fmt.Sprintf("%s: job %q", m.File, j.Name)
 		switch {
 		case j.Error != 0:
-			return fmt.Errorf("%s: it ended with error %d, so its figures are of something else; leave it out or run it again", at, j.Error)
+			return fmt.Errorf("%s: it ended with error %d, so its figures are of something else; leave it out or run "+
+				"it again", at, j.Error)
 		case j.Trim.Total > 0:
 			return fmt.Errorf("%s: it trims, which has no timing to be fitted; leave it out", at)
 		case j.Read.Total <= 0 && j.Write.Total <= 0:
@@ -160,7 +168,8 @@ func (m *Measured) take(d *document) error {
 		}
 		if job.Copies > 1 {
 			if copies[j.Name]++; copies[j.Name] > 1 {
-				return fmt.Errorf("%s: its numjobs=%d copies are reported one by one; run fio with group_reporting, so that their figures are together", at, job.Copies)
+				return fmt.Errorf("%s: its numjobs=%d copies are reported one by one; run fio with group_reporting, "+
+					"so that their figures are together", at, job.Copies)
 			}
 		}
 		if names[j.Name] {
@@ -187,7 +196,8 @@ func (m *Measured) take(d *document) error {
 		f := &m.Figures[i]
 		scope := ""
 		if of := m.Waves[f.wave]; len(of) > 1 {
-			scope = fmt.Sprintf("workload[%d].", slices.IndexFunc(of, func(j fiojob.Job) bool { return j.Name == f.Job }))
+			scope = fmt.Sprintf("workload[%d].",
+				slices.IndexFunc(of, func(j fiojob.Job) bool { return j.Name == f.Job }))
 		}
 		f.metric = scope + f.Op.String() + "."
 		if f.Name != "iops" {
@@ -232,7 +242,8 @@ func (m *Measured) figures(job string, op block.Op, s *side, wave int) {
 		return
 	}
 	add := func(name, unit string, v, weight float64) {
-		m.Figures = append(m.Figures, Figure{Job: job, Op: op, Name: name, Unit: unit, Measured: v, weight: weight, wave: wave})
+		m.Figures = append(m.Figures,
+			Figure{Job: job, Op: op, Name: name, Unit: unit, Measured: v, weight: weight, wave: wave})
 	}
 	add("iops", "1/s", s.IOPS, 1)
 	add("mean", "us", s.Latency.Mean/1000, 1)
@@ -243,7 +254,8 @@ func (m *Measured) figures(job string, op block.Op, s *side, wave int) {
 	}
 }
 
-// scenarios are the waves as scenarios of a drive, each so long that the slowest of its sides has so many requests, and that writes have filled the drive's cache thrice.
+// scenarios are the waves as scenarios of a drive, each so long that the slowest of its sides has so many requests,
+// and that writes have filled the drive's cache thrice.
 func (m *Measured) scenarios(drive *scenario.Drive, requests int) ([]string, error) {
 	s := &scenario.Scenario{SSD: drive}
 	var out []string
@@ -287,8 +299,11 @@ func (m *Measured) scenarios(drive *scenario.Drive, requests int) ([]string, err
 			}
 		}
 		if seconds > 1e6 || all > mostRequests {
-			return nil, fmt.Errorf("%s: job %q: its %d requests, or thrice the drive's cache of %v, take %.3g s, in which %.3g requests come of all jobs beside it, more than %.0g; "+
-				"leave the slowest one out, or take fewer requests", m.File, jobs[0].Name, requests, drive.Cache.Capacity, seconds, all, mostRequests)
+			return nil, fmt.Errorf(
+				"%s: job %q: its %d requests, or thrice the drive's cache of %v, take %.3g s, in which %.3g requests "+
+					"come of all jobs beside it, more than %.0g; "+
+					"leave the slowest one out, or take fewer requests", m.File, jobs[0].Name, requests,
+				drive.Cache.Capacity, seconds, all, mostRequests)
 		}
 		c.Notes = nil
 		out = append(out, c.Text())

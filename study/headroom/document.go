@@ -75,12 +75,14 @@ func identity(h *Headroom, scenario string) string {
 
 // Curves are the loads as a sweep over one axis.
 func (h *Headroom) Curves() (*study.Curves, error) {
-	plan := &study.Plan{Kind: study.Sweep, Name: h.Name, Axes: []study.Axis{{Path: "load", Geometric: true}}, Seed: h.Seed, Reps: h.Reps}
+	plan := &study.Plan{Kind: study.Sweep, Name: h.Name, Axes: []study.Axis{{Path: "load", Geometric: true}},
+		Seed: h.Seed, Reps: h.Reps}
 	var outcomes []study.Outcome
 	for _, p := range h.Points {
 		load := number(p.Load)
 		plan.Axes[0].Values = append(plan.Axes[0].Values, load)
-		plan.Points = append(plan.Points, study.Point{Label: "load x" + load, Values: []string{load}, Digest: p.Digest, Scenario: p.Scenario})
+		plan.Points = append(plan.Points,
+			study.Point{Label: "load x" + load, Values: []string{load}, Digest: p.Digest, Scenario: p.Scenario})
 		outcomes = append(outcomes, p.Outcomes...)
 	}
 	return study.Respond(plan, outcomes, h.Level)
@@ -88,7 +90,8 @@ func (h *Headroom) Curves() (*study.Curves, error) {
 
 // Document returns what headroom.json says.
 func (h *Headroom) Document() (Document, error) {
-	d := Document{Schema: schema, Name: h.Name, Digest: h.Digest, Seed: h.Seed, Reps: h.Reps, Level: h.Level, Within: h.Within, Most: h.Most,
+	d := Document{Schema: schema, Name: h.Name, Digest: h.Digest, Seed: h.Seed, Reps: h.Reps, Level: h.Level,
+		Within: h.Within, Most: h.Most,
 		Finest: h.Finest, Points: []PointDocument{}, Interrupted: h.Interrupted}
 	for _, c := range h.Limits {
 		d.Until = append(d.Until, c.Text)
@@ -117,7 +120,8 @@ func (h *Headroom) Document() (Document, error) {
 	}
 	swept := curves.Document()
 	for i, p := range h.Points {
-		x := PointDocument{Load: p.Load, Values: map[string]string{}, Digest: p.Digest, Over: p.Over, Why: p.Why, Metrics: swept.Points[i].Metrics}
+		x := PointDocument{Load: p.Load, Values: map[string]string{}, Digest: p.Digest, Over: p.Over, Why: p.Why,
+			Metrics: swept.Points[i].Metrics}
 		for k := range h.Keys {
 			x.Values[h.Keys[k].Path] = p.Values[k]
 		}
@@ -129,7 +133,8 @@ func (h *Headroom) Document() (Document, error) {
 	return d, nil
 }
 
-// Read reads the loads that a search tried, as a sweep over one axis, and its limits by metric, from its folder. The error is fs.ErrNotExist if there is no search.
+// Read reads the loads that a search tried, as a sweep over one axis, and its limits by metric, from its folder. The
+// error is fs.ErrNotExist if there is no search.
 func Read(path string) (*study.Curves, map[string]float64, error) {
 	file := filepath.Join(path, File)
 	text, err := os.ReadFile(file)
@@ -143,11 +148,14 @@ func Read(path string) (*study.Curves, map[string]float64, error) {
 	if d.Schema != schema {
 		return nil, nil, fmt.Errorf("%s: schema %q is not %q, which this program reads", file, d.Schema, schema)
 	}
-	c := &study.Curves{Name: d.Name, Axes: []study.Axis{{Path: "load", Geometric: true}}, Level: d.Level, Seed: d.Seed, Reps: d.Reps}
+	c := &study.Curves{Name: d.Name, Axes: []study.Axis{{Path: "load", Geometric: true}}, Level: d.Level,
+		Seed: d.Seed, Reps: d.Reps}
 	for _, p := range d.Points {
 		load := number(p.Load)
 		c.Axes[0].Values = append(c.Axes[0].Values, load)
-		c.Points = append(c.Points, study.PointSummary{Label: "load x" + load, Values: []string{load}, Digest: p.Digest, Metrics: study.EstimatesOf(p.Metrics, d.Level)})
+		c.Points = append(c.Points,
+			study.PointSummary{Label: "load x" + load, Values: []string{load}, Digest: p.Digest,
+				Metrics: study.EstimatesOf(p.Metrics, d.Level)})
 	}
 	if len(c.Points) == 0 {
 		return nil, nil, fmt.Errorf("%s: the search has tried no load yet", file)

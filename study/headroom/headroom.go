@@ -1,13 +1,16 @@
-// Package headroom finds how much more load a scenario takes until a figure of it passes a limit: until the 99th percentile of its reads is above 500 us, say.
+// Package headroom finds how much more load a scenario takes until a figure of it passes a limit: until the 99th
+// percentile of its reads is above 500 us, say.
 //
-// [Keys] says which keys of a scenario stand for its load. [Search] simulates the scenario at multiples of that load: first its own, then twice as much or half as much until
-// the limit lies between two loads, then the middle of those two, by bisection along the logarithm, until they are close enough to each other. Every load runs on the same seeds
-// (common random numbers), so that of a synthetic workload the same requests come sooner; a load is over the limit if the mean over the replicates is. What chance leaves is
-// said by the seeds: for each the load at which it passes the limit by itself is interpolated between the loads that were simulated, and the interval of their mean is Student's
+// [Keys] says which keys of a scenario stand for its load. [Search] simulates the scenario at multiples of that load:
+// first its own, then twice as much or half as much until the limit lies between two loads, then the middle of those
+// two, by bisection along the logarithm, until they are close enough to each other. Every load runs on the same seeds
+// (common random numbers), so that of a synthetic workload the same requests come sooner; a load is over the limit if
+// the mean over the replicates is. What chance leaves is said by the seeds: for each the load at which it passes the
+// limit by itself is interpolated between the loads that were simulated, and the interval of their mean is Student's
 // t.
 //
-// It leaves out how trials are computed and kept (package study), and drawing (package report). It finds one place where the limit is passed: of a figure that does not rise with
-// the load there may be others.
+// It leaves out how trials are computed and kept (package study), and drawing (package report). It finds one place
+// where the limit is passed: of a figure that does not rise with the load there may be others.
 package headroom
 
 import (
@@ -90,13 +93,15 @@ type Headroom struct {
 	Digest string // of all that decides what is looked for
 	Keys   []Key
 	Points []Point // in the order of their loads
-	// Under is the number of the largest load below the smallest that is over a limit, Over that one's; -1: there is none.
+	// Under is the number of the largest load below the smallest that is over a limit, Over that one's; -1: there is
+	// none.
 	Under, Over int
 	// Refused is why the scenario cannot have more load than that of Under, if it cannot.
 	Refused error
 	// Finest says that no load lies between the two: depths are whole numbers.
 	Finest bool
-	// Crossing is the load at which the limit is passed, seed by seed; N is 0 if some seed passes it at none of the loads.
+	// Crossing is the load at which the limit is passed, seed by seed; N is 0 if some seed passes it at none of the
+	// loads.
 	Crossing    stats.Interval
 	Interrupted bool
 }
@@ -128,9 +133,10 @@ type Step struct {
 	Done int // loads that are known
 }
 
-// Search finds the limit. Run computes trials and returns what became of each, in order. When the context ends, what was found until then is left in h and the error is
-// trial.ErrInterrupted.
-func (h *Headroom) Search(ctx context.Context, run func(context.Context, []trial.Trial) []study.Outcome, step func(Step)) error {
+// Search finds the limit. Run computes trials and returns what became of each, in order. When the context ends, what
+// was found until then is left in h and the error is trial.ErrInterrupted.
+func (h *Headroom) Search(ctx context.Context, run func(context.Context, []trial.Trial) []study.Outcome,
+	step func(Step)) error {
 	defer h.settle()
 	at := func(load float64) (*Point, error) {
 		if step != nil {
@@ -233,7 +239,8 @@ func (r *refusal) Error() string {
 func (r *refusal) Unwrap() error { return r.err }
 
 // try simulates a load.
-func (h *Headroom) try(ctx context.Context, load float64, run func(context.Context, []trial.Trial) []study.Outcome) (*Point, error) {
+func (h *Headroom) try(ctx context.Context, load float64,
+	run func(context.Context, []trial.Trial) []study.Outcome) (*Point, error) {
 	p := Point{Load: load}
 	for i := range h.Keys {
 		v := h.Keys[i].Base
@@ -274,7 +281,8 @@ func (h *Headroom) try(ctx context.Context, load float64, run func(context.Conte
 	return &p, nil
 }
 
-// judge finds out whether a load is over a limit. A load whose trials fail is, if a smaller one's do not: a model may end where a queue grows without end.
+// judge finds out whether a load is over a limit. A load whose trials fail is, if a smaller one's do not: a model may
+// end where a queue grows without end.
 func (h *Headroom) judge(p *Point) error {
 	for _, o := range p.Outcomes {
 		if o.State == study.Failed {
@@ -304,7 +312,9 @@ func (h *Headroom) values(p *Point, limit int) ([]float64, error) {
 	for i, o := range p.Outcomes {
 		v, err := h.Limits[limit].Value(o.Result)
 		if err != nil {
-			return nil, fmt.Errorf("at %s times the load, seed %d: %w; a percentile needs some hundred values, so a longer run may do", number(p.Load), o.Seed, err)
+			return nil, fmt.Errorf(
+				"at %s times the load, seed %d: %w; a percentile needs some hundred values, so a longer run may do",
+				number(p.Load), o.Seed, err)
 		}
 		out[i] = v
 	}
@@ -362,7 +372,8 @@ func (h *Headroom) crossing() stats.Interval {
 	return x
 }
 
-// passes interpolates the load at which a seed passes a limit: the logarithm of the load along the logarithm of the figure, or along the figure itself where that is not positive.
+// passes interpolates the load at which a seed passes a limit: the logarithm of the load along the logarithm of the
+// figure, or along the figure itself where that is not positive.
 func (h *Headroom) passes(r, limit int) (float64, bool) {
 	c := h.Limits[limit]
 	last, lastLoad, known := 0.0, 0.0, false

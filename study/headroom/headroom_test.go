@@ -16,7 +16,8 @@ import (
 	"farflash/study/headroom"
 )
 
-// die is a drive of one die that reads whole pages, with its map in DRAM: a queue with one server whose time is always the same.
+// die is a drive of one die that reads whole pages, with its map in DRAM: a queue with one server whose time is
+// always the same.
 const die = `
 ssd:
   preset: mqsim-default
@@ -81,7 +82,8 @@ func once(t *testing.T, text, metric string) float64 {
 	return m.Value
 }
 
-// waits is the probability that a request of M/D/1 waits no longer than x services, at a utilisation of rho (Crommelin, "Delay probability formulae", 1934).
+// waits is the probability that a request of M/D/1 waits no longer than x services, at a utilisation of rho
+// (Crommelin, "Delay probability formulae", 1934).
 func waits(rho, x float64) float64 {
 	sum := 0.0
 	for k := 0; float64(k) <= x; k++ {
@@ -126,11 +128,13 @@ func TestQueue(t *testing.T) {
 		t.Errorf("the limit that is passed is number %d", p.Limit)
 	}
 	if h.Points[h.Over].Load > h.Points[h.Under].Load*1.01 {
-		t.Errorf("the limit lies between %v and %v, which is wider than 1 %%", h.Points[h.Under].Load, h.Points[h.Over].Load)
+		t.Errorf("the limit lies between %v and %v, which is wider than 1 %%", h.Points[h.Under].Load,
+			h.Points[h.Over].Load)
 	}
 }
 
-// check holds an answer to what theory has: the loads on both sides of the limit, and what the seeds say, each as far as allowed.
+// check holds an answer to what theory has: the loads on both sides of the limit, and what the seeds say, each as far
+// as allowed.
 func check(t *testing.T, h *headroom.Headroom, want, allowed float64) {
 	t.Helper()
 	if h.Under < 0 || h.Over < 0 {
@@ -151,7 +155,8 @@ func TestEnds(t *testing.T) {
 	small := strings.Replace(poisson, "requests: 20000", "requests: 500", 1)
 	c := config(t, small, "read.latency.mean>10s")
 	c.Most = 4
-	if h := search(t, c); h.Over >= 0 || h.Under < 0 || h.Points[h.Under].Load != 4 || h.Refused != nil || len(h.Points) != 3 {
+	if h := search(t, c); h.Over >= 0 || h.Under < 0 || h.Points[h.Under].Load != 4 || h.Refused != nil ||
+		len(h.Points) != 3 {
 		t.Errorf("nothing passes the limit: under %d, over %d of %d", h.Under, h.Over, len(h.Points))
 	}
 	c = config(t, small, "read.latency.mean>1us")
@@ -160,9 +165,11 @@ func TestEnds(t *testing.T) {
 		t.Errorf("everything passes the limit: under %d, over %d", h.Under, h.Over)
 	}
 	// Flows of a Poisson process take at most the whole of the links.
-	c = config(t, "fabric: {topology: {star: {hosts: 4}}, host_link: 10Gbps}\nflows: [{poisson: {load: 30%, sizes: 10KB, duration: 1ms}}]\n", "flow.fct.p50>10s")
+	c = config(t, "fabric: {topology: {star: {hosts: 4}}, host_link: 10Gbps}\nflows: [{poisson: {load: 30%, sizes: "+
+		"10KB, duration: 1ms}}]\n", "flow.fct.p50>10s")
 	h := search(t, c)
-	if h.Refused == nil || h.Over >= 0 || math.Abs(h.Points[h.Under].Load-1/0.3) > 0.07 || !strings.Contains(h.Refused.Error(), "load") {
+	if h.Refused == nil || h.Over >= 0 || math.Abs(h.Points[h.Under].Load-1/0.3) > 0.07 ||
+		!strings.Contains(h.Refused.Error(), "load") {
 		t.Errorf("refused: %v, at %+v", h.Refused, h.Points[h.Under].Load)
 	}
 	// Depths are whole numbers: with one die the mean latency is the depth times the service.
@@ -170,16 +177,19 @@ func TestEnds(t *testing.T) {
 	c = config(t, loop, "read.latency.mean>1ms")
 	c.Depth, c.Within = true, 0.001
 	h = search(t, c)
-	if under, over := h.Points[h.Under].Values[0], h.Points[h.Over].Values[0]; !h.Finest || under != "9" && under != "10" || over <= under && over != "10" {
+	if under, over := h.Points[h.Under].Values[0], h.Points[h.Over].Values[0]; !h.Finest ||
+		under != "9" && under != "10" || over <= under && over != "10" {
 		t.Errorf("depths %s and %s, finest %v", under, over, h.Finest)
 	}
 	doc, err := h.Document()
-	if err != nil || !doc.Finest || doc.Under == nil || *doc.Under != h.Points[h.Under].Load || len(doc.Points) != len(h.Points) || doc.Points[0].Metrics["read.latency.mean"].Mean == 0 {
+	if err != nil || !doc.Finest || doc.Under == nil || *doc.Under != h.Points[h.Under].Load ||
+		len(doc.Points) != len(h.Points) || doc.Points[0].Metrics["read.latency.mean"].Mean == 0 {
 		t.Errorf("%v: %+v", err, doc)
 	}
 }
 
-// TestFailing holds that a load at which models end is over the limit, if a smaller one is not, and that an interruption keeps what is known.
+// TestFailing holds that a load at which models end is over the limit, if a smaller one is not, and that an
+// interruption keeps what is known.
 func TestFailing(t *testing.T) {
 	h, err := headroom.Plan(config(t, poisson, "read.latency.mean>1s"))
 	if err != nil {
@@ -188,7 +198,8 @@ func TestFailing(t *testing.T) {
 	runs := 0
 	fake := func(_ context.Context, trials []trial.Trial) []study.Outcome {
 		runs++
-		o := study.Outcome{Trial: trials[0], State: study.Done, Result: &result.Result{Metrics: []result.Metric{{Name: "read.latency.mean", Unit: "us", Value: 5}}}}
+		o := study.Outcome{Trial: trials[0], State: study.Done,
+			Result: &result.Result{Metrics: []result.Metric{{Name: "read.latency.mean", Unit: "us", Value: 5}}}}
 		switch {
 		case runs > 4:
 			o.State = study.Pending
@@ -200,7 +211,8 @@ func TestFailing(t *testing.T) {
 	if err := h.Search(context.Background(), fake, nil); !errors.Is(err, trial.ErrInterrupted) {
 		t.Fatal(err)
 	}
-	if h.Under != 1 || h.Over != 2 || !strings.Contains(h.Points[2].Why, "without end") || !h.Interrupted || h.Crossing.N != 0 {
+	if h.Under != 1 || h.Over != 2 || !strings.Contains(h.Points[2].Why, "without end") || !h.Interrupted ||
+		h.Crossing.N != 0 {
 		t.Errorf("under %d, over %d: %+v", h.Under, h.Over, h.Points)
 	}
 	h, err = headroom.Plan(config(t, poisson, "read.latency.mean>1s"))
@@ -222,18 +234,26 @@ func TestKeys(t *testing.T) {
 		want  string // keys and their values at twice the load, or an error
 	}{
 		{poisson, nil, false, "workload[0].synthetic.reads.interarrival.mean=200us"},
-		{die + "workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 4KiB}, interarrival: 10us, read_fraction: 50%, requests: 5}}]", nil, false, "workload[0].synthetic.interarrival.mean=5us"},
+		{die + "workload: [{synthetic: {reads: {size: 4KiB}, writes: {size: 4KiB}, interarrival: 10us, " +
+			"read_fraction: 50%, requests: 5}}]", nil, false, "workload[0].synthetic.interarrival.mean=5us"},
 		{die + "workload: [{mqsim: {bandwidth: 5MB/s}}]", nil, false, "workload[0].mqsim.bandwidth=10MB/s"},
-		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, true, "workload[0].closed=6"},
-		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, false, "workload[0] is a closed loop"},
-		{die + "workload: [{name: a, closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}, {name: b, synthetic: {writes: {size: 4KiB, interarrival: 1ms}, requests: 5}}]",
+		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, true,
+			"workload[0].closed=6"},
+		{die + "workload: [{closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}]", nil, false,
+			"workload[0] is a closed loop"},
+		{die + "workload: [{name: a, closed: 3, synthetic: {reads: {size: 4KiB}, requests: 5}}, {name: b, synthetic: " +
+			"{writes: {size: 4KiB, interarrival: 1ms}, requests: 5}}]",
 			[]string{"b"}, false, "workload[1].synthetic.writes.interarrival.mean=500us"},
 		{poisson, nil, true, "--depth: x has no closed loop to scale; leave --depth out"},
 		{poisson, []string{"workload[1]"}, false, `--scale: there is no "workload[1]"; did you mean workload[0]?`},
-		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB, rounds: 4, every: 1ms}}]", nil, false, "flows[0].incast.every=500us"},
-		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB}}]", nil, false, "flows[0]: its flows begin at times that are given"},
-		{"object_cluster: {gateways: 3, targets: 18, load: {rate: 100}}\nmeasure: {until: 1ms}", nil, false, "object_cluster.load.rate=200"},
-		{"object_cluster: {gateways: 3, targets: 18}\nmeasure: {until: 1ms}", nil, false, "or give it times of its own with object_cluster.load.rate"},
+		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB, rounds: 4, every: 1ms}}]", nil,
+			false, "flows[0].incast.every=500us"},
+		{"fabric: {topology: {star: {hosts: 4}}}\nflows: [{incast: {fan: 3, size: 1KB}}]", nil, false,
+			"flows[0]: its flows begin at times that are given"},
+		{"object_cluster: {gateways: 3, targets: 18, load: {rate: 100}}\nmeasure: {until: 1ms}", nil, false,
+			"object_cluster.load.rate=200"},
+		{"object_cluster: {gateways: 3, targets: 18}\nmeasure: {until: 1ms}", nil, false,
+			"or give it times of its own with object_cluster.load.rate"},
 	} {
 		s, err := scenario.Parse(shape.Source{File: "x.yaml", Text: []byte(c.text)}, nil)
 		if err != nil {

@@ -37,7 +37,8 @@ func (k *Key) Times() string {
 	return "times the load"
 }
 
-// changes are what a load makes of the keys; none at 1, so that the scenario's own trials are found where earlier studies kept them.
+// changes are what a load makes of the keys; none at 1, so that the scenario's own trials are found where earlier
+// studies kept them.
 func changes(keys []Key, load float64) ([]shape.Change, error) {
 	if load == 1 {
 		return nil, nil
@@ -83,15 +84,17 @@ func whole(path, of string, base int) Key {
 	}}
 }
 
-// Keys finds what scales the load of a scenario. Only names items, such as workload[0] or an item's own name, whose load is scaled alone; none is all of them. Depth
-// says that of closed loops it is the number of requests outstanding that is scaled; without it they are refused. Errors name the item and what would do.
+// Keys finds what scales the load of a scenario. Only names items, such as workload[0] or an item's own name, whose
+// load is scaled alone; none is all of them. Depth says that of closed loops it is the number of requests outstanding
+// that is scaled; without it they are refused. Errors name the item and what would do.
 func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 	var keys []Key
 	var names []string
 	loops := 0
 	closed := func(item, key string, n int) error {
 		if !depth {
-			return fmt.Errorf("%s is a closed loop: it waits for what it asks for, so its load follows from the answers; --depth scales how many are outstanding (%s.%s), "+
+			return fmt.Errorf("%s is a closed loop: it waits for what it asks for, so its load follows from the "+
+				"answers; --depth scales how many are outstanding (%s.%s), "+
 				"or give it times of its own", item, item, key)
 		}
 		loops++
@@ -113,8 +116,10 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 		l := &s.Workload[i]
 		switch {
 		case l.Fio != nil:
-			return nil, fmt.Errorf("%s: a fio job file says by itself how much its jobs ask for, and no key of the scenario scales that; farflash convert fio %s writes it as a scenario whose keys do, "+
-				"or leave the item as it is with --scale", item, l.Fio.File)
+			return nil, fmt.Errorf(
+				"%s: a fio job file says by itself how much its jobs ask for, and no key of the scenario scales "+
+					"that; farflash convert fio %s writes it as a scenario whose keys do, "+
+					"or leave the item as it is with --scale", item, l.Fio.File)
 		case l.Closed > 0:
 			if err := closed(item, "closed", l.Closed); err != nil {
 				return nil, err
@@ -123,9 +128,12 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 			keys = append(keys, real(item+".trace.scale", item, l.Trace.Scale, true, number))
 		case l.MQSim != nil:
 			if l.MQSim.Bandwidth == 0 {
-				return nil, fmt.Errorf("%s.mqsim.bandwidth is 0, which is a closed loop without a depth; set it, or leave the item as it is with --scale", item)
+				return nil, fmt.Errorf(
+					"%s.mqsim.bandwidth is 0, which is a closed loop without a depth; set it, or leave the item as "+
+						"it is with --scale", item)
 			}
-			keys = append(keys, real(item+".mqsim.bandwidth", item, float64(l.MQSim.Bandwidth), false, func(v float64) string { return units.ByteRate(math.Round(v)).String() }))
+			keys = append(keys, real(item+".mqsim.bandwidth", item, float64(l.MQSim.Bandwidth), false,
+				func(v float64) string { return units.ByteRate(math.Round(v)).String() }))
 		case l.Synthetic != nil:
 			path := item + ".synthetic."
 			if d := l.Synthetic.Interarrival.Mean; d > 0 {
@@ -151,7 +159,9 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 		case f.Incast != nil && f.Incast.Every > 0:
 			keys = append(keys, apart(item+".incast.every", item, f.Incast.Every))
 		default:
-			return nil, fmt.Errorf("%s: its flows begin at times that are given and not at a rate, so there is no load to scale; use poisson, or incast with every, or leave the item as it is with --scale", item)
+			return nil, fmt.Errorf(
+				"%s: its flows begin at times that are given and not at a rate, so there is no load to scale; use "+
+					"poisson, or incast with every, or leave the item as it is with --scale", item)
 		}
 	}
 	if c := s.ObjectCluster; c != nil && wanted("object_cluster", "object_cluster") {
@@ -159,7 +169,8 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 		case c.Load.Rate > 0:
 			keys = append(keys, real("object_cluster.load.rate", "object_cluster", c.Load.Rate, false, number))
 		case c.Load.Share > 0:
-			keys = append(keys, real("object_cluster.load.share", "object_cluster", float64(c.Load.Share), false, number))
+			keys = append(keys, real("object_cluster.load.share", "object_cluster", float64(c.Load.Share), false,
+				number))
 		default:
 			if err := closed("object_cluster", "outstanding", c.Outstanding); err != nil {
 				return nil, fmt.Errorf("%w with object_cluster.load.rate", err)
@@ -178,7 +189,9 @@ func Keys(s *scenario.Scenario, only []string, depth bool) ([]Key, error) {
 		return nil, fmt.Errorf("--depth: %s has no closed loop to scale; leave --depth out", s.Name)
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s has no load that could be scaled; give its workload an interarrival, its flows a poisson.load or its cluster a load.rate", s.Name)
+		return nil, fmt.Errorf(
+			"%s has no load that could be scaled; give its workload an interarrival, its flows a poisson.load or its "+
+				"cluster a load.rate", s.Name)
 	}
 	return keys, nil
 }

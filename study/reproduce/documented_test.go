@@ -11,7 +11,8 @@ import (
 	"farflash/internal/golden"
 )
 
-// The pages' tables that come from experiments: docs/validation/rows.md has every row of each, other pages what they speak of.
+// The pages' tables that come from experiments: docs/validation/rows.md has every row of each, other pages what they
+// speak of.
 
 const validation = "../../docs/validation/"
 
@@ -23,9 +24,11 @@ var inRows = []string{"snis-fig2", "snis-table2", "snis-fig4", "snis-fig5", "sni
 // claimed are the experiments whose rows stand on the page of their paper as well, with the sentences that are tested.
 var claimed = map[string]string{
 	"snis-fig2": "snis", "snis-fig4": "snis", "snis-fig5": "snis", "snis-fig6": "snis", "snis-fig7": "snis",
-	"replicast-table4": "replicast", "replicast-table5": "replicast", "replicast-fig9": "replicast", "replicast-fig10": "replicast", "replicast-fig12": "replicast", "replicast-fig13": "replicast",
+	"replicast-table4": "replicast", "replicast-table5": "replicast", "replicast-fig9": "replicast",
+	"replicast-fig10": "replicast", "replicast-fig12": "replicast", "replicast-fig13": "replicast",
 	"src-fig2": "src", "src-fig7": "src", "src-fig8": "src", "src-fig9": "src", "src-fig10": "src", "src-table4": "src",
-	"mintco-table4": "mintco", "mintco-fig6": "mintco", "mintco-fig7": "mintco", "mintco-fig8": "mintco", "mintco-fig9": "mintco", "mintco-fig10": "mintco",
+	"mintco-table4": "mintco", "mintco-fig6": "mintco", "mintco-fig7": "mintco", "mintco-fig8": "mintco",
+	"mintco-fig9": "mintco", "mintco-fig10": "mintco",
 }
 
 // claims are an experiment's rows with the sentence that each tests, said once where several do.
@@ -54,12 +57,15 @@ func claims(r *Report) []string {
 		if x.Verdict() == NotReproduced {
 			verdict = "**" + verdict + "**"
 		}
-		lines = append(lines, golden.Row(says, escaped(x.Label+": "+x.Metric), paper, figure(x.Ours)+unitOf(x.Unit), escaped(x.Expect), verdict))
+		lines = append(lines,
+			golden.Row(says, escaped(x.Label+": "+x.Metric), paper, figure(x.Ours)+unitOf(x.Unit), escaped(x.Expect),
+				verdict))
 	}
 	return lines
 }
 
-// told are an experiment's figures without a verdict: a line for each, and a column for each mode that labels begin with.
+// told are an experiment's figures without a verdict: a line for each, and a column for each mode that labels begin
+// with.
 func told(r *Report) []string {
 	var modes, names []string
 	cells := map[[2]string]string{}
@@ -75,7 +81,8 @@ func told(r *Report) []string {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		cells[[2]string{name, mode}] = strings.TrimSuffix(fmt.Sprintf("%.4g%s; %s", x.Ours, unitOf(x.Unit), x.Note), "; ")
+		cells[[2]string{name, mode}] = strings.TrimSuffix(fmt.Sprintf("%.4g%s; %s", x.Ours, unitOf(x.Unit), x.Note),
+			"; ")
 	}
 	head := []string{"figure"}
 	for _, m := range modes {
@@ -120,7 +127,9 @@ func documented(t *testing.T, r *Report, update bool) {
 		if x.Paper != nil {
 			paper = figure(*x.Paper)
 		}
-		lines = append(lines, golden.Row(escaped(x.Label), escaped(x.Metric), paper, figure(x.Ours), x.Unit, x.Meets.String(), x.Verdict().String()))
+		lines = append(lines,
+			golden.Row(escaped(x.Label), escaped(x.Metric), paper, figure(x.Ours), x.Unit, x.Meets.String(),
+				x.Verdict().String()))
 	}
 	golden.Table(t, validation+"rows.md", r.ID, "seed 1", lines, update)
 	if r.clusters != nil {
@@ -151,11 +160,13 @@ func thousands(x float64) string {
 
 func escaped(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// surgeAnswers is what SURGE's own model code gives without its clock, by chunk, disks and protocol: recorded with build d92018f, means of one to
-// five seeds. model/cluster/testdata/surge.txt holds the same.
+// surgeAnswers is what SURGE's own model code gives without its clock, by chunk, disks and protocol: recorded with
+// build d92018f, means of one to five seeds. model/cluster/testdata/surge.txt holds the same.
 var surgeAnswers = map[[2]string][3]string{
-	{"16KiB", "400"}: {"541,200", "645,500", "522,900"}, {"128KiB", "400"}: {"58,700", "80,033", "75,160"}, {"1MiB", "400"}: {"6,633", "8,208", "8,093"},
-	{"16KiB", "1000"}: {"927,400", "919,200", "640,100"}, {"128KiB", "1000"}: {"107,600", "175,475", "130,000"}, {"1MiB", "1000"}: {"12,650 to 13,275", "19,642", "15,417"},
+	{"16KiB", "400"}: {"541,200", "645,500", "522,900"}, {"128KiB", "400"}: {"58,700", "80,033", "75,160"},
+	{"1MiB", "400"}:   {"6,633", "8,208", "8,093"},
+	{"16KiB", "1000"}: {"927,400", "919,200", "640,100"}, {"128KiB", "1000"}: {"107,600", "175,475", "130,000"},
+	{"1MiB", "1000"}: {"12,650 to 13,275", "19,642", "15,417"},
 }
 
 // clusterTables are those of the Replicast paper's tables 2 and 3: by SURGE's rules, and in steady state.
@@ -179,8 +190,10 @@ func clusterTables(t *testing.T, r *Report, update bool) {
 			if row.Verdict() != OK {
 				off = "**" + off + "**"
 			}
-			a = append(a, fmt.Sprintf("%s, %s (%s): %s", thousands(*row.Paper), thousands(row.Ours), surgeAnswers[[2]string{chunk, disk}][k], off))
-			b = append(b, fmt.Sprintf("%s, %.0f %%", thousands(p.mean(i, inSteadyState, "cluster.put.iops")), 100*p.mean(i, inSteadyState, "cluster.bound.reached")))
+			a = append(a, fmt.Sprintf("%s, %s (%s): %s", thousands(*row.Paper), thousands(row.Ours),
+				surgeAnswers[[2]string{chunk, disk}][k], off))
+			b = append(b, fmt.Sprintf("%s, %.0f %%", thousands(p.mean(i, inSteadyState, "cluster.put.iops")),
+				100*p.mean(i, inSteadyState, "cluster.bound.reached")))
 		}
 		surge, steady = append(surge, golden.Row(a...)), append(steady, golden.Row(b...))
 	}
@@ -197,10 +210,12 @@ func TestDocumentedCounts(t *testing.T) {
 		if strings.HasPrefix(e.ID, "replicast-") {
 			c, _ := Held(e.ID)
 			sum.Add(c)
-			lines = append(lines, golden.Row("`"+e.ID+"`", fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+			lines = append(lines,
+				golden.Row("`"+e.ID+"`", fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
 		}
 	}
-	lines = append(lines, golden.Row("all", fmt.Sprint(sum.OK), fmt.Sprint(sum.NotReproduced), fmt.Sprint(sum.NotStated)))
+	lines = append(lines,
+		golden.Row("all", fmt.Sprint(sum.OK), fmt.Sprint(sum.NotReproduced), fmt.Sprint(sum.NotStated)))
 	golden.Table(t, validation+"replicast.md", "counts", "seed 1", lines, *update)
 }
 
@@ -247,7 +262,9 @@ func TestDocumentedMutations(t *testing.T) {
 					c.tell(h.verdict)
 				}
 			}
-			lines = append(lines, golden.Row(name, escaped(inputs), escaped(m.name), fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced), fmt.Sprint(c.NotStated)))
+			lines = append(lines,
+				golden.Row(name, escaped(inputs), escaped(m.name), fmt.Sprint(c.OK), fmt.Sprint(c.NotReproduced),
+					fmt.Sprint(c.NotStated)))
 			name, inputs = "", ""
 		}
 		none := Count{}
@@ -257,7 +274,9 @@ func TestDocumentedMutations(t *testing.T) {
 			}
 		}
 		if none != (Count{}) {
-			lines = append(lines, golden.Row(name, escaped(inputs), "nothing that was tried", fmt.Sprint(none.OK), fmt.Sprint(none.NotReproduced), fmt.Sprint(none.NotStated)))
+			lines = append(lines,
+				golden.Row(name, escaped(inputs), "nothing that was tried", fmt.Sprint(none.OK),
+					fmt.Sprint(none.NotReproduced), fmt.Sprint(none.NotStated)))
 		}
 	}
 	golden.Table(t, validation+"rows.md", "mutations", "seed 1", lines, *update)

@@ -1,15 +1,20 @@
 package reproduce
 
-// FlashNet's figures: what its real stack measures, on real machines. Ours are measured here and now, on whatever machine that is, and so are no two times
-// the same; but for the write amplification, which is counted.
+// FlashNet's figures: what its real stack measures, on real machines. Ours are measured here and now, on whatever
+// machine that is, and so are no two times the same; but for the write amplification, which is counted.
 
 const flashnetPaper = "Trivedi et al., FlashNet: Flash/Network Stack Co-Design, ACM TOS 14(4), 2018, "
 
 // flashnetNote is what every report of such figures says.
-const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two processors of 8 cores and three NVMe drives, and 16 machines asked it over 40 Gbit/s. Here clients and servers are two processes on one machine, each with one half of its processors, over loopback. " +
-	"On a small virtual machine that can show ratios of two systems that took turns on the same file, what grows with the number of clients, what registration costs, and which kind of work takes the processor. It cannot show " +
-	"rates of a server (clients need the processors as well), latencies of flash (a host's cache is no flash), 40 Gbit/s, 256 machines, a hardware NIC, or where the kernel spends its time. " +
-	"Nothing is held about these verdicts: they are of the machine and the moment. Files are made in the folder for temporary files (TMPDIR)"
+const flashnetNote = "FlashNet ran in the Linux kernel of a machine with two processors of 8 cores and three NVMe " +
+	"drives, and 16 machines asked it over 40 Gbit/s. Here clients and servers are two processes on one machine, " +
+	"each with one half of its processors, over loopback. " +
+	"On a small virtual machine that can show ratios of two systems that took turns on the same file, what grows " +
+	"with the number of clients, what registration costs, and which kind of work takes the processor. It cannot show " +
+	"rates of a server (clients need the processors as well), latencies of flash (a host's cache is no flash), 40 " +
+	"Gbit/s, 256 machines, a hardware NIC, or where the kernel spends its time. " +
+	"Nothing is held about these verdicts: they are of the machine and the moment. Files are made in the folder for " +
+	"temporary files (TMPDIR)"
 
 // flashInputs are the inputs of flashnet-waf: pool, spare space, streams.
 type flashInputs struct {
@@ -20,7 +25,8 @@ type flashInputs struct {
 
 // flashnet is an experiment that measures.
 func flashnet(id, title, where string) Experiment {
-	return Experiment{ID: "flashnet-" + id, Title: title, Paper: flashnetPaper + where, Measured: true, run: runFlashnet[id]}
+	return Experiment{ID: "flashnet-" + id, Title: title, Paper: flashnetPaper + where, Measured: true,
+		run: runFlashnet[id]}
 }
 
 func flashnetFig1() Experiment {
@@ -52,6 +58,8 @@ func flashnetFig9() Experiment {
 }
 
 func flashnetWAF() Experiment {
-	return Experiment{ID: "flashnet-waf", Title: "Write amplification and lifetime under skew", Paper: flashnetPaper + "section 7.1.4",
-		inputs: "the flash controller as it is shipped, a frozen greedy baseline, a Zipf load; 7 % of spare space", run: runFlashnet["waf"]}
+	return Experiment{ID: "flashnet-waf", Title: "Write amplification and lifetime under skew",
+		Paper:  flashnetPaper + "section 7.1.4",
+		inputs: "the flash controller as it is shipped, a frozen greedy baseline, a Zipf load; 7 % of spare space",
+		run:    runFlashnet["waf"]}
 }

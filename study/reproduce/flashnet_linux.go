@@ -16,21 +16,26 @@ import (
 
 // runFlashnet are the experiments, by what follows "flashnet-" in their ids.
 var runFlashnet = map[string]func(context.Context, Options) (*Report, error){
-	"fig1": runFlashnetFig1, "fig8": runFlashnetFig8, "table2": runFlashnetTable2, "table3": runFlashnetTable3, "latency": runFlashnetLatency,
+	"fig1": runFlashnetFig1, "fig8": runFlashnetFig8, "table2": runFlashnetTable2, "table3": runFlashnetTable3,
+	"latency":   runFlashnetLatency,
 	"bandwidth": runFlashnetBandwidth, "fig9": runFlashnetFig9, "waf": runFlashnetWAF,
 }
 
 // Why rows are not reproduced, where the machine is the reason.
 const (
-	becauseMachine = "it is a figure of the paper's machines: what this one's processors and device take, clients included, decides"
-	becauseShared  = "clients and servers are on one machine, whose few processors and loopback decide: what is saved in the kernel there is spent in changes between user space and kernel here"
-	becauseKernel  = "a process' profile does not see what the kernel does within a system call, which counts as what the call is for"
+	becauseMachine = "it is a figure of the paper's machines: what this one's processors and device take, clients " +
+		"included, decides"
+	becauseShared = "clients and servers are on one machine, whose few processors and loopback decide: what is " +
+		"saved in the kernel there is spent in changes between user space and kernel here"
+	becauseKernel = "a process' profile does not see what the kernel does within a system call, which counts as " +
+		"what the call is for"
 )
 
 func some(x float64) *float64 { return &x }
 
-// benchmark is what experiments begin with: 256 MiB read by 4 KiB around the page cache, a hundredth of it in the pool's memory. What the paper leaves open is here: a connection has four requests
-// under way where latency is not the question, and there are five rounds of turns, where the paper has three runs of 60 s.
+// benchmark is what experiments begin with: 256 MiB read by 4 KiB around the page cache, a hundredth of it in the
+// pool's memory. What the paper leaves open is here: a connection has four requests under way where latency is not
+// the question, and there are five rounds of turns, where the paper has three runs of 60 s.
 func benchmark(o Options) bench.Config {
 	c := bench.DefaultConfig()
 	c.Dir, c.Seed, c.Server = os.TempDir(), o.Seed, o.Server
@@ -98,14 +103,20 @@ func runFlashnetFig1(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Note: flashnetNote}
-	// The paper's own figures, 420.6 thousand a second of iSCSI, 79.2 of NFS, 139.2 of Aerospike and 7.8 of HDFS on drives that do 1,290, are of programs that are not run here.
-	const says = "none of the configurations were able to deliver the raw NVMe device performance to clients across the network"
+	// The paper's own figures, 420.6 thousand a second of iSCSI, 79.2 of NFS, 139.2 of Aerospike and 7.8 of HDFS on
+	// drives that do 1,290, are of programs that are not run here.
+	const says = "none of the configurations were able to deliver the raw NVMe device performance to clients across " +
+		"the network"
 	for _, s := range []bench.System{bench.Socket, bench.SocketRing, bench.Verbs} {
-		r.Rows = append(r.Rows, quoted(s.String(), "IOPS over the file's without a network", ratio(all[0], s, bench.Local, rate), "", says,
-			"less than the same file gives through io_uring, 16 times 4 requests under way", below(1)))
+		r.Rows = append(r.Rows,
+			quoted(s.String(), "IOPS over the file's without a network", ratio(all[0], s, bench.Local, rate), "", says,
+				"less than the same file gives through io_uring, 16 times 4 requests under way", below(1)))
 	}
-	r.Rows = append(r.Rows, quoted("socket", "processor time a request over the file's without a network", ratio(all[0], bench.Socket, bench.Local, processor), "",
-		"in most of the configurations, the performance is limited by the CPU performance", "what is asked for over a socket costs the processor more", above(1)))
+	r.Rows = append(r.Rows,
+		quoted("socket", "processor time a request over the file's without a network",
+			ratio(all[0], bench.Socket, bench.Local, processor), "",
+			"in most of the configurations, the performance is limited by the CPU performance",
+			"what is asked for over a socket costs the processor more", above(1)))
 	bar := Curve{Panel: "4 KiB random reads", Name: "IOPS", XLabel: "system", YLabel: "IOPS"}
 	for i, s := range c.Systems {
 		iops, _ := medians(all[0], s)
@@ -127,7 +138,8 @@ func runFlashnetFig8(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Note: flashnetNote}
-	v, s := Curve{Panel: "4 KiB random reads", Name: "FlashNet", XLabel: "clients", YLabel: "IOPS"}, Curve{Panel: "4 KiB random reads", Name: "socket and file", XLabel: "clients", YLabel: "IOPS"}
+	v, s := Curve{Panel: "4 KiB random reads", Name: "FlashNet", XLabel: "clients", YLabel: "IOPS"},
+		Curve{Panel: "4 KiB random reads", Name: "socket and file", XLabel: "clients", YLabel: "IOPS"}
 	for i, x := range all {
 		a, _ := medians(x, bench.Verbs)
 		b, _ := medians(x, bench.Socket)
@@ -135,7 +147,8 @@ func runFlashnetFig8(ctx context.Context, o Options) (*Report, error) {
 		s.X, s.Y = append(s.X, float64(clients[i])), append(s.Y, b)
 	}
 	r.Curves = []Curve{v, s}
-	const within, least = "within 25 %, four requests of each client under way", "no less than nine tenths of the paper's"
+	const within, least = "within 25 %, four requests of each client under way",
+		"no less than nine tenths of the paper's"
 	r.Rows = fig8Rows(v.Y, s.Y, ratio(all[0], bench.Verbs, bench.Socket, rate), within, least)
 	return r, nil
 }
@@ -145,13 +158,19 @@ func fig8Rows(v, s []float64, alone float64, within, least string) []Row {
 	most, base := slices.Max(v), slices.Max(s)
 	return []Row{
 		of(row("one client, FlashNet", "IOPS", some(42.2e3), v[0], "1/s", within, near(42.2e3, 0.25)), becauseMachine),
-		of(row("one client, socket and file", "IOPS", some(33.6e3), s[0], "1/s", within, near(33.6e3, 0.25)), becauseMachine),
-		of(row("one client, FlashNet over socket and file", "IOPS", some(42.2/33.6), alone, "", least, atLeast(0.9*42.2/33.6)), becauseShared),
+		of(row("one client, socket and file", "IOPS", some(33.6e3), s[0], "1/s", within, near(33.6e3, 0.25)),
+			becauseMachine),
+		of(row("one client, FlashNet over socket and file", "IOPS", some(42.2/33.6), alone, "", least,
+			atLeast(0.9*42.2/33.6)), becauseShared),
 		of(row("peak, FlashNet", "IOPS", some(1.22e6), most, "1/s", within, near(1.22e6, 0.25)), becauseMachine),
-		of(row("peak, socket and file", "IOPS", some(880.9e3), base, "1/s", within, near(880.9e3, 0.25)), becauseMachine),
-		of(row("peak, FlashNet over socket and file", "IOPS", some(1.22e6/880.9e3), most/base, "", least, atLeast(0.9*1.22e6/880.9e3)), becauseShared),
-		quoted("peak over one client, FlashNet", "IOPS", most/v[0], "", "both approaches scale well with the number of clients", "more clients get more", above(1)),
-		quoted("peak over one client, socket and file", "IOPS", base/s[0], "", "both approaches scale well with the number of clients", "more clients get more", above(1)),
+		of(row("peak, socket and file", "IOPS", some(880.9e3), base, "1/s", within, near(880.9e3, 0.25)),
+			becauseMachine),
+		of(row("peak, FlashNet over socket and file", "IOPS", some(1.22e6/880.9e3), most/base, "", least,
+			atLeast(0.9*1.22e6/880.9e3)), becauseShared),
+		quoted("peak over one client, FlashNet", "IOPS", most/v[0], "",
+			"both approaches scale well with the number of clients", "more clients get more", above(1)),
+		quoted("peak over one client, socket and file", "IOPS", base/s[0], "",
+			"both approaches scale well with the number of clients", "more clients get more", above(1)),
 	}
 }
 
@@ -174,30 +193,39 @@ func runFlashnetTable2(ctx context.Context, o Options) (*Report, error) {
 // table2Rows are the paper's columns beside ours, shares of sockets and of verbs.
 func table2Rows(socket, verbs [bench.Parts]float64) []Row {
 	var rows []Row
-	// I/O drivers and the rest of the kernel, 6.7 and 40.1 % with sockets, 6.4 and 46.7 % with FlashNet, cannot be told apart in a process' profile.
+	// I/O drivers and the rest of the kernel, 6.7 and 40.1 % with sockets, 6.4 and 46.7 % with FlashNet, cannot be
+	// told apart in a process' profile.
 	for _, x := range []struct {
 		column        string
 		part          bench.Part
 		socket, flash float64 // percent
 	}{
-		{"network", bench.Network, 19.3, 20.6}, {"storage", bench.Storage, 7.3, 0.8}, {"scheduling", bench.Scheduling, 15.8, 8.4}, {"app-logic", bench.Requests, 4.7, 11.7}, {"misc.", bench.Other, 6.1, 5.4},
+		{"network", bench.Network, 19.3, 20.6}, {"storage", bench.Storage, 7.3, 0.8},
+		{"scheduling", bench.Scheduling, 15.8, 8.4}, {"app-logic", bench.Requests, 4.7, 11.7},
+		{"misc.", bench.Other, 6.1, 5.4},
 	} {
 		for _, s := range []struct {
 			name   string
 			paper  float64
 			shares [bench.Parts]float64
 		}{{"socket and file", x.socket, socket}, {"FlashNet", x.flash, verbs}} {
-			rows = append(rows, of(row(s.name+", "+x.column, "share of the processor's time", some(s.paper), 100*s.shares[x.part], "%", "from half to one and a half times the paper's", near(s.paper, 0.5)),
+			rows = append(rows, of(row(s.name+", "+x.column, "share of the processor's time", some(s.paper),
+				100*s.shares[x.part], "%", "from half to one and a half times the paper's", near(s.paper, 0.5)),
 				becauseKernel+"; and Go's scheduler is not Linux'"))
 		}
 	}
-	const says = "The key performance gains of FlashNet comes from saving the cycles in scheduling, storage, and spending more time in I/O logic processing logic routines."
+	const says = "The key performance gains of FlashNet comes from saving the cycles in scheduling, storage, and " +
+		"spending more time in I/O logic processing logic routines."
 	over := func(p bench.Part) float64 { return verbs[p] / socket[p] }
 	return append(rows,
-		of(quoted("FlashNet over socket and file, storage", "share of the processor's time", over(bench.Storage), "", says, "less", below(1)), becauseShared),
-		of(quoted("FlashNet over socket and file, scheduling", "share of the processor's time", over(bench.Scheduling), "", says, "less", below(1)),
-			"a read passes through the client's thread and the ring's, where the socket's client and server may take turns on one"),
-		of(quoted("FlashNet over socket and file, request processing", "share of the processor's time", over(bench.Requests), "", says, "more", above(1)), becauseShared))
+		of(quoted("FlashNet over socket and file, storage", "share of the processor's time", over(bench.Storage), "",
+			says, "less", below(1)), becauseShared),
+		of(quoted("FlashNet over socket and file, scheduling", "share of the processor's time",
+			over(bench.Scheduling), "", says, "less", below(1)),
+			"a read passes through the client's thread and the ring's, where the socket's client and server may take "+
+				"turns on one"),
+		of(quoted("FlashNet over socket and file, request processing", "share of the processor's time",
+			over(bench.Requests), "", says, "more", above(1)), becauseShared))
 }
 
 // lone measures a lone client's reads, or writes.
@@ -212,7 +240,9 @@ func lone(ctx context.Context, o Options, writes float64, systems ...bench.Syste
 }
 
 const (
-	placed  = "a write is complete when its data are in the server's memory, as a read of nothing behind it says, while pwrite around the page cache has handed them to the device; the paper does not say what its writes wait for"
+	placed = "a write is complete when its data are in the server's memory, as a read of nothing behind it says, " +
+		"while pwrite around the page cache has handed them to the device; the paper does not say what its writes " +
+		"wait for"
 	quarter = "within 25 %"
 )
 
@@ -233,13 +263,22 @@ func runFlashnetLatency(ctx context.Context, o Options) (*Report, error) {
 	const most = "no more than a tenth above the paper's"
 	r := &Report{Note: flashnetNote, Rows: []Row{
 		of(row("read, FlashNet", "median latency", some(59.8), read, "us", quarter, near(59.8, 0.25)), becauseMachine),
-		of(row("read, FlashNet, polled", "median latency", some(54.9), polled, "us", quarter+"; here the client looks for what has come, in the paper the server", near(54.9, 0.25)), becauseMachine),
-		of(row("read, socket and file", "median latency", some(89.2), plain, "us", quarter, near(89.2, 0.25)), becauseMachine),
-		of(row("write, FlashNet", "median latency", some(83.3), write, "us", quarter+"; "+placed, near(83.3, 0.25)), becauseMachine),
-		of(row("write, socket and file", "median latency", some(114.9), plainWrite, "us", quarter, near(114.9, 0.25)), becauseMachine),
-		of(row("read, FlashNet over socket and file", "median latency", some(59.8/89.2), ratio(reads, bench.Verbs, bench.Socket, latency), "", most, atMost(1.1*59.8/89.2)), becauseShared),
-		of(row("read, FlashNet polled over socket and file", "median latency", some(54.9/89.2), ratio(reads, bench.VerbsPolled, bench.Socket, latency), "", most, atMost(1.1*54.9/89.2)), becauseShared),
-		of(row("write, FlashNet over socket and file", "median latency", some(83.3/114.9), ratio(writes, bench.Verbs, bench.Socket, latency), "", most+"; "+placed, atMost(1.1*83.3/114.9)), becauseShared),
+		of(row("read, FlashNet, polled", "median latency", some(54.9), polled, "us",
+			quarter+"; here the client looks for what has come, in the paper the server", near(54.9, 0.25)),
+			becauseMachine),
+		of(row("read, socket and file", "median latency", some(89.2), plain, "us", quarter, near(89.2, 0.25)),
+			becauseMachine),
+		of(row("write, FlashNet", "median latency", some(83.3), write, "us", quarter+"; "+placed, near(83.3, 0.25)),
+			becauseMachine),
+		of(row("write, socket and file", "median latency", some(114.9), plainWrite, "us", quarter, near(114.9, 0.25)),
+			becauseMachine),
+		of(row("read, FlashNet over socket and file", "median latency", some(59.8/89.2),
+			ratio(reads, bench.Verbs, bench.Socket, latency), "", most, atMost(1.1*59.8/89.2)), becauseShared),
+		of(row("read, FlashNet polled over socket and file", "median latency", some(54.9/89.2),
+			ratio(reads, bench.VerbsPolled, bench.Socket, latency), "", most, atMost(1.1*54.9/89.2)), becauseShared),
+		of(row("write, FlashNet over socket and file", "median latency", some(83.3/114.9),
+			ratio(writes, bench.Verbs, bench.Socket, latency), "", most+"; "+placed, atMost(1.1*83.3/114.9)),
+			becauseShared),
 	}}
 	return r, nil
 }
@@ -257,8 +296,10 @@ func runFlashnetTable3(ctx context.Context, o Options) (*Report, error) {
 	_, write := medians(writes, bench.VerbsPolled)
 	const metric = "median latency, polled"
 	return &Report{Note: flashnetNote, Rows: []Row{
-		of(row("read, software at both ends", metric, some(54.9), read, "us", quarter, near(54.9, 0.25)), becauseMachine),
-		of(row("write, software at both ends", metric, some(72.4), write, "us", quarter+"; "+placed, near(72.4, 0.25)), becauseMachine),
+		of(row("read, software at both ends", metric, some(54.9), read, "us", quarter, near(54.9, 0.25)),
+			becauseMachine),
+		of(row("write, software at both ends", metric, some(72.4), write, "us", quarter+"; "+placed,
+			near(72.4, 0.25)), becauseMachine),
 	}}, nil
 }
 
@@ -282,12 +323,17 @@ func runFlashnetBandwidth(ctx context.Context, o Options) (*Report, error) {
 		flash, _ := medians(all[0], bench.Verbs)
 		socket, _ := medians(all[0], bench.Socket)
 		r.Rows = append(r.Rows,
-			of(row(x.name+", FlashNet", "bandwidth", some(x.flash), all[0].Gbps(flash), "Gbit/s", quarter+", one client with four requests of 1 MiB under way", near(x.flash, 0.25)), becauseMachine),
-			of(row(x.name+", socket and file", "bandwidth", some(x.socket), all[0].Gbps(socket), "Gbit/s", quarter, near(x.socket, 0.25)), becauseMachine),
-			of(row(x.name+", FlashNet over socket and file", "bandwidth", some(x.flash/x.socket), ratio(all[0], bench.Verbs, bench.Socket, rate), "", "no less than nine tenths of the paper's",
+			of(row(x.name+", FlashNet", "bandwidth", some(x.flash), all[0].Gbps(flash), "Gbit/s",
+				quarter+", one client with four requests of 1 MiB under way", near(x.flash, 0.25)), becauseMachine),
+			of(row(x.name+", socket and file", "bandwidth", some(x.socket), all[0].Gbps(socket), "Gbit/s", quarter,
+				near(x.socket, 0.25)), becauseMachine),
+			of(row(x.name+", FlashNet over socket and file", "bandwidth", some(x.flash/x.socket),
+				ratio(all[0], bench.Verbs, bench.Socket, rate), "", "no less than nine tenths of the paper's",
 				atLeast(0.9*x.flash/x.socket)), becauseShared),
-			of(quoted(x.name+", FlashNet over socket and file, several clients", "bandwidth", ratio(all[1], bench.Verbs, bench.Socket, rate), "",
-				"both approaches hit the networking bandwidth limits and are able to deliver close to 40Gbps bandwidths to their clients", "the same for both, within 15 %", between(0.85, 1.15)),
+			of(quoted(x.name+", FlashNet over socket and file, several clients", "bandwidth",
+				ratio(all[1], bench.Verbs, bench.Socket, rate), "",
+				"both approaches hit the networking bandwidth limits and are able to deliver close to 40Gbps "+
+					"bandwidths to their clients", "the same for both, within 15 %", between(0.85, 1.15)),
 				"no network bounds both here: memory and processors do, and the device"))
 	}
 	return r, nil
@@ -311,7 +357,10 @@ func runFlashnetFig9(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Note: flashnetNote}
-	file, memory := Curve{Panel: "until peers can reach it", Name: "a file in a pool", XLabel: "bytes", YLabel: "time", YUnit: "us"}, Curve{Panel: "until peers can reach it", Name: "memory, pages locked", XLabel: "bytes", YLabel: "time", YUnit: "us"}
+	file, memory := Curve{Panel: "until peers can reach it", Name: "a file in a pool", XLabel: "bytes",
+		YLabel: "time", YUnit: "us"},
+		Curve{Panel: "until peers can reach it", Name: "memory, pages locked", XLabel: "bytes", YLabel: "time",
+			YUnit: "us"}
 	for _, x := range all {
 		file.X, file.Y = append(file.X, float64(x.Size)), append(file.Y, x.File.Median)
 		if x.Skipped == "" {
@@ -326,7 +375,8 @@ func runFlashnetFig9(ctx context.Context, o Options) (*Report, error) {
 // fig9Rows are what registrations of rising sizes come to, the last of them of 16 GiB.
 func fig9Rows(all []bench.Registered) []Row {
 	last := all[len(all)-1]
-	pinned, because := last.Pinned.Median/1e6, "an mlock of this machine's memory is no registration with the paper's NIC"
+	pinned, because := last.Pinned.Median/1e6,
+		"an mlock of this machine's memory is no registration with the paper's NIC"
 	if last.Skipped != "" {
 		pinned, because = math.NaN(), "so much memory cannot be locked here: "+last.Skipped
 	}
@@ -338,11 +388,16 @@ func fig9Rows(all []bench.Registered) []Row {
 		}
 	}
 	return []Row{
-		row("16 GiB of flash", "time until peers can reach it", some(90), last.File.Median/1e3, "ms", "no more than the paper's: nothing is kept a page here", atMost(90)),
-		of(row("16 GiB of DRAM", "time until peers can reach it", some(5), pinned, "s", "from half to one and a half times the paper's", near(5, 0.5)), because),
-		of(row("DRAM over flash", "time until peers can reach it", some(5e3/90), dram, "", "no less than the paper's at 16 GB, of the largest size whose pages can be locked here", atLeast(5e3/90)), "no memory can be locked here"),
+		row("16 GiB of flash", "time until peers can reach it", some(90), last.File.Median/1e3, "ms",
+			"no more than the paper's: nothing is kept a page here", atMost(90)),
+		of(row("16 GiB of DRAM", "time until peers can reach it", some(5), pinned, "s",
+			"from half to one and a half times the paper's", near(5, 0.5)), because),
+		of(row("DRAM over flash", "time until peers can reach it", some(5e3/90), dram, "",
+			"no less than the paper's at 16 GB, of the largest size whose pages can be locked here", atLeast(5e3/90)),
+			"no memory can be locked here"),
 		quoted("16 GiB of flash over 1 MiB", "time until peers can reach it", last.File.Median/all[0].File.Median, "",
-			"FlashNet avoids this cost, because it does not allocate any DRAM pages during mmap.", "independent of the size: no more than three times, which leaves room for a busy machine", atMost(3)),
+			"FlashNet avoids this cost, because it does not allocate any DRAM pages during mmap.",
+			"independent of the size: no more than three times, which leaves room for a busy machine", atMost(3)),
 	}
 }
 
@@ -363,7 +418,8 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 	if o.mutant != nil && o.mutant.flash != nil {
 		x := flashInputs{load.Segments, load.Pages, load.OP, policy.Hot, policy.Warm, policy.Single}
 		o.mutant.flash(&x)
-		load.Segments, load.Pages, load.OP, policy.Hot, policy.Warm, policy.Single = x.segments, x.pages, x.spare, x.hot, x.warm, x.single
+		load.Segments, load.Pages, load.OP, policy.Hot, policy.Warm, policy.Single = x.segments, x.pages, x.spare,
+			x.hot, x.warm, x.single
 	}
 	done := make(chan struct{}, 3*len(found))
 	errs := trial.Parallel(ctx, 3*len(found), 0, func(i int) error {
@@ -390,25 +446,34 @@ func runFlashnetWAF(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &Report{Note: fmt.Sprintf("The controller as it is shipped, on a device in memory: %d segments of %d pages of 4 KiB, 7 %% over-provisioning, all pages written once, %g writes a page to warm up and %g measured, "+
-		"in whose middle other pages become hot. Skew: Zipf's law over pages in random order, the first fifth of which gets the share. Log, checkpoints and summaries are counted; nothing is absorbed in memory, and nobody gives hints. "+
-		"The baseline is greedy collection among the oldest tenth of the segments with one frontier, as the paper's is without data segregation; the paper states neither over-provisioning nor window nor what its skew means", load.Segments, load.Pages, load.WarmUp, load.Measure)}
+	r := &Report{Note: fmt.Sprintf("The controller as it is shipped, on a device in memory: %d segments of %d pages "+
+		"of 4 KiB, 7 %% over-provisioning, all pages written once, %g writes a page to warm up and %g measured, "+
+		"in whose middle other pages become hot. Skew: Zipf's law over pages in random order, the first fifth of "+
+		"which gets the share. Log, checkpoints and summaries are counted; nothing is absorbed in memory, and nobody "+
+		"gives hints. "+
+		"The baseline is greedy collection among the oldest tenth of the segments with one frontier, as the paper's "+
+		"is without data segregation; the paper states neither over-provisioning nor window nor what its skew means",
+		load.Segments, load.Pages, load.WarmUp, load.Measure)}
 	for i, x := range flashnetLoads {
 		r.Rows = append(r.Rows, wafRows(x.name, x.less, found[i])...)
 	}
 	return r, nil
 }
 
-// wafRows compare write amplification of baseline, controller and oracle. The lifetimes that the paper prints, 1.6 and 5.9 times, follow from the
-// reductions.
+// wafRows compare write amplification of baseline, controller and oracle. The lifetimes that the paper prints, 1.6
+// and 5.9 times, follow from the reductions.
 func wafRows(name string, less float64, found [3]float64) []Row {
 	ours, oracle := 100*(1-found[1]/found[0]), 100*(1-found[2]/found[0])
-	detail := fmt.Sprintf("%.3f instead of %.3f; three streams that know each page's true rate reach %.1f %%", found[1], found[0], oracle)
+	detail := fmt.Sprintf("%.3f instead of %.3f; three streams that know each page's true rate reach %.1f %%",
+		found[1], found[0], oracle)
 	if less == 0 {
 		return []Row{quoted(name, "reduction of write amplification", ours, "%",
-			"This aging factor improves the performance of the algorithm under a skewed write workload without negatively impacting its performance under random writes.",
+			"This aging factor improves the performance of the algorithm under a skewed write workload without "+
+				"negatively impacting its performance under random writes.",
 			"at most 5 % more, of which log and frontiers are the most; "+detail, atLeast(-5))}
 	}
-	return []Row{of(row(name, "reduction of write amplification", some(less), ours, "%", "within 10 %; "+detail, near(less, 0.1)),
-		"the paper states neither over-provisioning nor what its skew means, and the controller's streams are not its streams")}
+	return []Row{of(row(name, "reduction of write amplification", some(less), ours, "%", "within 10 %; "+detail,
+		near(less, 0.1)),
+		"the paper states neither over-provisioning nor what its skew means, and the controller's streams are not "+
+			"its streams")}
 }

@@ -9,8 +9,8 @@ import (
 	"farflash/flash/bench"
 )
 
-// TestFlashnet measures each experiment of the real stack as briefly as can be: the rows are those that are held, each with a criterion that figures can miss. What
-// comes of them here says nothing.
+// TestFlashnet measures each experiment of the real stack as briefly as can be: the rows are those that are held,
+// each with a criterion that figures can miss. What comes of them here says nothing.
 func TestFlashnet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -95,7 +95,8 @@ func TestFlashnetVerdicts(t *testing.T) {
 		}
 	}
 	share := func(network, storage, scheduling, requests, other float64) (x [bench.Parts]float64) {
-		x[bench.Network], x[bench.Storage], x[bench.Scheduling], x[bench.Requests], x[bench.Other] = network, storage, scheduling, requests, other
+		x[bench.Network], x[bench.Storage], x[bench.Scheduling], x[bench.Requests], x[bench.Other] = network, storage,
+			scheduling, requests, other
 		return x
 	}
 	socket, flash := share(0.193, 0.073, 0.158, 0.047, 0.061), share(0.206, 0.008, 0.084, 0.117, 0.054)
@@ -109,8 +110,10 @@ func TestFlashnetVerdicts(t *testing.T) {
 		}
 	}
 	of := func(us float64) bench.Spread { return bench.Spread{Median: us} }
-	cheap := []bench.Registered{{Size: 1 << 20, File: of(90e3), Pinned: of(1e3)}, {Size: 16 << 30, File: of(90e3), Pinned: of(5e6)}}
-	dear := []bench.Registered{{Size: 1 << 20, File: of(30), Pinned: of(40)}, {Size: 16 << 30, File: of(95e3), Skipped: "no room"}}
+	cheap := []bench.Registered{{Size: 1 << 20, File: of(90e3), Pinned: of(1e3)},
+		{Size: 16 << 30, File: of(90e3), Pinned: of(5e6)}}
+	dear := []bench.Registered{{Size: 1 << 20, File: of(30), Pinned: of(40)},
+		{Size: 16 << 30, File: of(95e3), Skipped: "no room"}}
 	for name, v := range verdicts(fig9Rows(cheap)) {
 		if v == NotReproduced {
 			t.Errorf("figure 9: %s: %v", name, v)
@@ -124,7 +127,8 @@ func TestFlashnetVerdicts(t *testing.T) {
 	for _, x := range []struct {
 		found [3]float64
 		want  Verdict
-	}{{[3]float64{5.9, 1, 1}, OK}, {[3]float64{13.038, 2.631, 2.447}, OK}, {[3]float64{2, 1, 1}, NotReproduced}, {[3]float64{20, 1, 1}, NotReproduced}} {
+	}{{[3]float64{5.9, 1, 1}, OK}, {[3]float64{13.038, 2.631, 2.447}, OK}, {[3]float64{2, 1, 1}, NotReproduced},
+		{[3]float64{20, 1, 1}, NotReproduced}} {
 		if r := wafRows("95/20", 83, x.found); len(r) != 1 || r[0].Verdict() != x.want {
 			t.Errorf("%v: %+v", x.found, r)
 		}
@@ -142,7 +146,8 @@ func TestRatio(t *testing.T) {
 		}
 		return out
 	}
-	r := &bench.Report{Outcomes: []bench.Outcome{{System: bench.Verbs, Rounds: rounds(10, 300, 4)}, {System: bench.Socket, Rounds: rounds(5, 100, 4)}}}
+	r := &bench.Report{Outcomes: []bench.Outcome{{System: bench.Verbs, Rounds: rounds(10, 300, 4)},
+		{System: bench.Socket, Rounds: rounds(5, 100, 4)}}}
 	if got := ratio(r, bench.Verbs, bench.Socket, rate); got != 2 {
 		t.Error(got)
 	}

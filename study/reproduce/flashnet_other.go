@@ -10,7 +10,8 @@ import (
 
 // runFlashnet says that the real stack is not for this system.
 var runFlashnet = map[string]func(context.Context, Options) (*Report, error){
-	"fig1": noFlash, "fig8": noFlash, "table2": noFlash, "table3": noFlash, "latency": noFlash, "bandwidth": noFlash, "fig9": noFlash, "waf": noFlash,
+	"fig1": noFlash, "fig8": noFlash, "table2": noFlash, "table3": noFlash, "latency": noFlash, "bandwidth": noFlash,
+	"fig9": noFlash, "waf": noFlash,
 }
 
 func noFlash(context.Context, Options) (*Report, error) {

@@ -6,7 +6,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Load is what makes the preset src-system the load of a figure: src-fig2, src-fig2-congested, src-fig9, or src-fig9-long with its random demands, for tables that look at one more closely than the paper does.
+// Load is what makes the preset src-system the load of a figure: src-fig2, src-fig2-congested, src-fig9, or
+// src-fig9-long with its random demands, for tables that look at one more closely than the paper does.
 func Load(name string) ([]shape.Change, error) {
 	switch name {
 	case "src-fig2":
@@ -18,5 +19,6 @@ func Load(name string) ([]shape.Change, error) {
 	case "src-fig9-long":
 		return longLoad(1), nil
 	}
-	return nil, fmt.Errorf("%q is not a load of a figure; use src-fig2, src-fig2-congested, src-fig9 or src-fig9-long", name)
+	return nil, fmt.Errorf(
+		"%q is not a load of a figure; use src-fig2, src-fig2-congested, src-fig9 or src-fig9-long", name)
 }

@@ -17,17 +17,18 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// The tables and figures of minTCO. Its drive table, its constants and all but 16 of its workloads are not printed, so that nothing can
-// be reproduced to the number but by chance: ours are stated here and in what the experiments write, and most rows are of sentences that
-// order, over 30 seeds.
+// The tables and figures of minTCO. Its drive table, its constants and all but 16 of its workloads are not printed,
+// so that nothing can be reproduced to the number but by chance: ours are stated here and in what the experiments
+// write, and most rows are of sentences that order, over 30 seeds.
 
-const mintcoPaper = "Yang et al., I/O Workload Management for All-Flash Datacenter Storage Systems Based on Total Cost of Ownership, IEEE Trans. Big Data 8(2), 2022, "
+const mintcoPaper = "Yang et al., I/O Workload Management for All-Flash Datacenter Storage Systems Based on Total " +
+	"Cost of Ownership, IEEE Trans. Big Data 8(2), 2022, "
 
 // mintcoSeeds is over how many draws of workloads a figure is.
 const mintcoSeeds = 30
 
-// poolModel is drives of one model of the pool of figure 7: 20 of 9 models of 2014 to 2016. Endurance, capacity and power are the
-// catalogue's; prices and IOPS that it lacks are assumed, of that time.
+// poolModel is drives of one model of the pool of figure 7: 20 of 9 models of 2014 to 2016. Endurance, capacity and
+// power are the catalogue's; prices and IOPS that it lacks are assumed, of that time.
 type poolModel struct {
 	name        string
 	price, iops float64 // iops of reads; 0: the catalogue's
@@ -35,8 +36,10 @@ type poolModel struct {
 }
 
 var mintcoPool = []poolModel{
-	{"Intel DC P3700 2TB", 3400, 0, 2}, {"Intel DC P3700 1.6TB", 2700, 0, 3}, {"Intel DC P3600 2TB", 2200, 0, 3}, {"Intel DC P3608 4TB", 5600, 0, 2},
-	{"HGST Ultrastar SN150 3.2TB", 8769, 300000, 1}, {"Memblaze PBlaze4 3.2TB", 3200, 300000, 2}, {"SK hynix PE3100 960GB", 960, 100000, 2},
+	{"Intel DC P3700 2TB", 3400, 0, 2}, {"Intel DC P3700 1.6TB", 2700, 0, 3}, {"Intel DC P3600 2TB", 2200, 0, 3},
+	{"Intel DC P3608 4TB", 5600, 0, 2},
+	{"HGST Ultrastar SN150 3.2TB", 8769, 300000, 1}, {"Memblaze PBlaze4 3.2TB", 3200, 300000, 2},
+	{"SK hynix PE3100 960GB", 960, 100000, 2},
 	{"Intel DC P3520 2TB", 1132, 100000, 3}, {"Samsung PM1725a U.2 6.4TB", 7000, 0, 2},
 }
 
@@ -75,18 +78,24 @@ func mintcoDrives(mode tco.Mode) ([]tco.Drive, error) {
 // mintcoSettings says what was assumed, for the folder of an experiment.
 func mintcoSettings(cfg tco.Config, drives []tco.Drive) Named {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Drives: endurance, capacity and power of the catalogue; prices and IOPS that it lacks are assumed. Costs: electricity %v a kWh,\n"+
-		"# PUE %v, duty %v, no setup, no labour. Workloads: drawn from a normal distribution fitted to table 4 on the scales log (rate, peak,\n"+
-		"# working set) and logit (sequential ratio, write share), with its covariances, cut off where the table ends; arrivals are a Poisson process.\n"+
-		"mode: %v\nhorizon_days: %v\nwarm_up: %v\ndrives:\n", tco.DefaultElectricity, tco.DefaultPUE, tco.DefaultDuty, cfg.Mode, cfg.Horizon, cfg.WarmUp)
+	fmt.Fprintf(&b, "# Drives: endurance, capacity and power of the catalogue; prices and IOPS that it lacks are "+
+		"assumed. Costs: electricity %v a kWh,\n"+
+		"# PUE %v, duty %v, no setup, no labour. Workloads: drawn from a normal distribution fitted to table 4 on "+
+		"the scales log (rate, peak,\n"+
+		"# working set) and logit (sequential ratio, write share), with its covariances, cut off where the table "+
+		"ends; arrivals are a Poisson process.\n"+
+		"mode: %v\nhorizon_days: %v\nwarm_up: %v\ndrives:\n", tco.DefaultElectricity, tco.DefaultPUE, tco.DefaultDuty,
+		cfg.Mode, cfg.Horizon, cfg.WarmUp)
 	for i := range drives {
 		d := &drives[i]
-		fmt.Fprintf(&b, "  - {drive: %q, price: %v, running_a_day: %.5f, write_budget_gb: %v, capacity_gb: %v, iops: %.0f, random_waf: %.4f}\n", d.Name, d.Buy, d.Run, d.Budget, d.Capacity, d.IOPS, d.WAF.At(0))
+		fmt.Fprintf(&b, "  - {drive: %q, price: %v, running_a_day: %.5f, write_budget_gb: %v, capacity_gb: %v, iops: "+
+			"%.0f, random_waf: %.4f}\n", d.Name, d.Buy, d.Run, d.Budget, d.Capacity, d.IOPS, d.WAF.At(0))
 	}
 	return Named{"settings, " + modeName(cfg), b.String()}
 }
 
-// bothModes are what figures 7 to 10 are run in: as the paper has it, until the flash is worn out and with a warm-up, and over five years.
+// bothModes are what figures 7 to 10 are run in: as the paper has it, until the flash is worn out and with a warm-up,
+// and over five years.
 func bothModes() []tco.Config { return []tco.Config{tco.PaperConfig(), tco.DefaultConfig()} }
 
 func modeName(c tco.Config) string {
@@ -164,8 +173,9 @@ func ratios(a, b []float64) []float64 {
 	return out
 }
 
-// mintcoShare is how far a figure may be from one that the paper prints, as a share: its drives, prices and most of its workloads are not
-// printed, so that a figure which comes nearer than by a factor has come about by what was assumed.
+// mintcoShare is how far a figure may be from one that the paper prints, as a share: its drives, prices and most of
+// its workloads are not printed, so that a figure which comes nearer than by a factor has come about by what was
+// assumed.
 const (
 	mintcoShare = 0.1
 	aTenth      = "within a tenth"
@@ -173,7 +183,8 @@ const (
 )
 
 // mintcoInputs are the inputs of all minTCO figures.
-const mintcoInputs = "drives of the catalogue at assumed prices, workloads drawn from a fit to table 4, the WAF of equation 7"
+const mintcoInputs = "drives of the catalogue at assumed prices, workloads drawn from a fit to table 4, the WAF of " +
+	"equation 7"
 
 // inMode adds rows of the paper's mode, the only one that it has; five-year figures are printed without a verdict.
 func (r *Report) inMode(cfg tco.Config) func(Row) {
@@ -203,7 +214,8 @@ func greater(a, b []float64) []float64 {
 }
 
 // bestPlan plans with hindsight from a start and has the bound checked.
-func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []int, steps int) (cost, least float64, err error) {
+func bestPlan(cfg tco.Config, drives []tco.Drive, jobs []tco.Workload, start []int, steps int) (cost, least float64,
+	err error) {
 	p, order := tco.PoolProblem(cfg, drives, jobs)
 	how := tco.DefaultOptimiseConfig()
 	how.Steps = steps

@@ -8,15 +8,20 @@ import (
 )
 
 func mintcoFig6() Experiment {
-	return Experiment{ID: "mintco-fig6", Title: "Write amplification against sequential ratio, from the FTL simulator, under three preconditionings, raw and with a journal",
-		Paper: mintcoPaper + "figure 6", inputs: "the FTL simulator: greedy collection, 7 % of spare space, sequential loops over the drive among random writes; an assumed journal", run: runMintcoFig6}
+	return Experiment{ID: "mintco-fig6",
+		Title: "Write amplification against sequential ratio, from the FTL simulator, under three preconditionings, " +
+			"raw and with a journal",
+		Paper: mintcoPaper + "figure 6",
+		inputs: "the FTL simulator: greedy collection, 7 % of spare space, sequential loops over the drive among " +
+			"random writes; an assumed journal", run: runMintcoFig6}
 }
 
 // fig6Shares are the sequential ratios of application writes.
 var fig6Shares = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
-// fig6Journal is how many pages a journalling file system writes for each random page of the application's, assumed; sequential ones
-// come 64 at a time. fig6Metadata is the share of the space that they go round in: journal and metadata, rewritten over and over.
+// fig6Journal is how many pages a journalling file system writes for each random page of the application's, assumed;
+// sequential ones come 64 at a time. fig6Metadata is the share of the space that they go round in: journal and
+// metadata, rewritten over and over.
 const fig6Journal, fig6Metadata = 0.1, 0.01
 
 // journalled is how many pages are written for each page of the application's beside it.
@@ -73,8 +78,12 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 		curves[at] = append(curves[at], waf.MixPoint{S: fig6Shares[k.share], WAF: points[i]})
 	}
 	e := fig6Experiment(0, 0, o.Seed)
-	r.Scenarios = append(r.Scenarios, Named{"settings", fmt.Sprintf("# assumed: page-mapped FTL, greedy collection, physical over logical space %v, %d blocks of %d pages; filled in order, preconditioned, then %v drive writes\n"+
-		"# of the load unmeasured and %v measured; a journal adds %v pages for each random page, in %v of the space; mean of %d seeds\n", e.Alpha, e.Blocks, e.Pages, e.WarmUp, e.Measure, fig6Journal, fig6Metadata, fig6Seeds)})
+	r.Scenarios = append(r.Scenarios,
+		Named{"settings", fmt.Sprintf("# assumed: page-mapped FTL, greedy collection, physical over logical space "+
+			"%v, %d blocks of %d pages; filled in order, preconditioned, then %v drive writes\n"+
+			"# of the load unmeasured and %v measured; a journal adds %v pages for each random page, in %v of the "+
+			"space; mean of %d seeds\n", e.Alpha, e.Blocks, e.Pages, e.WarmUp, e.Measure, fig6Journal, fig6Metadata,
+			fig6Seeds)})
 	for c := range fig6Conditions {
 		for j := range 2 {
 			if err := fig6Rows(r, c, j, curves[[2]int{c, j}]); err != nil {
@@ -84,14 +93,20 @@ func runMintcoFig6(ctx context.Context, o Options) (*Report, error) {
 	}
 	for c := range fig6Conditions {
 		raw, with := turn(curves[[2]int{c, 0}]), turn(curves[[2]int{c, 1}])
-		r.Rows = append(r.Rows, Row{Label: fig6Conditions[c].name, Metric: "turning point with a journal less raw", Ours: with - raw, Meets: above(0), Expect: "above 0",
-			Says:    "the regression turning point of the non-filesystem case (Fig. 6b) comes earlier than Ext4's (Figs. 6c and 6d)",
-			Because: "a drive takes a small hot region as easily as a loop"})
+		r.Rows = append(r.Rows,
+			Row{Label: fig6Conditions[c].name, Metric: "turning point with a journal less raw", Ours: with - raw,
+				Meets: above(0), Expect: "above 0",
+				Says: "the regression turning point of the non-filesystem case (Fig. 6b) comes earlier than " +
+					"Ext4's (Figs. 6c and 6d)",
+				Because: "a drive takes a small hot region as easily as a loop"})
 	}
 	end := len(fig6Shares) - 1
 	all, ideal := curves[[2]int{1, 1}][end].WAF, curves[[2]int{2, 1}][end].WAF
-	r.Rows = append(r.Rows, Row{Label: "purely sequential, with a journal", Metric: "rnd-rnd/seq-seq over random precondition", Ours: ideal / all, Unit: "x", Expect: "below 1: what is written in order stays in order", Meets: below(1),
-		Says: "when the sequential ratio is 100 percent, the WAF under \"Rnd-Rnd/Seq-Seq precondition\" case (Fig. 6d) is lower than that under the \"All-Rnd precondition\" case (Fig. 6c)"})
+	r.Rows = append(r.Rows,
+		Row{Label: "purely sequential, with a journal", Metric: "rnd-rnd/seq-seq over random precondition",
+			Ours: ideal / all, Unit: "x", Expect: "below 1: what is written in order stays in order", Meets: below(1),
+			Says: "when the sequential ratio is 100 percent, the WAF under \"Rnd-Rnd/Seq-Seq precondition\" case " +
+				"(Fig. 6d) is lower than that under the \"All-Rnd precondition\" case (Fig. 6c)"})
 	return r, nil
 }
 
@@ -102,7 +117,8 @@ func fig6Experiment(share, extra float64, seed uint64) waf.Experiment {
 	e.Sequential = share / (1 + extra)
 	if extra > 0 {
 		random := max(1-share, 1e-9)
-		e.Classes = []waf.Class{{Writes: extra / (random + extra), Space: fig6Metadata}, {Writes: random / (random + extra), Space: 1 - fig6Metadata}}
+		e.Classes = []waf.Class{{Writes: extra / (random + extra), Space: fig6Metadata},
+			{Writes: random / (random + extra), Space: 1 - fig6Metadata}}
 	}
 	return e
 }
@@ -120,7 +136,8 @@ func fig6Rows(r *Report, condition, journal int, points []waf.MixPoint) error {
 	for _, p := range points {
 		most = max(most, p.WAF)
 	}
-	c := Curve{Panel: "Write amplification, " + fig6Conditions[condition].name, Name: "raw", XLabel: "sequential ratio", YLabel: "normalised write amplification"}
+	c := Curve{Panel: "Write amplification, " + fig6Conditions[condition].name, Name: "raw",
+		XLabel: "sequential ratio", YLabel: "normalised write amplification"}
 	fit := c
 	fit.Name = "equation 7, raw"
 	if journal == 1 {
@@ -134,14 +151,19 @@ func fig6Rows(r *Report, condition, journal int, points []waf.MixPoint) error {
 	flat := points[4].WAF / points[0].WAF // at 0.4
 	end := points[len(points)-1].WAF / most
 	const (
-		constant = "the write amplification factor of mixed workloads is almost identical to that of a pure random workload and keeps almost constant before a turning point (around 40 to 60 percent)"
-		falls    = "But, after this turning point, the WAF dramatically decreases"
+		constant = "the write amplification factor of mixed workloads is almost identical to that of a pure random " +
+			"workload and keeps almost constant before a turning point (around 40 to 60 percent)"
+		falls = "But, after this turning point, the WAF dramatically decreases"
 	)
 	r.Rows = append(r.Rows,
-		Row{Label: name, Metric: "A(0.4) over A(0)", Ours: flat, Unit: "x", Meets: near(1, 0.05), Says: constant, Expect: "within 5 % of 1"},
-		Row{Label: name, Metric: "turning point: A falls below 95 % of A(0)", Ours: turn(points), Meets: between(0.4, 0.6), Says: constant, Expect: "0.4 to 0.6"},
-		Row{Label: name, Metric: "A(1) over the largest", Ours: end, Unit: "x", Meets: below(0.5), Says: falls, Expect: "below 0.5"})
-	r.tell(name, "turning point of equation 7, fitted", m.Turn, "", fmt.Sprintf("with an rms error of %.2f: the drop to a purely sequential 1 is steeper than a parabola", rms))
+		Row{Label: name, Metric: "A(0.4) over A(0)", Ours: flat, Unit: "x", Meets: near(1, 0.05), Says: constant,
+			Expect: "within 5 % of 1"},
+		Row{Label: name, Metric: "turning point: A falls below 95 % of A(0)", Ours: turn(points),
+			Meets: between(0.4, 0.6), Says: constant, Expect: "0.4 to 0.6"},
+		Row{Label: name, Metric: "A(1) over the largest", Ours: end, Unit: "x", Meets: below(0.5), Says: falls,
+			Expect: "below 0.5"})
+	r.tell(name, "turning point of equation 7, fitted", m.Turn, "",
+		fmt.Sprintf("with an rms error of %.2f: the drop to a purely sequential 1 is steeper than a parabola", rms))
 	return nil
 }
 

@@ -10,15 +10,18 @@ import (
 )
 
 func mintcoFig7() Experiment {
-	return Experiment{ID: "mintco-fig7", Title: "Cost, use and balance of 20 drives of 9 models under 100 workloads in 525 days, by placement",
-		Paper: mintcoPaper + "figure 7", inputs: mintcoInputs + "; 100 workloads over 525 days, 30 draws", run: runMintcoFig7}
+	return Experiment{ID: "mintco-fig7",
+		Title: "Cost, use and balance of 20 drives of 9 models under 100 workloads in 525 days, by placement",
+		Paper: mintcoPaper + "figure 7", inputs: mintcoInputs + "; 100 workloads over 525 days, 30 draws",
+		run: runMintcoFig7}
 }
 
 // fig7Run is one placement of one draw.
 type fig7Run struct{ cost, space, spaceCV, iops, iopsCV, countCV, limited float64 }
 
 // fig7Policies are minTCO's family, its rivals in the paper, and two rivals of ours.
-var fig7Policies = []tco.Policy{tco.MinTCOv3, tco.MinTCOv2, tco.MinTCOv1, tco.MinTCOPerf, tco.MaxRemCycle, tco.MinWAF, tco.MinRate, tco.MinWorkloadNum, tco.RoundRobin, tco.Random}
+var fig7Policies = []tco.Policy{tco.MinTCOv3, tco.MinTCOv2, tco.MinTCOv1, tco.MinTCOPerf, tco.MaxRemCycle, tco.MinWAF,
+	tco.MinRate, tco.MinWorkloadNum, tco.RoundRobin, tco.Random}
 
 // Where they stand among fig7Policies: the paper's traditional ones are from maxRemCycle to minWorkloadNum.
 const (
@@ -54,14 +57,16 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 		err = overSeeds(ctx, half, seeds, func(i int, seed uint64) error {
 			jobs := o.jobs(fit.Draw(seed, 100, 525))
 			place := func(policy tco.Policy, weights tco.Weights) (*tco.Placement, fig7Run, error) {
-				pl, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: o.policy(policy), Weights: o.weights(weights), Seed: seed}, drives, jobs)
+				pl, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: o.policy(policy),
+					Weights: o.weights(weights), Seed: seed}, drives, jobs)
 				if err != nil {
 					return nil, fig7Run{}, err
 				}
 				if a.Refused > 0 {
 					return nil, fig7Run{}, fmt.Errorf("%v, seed %d: %d workloads are refused", policy, seed, a.Refused)
 				}
-				return pl, fig7Run{a.CostPerGB(), a.SpaceShare, a.SpaceCV, a.IOPSShare, a.IOPSCV, a.WorkloadsCV, a.EnduranceLimited}, nil
+				return pl, fig7Run{a.CostPerGB(), a.SpaceShare, a.SpaceCV, a.IOPSShare, a.IOPSCV, a.WorkloadsCV,
+					a.EnduranceLimited}, nil
 			}
 			_, x, err := place(tco.MinTCOPerf, tco.Weights{Cost: 5, Space: 1, IOPS: 1, SpaceCV: 2, IOPSCV: 2})
 			if err != nil {
@@ -97,9 +102,10 @@ func runMintcoFig7(ctx context.Context, o Options) (*Report, error) {
 	return r, fig7Normalised(ctx, r, fit, o)
 }
 
-// fig7Normalised are the rows of the other reading of equation 5: money a GB over that before the arrival, which can be set against shares, until
-// the flash is worn out; with the write budget as the paper counts it, and, told only, as it is rated, and nothing else changed: with a rating for each direction as well
-// mintco-perf is half as much dearer again, since balance is then of other shares.
+// fig7Normalised are the rows of the other reading of equation 5: money a GB over that before the arrival, which can
+// be set against shares, until the flash is worn out; with the write budget as the paper counts it, and, told only,
+// as it is rated, and nothing else changed: with a rating for each direction as well mintco-perf is half as much
+// dearer again, since balance is then of other shares.
 func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) error {
 	o.Progress = nil
 	seeds := o.seeds(mintcoSeeds)
@@ -124,7 +130,8 @@ func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) err
 			jobs := o.jobs(fit.Draw(seed, 100, 525))
 			var cost [2]float64 // of mintco-v3 and mintco-perf
 			for k, policy := range []tco.Policy{tco.MinTCOv3, tco.MinTCOPerf} {
-				_, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: o.policy(policy), Weights: o.weights(tco.DefaultWeights()), Seed: seed}, drives, jobs)
+				_, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: o.policy(policy),
+					Weights: o.weights(tco.DefaultWeights()), Seed: seed}, drives, jobs)
 				if err != nil {
 					return err
 				}
@@ -142,18 +149,24 @@ func fig7Normalised(ctx context.Context, r *Report, fit *tco.Fit, o Options) err
 		dearer := interval(over)
 		label := tco.MinTCOPerf.String() + " [5,1,1,3,3] over mintco-v3, " + budget.name
 		if budget.mode != tco.Paper {
-			r.tell("cost as a ratio, no horizon: "+label, "money a GB", 100*(dearer.Mean-1), "%", percentInterval(dearer))
+			r.tell("cost as a ratio, no horizon: "+label, "money a GB", 100*(dearer.Mean-1), "%",
+				percentInterval(dearer))
 			continue
 		}
-		r.Rows = append(r.Rows, Row{Label: "cost as a ratio, no horizon: " + label, Metric: "money a GB", Paper: number(weighedCost), Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed,
-			Expect: aTenth + ", " + percentInterval(dearer), Meets: near(weighedCost, mintcoShare), Because: unprinted})
+		r.Rows = append(r.Rows,
+			Row{Label: "cost as a ratio, no horizon: " + label, Metric: "money a GB", Paper: number(weighedCost),
+				Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed,
+				Expect: aTenth + ", " + percentInterval(dearer), Meets: near(weighedCost, mintcoShare),
+				Because: unprinted})
 	}
 	return nil
 }
 
 // weighed is what the paper says of mintco-perf, and weighedCost by how much it is dearer, in per cent.
 const (
-	weighed     = "which is 3.71 percent more expensive than the baseline minTCO, but increases the space utilization ratio by 7.13 percent, and reduces CV of throughput and space capacity utilization by 0.25 and 0.8, respectively"
+	weighed = "which is 3.71 percent more expensive than the baseline minTCO, but increases the space " +
+		"utilization ratio by 7.13 percent, and reduces CV of throughput and space capacity utilization by 0.25 and " +
+		"0.8, respectively"
 	weighedCost = 3.71
 )
 
@@ -168,7 +181,8 @@ func column(runs []fig7Run, f func(*fig7Run) float64) []float64 {
 
 // least is the lower end of an interval.
 func least(label, says string, x stats.Interval, because string) Row {
-	return Row{Label: label, Metric: "money a GB, lower end of the interval", Ours: x.Low(), Unit: "x", Says: says, Meets: above(1), Expect: fmt.Sprintf("above 1; mean %.4g, %s", x.Mean, plusMinus(x)), Because: because}
+	return Row{Label: label, Metric: "money a GB, lower end of the interval", Ours: x.Low(), Unit: "x", Says: says,
+		Meets: above(1), Expect: fmt.Sprintf("above 1; mean %.4g, %s", x.Mean, plusMinus(x)), Because: because}
 }
 
 // placements are the rows of the paper's ranking by cost.
@@ -177,13 +191,15 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 	cost := func(k int) []float64 { return column(runs[k], func(x *fig7Run) float64 { return x.cost }) }
 	v3 := cost(0)
 	x := interval(v3)
-	r.tell(mode+": mintco-v3", "money a GB", x.Mean, "$", plusMinus(x)+"; our prices, so that only ratios mean something")
+	r.tell(mode+": mintco-v3", "money a GB", x.Mean, "$",
+		plusMinus(x)+"; our prices, so that only ratios mean something")
 	row := r.inMode(cfg)
 	const (
 		lowest   = "MINTCO-v3 achieves the lowest data-avg TCO rate ($/GB)"
 		headline = "MINTCO can reduce the TCO by up to 90.47 percent compared to other traditional algorithms"
-		family   = "among the MINTCO family, MINTCO-v2 performs the worst, see Fig. 7a, and obtains the largest CVs of allocated workload numbers"
-		rem      = "maxRemCycle performs the worst among all allocation algorithms"
+		family   = "among the MINTCO family, MINTCO-v2 performs the worst, see Fig. 7a, and obtains the largest CVs " +
+			"of allocated workload numbers"
+		rem = "maxRemCycle performs the worst among all allocation algorithms"
 	)
 	seeds := len(v3)
 	noWorse, cvWorst := seeds, 0
@@ -201,7 +217,8 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 			cvWorst++
 		}
 	}
-	row(Row{Label: "mintco-v3 against the traditional four", Metric: "draws in which none is cheaper", Ours: 100 * float64(noWorse) / float64(seeds), Unit: "%", Says: lowest,
+	row(Row{Label: "mintco-v3 against the traditional four", Metric: "draws in which none is cheaper",
+		Ours: 100 * float64(noWorse) / float64(seeds), Unit: "%", Says: lowest,
 		Expect: "at least 95 %, of maxRemCycle, minWAF, minRate and minWorkloadNum", Meets: atLeast(95)})
 	for k := 1; k < len(runs); k++ {
 		y := interval(ratios(cost(k), v3))
@@ -214,11 +231,16 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		row(least(fig7Policies[k].String()+" over mintco-v3", lowest, y, "the draws do not tell the two apart"))
 	}
 	saved := interval(left)
-	row(Row{Label: "mintco-v3 over the dearest of the traditional four", Metric: "what is left of the cost", Paper: number(100 - 90.47), Ours: 100 * saved.Mean, Unit: "%", Says: headline,
-		Expect: aTenth + " of what 90.47 % leave, mean of the draws, " + percentInterval(saved), Meets: near(100-90.47, mintcoShare), Because: unprinted})
-	row(least("mintco-v2 over the dearer of mintco-v1 and -v3", family, interval(ratios(cost(fig7v2), greater(v3, cost(fig7v1)))), ""))
-	row(Row{Label: "mintco-v2", Metric: "draws with the largest CV of workload numbers of minTCO's", Ours: 100 * float64(cvWorst) / float64(seeds), Unit: "%", Says: family, Expect: "at least 95 %: nearly all go to one drive",
-		Meets: atLeast(95)})
+	row(Row{Label: "mintco-v3 over the dearest of the traditional four", Metric: "what is left of the cost",
+		Paper: number(100 - 90.47), Ours: 100 * saved.Mean, Unit: "%", Says: headline,
+		Expect: aTenth + " of what 90.47 % leave, mean of the draws, " + percentInterval(saved),
+		Meets:  near(100-90.47, mintcoShare), Because: unprinted})
+	row(least("mintco-v2 over the dearer of mintco-v1 and -v3", family,
+		interval(ratios(cost(fig7v2), greater(v3, cost(fig7v1)))), ""))
+	row(Row{Label: "mintco-v2", Metric: "draws with the largest CV of workload numbers of minTCO's",
+		Ours: 100 * float64(cvWorst) / float64(seeds), Unit: "%", Says: family,
+		Expect: "at least 95 %: nearly all go to one drive",
+		Meets:  atLeast(95)})
 	mean := func(k int) float64 { return interval(ratios(cost(k), v3)).Mean }
 	dearest := 0.0
 	for k := range fig7Ours {
@@ -226,10 +248,13 @@ func placements(r *Report, cfg tco.Config, runs [][]fig7Run) {
 			dearest = max(dearest, mean(k))
 		}
 	}
-	row(Row{Label: "maxRemCycle", Metric: "money a GB over the dearest of the others", Ours: mean(fig7Rem) / dearest, Unit: "x", Says: rem, Expect: "above 1, on the mean of the draws", Meets: above(1)})
-	c := Curve{Panel: "Money a GB over mintco-v3, " + mode, Name: "mean of the seeds", XLabel: "algorithm", YLabel: "money a GB over mintco-v3"}
+	row(Row{Label: "maxRemCycle", Metric: "money a GB over the dearest of the others", Ours: mean(fig7Rem) / dearest,
+		Unit: "x", Says: rem, Expect: "above 1, on the mean of the draws", Meets: above(1)})
+	c := Curve{Panel: "Money a GB over mintco-v3, " + mode, Name: "mean of the seeds", XLabel: "algorithm",
+		YLabel: "money a GB over mintco-v3"}
 	for k := range runs {
-		c.X, c.Y, c.Names = append(c.X, float64(k)), append(c.Y, interval(ratios(cost(k), v3)).Mean), append(c.Names, fig7Policies[k].String())
+		c.X, c.Y, c.Names = append(c.X, float64(k)), append(c.Y, interval(ratios(cost(k), v3)).Mean),
+			append(c.Names, fig7Policies[k].String())
 	}
 	r.Curves = append(r.Curves, c)
 }
@@ -247,8 +272,11 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		}
 		return interval(a)
 	}
-	row(Row{Label: perf + " [5,1,1,3,3] over mintco-v3", Metric: "money a GB", Paper: number(weighedCost), Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed, Expect: aTenth + ", " + percentInterval(dearer),
-		Meets: near(weighedCost, mintcoShare), Because: "equation 5 as it is printed adds money a GB, a thousandth, to shares, so that cost hardly counts; as a ratio it does"})
+	row(Row{Label: perf + " [5,1,1,3,3] over mintco-v3", Metric: "money a GB", Paper: number(weighedCost),
+		Ours: 100 * (dearer.Mean - 1), Unit: "%", Says: weighed, Expect: aTenth + ", " + percentInterval(dearer),
+		Meets: near(weighedCost, mintcoShare),
+		Because: "equation 5 as it is printed adds money a GB, a thousandth, to shares, so that cost hardly counts; " +
+			"as a ratio it does"})
 	for _, y := range []struct {
 		metric string
 		paper  float64
@@ -258,13 +286,17 @@ func fig7Balance(r *Report, cfg tco.Config, runs [][]fig7Run) {
 		{"CV of used space", -0.8, func(x *fig7Run) float64 { return x.spaceCV }},
 	} {
 		d := change(y.f)
-		row(Row{Label: perf + " less mintco-v3", Metric: y.metric, Paper: number(y.paper), Ours: d.Mean, Says: weighed, Expect: aTenth + ", " + plusMinus(d), Meets: near(y.paper, mintcoShare), Because: unprinted})
+		row(Row{Label: perf + " less mintco-v3", Metric: y.metric, Paper: number(y.paper), Ours: d.Mean,
+			Says: weighed, Expect: aTenth + ", " + plusMinus(d), Meets: near(y.paper, mintcoShare), Because: unprinted})
 	}
 	space := change(func(x *fig7Run) float64 { return x.space })
 	r.tell(mode+": "+perf+" less mintco-v3", "space used, mean of the drives", 100*space.Mean, "points",
-		percentInterval(space)+"; 7.13 in the paper, which no weights give: both place every workload, so that it only moves with whether small or large drives hold them")
+		percentInterval(space)+
+			"; 7.13 in the paper, which no weights give: both place every workload, so that it only moves with "+
+			"whether small or large drives hold them")
 	limited := interval(column(runs[0], func(x *fig7Run) float64 { return 100 * x.limited }))
-	r.tell(mode+": mintco-v3", "drives that are worn out before anything else ends them", limited.Mean, "%", "all without a horizon; with one it hardly binds")
+	r.tell(mode+": mintco-v3", "drives that are worn out before anything else ends them", limited.Mean, "%",
+		"all without a horizon; with one it hardly binds")
 }
 
 // fig7Hindsight prints the gap of placements to the proven bound; the paper says nothing of it.
@@ -278,9 +310,11 @@ func fig7Hindsight(r *Report, cfg tco.Config, v3 []fig7Run, best, bound []float6
 		}
 	}
 	mode := modeName(cfg)
-	r.tell(mode+": plan with hindsight", "above the proven bound, mean of the seeds", 100*(gap.Mean-1), "%", percentInterval(gap))
+	r.tell(mode+": plan with hindsight", "above the proven bound, mean of the seeds", 100*(gap.Mean-1), "%",
+		percentInterval(gap))
 	r.tell(mode+": plan with hindsight", "most above the bound in any seed", 100*most, "%", "")
-	r.tell(mode+": plan with hindsight", "seeds in which it is no dearer than mintco-v3", 100*float64(ahead)/float64(len(best)), "%", "it knows all arrivals")
+	r.tell(mode+": plan with hindsight", "seeds in which it is no dearer than mintco-v3",
+		100*float64(ahead)/float64(len(best)), "%", "it knows all arrivals")
 	y := interval(ratios(cost, bound))
 	r.tell(mode+": mintco-v3 over the bound", "money a GB", 100*(y.Mean-1), "%", percentInterval(y))
 }
@@ -290,9 +324,11 @@ func fig7Use(r *Report, cfg tco.Config, runs [][]fig7Run, lighter []fig7Run) {
 	least, most := math.Inf(1), 0.0
 	for k := range runs {
 		space := interval(column(runs[k], func(x *fig7Run) float64 { return x.space })).Mean
-		least, most = min(least, space/interval(column(runs[k], func(x *fig7Run) float64 { return x.iops })).Mean), max(most, space)
+		least, most = min(least, space/interval(column(runs[k], func(x *fig7Run) float64 { return x.iops })).Mean),
+			max(most, space)
 	}
-	const bottleneck = "space capacity (instead of I/O throughput) is always the system bottleneck (i.e., with high utilization) across different approaches"
+	const bottleneck = "space capacity (instead of I/O throughput) is always the system bottleneck (i.e., with high " +
+		"utilization) across different approaches"
 	balance := func(runs []fig7Run) []float64 {
 		return column(runs, func(x *fig7Run) float64 { return x.spaceCV + x.iopsCV })
 	}
@@ -302,9 +338,16 @@ func fig7Use(r *Report, cfg tco.Config, runs [][]fig7Run, lighter []fig7Run) {
 	}
 	gain := interval(less)
 	row := r.inMode(cfg)
-	row(Row{Label: "all approaches", Metric: "space used over IOPS used, least", Ours: least, Unit: "x", Says: bottleneck, Expect: "space is nearer to its end than IOPS in every approach", Meets: above(1)})
-	row(Row{Label: "all approaches", Metric: "space used, mean of the drives, most", Ours: 100 * most, Unit: "%", Says: bottleneck, Expect: "most of it: that is how high use is read here", Meets: above(50),
-		Because: "the workloads beyond table 4's 16 are not printed; 100 that are like these fill little of 20 drives of the printed models"})
-	row(Row{Label: "mintco-perf [5,1,1,3,3] less [5,1,1,2,2]", Metric: "CV of used space and CV of used IOPS, their sum, upper end of the interval", Ours: gain.High(), Says: "“[5, 1, 1, 3, 3]” is the best choice among all cases",
-		Expect: fmt.Sprintf("below 0, as the former weighs balance more; mean %.2g, %s", gain.Mean, plusMinus(gain)), Meets: below(0), Because: "cost hardly counts in equation 5 as it is printed, so that both weigh little but balance"})
+	row(Row{Label: "all approaches", Metric: "space used over IOPS used, least", Ours: least, Unit: "x",
+		Says: bottleneck, Expect: "space is nearer to its end than IOPS in every approach", Meets: above(1)})
+	row(Row{Label: "all approaches", Metric: "space used, mean of the drives, most", Ours: 100 * most, Unit: "%",
+		Says: bottleneck, Expect: "most of it: that is how high use is read here", Meets: above(50),
+		Because: "the workloads beyond table 4's 16 are not printed; 100 that are like these fill little of 20 " +
+			"drives of the printed models"})
+	row(Row{Label: "mintco-perf [5,1,1,3,3] less [5,1,1,2,2]",
+		Metric: "CV of used space and CV of used IOPS, their sum, upper end of the interval", Ours: gain.High(),
+		Says:   "“[5, 1, 1, 3, 3]” is the best choice among all cases",
+		Expect: fmt.Sprintf("below 0, as the former weighs balance more; mean %.2g, %s", gain.Mean, plusMinus(gain)),
+		Meets:  below(0), Because: "cost hardly counts in equation 5 as it is printed, so that both weigh little but " +
+			"balance"})
 }

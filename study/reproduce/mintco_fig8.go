@@ -12,15 +12,19 @@ import (
 )
 
 func mintcoFig8() Experiment {
-	return Experiment{ID: "mintco-fig8", Title: "RAID 0, 1, 5 and a mix on 8 sets of 6 drives; 1359 workloads offline by 1 to 5 zones",
-		Paper: mintcoPaper + "figure 8", inputs: mintcoInputs + "; table 1 for arrays; 100 workloads over 525 days, or 1359 at once, 30 draws", run: runMintcoFig8}
+	return Experiment{ID: "mintco-fig8",
+		Title:  "RAID 0, 1, 5 and a mix on 8 sets of 6 drives; 1359 workloads offline by 1 to 5 zones",
+		Paper:  mintcoPaper + "figure 8",
+		inputs: mintcoInputs + "; table 1 for arrays; 100 workloads over 525 days, or 1359 at once, 30 draws",
+		run:    runMintcoFig8}
 }
 
 // raidMixes are the four cases: the mode of each of the 8 sets in turn.
 var raidMixes = []struct {
 	name  string
 	kinds []tco.ArrayKind
-}{{"RAID-0", []tco.ArrayKind{tco.RAID0}}, {"RAID-1", []tco.ArrayKind{tco.RAID1}}, {"RAID-5", []tco.ArrayKind{tco.RAID5}}, {"mix", []tco.ArrayKind{tco.RAID0, tco.RAID1, tco.RAID5}}}
+}{{"RAID-0", []tco.ArrayKind{tco.RAID0}}, {"RAID-1", []tco.ArrayKind{tco.RAID1}},
+	{"RAID-5", []tco.ArrayKind{tco.RAID5}}, {"mix", []tco.ArrayKind{tco.RAID0, tco.RAID1, tco.RAID5}}}
 
 // raidSets are 8 sets of 6 drives, one of each of the pool's first 8 models.
 func raidSets(mode tco.Mode, kinds []tco.ArrayKind) ([]tco.Drive, error) {
@@ -47,8 +51,8 @@ func oneModel(mode tco.Mode) ([]tco.Drive, error) {
 // offlineWorkloads is how many the paper places offline.
 const offlineWorkloads = 1359
 
-// zoneThresholds are those of a number of zones of equal width; of 2 the paper's; 0 zones are the greedy approach. One zone is sorted
-// but not divided: nothing lies below its threshold.
+// zoneThresholds are those of a number of zones of equal width; of 2 the paper's; 0 zones are the greedy approach.
+// One zone is sorted but not divided: nothing lies below its threshold.
 func zoneThresholds(zones int) []float64 {
 	switch zones {
 	case 0:
@@ -62,7 +66,8 @@ func zoneThresholds(zones int) []float64 {
 }
 
 // zoned places workloads offline with a number of zones, kept apart whatever their rates.
-func zoned(o Options, cfg tco.Config, model tco.Drive, jobs []tco.Workload, zones int) (*tco.OfflineResult, *tco.Assessment, error) {
+func zoned(o Options, cfg tco.Config, model tco.Drive, jobs []tco.Workload, zones int) (*tco.OfflineResult,
+	*tco.Assessment, error) {
 	cfg.WarmUp = false
 	if o.mutant != nil && o.mutant.zones != nil {
 		zones = o.mutant.zones(zones)
@@ -126,11 +131,13 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 	err := overSeeds(ctx, o, seeds, func(i int, seed uint64) error {
 		jobs := o.jobs(fit.Draw(seed, 100, 525))
 		for k := range raidMixes {
-			_, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: tco.MinTCOPerf, Weights: tco.DefaultWeights()}, sets[k], jobs)
+			_, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: tco.MinTCOPerf,
+				Weights: tco.DefaultWeights()}, sets[k], jobs)
 			if err != nil {
 				return err
 			}
-			runs[k][i] = fig7Run{cost: a.CostPerGB(), space: a.SpaceShare, iops: a.IOPSShare, spaceCV: a.SpaceCV, iopsCV: a.IOPSCV, limited: a.EnduranceLimited}
+			runs[k][i] = fig7Run{cost: a.CostPerGB(), space: a.SpaceShare, iops: a.IOPSShare, spaceCV: a.SpaceCV,
+				iopsCV: a.IOPSCV, limited: a.EnduranceLimited}
 		}
 		return nil
 	})
@@ -141,7 +148,8 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 	mean := func(k int, f func(*fig7Run) float64) float64 { return interval(column(runs[k], f)).Mean }
 	cost := func(x *fig7Run) float64 { return x.cost }
 	space, io := func(x *fig7Run) float64 { return x.space }, func(x *fig7Run) float64 { return x.iops }
-	c := Curve{Panel: "Money a GB over RAID-0, " + mode, Name: "mean of the seeds", XLabel: "arrays", YLabel: "money a GB over RAID-0"}
+	c := Curve{Panel: "Money a GB over RAID-0, " + mode, Name: "mean of the seeds", XLabel: "arrays",
+		YLabel: "money a GB over RAID-0"}
 	for k := range raidMixes {
 		x := interval(ratios(column(runs[k], cost), column(runs[0], cost)))
 		r.tell(mode+": "+raidMixes[k].name, "money a GB over RAID-0", x.Mean, "x", plusMinus(x))
@@ -154,8 +162,10 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 		a, b int
 		says string
 	}{
-		{raid1, raid5, "RAID-1 has the highest TCO since it duplicates each I/O, followed by RAID-5"}, {raid5, raid0, "RAID-0 has zero replica so its TCO per data is the lowest"},
-		{mix, raid5, "The results of the mix case is in between RAID-1 and RAID-5"}, {raid1, mix, "The results of the mix case is in between RAID-1 and RAID-5"},
+		{raid1, raid5, "RAID-1 has the highest TCO since it duplicates each I/O, followed by RAID-5"},
+		{raid5, raid0, "RAID-0 has zero replica so its TCO per data is the lowest"},
+		{mix, raid5, "The results of the mix case is in between RAID-1 and RAID-5"},
+		{raid1, mix, "The results of the mix case is in between RAID-1 and RAID-5"},
 	} {
 		row(least(raidMixes[u.a].name+" over "+raidMixes[u.b].name, u.says, over(u.a, u.b), ""))
 	}
@@ -164,10 +174,14 @@ func fig8Arrays(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *
 		f               func(*fig7Run) float64
 	}{
 		{"space used, over the most of the other arrays", "", space},
-		{"IOPS used, over the most of the other arrays", "by the paper's equation 6 a small write takes 4 I/Os of RAID-5 and 2 of RAID-1", io},
+		{"IOPS used, over the most of the other arrays",
+			"by the paper's equation 6 a small write takes 4 I/Os of RAID-5 and 2 of RAID-1", io},
 	} {
-		row(Row{Label: "RAID-1", Metric: u.metric, Ours: mean(raid1, u.f) / max(mean(raid0, u.f), mean(raid5, u.f), mean(mix, u.f)), Unit: "x", Expect: "the greatest", Meets: above(1),
-			Says: "the average utilization ratios of both throughput and capacity of RAID-1 are the greatest among all, since it mirrors each I/O", Because: u.because})
+		row(Row{Label: "RAID-1", Metric: u.metric,
+			Ours: mean(raid1, u.f) / max(mean(raid0, u.f), mean(raid5, u.f), mean(mix, u.f)), Unit: "x",
+			Expect: "the greatest", Meets: above(1),
+			Says: "the average utilization ratios of both throughput and capacity of RAID-1 are the greatest among " +
+				"all, since it mirrors each I/O", Because: u.because})
 	}
 	return nil
 }
@@ -227,7 +241,8 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 	mode, row := modeName(cfg), r.inMode(cfg)
 	cost, disks := func(x *run) float64 { return x.cost }, func(x *run) float64 { return x.disks }
 	greedy := of(0, cost)
-	c := Curve{Panel: "Money a GB over greedy, " + mode, Name: "mean of the seeds", XLabel: "zones", YLabel: "money a GB over greedy"}
+	c := Curve{Panel: "Money a GB over greedy, " + mode, Name: "mean of the seeds", XLabel: "zones",
+		YLabel: "money a GB over greedy"}
 	most, least := 0.0, math.Inf(1)
 	for z := range runs {
 		y := interval(ratios(of(z, cost), greedy))
@@ -244,7 +259,8 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 			most = max(most, 1-runs[z][i].cost/greedy[i])
 		}
 		r.tell(mode+": "+zoneName(z), "money a GB over greedy", y.Mean, "x", expect)
-		r.tell(mode+": "+zoneName(z), "drives", interval(of(z, disks)).Mean, "", "as many as the workloads' space takes, and one more or so for each further zone")
+		r.tell(mode+": "+zoneName(z), "drives", interval(of(z, disks)).Mean, "",
+			"as many as the workloads' space takes, and one more or so for each further zone")
 	}
 	r.Curves = append(r.Curves, c)
 	two := interval(ratios(of(2, cost), greedy))
@@ -253,8 +269,11 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 		metric, says string
 		f            func(*run) float64
 	}{
-		{3, "CV of used IOPS, over the least of the other approaches", "the 3-zone grouping case's I/O throughput is best balanced", func(x *run) float64 { return x.iopsCV }},
-		{0, "CV of used space, over the least of the other approaches", "the greedy approach achieving the best balance in spatial capacity", func(x *run) float64 { return x.spaceCV }},
+		{3, "CV of used IOPS, over the least of the other approaches",
+			"the 3-zone grouping case's I/O throughput is best balanced", func(x *run) float64 { return x.iopsCV }},
+		{0, "CV of used space, over the least of the other approaches",
+			"the greedy approach achieving the best balance in spatial capacity",
+			func(x *run) float64 { return x.spaceCV }},
 	} {
 		others := math.Inf(1)
 		for z := range runs {
@@ -262,14 +281,19 @@ func fig8Zones(ctx context.Context, o Options, r *Report, cfg tco.Config, fit *t
 				others = min(others, interval(of(z, b.f)).Mean)
 			}
 		}
-		row(Row{Label: zoneName(b.zones), Metric: b.metric, Ours: interval(of(b.zones, b.f)).Mean / others, Unit: "x", Says: b.says, Expect: "the least, on the mean of the seeds", Meets: below(1)})
+		row(Row{Label: zoneName(b.zones), Metric: b.metric, Ours: interval(of(b.zones, b.f)).Mean / others, Unit: "x",
+			Says: b.says, Expect: "the least, on the mean of the seeds", Meets: below(1)})
 	}
 	limited := interval(of(0, func(x *run) float64 { return 100 * x.limited })).Mean
 	const lowest = "2-zone grouping approach has the lowest TCO rate"
-	row(Row{Label: "grouping over greedy", Metric: "what is left of the cost, least of any draw and number of zones", Paper: number(100 - 83.53), Ours: 100 * (1 - most), Unit: "%", Meets: near(100-83.53, mintcoShare),
-		Expect: aTenth + " of what 83.53 % leave", Says: "MINTCO-OFFLINE can also reduce TCO by up to 83.53 percent TCO compared to the naive greedy allocation", Because: unprinted})
-	row(Row{Label: "2 zones over the cheapest of the others", Metric: "money a GB", Ours: two.Mean / least, Unit: "x", Meets: below(1), Says: lowest, Expect: "below 1, on the mean of the seeds",
-		Because: "one to three zones are within a per cent of each other, and which is the cheapest rests on drives and workloads that are not printed"})
+	row(Row{Label: "grouping over greedy", Metric: "what is left of the cost, least of any draw and number of zones",
+		Paper: number(100 - 83.53), Ours: 100 * (1 - most), Unit: "%", Meets: near(100-83.53, mintcoShare),
+		Expect: aTenth + " of what 83.53 % leave",
+		Says:   "MINTCO-OFFLINE can also reduce TCO by up to 83.53 percent TCO compared to the naive greedy allocation", Because: unprinted})
+	row(Row{Label: "2 zones over the cheapest of the others", Metric: "money a GB", Ours: two.Mean / least, Unit: "x",
+		Meets: below(1), Says: lowest, Expect: "below 1, on the mean of the seeds",
+		Because: "one to three zones are within a per cent of each other, and which is the cheapest rests on drives " +
+			"and workloads that are not printed"})
 	r.tell(mode+": greedy", "drives worn out before anything else ends them", limited, "%", "all without a horizon")
 	if o.mutant != nil || seeds < hindsightSeeds {
 		return nil

@@ -10,7 +10,8 @@ import (
 )
 
 func mintcoFig9() Experiment {
-	return Experiment{ID: "mintco-fig9", Title: "Sequential ratios over drives and zones, 1359 workloads offline", Paper: mintcoPaper + "figure 9", inputs: mintcoInputs + "; 1359 workloads at once", run: runMintcoFig9}
+	return Experiment{ID: "mintco-fig9", Title: "Sequential ratios over drives and zones, 1359 workloads offline",
+		Paper: mintcoPaper + "figure 9", inputs: mintcoInputs + "; 1359 workloads at once", run: runMintcoFig9}
 }
 
 func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
@@ -31,7 +32,8 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 			if err != nil {
 				return nil, err
 			}
-			c := Curve{Panel: fmt.Sprintf("Sequential ratio of each drive, %s, %s", zoneName(zones), modeName(cfg)), Name: "sequential ratio", XLabel: "drive", YLabel: "sequential ratio of its writes", Dots: true}
+			c := Curve{Panel: fmt.Sprintf("Sequential ratio of each drive, %s, %s", zoneName(zones), modeName(cfg)),
+				Name: "sequential ratio", XLabel: "drive", YLabel: "sequential ratio of its writes", Dots: true}
 			spread, mean, rises := 0.0, 0.0, 0
 			for k := range a.Drives {
 				s := a.Drives[k].Sequential
@@ -46,12 +48,16 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 			}
 			label, row := modeName(cfg)+": "+zoneName(zones), r.inMode(cfg)
 			if zones == 0 {
-				row(Row{Label: zoneName(zones), Metric: "deviation of the drives' ratios", Ours: math.Sqrt(spread), Meets: below(0.1), Expect: "below 0.1: every drive has a like mixture",
+				row(Row{Label: zoneName(zones), Metric: "deviation of the drives' ratios", Ours: math.Sqrt(spread),
+					Meets: below(0.1), Expect: "below 0.1: every drive has a like mixture",
 					Says: "The greedy approach's sequential ratio distribution is similar to a randomized curve"})
 			} else {
-				row(Row{Label: zoneName(zones), Metric: "drives that are more sequential than the one before", Ours: float64(rises), Unit: "count", Meets: exactly(0),
-					Expect: fmt.Sprintf("none of %d", len(a.Drives)), Says: "all these grouping approaches unsurprisingly have monotone decreasing curves",
-					Because: "within a zone the distribution balances write rates, and a drive that is opened late takes what is left over"})
+				row(Row{Label: zoneName(zones), Metric: "drives that are more sequential than the one before",
+					Ours: float64(rises), Unit: "count", Meets: exactly(0),
+					Expect: fmt.Sprintf("none of %d", len(a.Drives)),
+					Says:   "all these grouping approaches unsurprisingly have monotone decreasing curves",
+					Because: "within a zone the distribution balances write rates, and a drive that is opened late " +
+						"takes what is left over"})
 			}
 			if zones > 0 {
 				r.tell(label, "deviation of the drives' ratios", math.Sqrt(spread), "", "")
@@ -64,14 +70,18 @@ func runMintcoFig9(_ context.Context, o Options) (*Report, error) {
 }
 
 func mintcoFig10() Experiment {
-	return Experiment{ID: "mintco-fig10", Title: "From which difference of write rates grouping costs more than greedy", Paper: mintcoPaper + "figure 10", inputs: mintcoInputs + "; 200 workloads above and 200 below the threshold, 30 draws", run: runMintcoFig10}
+	return Experiment{ID: "mintco-fig10",
+		Title:  "From which difference of write rates grouping costs more than greedy",
+		Paper:  mintcoPaper + "figure 10",
+		inputs: mintcoInputs + "; 200 workloads above and 200 below the threshold, 30 draws", run: runMintcoFig10}
 }
 
 // fig10Ks are lambda_L/lambda_H, the write rate of the workloads below the threshold over that above.
 var fig10Ks = []float64{0.2, 0.35, 0.5, 0.7, 0.85, 1, 1.1, 1.2, 1.31, 1.5, 1.8, 2.2, 3, 4, 6, 10, 20}
 
-// fig10Workloads is how many of each group are placed: the paper does not say. As many on each side of the threshold, so that they
-// take about as many drives, and k is also the ratio of the drives' rates, which is what the argument of section 4.4 needs.
+// fig10Workloads is how many of each group are placed: the paper does not say. As many on each side of the threshold,
+// so that they take about as many drives, and k is also the ratio of the drives' rates, which is what the argument of
+// section 4.4 needs.
 const fig10Workloads = 200
 
 // halves draws as many workloads above the threshold as below.
@@ -150,11 +160,12 @@ func runMintcoFig10(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// fig10Rows are over all seeds, and over those in which both approaches buy as many drives: another drive, which takes what is left
-// over of a zone, weighs more than what sorting gains.
+// fig10Rows are over all seeds, and over those in which both approaches buy as many drives: another drive, which
+// takes what is left over of a zone, weighs more than what sorting gains.
 func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 	mode := modeName(cfg)
-	all := Curve{Panel: "Grouping against greedy, " + mode, Name: "all seeds", XLabel: "(k-1)/(k+1), in %", YLabel: "cheaper by, in %"}
+	all := Curve{Panel: "Grouping against greedy, " + mode, Name: "all seeds", XLabel: "(k-1)/(k+1), in %",
+		YLabel: "cheaper by, in %"}
 	equal := all
 	equal.Name = "as many drives"
 	crossing, last, before := math.NaN(), math.NaN(), math.NaN()
@@ -176,7 +187,8 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 		}
 		y := interval(v)
 		equal.X, equal.Y = append(equal.X, at), append(equal.Y, y.Mean)
-		r.tell(fmt.Sprintf("%s: k = %v", mode, ratio), "grouping cheaper by, as many drives", y.Mean, "%", fmt.Sprintf("%d seeds, %s", len(v), plusMinus(y)))
+		r.tell(fmt.Sprintf("%s: k = %v", mode, ratio), "grouping cheaper by, as many drives", y.Mean, "%",
+			fmt.Sprintf("%d seeds, %s", len(v), plusMinus(y)))
 		if at < 100*tco.PaperSwitch-0.1 && !(worst.Low() <= y.Low()) {
 			worst, worstAt = y, ratio
 		}
@@ -186,14 +198,19 @@ func fig10Rows(r *Report, cfg tco.Config, better [][]float64, same [][]bool) {
 		last, before = y.Mean, at
 	}
 	r.Curves = append(r.Curves, all, equal)
-	r.inMode(cfg)(Row{Label: "k below 1.31, as many drives", Metric: "grouping cheaper by, lower end of the interval, least", Ours: worst.Low(), Unit: "%", Meets: above(0),
-		Says: "when k is less than 1.31 (i.e., delta = 13.46%), the grouping approach is better", Expect: fmt.Sprintf("above 0; at k = %v, mean %.3g, %s", worstAt, worst.Mean, plusMinus(worst)),
+	r.inMode(cfg)(Row{Label: "k below 1.31, as many drives",
+		Metric: "grouping cheaper by, lower end of the interval, least", Ours: worst.Low(), Unit: "%", Meets: above(0),
+		Says:    "when k is less than 1.31 (i.e., delta = 13.46%), the grouping approach is better",
+		Expect:  fmt.Sprintf("above 0; at k = %v, mean %.3g, %s", worstAt, worst.Mean, plusMinus(worst)),
 		Because: "it is cheaper on the mean of the draws at every k, and the draws are too unlike to say so of all"})
 	if cfg.Mode != tco.Paper {
 		return
 	}
-	row := row(mode+", as many drives", "grouping is dearer from", number(tco.PaperSwitch*100), crossing, "%", "within a tenth", near(tco.PaperSwitch*100, 0.1))
-	row.Because = fmt.Sprintf("with as many drives grouping is nowhere dearer up to %.1f %% (k = %v): where it is rests on drive and workloads, which are not printed", before, fig10Ks[len(fig10Ks)-1])
+	row := row(mode+", as many drives", "grouping is dearer from", number(tco.PaperSwitch*100), crossing, "%",
+		"within a tenth", near(tco.PaperSwitch*100, 0.1))
+	row.Because = fmt.Sprintf(
+		"with as many drives grouping is nowhere dearer up to %.1f %% (k = %v): where it is rests on drive and "+
+			"workloads, which are not printed", before, fig10Ks[len(fig10Ks)-1])
 	if !math.IsNaN(crossing) {
 		row.Because = "where grouping becomes dearer rests on drive and workloads, which are not printed"
 	}

@@ -9,12 +9,16 @@ import (
 )
 
 func mintcoTable4() Experiment {
-	return Experiment{ID: "mintco-table4", Title: "Cost of 20 drives of 9 models under 100 of the workloads that are printed, by placement",
-		Paper: mintcoPaper + "table 4", inputs: "drives of the catalogue at assumed prices, 100 workloads drawn from the 16 of table 4, the WAF of equation 7; 525 days, 30 draws", run: runMintcoTable4}
+	return Experiment{ID: "mintco-table4",
+		Title: "Cost of 20 drives of 9 models under 100 of the workloads that are printed, by placement",
+		Paper: mintcoPaper + "table 4",
+		inputs: "drives of the catalogue at assumed prices, 100 workloads drawn from the 16 of table 4, the WAF of " +
+			"equation 7; 525 days, 30 draws", run: runMintcoTable4}
 }
 
-// runMintcoTable4 runs figure 7's comparison on 100 workloads drawn with replacement from the 16 that the paper prints, in place of draws from a fit to
-// them. The table itself is an input: a workload's effect on a drive alone is the write amplification formula.
+// runMintcoTable4 runs figure 7's comparison on 100 workloads drawn with replacement from the 16 that the paper
+// prints, in place of draws from a fit to them. The table itself is an input: a workload's effect on a drive alone is
+// the write amplification formula.
 func runMintcoTable4(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	cfg := tco.PaperConfig()
@@ -34,7 +38,8 @@ func runMintcoTable4(ctx context.Context, o Options) (*Report, error) {
 	err = overSeeds(ctx, o, seeds, func(i int, seed uint64) error {
 		jobs := o.jobs(drawn(fit, seed))
 		for k, policy := range fig7Policies[:fig7Ours] {
-			_, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: o.policy(policy), Weights: tco.DefaultWeights(), Seed: seed}, drives, jobs)
+			_, a, err := tco.Online(tco.AllocatorConfig{Config: cfg, Policy: o.policy(policy),
+				Weights: tco.DefaultWeights(), Seed: seed}, drives, jobs)
 			if err != nil {
 				return err
 			}

@@ -6,23 +6,30 @@ import (
 	"math"
 )
 
-// mqsim-fairness: how much two flows on one drive slow each other down, and how unevenly (Tavakkol et al., FAST 2018, the section on flows that run at the same time).
+// mqsim-fairness: how much two flows on one drive slow each other down, and how unevenly (Tavakkol et al., FAST 2018,
+// the section on flows that run at the same time).
 //
-// The paper's three experiments each run two flows together and each alone: in the flash behind the interface, in the drive's data cache, and in the queues that the drive fetches from. The slowdown of
-// a flow is its mean response time over that when it runs alone, and the fairness is the least slowdown over the greatest. The inputs are those of the folder fast18 that the
-// simulator is distributed with: two flows of uniformly random reads of 4 KiB on all dies, the first with a fixed number of requests outstanding, 2 for the flash and 8 for the
-// queues, the second with 2 (8) to 256; half of the addresses are in use, queues are fetched from 16 or 1,024 commands deep, and the map is ideal. Of the data cache they are flows of
-// writes on channels of their own, the second one to addresses that no cache holds.
+// The paper's three experiments each run two flows together and each alone: in the flash behind the interface, in the
+// drive's data cache, and in the queues that the drive fetches from. The slowdown of a flow is its mean response time
+// over that when it runs alone, and the fairness is the least slowdown over the greatest. The inputs are those of the
+// folder fast18 that the simulator is distributed with: two flows of uniformly random reads of 4 KiB on all dies, the
+// first with a fixed number of requests outstanding, 2 for the flash and 8 for the queues, the second with 2 (8) to
+// 256; half of the addresses are in use, queues are fetched from 16 or 1,024 commands deep, and the map is ideal. Of
+// the data cache they are flows of writes on channels of their own, the second one to addresses that no cache holds.
 //
-// What is not at hand is the text's figures: the rows test what the section is about, and print no number of the paper. Here the flows of reads run for 60 ms and those of writes for 400 ms
-// in place of ten seconds, on the drive that the simulator is distributed with; its cache and its blocks are fewer under the writes, so that the cache is full before the warm-up of 100 ms ends.
+// What is not at hand is the text's figures: the rows test what the section is about, and print no number of the
+// paper. Here the flows of reads run for 60 ms and those of writes for 400 ms in place of ten seconds, on the drive
+// that the simulator is distributed with; its cache and its blocks are fewer under the writes, so that the cache is
+// full before the warm-up of 100 ms ends.
 func mqsimFairness() Experiment {
 	return Experiment{
-		ID:     "mqsim-fairness",
-		Title:  "Two flows on one drive: slowdown and fairness",
-		Paper:  "Tavakkol et al., MQSim: A Framework for Enabling Realistic Studies of Modern Multi-Queue SSD Devices, FAST 2018, interference of concurrent flows",
-		inputs: "the drive that MQSim is distributed with; two closed flows of uniformly random 4 KiB reads, or of writes on channels of their own",
-		run:    runMQSimFairness,
+		ID:    "mqsim-fairness",
+		Title: "Two flows on one drive: slowdown and fairness",
+		Paper: "Tavakkol et al., MQSim: A Framework for Enabling Realistic Studies of Modern Multi-Queue SSD " +
+			"Devices, FAST 2018, interference of concurrent flows",
+		inputs: "the drive that MQSim is distributed with; two closed flows of uniformly random 4 KiB reads, or of " +
+			"writes on channels of their own",
+		run: runMQSimFairness,
 	}
 }
 
@@ -32,18 +39,25 @@ type fairnessPoint struct{ first, second, fairness float64 }
 // fairnessScenario is two flows of reads with so many requests outstanding each.
 func fairnessScenario(name string, chips, fetch, first, second int) string {
 	flow := func(name string, depth int) string {
-		return fmt.Sprintf("  - {name: %s, closed: %d, until: 60ms, synthetic: {reads: {size: 4KiB, addresses: {align: 8KiB}}}}\n", name, depth)
+		return fmt.Sprintf("  - {name: %s, closed: %d, until: 60ms, synthetic: {reads: {size: 4KiB, addresses: "+
+			"{align: 8KiB}}}}\n", name, depth)
 	}
-	return fmt.Sprintf("name: %s\nworkload:\n%s%sssd: {preset: mqsim-default, geometry: {chips_per_channel: %d}, mapping: {ideal: true}, host: {fetch_size: %d}, preconditioning: {fill: sequential, occupancy: 75%%}}\nmeasure: {alone: true}\n",
+	return fmt.Sprintf("name: %s\nworkload:\n%s%sssd: {preset: mqsim-default, geometry: {chips_per_channel: %d}, "+
+		"mapping: {ideal: true}, host: {fetch_size: %d}, preconditioning: {fill: sequential, occupancy: "+
+		"75%%}}\nmeasure: {alone: true}\n",
 		name, flow("flow-1", first), flow("flow-2", second), chips, fetch)
 }
 
-// cacheScenario is two flows of writes: the first to addresses that the cache holds, the second to all of its channels'.
+// cacheScenario is two flows of writes: the first to addresses that the cache holds, the second to all of its
+// channels'.
 func cacheScenario(second int, space string) string {
 	flow := func(name string, depth, namespace int, space string) string {
-		return fmt.Sprintf("  - {name: %s, closed: %d, until: 400ms, namespace: %d, synthetic: {writes: {size: 4KiB, addresses: {align: 8KiB, space: %s}}}}\n", name, depth, namespace, space)
+		return fmt.Sprintf("  - {name: %s, closed: %d, until: 400ms, namespace: %d, synthetic: {writes: {size: 4KiB, "+
+			"addresses: {align: 8KiB, space: %s}}}}\n", name, depth, namespace, space)
 	}
-	return fmt.Sprintf("name: fairness-cache-%d-%s\nworkload:\n%s%sssd: {preset: mqsim-default, mapping: {ideal: true}, geometry: {blocks_per_plane: 256}, cache: {capacity: 16MiB}, namespaces: [{channels: [0, 1, 2, 3]}, {channels: [4, 5, 6, 7]}]}\nmeasure: {alone: true, warm_up: 100ms}\n",
+	return fmt.Sprintf("name: fairness-cache-%d-%s\nworkload:\n%s%sssd: {preset: mqsim-default, mapping: {ideal: "+
+		"true}, geometry: {blocks_per_plane: 256}, cache: {capacity: 16MiB}, namespaces: [{channels: [0, 1, 2, 3]}, "+
+		"{channels: [4, 5, 6, 7]}]}\nmeasure: {alone: true, warm_up: 100ms}\n",
 		second, space, flow("flow-1", 8, 0, "4MiB"), flow("flow-2", second, 1, space))
 }
 
@@ -60,7 +74,8 @@ func runMQSimFairness(ctx context.Context, o Options) (*Report, error) {
 		if done++; o.Progress != nil {
 			o.Progress(done, all)
 		}
-		return fairnessPoint{m["workload[0].slowdown.mean"], m["workload[1].slowdown.mean"], m["fairness.slowdown"]}, nil
+		return fairnessPoint{m["workload[0].slowdown.mean"], m["workload[1].slowdown.mean"], m["fairness.slowdown"]},
+			nil
 	}
 	sweep := func(what, title string, chips, fetch, first int) ([]fairnessPoint, error) {
 		var out []fairnessPoint
@@ -110,14 +125,25 @@ func runMQSimFairness(ctx context.Context, o Options) (*Report, error) {
 	first := func(p fairnessPoint) float64 { return p.first }
 	unfair := func(p fairnessPoint) float64 { return 1 / p.fairness }
 	r.Rows = []Row{
-		row("flash, flow 2 from 8 to 256", "slowdown of flow 1, least growth from a point to the next", nil, growth(flash, first), "", "the busier flow 2, the more the flash makes flow 1 wait: by a twentieth at least", above(1.05)),
-		row("flash, flow 2 with 256", "slowdown of flow 1", nil, flash[last].first, "", "flow 1 loses much", atLeast(2)),
-		row("flash, flow 2 with 256", "slowdown of flow 2", nil, flash[last].second, "", "flow 2 loses hardly anything", atMost(1.1)),
-		row("flash, flow 2 from 8 to 256", "unfairness, least growth from a point to the next", nil, growth(flash, unfair), "", "so sharing becomes less fair, by a twentieth at least", above(1.05)),
-		row("queues fetched 1,024 deep, flow 2 with 256", "slowdown of flow 1", nil, large[last].first, "", "a drive that takes all of flow 2 in has flow 1 wait behind it", atLeast(2)),
-		row("queues fetched 16 deep, flow 2 with 256", "slowdown of flow 1, share of that at 1,024", nil, small[last].first/large[last].first, "", "what waits in flow 2's own queue is not in the way of flow 1", atMost(0.6)),
-		row("queues fetched 16 deep, flow 2 with 256", "fairness, over that at 1,024", nil, small[last].fairness/large[last].fairness, "", "so the smaller fetch size is fairer, by a tenth at least", above(1.1)),
-		row("cache, flow 2 floods it", "slowdown of flow 1", nil, floods.first, "", "writes that no cache holds take the places of flow 1's", atLeast(2)),
+		row("flash, flow 2 from 8 to 256", "slowdown of flow 1, least growth from a point to the next", nil,
+			growth(flash, first), "",
+			"the busier flow 2, the more the flash makes flow 1 wait: by a twentieth at least", above(1.05)),
+		row("flash, flow 2 with 256", "slowdown of flow 1", nil, flash[last].first, "", "flow 1 loses much",
+			atLeast(2)),
+		row("flash, flow 2 with 256", "slowdown of flow 2", nil, flash[last].second, "",
+			"flow 2 loses hardly anything", atMost(1.1)),
+		row("flash, flow 2 from 8 to 256", "unfairness, least growth from a point to the next", nil,
+			growth(flash, unfair), "", "so sharing becomes less fair, by a twentieth at least", above(1.05)),
+		row("queues fetched 1,024 deep, flow 2 with 256", "slowdown of flow 1", nil, large[last].first, "",
+			"a drive that takes all of flow 2 in has flow 1 wait behind it", atLeast(2)),
+		row("queues fetched 16 deep, flow 2 with 256", "slowdown of flow 1, share of that at 1,024", nil,
+			small[last].first/large[last].first, "", "what waits in flow 2's own queue is not in the way of flow 1",
+			atMost(0.6)),
+		row("queues fetched 16 deep, flow 2 with 256", "fairness, over that at 1,024", nil,
+			small[last].fairness/large[last].fairness, "", "so the smaller fetch size is fairer, by a tenth at least",
+			above(1.1)),
+		row("cache, flow 2 floods it", "slowdown of flow 1", nil, floods.first, "",
+			"writes that no cache holds take the places of flow 1's", atLeast(2)),
 		row("cache, flow 2 floods it", "fairness", nil, floods.fairness, "", "flow 2 loses less by far", atMost(0.7)),
 	}
 	for i := range r.Rows {
@@ -127,4 +153,5 @@ func runMQSimFairness(ctx context.Context, o Options) (*Report, error) {
 }
 
 // interference is what the paper's abstract says of it.
-const interference = "MQSim uncovers several real and important issues that were not captured by existing simulators, such as the performance impact of inter-flow interference in modern SSDs"
+const interference = "MQSim uncovers several real and important issues that were not captured by existing " +
+	"simulators, such as the performance impact of inter-flow interference in modern SSDs"

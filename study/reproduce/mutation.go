@@ -8,9 +8,10 @@ import (
 	"farflash/study/training"
 )
 
-// mutation is a change of the model or its inputs that flips the verdicts of rows: ok and not stated become not reproduced, and not reproduced becomes
-// ok. A row that no mutation flips says nothing about the model (an identity, a sum of inputs, an unreachable bound). Tests define the mutations of each
-// experiment, verdicts.txt names the one of each row, and TestMutations runs them. A nil field changes nothing.
+// mutation is a change of the model or its inputs that flips the verdicts of rows: ok and not stated become not
+// reproduced, and not reproduced becomes ok. A row that no mutation flips says nothing about the model (an identity,
+// a sum of inputs, an unreachable bound). Tests define the mutations of each experiment, verdicts.txt names the one
+// of each row, and TestMutations runs them. A nil field changes nothing.
 type mutation struct {
 	name string // the change, in words
 	rows string // regular expression over "label\tmetric"; the first match of an experiment applies

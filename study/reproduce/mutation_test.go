@@ -12,13 +12,20 @@ import (
 
 // mutations are those of each experiment, by its id.
 var mutations = map[string][]mutation{
-	"mqsim-fairness": fairnessMutations, "snis-fig2": snisFig2Mutations, "snis-table2": snisTable2Mutations, "snis-fig4": snisFig4Mutations, "snis-fig5": snisFig5Mutations, "snis-fig6": snisFig6Mutations, "snis-fig7": snisFig7Mutations,
-	"replicast-table2": replicastMutations["table2"], "replicast-table3": replicastMutations["table3"], "replicast-table4": replicastMutations["table4"], "replicast-table5": replicastMutations["table5"],
-	"replicast-fig8": replicastMutations["fig8"], "replicast-fig9": replicastMutations["fig9"], "replicast-fig10": replicastMutations["fig10"], "replicast-fig11": replicastMutations["fig11"], "replicast-fig12": replicastMutations["fig12"],
+	"mqsim-fairness": fairnessMutations, "snis-fig2": snisFig2Mutations, "snis-table2": snisTable2Mutations,
+	"snis-fig4": snisFig4Mutations, "snis-fig5": snisFig5Mutations, "snis-fig6": snisFig6Mutations,
+	"snis-fig7":        snisFig7Mutations,
+	"replicast-table2": replicastMutations["table2"], "replicast-table3": replicastMutations["table3"],
+	"replicast-table4": replicastMutations["table4"], "replicast-table5": replicastMutations["table5"],
+	"replicast-fig8": replicastMutations["fig8"], "replicast-fig9": replicastMutations["fig9"],
+	"replicast-fig10": replicastMutations["fig10"], "replicast-fig11": replicastMutations["fig11"],
+	"replicast-fig12": replicastMutations["fig12"],
 	"replicast-fig13": replicastMutations["fig13"],
-	"src-fig2":        srcMutations["fig2"], "src-fig5": srcMutations["fig5"], "src-table1": srcMutations["table1"], "src-table3": srcMutations["table3"], "src-fig7": srcMutations["fig7"], "src-fig8": srcMutations["fig8"],
+	"src-fig2":        srcMutations["fig2"], "src-fig5": srcMutations["fig5"], "src-table1": srcMutations["table1"],
+	"src-table3": srcMutations["table3"], "src-fig7": srcMutations["fig7"], "src-fig8": srcMutations["fig8"],
 	"src-fig10": srcMutations["fig10"], "src-table4": srcMutations["table4"],
-	"mintco-table4": table4Mutations, "mintco-fig6": fig6Mutations, "mintco-fig7": fig7Mutations, "mintco-fig8": fig8Mutations, "mintco-fig9": fig9Mutations, "mintco-fig10": fig10Mutations,
+	"mintco-table4": table4Mutations, "mintco-fig6": fig6Mutations, "mintco-fig7": fig7Mutations,
+	"mintco-fig8": fig8Mutations, "mintco-fig9": fig9Mutations, "mintco-fig10": fig10Mutations,
 	"flashnet-waf": flashnetMutations,
 }
 
@@ -52,17 +59,21 @@ func turnedBy(id, label, metric string) *mutation {
 	return nil
 }
 
-// thrifty is over how many seeds experiments run when they are mutated, and shorter where they say so, of those that take longer than seconds; the others run as they are.
+// thrifty is over how many seeds experiments run when they are mutated, and shorter where they say so, of those that
+// take longer than seconds; the others run as they are.
 var thrifty = map[string]int{
-	"replicast-table2": 5, "replicast-table3": 5, "replicast-table4": 1, "replicast-table5": 1, "replicast-fig8": 1, "replicast-fig9": 1, "replicast-fig11": 1, "replicast-fig12": 1,
-	"replicast-fig13": 1, "src-fig2": 3, "src-fig5": 1, "src-fig7": 3, "src-fig8": 3, "src-fig9": 2, "src-fig10": 3, "src-table4": 3,
+	"replicast-table2": 5, "replicast-table3": 5, "replicast-table4": 1, "replicast-table5": 1, "replicast-fig8": 1,
+	"replicast-fig9": 1, "replicast-fig11": 1, "replicast-fig12": 1,
+	"replicast-fig13": 1, "src-fig2": 3, "src-fig5": 1, "src-fig7": 3, "src-fig8": 3, "src-fig9": 2, "src-fig10": 3,
+	"src-table4": 3,
 }
 
 // swift are the experiments whose mutations end within seconds all together, which run always; FARFLASH_LONG runs all.
 var swift = []string{"mqsim-fairness", "mintco-table4", "mintco-fig9"}
 
-// TestMutations runs each experiment with each of its mutations: all rows that are said to turn do, from the verdict that is held. So a row that cannot fail is
-// found, and one that cannot hold, which numbers that are fed to its criterion do not show.
+// TestMutations runs each experiment with each of its mutations: all rows that are said to turn do, from the verdict
+// that is held. So a row that cannot fail is found, and one that cannot hold, which numbers that are fed to its
+// criterion do not show.
 func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -124,13 +135,14 @@ func turned(t *testing.T, e *Experiment, o Options, rows []heldRow, want bool) {
 		}
 		x := &r.Rows[i]
 		if was, is := h.verdict == NotReproduced, x.Verdict() == NotReproduced; (was != is) != want {
-			t.Errorf("%s: %s, %s is %v with %.5g (%v), and %v without", name, h.label, h.metric, x.Verdict(), x.Ours, x.Meets, h.verdict)
+			t.Errorf("%s: %s, %s is %v with %.5g (%v), and %v without", name, h.label, h.metric, x.Verdict(), x.Ours,
+				x.Meets, h.verdict)
 		}
 	}
 }
 
-// TestDeclared: every row that is ok or not stated names a mutation of its experiment, and so does what is not reproduced where one is known that makes it so; and every
-// mutation turns a row.
+// TestDeclared: every row that is ok or not stated names a mutation of its experiment, and so does what is not
+// reproduced where one is known that makes it so; and every mutation turns a row.
 func TestDeclared(t *testing.T) {
 	for _, e := range All() {
 		used := map[string]int{}

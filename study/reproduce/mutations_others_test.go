@@ -5,21 +5,29 @@ import (
 	"farflash/study/training"
 )
 
-// What turns the rows of the Replicast paper, of SRC and of FlashNet. Runs of the Replicast tables are named as in "30x90, 128KiB, disks 400, replicast-m, as SURGE".
+// What turns the rows of the Replicast paper, of SRC and of FlashNet. Runs of the Replicast tables are named as in
+// "30x90, 128KiB, disks 400, replicast-m, as SURGE".
 
 // runs makes those of a protocol another's.
 func as(other string) shape.Change { return set("object_cluster.protocol", other) }
 
 var (
-	multicastUnicast = mutation{name: "Replicast-M sends each replica by itself, as Replicast-H does", changes: in("replicast-m", as("replicast-h"))}
-	multicastHashed  = mutation{name: "Replicast-M chooses targets and sends as UCH-CCP does", changes: in("replicast-m", as("uch-ccp"))}
-	hybridHashed     = mutation{name: "Replicast-H chooses targets as UCH-CCP does", changes: in("replicast-h", as("uch-ccp"))}
-	diskAlike        = mutation{name: "disks of 1000 MiB/s are as slow as those of 400", changes: in("disks 1000", set("object_cluster.disk.rate", "400MiB/s"))}
-	links            = mutation{name: "links have 5 Gbit/s", changes: all(set("object_cluster.link.rate", "5Gbps"))}
-	lesserLinks      = mutation{name: "links have 8 Gbit/s", changes: all(set("object_cluster.link.rate", "8Gbps"))}
-	littleMore       = mutation{name: "links have 10.25 Gbit/s", changes: all(set("object_cluster.link.rate", "10.25Gbps"))}
-	greaterLinks     = mutation{name: "links have 10.6 Gbit/s", changes: all(set("object_cluster.link.rate", "10.6Gbps"))}
-	trips            = mutation{name: "messages take 2 us from node to node", changes: all(set("object_cluster.link.trip", "2us"))}
+	multicastUnicast = mutation{name: "Replicast-M sends each replica by itself, as Replicast-H does",
+		changes: in("replicast-m", as("replicast-h"))}
+	multicastHashed = mutation{name: "Replicast-M chooses targets and sends as UCH-CCP does",
+		changes: in("replicast-m", as("uch-ccp"))}
+	hybridHashed = mutation{name: "Replicast-H chooses targets as UCH-CCP does",
+		changes: in("replicast-h", as("uch-ccp"))}
+	diskAlike = mutation{name: "disks of 1000 MiB/s are as slow as those of 400",
+		changes: in("disks 1000", set("object_cluster.disk.rate", "400MiB/s"))}
+	links       = mutation{name: "links have 5 Gbit/s", changes: all(set("object_cluster.link.rate", "5Gbps"))}
+	lesserLinks = mutation{name: "links have 8 Gbit/s", changes: all(set("object_cluster.link.rate", "8Gbps"))}
+	littleMore  = mutation{name: "links have 10.25 Gbit/s",
+		changes: all(set("object_cluster.link.rate", "10.25Gbps"))}
+	greaterLinks = mutation{name: "links have 10.6 Gbit/s",
+		changes: all(set("object_cluster.link.rate", "10.6Gbps"))}
+	trips = mutation{name: "messages take 2 us from node to node",
+		changes: all(set("object_cluster.link.trip", "2us"))}
 )
 
 // nothing that was tried turns these rows, which are not reproduced.
@@ -33,14 +41,19 @@ func (m mutation) of(rows string) mutation {
 
 var smallClusterMutations = []mutation{
 	multicastUnicast.of(`over replicast-h`),
-	{name: "20 gateways in the place of 90", rows: `30 initiators less 90`, changes: in("^90x", set("object_cluster.gateways", "20"))},
+	{name: "20 gateways in the place of 90", rows: `30 initiators less 90`,
+		changes: in("^90x", set("object_cluster.gateways", "20"))},
 	multicastHashed.of(`over uch-ccp|less UCH-CCP`),
 }
 
 var replicastMutations = map[string][]mutation{
-	"table2": {multicastUnicast.of(`the others$`), lesserLinks.of(`128KiB, replicast-h, as SURGE\tchunks`), greaterLinks.of(`1MiB, replicast-h, as SURGE\tlatency`), links.of(``)},
-	"table3": {nothing(`1MiB, replicast-h, as SURGE\tlatency`), hybridHashed.of(`over UCH-CCP`), greaterLinks.of(`1MiB, uch-ccp, as SURGE\t(chunks|latency)`), littleMore.of(`1MiB, replicast-h, as SURGE\tchunks`), links.of(``)},
-	"table4": {{name: "the disks of a target write 115 MB/s", rows: ``, changes: all(set("object_cluster.disk.rate", "115MB/s"))}},
+	"table2": {multicastUnicast.of(`the others$`), lesserLinks.of(`128KiB, replicast-h, as SURGE\tchunks`),
+		greaterLinks.of(`1MiB, replicast-h, as SURGE\tlatency`), links.of(``)},
+	"table3": {nothing(`1MiB, replicast-h, as SURGE\tlatency`), hybridHashed.of(`over UCH-CCP`),
+		greaterLinks.of(`1MiB, uch-ccp, as SURGE\t(chunks|latency)`),
+		littleMore.of(`1MiB, replicast-h, as SURGE\tchunks`), links.of(``)},
+	"table4": {{name: "the disks of a target write 115 MB/s", rows: ``,
+		changes: all(set("object_cluster.disk.rate", "115MB/s"))}},
 	"table5": {
 		{name: "60 gateways", rows: `128KiB, steady\tcounted`, changes: all(set("object_cluster.gateways", "60"))},
 		nothing(`1MiB.*counted|128KiB, as SURGE\tcounted|(128KiB|1MiB), steady\ta bid`),
@@ -48,62 +61,79 @@ var replicastMutations = map[string][]mutation{
 	},
 	"fig8": {{name: "disks write 20 MiB/s", rows: ``, changes: all(set("object_cluster.disk.rate", "20MiB/s"))}},
 	"fig9": {
-		nothing(`^Replicast-M, 128 KiB, steady`), hybridHashed.of(`Replicast-H over`), multicastHashed.of(`uch-ccp over`), multicastUnicast.of(`replicast-h over`),
-		{name: "large chunks find disks of 1000 MiB/s as slow as those of 400", rows: `1 MiB over`, changes: in("1MiB, disks 1000", set("object_cluster.disk.rate", "400MiB/s"))},
+		nothing(`^Replicast-M, 128 KiB, steady`), hybridHashed.of(`Replicast-H over`),
+		multicastHashed.of(`uch-ccp over`), multicastUnicast.of(`replicast-h over`),
+		{name: "large chunks find disks of 1000 MiB/s as slow as those of 400", rows: `1 MiB over`,
+			changes: in("1MiB, disks 1000", set("object_cluster.disk.rate", "400MiB/s"))},
 		diskAlike.of(``),
 	},
 	"fig10": {
-		{name: "small chunks are put as by Replicast-H", rows: `disks 400, steady|over 1MiB, disks 400`, changes: in("16KiB.*replicast-m", as("replicast-h"))},
-		{name: "large chunks are put as by UCH-CCP", rows: `disks 1000, steady`, changes: in("(128KiB|1MiB).*replicast-m", as("uch-ccp"))},
-		{name: "large chunks are put as by Replicast-H, and control messages are of a byte", rows: ``, changes: func(run string) []shape.Change {
-			return append(in("(128KiB|1MiB).*replicast-m", as("replicast-h"))(run), in("16KiB.*replicast-m", set("object_cluster.control.replicast", "1B"))(run)...)
-		}},
+		{name: "small chunks are put as by Replicast-H", rows: `disks 400, steady|over 1MiB, disks 400`,
+			changes: in("16KiB.*replicast-m", as("replicast-h"))},
+		{name: "large chunks are put as by UCH-CCP", rows: `disks 1000, steady`,
+			changes: in("(128KiB|1MiB).*replicast-m", as("uch-ccp"))},
+		{name: "large chunks are put as by Replicast-H, and control messages are of a byte", rows: ``,
+			changes: func(run string) []shape.Change {
+				return append(in("(128KiB|1MiB).*replicast-m", as("replicast-h"))(run),
+					in("16KiB.*replicast-m", set("object_cluster.control.replicast", "1B"))(run)...)
+			}},
 	},
 	"fig11": {
 		multicastUnicast.of(`disks 400`),
 		nothing(`disks 1000, steady`),
-		{name: "UCH-CCP chooses targets and sends as Replicast-H does", rows: ``, changes: in("uch-ccp", as("replicast-h"))},
+		{name: "UCH-CCP chooses targets and sends as Replicast-H does", rows: ``,
+			changes: in("uch-ccp", as("replicast-h"))},
 	},
-	"fig12": append([]mutation{{name: "links have 40 Gbit/s", rows: `growth`, changes: all(set("object_cluster.link.rate", "40Gbps"))}}, smallClusterMutations...),
+	"fig12": append([]mutation{{name: "links have 40 Gbit/s", rows: `growth`,
+		changes: all(set("object_cluster.link.rate", "40Gbps"))}}, smallClusterMutations...),
 	"fig13": append([]mutation{diskAlike.of(`growth`)}, smallClusterMutations...),
 }
 
 // Runs of SRC's figures are named by their arm.
 var (
 	unsteered = mutation{name: "SRC's arm has no rate control", changes: in("SRC", set("rate_control.kind", "none"))}
-	slowLinks = mutation{name: "the hosts' links have 15 Gbit/s under SRC", changes: in("SRC", set("fabric.host_link", "15Gbps"))}
+	slowLinks = mutation{name: "the hosts' links have 15 Gbit/s under SRC",
+		changes: in("SRC", set("fabric.host_link", "15Gbps"))}
 	neverFull = mutation{name: "links have 400 Gbit/s", changes: all(uncongested[0])}
 )
 
-// Of many of SRC's rows that are not reproduced nothing that was tried makes them so: the paper's drives and loads are not printed.
+// Of many of SRC's rows that are not reproduced nothing that was tried makes them so: the paper's drives and loads
+// are not printed.
 var srcMutations = map[string][]mutation{
-	"fig2":   {neverFull.of(`DCQCN\treads|interval`)},
-	"fig7":   {unsteered.of(`lower end`), slowLinks.of(`reads`), neverFull.of(`SRC over no congestion`)},
-	"fig8":   {{name: "the load ends after a tenth of the time", rows: ``, changes: all(set("workload[0].synthetic.requests", "2000"))}},
+	"fig2": {neverFull.of(`DCQCN\treads|interval`)},
+	"fig7": {unsteered.of(`lower end`), slowLinks.of(`reads`), neverFull.of(`SRC over no congestion`)},
+	"fig8": {{name: "the load ends after a tenth of the time", rows: ``,
+		changes: all(set("workload[0].synthetic.requests", "2000"))}},
 	"fig10":  {unsteered.of(`lower end`), slowLinks.of(``)},
 	"table4": {unsteered.of(`2:1\timprovement`)},
 	"fig5": {
-		{name: "the weight ratio is always 1", rows: `ratio 8 over 1`, changes: all(set("rate_control.weight_ratio", "1"))},
-		{name: "the lightest load is as the heaviest", rows: `largest change`, changes: in("^10KB-25us", fig5Flows(40, 10))},
+		{name: "the weight ratio is always 1", rows: `ratio 8 over 1`,
+			changes: all(set("rate_control.weight_ratio", "1"))},
+		{name: "the lightest load is as the heaviest", rows: `largest change`,
+			changes: in("^10KB-25us", fig5Flows(40, 10))},
 		{name: "all loads are as the lightest", rows: ``, changes: all(fig5Flows(10, 25))},
 	},
 	"table1": {
 		nothing(`linear|polynomial|flow speeds`),
-		{name: "a forest of one tree, whose leaves have 100 samples", rows: `random forest`, train: func(c *training.Config) {
-			c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 60, 60, 1, 100
-		}},
+		{name: "a forest of one tree, whose leaves have 100 samples", rows: `random forest`,
+			train: func(c *training.Config) {
+				c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 60, 60, 1, 100
+			}},
 		{name: "16 traces", rows: ``, train: func(c *training.Config) { c.Micro, c.Synthetic = 16, 16 }},
 	},
 	"table3": {
 		nothing(`low size SCV \+ low`),
-		{name: "32 traces, and a forest of one tree, whose leaves have 100 samples", rows: ``, train: func(c *training.Config) {
-			c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 16, 16, 1, 100
-		}},
+		{name: "32 traces, and a forest of one tree, whose leaves have 100 samples", rows: ``,
+			train: func(c *training.Config) {
+				c.Micro, c.Synthetic, c.Forest.Trees, c.Forest.Leaf = 16, 16, 1, 100
+			}},
 	},
 }
 
 var flashnetMutations = []mutation{
-	{name: "one stream for all pages, in a pool of 128 segments of 32 pages", rows: `95/20`, flash: func(x *flashInputs) { x.segments, x.pages, x.single = 128, 32, true }},
-	{name: "pages that are written about as often as the mean are what tells hot from cold, in a pool of 128 segments of 32 pages", rows: ``,
+	{name: "one stream for all pages, in a pool of 128 segments of 32 pages", rows: `95/20`,
+		flash: func(x *flashInputs) { x.segments, x.pages, x.single = 128, 32, true }},
+	{name: "pages that are written about as often as the mean are what tells hot from cold, in a pool of 128 " +
+		"segments of 32 pages", rows: ``,
 		flash: func(x *flashInputs) { x.segments, x.pages, x.hot, x.warm = 128, 32, 0.9, 1.1 }},
 }

@@ -3,7 +3,8 @@ package reproduce
 import "math"
 
 // What a pattern in a sequence is measured by. A sawtooth, such as the window of a TCP connection makes, repeats: its
-// values resemble those of a period before (autocorrelation), and most of its variance is at one frequency (6/pi^2, 61 %).
+// values resemble those of a period before (autocorrelation), and most of its variance is at one frequency (6/pi^2,
+// 61 %).
 
 // autocorrelation is the sample autocorrelation of x at lags from 0 to most; 0 everywhere if x does not vary.
 func autocorrelation(x []float64, most int) []float64 {
@@ -30,8 +31,8 @@ func autocorrelation(x []float64, most int) []float64 {
 	return out
 }
 
-// strongest is the period of at most half of x's length, in places, that has the largest share of x's variance, and that share. Of m
-// periods of independent values the largest has about ln(m)/m (Fisher, Proc. R. Soc. A 125, 1929).
+// strongest is the period of at most half of x's length, in places, that has the largest share of x's variance, and
+// that share. Of m periods of independent values the largest has about ln(m)/m (Fisher, Proc. R. Soc. A 125, 1929).
 func strongest(x []float64) (period, share float64) {
 	n := len(x)
 	mean := 0.0

@@ -7,8 +7,9 @@ import (
 	"farflash/scenario/shape"
 )
 
-// puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's simulator, with the
-// times of its bench.sh and no warm-up, and in steady state, with control messages that wait for each other.
+// puts are clusters of the Replicast paper, each run in two ways over five seeds: by the rules of the paper's
+// simulator, with the times of its bench.sh and no warm-up, and in steady state, with control messages that wait for
+// each other.
 type puts struct {
 	cases  []putCase
 	keep   bool // the chunks that were done
@@ -46,12 +47,14 @@ func (x *putCase) label() string {
 //
 // Where few seeds are asked for, the steady state is shorter, too.
 func (x *putCase) changes(o *Options, w way) []shape.Change {
-	list := []shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)}, {Path: "object_cluster.protocol", Value: x.protocol},
+	list := []shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(x.gateways)},
+		{Path: "object_cluster.protocol", Value: x.protocol},
 		{Path: "object_cluster.chunk", Value: x.chunk}, {Path: "object_cluster.disk.rate", Value: x.disk + "MiB/s"}}
 	if w == inSteadyState {
 		until := x.steady
 		if o.few > 0 {
-			until = map[string]string{"50ms": "20ms", "60ms": "30ms", "200ms": "60ms", "500ms": "150ms", "1s": "200ms"}[until]
+			until = map[string]string{"50ms": "20ms", "60ms": "30ms", "200ms": "60ms", "500ms": "150ms",
+				"1s": "200ms"}[until]
 		}
 		return append(list, shape.Change{Path: "measure.until", Value: until})
 	}
@@ -66,7 +69,8 @@ func (p *puts) run(ctx context.Context, o Options, r *Report) error {
 		x := &p.cases[i]
 		for w := range ways {
 			for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
-				p.trials = append(p.trials, variant{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(&o, w), keep: p.keep})
+				p.trials = append(p.trials,
+					variant{label: x.label() + ", " + w.String(), seed: seed, changes: x.changes(&o, w), keep: p.keep})
 			}
 		}
 	}

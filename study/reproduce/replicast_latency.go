@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// The Replicast paper's figures 8 and 11: latencies of puts one by one, in the order in which they were done and sorted.
+// The Replicast paper's figures 8 and 11: latencies of puts one by one, in the order in which they were done and
+// sorted.
 
-// latencies are a run's in us, in the order in which chunks were done, without those of the warm-up. A run without one has its first
-// tenth cut where steady is set.
+// latencies are a run's in us, in the order in which chunks were done, without those of the warm-up. A run without
+// one has its first tenth cut where steady is set.
 func (t *variant) latencies(steady bool) []float64 {
 	from := t.result.WarmUp.UntilS
 	if from == 0 && steady {
@@ -38,7 +39,9 @@ func (t *variant) byGateway(gateways int) [][]float64 {
 }
 
 func replicastFig8() Experiment {
-	return Experiment{ID: "replicast-fig8", Title: "Latencies of successive chunks: 30 gateways, 90 targets, 16 KiB, disks of 400 MiB/s", Paper: replicastPaper + "figure 8", inputs: replicastInputs, run: runReplicastFig8}
+	return Experiment{ID: "replicast-fig8",
+		Title: "Latencies of successive chunks: 30 gateways, 90 targets, 16 KiB, disks of 400 MiB/s",
+		Paper: replicastPaper + "figure 8", inputs: replicastInputs, run: runReplicastFig8}
 }
 
 // shownLags is up to where the picture shows autocorrelations.
@@ -59,13 +62,15 @@ func runReplicastFig8(ctx context.Context, o Options) (*Report, error) {
 		for w := range ways {
 			t := &p.of(i, w)[0]
 			all, x := t.latencies(false), t.latencies(true)
-			dots := Curve{Panel: "puts with " + name + ", " + w.String(), Name: name, XLabel: "chunk", YLabel: "put latency", YUnit: "us", Y: all, Dots: true}
+			dots := Curve{Panel: "puts with " + name + ", " + w.String(), Name: name, XLabel: "chunk",
+				YLabel: "put latency", YUnit: "us", Y: all, Dots: true}
 			for k := range all {
 				dots.X = append(dots.X, float64(k+1))
 			}
 			r.Curves = append(r.Curves, dots)
 			a := autocorrelation(x, len(x)/4)
-			c := Curve{Panel: "autocorrelation of successive latencies, " + w.String(), Name: name, XLabel: "lag, chunks", YLabel: "autocorrelation"}
+			c := Curve{Panel: "autocorrelation of successive latencies, " + w.String(), Name: name,
+				XLabel: "lag, chunks", YLabel: "autocorrelation"}
 			for k := 1; k <= shownLags && k < len(a); k++ {
 				c.X, c.Y = append(c.X, float64(k)), append(c.Y, a[k])
 			}
@@ -77,8 +82,8 @@ func runReplicastFig8(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// patterns are the rows that say whether latencies repeat. The limits are far above what independent values show and far below what
-// a sawtooth does.
+// patterns are the rows that say whether latencies repeat. The limits are far above what independent values show and
+// far below what a sawtooth does.
 func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []Row {
 	peak, at := 0.0, 0
 	for k := 1; k < len(a); k++ {
@@ -98,15 +103,23 @@ func (r *Report) patterns(label string, x, a []float64, gateways [][]float64) []
 		largest = max(largest, math.Abs(v))
 	}
 	half := len(x) / 2
-	r.tell(label, "second half over first", 100*(mean(x[half:])/mean(x[:half])-1), "%", "a closed loop has no other trend")
+	r.tell(label, "second half over first", 100*(mean(x[half:])/mean(x[:half])-1), "%",
+		"a closed loop has no other trend")
 	m := float64(half)
 	return []Row{
 		{Label: label, Metric: "largest autocorrelation", Ours: peak, Unit: "", Meets: below(0.1), Says: fig8Says,
-			Expect: fmt.Sprintf("below 0.1 at all lags to a quarter of the %d chunks (this one: lag %d; independent values reach %.2g, a sawtooth 1)", len(x), at, math.Sqrt(2*math.Log(m/2)/float64(len(x))))},
-		{Label: label, Metric: "variance at the strongest period", Ours: 100 * share, Unit: "%", Meets: below(1), Says: fig8Says,
-			Expect: fmt.Sprintf("below 1 %% (this one: every %.3g chunks; independent values have %.2g %%, a sawtooth 61 %%)", period, 100*math.Log(m)/m)},
-		{Label: label, Metric: "autocorrelation at a gateway", Ours: largest, Unit: "", Meets: below(0.1), Says: fig8Says,
-			Expect: "of each gateway's own successive chunks, as a connection's sawtooth would be: mean over gateways, lags to 59, below 0.1"},
+			Expect: fmt.Sprintf(
+				"below 0.1 at all lags to a quarter of the %d chunks (this one: lag %d; independent values reach "+
+					"%.2g, a sawtooth 1)", len(x), at, math.Sqrt(2*math.Log(m/2)/float64(len(x))))},
+		{Label: label, Metric: "variance at the strongest period", Ours: 100 * share, Unit: "%", Meets: below(1),
+			Says: fig8Says,
+			Expect: fmt.Sprintf(
+				"below 1 %% (this one: every %.3g chunks; independent values have %.2g %%, a sawtooth 61 %%)", period,
+				100*math.Log(m)/m)},
+		{Label: label, Metric: "autocorrelation at a gateway", Ours: largest, Unit: "", Meets: below(0.1),
+			Says: fig8Says,
+			Expect: "of each gateway's own successive chunks, as a connection's sawtooth would be: mean over " +
+				"gateways, lags to 59, below 0.1"},
 	}
 }
 
@@ -122,7 +135,8 @@ func mean(x []float64) float64 {
 }
 
 func replicastFig11() Experiment {
-	return Experiment{ID: "replicast-fig11", Title: "Sorted put latencies: 90 gateways, 90 targets, 16 KiB", Paper: replicastPaper + "figure 11", inputs: replicastInputs, run: runReplicastFig11}
+	return Experiment{ID: "replicast-fig11", Title: "Sorted put latencies: 90 gateways, 90 targets, 16 KiB",
+		Paper: replicastPaper + "figure 11", inputs: replicastInputs, run: runReplicastFig11}
 }
 
 // runReplicastFig11 has both kinds of disks: the paper does not say which its figure is of.
@@ -148,7 +162,8 @@ func runReplicastFig11(ctx context.Context, o Options) (*Report, error) {
 				}
 				slices.Sort(x)
 				sorted[k] = x
-				c := Curve{Panel: fmt.Sprintf("%v, disks of %s MiB/s", w, disk), Name: protocol, XLabel: "share of chunks", YLabel: "put latency", YUnit: "us", Shares: true}
+				c := Curve{Panel: fmt.Sprintf("%v, disks of %s MiB/s", w, disk), Name: protocol,
+					XLabel: "share of chunks", YLabel: "put latency", YUnit: "us", Shares: true}
 				for n := range 1000 {
 					share := (float64(n) + 0.5) / 1000
 					c.X, c.Y = append(c.X, share), append(c.Y, quantile(x, share))
@@ -181,9 +196,13 @@ func (r *Report) sortedRows(disk string, w way, m, u []float64) {
 			where += ", with gaps"
 		}
 	}
-	r.Rows = append(r.Rows, Row{Label: label, Metric: "percentiles where Replicast-M is below UCH-CCP", Ours: 100 * float64(below) / float64(n), Unit: "%", Meets: atLeast(99),
-		Says: "even for smaller chunks, we see that Replicast-M has consistently lower latency than UCH-CCP", Expect: "at least 99 of 100: " + where,
-		Because: "the figure's disks are not named; table 3 has a longer mean for Replicast-M with disks of 1000 MiB/s, too, 97.0 us against 96.0"})
+	r.Rows = append(r.Rows,
+		Row{Label: label, Metric: "percentiles where Replicast-M is below UCH-CCP",
+			Ours: 100 * float64(below) / float64(n), Unit: "%", Meets: atLeast(99),
+			Says:   "even for smaller chunks, we see that Replicast-M has consistently lower latency than UCH-CCP",
+			Expect: "at least 99 of 100: " + where,
+			Because: "the figure's disks are not named; table 3 has a longer mean for Replicast-M with disks of 1000 " +
+				"MiB/s, too, 97.0 us against 96.0"})
 }
 
 // quantile of sorted values.

@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// The Replicast paper's figures 9, 10, 12 and 13: throughputs of the three protocols with disks of 400 and 1000 MiB/s. It prints
-// the numbers of the first two in tables 2 and 3 and none of the others, of which its text says how they compare.
+// The Replicast paper's figures 9, 10, 12 and 13: throughputs of the three protocols with disks of 400 and 1000
+// MiB/s. It prints the numbers of the first two in tables 2 and 3 and none of the others, of which its text says how
+// they compare.
 
 var (
 	replicastProtocols = []string{"uch-ccp", "replicast-m", "replicast-h"}
@@ -38,9 +39,11 @@ func (f *rateFigure) add(gateways int, chunk, surge, steady string) {
 func (f *rateFigure) bars(gateways int, chunk string) {
 	for w := range ways {
 		for _, protocol := range replicastProtocols {
-			c := Curve{Panel: fmt.Sprintf("%v: %v, %d gateways, 90 targets", w, chunk, gateways), Name: protocol, XLabel: "disks", YLabel: "chunks a second", YUnit: "1/s"}
+			c := Curve{Panel: fmt.Sprintf("%v: %v, %d gateways, 90 targets", w, chunk, gateways), Name: protocol,
+				XLabel: "disks", YLabel: "chunks a second", YUnit: "1/s"}
 			for k, disk := range replicastDisks {
-				c.Names, c.X, c.Y = append(c.Names, disk+" MiB/s"), append(c.X, float64(k)), append(c.Y, f.rate(w, gateways, chunk, disk, protocol))
+				c.Names, c.X, c.Y = append(c.Names, disk+" MiB/s"), append(c.X, float64(k)),
+					append(c.Y, f.rate(w, gateways, chunk, disk, protocol))
 			}
 			f.r.Curves = append(f.r.Curves, c)
 		}
@@ -57,15 +60,20 @@ func (f *rateFigure) over(w way, gateways int, chunk, disk, other string) float6
 	return f.rate(w, gateways, chunk, disk, "replicast-m") / f.rate(w, gateways, chunk, disk, other)
 }
 
-// nearly is the least growth, on disks 2.5 times as fast, of what scales almost linearly: what the paper calls so with 90 gateways and 128 KiB.
+// nearly is the least growth, on disks 2.5 times as fast, of what scales almost linearly: what the paper calls so
+// with 90 gateways and 128 KiB.
 const nearly = 2.18
 
 // growthShare is how far a growth, the ratio of two rates, may be from what is printed.
 const growthShare = 0.05
 
-func rateExperiment(figure, chunk string, gateways int, run func(context.Context, Options, *rateFigure) error) Experiment {
-	return Experiment{ID: "replicast-fig" + figure, Title: fmt.Sprintf("Put throughput of three protocols: %s chunks, %d gateways, disks of 400 and 1000 MiB/s", chunk, gateways),
-		Paper: replicastPaper + "figure " + figure, inputs: replicastInputs, run: func(ctx context.Context, o Options) (*Report, error) {
+func rateExperiment(figure, chunk string, gateways int,
+	run func(context.Context, Options, *rateFigure) error) Experiment {
+	return Experiment{ID: "replicast-fig" + figure,
+		Title: fmt.Sprintf("Put throughput of three protocols: %s chunks, %d gateways, disks of 400 and 1000 MiB/s",
+			chunk, gateways),
+		Paper: replicastPaper + "figure " + figure, inputs: replicastInputs,
+		run: func(ctx context.Context, o Options) (*Report, error) {
 			f := &rateFigure{r: &Report{}}
 			if err := run(ctx, o, f); err != nil {
 				return nil, err
@@ -87,20 +95,28 @@ func replicastFig9() Experiment {
 			const growth = "growth on disks 2.5 times as fast"
 			m, large := f.grows(w, 90, "128KiB", "replicast-m"), f.grows(w, 90, "1MiB", "replicast-m")
 			f.r.Rows = append(f.r.Rows,
-				Row{Label: "Replicast-M, 128 KiB" + of, Metric: growth, Paper: number(2.18), Ours: m, Unit: "x", Meets: near(2.18, growthShare), Expect: "within 5 %",
-					Says:    "only Replicast-M scales almost linearly with the faster drives: 2.18 increase in the throughout",
+				Row{Label: "Replicast-M, 128 KiB" + of, Metric: growth, Paper: number(2.18), Ours: m, Unit: "x",
+					Meets: near(2.18, growthShare), Expect: "within 5 %",
+					Says: "only Replicast-M scales almost linearly with the faster drives: 2.18 increase in the " +
+						"throughout",
 					Because: "the printed one is of runs of 10 ms that begin with nothing done"},
-				Row{Label: "Replicast-M, 1 MiB" + of, Metric: growth, Paper: number(2.4), Ours: large, Unit: "x", Meets: near(2.4, growthShare), Expect: "within 5 %",
+				Row{Label: "Replicast-M, 1 MiB" + of, Metric: growth, Paper: number(2.4), Ours: large, Unit: "x",
+					Meets: near(2.4, growthShare), Expect: "within 5 %",
 					Says: "Replicast-M scales even better for 1MB chunks: 2.4 increase"},
-				Row{Label: "Replicast-M, 1 MiB over 128 KiB" + of, Metric: growth, Ours: large / m, Unit: "x", Meets: above(1), Expect: "above 1",
+				Row{Label: "Replicast-M, 1 MiB over 128 KiB" + of, Metric: growth, Ours: large / m, Unit: "x",
+					Meets: above(1), Expect: "above 1",
 					Says: "Replicast-M scales even better for 1MB chunks"},
-				Row{Label: "Replicast-H over Replicast-M, 128 KiB, disks 400" + of, Metric: "chunks a second", Unit: "x", Meets: between(0.9, 1.1), Expect: "within 10 %",
+				Row{Label: "Replicast-H over Replicast-M, 128 KiB, disks 400" + of, Metric: "chunks a second",
+					Unit: "x", Meets: between(0.9, 1.1), Expect: "within 10 %",
 					Ours: f.rate(w, 90, "128KiB", "400", "replicast-h") / f.rate(w, 90, "128KiB", "400", "replicast-m"),
 					Says: "Replicast-H and Replicast-M show similar performance with the slower drives"})
 			for _, chunk := range []string{"128KiB", "1MiB"} {
 				for _, other := range []string{"uch-ccp", "replicast-h"} {
-					f.r.Rows = append(f.r.Rows, Row{Label: other + " over Replicast-M, " + chunk + of, Metric: growth, Unit: "x", Meets: below(1), Expect: "below 1",
-						Ours: f.grows(w, 90, chunk, other) / f.grows(w, 90, chunk, "replicast-m"), Says: "The unicast protocols, meanwhile, show less improvement"})
+					f.r.Rows = append(f.r.Rows,
+						Row{Label: other + " over Replicast-M, " + chunk + of, Metric: growth, Unit: "x",
+							Meets: below(1), Expect: "below 1",
+							Ours: f.grows(w, 90, chunk, other) / f.grows(w, 90, chunk, "replicast-m"),
+							Says: "The unicast protocols, meanwhile, show less improvement"})
 				}
 			}
 		}
@@ -121,14 +137,17 @@ func replicastFig10() Experiment {
 			for _, disk := range replicastDisks {
 				for _, chunk := range []string{"128KiB", "1MiB"} {
 					small, large := f.over(w, 90, "16KiB", disk, "uch-ccp")-1, f.over(w, 90, chunk, disk, "uch-ccp")-1
-					row := Row{Label: fmt.Sprintf("16KiB over %s, disks %s, %v", chunk, disk, w), Metric: "benefit, Replicast-M's gain on UCH-CCP", Ours: math.NaN(), Unit: "x", Meets: atMost(0.5),
+					row := Row{Label: fmt.Sprintf("16KiB over %s, disks %s, %v", chunk, disk, w),
+						Metric: "benefit, Replicast-M's gain on UCH-CCP", Ours: math.NaN(), Unit: "x",
+						Meets:  atMost(0.5),
 						Says:   "the benefit of Replicast is far lower than for 128KB and 1MB chunks",
 						Expect: fmt.Sprintf("at most half: %.3g %% against %.3g %%", 100*small, 100*large)}
 					if large > 0 {
 						row.Ours = small / large
 					}
 					if disk == "400" {
-						row.Because = "it is lower, but not by half; the paper's own table 2 has 18 % at 16 KiB, 38 % at 128 KiB and 20 % at 1 MiB"
+						row.Because = "it is lower, but not by half; the paper's own table 2 has 18 % at 16 KiB, 38 " +
+							"% at 128 KiB and 20 % at 1 MiB"
 					}
 					f.r.Rows = append(f.r.Rows, row)
 				}
@@ -147,27 +166,39 @@ func smallCluster(figure, title, chunk, surge, steady string) Experiment {
 			return err
 		}
 		f.bars(30, chunk)
-		const says = "30 initiators are able to keep 90 targets busy enough, achieving higher utilization and hence better throughput"
+		const says = "30 initiators are able to keep 90 targets busy enough, achieving higher utilization and hence " +
+			"better throughput"
 		for w := range ways {
 			of := ", " + w.String()
-			f.r.Rows = append(f.r.Rows, Row{Label: "Replicast-M" + of, Metric: "growth on disks 2.5 times as fast", Ours: f.grows(w, 30, chunk, "replicast-m"), Unit: "x", Meets: between(nearly, 2.5),
-				Says:    "Replicast-M scales almost linearly with drive throughput - for medium and large chunk sizes",
-				Expect:  "2.18, which is called so with 90 initiators, to 2.5",
-				Because: "with a chunk outstanding at each of 30 gateways the time of one chunk decides, and the links' part of it does not shrink"})
+			f.r.Rows = append(f.r.Rows,
+				Row{Label: "Replicast-M" + of, Metric: "growth on disks 2.5 times as fast",
+					Ours: f.grows(w, 30, chunk, "replicast-m"), Unit: "x", Meets: between(nearly, 2.5),
+					Says: "Replicast-M scales almost linearly with drive throughput - for medium and large chunk " +
+						"sizes",
+					Expect: "2.18, which is called so with 90 initiators, to 2.5",
+					Because: "with a chunk outstanding at each of 30 gateways the time of one chunk decides, and the " +
+						"links' part of it does not shrink"})
 			for _, disk := range replicastDisks {
 				busy := func(gateways int, protocol string) float64 {
 					return float64(100 * f.mean(f.find(gateways, chunk, disk, protocol), w, "cluster.disk.utilisation"))
 				}
 				few, unicast, many := busy(30, "replicast-m"), busy(30, "uch-ccp"), busy(90, "replicast-m")
 				f.r.Rows = append(f.r.Rows,
-					Row{Label: "disks " + disk + ", Replicast-M less UCH-CCP" + of, Metric: "disks busy", Ours: few - unicast, Unit: "points", Meets: above(0), Says: says,
-						Expect: fmt.Sprintf("above 0, if higher than with UCH-CCP is meant: %.3g %% and %.3g %%", few, unicast)},
-					Row{Label: "disks " + disk + ", 30 initiators less 90" + of, Metric: "disks busy", Ours: few - many, Unit: "points", Meets: above(0), Says: says,
-						Expect:  fmt.Sprintf("above 0, if higher than with 90 is meant: %.3g %% and %.3g %%", few, many),
-						Because: "a third of the chunks outstanding keeps the disks less busy, with one chunk outstanding at each"})
+					Row{Label: "disks " + disk + ", Replicast-M less UCH-CCP" + of, Metric: "disks busy",
+						Ours: few - unicast, Unit: "points", Meets: above(0), Says: says,
+						Expect: fmt.Sprintf("above 0, if higher than with UCH-CCP is meant: %.3g %% and %.3g %%", few,
+							unicast)},
+					Row{Label: "disks " + disk + ", 30 initiators less 90" + of, Metric: "disks busy",
+						Ours: few - many, Unit: "points", Meets: above(0), Says: says,
+						Expect: fmt.Sprintf("above 0, if higher than with 90 is meant: %.3g %% and %.3g %%", few,
+							many),
+						Because: "a third of the chunks outstanding keeps the disks less busy, with one chunk " +
+							"outstanding at each"})
 				for _, other := range []string{"uch-ccp", "replicast-h"} {
-					f.r.Rows = append(f.r.Rows, Row{Label: "disks " + disk + ", Replicast-M over " + other + of, Metric: "chunks a second", Ours: f.over(w, 30, chunk, disk, other), Unit: "x", Meets: above(1),
-						Says: says, Expect: "above 1"})
+					f.r.Rows = append(f.r.Rows,
+						Row{Label: "disks " + disk + ", Replicast-M over " + other + of, Metric: "chunks a second",
+							Ours: f.over(w, 30, chunk, disk, other), Unit: "x", Meets: above(1),
+							Says: says, Expect: "above 1"})
 				}
 			}
 		}

@@ -8,12 +8,13 @@ import (
 )
 
 func replicastTable4() Experiment {
-	return Experiment{ID: "replicast-table4", Title: "The authors' laboratory: 2 gateways, 10 targets, 16 KiB", Paper: replicastPaper + "table 4", inputs: replicastInputs, run: runReplicastTable4}
+	return Experiment{ID: "replicast-table4", Title: "The authors' laboratory: 2 gateways, 10 targets, 16 KiB",
+		Paper: replicastPaper + "table 4", inputs: replicastInputs, run: runReplicastTable4}
 }
 
-// Table 4: what was measured on real machines. It prints the latency in us, which with two gateways no rate of 23,352 chunks a
-// second goes with; as milliseconds it does, by Little's law with 57 chunks outstanding (TestTable4). So many are given to the model, which leaves the
-// rate to be found: the latency then follows from it.
+// Table 4: what was measured on real machines. It prints the latency in us, which with two gateways no rate of 23,352
+// chunks a second goes with; as milliseconds it does, by Little's law with 57 chunks outstanding (TestTable4). So
+// many are given to the model, which leaves the rate to be found: the latency then follows from it.
 const (
 	labRate        = 23351.91 // chunks a second
 	labLatency     = 2.4505   // ms
@@ -22,16 +23,19 @@ const (
 )
 
 // What the paper says of the machines, and what is assumed where it says nothing:
-//   - a target has 10 HDDs of 4 TB and 2 SSDs of 800 GB. Which of them a write must reach before it is acknowledged is open;
+//   - a target has 10 HDDs of 4 TB and 2 SSDs of 800 GB. Which of them a write must reach before it is acknowledged
+//     is open;
 //   - assumed: an SSD of that size and year writes 400 MB/s, an HDD 120 writes a second at random or 150 MB/s in a row;
 //   - 10 GbE for targets, and for gateways too;
 //   - one negotiating group of ten would be likely; the model needs two, so five targets each;
-//   - unicast data (Replicast-H): the paper does not say which it was, and with so many chunks outstanding for each of two groups
+//   - unicast data (Replicast-H): the paper does not say which it was, and with so many chunks outstanding for each
+//     of two groups
 //     Replicast-M's negotiations no longer find a common window;
 //   - three replicas, frames of 9000 B and control messages as in the paper's simulations.
 //
-// The model has one disk a target, of the sum of its drives' rates. Processors, hashing and metadata take no time in it, and the real
-// system ran in user mode, so the model says what the machines' disks and links allow, not what the software reached.
+// The model has one disk a target, of the sum of its drives' rates. Processors, hashing and metadata take no time in
+// it, and the real system ran in user mode, so the model says what the machines' disks and links allow, not what the
+// software reached.
 const (
 	labHDDs, labSSDs = 10, 2
 	ssdRate          = 400e6
@@ -48,7 +52,8 @@ type labArm struct {
 }
 
 // goesThrough is why neither SSDs nor links held the laboratory back.
-const goesThrough = "disks and links let through more than was measured: something held it back that the model leaves out, processors, hashing or metadata"
+const goesThrough = "disks and links let through more than was measured: something held it back that the model " +
+	"leaves out, processors, hashing or metadata"
 
 // labShare is how near a reading must be that explains what was measured: the drives' rates are assumed.
 const labShare = 0.1
@@ -66,25 +71,35 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 	const chunk = 16384
 	arms := []labArm{
 		{"writes reach the SSDs", labSSDs * ssdRate, "assumed: 2 x 400 MB/s", goesThrough},
-		{"writes reach the HDDs in a row", labHDDs * hddRate, "assumed: 10 x 150 MB/s, each chunk behind the last one", goesThrough},
-		{"writes reach the HDDs at random", labHDDs * hddWrites * chunk, "assumed: 10 x 120 writes a second", "writes cannot have waited for a seek each"},
+		{"writes reach the HDDs in a row", labHDDs * hddRate,
+			"assumed: 10 x 150 MB/s, each chunk behind the last one", goesThrough},
+		{"writes reach the HDDs at random", labHDDs * hddWrites * chunk, "assumed: 10 x 120 writes a second",
+			"writes cannot have waited for a seek each"},
 	}
 	changes := func(a labArm, gateways, each int, more ...shape.Change) []shape.Change {
-		return append([]shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)}, {Path: "object_cluster.outstanding", Value: fmt.Sprint(each)}, {Path: "object_cluster.protocol", Value: "replicast-h"},
-			{Path: "object_cluster.targets", Value: fmt.Sprint(labTargets)}, {Path: "object_cluster.group", Value: "5"}, {Path: "object_cluster.chunk", Value: "16KiB"},
-			{Path: "object_cluster.disk.rate", Value: fmt.Sprintf("%.0fB/s", a.rate)}, {Path: "measure.until", Value: labTime(o)}}, more...)
+		return append([]shape.Change{{Path: "object_cluster.gateways", Value: fmt.Sprint(gateways)},
+			{Path: "object_cluster.outstanding", Value: fmt.Sprint(each)},
+			{Path: "object_cluster.protocol", Value: "replicast-h"},
+			{Path: "object_cluster.targets", Value: fmt.Sprint(labTargets)},
+			{Path: "object_cluster.group", Value: "5"}, {Path: "object_cluster.chunk", Value: "16KiB"},
+			{Path: "object_cluster.disk.rate", Value: fmt.Sprintf("%.0fB/s", a.rate)},
+			{Path: "measure.until", Value: labTime(o)}}, more...)
 	}
-	// By SURGE's rules a gateway has one chunk outstanding, so that 57 chunks need 57 gateways, each with a link of its own: "simply
-	// adding more initiators", section IV-A.
+	// By SURGE's rules a gateway has one chunk outstanding, so that 57 chunks need 57 gateways, each with a link of
+	// its own: "simply adding more initiators", section IV-A.
 	surge := shape.Change{Path: "object_cluster.compat", Value: "surge-d92018f"}
 	var trials []variant
 	seeds := o.seeds(replicastSeeds)
 	for _, a := range arms {
 		for seed := uint64(1); seed <= uint64(seeds); seed++ {
-			trials = append(trials, variant{label: a.label + ", 57 gateways, as SURGE", seed: seed, changes: changes(a, labOutstanding, 1, surge)})
+			trials = append(trials,
+				variant{label: a.label + ", 57 gateways, as SURGE", seed: seed,
+					changes: changes(a, labOutstanding, 1, surge)})
 		}
 		for seed := uint64(1); seed <= uint64(seeds); seed++ {
-			trials = append(trials, variant{label: a.label + ", 2 gateways, steady", seed: seed, changes: changes(a, 2, (labOutstanding+1)/2)})
+			trials = append(trials,
+				variant{label: a.label + ", 2 gateways, steady", seed: seed,
+					changes: changes(a, 2, (labOutstanding+1)/2)})
 		}
 	}
 	mean := func(from int, metric string) float64 {
@@ -102,15 +117,20 @@ func runReplicastTable4(ctx context.Context, o Options) (*Report, error) {
 		for w := range ways {
 			from := (2*i + int(w)) * seeds
 			rate := mean(from, "cluster.put.iops")
-			r.Rows = append(r.Rows, Row{Label: trials[from].label, Metric: "chunks a second", Paper: number(labRate), Ours: rate, Unit: "1/s",
-				Meets: near(labRate, labShare), Expect: "within 10 %; " + a.why, Because: a.not})
+			r.Rows = append(r.Rows,
+				Row{Label: trials[from].label, Metric: "chunks a second", Paper: number(labRate), Ours: rate,
+					Unit:  "1/s",
+					Meets: near(labRate, labShare), Expect: "within 10 %; " + a.why, Because: a.not})
 			c := &curves[w]
-			c.Panel, c.Name, c.XLabel, c.YLabel, c.YUnit = "what each reading allows", []string{"57 gateways, as SURGE", "2 gateways, steady"}[w], "", "chunks a second", "1/s"
-			c.Names, c.X, c.Y = append(c.Names, []string{"SSDs", "HDDs in a row", "HDDs at random"}[i]), append(c.X, float64(i)), append(c.Y, rate)
+			c.Panel, c.Name, c.XLabel, c.YLabel, c.YUnit = "what each reading allows",
+				[]string{"57 gateways, as SURGE", "2 gateways, steady"}[w], "", "chunks a second", "1/s"
+			c.Names, c.X, c.Y = append(c.Names, []string{"SSDs", "HDDs in a row", "HDDs at random"}[i]),
+				append(c.X, float64(i)), append(c.Y, rate)
 		}
 	}
 	r.Curves = append(r.Curves, curves[0], curves[1])
-	printed := Curve{Panel: curves[0].Panel, Name: "table 4", YLabel: curves[0].YLabel, YUnit: "1/s", Names: curves[0].Names, X: curves[0].X}
+	printed := Curve{Panel: curves[0].Panel, Name: "table 4", YLabel: curves[0].YLabel, YUnit: "1/s",
+		Names: curves[0].Names, X: curves[0].X}
 	for range curves[0].X {
 		printed.Y = append(printed.Y, labRate)
 	}

@@ -20,7 +20,8 @@ func TestTable5(t *testing.T) {
 	}
 }
 
-// TestTable4: with the latency as ms, what is printed are 57 chunks outstanding of little more than 16 KiB; with us there would be none.
+// TestTable4: with the latency as ms, what is printed are 57 chunks outstanding of little more than 16 KiB; with us
+// there would be none.
 func TestTable4(t *testing.T) {
 	if n := float64(labRate*labLatency) / 1e3; math.Round(n) != labOutstanding {
 		t.Errorf("%v chunks outstanding", n)

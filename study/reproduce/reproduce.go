@@ -1,13 +1,13 @@
 // Package reproduce reruns the papers' tables and figures and sets our figures
 // beside the printed ones.
 //
-// Its main types are Experiment, one table or figure, and Report, what came out: a
-// row for each figure, with the paper's value where it prints one, how close ours
-// should be and why, and the Verdict that follows from a stated Criterion. Everything that a paper leaves open is in the scenarios that an
-// experiment runs, which it returns, with the reason beside it. Nothing is tuned
-// until a row fits.
+// Its main types are Experiment, one table or figure, and Report, what came out: a row for each figure, with the
+// paper's value where it prints one, how close ours should be and why, and the Verdict that follows from a stated
+// Criterion. Everything that a paper leaves open is in the scenarios that an experiment runs, which it returns, with
+// the reason beside it. Nothing is tuned until a row fits.
 //
-// Experiments that measure the real stack do so on the machine they run on: their rows have criteria and verdicts like others, but no verdict is held.
+// Experiments that measure the real stack do so on the machine they run on: their rows have criteria and verdicts
+// like others, but no verdict is held.
 //
 // It leaves out figures that only measure somebody else's machine.
 package reproduce
@@ -30,7 +30,8 @@ type Experiment struct {
 	ID    string // what farflash reproduce calls it
 	Title string
 	Paper string // citation
-	// Measured says that its figures are of the machine and the moment: two runs differ, and no verdict is held, but only which rows there are.
+	// Measured says that its figures are of the machine and the moment: two runs differ, and no verdict is held, but
+	// only which rows there are.
 	Measured bool
 
 	inputs string // of our models, behind its rows
@@ -43,7 +44,8 @@ type Options struct {
 	Version string
 	// Trainer makes the models of drives that scenarios ask for, and samples of drives; nil is one that keeps nothing.
 	Trainer *training.Trainer
-	// Server is a command that calls bench.Serve, for what is measured here: servers in a process of their own. None is servers in this one.
+	// Server is a command that calls bench.Serve, for what is measured here: servers in a process of their own. None
+	// is servers in this one.
 	Server []string
 	// Progress is told after each run how many of all are done; nil is nobody.
 	Progress func(done, all int)
@@ -125,11 +127,13 @@ type Named struct{ Name, Text string }
 // All lists the experiments in the order of the papers.
 func All() []Experiment {
 	return []Experiment{mqsimFairness(), snisFig2(), snisTable2(), snisFig4(), snisFig5(), snisFig6(), snisFig7(),
-		replicastTable(2, "400", replicastTable2, (*puts).better), replicastTable(3, "1000", replicastTable3, (*puts).outperforms), replicastTable4(), replicastTable5(),
+		replicastTable(2, "400", replicastTable2, (*puts).better),
+		replicastTable(3, "1000", replicastTable3, (*puts).outperforms), replicastTable4(), replicastTable5(),
 		replicastFig8(), replicastFig9(), replicastFig10(), replicastFig11(), replicastFig12(), replicastFig13(),
 		srcFig2(), srcFig5(), srcTable1(), srcTable3(), srcFig7(), srcFig8(), srcFig9(), srcFig10(), srcTable4(),
 		mintcoTable4(), mintcoFig6(), mintcoFig7(), mintcoFig8(), mintcoFig9(), mintcoFig10(),
-		flashnetFig1(), flashnetFig8(), flashnetTable2(), flashnetTable3(), flashnetLatency(), flashnetBandwidth(), flashnetFig9(), flashnetWAF()}
+		flashnetFig1(), flashnetFig8(), flashnetTable2(), flashnetTable3(), flashnetLatency(), flashnetBandwidth(),
+		flashnetFig9(), flashnetWAF()}
 }
 
 // Find returns the experiment with an id.

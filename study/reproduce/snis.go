@@ -15,9 +15,11 @@ import (
 // times of table II. docs/validation/snis.md has how far each open point moves the answers.
 
 // snisInputs are the inputs of rows on the whole system.
-const snisInputs = "the preset snis-system: table I's drive, its Clos, arrivals and sizes of table II with the variation of the Fujitsu trace"
+const snisInputs = "the preset snis-system: table I's drive, its Clos, arrivals and sizes of table II with the " +
+	"variation of the Fujitsu trace"
 
-const snisPaper = "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC 2022, "
+const snisPaper = "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC " +
+	"2022, "
 
 // snisRow is a row of table II: KB are 1000 B, times in us, loads in Gbit/s.
 type snisRow struct {
@@ -42,8 +44,10 @@ func (r *snisRow) changes() []shape.Change {
 	const at = "workload[0].synthetic."
 	return []shape.Change{
 		{Path: "name", Value: "snis-" + r.tag},
-		{Path: at + "reads.size.mean", Value: fmt.Sprintf("%gKB", r.readSize)}, {Path: at + "reads.interarrival.mean", Value: fmt.Sprintf("%gus", r.readGap)},
-		{Path: at + "writes.size.mean", Value: fmt.Sprintf("%gKB", r.writeSize)}, {Path: at + "writes.interarrival.mean", Value: fmt.Sprintf("%gus", r.wGap)},
+		{Path: at + "reads.size.mean", Value: fmt.Sprintf("%gKB", r.readSize)},
+		{Path: at + "reads.interarrival.mean", Value: fmt.Sprintf("%gus", r.readGap)},
+		{Path: at + "writes.size.mean", Value: fmt.Sprintf("%gKB", r.writeSize)},
+		{Path: at + "writes.interarrival.mean", Value: fmt.Sprintf("%gus", r.wGap)},
 	}
 }
 
@@ -58,7 +62,8 @@ func value(r *result.Result, name string) float64 {
 func number(x float64) *float64 { return &x }
 
 func snisTable2() Experiment {
-	return Experiment{ID: "snis-table2", Title: "Synthetic traces and the iterations until storage and network agree", Paper: snisPaper + "table II", inputs: snisInputs, run: runSnisTable2}
+	return Experiment{ID: "snis-table2", Title: "Synthetic traces and the iterations until storage and network agree",
+		Paper: snisPaper + "table II", inputs: snisInputs, run: runSnisTable2}
 }
 
 // snisReading is a way to read what the paper says of its iterations, or of its load.
@@ -70,19 +75,26 @@ type snisReading struct {
 // snisReadings are the preset's and the others. docs/validation/snis.md argues for the preset's.
 var snisReadings = []snisReading{
 	{"", nil},
-	{"writes absent from iteration 0", []shape.Change{{Path: "coupling.iterative.first_write_arrival", Value: "absent"}}},
+	{"writes absent from iteration 0",
+		[]shape.Change{{Path: "coupling.iterative.first_write_arrival", Value: "absent"}}},
 	{"write delay SD_i - A", []shape.Change{{Path: "coupling.iterative.write_delay", Value: "departure"}}},
 	{"sizes of Tencent's trace", tencentSizes},
 }
 
-// tencentSizes are the variation of sizes in the public excerpt of the paper's other trace, Tencent CBS (50,000 requests; farflash trace info).
-// Its stamps are whole seconds, so that nothing is known of its arrivals within one: a Poisson process, as so many volumes together, 2,038, come near.
+// tencentSizes are the variation of sizes in the public excerpt of the paper's other trace, Tencent CBS (50,000
+// requests; farflash trace info). Its stamps are whole seconds, so that nothing is known of its arrivals within one:
+// a Poisson process, as so many volumes together, 2,038, come near.
 var tencentSizes = []shape.Change{
-	{Path: "workload[0].synthetic.reads.size.scv", Value: "2.87"}, {Path: "workload[0].synthetic.writes.size.scv", Value: "8.33"},
-	{Path: "workload[0].synthetic.reads.interarrival.kind", Value: "exponential"}, {Path: "workload[0].synthetic.reads.interarrival.scv", Value: "1"},
-	{Path: "workload[0].synthetic.reads.interarrival.skewness", Value: "2"}, {Path: "workload[0].synthetic.reads.interarrival.acf1", Value: "0"},
-	{Path: "workload[0].synthetic.writes.interarrival.kind", Value: "exponential"}, {Path: "workload[0].synthetic.writes.interarrival.scv", Value: "1"},
-	{Path: "workload[0].synthetic.writes.interarrival.skewness", Value: "2"}, {Path: "workload[0].synthetic.writes.interarrival.acf1", Value: "0"},
+	{Path: "workload[0].synthetic.reads.size.scv", Value: "2.87"},
+	{Path: "workload[0].synthetic.writes.size.scv", Value: "8.33"},
+	{Path: "workload[0].synthetic.reads.interarrival.kind", Value: "exponential"},
+	{Path: "workload[0].synthetic.reads.interarrival.scv", Value: "1"},
+	{Path: "workload[0].synthetic.reads.interarrival.skewness", Value: "2"},
+	{Path: "workload[0].synthetic.reads.interarrival.acf1", Value: "0"},
+	{Path: "workload[0].synthetic.writes.interarrival.kind", Value: "exponential"},
+	{Path: "workload[0].synthetic.writes.interarrival.scv", Value: "1"},
+	{Path: "workload[0].synthetic.writes.interarrival.skewness", Value: "2"},
+	{Path: "workload[0].synthetic.writes.interarrival.acf1", Value: "0"},
 }
 
 // The readings' numbers.
@@ -110,7 +122,9 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 			if k > 0 {
 				label += ", " + snisReadings[k].label
 			}
-			trials = append(trials, variant{label: label, changes: append(append(snisRows[i].changes(), snisReadings[k].changes...), toConvergence)})
+			trials = append(trials,
+				variant{label: label,
+					changes: append(append(snisRows[i].changes(), snisReadings[k].changes...), toConvergence)})
 		}
 	}
 	if err := runTrials(ctx, o, r, "snis-system", trials); err != nil {
@@ -123,32 +137,44 @@ func runSnisTable2(ctx context.Context, o Options) (*Report, error) {
 	}
 	for k := 1; k < asTencent && o.mutant == nil; k++ {
 		for i := range snisRows {
-			r.tell(trials[from[k]+i].label, "iterations", count(k, i), "", fmt.Sprintf("%g in the paper", snisRows[i].iterations))
+			r.tell(trials[from[k]+i].label, "iterations", count(k, i), "",
+				fmt.Sprintf("%g in the paper", snisRows[i].iterations))
 		}
 	}
 	for i := range snisRows {
-		r.Rows = append(r.Rows, Row{Label: snisRows[i].tag, Metric: "converged", Ours: value(trials[i].result, "snis.converged"), Unit: "", Meets: exactly(1),
-			Says: "after a certain number of iterations, SNIS can always reach a relatively stable state", Expect: "within 11 iterations"})
+		r.Rows = append(r.Rows,
+			Row{Label: snisRows[i].tag, Metric: "converged", Ours: value(trials[i].result, "snis.converged"),
+				Unit: "", Meets: exactly(1),
+				Says:   "after a certain number of iterations, SNIS can always reach a relatively stable state",
+				Expect: "within 11 iterations"})
 	}
 	const tl, tm, th, sm, sh = 0, 1, 2, 3, 4
 	r.Rows = append(r.Rows,
-		Row{Label: "F_t_m less F_t_h", Metric: "iterations", Ours: count(asPreset, tm) - count(asPreset, th), Unit: "count", Meets: above(0),
-			Says: "the convergence criteria converge faster in Fig. 4-(c)", Expect: "a heavy load sooner than a moderate one; in table II by 4"},
+		Row{Label: "F_t_m less F_t_h", Metric: "iterations", Ours: count(asPreset, tm) - count(asPreset, th),
+			Unit: "count", Meets: above(0),
+			Says:   "the convergence criteria converge faster in Fig. 4-(c)",
+			Expect: "a heavy load sooner than a moderate one; in table II by 4"},
 		Row{Label: "F_s_m and F_s_h less F_t_m and F_t_h", Metric: "iterations, mean",
-			Ours: (count(asPreset, sm) + count(asPreset, sh) - count(asPreset, tm) - count(asPreset, th)) / 2, Unit: "count", Meets: below(0),
-			Says: "SNIS converges faster under spacial-intensive workloads than temporal-intensive workloads", Expect: "in table II by 1",
-			Because: fmt.Sprintf("ours take %g and %g against %g and %g; why is not known", count(asPreset, sm), count(asPreset, sh), count(asPreset, tm), count(asPreset, th))})
+			Ours: (count(asPreset, sm) + count(asPreset, sh) - count(asPreset, tm) - count(asPreset, th)) / 2,
+			Unit: "count", Meets: below(0),
+			Says:   "SNIS converges faster under spacial-intensive workloads than temporal-intensive workloads",
+			Expect: "in table II by 1",
+			Because: fmt.Sprintf("ours take %g and %g against %g and %g; why is not known", count(asPreset, sm),
+				count(asPreset, sh), count(asPreset, tm), count(asPreset, th))})
 	all, most := 0.0, 0.0
 	for i := range snisRows {
 		all += value(trials[from[asTencent]+i].result, "snis.converged")
 		d := count(asTencent, i) - count(asPreset, i)
 		most = max(most, d, -d)
 	}
-	const consistent = "We have evaluated SNIS based on both Fujitsu VDI and Tencent CBS traces. The outcomes are quite consistent"
+	const consistent = "We have evaluated SNIS based on both Fujitsu VDI and Tencent CBS traces. The outcomes are " +
+		"quite consistent"
 	r.Rows = append(r.Rows,
-		Row{Label: "sizes of Tencent's trace", Metric: "rows that converge", Ours: all, Unit: "count", Meets: exactly(float64(len(snisRows))),
-			Says: consistent, Expect: "all"},
-		Row{Label: "sizes of Tencent's trace", Metric: "most that a row's iterations differ from Fujitsu's by", Ours: most, Unit: "count", Meets: atMost(1),
+		Row{Label: "sizes of Tencent's trace", Metric: "rows that converge", Ours: all, Unit: "count",
+			Meets: exactly(float64(len(snisRows))),
+			Says:  consistent, Expect: "all"},
+		Row{Label: "sizes of Tencent's trace", Metric: "most that a row's iterations differ from Fujitsu's by",
+			Ours: most, Unit: "count", Meets: atMost(1),
 			Says: consistent, Expect: "at most 1"})
 	return r, nil
 }
@@ -162,15 +188,18 @@ func iterations(x *result.Result) float64 {
 }
 
 func iterationsRow(label string, paper, ours float64) Row {
-	return Row{Label: label, Metric: "iterations", Paper: number(paper), Ours: ours, Unit: "count", Meets: exactly(paper), Expect: "as printed",
-		Because: "no reading of the text leads to the paper's counts; of the open parameters only lost packets, which the text does not have, come near: docs/validation/snis.md"}
+	return Row{Label: label, Metric: "iterations", Paper: number(paper), Ours: ours, Unit: "count",
+		Meets: exactly(paper), Expect: "as printed",
+		Because: "no reading of the text leads to the paper's counts; of the open parameters only lost packets, " +
+			"which the text does not have, come near: docs/validation/snis.md"}
 }
 
-// distances are a run's relative distances by iteration, in %: Conv_C, of the mean, of the median and of the 90th percentile. The one
-// of iteration i is at i-1.
+// distances are a run's relative distances by iteration, in %: Conv_C, of the mean, of the median and of the 90th
+// percentile. The one of iteration i is at i-1.
 type distances [4][]float64
 
-var distanceNames = [4]struct{ series, label string }{{"snis.conv_c", "Conv_C"}, {"snis.rd_mean", "mean"}, {"snis.rd_median", "median"}, {"snis.rd_p90", "90th percentile"}}
+var distanceNames = [4]struct{ series, label string }{{"snis.conv_c", "Conv_C"}, {"snis.rd_mean", "mean"},
+	{"snis.rd_median", "median"}, {"snis.rd_p90", "90th percentile"}}
 
 // convergence runs rows of table II and draws their distances.
 func convergence(ctx context.Context, o Options, r *Report, rows []int) ([]distances, error) {
@@ -186,14 +215,17 @@ func convergence(ctx context.Context, o Options, r *Report, rows []int) ([]dista
 		for c, name := range distanceNames {
 			s, ok := t.result.SeriesOf(name.series)
 			if !ok || len(s.V) != snisIterations {
-				return nil, fmt.Errorf("%s: a run in turns has no series %s of %d iterations", t.label, name.series, snisIterations)
+				return nil, fmt.Errorf("%s: a run in turns has no series %s of %d iterations", t.label, name.series,
+					snisIterations)
 			}
 			y := make([]float64, len(s.V))
 			for i, v := range s.V {
 				y[i] = 100 * v
 			}
 			out[k][c] = y
-			r.Curves = append(r.Curves, Curve{Panel: fmt.Sprintf("(%c) %s", 'a'+k, t.label), Name: name.label, XLabel: "iteration", YLabel: "relative distance, %", X: s.T, Y: y})
+			r.Curves = append(r.Curves,
+				Curve{Panel: fmt.Sprintf("(%c) %s", 'a'+k, t.label), Name: name.label, XLabel: "iteration",
+					YLabel: "relative distance, %", X: s.T, Y: y})
 		}
 	}
 	return out, nil
@@ -217,11 +249,13 @@ func (d *distances) steps(from int) (largest float64) {
 }
 
 func snisFig4() Experiment {
-	return Experiment{ID: "snis-fig4", Title: "Convergence under light, moderate and heavy arrivals", Paper: snisPaper + "figure 4", inputs: snisInputs, run: runSnisFig4}
+	return Experiment{ID: "snis-fig4", Title: "Convergence under light, moderate and heavy arrivals",
+		Paper: snisPaper + "figure 4", inputs: snisInputs, run: runSnisFig4}
 }
 
 // settles says why ours are smaller than the paper's.
-const settles = "ours changes little after the first distance, and the paper's goes on changing; of what was tried only lost packets do that: docs/validation/snis.md"
+const settles = "ours changes little after the first distance, and the paper's goes on changing; of what was tried " +
+	"only lost packets do that: docs/validation/snis.md"
 
 func runSnisFig4(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
@@ -232,28 +266,39 @@ func runSnisFig4(ctx context.Context, o Options) (*Report, error) {
 	}
 	const around = "the convergence criteria are around 4.5% at the second iteration"
 	fluctuates := d[light].steps(2)
-	r.tell("F_t_l, iteration 2", "Conv_C", d[light].at(2), "%", "4.5 at what the text calls the second iteration, if it is this one")
-	r.tell("F_t_m, after iteration 7", "largest change of Conv_C", d[moderate].steps(7), "points", "stable after that in the paper; nothing that was tried makes ours change by its 2 points")
-	r.tell("F_t_m, iteration 7", "Conv_C", d[moderate].at(7), "%", "10 in the paper, which nothing that was tried gives")
+	r.tell("F_t_l, iteration 2", "Conv_C", d[light].at(2), "%",
+		"4.5 at what the text calls the second iteration, if it is this one")
+	r.tell("F_t_m, after iteration 7", "largest change of Conv_C", d[moderate].steps(7), "points",
+		"stable after that in the paper; nothing that was tried makes ours change by its 2 points")
+	r.tell("F_t_m, iteration 7", "Conv_C", d[moderate].at(7), "%",
+		"10 in the paper, which nothing that was tried gives")
 	r.Rows = append(r.Rows,
-		Row{Label: "F_t_l, iteration 1, which has the first distance", Metric: "Conv_C", Paper: number(4.5), Ours: d[light].at(1), Unit: "%",
+		Row{Label: "F_t_l, iteration 1, which has the first distance", Metric: "Conv_C", Paper: number(4.5),
+			Ours: d[light].at(1), Unit: "%",
 			Meets: between(4, 5), Says: around,
-			Expect:  "4 to 5 %: the text counts iterations from 0, so that the second, of which there is a distance first, is iteration 1",
-			Because: "not explained; the first distance rests on SA_0 and on how bursty writes are, which are not printed"},
-		Row{Label: "F_t_l, from iteration 2 on", Metric: "largest change of Conv_C", Ours: fluctuates, Unit: "points", Meets: atLeast(1),
-			Says: "the later iterations have fluctuated convergence criteria", Expect: "at least 1 point, half of what the paper calls stable", Because: settles})
+			Expect: "4 to 5 %: the text counts iterations from 0, so that the second, of which there is a distance " +
+				"first, is iteration 1",
+			Because: "not explained; the first distance rests on SA_0 and on how bursty writes are, which are not " +
+				"printed"},
+		Row{Label: "F_t_l, from iteration 2 on", Metric: "largest change of Conv_C", Ours: fluctuates, Unit: "points",
+			Meets:  atLeast(1),
+			Says:   "the later iterations have fluctuated convergence criteria",
+			Expect: "at least 1 point, half of what the paper calls stable", Because: settles})
 	for _, k := range []int{moderate, heavy} {
 		for c := 2; c < len(distanceNames); c++ {
-			r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("%s, over that of the %s", snisRows[k].tag, distanceNames[c].label),
-				Metric: "distance of the mean, all iterations", Ours: mean(d[k][1]) / mean(d[k][c]), Unit: "x",
-				Meets: above(1), Says: "the relative distance of mean is higher than that of median and 90th", Expect: "above 1"})
+			r.Rows = append(r.Rows,
+				Row{Label: fmt.Sprintf("%s, over that of the %s", snisRows[k].tag, distanceNames[c].label),
+					Metric: "distance of the mean, all iterations", Ours: mean(d[k][1]) / mean(d[k][c]), Unit: "x",
+					Meets: above(1), Says: "the relative distance of mean is higher than that of median and 90th",
+					Expect: "above 1"})
 		}
 	}
 	return r, nil
 }
 
 func snisFig7() Experiment {
-	return Experiment{ID: "snis-fig7", Title: "Convergence under moderate and large sizes", Paper: snisPaper + "figure 7", inputs: snisInputs, run: runSnisFig7}
+	return Experiment{ID: "snis-fig7", Title: "Convergence under moderate and large sizes",
+		Paper: snisPaper + "figure 7", inputs: snisInputs, run: runSnisFig7}
 }
 
 func runSnisFig7(ctx context.Context, o Options) (*Report, error) {
@@ -269,10 +314,14 @@ func runSnisFig7(ctx context.Context, o Options) (*Report, error) {
 			from++
 		}
 		const says = "these two traces converge at early iterations to convergence criteria below 5%"
-		r.Rows = append(r.Rows, Row{Label: x.tag + ", where it converges", Metric: "Conv_C", Paper: number(5), Ours: d[k].at(from), Unit: "%", Meets: below(5), Says: says,
-			Expect:  fmt.Sprintf("below 5 %% in the first iteration below 10 %%: iteration %d", from),
-			Because: "it is below the threshold an iteration before it is below 5 %"})
-		r.tell(fmt.Sprintf("%s, iteration %g and later", x.tag, x.iterations), "largest Conv_C", d[k].most(int(x.iterations)), "%", "from table II's iteration on; nothing that was tried brings it to the paper's 5 %")
+		r.Rows = append(r.Rows,
+			Row{Label: x.tag + ", where it converges", Metric: "Conv_C", Paper: number(5), Ours: d[k].at(from),
+				Unit: "%", Meets: below(5), Says: says,
+				Expect:  fmt.Sprintf("below 5 %% in the first iteration below 10 %%: iteration %d", from),
+				Because: "it is below the threshold an iteration before it is below 5 %"})
+		r.tell(fmt.Sprintf("%s, iteration %g and later", x.tag, x.iterations), "largest Conv_C",
+			d[k].most(int(x.iterations)), "%",
+			"from table II's iteration on; nothing that was tried brings it to the paper's 5 %")
 	}
 	return r, nil
 }

@@ -29,11 +29,13 @@ import (
 // docs/validation/snis.md shows what the other readings give.
 func snisFig2() Experiment {
 	return Experiment{
-		ID:     "snis-fig2",
-		Title:  "Read and write interference on one drive",
-		Paper:  "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC 2022, figure 2",
-		inputs: "the drive of SNIS' table I with MQSim's deviations; 10,000 reads and as many writes, exponential times, constant sizes",
-		run:    runSnisFig2,
+		ID:    "snis-fig2",
+		Title: "Read and write interference on one drive",
+		Paper: "Jia et al., SNIS: Storage-Network Iterative Simulation for Disaggregated Storage Systems, IPCCC " +
+			"2022, figure 2",
+		inputs: "the drive of SNIS' table I with MQSim's deviations; 10,000 reads and as many writes, exponential " +
+			"times, constant sizes",
+		run: runSnisFig2,
 	}
 }
 
@@ -41,7 +43,8 @@ const fig2Requests = 10000
 
 // fig2Scenario is the scenario of one point; what is "both", "reads" or "writes".
 func fig2Scenario(what string, size units.Bytes, gap units.Duration) string {
-	flow := fmt.Sprintf("{size: %v, interarrival: {mean: %v, kind: exponential}, addresses: {align: %v}}", size, 2*gap, min(size, 4*units.KiB))
+	flow := fmt.Sprintf("{size: %v, interarrival: {mean: %v, kind: exponential}, addresses: {align: %v}}", size,
+		2*gap, min(size, 4*units.KiB))
 	text := fmt.Sprintf("name: snis-fig2-%s-%v-%v\nworkload:\n  - synthetic:\n", what, size, gap)
 	if what != "writes" {
 		text += "      reads: " + flow + "\n"
@@ -82,9 +85,11 @@ func runSnisFig2(ctx context.Context, o Options) (*Report, error) {
 		}
 		return slowdown{mean["both"].read / mean["reads"].read, mean["both"].write / mean["writes"].write}, nil
 	}
-	panel := func(name, x string, n int, at func(i int) (units.Bytes, units.Duration), value func(i int) float64) ([]slowdown, error) {
+	panel := func(name, x string, n int, at func(i int) (units.Bytes, units.Duration),
+		value func(i int) float64) ([]slowdown, error) {
 		points := make([]slowdown, n)
-		reads, writes := Curve{Panel: name, Name: "reads", XLabel: x, YLabel: "slowdown"}, Curve{Panel: name, Name: "writes", XLabel: x, YLabel: "slowdown"}
+		reads, writes := Curve{Panel: name, Name: "reads", XLabel: x, YLabel: "slowdown"},
+			Curve{Panel: name, Name: "writes", XLabel: x, YLabel: "slowdown"}
 		for i := range points {
 			size, gap := at(i)
 			var err error
@@ -98,12 +103,18 @@ func runSnisFig2(ctx context.Context, o Options) (*Report, error) {
 		return points, nil
 	}
 	times, err := panel("(a) 4 KiB requests", "mean inter-arrival time, us", len(gaps),
-		func(i int) (units.Bytes, units.Duration) { return 4 * units.KiB, gaps[i] }, func(i int) float64 { return gaps[i].Microseconds() })
+		func(i int) (units.Bytes, units.Duration) {
+			return 4 * units.KiB,
+				gaps[i]
+		}, func(i int) float64 { return gaps[i].Microseconds() })
 	if err != nil {
 		return nil, err
 	}
 	volumes, err := panel("(b) every 100 us", "request size, KiB", len(sizes),
-		func(i int) (units.Bytes, units.Duration) { return sizes[i], 100 * units.Microsecond }, func(i int) float64 { return float64(sizes[i]) / 1024 })
+		func(i int) (units.Bytes, units.Duration) {
+			return sizes[i],
+				100 * units.Microsecond
+		}, func(i int) float64 { return float64(sizes[i]) / 1024 })
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +125,12 @@ func runSnisFig2(ctx context.Context, o Options) (*Report, error) {
 // fig2Rows hold the text's statements. "Degraded" and "more visible" mean at least 5 %, the resolution of the figure.
 func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.Bytes, volumes []slowdown) {
 	const (
-		toTen   = "As the mean inter-arrival time decreases to 10us, we can observe that both read and write requests suffer latency degradation from the other"
-		toOne   = "As the inter-arrival time further decreases to 1us, the slowdown of read requests boosts more dramatically than that of write requests"
-		similar = "We obtain similar observations, e.g., the performance interference becomes more visible when the workload gets more intensive"
+		toTen = "As the mean inter-arrival time decreases to 10us, we can observe that both read and write " +
+			"requests suffer latency degradation from the other"
+		toOne = "As the inter-arrival time further decreases to 1us, the slowdown of read requests boosts more " +
+			"dramatically than that of write requests"
+		similar = "We obtain similar observations, e.g., the performance interference becomes more visible when the " +
+			"workload gets more intensive"
 		visible = "above 1.05, what can be seen in the figure"
 	)
 	ten, last := slices.Index(gaps, 10*units.Microsecond), len(sizes)-1
@@ -126,7 +140,9 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 		of   func(*slowdown) float64
 		note string
 	}{
-		{"reads", func(p *slowdown) float64 { return p.read }, "below a page's size, a write reads first what stands beside it on the page, and those reads stand in the way of the host's, the more so the smaller it is"},
+		{"reads", func(p *slowdown) float64 { return p.read },
+			"below a page's size, a write reads first what stands beside it on the page, and those reads stand in " +
+				"the way of the host's, the more so the smaller it is"},
 		{"writes", func(p *slowdown) float64 { return p.write }, ""},
 	} {
 		least := math.Inf(1) // the smallest growth from a point to the next
@@ -135,16 +151,23 @@ func fig2Rows(r *Report, gaps []units.Duration, times []slowdown, sizes []units.
 		}
 		r.tell(x.name+", "+spread, "slowdown, least growth from a point to the next", least, "x", x.note)
 		r.Rows = append(r.Rows,
-			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x", Meets: above(1.05), Says: toTen, Expect: visible},
-			Row{Label: x.name + ", " + spread, Metric: "growth of slowdown", Ours: x.of(&volumes[last]) / x.of(&volumes[0]), Unit: "x", Meets: above(1.05), Says: similar, Expect: visible,
+			Row{Label: x.name + ", every 10 us", Metric: "slowdown", Ours: x.of(&times[ten]), Unit: "x",
+				Meets: above(1.05), Says: toTen, Expect: visible},
+			Row{Label: x.name + ", " + spread, Metric: "growth of slowdown",
+				Ours: x.of(&volumes[last]) / x.of(&volumes[0]), Unit: "x", Meets: above(1.05), Says: similar,
+				Expect:  visible,
 				Because: "a write that waits in the cache for its turn to be programmed is done by then"})
 	}
 	for i := range ten {
-		r.Rows = append(r.Rows, Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown",
-			Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
-			Meets: above(1.1), Says: toOne, Expect: "above 1.1: more dramatically",
-			Because: "the writes alone stay just below what the drive can program and end in DRAM; with the reads beside them they do not, and wait for flash"})
+		r.Rows = append(r.Rows,
+			Row{Label: fmt.Sprintf("from 10 us to %v, reads over writes", gaps[i]), Metric: "growth of slowdown",
+				Ours: times[i].read / times[ten].read / (times[i].write / times[ten].write), Unit: "x",
+				Meets: above(1.1), Says: toOne, Expect: "above 1.1: more dramatically",
+				Because: "the writes alone stay just below what the drive can program and end in DRAM; with the " +
+					"reads beside them they do not, and wait for flash"})
 	}
-	r.Rows = append(r.Rows, Row{Label: spread + ", reads over writes", Metric: "growth of slowdown", Ours: volumes[last].read / volumes[0].read / (volumes[last].write / volumes[0].write),
-		Unit: "x", Meets: above(1.05), Says: similar, Expect: visible})
+	r.Rows = append(r.Rows,
+		Row{Label: spread + ", reads over writes", Metric: "growth of slowdown",
+			Ours: volumes[last].read / volumes[0].read / (volumes[last].write / volumes[0].write),
+			Unit: "x", Meets: above(1.05), Says: similar, Expect: visible})
 }

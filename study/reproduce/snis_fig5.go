@@ -11,7 +11,8 @@ import (
 )
 
 func snisFig5() Experiment {
-	return Experiment{ID: "snis-fig5", Title: "Throughput of requests in each iteration, F_t_h", Paper: snisPaper + "figure 5", inputs: snisInputs, run: runSnisFig5}
+	return Experiment{ID: "snis-fig5", Title: "Throughput of requests in each iteration, F_t_h",
+		Paper: snisPaper + "figure 5", inputs: snisInputs, run: runSnisFig5}
 }
 
 func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
@@ -30,7 +31,8 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	for k, name := range m.Cols {
-		c := Curve{Panel: heavy.tag, Name: "iteration " + name, XLabel: "throughput, MB/s", YLabel: "share of requests, %", Y: share}
+		c := Curve{Panel: heavy.tag, Name: "iteration " + name, XLabel: "throughput, MB/s",
+			YLabel: "share of requests, %", Y: share}
 		for i := range m.Rows {
 			c.X = append(c.X, m.V[i][k]/1e6)
 		}
@@ -59,21 +61,25 @@ func runSnisFig5(ctx context.Context, o Options) (*Report, error) {
 			change[i] = max(change[i], 100*cosim.RelativeDistance(m.V[i][a], m.V[i][a-1]))
 		}
 	}
-	const says = "we manually decrease the y-value by 0.02 for each iteration in order to clearly see all CDF curves. We remark that the original CDF curves are actually overlapping"
+	const says = "we manually decrease the y-value by 0.02 for each iteration in order to clearly see all CDF " +
+		"curves. We remark that the original CDF curves are actually overlapping"
 	tail, middle := change[slices.Index(m.Rows, "p99")], change[slices.Index(m.Rows, "p50")]
 	r.Rows = append(r.Rows,
-		Row{Label: "any two iterations", Metric: "largest vertical distance of their curves", Ours: most, Unit: "points", Meets: below(2), Says: says,
+		Row{Label: "any two iterations", Metric: "largest vertical distance of their curves", Ours: most,
+			Unit: "points", Meets: below(2), Says: says,
 			Expect:  "below the 0.02 that draws them apart",
 			Because: "iteration 0 is off, whose writes come to the drive before the network has brought them"},
-		Row{Label: "any two from iteration 1 on", Metric: "largest vertical distance of their curves", Ours: later, Unit: "points", Meets: below(2),
+		Row{Label: "any two from iteration 1 on", Metric: "largest vertical distance of their curves", Ours: later,
+			Unit: "points", Meets: below(2),
 			Says: says, Expect: "below the 0.02 that draws them apart"},
-		Row{Label: "99th percentile, over that of the median", Metric: "largest change of throughput", Ours: tail / middle, Unit: "x", Meets: above(1),
+		Row{Label: "99th percentile, over that of the median", Metric: "largest change of throughput",
+			Ours: tail / middle, Unit: "x", Meets: above(1),
 			Says: "the long tail of the throughput distribution varies across different iterations", Expect: "above 1"})
 	return r, nil
 }
 
-// apart is the largest vertical distance between two distributions, of which the same quantiles are known: of each of one's, from the share
-// that the other has below it, linear in the logarithm between its own.
+// apart is the largest vertical distance between two distributions, of which the same quantiles are known: of each of
+// one's, from the share that the other has below it, linear in the logarithm between its own.
 func apart(a, b, shares []float64) float64 {
 	most := 0.0
 	for i, v := range a {

@@ -12,17 +12,20 @@ import (
 )
 
 func snisFig6() Experiment {
-	return Experiment{ID: "snis-fig6", Title: "Pauses of spine switches against sending rates, F_t_h", Paper: snisPaper + "figure 6", inputs: snisInputs, run: runSnisFig6}
+	return Experiment{ID: "snis-fig6", Title: "Pauses of spine switches against sending rates, F_t_h",
+		Paper: snisPaper + "figure 6", inputs: snisInputs, run: runSnisFig6}
 }
 
-// The paper prints neither when its switches send PAUSE frames nor how bursty its arrivals are; both
-// decide whether any gets as far as a spine. So beside the preset, with the fixed threshold that ns3-rdma's switches have, 20 cells of 1030 B, stand
-// the dynamic threshold of ns3-rdma's sample, and the preset with a write every 5 us, twice table II's rate.
+// The paper prints neither when its switches send PAUSE frames nor how bursty its arrivals are; both decide whether
+// any gets as far as a spine. So beside the preset, with the fixed threshold that ns3-rdma's switches have, 20 cells
+// of 1030 B, stand the dynamic threshold of ns3-rdma's sample, and the preset with a write every 5 us, twice table
+// II's rate.
 func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	heavy := &snisRows[snisHeavy]
 	dynamic := append(heavy.changes(), shape.Change{Path: "fabric.pfc.threshold", Value: "dynamic"})
-	faster := append(heavy.changes(), shape.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
+	faster := append(heavy.changes(),
+		shape.Change{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "5us"})
 	trials := []variant{
 		{label: "as the preset", changes: heavy.changes()},
 		{label: "dynamic PFC threshold", changes: dynamic},
@@ -36,17 +39,24 @@ func runSnisFig6(ctx context.Context, o Options) (*Report, error) {
 		for _, c := range []struct {
 			name, unit string
 			y          []float64
-		}{{"pauses of spines", "time paused, us", f.paused}, {"writes", "sending rate, Gbit/s", f.writes}, {"reads", "sending rate, Gbit/s", f.reads}} {
-			r.Curves = append(r.Curves, Curve{Panel: t.label + ": " + c.unit, Name: c.name, XLabel: "time, ms", YLabel: c.unit, X: f.at, Y: c.y})
+		}{{"pauses of spines", "time paused, us", f.paused}, {"writes", "sending rate, Gbit/s", f.writes},
+			{"reads", "sending rate, Gbit/s", f.reads}} {
+			r.Curves = append(r.Curves,
+				Curve{Panel: t.label + ": " + c.unit, Name: c.name, XLabel: "time, ms", YLabel: c.unit, X: f.at,
+					Y: c.y})
 		}
 		// The reads ask for 18.7 Gbit/s of the link of 10: that they fill it is an input.
 		r.tell(t.label, "reads' rate while the target sends", f.steady, "Gbit/s", "the link's capacity in the paper")
 		r.Rows = append(r.Rows,
 			Row{Label: t.label, Metric: "pauses of spine ports", Ours: f.pauses, Unit: "count", Meets: above(0),
-				Says: "massive PAUSE packets are generated", Expect: "any at all; the paper plots hundreds an interval and prints no number",
-				Because: "at table II's load writes fill 88 % of the target's link, and their bursts end before a dynamic threshold of 3.9 MB"},
-			Row{Label: t.label, Metric: "writes' rate against pauses", Ours: f.correlation, Unit: "correlation", Meets: above(0.5),
-				Says:    "the trend of the sending rate for write requests matches the spikes of the number of PAUSE packets",
+				Says:   "massive PAUSE packets are generated",
+				Expect: "any at all; the paper plots hundreds an interval and prints no number",
+				Because: "at table II's load writes fill 88 % of the target's link, and their bursts end before a " +
+					"dynamic threshold of 3.9 MB"},
+			Row{Label: t.label, Metric: "writes' rate against pauses", Ours: f.correlation, Unit: "correlation",
+				Meets: above(0.5),
+				Says: "the trend of the sending rate for write requests matches the spikes of the number of PAUSE " +
+					"packets",
 				Expect:  "Pearson's coefficient above 0.5",
 				Because: "no pauses, or pauses in other slices of time than the writes' peaks"})
 	}

@@ -5,13 +5,16 @@ import (
 	"testing"
 )
 
-// TestTable2Loads: the loads that table II prints are its sizes over its times, with KB of 1000 B, to what its digits allow.
+// TestTable2Loads: the loads that table II prints are its sizes over its times, with KB of 1000 B, to what its digits
+// allow.
 func TestTable2Loads(t *testing.T) {
 	for _, r := range snisRows {
-		for _, x := range []struct{ size, gap, load float64 }{{r.readSize, r.readGap, r.readLoad}, {r.writeSize, r.wGap, r.writeLoad}} {
+		for _, x := range []struct{ size, gap, load float64 }{{r.readSize, r.readGap, r.readLoad},
+			{r.writeSize, r.wGap, r.writeLoad}} {
 			low, high := (x.size-0.5)*8/(x.gap+0.5), (x.size+0.5)*8/(x.gap-0.5)
 			if x.load < low || x.load > high {
-				t.Errorf("%s: %g KB every %g us are %.3g to %.3g Gbit/s, not %g", r.tag, x.size, x.gap, low, high, x.load)
+				t.Errorf("%s: %g KB every %g us are %.3g to %.3g Gbit/s, not %g", r.tag, x.size, x.gap, low, high,
+					x.load)
 			}
 		}
 	}

@@ -8,38 +8,48 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Figure 2 of SRC is an example in numbers: a drive that does nine requests in a time unit, a network that takes six reads in it, and half as many when
-// congestion control has cut the target's rate. Here it is run: everything that the example leaves out is there, too.
+// Figure 2 of SRC is an example in numbers: a drive that does nine requests in a time unit, a network that takes six
+// reads in it, and half as many when congestion control has cut the target's rate. Here it is run: everything that
+// the example leaves out is there, too.
 
 func srcFig2() Experiment {
-	return Experiment{ID: "src-fig2", Title: "The example: no congestion, DCQCN, and SRC", Paper: srcPredictPaper + "figure 2", inputs: srcInputs, run: runSrcFig2}
+	return Experiment{ID: "src-fig2", Title: "The example: no congestion, DCQCN, and SRC",
+		Paper: srcPredictPaper + "figure 2", inputs: srcInputs, run: runSrcFig2}
 }
 
-// fig2Unit is the example's time unit in seconds: that in which the drive, asked for two reads to a write and held up by nothing, ends nine requests. It does
-// 350,000 a second where the hosts' links have 400 Gbit/s.
+// fig2Unit is the example's time unit in seconds: that in which the drive, asked for two reads to a write and held up
+// by nothing, ends nine requests. It does 350,000 a second where the hosts' links have 400 Gbit/s.
 const fig2Unit = 9 / 350e3
 
-// fig2Load is a target whose drive takes the same time for a read as for a write (72 dies, 165 us for either, 16 KiB each), which is asked for two reads to a write
-// by more than it can take. Six reads' data in a time unit are 33 Gbit/s on the wire.
+// fig2Load is a target whose drive takes the same time for a read as for a write (72 dies, 165 us for either, 16 KiB
+// each), which is asked for two reads to a write by more than it can take. Six reads' data in a time unit are 33
+// Gbit/s on the wire.
 var fig2Load = []shape.Change{
 	{Path: "targets", Value: "[{count: 2, ssds: 1}]"},
 	{Path: "ssd", Value: "{preset: tlc-enterprise, " +
-		"geometry: {channels: 8, chips_per_channel: 9, dies_per_chip: 1, planes_per_die: 1, page_size: 16KiB, blocks_per_plane: 128, pages_per_block: 256}, " +
-		"timing: {cell: SLC, read_latency: 165us, program_latency: 165us, channel_rate: 4800MT/s}, mapping: {grain: page}, cache: {mode: 'off'}}"},
+		"geometry: {channels: 8, chips_per_channel: 9, dies_per_chip: 1, planes_per_die: 1, page_size: 16KiB, " +
+		"blocks_per_plane: 128, pages_per_block: 256}, " +
+		"timing: {cell: SLC, read_latency: 165us, program_latency: 165us, channel_rate: 4800MT/s}, mapping: {grain: " +
+		"page}, cache: {mode: 'off'}}"},
 	{Path: "route", Value: "{target: {stripe: 512MiB}}"}, // so that the first 512 MiB are the first target's
-	{Path: "nvmf", Value: "{queue_depth: 4096, drive_depth: 144, in_capsule: 0B, txq: 512KiB, reads: {target: 256, initiator: 256}}"},
+	{Path: "nvmf", Value: "{queue_depth: 4096, drive_depth: 144, in_capsule: 0B, txq: 512KiB, reads: {target: 256, " +
+		"initiator: 256}}"},
 	{Path: "place", Value: "{initiators: first, targets: last}"},
 	{Path: "fabric.topology", Value: "{star: {hosts: 3}}"},
 	{Path: "fabric.host_link", Value: "33Gbps"},
-	{Path: "workload", Value: "[" + fig2Flow("reads", "reads", "0B", 2048) + ", " + fig2Flow("writes", "writes", "0B", 1024) + "]"},
+	{Path: "workload", Value: "[" + fig2Flow("reads", "reads", "0B", 2048) + ", " +
+		fig2Flow("writes", "writes", "0B", 1024) + "]"},
 }
 
-// fig2Others are reads of the other target, which share the initiator's link: what the congestion comes of, and what halves the first target's rate.
-var fig2Others = shape.Change{Path: "workload", Value: "[" + fig2Flow("reads", "reads", "0B", 2048) + ", " + fig2Flow("writes", "writes", "0B", 1024) + ", " +
-	fig2Flow("others", "reads", "512MiB", 2048) + "]"}
+// fig2Others are reads of the other target, which share the initiator's link: what the congestion comes of, and what
+// halves the first target's rate.
+var fig2Others = shape.Change{Path: "workload",
+	Value: "[" + fig2Flow("reads", "reads", "0B", 2048) + ", " + fig2Flow("writes", "writes", "0B", 1024) + ", " +
+		fig2Flow("others", "reads", "512MiB", 2048) + "]"}
 
 func fig2Flow(name, kind, start string, outstanding int) string {
-	return fmt.Sprintf("{name: %s, synthetic: {%s: {size: 16KiB, addresses: {start: %s, space: 512MiB, align: 16KiB}}}, closed: %d}", name, kind, start, outstanding)
+	return fmt.Sprintf("{name: %s, synthetic: {%s: {size: 16KiB, addresses: {start: %s, space: 512MiB, align: "+
+		"16KiB}}}, closed: %d}", name, kind, start, outstanding)
 }
 
 func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
@@ -56,7 +66,8 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 	perUnit := func(a *srcArm, kind string) []float64 {
 		x := a.each("ssd[0]." + kind + ".count")
 		for i := range x {
-			x[i] *= fig2Unit * value(a.runs[i].result, "all.iops") / value(a.runs[i].result, "all.count") // over the measured time
+			// over the measured time
+			x[i] *= fig2Unit * value(a.runs[i].result, "all.iops") / value(a.runs[i].result, "all.count")
 		}
 		return x
 	}
@@ -68,7 +79,8 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 	}{
 		{none, 6, 3, 9, "the overall throughput (including both read and write requests) is 9 I/Os per time unit"},
 		{dcqcn, 3, 3, 6, "The overall throughput is consequently reduced from 9 to 6"},
-		{src, 3, 6, 9, "the overall throughput maintains the same (i.e., 9 per time unit) as the situation with no congestion"},
+		{src, 3, 6, 9, "the overall throughput maintains the same (i.e., 9 per time unit) as the situation with no " +
+			"congestion"},
 	} {
 		reads, writes := perUnit(arms[x.arm], "read"), perUnit(arms[x.arm], "write")
 		both := make([]float64, len(reads))
@@ -85,8 +97,10 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 			if err != nil {
 				return nil, err
 			}
-			r.Rows = append(r.Rows, Row{Label: x.arm, Metric: y.metric, Paper: number(y.paper), Ours: in.Mean, Unit: "a unit", Meets: near(y.paper, 0.1), Says: x.says,
-				Expect: "within 10 %; " + intervalWords(in, o.seeds(srcSeeds)), Because: fig2Because[x.arm]})
+			r.Rows = append(r.Rows,
+				Row{Label: x.arm, Metric: y.metric, Paper: number(y.paper), Ours: in.Mean, Unit: "a unit",
+					Meets: near(y.paper, 0.1), Says: x.says,
+					Expect: "within 10 %; " + intervalWords(in, o.seeds(srcSeeds)), Because: fig2Because[x.arm]})
 		}
 	}
 	for _, x := range []struct {
@@ -94,8 +108,10 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 		meets                     Criterion
 		low                       bool
 	}{
-		{dcqcn, none, "The overall throughput is consequently reduced from 9 to 6", "a collapse: below 0.8", below(0.8), false},
-		{src, dcqcn, "The overall performance is thus degraded ... we propose a new Storage-side Rate Control (SRC) mechanism", "above 1", above(1), true},
+		{dcqcn, none, "The overall throughput is consequently reduced from 9 to 6", "a collapse: below 0.8",
+			below(0.8), false},
+		{src, dcqcn, "The overall performance is thus degraded ... we propose a new Storage-side Rate Control (SRC) " +
+			"mechanism", "above 1", above(1), true},
 	} {
 		ratio := make([]float64, len(sum[x.over]))
 		for i := range ratio {
@@ -110,17 +126,22 @@ func runSrcFig2(ctx context.Context, o Options) (*Report, error) {
 		if x.low {
 			ours, end = in.Low(), "lower"
 		}
-		r.Rows = append(r.Rows, Row{Label: x.over + " over " + x.under + ", " + end + " end of the interval", Metric: "both", Ours: ours, Unit: "x", Meets: x.meets, Says: x.says,
-			Expect: x.expect + "; " + intervalWords(in, o.seeds(srcSeeds))})
+		r.Rows = append(r.Rows,
+			Row{Label: x.over + " over " + x.under + ", " + end + " end of the interval", Metric: "both", Ours: ours,
+				Unit: "x", Meets: x.meets, Says: x.says,
+				Expect: x.expect + "; " + intervalWords(in, o.seeds(srcSeeds))})
 	}
 	return r, nil
 }
 
 // fig2Because says where the example is too simple.
 var fig2Because = map[string]string{
-	"no congestion": "a transmit queue of 512 KiB and a link with no capacity to spare hold back a few reads, and reads that wait keep their places in the drive",
-	"DCQCN": "the example lets writes go on as before. Here reads whose data finds no room in the transmit queue keep their places in the drive, so that fewer writes come to it, " +
+	"no congestion": "a transmit queue of 512 KiB and a link with no capacity to spare hold back a few reads, and " +
+		"reads that wait keep their places in the drive",
+	"DCQCN": "the example lets writes go on as before. Here reads whose data finds no room in the transmit queue " +
+		"keep their places in the drive, so that fewer writes come to it, " +
 		"and the requests for writes' data stand in the same queue",
-	"SRC": "what DCQCN demands of the target, 28 Gbit/s on average, is twice what it gets to send: the transmit queue, not the rate, holds most of the reads, so that SRC hears of less " +
+	"SRC": "what DCQCN demands of the target, 28 Gbit/s on average, is twice what it gets to send: the transmit " +
+		"queue, not the rate, holds most of the reads, so that SRC hears of less " +
 		"congestion than there is, and its weight ratio falls back between two notifications",
 }

@@ -12,17 +12,22 @@ import (
 )
 
 func srcFig9() Experiment {
-	return Experiment{ID: "src-fig9", Title: "How soon SRC follows what is demanded of SSD-B", Paper: srcPredictPaper + "figure 9", inputs: srcInputs, run: runSrcFig9}
+	return Experiment{ID: "src-fig9", Title: "How soon SRC follows what is demanded of SSD-B",
+		Paper: srcPredictPaper + "figure 9", inputs: srcInputs, run: runSrcFig9}
 }
 
 // srcSteps are the events of figure 9: at a time, in ms, a demand in Gbit/s. The last two times are not printed.
 var srcSteps = []struct{ at, rate float64 }{{60, 6}, {100, 3}, {140, 6}, {180, 10}}
 
-// fig9Load is one target with SSD-B, on a network that is never congested, whose reads and writes of 44 KB and 23 KB come as fast as fill both queues.
+// fig9Load is one target with SSD-B, on a network that is never congested, whose reads and writes of 44 KB and 23 KB
+// come as fast as fill both queues.
 var fig9Load = []shape.Change{
-	{Path: "targets[0].count", Value: "1"}, {Path: "targets[0].ssds", Value: "1"}, {Path: "targets[0].ssd", Value: "src-ssd-b"}, {Path: "nvmf.drive_depth", Value: "512"},
-	{Path: "workload[0].synthetic.reads.interarrival.mean", Value: "10us"}, {Path: "workload[0].synthetic.writes.interarrival.mean", Value: "10us"},
-	{Path: "workload[0].synthetic.requests", Value: "10000000"}, {Path: "measure.warm_up", Value: "none"}, {Path: "rate_control.kind", Value: "src"}, uncongested[0], uncongested[1],
+	{Path: "targets[0].count", Value: "1"}, {Path: "targets[0].ssds", Value: "1"},
+	{Path: "targets[0].ssd", Value: "src-ssd-b"}, {Path: "nvmf.drive_depth", Value: "512"},
+	{Path: "workload[0].synthetic.reads.interarrival.mean", Value: "10us"},
+	{Path: "workload[0].synthetic.writes.interarrival.mean", Value: "10us"},
+	{Path: "workload[0].synthetic.requests", Value: "10000000"}, {Path: "measure.warm_up", Value: "none"},
+	{Path: "rate_control.kind", Value: "src"}, uncongested[0], uncongested[1],
 }
 
 // demandsOf writes demands as a scenario has them.
@@ -37,34 +42,40 @@ func demandsOf(steps []struct{ at, rate float64 }) string {
 	return text + "]"
 }
 
-// srcDemands are "a long trace with hundreds of connection events": two hundred over the seeds, of rates between those of the figure, every 20 ms.
+// srcDemands are "a long trace with hundreds of connection events": two hundred over the seeds, of rates between
+// those of the figure, every 20 ms.
 func srcDemands(seed uint64) []struct{ at, rate float64 } {
 	var list []struct{ at, rate float64 }
 	draw := rng.NewStream(seed, "reproduce/src-fig9")
 	for i := range 20 {
-		list = append(list, struct{ at, rate float64 }{20 * float64(i+1), math.Round(10*(3+float64(7*draw.Float64()))) / 10})
+		list = append(list, struct{ at, rate float64 }{20 * float64(i+1),
+			math.Round(10*(3+float64(7*draw.Float64()))) / 10})
 	}
 	return list
 }
 
 // longLoad is that trace with figure 9's drive.
 func longLoad(seed uint64) []shape.Change {
-	return with(fig9Load, shape.Change{Path: "rate_control.demands", Value: demandsOf(srcDemands(seed))}, shape.Change{Path: "measure.until", Value: "420ms"})
+	return with(fig9Load, shape.Change{Path: "rate_control.demands", Value: demandsOf(srcDemands(seed))},
+		shape.Change{Path: "measure.until", Value: "420ms"})
 }
 
 func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{}
 	long := srcDemands(o.Seed)
-	// The same with weights that stay and a demand that stays: what the measure of the delay gives where nothing changes.
+	// The same with weights that stay and a demand that stays: what the measure of the delay gives where nothing
+	// changes.
 	same := make([]struct{ at, rate float64 }, len(long))
 	for i := range same {
 		same[i].at, same[i].rate = long[i].at, 6
 	}
 	arms, err := srcArms(ctx, o, r, map[string][]shape.Change{
-		"figure": with(fig9Load, shape.Change{Path: "rate_control.demands", Value: demandsOf(srcSteps)}, shape.Change{Path: "measure.until", Value: "220ms"}),
-		"long":   longLoad(o.Seed),
+		"figure": with(fig9Load, shape.Change{Path: "rate_control.demands", Value: demandsOf(srcSteps)},
+			shape.Change{Path: "measure.until", Value: "220ms"}),
+		"long": longLoad(o.Seed),
 		"still": with(fig9Load, shape.Change{Path: "measure.until", Value: "420ms"},
-			shape.Change{Path: "rate_control", Value: "{kind: static, weight_ratio: 4, demands: " + demandsOf(same) + "}"}),
+			shape.Change{Path: "rate_control",
+				Value: "{kind: static, weight_ratio: 4, demands: " + demandsOf(same) + "}"}),
 		"pace": with(longLoad(o.Seed), shape.Change{Path: "rate_control.kind", Value: "pace"}),
 	}, []string{"figure", "long", "still", "pace"})
 	if err != nil {
@@ -85,10 +96,17 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 		label := fmt.Sprintf("%g Gbit/s demanded at %g ms", s.rate, s.at)
-		r.Rows = append(r.Rows, Row{Label: label, Metric: "reads, from 20 ms after it", Ours: in.Mean, Unit: "Gbit/s", Meets: near(s.rate, 0.25),
-			Says: "SRC successfully controls the read throughput to the demand data sending rate", Expect: "within 25 %, as 5 to 7.5 for 6 in the paper's own words; " + intervalWords(in, o.seeds(srcSeeds)), Because: srcForesight})
+		r.Rows = append(r.Rows,
+			Row{Label: label, Metric: "reads, from 20 ms after it", Ours: in.Mean, Unit: "Gbit/s",
+				Meets: near(s.rate, 0.25),
+				Says:  "SRC successfully controls the read throughput to the demand data sending rate",
+				Expect: "within 25 %, as 5 to 7.5 for 6 in the paper's own words; " +
+					intervalWords(in, o.seeds(srcSeeds)), Because: srcForesight})
 		if paper := map[int]float64{0: 3, 1: 5}[i]; paper > 0 {
-			r.Rows = append(r.Rows, Row{Label: label, Metric: "weight ratio", Paper: number(paper), Ours: mean(ratio), Unit: "ratio", Meets: near(paper, 0.25), Expect: "within 25 %, as reads; in the paper it rises from 3 to 5 as the demand falls from 6 to 3", Because: srcForesight})
+			r.Rows = append(r.Rows,
+				Row{Label: label, Metric: "weight ratio", Paper: number(paper), Ours: mean(ratio), Unit: "ratio",
+					Meets:  near(paper, 0.25),
+					Expect: "within 25 %, as reads; in the paper it rises from 3 to 5 as the demand falls from 6 to 3", Because: srcForesight})
 		}
 	}
 	if x, ok := arms["figure"].runs[0].result.SeriesOf("rate.read"); ok {
@@ -98,17 +116,25 @@ func runSrcFig9(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Rows = append(r.Rows, Row{Label: "200 random demands", Metric: "control delay, mean", Paper: number(7.3), Ours: delay.Mean, Unit: "ms", Meets: near(7.3, 0.25),
-		Says: "The average control delay is around 7.3 ms", Expect: "within 25 %, until a mean over 1 ms stays within 10 % of where reads settle for 5 ms; " + intervalWords(delay, o.seeds(srcSeeds)),
-		Because: fmt.Sprintf("a mean over 1 ms is of some 40 reads of varying size, and leaves 10 %% by itself: with a weight ratio and a demand that never change the same measure gives %.3g ms",
-			1e3*mean(arms["still"].each("rate.control_delay.mean")))})
+	r.Rows = append(r.Rows,
+		Row{Label: "200 random demands", Metric: "control delay, mean", Paper: number(7.3), Ours: delay.Mean,
+			Unit: "ms", Meets: near(7.3, 0.25),
+			Says: "The average control delay is around 7.3 ms",
+			Expect: "within 25 %, until a mean over 1 ms stays within 10 % of where reads settle for 5 ms; " +
+				intervalWords(delay, o.seeds(srcSeeds)),
+			Because: fmt.Sprintf(
+				"a mean over 1 ms is of some 40 reads of varying size, and leaves 10 %% by itself: with a weight "+
+					"ratio and a demand that never change the same measure gives %.3g ms",
+				1e3*mean(arms["still"].each("rate.control_delay.mean")))})
 	ours, err := milliseconds(arms["pace"], "rate.control_delay.received.mean")
 	if err != nil {
 		return nil, err
 	}
 	// No sentence is about pace: it is our own.
 	r.tell("200 random demands, pace (our own controller)", "control delay at the initiators, mean", ours.Mean, "ms",
-		fmt.Sprintf("until what initiators receive in 1 ms stays within 10 %% of the demand for 5 ms; %s; SRC's here by the same measure is %.3g ms", intervalWords(ours, o.seeds(srcSeeds)), 1e3*mean(arms["long"].each("rate.control_delay.received.mean"))))
+		fmt.Sprintf("until what initiators receive in 1 ms stays within 10 %% of the demand for 5 ms; %s; SRC's here "+
+			"by the same measure is %.3g ms", intervalWords(ours, o.seeds(srcSeeds)),
+			1e3*mean(arms["long"].each("rate.control_delay.received.mean"))))
 	return r, nil
 }
 
@@ -122,7 +148,8 @@ func milliseconds(a *srcArm, metric string) (stats.Interval, error) {
 }
 
 // srcForesight says why weights are not what the demand asks for.
-const srcForesight = "weights do not move SSD-B's reads until its write cache of 256 MiB is full, after some 75 ms: no write waits before. The forest's samples are of the first 16 ms of a drive, " +
+const srcForesight = "weights do not move SSD-B's reads until its write cache of 256 MiB is full, after some 75 ms: " +
+	"no write waits before. The forest's samples are of the first 16 ms of a drive, " +
 	"so it knows nothing of weights; and the paper does not print the load"
 
 // within is the mean of a series between two times in ms.

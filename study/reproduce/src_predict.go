@@ -12,17 +12,20 @@ import (
 
 // The experiments of SRC about foreseeing a drive. docs/validation/prediction.md has what stands behind the rows.
 
-const srcPredictPaper = "Jia et al., SRC: Mitigate I/O Throughput Degradation in Network Congestion Control of Disaggregated Storage Systems, "
+const srcPredictPaper = "Jia et al., SRC: Mitigate I/O Throughput Degradation in Network Congestion Control of " +
+	"Disaggregated Storage Systems, "
 
 func srcTable1() Experiment {
-	return Experiment{ID: "src-table1", Title: "How well five kinds of model foresee SSD-A under micro traces", Paper: srcPredictPaper + "table I", inputs: srcModelInputs, run: runSrcTable1}
+	return Experiment{ID: "src-table1", Title: "How well five kinds of model foresee SSD-A under micro traces",
+		Paper: srcPredictPaper + "table I", inputs: srcModelInputs, run: runSrcTable1}
 }
 
 // srcModels are table I, in the order of training.Report.
 var srcModels = []struct {
 	name  string
 	paper float64
-}{{"linear regression", 0.77}, {"polynomial regression", 0.74}, {"k-nearest neighbours", 0.86}, {"decision tree", 0.89}, {"random forest", 0.94}}
+}{{"linear regression", 0.77}, {"polynomial regression", 0.74}, {"k-nearest neighbours", 0.86},
+	{"decision tree", 0.89}, {"random forest", 0.94}}
 
 // accuracyOf evaluates models of a preset's drive.
 func accuracyOf(ctx context.Context, o Options, r *Report, preset string) (*training.Report, error) {
@@ -48,13 +51,17 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	const open = "the paper prints neither how many samples it has, nor of which loads, nor how many saturate the drive: while it keeps up, throughput is the flow speed, which a sum of inputs is"
+	const open = "the paper prints neither how many samples it has, nor of which loads, nor how many saturate the " +
+		"drive: while it keeps up, throughput is the flow speed, which a sum of inputs is"
 	bars := Curve{Panel: "table I", Name: "ours", XLabel: "model", YLabel: "R^2"}
 	best := math.Inf(-1)
 	for i, m := range srcModels {
 		ours := float64(x.Models[i].All.Mean)
-		r.Rows = append(r.Rows, Row{Label: m.name, Metric: "R^2", Paper: number(m.paper), Ours: ours, Meets: near(m.paper, 0.1), Because: open,
-			Expect: "within 10 %; mean of both outputs, 60 % of the micro traces train, and no trace is on both sides"})
+		r.Rows = append(r.Rows,
+			Row{Label: m.name, Metric: "R^2", Paper: number(m.paper), Ours: ours, Meets: near(m.paper, 0.1),
+				Because: open,
+				Expect: "within 10 %; mean of both outputs, 60 % of the micro traces train, and no trace is on both " +
+					"sides"})
 		bars.X, bars.Y, bars.Names = append(bars.X, float64(i)), append(bars.Y, ours), append(bars.Names, m.name)
 		if i < len(srcModels)-1 {
 			best = max(best, ours)
@@ -68,20 +75,29 @@ func runSrcTable1(ctx context.Context, o Options) (*Report, error) {
 			next = max(next, w.Share)
 		}
 	}
-	const crucial = "the read and write arrival flow speed plays the most crucial role in TPM with a weight of 0.39 out of 1"
+	const crucial = "the read and write arrival flow speed plays the most crucial role in TPM with a weight of 0.39 " +
+		"out of 1"
 	r.Rows = append(r.Rows,
-		Row{Label: "random forest", Metric: "R^2, worst output", Ours: min(float64(last.All.Each[0]), float64(last.All.Each[1])), Meets: atLeast(0.94),
-			Says: "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94", Expect: "what is read and what is written, each at least 0.94"},
-		Row{Label: "random forest, over the best of the others", Metric: "share of the variance that is not foreseen", Ours: (1 - float64(last.All.Mean)) / (1 - best), Unit: "x", Meets: below(1),
+		Row{Label: "random forest", Metric: "R^2, worst output",
+			Ours: min(float64(last.All.Each[0]), float64(last.All.Each[1])), Meets: atLeast(0.94),
+			Says:   "Random Forest Regression achieves the highest prediction accuracy, e.g., 0.94",
+			Expect: "what is read and what is written, each at least 0.94"},
+		Row{Label: "random forest, over the best of the others", Metric: "share of the variance that is not foreseen",
+			Ours: (1 - float64(last.All.Mean)) / (1 - best), Unit: "x", Meets: below(1),
 			Says: "Random Forest Regression achieves the highest prediction accuracy", Expect: "below 1"},
-		Row{Label: "both flow speeds", Metric: "importance", Paper: number(0.39), Ours: x.FlowSpeed, Meets: near(0.39, 0.25), Says: crucial, Expect: "within a quarter of 0.39",
-			Because: "flow speeds foresee a drive that keeps up, and it does in most of our samples; how many of the paper's it does is not printed"})
-	r.tell("both flow speeds, over the next input", "importance", x.FlowSpeed/next, "x", "two inputs together against one, whatever the model")
+		Row{Label: "both flow speeds", Metric: "importance", Paper: number(0.39), Ours: x.FlowSpeed,
+			Meets: near(0.39, 0.25), Says: crucial, Expect: "within a quarter of 0.39",
+			Because: "flow speeds foresee a drive that keeps up, and it does in most of our samples; how many of the " +
+				"paper's it does is not printed"})
+	r.tell("both flow speeds, over the next input", "importance", x.FlowSpeed/next, "x",
+		"two inputs together against one, whatever the model")
 	return r, nil
 }
 
 func srcTable3() Experiment {
-	return Experiment{ID: "src-table3", Title: "How well a forest foresees synthetic traces of a class that it was not trained on", Paper: srcPredictPaper + "table III", inputs: srcModelInputs, run: runSrcTable3}
+	return Experiment{ID: "src-table3",
+		Title: "How well a forest foresees synthetic traces of a class that it was not trained on",
+		Paper: srcPredictPaper + "table III", inputs: srcModelInputs, run: runSrcTable3}
 }
 
 // srcClasses are table III, in the order of training.Report, for SSD-A.
@@ -103,21 +119,28 @@ func runSrcTable3(ctx context.Context, o Options) (*Report, error) {
 			if k > 0 {
 				continue
 			}
-			r.Rows = append(r.Rows, Row{Label: preset + ", " + c.Name, Metric: "R^2", Paper: number(srcClasses[i]), Ours: ours, Meets: near(srcClasses[i], 0.05),
-				Expect: "within 5 %; mean of both outputs, all other traces train", Because: "ours is foreseen better; which traces the paper's classes have is not printed"})
+			r.Rows = append(r.Rows,
+				Row{Label: preset + ", " + c.Name, Metric: "R^2", Paper: number(srcClasses[i]), Ours: ours,
+					Meets:   near(srcClasses[i], 0.05),
+					Expect:  "within 5 %; mean of both outputs, all other traces train",
+					Because: "ours is foreseen better; which traces the paper's classes have is not printed"})
 		}
 		r.Curves = append(r.Curves, bars)
-		says := "a reliable prediction accuracy (i.e., 0.89 - 0.98) is achieved by our TPM for different types of workloads"
+		says := "a reliable prediction accuracy (i.e., 0.89 - 0.98) is achieved by our TPM for different types of " +
+			"workloads"
 		if k > 0 {
 			says = "Similar accuracy is also obtained for the other two types of SSDs in Table II"
 		}
-		r.Rows = append(r.Rows, Row{Label: preset + ", worst class", Metric: "R^2", Ours: worst, Meets: atLeast(0.89), Says: says, Expect: "at least 0.89"})
+		r.Rows = append(r.Rows,
+			Row{Label: preset + ", worst class", Metric: "R^2", Ours: worst, Meets: atLeast(0.89), Says: says,
+				Expect: "at least 0.89"})
 	}
 	return r, nil
 }
 
 func srcFig5() Experiment {
-	return Experiment{ID: "src-fig5", Title: "Throughput of SSD-A against the weight ratio", Paper: srcPredictPaper + "figure 5", inputs: srcModelInputs, run: runSrcFig5}
+	return Experiment{ID: "src-fig5", Title: "Throughput of SSD-A against the weight ratio",
+		Paper: srcPredictPaper + "figure 5", inputs: srcModelInputs, run: runSrcFig5}
 }
 
 // Figure 5: sizes in KB, times in us. Which ratios its horizontal axis has is not printed.
@@ -142,7 +165,9 @@ func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
 			for _, size := range fig5Sizes {
 				for _, w := range fig5Ratios {
 					for seed := range uint64(seeds) {
-						trials = append(trials, variant{label: fmt.Sprintf("%dKB-%dus-%s", size, gap, compat), changes: fig5Changes(size, gap, w, compat), seed: seed})
+						trials = append(trials,
+							variant{label: fmt.Sprintf("%dKB-%dus-%s", size, gap, compat),
+								changes: fig5Changes(size, gap, w, compat), seed: seed})
 					}
 				}
 			}
@@ -173,7 +198,8 @@ func runSrcFig5(ctx context.Context, o Options) (*Report, error) {
 					name string
 					y    []float64
 				}{{"read", p.read}, {"write", p.write}} {
-					curve := Curve{Panel: fmt.Sprintf("%d us, %d KB%s", gap, size, note), Name: c.name, XLabel: "weight ratio", YLabel: "throughput, GB/s", Y: c.y}
+					curve := Curve{Panel: fmt.Sprintf("%d us, %d KB%s", gap, size, note), Name: c.name,
+						XLabel: "weight ratio", YLabel: "throughput, GB/s", Y: c.y}
 					for _, w := range fig5Ratios {
 						curve.X = append(curve.X, float64(w))
 					}
@@ -199,7 +225,8 @@ func fig5Changes(size, gap, w int, compat string) []shape.Change {
 
 // fig5Flows are a plot's reads and writes.
 func fig5Flows(size, gap int) shape.Change {
-	flow := fmt.Sprintf("{size: {mean: %dKB, kind: exponential}, interarrival: {mean: %dus, kind: exponential}}", size, gap)
+	flow := fmt.Sprintf("{size: {mean: %dKB, kind: exponential}, interarrival: {mean: %dus, kind: exponential}}",
+		size, gap)
 	return shape.Change{Path: "workload[0].synthetic", Value: fmt.Sprintf("{reads: %s, writes: %s}", flow, flow)}
 }
 
@@ -223,16 +250,25 @@ func fig5Rows(label string, panels [][]panel) []Row {
 		step = append(step, (b.read[0]+b.write[0])/(a.read[0]+a.write[0]))
 	}
 	const grows = "both read and write throughput keep increasing and flattening as the workload's intensity increases"
-	const turns = "read throughput decreases and write throughput increases as we increase w under moderate or heavy workloads"
+	const turns = "read throughput decreases and write throughput increases as we increase w under moderate or heavy " +
+		"workloads"
 	return []Row{
-		{Label: label + "all plots, weight ratio 1", Metric: "throughput, the greater over the lesser", Ours: uneven, Unit: "x", Meets: atMost(1.1),
-			Says: "when w equals one, read and write requests have the same throughput because read and write requests share the same internal resources", Expect: "at most 1.1",
-			Because: "a queue from which nothing can be fetched yields its turn, so that equal weights are equal throughput only while both queues wait; a write ends in the drive's cache and a read does not"},
-		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "read throughput", Ours: heavy.read[last] / heavy.read[0], Unit: "x", Meets: below(1), Says: turns, Expect: "below 1"},
-		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "write throughput", Ours: heavy.write[last] / heavy.write[0], Unit: "x", Meets: above(1), Says: turns, Expect: "above 1"},
-		{Label: label + "25 us, 10 KB", Metric: "largest change over the weight ratios", Ours: 100 * change, Unit: "%", Meets: atMost(2),
+		{Label: label + "all plots, weight ratio 1", Metric: "throughput, the greater over the lesser", Ours: uneven,
+			Unit: "x", Meets: atMost(1.1),
+			Says: "when w equals one, read and write requests have the same throughput because read and write " +
+				"requests share the same internal resources", Expect: "at most 1.1",
+			Because: "a queue from which nothing can be fetched yields its turn, so that equal weights are equal " +
+				"throughput only while both queues wait; a write ends in the drive's cache and a read does not"},
+		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "read throughput",
+			Ours: heavy.read[last] / heavy.read[0], Unit: "x", Meets: below(1), Says: turns, Expect: "below 1"},
+		{Label: label + "10 us, 40 KB, ratio 8 over 1", Metric: "write throughput",
+			Ours: heavy.write[last] / heavy.write[0], Unit: "x", Meets: above(1), Says: turns, Expect: "above 1"},
+		{Label: label + "25 us, 10 KB", Metric: "largest change over the weight ratios", Ours: 100 * change,
+			Unit: "%", Meets: atMost(2),
 			Says: "no changes in read/write throughput when w is increasing", Expect: "at most 2 %"},
-		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "throughput of a plot over that before, least", Ours: min(step[0], step[1], step[2]), Unit: "x", Meets: above(1), Says: grows, Expect: "above 1"},
-		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "growth of the last step over that of the first", Ours: step[len(step)-1] / step[0], Unit: "x", Meets: below(1), Says: grows, Expect: "below 1"},
+		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "throughput of a plot over that before, least",
+			Ours: min(step[0], step[1], step[2]), Unit: "x", Meets: above(1), Says: grows, Expect: "above 1"},
+		{Label: label + "from 25 us, 10 KB to 10 us, 40 KB", Metric: "growth of the last step over that of the first",
+			Ours: step[len(step)-1] / step[0], Unit: "x", Meets: below(1), Says: grows, Expect: "below 1"},
 	}
 }

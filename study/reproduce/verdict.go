@@ -35,7 +35,8 @@ func (v Verdict) MarshalText() ([]byte, error) { return verdictNames.Marshal(v) 
 // UnmarshalText reads a verdict's name.
 func (v *Verdict) UnmarshalText(text []byte) error { return verdictNames.Unmarshal(text, v) }
 
-// Criterion is what a figure must be: in an interval whose ends belong to it. No row has the zero value, which asks nothing but a number.
+// Criterion is what a figure must be: in an interval whose ends belong to it. No row has the zero value, which asks
+// nothing but a number.
 type Criterion struct {
 	low, high float64
 	words     string // "" asks nothing
@@ -104,7 +105,8 @@ func (r *Row) Reason() string {
 	return r.Because
 }
 
-// Words are what a reader is told of the row beside its figures: the sentence that is tested, what is expected, and why it is not so.
+// Words are what a reader is told of the row beside its figures: the sentence that is tested, what is expected, and
+// why it is not so.
 func (r *Row) Words() string {
 	text := r.Expect
 	if r.Says != "" {
@@ -133,7 +135,8 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 		Verdict   Verdict  `json:"verdict"`
 		Reason    string   `json:"reason,omitempty"`
 		OK        bool     `json:"ok"`
-	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Says, r.Meets.String(), r.Inputs, r.Turns, r.Expect, v, r.Reason(), v == OK}
+	}{r.Label, r.Metric, r.Paper, &r.Ours, r.Unit, r.Says, r.Meets.String(), r.Inputs, r.Turns, r.Expect, v,
+		r.Reason(), v == OK}
 	if math.IsNaN(r.Ours) || math.IsInf(r.Ours, 0) {
 		x.Ours = nil
 	}
@@ -168,8 +171,9 @@ func (c *Count) tell(v Verdict) {
 	}
 }
 
-// heldText has the verdict of each row of each experiment with seed 1, as TestVerdicts writes it: a line for an experiment's id, then one
-// for each row, with the verdict, the label, the metric and the mutation that turns it between tabs. Of a row that is measured there is no verdict to hold: the word stands for it.
+// heldText has the verdict of each row of each experiment with seed 1, as TestVerdicts writes it: a line for an
+// experiment's id, then one for each row, with the verdict, the label, the metric and the mutation that turns it
+// between tabs. Of a row that is measured there is no verdict to hold: the word stands for it.
 //
 //go:embed verdicts.txt
 var heldText string
@@ -212,7 +216,8 @@ func heldRows(id string) []heldRow {
 	return out
 }
 
-// Held counts the verdicts of an experiment that are held, those of its run with seed 1; and rows that are measured, of which none is.
+// Held counts the verdicts of an experiment that are held, those of its run with seed 1; and rows that are measured,
+// of which none is.
 func Held(id string) (c Count, measured int) {
 	for _, r := range heldRows(id) {
 		if r.measured {
@@ -230,8 +235,9 @@ type Fallen struct{ Label, Metric, What string }
 // String is the row and what became of it.
 func (f Fallen) String() string { return f.Label + ", " + f.Metric + ": " + f.What }
 
-// Fell are the rows that are worse than they are held to be: what was ok or not stated and is not reproduced, and what was ok and is gone. A
-// row that is not held is to be reproduced. A row that is measured falls only if it is gone.
+// Fell are the rows that are worse than they are held to be: what was ok or not stated and is not reproduced, and
+// what was ok and is gone. A row that is not held is to be reproduced. A row that is measured falls only if it is
+// gone.
 func (r *Report) Fell() []Fallen {
 	type name struct{ label, metric string }
 	var out []Fallen

@@ -18,10 +18,12 @@ import (
 
 var update = flag.Bool("update", false, "write the verdicts of the experiments that run to verdicts.txt")
 
-// quick are the experiments that end within seconds, which run always; FARFLASH_LONG runs all, and .ci/run the other quick ones by the program.
+// quick are the experiments that end within seconds, which run always; FARFLASH_LONG runs all, and .ci/run the other
+// quick ones by the program.
 var quick = []string{"snis-fig2", "mintco-table4", "mintco-fig9"}
 
-// sharedTrainer trains drive models once for all experiments of a test. With FARFLASH_CACHE its runs are kept in that folder, for later runs of the tests.
+// sharedTrainer trains drive models once for all experiments of a test. With FARFLASH_CACHE its runs are kept in that
+// folder, for later runs of the tests.
 func sharedTrainer(t *testing.T) *training.Trainer {
 	t.Helper()
 	var runner study.Runner
@@ -34,8 +36,8 @@ func sharedTrainer(t *testing.T) *training.Trainer {
 	return training.NewTrainer(training.DefaultConfig(), runner)
 }
 
-// TestVerdicts runs experiments and compares the verdict of each row with the one that is held, which is what farflash reproduce list
-// shows. With -update it writes them:
+// TestVerdicts runs experiments and compares the verdict of each row with the one that is held, which is what
+// farflash reproduce list shows. With -update it writes them:
 //
 //	FARFLASH_LONG=1 go test ./study/reproduce -run TestVerdicts -timeout 0 -update
 //
@@ -68,7 +70,8 @@ func TestVerdicts(t *testing.T) {
 				if x.Paper != nil {
 					paper = fmt.Sprintf("%.5g", *x.Paper)
 				}
-				t.Logf("%v: %s, %s: paper %s, ours %.5g, %v. %s", x.Verdict(), x.Label, x.Metric, paper, x.Ours, x.Meets, x.Words())
+				t.Logf("%v: %s, %s: paper %s, ours %.5g, %v. %s", x.Verdict(), x.Label, x.Metric, paper, x.Ours,
+					x.Meets, x.Words())
 			}
 			want := verdictLines(r)
 			if e.Measured && time.Since(began) > 3*time.Minute {
@@ -95,14 +98,16 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// missesAreSeen feeds each row what its criterion does not allow: not only what is no number, but numbers, of which every row has some that it is not to be.
+// missesAreSeen feeds each row what its criterion does not allow: not only what is no number, but numbers, of which
+// every row has some that it is not to be.
 func missesAreSeen(t *testing.T, r *Report) {
 	t.Helper()
 	for i := range r.Rows {
 		x := r.Rows[i]
 		wrong := []float64{math.NaN(), math.Inf(1), math.Inf(-1)}
 		if x.Meets.words != "" {
-			wrong = append(wrong, math.Nextafter(x.Meets.low, math.Inf(-1)), x.Meets.low-1, math.Nextafter(x.Meets.high, math.Inf(1)), x.Meets.high+1)
+			wrong = append(wrong, math.Nextafter(x.Meets.low, math.Inf(-1)), x.Meets.low-1,
+				math.Nextafter(x.Meets.high, math.Inf(1)), x.Meets.high+1)
 		}
 		numbers := 0
 		for _, v := range wrong {
@@ -154,8 +159,8 @@ func sound(t *testing.T, r *Report) {
 	}
 }
 
-// asksFor reports whether a criterion asks for a number that the paper prints, and not for its sign: within a quarter of it, or half where the machine at hand is measured;
-// or no worse than it, or than a tenth less.
+// asksFor reports whether a criterion asks for a number that the paper prints, and not for its sign: within a quarter
+// of it, or half where the machine at hand is measured; or no worse than it, or than a tenth less.
 func asksFor(c Criterion, paper float64, measured bool) bool {
 	share := 0.25
 	if measured {
@@ -178,7 +183,8 @@ func TestAsksFor(t *testing.T) {
 		paper float64
 		want  bool
 	}{
-		{near(3.71, 0.5), 3.71, false}, {near(3.71, 0.25), 3.71, true}, {below(0), -0.25, false}, {above(0), 7.13, false}, {below(5), 5, true}, {atMost(7.3), 7.3, true}, {atLeast(0.9), 1, true},
+		{near(3.71, 0.5), 3.71, false}, {near(3.71, 0.25), 3.71, true}, {below(0), -0.25, false},
+		{above(0), 7.13, false}, {below(5), 5, true}, {atMost(7.3), 7.3, true}, {atLeast(0.9), 1, true},
 		{between(-2, 8), 3, false}, {exactly(7), 7, true}, {atLeast(0.5), 1, false},
 	} {
 		if got := asksFor(x.c, x.paper, false); got != x.want {
@@ -288,8 +294,10 @@ func TestVerdictOfARow(t *testing.T) {
 		json   string
 	}{
 		{Row{Paper: &paper, Ours: 4.4, Meets: between(4, 5)}, OK, "", `"verdict":"ok","ok":true`},
-		{Row{Paper: &paper, Ours: 0.03, Meets: between(4, 5)}, NotReproduced, "not explained", `"verdict":"not reproduced","reason":"not explained","ok":false`},
-		{Row{Paper: &paper, Ours: 0.03, Meets: between(4, 5), Because: "it settles"}, NotReproduced, "it settles", `"reason":"it settles"`},
+		{Row{Paper: &paper, Ours: 0.03, Meets: between(4, 5)}, NotReproduced, "not explained",
+			`"verdict":"not reproduced","reason":"not explained","ok":false`},
+		{Row{Paper: &paper, Ours: 0.03, Meets: between(4, 5), Because: "it settles"}, NotReproduced, "it settles",
+			`"reason":"it settles"`},
 		{Row{Ours: 2, Meets: above(1), Says: "it grows"}, NotStated, "", `"says":"it grows","criterion":"above 1"`},
 		{Row{Ours: 1, Meets: above(1), Says: "it grows"}, NotReproduced, "not explained", `"verdict":"not reproduced"`},
 		{Row{Paper: &paper, Ours: math.NaN()}, NotReproduced, "not explained", `"ours":null`},

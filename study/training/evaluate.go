@@ -14,7 +14,8 @@ import (
 	"farflash/policy/ratecontrol"
 )
 
-// Accuracy is how well a model foresees rows that it has not seen: R^2 of each output, and their mean, which is what SRC's one figure is taken for.
+// Accuracy is how well a model foresees rows that it has not seen: R^2 of each output, and their mean, which is what
+// SRC's one figure is taken for.
 type Accuracy struct {
 	Rows int                         `json:"rows"`
 	Mean Number                      `json:"mean"`
@@ -32,7 +33,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%.6g", float64(n)), nil
 }
 
-// Judged is a model, or a class of traces, and its accuracy over all rows, those at which the drive was saturated, and the others.
+// Judged is a model, or a class of traces, and its accuracy over all rows, those at which the drive was saturated,
+// and the others.
 type Judged struct {
 	Name        string   `json:"name"`
 	All         Accuracy `json:"all"`
@@ -50,10 +52,11 @@ type Weight struct {
 
 // Report is how good models of a drive are.
 type Report struct {
-	Samples    int      `json:"samples"`
-	Traces     int      `json:"traces"`
-	Models     []Judged `json:"models"`  // on micro traces, 60 % of which train (SRC, table I)
-	Classes    []Judged `json:"classes"` // the forest on each class of synthetic traces, the others and the micro ones training (table III)
+	Samples int      `json:"samples"`
+	Traces  int      `json:"traces"`
+	Models  []Judged `json:"models"` // on micro traces, 60 % of which train (SRC, table I)
+	// the forest on each class of synthetic traces, the others and the micro ones training (table III)
+	Classes    []Judged `json:"classes"`
 	Importance []Weight `json:"importance"`
 	FlowSpeed  float64  `json:"flow_speed"` // the importance of both flow speeds
 }
@@ -66,12 +69,17 @@ var models = []struct {
 	name string
 	fit  func(s *forest.Samples, c *Config, workers int) (forest.Model, error)
 }{
-	{"linear regression", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitLinear(s) }},
-	{"polynomial regression", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitPolynomial(s, 2) }},
+	{"linear regression",
+		func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitLinear(s) }},
+	{"polynomial regression",
+		func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.FitPolynomial(s, 2) }},
 	{"k-nearest neighbours", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) {
 		return forest.FitKNN(s, min(5, s.Rows()))
 	}},
-	{"decision tree", func(s *forest.Samples, _ *Config, _ int) (forest.Model, error) { return forest.GrowTree(s, 1, 0) }},
+	{"decision tree", func(s *forest.Samples, _ *Config, _ int) (forest.Model,
+		error) {
+		return forest.GrowTree(s, 1, 0)
+	}},
 	{forestName, func(s *forest.Samples, c *Config, workers int) (forest.Model, error) {
 		return forest.Grow(s, c.Forest, workers)
 	}},

@@ -24,13 +24,15 @@ const (
 	Classes // how many there are
 )
 
-var classNames = units.Names[Class]{"micro", "low size SCV + low inter-arrival SCV", "low size SCV + high inter-arrival SCV", "high size SCV + low inter-arrival SCV", "high size SCV + high inter-arrival SCV"}
+var classNames = units.Names[Class]{"micro", "low size SCV + low inter-arrival SCV",
+	"low size SCV + high inter-arrival SCV", "high size SCV + low inter-arrival SCV",
+	"high size SCV + high inter-arrival SCV"}
 
 // String is the class's name.
 func (c Class) String() string { return classNames.Name(c) }
 
-// moments are what was measured of a recorded trace: squared coefficient of variation, skewness and lag-1 autocorrelation. A skewness that no two-phase process has with that
-// variation is 0: any.
+// moments are what was measured of a recorded trace: squared coefficient of variation, skewness and lag-1
+// autocorrelation. A skewness that no two-phase process has with that variation is 0: any.
 type moments struct{ scv, skewness, acf1 float64 }
 
 // What farflash trace info measures on public excerpts of recorded traces. Variations up to 2 are called low.
@@ -62,8 +64,8 @@ var (
 	}
 )
 
-// shape is the process with these moments. What lies outside of what a two-phase process has is the nearest that it has: any skewness, and 99 % of the greatest
-// autocorrelation.
+// shape is the process with these moments. What lies outside of what a two-phase process has is the nearest that it
+// has: any skewness, and 99 % of the greatest autocorrelation.
 func (m moments) shape() synth.Shape {
 	s := synth.Shape{SCV: m.scv, ACF1: min(m.acf1, float64(0.99*(1-1/m.scv)/2))}
 	if m.skewness > synth.SkewnessBound(m.scv) {
@@ -80,8 +82,8 @@ type trace struct {
 	reads, writes synth.Flow
 }
 
-// golden is the root of x^5 = x + 1: the shares of i over its powers fill a space of four dimensions evenly (Roberts, "The unreasonable effectiveness of
-// quasirandom sequences", 2018).
+// golden is the root of x^5 = x + 1: the shares of i over its powers fill a space of four dimensions evenly (Roberts,
+// "The unreasonable effectiveness of quasirandom sequences", 2018).
 const golden = 1.1673039782614187
 
 // even are four numbers from 0 to 1 that fill the space evenly as i grows.

@@ -17,8 +17,8 @@ import (
 	"farflash/study"
 )
 
-// Trainer makes the models that scenarios ask for with model: auto, each once, and keeps them in the cache of its runner. Any number of goroutines may use it; while one trains,
-// the others that need a model wait.
+// Trainer makes the models that scenarios ask for with model: auto, each once, and keeps them in the cache of its
+// runner. Any number of goroutines may use it; while one trains, the others that need a model wait.
 type Trainer struct {
 	cfg    Config
 	runner study.Runner
@@ -34,7 +34,8 @@ func NewTrainer(cfg Config, runner study.Runner) *Trainer {
 	return &Trainer{cfg: cfg, runner: runner, models: map[string][]byte{}}
 }
 
-// Name tells the model of a drive from all others that this program makes: it is made of the digest of a drive, and of how it is trained.
+// Name tells the model of a drive from all others that this program makes: it is made of the digest of a drive, and
+// of how it is trained.
 func (t *Trainer) Name(drive *scenario.Drive) (string, error) {
 	b, err := base(drive, &t.cfg)
 	if err != nil {

@@ -1,16 +1,21 @@
-// Package training makes the models that foresee what a drive reads and writes: it has the drive simulated under many workloads and weight ratios, grows a forest on
-// what came of that, and says how well it foresees workloads that it has not seen.
+// Package training makes the models that foresee what a drive reads and writes: it has the drive simulated under many
+// workloads and weight ratios, grows a forest on what came of that, and says how well it foresees workloads that it
+// has not seen.
 //
-// Its main types are Config, which says what is run and how a forest is grown; Set, the samples that came out; Trainer, which makes and keeps the models that scenarios ask for with
-// model: auto; and Report, how good models are (Evaluate).
+// Its main types are Config, which says what is run and how a forest is grown; Set, the samples that came out;
+// Trainer, which makes and keeps the models that scenarios ask for with model: auto; and Report, how good models are
+// (Evaluate).
 //
-// It follows section III-B of SRC (Jia et al., "SRC: Mitigate I/O Throughput Degradation in Network Congestion Control of Disaggregated Storage Systems", 2023) and its
-// section IV-C: micro traces with exponential sizes and inter-arrival times, and synthetic ones, Markov-modulated processes with the moments of recorded
-// traces, in four classes by how much both vary. A sample is a trace at a weight ratio: what the drive was asked for in a window (ratecontrol.Features), and what it read and wrote then. A trace is on
-// one side of each division into what trains and what tests.
+// It follows section III-B of SRC (Jia et al., "SRC: Mitigate I/O Throughput Degradation in Network Congestion
+// Control of Disaggregated Storage Systems", 2023) and its section IV-C: micro traces with exponential sizes and
+// inter-arrival times, and synthetic ones, Markov-modulated processes with the moments of recorded traces, in four
+// classes by how much both vary. A sample is a trace at a weight ratio: what the drive was asked for in a window
+// (ratecontrol.Features), and what it read and wrote then. A trace is on one side of each division into what trains
+// and what tests.
 //
-// Every sample is a trial of package study, so they are kept in its cache, computed side by side, and a training that was stopped goes on where it was. The same drive and Config give the same
-// bytes. What it leaves out: learning while a system runs, and several drives in one model.
+// Every sample is a trial of package study, so they are kept in its cache, computed side by side, and a training that
+// was stopped goes on where it was. The same drive and Config give the same bytes. What it leaves out: learning while
+// a system runs, and several drives in one model.
 package training
 
 import (
@@ -40,20 +45,24 @@ type Config struct {
 	// Ratios are weight ratios, in rising order; each trace runs at one of each Per neighbours among them.
 	Ratios []int
 	Per    int
-	// Sizes are the least and the greatest mean size, Gaps the least and the greatest mean inter-arrival time of the requests of a direction.
+	// Sizes are the least and the greatest mean size, Gaps the least and the greatest mean inter-arrival time of the
+	// requests of a direction.
 	Sizes [2]units.Bytes
 	Gaps  [2]units.Duration
-	// A run lasts WarmUp and then Window, which the sample is of. A longer warm-up leaves more behind that no feature tells of.
+	// A run lasts WarmUp and then Window, which the sample is of. A longer warm-up leaves more behind that no feature
+	// tells of.
 	WarmUp, Window units.Duration
 	Seed           uint64
 	Forest         forest.Config
 }
 
-// DefaultConfig is what model: auto is trained with. Sizes and times have those of SRC's figure 5 (10 to 40 KB, 10 to 25 us) and of its experiments (44 KB, 23 KB) well within.
+// DefaultConfig is what model: auto is trained with. Sizes and times have those of SRC's figure 5 (10 to 40 KB, 10 to
+// 25 us) and of its experiments (44 KB, 23 KB) well within.
 func DefaultConfig() Config {
 	return Config{
 		Micro: 320, Synthetic: 320, Ratios: []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 32}, Per: 2,
-		Sizes: [2]units.Bytes{8 * units.KB, 64 * units.KB}, Gaps: [2]units.Duration{8 * units.Microsecond, 64 * units.Microsecond},
+		Sizes:  [2]units.Bytes{8 * units.KB, 64 * units.KB},
+		Gaps:   [2]units.Duration{8 * units.Microsecond, 64 * units.Microsecond},
 		WarmUp: units.Millisecond, Window: 15 * units.Millisecond, Seed: 1,
 		Forest: forest.Config{Trees: 100, Try: ratecontrol.Inputs / 2, Leaf: 3, Seed: 1},
 	}
@@ -68,17 +77,23 @@ const (
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
-	bad.Hold(c.Micro >= 0 && c.Micro <= mostTraces, "micro", "%d traces are not possible; use 0 to %d", c.Micro, mostTraces)
-	bad.Hold(c.Synthetic >= 0 && c.Synthetic <= mostTraces, "synthetic", "%d traces are not possible; use 0 to %d", c.Synthetic, mostTraces)
+	bad.Hold(c.Micro >= 0 && c.Micro <= mostTraces, "micro", "%d traces are not possible; use 0 to %d", c.Micro,
+		mostTraces)
+	bad.Hold(c.Synthetic >= 0 && c.Synthetic <= mostTraces, "synthetic", "%d traces are not possible; use 0 to %d",
+		c.Synthetic, mostTraces)
 	bad.Hold(c.Micro+c.Synthetic > 0, "micro", "there are no traces")
 	bad.Hold(len(c.Ratios) > 0, "ratios", "there are none; use some such as 1, 2, 4")
 	for i, w := range c.Ratios {
-		bad.Hold(w >= 1 && w <= mostRatio && (i == 0 || w > c.Ratios[i-1]), fmt.Sprintf("ratios[%d]", i), "%d is not possible; use 1 to %d, in rising order", w, mostRatio)
+		bad.Hold(w >= 1 && w <= mostRatio && (i == 0 || w > c.Ratios[i-1]), fmt.Sprintf("ratios[%d]", i),
+			"%d is not possible; use 1 to %d, in rising order", w, mostRatio)
 	}
 	bad.Hold(c.Per >= 1, "per", "%d is not possible; use 1 or more", c.Per)
-	bad.Hold(c.Sizes[0] >= units.Sector && c.Sizes[0] <= c.Sizes[1] && c.Sizes[1] <= units.MiB, "sizes", "%v to %v are not possible; use 512B to 1MiB", c.Sizes[0], c.Sizes[1])
-	bad.Hold(c.Gaps[0] >= 100*units.Nanosecond && c.Gaps[0] <= c.Gaps[1] && c.Gaps[1] <= units.Second, "gaps", "%v to %v are not possible; use 100ns to 1s", c.Gaps[0], c.Gaps[1])
-	bad.Hold(c.WarmUp >= 0 && c.Window >= units.Millisecond && c.Window <= 10*units.Second && c.WarmUp <= 10*units.Second, "window", "%v after %v is not possible; use 1ms to 10s", c.Window, c.WarmUp)
+	bad.Hold(c.Sizes[0] >= units.Sector && c.Sizes[0] <= c.Sizes[1] && c.Sizes[1] <= units.MiB, "sizes",
+		"%v to %v are not possible; use 512B to 1MiB", c.Sizes[0], c.Sizes[1])
+	bad.Hold(c.Gaps[0] >= 100*units.Nanosecond && c.Gaps[0] <= c.Gaps[1] && c.Gaps[1] <= units.Second, "gaps",
+		"%v to %v are not possible; use 100ns to 1s", c.Gaps[0], c.Gaps[1])
+	bad.Hold(c.WarmUp >= 0 && c.Window >= units.Millisecond && c.Window <= 10*units.Second &&
+		c.WarmUp <= 10*units.Second, "window", "%v after %v is not possible; use 1ms to 10s", c.Window, c.WarmUp)
 	if err := bad.Err(); err != nil {
 		return err
 	}
@@ -100,10 +115,12 @@ type Set struct {
 	Rows    []Row
 }
 
-// saturated is the share of what came that a drive which keeps up has done at the least: the rest is what is under way at both ends of the window.
+// saturated is the share of what came that a drive which keeps up has done at the least: the rest is what is under
+// way at both ends of the window.
 const saturated = 0.95
 
-// Sweep runs a drive under all traces and returns the samples, in the order of the traces. Trials that were found in the runner's cache are not run again.
+// Sweep runs a drive under all traces and returns the samples, in the order of the traces. Trials that were found in
+// the runner's cache are not run again.
 func Sweep(ctx context.Context, r study.Runner, drive *scenario.Drive, cfg Config) (*Set, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -159,7 +176,9 @@ func Sweep(ctx context.Context, r study.Runner, drive *scenario.Drive, cfg Confi
 
 // base is the scenario that all trials are made of.
 func base(drive *scenario.Drive, cfg *Config) (*scenario.Scenario, error) {
-	text := fmt.Sprintf("ssd: mqsim-default\nrate_control: {kind: static}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 10us}}, addresses: fold}]\nmeasure: {until: %v, warm_up: %v}\n",
+	text := fmt.Sprintf(
+		"ssd: mqsim-default\nrate_control: {kind: static}\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: "+
+			"10us}}, addresses: fold}]\nmeasure: {until: %v, warm_up: %v}\n",
 		cfg.WarmUp+cfg.Window, cfg.WarmUp)
 	s, err := scenario.Parse(shape.Source{File: "training", Text: []byte(text)}, nil)
 	if err != nil {
@@ -202,8 +221,10 @@ func (s *Set) Grow(drive string, cfg *Config, workers int) (*forest.Forest, erro
 		most = max(most, r.Ratio)
 	}
 	f.Notes = []forest.Note{
-		{Name: "drive", Value: drive}, {Name: "samples", Value: strconv.Itoa(len(s.Rows))}, {Name: "traces", Value: strconv.Itoa(len(traces))},
-		{Name: "largest weight ratio", Value: strconv.Itoa(most)}, {Name: "window", Value: cfg.Window.String()}, {Name: "seed", Value: strconv.FormatUint(cfg.Seed, 10)},
+		{Name: "drive", Value: drive}, {Name: "samples", Value: strconv.Itoa(len(s.Rows))},
+		{Name: "traces", Value: strconv.Itoa(len(traces))},
+		{Name: "largest weight ratio", Value: strconv.Itoa(most)}, {Name: "window", Value: cfg.Window.String()},
+		{Name: "seed", Value: strconv.FormatUint(cfg.Seed, 10)},
 	}
 	return f, nil
 }

@@ -22,7 +22,8 @@ import (
 func tiny() training.Config {
 	c := training.DefaultConfig()
 	c.Micro, c.Synthetic, c.Ratios, c.Per = 12, 8, []int{1, 2, 4, 8}, 2
-	c.Sizes, c.Gaps = [2]units.Bytes{4 * units.KiB, 16 * units.KiB}, [2]units.Duration{40 * units.Microsecond, 400 * units.Microsecond}
+	c.Sizes, c.Gaps = [2]units.Bytes{4 * units.KiB, 16 * units.KiB},
+		[2]units.Duration{40 * units.Microsecond, 400 * units.Microsecond}
 	c.WarmUp, c.Window = units.Millisecond, 4*units.Millisecond
 	c.Forest.Trees = 10
 	return c
@@ -31,15 +32,16 @@ func tiny() training.Config {
 // driveOf is a drive of a scenario's text.
 func driveOf(t testing.TB, name string) *scenario.Drive {
 	t.Helper()
-	s, err := trialtest.Parse("ssd: " + name + "\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1ms}, requests: 1}}]\n")
+	s, err := trialtest.Parse("ssd: " + name +
+		"\nworkload: [{synthetic: {reads: {size: 4KiB, interarrival: 1ms}, requests: 1}}]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s.SSD
 }
 
-// TestSweep holds that samples are what a run of their scenario finds, that another number of processors and a cache change nothing, and that a training that was
-// stopped goes on where it was.
+// TestSweep holds that samples are what a run of their scenario finds, that another number of processors and a cache
+// change nothing, and that a training that was stopped goes on where it was.
 func TestSweep(t *testing.T) {
 	drive, cfg := driveOf(t, trialtest.TinyDrive), tiny()
 	first, err := training.Sweep(t.Context(), study.Runner{Workers: 1}, drive, cfg)
@@ -55,7 +57,8 @@ func TestSweep(t *testing.T) {
 	}
 	last := study.Progress{}
 	for range 2 {
-		again, err := training.Sweep(t.Context(), study.Runner{Workers: 3, Cache: cache, Progress: func(p study.Progress) { last = p }}, drive, cfg)
+		again, err := training.Sweep(t.Context(),
+			study.Runner{Workers: 3, Cache: cache, Progress: func(p study.Progress) { last = p }}, drive, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +72,8 @@ func TestSweep(t *testing.T) {
 	}
 	// The cache knows all of them now: nothing is run, whatever the runner could.
 	ran := false
-	if _, err := training.Sweep(t.Context(), study.Runner{Cache: cache, Progress: func(study.Progress) { ran = true }}, drive, cfg); err != nil || ran {
+	if _, err := training.Sweep(t.Context(),
+		study.Runner{Cache: cache, Progress: func(study.Progress) { ran = true }}, drive, cfg); err != nil || ran {
 		t.Errorf("a third training runs again: %v", err)
 	}
 	speeds := 0
@@ -104,8 +108,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestEvaluate holds what an evaluation reports, and that no trace is on both sides of a division: a forest that had seen a trace's other ratios would know
-// what has nothing to do with its features.
+// TestEvaluate holds what an evaluation reports, and that no trace is on both sides of a division: a forest that had
+// seen a trace's other ratios would know what has nothing to do with its features.
 func TestEvaluate(t *testing.T) {
 	set := &training.Set{Samples: &forest.Samples{Inputs: ratecontrol.InputNames(), Outputs: ratecontrol.OutputNames()}}
 	// Each trace has features and outputs that have nothing to do with each other, and many rows.
@@ -128,7 +132,8 @@ func TestEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Models) != 5 || len(r.Classes) != 4 || r.Traces != 60 || r.Samples != 480 || len(r.Importance) != ratecontrol.Inputs {
+	if len(r.Models) != 5 || len(r.Classes) != 4 || r.Traces != 60 || r.Samples != 480 ||
+		len(r.Importance) != ratecontrol.Inputs {
 		t.Fatalf("%+v", r)
 	}
 	for _, j := range append(r.Models, r.Classes...) {
@@ -144,7 +149,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestTrainer holds that one model is made for a drive, the same with and without a cache, that it is found there, and that a damaged one is made anew.
+// TestTrainer holds that one model is made for a drive, the same with and without a cache, that it is found there,
+// and that a damaged one is made anew.
 func TestTrainer(t *testing.T) {
 	drive, cfg := driveOf(t, trialtest.TinyDrive), tiny()
 	other := driveOf(t, strings.Replace(trialtest.TinyDrive, "25%", "30%", 1))
@@ -174,7 +180,8 @@ func TestTrainer(t *testing.T) {
 	if err != nil || ran {
 		t.Fatalf("it was trained again: %v", err)
 	}
-	ch := ratecontrol.Features{ReadShare: 1, Of: [2]ratecontrol.FlowFeatures{{Size: 8192, Interarrival: 1e-4, Speed: 8e7}, {Interarrival: 1}}}
+	ch := ratecontrol.Features{ReadShare: 1,
+		Of: [2]ratecontrol.FlowFeatures{{Size: 8192, Interarrival: 1e-4, Speed: 8e7}, {Interarrival: 1}}}
 	if r, w := p.Predict(&ch, 1); !(r > 0) || !(w >= 0) {
 		t.Errorf("it foresees %v and %v", r, w)
 	}
@@ -228,13 +235,15 @@ func TestAccuracy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d samples in %v, grown in %v: %d nodes, R^2 out of bag %.3f", len(set.Rows), swept, time.Since(began)-swept, f.Nodes(), f.OutOfBag)
+	t.Logf("%d samples in %v, grown in %v: %d nodes, R^2 out of bag %.3f", len(set.Rows), swept,
+		time.Since(began)-swept, f.Nodes(), f.OutOfBag)
 	r, err := set.Evaluate(t.Context(), &cfg, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range append(r.Models, r.Classes...) {
-		t.Logf("%-45s %.3f (least %.3f), %s %.3f, %s %.3f; saturated %.3f of %d, others %.3f of %d", j.Name, j.All.Mean, j.Least, block.Read, j.All.Each[0], block.Write, j.All.Each[1],
+		t.Logf("%-45s %.3f (least %.3f), %s %.3f, %s %.3f; saturated %.3f of %d, others %.3f of %d", j.Name,
+			j.All.Mean, j.Least, block.Read, j.All.Each[0], block.Write, j.All.Each[1],
 			j.Saturated.Each, j.Saturated.Rows, j.Unsaturated.Each, j.Unsaturated.Rows)
 	}
 	t.Log(r.Importance, r.FlowSpeed)

@@ -13,7 +13,8 @@ const (
 	leastBatches = 8
 )
 
-// batches are bytes in equal lengths of time from the first request on. When they do not reach any further, each becomes twice as long.
+// batches are bytes in equal lengths of time from the first request on. When they do not reach any further, each
+// becomes twice as long.
 type batches struct {
 	length units.Duration
 	bytes  [mostBatches]int64
@@ -34,8 +35,9 @@ func (b *batches) add(since units.Duration, bytes int64) {
 	b.bytes[since/b.length] += bytes
 }
 
-// within is half of the interval that the mean rate is in with 95 % confidence, as a share of it: Student's t over the batches that the
-// span covers, as if they were independent. NaN with fewer than eight, or if nothing was written.
+// within is half of the interval that the mean rate is in with 95 % confidence, as a share of it: Student's t over
+// the batches that the span covers, as if they were independent. NaN with fewer than eight, or if nothing was
+// written.
 func (b *batches) within(span units.Duration) float64 {
 	n := 0
 	if b.length > 0 {

@@ -17,7 +17,8 @@ func TestWriteRateWithin(t *testing.T) {
 		m := characterise.New()
 		for s := range seconds + 1 { // the last ends the span
 			for _, op := range []block.Op{block.Write, block.Read} { // reads count for nothing
-				m.Add(&workload.Record{Time: 5*units.Second + units.Duration(s)*units.Second, Offset: s << 20, Size: bytes(s), Op: op, Response: workload.NoResponse})
+				m.Add(&workload.Record{Time: 5*units.Second + units.Duration(s)*units.Second, Offset: s << 20,
+					Size: bytes(s), Op: op, Response: workload.NoResponse})
 			}
 		}
 		return m.Result()

@@ -1,15 +1,16 @@
-// Package characterise measures a workload in one pass: counts and mix, moments and correlation of sizes and inter-arrival
-// times, how sequential it is, what it touches, and its peak and daily rates.
+// Package characterise measures a workload in one pass: counts and mix, moments and correlation of sizes and
+// inter-arrival times, how sequential it is, what it touches, and its peak and daily rates.
 //
-// The main types are [Meter], which is fed one record at a time, and [Result], which it yields; [Run] does both for a whole
-// [workload.Source]. Result marshals to the JSON that `farflash trace info --json` prints.
+// The main types are [Meter], which is fed one record at a time, and [Result], which it yields; [Run] does both for a
+// whole [workload.Source]. Result marshals to the JSON that `farflash trace info --json` prints.
 //
-// The estimators: moments are those of the population (divided by n), skewness is m3/m2^1.5, and the lag-1 autocorrelation is the
-// sum of (x[i]-mean)(x[i+1]-mean) over that of (x[i]-mean)^2. All are updated record by record about the running mean (Welford;
-// Pébay, SAND2008-6212), so that long traces lose no digits. Inter-arrival times are those between requests of one kind.
+// The estimators: moments are those of the population (divided by n), skewness is m3/m2^1.5, and the lag-1
+// autocorrelation is the sum of (x[i]-mean)(x[i+1]-mean) over that of (x[i]-mean)^2. All are updated record by record
+// about the running mean (Welford; Pébay, SAND2008-6212), so that long traces lose no digits. Inter-arrival times are
+// those between requests of one kind.
 //
-// Memory is that of the footprint: 80 B or so for each MiB of address space touched, and 256 B more for a MiB that was touched in
-// pieces other than whole 4 KiB blocks. Everything else is constant.
+// Memory is that of the footprint: 80 B or so for each MiB of address space touched, and 256 B more for a MiB that
+// was touched in pieces other than whole 4 KiB blocks. Everything else is constant.
 //
 // What it leaves out: stack distances, and burstiness beyond lag 1.
 package characterise
@@ -27,7 +28,8 @@ import (
 	"farflash/workload"
 )
 
-// Figure holds the moments of a sequence. Those that do not exist (of a constant, or of too few) are NaN, and null in JSON.
+// Figure holds the moments of a sequence. Those that do not exist (of a constant, or of too few) are NaN, and null in
+// JSON.
 type Figure struct {
 	Mean     Number `json:"mean"`
 	SCV      Number `json:"scv"`      // variance over squared mean
@@ -57,23 +59,25 @@ type Side struct {
 
 // Result is what a workload is like.
 type Result struct {
-	Format          string  `json:"format"`
-	Requests        int64   `json:"requests"`
-	Span            float64 `json:"span_s"`       // s from the first request to the last
-	OutOfOrder      int64   `json:"out_of_order"` // requests filed behind a later one
-	Reads           Side    `json:"reads"`
-	Writes          Side    `json:"writes"`
-	Trims           int64   `json:"trims"`
-	Flushes         int64   `json:"flushes"`
-	Volumes         int64   `json:"volumes"`
-	PerVolume       []Share `json:"per_volume,omitempty"` // of more than one: each, the busiest first
-	Footprint       int64   `json:"footprint"`            // distinct bytes read, written or trimmed, in whole 512-byte sectors
-	WriteFootprint  int64   `json:"write_footprint"`      // distinct bytes written
-	HighestByte     int64   `json:"highest_byte"`         // the end of the highest request of any volume
-	WriteRatePerDay Number  `json:"write_rate_per_day"`   // bytes written over the span, in bytes a day
-	WriteRateWithin Number  `json:"write_rate_within"`    // half of its 95 % confidence interval, as a share of it; of batches of 1 s and more
-	PeakIOPS        Number  `json:"peak_iops_5min"`       // of the busiest 5 minutes, counted from the first request
-	Skipped         int64   `json:"skipped"`              // bad records left out
+	Format     string  `json:"format"`
+	Requests   int64   `json:"requests"`
+	Span       float64 `json:"span_s"`       // s from the first request to the last
+	OutOfOrder int64   `json:"out_of_order"` // requests filed behind a later one
+	Reads      Side    `json:"reads"`
+	Writes     Side    `json:"writes"`
+	Trims      int64   `json:"trims"`
+	Flushes    int64   `json:"flushes"`
+	Volumes    int64   `json:"volumes"`
+	PerVolume  []Share `json:"per_volume,omitempty"` // of more than one: each, the busiest first
+	// distinct bytes read, written or trimmed, in whole 512-byte sectors
+	Footprint       int64  `json:"footprint"`
+	WriteFootprint  int64  `json:"write_footprint"`    // distinct bytes written
+	HighestByte     int64  `json:"highest_byte"`       // the end of the highest request of any volume
+	WriteRatePerDay Number `json:"write_rate_per_day"` // bytes written over the span, in bytes a day
+	// half of its 95 % confidence interval, as a share of it; of batches of 1 s and more
+	WriteRateWithin Number `json:"write_rate_within"`
+	PeakIOPS        Number `json:"peak_iops_5min"` // of the busiest 5 minutes, counted from the first request
+	Skipped         int64  `json:"skipped"`        // bad records left out
 }
 
 // Share is what one volume has of a workload.

@@ -2,8 +2,8 @@ package characterise
 
 import "math/bits"
 
-// footprint is a set of 512-byte sectors of any number of volumes: a bit for each 4 KiB block that is in it as a whole, and a
-// byte for each block of those MiB that have others.
+// footprint is a set of 512-byte sectors of any number of volumes: a bit for each 4 KiB block that is in it as a
+// whole, and a byte for each block of those MiB that have others.
 type footprint struct {
 	regions map[region]*marks
 	sectors int64

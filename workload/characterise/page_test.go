@@ -16,10 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/validation/traces.md")
 
-// TestPage holds the tables of docs/validation/traces.md to what the samples have; TestPublishedStatistics holds the same figures to the other program's.
+// TestPage holds the tables of docs/validation/traces.md to what the samples have; TestPublishedStatistics holds the
+// same figures to the other program's.
 func TestPage(t *testing.T) {
 	const page = "../../docs/validation/traces.md"
-	moments := golden.Head("sample", "", ">count", ">mean size", ">SCV", ">skewness", ">lag-1", ">mean inter-arrival", ">SCV", ">skewness", ">lag-1")
+	moments := golden.Head("sample", "", ">count", ">mean size", ">SCV", ">skewness", ">lag-1", ">mean inter-arrival",
+		">SCV", ">skewness", ">lag-1")
 	shares := golden.Head("sample", ">K = 1", ">8", ">32")
 	for _, s := range []struct{ name, key string }{
 		{"MSR hm_0", "msr hm_0 sample"},
@@ -41,20 +43,24 @@ func TestPage(t *testing.T) {
 				continue
 			}
 			moments = append(moments, golden.Row(name, side.kind, grouped(float64(x.Count), 0),
-				grouped(float64(x.Size.Mean), 1), grouped(float64(x.Size.SCV), 3), grouped(float64(x.Size.Skewness), 3), grouped(float64(x.Size.ACF1), 3),
-				grouped(float64(x.Interarrival.Mean), 2), grouped(float64(x.Interarrival.SCV), 3), grouped(float64(x.Interarrival.Skewness), 3), grouped(float64(x.Interarrival.ACF1), 3)))
+				grouped(float64(x.Size.Mean), 1), grouped(float64(x.Size.SCV), 3),
+				grouped(float64(x.Size.Skewness), 3), grouped(float64(x.Size.ACF1), 3),
+				grouped(float64(x.Interarrival.Mean), 2), grouped(float64(x.Interarrival.SCV), 3),
+				grouped(float64(x.Interarrival.Skewness), 3), grouped(float64(x.Interarrival.ACF1), 3)))
 			name = ""
 		}
 		if got.Writes.Bytes > 0 && !strings.Contains(s.name, "events") {
 			shares = append(shares, shareRow(s.name, got))
 		}
 	}
-	asFiled := measure(t, inputs.Path(t, "data/"+published["systor traces sample"].file), trace.Options{AsRecorded: true}, false)
+	asFiled := measure(t, inputs.Path(t, "data/"+published["systor traces sample"].file),
+		trace.Options{AsRecorded: true}, false)
 	shares = append(shares, shareRow("Fujitsu VDI, as it is filed", asFiled))
 	golden.Table(t, page, "moments", "published samples", moments, *update)
 	golden.Table(t, page, "sequential", "published samples", shares, *update)
 	golden.Table(t, page, "filed", "published samples", append(golden.Head("Fujitsu VDI", ">requests"),
-		golden.Row("all", grouped(float64(asFiled.Requests), 0)), golden.Row("behind a later one in the file", grouped(float64(asFiled.OutOfOrder), 0))), *update)
+		golden.Row("all", grouped(float64(asFiled.Requests), 0)),
+		golden.Row("behind a later one in the file", grouped(float64(asFiled.OutOfOrder), 0))), *update)
 }
 
 func shareRow(name string, r characterise.Result) string {

@@ -28,13 +28,16 @@ var published = map[string]struct {
 	options trace.Options
 	sorted  bool // the figures are of the recorded stamps, sorted
 }{
-	"msr hm_0 sample":             {file: "msr/hm_0-sample-1000.csv"},
-	"systor traces sample":        {file: "systor17/systor17-traces-sample.csv.gz"},
-	"tencent cbs sample":          {file: "tencent-cbs/cloud_storage-sample.bz2", options: trace.Options{AsRecorded: true}, sorted: true},
-	"cloudphysics head 20000":     {file: "cloudphysics/cloudPhysicsIO-head20000.vscsi"},
-	"mqsim tpcc":                  {file: "mqsim/tpcc-small.trace"},
-	"ycsb rocksdb (Q events)":     {file: "ycsb-rocksdb-blkparse/evelii-sample.txt", options: trace.Options{Action: 'Q'}},
-	"ycsb rocksdb (D events)":     {file: "ycsb-rocksdb-blkparse/evelii-sample.txt", options: trace.Options{Action: 'D'}},
+	"msr hm_0 sample":      {file: "msr/hm_0-sample-1000.csv"},
+	"systor traces sample": {file: "systor17/systor17-traces-sample.csv.gz"},
+	"tencent cbs sample": {file: "tencent-cbs/cloud_storage-sample.bz2",
+		options: trace.Options{AsRecorded: true}, sorted: true},
+	"cloudphysics head 20000": {file: "cloudphysics/cloudPhysicsIO-head20000.vscsi"},
+	"mqsim tpcc":              {file: "mqsim/tpcc-small.trace"},
+	"ycsb rocksdb (Q events)": {file: "ycsb-rocksdb-blkparse/evelii-sample.txt",
+		options: trace.Options{Action: 'Q'}},
+	"ycsb rocksdb (D events)": {file: "ycsb-rocksdb-blkparse/evelii-sample.txt",
+		options: trace.Options{Action: 'D'}},
 	"wiscsee blkparse (D events)": {file: "blkparse/wiscsee-blkparse-output.txt"},
 }
 
@@ -85,16 +88,19 @@ func compareSide(t *testing.T, name string, s characterise.Side, line string) {
 		same(t, name+" count", float64(s.Count), "0")
 		return
 	}
-	m := regexp.MustCompile(`n (\d+) bytes (\d+) size mean (\S+) SCV (\S+) skew (\S+) rho1 (\S+); iat mean (\S+) us SCV (\S+) skew (\S+) rho1 (\S+);`).FindStringSubmatch(line)
+	m := regexp.MustCompile(
+		`n (\d+) bytes (\d+) size mean (\S+) SCV (\S+) skew (\S+) rho1 (\S+); iat mean (\S+) us SCV (\S+) skew (\S+) rho1 (\S+);`).FindStringSubmatch(line)
 	if m == nil {
 		t.Fatalf("cannot read %q", line)
 	}
 	ours := []float64{
 		float64(s.Count), float64(s.Bytes),
 		float64(s.Size.Mean), float64(s.Size.SCV), float64(s.Size.Skewness), float64(s.Size.ACF1),
-		float64(s.Interarrival.Mean), float64(s.Interarrival.SCV), float64(s.Interarrival.Skewness), float64(s.Interarrival.ACF1),
+		float64(s.Interarrival.Mean), float64(s.Interarrival.SCV), float64(s.Interarrival.Skewness),
+		float64(s.Interarrival.ACF1),
 	}
-	for i, label := range []string{"n", "bytes", "size mean", "size SCV", "size skewness", "size rho1", "iat mean", "iat SCV", "iat skewness", "iat rho1"} {
+	for i, label := range []string{"n", "bytes", "size mean", "size SCV", "size skewness", "size rho1", "iat mean",
+		"iat SCV", "iat skewness", "iat rho1"} {
 		same(t, name+" "+label, ours[i], m[i+1])
 	}
 }
@@ -144,8 +150,8 @@ func measure(t *testing.T, path string, options trace.Options, sorted bool) char
 	return res
 }
 
-// TestPublishedSequentialRatios compares the sequential shares of written bytes with the table at the end of STATS.txt. That
-// of Tencent is in file order.
+// TestPublishedSequentialRatios compares the sequential shares of written bytes with the table at the end of
+// STATS.txt. That of Tencent is in file order.
 func TestPublishedSequentialRatios(t *testing.T) {
 	data, err := os.ReadFile(inputs.Path(t, "data/STATS.txt"))
 	if err != nil {
@@ -164,7 +170,8 @@ func TestPublishedSequentialRatios(t *testing.T) {
 		{"tpcc", "mqsim/tpcc-small.trace", trace.Options{}},
 	}
 	for _, c := range cases {
-		m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.label) + ` K=1 (\S+); K=8 (\S+); K=32 (\S+);`).FindStringSubmatch(text)
+		m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.label) +
+			` K=1 (\S+); K=8 (\S+); K=32 (\S+);`).FindStringSubmatch(text)
 		if m == nil {
 			t.Fatalf("STATS.txt has no sequential ratios of %s", c.label)
 		}
@@ -178,7 +185,8 @@ func TestPublishedSequentialRatios(t *testing.T) {
 func TestJSONShape(t *testing.T) {
 	m := characterise.New()
 	for i := range int64(4) {
-		m.Add(&workload.Record{Time: units.Duration(i) * units.Millisecond, Offset: i * 4096, Size: 4096, Op: block.Write, Response: workload.NoResponse})
+		m.Add(&workload.Record{Time: units.Duration(i) * units.Millisecond, Offset: i * 4096, Size: 4096,
+			Op: block.Write, Response: workload.NoResponse})
 	}
 	res := m.Result()
 	res.Format = "msr"
@@ -205,7 +213,8 @@ func TestJSONShape(t *testing.T) {
 func Example() {
 	m := characterise.New()
 	for i := range int64(100) {
-		m.Add(&workload.Record{Time: units.Duration(i) * 10 * units.Microsecond, Offset: i * 8192, Size: 8192, Op: block.Read, Response: workload.NoResponse})
+		m.Add(&workload.Record{Time: units.Duration(i) * 10 * units.Microsecond, Offset: i * 8192, Size: 8192,
+			Op: block.Read, Response: workload.NoResponse})
 	}
 	res := m.Result()
 	fmt.Println(res.Reads.Count, res.Reads.Interarrival.Mean, res.Reads.SequentialRatio.One, res.Footprint)
@@ -250,7 +259,8 @@ func TestFootprint(t *testing.T) {
 	m := characterise.New()
 	want := make(map[int64]bool)
 	for i := range 3000 {
-		r := workload.Record{Time: units.Duration(i), Volume: uint32(stream.IntN(2)), Offset: stream.IntN(1 << 23), Size: 1 + stream.IntN(20000), Op: block.Write}
+		r := workload.Record{Time: units.Duration(i), Volume: uint32(stream.IntN(2)), Offset: stream.IntN(1 << 23),
+			Size: 1 + stream.IntN(20000), Op: block.Write}
 		m.Add(&r)
 		for s := r.Offset / 512; s*512 < r.End(); s++ {
 			want[int64(r.Volume)<<40|s] = true

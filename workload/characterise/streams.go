@@ -4,11 +4,11 @@ import "math"
 
 // streams counts how many bytes belong to sequential runs when so many runs can be followed at once.
 //
-// A stream expects the address behind its last request. A request at an expected address continues that stream: its bytes
-// count, and so do those of the run's first request when it is the second. Any other request begins a stream; when there are
-// too many, the least recently used ends. Two streams that come to expect one address become one: the one that a new run joins
-// is as recent as the run, the one that a continued run joins keeps its age. Volumes are not told apart, as a drive that holds
-// them side by side would not.
+// A stream expects the address behind its last request. A request at an expected address continues that stream: its
+// bytes count, and so do those of the run's first request when it is the second. Any other request begins a stream;
+// when there are too many, the least recently used ends. Two streams that come to expect one address become one: the
+// one that a new run joins is as recent as the run, the one that a continued run joins keeps its age. Volumes are not
+// told apart, as a drive that holds them side by side would not.
 type streams struct {
 	list   []stream // from the most recently used
 	bytes  int64

@@ -14,21 +14,32 @@ import (
 
 // ignored are options that concern fio itself or what it reports.
 var ignored = map[string]bool{
-	"group_reporting": true, "description": true, "name": true, "directory": true, "filename_format": true, "thread": true, "fallocate": true,
-	"invalidate": true, "create_on_open": true, "create_serialize": true, "create_fsync": true, "unlink": true, "overwrite": true, "refill_buffers": true,
-	"scramble_buffers": true, "zero_buffers": true, "buffer_compress_percentage": true, "exitall": true, "eta": true, "minimal": true,
-	"lat_percentiles": true, "clat_percentiles": true, "slat_percentiles": true, "percentile_list": true, "disable_lat": true, "disable_clat": true,
-	"disable_slat": true, "disable_bw_measurement": true, "gtod_reduce": true, "clocksource": true, "write_bw_log": true, "write_lat_log": true, "write_iops_log": true,
-	"log_avg_msec": true, "bwavgtime": true, "iopsavgtime": true, "unified_rw_reporting": true, "cpus_allowed": true, "cpus_allowed_policy": true, "numa_cpu_nodes": true,
-	"numa_mem_policy": true, "nice": true, "prio": true, "hipri": true, "fixedbufs": true, "registerfiles": true, "sqthread_poll": true, "userspace_reap": true,
-	"mem": true, "iomem": true, "iomem_align": true, "continue_on_error": true, "ignore_error": true, "significant_figures": true, "random_generator": true,
-	"unit_base": true, "norandommap": true, "randrepeat": true, "allrandrepeat": true, "softrandommap": true, "iodepth_batch": true, "iodepth_batch_submit": true,
-	"iodepth_batch_complete": true, "iodepth_batch_complete_min": true, "iodepth_batch_complete_max": true, "iodepth_low": true, "direct": true, "buffered": true,
+	"group_reporting": true, "description": true, "name": true, "directory": true, "filename_format": true,
+	"thread": true, "fallocate": true,
+	"invalidate": true, "create_on_open": true, "create_serialize": true, "create_fsync": true, "unlink": true,
+	"overwrite": true, "refill_buffers": true,
+	"scramble_buffers": true, "zero_buffers": true, "buffer_compress_percentage": true, "exitall": true, "eta": true,
+	"minimal":         true,
+	"lat_percentiles": true, "clat_percentiles": true, "slat_percentiles": true, "percentile_list": true,
+	"disable_lat": true, "disable_clat": true,
+	"disable_slat": true, "disable_bw_measurement": true, "gtod_reduce": true, "clocksource": true,
+	"write_bw_log": true, "write_lat_log": true, "write_iops_log": true,
+	"log_avg_msec": true, "bwavgtime": true, "iopsavgtime": true, "unified_rw_reporting": true, "cpus_allowed": true,
+	"cpus_allowed_policy": true, "numa_cpu_nodes": true,
+	"numa_mem_policy": true, "nice": true, "prio": true, "hipri": true, "fixedbufs": true, "registerfiles": true,
+	"sqthread_poll": true, "userspace_reap": true,
+	"mem": true, "iomem": true, "iomem_align": true, "continue_on_error": true, "ignore_error": true,
+	"significant_figures": true, "random_generator": true,
+	"unit_base": true, "norandommap": true, "randrepeat": true, "allrandrepeat": true, "softrandommap": true,
+	"iodepth_batch": true, "iodepth_batch_submit": true,
+	"iodepth_batch_complete": true, "iodepth_batch_complete_min": true, "iodepth_batch_complete_max": true,
+	"iodepth_low": true, "direct": true, "buffered": true,
 }
 
 // asynchronous are the engines that keep more than one request under way.
 var asynchronous = map[string]bool{
-	"libaio": true, "io_uring": true, "io_uring_cmd": true, "posixaio": true, "windowsaio": true, "solarisaio": true, "sg": true, "guasi": true, "null": true,
+	"libaio": true, "io_uring": true, "io_uring_cmd": true, "posixaio": true, "windowsaio": true, "solarisaio": true,
+	"sg": true, "guasi": true, "null": true,
 	"rbd": true, "nbd": true, "libblkio": true, "xnvme": true, "http": true,
 }
 
@@ -46,17 +57,21 @@ type builder struct {
 }
 
 // synonyms maps other spellings of an option to the one that is looked up.
-var synonyms = map[string]string{"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "blockalign": "ba", "io_limit": "io_size", "wait_for_previous": "stonewall"}
+var synonyms = map[string]string{"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange",
+	"blockalign": "ba", "io_limit": "io_size", "wait_for_previous": "stonewall"}
 
 // understood are the options that shape a job.
-var understood = []string{"rw", "bs", "bsrange", "bssplit", "ba", "filename", "size", "io_size", "offset", "offset_increment", "iodepth", "numjobs", "rwmixread", "rwmixwrite",
-	"random_distribution", "rate", "rate_iops", "rate_process", "thinktime", "thinktime_blocks", "stonewall", "fsync", "fdatasync", "loops", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
+var understood = []string{"rw", "bs", "bsrange", "bssplit", "ba", "filename", "size", "io_size", "offset",
+	"offset_increment", "iodepth", "numjobs", "rwmixread", "rwmixwrite",
+	"random_distribution", "rate", "rate_iops", "rate_process", "thinktime", "thinktime_blocks", "stonewall", "fsync",
+	"fdatasync", "loops", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
 
 func (b *builder) fail(s setting, format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf("%s:%d: %s", b.file, s.line, fmt.Sprintf(format, args...)))
 }
 
-// nearest is the option that a misspelt one was probably meant to be. Options of fio itself that are not supported are not misspelt ones.
+// nearest is the option that a misspelt one was probably meant to be. Options of fio itself that are not supported
+// are not misspelt ones.
 func nearest(name string) string {
 	if unsupported[name] || len(name) < 3 {
 		return ""
@@ -76,12 +91,18 @@ func nearest(name string) string {
 
 // unsupported are options of fio that shape a job in ways that are not modelled.
 var unsupported = map[string]bool{
-	"verify": true, "do_verify": true, "verify_pattern": true, "bs_unaligned": true, "blocksize_unaligned": true, "nrfiles": true, "openfiles": true, "file_service_type": true, "filesize": true,
-	"zonemode": true, "zonesize": true, "zonerange": true, "zoneskip": true, "zonecapacity": true, "read_iolog": true, "write_iolog": true, "rate_min": true, "rate_iops_min": true,
-	"rate_cycle": true, "rate_ignore_thinktime": true, "thinktime_spin": true, "thinktime_iotime": true, "thinktime_blocks_type": true, "latency_target": true, "latency_window": true,
-	"latency_percentile": true, "max_latency": true, "startdelay": true, "flow": true, "flow_id": true, "flow_sleep": true, "new_group": true, "wait_for": true, "percentage_random": true,
-	"rw_sequencer": true, "sync": true, "sync_file_range": true, "fsync_on_close": true, "end_fsync": true, "write_barrier": true, "replay_no_stall": true, "trim_percentage": true,
-	"dedupe_percentage": true, "io_submit_mode": true, "steadystate": true, "fill_device": true, "create_only": true, "readonly": true, "offset_align": true, "cmdprio_percentage": true,
+	"verify": true, "do_verify": true, "verify_pattern": true, "bs_unaligned": true, "blocksize_unaligned": true,
+	"nrfiles": true, "openfiles": true, "file_service_type": true, "filesize": true,
+	"zonemode": true, "zonesize": true, "zonerange": true, "zoneskip": true, "zonecapacity": true, "read_iolog": true,
+	"write_iolog": true, "rate_min": true, "rate_iops_min": true,
+	"rate_cycle": true, "rate_ignore_thinktime": true, "thinktime_spin": true, "thinktime_iotime": true,
+	"thinktime_blocks_type": true, "latency_target": true, "latency_window": true,
+	"latency_percentile": true, "max_latency": true, "startdelay": true, "flow": true, "flow_id": true,
+	"flow_sleep": true, "new_group": true, "wait_for": true, "percentage_random": true,
+	"rw_sequencer": true, "sync": true, "sync_file_range": true, "fsync_on_close": true, "end_fsync": true,
+	"write_barrier": true, "replay_no_stall": true, "trim_percentage": true,
+	"dedupe_percentage": true, "io_submit_mode": true, "steadystate": true, "fill_device": true, "create_only": true,
+	"readonly": true, "offset_align": true, "cmdprio_percentage": true,
 }
 
 // build makes a job of a section, and reports all its mistakes.
@@ -133,7 +154,8 @@ func (b *builder) job(job *Job) {
 	b.flows(job)
 	b.pace(job)
 	if _, ok := b.values["norandommap"]; !ok && b.random() {
-		job.Notes = append(job.Notes, "addresses are drawn independently; without norandommap fio would visit every block once")
+		job.Notes = append(job.Notes,
+			"addresses are drawn independently; without norandommap fio would visit every block once")
 	}
 	if direct, ok := b.values["direct"]; !ok || direct.value == "0" {
 		job.Notes = append(job.Notes, "the page cache is not modelled: requests go to the drive as with direct=1")
@@ -159,7 +181,8 @@ func (b *builder) flows(job *Job) {
 		reads, writes = true, true
 	default:
 		near := ""
-		if best := spelling.Nearest(rw.value, []string{"read", "write", "rw", "readwrite", "randread", "randwrite", "randrw"}); best != "" {
+		if best := spelling.Nearest(rw.value,
+			[]string{"read", "write", "rw", "readwrite", "randread", "randwrite", "randrw"}); best != "" {
 			near = "; did you mean " + best + "?"
 		}
 		b.fail(rw, "rw=%s is not supported; use read, write, rw, randread, randwrite or randrw%s", rw.value, near)
@@ -168,7 +191,8 @@ func (b *builder) flows(job *Job) {
 	read, write := b.blockSizes()
 	addresses := b.addresses(job)
 	flow := func(x blockSize) *synth.Flow {
-		f := &synth.Flow{Size: synth.Size{Mean: units.Bytes(x.least), Min: units.Bytes(x.least), Max: units.Bytes(x.least)}, Addresses: addresses}
+		f := &synth.Flow{Size: synth.Size{Mean: units.Bytes(x.least), Min: units.Bytes(x.least),
+			Max: units.Bytes(x.least)}, Addresses: addresses}
 		if x.mix != "" {
 			f.Size = synth.Size{Mix: x.mix}
 		}
@@ -197,7 +221,8 @@ func (b *builder) flows(job *Job) {
 	}
 }
 
-// addresses reads size, offset, alignment and distribution. A space of 0 stands for what the volume will turn out to have.
+// addresses reads size, offset, alignment and distribution. A space of 0 stands for what the volume will turn out to
+// have.
 func (b *builder) addresses(job *Job) synth.Addresses {
 	a := synth.Addresses{Start: b.size("offset"), Align: b.size("ba")}
 	if s, ok := b.values["size"]; ok && strings.HasSuffix(s.value, "%") {
@@ -267,11 +292,13 @@ func (b *builder) pace(job *Job) {
 			if ok {
 				name = "engine " + engine.value
 			}
-			job.Notes = append(job.Notes, fmt.Sprintf("%s keeps one request under way, so iodepth=%d has no effect, as in fio", name, depth))
+			job.Notes = append(job.Notes,
+				fmt.Sprintf("%s keeps one request under way, so iodepth=%d has no effect, as in fio", name, depth))
 			depth = 1
 		}
 	} else if !asynchronous[engine.value] {
-		b.fail(engine, "ioengine=%s is not supported; use libaio, io_uring or another engine of block requests", engine.value)
+		b.fail(engine, "ioengine=%s is not supported; use libaio, io_uring or another engine of block requests",
+			engine.value)
 	}
 	process, hasProcess := b.values["rate_process"]
 	kind := synth.Constant
@@ -294,11 +321,13 @@ func (b *builder) pace(job *Job) {
 		cfg.QueueDepth = depth
 		return
 	}
-	job.Notes = append(job.Notes, rate.name+" makes an open loop: arrivals keep the rate even where fio would wait for iodepth")
+	job.Notes = append(job.Notes,
+		rate.name+" makes an open loop: arrivals keep the rate even where fio would wait for iodepth")
 	b.rates(job, rate, kind)
 }
 
-// rates reads rate_iops or rate, one for all or one for reads and one for writes. A rate in bytes is one of requests of the mean size.
+// rates reads rate_iops or rate, one for all or one for reads and one for writes. A rate in bytes is one of requests
+// of the mean size.
 func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 	cfg := &job.config
 	interarrival := func(text string, of *synth.Flow) synth.Interarrival {
@@ -336,7 +365,8 @@ func (b *builder) rates(job *Job, s setting, kind synth.Kind) {
 		_, read := b.values["rwmixread"]
 		_, write := b.values["rwmixwrite"]
 		if read || write {
-			job.Notes = append(job.Notes, "the rates of reads and writes decide their mix; rwmixread and rwmixwrite have no effect")
+			job.Notes = append(job.Notes,
+				"the rates of reads and writes decide their mix; rwmixread and rwmixwrite have no effect")
 		}
 	}
 }

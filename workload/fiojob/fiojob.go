@@ -1,14 +1,15 @@
 // Package fiojob reads a documented subset of fio's job files as synthetic workloads.
 //
-// The main function is [Parse], which returns a [Job] for each job section. A job is a closed loop of iodepth requests, or with
-// rate_iops an open one. The options that are understood are listed under [Options]; those that only concern how fio itself works
-// or reports are accepted and ignored; everything else is refused by name, file and line, because leaving it out would measure
-// something else than was asked. Numbers follow fio's rules, in which 4k is 4096 and 4ki is 4000 unless kb_base=1000 turns that
-// around.
+// The main function is [Parse], which returns a [Job] for each job section. A job is a closed loop of iodepth
+// requests, or with rate_iops an open one. The options that are understood are listed under [Options]; those that
+// only concern how fio itself works or reports are accepted and ignored; everything else is refused by name, file and
+// line, because leaving it out would measure something else than was asked. Numbers follow fio's rules, in which 4k
+// is 4096 and 4ki is 4000 unless kb_base=1000 turns that around.
 //
-// Where a job means something else here than in fio, a note of the job says so: addresses are drawn independently, where fio
-// visits every block once unless norandommap is given, and the page cache is not modelled. The option semantics are those of fio's
-// HOWTO (version 3.33). What it leaves out: verification, bursts, and other dependencies between jobs.
+// Where a job means something else here than in fio, a note of the job says so: addresses are drawn independently,
+// where fio visits every block once unless norandommap is given, and the page cache is not modelled. The option
+// semantics are those of fio's HOWTO (version 3.33). What it leaves out: verification, bursts, and other dependencies
+// between jobs.
 package fiojob
 
 import (
@@ -50,8 +51,12 @@ type Order struct {
 
 // Options lists the options that shape a job.
 func Options() []string {
-	return []string{"rw (readwrite)", "bs (blocksize)", "bsrange (blocksize_range)", "bssplit", "ba (blockalign)", "filename (a:b are two files)", "size", "io_size (io_limit)", "offset", "offset_increment", "iodepth", "numjobs",
-		"rwmixread", "rwmixwrite", "random_distribution (random, zipf:theta, pareto:h)", "rate", "rate_iops", "rate_process (linear, poisson)", "thinktime", "thinktime_blocks", "stonewall (wait_for_previous)", "fsync", "fdatasync",
+	return []string{"rw (readwrite)", "bs (blocksize)", "bsrange (blocksize_range)", "bssplit", "ba (blockalign)",
+		"filename (a:b are two files)", "size", "io_size (io_limit)", "offset", "offset_increment", "iodepth",
+		"numjobs",
+		"rwmixread", "rwmixwrite", "random_distribution (random, zipf:theta, pareto:h)", "rate", "rate_iops",
+		"rate_process (linear, poisson)", "thinktime", "thinktime_blocks", "stonewall (wait_for_previous)", "fsync",
+		"fdatasync",
 		"loops", "runtime", "time_based", "ramp_time", "number_ios", "randseed", "ioengine", "kb_base"}
 }
 
@@ -79,7 +84,8 @@ func (j *Job) Config(copy int, capacity units.Bytes) (synth.Config, error) {
 		*flow = &own
 	}
 	if start < 0 || space <= 0 || start > capacity || space > capacity-start {
-		return cfg, fmt.Errorf("job %s, copy %d: %v from %v on do not fit into a volume of %v", j.Name, copy, space, start, capacity)
+		return cfg, fmt.Errorf("job %s, copy %d: %v from %v on do not fit into a volume of %v", j.Name, copy, space,
+			start, capacity)
 	}
 	if !j.forTime {
 		cfg.Requests = j.count
@@ -194,11 +200,14 @@ func split(r io.Reader, name string) ([]section, error) {
 		case strings.HasPrefix(s.name, "include "):
 			return nil, fmt.Errorf("%s:%d: include is not supported; put both files into one", name, line)
 		case strings.Contains(s.value, "${"):
-			return nil, fmt.Errorf("%s:%d: environment variables are not supported; write the value of %s", name, line, s.value)
+			return nil, fmt.Errorf("%s:%d: environment variables are not supported; write the value of %s", name,
+				line, s.value)
 		case inGlobal:
 			global = append(global, s)
 		case len(sections) == 0:
-			return nil, fmt.Errorf("%s:%d: option %s stands before the first section; write [global] or [name] above it", name, line, s.name)
+			return nil, fmt.Errorf(
+				"%s:%d: option %s stands before the first section; write [global] or [name] above it", name, line,
+				s.name)
 		default:
 			last := &sections[len(sections)-1]
 			last.settings = append(last.settings, s)
@@ -262,7 +271,8 @@ func duration(text string) (units.Duration, error) {
 		i++
 	}
 	number, suffix := lower[:i], lower[i:]
-	name, known := map[string]string{"": "s", "s": "s", "sec": "s", "m": "min", "min": "min", "h": "h", "d": "d", "ms": "ms", "msec": "ms", "us": "us", "usec": "us"}[suffix]
+	name, known := map[string]string{"": "s", "s": "s", "sec": "s", "m": "min", "min": "min", "h": "h", "d": "d",
+		"ms": "ms", "msec": "ms", "us": "us", "usec": "us"}[suffix]
 	if number == "" || !known {
 		return 0, fmt.Errorf("%q is not a time; write seconds, or a suffix d, h, m, s, ms or us", text)
 	}

@@ -62,7 +62,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := synth.Addresses{Pattern: synth.Zipf, Theta: 1.2, Start: 2 * units.GiB, Space: units.GiB, Align: 8 * units.KiB}
+	want := synth.Addresses{Pattern: synth.Zipf, Theta: 1.2, Start: 2 * units.GiB, Space: units.GiB,
+		Align: 8 * units.KiB}
 	if cfg.Reads.Addresses != want {
 		t.Errorf("reads go to %+v, want %+v", cfg.Reads.Addresses, want)
 	}
@@ -78,7 +79,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Reads != nil || cfg.Writes.Addresses.Pattern != synth.Sequential || cfg.Writes.Addresses.Space != 10*units.GiB ||
+	if cfg.Reads != nil || cfg.Writes.Addresses.Pattern != synth.Sequential ||
+		cfg.Writes.Addresses.Space != 10*units.GiB ||
 		cfg.Writes.Size.Mean != 64*units.KiB || cfg.Requests != 305 || cfg.QueueDepth != 1 {
 		t.Errorf("%+v, %+v, %d requests", cfg.Writes, cfg.Writes.Addresses, cfg.Requests)
 	}
@@ -110,8 +112,10 @@ func TestOpenLoopAndTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.QueueDepth != 0 || cfg.Writes.Interarrival.Mean != 500*units.Microsecond || cfg.Writes.Interarrival.Kind != synth.Exponential ||
-		cfg.Duration != 2*units.Minute || cfg.Requests != 0 || cfg.Seed != 7 || jobs[0].Ramp != 500*units.Millisecond || cfg.Writes.Addresses.H != 0.3 {
+	if cfg.QueueDepth != 0 || cfg.Writes.Interarrival.Mean != 500*units.Microsecond ||
+		cfg.Writes.Interarrival.Kind != synth.Exponential ||
+		cfg.Duration != 2*units.Minute || cfg.Requests != 0 || cfg.Seed != 7 ||
+		jobs[0].Ramp != 500*units.Millisecond || cfg.Writes.Addresses.H != 0.3 {
 		t.Errorf("%+v, %+v", cfg, cfg.Writes)
 	}
 	g, err := synth.New(cfg)
@@ -133,10 +137,12 @@ func TestOpenLoopAndTime(t *testing.T) {
 	}
 	jobs = parse(t, "[a]\nrw=randrw\nrate_iops=100,50\nnumber_ios=10\niodepth=8\nsize=1m\nrwmixread=90\n")
 	cfg, err = jobs[0].Config(0, units.GiB)
-	if err != nil || cfg.Requests != 10 || cfg.Writes.Interarrival.Mean != 20*units.Millisecond || cfg.Reads.Interarrival.Mean != 10*units.Millisecond {
+	if err != nil || cfg.Requests != 10 || cfg.Writes.Interarrival.Mean != 20*units.Millisecond ||
+		cfg.Reads.Interarrival.Mean != 10*units.Millisecond {
 		t.Errorf("%+v, %v", cfg, err)
 	}
-	if notes := strings.Join(jobs[0].Notes, "\n"); !strings.Contains(notes, "iodepth=8 has no effect") || !strings.Contains(notes, "decide their mix") {
+	if notes := strings.Join(jobs[0].Notes, "\n"); !strings.Contains(notes, "iodepth=8 has no effect") ||
+		!strings.Contains(notes, "decide their mix") {
 		t.Errorf("notes %q", notes)
 	}
 }
@@ -156,14 +162,17 @@ func TestOrder(t *testing.T) {
 		}
 		return cfg
 	}
-	if a := config(0).Writes.Addresses; a.Streams != 2 || a.Pattern != synth.Sequential || jobs[0].FlushEvery != 8 || !strings.Contains(strings.Join(jobs[0].Notes, ""), "its 2 files") {
+	if a := config(0).Writes.Addresses; a.Streams != 2 || a.Pattern != synth.Sequential || jobs[0].FlushEvery != 8 ||
+		!strings.Contains(strings.Join(jobs[0].Notes, ""), "its 2 files") {
 		t.Errorf("%+v, %+v", a, jobs[0])
 	}
-	if b := config(1); b.Reads.Size.Mix != "4KiB/60:16KiB" || jobs[1].Think != 30*units.Microsecond || jobs[1].ThinkEvery != 5 || b.Requests != 7447 {
+	if b := config(1); b.Reads.Size.Mix != "4KiB/60:16KiB" || jobs[1].Think != 30*units.Microsecond ||
+		jobs[1].ThinkEvery != 5 || b.Requests != 7447 {
 		t.Errorf("%+v, %+v", b.Reads, jobs[1]) // 64 MiB in requests of 0.6 * 4 KiB + 0.4 * 16 KiB
 	}
 	// 10 MiB/s in requests of 10 KiB on average; three times 64 MiB.
-	if c := config(2); c.Writes.Size.Mix != "4KiB-16KiB" || c.Writes.Interarrival.Mean != units.Second/1024 || c.Requests != 3*6554 {
+	if c := config(2); c.Writes.Size.Mix != "4KiB-16KiB" || c.Writes.Interarrival.Mean != units.Second/1024 ||
+		c.Requests != 3*6554 {
 		t.Errorf("%+v, %d requests", c.Writes, c.Requests)
 	}
 	if jobs[3].Think != 2*units.Millisecond || jobs[3].ThinkEvery != 1 {
@@ -173,8 +182,9 @@ func TestOrder(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string][2]int64{ // kb_base 1024, 1000
-		"512": {512, 512}, "4k": {4096, 4000}, "4K": {4096, 4000}, "4kb": {4096, 4000}, "4ki": {4000, 4096}, "4KiB": {4000, 4096},
-		"2m": {2 << 20, 2e6}, "1g": {1 << 30, 1e9}, "1t": {1 << 40, 1e12}, "1p": {1 << 50, 1e15}, "7b": {7, 7},
+		"512": {512, 512}, "4k": {4096, 4000}, "4K": {4096, 4000}, "4kb": {4096, 4000}, "4ki": {4000, 4096},
+		"4KiB": {4000, 4096},
+		"2m":   {2 << 20, 2e6}, "1g": {1 << 30, 1e9}, "1t": {1 << 40, 1e12}, "1p": {1 << 50, 1e15}, "7b": {7, 7},
 	} {
 		for i, base := range []int64{1024, 1000} {
 			if got, err := size(text, base); err != nil || got != want[i] {
@@ -182,7 +192,9 @@ func TestSizes(t *testing.T) {
 			}
 		}
 	}
-	for text, want := range map[string]units.Duration{"5": 5 * units.Second, "5s": 5 * units.Second, "2m": 2 * units.Minute, "1h": units.Hour, "1d": units.Day, "5ms": 5 * units.Millisecond, "7us": 7 * units.Microsecond} {
+	for text, want := range map[string]units.Duration{"5": 5 * units.Second, "5s": 5 * units.Second,
+		"2m": 2 * units.Minute, "1h": units.Hour, "1d": units.Day, "5ms": 5 * units.Millisecond,
+		"7us": 7 * units.Microsecond} {
 		if got, err := duration(text); err != nil || got != want {
 			t.Errorf("%s is %v, %v", text, got, err)
 		}
@@ -235,7 +247,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%d mistakes instead of 2: %v", n, err)
 	}
 	job := parse(t, "[a]\nsize=2g\n")[0]
-	if _, err := job.Config(0, units.GiB); err == nil || !strings.Contains(err.Error(), "do not fit into a volume of 1GiB") {
+	if _, err := job.Config(0, units.GiB); err == nil ||
+		!strings.Contains(err.Error(), "do not fit into a volume of 1GiB") {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -274,7 +287,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func Example() {
-	jobs, err := Parse(strings.NewReader("[reader]\nrw=randread\nbs=4k\niodepth=8\nioengine=io_uring\nsize=1g\n"), "job.fio")
+	jobs, err := Parse(strings.NewReader("[reader]\nrw=randread\nbs=4k\niodepth=8\nioengine=io_uring\nsize=1g\n"),
+		"job.fio")
 	if err != nil {
 		fmt.Println(err)
 		return

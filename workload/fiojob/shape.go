@@ -8,13 +8,15 @@ import (
 	"farflash/workload/synth"
 )
 
-// blockSize is how large the requests of a direction are: one size, or a mixture whose least is what addresses are aligned to.
+// blockSize is how large the requests of a direction are: one size, or a mixture whose least is what addresses are
+// aligned to.
 type blockSize struct {
 	least int64
 	mix   synth.Mix
 }
 
-// blockSizes reads bs, bsrange or bssplit: one for all, or one for reads and one for writes. As in fio bssplit comes before bsrange, and that before bs.
+// blockSizes reads bs, bsrange or bssplit: one for all, or one for reads and one for writes. As in fio bssplit comes
+// before bsrange, and that before bs.
 func (b *builder) blockSizes() (read, write blockSize) {
 	both := []blockSize{{least: 4096}, {least: 4096}}
 	of := func(s setting, what string, f func(text string) blockSize) {
@@ -55,7 +57,8 @@ func (b *builder) block(s setting, text string) int64 {
 	return 4096
 }
 
-// sizeRange reads 4k-64k: as in fio, which rounds a draw down to a multiple of the least size, all multiples of that are as likely.
+// sizeRange reads 4k-64k: as in fio, which rounds a draw down to a multiple of the least size, all multiples of that
+// are as likely.
 func (b *builder) sizeRange(s setting, text string) blockSize {
 	low, high, ok := strings.Cut(text, "-")
 	if !ok {
@@ -159,9 +162,11 @@ func (b *builder) files(job *Job) int {
 		b.fail(s, "filename has %d files; the most are 1024", n)
 		return 1
 	case n > 1 && b.random():
-		job.Notes = append(job.Notes, fmt.Sprintf("its %d files are one range of the volume, over which addresses are drawn", n))
+		job.Notes = append(job.Notes,
+			fmt.Sprintf("its %d files are one range of the volume, over which addresses are drawn", n))
 	case n > 1:
-		job.Notes = append(job.Notes, fmt.Sprintf("its %d files lie behind each other, each with a part of the size; requests go to them in turn", n))
+		job.Notes = append(job.Notes,
+			fmt.Sprintf("its %d files lie behind each other, each with a part of the size; requests go to them in turn", n))
 	}
 	return n
 }

@@ -1,12 +1,13 @@
-// Package fit turns what [characterise] measured of a workload into the parameters with which [synth] makes one like it.
+// Package fit turns what [characterise] measured of a workload into the parameters with which [synth] makes one like
+// it.
 //
-// The main function is [Synthetic]. Means, squared coefficients of variation, skewness and lag-1 autocorrelation are matched as far
-// as a hyperexponential, an MMPP(2) or a gamma distribution has them; where the measurements lie outside of what these can have, the
-// nearest is taken and a note says what was given up. Runs are matched by the share of sequential bytes, the space by the
-// footprint.
+// The main function is [Synthetic]. Means, squared coefficients of variation, skewness and lag-1 autocorrelation are
+// matched as far as a hyperexponential, an MMPP(2) or a gamma distribution has them; where the measurements lie
+// outside of what these can have, the nearest is taken and a note says what was given up. Runs are matched by the
+// share of sequential bytes, the space by the footprint.
 //
-// What it leaves out: trims and flushes, the popularity of addresses (they are uniform), dependence between reads and writes, and
-// correlation beyond lag 1.
+// What it leaves out: trims and flushes, the popularity of addresses (they are uniform), dependence between reads and
+// writes, and correlation beyond lag 1.
 package fit
 
 import (
@@ -70,8 +71,8 @@ func Synthetic(m characterise.Result) (Result, error) {
 	return Result{cfg, f.notes}, nil
 }
 
-// space finds how large a space of uniform addresses must be for the distinct bytes to come out as measured: when B bytes fall at
-// random on a space of M, M(1-exp(-B/M)) of it are touched.
+// space finds how large a space of uniform addresses must be for the distinct bytes to come out as measured: when B
+// bytes fall at random on a space of M, M(1-exp(-B/M)) of it are touched.
 func (f *fitter) space(m *characterise.Result) units.Bytes {
 	bytes := float64(m.Reads.Bytes + m.Writes.Bytes)
 	distinct := float64(m.Footprint)
@@ -121,7 +122,8 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 	}
 	if scv <= 1 {
 		if math.Abs(acf1) > noise {
-			f.note("%s: a lag-1 autocorrelation of %.3g is given up; with an SCV of %.4g the fit has none", what, acf1, scv)
+			f.note("%s: a lag-1 autocorrelation of %.3g is given up; with an SCV of %.4g the fit has none", what,
+				acf1, scv)
 		}
 		if own := 2 * math.Sqrt(scv); math.Abs(skewness-own) > 0.1*own {
 			f.note("%s: skewness is %.3g instead of %.3g", what, own, skewness)
@@ -132,7 +134,8 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 	if bound := synth.SkewnessBound(scv); skewness > bound*(1+1e-9) {
 		shape.Skewness = skewness
 	} else {
-		f.note("%s: skewness %.3g is out of reach at an SCV of %.4g (it must exceed %.4g); balanced means are taken", what, skewness, scv, bound)
+		f.note("%s: skewness %.3g is out of reach at an SCV of %.4g (it must exceed %.4g); balanced means are taken",
+			what, skewness, scv, bound)
 	}
 	if _, err := shape.Process(1); err != nil {
 		f.note("%s: %v; balanced means are taken", what, err)
@@ -143,7 +146,8 @@ func (f *fitter) shape(what string, m *characterise.Figure, n int64) synth.Shape
 		f.note("%s: a negative lag-1 autocorrelation of %.3g is given up", what, acf1)
 	case acf1 <= noise:
 	case acf1 >= 0.99*most:
-		f.note("%s: a lag-1 autocorrelation of %.3g is lowered to %.3g, near the most that an SCV of %.4g allows", what, acf1, 0.99*most, scv)
+		f.note("%s: a lag-1 autocorrelation of %.3g is lowered to %.3g, near the most that an SCV of %.4g allows",
+			what, acf1, 0.99*most, scv)
 		shape.Kind, shape.ACF1 = synth.Modulated, 0.99*most
 	default:
 		shape.Kind, shape.ACF1 = synth.Modulated, acf1
@@ -174,19 +178,23 @@ func (f *fitter) size(name string, side *characterise.Side) synth.Size {
 	fitted, scv := widen(size, float64(side.Size.SCV))
 	if fitted.Shape != size.Shape {
 		// What was said of the shape that clamping spoils holds no more, but for what became of the correlation.
-		own := slices.DeleteFunc(slices.Clone(f.notes[noted:]), func(n string) bool { return !strings.Contains(n, "autocorrelation") })
+		own := slices.DeleteFunc(slices.Clone(f.notes[noted:]),
+			func(n string) bool { return !strings.Contains(n, "autocorrelation") })
 		f.notes = append(f.notes[:noted], own...)
-		f.note("%s' sizes: an SCV of %.4g is asked for, of which %.4g is left once they are within %v..%v; skewness is not matched", name, fitted.SCV, scv, size.Min, size.Max)
+		f.note("%s' sizes: an SCV of %.4g is asked for, of which %.4g is left once they are within %v..%v; skewness "+
+			"is not matched", name, fitted.SCV, scv, size.Min, size.Max)
 	}
 	if want := float64(side.Size.SCV); math.Abs(scv-want) > 0.05*want {
-		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, scv, want, size.Min, size.Max)
+		f.note("%s: sizes have an SCV of %.4g instead of %.4g, because they are clamped to %v..%v", name, scv, want,
+			size.Min, size.Max)
 	}
 	return fitted
 }
 
-// widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured. Asking for ever
-// more does not give ever more: what a very uneven distribution has in its few huge values is clamped away altogether. So the least
-// that will do is looked for, first with balanced means, then with little skewness, whose variance lies in many small sizes.
+// widen makes up for clamping, which takes variance away: it asks for more until what is left is what was measured.
+// Asking for ever more does not give ever more: what a very uneven distribution has in its few huge values is clamped
+// away altogether. So the least that will do is looked for, first with balanced means, then with little skewness,
+// whose variance lies in many small sizes.
 func widen(size synth.Size, want float64) (fitted synth.Size, scv float64) {
 	fitted, scv = size, clampedSCV(size)
 	for _, skewness := range []float64{0, 1.1} { // times the least there is; 0: balanced means
@@ -202,14 +210,16 @@ func widen(size synth.Size, want float64) (fitted synth.Size, scv float64) {
 
 // clampedSCV is the SCV of sizes as they are drawn, NaN if they cannot be.
 func clampedSCV(s synth.Size) float64 {
-	g, err := synth.New(synth.Config{Reads: &synth.Flow{Size: s, Addresses: synth.Addresses{Space: units.TiB * 64}}, QueueDepth: 1})
+	g, err := synth.New(synth.Config{Reads: &synth.Flow{Size: s, Addresses: synth.Addresses{Space: units.TiB * 64}},
+		QueueDepth: 1})
 	if err != nil {
 		return math.NaN()
 	}
 	return g.Sizes(block.Read).SCV
 }
 
-// leastSCV looks for the least SCV to ask for so that the sizes drawn have the one that is wanted, or come nearest to it.
+// leastSCV looks for the least SCV to ask for so that the sizes drawn have the one that is wanted, or come nearest to
+// it.
 func leastSCV(size synth.Size, want, skewness float64) (best synth.Size, got float64) {
 	got = math.Inf(1)
 	try := func(scv float64) float64 {
@@ -259,7 +269,8 @@ func (f *fitter) addresses(name string, side *characterise.Side, space units.Byt
 	ratios := []struct {
 		streams int
 		ratio   float64
-	}{{1, float64(side.SequentialRatio.One)}, {4, float64(side.SequentialRatio.Eight)}, {16, float64(side.SequentialRatio.ThirtyTwo)}}
+	}{{1, float64(side.SequentialRatio.One)}, {4, float64(side.SequentialRatio.Eight)},
+		{16, float64(side.SequentialRatio.ThirtyTwo)}}
 	// Half as many runs at once as could be followed, so that the ends of runs gone by leave room for those under way.
 	for _, r := range ratios {
 		if r.ratio >= 0.95*ratios[2].ratio {

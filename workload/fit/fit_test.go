@@ -26,15 +26,17 @@ func measure(t *testing.T, cfg synth.Config) characterise.Result {
 	return res
 }
 
-// TestFitReturnsWhatWentIn synthesises, fits, and compares the fitted parameters with the original ones. Each figure may differ by
-// five of its standard errors, measured over replicates with other seeds, and by 1 % for the estimators' bias of order 1/n.
+// TestFitReturnsWhatWentIn synthesises, fits, and compares the fitted parameters with the original ones. Each figure
+// may differ by five of its standard errors, measured over replicates with other seeds, and by 1 % for the
+// estimators' bias of order 1/n.
 func TestFitReturnsWhatWentIn(t *testing.T) {
 	const replicates, requests = 8, 150000
 	original := synth.Config{
 		Reads: &synth.Flow{
-			Size:         synth.Size{Mean: 44 * units.KB, Shape: synth.Shape{SCV: 1.5}, Max: 64 * units.MiB},
-			Interarrival: synth.Interarrival{Mean: 10 * units.Microsecond, Shape: synth.Shape{SCV: 4, Skewness: 6, ACF1: 0.2}},
-			Addresses:    synth.Addresses{Space: 32 * units.GiB, RunLength: 3},
+			Size: synth.Size{Mean: 44 * units.KB, Shape: synth.Shape{SCV: 1.5}, Max: 64 * units.MiB},
+			Interarrival: synth.Interarrival{Mean: 10 * units.Microsecond,
+				Shape: synth.Shape{SCV: 4, Skewness: 6, ACF1: 0.2}},
+			Addresses: synth.Addresses{Space: 32 * units.GiB, RunLength: 3},
 		},
 		Writes: &synth.Flow{
 			Size:         synth.Size{Mean: 16 * units.KiB, Granule: 4 * units.KiB, Shape: synth.Shape{SCV: 0.5}},
@@ -82,7 +84,8 @@ func TestFitReturnsWhatWentIn(t *testing.T) {
 		limit := 5*standardError + 0.01*w
 		switch name {
 		case "writes' size SCV":
-			// Rounding to 4 KiB adds a variance of 4096²/6 and clamping at the least size takes some away; the fit makes up for it.
+			// Rounding to 4 KiB adds a variance of 4096²/6 and clamping at the least size takes some away; the fit
+			// makes up for it.
 			limit += 0.03 * w
 		case "space":
 			// The footprint says little of a space when few addresses are touched twice.
@@ -96,9 +99,12 @@ func TestFitReturnsWhatWentIn(t *testing.T) {
 
 // TestFitOfAFitIsStable fits real traces, synthesises them, and compares what both measure.
 func TestFitOfRealTraces(t *testing.T) {
-	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "tencent-cbs/cloud_storage-sample.bz2",
-		"cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace", "ycsb-rocksdb-blkparse/evelii-sample.txt", "disksim/ascii-head5000.trace",
-		"fio-iolog/t0038.iolog", "spc/spec-example.spc", "fiu/one-line.blkparse", "alibaba/io_traces-first7.csv", "blkparse/wiscsee-blkparse-output.txt"} {
+	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz",
+		"tencent-cbs/cloud_storage-sample.bz2",
+		"cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace",
+		"ycsb-rocksdb-blkparse/evelii-sample.txt", "disksim/ascii-head5000.trace",
+		"fio-iolog/t0038.iolog", "spc/spec-example.spc", "fiu/one-line.blkparse", "alibaba/io_traces-first7.csv",
+		"blkparse/wiscsee-blkparse-output.txt"} {
 		r, err := trace.Open(inputs.Path(t, "data/"+file), trace.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -130,11 +136,13 @@ func TestFitOfRealTraces(t *testing.T) {
 	}
 }
 
-// TestSynthesisedTracesMeasureTheSame fits real traces, synthesises long ones from the fits and measures those: mean and SCV of the
-// sizes and of the inter-arrival times come back, within 2 % and five standard errors over replicates, or a note says why not.
+// TestSynthesisedTracesMeasureTheSame fits real traces, synthesises long ones from the fits and measures those: mean
+// and SCV of the sizes and of the inter-arrival times come back, within 2 % and five standard errors over replicates,
+// or a note says why not.
 func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
 	const replicates = 6
-	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace"} {
+	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz",
+		"cloudphysics/cloudPhysicsIO-head20000.vscsi", "mqsim/tpcc-small.trace"} {
 		r, err := trace.Open(inputs.Path(t, "data/"+file), trace.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -170,9 +178,11 @@ func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
 				of         func(*characterise.Side) characterise.Number
 			}{
 				{"sizes' mean", "none", func(s *characterise.Side) characterise.Number { return s.Size.Mean }},
-				{"sizes' SCV", op + ": sizes have an SCV of", func(s *characterise.Side) characterise.Number { return s.Size.SCV }},
+				{"sizes' SCV", op + ": sizes have an SCV of",
+					func(s *characterise.Side) characterise.Number { return s.Size.SCV }},
 				{"times' mean", "none", func(s *characterise.Side) characterise.Number { return s.Interarrival.Mean }},
-				{"times' SCV", op + "' inter-arrival times: an SCV of", func(s *characterise.Side) characterise.Number { return s.Interarrival.SCV }},
+				{"times' SCV", op + "' inter-arrival times: an SCV of",
+					func(s *characterise.Side) characterise.Number { return s.Interarrival.SCV }},
 			} {
 				want, sum, squares := float64(c.of(side(&original))), 0.0, 0.0
 				for i := range got {
@@ -184,7 +194,8 @@ func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
 				standardError := math.Sqrt(max(0, squares/replicates-mean*mean) / (replicates - 1))
 				if math.IsNaN(mean) != math.IsNaN(want) || math.Abs(mean-want) > 0.02*want+5*standardError {
 					if !strings.Contains(notes, c.note) {
-						t.Errorf("%s: %s %s of %.5g becomes %.5g ± %.3g, and no note says so:\n%s", file, op, c.what, want, mean, standardError, notes)
+						t.Errorf("%s: %s %s of %.5g becomes %.5g ± %.3g, and no note says so:\n%s", file, op, c.what,
+							want, mean, standardError, notes)
 					}
 				}
 			}
@@ -194,21 +205,38 @@ func TestSynthesisedTracesMeasureTheSame(t *testing.T) {
 
 func TestOddMeasurements(t *testing.T) {
 	figure := func(mean, scv, skewness, acf1 float64) characterise.Figure {
-		return characterise.Figure{Mean: characterise.Number(mean), SCV: characterise.Number(scv), Skewness: characterise.Number(skewness), ACF1: characterise.Number(acf1)}
+		return characterise.Figure{Mean: characterise.Number(mean), SCV: characterise.Number(scv),
+			Skewness: characterise.Number(skewness), ACF1: characterise.Number(acf1)}
 	}
 	base := func() characterise.Result {
 		return characterise.Result{
 			Requests: 1000, Span: 1, Volumes: 1, Footprint: 1 << 30, HighestByte: 1 << 40,
-			Reads: characterise.Side{Count: 1000, Bytes: 1 << 30, SizeMin: 4096, SizeMax: 1 << 20, SizeGranule: 4096, Alignment: 4096,
-				Size: figure(65536, 0.5, 1, 0), Interarrival: figure(1000, 3, 5, 0.1)},
+			Reads: characterise.Side{Count: 1000, Bytes: 1 << 30, SizeMin: 4096, SizeMax: 1 << 20, SizeGranule: 4096,
+				Alignment: 4096,
+				Size:      figure(65536, 0.5, 1, 0), Interarrival: figure(1000, 3, 5, 0.1)},
 		}
 	}
 	for want, change := range map[string]func(*characterise.Result){
-		"skewness 2 is out of reach":          func(r *characterise.Result) { r.Reads.Interarrival = figure(1000, 3, 2, 0.1) },
-		"negative lag-1 autocorrelation":      func(r *characterise.Result) { r.Reads.Interarrival = figure(1000, 3, 5, -0.3) },
-		"is lowered to 0.33":                  func(r *characterise.Result) { r.Reads.Interarrival = figure(1000, 3, 5, 0.6) },
-		"0.4 is given up; with an SCV of 0.5": func(r *characterise.Result) { r.Reads.Interarrival = figure(1000, 0.5, 1.4, 0.4) },
-		"is 1 within its error: exponential":  func(r *characterise.Result) { r.Reads.Interarrival = figure(1000, 1.01, 2, 0) },
+		"skewness 2 is out of reach": func(r *characterise.Result) {
+			r.Reads.Interarrival = figure(1000, 3,
+				2, 0.1)
+		},
+		"negative lag-1 autocorrelation": func(r *characterise.Result) {
+			r.Reads.Interarrival = figure(1000, 3,
+				5, -0.3)
+		},
+		"is lowered to 0.33": func(r *characterise.Result) {
+			r.Reads.Interarrival = figure(1000, 3,
+				5, 0.6)
+		},
+		"0.4 is given up; with an SCV of 0.5": func(r *characterise.Result) {
+			r.Reads.Interarrival = figure(1000, 0.5,
+				1.4, 0.4)
+		},
+		"is 1 within its error: exponential": func(r *characterise.Result) {
+			r.Reads.Interarrival = figure(1000,
+				1.01, 2, 0)
+		},
 		"closed loop": func(r *characterise.Result) {
 			r.Span = 0
 			r.Reads.Interarrival = figure(0, math.NaN(), math.NaN(), math.NaN())
@@ -222,7 +250,10 @@ func TestOddMeasurements(t *testing.T) {
 		"reads: runs of 3.16 requests, 4 at once": func(r *characterise.Result) {
 			r.Reads.SequentialRatio = characterise.Sequential{One: 0.1, Eight: 0.9, ThirtyTwo: 0.9}
 		},
-		"skewness is 1.41 instead of -3": func(r *characterise.Result) { r.Reads.Interarrival = figure(1000, 0.5, -3, 0) },
+		"skewness is 1.41 instead of -3": func(r *characterise.Result) {
+			r.Reads.Interarrival = figure(1000, 0.5, -3,
+				0)
+		},
 	} {
 		m := base()
 		change(&m)

@@ -8,11 +8,13 @@ import (
 	"farflash/numeric/units"
 )
 
-// Reactive is a source of which only the first flows begin by themselves; those that Next yields. The others begin when something has ended.
+// Reactive is a source of which only the first flows begin by themselves; those that Next yields. The others begin
+// when something has ended.
 type Reactive interface {
 	Source
-	// Ended is told of each flow of the source, as it was yielded, when its last byte has been delivered and, a second time, when its sender knows, and appends the flows that begin
-	// because of it to out. They start at that time or later.
+	// Ended is told of each flow of the source, as it was yielded, when its last byte has been delivered and, a
+	// second time, when its sender knows, and appends the flows that begin because of it to out. They start at that
+	// time or later.
 	Ended(f *Flow, acked bool, at units.Duration, out []Flow) []Flow
 	// Left is how many flows are yet to begin, those that Next has yielded and that Ended has returned not counted.
 	Left() int
@@ -58,11 +60,13 @@ func newSequel(list []Entry, flows []Flow) (Source, error) {
 			continue
 		}
 		if k, ok := number[e.Name]; ok {
-			return nil, units.Wrong(fmt.Sprintf("[%d].name", i), "%q is what [%d] is called; give it another", e.Name, k)
+			return nil, units.Wrong(fmt.Sprintf("[%d].name", i), "%q is what [%d] is called; give it another", e.Name,
+				k)
 		}
 		number[e.Name] = int32(i)
 	}
-	s := &sequel{all: flows, delays: make([]units.Duration, len(list)), waits: make([]int32, len(list)), upon: make([]Upon, len(list)), first: make([]int32, len(list)+1)}
+	s := &sequel{all: flows, delays: make([]units.Duration, len(list)), waits: make([]int32, len(list)),
+		upon: make([]Upon, len(list)), first: make([]int32, len(list)+1)}
 	before := make([][]int32, len(list))
 	for i, e := range list {
 		s.upon[i], s.delays[i], s.all[i].ID = e.Upon, e.Start, uint32(i)
@@ -98,7 +102,8 @@ func newSequel(list []Entry, flows []Flow) (Source, error) {
 		}
 	}
 	if i := s.circle(); i >= 0 {
-		return nil, units.Wrong(fmt.Sprintf("[%d].after", i), "flows wait for each other in a circle, so that none of them begins")
+		return nil, units.Wrong(fmt.Sprintf("[%d].after", i),
+			"flows wait for each other in a circle, so that none of them begins")
 	}
 	Sort(s.flows)
 	return s, nil

@@ -8,9 +8,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Collective is an operation of many hosts in steps. A host begins a step when it has received everything of the steps before. The algorithms are those of
-// Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce
-// algorithms", 2009). Computing takes the time delay.
+// Collective is an operation of many hosts in steps. A host begins a step when it has received everything of the
+// steps before. The algorithms are those of Thakur, Rabenseifner and Gropp ("Optimization of Collective Communication
+// Operations in MPICH", 2005) and of Patarasuk and Yuan ("Bandwidth optimal all-reduce algorithms", 2009). Computing
+// takes the time delay.
 type Collective struct {
 	// Operation is what the hosts do.
 	Operation Operation `yaml:"operation"`
@@ -56,9 +57,13 @@ type Algorithm uint8
 
 // The algorithms.
 const (
-	Ring            Algorithm = iota // parts go from host to host around a ring; an all-to-all goes shift by shift: each host to its next, then to the one after that
-	HalvingDoubling                  // partners at half the distance of the step before exchange half as much; the number of hosts must be a power of two
-	Direct                           // every host sends to all others at once
+	// parts go from host to host around a ring; an all-to-all goes shift by shift: each host to its next, then to the
+	// one after that
+	Ring Algorithm = iota
+	// partners at half the distance of the step before exchange half as much; the number of hosts must be a power of
+	// two
+	HalvingDoubling
+	Direct // every host sends to all others at once
 	algorithms
 )
 
@@ -106,11 +111,13 @@ func newCollective(cfg Config, network Network) (Source, error) {
 	c := *cfg.Collective
 	switch {
 	case c.Operation >= operations:
-		return nil, units.Wrong("operation", "%v is not possible; use all-reduce, reduce-scatter, all-gather or all-to-all", c.Operation)
+		return nil, units.Wrong("operation",
+			"%v is not possible; use all-reduce, reduce-scatter, all-gather or all-to-all", c.Operation)
 	case c.Algorithm >= algorithms:
 		return nil, units.Wrong("algorithm", "%v is not possible; use ring, halving-doubling or direct", c.Algorithm)
 	case c.Operation == AllToAllOf && c.Algorithm == HalvingDoubling:
-		return nil, units.Wrong("algorithm", "halving-doubling is no way to do an all-to-all; use ring (shifts) or direct")
+		return nil, units.Wrong("algorithm",
+			"halving-doubling is no way to do an all-to-all; use ring (shifts) or direct")
 	case c.Delay < 0:
 		return nil, units.Wrong("delay", "%v is negative", c.Delay)
 	case c.Pause < 0:
@@ -130,7 +137,8 @@ func newCollective(cfg Config, network Network) (Source, error) {
 		return nil, units.Wrong("size", "%v among %d hosts is less than a byte for each", c.Size, n)
 	}
 	if c.Algorithm == HalvingDoubling && n&(n-1) != 0 {
-		return nil, units.Wrong("algorithm", "halving-doubling is for a power of two hosts, not %d; use ring, or other hosts", n)
+		return nil, units.Wrong("algorithm",
+			"halving-doubling is for a power of two hosts, not %d; use ring, or other hosts", n)
 	}
 	c.Rounds = max(c.Rounds, 1)
 	k := &Chorus{c: c, hosts: hosts, flow: Flow{Class: cfg.Class, Start: cfg.Start}, each: 1}
@@ -146,7 +154,9 @@ func newCollective(cfg Config, network Network) (Source, error) {
 		k.steps *= 2
 	}
 	if int64(k.steps)*int64(n) > mostMessages {
-		return nil, units.Wrong("algorithm", "%v among %d hosts takes %d steps, more than are kept account of; use halving-doubling or direct", c.Algorithm, n, k.steps)
+		return nil, units.Wrong("algorithm",
+			"%v among %d hosts takes %d steps, more than are kept account of; use halving-doubling or direct",
+			c.Algorithm, n, k.steps)
 	}
 	k.got, k.done = make([]uint32, n*k.steps), make([]int32, n)
 	k.pending = k.Flows()
@@ -166,7 +176,8 @@ func (k *Chorus) Rounds() ([]Round, int) { return k.rounds, k.c.Rounds }
 // String is what it does, in the words of scenarios.
 func (k *Chorus) String() string { return fmt.Sprintf("%v, %v", k.c.Operation, k.c.Algorithm) }
 
-// Share is what of the size each host has to send at least, and receive, whatever the algorithm: 2(n-1)/n for an all-reduce, (n-1)/n for the others.
+// Share is what of the size each host has to send at least, and receive, whatever the algorithm: 2(n-1)/n for an
+// all-reduce, (n-1)/n for the others.
 func (k *Chorus) Share() float64 {
 	n := float64(len(k.hosts))
 	if k.c.Operation == AllReduce {
@@ -212,8 +223,8 @@ func (k *Chorus) part(lo, hi int) units.Bytes {
 	return at(hi) - at(lo)
 }
 
-// span is where the i-th message goes that a host, by its place, sends in a step, and which parts it has: from lo to below hi. gathers says that the parts are what the
-// receiver has in the end, and not to be added to what it has.
+// span is where the i-th message goes that a host, by its place, sends in a step, and which parts it has: from lo to
+// below hi. gathers says that the parts are what the receiver has in the end, and not to be added to what it has.
 func (k *Chorus) span(place, step, i int) (to, lo, hi int, gathers bool) {
 	n := len(k.hosts)
 	gathers = k.c.Operation == AllGather || k.c.Operation == AllReduce && step >= k.steps/2

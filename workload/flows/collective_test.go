@@ -14,13 +14,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCollectivesCompute follows who has what through every collective, with flows that end in any order, and holds that in the end every host has what the operation
-// promises, that nothing begins before what it needs is there, and that with ring and halving-doubling a host sends no more than it must.
+// TestCollectivesCompute follows who has what through every collective, with flows that end in any order, and holds
+// that in the end every host has what the operation promises, that nothing begins before what it needs is there, and
+// that with ring and halving-doubling a host sends no more than it must.
 func TestCollectivesCompute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Collective{
-			Operation: Operation(rapid.IntRange(0, int(operations)-1).Draw(t, "operation")), Algorithm: Algorithm(rapid.IntRange(0, int(algorithms)-1).Draw(t, "algorithm")),
-			Rounds: rapid.IntRange(0, 3).Draw(t, "rounds"), Delay: units.Duration(rapid.IntRange(0, 5).Draw(t, "delay")), Pause: units.Duration(rapid.IntRange(0, 50).Draw(t, "pause")),
+			Operation: Operation(rapid.IntRange(0, int(operations)-1).Draw(t, "operation")),
+			Algorithm: Algorithm(rapid.IntRange(0, int(algorithms)-1).Draw(t, "algorithm")),
+			Rounds:    rapid.IntRange(0, 3).Draw(t, "rounds"),
+			Delay:     units.Duration(rapid.IntRange(0, 5).Draw(t, "delay")),
+			Pause:     units.Duration(rapid.IntRange(0, 50).Draw(t, "pause")),
 		}
 		n := rapid.IntRange(2, 20).Draw(t, "hosts")
 		if c.Algorithm == HalvingDoubling {
@@ -136,7 +140,8 @@ func TestCollectivesCompute(t *testing.T) {
 		for _, s := range sent {
 			all += s
 		}
-		if want := k.Share() * float64(c.Size) * float64(n*max(c.Rounds, 1)); float64(all) != want && c.Algorithm != Direct && (c.Operation != AllToAllOf || c.Size%units.Bytes(n) == 0) &&
+		if want := k.Share() * float64(c.Size) * float64(n*max(c.Rounds, 1)); float64(all) != want &&
+			c.Algorithm != Direct && (c.Operation != AllToAllOf || c.Size%units.Bytes(n) == 0) &&
 			float64(all-units.Bytes(want)) > 1 {
 			t.Fatalf("%d bytes are sent, %v are needed", all, want)
 		}
@@ -174,12 +179,14 @@ func TestCollectiveRefusals(t *testing.T) {
 	}
 }
 
-// TestSequels: a flow begins when all have ended that it waits for, so long after the last of them, at the end that it waits for.
+// TestSequels: a flow begins when all have ended that it waits for, so long after the last of them, at the end that
+// it waits for.
 func TestSequels(t *testing.T) {
 	list := []Entry{
 		{Src: 0, Dst: 1, Size: 1, Name: "a", Start: 5}, {Src: 1, Dst: 2, Size: 2, Name: "b"},
 		{Src: 2, Dst: 0, Size: 3, Name: "c", After: []string{"a", "b"}, Start: 10},
-		{Src: 1, Dst: 0, Size: 4, After: []string{"a"}, Upon: Acknowledged}, {Src: 0, Dst: 2, Size: 5, After: []string{"c"}},
+		{Src: 1, Dst: 0, Size: 4, After: []string{"a"}, Upon: Acknowledged},
+		{Src: 0, Dst: 2, Size: 5, After: []string{"c"}},
 	}
 	src, err := New(Config{List: list, Start: 100}, Network{Hosts: 3})
 	if err != nil {
@@ -187,7 +194,8 @@ func TestSequels(t *testing.T) {
 	}
 	r := src.(Reactive)
 	var a, b, f Flow
-	if err := errors.Join(r.Next(&b), r.Next(&a)); err != nil || a.Start != 105 || b.Start != 100 || a.Size != 1 || !errors.Is(r.Next(&f), io.EOF) || r.Left() != 3 {
+	if err := errors.Join(r.Next(&b), r.Next(&a)); err != nil || a.Start != 105 || b.Start != 100 || a.Size != 1 ||
+		!errors.Is(r.Next(&f), io.EOF) || r.Left() != 3 {
 		t.Fatal(a, b, err, r.Left())
 	}
 	if out := r.Ended(&a, false, 200, nil); len(out) != 0 {
@@ -203,7 +211,9 @@ func TestSequels(t *testing.T) {
 	if out = r.Ended(&out[0], false, units.Forever-1, nil); len(out) != 1 || r.Left() != 0 {
 		t.Error(out)
 	}
-	for want, e := range map[string]Entry{"list[5].after[0]": {After: []string{"nobody"}}, "list[5].name": {Name: "a"}, "list[5].after[1]": {After: []string{"a", "a"}}, "list[5].after[0] ": {Name: "x", After: []string{"x"}}} {
+	for want, e := range map[string]Entry{"list[5].after[0]": {After: []string{"nobody"}},
+		"list[5].name": {Name: "a"}, "list[5].after[1]": {After: []string{"a", "a"}},
+		"list[5].after[0] ": {Name: "x", After: []string{"x"}}} {
 		e.Dst, e.Size = 1, 1
 		_, err := New(Config{List: append(slices.Clone(list), e)}, Network{Hosts: 3})
 		if f := units.FieldErrors(err); len(f) != 1 || f[0].Path != strings.TrimSpace(want) {
@@ -212,7 +222,8 @@ func TestSequels(t *testing.T) {
 	}
 	circle := slices.Clone(list)
 	circle[0].After = []string{"c"}
-	if _, err := New(Config{List: circle}, Network{Hosts: 3}); err == nil || !strings.Contains(fmt.Sprint(err), "in a circle") {
+	if _, err := New(Config{List: circle}, Network{Hosts: 3}); err == nil ||
+		!strings.Contains(fmt.Sprint(err), "in a circle") {
 		t.Error(err)
 	}
 }

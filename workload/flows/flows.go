@@ -1,14 +1,18 @@
-// Package flows makes what an RDMA network is asked to carry: messages from one host to another, each with a size and a start.
+// Package flows makes what an RDMA network is asked to carry: messages from one host to another, each with a size and
+// a start.
 //
-// The main types are [Flow], the [Source] that yields flows in order of time, and [Config], which says in plain values what is
-// wanted: a list, Poisson arrivals of a published size distribution ([Sizes]), incast, all-to-all, a permutation or a collective. [New] makes a
-// Source of it, [Slice] one of flows that are there already, and [Merge] one of several.
+// The main types are [Flow], the [Source] that yields flows in order of time, and [Config], which says in plain
+// values what is wanted: a list, Poisson arrivals of a published size distribution ([Sizes]), incast, all-to-all, a
+// permutation or a collective. [New] makes a Source of it, [Slice] one of flows that are there already, and [Merge]
+// one of several.
 //
-// Random numbers come from streams that are named after what they are drawn for, so the same seed gives the same flows and a change
-// of the load moves no destination. The size distributions are those of DCTCP (Alizadeh et al., SIGCOMM 2010), Facebook's Hadoop
-// clusters (Roy et al., SIGCOMM 2015) and HPCC (Li et al., SIGCOMM 2019), with the points that the latter's repository prints.
+// Random numbers come from streams that are named after what they are drawn for, so the same seed gives the same
+// flows and a change of the load moves no destination. The size distributions are those of DCTCP (Alizadeh et al.,
+// SIGCOMM 2010), Facebook's Hadoop clusters (Roy et al., SIGCOMM 2015) and HPCC (Li et al., SIGCOMM 2019), with the
+// points that the latter's repository prints.
 //
-// Flows that wait for others are of a source that is a [Reactive]: a list whose entries name others, and a [Chorus], a collective operation in steps.
+// Flows that wait for others are of a source that is a [Reactive]: a list whose entries name others, and a [Chorus],
+// a collective operation in steps.
 //
 // What it leaves out: sizes that depend on who sends them, and the network itself.
 package flows
@@ -32,8 +36,8 @@ type Flow struct {
 
 // Source yields flows in order of their starts.
 //
-// Next fills in the caller's flow, all fields of it, and returns nil, or returns an error and leaves the flow undefined; io.EOF means
-// that there are no more. After an error, every further call returns the same error.
+// Next fills in the caller's flow, all fields of it, and returns nil, or returns an error and leaves the flow
+// undefined; io.EOF means that there are no more. After an error, every further call returns the same error.
 type Source interface {
 	Next(*Flow) error
 }
@@ -99,14 +103,16 @@ func DefaultConfig() Config {
 // New returns the source that a configuration says, or an error that names the key that cannot be had.
 func New(cfg Config, network Network) (Source, error) {
 	kinds := 0
-	for _, is := range []bool{cfg.List != nil, cfg.Poisson != nil, cfg.Incast != nil, cfg.AllToAll != nil, cfg.Permutation != nil, cfg.Collective != nil} {
+	for _, is := range []bool{cfg.List != nil, cfg.Poisson != nil, cfg.Incast != nil, cfg.AllToAll != nil,
+		cfg.Permutation != nil, cfg.Collective != nil} {
 		if is {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return nil, fmt.Errorf("%d of list, poisson, incast, all_to_all, permutation and collective are set; set one", kinds)
+		return nil, fmt.Errorf("%d of list, poisson, incast, all_to_all, permutation and collective are set; set one",
+			kinds)
 	case network.Hosts < 2 || network.Hosts > 1<<31-1:
 		return nil, fmt.Errorf("a network of %d hosts; flows need two", network.Hosts)
 	case cfg.Class >= Classes:
@@ -159,7 +165,8 @@ func (s *sliceSource) Next(f *Flow) error {
 	return nil
 }
 
-// Count is how many flows a source of these settings has among so many hosts, and whether that is known before it has run.
+// Count is how many flows a source of these settings has among so many hosts, and whether that is known before it has
+// run.
 func (c *Config) Count(hosts int) (n int, known bool) {
 	part := func(named []int) int {
 		if len(named) > 0 {

@@ -62,14 +62,16 @@ func collect(t testing.TB, cfg flows.Config, n flows.Network) []flows.Flow {
 		}
 	}
 	for i, f := range all {
-		if f.Src == f.Dst || f.Src < 0 || int(f.Src) >= n.Hosts || f.Dst < 0 || int(f.Dst) >= n.Hosts || f.Size < 1 || i > 0 && f.Start < all[i-1].Start {
+		if f.Src == f.Dst || f.Src < 0 || int(f.Src) >= n.Hosts || f.Dst < 0 || int(f.Dst) >= n.Hosts || f.Size < 1 ||
+			i > 0 && f.Start < all[i-1].Start {
 			t.Fatalf("flow %d: %+v", i, f)
 		}
 	}
 	return all
 }
 
-// TestUnequalLinks holds that a load is a share of all the hosts' links together, whichever of them is slow, and of those hosts only that have flows.
+// TestUnequalLinks holds that a load is a share of all the hosts' links together, whichever of them is slow, and of
+// those hosts only that have flows.
 func TestUnequalLinks(t *testing.T) {
 	const g = units.Gbps
 	for _, c := range []struct {
@@ -86,7 +88,8 @@ func TestUnequalLinks(t *testing.T) {
 		if n == 0 {
 			n = len(c.links)
 		}
-		cfg := flows.Config{Poisson: &flows.Poisson{Load: 0.4, Sizes: flows.Sizes{Fixed: 10 * units.KB}, Hosts: c.hosts, Duration: 20 * units.Millisecond}}
+		cfg := flows.Config{Poisson: &flows.Poisson{Load: 0.4, Sizes: flows.Sizes{Fixed: 10 * units.KB},
+			Hosts: c.hosts, Duration: 20 * units.Millisecond}}
 		all := collect(t, cfg, flows.Network{Hosts: len(c.links), Links: c.links, Seed: 3})
 		want := 0.4 * float64(c.mean) * float64(n) * 0.02 / 80_000
 		if got := float64(len(all)); math.Abs(got-want) > 4*math.Sqrt(want) {
@@ -99,7 +102,8 @@ func TestUnequalLinks(t *testing.T) {
 // hand, the others by the formula of the repository that they are from (getAvg).
 func TestMeans(t *testing.T) {
 	for name, want := range map[string]float64{
-		flows.WebSearch: 1711250, flows.FacebookHadoop: 120420.75, flows.AliStorage2019: 40869.8, flows.GoogleRPC2008: 2891.62125005,
+		flows.WebSearch: 1711250, flows.FacebookHadoop: 120420.75, flows.AliStorage2019: 40869.8,
+		flows.GoogleRPC2008: 2891.62125005,
 	} {
 		s := flows.Sizes{Name: name}
 		d, err := s.Distribution()
@@ -121,12 +125,14 @@ func TestMeans(t *testing.T) {
 }
 
 func TestQuantiles(t *testing.T) {
-	s := flows.Sizes{Points: []flows.Point{{Size: 100, Share: 0}, {Size: 200, Share: 0.5}, {Size: 200, Share: 0.75}, {Size: 1000, Share: 0.75}, {Size: 2000, Share: 1}}}
+	s := flows.Sizes{Points: []flows.Point{{Size: 100, Share: 0}, {Size: 200, Share: 0.5}, {Size: 200, Share: 0.75},
+		{Size: 1000, Share: 0.75}, {Size: 2000, Share: 1}}}
 	d, err := s.Distribution()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for share, want := range map[float64]units.Bytes{0: 100, 0.25: 150, 0.5: 200, 0.6: 200, 0.75: 200, 0.875: 1500, 1: 2000, -1: 100, 2: 2000} {
+	for share, want := range map[float64]units.Bytes{0: 100, 0.25: 150, 0.5: 200, 0.6: 200, 0.75: 200, 0.875: 1500,
+		1: 2000, -1: 100, 2: 2000} {
 		if got := d.Quantile(share); got != want {
 			t.Errorf("quantile %v = %v, want %v", share, got, want)
 		}
@@ -145,7 +151,8 @@ func TestQuantiles(t *testing.T) {
 func TestLoad(t *testing.T) {
 	const n = 100000
 	for _, load := range []units.Fraction{0.1, 0.8} {
-		all := collect(t, flows.Config{Poisson: &flows.Poisson{Load: load, Sizes: flows.Sizes{Name: flows.FacebookHadoop}, Flows: n}}, network)
+		all := collect(t, flows.Config{Poisson: &flows.Poisson{Load: load,
+			Sizes: flows.Sizes{Name: flows.FacebookHadoop}, Flows: n}}, network)
 		if len(all) != n {
 			t.Fatalf("%d flows", len(all))
 		}
@@ -215,14 +222,17 @@ func TestSampledQuantiles(t *testing.T) {
 
 func TestPoissonStreams(t *testing.T) {
 	cfg := func(load units.Fraction) flows.Config {
-		return flows.Config{Class: 3, Start: units.Second, Poisson: &flows.Poisson{Load: load, Sizes: flows.Sizes{Name: flows.AliStorage2019}, Duration: units.Millisecond, Hosts: []int{1, 3, 5, 7}}}
+		return flows.Config{Class: 3, Start: units.Second,
+			Poisson: &flows.Poisson{Load: load, Sizes: flows.Sizes{Name: flows.AliStorage2019},
+				Duration: units.Millisecond, Hosts: []int{1, 3, 5, 7}}}
 	}
 	a, b := collect(t, cfg(0.5), network), collect(t, cfg(0.5), network)
 	if len(a) < 100 || !reflect.DeepEqual(a, b) {
 		t.Errorf("%d flows; the same seed gives others", len(a))
 	}
 	for _, f := range a {
-		if f.Src%2 == 0 || f.Dst%2 == 0 || f.Src > 7 || f.Dst > 7 || f.Class != 3 || f.Start < units.Second || f.Start >= units.Second+units.Millisecond {
+		if f.Src%2 == 0 || f.Dst%2 == 0 || f.Src > 7 || f.Dst > 7 || f.Class != 3 || f.Start < units.Second ||
+			f.Start >= units.Second+units.Millisecond {
 			t.Fatalf("%+v", f)
 		}
 	}
@@ -242,14 +252,16 @@ func TestPoissonStreams(t *testing.T) {
 }
 
 func TestIncast(t *testing.T) {
-	all := collect(t, flows.Config{Class: 2, Start: 5, Incast: &flows.Incast{Fan: 3, Size: 100, Rounds: 4, Every: 10, Target: 15, Rotating: true}}, network)
+	all := collect(t, flows.Config{Class: 2, Start: 5,
+		Incast: &flows.Incast{Fan: 3, Size: 100, Rounds: 4, Every: 10, Target: 15, Rotating: true}}, network)
 	if len(all) != 12 {
 		t.Fatalf("%d flows", len(all))
 	}
 	for r := range 4 {
 		seen := map[int32]bool{}
 		for _, f := range all[3*r : 3*r+3] {
-			if f.Dst != int32((15+r)%16) || f.Start != units.Duration(5+10*r) || f.Size != 100 || f.Class != 2 || seen[f.Src] {
+			if f.Dst != int32((15+r)%16) || f.Start != units.Duration(5+10*r) || f.Size != 100 || f.Class != 2 ||
+				seen[f.Src] {
 				t.Errorf("round %d: %+v", r, f)
 			}
 			seen[f.Src] = true
@@ -262,7 +274,8 @@ func TestIncast(t *testing.T) {
 
 func TestPatterns(t *testing.T) {
 	all := collect(t, flows.Config{AllToAll: &flows.AllToAll{Size: 7, Hosts: []int{2, 4, 6}}}, network)
-	want := []flows.Flow{{2, 4, 0, 7, 0, 0, 0}, {4, 6, 0, 7, 0, 0, 0}, {6, 2, 0, 7, 0, 0, 0}, {2, 6, 0, 7, 0, 0, 0}, {4, 2, 0, 7, 0, 0, 0}, {6, 4, 0, 7, 0, 0, 0}}
+	want := []flows.Flow{{2, 4, 0, 7, 0, 0, 0}, {4, 6, 0, 7, 0, 0, 0}, {6, 2, 0, 7, 0, 0, 0}, {2, 6, 0, 7, 0, 0, 0},
+		{4, 2, 0, 7, 0, 0, 0}, {6, 4, 0, 7, 0, 0, 0}}
 	if !reflect.DeepEqual(all, want) {
 		t.Errorf("%+v", all)
 	}
@@ -277,7 +290,9 @@ func TestPatterns(t *testing.T) {
 	if in != [16]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1} {
 		t.Error(in)
 	}
-	all = collect(t, flows.Config{Start: 10, List: []flows.Entry{{Src: 1, Dst: 0, Size: 5, Start: 3}, {Src: 2, Dst: 0, Size: 6, Class: 7}, {Src: 3, Dst: 0, Size: 7}}}, network)
+	all = collect(t, flows.Config{Start: 10,
+		List: []flows.Entry{{Src: 1, Dst: 0, Size: 5, Start: 3}, {Src: 2, Dst: 0, Size: 6, Class: 7},
+			{Src: 3, Dst: 0, Size: 7}}}, network)
 	want = []flows.Flow{{2, 0, 7, 6, 10, 0, 0}, {3, 0, 0, 7, 10, 0, 0}, {1, 0, 0, 5, 13, 0, 0}}
 	if !reflect.DeepEqual(all, want) {
 		t.Errorf("%+v", all)
@@ -363,7 +378,8 @@ func TestPoints(t *testing.T) {
 
 func TestSizesText(t *testing.T) {
 	var s flows.Sizes
-	for text, want := range map[string]flows.Sizes{"websearch": {Name: flows.WebSearch}, "64KiB": {Fixed: 64 * units.KiB}, " alistorage-2019 ": {Name: flows.AliStorage2019}} {
+	for text, want := range map[string]flows.Sizes{"websearch": {Name: flows.WebSearch},
+		"64KiB": {Fixed: 64 * units.KiB}, " alistorage-2019 ": {Name: flows.AliStorage2019}} {
 		if err := s.UnmarshalText([]byte(text)); err != nil || !reflect.DeepEqual(s, want) {
 			t.Errorf("%q: %+v, %v", text, s, err)
 		}
@@ -392,36 +408,57 @@ func TestErrors(t *testing.T) {
 		{flows.Config{}, "0 of list, poisson, incast, all_to_all, permutation and collective are set; set one"},
 		{flows.Config{Class: 8, AllToAll: &flows.AllToAll{Size: 1}}, "class: 8 is not possible; classes are 0 to 7"},
 		{flows.Config{Start: -1, AllToAll: &flows.AllToAll{Size: 1}}, "start: -1ps is negative"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 1.2, Sizes: web, Flows: 1}}, "poisson.load: 120% is not possible; it is a share of the hosts' links, above 0% and at most 100%"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 1.2, Sizes: web, Flows: 1}},
+			"poisson.load: 120% is not possible; it is a share of the hosts' links, above 0% and at most 100%"},
 		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Sizes: web}}, "poisson: it never ends; set duration or flows"},
 		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Sizes: web, Flows: -1}}, "poisson.flows: -1 is negative"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Sizes: web, Duration: -1}}, "poisson.duration: -1ps is negative"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1}}, "poisson.sizes: 0 of name, fixed and points are set; set one"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: flows.Sizes{Name: "web"}}}, `poisson.sizes.name: unknown distribution "web"; did you mean "websearch"?`},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: flows.Sizes{Fixed: -1}}}, "poisson.sizes.fixed: -1 bytes are not possible"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1, 16}}}, "poisson.hosts[1]: there is no host 16; the network has 0 to 15"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1, 1}}}, "poisson.hosts[1]: host 1 is named twice"},
-		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1}}}, "poisson.hosts: only host 1 takes part; flows need two"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Sizes: web, Duration: -1}},
+			"poisson.duration: -1ps is negative"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1}},
+			"poisson.sizes: 0 of name, fixed and points are set; set one"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: flows.Sizes{Name: "web"}}},
+			`poisson.sizes.name: unknown distribution "web"; did you mean "websearch"?`},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: flows.Sizes{Fixed: -1}}},
+			"poisson.sizes.fixed: -1 bytes are not possible"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1, 16}}},
+			"poisson.hosts[1]: there is no host 16; the network has 0 to 15"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1, 1}}},
+			"poisson.hosts[1]: host 1 is named twice"},
+		{flows.Config{Poisson: &flows.Poisson{Load: 0.5, Flows: 1, Sizes: web, Hosts: []int{1}}},
+			"poisson.hosts: only host 1 takes part; flows need two"},
 		{points(flows.Point{Size: 1, Share: 0}), "poisson.sizes.points: 1 points; a distribution has two or more"},
-		{points(flows.Point{Size: 1, Share: 0.1}, flows.Point{Size: 2, Share: 1}), "poisson.sizes.points[0].share: 10% is not where a distribution begins; write 0% for the smallest size"},
-		{points(flows.Point{Size: 1, Share: 0}, flows.Point{Size: 2, Share: 0.9}), "poisson.sizes.points[1].share: 90% is not where a distribution ends; write 100% for the largest size"},
-		{points(flows.Point{Size: 3, Share: 0}, flows.Point{Size: 2, Share: 1}), "poisson.sizes.points[1].size: 2B is below the point before it, 3B; sizes go up"},
-		{points(flows.Point{Size: 1}, flows.Point{Size: 2, Share: 0.5}, flows.Point{Size: 2, Share: 0.4}, flows.Point{Size: 3, Share: 1}), "poisson.sizes.points[2].share: 40% is below the point before it, 50%; shares go up"},
-		{points(flows.Point{Size: 1}, flows.Point{Size: 2, Share: units.Fraction(math.NaN())}), "poisson.sizes.points[1].share: NaN is not possible"},
-		{points(flows.Point{Size: -1}, flows.Point{Size: 2, Share: 1}), "poisson.sizes.points[0].size: -1 bytes are not possible"},
+		{points(flows.Point{Size: 1, Share: 0.1}, flows.Point{Size: 2, Share: 1}),
+			"poisson.sizes.points[0].share: 10% is not where a distribution begins; write 0% for the smallest size"},
+		{points(flows.Point{Size: 1, Share: 0}, flows.Point{Size: 2, Share: 0.9}),
+			"poisson.sizes.points[1].share: 90% is not where a distribution ends; write 100% for the largest size"},
+		{points(flows.Point{Size: 3, Share: 0}, flows.Point{Size: 2, Share: 1}),
+			"poisson.sizes.points[1].size: 2B is below the point before it, 3B; sizes go up"},
+		{points(flows.Point{Size: 1}, flows.Point{Size: 2, Share: 0.5}, flows.Point{Size: 2, Share: 0.4},
+			flows.Point{Size: 3, Share: 1}),
+			"poisson.sizes.points[2].share: 40% is below the point before it, 50%; shares go up"},
+		{points(flows.Point{Size: 1}, flows.Point{Size: 2, Share: units.Fraction(math.NaN())}),
+			"poisson.sizes.points[1].share: NaN is not possible"},
+		{points(flows.Point{Size: -1}, flows.Point{Size: 2, Share: 1}),
+			"poisson.sizes.points[0].size: -1 bytes are not possible"},
 		{points(flows.Point{}, flows.Point{Share: 1}), "poisson.sizes.points: all flows have 0 bytes"},
-		{flows.Config{Incast: &flows.Incast{Fan: 16, Size: 1}}, "incast.fan: 16 is not possible; of 16 hosts, at most 15 can send to one"},
+		{flows.Config{Incast: &flows.Incast{Fan: 16, Size: 1}},
+			"incast.fan: 16 is not possible; of 16 hosts, at most 15 can send to one"},
 		{flows.Config{Incast: &flows.Incast{Size: 1}}, "incast.fan: 0 is not possible; at least one host sends"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2}}, "incast.size: 0 bytes are not possible; a flow has at least one"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: -1}}, "incast.rounds: -1 is negative"},
-		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2}}, "incast.every: 2 rounds would be at the same time; set every, the time between them"},
-		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2, Every: units.Forever}}, "incast.every: 2 rounds of"},
+		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2}},
+			"incast.every: 2 rounds would be at the same time; set every, the time between them"},
+		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Rounds: 2, Every: units.Forever}},
+			"incast.every: 2 rounds of"},
 		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Every: -1}}, "incast.every: -1ps is negative"},
-		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Target: 16}}, "incast.target: there is no host 16; the network has 0 to 15"},
+		{flows.Config{Incast: &flows.Incast{Fan: 2, Size: 1, Target: 16}},
+			"incast.target: there is no host 16; the network has 0 to 15"},
 		{flows.Config{AllToAll: &flows.AllToAll{}}, "all_to_all.size: 0 bytes are not possible"},
-		{flows.Config{AllToAll: &flows.AllToAll{Size: 1, Hosts: []int{-1}}}, "all_to_all.hosts[0]: there is no host -1"},
+		{flows.Config{AllToAll: &flows.AllToAll{Size: 1, Hosts: []int{-1}}},
+			"all_to_all.hosts[0]: there is no host -1"},
 		{flows.Config{Permutation: &flows.Permutation{}}, "permutation.size: 0 bytes are not possible"},
-		{flows.Config{Permutation: &flows.Permutation{Size: 1, Hosts: []int{0}}}, "permutation.hosts: only host 0 takes part; flows need two"},
+		{flows.Config{Permutation: &flows.Permutation{Size: 1, Hosts: []int{0}}},
+			"permutation.hosts: only host 0 takes part; flows need two"},
 		{flows.Config{List: []flows.Entry{}}, "list: it has no flow"},
 		{flows.Config{List: []flows.Entry{{Src: 16}}}, "list[0].src: there is no host 16"},
 		{flows.Config{List: []flows.Entry{{Dst: -1}}}, "list[0].dst: there is no host -1"},
@@ -435,10 +472,12 @@ func TestErrors(t *testing.T) {
 			t.Errorf("\n got %v\nwant %s", err, c.want)
 		}
 	}
-	if _, err := flows.New(flows.DefaultConfig(), flows.Network{Hosts: 1}); err == nil || err.Error() != "a network of 1 hosts; flows need two" {
+	if _, err := flows.New(flows.DefaultConfig(), flows.Network{Hosts: 1}); err == nil ||
+		err.Error() != "a network of 1 hosts; flows need two" {
 		t.Error(err)
 	}
-	if _, err := flows.New(flows.DefaultConfig(), flows.Network{Hosts: 2}); err == nil || err.Error() != "poisson: the hosts' links have no rate that a load could be a share of" {
+	if _, err := flows.New(flows.DefaultConfig(), flows.Network{Hosts: 2}); err == nil ||
+		err.Error() != "poisson: the hosts' links have no rate that a load could be a share of" {
 		t.Error(err)
 	}
 	if all := collect(t, flows.DefaultConfig(), network); len(all) == 0 {

@@ -13,8 +13,8 @@ func Sort(flows []Flow) {
 	slices.SortStableFunc(flows, func(a, b Flow) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Merge returns a Source that interleaves the given ones by their flows' starts. Of flows with equal starts, the one of the earlier
-// source comes first.
+// Merge returns a Source that interleaves the given ones by their flows' starts. Of flows with equal starts, the one
+// of the earlier source comes first.
 func Merge(sources ...Source) Source {
 	return interleave.Merge(func(f *Flow) units.Duration { return f.Start }, sources...)
 }

@@ -9,7 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Incast is many hosts that send to one at the same time, in one round or several. Each round draws the senders at random.
+// Incast is many hosts that send to one at the same time, in one round or several. Each round draws the senders at
+// random.
 type Incast struct {
 	// Fan is the number of senders in a round.
 	Fan int `yaml:"fan"`
@@ -33,7 +34,8 @@ type AllToAll struct {
 	Hosts []int `yaml:"hosts,omitempty"`
 }
 
-// Permutation is every host that sends to one host and receives from another, all at the same time. The order is drawn at random and forms one ring.
+// Permutation is every host that sends to one host and receives from another, all at the same time. The order is
+// drawn at random and forms one ring.
 type Permutation struct {
 	// Size is how much each host sends.
 	Size units.Bytes `yaml:"size"`
@@ -124,13 +126,15 @@ func newIncast(cfg Config, network Network) (Source, error) {
 	case c.Fan < 1:
 		return nil, units.Wrong("fan", "%d is not possible; at least one host sends", c.Fan)
 	case c.Fan > network.Hosts-1:
-		return nil, units.Wrong("fan", "%d is not possible; of %d hosts, at most %d can send to one", c.Fan, network.Hosts, network.Hosts-1)
+		return nil, units.Wrong("fan", "%d is not possible; of %d hosts, at most %d can send to one", c.Fan,
+			network.Hosts, network.Hosts-1)
 	case c.Rounds < 0:
 		return nil, units.Wrong("rounds", "%d is negative", c.Rounds)
 	case c.Every < 0:
 		return nil, units.Wrong("every", "%v is negative", c.Every)
 	case c.Rounds > 1 && c.Every == 0:
-		return nil, units.Wrong("every", "%d rounds would be at the same time; set every, the time between them", c.Rounds)
+		return nil, units.Wrong("every", "%d rounds would be at the same time; set every, the time between them",
+			c.Rounds)
 	case c.Rounds > 1 && c.Every > (units.Forever-cfg.Start)/units.Duration(c.Rounds):
 		return nil, units.Wrong("every", "%d rounds of %v end beyond the end of time", c.Rounds, c.Every)
 	case c.Target < 0 || c.Target >= network.Hosts:
@@ -203,7 +207,8 @@ func newAllToAll(cfg Config, network Network) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &allToAll{hosts: hosts, shift: 1, flow: Flow{Class: cfg.Class, Size: cfg.AllToAll.Size, Start: cfg.Start}}, nil
+	return &allToAll{hosts: hosts, shift: 1, flow: Flow{Class: cfg.Class, Size: cfg.AllToAll.Size, Start: cfg.Start}},
+		nil
 }
 
 func (s *allToAll) Next(f *Flow) error {

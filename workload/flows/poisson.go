@@ -9,9 +9,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// Poisson is flows that begin at random times, independently of each other, between random hosts: for the network as a whole one Poisson process.
+// Poisson is flows that begin at random times, independently of each other, between random hosts: for the network as
+// a whole one Poisson process.
 type Poisson struct {
-	// Load is the share of all hosts' links together that flows take, without headers. Hosts are drawn alike, whatever their links.
+	// Load is the share of all hosts' links together that flows take, without headers. Hosts are drawn alike,
+	// whatever their links.
 	Load units.Fraction `yaml:"load"`
 	// Sizes is how large flows are: a published distribution such as websearch, one size, or points.
 	Sizes Sizes `yaml:"sizes"`
@@ -48,7 +50,8 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	c := cfg.Poisson
 	switch {
 	case !(c.Load > 0 && c.Load <= 1):
-		return nil, units.Wrong("load", "%v is not possible; it is a share of the hosts' links, above 0%% and at most 100%%", c.Load)
+		return nil, units.Wrong("load",
+			"%v is not possible; it is a share of the hosts' links, above 0%% and at most 100%%", c.Load)
 	case len(network.Links) < network.Hosts:
 		return nil, errNoLinks
 	case c.Duration < 0:
@@ -75,7 +78,8 @@ func newPoisson(cfg Config, network Network) (Source, error) {
 	}
 	stream := func(of string) rng.Stream { return rng.NewStream(network.Seed, cfg.Name+"/poisson/"+of) }
 	p := &poisson{
-		distribution: d, arrivals: stream("arrivals"), sources: stream("sources"), destinations: stream("destinations"), sizes: stream("sizes"),
+		distribution: d, arrivals: stream("arrivals"), sources: stream("sources"),
+		destinations: stream("destinations"), sizes: stream("sizes"),
 		name: cfg.Name, hosts: hosts, class: cfg.Class, begin: cfg.Start, duration: c.Duration, left: c.Flows,
 	}
 	if c.Flows == 0 {
@@ -97,7 +101,8 @@ func (p *poisson) Next(f *Flow) error {
 	}
 	if gap >= float64(units.Forever-p.begin-p.now) {
 		if p.err = io.EOF; p.duration == 0 {
-			p.err = fmt.Errorf("%s: a flow begins after 106 days, where the clock ends; use fewer flows, a larger load, or a duration", p.name)
+			p.err = fmt.Errorf("%s: a flow begins after 106 days, where the clock ends; use fewer flows, a larger "+
+				"load, or a duration", p.name)
 		}
 		return p.err
 	}
@@ -113,6 +118,7 @@ func (p *poisson) Next(f *Flow) error {
 	if dst >= src {
 		dst++
 	}
-	*f = Flow{Src: p.hosts[src], Dst: p.hosts[dst], Class: p.class, Size: p.distribution.Quantile(p.sizes.Float64()), Start: p.begin + p.now}
+	*f = Flow{Src: p.hosts[src], Dst: p.hosts[dst], Class: p.class, Size: p.distribution.Quantile(p.sizes.Float64()),
+		Start: p.begin + p.now}
 	return nil
 }

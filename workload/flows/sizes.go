@@ -13,8 +13,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// The names of the published size distributions. Their points are those that HPCC's repository prints in traffic_gen (commit
-// 9f4be2a), which says of the last two that they are Alibaba's own measurement of 2019 and Google's of before 2008.
+// The names of the published size distributions. Their points are those that HPCC's repository prints in traffic_gen
+// (commit 9f4be2a), which says of the last two that they are Alibaba's own measurement of 2019 and Google's of before
+// 2008.
 const (
 	WebSearch      = "websearch"       // Alizadeh et al., Data Center TCP, SIGCOMM 2010
 	FacebookHadoop = "facebook-hadoop" // Roy et al., Inside the Social Network's (Datacenter) Network, SIGCOMM 2015
@@ -128,13 +129,17 @@ func fromPoints(points []Point) (*Distribution, error) {
 		case !(p.Share >= 0 && p.Share <= 1):
 			return nil, units.Wrong(key+".share", "%v is not possible; shares are from 0%% to 100%%", p.Share)
 		case i == 0 && p.Share != 0:
-			return nil, units.Wrong(key+".share", "%v is not where a distribution begins; write 0%% for the smallest size", p.Share)
+			return nil, units.Wrong(key+".share",
+				"%v is not where a distribution begins; write 0%% for the smallest size", p.Share)
 		case i == len(points)-1 && p.Share != 1:
-			return nil, units.Wrong(key+".share", "%v is not where a distribution ends; write 100%% for the largest size", p.Share)
+			return nil, units.Wrong(key+".share",
+				"%v is not where a distribution ends; write 100%% for the largest size", p.Share)
 		case i > 0 && p.Size < points[i-1].Size:
-			return nil, units.Wrong(key+".size", "%v is below the point before it, %v; sizes go up", p.Size, points[i-1].Size)
+			return nil, units.Wrong(key+".size", "%v is below the point before it, %v; sizes go up", p.Size,
+				points[i-1].Size)
 		case i > 0 && p.Share < points[i-1].Share:
-			return nil, units.Wrong(key+".share", "%v is below the point before it, %v; shares go up", p.Share, points[i-1].Share)
+			return nil, units.Wrong(key+".share", "%v is below the point before it, %v; shares go up", p.Share,
+				points[i-1].Share)
 		}
 		sizes, shares = append(sizes, float64(p.Size)), append(shares, float64(p.Share))
 	}
@@ -147,8 +152,8 @@ func fromPoints(points []Point) (*Distribution, error) {
 // Mean is the mean size in bytes, before sizes are cut off to whole bytes.
 func (d *Distribution) Mean() float64 { return d.mean }
 
-// Quantile returns the size that a share of flows, from 0 to 1, does not exceed. As the published generators do, it cuts sizes off to
-// whole bytes, and a flow has at least one.
+// Quantile returns the size that a share of flows, from 0 to 1, does not exceed. As the published generators do, it
+// cuts sizes off to whole bytes, and a flow has at least one.
 func (d *Distribution) Quantile(share float64) units.Bytes {
 	i := sort.SearchFloat64s(d.shares, share)
 	i = min(max(i, 1), len(d.shares)-1)
@@ -177,11 +182,14 @@ var googleRPC2008 string
 var published = sync.OnceValue(func() map[string]*Distribution {
 	out := map[string]*Distribution{}
 	for name, text := range map[string]string{
-		WebSearch: "0 0 10000 15 20000 20 30000 30 50000 40 80000 53 200000 60 1000000 70 2000000 80 5000000 90 10000000 97 30000000 100",
-		FacebookHadoop: "0 0 100 1 200 2 300 5 350 15 400 20 500 30 600 40 700 50 1000 60 2000 67 7000 70 30000 72 50000 82 80000 87 " +
+		WebSearch: "0 0 10000 15 20000 20 30000 30 50000 40 80000 53 200000 60 1000000 70 2000000 80 5000000 90 " +
+			"10000000 97 30000000 100",
+		FacebookHadoop: "0 0 100 1 200 2 300 5 350 15 400 20 500 30 600 40 700 50 1000 60 2000 67 7000 70 30000 72 " +
+			"50000 82 80000 87 " +
 			"120000 90 300000 95 1000000 97.5 2000000 99 10000000 100",
-		AliStorage2019: "0 0 4000 22.93 8000 69.21 16000 80.61 32000 90.47 64000 93.53 128000 96.77 256000 97.53 2000000 100",
-		GoogleRPC2008:  googleRPC2008,
+		AliStorage2019: "0 0 4000 22.93 8000 69.21 16000 80.61 32000 90.47 64000 93.53 128000 96.77 256000 97.53 " +
+			"2000000 100",
+		GoogleRPC2008: googleRPC2008,
 	} {
 		words := strings.Fields(text)
 		sizes, shares := make([]float64, len(words)/2), make([]float64, len(words)/2)

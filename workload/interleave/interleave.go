@@ -1,6 +1,7 @@
 // Package interleave merges sources of timed items, block requests and flows alike, into one source in order of time.
 //
-// Its function is [Merge]. It leaves out what the items are, and sorting within a source: each must be in order already.
+// Its function is [Merge]. It leaves out what the items are, and sorting within a source: each must be in order
+// already.
 package interleave
 
 import (
@@ -9,8 +10,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Source yields items in order of time. Next fills in the caller's item and returns nil, or returns an error, io.EOF at the
-// end, and leaves it undefined; every further call then returns the same error.
+// Source yields items in order of time. Next fills in the caller's item and returns nil, or returns an error, io.EOF
+// at the end, and leaves it undefined; every further call then returns the same error.
 type Source[T any] interface {
 	Next(*T) error
 }
@@ -29,8 +30,8 @@ type head[T any] struct {
 	index int
 }
 
-// Merge returns a Source that interleaves the given ones by their items' times. Of items with equal times, the one of the earlier
-// source comes first. Each source's times count from a common start.
+// Merge returns a Source that interleaves the given ones by their items' times. Of items with equal times, the one of
+// the earlier source comes first. Each source's times count from a common start.
 func Merge[T any, S Source[T]](time func(*T) units.Duration, sources ...S) Source[T] {
 	m := &merged[T]{time: time, heads: make([]head[T], 0, len(sources))}
 	for i, s := range sources {
@@ -75,8 +76,8 @@ func (m *merged[T]) begin() {
 	}
 }
 
-// refill replaces the item at heap position i by its source's next. An error is kept for the following call, because the item
-// just returned was good.
+// refill replaces the item at heap position i by its source's next. An error is kept for the following call, because
+// the item just returned was good.
 func (m *merged[T]) refill(i int) {
 	h := &m.heads[i]
 	if err := h.src.Next(&h.item); err != nil {

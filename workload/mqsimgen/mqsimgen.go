@@ -1,12 +1,14 @@
-// Package mqsimgen makes the requests that the synthetic flows of the SSD simulator MQSim (Tavakkol et al., FAST'18; commit
-// 7ec40e3) make, in the same order and with the same random numbers, so that both can be run on one input.
+// Package mqsimgen makes the requests that the synthetic flows of the SSD simulator MQSim (Tavakkol et al., FAST'18;
+// commit 7ec40e3) make, in the same order and with the same random numbers, so that both can be run on one input.
 //
-// The main types are [Config], one flow's parameters in MQSim's own terms, and [Generator], a [workload.Source]. A closed loop
-// (QueueDepth) has no arrival times: all its records carry time zero, and the caller takes the next one when a request completes.
-// An open loop (Bandwidth) has MQSim's exponential inter-arrival times, truncated to nanoseconds as there.
+// The main types are [Config], one flow's parameters in MQSim's own terms, and [Generator], a [workload.Source]. A
+// closed loop (QueueDepth) has no arrival times: all its records carry time zero, and the caller takes the next one
+// when a request completes. An open loop (Bandwidth) has MQSim's exponential inter-arrival times, truncated to
+// nanoseconds as there.
 //
-// What it leaves out: how a drive's sectors are divided among flows (a drive's namespaces are that), trace flows, which package
-// trace reads, and normal sizes that come out negative, which MQSim turns into requests of some 2^32 sectors; they are an error here.
+// What it leaves out: how a drive's sectors are divided among flows (a drive's namespaces are that), trace flows,
+// which package trace reads, and normal sizes that come out negative, which MQSim turns into requests of some 2^32
+// sectors; they are an error here.
 package mqsimgen
 
 import (
@@ -73,7 +75,9 @@ type Config struct {
 	BytesPerSecond int64 // Bandwidth; open loop only
 	Volume         uint32
 	Origin         int64 // the sector that the offsets of requests count from
-	Loose          bool  // as MQSim: requests that alignment moves before Origin are issued, and sizes wrap to 16 bits; otherwise both are errors
+	// as MQSim: requests that alignment moves before Origin are issued, and sizes wrap to 16 bits; otherwise both are
+	// errors
+	Loose bool
 }
 
 // Generator makes the requests of one flow.
@@ -98,7 +102,8 @@ type Generator struct {
 
 // DefaultConfig returns a closed-loop flow of 4 KiB reads of the whole of a range, as most of MQSim's examples have.
 func DefaultConfig() Config {
-	return Config{ReadFraction: 1, Aligned: true, Alignment: 8, MeanSize: 8, Seed: 798, WorkingSet: 1, Requests: 1000, Range: Range{0, 1<<21 - 1}}
+	return Config{ReadFraction: 1, Aligned: true, Alignment: 8, MeanSize: 8, Seed: 798, WorkingSet: 1, Requests: 1000,
+		Range: Range{0, 1<<21 - 1}}
 }
 
 // lastSeed leaves room for the seeds of six streams.
@@ -164,7 +169,8 @@ func (c *Config) validate() error {
 	case c.SizeDeviation < 0 || c.SizeDeviation > 65535:
 		return fmt.Errorf("size deviation of %d sectors; it must be from 0 to 65535", c.SizeDeviation)
 	case c.Seed < 0 || c.Seed > lastSeed:
-		return fmt.Errorf("seed %d; it must be from 0 to %d, for a flow's streams have this seed and up to five behind it", c.Seed, lastSeed)
+		return fmt.Errorf("seed %d; it must be from 0 to %d, for a flow's streams have this seed and up to five "+
+			"behind it", c.Seed, lastSeed)
 	case c.Range.First < 0 || c.Range.Last < c.Range.First || c.Range.Last >= 1<<53:
 		return fmt.Errorf("range of sectors %d to %d is none", c.Range.First, c.Range.Last)
 	case c.StopTime < 0:
@@ -174,7 +180,8 @@ func (c *Config) validate() error {
 	case c.Mode > Bandwidth:
 		return fmt.Errorf("unknown mode %d", c.Mode)
 	case c.Mode == Bandwidth && c.BytesPerSecond/int64(units.Sector)/c.MeanSize <= 0:
-		return fmt.Errorf("bandwidth of %d B/s makes less than one request of %d sectors a second, for which MQSim divides by zero", c.BytesPerSecond, c.MeanSize)
+		return fmt.Errorf("bandwidth of %d B/s makes less than one request of %d sectors a second, for which MQSim "+
+			"divides by zero", c.BytesPerSecond, c.MeanSize)
 	}
 	return nil
 }
@@ -234,8 +241,8 @@ func (g *Generator) Next(r *workload.Record) error {
 	return nil
 }
 
-// Foresee generates up to most requests, or those before until in an open loop (0 is no limit), without consuming them, and returns the first error of
-// the generator or of wrong.
+// Foresee generates up to most requests, or those before until in an open loop (0 is no limit), without consuming
+// them, and returns the first error of the generator or of wrong.
 func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*workload.Record) error) error {
 	if g.Closed() && g.cfg.StopTime > 0 {
 		return nil // how many are made is seen when they are
@@ -259,7 +266,8 @@ func (g *Generator) Foresee(most int64, until units.Duration, wrong func(*worklo
 // Plain reports whether no request can be invalid: all have the flow's size and lie within its sectors.
 func (g *Generator) Plain() bool {
 	c := &g.cfg
-	return c.Sizes == Fixed && c.Addresses != HotCold && c.MeanSize <= int64(g.last-g.first) && (!c.Aligned || c.Origin%c.Alignment == 0)
+	return c.Sizes == Fixed && c.Addresses != HotCold && c.MeanSize <= int64(g.last-g.first) &&
+		(!c.Aligned || c.Origin%c.Alignment == 0)
 }
 
 // end sees whether the flow has ended.
@@ -277,7 +285,8 @@ func (g *Generator) end() {
 //
 //go:noinline
 func (g *Generator) before(sectors int64) error {
-	g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, and only its own drive folds that (compat: mqsim); use an alignment that divides %d",
+	g.err = fmt.Errorf("MQSim's alignment moves a request to %d bytes before its flow's first sector, and only its "+
+		"own drive folds that (compat: mqsim); use an alignment that divides %d",
 		sectors*int64(units.Sector), g.cfg.Origin*int64(units.Sector))
 	return g.err
 }
@@ -289,7 +298,8 @@ func (g *Generator) size() (uint64, error) {
 	case v < 0 && g.cfg.Loose:
 		return uint64(uint32(int64(v))), nil
 	case v < 0:
-		return 0, fmt.Errorf("request %d has a normal size of %v sectors, which MQSim takes as %d; use a smaller deviation than %d",
+		return 0, fmt.Errorf(
+			"request %d has a normal size of %v sectors, which MQSim takes as %d; use a smaller deviation than %d",
 			g.made+1, v, uint32(int64(v)), g.cfg.SizeDeviation)
 	case v < 1:
 		return 1, nil

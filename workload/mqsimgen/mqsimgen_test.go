@@ -69,7 +69,8 @@ func TestSameRequestsAsMQSim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		flowTexts := regexp.MustCompile(`(?s)<IO_Flow_Parameter_Set_Synthetic>(.*?)</IO_Flow_Parameter_Set_Synthetic>`).FindAllStringSubmatch(string(workloadXML), -1)
+		flowTexts := regexp.MustCompile(
+			`(?s)<IO_Flow_Parameter_Set_Synthetic>(.*?)</IO_Flow_Parameter_Set_Synthetic>`).FindAllStringSubmatch(string(workloadXML), -1)
 		if len(flowTexts) == 0 {
 			continue // a trace
 		}
@@ -94,14 +95,16 @@ func compareCase(t *testing.T, dir string, flowTexts [][]string) {
 		Channels: int(number(t, c, "Flash_Channel_Count")), ChipsPerChannel: int(number(t, c, "Chip_No_Per_Channel")),
 		DiesPerChip: int(number(t, c, "Die_No_Per_Chip")), PlanesPerDie: int(number(t, c, "Plane_No_Per_Die")),
 		BlocksPerPlane: int(number(t, c, "Block_No_Per_Plane")), PagesPerBlock: int(number(t, c, "Page_No_Per_Block")),
-		SectorsPerPage: int(number(t, c, "Page_Capacity")) / 512, OverProvisioning: number(t, c, "Overprovisioning_Ratio"),
+		SectorsPerPage:   int(number(t, c, "Page_Capacity")) / 512,
+		OverProvisioning: number(t, c, "Overprovisioning_Ratio"),
 	}
 	var flows []map[string]string
 	var may []resources
 	for _, text := range flowTexts {
 		s := settings(text[1])
 		flows = append(flows, s)
-		may = append(may, resources{list(t, s, "Channel_IDs"), list(t, s, "Chip_IDs"), list(t, s, "Die_IDs"), list(t, s, "Plane_IDs")})
+		may = append(may, resources{list(t, s, "Channel_IDs"), list(t, s, "Chip_IDs"), list(t, s, "Die_IDs"),
+			list(t, s, "Plane_IDs")})
 	}
 	ranges, err := rangesOf(geometry, may)
 	if err != nil {
@@ -110,10 +113,14 @@ func compareCase(t *testing.T, dir string, flowTexts [][]string) {
 	generators := make([]*Generator, len(flows))
 	for i, s := range flows {
 		cfg := Config{
-			ReadFraction: number(t, s, "Read_Percentage") / 100, HotFraction: number(t, s, "Percentage_of_Hot_Region") / 100,
-			Aligned: s["Generated_Aligned_Addresses"] == "true", Alignment: int64(number(t, s, "Address_Alignment_Unit")),
-			MeanSize: int64(number(t, s, "Average_Request_Size")), SizeDeviation: int64(number(t, s, "Variance_Request_Size")),
-			Seed: int32(number(t, s, "Seed")), WorkingSet: number(t, s, "Working_Set_Percentage") / 100, Range: ranges[i],
+			ReadFraction:  number(t, s, "Read_Percentage") / 100,
+			HotFraction:   number(t, s, "Percentage_of_Hot_Region") / 100,
+			Aligned:       s["Generated_Aligned_Addresses"] == "true",
+			Alignment:     int64(number(t, s, "Address_Alignment_Unit")),
+			MeanSize:      int64(number(t, s, "Average_Request_Size")),
+			SizeDeviation: int64(number(t, s, "Variance_Request_Size")),
+			Seed:          int32(number(t, s, "Seed")), WorkingSet: number(t, s, "Working_Set_Percentage") / 100,
+			Range:    ranges[i],
 			Requests: int64(number(t, s, "Total_Requests_To_Generate")), StopTime: int64(number(t, s, "Stop_Time")),
 		}
 		switch s["Address_Distribution"] {
@@ -161,7 +168,8 @@ func compareCase(t *testing.T, dir string, flowTexts [][]string) {
 			op = block.Read
 		}
 		if rec.Op != op || rec.Offset != want[3]*512 || rec.Size != want[4]*512 {
-			t.Fatalf("line %d: MQSim has %s; we have %s sector %d, %d sectors", line, scanner.Text(), rec.Op, rec.Offset/512, rec.Size/512)
+			t.Fatalf("line %d: MQSim has %s; we have %s sector %d, %d sectors", line, scanner.Text(), rec.Op,
+				rec.Offset/512, rec.Size/512)
 		}
 		if !g.Closed() && rec.Time != units.Duration(want[1])*units.Nanosecond {
 			t.Fatalf("line %d: MQSim has %s; ours arrives at %v", line, scanner.Text(), rec.Time)
@@ -198,7 +206,8 @@ func TestOpenLoop(t *testing.T) {
 
 func TestHotColdAndNormal(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Addresses, cfg.HotFraction, cfg.Sizes, cfg.MeanSize, cfg.SizeDeviation, cfg.Requests = HotCold, 0.2, Normal, 64, 8, 100000
+	cfg.Addresses, cfg.HotFraction, cfg.Sizes, cfg.MeanSize, cfg.SizeDeviation, cfg.Requests = HotCold, 0.2, Normal,
+		64, 8, 100000
 	cfg.ReadFraction = 0.3
 	g, err := New(cfg)
 	if err != nil {
@@ -266,7 +275,9 @@ func TestRefused(t *testing.T) {
 	if _, err := workload.Collect(g); err == nil || !strings.Contains(err.Error(), "MQSim takes as 42949") {
 		t.Errorf("negative size: %v", err)
 	}
-	if _, err := rangesOf(drive{1, 1, 1, 1, 1, 1, 1, 0}, []resources{{[]int{1}, []int{0}, []int{0}, []int{0}}}); err == nil || !strings.Contains(err.Error(), "channel 1 does not exist") {
+	if _, err := rangesOf(drive{1, 1, 1, 1, 1, 1, 1, 0},
+		[]resources{{[]int{1}, []int{0}, []int{0}, []int{0}}}); err == nil ||
+		!strings.Contains(err.Error(), "channel 1 does not exist") {
 		t.Errorf("channel: %v", err)
 	}
 }
@@ -290,7 +301,8 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := g.Next(&rec); err == nil || !strings.Contains(err.Error(), "512000 bytes before its flow's first sector") {
+		if err := g.Next(&rec); err == nil ||
+			!strings.Contains(err.Error(), "512000 bytes before its flow's first sector") {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -336,8 +348,9 @@ func Example() {
 	// read 0 4096
 }
 
-// The first states of the generator of a seed may be negative; the multiple of the modulus that is taken from a difference above 2^53 is then rounded in MQSim. It makes 2,955 reads of
-// these requests; without that it would be 3,033.
+// The first states of the generator of a seed may be negative; the multiple of the modulus that is taken from a
+// difference above 2^53 is then rounded in MQSim. It makes 2,955 reads of these requests; without that it would be
+// 3,033.
 func TestRounded(t *testing.T) {
 	c := DefaultConfig()
 	c.ReadFraction, c.Seed, c.Requests = .5, 5641, 6060

@@ -15,10 +15,12 @@ type resources struct {
 	Channels, Chips, Dies, Planes []int
 }
 
-// rangesOf does what MQSim does ahead of the generation, and a drive's namespaces do in a run: it divides the drive's logical sectors among flows: each plane's share, rounded down, goes in equal parts to the flows that
-// may use it, and the flows' ranges lie one behind the other.
+// rangesOf does what MQSim does ahead of the generation, and a drive's namespaces do in a run: it divides the drive's
+// logical sectors among flows: each plane's share, rounded down, goes in equal parts to the flows that may use it,
+// and the flows' ranges lie one behind the other.
 func rangesOf(d drive, flows []resources) ([]Range, error) {
-	sizes := []int{d.Channels, d.ChipsPerChannel, d.DiesPerChip, d.PlanesPerDie, d.BlocksPerPlane, d.PagesPerBlock, d.SectorsPerPage}
+	sizes := []int{d.Channels, d.ChipsPerChannel, d.DiesPerChip, d.PlanesPerDie, d.BlocksPerPlane, d.PagesPerBlock,
+		d.SectorsPerPage}
 	for _, n := range sizes {
 		if n <= 0 || n > 1<<20 {
 			return nil, fmt.Errorf("geometry %v has a size of %d", sizes, n)

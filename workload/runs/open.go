@@ -40,8 +40,8 @@ func Read(r *trace.Reader) (*Runs, error) {
 	}
 }
 
-// Fit are the runs on so many pages: pages become larger by a power of two until they are no more, or each run is as many behind each other, so that what
-// is written covers as many.
+// Fit are the runs on so many pages: pages become larger by a power of two until they are no more, or each run is as
+// many behind each other, so that what is written covers as many.
 func (r *Runs) Fit(pages int32) [][2]int32 {
 	shift := 0
 	for r.Pages>>shift > pages {
@@ -61,14 +61,17 @@ func (r *Runs) Fit(pages int32) [][2]int32 {
 	return out
 }
 
-// Layout lays the runs out on a drive: of how many blocks, of at most so many pages. A short trace gets smaller blocks, so that there are enough of them; with
-// little spare space 32 pages a block are amplified an eighth less than 128.
+// Layout lays the runs out on a drive: of how many blocks, of at most so many pages. A short trace gets smaller
+// blocks, so that there are enough of them; with little spare space 32 pages a block are amplified an eighth less
+// than 128.
 func (r *Runs) Layout(most int) (blocks, pages int, err error) {
 	const wanted, leastPages, leastBlocks = 64, 32, 8
 	pages = min(most, max(leastPages, int(r.Pages)/wanted))
 	blocks = (int(r.Pages) + pages - 1) / pages
 	if blocks < leastBlocks {
-		return 0, 0, fmt.Errorf("the trace writes %d pages of %v, which fill no drive of %d blocks of %d pages; take a longer trace", r.Pages, r.Page, leastBlocks, pages)
+		return 0, 0, fmt.Errorf(
+			"the trace writes %d pages of %v, which fill no drive of %d blocks of %d pages; take a longer trace",
+			r.Pages, r.Page, leastBlocks, pages)
 	}
 	return blocks, pages, nil
 }

@@ -1,7 +1,9 @@
-// Package runs gathers what a trace writes as runs: pages that are written one behind the other. Drawn again and again in any order they are a load without an end
-// that has the trace's own mix of sequential and random writes, its sizes, and how often which page is written; what write amplification follows from.
+// Package runs gathers what a trace writes as runs: pages that are written one behind the other. Drawn again and
+// again in any order they are a load without an end that has the trace's own mix of sequential and random writes, its
+// sizes, and how often which page is written; what write amplification follows from.
 //
-// It leaves out reads, times, and in which order runs come: a page that is written in bursts is written as often, but evenly.
+// It leaves out reads, times, and in which order runs come: a page that is written in bursts is written as often, but
+// evenly.
 package runs
 
 import (
@@ -114,8 +116,10 @@ func (g *Gatherer) Gathered() (*Runs, error) {
 		out.Pages = int32(pages)
 		written := int64(0)
 		for _, x := range runs {
-			at, _ := slices.BinarySearchFunc(covered, x.first, func(c cover, first int64) int { return cmp.Compare(c.end-1, first) })
-			out.Runs = append(out.Runs, [2]int32{int32(covered[at].number + x.first - covered[at].first), int32(x.end - x.first)})
+			at, _ := slices.BinarySearchFunc(covered, x.first,
+				func(c cover, first int64) int { return cmp.Compare(c.end-1, first) })
+			out.Runs = append(out.Runs,
+				[2]int32{int32(covered[at].number + x.first - covered[at].first), int32(x.end - x.first)})
 			written += x.end - x.first
 		}
 		out.Mean = float64(written) / float64(len(runs))

@@ -36,7 +36,8 @@ func write(volume uint32, first, pages int64) workload.Record {
 	return workload.Record{Op: block.Write, Volume: volume, Offset: first * page, Size: pages * page}
 }
 
-// TestRuns: what goes on where another ended is one run, also with others between; what nobody wrote has no number, and volumes stand behind each other.
+// TestRuns: what goes on where another ended is one run, also with others between; what nobody wrote has no number,
+// and volumes stand behind each other.
 func TestRuns(t *testing.T) {
 	r := gather(t,
 		write(7, 100, 4), write(7, 500, 1), write(7, 104, 2), // 100 to 105, in two requests
@@ -45,7 +46,8 @@ func TestRuns(t *testing.T) {
 		workload.Record{Op: block.Write, Volume: 7, Offset: 102*page + 512, Size: 1}, // a part of a page
 		write(7, 104, 4), // overlaps
 	)
-	want := &runs.Runs{Runs: [][2]int32{{0, 6}, {8, 1}, {9, 1}, {2, 1}, {4, 4}}, Pages: 10, Page: runs.Page, Mean: 13.0 / 5, Turns: 1.3}
+	want := &runs.Runs{Runs: [][2]int32{{0, 6}, {8, 1}, {9, 1}, {2, 1}, {4, 4}}, Pages: 10, Page: runs.Page,
+		Mean: 13.0 / 5, Turns: 1.3}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v, want %+v", r, want)
 	}
@@ -83,7 +85,8 @@ func TestRunsHold(t *testing.T) {
 				t.Fatalf("page %d was written %d times, and is in %d runs", p, n, times[number[p]])
 			}
 		}
-		if int(r.Pages) != len(written) || r.Mean*float64(len(r.Runs)) < float64(sum)-1e-6 || r.Turns*float64(r.Pages) > float64(sum)+1e-6 {
+		if int(r.Pages) != len(written) || r.Mean*float64(len(r.Runs)) < float64(sum)-1e-6 ||
+			r.Turns*float64(r.Pages) > float64(sum)+1e-6 {
 			t.Fatalf("%+v of %d pages, %d writes", r, len(written), sum)
 		}
 	})
@@ -109,7 +112,8 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%d pages: %d blocks of %d, %v", pages, b, p, err)
 		}
 	}
-	if _, _, err := (&runs.Runs{Pages: 224, Page: runs.Page}).Layout(128); err == nil || !strings.Contains(err.Error(), "writes 224 pages of 4KiB") {
+	if _, _, err := (&runs.Runs{Pages: 224, Page: runs.Page}).Layout(128); err == nil ||
+		!strings.Contains(err.Error(), "writes 224 pages of 4KiB") {
 		t.Error(err)
 	}
 }

@@ -13,11 +13,15 @@ type Pattern uint8
 
 // The patterns.
 const (
-	Uniform    Pattern = iota // all places are equally likely
-	Zipf                      // the popularity of the k-th place falls as k^-theta; popular places are scattered
-	Pareto                    // self-similar: a share 1-h of the requests goes to a part h of the places, and so on within it; popular places are scattered
-	HotCold                   // hot_requests of the requests go to hot_space of the space, at its beginning
-	Sequential                // from the start of the space to its end, then again; with streams, each stream has a part of the space, and they take turns
+	Uniform Pattern = iota // all places are equally likely
+	Zipf                   // the popularity of the k-th place falls as k^-theta; popular places are scattered
+	// self-similar: a share 1-h of the requests goes to a part h of the places, and so on within it; popular places
+	// are scattered
+	Pareto
+	HotCold // hot_requests of the requests go to hot_space of the space, at its beginning
+	// from the start of the space to its end, then again; with streams, each stream has a part of the space, and they
+	// take turns
+	Sequential
 )
 
 var patternNames = units.Names[Pattern]{"uniform", "zipf", "pareto", "hot-cold", "sequential"}
@@ -31,7 +35,8 @@ func (p Pattern) MarshalText() ([]byte, error) { return patternNames.Marshal(p) 
 // UnmarshalText reads a pattern's name.
 func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarshal(text, p) }
 
-// Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern says.
+// Addresses says where requests go: runs of requests that follow one another, each run beginning where the pattern
+// says.
 type Addresses struct {
 	// Pattern is where a run of requests begins.
 	Pattern Pattern `yaml:"pattern,omitempty"`
@@ -51,7 +56,8 @@ type Addresses struct {
 	HotSpace units.Fraction `yaml:"hot_space,omitempty"`
 	// RunLength is the mean number of requests in a run, geometrically distributed; 0 or 1 is no runs.
 	RunLength float64 `yaml:"run_length,omitempty"`
-	// Streams is how many runs are under way at once; 0 is one. With pattern sequential it is into how many equal parts the space is divided, to which requests go in turn.
+	// Streams is how many runs are under way at once; 0 is one. With pattern sequential it is into how many equal
+	// parts the space is divided, to which requests go in turn.
 	Streams int `yaml:"streams,omitempty"`
 }
 
@@ -134,11 +140,14 @@ func newAddresses(cfg Addresses, seed uint64, name string) (addresses, error) {
 		}
 	case HotCold:
 		if !(cfg.HotRequests >= 0 && cfg.HotRequests <= 1 && cfg.HotSpace > 0 && cfg.HotSpace < 1) {
-			return a, fmt.Errorf("hot-cold sends %v of the requests to %v of the space; both must be fractions, and the space between 0 and 1", cfg.HotRequests, cfg.HotSpace)
+			return a, fmt.Errorf(
+				"hot-cold sends %v of the requests to %v of the space; both must be fractions, and the space between "+
+					"0 and 1", cfg.HotRequests, cfg.HotSpace)
 		}
 		a.hot = int64(math.Round(float64(cfg.HotSpace) * float64(a.slots)))
 		if a.hot == 0 || a.hot == a.slots {
-			return a, fmt.Errorf("a hot part of %v of %v leaves one of the parts empty at an alignment of %v", cfg.HotSpace, cfg.Space, cfg.Align)
+			return a, fmt.Errorf("a hot part of %v of %v leaves one of the parts empty at an alignment of %v",
+				cfg.HotSpace, cfg.Space, cfg.Align)
 		}
 	}
 	return a, nil

@@ -11,8 +11,9 @@ import (
 	"farflash/workload/characterise"
 )
 
-// TestSameBytesOnEveryMachine compares a workload that uses every distribution with a hash computed once. It fails where a compiler
-// fuses a multiplication with an addition, or where a change of the generator makes other workloads of old seeds.
+// TestSameBytesOnEveryMachine compares a workload that uses every distribution with a hash computed once. It fails
+// where a compiler fuses a multiplication with an addition, or where a change of the generator makes other workloads
+// of old seeds.
 func TestSameBytesOnEveryMachine(t *testing.T) {
 	hash := fnv.New64a()
 	second := heavy()

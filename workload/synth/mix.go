@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Mix is a mixture of sizes: "4KiB/60:64KiB/40" are two with their shares in per cent, and those without a share divide what is left; "4KiB-64KiB" are all
-// multiples of 4 KiB up to 64 KiB, each as often.
+// Mix is a mixture of sizes: "4KiB/60:64KiB/40" are two with their shares in per cent, and those without a share
+// divide what is left; "4KiB-64KiB" are all multiples of 4 KiB up to 64 KiB, each as often.
 type Mix string
 
 // mostSizes bounds the sizes of a mixture.
@@ -38,7 +38,8 @@ func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 		case err != nil:
 			return nil, nil, err
 		case a <= 0 || b < a:
-			return nil, nil, fmt.Errorf("%q is not a range of sizes; write the smaller one first, as in 4KiB-64KiB", string(m))
+			return nil, nil, fmt.Errorf("%q is not a range of sizes; write the smaller one first, as in 4KiB-64KiB",
+				string(m))
 		case b/a > mostSizes:
 			return nil, nil, fmt.Errorf("%q has %d sizes; the most are %d", string(m), b/a, mostSizes)
 		}
@@ -72,9 +73,12 @@ func (m Mix) Parts() (sizes []units.Bytes, shares []float64, err error) {
 	case len(sizes) > mostSizes:
 		return nil, nil, fmt.Errorf("%d sizes; the most are %d", len(sizes), mostSizes)
 	case rest < -1e-9:
-		return nil, nil, fmt.Errorf("the shares of %q are %g %% in all; they must not be more than 100", string(m), 100-rest)
+		return nil, nil, fmt.Errorf("the shares of %q are %g %% in all; they must not be more than 100", string(m),
+			100-rest)
 	case open == 0 && rest > 1e-9:
-		return nil, nil, fmt.Errorf("the shares of %q are %g %% in all; they must be 100, or leave one out, which gets the rest", string(m), 100-rest)
+		return nil, nil, fmt.Errorf(
+			"the shares of %q are %g %% in all; they must be 100, or leave one out, which gets the rest", string(m),
+			100-rest)
 	}
 	for i, p := range shares {
 		if p < 0 {
@@ -129,11 +133,13 @@ func (x *mixture) draw(u float64) int64 {
 // mixedSizes draws from a mixture.
 func mixedSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	if cfg.Shape != (Shape{}) || cfg.Granule != 0 || cfg.Min != 0 || cfg.Max != 0 {
-		return sizes{}, units.Wrong("mix", "it says all of the sizes; leave kind, scv, skewness, acf1, granule, min and max out")
+		return sizes{}, units.Wrong("mix",
+			"it says all of the sizes; leave kind, scv, skewness, acf1, granule, min and max out")
 	}
 	x, err := newMixture(cfg.Mix)
 	if err != nil {
 		return sizes{}, units.Wrong("mix", "%v", err)
 	}
-	return sizes{mix: x, rounding: rng.NewStream(seed, name+"/size/mix"), achieved: Achieved{x.mean, x.square/float64(x.mean*x.mean) - 1}}, nil
+	return sizes{mix: x, rounding: rng.NewStream(seed, name+"/size/mix"),
+		achieved: Achieved{x.mean, x.square/float64(x.mean*x.mean) - 1}}, nil
 }

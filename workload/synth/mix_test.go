@@ -10,7 +10,8 @@ import (
 	"farflash/workload"
 )
 
-// TestMix holds that sizes of a mixture come as often as their shares say, by a chi-squared test at one in a thousand, and have the mean that is said.
+// TestMix holds that sizes of a mixture come as often as their shares say, by a chi-squared test at one in a
+// thousand, and have the mean that is said.
 func TestMix(t *testing.T) {
 	for _, x := range []struct {
 		mix    Mix
@@ -22,7 +23,8 @@ func TestMix(t *testing.T) {
 		{"4KiB-16KiB", map[int64]float64{4096: 0.25, 8192: 0.25, 12288: 0.25, 16384: 0.25}, 16.27},
 		{"4KiB/0:8KiB/100:16KiB/0", map[int64]float64{8192: 1}, 1e-9},
 	} {
-		cfg := Config{Reads: &Flow{Size: Size{Mean: 4 * units.KiB, Mix: x.mix}, Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1, Requests: 20000, Seed: 3}
+		cfg := Config{Reads: &Flow{Size: Size{Mean: 4 * units.KiB, Mix: x.mix},
+			Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1, Requests: 20000, Seed: 3}
 		g, err := New(cfg)
 		if err != nil {
 			t.Fatalf("%s: %v", x.mix, err)
@@ -49,7 +51,8 @@ func TestMix(t *testing.T) {
 		}
 	}
 	for mix, want := range map[Mix]string{
-		"4KiB/60:8KiB/30": "are 90 % in all", "4KiB/60:8KiB/50": "must not be more than 100", "4KiB/x": "is not a share", "64KiB-4KiB": "is not a range", "100B": "multiples of 512B",
+		"4KiB/60:8KiB/30": "are 90 % in all", "4KiB/60:8KiB/50": "must not be more than 100",
+		"4KiB/x": "is not a share", "64KiB-4KiB": "is not a range", "100B": "multiples of 512B",
 		"512B-1GiB": "the most are 16384", "q": "q", "8KiB/-3": "is not a share",
 	} {
 		_, err := New(Config{Reads: &Flow{Size: Size{Mix: mix}, Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1})
@@ -57,7 +60,8 @@ func TestMix(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", mix, err, want)
 		}
 	}
-	_, err := New(Config{Reads: &Flow{Size: Size{Mix: "4KiB", Shape: Shape{SCV: 2}}, Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1})
+	_, err := New(Config{Reads: &Flow{Size: Size{Mix: "4KiB", Shape: Shape{SCV: 2}},
+		Addresses: Addresses{Space: units.GiB}}, QueueDepth: 1})
 	if err == nil || !strings.Contains(err.Error(), "reads.size.mix: it says all of the sizes") {
 		t.Errorf("%v", err)
 	}
@@ -65,7 +69,9 @@ func TestMix(t *testing.T) {
 
 // TestSequentialStreams goes through equal parts of the space in turn.
 func TestSequentialStreams(t *testing.T) {
-	flow := &Flow{Size: Size{Mean: 4 * units.KiB}, Addresses: Addresses{Pattern: Sequential, Start: units.MiB, Space: 24 * units.KiB, Align: 4 * units.KiB, Streams: 3}}
+	flow := &Flow{Size: Size{Mean: 4 * units.KiB},
+		Addresses: Addresses{Pattern: Sequential, Start: units.MiB, Space: 24 * units.KiB, Align: 4 * units.KiB,
+			Streams: 3}}
 	g, err := New(Config{Reads: flow, QueueDepth: 1, Requests: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +86,8 @@ func TestSequentialStreams(t *testing.T) {
 		}
 	}
 	flow.Size.Mean = 16 * units.KiB
-	if _, err := New(Config{Reads: flow, QueueDepth: 1}); err == nil || !strings.Contains(err.Error(), "3 streams in 24KiB have 8KiB each") {
+	if _, err := New(Config{Reads: flow, QueueDepth: 1}); err == nil ||
+		!strings.Contains(err.Error(), "3 streams in 24KiB have 8KiB each") {
 		t.Errorf("%v", err)
 	}
 }

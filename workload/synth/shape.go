@@ -43,8 +43,8 @@ type Shape struct {
 	ACF1 float64 `yaml:"acf1,omitempty"`
 }
 
-// phases is a fitted sequence of mean 1: with probability p an exponential of mean m1, else of mean m2, where a draw keeps the
-// phase of the one before with probability stay and else chooses anew. Kinds with one phase have p = 1.
+// phases is a fitted sequence of mean 1: with probability p an exponential of mean m1, else of mean m2, where a draw
+// keeps the phase of the one before with probability stay and else chooses anew. Kinds with one phase have p = 1.
 type phases struct {
 	kind   Kind
 	p      float64
@@ -90,7 +90,9 @@ func (s *Shape) fit() (phases, error) {
 	}
 	kind := s.resolve()
 	if kind != Modulated && s.ACF1 != 0 {
-		return none, fmt.Errorf("acf1 is %v, but a sequence of kind %s has no correlation; correlation needs an scv above 1 (mmpp2)", s.ACF1, kind)
+		return none, fmt.Errorf(
+			"acf1 is %v, but a sequence of kind %s has no correlation; correlation needs an scv above 1 (mmpp2)",
+			s.ACF1, kind)
 	}
 	switch kind {
 	case Constant:
@@ -117,7 +119,9 @@ func (s *Shape) fit() (phases, error) {
 		if kind == Modulated {
 			most := correlationBound(s.SCV)
 			if !(s.ACF1 >= 0 && s.ACF1 < most) {
-				return none, fmt.Errorf("acf1 is %v; at an scv of %v it must be at least 0 and below (1-1/scv)/2 = %.6g", s.ACF1, s.SCV, most)
+				return none, fmt.Errorf(
+					"acf1 is %v; at an scv of %v it must be at least 0 and below (1-1/scv)/2 = %.6g", s.ACF1, s.SCV,
+					most)
 			}
 			h.stay = s.ACF1 / most
 		}
@@ -134,19 +138,20 @@ func (s *Shape) only(skewness float64) error {
 	if s.Skewness == 0 || math.Abs(s.Skewness-skewness) < 1e-6 {
 		return nil
 	}
-	return fmt.Errorf("skewness is %v, but of kind %s with an scv of %v it is %.6g; leave it out", s.Skewness, s.resolve(), s.SCV, skewness)
+	return fmt.Errorf("skewness is %v, but of kind %s with an scv of %v it is %.6g; leave it out", s.Skewness,
+		s.resolve(), s.SCV, skewness)
 }
 
-// SkewnessBound returns the skewness that a hyperexponential of that SCV (above 1) exceeds: its third moment must exceed 1.5
-// times the squared second over the first.
+// SkewnessBound returns the skewness that a hyperexponential of that SCV (above 1) exceeds: its third moment must
+// exceed 1.5 times the squared second over the first.
 func SkewnessBound(scv float64) float64 {
 	second := 1 + scv
 	third := float64(1.5 * float64(second*second))
 	return (third - 1 - float64(3*scv)) / (scv * math.Sqrt(scv))
 }
 
-// hyper fits H2 to mean 1, SCV and skewness (the three-moment match of Whitt, Bell Labs Tech. J. 61(8), 1982), or with balanced
-// means when the skewness is free.
+// hyper fits H2 to mean 1, SCV and skewness (the three-moment match of Whitt, Bell Labs Tech. J. 61(8), 1982), or
+// with balanced means when the skewness is free.
 func (s *Shape) hyper() (phases, error) {
 	c := s.SCV
 	if !(c > 1) {
@@ -157,7 +162,8 @@ func (s *Shape) hyper() (phases, error) {
 		return phases{p: p, m1: 1 / (2 * p), m2: 1 / (2 * (1 - p))}, nil
 	}
 	if bound := SkewnessBound(c); !(s.Skewness > bound) {
-		return phases{}, fmt.Errorf("skewness is %v; at an scv of %v it must exceed %.6g (or be left out)", s.Skewness, c, bound)
+		return phases{}, fmt.Errorf("skewness is %v; at an scv of %v it must exceed %.6g (or be left out)",
+			s.Skewness, c, bound)
 	}
 	r1, r2 := 1.0, float64((1+c)/2)
 	r3 := (1 + float64(3*c) + float64(s.Skewness*float64(c*math.Sqrt(c)))) / 6
@@ -169,19 +175,20 @@ func (s *Shape) hyper() (phases, error) {
 	m2 := product / m1 // (sum - root)/2 without its cancellation
 	p := (r1 - m2) / (m1 - m2)
 	if !(p > 0 && p < 1 && m2 > 0 && m1 < math.Inf(1)) {
-		return phases{}, fmt.Errorf("an scv of %v and a skewness of %v are too extreme to be told apart in 64-bit arithmetic", c, s.Skewness)
+		return phases{}, fmt.Errorf(
+			"an scv of %v and a skewness of %v are too extreme to be told apart in 64-bit arithmetic", c, s.Skewness)
 	}
 	return phases{p: p, m1: m1, m2: m2}, nil
 }
 
-// MMPP2 is a two-state Markov-modulated Poisson process: in state i requests arrive at rate Lambda[i], and the state is left at
-// rate Sigma[i].
+// MMPP2 is a two-state Markov-modulated Poisson process: in state i requests arrive at rate Lambda[i], and the state
+// is left at rate Sigma[i].
 type MMPP2 struct {
 	Lambda, Sigma [2]float64 // per unit of the mean
 }
 
-// Process returns the shape's sequence with the given mean as an MMPP(2); the shape's kind must be h2 or mmpp2. It is the same
-// point process as the sampler's, written as the literature does.
+// Process returns the shape's sequence with the given mean as an MMPP(2); the shape's kind must be h2 or mmpp2. It is
+// the same point process as the sampler's, written as the literature does.
 func (s *Shape) Process(mean float64) (MMPP2, error) {
 	h, err := s.fit()
 	if err != nil {

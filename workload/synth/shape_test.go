@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// moments returns mean, SCV, skewness and lag-1 autocorrelation of the intervals of an MMPP(2) from its matrices alone: with
-// M = (-D0)^-1 and the embedded chain P = M D1, they are pi M 1, 2 pi M^2 1, 6 pi M^3 1 and pi M P M 1.
+// moments returns mean, SCV, skewness and lag-1 autocorrelation of the intervals of an MMPP(2) from its matrices
+// alone: with M = (-D0)^-1 and the embedded chain P = M D1, they are pi M 1, 2 pi M^2 1, 6 pi M^3 1 and pi M P M 1.
 func (m *MMPP2) moments() (mean, scv, skewness, acf1 float64) {
 	l, s := m.Lambda, m.Sigma
 	det := (l[0]+s[0])*(l[1]+s[1]) - s[0]*s[1]
@@ -34,7 +34,8 @@ func (m *MMPP2) moments() (mean, scv, skewness, acf1 float64) {
 	e2, e3 := 2*dot(two), 6*dot(three)
 	variance := e2 - mean*mean
 	joint := dot(apply(inv, apply(chain, one)))
-	return mean, variance / (mean * mean), (e3 - 3*mean*e2 + 2*mean*mean*mean) / math.Pow(variance, 1.5), (joint - mean*mean) / variance
+	return mean, variance / (mean * mean), (e3 - 3*mean*e2 + 2*mean*mean*mean) / math.Pow(variance, 1.5),
+		(joint - mean*mean) / variance
 }
 
 func near(t *testing.T, name string, got, want, relative float64) {
@@ -44,8 +45,8 @@ func near(t *testing.T, name string, got, want, relative float64) {
 	}
 }
 
-// TestWorkedExample fits a mean of 57 us, SCV 4, skewness 6 and lag-1 autocorrelation 0.2, whose parameters were computed
-// elsewhere.
+// TestWorkedExample fits a mean of 57 us, SCV 4, skewness 6 and lag-1 autocorrelation 0.2, whose parameters were
+// computed elsewhere.
 func TestWorkedExample(t *testing.T) {
 	shape := Shape{SCV: 4, Skewness: 6, ACF1: 0.2}
 	h, err := shape.fit()
@@ -72,7 +73,8 @@ func TestFitIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		scv := 1 + math.Exp(r.Float64()*6-3)
-		shape := Shape{SCV: scv, Skewness: SkewnessBound(scv) * (1 + 0.01 + 3*r.Float64()), ACF1: correlationBound(scv) * (0.001 + 0.99*r.Float64())}
+		shape := Shape{SCV: scv, Skewness: SkewnessBound(scv) * (1 + 0.01 + 3*r.Float64()),
+			ACF1: correlationBound(scv) * (0.001 + 0.99*r.Float64())}
 		if r.IntN(4) == 0 {
 			shape.Skewness = 0
 		}

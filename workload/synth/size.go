@@ -19,8 +19,9 @@ type Size struct {
 	Min units.Bytes `yaml:"min,omitempty"`
 	// Max is the largest size; 0 is 1024 times the mean, at most 1 GiB and the space that is addressed.
 	Max units.Bytes `yaml:"max,omitempty"`
-	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", of which all multiples of its lower end are as likely. Then
-	// the mean is what comes of it, and mean, shape and bounds are left out.
+	// Mix are sizes and their shares, as fio writes them: "4KiB/60:64KiB/40"; or a range, "4KiB-64KiB", of which all
+	// multiples of its lower end are as likely. Then the mean is what comes of it, and mean, shape and bounds are
+	// left out.
 	Mix Mix `yaml:"mix,omitempty"`
 }
 
@@ -51,8 +52,8 @@ func (s *Size) Average() float64 {
 	return mean
 }
 
-// sizes draws sizes. A draw is rounded to one of the two granules beside it at random, so that rounding moves no mean, and
-// then clamped; the scale makes up for the clamping.
+// sizes draws sizes. A draw is rounded to one of the two granules beside it at random, so that rounding moves no
+// mean, and then clamped; the scale makes up for the clamping.
 type sizes struct {
 	sequence
 	rounding rng.Stream
@@ -98,7 +99,8 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	case cfg.Granule <= 0 || cfg.Granule%units.Sector != 0:
 		return sizes{}, fmt.Errorf("granule is %v; it must be a multiple of 512B", cfg.Granule)
 	case cfg.Min < 0 || cfg.Min%cfg.Granule != 0 || cfg.Max%cfg.Granule != 0 || cfg.Min == 0:
-		return sizes{}, fmt.Errorf("sizes from %v to %v are no multiples of the granule %v", cfg.Min, cfg.Max, cfg.Granule)
+		return sizes{}, fmt.Errorf("sizes from %v to %v are no multiples of the granule %v", cfg.Min, cfg.Max,
+			cfg.Granule)
 	case cfg.Mean < cfg.Min || cfg.Mean > cfg.Max:
 		return sizes{}, fmt.Errorf("a mean of %v cannot be had of sizes from %v to %v", cfg.Mean, cfg.Min, cfg.Max)
 	}
@@ -114,9 +116,9 @@ func newSizes(cfg Size, seed uint64, name string) (sizes, error) {
 	return s, s.calibrate(float64(cfg.Mean), cfg.Shape)
 }
 
-// calibrate finds the scale at which the clamped draws have the mean asked for. Rounding at random to a neighbouring granule
-// moves neither, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ - E(X-max)+, which grows
-// with the scale.
+// calibrate finds the scale at which the clamped draws have the mean asked for. Rounding at random to a neighbouring
+// granule moves neither, so the mean of a clamped, rounded draw is that of a clamped one: min + E(X-min)+ -
+// E(X-max)+, which grows with the scale.
 func (s *sizes) calibrate(mean float64, shape Shape) error {
 	s.scale = mean
 	if s.kind == Constant {
@@ -132,7 +134,8 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 	low, high := 0.0, mean
 	for at(high) < mean {
 		if high > mean*1e9 {
-			return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes clamped to %v..%v B", mean, shape.SCV, s.min, s.max)
+			return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes clamped to %v..%v B", mean,
+				shape.SCV, s.min, s.max)
 		}
 		high *= 2
 	}
@@ -148,17 +151,18 @@ func (s *sizes) calibrate(mean float64, shape Shape) error {
 		}
 	}
 	if high <= s.min*1e-6 {
-		return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes of at least %v B", mean, shape.SCV, s.min)
+		return fmt.Errorf("a mean of %v B with an scv of %v cannot be had of sizes of at least %v B", mean, shape.SCV,
+			s.min)
 	}
 	s.scale = high
 	s.achieved = Achieved{mean, s.meanSquare()/(mean*mean) - 1}
 	return nil
 }
 
-// meanSquare is the mean of the squares of the clamped and rounded draws. Rounding at random to one of the two granules beside a
-// draw makes its square, in the mean, what the chord between the two granules' squares has there. Chords change their slope by two
-// granules at each granule, so the mean is a sum of expected excesses over granules; where there are many, the last ones, over which
-// the excess hardly changes from one to the next, are an integral.
+// meanSquare is the mean of the squares of the clamped and rounded draws. Rounding at random to one of the two
+// granules beside a draw makes its square, in the mean, what the chord between the two granules' squares has there.
+// Chords change their slope by two granules at each granule, so the mean is a sum of expected excesses over granules;
+// where there are many, the last ones, over which the excess hardly changes from one to the next, are an integral.
 func (s *sizes) meanSquare() float64 {
 	if s.min == s.max {
 		return s.min * s.min

@@ -1,17 +1,19 @@
 // Package synth makes synthetic workloads.
 //
-// The main types are [Config], which says what is wanted in plain values, and [Generator], a [workload.Source] that makes it.
-// Sizes and inter-arrival times are constant, exponential, gamma (Erlang), two-phase hyperexponential or those of a two-state
-// Markov-modulated Poisson process, found in closed form from mean, squared coefficient of variation, skewness and lag-1
-// autocorrelation (see [Shape]); addresses are uniform, Zipf or hot/cold, in runs of requests that follow one another.
+// The main types are [Config], which says what is wanted in plain values, and [Generator], a [workload.Source] that
+// makes it. Sizes and inter-arrival times are constant, exponential, gamma (Erlang), two-phase hyperexponential or
+// those of a two-state Markov-modulated Poisson process, found in closed form from mean, squared coefficient of
+// variation, skewness and lag-1 autocorrelation (see [Shape]); addresses are uniform, Zipf or hot/cold, in runs of
+// requests that follow one another.
 //
-// Reads and writes arrive as two independent streams merged by time, or as one stream in which each request is a read with a given
-// probability, or in a closed loop, where records carry time zero and the caller takes the next one when a request completes.
+// Reads and writes arrive as two independent streams merged by time, or as one stream in which each request is a read
+// with a given probability, or in a closed loop, where records carry time zero and the caller takes the next one when
+// a request completes.
 //
-// Every quantity has a random stream of its own, named after it, so that changing one disturbs no other. The fits follow Whitt
-// (1982) for the hyperexponential and Heffes and Lucantoni's MMPP(2) in the form of a sticky hyperexponential, with
-// rho(k) = (1-1/SCV)/2 * gamma^k. What it leaves out: correlation that decays slower than geometrically, dependence between size,
-// time and address, and stack-distance models.
+// Every quantity has a random stream of its own, named after it, so that changing one disturbs no other. The fits
+// follow Whitt (1982) for the hyperexponential and Heffes and Lucantoni's MMPP(2) in the form of a sticky
+// hyperexponential, with rho(k) = (1-1/SCV)/2 * gamma^k. What it leaves out: correlation that decays slower than
+// geometrically, dependence between size, time and address, and stack-distance models.
 package synth
 
 import (
@@ -45,7 +47,8 @@ func (i *Interarrival) UnmarshalText(text []byte) error {
 type Flow struct {
 	// Size is how large requests are.
 	Size Size `yaml:"size"`
-	// Interarrival is the time between requests of this kind. Leave it out where reads and writes come in one stream, and in a closed loop.
+	// Interarrival is the time between requests of this kind. Leave it out where reads and writes come in one stream,
+	// and in a closed loop.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
 	// Addresses is where requests go.
 	Addresses Addresses `yaml:"addresses"`
@@ -58,7 +61,8 @@ type Config struct {
 	// Writes are the requests that write; without the section there are none.
 	Writes *Flow `yaml:"writes,omitempty"`
 
-	// Interarrival is the time between requests of one stream that has reads and writes. Each kind then has none of its own.
+	// Interarrival is the time between requests of one stream that has reads and writes. Each kind then has none of
+	// its own.
 	Interarrival Interarrival `yaml:"interarrival,omitempty"`
 	// ReadFraction is the share of reads among the requests of one stream, or of a closed loop.
 	ReadFraction units.Fraction `yaml:"read_fraction,omitempty"`
@@ -75,8 +79,8 @@ type Config struct {
 	Name string `yaml:"name,omitempty"`
 }
 
-// DefaultConfig returns a small workload of reads and writes, three reads to a write: Poisson arrivals, 4 KiB requests, uniform over 1 GiB. Who wants reads
-// alone sets Writes to nil.
+// DefaultConfig returns a small workload of reads and writes, three reads to a write: Poisson arrivals, 4 KiB
+// requests, uniform over 1 GiB. Who wants reads alone sets Writes to nil.
 func DefaultConfig() Config {
 	flow := func(mean units.Duration) *Flow {
 		return &Flow{
@@ -154,7 +158,8 @@ func (g *Generator) addFlow(i int, f *Flow) error {
 		return units.Wrong("addresses", "a space of %v cannot hold requests of up to %v", f.Addresses.Space, largest)
 	}
 	if n := g.flows[i].addresses.part; n > 0 && f.Addresses.Streams > 1 && units.Bytes(n) < largest {
-		return units.Wrong("addresses", "%d streams in %v have %v each, which cannot hold requests of up to %v", f.Addresses.Streams, f.Addresses.Space, units.Bytes(n), largest)
+		return units.Wrong("addresses", "%d streams in %v have %v each, which cannot hold requests of up to %v",
+			f.Addresses.Streams, f.Addresses.Space, units.Bytes(n), largest)
 	}
 	if !g.cfg.shared() {
 		if g.times[i], err = newArrivals(f.Interarrival, g.cfg.Seed, name); err != nil {
@@ -181,7 +186,9 @@ func (s *sizes) largest() int64 {
 
 func newArrivals(cfg Interarrival, seed uint64, name string) (arrivals, error) {
 	if cfg.Mean <= 0 {
-		return arrivals{}, fmt.Errorf("its mean is %v, so nothing says when requests come; give one, such as 10us, or a number of requests under way, such as closed: 16", cfg.Mean)
+		return arrivals{}, fmt.Errorf(
+			"its mean is %v, so nothing says when requests come; give one, such as 10us, or a number of requests "+
+				"under way, such as closed: 16", cfg.Mean)
 	}
 	fitted, err := cfg.fit()
 	if err != nil {
@@ -221,14 +228,16 @@ func (c *Config) validate() error {
 	case c.ReadFraction != 0 && !both:
 		return units.Wrong("read_fraction", "it needs both reads and writes")
 	case c.ReadFraction != 0 && !c.shared():
-		return units.Wrong("read_fraction", "it needs one stream of both: an interarrival beside reads and writes, or a queue depth")
+		return units.Wrong("read_fraction",
+			"it needs one stream of both: an interarrival beside reads and writes, or a queue depth")
 	}
 	if !c.shared() {
 		return nil
 	}
 	for i, f := range []*Flow{c.Reads, c.Writes} {
 		if f != nil && f.Interarrival != (Interarrival{}) {
-			return units.Wrong(block.Op(i).String()+"s.interarrival", "there is a common one or a queue depth as well; leave one of them out")
+			return units.Wrong(block.Op(i).String()+"s.interarrival",
+				"there is a common one or a queue depth as well; leave one of them out")
 		}
 	}
 	return nil
@@ -258,7 +267,8 @@ func (g *Generator) Next(r *workload.Record) error {
 		return g.err
 	}
 	if g.now == units.Forever {
-		g.err = fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use fewer requests, or a duration", g.made+1)
+		g.err = fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use fewer "+
+			"requests, or a duration", g.made+1)
 		return g.err
 	}
 	f := &g.flows[op]

@@ -45,8 +45,8 @@ func within(t *testing.T, name string, got, want, standardError, bias float64) {
 	}
 }
 
-// TestSequencesHaveTheirMoments samples every kind. The estimators of SCV, skewness and correlation are biased by O(1/n), which
-// the allowance of 1 % of the figure covers at n = 200,000.
+// TestSequencesHaveTheirMoments samples every kind. The estimators of SCV, skewness and correlation are biased by
+// O(1/n), which the allowance of 1 % of the figure covers at n = 200,000.
 func TestSequencesHaveTheirMoments(t *testing.T) {
 	for _, shape := range []Shape{
 		{Kind: Exponential},
@@ -59,7 +59,9 @@ func TestSequencesHaveTheirMoments(t *testing.T) {
 	} {
 		means, errs := estimate(10, func(seed uint64) []float64 {
 			m := characterise.New()
-			cfg := Config{Reads: &Flow{Size: Size{Mean: 4 * units.KiB}, Interarrival: Interarrival{57 * units.Microsecond, shape}, Addresses: Addresses{Space: units.GiB}}, Requests: 100000, Seed: seed}
+			cfg := Config{Reads: &Flow{Size: Size{Mean: 4 * units.KiB},
+				Interarrival: Interarrival{57 * units.Microsecond, shape}, Addresses: Addresses{Space: units.GiB}},
+				Requests: 100000, Seed: seed}
 			g, err := New(cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -367,21 +369,31 @@ func TestModes(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"neither reads nor writes":           func(c *Config) { c.Reads, c.Writes = nil, nil },
-		"reads.size: mean size is 0B":        func(c *Config) { c.Reads.Size = Size{} },
-		"size: granule is 100B":              func(c *Config) { c.Reads.Size.Granule = 100 },
-		"are no multiples of the granule":    func(c *Config) { c.Reads.Size.Min = 513 },
-		"a mean of 4KiB cannot be had":       func(c *Config) { c.Reads.Size.Min = 8 * units.KiB },
-		"cannot be had of sizes of at least": func(c *Config) { c.Reads.Size.Min = 4 * units.KiB; c.Reads.Size.SCV = 2 },
-		"addresses: space is 0B":             func(c *Config) { c.Writes.Addresses.Space = 0 },
+		"neither reads nor writes":        func(c *Config) { c.Reads, c.Writes = nil, nil },
+		"reads.size: mean size is 0B":     func(c *Config) { c.Reads.Size = Size{} },
+		"size: granule is 100B":           func(c *Config) { c.Reads.Size.Granule = 100 },
+		"are no multiples of the granule": func(c *Config) { c.Reads.Size.Min = 513 },
+		"a mean of 4KiB cannot be had":    func(c *Config) { c.Reads.Size.Min = 8 * units.KiB },
+		"cannot be had of sizes of at least": func(c *Config) {
+			c.Reads.Size.Min = 4 *
+				units.KiB
+			c.Reads.Size.SCV = 2
+		},
+		"addresses: space is 0B": func(c *Config) { c.Writes.Addresses.Space = 0 },
 		"cannot hold requests of up to": func(c *Config) {
 			c.Writes.Addresses.Space = 4 * units.KiB
 			c.Writes.Size = Size{Mean: 8 * units.KiB, Max: 64 * units.KiB}
 		},
-		"zipf's theta is 0":                          func(c *Config) { c.Writes.Addresses.Pattern = Zipf },
-		"hot-cold sends 0% of the requests":          func(c *Config) { c.Writes.Addresses.Pattern = HotCold },
-		"pareto's h is 1e-300":                       func(c *Config) { c.Writes.Addresses.Pattern, c.Writes.Addresses.H = Pareto, 1e-300 },
-		"pareto's h is 0.9999999999999999; it":       func(c *Config) { c.Writes.Addresses.Pattern, c.Writes.Addresses.H = Pareto, 1-1e-16 },
+		"zipf's theta is 0":                 func(c *Config) { c.Writes.Addresses.Pattern = Zipf },
+		"hot-cold sends 0% of the requests": func(c *Config) { c.Writes.Addresses.Pattern = HotCold },
+		"pareto's h is 1e-300": func(c *Config) {
+			c.Writes.Addresses.Pattern,
+				c.Writes.Addresses.H = Pareto, 1e-300
+		},
+		"pareto's h is 0.9999999999999999; it": func(c *Config) {
+			c.Writes.Addresses.Pattern,
+				c.Writes.Addresses.H = Pareto, 1-1e-16
+		},
 		"pareto's h is 0":                            func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
 		"runs without end":                           func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.RunLength = 2 },
 		"mean run length is 0.5":                     func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
@@ -422,7 +434,8 @@ func heavy() Config {
 	cfg.Reads.Size = Size{Mean: 44 * units.KB, Shape: Shape{SCV: 1.24}}
 	cfg.Reads.Addresses = Addresses{Pattern: Zipf, Space: units.TiB, Theta: 0.99}
 	cfg.Writes.Size = Size{Mean: 23 * units.KB, Shape: Shape{SCV: 0.4}}
-	cfg.Writes.Addresses = Addresses{Pattern: HotCold, Space: units.TiB, HotRequests: 0.9, HotSpace: 0.1, RunLength: 4, Streams: 8}
+	cfg.Writes.Addresses = Addresses{Pattern: HotCold, Space: units.TiB, HotRequests: 0.9, HotSpace: 0.1,
+		RunLength: 4, Streams: 8}
 	return cfg
 }
 

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// zipf draws k from 1 to n with probability proportional to k^-theta, in constant time and memory, by rejection-inversion
-// (Hörmann and Derflinger, ACM TOMACS 6(3), 1996). h(x) = x^-theta; H is its integral from 1.
+// zipf draws k from 1 to n with probability proportional to k^-theta, in constant time and memory, by
+// rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996). h(x) = x^-theta; H is its integral from 1.
 type zipf struct {
 	n          float64
 	theta      float64
@@ -63,8 +63,8 @@ func decline(t float64) float64 {
 	return rng.Log(1+t) / t
 }
 
-// permutation is a random bijection of 0..n-1 in constant memory: a four-round Feistel network on the smallest even number of
-// bits that holds n, walked until the result is below n (Black and Rogaway, CT-RSA 2002).
+// permutation is a random bijection of 0..n-1 in constant memory: a four-round Feistel network on the smallest even
+// number of bits that holds n, walked until the result is below n (Black and Rogaway, CT-RSA 2002).
 type permutation struct {
 	n    uint64
 	half uint // bits of each half

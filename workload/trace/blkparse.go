@@ -15,8 +15,8 @@ const (
 	ActionCompleted = 'C' // completed
 )
 
-// blkparseDecoder reads blkparse's text. Lines of other actions than the chosen one are no records; completions are passed on
-// so that the reader can pair them. The summary that blkparse prints at the end is skipped.
+// blkparseDecoder reads blkparse's text. Lines of other actions than the chosen one are no records; completions are
+// passed on so that the reader can pair them. The summary that blkparse prints at the end is skipped.
 type blkparseDecoder struct {
 	action byte
 	fields [10][]byte
@@ -99,8 +99,9 @@ func isUpper(s []byte) bool {
 	return true
 }
 
-// rwbs reads the kind of a request: D discards, R reads, W writes, F alone flushes; the rest (S sync, A ahead, M metadata, F
-// behind a W: force unit access) does not change what is moved. N, a command that moves no data, is no request.
+// rwbs reads the kind of a request: D discards, R reads, W writes, F alone flushes; the rest (S sync, A ahead, M
+// metadata, F behind a W: force unit access) does not change what is moved. N, a command that moves no data, is no
+// request.
 func rwbs(s []byte) (block.Op, bool) {
 	flush := false
 	for _, c := range s {

@@ -9,9 +9,9 @@ import (
 	"farflash/workload"
 )
 
-// blktraceDecoder reads blktrace's binary records as Linux's blktrace_api.h defines them, in either byte order: a header of 48
-// bytes (magic and version u32, sequence u32, time in ns u64, sector u64, bytes u32, action u32, pid u32, device u32, cpu u32,
-// error u16, payload length u16), then the payload.
+// blktraceDecoder reads blktrace's binary records as Linux's blktrace_api.h defines them, in either byte order: a
+// header of 48 bytes (magic and version u32, sequence u32, time in ns u64, sector u64, bytes u32, action u32, pid
+// u32, device u32, cpu u32, error u16, payload length u16), then the payload.
 type blktraceDecoder struct {
 	order  binary.ByteOrder
 	action byte
@@ -116,7 +116,8 @@ func (r *Reader) choose(heads []*headReader) byte {
 		head, order := h.head, blktraceOrder(h.head)
 		for order != nil && len(head) >= blktraceHeader && order.Uint32(head)&^0xff == blktraceMagic {
 			action := order.Uint32(head[28:])
-			if action&(blktraceNotify|blktracePC) == 0 && action&(blktraceRead|blktraceWrite|blktraceFlush|blktraceDiscard) != 0 {
+			if action&(blktraceNotify|blktracePC) == 0 &&
+				action&(blktraceRead|blktraceWrite|blktraceFlush|blktraceDiscard) != 0 {
 				switch action & 0xffff {
 				case blktraceQueue:
 					queued++

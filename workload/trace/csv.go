@@ -13,7 +13,8 @@ import (
 	"farflash/workload"
 )
 
-// CSV says how a table is read: one line a request, in columns that are separated by commas, semicolons, tabs or spaces, whichever the first line has.
+// CSV says how a table is read: one line a request, in columns that are separated by commas, semicolons, tabs or
+// spaces, whichever the first line has.
 type CSV struct {
 	// Columns say which column holds what.
 	Columns Columns `yaml:"columns"`
@@ -25,7 +26,8 @@ type CSV struct {
 type Columns struct {
 	// Time is the request's arrival.
 	Time string `yaml:"time"`
-	// Op is read, write, trim or flush, or the first letter of one, in either case; rd, wr, discard and unmap are read too.
+	// Op is read, write, trim or flush, or the first letter of one, in either case; rd, wr, discard and unmap are
+	// read too.
 	Op string `yaml:"op"`
 	// Offset is where the request begins.
 	Offset string `yaml:"offset"`
@@ -53,16 +55,20 @@ type Unit struct {
 
 // Validate refuses what no table can be read with.
 func (c *CSV) Validate() error {
-	for _, x := range []struct{ key, value string }{{"time", c.Columns.Time}, {"op", c.Columns.Op}, {"offset", c.Columns.Offset}, {"size", c.Columns.Size}} {
+	for _, x := range []struct{ key, value string }{{"time", c.Columns.Time}, {"op", c.Columns.Op},
+		{"offset", c.Columns.Offset}, {"size", c.Columns.Size}} {
 		if strings.TrimSpace(x.value) == "" {
-			return units.Wrong("columns."+x.key, "which column is it? give its name in the first line, or its number from 1")
+			return units.Wrong("columns."+x.key,
+				"which column is it? give its name in the first line, or its number from 1")
 		}
 	}
 	if c.Columns.Reads != "" && c.Columns.Reads == c.Columns.Writes {
-		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave one of them out", c.Columns.Writes)
+		return units.Wrong("columns.writes", "%q cannot mean a write and a read; leave one of them out",
+			c.Columns.Writes)
 	}
 	if _, ok := c.Unit.exponent(); !ok {
-		return units.Wrong("unit.time", "%v is not a power of ten of a second; use 1s, 1ms, 1us, 100ns or 1ns", c.Unit.Time)
+		return units.Wrong("unit.time", "%v is not a power of ten of a second; use 1s, 1ms, 1us, 100ns or 1ns",
+			c.Unit.Time)
 	}
 	for _, x := range []struct {
 		key   string
@@ -118,7 +124,8 @@ type csvDecoder struct {
 
 // newCSVDecoder finds the separator and the columns by the first line.
 func newCSVDecoder(cfg *CSV, head *headReader, v *volumes) (*csvDecoder, error) {
-	d := &csvDecoder{volumes: v, cfg: cfg, units: [2]int64{max(int64(cfg.Unit.Offset), 1), max(int64(cfg.Unit.Size), 1)}}
+	d := &csvDecoder{volumes: v, cfg: cfg,
+		units: [2]int64{max(int64(cfg.Unit.Offset), 1), max(int64(cfg.Unit.Size), 1)}}
 	d.exponent, _ = cfg.Unit.exponent()
 	var first []byte
 	for _, line := range head.lines() {
@@ -182,7 +189,8 @@ func (d *csvDecoder) find(what, want string, header []string) (int, error) {
 	if x := spelling.Nearest(want, header); x != "" {
 		near = fmt.Sprintf("; did you mean %q?", x)
 	}
-	return 0, units.Wrong("columns."+what, "the first line has no column %q%s (it has %s)", want, near, strings.Join(header, ", "))
+	return 0, units.Wrong("columns."+what, "the first line has no column %q%s (it has %s)", want, near,
+		strings.Join(header, ", "))
 }
 
 // describe says what was found.
@@ -200,11 +208,13 @@ func (d *csvDecoder) describe() string {
 			fmt.Fprintf(&b, " (%s)", d.names[i])
 		}
 	}
-	fmt.Fprintf(&b, "; 1 is %v of time, %v of an offset and %v of a size", d.second(), units.Bytes(d.units[0]), units.Bytes(d.units[1]))
+	fmt.Fprintf(&b, "; 1 is %v of time, %v of an offset and %v of a size", d.second(), units.Bytes(d.units[0]),
+		units.Bytes(d.units[1]))
 	return b.String()
 }
 
-// split cuts a line into its fields, which hold until the next call. A field in double quotes may hold separators, and two quotes for one.
+// split cuts a line into its fields, which hold until the next call. A field in double quotes may hold separators,
+// and two quotes for one.
 func (d *csvDecoder) split(line []byte) ([][]byte, error) {
 	d.fields, d.unquoted = d.fields[:0], d.unquoted[:0]
 	if d.separator == ' ' {
@@ -251,7 +261,8 @@ func (d *csvDecoder) field(rest *[]byte) (field []byte, more bool, err error) {
 		default:
 			after := trim(text[i+1:])
 			if len(after) > 0 && after[0] != d.separator {
-				return nil, false, fmt.Errorf("a field in quotes is followed by %q; it must be %q", after[0], d.separator)
+				return nil, false, fmt.Errorf("a field in quotes is followed by %q; it must be %q", after[0],
+					d.separator)
 			}
 			if len(after) > 0 {
 				*rest, more = after[1:], true
@@ -290,7 +301,9 @@ func (d *csvDecoder) decode(line []byte, e *event) (bool, error) {
 		return false, fieldError("time", get(colTime), "a decimal number without sign or exponent")
 	}
 	if e.op, e.append, ok = d.op(get(colOp)); !ok {
-		return false, fieldError("op", get(colOp), "read, write, trim or flush, or append, reset, finish, open or close of a zone (columns: reads and writes name other words)")
+		return false, fieldError("op", get(colOp),
+			"read, write, trim or flush, or append, reset, finish, open or close of a zone (columns: reads and "+
+				"writes name other words)")
 	}
 	for i, to := range []*int64{&e.offset, &e.size} {
 		c := colOffset + i
@@ -334,9 +347,14 @@ var opWords = [...]struct {
 	appends bool
 }{
 	{word: "append", op: block.Write, appends: true},
-	{word: "r", op: block.Read}, {word: "read", op: block.Read}, {word: "rd", op: block.Read}, {word: "reads", op: block.Read}, {word: "w", op: block.Write}, {word: "write", op: block.Write}, {word: "wr", op: block.Write}, {word: "writes", op: block.Write},
-	{word: "reset", op: block.Reset}, {word: "finish", op: block.Finish}, {word: "open", op: block.Open}, {word: "close", op: block.Close},
-	{word: "t", op: block.Trim}, {word: "trim", op: block.Trim}, {word: "d", op: block.Trim}, {word: "discard", op: block.Trim}, {word: "unmap", op: block.Trim}, {word: "f", op: block.Flush}, {word: "flush", op: block.Flush}, {word: "sync", op: block.Flush},
+	{word: "r", op: block.Read}, {word: "read", op: block.Read}, {word: "rd", op: block.Read},
+	{word: "reads", op: block.Read}, {word: "w", op: block.Write}, {word: "write", op: block.Write},
+	{word: "wr", op: block.Write}, {word: "writes", op: block.Write},
+	{word: "reset", op: block.Reset}, {word: "finish", op: block.Finish}, {word: "open", op: block.Open},
+	{word: "close", op: block.Close},
+	{word: "t", op: block.Trim}, {word: "trim", op: block.Trim}, {word: "d", op: block.Trim},
+	{word: "discard", op: block.Trim}, {word: "unmap", op: block.Trim}, {word: "f", op: block.Flush},
+	{word: "flush", op: block.Flush}, {word: "sync", op: block.Flush},
 }
 
 // op reads an operation's word; appends says that it is an append, which is a write.

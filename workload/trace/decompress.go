@@ -104,8 +104,8 @@ func (x xzContent) Read(p []byte) (int, error) {
 // errTrailing is what is wrong with a gzip file that goes on with something else.
 var errTrailing = errors.New("what follows the gzip data is none; cut it off, or compress the trace again")
 
-// gzipMembers reads gzip data, of which several may follow each other, and tells what else follows from what is cut off.
-// Zeros at the end are padding, as gzip has it.
+// gzipMembers reads gzip data, of which several may follow each other, and tells what else follows from what is cut
+// off. Zeros at the end are padding, as gzip has it.
 type gzipMembers struct {
 	*gzip.Reader
 	raw *bufio.Reader

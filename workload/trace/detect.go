@@ -21,8 +21,9 @@ func detect(head *headReader, name string) (Format, string, error) {
 		lines = lines[:detectLines]
 	}
 	if i := binaryByte(lines); i >= 0 {
-		return Auto, "", fmt.Errorf("%s: binary data, but neither blktrace's magic number nor vscsi records; if it is one of the text formats,"+
-			" line %d is damaged", name, i+1)
+		return Auto, "", fmt.Errorf(
+			"%s: binary data, but neither blktrace's magic number nor vscsi records; if it is one of the text formats,"+
+				" line %d is damaged", name, i+1)
 	}
 	if err := reversed(lines, name); err != nil {
 		return Auto, "", err
@@ -52,9 +53,12 @@ func detect(head *headReader, name string) (Format, string, error) {
 		for i, f := range fits {
 			options[i] = "--format " + f.String()
 		}
-		return Auto, "", fmt.Errorf("%s: ambiguous: it reads as any of several formats; say which with %s", name, strings.Join(options, " or "))
+		return Auto, "", fmt.Errorf("%s: ambiguous: it reads as any of several formats; say which with %s", name,
+			strings.Join(options, " or "))
 	}
-	return Auto, "", fmt.Errorf("%s: no known trace format; say which with --format (%s), or name the columns of a table with --columns%s", name, strings.Join(names(), ", "), closest.hint(name))
+	return Auto, "", fmt.Errorf(
+		"%s: no known trace format; say which with --format (%s), or name the columns of a table with --columns%s",
+		name, strings.Join(names(), ", "), closest.hint(name))
 }
 
 // trial is the outcome of reading the first lines as one format.
@@ -139,8 +143,8 @@ func binaryByte(lines [][]byte) int {
 	return -1
 }
 
-// reversed refuses five columns of whole numbers whose direction cannot be told. Tencent's fourth column is 0 for read and 1
-// for write; MQSim's fifth is 0 for write and 1 for read: what is one's read is the other's write.
+// reversed refuses five columns of whole numbers whose direction cannot be told. Tencent's fourth column is 0 for
+// read and 1 for write; MQSim's fifth is 0 for write and 1 for read: what is one's read is the other's write.
 func reversed(lines [][]byte, name string) error {
 	rows, comma, fourth, fifth := 0, 0, 0, 0
 	var f [5][]byte
@@ -177,15 +181,19 @@ func reversed(lines [][]byte, name string) error {
 	if rows == 0 {
 		return nil
 	}
-	const reversal = "mqsim (fifth column, 0 is a write) and tencent (fourth column, 0 is a read) give 0 and 1 reversed meanings;" +
+	const reversal = "mqsim (fifth column, 0 is a write) and tencent (fourth column, 0 is a read) give 0 and 1 " +
+		"reversed meanings;" +
 		" say which with --format mqsim or --format tencent"
 	switch {
 	case fourth == rows && fifth == rows:
-		return fmt.Errorf("%s: ambiguous: the fourth and the fifth of five columns are both 0 or 1 in all of the first %d lines: %s", name, rows, reversal)
+		return fmt.Errorf("%s: ambiguous: the fourth and the fifth of five columns are both 0 or 1 in all of the "+
+			"first %d lines: %s", name, rows, reversal)
 	case comma > 0 && fifth == rows:
-		return fmt.Errorf("%s: ambiguous: columns are separated by commas as in tencent's traces, but the fifth is 0 or 1 as in mqsim's: %s", name, reversal)
+		return fmt.Errorf("%s: ambiguous: columns are separated by commas as in tencent's traces, but the fifth is 0 "+
+			"or 1 as in mqsim's: %s", name, reversal)
 	case comma == 0 && fourth == rows:
-		return fmt.Errorf("%s: ambiguous: columns are separated by spaces as in mqsim's traces, but the fourth is 0 or 1 as in tencent's: %s", name, reversal)
+		return fmt.Errorf("%s: ambiguous: columns are separated by spaces as in mqsim's traces, but the fourth is 0 "+
+			"or 1 as in tencent's: %s", name, reversal)
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// disksimDecoder reads DiskSim's ASCII traces: milliseconds, 512-byte blocks, and hexadecimal flags whose lowest bit means read.
+// disksimDecoder reads DiskSim's ASCII traces: milliseconds, 512-byte blocks, and hexadecimal flags whose lowest bit
+// means read.
 type disksimDecoder struct {
 	fields [5][]byte
 	strict bool // a time without a decimal point is refused: such a line could as well be MQSim's

@@ -115,8 +115,8 @@ func parseHex(s []byte) (v uint64, ok bool) {
 	return v, true
 }
 
-// parseDecimal reads a plain decimal number, such as 1456095145.133076, in units of 10^-exponent seconds, 0 <= exponent <= 12.
-// Digits finer than a picosecond are dropped.
+// parseDecimal reads a plain decimal number, such as 1456095145.133076, in units of 10^-exponent seconds, 0 <=
+// exponent <= 12. Digits finer than a picosecond are dropped.
 func parseDecimal(s []byte, exponent int) (instant, bool) {
 	var t instant
 	i := 0
@@ -195,7 +195,8 @@ func readOrWrite(s []byte) (block.Op, bool) {
 	return op, true
 }
 
-// splitComma cuts a line at its commas into dst and returns how many fields there are; beyond len(dst) they are counted only.
+// splitComma cuts a line at its commas into dst and returns how many fields there are; beyond len(dst) they are
+// counted only.
 func splitComma(line []byte, dst [][]byte) int {
 	n, start := 0, 0
 	for i := 0; i <= len(line); i++ {

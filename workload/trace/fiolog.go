@@ -11,9 +11,9 @@ import (
 	"farflash/workload"
 )
 
-// fioLogDecoder reads fio's I/O logs. Version 3 stamps every line with microseconds from the start (fio's manual gives no unit;
-// its iolog.c writes and replays microseconds). Version 2 has no stamps: time advances by the microseconds of its wait lines
-// only. A volume is a file.
+// fioLogDecoder reads fio's I/O logs. Version 3 stamps every line with microseconds from the start (fio's manual
+// gives no unit; its iolog.c writes and replays microseconds). Version 2 has no stamps: time advances by the
+// microseconds of its wait lines only. A volume is a file.
 type fioLogDecoder struct {
 	volumes *volumes
 	fields  [5][]byte

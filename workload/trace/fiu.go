@@ -7,8 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// fiuDecoder reads FIU's format: nanoseconds, 512-byte sectors, and the MD5 of the content, which is not kept. The process
-// name may hold spaces, so fields are counted from both ends.
+// fiuDecoder reads FIU's format: nanoseconds, 512-byte sectors, and the MD5 of the content, which is not kept. The
+// process name may hold spaces, so fields are counted from both ends.
 type fiuDecoder struct {
 	fields [32][]byte
 }

@@ -83,7 +83,8 @@ var descriptions = [formatCount]description{
 	FioLog: {name: "fio", stamps: "1 us",
 		layout: "timestamp_us file action offset length, after the line \"fio version 3 iolog\""},
 	CSVTable: {name: "csv", stamps: "as printed",
-		layout: "the columns that are named with columns, such as columns: {time: Timestamp, op: Type, offset: LBA, size: Bytes}"},
+		layout: "the columns that are named with columns, such as columns: {time: Timestamp, op: Type, offset: LBA, " +
+			"size: Bytes}"},
 }
 
 // String returns the format's name, as ParseFormat reads it.
@@ -101,7 +102,8 @@ func ParseFormat(s string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, &units.TextError{Text: s, Is: "is not a trace format", Use: Auto.Wanted(), Near: spelling.Nearest(s, names())}
+	return Auto, &units.TextError{Text: s, Is: "is not a trace format", Use: Auto.Wanted(),
+		Near: spelling.Nearest(s, names())}
 }
 
 // names lists the names of all formats but auto.

@@ -31,7 +31,8 @@ func examine(t *testing.T, data string, format Format) {
 			if !opts.AsRecorded && n > 0 && rec.Time < last.Time {
 				t.Fatalf("%s %+v: record %d at %v follows one at %v", r.Format(), opts, n, rec.Time, last.Time)
 			}
-			if rec.Size < 0 || rec.Offset < 0 || rec.End() > maxAddress || rec.Size == 0 && rec.Op != block.Flush || rec.Op >= block.Ops || rec.Response < workload.NoResponse {
+			if rec.Size < 0 || rec.Offset < 0 || rec.End() > maxAddress || rec.Size == 0 && rec.Op != block.Flush ||
+				rec.Op >= block.Ops || rec.Response < workload.NoResponse {
 				t.Fatalf("%s: impossible record %+v", r.Format(), rec)
 			}
 			last = rec
@@ -101,7 +102,8 @@ func FuzzDetect(f *testing.F) {
 	}
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00"))
 	f.Add([]byte("BZh91AY&SY"))
-	// A block of xz with an empty content, as its format's specification (1.2.0) has it, and one whose dictionary is 4 GiB.
+	// A block of xz with an empty content, as its format's specification (1.2.0) has it, and one whose dictionary is
+	// 4 GiB.
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x00\x00\x00\x00\x1c\xdfD!\x1f\xb6\xf3}\x01\x00\x00\x00\x00\x04YZ"))
 	f.Add([]byte("\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F\x02\x00!\x01\x28\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0})

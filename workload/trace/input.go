@@ -80,7 +80,8 @@ func (l *lineInput) notes() []string {
 		notes = append(notes, "the last line has no end; if the file was cut off, its last number may be cut too")
 	}
 	if t, ok := l.decoder.(*tectonicDecoder); ok && t.several > 0 {
-		notes = append(notes, fmt.Sprintf("%d records stand for several operations (op_count); each is read as one", t.several))
+		notes = append(notes,
+			fmt.Sprintf("%d records stand for several operations (op_count); each is read as one", t.several))
 	}
 	if f, ok := l.decoder.(*fioLogDecoder); ok && f.version == 2 {
 		notes = append(notes, "version 2 of fio's log has no times: arrivals advance by its wait lines only")
@@ -101,7 +102,8 @@ func newVSCSIInput(in *headReader, name string) (*vscsiInput, error) {
 	v := &vscsiInput{in: in}
 	v.decoder.version = vscsiVersion(in.head)
 	if v.decoder.version == 0 {
-		return nil, &Error{File: name, Err: errors.New("no vscsi record; the high byte of its version field must be 1 or 2")}
+		return nil, &Error{File: name,
+			Err: errors.New("no vscsi record; the high byte of its version field must be 1 or 2")}
 	}
 	return v, nil
 }
@@ -157,7 +159,8 @@ type blktraceInput struct {
 func newBlktraceInput(in *headReader, name string, action byte) (*blktraceInput, error) {
 	order := blktraceOrder(in.head)
 	if order == nil {
-		return nil, &Error{File: name, Err: fmt.Errorf("no blktrace header; its magic number is %#08x", blktraceMagic|blktraceVersion)}
+		return nil, &Error{File: name,
+			Err: fmt.Errorf("no blktrace header; its magic number is %#08x", blktraceMagic|blktraceVersion)}
 	}
 	return &blktraceInput{in: in, decoder: blktraceDecoder{order: order, action: action}}, nil
 }

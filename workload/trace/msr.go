@@ -12,8 +12,8 @@ import (
 // unixFiletime is the Unix epoch as a Windows filetime: 100 ns ticks since 1601.
 const unixFiletime = 116444736000000000
 
-// msrDecoder reads the MSR Cambridge format. Times and responses are Windows filetime ticks of 100 ns; disk numbers repeat
-// across hosts, so a volume is host and disk together.
+// msrDecoder reads the MSR Cambridge format. Times and responses are Windows filetime ticks of 100 ns; disk numbers
+// repeat across hosts, so a volume is host and disk together.
 type msrDecoder struct {
 	volumes *volumes
 	fields  [7][]byte
@@ -113,7 +113,8 @@ func (m *msrEncoder) encode(dst []byte, r *workload.Record) ([]byte, error) {
 	return strconv.AppendInt(dst, response, 10), nil
 }
 
-// msrVolume cuts a volume name into host and disk number; a name without a disk number becomes disk 0 of a host of that name.
+// msrVolume cuts a volume name into host and disk number; a name without a disk number becomes disk 0 of a host of
+// that name.
 func msrVolume(name string) (host, disk string) {
 	for i := len(name) - 1; i > 0; i-- {
 		if name[i] == ',' {

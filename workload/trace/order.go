@@ -43,8 +43,9 @@ func (s *sorter) next(r *Reader, e *event) error {
 		}
 		if s.begun && q.event.at.before(s.last) {
 			back, _ := s.last.since(q.event.at)
-			err := r.locate(q.event.place, fmt.Errorf("its time is %v before that of a request already passed on: the window of %d"+
-				" records is too small to sort it in; make it larger (--window)", back, s.window))
+			err := r.locate(q.event.place,
+				fmt.Errorf("its time is %v before that of a request already passed on: the window of %d"+
+					" records is too small to sort it in; make it larger (--window)", back, s.window))
 			s.err = r.skip(err)
 			continue
 		}
@@ -63,8 +64,8 @@ func (s *sorter) next(r *Reader, e *event) error {
 	return nil
 }
 
-// spread places the events of one second at sorted uniform times within it. The stream of random numbers is named by the
-// second, so a second is spread alike wherever the file begins.
+// spread places the events of one second at sorted uniform times within it. The stream of random numbers is named by
+// the second, so a second is spread alike wherever the file begins.
 type spread struct {
 	seed   uint64
 	second []event // of the second being yielded
@@ -120,8 +121,8 @@ func (s *spread) gather(r *Reader) error {
 	return nil
 }
 
-// pairs finds the completion of each request, by volume, end and operation, to fill in its response time. Requests wait for it
-// in order; when too many wait, the oldest goes on without.
+// pairs finds the completion of each request, by volume, end and operation, to fill in its response time. Requests
+// wait for it in order; when too many wait, the oldest goes on without.
 type pairs struct {
 	waiting   []event // in order, from position head on
 	head      int

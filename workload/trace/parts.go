@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Parts are the files of the trace that a path names, in order. blktrace writes one for each processor, such as nvme0n1.blktrace.0 and
-// nvme0n1.blktrace.1: any of them stands for all, and so do nvme0n1.blktrace.*, nvme0n1.blktrace and, as for blkparse, nvme0n1. Everything else is one
-// file, whether it is there or not.
+// Parts are the files of the trace that a path names, in order. blktrace writes one for each processor, such as
+// nvme0n1.blktrace.0 and nvme0n1.blktrace.1: any of them stands for all, and so do nvme0n1.blktrace.*,
+// nvme0n1.blktrace and, as for blkparse, nvme0n1. Everything else is one file, whether it is there or not.
 func Parts(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil
@@ -49,7 +49,9 @@ func Parts(path string) ([]string, error) {
 	device, _, _ := processor(list[0])
 	for _, name := range list {
 		if d, _, ok := processor(name); !ok || d != device {
-			return nil, fmt.Errorf("%s: %s and %s are no parts of one trace; only the files that blktrace writes for each processor of a machine, such as nvme0n1.blktrace.0, are joined",
+			return nil, fmt.Errorf(
+				"%s: %s and %s are no parts of one trace; only the files that blktrace writes for each processor of "+
+					"a machine, such as nvme0n1.blktrace.0, are joined",
 				path, list[0], name)
 		}
 	}
@@ -60,7 +62,8 @@ func Parts(path string) ([]string, error) {
 // partMark is what blktrace puts between the name of a device and the number of a processor.
 const partMark = ".blktrace"
 
-// processor takes the name of a file that blktrace wrote for a processor apart. What compressed it may have added its own ending.
+// processor takes the name of a file that blktrace wrote for a processor apart. What compressed it may have added its
+// own ending.
 func processor(path string) (device string, number int, ok bool) {
 	i := strings.LastIndex(path, partMark+".")
 	if i < 0 {
@@ -132,7 +135,9 @@ func openParts(name string, parts []string, opts Options) (*Reader, error) {
 		return nil, err
 	}
 	if opts.Format != Blktrace {
-		return nil, fmt.Errorf("%s: files of several processors are read as blktrace, not as %v; name one that is in that format by another name", name, opts.Format)
+		return nil, fmt.Errorf(
+			"%s: files of several processors are read as blktrace, not as %v; name one that is in that format by "+
+				"another name", name, opts.Format)
 	}
 	r := &Reader{name: name, opts: opts, format: Blktrace}
 	r.match.want = opts.Volume
@@ -187,7 +192,8 @@ func (r *Reader) open(parts []string, j *joinedInput) error {
 	return nil
 }
 
-// joinedInput yields the events of several files in order of time; of events at one time, those of the earlier file come first.
+// joinedInput yields the events of several files in order of time; of events at one time, those of the earlier file
+// come first.
 type joinedInput struct {
 	names []string
 	parts []joinedPart

@@ -12,7 +12,8 @@ import (
 	"farflash/workload"
 )
 
-// TestParts joins what blktrace writes for each processor, by whichever name it is asked for, and names what is missing.
+// TestParts joins what blktrace writes for each processor, by whichever name it is asked for, and names what is
+// missing.
 func TestParts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -30,7 +31,8 @@ func TestParts(t *testing.T) {
 	write("nvme0n1.blktrace.2", "")
 	write("nvme0n1.blktrace.10", blktraceBytes(binary.LittleEndian, at(2000, 16), done(7000, 8), at(8000, 32)))
 	write("sda.blktrace.0", blktraceBytes(binary.LittleEndian, at(1000, 800)))
-	for _, name := range []string{"nvme0n1.blktrace.0", "nvme0n1.blktrace.10", "nvme0n1.blktrace.*", "nvme0n1.blktrace", "nvme0n1"} {
+	for _, name := range []string{"nvme0n1.blktrace.0", "nvme0n1.blktrace.10", "nvme0n1.blktrace.*",
+		"nvme0n1.blktrace", "nvme0n1"} {
 		r, err := Open(filepath.Join(dir, name), Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -50,7 +52,8 @@ func TestParts(t *testing.T) {
 			}
 		}
 		notes := strings.Join(r.Notes(), "\n")
-		for _, say := range []string{"joined 3 files of blktrace", "missing: nvme0n1.blktrace.1, nvme0n1.blktrace.3", "(the file begins with 4 Q, 0 D and 2 C events)"} {
+		for _, say := range []string{"joined 3 files of blktrace", "missing: nvme0n1.blktrace.1, nvme0n1.blktrace.3",
+			"(the file begins with 4 Q, 0 D and 2 C events)"} {
 			if !strings.Contains(notes, say) {
 				t.Errorf("%s: notes have no %q:\n%s", name, say, notes)
 			}
@@ -59,8 +62,10 @@ func TestParts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for name, want := range map[string]string{"*.blktrace.0": "are no parts of one trace", "x*": "no file has such a name", "[": "no file has such a name"} {
-		if _, err := Parts(filepath.Join(dir, name)); err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "syntax error") {
+	for name, want := range map[string]string{"*.blktrace.0": "are no parts of one trace",
+		"x*": "no file has such a name", "[": "no file has such a name"} {
+		if _, err := Parts(filepath.Join(dir, name)); err == nil ||
+			!strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "syntax error") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -71,15 +76,19 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := workload.Collect(r); err == nil || !strings.Contains(err.Error(), "sda.blktrace.1: record at byte 48: magic number") {
+	if _, err := workload.Collect(r); err == nil ||
+		!strings.Contains(err.Error(), "sda.blktrace.1: record at byte 48: magic number") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestDump reads what blkparse -d writes: the events of all processors and devices in one file, by time, messages among them.
+// TestDump reads what blkparse -d writes: the events of all processors and devices in one file, by time, messages
+// among them.
 func TestDump(t *testing.T) {
-	text := blktraceBytes(binary.LittleEndian, blktraceEvent{0, 0, 0, blktraceNotify, "process"}, blktraceEvent{100, 8, 4096, blktraceRead | blktraceQueue, ""},
-		blktraceEvent{150, 0, 0, 2 | blktraceNotify, "cfq message"}, blktraceEvent{200, 16, 512, blktraceWrite | blktraceQueue, ""},
+	text := blktraceBytes(binary.LittleEndian, blktraceEvent{0, 0, 0, blktraceNotify, "process"},
+		blktraceEvent{100, 8, 4096, blktraceRead | blktraceQueue, ""},
+		blktraceEvent{150, 0, 0, 2 | blktraceNotify, "cfq message"},
+		blktraceEvent{200, 16, 512, blktraceWrite | blktraceQueue, ""},
 		blktraceEvent{300, 8, 4096, blktraceRead | blktraceComplete, ""})
 	r, err := NewReader(strings.NewReader(text), "bp.bin", Options{})
 	if err != nil {

@@ -113,7 +113,8 @@ var samples = []sample{
 			{Response: none, Offset: 4096, Size: 4096, Op: block.Read},
 			{Time: us(250001), Response: none, Offset: 8192, Size: 512, Volume: 1, Op: block.Write},
 		}, nil},
-	{FIU, "89967404415337 4892 syslogd 904265560 8 W 6 0 531e779ee8ac0ad5b7b8a5b2d8b4d5a1\n89967404425337 12 a name 8 16 R 8 1 0\n", 89967,
+	{FIU, "89967404415337 4892 syslogd 904265560 8 W 6 0 531e779ee8ac0ad5b7b8a5b2d8b4d5a1\n89967404425337 12 a name " +
+		"8 16 R 8 1 0\n", 89967,
 		[]workload.Record{
 			{Response: none, Offset: 462983966720, Size: 4096, Volume: 6 << 20, Op: block.Write},
 			{Time: us(10), Response: none, Offset: 4096, Size: 8192, Volume: 8<<20 | 1, Op: block.Read},
@@ -123,7 +124,8 @@ var samples = []sample{
 			{Response: none, Offset: 1048576, Size: 4096, Volume: 7, Op: block.Read},
 			{Time: us(3), Response: none, Offset: 2097152, Size: 512, Volume: 7, Op: block.Write},
 		}, nil},
-	{Tectonic, "# a\n# block_id io_offset io_size op_time op_name user_namespace user_name rs_shard_id op_count host_name\n" +
+	{Tectonic, "# a\n# block_id io_offset io_size op_time op_name user_namespace user_name rs_shard_id op_count " +
+		"host_name\n" +
 		"3 100 5000 1600000000.5 1 4 5 0 1 9\n4 0 10 1600000001.0 4 4 5 0 2 8\n", 1600000000,
 		[]workload.Record{
 			{Response: none, Offset: 3<<23 + 100, Size: 5000, Op: block.Read},
@@ -147,7 +149,8 @@ var samples = []sample{
 			{Response: us(1000), Offset: 100, Size: 1000, Op: block.Read},
 			{Time: us(1250000), Response: us(5e5), Size: 7, Volume: 1, Op: block.Write},
 		}, []string{"f1", "f2"}},
-	{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{1, 0, 6e6, 0x12}, [4]uint64{16, 512, 7e6, 0x2a}, [4]uint64{0, 0, 8e6, 0x35}), 5,
+	{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{1, 0, 6e6, 0x12}, [4]uint64{16, 512, 7e6, 0x2a},
+		[4]uint64{0, 0, 8e6, 0x35}), 5,
 		[]workload.Record{
 			{Response: none, Offset: 4096, Size: 4096, Op: block.Read},
 			{Time: us(2e6), Response: none, Offset: 8192, Size: 512, Op: block.Write},
@@ -168,19 +171,25 @@ var samples = []sample{
 			{Response: none, Offset: 4096, Size: 8192, Volume: 1, Op: block.Read},
 			{Time: us(500.001), Response: none, Offset: 32768, Size: 4096, Op: block.Write},
 		}, nil},
-	{Blkparse, "  8,1    0        1     0.000001000  42  Q   R 64 + 8 [fio]\n  8,1    0        2     0.000001500  42  D   R 64 + 8 [fio]\n" +
-		"  8,1    1        3     0.000003000  42  Q  WS 128 + 16 [fio]\n  8,1    1        4     0.000005000  42  Q FWS [jbd2/sda1-8]\n" +
-		"  8,1    1        5     0.000006000  42  U   N [fio] 1\n  8,1    1        6     0.000008000  42  Q  DS 256 + 128 [fio]\n" +
-		"  8,1    0        7     0.000081000   0  C   R 64 + 8 [0]\nCPU0 (8,1):\n Reads Queued:           2,        8KiB\n\nTotal (8,1):\n", 0, blktraceWant, []string{"8,1", "8,1", "8,1", "8,1"}},
+	{Blkparse, "  8,1    0        1     0.000001000  42  Q   R 64 + 8 [fio]\n  8,1    0        2     0.000001500  42 " +
+		" D   R 64 + 8 [fio]\n" +
+		"  8,1    1        3     0.000003000  42  Q  WS 128 + 16 [fio]\n  8,1    1        4     0.000005000  42  Q " +
+		"FWS [jbd2/sda1-8]\n" +
+		"  8,1    1        5     0.000006000  42  U   N [fio] 1\n  8,1    1        6     0.000008000  42  Q  DS 256 " +
+		"+ 128 [fio]\n" +
+		"  8,1    0        7     0.000081000   0  C   R 64 + 8 [0]\nCPU0 (8,1):\n Reads Queued:           2,        " +
+		"8KiB\n\nTotal (8,1):\n", 0, blktraceWant, []string{"8,1", "8,1", "8,1", "8,1"}},
 	{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents...), 0, blktraceWant, nil},
 	{Blktrace, blktraceBytes(binary.BigEndian, blktraceEvents...), 0, blktraceWant, nil},
-	{FioLog, "fio version 3 iolog\n5 /dev/sdb add\n10 /dev/sdb open\n20 /dev/sdb read 0 4096\n25 /dev/sdc trim 8192 1024\n30 /dev/sdb sync 0 0\n31 /dev/sdb close\n", 0,
+	{FioLog, "fio version 3 iolog\n5 /dev/sdb add\n10 /dev/sdb open\n20 /dev/sdb read 0 4096\n25 /dev/sdc trim 8192 " +
+		"1024\n30 /dev/sdb sync 0 0\n31 /dev/sdb close\n", 0,
 		[]workload.Record{
 			{Response: none, Size: 4096, Op: block.Read},
 			{Time: us(5), Response: none, Offset: 8192, Size: 1024, Volume: 1, Op: block.Trim},
 			{Time: us(10), Response: none, Op: block.Flush},
 		}, []string{"/dev/sdb", "/dev/sdc", "/dev/sdb"}},
-	{FioLog, "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf wait 150 0\nf write 1 2\nf wait 50 0\nf datasync\nf close\n", 0,
+	{FioLog, "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf wait 150 0\nf write 1 2\nf wait 50 0\nf " +
+		"datasync\nf close\n", 0,
 		[]workload.Record{
 			{Response: none, Size: 4096, Op: block.Read},
 			{Time: us(150), Response: none, Offset: 1, Size: 2, Op: block.Write},

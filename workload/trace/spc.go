@@ -7,8 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// spcDecoder reads the SPC trace file format 1.0: application specific unit, 512-byte block address, size in bytes, opcode,
-// seconds from the start; further fields are the writer's own.
+// spcDecoder reads the SPC trace file format 1.0: application specific unit, 512-byte block address, size in bytes,
+// opcode, seconds from the start; further fields are the writer's own.
 type spcDecoder struct {
 	fields [5][]byte
 }

@@ -6,8 +6,8 @@ import (
 	"farflash/workload"
 )
 
-// systorDecoder reads the SYSTOR'17 format: times and responses in seconds, the Unix epoch in Japan's time zone, accurate to the
-// microsecond. Records are filed when they complete; responses may be missing.
+// systorDecoder reads the SYSTOR'17 format: times and responses in seconds, the Unix epoch in Japan's time zone,
+// accurate to the microsecond. Records are filed when they complete; responses may be missing.
 type systorDecoder struct {
 	fields [6][]byte
 }

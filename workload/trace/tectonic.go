@@ -11,11 +11,11 @@ import (
 // tectonicBlock is the largest Tectonic block in bytes; block b holds the addresses from b times this.
 const tectonicBlock = 8 << 20
 
-// tectonicDecoder reads the Tectonic traces that Baleen published. Three layouts share their first five columns, block_id
-// io_offset io_size op_time op_name: that of 2019 goes on with pipeline user_namespace user_name, that of 2021 with
-// user_namespace user_name host_name op_count, and that of 2023 with user_namespace user_name rs_shard_id op_count host_name.
-// Operations 1, 2 and 5 get data; 3, 4 and 6 put it. Lines that begin with # are comments. A volume is a host where the layout
-// names it.
+// tectonicDecoder reads the Tectonic traces that Baleen published. Three layouts share their first five columns,
+// block_id io_offset io_size op_time op_name: that of 2019 goes on with pipeline user_namespace user_name, that of
+// 2021 with user_namespace user_name host_name op_count, and that of 2023 with user_namespace user_name rs_shard_id
+// op_count host_name. Operations 1, 2 and 5 get data; 3, 4 and 6 put it. Lines that begin with # are comments. A
+// volume is a host where the layout names it.
 type tectonicDecoder struct {
 	volumes *volumes
 	fields  [10][]byte

@@ -7,8 +7,8 @@ import (
 	"farflash/workload"
 )
 
-// tencentDecoder reads the Tencent CBS format: whole seconds of the Unix epoch, 512-byte sectors, 0 for read and 1 for write,
-// the reverse of MQSim's.
+// tencentDecoder reads the Tencent CBS format: whole seconds of the Unix epoch, 512-byte sectors, 0 for read and 1
+// for write, the reverse of MQSim's.
 type tencentDecoder struct {
 	fields [5][]byte
 }

@@ -6,10 +6,11 @@ import (
 )
 
 // thesiosColumns are the columns of a Thesios file that become a record.
-var thesiosColumns = [...]string{"filename", "file_offset", "op_type", "request_io_size_bytes", "start_time", "simulated_latency"}
+var thesiosColumns = [...]string{"filename", "file_offset", "op_type", "request_io_size_bytes", "start_time",
+	"simulated_latency"}
 
-// thesiosDecoder reads Google's Thesios traces. Columns are found by the header's names, so their order does not matter; shards
-// joined into one file repeat the header. Offsets are within a file, and a volume is a file.
+// thesiosDecoder reads Google's Thesios traces. Columns are found by the header's names, so their order does not
+// matter; shards joined into one file repeat the header. Offsets are within a file, and a volume is a file.
 type thesiosDecoder struct {
 	volumes *volumes
 	fields  [32][]byte
@@ -29,7 +30,8 @@ func (d *thesiosDecoder) decode(line []byte, e *event) (bool, error) {
 		}
 	}
 	if d.columns == 0 {
-		return false, fmt.Errorf("no header; the first line must name the columns, %s among them", strings.Join(thesiosColumns[:], ", "))
+		return false, fmt.Errorf("no header; the first line must name the columns, %s among them",
+			strings.Join(thesiosColumns[:], ", "))
 	}
 	if n != d.columns {
 		return false, columns(n, fmt.Sprintf("%d as in the header", d.columns))

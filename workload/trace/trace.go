@@ -1,20 +1,23 @@
 // Package trace reads and writes block traces.
 //
-// [Open] detects the compression and the format of a file, or takes the format that it is given, and returns a [Reader], which
-// is a [workload.Source]: it streams, so a trace needs not fit into memory, and its times count from the first record that it
-// yields. [NewWriter] writes a trace. The formats are listed under [Format]; plain, gzip, bzip2, xz and zstd files are read.
+// [Open] detects the compression and the format of a file, or takes the format that it is given, and returns a
+// [Reader], which is a [workload.Source]: it streams, so a trace needs not fit into memory, and its times count from
+// the first record that it yields. [NewWriter] writes a trace. The formats are listed under [Format]; plain, gzip,
+// bzip2, xz and zstd files are read.
 //
-// Records come out in order of time. Where a format files records in order of completion (SYSTOR'17) they are sorted again
-// within a bounded window, and where it stamps whole seconds (Tencent) the records of a second are spread over it by seed, in
-// their order; [Reader.Notes] says so. Everywhere else a time that runs backwards is an error.
+// Records come out in order of time. Where a format files records in order of completion (SYSTOR'17) they are sorted
+// again within a bounded window, and where it stamps whole seconds (Tencent) the records of a second are spread over
+// it by seed, in their order; [Reader.Notes] says so. Everywhere else a time that runs backwards is an error.
 //
 // Memory: the window (64 Ki records of about 80 B by default), the records of one second for Tencent, up to 4096
-// requests that await their completion for blkparse and blktrace, and the names of the volumes where they are not numbers.
+// requests that await their completion for blkparse and blktrace, and the names of the volumes where they are not
+// numbers.
 //
-// Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent CBS, FIU), the
-// SPC trace file format specification 1.0.1, alibaba/block-traces, google-research-datasets/thesios, Linux's blktrace_api.h,
-// blkparse(1), fio's HOWTO and iolog.c, MQSim's and DiskSim's sources. What it leaves out: the process, checksum and cache columns
-// of the formats that have them, files inside tar archives, and records of a table that span several lines.
+// Sources of the format facts: the readme files of the SNIA IOTTA sets (MSR Cambridge, SYSTOR'17, K5cloud, Tencent
+// CBS, FIU), the SPC trace file format specification 1.0.1, alibaba/block-traces, google-research-datasets/thesios,
+// Linux's blktrace_api.h, blkparse(1), fio's HOWTO and iolog.c, MQSim's and DiskSim's sources. What it leaves out:
+// the process, checksum and cache columns of the formats that have them, files inside tar archives, and records of a
+// table that span several lines.
 package trace
 
 import (
@@ -36,8 +39,9 @@ type Options struct {
 	Window     int    // records held back to sort them by time; 0: the format's own, which is none for most
 	AsRecorded bool   // file order and the file's stamps: neither sort nor spread; times may then run backwards
 	Volume     string // only this volume, by the trace's own name or number; empty: all
-	Action     byte   // blkparse and blktrace: which event is the arrival, 'Q', 'D' or 'C'; 0: the earliest that the file has
-	CSV        CSV    // what the columns of a table are; used where Columns are named, and the format is then csv
+	// blkparse and blktrace: which event is the arrival, 'Q', 'D' or 'C'; 0: the earliest that the file has
+	Action byte
+	CSV    CSV // what the columns of a table are; used where Columns are named, and the format is then csv
 }
 
 // defaultWindow is how many records are held back where a format needs sorting.
@@ -107,8 +111,8 @@ type badRecord struct{ err error }
 func (b *badRecord) Error() string { return b.err.Error() }
 func (b *badRecord) Unwrap() error { return b.err }
 
-// Open opens the trace at path, or standard input when path is "-". What blktrace left in a file for each processor is one trace; see [Parts]. The
-// caller closes the Reader.
+// Open opens the trace at path, or standard input when path is "-". What blktrace left in a file for each processor
+// is one trace; see [Parts]. The caller closes the Reader.
 func Open(path string, opts Options) (*Reader, error) {
 	if path == "-" {
 		return NewReader(os.Stdin, "standard input", opts)
@@ -198,7 +202,8 @@ func (o *Options) check() error {
 // prepare sets up the decoder and what stands behind it.
 func (r *Reader) prepare(head *headReader) error {
 	if r.opts.Action != 0 && r.format != Blkparse && r.format != Blktrace {
-		return fmt.Errorf("%s: an action can be chosen in blkparse and blktrace traces only, not in %s", r.name, r.format)
+		return fmt.Errorf("%s: an action can be chosen in blkparse and blktrace traces only, not in %s", r.name,
+			r.format)
 	}
 	switch r.format {
 	case VSCSI:
@@ -280,11 +285,13 @@ func (r *Reader) Next(rec *workload.Record) error {
 	}
 	at, ok := e.at.since(r.start)
 	if !ok {
-		r.err = r.locate(e.place, fmt.Errorf("its time is %d s from the first record's; the most is 106 days", e.at.sec-r.start.sec))
+		r.err = r.locate(e.place,
+			fmt.Errorf("its time is %d s from the first record's; the most is 106 days", e.at.sec-r.start.sec))
 		return r.err
 	}
 	r.yielded++
-	*rec = workload.Record{Time: at, Response: e.response, Offset: e.offset, Size: e.size, Volume: e.volume, Op: e.op, Append: e.append}
+	*rec = workload.Record{Time: at, Response: e.response, Offset: e.offset, Size: e.size, Volume: e.volume, Op: e.op,
+		Append: e.append}
 	return nil
 }
 
@@ -427,7 +434,8 @@ func (r *Reader) atEnd(err error) error {
 	}
 	switch {
 	case r.read > 0:
-		return fmt.Errorf("%s: none of its %d requests goes to volume %q; it has %s", r.name, r.read, r.opts.Volume, r.match.seen())
+		return fmt.Errorf("%s: none of its %d requests goes to volume %q; it has %s", r.name, r.read, r.opts.Volume,
+			r.match.seen())
 	case r.skipped > 0:
 		return fmt.Errorf("%s: no record is good; all %d were skipped, the first: %w", r.name, r.skipped, r.firstBad[0])
 	}
@@ -443,8 +451,8 @@ func (r *Reader) Skipped() int64 { return r.skipped }
 // OutOfOrder returns how many requests so far stood in the file behind one with a later time.
 func (r *Reader) OutOfOrder() int64 { return r.outOfOrder }
 
-// Start returns the time of the first record yielded, by the trace's own clock: seconds since its epoch (1970 where the format
-// has one) and the rest of the second.
+// Start returns the time of the first record yielded, by the trace's own clock: seconds since its epoch (1970 where
+// the format has one) and the rest of the second.
 func (r *Reader) Start() (seconds int64, rest units.Duration) {
 	return r.start.sec, units.Duration(r.start.ps)
 }
@@ -456,18 +464,26 @@ func (r *Reader) VolumeName(id uint32) string { return r.volumes.name(id) }
 func (r *Reader) Notes() []string {
 	notes := append([]string(nil), r.notes...)
 	if r.sorter != nil && descriptions[r.format].ordering == completion {
-		notes = append(notes, fmt.Sprintf("%s files requests when they complete: sorted by arrival within a window of %d records; %d stood behind a later one",
-			r.format, r.sorter.window, r.outOfOrder))
+		notes = append(notes,
+			fmt.Sprintf("%s files requests when they complete: sorted by arrival within a window of %d records; %d "+
+				"stood behind a later one",
+				r.format, r.sorter.window, r.outOfOrder))
 	} else if r.sorter != nil && r.spread == nil {
-		notes = append(notes, fmt.Sprintf("sorted by arrival within a window of %d records; %d stood behind a later one", r.sorter.window, r.outOfOrder))
+		notes = append(notes,
+			fmt.Sprintf("sorted by arrival within a window of %d records; %d stood behind a later one",
+				r.sorter.window, r.outOfOrder))
 	}
 	if r.spread != nil {
-		notes = append(notes, fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d stood behind a later one), then"+
-			" the requests of a second are spread uniformly over it by seed %d, their order kept; what is finer than a second is synthetic",
-			r.format, r.sorter.window, r.outOfOrder, r.spread.seed))
+		notes = append(notes,
+			fmt.Sprintf("%s stamps whole seconds: sorted within a window of %d records (%d stood behind a later "+
+				"one), then"+
+				" the requests of a second are spread uniformly over it by seed %d, their order kept; what is finer "+
+				"than a second is synthetic",
+				r.format, r.sorter.window, r.outOfOrder, r.spread.seed))
 	}
 	if r.pairs != nil && r.pairs.completed > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d requests have their completion in the trace", r.pairs.completed, r.read))
+		notes = append(notes,
+			fmt.Sprintf("%d of %d requests have their completion in the trace", r.pairs.completed, r.read))
 	}
 	notes = append(notes, r.input.notes()...)
 	if r.skipped > 0 {

@@ -88,13 +88,15 @@ func TestWholeSecondsAreSpread(t *testing.T) {
 	wantVolumes, wantSecond := []uint32{10, 20, 20, 30}, []int64{0, 1, 1, 2}
 	for i, g := range got {
 		if second := int64(g.Time+rest) / psPerSecond; g.Volume != wantVolumes[i] || second != wantSecond[i] {
-			t.Errorf("record %d: volume %d in second %d, want %d in %d", i, g.Volume, second, wantVolumes[i], wantSecond[i])
+			t.Errorf("record %d: volume %d in second %d, want %d in %d", i, g.Volume, second, wantVolumes[i],
+				wantSecond[i])
 		}
 		if i > 0 && g.Time < got[i-1].Time {
 			t.Errorf("record %d runs backwards", i)
 		}
 	}
-	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "spread uniformly") || !strings.Contains(notes, "seed 3") {
+	if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "spread uniformly") ||
+		!strings.Contains(notes, "seed 3") {
 		t.Errorf("no note of the spreading: %s", notes)
 	}
 	recorded, r, err := read(tencentText, Options{AsRecorded: true})
@@ -122,23 +124,27 @@ func TestCompression(t *testing.T) {
 	z, _ := zstd.NewWriter(&zs)
 	z.Write([]byte(text))
 	z.Close()
-	bz, err := base64.StdEncoding.DecodeString("QlpoOTFBWSZTWbnPqP4AAAdaABgQAAR34BCAIABAVVPTSMT1MhTAAF2mIbty+oZg2UmkuLyr7L3vxtxSGmErPxdyRThQkLnPqP4=")
+	bz, err := base64.StdEncoding.DecodeString(
+		"QlpoOTFBWSZTWbnPqP4AAAdaABgQAAR34BCAIABAVVPTSMT1MhTAAF2mIbty+oZg2UmkuLyr7L3vxtxSGmErPxdyRThQkLnPqP4=")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string]string{"gzip": gz.String(), "xz": xzBuf.String(), "zstd": zs.String(), "bzip2": string(bz)} {
+	for name, data := range map[string]string{"gzip": gz.String(), "xz": xzBuf.String(), "zstd": zs.String(),
+		"bzip2": string(bz)} {
 		got, r, err := read(data, Options{})
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", name, got, err)
 			continue
 		}
 		r.Close()
-		if _, _, err := read(data[:len(data)-12], Options{SkipBad: -1}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, _, err := read(data[:len(data)-12], Options{SkipBad: -1}); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s cut off: error %v", name, err)
 		}
 		damaged := []byte(data)
 		damaged[len(damaged)/2] ^= 0x55
-		if _, _, err := read(string(damaged), Options{SkipBad: -1}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, _, err := read(string(damaged), Options{SkipBad: -1}); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s damaged: error %v", name, err)
 		}
 	}
@@ -151,26 +157,35 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		text   string
 		want   string
 	}{
-		{MSR, msr + "128166372003061630,web,0,Read,4096,8192\n", "t:2: 6 columns instead of 7; a line of format msr reads Timestamp,Hostname"},
+		{MSR, msr + "128166372003061630,web,0,Read,4096,8192\n",
+			"t:2: 6 columns instead of 7; a line of format msr reads Timestamp,Hostname"},
 		{MSR, msr + "128166372003061630,web,0,Erase,4096,8192,1\n", `t:2: Type is "Erase"; it must be Read or Write`},
 		{MSR, msr + "12816637200306163x,web,0,Read,4096,8192,1\n", `t:2: Timestamp is "12816637200306163x"`},
 		{MSR, msr + "128166372003061630,web,0,Read,4096,0,1\n", "t:2: a read of 0 bytes"},
 		{MSR, msr + "128166372003061630,web,0,Read,4097,512,1\n", "t:2: offset 4097 is not a multiple of 512"},
 		{MSR, msr + "128166372003061630,web,0,Read,4096,513,1\n", "t:2: size 513 is not a multiple of 512"},
 		{MSR, msr + "128166372003061630,web,0,Read,-4096,512,1\n", `t:2: Offset is "-4096"`},
-		{MSR, msr + "128166372003061630,web,0,Read,9223372036854775296,512,1\n", "t:2: a read of 512 bytes at byte 9223372036854775296 reaches beyond 64 PiB"},
-		{MSR, msr + "128166372003061630,web,0,Read,99999999999999999999,512,1\n", `t:2: Offset is "99999999999999999999"`},
+		{MSR, msr + "128166372003061630,web,0,Read,9223372036854775296,512,1\n",
+			"t:2: a read of 512 bytes at byte 9223372036854775296 reaches beyond 64 PiB"},
+		{MSR, msr + "128166372003061630,web,0,Read,99999999999999999999,512,1\n",
+			`t:2: Offset is "99999999999999999999"`},
 		{MSR, msr + "128166372003061630,web,0,Write,0,8589934592,1\n", "the most is 4 GiB"},
-		{MSR, msr + "128166372003061628,web,0,Read,4096,512,1\n", "t:2: its time is 100ns before the previous record's; times must not run backwards in msr traces"},
+		{MSR, msr + "128166372003061628,web,0,Read,4096,512,1\n",
+			"t:2: its time is 100ns before the previous record's; times must not run backwards in msr traces"},
 		{MSR, msr + "1,web,0,Read,4096,512,1\n", "t:2: its time is more than 106 days before the previous record's"},
-		{MSR, msr + "128166372003061630,web,0,Read,40", "t:2: 5 columns instead of 7; the file ends within this line; a line of format msr reads Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"},
-		{MSR, msr + "228166372003061630,web,0,Read,4096,512,1\n", "t:2: its time is 10000000000 s from the first record's; the most is 106 days"},
-		{MSR, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n", "t: no requests; a record of format msr reads"},
+		{MSR, msr + "128166372003061630,web,0,Read,40",
+			"t:2: 5 columns instead of 7; the file ends within this line; a line of format msr reads " +
+				"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"},
+		{MSR, msr + "228166372003061630,web,0,Read,4096,512,1\n",
+			"t:2: its time is 10000000000 s from the first record's; the most is 106 days"},
+		{MSR, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n",
+			"t: no requests; a record of format msr reads"},
 		{Systor, "1.0,-1,R,0,0,512\n", `t:1: Response is "-1"`},
 		{Systor, "nan,1,R,0,0,512\n", `t:1: Timestamp is "nan"`},
 		{Systor, "1.0,1,R,4294967296,0,512\n", `t:1: LUN is "4294967296"`},
 		{Tencent, "1538323200,16,8,2,20\n", `t:1: IOType is "2"; it must be 0 (read) or 1 (write)`},
-		{Tencent, "1538323200,99999999999999999,8,1,20\n", `t:1: Offset is "99999999999999999"; it must be a whole number of 512-byte sectors`},
+		{Tencent, "1538323200,99999999999999999,8,1,20\n",
+			`t:1: Offset is "99999999999999999"; it must be a whole number of 512-byte sectors`},
 		{Tencent, "1538323200,8,99999999999999999,1,20\n", `t:1: Size is "99999999999999999"`},
 		{Alibaba, "419,W,8792731648,16384\n", "t:1: 4 columns instead of 5"},
 		{Alibaba, "419,W,8792731648,16384,-1\n", `t:1: timestamp is "-1"`},
@@ -180,15 +195,21 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{FIU, "1 2 p 8 8 W 99999 0 0\n", "is not a major and minor number"},
 		{K5cloud, "1,0.5,R,100,512\n", "t:1: offset 100 is not a multiple of 512"},
 		{Tectonic, "3 100 5000 16.5 9 p 4 5\n", `t:1: op_name is "9"`},
-		{Tectonic, "3 100 5000 16.5 1 p 4 5\n3 100 5000 16.5 1 p 4 5 6\n", "t:2: 9 columns instead of 8 as in the lines above"},
-		{Tectonic, "9999999999999 100 5000 16.5 1 p 4 5\n", "t:1: block_id 9999999999999 lies beyond the address space"},
+		{Tectonic, "3 100 5000 16.5 1 p 4 5\n3 100 5000 16.5 1 p 4 5 6\n",
+			"t:2: 9 columns instead of 8 as in the lines above"},
+		{Tectonic, "9999999999999 100 5000 16.5 1 p 4 5\n",
+			"t:1: block_id 9999999999999 lies beyond the address space"},
 		{Thesios, "f1,100\n", "t:1: no header"},
 		{Thesios, "filename,file_offset\n", "t:1: the header has no column op_type"},
 		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28})[:30], "t: record at byte 0: no vscsi record"},
-		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 4096, 6e6, 0x28})[:40], "t: record at byte 32: the file ends within it, after 8 of 32 bytes"},
-		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 0, 6e6, 0x28}), "t: record at byte 32: a read of 0 bytes"},
-		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 512, 4e6, 0x28}), "t: record at byte 32: its time is 1s before"},
-		{VSCSI, vscsiBytes(2, [4]uint64{1 << 60, 4096, 5e6, 0x28}), "t: record at byte 0: block 1152921504606846976 lies beyond any drive"},
+		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 4096, 6e6, 0x28})[:40],
+			"t: record at byte 32: the file ends within it, after 8 of 32 bytes"},
+		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 0, 6e6, 0x28}),
+			"t: record at byte 32: a read of 0 bytes"},
+		{VSCSI, vscsiBytes(1, [4]uint64{8, 4096, 5e6, 0x28}, [4]uint64{8, 512, 4e6, 0x28}),
+			"t: record at byte 32: its time is 1s before"},
+		{VSCSI, vscsiBytes(2, [4]uint64{1 << 60, 4096, 5e6, 0x28}),
+			"t: record at byte 0: block 1152921504606846976 lies beyond any drive"},
 		{MQSim, "1000 0 8 16 2\n", `t:1: type is "2"; it must be 0 (write) or 1 (read)`},
 		{MQSim, "1000,0,8,16,1\n", "t:1: 1 columns instead of 5"},
 		{DiskSim, "x 0 8 16 1\n", `t:1: time is "x"`},
@@ -198,21 +219,26 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{Blkparse, "8,1 0 1 0.1 42 Q R [p]\n", "t:1: 8 columns instead of at least 10"},
 		{Blkparse, "8;1 0 1 0.1 42 Q R 64 + 8 [p]\n", `t:1: device is "8;1"; it must be major,minor`},
 		{Blktrace, "abcd", "t: record at byte 0: no blktrace header"},
-		{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents...)[:52], "the file ends within its payload, after 4 of 7 bytes"},
-		{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents[1:3]...)[:90], "t: record at byte 48: the file ends within it, after 42 of 48 bytes"},
-		{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents[1]) + strings.Repeat("x", 60), "t: record at byte 48: magic number is 0x78787878; it must be 0x65617407"},
+		{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents...)[:52],
+			"the file ends within its payload, after 4 of 7 bytes"},
+		{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents[1:3]...)[:90],
+			"t: record at byte 48: the file ends within it, after 42 of 48 bytes"},
+		{Blktrace, blktraceBytes(binary.LittleEndian, blktraceEvents[1]) + strings.Repeat("x", 60),
+			"t: record at byte 48: magic number is 0x78787878; it must be 0x65617407"},
 		{FioLog, "fio version 1 iolog\n", "version 1 are not supported"},
 		{FioLog, "read 0 1\n", `t:1: the first line is "read 0 1"`},
 		{FioLog, "fio version 3 iolog\n5 f write 0\n", "t:2: 3 columns instead of"},
 		{FioLog, "fio version 3 iolog\n5 f erase 0 1\n", `t:2: action is "erase"`},
 		{FioLog, "fio version 3 iolog\n5 f wait 1 0\n", "version 3 has no wait action"},
-		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n", "t:2: the line is longer than 65536 bytes"},
+		{Alibaba, "0,R,0,512,5\n" + strings.Repeat("9", headSize+10) + "\n",
+			"t:2: the line is longer than 65536 bytes"},
 		{Auto, "", "t is empty"},
 		{Auto, "hello\nworld\n", "t: no known trace format; say which with --format (msr, systor,"},
 		{Auto, "0,R,0,512,5\n0,R\n0,R\n0,R\n", "the closest is alibaba, but t:2: 2 columns instead of 5"},
 		{Auto, "abc\x00def\n", "t: binary data"},
 		{Auto, "100 0 8 1 1\n200 0 9 1 0\n", "t: ambiguous: the fourth and the fifth"},
-		{Auto, "100 0 8 1 17\n200 0 9 0 18\n", "t: ambiguous: columns are separated by spaces as in mqsim's traces, but the fourth"},
+		{Auto, "100 0 8 1 17\n200 0 9 0 18\n",
+			"t: ambiguous: columns are separated by spaces as in mqsim's traces, but the fourth"},
 		{Auto, "100,0,8,17,1\n200,0,9,18,0\n", "--format mqsim or --format tencent"},
 		{Auto, strings.Repeat("a", 257) + "ustar" + strings.Repeat("b", 300), "t is a tar archive"},
 		{Auto, "\x1f\x8bxxxxxxxxxx", "t: the gzip data is damaged"},
@@ -237,12 +263,14 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 
 func TestSkipBad(t *testing.T) {
 	good := func(i int) string { return fmt.Sprintf("0,R,%d,512,%d\n", i*512, i) }
-	text := good(1) + "junk\n" + good(2) + good(1) + good(3) + "0,R,0,0,4\n" + strings.Repeat("z", headSize*2) + "\n" + good(5)
+	text := good(1) + "junk\n" + good(2) + good(1) + good(3) + "0,R,0,0,4\n" + strings.Repeat("z", headSize*2) +
+		"\n" + good(5)
 	if _, _, err := read(text, Options{}); err == nil || !strings.Contains(err.Error(), "t:2:") {
 		t.Errorf("no skipping: %v", err)
 	}
 	_, _, err := read(text, Options{SkipBad: 3})
-	if err == nil || !strings.Contains(err.Error(), "t:7:") || !strings.Contains(err.Error(), "3 bad records before it were skipped") {
+	if err == nil || !strings.Contains(err.Error(), "t:7:") ||
+		!strings.Contains(err.Error(), "3 bad records before it were skipped") {
 		t.Errorf("too few: %v", err)
 	}
 	for _, n := range []int64{4, -1} {
@@ -250,16 +278,19 @@ func TestSkipBad(t *testing.T) {
 		if err != nil || len(got) != 4 || r.Skipped() != 4 {
 			t.Fatalf("skip %d: %d records, %d skipped, %v", n, len(got), r.Skipped(), err)
 		}
-		if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "skipped 4 bad records") || !strings.Contains(notes, "t:2:") {
+		if notes := strings.Join(r.Notes(), "\n"); !strings.Contains(notes, "skipped 4 bad records") ||
+			!strings.Contains(notes, "t:2:") {
 			t.Errorf("notes: %s", notes)
 		}
 	}
-	if _, _, err := read("junk\n", Options{Format: Alibaba, SkipBad: 5}); err == nil || !strings.Contains(err.Error(), "no record is good") {
+	if _, _, err := read("junk\n", Options{Format: Alibaba, SkipBad: 5}); err == nil ||
+		!strings.Contains(err.Error(), "no record is good") {
 		t.Errorf("all bad: %v", err)
 	}
 	// blktrace finds the next header behind rubbish.
 	b := blktraceBytes(binary.LittleEndian, blktraceEvents[:2]...)
-	got, r, err := read(b+strings.Repeat("rubbish ", 20)+blktraceBytes(binary.LittleEndian, blktraceEvents[3:]...), Options{SkipBad: 1})
+	got, r, err := read(b+strings.Repeat("rubbish ", 20)+blktraceBytes(binary.LittleEndian, blktraceEvents[3:]...),
+		Options{SkipBad: 1})
 	if err != nil || len(got) != 4 || r.Skipped() != 1 {
 		t.Errorf("blktrace: %d records, %v", len(got), err)
 	}
@@ -287,7 +318,8 @@ func TestWindow(t *testing.T) {
 	if r.OutOfOrder() == 0 || !strings.Contains(strings.Join(r.Notes(), " "), "window of 8 records") {
 		t.Errorf("%d out of order; notes %v", r.OutOfOrder(), r.Notes())
 	}
-	if _, _, err := read(text.String(), Options{Window: 2}); err == nil || !strings.Contains(err.Error(), "the window of 2 records is too small") {
+	if _, _, err := read(text.String(), Options{Window: 2}); err == nil ||
+		!strings.Contains(err.Error(), "the window of 2 records is too small") {
 		t.Errorf("small window: %v", err)
 	}
 }
@@ -299,7 +331,8 @@ func TestVolumeFilter(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	_, _, err = read(text, Options{Volume: "usr,0"})
-	if err == nil || !strings.Contains(err.Error(), `none of its 2 requests goes to volume "usr,0"; it has "web,0" "web,1"`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`none of its 2 requests goes to volume "usr,0"; it has "web,0" "web,1"`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -383,12 +416,13 @@ func rows(format Format, n int) string {
 
 var streamed = []Format{MSR, Systor, Tencent, Alibaba, SPC, K5cloud, MQSim, DiskSim, FIU, Blkparse}
 
-// TestSteadyStateDoesNotAllocate reads on in the middle of a trace. Tencent's spreading names a random stream each second, which
-// is allowed a few allocations for the 500 records of one.
+// TestSteadyStateDoesNotAllocate reads on in the middle of a trace. Tencent's spreading names a random stream each
+// second, which is allowed a few allocations for the 500 records of one.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	const warm, runs = 3000, 1000
 	for _, f := range streamed {
-		r, err := NewReader(strings.NewReader(rows(f, warm+runs+2000)), "t", Options{Format: f, Window: map[Format]int{Systor: 64, Tencent: 64}[f]})
+		r, err := NewReader(strings.NewReader(rows(f, warm+runs+2000)), "t",
+			Options{Format: f, Window: map[Format]int{Systor: 64, Tencent: 64}[f]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,7 +455,8 @@ func BenchmarkRead(b *testing.B) {
 			for i := range b.N {
 				if i%(n-1) == 0 {
 					var err error
-					if r, err = NewReader(strings.NewReader(text), "t", Options{Format: f, Window: map[Format]int{Systor: 4096, Tencent: 4096}[f]}); err != nil {
+					if r, err = NewReader(strings.NewReader(text), "t",
+						Options{Format: f, Window: map[Format]int{Systor: 4096, Tencent: 4096}[f]}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -490,7 +525,8 @@ func TestWhatFollowsGzip(t *testing.T) {
 		if err == io.EOF {
 			err = nil
 		}
-		if c.want == "" && (err != nil || n != c.n) || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || n != c.n) ||
+			c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s: %d records, %v; want %d, %q", c.name, n, err, c.n, c.want)
 		}
 	}

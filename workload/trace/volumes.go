@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// volumes numbers the volumes of a trace. Formats that number them themselves keep their numbers; names and long numbers get
-// 0, 1, 2... in order of first appearance.
+// volumes numbers the volumes of a trace. Formats that number them themselves keep their numbers; names and long
+// numbers get 0, 1, 2... in order of first appearance.
 type volumes struct {
 	names  []string          // of numbered ones
 	number map[string]uint32 // the inverse

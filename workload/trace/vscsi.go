@@ -10,10 +10,10 @@ import (
 	"farflash/workload"
 )
 
-// vscsiDecoder reads CloudPhysics' vscsi records, little-endian. Version 1 is 32 bytes: sequence number u32, length in bytes u32,
-// scatter-gather entries u32, SCSI command u16, version u16, 512-byte block u64, time in us u64. Version 2 is 40 bytes: command
-// u16, version u16, sequence number u32, length u32, entries u32, block u64, time u64, response time in us u64. The high byte
-// of the version field is the version.
+// vscsiDecoder reads CloudPhysics' vscsi records, little-endian. Version 1 is 32 bytes: sequence number u32, length
+// in bytes u32, scatter-gather entries u32, SCSI command u16, version u16, 512-byte block u64, time in us u64.
+// Version 2 is 40 bytes: command u16, version u16, sequence number u32, length u32, entries u32, block u64, time u64,
+// response time in us u64. The high byte of the version field is the version.
 type vscsiDecoder struct {
 	version int
 	other   int64 // commands that move no data
@@ -60,7 +60,8 @@ func (d *vscsiDecoder) decode(b []byte, e *event) (bool, error) {
 		e.response = units.Duration(response) * units.Microsecond
 	}
 	if int(version>>8) != d.version {
-		return false, fmt.Errorf("version field is %#04x; it must be %#02xxx as in the first record", version, d.version)
+		return false, fmt.Errorf("version field is %#04x; it must be %#02xxx as in the first record", version,
+			d.version)
 	}
 	switch cmd {
 	case 0x08, 0x28, 0xa8, 0x88: // READ(6), (10), (12), (16)

@@ -15,18 +15,19 @@ import (
 
 // WriterOptions says how a trace is written.
 type WriterOptions struct {
-	// Start is the absolute time of record time zero, seconds and the rest of the second, for the formats that stamp absolute
-	// times; [Reader.Start] gives it.
+	// Start is the absolute time of record time zero, seconds and the rest of the second, for the formats that stamp
+	// absolute times; [Reader.Start] gives it.
 	Start     int64
 	StartRest units.Duration
 	// VolumeName names a volume for the formats that name them (msr, fio); nil: the number.
 	VolumeName func(uint32) string
-	// LeaveOut drops requests that the format cannot hold (trims and flushes, mostly) and counts them in a note, instead of failing.
+	// LeaveOut drops requests that the format cannot hold (trims and flushes, mostly) and counts them in a note,
+	// instead of failing.
 	LeaveOut bool
 }
 
-// Writer writes records as a trace of one format. What the format cannot hold is an error, or where it loses only precision a
-// note; nothing is lost silently.
+// Writer writes records as a trace of one format. What the format cannot hold is an error, or where it loses only
+// precision a note; nothing is lost silently.
 type Writer struct {
 	to      *bufio.Writer
 	format  Format
@@ -97,7 +98,8 @@ func NewWriter(w io.Writer, format Format, opts WriterOptions) (*Writer, error) 
 // Write writes one record. Records come in order of time.
 func (w *Writer) Write(r *workload.Record) error {
 	if r.Time < w.last {
-		return fmt.Errorf("record %d arrives at %v, before the one written ahead of it at %v; traces are written in order of time", w.written+1, r.Time, w.last)
+		return fmt.Errorf("record %d arrives at %v, before the one written ahead of it at %v; traces are written in "+
+			"order of time", w.written+1, r.Time, w.last)
 	}
 	if r.Append || r.Op.OfZone() {
 		return fmt.Errorf("record %d is an append, or about a zone, which no format has that is written", w.written+1)
@@ -143,10 +145,13 @@ func (w *Writer) Notes() []string {
 		add(w.noResponse, "records have no response time; the column is left empty")
 	}
 	if len(w.renamed) > 0 {
-		notes = append(notes, fmt.Sprintf("%s numbers its volumes, so their names are lost: %s", w.format, strings.Join(w.renamed, ", ")))
+		notes = append(notes,
+			fmt.Sprintf("%s numbers its volumes, so their names are lost: %s", w.format, strings.Join(w.renamed, ", ")))
 	}
 	if w.opts.Start != 0 && !w.keepsStart() {
-		notes = append(notes, fmt.Sprintf("times count from the first record: %s keeps no absolute time (it began at %d s)", w.format, w.opts.Start))
+		notes = append(notes,
+			fmt.Sprintf("times count from the first record: %s keeps no absolute time (it began at %d s)", w.format,
+				w.opts.Start))
 	}
 	if w.format == FIU && w.written > 0 {
 		notes = append(notes, "process and content checksum are unknown; they are written as unknown and zeros")
@@ -212,8 +217,8 @@ func (w *Writer) sectors(r *workload.Record) (first, count int64, err error) {
 	return r.Offset / sector, r.Size / sector, nil
 }
 
-// appendPlain writes what MQSim's and DiskSim's lines have behind the time: volume, first sector, sectors, and 1 for a read or 0 for
-// a write, with spaces ahead of each.
+// appendPlain writes what MQSim's and DiskSim's lines have behind the time: volume, first sector, sectors, and 1 for
+// a read or 0 for a write, with spaces ahead of each.
 func (w *Writer) appendPlain(dst []byte, r *workload.Record) ([]byte, error) {
 	first, count, err := w.sectors(r)
 	if err != nil {
@@ -269,7 +274,8 @@ func (w *Writer) appendSeconds(dst []byte, t instant, decimals int) []byte {
 	return w.appendDecimal(dst, uint64(t.sec), t.ps, 12, decimals)
 }
 
-// appendDecimal writes whole.fraction, where fraction counts 10^-places, without trailing zeros beyond the given decimals.
+// appendDecimal writes whole.fraction, where fraction counts 10^-places, without trailing zeros beyond the given
+// decimals.
 func (w *Writer) appendDecimal(dst []byte, whole uint64, fraction int64, places, decimals int) []byte {
 	dst = strconv.AppendUint(dst, whole, 10)
 	dst = append(dst, '.')

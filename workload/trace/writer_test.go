@@ -16,7 +16,8 @@ import (
 
 // resolution is to what a format rounds times and responses down.
 var resolution = map[Format]units.Duration{
-	MSR: 100 * units.Nanosecond, Systor: 1, Tencent: units.Second, Alibaba: units.Microsecond, SPC: 1, FIU: units.Nanosecond,
+	MSR: 100 * units.Nanosecond, Systor: 1, Tencent: units.Second, Alibaba: units.Microsecond, SPC: 1,
+	FIU:     units.Nanosecond,
 	K5cloud: 1, MQSim: units.Nanosecond, DiskSim: 1, FioLog: units.Microsecond,
 }
 
@@ -88,7 +89,8 @@ func TestRoundTrip(t *testing.T) {
 
 // TestConvertRealTraces takes every real trace through every format that can be written.
 func TestConvertRealTraces(t *testing.T) {
-	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz", "fiu/one-line.blkparse",
+	for _, file := range []string{"msr/hm_0-sample-1000.csv", "systor17/systor17-traces-sample.csv.gz",
+		"fiu/one-line.blkparse",
 		"spc/spec-example.spc", "fio-iolog/t0038.iolog", "ycsb-rocksdb-blkparse/evelii-sample.txt"} {
 		for _, format := range Writable() {
 			in, err := Open(inputs.Path(t, "data/"+file), Options{})
@@ -97,7 +99,8 @@ func TestConvertRealTraces(t *testing.T) {
 			}
 			start, rest := in.Start()
 			var text bytes.Buffer
-			w, err := NewWriter(&text, format, WriterOptions{Start: start, StartRest: rest, VolumeName: in.VolumeName, LeaveOut: true})
+			w, err := NewWriter(&text, format,
+				WriterOptions{Start: start, StartRest: rest, VolumeName: in.VolumeName, LeaveOut: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +142,8 @@ func TestWriterLosesNothingSilently(t *testing.T) {
 		want    string // in the notes or the error
 		fails   bool
 	}{
-		{Tencent, WriterOptions{}, []workload.Record{rw}, "1 of 1 times were rounded down: tencent stamps to 1 s", false},
+		{Tencent, WriterOptions{}, []workload.Record{rw}, "1 of 1 times were rounded down: tencent stamps to 1 s",
+			false},
 		{Tencent, WriterOptions{}, []workload.Record{rw}, "1 of 1 response times were dropped", false},
 		{MSR, WriterOptions{}, []workload.Record{{Size: 512, Response: workload.NoResponse}}, "written as 0", false},
 		{MSR, WriterOptions{}, []workload.Record{rw}, "response times were rounded down to 100 ns", false},
@@ -148,7 +152,8 @@ func TestWriterLosesNothingSilently(t *testing.T) {
 		{MQSim, WriterOptions{Start: 99}, []workload.Record{rw}, "keeps no absolute time", false},
 		{FIU, WriterOptions{}, []workload.Record{rw}, "checksum are unknown", false},
 		{MSR, WriterOptions{}, []workload.Record{{Op: block.Trim, Size: 512}}, "it has no trim", true},
-		{MSR, WriterOptions{LeaveOut: true}, []workload.Record{{Op: block.Trim, Size: 512}}, "1 of 1 records were left out", false},
+		{MSR, WriterOptions{LeaveOut: true}, []workload.Record{{Op: block.Trim, Size: 512}},
+			"1 of 1 records were left out", false},
 		{MQSim, WriterOptions{}, []workload.Record{{Offset: 100, Size: 512}}, "no whole 512-byte sectors", true},
 		{SPC, WriterOptions{}, []workload.Record{{Offset: 100, Size: 512}}, "not a multiple of 512", true},
 		{MSR, WriterOptions{}, []workload.Record{{Time: 5, Size: 512}, {Time: 4, Size: 512}}, "in order of time", true},

@@ -1,7 +1,7 @@
 // Package timelinetest reads timelines back, for tests.
 //
-// Its main type is Picture, the slices of each track with their exact times; Read makes one and holds that no slices of a track overlap. What it leaves
-// out: what a timeline should show.
+// Its main type is Picture, the slices of each track with their exact times; Read makes one and holds that no slices
+// of a track overlap. What it leaves out: what a timeline should show.
 package timelinetest
 
 import (
@@ -52,10 +52,12 @@ func Read(t testing.TB, b []byte) Picture {
 		at := sim.Time(0)
 		for i, s := range list {
 			if s.From < at {
-				t.Fatalf("%s: slice %d (%s) begins at %v, before %v, where the one before it ends", path, i, s.Name, s.From, at)
+				t.Fatalf("%s: slice %d (%s) begins at %v, before %v, where the one before it ends", path, i, s.Name,
+					s.From, at)
 			}
 			at = s.From + s.Took
-			if len(s.Parts) > 0 && (s.Parts[0].From < s.From || s.Parts[len(s.Parts)-1].From+s.Parts[len(s.Parts)-1].Took > at) {
+			if len(s.Parts) > 0 &&
+				(s.Parts[0].From < s.From || s.Parts[len(s.Parts)-1].From+s.Parts[len(s.Parts)-1].Took > at) {
 				t.Fatalf("%s: parts of slice %d lie outside of it", path, i)
 			}
 		}

@@ -45,8 +45,8 @@ func alone(p [2]*Section) int {
 	return 1
 }
 
-// Pair returns the sections for draw n: each section alone, then each pair, then from the start. It depends on n only, so a draw can be repeated by
-// itself.
+// Pair returns the sections for draw n: each section alone, then each pair, then from the start. It depends on n
+// only, so a draw can be repeated by itself.
 func (c *Cover) Pair(n int) []*Section {
 	p := c.order[n%len(c.order)]
 	if p[0] == p[1] {
@@ -89,7 +89,8 @@ func (c *Cover) String() string {
 			pairs++
 		}
 	}
-	s := fmt.Sprintf("%d of %d sections, %d of %d pairs of sections", sections, len(c.index), pairs-sections, len(c.order)-len(c.index))
+	s := fmt.Sprintf("%d of %d sections, %d of %d pairs of sections", sections, len(c.index), pairs-sections,
+		len(c.order)-len(c.index))
 	if m := c.Missing(); len(m) > 0 {
 		s += "; not " + strings.Join(m, ", ")
 	}

@@ -1,14 +1,14 @@
-// Package drawn generates random scenarios from the scenario language, for tests: every section and every pair of sections, with typical and boundary
-// values, small enough to run by the thousand.
+// Package drawn generates random scenarios from the scenario language, for tests: every section and every pair of
+// sections, with typical and boundary values, small enough to run by the thousand.
 //
-// Its main type is Language, the sections and keys that scenario.Describe lists. Make generates a Tree with given sections. A raw draw rarely passes
-// check, since keys contradict each other in ways that only check knows; so Make follows check's errors, which have positions, and redraws, adds or
-// removes the keys there until check accepts the scenario or it gives up. Shrink minimises a failing scenario; Cover counts the pairs of sections that
-// were run.
+// Its main type is Language, the sections and keys that scenario.Describe lists. Make generates a Tree with given
+// sections. A raw draw rarely passes check, since keys contradict each other in ways that only check knows; so Make
+// follows check's errors, which have positions, and redraws, adds or removes the keys there until check accepts the
+// scenario or it gives up. Shrink minimises a failing scenario; Cover counts the pairs of sections that were run.
 //
-// This is grammar-based property testing as in QuickCheck (Claessen and Hughes, ICFP 2000), with the minimisation of Zeller and Hildebrandt,
-// "Simplifying and Isolating Failure-Inducing Input" (TSE 2002). What it leaves out: running scenarios and judging their results (the tests of package
-// trial).
+// This is grammar-based property testing as in QuickCheck (Claessen and Hughes, ICFP 2000), with the minimisation of
+// Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (TSE 2002). What it leaves out: running
+// scenarios and judging their results (the tests of package trial).
 package drawn
 
 import (

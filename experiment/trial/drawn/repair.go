@@ -9,7 +9,8 @@ import (
 	"farflash/scenario/shape"
 )
 
-// Make generates a scenario with the wanted sections that check accepts. If it fails, the last draw and its error are returned.
+// Make generates a scenario with the wanted sections that check accepts. If it fails, the last draw and its error are
+// returned.
 func (l *Language) Make(r *rng.Stream, check func(text string) error, want ...*Section) (t *Tree, err error) {
 	for range 5 {
 		t = l.draw(r, want...)
@@ -26,7 +27,8 @@ var ErrLarge = errors.New("too large for a test")
 // repairs bounds the repair steps of one draw.
 const repairs = 30
 
-// repair edits a tree until check accepts it, and returns the last error. Wanted sections are kept for most of the steps.
+// repair edits a tree until check accepts it, and returns the last error. Wanted sections are kept for most of the
+// steps.
 func (l *Language) repair(r *rng.Stream, t *Tree, check func(text string) error) (err error) {
 	for try := range repairs {
 		if err = check(t.Text()); err == nil {
@@ -60,7 +62,8 @@ func (l *Language) reduce(r *rng.Stream, t *Tree) {
 				*n = node{key: n.key, kind: mapping, kids: []*node{{key: "preset", text: n.text}}}
 			}
 			n.put(l.section(r, l.Section("ssd.geometry")))
-		case n.key == "initiators" || path == "targets.count" || path == "targets.ssds" || path == "object_cluster.targets":
+		case n.key == "initiators" || path == "targets.count" || path == "targets.ssds" ||
+			path == "object_cluster.targets":
 			if k, ok := l.keyAt(path); ok {
 				n.text = k.usual[0]
 			}
@@ -92,7 +95,8 @@ func (l *Language) mend(r *rng.Stream, t *Tree, e *shape.Error, keep bool) {
 	if keep && l.protected(t, x) {
 		return
 	}
-	if parent := t.parentOf(x); parent != nil && parent != t.root && r.IntN(6) == 0 && (!keep || !l.protected(t, parent)) {
+	if parent := t.parentOf(x); parent != nil && parent != t.root && r.IntN(6) == 0 &&
+		(!keep || !l.protected(t, parent)) {
 		x = parent
 	}
 	if t.parentOf(x) == t.root && slices.Contains(subjects, x.key) && r.IntN(12) > 0 {
@@ -151,7 +155,8 @@ func (l *Language) about(t *Tree, e *shape.Error) []*node {
 			return
 		}
 		for _, w := range named {
-			if w == path || strings.Contains(w, ".") && strings.HasSuffix(path, "."+w) || w == n.key && len(w) > 3 && strings.Contains(w, "_") {
+			if w == path || strings.Contains(w, ".") && strings.HasSuffix(path, "."+w) ||
+				w == n.key && len(w) > 3 && strings.Contains(w, "_") {
 				out = append(out, n)
 				return
 			}

@@ -23,7 +23,8 @@ func valuesOf(path, wanted string) (usual, edges []string, needed bool) {
 	if wanted == "true or false" || wanted == "text" {
 		return usual, nil, false
 	}
-	for _, w := range strings.FieldsFunc(strings.ReplaceAll(wanted, " or ", ", "), func(r rune) bool { return r == ',' }) {
+	for _, w := range strings.FieldsFunc(strings.ReplaceAll(wanted, " or ", ", "),
+		func(r rune) bool { return r == ',' }) {
 		if w = strings.TrimSpace(w); !strings.Contains(w, " ") && w != "" {
 			usual = append(usual, w)
 		}
@@ -36,14 +37,18 @@ var hints = []struct {
 	hint         string
 	usual, edges []string
 }{
-	{"a time such as", []string{"0s", "1ns", "100ns", "1us", "10us", "100us", "1ms"}, []string{"1ps", "999ps", "1s", "1000000s", "106d"}},
+	{"a time such as", []string{"0s", "1ns", "100ns", "1us", "10us", "100us", "1ms"},
+		[]string{"1ps", "999ps", "1s", "1000000s", "106d"}},
 	{"a time above zero", []string{"1us", "50us", "1ms"}, []string{"1ps"}},
 	{"a span of time", []string{"0d", "12h", "30d", "1y"}, []string{"100y"}},
-	{"a size such as", []string{"0B", "512B", "1KiB", "4KiB", "16KiB", "64KiB", "1MiB"}, []string{"1B", "511B", "4097B", "1GiB", "7EiB"}},
-	{"40Gbps", []string{"1Gbps", "10Gbps", "25Gbps", "100Gbps"}, []string{"0bps", "1bps", "1Mbps", "400Gbps", "9e18bps"}},
+	{"a size such as", []string{"0B", "512B", "1KiB", "4KiB", "16KiB", "64KiB", "1MiB"},
+		[]string{"1B", "511B", "4097B", "1GiB", "7EiB"}},
+	{"40Gbps", []string{"1Gbps", "10Gbps", "25Gbps", "100Gbps"},
+		[]string{"0bps", "1bps", "1Mbps", "400Gbps", "9e18bps"}},
 	{"1GB/s", []string{"10MB/s", "200MB/s", "1GB/s", "8GB/s"}, []string{"0B/s", "1B/s", "1e9GB/s"}},
 	{"333MT/s", []string{"100MT/s", "800MT/s"}, []string{"1T/s", "1e9MT/s"}},
-	{"a share such as", []string{"0%", "1%", "10%", "33%", "50%", "90%", "100%"}, []string{"1e-15%", "0.1%", "99.9999999%"}},
+	{"a share such as", []string{"0%", "1%", "10%", "33%", "50%", "90%", "100%"},
+		[]string{"1e-15%", "0.1%", "99.9999999%"}},
 	{"an energy such as", []string{"0uJ", "5uJ"}, []string{"1e-300J", "1e300J"}},
 	{"true or false", []string{"true", "false"}, nil},
 	{"a whole number", []string{"0", "1", "2", "3", "4", "8", "16"}, []string{"33", "255", "65536", "2147483647"}},
@@ -131,13 +136,15 @@ var small = func() []limit {
 		{`fabric\.topology\.fat_tree\.k`, []string{"2", "4"}, true},
 		{`fabric\.topology\.[a-z_]*\.[a-z_]*`, []string{"1", "2", "3"}, true},
 		{`fabric\.topology\.planes`, []string{"0", "1", "2"}, false},
-		{`fabric\.topology\.links\.(a|b)|fabric\.failures\.(a|b)`, []string{"h0", "h1", "h2", "h3", "leaf0", "spine0", "s0", "s1", "tor0"}, true},
+		{`fabric\.topology\.links\.(a|b)|fabric\.failures\.(a|b)`,
+			[]string{"h0", "h1", "h2", "h3", "leaf0", "spine0", "s0", "s1", "tor0"}, true},
 		{`fabric\.topology\.links\.loss|fabric\.loss`, []string{"0%", "0.1%", "1%", "10%"}, false},
 		{`fabric\.failures\.at`, []string{"0s", "5us", "30us", "200us"}, true},
 		{`fabric\.failures\.until`, []string{"20us", "100us", "1ms", "0s"}, false},
 		{`fabric\.parts`, []string{"0", "1", "2", "3"}, false},
 		{`fabric\.threads`, []string{"1", "2"}, false},
-		{`fabric\.(host_link|up_link|topology\.links\.rate)`, []string{"10Mbps", "1Gbps", "10Gbps", "25Gbps", "100Gbps", "400Gbps"}, false},
+		{`fabric\.(host_link|up_link|topology\.links\.rate)`,
+			[]string{"10Mbps", "1Gbps", "10Gbps", "25Gbps", "100Gbps", "400Gbps"}, false},
 		{`fabric\.payload`, []string{"256B", "1000B", "1KiB", "4KiB", "9000B"}, false},
 		{`flows\.file`, []string{"flows.txt"}, false},
 		{`flows\.list\.(src|dst)|flows\.incast\.target`, []string{"0", "1", "2", "3"}, true},

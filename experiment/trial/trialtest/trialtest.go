@@ -1,7 +1,7 @@
 // Package trialtest is for tests of experiments: it runs scenarios that stand in the test itself.
 //
-// Run gives a run's outcome, every law of which must have held; Metric takes a figure from it. The texts are small scenarios that several
-// tests begin with. What it leaves out: anything that is no test.
+// Run gives a run's outcome, every law of which must have held; Metric takes a figure from it. The texts are small
+// scenarios that several tests begin with. What it leaves out: anything that is no test.
 package trialtest
 
 import (

@@ -1,9 +1,12 @@
-// Package buddy divides a space of 2^52 pages into blocks of 2^k pages that begin at multiples of their size: what files of ContigFS lie in.
+// Package buddy divides a space of 2^52 pages into blocks of 2^k pages that begin at multiples of their size: what
+// files of ContigFS lie in.
 //
-// Its main type is Space: Alloc, Free, Reserve of a block that is known, Extend and Shrink in place. It is a plain state machine, and what it does depends on
-// nothing but what it was asked before. Of blocks that fit the lowest is taken, so that addresses, and the memory of their mapping, stay together.
+// Its main type is Space: Alloc, Free, Reserve of a block that is known, Extend and Shrink in place. It is a plain
+// state machine, and what it does depends on nothing but what it was asked before. Of blocks that fit the lowest is
+// taken, so that addresses, and the memory of their mapping, stay together.
 //
-// What it leaves out: what a block is for, and making it durable: what is free is what nobody has. After Knuth, The Art of Computer Programming, volume 1, section 2.5.
+// What it leaves out: what a block is for, and making it durable: what is free is what nobody has. After Knuth, The
+// Art of Computer Programming, volume 1, section 2.5.
 package buddy
 
 import (
@@ -135,7 +138,8 @@ func (s *Space) Reserve(base uint64, order int) bool {
 	return true
 }
 
-// Extend makes a block twice as large where it is. It reports false if what is behind is not free, or the block is the second half of a larger one.
+// Extend makes a block twice as large where it is. It reports false if what is behind is not free, or the block is
+// the second half of a larger one.
 func (s *Space) Extend(base uint64, order int) bool {
 	if order >= Orders-1 || base&(1<<order) != 0 || !s.free[order].has(base+1<<order) {
 		return false
@@ -160,7 +164,8 @@ func (s *Space) Pages() uint64 {
 	return n
 }
 
-// Check says everything that is wrong with the lists: blocks that overlap, are out of place or should be one with their buddy.
+// Check says everything that is wrong with the lists: blocks that overlap, are out of place or should be one with
+// their buddy.
 func (s *Space) Check() (problems []error) {
 	type block struct {
 		base  uint64
@@ -183,7 +188,8 @@ func (s *Space) Check() (problems []error) {
 			problems = append(problems, fmt.Errorf("a free block of 2^%d pages at %d is out of place", b.order, b.base))
 		}
 		if s.free[b.order].has(b.base^1<<b.order) && b.base&(1<<b.order) == 0 {
-			problems = append(problems, fmt.Errorf("free blocks of 2^%d pages at %d and behind should be one", b.order, b.base))
+			problems = append(problems,
+				fmt.Errorf("free blocks of 2^%d pages at %d and behind should be one", b.order, b.base))
 		}
 		if i > 0 && all[i-1].base+1<<all[i-1].order > b.base {
 			problems = append(problems, fmt.Errorf("free blocks at %d and %d overlap", all[i-1].base, b.base))

@@ -39,7 +39,8 @@ func (n *naive) lowest(order int) (uint64, bool) {
 	return 0, false
 }
 
-// TestModel does the same with a Space and with a list of pages: the same blocks are given, none overlap, all are aligned, and buddies become one.
+// TestModel does the same with a Space and with a list of pages: the same blocks are given, none overlap, all are
+// aligned, and buddies become one.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.IntRange(0, 4).Draw(t, "low")

@@ -1,4 +1,5 @@
-// Package transfer copies files into a pool's file system and out of it, as a person does who has a shell: whole, or not at all.
+// Package transfer copies files into a pool's file system and out of it, as a person does who has a shell: whole, or
+// not at all.
 //
 // Put, Get and Save are the main functions. What is nothing but zeros is not written: it takes no room on either side.
 //
@@ -111,7 +112,8 @@ func Get(ctx context.Context, files *cfs.FS, who cfs.Cred, from string, out io.W
 	if err != nil {
 		return err
 	}
-	return errors.Join(drain(ctx, file, func(b []byte, _ int64) error { _, err := out.Write(b); return err }), file.Close())
+	return errors.Join(drain(ctx, file, func(b []byte, _ int64) error { _, err := out.Write(b); return err }),
+		file.Close())
 }
 
 // Save copies a file to one of the machine's, which gets its name when all of it is there.

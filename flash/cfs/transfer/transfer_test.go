@@ -57,7 +57,8 @@ func TestThereAndBack(t *testing.T) {
 		if n > 1<<20 {
 			clear(b[:1<<20])
 		}
-		if err := transfer.Put(ctx, files, who, iotest.HalfReader(bytes.NewReader(b)), transfer.Target{Path: "/x", Perm: 0o600, Replace: true}); err != nil {
+		if err := transfer.Put(ctx, files, who, iotest.HalfReader(bytes.NewReader(b)),
+			transfer.Target{Path: "/x", Perm: 0o600, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
@@ -95,13 +96,15 @@ func TestMistakes(t *testing.T) {
 	if err := transfer.Put(ctx, files, who, in(), transfer.Target{Path: "/x"}); !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
 	}
-	if err := transfer.Put(ctx, files, who, iotest.ErrReader(io.ErrNoProgress), transfer.Target{Path: "/y"}); !errors.Is(err, io.ErrNoProgress) {
+	if err := transfer.Put(ctx, files, who, iotest.ErrReader(io.ErrNoProgress),
+		transfer.Target{Path: "/y"}); !errors.Is(err, io.ErrNoProgress) {
 		t.Error(err)
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	pipe, feed := io.Pipe()
-	if err := transfer.Put(ended, files, who, pipe, transfer.Target{Path: "/y"}); !errors.Is(err, transfer.ErrInterrupted) {
+	if err := transfer.Put(ended, files, who, pipe, transfer.Target{Path: "/y"}); !errors.Is(err,
+		transfer.ErrInterrupted) {
 		t.Error(err)
 	}
 	if err := errors.Join(feed.Close(), pipe.Close()); err != nil {
@@ -111,7 +114,8 @@ func TestMistakes(t *testing.T) {
 		t.Error(err)
 	}
 	dir := t.TempDir()
-	if err := transfer.Save(ended, files, who, "/x", filepath.Join(dir, "out"), false); !errors.Is(err, transfer.ErrInterrupted) {
+	if err := transfer.Save(ended, files, who, "/x", filepath.Join(dir, "out"), false); !errors.Is(err,
+		transfer.ErrInterrupted) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -1,13 +1,15 @@
-// Package heat decides which of three streams a page is written to, so that pages share segments with others that will be overwritten
-// at about the same time.
+// Package heat decides which of three streams a page is written to, so that pages share segments with others that
+// will be overwritten at about the same time.
 //
-// Its main types are Page (what is known of a page, eight bytes) and Policy. A page's interval between writes is estimated from its
-// own past; a page that has not been written for longer than that is at least as cold as it is old, which is how a page that was hot
-// cools down when collection moves it. The streams divide at shares of the number of pages in use, because a page that is written once in as many
-// writes as there are pages is the average one, whatever the pool's size.
+// Its main types are Page (what is known of a page, eight bytes) and Policy. A page's interval between writes is
+// estimated from its own past; a page that has not been written for longer than that is at least as cold as it is
+// old, which is how a page that was hot cools down when collection moves it. The streams divide at shares of the
+// number of pages in use, because a page that is written once in as many writes as there are pages is the average
+// one, whatever the pool's size.
 //
-// What it leaves out: which segment is collected (package ftl), and clocks: time is counted in writes. The three criteria, origin, age and
-// frequency, are those of FlashNet (section 3.2); the estimate and the bounds are our own and were measured, see docs/validation/flash.md.
+// What it leaves out: which segment is collected (package ftl), and clocks: time is counted in writes. The three
+// criteria, origin, age and frequency, are those of FlashNet (section 3.2); the estimate and the bounds are our own
+// and were measured, see docs/validation/flash.md.
 package heat
 
 import "math"
@@ -28,7 +30,8 @@ func (s Stream) String() string { return [...]string{"hot", "warm", "cold"}[s] }
 // Origin is what the writer knows of its data. Auto is nothing.
 type Origin uint8
 
-// The origins. Steady is data written once, as a file that is copied; Brief is data that will soon be overwritten, as a file system's own.
+// The origins. Steady is data written once, as a file that is copied; Brief is data that will soon be overwritten, as
+// a file system's own.
 const (
 	Auto Origin = iota
 	Brief
@@ -43,11 +46,12 @@ type Policy struct {
 	Single bool    // one stream for all: what the separation is compared with
 }
 
-// Default is the policy in force unless another is asked for. The bounds were chosen on seed 11, by simulating the streams alone, and what comes of them
-// changes by 1 to 2 % when either is halved or doubled.
+// Default is the policy in force unless another is asked for. The bounds were chosen on seed 11, by simulating the
+// streams alone, and what comes of them changes by 1 to 2 % when either is halved or doubled.
 func Default() Policy { return Policy{Weight: 0.3, Hot: 0.07, Warm: 1} }
 
-// Page is when a page was last written, in quanta, and its estimated interval in the same, as a float32. The zero Page was never written.
+// Page is when a page was last written, in quanta, and its estimated interval in the same, as a float32. The zero
+// Page was never written.
 type Page uint64
 
 func (p Page) last() uint32      { return uint32(p >> 32) }

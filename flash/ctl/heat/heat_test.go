@@ -7,7 +7,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestIntervals writes pages at fixed rates among others and holds the estimate to the truth, and the streams to the bounds.
+// TestIntervals writes pages at fixed rates among others and holds the estimate to the truth, and the streams to the
+// bounds.
 func TestIntervals(t *testing.T) {
 	const pages = 10_000
 	p, clock := Default(), NewClock(pages, 0)
@@ -37,7 +38,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestCooling holds that a page that was hot and is left alone passes through warm to cold, and that origins say what is not known yet.
+// TestCooling holds that a page that was hot and is left alone passes through warm to cold, and that origins say what
+// is not known yet.
 func TestCooling(t *testing.T) {
 	const pages = 1000
 	p, clock := Default(), NewClock(pages, 0)

@@ -1,7 +1,7 @@
 package media
 
-// A checkpoint is the whole mapping, by place: for each segment what it is used for, for each data grain whose page it is and
-// the sum of its content. Its header is written last, so that a checkpoint is there or is not.
+// A checkpoint is the whole mapping, by place: for each segment what it is used for, for each data grain whose page
+// it is and the sum of its content. Its header is written last, so that a checkpoint is there or is not.
 
 // Use is what a segment is used for.
 type Use uint8
@@ -89,8 +89,9 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 		return h, foreign("checkpoint", "its sum is wrong")
 	}
 	return Header{
-		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]), Record: le.Uint64(page[48:]),
-		Back: le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
+		Generation: le.Uint64(page[24:]), Session: le.Uint64(page[32:]), Next: le.Uint64(page[40:]),
+		Record: le.Uint64(page[48:]),
+		Back:   le.Uint32(page[56:]), Clean: page[60] == 1, Writes: le.Uint64(page[64:]),
 	}, nil
 }
 
@@ -163,7 +164,8 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 	from := i * segmentsPerPage
 	part := b.Segments[from:min(from+segmentsPerPage, int64(len(b.Segments)))]
 	for k := range part {
-		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]), le.Uint64(at[16:])}
+		part[k] = Segment{Use(at[0]), at[1], le.Uint32(at[4:]), le.Uint32(at[8:]), le.Uint32(at[12:]),
+			le.Uint64(at[16:])}
 		if part[k].Use >= uses || part[k].Use == Opened && int(part[k].Written) >= b.Pages {
 			return foreign("checkpoint's body", "a segment in no known state")
 		}
@@ -174,8 +176,8 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 
 const summaryHeader = 72
 
-// Summary follows a segment's data grains when all are written. It is what the mapping and the log are compared with, and it is
-// written with the data, so that a segment that lies where another should be is known by it.
+// Summary follows a segment's data grains when all are written. It is what the mapping and the log are compared with,
+// and it is written with the data, so that a segment that lies where another should be is known by it.
 type Summary struct {
 	Segment uint64
 	Session uint64 // in which the segment was opened
@@ -218,11 +220,13 @@ func DecodeSummary(grains []byte, u UUID, entries int) (s Summary, err error) {
 		return s, foreign("segment summary", "of a segment of another size")
 	}
 	s = Summary{
-		Segment: le.Uint64(grains[24:]), Session: le.Uint64(grains[32:]), Back: le.Uint64(grains[40:]), Order: le.Uint64(grains[48:]),
+		Segment: le.Uint64(grains[24:]), Session: le.Uint64(grains[32:]), Back: le.Uint64(grains[40:]),
+		Order:  le.Uint64(grains[48:]),
 		Erases: le.Uint32(grains[56:]), Stream: grains[64], Entries: make([]Entry, entries),
 	}
 	for i := range s.Entries {
-		s.Entries[i] = Entry{Page: le.Uint64(grains[summaryHeader+12*i:]), Sum: le.Uint32(grains[summaryHeader+12*i+8:])}
+		s.Entries[i] = Entry{Page: le.Uint64(grains[summaryHeader+12*i:]),
+			Sum: le.Uint32(grains[summaryHeader+12*i+8:])}
 	}
 	return s, nil
 }

@@ -7,10 +7,12 @@ type Kind uint8
 const (
 	None  Kind = iota
 	Write      // page LBA is at place PPA, where its content has this sum; what a move does as well
-	Keep       // likewise, but the content is known not to have this sum: it was unreadable when it was moved, and stays so
-	Trim       // Count pages from LBA on hold nothing
-	Open       // segment PPA was opened: what was in it is gone; it was erased Sum times before. LBA: see OpenedBy
-	Move       // Count pages from LBA on are now Count pages from PPA on: what these held is gone, and those hold nothing
+	// likewise, but the content is known not to have this sum: it was unreadable when it was moved, and stays so
+	Keep
+	Trim // Count pages from LBA on hold nothing
+	Open // segment PPA was opened: what was in it is gone; it was erased Sum times before. LBA: see OpenedBy
+	// Count pages from LBA on are now Count pages from PPA on: what these held is gone, and those hold nothing
+	Move
 	kinds
 )
 
@@ -23,8 +25,8 @@ type Record struct {
 	LBA   uint64 // below 2^52
 	PPA   uint64 // below 2^48; Move: a page, below 2^52
 	Count uint32 // Trim, Move
-	// Joined says that the next record is in force only with this one, and this one only with it: they are in the same page of the log, which is
-	// there as a whole or not at all.
+	// Joined says that the next record is in force only with this one, and this one only with it: they are in the
+	// same page of the log, which is there as a whole or not at all.
 	Joined bool
 }
 
@@ -99,7 +101,8 @@ func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, e
 		return l, 0, foreign("log page", "its sum is wrong")
 	}
 	l = LogPage{
-		Session: le.Uint64(page[24:]), Number: le.Uint64(page[32:]), First: le.Uint64(page[40:]), Mark: le.Uint64(page[48:]), Back: le.Uint32(page[56:]),
+		Session: le.Uint64(page[24:]), Number: le.Uint64(page[32:]), First: le.Uint64(page[40:]),
+		Mark: le.Uint64(page[48:]), Back: le.Uint32(page[56:]),
 	}
 	n := int(le.Uint16(page[60:]))
 	if n > RecordsPerPage {
@@ -108,7 +111,8 @@ func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, e
 	for i := range n {
 		at := page[logHeader+i*recordSize:]
 		head := le.Uint64(at)
-		r := Record{Kind: Kind(head &^ joined >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:]), Joined: head&joined != 0}
+		r := Record{Kind: Kind(head &^ joined >> 56), LBA: head & (1<<56 - 1), PPA: le.Uint64(at[12:]),
+			Joined: head&joined != 0}
 		if r.Kind.counted() {
 			r.Count = le.Uint32(at[8:])
 		} else {

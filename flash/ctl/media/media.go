@@ -1,11 +1,13 @@
-// Package media is how a pool of the flash controller lies on its devices: the superblock, the log of mapping changes, the checkpoint
-// and the segments with their summaries. It encodes and decodes, and knows no device.
+// Package media is how a pool of the flash controller lies on its devices: the superblock, the log of mapping
+// changes, the checkpoint and the segments with their summaries. It encodes and decodes, and knows no device.
 //
-// Its main types are Shape (where everything is), Superblock, LogPage with Record, Checkpoint and Summary. All integers are
-// little-endian. Everything carries the pool's UUID and a CRC-32C over the whole that begins with the UUID, so that what belongs to
-// another pool, an earlier one on the same device, or another place never passes. A decoder believes nothing before the sum is right, and bounds nothing by what it reads.
+// Its main types are Shape (where everything is), Superblock, LogPage with Record, Checkpoint and Summary. All
+// integers are little-endian. Everything carries the pool's UUID and a CRC-32C over the whole that begins with the
+// UUID, so that what belongs to another pool, an earlier one on the same device, or another place never passes. A
+// decoder believes nothing before the sum is right, and bounds nothing by what it reads.
 //
-// What it leaves out: when things are written and what they mean for recovery (package ctl, docs/adr/0016-flash-controller.md).
+// What it leaves out: when things are written and what they mean for recovery (package ctl,
+// docs/adr/0016-flash-controller.md).
 package media
 
 import (
@@ -33,7 +35,8 @@ const (
 	MaxLBA      = 1 << 52 // grains of the logical space: 2^64 bytes
 )
 
-// ErrForeign is returned for what is no such thing of this pool: empty, torn, rotten, or another pool's. Errors wrap it and say which.
+// ErrForeign is returned for what is no such thing of this pool: empty, torn, rotten, or another pool's. Errors wrap
+// it and say which.
 var ErrForeign = errors.New("not of this pool, or damaged")
 
 func foreign(what string, why string) error { return fmt.Errorf("%s: %s: %w", what, why, ErrForeign) }
@@ -46,7 +49,8 @@ func (u UUID) Seed() uint32 { return crc32.Checksum(u[:], castagnoli) }
 // Sum is the checksum of a grain's content in the pool with this seed.
 func Sum(seed uint32, content []byte) uint32 { return crc32.Update(seed, castagnoli, content) }
 
-// Shape is where everything of a pool is. Device 0 has two superblocks, two checkpoints, the log and segments; the others two superblocks and segments.
+// Shape is where everything of a pool is. Device 0 has two superblocks, two checkpoints, the log and segments; the
+// others two superblocks and segments.
 type Shape struct {
 	UUID     UUID
 	Grains   []int64 // of each device
@@ -131,7 +135,8 @@ func (s *Shape) Check() error {
 		}
 	}
 	if n := s.AllSegments(); n < 10 || n > MaxSegments {
-		return fmt.Errorf("%d segments of %d pages fit beside the log and the checkpoints; a pool needs 10 to %d", n, s.Pages, MaxSegments)
+		return fmt.Errorf("%d segments of %d pages fit beside the log and the checkpoints; a pool needs 10 to %d", n,
+			s.Pages, MaxSegments)
 	}
 	if most := s.MostCapacity(); s.Capacity < 1 || s.Capacity > most {
 		return fmt.Errorf("a capacity of %d pages; use 1 to %d, five segments fewer than there are", s.Capacity, most)
@@ -202,7 +207,8 @@ func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
 	if n < 1 || n > MaxDevices || device >= n {
 		return s, 0, fmt.Errorf("superblock: device %d of %d", device, n)
 	}
-	s.Pages, s.LogPages, s.Capacity = int(le.Uint64(page[32:])), int64(le.Uint64(page[40:])), int64(le.Uint64(page[48:]))
+	s.Pages, s.LogPages, s.Capacity = int(le.Uint64(page[32:])), int64(le.Uint64(page[40:])),
+		int64(le.Uint64(page[48:]))
 	for d := range n {
 		s.Grains = append(s.Grains, int64(le.Uint64(page[64+8*d:])))
 	}

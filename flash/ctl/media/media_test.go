@@ -17,9 +17,11 @@ func shape() Shape {
 
 func body(s *Shape, seed uint64) Body {
 	draw := rng.NewStream(seed, "body")
-	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([]Entry, s.AllSegments()*int64(s.Pages)), Pages: s.Pages}
+	b := Body{Segments: make([]Segment, s.AllSegments()), Entries: make([]Entry, s.AllSegments()*int64(s.Pages)),
+		Pages: s.Pages}
 	for i := range b.Segments {
-		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint32(draw.IntN(int64(s.Pages))), uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
+		b.Segments[i] = Segment{Use(draw.IntN(3)), uint8(draw.IntN(3)), uint32(draw.IntN(int64(s.Pages))),
+			uint32(draw.Uint64()), uint32(draw.Uint64()), draw.Uint64()}
 	}
 	for i := range b.Entries {
 		b.Entries[i] = Entry{uint64(draw.IntN(MaxLBA + 1)), uint32(draw.Uint64()), draw.IntN(2) == 0}
@@ -46,7 +48,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	header := Header{Generation: 5, Session: 6, Next: 7, Record: 8, Back: 9, Clean: true, Writes: 10}
 	b := body(&s, 1)
-	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99, Entries: slices.Clone(b.Entries[:s.Pages])}
+	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99,
+		Entries: slices.Clone(b.Entries[:s.Pages])}
 	for i := range sum.Entries {
 		sum.Entries[i].Renamed = false // which a summary cannot know
 	}
@@ -68,10 +71,13 @@ func TestRoundTrip(t *testing.T) {
 			got, _, err := DecodeLogPage(p, s.UUID, nil)
 			return got, err
 		}, log},
-		{"header", Grain, func(p []byte) { header.Encode(p, s.UUID) }, func(p []byte) (any, error) { return DecodeHeader(p, s.UUID) }, header},
-		{"summary", s.SummaryGrains() * Grain, func(p []byte) { sum.Encode(p, s.UUID) }, func(p []byte) (any, error) { return DecodeSummary(p, s.UUID, s.Pages) }, sum},
+		{"header", Grain, func(p []byte) { header.Encode(p, s.UUID) },
+			func(p []byte) (any, error) { return DecodeHeader(p, s.UUID) }, header},
+		{"summary", s.SummaryGrains() * Grain, func(p []byte) { sum.Encode(p, s.UUID) },
+			func(p []byte) (any, error) { return DecodeSummary(p, s.UUID, s.Pages) }, sum},
 		{"body", Grain, func(p []byte) { b.EncodePage(p, 1, s.UUID, 5) }, func(p []byte) (any, error) {
-			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)), Pages: s.Pages}
+			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)),
+				Pages: s.Pages}
 			return nil, got.DecodePage(p, 1, s.UUID, 5)
 		}, nil},
 	} {
@@ -129,7 +135,9 @@ func TestBody(t *testing.T) {
 
 // TestShape holds that nothing overlaps and nothing is beyond the devices' ends.
 func TestShape(t *testing.T) {
-	for _, s := range []Shape{shape(), {UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1}, {UUID: UUID{1}, Grains: []int64{600, 300, 200}, Pages: 8, LogPages: 8, Capacity: 1}} {
+	for _, s := range []Shape{shape(),
+		{UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1},
+		{UUID: UUID{1}, Grains: []int64{600, 300, 200}, Pages: 8, LogPages: 8, Capacity: 1}} {
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +170,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// FuzzDecode gives every decoder anything at all, and what a valid page becomes when some of it is changed and its sum made right again.
+// FuzzDecode gives every decoder anything at all, and what a valid page becomes when some of it is changed and its
+// sum made right again.
 func FuzzDecode(f *testing.F) {
 	s := shape()
 	b := body(&s, 3)
@@ -202,7 +211,8 @@ func FuzzDecode(f *testing.F) {
 			if _, err := DecodeHeader(page, s.UUID); err != nil && !errors.Is(err, ErrForeign) {
 				t.Error(err)
 			}
-			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)), Pages: s.Pages}
+			got := Body{Segments: make([]Segment, len(b.Segments)), Entries: make([]Entry, len(b.Entries)),
+				Pages: s.Pages}
 			for _, grain := range []int64{0, 1, BodyPages(int64(len(b.Segments)), s.Pages) - 1} {
 				if err := got.DecodePage(page, grain, s.UUID, 1); err != nil && !errors.Is(err, ErrForeign) {
 					t.Error(err)

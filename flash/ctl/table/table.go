@@ -24,7 +24,8 @@ func (s *Slot) Load() Word { return Word(s.word.Load()) }
 // Swap changes the word if it is old.
 func (s *Slot) Swap(old, next Word) bool { return s.word.CompareAndSwap(uint64(old), uint64(next)) }
 
-// Store changes a word that nobody else changes: before the pool is open, or of a page that is not Resident, under the controller's lock.
+// Store changes a word that nobody else changes: before the pool is open, or of a page that is not Resident, under
+// the controller's lock.
 func (s *Slot) Store(w Word) { s.word.Store(uint64(w)) }
 
 // Heat is what is known of the page's writes.
@@ -55,8 +56,8 @@ type node struct {
 
 type leaf [fan]Slot
 
-// Table holds the slots of pages, by 52-bit number, as far as they were ever used: a radix tree that only grows. Find runs beside
-// everything, Make under the controller's lock.
+// Table holds the slots of pages, by 52-bit number, as far as they were ever used: a radix tree that only grows. Find
+// runs beside everything, Make under the controller's lock.
 type Table struct {
 	root  *node
 	count int64 // leaves

@@ -38,7 +38,8 @@ func TestWord(t *testing.T) {
 			t.Errorf("after a change: %d references, dirty %v", b.Refs(), b.Dirty())
 		}
 		b = b.Put(false)
-		if b.Refs() != 0 || !b.Dirty() || b.Idle() || !b.Clean().Idle() || b.Clean().Soil() != b || b.Frame() != f || b.State() != Resident {
+		if b.Refs() != 0 || !b.Dirty() || b.Idle() || !b.Clean().Idle() || b.Clean().Soil() != b || b.Frame() != f ||
+			b.State() != Resident {
 			t.Errorf("after the last put: %x", uint64(b))
 		}
 		if d := b.Expect(); !d.Due() || b.Due() || d.Frame() != f {
@@ -101,7 +102,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestSwap has goroutines take and give references to one page and change a counter that only the page's references guard from the last one.
+// TestSwap has goroutines take and give references to one page and change a counter that only the page's references
+// guard from the last one.
 func TestSwap(t *testing.T) {
 	table := New()
 	slot := table.Make(9)

@@ -1,8 +1,8 @@
 // Package table is the flash controller's mapping: for every page of a 64-bit byte space one 64-bit word that says
 // where the page is, changed by compare-and-swap alone, so that nobody ever sees two versions of a page.
 //
-// Its main types are Word, with the transitions of the page's state machine (FlashNet, figure 6), Slot (a word with what is counted of its
-// page) and Table, which holds those slots that were ever used.
+// Its main types are Word, with the transitions of the page's state machine (FlashNet, figure 6), Slot (a word with
+// what is counted of its page) and Table, which holds those slots that were ever used.
 //
 // What it leaves out: frames, devices and what makes a page change its state; these are package ctl's.
 package table
@@ -50,7 +50,8 @@ func At(ppa ftl.PPA) Word { return Word(OnMedium) | Word(ppa)<<shift }
 // Coming is the word of a page that is on its way into a frame.
 func Coming(frame int32) Word { return Word(InFlight) | Word(frame)<<shift }
 
-// Held is the word of a page in a frame that so many have. A blank page has no place on the medium, and none is reserved for it.
+// Held is the word of a page in a frame that so many have. A blank page has no place on the medium, and none is
+// reserved for it.
 func Held(frame int32, refs int, isBlank bool) Word {
 	w := Word(Resident) | Word(frame)<<shift | Word(refs)<<refShift
 	if isBlank {
@@ -77,8 +78,8 @@ func (w Word) Dirty() bool { return w&dirty != 0 }
 // Blank reports whether a Resident page has no place, nor one reserved.
 func (w Word) Blank() bool { return w&blank != 0 }
 
-// Get is the word with another reference. It reports false where the slow way has to be taken: the page is not resident, or it is to
-// be written and needs a reservation first, or nobody more can be given it.
+// Get is the word with another reference. It reports false where the slow way has to be taken: the page is not
+// resident, or it is to be written and needs a reservation first, or nobody more can be given it.
 func (w Word) Get(write bool) (Word, bool) {
 	if w.State() != Resident || write && w&blank != 0 || w.Refs() == MaxRefs {
 		return w, false

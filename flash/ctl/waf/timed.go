@@ -8,7 +8,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// What operations of the virtual device take, in nanoseconds, before what is drawn: of a drive of TLC flash. Nothing of write amplification should rest on them.
+// What operations of the virtual device take, in nanoseconds, before what is drawn: of a drive of TLC flash. Nothing
+// of write amplification should rest on them.
 const (
 	timeRead  = 80e3
 	timeWrite = 400e3
@@ -25,7 +26,8 @@ type due struct {
 // Before implements heap.Item.
 func (d *due) Before(o *due) bool { return d.at < o.at || d.at == o.at && d.number < o.number }
 
-// timed is a device in memory whose operations take virtual time: as long as their kind takes, and half of it again at the most, at random, so that they end in another order than they began.
+// timed is a device in memory whose operations take virtual time: as long as their kind takes, and half of it again
+// at the most, at random, so that they end in another order than they began.
 type timed struct {
 	mem    *device.Mem
 	now    int64
@@ -78,8 +80,8 @@ type Clock struct {
 	Disorder    int64 // operations that ended before one that had begun earlier
 }
 
-// Timed is Controller on a device whose operations take virtual time: the next write begins as soon as fewer than so many operations are under way, and
-// operations end in the order of time.
+// Timed is Controller on a device whose operations take virtual time: the next write begins as soon as fewer than so
+// many operations are under way, and operations end in the order of time.
 func Timed(l Load, policy heat.Policy, depth int) (ctl.Stats, Clock, error) {
 	var t *timed
 	s, err := controller(l, policy, func(m *device.Mem) (device.Device, func(bool) bool) {

@@ -1,11 +1,14 @@
-// Package waf measures the write amplification of the controller as it is shipped, on a device in memory and with writes for a clock, beside
-// greedy collection in a window, which is frozen here as what it is compared with, and beside streams that know the future.
+// Package waf measures the write amplification of the controller as it is shipped, on a device in memory and with
+// writes for a clock, beside greedy collection in a window, which is frozen here as what it is compared with, and
+// beside streams that know the future.
 //
-// Its main types are Load (who is written how often), Baseline (package ftl's windowed greedy with one frontier), Controller, Timed and Oracle. The load, the
-// geometry and the over-provisioning are the same for all. Timed is Controller on a device whose operations take virtual time, many of them at once, and end in the order of that time: the same code under the
-// clock of a simulator.
+// Its main types are Load (who is written how often), Baseline (package ftl's windowed greedy with one frontier),
+// Controller, Timed and Oracle. The load, the geometry and the over-provisioning are the same for all. Timed is
+// Controller on a device whose operations take virtual time, many of them at once, and end in the order of that time:
+// the same code under the clock of a simulator.
 //
-// What it leaves out: reads, trims, hints, and the absorption of writes in memory: each write is put, and written, by itself.
+// What it leaves out: reads, trims, hints, and the absorption of writes in memory: each write is put, and written, by
+// itself.
 package waf
 
 import (
@@ -21,7 +24,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Load is writes of pages, drawn by Zipf's law over pages in an order that is drawn at first, and once more in the middle of what is measured.
+// Load is writes of pages, drawn by Zipf's law over pages in an order that is drawn at first, and once more in the
+// middle of what is measured.
 type Load struct {
 	Segments, Pages int
 	OP              float64 // of all segments over the pages written
@@ -199,7 +203,8 @@ func (f *flat) relocate(a ftl.Action) (ftl.PPA, bool) {
 	return f.ftl.RelocateTo(a.Source, f.stream(int32(a.LPA)), f.now)
 }
 
-// Baseline is greedy collection among the oldest tenth of the segments, with one frontier for all. Log and checkpoint are not counted: it has none.
+// Baseline is greedy collection among the oldest tenth of the segments, with one frontier for all. Log and checkpoint
+// are not counted: it has none.
 func Baseline(l Load) (float64, error) {
 	cfg := ftl.DefaultConfig()
 	cfg.Survivors, cfg.Victim, cfg.Window = ftl.Mixed(1), ftl.WindowedGreedy, units.Fraction(0.1)
@@ -212,8 +217,8 @@ func Baseline(l Load) (float64, error) {
 	return f.ftl.Stats().Sub(before).WAF(), err
 }
 
-// Oracle is three streams by the true rank of a page, divided where the controller divides by what it estimates: what perfect knowledge of the load would reach
-// with the same segments and victims.
+// Oracle is three streams by the true rank of a page, divided where the controller divides by what it estimates: what
+// perfect knowledge of the load would reach with the same segments and victims.
 func Oracle(l Load, hot, warm float64) (float64, error) {
 	cfg := ftl.DefaultConfig()
 	cfg.Streams, cfg.Survivors, cfg.Victim = 3, []int{0, 1, 2}, ftl.CostAge
@@ -271,14 +276,16 @@ func Oracle(l Load, hot, warm float64) (float64, error) {
 	return f.ftl.Stats().Sub(before).WAF(), nil
 }
 
-// Controller is the controller itself, on a device in memory, whose operations are done as soon as they are asked for. It returns what it counted while it was measured.
+// Controller is the controller itself, on a device in memory, whose operations are done as soon as they are asked
+// for. It returns what it counted while it was measured.
 func Controller(l Load, policy heat.Policy) (ctl.Stats, error) {
 	return controller(l, policy, func(m *device.Mem) (device.Device, func(bool) bool) { return m, nil })
 }
 
-// controller runs the controller on what device makes of a device in memory. Before each write it calls wait, if there is one, until that says that the next
-// may begin: with true while the page is not given yet.
-func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device, func(asked bool) bool)) (ctl.Stats, error) {
+// controller runs the controller on what device makes of a device in memory. Before each write it calls wait, if
+// there is one, until that says that the next may begin: with true while the page is not given yet.
+func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device, func(asked bool) bool)) (ctl.Stats,
+	error) {
 	cfg := ctl.DefaultConfig()
 	cfg.Frames, cfg.Heat = 256, policy
 	layout := ctl.Layout{UUID: media.UUID{0: 7}, Segment: l.Pages, OverProvision: l.OP}
@@ -310,7 +317,8 @@ func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device,
 		}
 		clear(r.Data[:16])
 		version++
-		r.Data[0], r.Data[1], r.Data[2], r.Data[3] = byte(version), byte(version>>8), byte(version>>16), byte(version>>24)
+		r.Data[0], r.Data[1], r.Data[2], r.Data[3] = byte(version), byte(version>>8), byte(version>>16),
+			byte(version>>24)
 		if r.Fill {
 			clear(r.Data[16:])
 		}
@@ -318,7 +326,8 @@ func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device,
 	}
 	var before ctl.Stats
 	err = l.run(func(page int32) error {
-		// A page that is still in memory only would take in the next write of it; so the next one begins when none is. version counts what was put.
+		// A page that is still in memory only would take in the next write of it; so the next one begins when none
+		// is. version counts what was put.
 		for more != nil && more(pool.Stats().Puts < int64(version)) {
 		}
 		waiting = true

@@ -17,8 +17,8 @@ const page = "../../../docs/validation/flash.md"
 // loads are what a load is called whose hottest fifth of the pages gets this share of the writes.
 var loads = map[float64]string{0.2: "uniform", 0.8: "Zipf 80/20", 0.95: "Zipf 95/20"}
 
-// TestControllerWAF holds what separation is worth. The gate runs a small pool, on which frontiers and reserve take more of what is spare;
-// FARFLASH_LONG runs the one that is reported, three seeds that nothing was tuned on.
+// TestControllerWAF holds what separation is worth. The gate runs a small pool, on which frontiers and reserve take
+// more of what is spare; FARFLASH_LONG runs the one that is reported, three seeds that nothing was tuned on.
 func TestControllerWAF(t *testing.T) {
 	if raced {
 		t.Skip("all of it is in one goroutine, and the race detector makes it take minutes")
@@ -26,7 +26,8 @@ func TestControllerWAF(t *testing.T) {
 	load := Load{Segments: 256, Pages: 64, OP: 0.07, WarmUp: 3, Measure: 4}
 	seeds := []uint64{101}
 	bars := []struct{ share, least float64 }{{0.2, -0.12}, {0.8, 0.40}, {0.95, 0.68}}
-	lines := golden.Head("load", ">seed", ">baseline", ">controller", ">of which log, checkpoints, summaries", ">less", ">oracle", ">less", ">wanted")
+	lines := golden.Head("load", ">seed", ">baseline", ">controller", ">of which log, checkpoints, summaries",
+		">less", ">oracle", ">less", ">wanted")
 	long := os.Getenv("FARFLASH_LONG") != ""
 	if long {
 		load, seeds = Default(), []uint64{101, 102, 103}
@@ -49,14 +50,21 @@ func TestControllerWAF(t *testing.T) {
 					t.Fatal(err)
 				}
 				less := 1 - s.WAF()/base
-				t.Logf("share %.2f, seed %d: baseline %.3f, controller %.3f (%+.1f %%; moved %.3f, log %.4f, checkpoints %.4f, summaries %.4f), oracle %.3f (%+.1f %%), streams %v",
-					bar.share, seed, base, s.WAF(), -100*less, float64(s.Moved)/float64(s.Puts), float64(s.Log)/float64(s.Puts),
-					float64(s.Checkpoint)/float64(s.Puts), float64(s.Summaries)/float64(s.Puts), oracle, -100*(1-oracle/base), s.Streams)
+				t.Logf("share %.2f, seed %d: baseline %.3f, controller %.3f (%+.1f %%; moved %.3f, log %.4f, "+
+					"checkpoints %.4f, summaries %.4f), oracle %.3f (%+.1f %%), streams %v",
+					bar.share, seed, base, s.WAF(), -100*less, float64(s.Moved)/float64(s.Puts),
+					float64(s.Log)/float64(s.Puts),
+					float64(s.Checkpoint)/float64(s.Puts), float64(s.Summaries)/float64(s.Puts), oracle,
+					-100*(1-oracle/base), s.Streams)
 				own := float64(s.Log+s.Checkpoint+s.Summaries) / float64(s.Puts)
-				lines = append(lines, golden.Row(loads[bar.share], fmt.Sprint(seed), fmt.Sprintf("%.3f", base), fmt.Sprintf("%.3f", s.WAF()), fmt.Sprintf("%.3f", own),
-					fmt.Sprintf("%.1f %%", 100*less), fmt.Sprintf("%.3f", oracle), fmt.Sprintf("%.1f %%", 100*(1-oracle/base)), fmt.Sprintf("at least %.0f %%", 100*bar.least)))
+				lines = append(lines,
+					golden.Row(loads[bar.share], fmt.Sprint(seed), fmt.Sprintf("%.3f", base),
+						fmt.Sprintf("%.3f", s.WAF()), fmt.Sprintf("%.3f", own),
+						fmt.Sprintf("%.1f %%", 100*less), fmt.Sprintf("%.3f", oracle),
+						fmt.Sprintf("%.1f %%", 100*(1-oracle/base)), fmt.Sprintf("at least %.0f %%", 100*bar.least)))
 				if less < bar.least {
-					t.Errorf("share %.2f, seed %d: %.1f %% less than the baseline, at least %.0f %% are wanted", bar.share, seed, 100*less, 100*bar.least)
+					t.Errorf("share %.2f, seed %d: %.1f %% less than the baseline, at least %.0f %% are wanted",
+						bar.share, seed, 100*less, 100*bar.least)
 				}
 			})
 		}
@@ -66,13 +74,14 @@ func TestControllerWAF(t *testing.T) {
 	}
 }
 
-// TestVirtualClock: the same code under a simulator's clock, with many operations under way at once which end in another order than they began, writes as much as when each is done
-// at once, within 3 %.
+// TestVirtualClock: the same code under a simulator's clock, with many operations under way at once which end in
+// another order than they began, writes as much as when each is done at once, within 3 %.
 func TestVirtualClock(t *testing.T) {
 	if raced {
 		t.Skip("all of it is in one goroutine, and the race detector makes it take minutes")
 	}
-	// What collection lags behind by, some segments, is room that it would not have at once: of few segments a share that shows (12 % less with 128 of them).
+	// What collection lags behind by, some segments, is room that it would not have at once: of few segments a share
+	// that shows (12 % less with 128 of them).
 	load, seeds := Load{Segments: 512, Pages: 32, OP: 0.07, WarmUp: 2, Measure: 2}, []uint64{101}
 	shares := []float64{0.8, 0.95}
 	lines := golden.Head("load", ">seed", ">at once", ">in virtual time", ">off by")
@@ -92,17 +101,22 @@ func TestVirtualClock(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Logf("share %.2f, seed %d: %.4f at once, %.4f in virtual time (%+.2f %%); %d of %d writes by themselves; %+v", share, seed, at.WAF(), s.WAF(), 100*(s.WAF()/at.WAF()-1),
+				t.Logf("share %.2f, seed %d: %.4f at once, %.4f in virtual time (%+.2f %%); %d of %d writes by "+
+					"themselves; %+v", share, seed, at.WAF(), s.WAF(), 100*(s.WAF()/at.WAF()-1),
 					s.Puts, at.Puts, clock)
-				lines = append(lines, golden.Row(loads[share], fmt.Sprint(seed), fmt.Sprintf("%.3f", at.WAF()), fmt.Sprintf("%.3f", s.WAF()), fmt.Sprintf("%+.1f %%", 100*(s.WAF()/at.WAF()-1))))
+				lines = append(lines,
+					golden.Row(loads[share], fmt.Sprint(seed), fmt.Sprintf("%.3f", at.WAF()),
+						fmt.Sprintf("%.3f", s.WAF()), fmt.Sprintf("%+.1f %%", 100*(s.WAF()/at.WAF()-1))))
 				if off := s.WAF()/at.WAF() - 1; off < -0.03 || off > 0.03 {
-					t.Errorf("in virtual time %.3f pages are written for one, and %.3f when each is done at once", s.WAF(), at.WAF())
+					t.Errorf("in virtual time %.3f pages are written for one, and %.3f when each is done at once",
+						s.WAF(), at.WAF())
 				}
 				if clock.Most < 16 || clock.Disorder == 0 || clock.Nanoseconds == 0 {
 					t.Errorf("%+v: operations were one after the other", clock)
 				}
 				if asked := int64(load.Measure * float64(load.Logical())); at.Puts != asked || s.Puts < asked*99/100 {
-					t.Errorf("of %d writes %d and %d were written; the others were absorbed in memory", asked, at.Puts, s.Puts)
+					t.Errorf("of %d writes %d and %d were written; the others were absorbed in memory", asked,
+						at.Puts, s.Puts)
 				}
 			})
 		}

@@ -1,6 +1,7 @@
 // Package devicetest is for tests only: what every device.Device must do.
 //
-// Its main part is Conform. What it leaves out: what is lost when the power is cut, which only a device in memory can be asked to show.
+// Its main part is Conform. What it leaves out: what is lost when the power is cut, which only a device in memory can
+// be asked to show.
 package devicetest
 
 import (
@@ -22,7 +23,8 @@ func Conform(t *testing.T, open func(t *testing.T) device.Device) {
 		name string
 		test func(*testing.T, device.Device)
 	}{
-		{"content", content}, {"refused", refused}, {"side by side", sideBySide}, {"from within Done", fromWithin}, {"closed", closed},
+		{"content", content}, {"refused", refused}, {"side by side", sideBySide}, {"from within Done", fromWithin},
+		{"closed", closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := open(t)
@@ -71,7 +73,9 @@ func content(t *testing.T, d device.Device) {
 
 func refused(t *testing.T, d device.Device) {
 	b := device.Aligned(2 * device.Grain)
-	for _, c := range []struct{ offset, n int64 }{{-device.Grain, device.Grain}, {(Grains - 1) * device.Grain, 2 * device.Grain}, {512, device.Grain}, {0, 512}, {0, 0}, {1 << 62, device.Grain}} {
+	for _, c := range []struct{ offset, n int64 }{{-device.Grain, device.Grain},
+		{(Grains - 1) * device.Grain, 2 * device.Grain}, {512, device.Grain}, {0, 512}, {0, 0},
+		{1 << 62, device.Grain}} {
 		for _, kind := range []device.Kind{device.Read, device.Write} {
 			if err := device.Do(d, kind, c.offset, b[:c.n]); !errors.Is(err, device.ErrRange) {
 				t.Errorf("%v of %d bytes at %d: %v", kind, c.n, c.offset, err)
@@ -96,7 +100,8 @@ func sideBySide(t *testing.T, d device.Device) {
 				for i := range ops {
 					bufs[i] = device.Aligned(device.Grain)
 					pattern(bufs[i], uint64(s)<<32|uint64(i)<<8|round)
-					ops[i] = device.Op{Kind: device.Write, Buf: bufs[i], Offset: (s*each + int64(i)) * device.Grain, Done: func(*device.Op) { under.Done() }}
+					ops[i] = device.Op{Kind: device.Write, Buf: bufs[i], Offset: (s*each + int64(i)) * device.Grain,
+						Done: func(*device.Op) { under.Done() }}
 					list = append(list, &ops[i])
 				}
 				under.Add(each)

@@ -1,7 +1,8 @@
-// Package nbdtest is for tests of NBD servers: Client, a client that says exactly what it is told, right or wrong; Pool and Serve, a pool on a
-// file with a server in front of it.
+// Package nbdtest is for tests of NBD servers: Client, a client that says exactly what it is told, right or wrong;
+// Pool and Serve, a pool on a file with a server in front of it.
 //
-// It leaves out everything that a real client has to do on its own account: nothing is retried, checked against what was asked, or kept in order.
+// It leaves out everything that a real client has to do on its own account: nothing is retried, checked against what
+// was asked, or kept in order.
 package nbdtest
 
 import (

@@ -31,7 +31,8 @@ func (o One) Open(name string) (nbd.Export, error) {
 	return o.Export, nil
 }
 
-// Loops are threads for a server's connections and its pool's device, until the test ends. A test that needs them is skipped where the kernel has none.
+// Loops are threads for a server's connections and its pool's device, until the test ends. A test that needs them is
+// skipped where the kernel has none.
 func Loops(t testing.TB) *uring.Loops {
 	t.Helper()
 	ls, err := uring.Start(2, 128)
@@ -52,7 +53,8 @@ func Loops(t testing.TB) *uring.Loops {
 	return ls
 }
 
-// Pool makes a pool on a file of so many bytes, with so many frames, whose device is done by loops, if there are any. It is closed, and has to be clean, when the test ends.
+// Pool makes a pool on a file of so many bytes, with so many frames, whose device is done by loops, if there are any.
+// It is closed, and has to be clean, when the test ends.
 func Pool(t testing.TB, loops *uring.Loops, path string, bytes int64, frames int) *ctl.Pool {
 	t.Helper()
 	if path == "" {

@@ -31,7 +31,8 @@ type still struct{ nbd.Volume }
 
 func (still) Size() uint64 { return 1 << 20 }
 
-// TestShortOfDescriptors holds that connections are accepted again when there are descriptors again, and that it was said why they were not; and that a server which ends meanwhile ends.
+// TestShortOfDescriptors holds that connections are accepted again when there are descriptors again, and that it was
+// said why they were not; and that a server which ends meanwhile ends.
 func TestShortOfDescriptors(t *testing.T) {
 	for _, recovers := range []bool{true, false} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -113,7 +113,8 @@ func (c *conn) serve(require bool) error {
 
 // closed drops the error of closing what is closed already, or broken: the cause is known.
 func closed(err error) error {
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
 	return err
@@ -278,7 +279,8 @@ func (c *conn) begin() bool {
 	return true
 }
 
-// proceed does all that can be done, and reports whether that was anything; c.mu is held. wait says that it may wait for the client.
+// proceed does all that can be done, and reports whether that was anything; c.mu is held. wait says that it may wait
+// for the client.
 func (c *conn) proceed(wait bool) bool {
 	did := false
 	for c.collect() || c.begin() || !c.sending && c.flush(wait) {
@@ -343,7 +345,8 @@ func (c *conn) flush(wait bool) bool {
 	return c.wait()
 }
 
-// wait sends some of what is in vec, waiting for the client; c.mu is held, and released meanwhile. After Hold nothing of the volume is lent any more.
+// wait sends some of what is in vec, waiting for the client; c.mu is held, and released meanwhile. After Hold nothing
+// of the volume is lent any more.
 func (c *conn) wait() bool {
 	cfg := &c.server.cfg
 	for _, limit := range []time.Duration{min(cfg.Hold, cfg.Progress), cfg.Progress} {
@@ -383,7 +386,8 @@ func (c *conn) gather() bool {
 	}
 	c.session.Sent(n)
 	c.sending = true
-	err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.Progress)) // before another's fail has a chance to shorten it
+	// before another's fail has a chance to shorten it
+	err := c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.Progress))
 	c.mu.Unlock()
 	if err == nil {
 		_, err = c.nc.Write(c.flat[:n])
@@ -431,7 +435,8 @@ func (c *conn) drain(within time.Duration) {
 	c.nudge()
 }
 
-// limitOf is until when all of a command has to have come of which a part has, or else the next one; zero: there is no limit. c.mu is held.
+// limitOf is until when all of a command has to have come of which a part has, or else the next one; zero: there is
+// no limit. c.mu is held.
 func (c *conn) limitOf(partial bool) time.Time {
 	cfg := &c.server.cfg
 	switch {
@@ -451,7 +456,8 @@ func (c *conn) limit(partial bool) error {
 	return c.nc.SetReadDeadline(c.limitOf(partial))
 }
 
-// space is where what comes next is read to: a task's own memory, if that is worth it, or else the buffer; c.mu is held.
+// space is where what comes next is read to: a task's own memory, if that is worth it, or else the buffer; c.mu is
+// held.
 func (c *conn) space() []byte {
 	c.end = copy(c.in, c.in[c.start:c.end])
 	c.start = 0
@@ -481,7 +487,8 @@ func (c *conn) came(n int, err error) {
 	}
 }
 
-// take gives the session what has come and does what follows; c.mu is held. It reports whether there is nothing more to be done until something comes.
+// take gives the session what has come and does what follows; c.mu is held. It reports whether there is nothing more
+// to be done until something comes.
 func (c *conn) take() bool {
 	c.start += c.session.Input(c.in[c.start:c.end])
 	c.attend(true)
@@ -508,7 +515,8 @@ func (c *conn) read() {
 			continue
 		}
 		into := c.space()
-		// What a command owes is due from when its first part has come: what comes of it meanwhile does not move the deadline.
+		// What a command owes is due from when its first part has come: what comes of it meanwhile does not move the
+		// deadline.
 		if now := c.end > 0 || c.session.Owed() > 0; now != partial || !now && c.server.cfg.Idle > 0 {
 			partial = now
 			if err := c.limit(partial); err != nil {

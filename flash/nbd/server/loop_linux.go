@@ -13,8 +13,9 @@ import (
 // Loops are threads that do the I/O of connections.
 type Loops = uring.Loops
 
-// driven is what a connection has that a loop drives. What is received goes from the ring to where it belongs; what is sent goes by a system call that does not wait, from the
-// loop's thread, which takes straight from the volume's memory.
+// driven is what a connection has that a loop drives. What is received goes from the ring to where it belongs; what
+// is sent goes by a system call that does not wait, from the loop's thread, which takes straight from the volume's
+// memory.
 type driven struct {
 	*conn
 	on     uint8 // the lane
@@ -88,7 +89,8 @@ func (d *driven) Writable(error) { // an error comes again when something is sen
 	d.mu.Unlock()
 }
 
-// flush sends some of what is in vec, and reports whether it has; mu is held, on the loop's thread or, of what the volume has done, wherever its callbacks come from.
+// flush sends some of what is in vec, and reports whether it has; mu is held, on the loop's thread or, of what the
+// volume has done, wherever its callbacks come from.
 func (d *driven) flush() bool {
 	if d.full {
 		return false
@@ -109,7 +111,8 @@ func (d *driven) flush() bool {
 	return false
 }
 
-// goOn does what can be done, and asks the loop for what the connection waits for next; mu is held, on the loop's thread.
+// goOn does what can be done, and asks the loop for what the connection waits for next; mu is held, on the loop's
+// thread.
 func (d *driven) goOn() {
 	if d.gone {
 		return

@@ -1,10 +1,12 @@
-// Package server drives the Network Block Device protocol of flash/nbd over connections: it does I/O, has goroutines and looks at the
-// clock, so that nbd does not.
+// Package server drives the Network Block Device protocol of flash/nbd over connections: it does I/O, has goroutines
+// and looks at the clock, so that nbd does not.
 //
-// Server accepts connections and serves each until its end; Config says with what exports, TLS and limits. A connection has two goroutines: one reads,
-// begins what follows and sends what is answered meanwhile with one system call; the other sends what volumes have done
-// later. With Loops one of their threads does this for many connections, together with the devices' operations that they ask for. Replies go out straight from the volume's memory, as vectors; over TLS they are gathered first. A client that takes nothing has what it was lent
-// copied after Config.Hold, and is cut off after Config.Progress.
+// Server accepts connections and serves each until its end; Config says with what exports, TLS and limits. A
+// connection has two goroutines: one reads, begins what follows and sends what is answered meanwhile with one system
+// call; the other sends what volumes have done later. With Loops one of their threads does this for many connections,
+// together with the devices' operations that they ask for. Replies go out straight from the volume's memory, as
+// vectors; over TLS they are gathered first. A client that takes nothing has what it was lent copied after
+// Config.Hold, and is cut off after Config.Progress.
 //
 // It leaves out who may connect beyond TLS: Config.Exports is asked for every connection, with its state of TLS.
 package server
@@ -24,21 +26,25 @@ import (
 type Config struct {
 	// Exports is what a client is given. It is called with nil before TLS, and with its state after.
 	Exports func(*tls.ConnectionState) (nbd.Exports, error)
-	// TLS, if set, is offered: of version 1.3, whatever it says. Without it only addresses of this machine itself are served.
+	// TLS, if set, is offered: of version 1.3, whatever it says. Without it only addresses of this machine itself are
+	// served.
 	TLS *tls.Config
 	// Require has every client begin TLS, from whatever address; beyond this machine every client has to anyway.
 	Require bool
-	// Loops, if set, do the I/O of connections without TLS, and that of the volume's devices at best. They are closed after the server.
+	// Loops, if set, do the I/O of connections without TLS, and that of the volume's devices at best. They are closed
+	// after the server.
 	Loops *Loops
 	// Limits are those of one connection.
 	Limits nbd.Limits
 	// Most is how many connections there may be at once that have asked for an export; one that is too many is told so.
 	Most int
-	// Early is how many there may be at once that have not yet: who they are may not be known. More are closed as they come.
+	// Early is how many there may be at once that have not yet: who they are may not be known. More are closed as
+	// they come.
 	Early int
 	// Handshake bounds the negotiation, TLS included.
 	Handshake time.Duration
-	// Progress bounds a command from its first byte to its last (with a second more for each MiB of its payload), and a write to the connection.
+	// Progress bounds a command from its first byte to its last (with a second more for each MiB of its payload), and
+	// a write to the connection.
 	Progress time.Duration
 	// Idle, if not zero, bounds the time between commands.
 	Idle time.Duration
@@ -53,7 +59,8 @@ type Config struct {
 // DefaultConfig is 64 connections and as many that negotiate, ten seconds for everything.
 func DefaultConfig() Config {
 	return Config{
-		Limits: nbd.DefaultLimits(), Most: 64, Early: 64, Handshake: 10 * time.Second, Progress: 10 * time.Second, Hold: 50 * time.Millisecond, Drain: 10 * time.Second,
+		Limits: nbd.DefaultLimits(), Most: 64, Early: 64, Handshake: 10 * time.Second, Progress: 10 * time.Second,
+		Hold: 50 * time.Millisecond, Drain: 10 * time.Second,
 	}
 }
 
@@ -101,10 +108,12 @@ func local(a net.Addr) bool {
 	return false
 }
 
-// Serve accepts connections until the server is closed, which closes l. An address beyond this machine is refused if there is no TLS.
+// Serve accepts connections until the server is closed, which closes l. An address beyond this machine is refused if
+// there is no TLS.
 func (s *Server) Serve(l net.Listener) error {
 	if !local(l.Addr()) && s.cfg.TLS == nil {
-		return errors.Join(fmt.Errorf("nbd: %v can be reached from other machines, and there is no TLS; give a certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
+		return errors.Join(fmt.Errorf("nbd: %v can be reached from other machines, and there is no TLS; give a "+
+			"certificate, or listen on 127.0.0.1", l.Addr()), l.Close())
 	}
 	s.mu.Lock()
 	if s.closing {
@@ -170,7 +179,8 @@ func (s *Server) take(nc net.Conn, far bool) {
 // errMany is what a client is told for whom there is no place.
 var errMany = errors.New("too many connections")
 
-// admitted is exports of which the first one that is asked for takes a place: before TLS, where that is needed, none can be.
+// admitted is exports of which the first one that is asked for takes a place: before TLS, where that is needed, none
+// can be.
 type admitted struct {
 	nbd.Exports
 	conn *conn
@@ -209,8 +219,8 @@ func (s *Server) Handshakes() int {
 // Shutdown is Drain within Config.Drain.
 func (s *Server) Shutdown() error { return s.Drain(s.cfg.Drain) }
 
-// Drain ends the server: nothing more is accepted or taken in, what is under way is answered for so long at most, and all
-// connections are closed. It returns when no goroutine is left.
+// Drain ends the server: nothing more is accepted or taken in, what is under way is answered for so long at most, and
+// all connections are closed. It returns when no goroutine is left.
 func (s *Server) Drain(within time.Duration) error {
 	s.mu.Lock()
 	s.closing = true

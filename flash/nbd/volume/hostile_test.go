@@ -29,7 +29,8 @@ func gone(nc net.Conn) bool {
 	return !ok || !ne.Timeout()
 }
 
-// TestHostile has clients that say nothing, too little, too much or nonsense: each is cut off, and others are served all the while.
+// TestHostile has clients that say nothing, too little, too much or nonsense: each is cut off, and others are served
+// all the while.
 func TestHostile(t *testing.T) { both(t, testHostile) }
 
 func testHostile(t *testing.T) {
@@ -51,8 +52,15 @@ func testHostile(t *testing.T) {
 		"asks a thousand times": func(c *nbdtest.Client) {
 			go c.Write([]byte(strings.Repeat(string(nbd.AppendOption(nil, nbd.OptList, nil)), 1000)))
 		},
-		"speaks another protocol":   func(c *nbdtest.Client) { c.Write([]byte(strings.Repeat("GET / HTTP/1.1\r\n", 100))) },
-		"writes, and stops halfway": func(c *nbdtest.Client) { c.Go("disk", false); c.Send(0, nbd.CmdWrite, 0, 1<<20, make([]byte, 1000)) },
+		"speaks another protocol": func(c *nbdtest.Client) {
+			c.Write([]byte(strings.Repeat("GET / HTTP/1.1\r\n",
+				100)))
+		},
+		"writes, and stops halfway": func(c *nbdtest.Client) {
+			c.Go("disk", false)
+			c.Send(0, nbd.CmdWrite, 0, 1<<20,
+				make([]byte, 1000))
+		},
 		"writes more than there may be": func(c *nbdtest.Client) {
 			c.Go("disk", false)
 			c.Send(0, nbd.CmdWrite, 0, 0xffffffff, nil)
@@ -62,7 +70,12 @@ func testHostile(t *testing.T) {
 			c.Go("disk", true)
 			c.Write(nbd.AppendRequest(nil, 0, nbd.CmdRead, 1, 0, 4096)[:20])
 		},
-		"goes at once": func(c *nbdtest.Client) { c.Go("disk", true); c.Send(0, nbd.CmdRead, 0, 1<<20, nil); c.Close() },
+		"goes at once": func(c *nbdtest.Client) {
+			c.Go("disk", true)
+			c.Send(0, nbd.CmdRead, 0, 1<<20,
+				nil)
+			c.Close()
+		},
 	} {
 		c := nbdtest.Dial(t, addr)
 		f(c)
@@ -127,7 +140,8 @@ func lazy(t *testing.T, addr string) *nbdtest.Client {
 	return c
 }
 
-// TestTakesNothing has clients ask for more pages than there are and take none: they hold none, so others go on beside them, and they are cut off in time.
+// TestTakesNothing has clients ask for more pages than there are and take none: they hold none, so others go on
+// beside them, and they are cut off in time.
 func TestTakesNothing(t *testing.T) { both(t, testTakesNothing) }
 
 func testTakesNothing(t *testing.T) {
@@ -249,7 +263,8 @@ func BenchmarkRead(b *testing.B) {
 // path is a session in which 32 reads are asked for and sent.
 func path(t testing.TB, v nbd.Volume) func() {
 	h := nbd.NewHandshake(nbdtest.One{Export: nbd.Export{Name: "disk", Volume: v}}, nbd.NoTLS)
-	h.Input(nbd.AppendOption(nbd.AppendOption([]byte{0, 0, 0, 3}, nbd.OptStructuredReply, nil), nbd.OptGo, nbdtest.Named("disk", 0, 0)))
+	h.Input(nbd.AppendOption(nbd.AppendOption([]byte{0, 0, 0, 3}, nbd.OptStructuredReply, nil), nbd.OptGo,
+		nbdtest.Named("disk", 0, 0)))
 	var s *nbd.Session
 	s = nbd.NewSession(h, nbd.DefaultLimits(), func(t *nbd.Task) { s.Finish(t) })
 	var in []byte

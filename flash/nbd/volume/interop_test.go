@@ -80,10 +80,12 @@ func testNbdinfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := told.Exports[0]
-	if len(told.Exports) != 1 || e.Name != "disk" || e.Size != size || !e.FUA || !e.Multi || !e.Fast || !e.Cache || !e.DF || e.Preferred != 4096 || len(e.Contexts) != 1 {
+	if len(told.Exports) != 1 || e.Name != "disk" || e.Size != size || !e.FUA || !e.Multi || !e.Fast || !e.Cache ||
+		!e.DF || e.Preferred != 4096 || len(e.Contexts) != 1 {
 		t.Errorf("%+v", told)
 	}
-	if got := strings.Fields(run(t, "nbdinfo", "--map", "nbd://"+addr+"/disk")); strings.Join(got, " ") != "0 25165824 3 hole,zero" {
+	if got := strings.Fields(run(t, "nbdinfo", "--map", "nbd://"+addr+"/disk")); strings.Join(got, " ") !=
+		"0 25165824 3 hole,zero" {
 		t.Errorf("the map of an empty volume is %q", got)
 	}
 }
@@ -95,7 +97,8 @@ func testNbdcopy(t *testing.T) {
 	_, addr := serve(t, nil)
 	path, b := random(t, size)
 	run(t, "nbdcopy", "--flush", path, "nbd://"+addr+"/disk")
-	for _, how := range [][]string{{"--connections=4", "--requests=64"}, {"--synchronous"}, {"--request-size=1048576"}} {
+	for _, how := range [][]string{{"--connections=4", "--requests=64"}, {"--synchronous"},
+		{"--request-size=1048576"}} {
 		back := filepath.Join(t.TempDir(), "back")
 		run(t, "nbdcopy", append(how, "nbd://"+addr+"/disk", back)...)
 		if got, err := os.ReadFile(back); err != nil || !bytes.Equal(got, b) {
@@ -113,16 +116,20 @@ func TestQemu(t *testing.T) { both(t, testQemu) }
 func testQemu(t *testing.T) {
 	_, addr := serve(t, nil)
 	uri := "nbd://" + addr + "/disk"
-	out := run(t, "qemu-io", "-f", "raw", "-c", "write -P 0xab 0 1M", "-c", "write -P 0xcd -f 1000k 9000", "-c", "write -z 64k 128k", "-c", "write -z -u 300k 100k",
-		"-c", "discard 512k 64k", "-c", "flush", "-c", "read -P 0xab 0 64k", "-c", "read -P 0 64k 128k", "-c", "read -P 0 300k 100k",
-		"-c", "read -P 0xcd 1000k 9000", "-c", "aio_write -P 0x11 2M 3M", "-c", "aio_read 0 4M", "-c", "aio_flush", "-c", "read -P 0x11 2M 3M", "-c", "map", uri)
+	out := run(t, "qemu-io", "-f", "raw", "-c", "write -P 0xab 0 1M", "-c", "write -P 0xcd -f 1000k 9000", "-c",
+		"write -z 64k 128k", "-c", "write -z -u 300k 100k",
+		"-c", "discard 512k 64k", "-c", "flush", "-c", "read -P 0xab 0 64k", "-c", "read -P 0 64k 128k", "-c",
+		"read -P 0 300k 100k",
+		"-c", "read -P 0xcd 1000k 9000", "-c", "aio_write -P 0x11 2M 3M", "-c", "aio_read 0 4M", "-c", "aio_flush",
+		"-c", "read -P 0x11 2M 3M", "-c", "map", uri)
 	if strings.Contains(out, "failed") || strings.Contains(out, "rror") {
 		t.Error(out)
 	}
 	path, _ := random(t, size)
 	run(t, "qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", "-W", "-m", "16", path, uri)
 	run(t, "qemu-img", "compare", "-f", "raw", "-F", "raw", path, uri)
-	if out := run(t, "qemu-img", "map", "--output=json", "-f", "raw", uri); !strings.Contains(out, `"zero": true`) || !strings.Contains(out, `"data": true`) {
+	if out := run(t, "qemu-img", "map", "--output=json", "-f", "raw", uri); !strings.Contains(out, `"zero": true`) ||
+		!strings.Contains(out, `"data": true`) {
 		t.Errorf("the map is %s", out)
 	}
 }
@@ -135,9 +142,11 @@ func testFio(t *testing.T) {
 	if run(t, "fio", "--version"); !strings.Contains(run(t, "fio", "--enghelp"), "nbd") {
 		t.Skip("fio has no nbd engine")
 	}
-	run(t, "fio", "--name=verify", "--ioengine=nbd", "--uri=nbd://"+addr+"/disk", "--rw=randwrite", "--bsrange=512-64k", "--bs_unaligned=0", "--iodepth=32", "--size=8M",
+	run(t, "fio", "--name=verify", "--ioengine=nbd", "--uri=nbd://"+addr+"/disk", "--rw=randwrite",
+		"--bsrange=512-64k", "--bs_unaligned=0", "--iodepth=32", "--size=8M",
 		"--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--fsync=64", "--randseed=7", "--eta=never")
-	run(t, "fio", "--name=mixed", "--ioengine=nbd", "--uri=nbd://"+addr+"/disk", "--rw=randrw", "--rwmixread=60", "--bs=4k", "--iodepth=32", "--size=4M", "--offset=12M",
+	run(t, "fio", "--name=mixed", "--ioengine=nbd", "--uri=nbd://"+addr+"/disk", "--rw=randrw", "--rwmixread=60",
+		"--bs=4k", "--iodepth=32", "--size=4M", "--offset=12M",
 		"--numjobs=2", "--offset_increment=4M", "--verify=crc32c", "--verify_fatal=1", "--randseed=8", "--eta=never")
 }
 
@@ -145,7 +154,8 @@ func testFio(t *testing.T) {
 func certificates(t *testing.T) (dir string, cfg *tls.Config) {
 	dir = t.TempDir()
 	write := func(name, kind string, der []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,9 +168,11 @@ func certificates(t *testing.T) (dir string, cfg *tls.Config) {
 			t.Fatal(err)
 		}
 		c := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+			DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}
 		if i == 0 {
 			c.IsCA, c.KeyUsage, c.ExtKeyUsage = true, x509.KeyUsageCertSign, nil
@@ -185,7 +197,8 @@ func certificates(t *testing.T) (dir string, cfg *tls.Config) {
 			pool.AddCert(made)
 			authority = made
 		case 1:
-			cfg = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+			cfg = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+				ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 		}
 	}
 	return dir, cfg
@@ -212,7 +225,8 @@ func TestTLSTools(t *testing.T) {
 	t.Run("qemu", func(t *testing.T) {
 		creds := []string{"--object", "tls-creds-x509,id=t,dir=" + dir + ",endpoint=client", "--image-opts"}
 		image := "driver=nbd,host=localhost,port=" + port + ",export=disk,tls-creds=t"
-		out := run(t, "qemu-io", append(creds, "-c", "write -P 0x5a 0 2M", "-c", "flush", "-c", "read -P 0x5a 0 2M", image)...)
+		out := run(t, "qemu-io",
+			append(creds, "-c", "write -P 0x5a 0 2M", "-c", "flush", "-c", "read -P 0x5a 0 2M", image)...)
 		if strings.Contains(out, "failed") {
 			t.Error(out)
 		}

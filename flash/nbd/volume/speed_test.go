@@ -19,7 +19,8 @@ import (
 	"farflash/flash/nbd/volume"
 )
 
-// TestSpeed compares reads of 4 KiB, 32 under way on one connection, with those of qemu-nbd and nbdkit on the same file, in turns.
+// TestSpeed compares reads of 4 KiB, 32 under way on one connection, with those of qemu-nbd and nbdkit on the same
+// file, in turns.
 func TestSpeed(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -32,7 +33,8 @@ func TestSpeed(t *testing.T) {
 	const used, file = 768 << 20, 1 << 30
 	path := filepath.Join(t.TempDir(), "pool")
 	uris := map[string]string{}
-	names := []string{"farflash, 1 % in memory", "qemu-nbd --cache=none", "farflash, all in memory", "nbdkit file, cached", "no server, io_uring"}
+	names := []string{"farflash, 1 % in memory", "qemu-nbd --cache=none", "farflash, all in memory",
+		"nbdkit file, cached", "no server, io_uring"}
 	other := filepath.Join(filepath.Dir(path), "second")
 	for name, x := range map[string]struct {
 		path   string
@@ -49,10 +51,12 @@ func TestSpeed(t *testing.T) {
 		cfg.Exports = server.Fixed(nbdtest.One{Export: nbd.Export{Name: "disk", Volume: v}})
 		_, addr := nbdtest.Serve(t, cfg)
 		uris[name] = "nbd://" + addr + "/disk"
-		run(t, "fio", "--name=fill", "--ioengine=nbd", "--uri="+uris[name], "--rw=write", "--bs=256k", "--iodepth=8", fmt.Sprintf("--size=%d", used), "--eta=never")
+		run(t, "fio", "--name=fill", "--ioengine=nbd", "--uri="+uris[name], "--rw=write", "--bs=256k", "--iodepth=8",
+			fmt.Sprintf("--size=%d", used), "--eta=never")
 	}
 	for name, args := range map[string][]string{
-		names[1]: {"qemu-nbd", "--persistent", "--read-only", "--format=raw", "--cache=none", "--aio=io_uring", "--bind=127.0.0.1", "--shared=8"},
+		names[1]: {"qemu-nbd", "--persistent", "--read-only", "--format=raw", "--cache=none", "--aio=io_uring",
+			"--bind=127.0.0.1", "--shared=8"},
 		names[3]: {"nbdkit", "--foreground", "--readonly", "--ipaddr=127.0.0.1", "file", "file=" + path},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,8 +96,10 @@ func TestSpeed(t *testing.T) {
 			if uris[name] == "" { // what the device gives, and nobody can exceed
 				how = []string{"--ioengine=io_uring", "--direct=1", "--readonly", "--filename=" + path}
 			}
-			out := run(t, "fio", append(how, "--name=read", "--rw=randread", "--bs=4k", "--iodepth=32", fmt.Sprintf("--size=%d", used), "--time_based", "--runtime=3",
-				"--randrepeat=0", "--norandommap", "--eta=never", "--output-format=json")...)
+			out := run(t, "fio",
+				append(how, "--name=read", "--rw=randread", "--bs=4k", "--iodepth=32", fmt.Sprintf("--size=%d", used),
+					"--time_based", "--runtime=3",
+					"--randrepeat=0", "--norandommap", "--eta=never", "--output-format=json")...)
 			var told struct {
 				Jobs []struct {
 					Read struct {
@@ -107,7 +113,8 @@ func TestSpeed(t *testing.T) {
 			}
 			if r := told.Jobs[0].Read; round > 0 { // the first warms up
 				iops[name] = append(iops[name], r.IOPS)
-				t.Logf("%-24s %8.0f IOPS, p50 %4.0f us, p99 %5.0f us", name, r.IOPS, r.Lat.Percentile["50.000000"]/1e3, r.Lat.Percentile["99.000000"]/1e3)
+				t.Logf("%-24s %8.0f IOPS, p50 %4.0f us, p99 %5.0f us", name, r.IOPS,
+					r.Lat.Percentile["50.000000"]/1e3, r.Lat.Percentile["99.000000"]/1e3)
 			}
 		}
 	}
@@ -118,6 +125,7 @@ func TestSpeed(t *testing.T) {
 			ratios[i] = a[i] / b[i]
 		}
 		slices.Sort(ratios)
-		t.Logf("%s over %s: %.2f (%.2f to %.2f in %d rounds)", names[pair[0]], names[pair[1]], ratios[rounds/2], ratios[0], ratios[rounds-1], rounds)
+		t.Logf("%s over %s: %.2f (%.2f to %.2f in %d rounds)", names[pair[0]], names[pair[1]], ratios[rounds/2],
+			ratios[0], ratios[rounds-1], rounds)
 	}
 }

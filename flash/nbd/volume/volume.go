@@ -1,7 +1,8 @@
 // Package volume is an nbd.Volume over a range of a pool of flash/ctl: a file, or the whole of it.
 //
-// File is its only type. What a client reads is lent from the pool's own pages and copied by nobody but the kernel; what was never written is told as
-// a hole and takes no page. All pages that commands of one batch touch are asked for together.
+// File is its only type. What a client reads is lent from the pool's own pages and copied by nobody but the kernel;
+// what was never written is told as a hole and takes no page. All pages that commands of one batch touch are asked
+// for together.
 //
 // It leaves out names, rights and growth, which are those of who opens files.
 package volume
@@ -17,7 +18,8 @@ import (
 	"farflash/flash/nbd"
 )
 
-// File is bytes [base, base+size) of a pool. It is one user of it: of what is lost, one FLUSH is told, so each connection has a File of its own.
+// File is bytes [base, base+size) of a pool. It is one user of it: of what is lost, one FLUSH is told, so each
+// connection has a File of its own.
 type File struct {
 	pool       *ctl.Pool
 	user       *ctl.User

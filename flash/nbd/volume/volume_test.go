@@ -181,7 +181,8 @@ func testManyAtOnce(t *testing.T) {
 					}
 					last = m.Cookie
 					want := bytes.Repeat([]byte{fill[m.Cookie]}, 4096)
-					if m.Type == nbd.ChunkData && !bytes.Equal(m.Payload[8:], want) || m.Type == nbd.ChunkHole && fill[m.Cookie] != 0 {
+					if m.Type == nbd.ChunkData && !bytes.Equal(m.Payload[8:], want) ||
+						m.Type == nbd.ChunkHole && fill[m.Cookie] != 0 {
 						t.Errorf("client %d, round %d: page %d is not what was written", k, round, m.Cookie)
 						return
 					}
@@ -316,7 +317,8 @@ func testReadOnly(t *testing.T) {
 	}
 }
 
-// TestZeroesAreDurable holds that what was zeroed with FUA is zero after a crash, even where a trim that need not be durable came first.
+// TestZeroesAreDurable holds that what was zeroed with FUA is zero after a crash, even where a trim that need not be
+// durable came first.
 func TestZeroesAreDurable(t *testing.T) {
 	layout := ctl.DefaultLayout()
 	layout.UUID, layout.Segment = media.UUID{1, 2, 3}, 64
@@ -339,7 +341,8 @@ func TestZeroesAreDurable(t *testing.T) {
 	do := func(k nbd.Kind, durable bool, offset uint64, n int) {
 		t.Helper()
 		done := make(chan nbd.Errno, 1)
-		task := &nbd.Task{Kind: k, Durable: durable, Offset: offset, Length: uint32(n), Done: func(t *nbd.Task) { done <- t.Err }}
+		task := &nbd.Task{Kind: k, Durable: durable, Offset: offset, Length: uint32(n),
+			Done: func(t *nbd.Task) { done <- t.Err }}
 		if k == nbd.Write {
 			task.Payload = bytes.Repeat([]byte{7}, n)
 		}

@@ -59,7 +59,8 @@ const (
 	statuses
 )
 
-var statusNames = [statuses]string{"ok", "the request is malformed", "there is no such export", "the export may not be used so", "too many exports are open", "the export is not open", "the server has failed"}
+var statusNames = [statuses]string{"ok", "the request is malformed", "there is no such export",
+	"the export may not be used so", "too many exports are open", "the export is not open", "the server has failed"}
 
 // Error is what the status means.
 func (s Status) Error() string {
@@ -103,7 +104,8 @@ func ParseRequest(b []byte) (Request, error) {
 	case b[3] != 0 || b[14] != 0 || b[15] != 0:
 		return r, fmt.Errorf("%w: reserved bytes are not zero", Malformed)
 	case int(be.Uint16(b[12:])) != len(name) || len(name) > MaxName:
-		return r, fmt.Errorf("%w: a name of %d bytes, which says that it has %d", Malformed, len(name), be.Uint16(b[12:]))
+		return r, fmt.Errorf("%w: a name of %d bytes, which says that it has %d", Malformed, len(name),
+			be.Uint16(b[12:]))
 	case !utf8.Valid(name) || strings.ContainsRune(string(name), 0):
 		return r, fmt.Errorf("%w: the name is not text", Malformed)
 	}
@@ -157,7 +159,9 @@ func ParseReply(b []byte) (Reply, error) {
 	if len(b) != ReplyLength || b[0] != Version || b[1]&answer == 0 || b[14] != 0 || b[15] != 0 {
 		return Reply{}, fmt.Errorf("%d bytes are no reply of version %d", len(b), Version)
 	}
-	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]), Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]), Length: be.Uint64(b[24:])}
+	r := Reply{Op: Op(b[1] &^ answer), Status: Status(be.Uint16(b[2:])), ID: be.Uint32(b[4:]), STag: be.Uint32(b[8:]),
+		Rights: verbs.Rights(b[12]), Allowed: verbs.Semantics(b[13]), Address: be.Uint64(b[16:]),
+		Length: be.Uint64(b[24:])}
 	if r.Address+r.Length < r.Address || r.STag&0xFF != 0 {
 		return Reply{}, errors.New("the reply describes no export")
 	}
@@ -245,7 +249,8 @@ func (s *Session) do(r Request, reply Reply) (Reply, error) {
 			return reply, err
 		}
 		s.open = append(s.open, opened{g, closed})
-		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(), g.Rights(), g.Allowed()
+		reply.STag, reply.Address, reply.Length, reply.Rights, reply.Allowed = g.STag(), g.Base(), g.Length(),
+			g.Rights(), g.Allowed()
 	case Close:
 		for i, o := range s.open {
 			if o.region.STag() == r.STag {

@@ -27,7 +27,8 @@ type exports struct {
 }
 
 func (e *exports) find(name string) (verbs.RegionConfig, error) {
-	c := verbs.RegionConfig{Store: e.store, Offset: 4096, Length: 8192, Base: 1 << 20, Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.Sync}
+	c := verbs.RegionConfig{Store: e.store, Offset: 4096, Length: 8192, Base: 1 << 20,
+		Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.Sync}
 	switch name {
 	case "file":
 	case "frozen":
@@ -105,7 +106,8 @@ func TestSession(t *testing.T) {
 	conn, stop := serve(t, e, a.NewDomain(8))
 	c := control.NewClient(conn)
 	s, err := c.Stat("frozen")
-	if err != nil || s.Length != 8192 || s.Rights != verbs.RemoteRead || s.Allowed != verbs.Sync || s.STag != 0 || s.Address != 0 {
+	if err != nil || s.Length != 8192 || s.Rights != verbs.RemoteRead || s.Allowed != verbs.Sync || s.STag != 0 ||
+		s.Address != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	f, err := c.Open("file", verbs.RemoteRead|verbs.RemoteWrite)
@@ -113,7 +115,9 @@ func TestSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make([]byte, 19)
-	works := []verbs.Work{{Op: wire.ReadReq, Local: got, STag: f.STag, Offset: f.Address}, {Op: wire.Write, Local: []byte("WHAT"), STag: f.STag | uint32(verbs.Sync), Offset: f.Address, Fence: true}, {Op: wire.ReadReq}}
+	works := []verbs.Work{{Op: wire.ReadReq, Local: got, STag: f.STag, Offset: f.Address},
+		{Op: wire.Write, Local: []byte("WHAT"), STag: f.STag | uint32(verbs.Sync), Offset: f.Address, Fence: true},
+		{Op: wire.ReadReq}}
 	if err := conn.Post(works...); err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +135,10 @@ func TestSession(t *testing.T) {
 		rights verbs.Rights
 		want   error
 	}{
-		{"nothing", verbs.RemoteRead, control.NotFound}, {"frozen", verbs.RemoteWrite, control.Denied}, {"broken", verbs.RemoteRead, control.Failed},
-		{"file", 0, control.Malformed}, {"", verbs.RemoteRead, control.Malformed}, {"a\x00b", verbs.RemoteRead, control.Malformed},
+		{"nothing", verbs.RemoteRead, control.NotFound}, {"frozen", verbs.RemoteWrite, control.Denied},
+		{"broken", verbs.RemoteRead, control.Failed},
+		{"file", 0, control.Malformed}, {"", verbs.RemoteRead, control.Malformed},
+		{"a\x00b", verbs.RemoteRead, control.Malformed},
 	} {
 		if _, err := c.Open(x.name, x.rights); err != x.want {
 			t.Errorf("opening %q with rights %d: %v, want %v", x.name, x.rights, err, x.want)
@@ -157,7 +163,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestRightsAsked holds that a client is given the rights that it has asked for, and no others, though the export has more.
+// TestRightsAsked holds that a client is given the rights that it has asked for, and no others, though the export has
+// more.
 func TestRightsAsked(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
 	a := adapter(t)
@@ -166,7 +173,8 @@ func TestRightsAsked(t *testing.T) {
 	if err != nil || f.Rights != verbs.RemoteRead {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	if err := conn.Post(verbs.Work{Op: wire.Write, Local: []byte("x"), STag: f.STag, Offset: f.Address, Quiet: true}, verbs.Work{Op: wire.ReadReq}); err != nil {
+	if err := conn.Post(verbs.Work{Op: wire.Write, Local: []byte("x"), STag: f.STag, Offset: f.Address, Quiet: true},
+		verbs.Work{Op: wire.ReadReq}); err != nil {
 		t.Fatal(err)
 	}
 	for x := make([]verbs.Completion, 1); conn.Wait(x) == 1; {
@@ -227,7 +235,8 @@ func TestSTagOfAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := two.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8), STag: f.STag, Offset: f.Address}); err != nil {
+		if err := two.Post(verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8), STag: f.STag,
+			Offset: f.Address}); err != nil {
 			t.Fatal(err)
 		}
 		x := make([]verbs.Completion, 1)
@@ -256,8 +265,10 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("byte %d: %+v, %v", at, r, err)
 		}
 	}
-	for name, want := range map[string]bool{strings.Repeat("x", control.MaxName): true, strings.Repeat("x", control.MaxName+1): false} {
-		if _, err := control.ParseRequest(control.Request{Op: control.Stat, Name: name}.Append(nil)); (err == nil) != want {
+	for name, want := range map[string]bool{strings.Repeat("x", control.MaxName): true,
+		strings.Repeat("x", control.MaxName+1): false} {
+		if _, err := control.ParseRequest(control.Request{Op: control.Stat, Name: name}.Append(nil)); (err == nil) !=
+			want {
 			t.Errorf("a name of %d bytes: %v", len(name), err)
 		}
 	}
@@ -268,7 +279,8 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%d bytes: %x, %v", n, out, err)
 		}
 	}
-	reply := control.Reply{Op: control.Open, ID: 7, STag: 0xABCDEF00, Rights: verbs.RemoteRead, Address: 4096, Length: 4096}.Append(nil)
+	reply := control.Reply{Op: control.Open, ID: 7, STag: 0xABCDEF00, Rights: verbs.RemoteRead, Address: 4096,
+		Length: 4096}.Append(nil)
 	for _, at := range []int{0, 1, 14, 15} {
 		b := bytes.Clone(reply)
 		b[at] ^= 0x80
@@ -283,7 +295,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestSideBySide asks for several things before any answer has come, as often as there are receives and once more: each answer is to its own request.
+// TestSideBySide asks for several things before any answer has come, as often as there are receives and once more:
+// each answer is to its own request.
 func TestSideBySide(t *testing.T) {
 	e := &exports{store: verbstest.NewPages(65536, 4096, 1)}
 	conn, stop := serve(t, e, adapter(t).NewDomain(8))
@@ -293,7 +306,8 @@ func TestSideBySide(t *testing.T) {
 		for i := range under {
 			name := []string{"file", "frozen", "nothing", "file"}[i]
 			r := control.Request{Op: control.Stat, Name: name, ID: uint32(round*under + i)}
-			if err := errors.Join(conn.PostReceive(verbs.Receive{ID: uint64(i), Local: in[i][:]}), conn.Post(verbs.Work{Op: wire.Send, Local: r.Append(nil), Quiet: true})); err != nil {
+			if err := errors.Join(conn.PostReceive(verbs.Receive{ID: uint64(i), Local: in[i][:]}),
+				conn.Post(verbs.Work{Op: wire.Send, Local: r.Append(nil), Quiet: true})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -305,7 +319,8 @@ func TestSideBySide(t *testing.T) {
 			i := int(x[0].ID)
 			r, err := control.ParseReply(in[i][:])
 			want := []control.Status{control.OK, control.OK, control.NotFound, control.OK}[i]
-			if err != nil || r.ID != uint32(round*under+i) || r.Status != want || r.Status == control.OK && (r.Rights == verbs.RemoteRead) != (i == 1) {
+			if err != nil || r.ID != uint32(round*under+i) || r.Status != want ||
+				r.Status == control.OK && (r.Rights == verbs.RemoteRead) != (i == 1) {
 				t.Errorf("request %d of round %d: %+v, %v", i, round, r, err)
 			}
 		}
@@ -313,7 +328,8 @@ func TestSideBySide(t *testing.T) {
 	_ = stop()
 }
 
-// FuzzSession feeds a server any request: the answer can be read, is to that request, and grants nothing beyond what is asked for.
+// FuzzSession feeds a server any request: the answer can be read, is to that request, and grants nothing beyond what
+// is asked for.
 func FuzzSession(f *testing.F) {
 	f.Add(control.Request{Op: control.Open, Name: "file", Rights: 3, ID: 7}.Append(nil))
 	f.Add(control.Request{Op: control.Stat, Name: "frozen"}.Append(nil))
@@ -344,7 +360,8 @@ func FuzzSession(f *testing.F) {
 			if err == nil && !bytes.Equal(r.Append(nil), b) {
 				t.Fatalf("%x comes back as %x", b, r.Append(nil))
 			}
-			if reply.Status == control.OK && r.Op == control.Open && (reply.Rights&^r.Rights != 0 || reply.Length != 8192) {
+			if reply.Status == control.OK && r.Op == control.Open &&
+				(reply.Rights&^r.Rights != 0 || reply.Length != 8192) {
 				t.Fatalf("%+v to %+v", reply, r)
 			}
 		}
@@ -372,7 +389,8 @@ func FuzzReply(f *testing.F) {
 func Example() {
 	request := control.Request{Op: control.Open, Name: "file", Rights: verbs.RemoteRead, ID: 7}.Append(nil)
 	fmt.Printf("%x\n", request)
-	reply := control.Reply{Op: control.Open, ID: 7, STag: 0xABCDEF00, Rights: verbs.RemoteRead, Allowed: verbs.Sync, Address: 0, Length: 4096}.Append(nil)
+	reply := control.Reply{Op: control.Open, ID: 7, STag: 0xABCDEF00, Rights: verbs.RemoteRead, Allowed: verbs.Sync,
+		Address: 0, Length: 4096}.Append(nil)
 	fmt.Printf("%x\n", reply)
 	// Output:
 	// 0101010000000007000000000004000066696c65

@@ -25,7 +25,8 @@ type Server struct {
 // NewServer returns a server for one connection of the domain, which may have so many
 // exports open.
 func NewServer(e Exports, d *verbs.Domain, most int) *Server {
-	return &Server{exports: e, domain: d, most: most, requests: make([]byte, depth*MaxRequest), replies: make([]byte, depth*ReplyLength)}
+	return &Server{exports: e, domain: d, most: most, requests: make([]byte, depth*MaxRequest),
+		replies: make([]byte, depth*ReplyLength)}
 }
 
 func (s *Server) request(id uint64) []byte { return s.requests[id*MaxRequest:][:MaxRequest:MaxRequest] }

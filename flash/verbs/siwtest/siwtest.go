@@ -1,7 +1,9 @@
-// Package siwtest is tests only: a small machine with an unmodified Linux kernel and its own iWARP (siw), emulated by qemu without KVM, whose programs are peers of ours.
+// Package siwtest is tests only: a small machine with an unmodified Linux kernel and its own iWARP (siw), emulated by
+// qemu without KVM, whose programs are peers of ours.
 //
-// Guest starts one, as .ci/siw makes it, with a command; Until reads what it says. FARFLASH_SIW names the folder with kernel and initrd; without it tests are
-// skipped, by name. No machine outlives the process that started it, however that ends.
+// Guest starts one, as .ci/siw makes it, with a command; Until reads what it says. FARFLASH_SIW names the folder with
+// kernel and initrd; without it tests are skipped, by name. No machine outlives the process that started it, however
+// that ends.
 package siwtest
 
 import (
@@ -17,7 +19,8 @@ import (
 	"time"
 )
 
-// Patience is how long a machine may take for everything, and Deadline what connections to it are given for each step: emulation is slow.
+// Patience is how long a machine may take for everything, and Deadline what connections to it are given for each
+// step: emulation is slow.
 const (
 	Patience = 5 * time.Minute
 	Deadline = time.Minute
@@ -26,8 +29,8 @@ const (
 // Host is where the machine's programs find this one.
 const Host = "10.0.2.2"
 
-// Guest starts a machine, and returns its lines of output. Forward is appended to the network's options, ",hostfwd=tcp:127.0.0.1:1234-:7174" for a port of ours that leads to one of its. It is
-// stopped with the test.
+// Guest starts a machine, and returns its lines of output. Forward is appended to the network's options,
+// ",hostfwd=tcp:127.0.0.1:1234-:7174" for a port of ours that leads to one of its. It is stopped with the test.
 func Guest(t *testing.T, forward, command string) <-chan string {
 	t.Helper()
 	dir := os.Getenv("FARFLASH_SIW")
@@ -39,7 +42,8 @@ func Guest(t *testing.T, forward, command string) <-chan string {
 		t.Skip("qemu-system-x86_64 is not installed")
 	}
 	ctx, stop := context.WithTimeout(context.Background(), Patience)
-	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio",
+	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nographic",
+		"-no-reboot", "-nodefaults", "-serial", "stdio",
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd.img"),
 		"-append", "console=ttyS0 panic=-1 quiet mitigations=off farflash="+strings.ReplaceAll(command, " ", ","),
 		"-netdev", "user,id=n"+forward, "-device", "virtio-net-pci,netdev=n")
@@ -69,8 +73,9 @@ func Guest(t *testing.T, forward, command string) <-chan string {
 	return lines
 }
 
-// Tied starts a command in a process group of its own, all of which its context's end kills, and which the kernel kills when this process has ended: by a time limit of the
-// tests, say, or by a signal that nobody handles. The function returned waits for it.
+// Tied starts a command in a process group of its own, all of which its context's end kills, and which the kernel
+// kills when this process has ended: by a time limit of the tests, say, or by a signal that nobody handles. The
+// function returned waits for it.
 func Tied(cmd *exec.Cmd) (wait func() error, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if cmd.Cancel != nil {

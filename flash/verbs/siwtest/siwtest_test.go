@@ -49,7 +49,8 @@ func TestTied(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 	for i := 0; ; i++ {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(state), ") Z ") { // killed, and perhaps not yet waited for by who took it over
+		if err != nil || strings.Contains(string(state), ") Z ") {
+			// killed, and perhaps not yet waited for by who took it over
 			return
 		}
 		if i == 1000 {

@@ -9,8 +9,8 @@ import (
 	"farflash/flash/verbs/stream"
 )
 
-// TestNoDescriptors holds that a connection for which a loop gets no descriptor, as the process has as many as it may, is an error like another: there is no Conn, nothing is left, and the peer
-// sees it closed.
+// TestNoDescriptors holds that a connection for which a loop gets no descriptor, as the process has as many as it
+// may, is an error like another: there is no Conn, nothing is left, and the peer sees it closed.
 func TestNoDescriptors(t *testing.T) { ways(t, testNoDescriptors) }
 
 func testNoDescriptors(t *testing.T) {

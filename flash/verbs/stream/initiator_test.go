@@ -15,7 +15,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// server is a responder that was written from the RFCs alone, with memory that only it knows, and answers in pieces of any size, until it breaks a rule.
+// server is a responder that was written from the RFCs alone, with memory that only it knows, and answers in pieces
+// of any size, until it breaks a rule.
 type server struct {
 	*rawPeer
 	memory []byte
@@ -30,7 +31,8 @@ const (
 )
 
 // flaws are how it errs; "" is not at all.
-var flaws = []string{"", "", "", "close", "reset", "half a frame", "terminate", "another STag", "an offset too high", "last too early", "too long", "not last", "empty, not last",
+var flaws = []string{"", "", "", "close", "reset", "half a frame", "terminate", "another STag", "an offset too high",
+	"last too early", "too long", "not last", "empty, not last",
 	"the wrong kind", "twice", "crc", "a queue", "an atomic's name", "a long answer to an atomic", "silence"}
 
 // errs does it wrong, and reports that there is nothing more to come; not if this one cannot be done wrong so.
@@ -117,7 +119,8 @@ func (v *server) answer(e rawSegment) {
 	}
 	at := int(big.Uint64(e.payload[12:]) - serverBase)
 	old := little(v.memory[at:])
-	data, mask, compare, compareMask := big.Uint64(e.payload[20:]), big.Uint64(e.payload[28:]), big.Uint64(e.payload[36:]), big.Uint64(e.payload[44:])
+	data, mask, compare, compareMask := big.Uint64(e.payload[20:]), big.Uint64(e.payload[28:]),
+		big.Uint64(e.payload[36:]), big.Uint64(e.payload[44:])
 	next := old
 	switch {
 	case q(0) == 0 && mask == 0:
@@ -177,8 +180,9 @@ func (v *server) serve() error {
 	}
 }
 
-// TestInitiatorAgainstModel has our initiator do everything to a responder that was written from the RFCs alone, and that errs at some time or not. Each work request completes once, in order;
-// what completes well was done as a model says, and what errs ends the connection and all that is behind it.
+// TestInitiatorAgainstModel has our initiator do everything to a responder that was written from the RFCs alone, and
+// that errs at some time or not. Each work request completes once, in order; what completes well was done as a model
+// says, and what errs ends the connection and all that is behind it.
 func TestInitiatorAgainstModel(t *testing.T) { ways(t, testInitiatorAgainstModel) }
 
 func testInitiatorAgainstModel(t *testing.T) { drawn(t, initiatorRound) }
@@ -208,7 +212,8 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 		cfg.Polled = true
 	}
 	a, b := sockets(t, false)
-	v := &server{rawPeer: newRawPeer(b, rnd), memory: make([]byte, 30000), flawed: rnd.IntN(20), flaw: flaws[rnd.IntN(len(flaws))]}
+	v := &server{rawPeer: newRawPeer(b, rnd), memory: make([]byte, 30000), flawed: rnd.IntN(20),
+		flaw: flaws[rnd.IntN(len(flaws))]}
 	for i := range v.memory {
 		v.memory[i] = byte(rnd.Uint32())
 	}
@@ -236,7 +241,8 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 			w.Fence = false // the responder answers in order
 		case k < 8:
 			from = 8 * rnd.IntN(8)
-			w.Op, w.Atomic, w.Offset, w.Fence = wire.AtomicReq, []wire.AtomicOp{wire.FetchAdd, wire.CmpSwap}[rnd.IntN(2)], serverBase+uint64(from), false
+			w.Op, w.Atomic, w.Offset, w.Fence = wire.AtomicReq,
+				[]wire.AtomicOp{wire.FetchAdd, wire.CmpSwap}[rnd.IntN(2)], serverBase+uint64(from), false
 			old := little(model[from:])
 			p.original = old
 			next := old
@@ -260,7 +266,8 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 			w.Op, w.Immediate, w.Offset, w.STag = []wire.Op{wire.Imm, wire.ImmSE}[rnd.IntN(2)], rnd.Uint64(), 0, 0
 			sent = append(sent, message{op: byte(w.Op), payload: big.AppendUint64(nil, w.Immediate)})
 		default:
-			w.Op, w.Local = []wire.Op{wire.Send, wire.SendSE, wire.SendInv, wire.SendSEInv}[rnd.IntN(4)], make([]byte, size)
+			w.Op, w.Local = []wire.Op{wire.Send, wire.SendSE, wire.SendInv, wire.SendSEInv}[rnd.IntN(4)],
+				make([]byte, size)
 			for i := range w.Local {
 				w.Local[i] = byte(rnd.Uint32())
 			}
@@ -323,7 +330,8 @@ func initiatorRound(t *testing.T, cfg stream.Config, seed uint64) {
 			got = append(got, buf[:conn.Poll(buf[:])]...)
 		}
 	}
-	if v.flaw == "silence" || v.flaw == "crc" { // without CRCs nothing is wrong, and nothing more comes: it is ours to leave
+	if v.flaw == "silence" || v.flaw == "crc" {
+		// without CRCs nothing is wrong, and nothing more comes: it is ours to leave
 		time.Sleep(20 * time.Millisecond)
 		if err := conn.Close(); err != nil {
 			t.Error(err)

@@ -10,7 +10,8 @@ import (
 	"net"
 )
 
-// rawPeer is the other end of a connection, written from RFC 5040, 5041, 5044, 6581 and 7306 alone: it shares no code with what it talks to, and sends whatever it is told to.
+// rawPeer is the other end of a connection, written from RFC 5040, 5041, 5044, 6581 and 7306 alone: it shares no code
+// with what it talks to, and sends whatever it is told to.
 type rawPeer struct {
 	nc  net.Conn
 	in  *bufio.Reader
@@ -103,7 +104,8 @@ func (p *rawPeer) readStartup(reply bool) (f startupFrame, err error) {
 	if string(b[:16]) != key {
 		return f, fmt.Errorf("a startup frame begins %q", b[:16])
 	}
-	f.markers, f.crc, f.reject, f.enhanced, f.revision = b[16]&0x80 != 0, b[16]&0x40 != 0, b[16]&0x20 != 0, b[16]&0x10 != 0, b[17]
+	f.markers, f.crc, f.reject, f.enhanced, f.revision = b[16]&0x80 != 0, b[16]&0x40 != 0, b[16]&0x20 != 0,
+		b[16]&0x10 != 0, b[17]
 	f.private = make([]byte, big.Uint16(b[18:]))
 	if _, err = io.ReadFull(p.in, f.private); err != nil {
 		return f, err
@@ -322,7 +324,8 @@ func parseRaw(b []byte) (s rawSegment, err error) {
 	if len(b) < 18 {
 		return s, fmt.Errorf("an untagged segment of %d bytes", len(b))
 	}
-	s.reserved, s.queue, s.msn, s.mo, s.payload = big.Uint32(b[2:]), big.Uint32(b[6:]), big.Uint32(b[10:]), big.Uint32(b[14:]), b[18:]
+	s.reserved, s.queue, s.msn, s.mo, s.payload = big.Uint32(b[2:]), big.Uint32(b[6:]), big.Uint32(b[10:]),
+		big.Uint32(b[14:]), b[18:]
 	if s.queue != queueOf(s.op) {
 		return s, fmt.Errorf("opcode %d comes on queue %d", s.op, s.queue)
 	}
@@ -338,7 +341,8 @@ func (p *rawPeer) next() (rawSegment, error) {
 	s, err := parseRaw(b)
 	if err == nil && !s.tagged {
 		if s.msn != p.msnIn[s.queue] {
-			err = fmt.Errorf("opcode %d has number %d on queue %d, and %d is due", s.op, s.msn, s.queue, p.msnIn[s.queue])
+			err = fmt.Errorf("opcode %d has number %d on queue %d, and %d is due", s.op, s.msn, s.queue,
+				p.msnIn[s.queue])
 		}
 		if s.last {
 			p.msnIn[s.queue]++

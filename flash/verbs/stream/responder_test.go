@@ -121,7 +121,8 @@ func (s *script) answer(x rawSegment) error {
 	case x.op == rawReadResponse && !e.atomic && x.tagged:
 		n := len(x.payload)
 		if n > 0 && (x.stag != e.sink || x.offset != e.sinkAt+uint64(e.got)) {
-			return fmt.Errorf("an answer goes to %x:%x, and %x:%x is next", x.stag, x.offset, e.sink, e.sinkAt+uint64(e.got))
+			return fmt.Errorf("an answer goes to %x:%x, and %x:%x is next", x.stag, x.offset, e.sink,
+				e.sinkAt+uint64(e.got))
 		}
 		if e.got+n > e.size || x.last != (e.got+n == e.size) {
 			return fmt.Errorf("%d bytes and %d more of %d, last %v", e.got, n, e.size, x.last)
@@ -129,7 +130,8 @@ func (s *script) answer(x rawSegment) error {
 		for i, b := range x.payload {
 			k := e.got + i
 			if b != e.was[k] && !bytes.Contains(e.became[e.from+k], []byte{b}) {
-				return fmt.Errorf("byte %d of a read of %d at %d (store %v) is %x, was %x, became %x", k, e.size, e.from, e.at.store, b, e.was[k], e.became[e.from+k])
+				return fmt.Errorf("byte %d of a read of %d at %d (store %v) is %x, was %x, became %x", k, e.size,
+					e.from, e.at.store, b, e.was[k], e.became[e.from+k])
 			}
 		}
 		if e.got += n; x.last {
@@ -180,7 +182,8 @@ func (s *script) send() {
 	}
 }
 
-// write sends an RDMA Write, in segments of any size, some of them empty, some twice over the same bytes, in any order: what comes last holds.
+// write sends an RDMA Write, in segments of any size, some of them empty, some twice over the same bytes, in any
+// order: what comes last holds.
 func (s *script) write() {
 	at := s.spots[s.rnd.IntN(len(s.spots))]
 	size := s.rnd.IntN([]int{9, 300, 9000, len(at.now) + 1}[s.rnd.IntN(4)])
@@ -248,7 +251,8 @@ func (s *script) read() {
 	if size == 0 {
 		stag, offset = s.rnd.Uint32(), s.rnd.Uint64()
 	}
-	e := &expected{at: at, from: from, size: size, sink: s.rnd.Uint32(), sinkAt: s.rnd.Uint64() >> 1, became: map[int][]byte{}}
+	e := &expected{at: at, from: from, size: size, sink: s.rnd.Uint32(), sinkAt: s.rnd.Uint64() >> 1,
+		became: map[int][]byte{}}
 	s.mu.Lock()
 	e.was = bytes.Clone(at.now[from : from+size])
 	// An atomic before it may or may not have been done when it is answered.
@@ -303,7 +307,8 @@ func (s *script) atomic() {
 	s.mu.Lock()
 	s.due = append(s.due, e)
 	s.mu.Unlock()
-	s.untagged(rawAtomicRequest, 0, rawAtomic(swap, e.id, at.stag|flags, at.base+uint64(from), data, mask, compare, compareMask), nil)
+	s.untagged(rawAtomicRequest, 0,
+		rawAtomic(swap, e.id, at.stag|flags, at.base+uint64(from), data, mask, compare, compareMask), nil)
 }
 
 func little(b []byte) (v uint64) {
@@ -321,8 +326,9 @@ type message struct {
 	invalidated uint32
 }
 
-// TestResponderAgainstModel has a peer that was written from the RFCs alone do everything to our responder, in segments and pieces of any size, and then break a rule or leave. What it reads, and
-// what is in memory in the end, is as a model says; each message is received once, in order; and nothing is left.
+// TestResponderAgainstModel has a peer that was written from the RFCs alone do everything to our responder, in
+// segments and pieces of any size, and then break a rule or leave. What it reads, and what is in memory in the end,
+// is as a model says; each message is received once, in order; and nothing is left.
 func TestResponderAgainstModel(t *testing.T) { ways(t, testResponderAgainstModel) }
 
 func testResponderAgainstModel(t *testing.T) { drawn(t, responderRound) }
@@ -366,7 +372,8 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	s.wake = sync.NewCond(&s.mu)
 	ram := register(verbs.RegionConfig{Memory: memory, Base: 1 << 40, Rights: all})
 	farAt := 4096 + 8*rnd.IntN(600)
-	flash := register(verbs.RegionConfig{Store: far, Offset: uint64(farAt), Length: 40000, Base: 8 * rnd.Uint64N(1<<50), Rights: all, Allowed: verbs.AllSemantics})
+	flash := register(verbs.RegionConfig{Store: far, Offset: uint64(farAt), Length: 40000,
+		Base: 8 * rnd.Uint64N(1<<50), Rights: all, Allowed: verbs.AllSemantics})
 	for _, r := range []*verbs.Region{ram, flash} {
 		x := &spot{stag: r.STag(), base: r.Base(), store: r == flash}
 		if x.store {
@@ -398,7 +405,8 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 		started <- err
 		ours <- c
 	}()
-	f := startupFrame{markers: rnd.IntN(3) == 0, crc: rnd.IntN(2) == 0, revision: byte(1 + rnd.IntN(2)), private: make([]byte, rnd.IntN(500))}
+	f := startupFrame{markers: rnd.IntN(3) == 0, crc: rnd.IntN(2) == 0, revision: byte(1 + rnd.IntN(2)),
+		private: make([]byte, rnd.IntN(500))}
 	if f.revision == 2 && rnd.IntN(4) > 0 {
 		f.enhanced, f.ird, f.ord = true, uint16(rnd.IntN(20)), uint16(1+rnd.IntN(20))
 		if rnd.IntN(2) == 0 {
@@ -411,10 +419,12 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	s.out = f.bytes(false)
 	s.send()
 	reply, err := s.readStartup(true)
-	if err != nil || reply.reject || reply.enhanced != f.enhanced || reply.revision != f.revision || reply.peerToPeer != f.peerToPeer || f.peerToPeer && reply.rtr&f.rtr == 0 {
+	if err != nil || reply.reject || reply.enhanced != f.enhanced || reply.revision != f.revision ||
+		reply.peerToPeer != f.peerToPeer || f.peerToPeer && reply.rtr&f.rtr == 0 {
 		s.fatalf("the reply to %+v is %+v, %v", f, reply, err)
 	}
-	if f.enhanced && f.ord != 0x3fff && int(reply.ird) != cfg.Verbs.IRD || f.enhanced && f.ird != 0x3fff && reply.ord > f.ird {
+	if f.enhanced && f.ord != 0x3fff && int(reply.ird) != cfg.Verbs.IRD ||
+		f.enhanced && f.ird != 0x3fff && reply.ord > f.ird {
 		s.fatalf("the reply to %+v is %+v", f, reply)
 	}
 	if err := <-started; err != nil {
@@ -447,7 +457,8 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 		case k < 9:
 			s.atomic()
 		case len(sent) < 36:
-			m := message{op: []byte{rawSend, rawSendSolicited, rawImmediate, rawImmediateSolicited, rawSendInvalidate, rawSendSolicitedInvalidate}[rnd.IntN(6)]}
+			m := message{op: []byte{rawSend, rawSendSolicited, rawImmediate, rawImmediateSolicited, rawSendInvalidate,
+				rawSendSolicitedInvalidate}[rnd.IntN(6)]}
 			switch m.op {
 			case rawImmediate, rawImmediateSolicited:
 				m.immediate = rnd.Uint64()
@@ -529,7 +540,8 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 		if m.op == rawImmediate || m.op == rawImmediateSolicited {
 			length = 8
 		}
-		if c.Err != nil || byte(c.Op) != m.op || int(c.Length) != length || c.Immediate != m.immediate || c.Invalidated != m.invalidated {
+		if c.Err != nil || byte(c.Op) != m.op || int(c.Length) != length || c.Immediate != m.immediate ||
+			c.Invalidated != m.invalidated {
 			t.Errorf("%s: message %d arrives as %+v", s.label, i, c)
 		}
 	}
@@ -546,8 +558,9 @@ func responderRound(t *testing.T, cfg stream.Config, seed uint64) {
 	put()
 }
 
-// pagesOf is a store of 64 KiB that begins with some bytes: one in memory whose pages come in any order, or a range of a pool, nearly full, whose memory is little more than what one connection
-// may hold. put holds that nobody has any page of it, and ends it.
+// pagesOf is a store of 64 KiB that begins with some bytes: one in memory whose pages come in any order, or a range
+// of a pool, nearly full, whose memory is little more than what one connection may hold. put holds that nobody has
+// any page of it, and ends it.
 func pagesOf(t *testing.T, seed uint64, first []byte) (s verbs.Store, content func() []byte, put func()) {
 	t.Helper()
 	const n = 1 << 16
@@ -615,7 +628,8 @@ func (s *script) breakRule(far *verbs.Region) (terminate string) {
 	case 0, 1, 2: // leaves, in the middle of something or between
 		for range s.rnd.IntN(4) {
 			s.tagged(rawWrite, false, ram.stag, ram.base, ram.now[:8]) // what is there already
-			s.untaggedAt(rawReadRequest, true, 0, 1, s.msnOut[1], 0, rawReadRequestOf(1, 1, 9000, far.STag(), far.Base()))
+			s.untaggedAt(rawReadRequest, true, 0, 1, s.msnOut[1], 0,
+				rawReadRequestOf(1, 1, 9000, far.STag(), far.Base()))
 			s.msnOut[1]++
 		}
 		if len(s.out) > 0 && s.rnd.IntN(2) == 0 {

@@ -15,8 +15,9 @@ import (
 // Loops are threads that do the I/O of connections.
 type Loops = uring.Loops
 
-// shard is what a connection has that a loop drives. What is received goes from the ring into the connection's buffer, and what is sent goes
-// by a system call that does not wait, from the loop's thread: it is known at once how much the socket has taken, and the buffer is free again.
+// shard is what a connection has that a loop drives. What is received goes from the ring into the connection's
+// buffer, and what is sent goes by a system call that does not wait, from the loop's thread: it is known at once how
+// much the socket has taken, and the buffer is free again.
 type shard struct {
 	socket *uring.Socket // nil until Attach, and after the end
 	fd     int

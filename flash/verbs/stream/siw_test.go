@@ -14,7 +14,8 @@ import (
 	"farflash/flash/wire"
 )
 
-// rping is our end of rping's exchange: each side tells the other by a Send of sixteen bytes where a buffer is, or only that it goes on.
+// rping is our end of rping's exchange: each side tells the other by a Send of sixteen bytes where a buffer is, or
+// only that it goes on.
 type rping struct {
 	t    *testing.T
 	conn *stream.Conn
@@ -67,7 +68,8 @@ func patient(r *rping) stream.Config {
 
 const rpingSize, rpingCount = 5000, 7
 
-// TestSiwClient serves rping's client on an unmodified Linux kernel, which checks what comes back: Read, Write and Send, with CRCs.
+// TestSiwClient serves rping's client on an unmodified Linux kernel, which checks what comes back: Read, Write and
+// Send, with CRCs.
 func TestSiwClient(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +79,8 @@ func TestSiwClient(t *testing.T) {
 	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	lines := siwtest.Guest(t, "", fmt.Sprintf("rping -c -a 10.0.2.2 -p %d -C %d -S %d -V", l.Addr().(*net.TCPAddr).Port, rpingCount, rpingSize))
+	lines := siwtest.Guest(t, "",
+		fmt.Sprintf("rping -c -a 10.0.2.2 -p %d -C %d -S %d -V", l.Addr().(*net.TCPAddr).Port, rpingCount, rpingSize))
 	siwtest.Until(t, lines, "begins: ")
 	nc, err := l.Accept()
 	if err != nil {
@@ -104,7 +107,8 @@ func TestSiwClient(t *testing.T) {
 		if offset, stag, n, ok = r.told(); !ok {
 			t.Fatal(r.conn.Err())
 		}
-		if err := r.conn.Post(verbs.Work{Op: wire.Write, Local: buffer[:n], STag: stag, Offset: offset, Quiet: true}); err != nil {
+		if err := r.conn.Post(verbs.Work{Op: wire.Write, Local: buffer[:n], STag: stag, Offset: offset,
+			Quiet: true}); err != nil {
 			t.Fatal(err)
 		}
 		r.tell(0, 0, 0)
@@ -115,7 +119,8 @@ func TestSiwClient(t *testing.T) {
 	}
 }
 
-// TestSiwServer is a client of rping's server on an unmodified Linux kernel, which reads from and writes to memory of ours.
+// TestSiwServer is a client of rping's server on an unmodified Linux kernel, which reads from and writes to memory of
+// ours.
 func TestSiwServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +128,8 @@ func TestSiwServer(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	lines := siwtest.Guest(t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port), fmt.Sprintf("rping -s -a 0.0.0.0 -p 7174 -C %d -S %d -V", rpingCount, rpingSize))
+	lines := siwtest.Guest(t, fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:7174", port),
+		fmt.Sprintf("rping -s -a 0.0.0.0 -p 7174 -C %d -S %d -V", rpingCount, rpingSize))
 	siwtest.Until(t, lines, "begins: ")
 	d, r := domain(t), &rping{t: t}
 	cfg := patient(r)

@@ -52,8 +52,8 @@ type Config struct {
 	// from one goroutine to another. Spin is how often Wait looks before it blocks.
 	Polled bool
 	Spin   int
-	// Loops, if set, are the threads that do the I/O of connections that have a descriptor of their own, each of many, instead of two goroutines a connection.
-	// It is not for a Polled connection.
+	// Loops, if set, are the threads that do the I/O of connections that have a descriptor of their own, each of
+	// many, instead of two goroutines a connection. It is not for a Polled connection.
 	Loops *Loops
 	// Accept, of a server, decides about a request: with private data for the reply, or
 	// with an error, which goes into the reply as text.
@@ -123,7 +123,8 @@ func Server(nc net.Conn, d *verbs.Domain, cfg Config) (*Conn, error) { return st
 
 // start takes nc over: it is closed when the Conn is, or at an error.
 func start(nc net.Conn, d *verbs.Domain, cfg Config, initiator bool) (*Conn, error) {
-	c := &Conn{cfg: cfg, nc: nc, in: make([]byte, firstBuffer), kick: make(chan struct{}, 1), ready: make(chan struct{}, 1), done: make(chan struct{})}
+	c := &Conn{cfg: cfg, nc: nc, in: make([]byte, firstBuffer), kick: make(chan struct{}, 1),
+		ready: make(chan struct{}, 1), done: make(chan struct{})}
 	if cfg.Buffer < wire.MaxFPDU {
 		shut(nc)
 		return nil, fmt.Errorf("a buffer of %d bytes is less than the largest frame's %d", cfg.Buffer, wire.MaxFPDU)
@@ -310,7 +311,8 @@ func (c *Conn) Post(work ...verbs.Work) error {
 	return nil
 }
 
-// Blocked reports whether what is to be sent waits for the connection to take more. Of a Polled one Poll goes on with it.
+// Blocked reports whether what is to be sent waits for the connection to take more. Of a Polled one Poll goes on with
+// it.
 func (c *Conn) Blocked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -371,8 +373,9 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Drain is Close that first finishes what the peer has begun: nothing more is read, and what was read is done, answered and, where that is
-// due, durable, within a time. The peer sees the connection close between two frames. It is not for a Polled connection.
+// Drain is Close that first finishes what the peer has begun: nothing more is read, and what was read is done,
+// answered and, where that is due, durable, within a time. The peer sees the connection close between two frames. It
+// is not for a Polled connection.
 func (c *Conn) Drain(within time.Duration) error {
 	until := time.Now().Add(within)
 	c.mu.Lock()
@@ -582,8 +585,8 @@ func (c *Conn) limit() error {
 	return unlessGone(c.nc.SetReadDeadline(at))
 }
 
-// unlessGone is the error of setting a deadline, but for that of a net.Pipe whose other end has closed: whoever reads or writes it next learns
-// that, and whether it came between two frames.
+// unlessGone is the error of setting a deadline, but for that of a net.Pipe whose other end has closed: whoever reads
+// or writes it next learns that, and whether it came between two frames.
 func unlessGone(err error) error {
 	if errors.Is(err, io.ErrClosedPipe) {
 		return nil

@@ -130,7 +130,8 @@ func goroutines(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		b := make([]byte, 1<<16)
-		t.Errorf("%d goroutines are left, of %d before:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
+		t.Errorf("%d goroutines are left, of %d before:\n%s", runtime.NumGoroutine(), before,
+			b[:runtime.Stack(b, true)])
 	})
 }
 
@@ -144,8 +145,8 @@ func wait(t testing.TB, c *stream.Conn) verbs.Completion {
 	return out[0]
 }
 
-// TestConn reads, writes, sends and swaps over TCP and over a pipe, with and without goroutines at the client, from a store whose callbacks come
-// from elsewhere.
+// TestConn reads, writes, sends and swaps over TCP and over a pipe, with and without goroutines at the client, from a
+// store whose callbacks come from elsewhere.
 func TestConn(t *testing.T) { ways(t, testConn) }
 
 func testConn(t *testing.T) {
@@ -158,7 +159,10 @@ func testConn(t *testing.T) {
 				goroutines(t)
 				ca, cb := config(t), config(t)
 				ca.Polled = polled
-				cb.Accept = func(r wire.StartupFields) ([]byte, error) { return append([]byte("hello "), r.Private...), nil }
+				cb.Accept = func(r wire.StartupFields) ([]byte,
+					error) {
+					return append([]byte("hello "), r.Private...), nil
+				}
 				ca.Verbs.Private = []byte("you")
 				server := domain(t)
 				a, b := sockets(t, pipe)
@@ -181,7 +185,8 @@ func testConn(t *testing.T) {
 						runtime.Gosched()
 					}
 				})
-				g, err := server.Register(verbs.RegionConfig{Store: p, Length: 4 << 20, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
+				g, err := server.Register(verbs.RegionConfig{Store: p, Length: 4 << 20,
+					Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic, Allowed: verbs.AllSemantics})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -197,7 +202,9 @@ func testConn(t *testing.T) {
 				}
 				post(verbs.Work{ID: 1, Op: wire.Write, Local: data, STag: g.STag() | uint32(verbs.Sync), Offset: 5})
 				got := make([]byte, len(data))
-				post(verbs.Work{ID: 2, Op: wire.ReadReq, Local: got, STag: g.STag(), Offset: 5}, verbs.Work{ID: 3, Op: wire.AtomicReq, Operand: wire.Operand{Data: 9}, STag: g.STag(), Offset: 4<<20 - 8})
+				post(verbs.Work{ID: 2, Op: wire.ReadReq, Local: got, STag: g.STag(), Offset: 5},
+					verbs.Work{ID: 3, Op: wire.AtomicReq, Operand: wire.Operand{Data: 9}, STag: g.STag(),
+						Offset: 4<<20 - 8})
 				for i := range uint64(3) {
 					if c := wait(t, client); c.ID != i+1 || c.Err != nil {
 						t.Fatalf("%+v", c)
@@ -251,8 +258,8 @@ func (l late) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestClosedBetween holds that a peer that closes between two frames is the end of what there is to read, although it has closed by the time that
-// a deadline is set behind what was written last.
+// TestClosedBetween holds that a peer that closes between two frames is the end of what there is to read, although it
+// has closed by the time that a deadline is set behind what was written last.
 func TestClosedBetween(t *testing.T) {
 	a, b := net.Pipe()
 	client, srv := connect(t, a, late{b}, config(t), config(t), domain(t))
@@ -293,14 +300,16 @@ func testBothWays(t *testing.T) {
 	var both sync.WaitGroup
 	for i, c := range []*stream.Conn{client, srv} {
 		other := []*verbs.Domain{db, da}[i]
-		g, err := other.Register(verbs.RegionConfig{Memory: make([]byte, 8<<20), Rights: verbs.RemoteWrite | verbs.RemoteRead})
+		g, err := other.Register(verbs.RegionConfig{Memory: make([]byte, 8<<20),
+			Rights: verbs.RemoteWrite | verbs.RemoteRead})
 		if err != nil {
 			t.Fatal(err)
 		}
 		both.Go(func() {
 			local := make([]byte, 8<<20)
 			for range 6 {
-				if err := c.Post(verbs.Work{Op: wire.Write, Local: local, STag: g.STag()}, verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8<<20), STag: g.STag()}); err != nil {
+				if err := c.Post(verbs.Work{Op: wire.Write, Local: local, STag: g.STag()},
+					verbs.Work{Op: wire.ReadReq, Local: make([]byte, 8<<20), STag: g.STag()}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -324,7 +333,8 @@ func testBothWays(t *testing.T) {
 	srv.Close()
 }
 
-// TestTerminate holds that the Terminate arrives, at both ends as the error, although the connection is closed behind it.
+// TestTerminate holds that the Terminate arrives, at both ends as the error, although the connection is closed behind
+// it.
 func TestTerminate(t *testing.T) { ways(t, testTerminate) }
 
 func testTerminate(t *testing.T) {
@@ -346,7 +356,8 @@ func testTerminate(t *testing.T) {
 	srv.Close()
 }
 
-// TestSlowPeers holds that a peer that connects and says nothing, drips, stops within a frame, or takes nothing, is cut off.
+// TestSlowPeers holds that a peer that connects and says nothing, drips, stops within a frame, or takes nothing, is
+// cut off.
 func TestSlowPeers(t *testing.T) { ways(t, testSlowPeers) }
 
 func testSlowPeers(t *testing.T) {
@@ -419,7 +430,8 @@ func testSlowPeers(t *testing.T) {
 	})
 }
 
-// TestDisconnects cuts the connection after every so many bytes of an exchange: both ends get an error, and nothing is left.
+// TestDisconnects cuts the connection after every so many bytes of an exchange: both ends get an error, and nothing
+// is left.
 func TestDisconnects(t *testing.T) { ways(t, testDisconnects) }
 
 func testDisconnects(t *testing.T) {
@@ -431,7 +443,8 @@ func testDisconnects(t *testing.T) {
 			limited[from] = &cutter{Conn: limited[from], left: cut}
 			d := domain(t)
 			p := verbstest.NewPages(1<<16, 4096, uint64(cut))
-			g, err := d.Register(verbs.RegionConfig{Store: p, Length: 1 << 16, Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.AllSemantics})
+			g, err := d.Register(verbs.RegionConfig{Store: p, Length: 1 << 16,
+				Rights: verbs.RemoteRead | verbs.RemoteWrite, Allowed: verbs.AllSemantics})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -444,7 +457,8 @@ func testDisconnects(t *testing.T) {
 				}
 			}()
 			if c, err := stream.Client(limited[0], domain(t), config(t)); err == nil {
-				works := []verbs.Work{{Op: wire.Write, Local: make([]byte, 100), STag: g.STag() | 1}, {Op: wire.ReadReq}, {Op: wire.ReadReq, Local: make([]byte, 100), STag: g.STag()}}
+				works := []verbs.Work{{Op: wire.Write, Local: make([]byte, 100), STag: g.STag() | 1},
+					{Op: wire.ReadReq}, {Op: wire.ReadReq, Local: make([]byte, 100), STag: g.STag()}}
 				if err := c.Post(works...); err == nil {
 					for range works {
 						if k := c.Wait(make([]verbs.Completion, 1)); k == 0 {
@@ -503,7 +517,8 @@ func testReject(t *testing.T) {
 	}
 }
 
-// recorder writes what goes over a connection into a capture. With markers, each FPDU is a packet: Wireshark finds them in no other.
+// recorder writes what goes over a connection into a capture. With markers, each FPDU is a packet: Wireshark finds
+// them in no other.
 type recorder struct {
 	net.Conn
 	capture *wiretest.Capture
@@ -533,8 +548,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// TestTshark holds that Wireshark finds a good CRC in every FPDU of ours, and nothing malformed: of every operation, with and without markers,
-// and of a connection that ends with a Terminate.
+// TestTshark holds that Wireshark finds a good CRC in every FPDU of ours, and nothing malformed: of every operation,
+// with and without markers, and of a connection that ends with a Terminate.
 func TestTshark(t *testing.T) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
@@ -551,12 +566,15 @@ func TestTshark(t *testing.T) {
 				ca.Verbs.MaxSegment = 1000
 			}
 			d := domain(t)
-			ra, rb := &recorder{Conn: a, capture: capture, mu: mu}, &recorder{Conn: b, capture: capture, mu: mu, side: 1}
+			ra, rb := &recorder{Conn: a, capture: capture, mu: mu},
+				&recorder{Conn: b, capture: capture, mu: mu, side: 1}
 			if markers {
-				ra.markers, rb.markers = &wire.Deframer{CRC: true, Markers: true}, &wire.Deframer{CRC: true, Markers: true}
+				ra.markers, rb.markers = &wire.Deframer{CRC: true, Markers: true},
+					&wire.Deframer{CRC: true, Markers: true}
 			}
 			client, srv := connect(t, ra, rb, ca, cb, d)
-			g, err := d.Register(verbs.RegionConfig{Memory: bytes.Repeat([]byte("farflash"), 10_000), Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
+			g, err := d.Register(verbs.RegionConfig{Memory: bytes.Repeat([]byte("farflash"), 10_000),
+				Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.RemoteInvalidate})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -593,11 +611,13 @@ func TestTshark(t *testing.T) {
 				t.Fatal(err)
 			}
 			if keep := os.Getenv("FARFLASH_KEEP"); keep != "" {
-				if err := os.WriteFile(filepath.Join(keep, fmt.Sprintf("markers-%v.pcap", markers)), capture.Bytes(), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(keep, fmt.Sprintf("markers-%v.pcap", markers)), capture.Bytes(),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			cmd := exec.Command(tshark, "-r", path, "-V", "--disable-protocol", "smb_direct", "--disable-protocol", "iser", "--disable-protocol", "rpcordma")
+			cmd := exec.Command(tshark, "-r", path, "-V", "--disable-protocol", "smb_direct", "--disable-protocol",
+				"iser", "--disable-protocol", "rpcordma")
 			text, err := cmd.Output()
 			if err != nil {
 				t.Fatal(err)
@@ -606,10 +626,12 @@ func TestTshark(t *testing.T) {
 			good, bad := strings.Count(out, "(Good CRC32)"), strings.Count(out, "(Bad CRC32")
 			fpdus := strings.Count(out, "ULPDU length:")
 			if good == 0 || bad != 0 || good != fpdus || strings.Contains(out, "Malformed") {
-				t.Errorf("%d FPDUs, %d good CRCs, %d bad, malformed: %v", fpdus, good, bad, strings.Contains(out, "Malformed"))
+				t.Errorf("%d FPDUs, %d good CRCs, %d bad, malformed: %v", fpdus, good, bad,
+					strings.Contains(out, "Malformed"))
 			}
 			t.Logf("%d FPDUs with good CRCs", good)
-			for _, op := range []string{"Write", "Read Request", "Read Response", "Send", "Atomic Request", "Atomic Response", "Terminate"} {
+			for _, op := range []string{"Write", "Read Request", "Read Response", "Send", "Atomic Request",
+				"Atomic Response", "Terminate"} {
 				if !strings.Contains(out, "OpCode: "+op) {
 					t.Errorf("tshark sees no %s", op)
 				}
@@ -706,7 +728,8 @@ func (c counted) Read(b []byte) (int, error) {
 	return c.TCPConn.Read(b)
 }
 
-// TestBufferGrows holds that answers which come together are taken together: a connection that its first buffer is too small for reads into a larger one.
+// TestBufferGrows holds that answers which come together are taken together: a connection that its first buffer is
+// too small for reads into a larger one.
 func TestBufferGrows(t *testing.T) {
 	a, b := sockets(t, false)
 	var reads atomic.Int64

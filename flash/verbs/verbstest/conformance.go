@@ -9,14 +9,15 @@ import (
 	"farflash/flash/wire"
 )
 
-// Conformance holds what every Store must do, by what a client of it sees: bytes that were never written are zero, what was written is read back, at any
-// offset and length and with several operations under way, atomics find what was left, and every access ends. It writes the store's first megabyte, which
-// nobody must have written before.
+// Conformance holds what every Store must do, by what a client of it sees: bytes that were never written are zero,
+// what was written is read back, at any offset and length and with several operations under way, atomics find what
+// was left, and every access ends. It writes the store's first megabyte, which nobody must have written before.
 func Conformance(t *testing.T, store verbs.Store) {
 	t.Helper()
 	p := newPair(t)
 	length := int(min(store.Size(), 1<<20)) &^ 7
-	g, err := p.domain.Register(verbs.RegionConfig{Store: store, Length: uint64(length), Allowed: verbs.AllSemantics, Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
+	g, err := p.domain.Register(verbs.RegionConfig{Store: store, Length: uint64(length), Allowed: verbs.AllSemantics,
+		Rights: verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func Conformance(t *testing.T, store verbs.Store) {
 			works, want := make([]verbs.Work, 3), make([][]byte, 3)
 			for i := range works {
 				at := r.IntN(length - n + 1)
-				works[i], want[i] = verbs.Work{Op: wire.ReadReq, Local: make([]byte, n), STag: stag, Offset: uint64(at)}, model[at:at+n]
+				works[i], want[i] = verbs.Work{Op: wire.ReadReq, Local: make([]byte, n), STag: stag,
+					Offset: uint64(at)}, model[at:at+n]
 			}
 			p.do(works...)
 			for i := range works {

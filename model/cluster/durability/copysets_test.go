@@ -156,7 +156,8 @@ func TestAssess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !near(float64(a.MTTDL)*a.Copysets, float64(a.Group), 1e-12) || a.Loss < a.Chunk || a.Nines() > a.ChunkNines() {
+		if !near(float64(a.MTTDL)*a.Copysets, float64(a.Group), 1e-12) || a.Loss < a.Chunk ||
+			a.Nines() > a.ChunkNines() {
 			t.Errorf("%+v", a)
 		}
 		// Rare losses: the chance in a year is the year over the mean.

@@ -73,7 +73,8 @@ func (s Scheme) check() error {
 		return fmt.Errorf("%d data and %d parity shards; it takes at least 1 and 0", s.Data, s.Parity)
 	}
 	if s.Width() > 256 {
-		return fmt.Errorf("%d data and %d parity shards are more than the 256 that codes over bytes have", s.Data, s.Parity)
+		return fmt.Errorf("%d data and %d parity shards are more than the 256 that codes over bytes have", s.Data,
+			s.Parity)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func TestTextbookMTTDL(t *testing.T) {
 		{"one drive", chain(t, Replicas(1), mttf, mttr, Parallel), mttf, mttf},
 		{"RAID-0 of 8", chain(t, Scheme{8, 0}, mttf, mttr, Parallel), mttf / 8, mttf / 8},
 		{"RAID-1", chain(t, Replicas(2), mttf, mttr, Parallel), (3*l + m) / (2 * l * l), mttf * mttf / (2 * mttr)},
-		{"RAID-5 of 8", chain(t, Scheme{7, 1}, mttf, mttr, Serial), ((2*n-1)*l + m) / (n * (n - 1) * l * l), mttf * mttf / (n * (n - 1) * mttr)},
+		{"RAID-5 of 8", chain(t, Scheme{7, 1}, mttf, mttr, Serial), ((2*n-1)*l + m) / (n * (n - 1) * l * l),
+			mttf * mttf / (n * (n - 1) * mttr)},
 		{"RAID-6 of 8", chain(t, Scheme{6, 2}, mttf, mttr, Serial),
 			// T0 + T1 + T2 of the chain 0 -> 1 -> 2 -> loss, written out.
 			1/(n*l) + (1+m/(n*l))/((n-1)*l) + (1+m*(1+m/(n*l))/((n-1)*l))/((n-2)*l),
@@ -231,7 +232,8 @@ func TestSmallChances(t *testing.T) {
 }
 
 func TestRebuild(t *testing.T) {
-	r := Rebuild{Capacity: 16 * units.TB, Data: 1, Helpers: 99, Bandwidth: 50 * units.MBPerSecond, Detection: 30 * units.Minute}
+	r := Rebuild{Capacity: 16 * units.TB, Data: 1, Helpers: 99, Bandwidth: 50 * units.MBPerSecond,
+		Detection: 30 * units.Minute}
 	for _, c := range []struct {
 		name   string
 		change func(*Rebuild)
@@ -240,8 +242,10 @@ func TestRebuild(t *testing.T) {
 		{"shared", func(*Rebuild) {}, 0.5 + 16e12*2/(99*50e6)/3600},
 		{"spare", func(r *Rebuild) { r.Spare = true }, 0.5 + 16e12/50e6/3600},
 		{"code", func(r *Rebuild) { r.Data = 8 }, 0.5 + 16e12*9/(99*50e6)/3600},
-		{"code, few helpers, spare", func(r *Rebuild) { r.Data, r.Helpers, r.Spare = 8, 8, true }, 0.5 + 16e12/50e6/3600},
-		{"code, half the bandwidth to read", func(r *Rebuild) { r.Data, r.Helpers, r.Spare = 8, 8, false }, 0.5 + 16e12*9/(8*50e6)/3600},
+		{"code, few helpers, spare", func(r *Rebuild) { r.Data, r.Helpers, r.Spare = 8, 8, true },
+			0.5 + 16e12/50e6/3600},
+		{"code, half the bandwidth to read", func(r *Rebuild) { r.Data, r.Helpers, r.Spare = 8, 8, false },
+			0.5 + 16e12*9/(8*50e6)/3600},
 		{"network", func(r *Rebuild) { r.Network = units.GBPerSecond }, 0.5 + 16e12/1e9/3600},
 	} {
 		x := r
@@ -268,7 +272,10 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range []func(*Config){
-		func(c *Config) { c.Scheme = Scheme{0, 2} }, func(c *Config) { c.Scheme = Scheme{1, -1} }, func(c *Config) { c.Scheme = Scheme{250, 7} },
+		func(c *Config) { c.Scheme = Scheme{0, 2} }, func(c *Config) {
+			c.Scheme = Scheme{1,
+				-1}
+		}, func(c *Config) { c.Scheme = Scheme{250, 7} },
 		func(c *Config) { c.MTTF = 0 }, func(c *Config) { c.MTTF = Hours(math.Inf(1)) }, func(c *Config) { c.Rebuild = 0 },
 		func(c *Config) { c.Rebuild = Hours(math.NaN()) }, func(c *Config) { c.Repair = 2 },
 	} {
@@ -296,7 +303,8 @@ func ExampleAssess() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%-14s rebuild %5.1f h, %9.0f copysets, %.1f nines for all data, %.1f for a chunk\n", s.name, a.Rebuild, a.Copysets, a.Nines(), a.ChunkNines())
+		fmt.Printf("%-14s rebuild %5.1f h, %9.0f copysets, %.1f nines for all data, %.1f for a chunk\n", s.name,
+			a.Rebuild, a.Copysets, a.Nines(), a.ChunkNines())
 	}
 	// Output:
 	// everywhere     rebuild   0.3 h,  68069321 copysets, 6.2 nines for all data, 14.0 for a chunk

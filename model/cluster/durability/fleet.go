@@ -65,7 +65,8 @@ func Assess(f Fleet) (Assessment, error) {
 	case f.Spread > Copysets:
 		return a, fmt.Errorf("spread %d is unknown", f.Spread)
 	case f.Spread != Everywhere && (f.Scatter < w-1 || f.Scatter >= f.Nodes):
-		return a, fmt.Errorf("a scatter width of %d; with %d shards on %d nodes it is %d to %d", f.Scatter, w, f.Nodes, w-1, f.Nodes-1)
+		return a, fmt.Errorf("a scatter width of %d; with %d shards on %d nodes it is %d to %d", f.Scatter, w,
+			f.Nodes, w-1, f.Nodes-1)
 	}
 	r := f.Rebuild
 	r.Data = f.Scheme.Data

@@ -41,7 +41,8 @@ func (r Rebuild) Time() (Hours, error) {
 	case r.Bandwidth <= 0:
 		return 0, fmt.Errorf("a rebuild bandwidth of %v never ends", r.Bandwidth)
 	case r.Network < 0 || r.Detection < 0:
-		return 0, fmt.Errorf("a network of %v and a detection time of %v; neither can be negative", r.Network, r.Detection)
+		return 0, fmt.Errorf("a network of %v and a detection time of %v; neither can be negative", r.Network,
+			r.Detection)
 	}
 	c, k, b := float64(r.Capacity), float64(r.Data), float64(r.Bandwidth)
 	helpers := float64(r.Helpers) * b

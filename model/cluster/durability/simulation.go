@@ -77,7 +77,8 @@ func Simulate(s Simulation, stream *rng.Stream, level float64) (Outcome, error) 
 		t, events := p.run(s.MostEvents - out.Events)
 		out.Events += events
 		if math.IsNaN(t) {
-			return out, fmt.Errorf("%d events brought %d losses of %d; they are too rare to be simulated, the chain still has their mean", out.Events, len(times), s.Runs)
+			return out, fmt.Errorf(
+				"%d events brought %d losses of %d; they are too rare to be simulated, the chain still has their mean", out.Events, len(times), s.Runs)
 		}
 		times = append(times, t)
 		out.Times = append(out.Times, Hours(t))
@@ -202,7 +203,8 @@ func (p *player) lifetime() float64 {
 // gamma is the gamma function for x >= 1, by Lanczos' approximation (g = 7, nine terms), the
 // same bits on every machine.
 func gamma(x float64) float64 {
-	c := [...]float64{0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
+	c := [...]float64{0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+		-176.61502916214059,
 		12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7}
 	x--
 	sum := c[0]

@@ -26,9 +26,11 @@ func TestSimulationAgrees(t *testing.T) {
 				}
 				want := float64(chain(t, s, 1000, 1000/ratio, r).MTTDL())
 				off := (out.MTTDL.Mean - want) / out.MTTDL.Half
-				t.Logf("%d+%d, ratio %2v, repair %d: %11.0f h simulated, %11.0f h exact, %+5.2f half intervals, %d events", s.Data, s.Parity, ratio, r, out.MTTDL.Mean, want, off, out.Events)
+				t.Logf("%d+%d, ratio %2v, repair %d: %11.0f h simulated, %11.0f h exact, %+5.2f half intervals, %d "+
+					"events", s.Data, s.Parity, ratio, r, out.MTTDL.Mean, want, off, out.Events)
 				if math.Abs(off) > 1 {
-					t.Errorf("%v, ratio %v, repair %v: %v +- %v h, exact %v", s, ratio, r, out.MTTDL.Mean, out.MTTDL.Half, want)
+					t.Errorf("%v, ratio %v, repair %v: %v +- %v h, exact %v", s, ratio, r, out.MTTDL.Mean,
+						out.MTTDL.Half, want)
 				}
 			}
 		}
@@ -133,7 +135,8 @@ func TestSharedDrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := group / float64(len(c.groups))
-		t.Logf("%s: %d groups, %.0f +- %.0f h simulated, %.0f h estimated", c.name, len(c.groups), out.MTTDL.Mean, out.MTTDL.Half, want)
+		t.Logf("%s: %d groups, %.0f +- %.0f h simulated, %.0f h estimated", c.name, len(c.groups), out.MTTDL.Mean,
+			out.MTTDL.Half, want)
 		if math.Abs(out.MTTDL.Mean-want) > out.MTTDL.Half+0.03*want {
 			t.Errorf("%s: %v +- %v h, estimated %v", c.name, out.MTTDL.Mean, out.MTTDL.Half, want)
 		}
@@ -146,7 +149,10 @@ func TestSimulationRefused(t *testing.T) {
 	for name, change := range map[string]func(*Simulation){
 		"scheme": func(s *Simulation) { s.Scheme.Data = 0 }, "shape": func(s *Simulation) { s.Shape = 0 }, "runs": func(s *Simulation) { s.Runs = 1 },
 		"drives": func(s *Simulation) { s.Drives = 1 }, "width": func(s *Simulation) { s.Groups = [][]int32{{0}} },
-		"range": func(s *Simulation) { s.Groups = [][]int32{{0, 2}} }, "twice": func(s *Simulation) { s.Groups = [][]int32{{1, 1}} },
+		"range": func(s *Simulation) {
+			s.Groups = [][]int32{{0,
+				2}}
+		}, "twice": func(s *Simulation) { s.Groups = [][]int32{{1, 1}} },
 		"patience": func(s *Simulation) { s.MostEvents = 10 }, "level": nil,
 	} {
 		s, level := good, 0.95

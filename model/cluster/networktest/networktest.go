@@ -1,7 +1,9 @@
-// Package networktest is for tests of what stands on either side of cluster.Network: a network in memory, and the test that every Network passes.
+// Package networktest is for tests of what stands on either side of cluster.Network: a network in memory, and the
+// test that every Network passes.
 //
-// Its main parts are Network, which carries each message by itself in a time that can be computed by hand, and Conform, which holds a
-// Network of any kind, the one in memory included, to the contract that package cluster states.
+// Its main parts are Network, which carries each message by itself in a time that can be computed by hand, and
+// Conform, which holds a Network of any kind, the one in memory included, to the contract that package cluster
+// states.
 //
 // What it leaves out: shapes, queues and loss, and what protocols do with a network.
 package networktest
@@ -15,7 +17,8 @@ import (
 	"farflash/sim"
 )
 
-// Network is one in memory: every message takes the time of its bytes at a rate, and a trip, whatever else is on its path.
+// Network is one in memory: every message takes the time of its bytes at a rate, and a trip, whatever else is on its
+// path.
 type Network struct {
 	rate units.BitRate
 	trip sim.Time
@@ -30,7 +33,8 @@ type Network struct {
 
 // New returns a network that reports what has arrived.
 func New(eng *sim.Engine, rate units.BitRate, trip sim.Time, delivered func(m int32)) *Network {
-	n := &Network{rate: rate, trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered, sent: map[int32][]spell{}, got: map[int32][]spell{}}
+	n := &Network{rate: rate, trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered,
+		sent: map[int32][]spell{}, got: map[int32][]spell{}}
 	n.here = eng.AddHandler(n)
 	return n
 }
@@ -94,14 +98,16 @@ type Subject struct {
 	Network cluster.Network
 	// Nodes is how many there are, at least 4.
 	Nodes int32
-	// Rate is that of one of a node's links, and Trip no longer than the shortest time between two nodes: nothing arrives before both.
+	// Rate is that of one of a node's links, and Trip no longer than the shortest time between two nodes: nothing
+	// arrives before both.
 	Rate units.BitRate
 	Trip sim.Time
 	// Engine runs it.
 	Engine *sim.Engine
 }
 
-// Conform tests that the networks that fresh makes keep the contract of cluster.Network. Each is idle and reports to delivered.
+// Conform tests that the networks that fresh makes keep the contract of cluster.Network. Each is idle and reports to
+// delivered.
 func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Subject) {
 	for _, c := range []struct {
 		name string
@@ -186,14 +192,16 @@ func (s *session) carries() {
 		s.send(2, 1, 9000, false)
 		s.send(0, 3, 100, true)
 	}
-	for _, step := range []sim.Time{1, units.Nanosecond, 3*units.Microsecond + 1, 100 * units.Microsecond, 100 * units.Millisecond} {
+	for _, step := range []sim.Time{1, units.Nanosecond, 3*units.Microsecond + 1, 100 * units.Microsecond,
+		100 * units.Millisecond} {
 		from := s.Engine.Now()
 		s.Engine.Run(from + step)
 		for node := range s.Nodes {
 			sent, got := s.Network.Busy(node, from+step)
 			for k, now := range [2]sim.Time{sent, got} {
 				if more := now - s.busy[node][k]; more < 0 || more > step {
-					s.t.Errorf("of the %v from %v on the link of node %d was busy for %v (sending, receiving: %d)", step, from, node, more, k)
+					s.t.Errorf("of the %v from %v on the link of node %d was busy for %v (sending, receiving: %d)",
+						step, from, node, more, k)
 				}
 				most[k] = max(most[k], now)
 			}
@@ -201,7 +209,8 @@ func (s *session) carries() {
 		}
 	}
 	if least := s.Rate.TimeFor(64 * units.KiB); most[0] < least || most[1] < least {
-		s.t.Errorf("links were busy for %v with sending and %v with receiving; a message of 64 KiB alone takes %v", most[0], most[1], least)
+		s.t.Errorf("links were busy for %v with sending and %v with receiving; a message of 64 KiB alone takes %v",
+			most[0], most[1], least)
 	}
 }
 

@@ -20,7 +20,8 @@ const (
 func TestMemory(t *testing.T) {
 	networktest.Conform(t, func(_ *testing.T, delivered func(m int32)) networktest.Subject {
 		eng := sim.New()
-		return networktest.Subject{Network: networktest.New(eng, rate, trip, delivered), Nodes: 8, Rate: rate, Trip: trip, Engine: eng}
+		return networktest.Subject{Network: networktest.New(eng, rate, trip, delivered), Nodes: 8, Rate: rate,
+			Trip: trip, Engine: eng}
 	})
 }
 
@@ -67,8 +68,8 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// TestCluster: every protocol that such a network can carry puts chunks over the one in memory, whatever is sent arrives, and a lone
-// frame takes what the network takes.
+// TestCluster: every protocol that such a network can carry puts chunks over the one in memory, whatever is sent
+// arrives, and a lone frame takes what the network takes.
 func TestCluster(t *testing.T) {
 	for _, p := range cluster.SharedSchemes() {
 		cfg := cluster.DefaultConfig()

@@ -242,7 +242,8 @@ func TestBoundedLoad(t *testing.T) {
 				for _, x := range out {
 					p.Add(x, 1)
 					if p.Load(x) > p.Bound(x, total) {
-						t.Fatalf("slack %v: target %d has %d copies of %d, bound %d", slack, x, p.Load(x), total, p.Bound(x, total))
+						t.Fatalf("slack %v: target %d has %d copies of %d, bound %d", slack, x, p.Load(x), total,
+							p.Bound(x, total))
 					}
 				}
 			}

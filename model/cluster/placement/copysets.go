@@ -33,9 +33,12 @@ func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
 	case !v.equal:
 		return nil, fmt.Errorf("copysets know no weights, and the targets' differ")
 	case copies < 2 || copies > v.most:
-		return nil, fmt.Errorf("copysets of %d targets in %d failure domains; it takes at least 2 targets and as many domains", copies, v.most)
+		return nil, fmt.Errorf(
+			"copysets of %d targets in %d failure domains; it takes at least 2 targets and as many domains", copies,
+			v.most)
 	case scatter < copies-1 || scatter >= len(v.live):
-		return nil, fmt.Errorf("a scatter width of %d; with %d copies on %d targets it is %d to %d", scatter, copies, len(v.live), copies-1, len(v.live)-1)
+		return nil, fmt.Errorf("a scatter width of %d; with %d copies on %d targets it is %d to %d", scatter, copies,
+			len(v.live), copies-1, len(v.live)-1)
 	}
 	p := &Copysets{view: v, copies: copies, of: make([][]int32, len(v.weight))}
 	for order := range (scatter + copies - 2) / (copies - 1) {
@@ -43,7 +46,9 @@ func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
 	}
 	for _, t := range v.live {
 		if len(p.of[t]) == 0 {
-			return nil, fmt.Errorf("target %d is in no copyset: %d targets do not divide into sets of %d; take more orders, that is a larger scatter width", t, len(v.live), copies)
+			return nil, fmt.Errorf(
+				"target %d is in no copyset: %d targets do not divide into sets of %d; take more orders, that is a "+
+					"larger scatter width", t, len(v.live), copies)
 		}
 	}
 	return p, nil

@@ -63,8 +63,10 @@ func TestCopysets(t *testing.T) {
 	uneven := Uniform(9)
 	uneven.Weights[0] = 3
 	for name, err := range map[string]error{
-		"map": second(NewCopysets(Map{}, 3, 2)), "weights": second(NewCopysets(uneven, 3, 2)), "one copy": second(NewCopysets(Uniform(9), 1, 2)),
-		"domains": second(NewCopysets(Uniform(9).Racks(5), 3, 2)), "scatter": second(NewCopysets(Uniform(9), 3, 1)), "wide": second(NewCopysets(Uniform(9), 3, 9)),
+		"map": second(NewCopysets(Map{}, 3, 2)), "weights": second(NewCopysets(uneven, 3, 2)),
+		"one copy": second(NewCopysets(Uniform(9), 1, 2)),
+		"domains":  second(NewCopysets(Uniform(9).Racks(5), 3, 2)), "scatter": second(NewCopysets(Uniform(9), 3, 1)),
+		"wide":      second(NewCopysets(Uniform(9), 3, 9)),
 		"left over": second(NewCopysets(Uniform(10), 3, 2)),
 	} {
 		if err == nil {

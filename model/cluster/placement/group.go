@@ -43,7 +43,8 @@ func NewGroup(m Map, size int) (*Group, error) {
 	case size < 1:
 		return nil, fmt.Errorf("a negotiating group of %d targets is none; it takes at least 1", size)
 	case all%size != 0:
-		return nil, fmt.Errorf("%d targets do not divide into negotiating groups of %d; take %d targets or %d", all, size, all-all%size, all-all%size+size)
+		return nil, fmt.Errorf("%d targets do not divide into negotiating groups of %d; take %d targets or %d", all,
+			size, all-all%size, all-all%size+size)
 	}
 	order, rank, seen := make([]int32, all), make([]int32, all), map[int32]int32{}
 	for i := range order {
@@ -62,7 +63,8 @@ func NewGroup(m Map, size int) (*Group, error) {
 		weight, domains := 0.0, map[int32]bool{}
 		for _, t := range order[g*size : (g+1)*size] {
 			if w := v.weight[t]; w > 0 {
-				p.member, p.seed, p.weights = append(p.member, t), append(p.seed, rng.Mix(uint64(t)+1)), append(p.weights, w)
+				p.member, p.seed, p.weights = append(p.member, t), append(p.seed, rng.Mix(uint64(t)+1)),
+					append(p.weights, w)
 				weight += w
 				domains[v.domain[t]] = true
 			}
@@ -114,6 +116,7 @@ func (p *Group) Place(chunk uint64, n int, out []int32) []int32 {
 	demand(n, p.room)
 	g, _ := p.Candidates(chunk)
 	from, to := p.first[g], p.first[g+1]
-	out, p.score = p.rendezvous(attempt(chunk, 1), p.member[from:to], p.seed[from:to], p.weights[from:to], n, out, p.score[:0])
+	out, p.score = p.rendezvous(attempt(chunk, 1), p.member[from:to], p.seed[from:to], p.weights[from:to], n, out,
+		p.score[:0])
 	return out
 }

@@ -37,7 +37,8 @@ func (p *HRW) Place(chunk uint64, n int, out []int32) []int32 {
 // rendezvous appends the n best of the targets for a key: in each domain the best
 // target stands, and of those the n best. There must be as many domains. seeds and
 // weights are the targets', score is scratch.
-func (v *view) rendezvous(key uint64, targets []int32, seeds []uint64, weights []float64, n int, out []int32, score []float64) ([]int32, []float64) {
+func (v *view) rendezvous(key uint64, targets []int32, seeds []uint64, weights []float64, n int, out []int32,
+	score []float64) ([]int32, []float64) {
 	if n == 0 {
 		return out, score
 	}

@@ -166,7 +166,8 @@ func TestMoved(t *testing.T) {
 			got := Moved(a, b, chunks, 3)
 			ratio := float64(got.Share() / least)
 			t.Logf("%-8s %s: %.2f %% of the copies move, %.2f times the least; with their order %.2f times", mk.name,
-				[]string{"one more", "one less"}[i], 100*float64(got.Share()), ratio, float64(got.Shifted)/float64(got.Copies)/float64(least))
+				[]string{"one more", "one less"}[i], 100*float64(got.Share()), ratio,
+				float64(got.Shifted)/float64(got.Copies)/float64(least))
 			// Of 1,300 moves that are expected, chance makes it 3 % more or less; the ring's targets differ by 9 %.
 			spread := 0.08
 			if mk.name == "ring" || mk.name == "bounded" {
@@ -204,7 +205,8 @@ func TestMaglevDisruption(t *testing.T) {
 		return float64(changed) / float64(size)
 	}
 	small, large := excess(65537), excess(655373)
-	t.Logf("beyond the failed backend's 0.1 %%, %.2f %% of 65537 entries change and %.2f %% of 655373", 100*small, 100*large)
+	t.Logf("beyond the failed backend's 0.1 %%, %.2f %% of 65537 entries change and %.2f %% of 655373", 100*small,
+		100*large)
 	if large >= small || small > 0.02 {
 		t.Errorf("%.4f of the small table change and %.4f of the large", small, large)
 	}
@@ -230,7 +232,8 @@ func TestGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Groups() != 10 || a.Size() != 9 || !slices.Equal(a.Members(3), []int32{27, 28, 29, 30, 31, 32, 33, 34, 35}) || len(c.Members(3)) != 0 {
+	if a.Groups() != 10 || a.Size() != 9 ||
+		!slices.Equal(a.Members(3), []int32{27, 28, 29, 30, 31, 32, 33, 34, 35}) || len(c.Members(3)) != 0 {
 		t.Errorf("%d groups of %d, the fourth is %v", a.Groups(), a.Size(), a.Members(3))
 	}
 	toNew := 0

@@ -43,7 +43,8 @@ func Check(p Placer, n int) error {
 	case n < 1:
 		return fmt.Errorf("%d copies of a chunk are none; it takes at least 1", n)
 	case n > most:
-		return fmt.Errorf("%d copies of a chunk do not fit: there is room for %d in different failure domains; ask for fewer or add targets or domains", n, most)
+		return fmt.Errorf("%d copies of a chunk do not fit: there is room for %d in different failure domains; ask "+
+			"for fewer or add targets or domains", n, most)
 	}
 	return nil
 }
@@ -127,7 +128,8 @@ func newView(m Map) (view, error) {
 			v.domain[i] = int32(i)
 		}
 	} else if len(m.Domains) != len(m.Weights) {
-		return v, fmt.Errorf("%d targets have %d failure domains; name one for each target or none at all", len(m.Weights), len(m.Domains))
+		return v, fmt.Errorf("%d targets have %d failure domains; name one for each target or none at all",
+			len(m.Weights), len(m.Domains))
 	}
 	used := map[int32]bool{}
 	for i, w := range m.Weights {

@@ -20,7 +20,8 @@ type maker struct {
 func makers() []maker {
 	return []maker{
 		{"random", func(m Map) (Placer, error) { return NewRandom(m, rng.NewStream(1, "placement"), false) }, false},
-		{"random-excluding", func(m Map) (Placer, error) { return NewRandom(m, rng.NewStream(1, "placement"), true) }, false},
+		{"random-excluding", func(m Map) (Placer, error) { return NewRandom(m, rng.NewStream(1, "placement"), true) },
+			false},
 		{"ring", func(m Map) (Placer, error) { return NewRing(m, DefaultVirtualNodes) }, false},
 		{"hrw", func(m Map) (Placer, error) { return NewHRW(m) }, false},
 		{"jump", func(m Map) (Placer, error) { return NewJump(m) }, true},
@@ -127,7 +128,8 @@ func TestRefused(t *testing.T) {
 	negative := Uniform(9).Racks(3)
 	negative.Domains[8] = -1
 	for _, mk := range makers() {
-		for name, m := range map[string]Map{"empty": {}, "nan": bad, "short": short, "negative": negative, "unused": Uniform(2).Without(0, 1)} {
+		for name, m := range map[string]Map{"empty": {}, "nan": bad, "short": short, "negative": negative,
+			"unused": Uniform(2).Without(0, 1)} {
 			if _, err := mk.make(m); err == nil {
 				t.Errorf("%s takes a map that is %s", mk.name, name)
 			}

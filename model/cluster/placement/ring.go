@@ -44,7 +44,8 @@ func NewRing(m Map, virtualNodes int) (*Ring, error) {
 	for i, t := range v.live {
 		points := math.Round(float64(virtualNodes) * v.weights[i])
 		if points > 1<<24 {
-			return nil, fmt.Errorf("target %d would have %.0f virtual nodes; scale the weights to be about 1", t, points)
+			return nil, fmt.Errorf("target %d would have %.0f virtual nodes; scale the weights to be about 1", t,
+				points)
 		}
 		for k := range max(1, int(points)) {
 			// The points of a target depend on its id alone, so that others stay put.

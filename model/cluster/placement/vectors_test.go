@@ -21,10 +21,12 @@ func TestJumpVectors(t *testing.T) {
 // Tables 1 and 2 of the Maglev paper: three backends, seven entries, before and after
 // the second one is gone.
 func TestMaglevVectors(t *testing.T) {
-	if got, want := populate([]int{3, 0, 3}, []int{4, 2, 1}, []float64{1, 1, 1}, 7), []int32{1, 0, 1, 0, 2, 2, 0}; !slices.Equal(got, want) {
+	if got, want := populate([]int{3, 0, 3}, []int{4, 2, 1}, []float64{1, 1, 1}, 7),
+		[]int32{1, 0, 1, 0, 2, 2, 0}; !slices.Equal(got, want) {
 		t.Errorf("table %v, the paper has %v", got, want)
 	}
-	if got, want := populate([]int{3, 3}, []int{4, 1}, []float64{1, 1}, 7), []int32{0, 0, 0, 0, 1, 1, 1}; !slices.Equal(got, want) {
+	if got, want := populate([]int{3, 3}, []int{4, 1}, []float64{1, 1}, 7),
+		[]int32{0, 0, 0, 0, 1, 1, 1}; !slices.Equal(got, want) {
 		t.Errorf("table %v, the paper has %v", got, want)
 	}
 }
@@ -49,7 +51,8 @@ func TestStraw2Vectors(t *testing.T) {
 			{17, 2, 8}, {11, 17, 13}, {19, 10, 4}, {19, 14, 0}, {11, 5, 2}, {2, 6, 11}, {18, 14, 5}, {7, 14, 8},
 			{11, 17, 7}, {16, 14, 8}, {4, 8, 2}, {9, 2, 7}, {9, 19, 7}, {3, 5, 17}, {11, 3, 7}, {19, 5, 10},
 		}},
-		{5, 4, 5, [][]int32{{13, 10, 17, 2, 4}, {16, 5, 2, 10, 14}, {8, 13, 4, 16, 2}, {11, 12, 4, 19, 1}, {18, 12, 2, 7, 8}, {11, 5, 16, 2, 15}}},
+		{5, 4, 5, [][]int32{{13, 10, 17, 2, 4}, {16, 5, 2, 10, 14}, {8, 13, 4, 16, 2}, {11, 12, 4, 19, 1},
+			{18, 12, 2, 7, 8}, {11, 5, 16, 2, 15}}},
 		{100, 90, 3, [][]int32{
 			{340, 6323, 4841}, {7873, 2310, 3019}, {2663, 7512, 512}, {5660, 3503, 1109},
 			{602, 3034, 6428}, {8524, 4995, 6395}, {5192, 6007, 1958}, {5818, 6801, 8102},
@@ -97,10 +100,12 @@ func TestMulticast(t *testing.T) {
 	if a, b := RulesPerGroup(18, 3), RulesPerGroup(18, 9); a != 969 || b != 155_363 {
 		t.Errorf("groups of 18: %d and %d rules", a, b)
 	}
-	for _, c := range []struct{ receivers, bits, header, packets int }{{9, 64, 20, 141}, {64, 64, 20, 141}, {65, 128, 28, 71}, {256, 256, 44, 36}, {4096, 4096, 524, 3}} {
+	for _, c := range []struct{ receivers, bits, header, packets int }{{9, 64, 20, 141}, {64, 64, 20, 141},
+		{65, 128, 28, 71}, {256, 256, 44, 36}, {4096, 4096, 524, 3}} {
 		n, err := BIERBits(c.receivers)
 		if err != nil || n != c.bits || int(BIERHeader(n)) != c.header || BIERPackets(9000, n) != c.packets {
-			t.Errorf("%d receivers: %d bits, %v, %d packets for 9000 targets, %v", c.receivers, n, BIERHeader(n), BIERPackets(9000, n), err)
+			t.Errorf("%d receivers: %d bits, %v, %d packets for 9000 targets, %v", c.receivers, n, BIERHeader(n),
+				BIERPackets(9000, n), err)
 		}
 	}
 	if _, err := BIERBits(4097); err == nil {

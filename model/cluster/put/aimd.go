@@ -9,16 +9,17 @@ import (
 // UCHAIMD is SURGE's UCH-AIMD (model 6): as UCH, but senders go faster until a target dings them.
 const UCHAIMD Scheme = 8
 
-var uchAIMD = Traits{Name: "uch-aimd", Number: "6", Build: CompatSURGE, Finds: FindsPlaced, SeesPorts: true, Times: reserve.UnicastConfig, Messages: unicastMessages,
+var uchAIMD = Traits{Name: "uch-aimd", Number: "6", Build: CompatSURGE, Finds: FindsPlaced, SeesPorts: true,
+	Times: reserve.UnicastConfig, Messages: unicastMessages,
 	New: func(b *Bus) Protocol { return newAIMD(b) }}
 
-// aimd is UCH-AIMD, unicast with consistent hashing and additive increase, multiplicative decrease (SURGE's model 6). A gateway puts
-// replicas as unicast does, but a target does not say at which rate. Each replica begins at a tenth of
-// its link and goes up by as much after every frame and control message sent; a target that sees frames come too close to each other, or whose
-// disk's queue is full, dings senders, and each ding halves a rate.
+// aimd is UCH-AIMD, unicast with consistent hashing and additive increase, multiplicative decrease (SURGE's model 6).
+// A gateway puts replicas as unicast does, but a target does not say at which rate. Each replica begins at a tenth of
+// its link and goes up by as much after every frame and control message sent; a target that sees frames come too
+// close to each other, or whose disk's queue is full, dings senders, and each ding halves a rate.
 //
-// What a target sees is what waits at its port (control.queued). In SURGE, and without control.queued, it sees the frames that have been sent
-// and have not come in.
+// What a target sees is what waits at its port (control.queued). In SURGE, and without control.queued, it sees the
+// frames that have been sent and have not come in.
 type aimd struct {
 	unicast
 	rate   []reserve.AIMD    // of flows
@@ -35,7 +36,8 @@ const lookKind = 1 << 31
 
 func newAIMD(b *Bus) *aimd {
 	a := &aimd{unicast: newUnicast(b), coming: make([][]reserve.Arrival, b.Targets)}
-	a.pick = chooser{b: b, chosen: func(i int32) { a.ask(i, 0) }, coming: func(t int32) int { return a.dinger[t].Len() }}
+	a.pick = chooser{b: b, chosen: func(i int32) { a.ask(i, 0) },
+		coming: func(t int32) int { return a.dinger[t].Len() }}
 	for t := range b.Targets {
 		a.dinger = append(a.dinger, reserve.NewDinger(b.Times))
 		a.look = append(a.look, b.NewTimer(lookKind|uint32(t)))
@@ -66,7 +68,8 @@ func (a *aimd) Message(m *Message) {
 			return // given up before it came
 		}
 		a.dinger[m.To].Admit(a.key(m.N), f.piece)
-		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID}, b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
+		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID},
+			b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
 		a.watch(m.To)
 	case rateInit:
 		if f.id != m.ID {

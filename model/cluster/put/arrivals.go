@@ -2,8 +2,8 @@ package put
 
 import "farflash/numeric/units"
 
-// arrivals is what a target knows of the pieces that come to it without its having been asked: those of which it has some frames and not
-// yet all, in the order in which they began.
+// arrivals is what a target knows of the pieces that come to it without its having been asked: those of which it has
+// some frames and not yet all, in the order in which they began.
 type arrivals []coming
 
 // coming is a piece that comes.
@@ -38,7 +38,8 @@ func (a *arrivals) add(x *Chunk, i int32, f Frame) int {
 	return k
 }
 
-// whole takes a frame in and reports whether the target has now all of its piece, which is then none that comes any more.
+// whole takes a frame in and reports whether the target has now all of its piece, which is then none that comes any
+// more.
 func (a *arrivals) whole(x *Chunk, i int32, f Frame, piece units.Bytes) bool {
 	k := a.add(x, i, f)
 	if (*a)[k].received < piece {

@@ -17,14 +17,15 @@ func (w waiting) Waiting(_ int32, seen []WaitingFrame) []WaitingFrame {
 	return append(seen, w...)
 }
 
-// TestArrivals: what an AIMD target sees come: with queues what waits at its port, one after the other from now on; without them what has been sent, in the order in which
-// it comes, which is not that in which it was sent.
+// TestArrivals: what an AIMD target sees come: with queues what waits at its port, one after the other from now on;
+// without them what has been sent, in the order in which it comes, which is not that in which it was sent.
 func TestArrivals(t *testing.T) {
 	d, err := reserve.New(reserve.UnicastConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := NewBus(Plan{Traits: UCHAIMD.Traits(), Times: d, Gateways: 1, Targets: 2, Copies: 1, Piece: 1000, Frame: 1000, Queued: true, Choices: 1})
+	b := NewBus(Plan{Traits: UCHAIMD.Traits(), Times: d, Gateways: 1, Targets: 2, Copies: 1, Piece: 1000, Frame: 1000,
+		Queued: true, Choices: 1})
 	b.Clock.Engine = sim.New()
 	b.Frames = waiting{{Arg: 1, Takes: 10}, {Arg: 0, Takes: 25}}
 	a := newAIMD(b)
@@ -37,10 +38,12 @@ func TestArrivals(t *testing.T) {
 		t.Errorf("%v come, not %v", got, want)
 	}
 	b.Queued = false
-	for _, x := range []reserve.Arrival{{Flow: 1, At: 50}, {Flow: 2, At: 70}, {Flow: 3, At: 60}, {Flow: 4, At: 10}, {Flow: 5, At: 60}} {
+	for _, x := range []reserve.Arrival{{Flow: 1, At: 50}, {Flow: 2, At: 70}, {Flow: 3, At: 60}, {Flow: 4, At: 10},
+		{Flow: 5, At: 60}} {
 		a.expect(1, x)
 	}
-	want = []reserve.Arrival{{Flow: 4, At: 10}, {Flow: 1, At: 50}, {Flow: 3, At: 60}, {Flow: 5, At: 60}, {Flow: 2, At: 70}}
+	want = []reserve.Arrival{{Flow: 4, At: 10}, {Flow: 1, At: 50}, {Flow: 3, At: 60}, {Flow: 5, At: 60},
+		{Flow: 2, At: 70}}
 	if got := a.arrivals(1); !slices.Equal(got, want) || len(a.arrivals(0)) != 0 {
 		t.Errorf("%v come, not %v", got, want)
 	}
@@ -55,8 +58,10 @@ func TestArrivals(t *testing.T) {
 // TestPieces: pieces that come, frame by frame, in the order in which they began, until they are whole or forgotten.
 func TestPieces(t *testing.T) {
 	var a arrivals
-	one, two := &Chunk{ID: 5, Gateway: 3, N: 2, Targets: [MaxReplicas]int32{7, 9}}, &Chunk{ID: 6, N: 1, Targets: [MaxReplicas]int32{9}}
-	if a.whole(one, 0, Frame{Target: 9, Size: 600}, 1000) || a.whole(two, 1, Frame{Target: 9, Size: 999}, 1000) || len(a) != 2 {
+	one, two := &Chunk{ID: 5, Gateway: 3, N: 2, Targets: [MaxReplicas]int32{7, 9}},
+		&Chunk{ID: 6, N: 1, Targets: [MaxReplicas]int32{9}}
+	if a.whole(one, 0, Frame{Target: 9, Size: 600}, 1000) || a.whole(two, 1, Frame{Target: 9, Size: 999}, 1000) ||
+		len(a) != 2 {
 		t.Errorf("%+v", a)
 	}
 	if a[0] != (coming{chunk: 0, place: 1, gateway: 3, id: 5, received: 600}) || a.of(6) != 1 || a.of(7) != -1 {
@@ -75,10 +80,12 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPlanTimes: how long what is a plan's alone takes, by hand: 1 ns a byte on a link at 8 Gbit/s, a message of 100 B, a trip of 1 us, a disk of 4 us for 2500 B.
+// TestPlanTimes: how long what is a plan's alone takes, by hand: 1 ns a byte on a link at 8 Gbit/s, a message of 100
+// B, a trip of 1 us, a disk of 4 us for 2500 B.
 func TestPlanTimes(t *testing.T) {
 	c := reserve.UnicastConfig()
-	c.LinkRate, c.OverheadPercent, c.FrameSize, c.ChunkSize, c.Trip, c.Replicas = 8*units.Gbps, 0, 1000, 2500, units.Microsecond, 3
+	c.LinkRate, c.OverheadPercent, c.FrameSize, c.ChunkSize, c.Trip, c.Replicas = 8*units.Gbps, 0, 1000, 2500,
+		units.Microsecond, 3
 	c.ControlSize, c.DiskRate, c.DiskQueue = 100, 625_000_000, 100*units.KB
 	d, err := reserve.New(c)
 	if err != nil {
@@ -94,9 +101,12 @@ func TestPlanTimes(t *testing.T) {
 	}{
 		{"data", Plan{}, (*Bus).dataTime, 2500 * ns, 2500 * ns},
 		{"probing nobody", Plan{Choices: 1}, (*Bus).probing, 0, 0},
-		{"probing two for each", Plan{Choices: 2}, (*Bus).probing, (6*100 + 2*1000 + 100) * ns, (6*100 + 2*1000 + 100) * ns},
-		{"along a chain", Plan{Choices: 1}, (*Bus).alongChain, (2500 + 1000 + 2*2500) * ns, (2500 + 1000 + 2*2000) * ns},
-		{"side by side", Plan{Choices: 1}, (*Bus).sideBySide, (3*2500 + 1000 + 4000 + 100 + 1000) * ns, (3*2500 + 1000 + 4000 + 100 + 1000) * ns},
+		{"probing two for each", Plan{Choices: 2}, (*Bus).probing, (6*100 + 2*1000 + 100) * ns,
+			(6*100 + 2*1000 + 100) * ns},
+		{"along a chain", Plan{Choices: 1}, (*Bus).alongChain, (2500 + 1000 + 2*2500) * ns,
+			(2500 + 1000 + 2*2000) * ns},
+		{"side by side", Plan{Choices: 1}, (*Bus).sideBySide, (3*2500 + 1000 + 4000 + 100 + 1000) * ns,
+			(3*2500 + 1000 + 4000 + 100 + 1000) * ns},
 		{"a full frame", Plan{}, func(b *Bus) sim.Time { return b.FrameTime(1000) }, 1000 * ns, 1000 * ns},
 		{"half a frame", Plan{}, func(b *Bus) sim.Time { return b.FrameTime(500) }, 500 * ns, 500 * ns},
 		{"a message", Plan{}, (*Bus).OnLink, 100 * ns, 100 * ns},

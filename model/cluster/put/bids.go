@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// What the protocols have in common whose targets bid: the messages, what a target does with a request and with a gateway's answer, and data that is
-// multicast.
+// What the protocols have in common whose targets bid: the messages, what a target does with a request and with a
+// gateway's answer, and data that is multicast.
 
 // Kinds of control messages of Replicast.
 const (
@@ -19,7 +19,8 @@ const (
 	lateReject // a window that was promised is another's
 )
 
-var replicastMessages = []string{askBids: "request", bid: "bid", accept: "accept", kept: "ack", lateReject: "late reject"}
+var replicastMessages = []string{askBids: "request", bid: "bid", accept: "accept", kept: "ack",
+	lateReject: "late reject"}
 
 // asked is a target's queue of bids when a request comes in.
 type asked interface {

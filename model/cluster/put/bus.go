@@ -8,30 +8,33 @@ import (
 	"farflash/sim"
 )
 
-// Nodes are numbered: gateways from 0, and behind them targets (Plan.Node). Gateways and targets are also numbered by themselves, from 0.
+// Nodes are numbered: gateways from 0, and behind them targets (Plan.Node). Gateways and targets are also numbered by
+// themselves, from 0.
 
-// Messages carries control messages. All of a plan have one size. Each arrives at each of its receivers at most once and not before its trip, and may be lost;
-// what it is given may be used again when a call returns.
+// Messages carries control messages. All of a plan have one size. Each arrives at each of its receivers at most once
+// and not before its trip, and may be lost; what it is given may be used again when a call returns.
 type Messages interface {
-	// Send sends a message from a node to others at the same time. There may be none, of a group that is down: the message takes its sender's link all the same.
+	// Send sends a message from a node to others at the same time. There may be none, of a group that is down: the
+	// message takes its sender's link all the same.
 	Send(from int32, m Message, to []int32)
 	// Hold sends a message from target m.From to gateway m.To after a time. It is gone if the target fails meanwhile.
 	Hold(m Message, after sim.Time)
-	// Cancel is as Send, but the message is not lost on its path: who sends one that takes back a promise repeats it until it is acknowledged, which is
-	// not simulated. It is lost at a target that is down.
+	// Cancel is as Send, but the message is not lost on its path: who sends one that takes back a promise repeats it
+	// until it is acknowledged, which is not simulated. It is lost at a target that is down.
 	Cancel(from int32, m Message, to []int32)
-	// Accept sends a message from gateway m.From to targets. Where a target has a pick, the message that it gets has its own number as N and the pick's window
-	// as A and B.
+	// Accept sends a message from gateway m.From to targets. Where a target has a pick, the message that it gets has
+	// its own number as N and the pick's window as A and B.
 	Accept(m Message, targets []int32, picks []reserve.Pick)
 }
 
-// Frames carries data. A node's frames arrive in the order in which they are sent. Where links queue they leave one after the other, behind control messages that
-// wait.
+// Frames carries data. A node's frames arrive in the order in which they are sent. Where links queue they leave one
+// after the other, behind control messages that wait.
 type Frames interface {
-	// Send sends a frame of a chunk from a node to others at the same time: Frame.Target is not read. Takes is how long it is on a link that does not
-	// queue; one that does takes it at the link's rate.
+	// Send sends a frame of a chunk from a node to others at the same time: Frame.Target is not read. Takes is how
+	// long it is on a link that does not queue; one that does takes it at the link's rate.
 	Send(from, chunk int32, f Frame, takes sim.Time, to []int32)
-	// Waiting appends the frames that wait at a target's port, the next first: of chunks that are being put, with how long each takes.
+	// Waiting appends the frames that wait at a target's port, the next first: of chunks that are being put, with how
+	// long each takes.
 	Waiting(target int32, seen []WaitingFrame) []WaitingFrame
 }
 
@@ -47,18 +50,21 @@ type Disks interface {
 	Backlog(target int32) sim.Time
 	// WriteTime is how long it takes for a piece of a chunk.
 	WriteTime(target int32) sim.Time
-	// Write has a target write a piece that has arrived as a whole. The message goes from there to gateway m.To when it is on the disk, or
-	// when the target acknowledges otherwise.
+	// Write has a target write a piece that has arrived as a whole. The message goes from there to gateway m.To when
+	// it is on the disk, or when the target acknowledges otherwise.
 	Write(target int32, m Message)
 }
 
-// Outcomes takes note of what becomes of chunks. When a chunk is over its number may be another's before the call returns.
+// Outcomes takes note of what becomes of chunks. When a chunk is over its number may be another's before the call
+// returns.
 type Outcomes interface {
 	// Acknowledged: the gateway knows that one more replica is kept. With the last one the chunk is over.
 	Acknowledged(chunk int32)
-	// Abort: there is no room for the chunk, and its gateway ends the attempt. The next one begins after a time; by the rules of SURGE the chunk is over.
+	// Abort: there is no room for the chunk, and its gateway ends the attempt. The next one begins after a time; by
+	// the rules of SURGE the chunk is over.
 	Abort(chunk int32, wait sim.Time)
-	// Bound: the gateway waits for nobody any more and sends, and by what targets have said the chunk is kept after a time. What waited for room and what is on its way take different times, and what is late differs.
+	// Bound: the gateway waits for nobody any more and sends, and by what targets have said the chunk is kept after a
+	// time. What waited for room and what is on its way take different times, and what is late differs.
 	Bound(chunk int32, takes sim.Time)
 }
 
@@ -151,7 +157,8 @@ func (b *Bus) showBid(target, gateway int32, chunk uint64, state reserve.State, 
 // showDone tells that a reservation has been used.
 func (b *Bus) showDone(target int32, x *Chunk) {
 	if b.OnBid != nil && *b.OnBid != nil {
-		(*b.OnBid)(&BidChange{At: b.Now(), Target: target, Gateway: x.Gateway, Chunk: x.ID, State: reserve.Accepted, Done: true})
+		(*b.OnBid)(&BidChange{At: b.Now(), Target: target, Gateway: x.Gateway, Chunk: x.ID, State: reserve.Accepted,
+			Done: true})
 	}
 }
 
@@ -226,7 +233,8 @@ func (b *Bus) send(from, i int32, size units.Bytes, node int32) {
 	b.Frames.Send(from, i, Frame{Arg: uint32(i), Size: size}, b.FrameTime(size), b.one[:])
 }
 
-// sendOut has a chunk's gateway send it at the rate of its link: to the first target of the chain, or each piece to its target, one after the other.
+// sendOut has a chunk's gateway send it at the rate of its link: to the first target of the chain, or each piece to
+// its target, one after the other.
 func (b *Bus) sendOut(i int32) {
 	x, piece := &b.Chunks[i], b.pieceOf(i)
 	for k, t := range x.Targets[:x.N] {

@@ -8,7 +8,8 @@ import (
 // Chain is chain replication over hashed placement.
 const Chain Scheme = 5
 
-var chain = Traits{Name: "chain", Finds: FindsPlaced, Chained: true, Queued: true, Heedless: true, Times: reserve.UnicastConfig, Messages: []string{chainKept: "ack", chainCancel: "cancel"},
+var chain = Traits{Name: "chain", Finds: FindsPlaced, Chained: true, Queued: true, Heedless: true,
+	Times: reserve.UnicastConfig, Messages: []string{chainKept: "ack", chainCancel: "cancel"},
 	New: func(b *Bus) Protocol { return newChained(b) }}
 
 // Kinds of control messages of chained.
@@ -17,9 +18,10 @@ const (
 	chainCancel
 )
 
-// chained is chain replication of data (van Renesse and Schneider, OSDI 2004; the pipeline of GFS, SOSP 2003) over hashed placement: a gateway sends to
-// the chunk's first target, which passes each frame on to the second as it comes, and so on. Nobody asks before sending, so what comes together at a target queues
-// before its link. Each target acknowledges by itself. With an erasure code the gateway sends each piece to its target.
+// chained is chain replication of data (van Renesse and Schneider, OSDI 2004; the pipeline of GFS, SOSP 2003) over
+// hashed placement: a gateway sends to the chunk's first target, which passes each frame on to the second as it
+// comes, and so on. Nobody asks before sending, so what comes together at a target queues before its link. Each
+// target acknowledges by itself. With an erasure code the gateway sends each piece to its target.
 type chained struct {
 	b    *Bus
 	pick chooser

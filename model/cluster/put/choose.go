@@ -2,8 +2,9 @@ package put
 
 import "farflash/sim"
 
-// Where no group bids, a gateway finds a chunk's targets itself: by the placement alone, or by asking more of them than it needs how busy they are and taking the
-// least busy ones (the power of d choices: Azar et al. 1999, Mitzenmacher 2001). A target counts what its disk has and what has begun to arrive; of what is in flight it knows
+// Where no group bids, a gateway finds a chunk's targets itself: by the placement alone, or by asking more of them
+// than it needs how busy they are and taking the least busy ones (the power of d choices: Azar et al. 1999,
+// Mitzenmacher 2001). A target counts what its disk has and what has begun to arrive; of what is in flight it knows
 // nothing, which is why asking more of them does not help more.
 
 // MaxCandidates is how many targets are asked for a chunk at most.
@@ -68,7 +69,8 @@ func (c *chooser) message(m *Message) bool {
 	return true
 }
 
-// answer sorts an answer in. With the last one the least busy targets are taken; of equally busy ones those that answered first.
+// answer sorts an answer in. With the last one the least busy targets are taken; of equally busy ones those that
+// answered first.
 func (c *chooser) answer(x *Chunk, m *Message) {
 	s := &c.list[m.Chunk]
 	k := int(s.answered)

@@ -8,7 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// TestLeastBusy: of those that are asked the least busy are taken, of equally busy ones those that answered first, whatever the order of answers, and only with the last.
+// TestLeastBusy: of those that are asked the least busy are taken, of equally busy ones those that answered first,
+// whatever the order of answers, and only with the last.
 func TestLeastBusy(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rng.NewStream(seed, "busy")
@@ -33,7 +34,8 @@ func TestLeastBusy(t *testing.T) {
 			}
 		}
 		slices.SortStableFunc(all, func(a, b answer) int { return int(a.busy - b.busy) })
-		if x := &b.Chunks[0]; chosen != 1 || x.N != 2 || x.Targets[0] != all[0].target || x.Targets[1] != all[1].target {
+		if x := &b.Chunks[0]; chosen != 1 || x.N != 2 || x.Targets[0] != all[0].target ||
+			x.Targets[1] != all[1].target {
 			t.Errorf("seed %d: of %v, %v are taken", seed, all, x.Targets[:x.N])
 		}
 		if c.message(&Message{Kind: 0}) {

@@ -9,17 +9,19 @@ import (
 // DCTCP is window-based unicast over hashed placement.
 const DCTCP Scheme = 7
 
-var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, Heedless: true, Times: reserve.UnicastConfig,
+var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: true, Heedless: true,
+	Times:    reserve.UnicastConfig,
 	Messages: []string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"},
 	New:      func(b *Bus) Protocol { return newDCTCP(b) }}
 
 // unbounded is a window that never closes: a network that paces what is sent has its own.
 const unbounded = units.Bytes(sim.Forever)
 
-// dctcp is window-based unicast over hashed placement, as DCTCP has it (Alizadeh et al., SIGCOMM 2010; RFC 8257). A gateway sends all replicas at the same time. Frames that find a
-// queue before a target's link of more than link.mark are marked; each is acknowledged, with its mark; a window grows by what is acknowledged until the first mark, then by a
-// frame in a round trip, and shrinks once in a round trip by half the smoothed share of marks. Each replica begins with the window of RFC 6928.
-// There is no buffer limit: nothing is dropped, which favours it.
+// dctcp is window-based unicast over hashed placement, as DCTCP has it (Alizadeh et al., SIGCOMM 2010; RFC 8257). A
+// gateway sends all replicas at the same time. Frames that find a queue before a target's link of more than link.mark
+// are marked; each is acknowledged, with its mark; a window grows by what is acknowledged until the first mark, then
+// by a frame in a round trip, and shrinks once in a round trip by half the smoothed share of marks. Each replica
+// begins with the window of RFC 6928. There is no buffer limit: nothing is dropped, which favours it.
 type dctcp struct {
 	b     *Bus
 	pick  chooser
@@ -159,7 +161,8 @@ func (d *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
 	b.toNode(b.Node(f.Target), ack, x.Gateway)
 }
 
-// Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement. Windows that are still small make it longer.
+// Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the
+// acknowledgement. Windows that are still small make it longer.
 func (d *dctcp) Floor(p *Plan) sim.Time { return p.sideBySide() }
 
 // Abandon implements Recovery: targets that have a part of the chunk forget it.

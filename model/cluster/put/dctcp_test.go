@@ -6,7 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestWindow holds a window of DCTCP to RFC 8257: the share of marks is smoothed by 1/16 once in a round, and a round with marks takes half of that share of the window.
+// TestWindow holds a window of DCTCP to RFC 8257: the share of marks is smoothed by 1/16 once in a round, and a round
+// with marks takes half of that share of the window.
 func TestWindow(t *testing.T) {
 	const frame units.Bytes = 1000
 	w := window{cwnd: 10_000, slow: true, alpha: alphaOne}

@@ -8,16 +8,18 @@ import (
 // ReplicastHDouble is ReplicastH with windows that are promised twice (model 9).
 const ReplicastHDouble Scheme = 9
 
-var replicastDouble = Traits{Name: "replicast-h-double", Number: "9", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byBids,
+var replicastDouble = Traits{Name: "replicast-h-double", Number: "9", Build: CompatSURGEHead, Finds: FindsBidders,
+	Chosen:     byBids,
 	Sequential: true, Reserves: true, Gathers: true,
 	Times: reserve.HybridConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newDouble(b) }}
 
-// double is Replicast-H with double booking (SURGE's model 9): a target promises the window of its latest tentative bid to a second gateway
-// as long as it can take it back. If both accept, the first one has it, and the other gets a late rejection and asks again for the replica
-// that it has lost. Most tentative bids are canceled, and then the second gateway has a window that would have stood empty.
+// double is Replicast-H with double booking (SURGE's model 9): a target promises the window of its latest tentative
+// bid to a second gateway as long as it can take it back. If both accept, the first one has it, and the other gets a
+// late rejection and asks again for the replica that it has lost. Most tentative bids are canceled, and then the
+// second gateway has a window that would have stood empty.
 //
-// A rejection that comes when the gateway has begun to send, which takes control messages that wait for each other, is too late: the target takes
-// what comes.
+// A rejection that comes when the gateway has begun to send, which takes control messages that wait for each other,
+// is too late: the target takes what comes.
 type double struct {
 	hybrid
 	twice []*reserve.DoubleBooked // of targets; hybrid.bids are what they are made of
@@ -59,7 +61,8 @@ func (d *double) Message(m *Message) {
 		if b.Compat != CompatNone {
 			d.puts[i].offers.Reject(m.To) // in SURGE the bid is one object, which both sides see
 		}
-		b.toGateway(Message{Kind: lateReject, From: m.To, To: v.Loser.Gateway, Chunk: i, ID: v.Loser.Chunk >> placeBits}, 0)
+		b.toGateway(Message{Kind: lateReject, From: m.To, To: v.Loser.Gateway, Chunk: i,
+			ID: v.Loser.Chunk >> placeBits}, 0)
 	case m.Kind == lateReject:
 		d.lose(m)
 	default:

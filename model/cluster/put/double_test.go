@@ -14,8 +14,9 @@ type quiet struct{}
 
 func (quiet) Handle(sim.Event) {}
 
-// TestLose: a gateway that hears that a window was taken back gives up that replica, asks again at once for what is missing, and not before the windows that it still has of its last
-// choice; unless it has begun to send, has been told too late, or will ask soon enough anyhow.
+// TestLose: a gateway that hears that a window was taken back gives up that replica, asks again at once for what is
+// missing, and not before the windows that it still has of its last choice; unless it has begun to send, has been
+// told too late, or will ask soon enough anyhow.
 func TestLose(t *testing.T) {
 	d, err := reserve.New(reserve.HybridConfig())
 	if err != nil {
@@ -34,15 +35,20 @@ func TestLose(t *testing.T) {
 		{"chosen before", 4, nil, []int32{5, 6}, []sim.Time{20, 30}, 1, 30},
 		{"the second of them", 5, nil, []int32{4, 6}, []sim.Time{10, 30}, 1, 30},
 		{"of the last choice", 6, nil, []int32{4, 5}, []sim.Time{10, 20}, 2, 0},
-		{"one of two of the last choice", 5, func(h *double) { h.puts[0].before = 1 }, []int32{4, 6}, []sim.Time{10, 30}, 1, 30},
-		{"sent in part", 5, func(h *double) { h.flows.Items[h.puts[0].booked[1].flow].sent = 1 }, []int32{4, 5, 6}, []sim.Time{10, 20, 30}, 2, -1},
-		{"arrived", 5, func(h *double) { h.puts[0].booked[1].flow = -1 }, []int32{4, 5, 6}, []sim.Time{10, 20, 30}, 2, -1},
+		{"one of two of the last choice", 5, func(h *double) { h.puts[0].before = 1 }, []int32{4, 6},
+			[]sim.Time{10, 30}, 1, 30},
+		{"sent in part", 5, func(h *double) { h.flows.Items[h.puts[0].booked[1].flow].sent = 1 }, []int32{4, 5, 6},
+			[]sim.Time{10, 20, 30}, 2, -1},
+		{"arrived", 5, func(h *double) { h.puts[0].booked[1].flow = -1 }, []int32{4, 5, 6}, []sim.Time{10, 20, 30}, 2,
+			-1},
 		{"not chosen", 7, nil, []int32{4, 5, 6}, []sim.Time{10, 20, 30}, 2, -1},
-		{"of an attempt before", 4, func(h *double) { h.b.Chunks[0].ID = 2 }, []int32{4, 5, 6}, []sim.Time{10, 20, 30}, 2, -1},
+		{"of an attempt before", 4, func(h *double) { h.b.Chunks[0].ID = 2 }, []int32{4, 5, 6},
+			[]sim.Time{10, 20, 30}, 2, -1},
 		{"soon enough", 4, func(h *double) { h.puts[0].again = now + 1 }, []int32{5, 6}, []sim.Time{20, 30}, 1, -1},
 	} {
 		eng := sim.New()
-		b := NewBus(Plan{Traits: ReplicastHDouble.Traits(), Times: d, Gateways: 1, Targets: 18, GroupSize: 9, Copies: 3, Piece: 128 * units.KiB, Frame: 9000})
+		b := NewBus(Plan{Traits: ReplicastHDouble.Traits(), Times: d, Gateways: 1, Targets: 18, GroupSize: 9,
+			Copies: 3, Piece: 128 * units.KiB, Frame: 9000})
 		b.Clock = Clock{Engine: eng, Self: eng.NewComponent(), Handler: eng.AddHandler(quiet{})}
 		b.Tally = new(Tally)
 		eng.Schedule(b.Self, b.Handler, now, 0, 0)
@@ -65,7 +71,8 @@ func TestLose(t *testing.T) {
 			rights = append(rights, p.booked[k].right-now)
 		}
 		if !slices.Equal(x.Targets[:x.N], c.targets) || !slices.Equal(rights, c.rights) || p.before != c.before {
-			t.Errorf("%s: targets %v with windows until %v, %d chosen before", c.name, x.Targets[:x.N], rights, p.before)
+			t.Errorf("%s: targets %v with windows until %v, %d chosen before", c.name, x.Targets[:x.N], rights,
+				p.before)
 		}
 		lost := len(c.targets) == 2
 		dead := 0

@@ -15,7 +15,8 @@ func InFlight(p Protocol) int {
 	return 0
 }
 
-// Idle is how many choices a gateway keeps for its next chunks, of protocols that have any, and whether none of them is kept twice.
+// Idle is how many choices a gateway keeps for its next chunks, of protocols that have any, and whether none of them
+// is kept twice.
 func Idle(p Protocol, gateway int32) (n int, once bool) {
 	var h *hybrid
 	switch x := p.(type) {

@@ -35,7 +35,8 @@ func newFaulty(t *testing.T, p put.Scheme, change func(*put.Plan)) *faulty {
 	return &faulty{Memory: m, eng: eng, alone: m.Protocol.(put.Forecast).Floor(&m.Bus.Plan)}
 }
 
-// until runs until all is done that has begun, or for so long. Attempts that take longer than some floors begin again, as at gateways whose messages may be lost.
+// until runs until all is done that has begun, or for so long. Attempts that take longer than some floors begin
+// again, as at gateways whose messages may be lost.
 func (f *faulty) until(all int, patience, end sim.Time, happens func()) {
 	since := map[int32]uint64{}
 	at := map[int32]sim.Time{}
@@ -118,7 +119,8 @@ func each(run func(p put.Scheme, variant string, change func(*put.Plan))) {
 	}
 }
 
-// TestEveryLoss loses each message and frame of two chunks in turn: both are put all the same, kept as they should be, and nothing of the lost attempts is left.
+// TestEveryLoss loses each message and frame of two chunks in turn: both are put all the same, kept as they should
+// be, and nothing of the lost attempts is left.
 func TestEveryLoss(t *testing.T) {
 	each(func(p put.Scheme, variant string, change func(*put.Plan)) {
 		arrivals := 0
@@ -139,14 +141,17 @@ func TestEveryLoss(t *testing.T) {
 				}
 			}
 			// A target whose gateway's answer is lost keeps its bid until it is asked again.
-			if promised, open := f.expects(); promised > 0 || open > 0 && (p.Traits().Finds != put.FindsBidders || p == put.Pull) {
-				t.Errorf("%v, %s, arrival %d is lost: %d targets expect data and %d an answer", p.Traits().Name, variant, lost, promised, open)
+			if promised, open := f.expects(); promised > 0 ||
+				open > 0 && (p.Traits().Finds != put.FindsBidders || p == put.Pull) {
+				t.Errorf("%v, %s, arrival %d is lost: %d targets expect data and %d an answer", p.Traits().Name,
+					variant, lost, promised, open)
 			}
 		}
 	})
 }
 
-// TestImpatience: gateways begin again at any moment of an attempt, targets lose what they know, and messages are lost, by seed.
+// TestImpatience: gateways begin again at any moment of an attempt, targets lose what they know, and messages are
+// lost, by seed.
 func TestImpatience(t *testing.T) {
 	each(func(p put.Scheme, variant string, change func(*put.Plan)) {
 		again := 0
@@ -183,7 +188,8 @@ func TestImpatience(t *testing.T) {
 	})
 }
 
-// TestAbandonedGroups: an attempt that is given up is forgotten by all whom it asked, whatever another chunk asked meanwhile: no more groups expect anything than chunks are under way.
+// TestAbandonedGroups: an attempt that is given up is forgotten by all whom it asked, whatever another chunk asked
+// meanwhile: no more groups expect anything than chunks are under way.
 func TestAbandonedGroups(t *testing.T) {
 	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
 		seen := 0
@@ -192,7 +198,8 @@ func TestAbandonedGroups(t *testing.T) {
 			all := func() (groups int) {
 				for g := range int32(f.Bus.GroupCount()) {
 					for k := range int32(f.Bus.GroupSize) {
-						if promised, open := f.Protocol.(put.Forecast).Expects(g*int32(f.Bus.GroupSize) + k); promised || open {
+						if promised, open := f.Protocol.(put.Forecast).Expects(g*int32(f.Bus.GroupSize) +
+							k); promised || open {
 							groups++
 							break
 						}
@@ -227,7 +234,8 @@ func TestAbandonedGroups(t *testing.T) {
 	}
 }
 
-// TestForgottenBids: where messages may be lost, a bid whose gateway is never heard of again is forgotten when its target is asked by another, and its window is another's.
+// TestForgottenBids: where messages may be lost, a bid whose gateway is never heard of again is forgotten when its
+// target is asked by another, and its window is another's.
 func TestForgottenBids(t *testing.T) {
 	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
 		f := newFaulty(t, p, func(*put.Plan) {})
@@ -243,7 +251,8 @@ func TestForgottenBids(t *testing.T) {
 			f.eng.Run(sim.Time(k+2) * units.Second)
 		}
 		if promised, open := f.expects(); promised+open > 0 || f.Done != 8 || f.Wrong != nil {
-			t.Errorf("%v: %d done, %d targets expect data and %d an answer; %v", p.Traits().Name, f.Done, promised, open, f.Wrong)
+			t.Errorf("%v: %d done, %d targets expect data and %d an answer; %v", p.Traits().Name, f.Done, promised,
+				open, f.Wrong)
 		}
 		if n, _ := put.Idle(f.Protocol, 1); n != 1 {
 			t.Errorf("%v: a gateway with one chunk at a time keeps %d choices", p.Traits().Name, n)
@@ -284,7 +293,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestOracle: by SURGE's rules senders know what others send to a target, and do not send more than its link takes: frames that come take no more turns than two that begin at once.
+// TestOracle: by SURGE's rules senders know what others send to a target, and do not send more than its link takes:
+// frames that come take no more turns than two that begin at once.
 func TestOracle(t *testing.T) {
 	for _, p := range []put.Scheme{put.UCH, put.UCHInverse, put.UCHAIMD} {
 		plan, err := puttest.Peers(p)
@@ -304,7 +314,8 @@ func TestOracle(t *testing.T) {
 		}
 		eng.Run(units.Second)
 		if frame := m.Bus.FrameTime(plan.Frame); m.Crowd > 2*frame || m.Done != 20 || m.Wrong != nil {
-			t.Errorf("%v: %d done, frames would wait for %v, of %v each; %v", p.Traits().Name, m.Done, m.Crowd, frame, m.Wrong)
+			t.Errorf("%v: %d done, frames would wait for %v, of %v each; %v", p.Traits().Name, m.Done, m.Crowd, frame,
+				m.Wrong)
 		}
 	}
 }

@@ -9,13 +9,15 @@ import (
 // Grants is receiver-driven transport over hashed placement, in the manner of Homa and NDP.
 const Grants Scheme = 6
 
-var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Grants: true, Times: reserve.UnicastConfig,
+var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Grants: true,
+	Times:    reserve.UnicastConfig,
 	Messages: []string{granted: "grant", grantKept: "ack", grantCancel: "cancel"},
 	New:      func(b *Bus) Protocol { return newGrants(b) }}
 
-// grants is receiver-driven transport over hashed placement, in the manner of Homa (Montazeri et al., SIGCOMM 2018) and NDP (Handley et al., SIGCOMM 2017). A gateway
-// sends all replicas at the same time, of each as much at once as a link carries in a round trip; the rest when the target grants it. A target
-// grants to the replicas of which the least is missing, a few at a time, so much ahead that its link does not idle; and not while its disk has as much
+// grants is receiver-driven transport over hashed placement, in the manner of Homa (Montazeri et al., SIGCOMM 2018)
+// and NDP (Handley et al., SIGCOMM 2017). A gateway sends all replicas at the same time, of each as much at once as a
+// link carries in a round trip; the rest when the target grants it. A target grants to the replicas of which the
+// least is missing, a few at a time, so much ahead that its link does not idle; and not while its disk has as much
 // waiting as it may. It leaves out the priorities of Homa's packets and the trimming of NDP's.
 type grants struct {
 	b     *Bus
@@ -132,7 +134,9 @@ func (g *grants) serve(target int32) {
 		r := &list[k]
 		if upTo := r.received + min(g.reach, g.missing(r)); upTo > r.granted {
 			r.granted = upTo
-			b.toNode(b.Node(target), Message{Kind: granted, From: target, Chunk: r.chunk, ID: r.id, N: int32(r.place), A: sim.Time(upTo)}, r.gateway)
+			b.toNode(b.Node(target),
+				Message{Kind: granted, From: target, Chunk: r.chunk, ID: r.id, N: int32(r.place), A: sim.Time(upTo)},
+				r.gateway)
 		}
 	}
 }

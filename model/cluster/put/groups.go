@@ -95,7 +95,8 @@ func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
 	}
 }
 
-// Holders is the largest number of targets, among those not known to be away, that the pieces of one chunk can be placed on.
+// Holders is the largest number of targets, among those not known to be away, that the pieces of one chunk can be
+// placed on.
 func (b *Bus) Holders() int {
 	size := b.Targets
 	if b.Traits.Finds == FindsBidders {

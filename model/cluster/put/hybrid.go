@@ -10,12 +10,13 @@ import (
 // ReplicastH is Replicast with multicast control and unicast data (model 8).
 const ReplicastH Scheme = 3
 
-var replicastH = Traits{Name: "replicast-h", Number: "8", Build: CompatSURGE, Finds: FindsBidders, Chosen: byBids, Sequential: true, Reserves: true, Gathers: true,
+var replicastH = Traits{Name: "replicast-h", Number: "8", Build: CompatSURGE, Finds: FindsBidders, Chosen: byBids,
+	Sequential: true, Reserves: true, Gathers: true,
 	Times: reserve.HybridConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newHybrid(b) }}
 
-// hybrid is Replicast with multicast control and unicast data (the Replicast paper, sections III-F and IV-D; SURGE's model 8).
-// A gateway takes bids whose windows follow each other, sends to one target after another, and asks again for what is
-// missing.
+// hybrid is Replicast with multicast control and unicast data (the Replicast paper, sections III-F and IV-D; SURGE's
+// model 8). A gateway takes bids whose windows follow each other, sends to one target after another, and asks again
+// for what is missing.
 type hybrid struct {
 	b     *Bus
 	bids  []*reserve.Sparse // of targets
@@ -115,7 +116,8 @@ func (h *hybrid) Message(m *Message) {
 		if m.N != s.round || m.ID != b.Chunks[m.Chunk].ID {
 			return // it has been given up, or a late rejection has made the gateway ask again
 		}
-		s.offers.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties()) // bids of an idle group come at the same time
+		// bids of an idle group come at the same time
+		s.offers.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties())
 		if s.offers.Len() == s.asked {
 			h.choose(m.Chunk)
 		}
@@ -237,7 +239,8 @@ func (h *hybrid) Frame(f Frame) {
 	h.puts[d.chunk].booked[x.Place(f.Target)].flow = -1
 }
 
-// key is what a target's queue knows a chunk by: its id and its place, so that the place can be said to who has lost its window.
+// key is what a target's queue knows a chunk by: its id and its place, so that the place can be said to who has lost
+// its window.
 func key(id uint64, chunk int32) uint64 { return id<<placeBits | uint64(chunk) }
 
 // placeBits are those of a chunk's place: 2^20 gateways with 2^10 chunks each.
@@ -297,7 +300,8 @@ func (h *hybrid) Floor(p *Plan) sim.Time {
 	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
 	data := sim.Time(p.Copies) * p.dataTime()
 	if p.Pass {
-		// A window that was another's may begin as soon as it is accepted. Windows overlap, and the link has all of its time.
+		// A window that was another's may begin as soon as it is accepted. Windows overlap, and the link has all of
+		// its time.
 		first = 3*ctl + 2*d.Trip
 		data = max(p.dataTime(), sim.Time(p.Copies)*d.Send(p.Piece, d.Effective))
 	}

@@ -35,18 +35,21 @@ type sheetFrames struct{ *sheet }
 func (s *sheetFrames) Send(int32, int32, Frame, sim.Time, []int32)         { s.frames++ }
 func (s *sheetFrames) Waiting(_ int32, seen []WaitingFrame) []WaitingFrame { return seen }
 
-// bench is a bus whose numbers are round: a byte takes a nanosecond on a link, a message has 100 B, a frame at most 1000, a trip takes a microsecond and a piece has
-// 4000 B. Chunk n is n+1, of gateway 0, and all of two groups of four targets may keep it.
+// bench is a bus whose numbers are round: a byte takes a nanosecond on a link, a message has 100 B, a frame at most
+// 1000, a trip takes a microsecond and a piece has 4000 B. Chunk n is n+1, of gateway 0, and all of two groups of
+// four targets may keep it.
 func bench(t *testing.T, p Scheme, change func(*Plan)) (*Bus, *sheet) {
 	t.Helper()
 	c := reserve.UnicastConfig()
-	c.LinkRate, c.OverheadPercent, c.FrameSize, c.ChunkSize, c.Trip, c.Replicas = 8*units.Gbps, 0, 1000, 4000, units.Microsecond, 3
+	c.LinkRate, c.OverheadPercent, c.FrameSize, c.ChunkSize, c.Trip, c.Replicas = 8*units.Gbps, 0, 1000, 4000,
+		units.Microsecond, 3
 	c.ControlSize, c.DiskRate, c.DiskQueue = 100, 1_000_000_000, 100*units.KB
 	d, err := reserve.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := Plan{Traits: p.Traits(), Times: d, Gateways: 2, Targets: 8, Copies: 3, Piece: 4000, Alone: d.DiskChunk, Frame: 1000, Trip: units.Microsecond, GroupSize: 4, Candidates: 2, Choices: 1,
+	plan := Plan{Traits: p.Traits(), Times: d, Gateways: 2, Targets: 8, Copies: 3, Piece: 4000, Alone: d.DiskChunk,
+		Frame: 1000, Trip: units.Microsecond, GroupSize: 4, Candidates: 2, Choices: 1,
 		Overcommit: 2, Ahead: 5 * units.Microsecond, Queued: true}
 	change(&plan)
 	b, s := NewBus(plan), &sheet{}
@@ -87,14 +90,16 @@ func orders(n int, f func(order []int)) {
 	next(nil)
 }
 
-// TestGrantsOrder: whatever the order in which pieces began to come, a target grants to the two of which the least is missing, the next first: what they have and a round trip's reach, which
-// is 2.1 us, so two frames, and two more. A disk that is full grants nothing.
+// TestGrantsOrder: whatever the order in which pieces began to come, a target grants to the two of which the least is
+// missing, the next first: what they have and a round trip's reach, which is 2.1 us, so two frames, and two more. A
+// disk that is full grants nothing.
 func TestGrantsOrder(t *testing.T) {
 	orders(4, func(order []int) {
 		b, s := bench(t, Grants, func(p *Plan) { p.Piece = 7500 })
 		g := newGrants(b)
 		for _, k := range order {
-			g.come[1] = append(g.come[1], coming{chunk: int32(k), id: uint64(k + 1), received: units.Bytes(1000 * (k + 1)), place: int8(k)})
+			g.come[1] = append(g.come[1],
+				coming{chunk: int32(k), id: uint64(k + 1), received: units.Bytes(1000 * (k + 1)), place: int8(k)})
 		}
 		s.busy = units.Second
 		if g.serve(1); len(s.take()) != 0 || !b.Engine.Armed(g.clock[1]) {
@@ -115,8 +120,9 @@ func TestGrantsOrder(t *testing.T) {
 	})
 }
 
-// TestOffersOrder: a gateway that has heard all that could offer themselves at once binds with as many as there are copies, in the order in which targets' links are free, the first to come first where they are free at
-// the same time, and refuses what comes later.
+// TestOffersOrder: a gateway that has heard all that could offer themselves at once binds with as many as there are
+// copies, in the order in which targets' links are free, the first to come first where they are free at the same
+// time, and refuses what comes later.
 func TestOffersOrder(t *testing.T) {
 	in := []sim.Time{30, 10, 20, 10}
 	orders(4, func(order []int) {
@@ -148,8 +154,9 @@ func TestOffersOrder(t *testing.T) {
 	})
 }
 
-// TestPullListens: of six targets that offer themselves at once a gateway takes the three that are done the soonest, whatever the order in which it hears them, after the time that the messages of all eight take on
-// its link; a timer of an attempt that is over does nothing.
+// TestPullListens: of six targets that offer themselves at once a gateway takes the three that are done the soonest,
+// whatever the order in which it hears them, after the time that the messages of all eight take on its link; a timer
+// of an attempt that is over does nothing.
 func TestPullListens(t *testing.T) {
 	done := []sim.Time{60, 10, 50, 20, 40, 30}
 	orders(6, func(order []int) {
@@ -176,15 +183,18 @@ func TestPullListens(t *testing.T) {
 	})
 }
 
-// TestPullTakes: what a gateway says it will begin to send, and when targets expect it. Its link has a message for each of two groups, 0.1 us, and the data, 4 us a piece, of each chunk that was bound before: of a chain's
-// once, of a code's pieces each. A target of a code that comes behind k others has k pieces' time until then. It counts as work only what begins within 5 us (ahead): the third's does not, at 8 us.
+// TestPullTakes: what a gateway says it will begin to send, and when targets expect it. Its link has a message for
+// each of two groups, 0.1 us, and the data, 4 us a piece, of each chunk that was bound before: of a chain's once, of
+// a code's pieces each. A target of a code that comes behind k others has k pieces' time until then. It counts as
+// work only what begins within 5 us (ahead): the third's does not, at 8 us.
 func TestPullTakes(t *testing.T) {
 	for _, c := range []struct {
 		coded bool
 		each  sim.Time    // of a chunk on its gateway's link
 		ready [3]sim.Time // in how long the link of each target is free
 	}{
-		{false, 4200 * units.Nanosecond, [3]sim.Time{4 * units.Microsecond, 4 * units.Microsecond, 4 * units.Microsecond}},
+		{false, 4200 * units.Nanosecond,
+			[3]sim.Time{4 * units.Microsecond, 4 * units.Microsecond, 4 * units.Microsecond}},
 		{true, 12200 * units.Nanosecond, [3]sim.Time{4 * units.Microsecond, 4 * units.Microsecond, 0}},
 	} {
 		b, s := bench(t, Pull, func(p *Plan) { p.Coded = c.coded })
@@ -214,7 +224,8 @@ func TestPullTakes(t *testing.T) {
 	}
 }
 
-// TestCancelledFlows: a flow that is given up leaves the other the whole link, 8 bit/ns, and the target says so; a cancel for one that the target does not know changes nothing.
+// TestCancelledFlows: a flow that is given up leaves the other the whole link, 8 bit/ns, and the target says so; a
+// cancel for one that the target does not know changes nothing.
 func TestCancelledFlows(t *testing.T) {
 	b, s := bench(t, UCH, func(p *Plan) { p.Copies = 1 })
 	u := newUCH(b, reserve.DivideEqually)
@@ -339,7 +350,8 @@ func TestDings(t *testing.T) {
 	}
 }
 
-// TestDataWaitsForItsAcceptance: a frame that is due while the message that takes its window is on the link goes when that has left, and no frame before.
+// TestDataWaitsForItsAcceptance: a frame that is due while the message that takes its window is on the link goes when
+// that has left, and no frame before.
 func TestDataWaitsForItsAcceptance(t *testing.T) {
 	for _, wait := range []sim.Time{0, 5 * units.Microsecond} {
 		b, s := bench(t, ReplicastH, func(p *Plan) { p.Copies = 1 })

@@ -2,8 +2,8 @@ package put
 
 import "farflash/sim"
 
-// Overlap counts how often a target is asked for a bid while another of its bids is still tentative, so that the new one has to go
-// behind a window which may never be used (the Replicast paper, section IV-H and table 5).
+// Overlap counts how often a target is asked for a bid while another of its bids is still tentative, so that the new
+// one has to go behind a window which may never be used (the Replicast paper, section IV-H and table 5).
 type Overlap struct {
 	Asked    uint64   // requests that came to targets
 	Behind   uint64   // of those, while another bid was tentative

@@ -19,8 +19,9 @@ type Plan struct {
 	Piece             units.Bytes // what each of them keeps
 	Coded             bool        // the pieces differ
 	Frame             units.Bytes // the largest
-	Alone             sim.Time    // that a disk takes for a piece; a target of several disks is as fast as all, by Times
-	Trip              sim.Time    // from node to node
+	// that a disk takes for a piece; a target of several disks is as fast as all, by Times
+	Alone sim.Time
+	Trip  sim.Time // from node to node
 
 	GroupSize  int  // targets of a negotiating group
 	Racks      int  // of targets, target t in rack t modulo Racks; 0: none
@@ -32,8 +33,10 @@ type Plan struct {
 	Room       units.Bytes // of a target's memory for pieces until they are written; 0: no limit
 	Ahead      sim.Time    // for how long a target still has work when it offers itself
 
-	Queued    bool // each end of a link carries one frame at a time
-	Pass      bool // of a plan to forecast by: messages pass each other, as in a network with classes for control and data and several ways, and so do windows
+	Queued bool // each end of a link carries one frame at a time
+	// of a plan to forecast by: messages pass each other, as in a network with classes for control and data and
+	// several ways, and so do windows
+	Pass      bool
 	Lossy     bool // messages may be lost and targets may fail
 	WriteBack bool // replicas are acknowledged when they have arrived
 	Grows     bool // a disk's acknowledgements come later the more waits
@@ -62,8 +65,8 @@ func (p *Plan) Shares(others []int32, target int32) bool {
 	return p.Racks > 0 && slices.ContainsFunc(others, func(t int32) bool { return p.SameRack(t, target) })
 }
 
-// OnLink is how long a control message is on a link. By itself it has the share of the link that is kept for such; where messages take turns it has the
-// whole link.
+// OnLink is how long a control message is on a link. By itself it has the share of the link that is kept for such;
+// where messages take turns it has the whole link.
 func (p *Plan) OnLink() sim.Time { return p.onLink }
 
 // Listens is for how long a gateway listens after an offer before it has heard all that were made at the same time.
@@ -77,7 +80,8 @@ func (p *Plan) FrameTime(size units.Bytes) sim.Time {
 	return p.Times.Send(size, p.Times.Effective)
 }
 
-// dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its link.
+// dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its
+// link.
 func (p *Plan) dataTime() sim.Time { return p.dataTimeOf(p.Piece) }
 
 // dataTimeOf is dataTime of a piece.
@@ -90,8 +94,8 @@ func (p *Plan) dataTimeOf(piece units.Bytes) sim.Time {
 	return sim.Time(full)*p.Times.Frame + p.Times.Send(piece-full*p.Frame, rate)
 }
 
-// Acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not, how much later than when it is on the
-// disk.
+// Acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not,
+// how much later than when it is on the disk.
 func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
 	if p.Times.AckDelay(busy, p.WriteBack) == 0 {
 		return true, 0
@@ -102,7 +106,8 @@ func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
 	return false, late
 }
 
-// KeepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a time.
+// KeepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a
+// time.
 func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 	now, late := p.Acknowledges(takes)
 	if now {
@@ -134,7 +139,8 @@ func (p *Plan) fromGateway(pieces int, size units.Bytes) sim.Time {
 	return sim.Time(pieces) * p.dataTimeOf(size)
 }
 
-// alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the other.
+// alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the
+// other.
 func (p *Plan) alongChain() sim.Time {
 	frame := min(p.Frame, p.Piece)
 	if p.Pass {
@@ -147,9 +153,10 @@ func (p *Plan) alongChain() sim.Time {
 	return p.dataTime() + p.Times.Trip + sim.Time(p.Copies-1)*each
 }
 
-// oneByOne is how long a chunk takes that is alone and whose replicas are asked for and sent one after the other, where the frames of each but the last take a time, and the last one another: for each
-// replica a request, an answer and its frames; the next is asked when the last frame is begun, or, if messages take turns on the link, when it is sent; then the last
-// frame's path, the disk and the acknowledgement.
+// oneByOne is how long a chunk takes that is alone and whose replicas are asked for and sent one after the other,
+// where the frames of each but the last take a time, and the last one another: for each replica a request, an answer
+// and its frames; the next is asked when the last frame is begun, or, if messages take turns on the link, when it is
+// sent; then the last frame's path, the disk and the acknowledgement.
 func (p *Plan) oneByOne(frames, last sim.Time) sim.Time {
 	d := p.Times
 	k := sim.Time(p.Copies)
@@ -160,7 +167,8 @@ func (p *Plan) oneByOne(frames, last sim.Time) sim.Time {
 	return t + p.probing()
 }
 
-// ahead is how long something on a node's link holds up what is sent behind it, by messages of both kinds: where they pass each other, not at all.
+// ahead is how long something on a node's link holds up what is sent behind it, by messages of both kinds: where they
+// pass each other, not at all.
 func (p *Plan) ahead(takes sim.Time) sim.Time {
 	if p.Pass {
 		return 0
@@ -168,8 +176,8 @@ func (p *Plan) ahead(takes sim.Time) sim.Time {
 	return takes
 }
 
-// sideBySide is how long a chunk takes that is alone and whose replicas are all sent by its gateway, which need not ask: all on its link one after the
-// other, the disk and the acknowledgement.
+// sideBySide is how long a chunk takes that is alone and whose replicas are all sent by its gateway, which need not
+// ask: all on its link one after the other, the disk and the acknowledgement.
 func (p *Plan) sideBySide() sim.Time {
 	d := p.Times
 	return p.probing() + sim.Time(p.Copies)*p.dataTime() + d.Trip + p.kept() + p.OnLink() + d.Trip

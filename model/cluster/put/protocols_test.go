@@ -10,8 +10,9 @@ import (
 	"farflash/sim"
 )
 
-// TestProtocols: every protocol puts chunks on a cluster that is none of package cluster's: one alone in no less than its floor allows, and many at the same time; it
-// then expects nothing any more, and gives as many windows as it takes back.
+// TestProtocols: every protocol puts chunks on a cluster that is none of package cluster's: one alone in no less than
+// its floor allows, and many at the same time; it then expects nothing any more, and gives as many windows as it
+// takes back.
 func TestProtocols(t *testing.T) {
 	for k := range 4 * put.Count {
 		p := k % put.Count
@@ -65,7 +66,8 @@ func TestProtocols(t *testing.T) {
 			near = 10 * units.Picosecond // rates of flows are whole bits a second
 		}
 		if off, ok := overFloor(&plan); ok && max(at-floor-off, floor+off-at) > near {
-			t.Errorf("%v: a chunk that is alone takes %v; its floor is %v, %v from what is expected", name, at, floor, at-floor-off)
+			t.Errorf("%v: a chunk that is alone takes %v; its floor is %v, %v from what is expected", name, at, floor,
+				at-floor-off)
 		}
 		eng.Run(20 * units.Millisecond)
 		if m.Done != 1 {
@@ -92,8 +94,9 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// overFloor is how much longer a lone chunk takes on a cluster in memory than its floor says, of protocols that leave nothing to chance. No message waits behind another there, or behind
-// frames as the request for each next replica does on a link: for the last frame of the one before.
+// overFloor is how much longer a lone chunk takes on a cluster in memory than its floor says, of protocols that leave
+// nothing to chance. No message waits behind another there, or behind frames as the request for each next replica
+// does on a link: for the last frame of the one before.
 func overFloor(p *put.Plan) (sim.Time, bool) {
 	switch p.Traits.Name {
 	case "uch-ccp", "uch-ccp-inverse", "uch-aimd":
@@ -102,7 +105,8 @@ func overFloor(p *put.Plan) (sim.Time, bool) {
 		}
 		return 0, p.Traits.Name != "uch-aimd"
 	case "pull":
-		return -sim.Time(p.Candidates) * p.Times.Send(p.Times.ControlSize, p.Times.Effective), true // the data need not wait for the takings to leave
+		// the data need not wait for the takings to leave
+		return -sim.Time(p.Candidates) * p.Times.Send(p.Times.ControlSize, p.Times.Effective), true
 	case "replicast-m", "replicast-proxy":
 		return 0, p.Queued
 	case "replicast-h", "replicast-h-double":

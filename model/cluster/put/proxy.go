@@ -10,15 +10,18 @@ import (
 // ReplicastProxy is Replicast with a target that chooses for its whole group (model a).
 const ReplicastProxy Scheme = 10
 
-var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatSURGEHead, Finds: FindsBidders, Chosen: byProxy,
+var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatSURGEHead, Finds: FindsBidders,
+	Chosen:     byProxy,
 	Stuck:      "what a group has promised only its proxy knows",
 	Multicasts: true, Reserves: true, Times: reserve.ProxyConfig,
-	Messages: []string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack", memberDone: "done"},
-	New:      func(b *Bus) Protocol { return newProxied(b) }}
+	Messages: []string{askProxy: "request", proxyAnswer: "window", proxyTakes: "reserve", proxyKept: "ack",
+		memberDone: "done"},
+	New: func(b *Bus) Protocol { return newProxied(b) }}
 
-// proxied is Replicast with a proxy for each group (SURGE's model a): a gateway asks the group's first target, which knows what all
-// members have promised, takes those whose disks can begin to write first, tells them, and answers with one window for all. The gateway multicasts
-// the data in it. A member tells the proxy when it has the chunk and when its disk will have written all that it has.
+// proxied is Replicast with a proxy for each group (SURGE's model a): a gateway asks the group's first target, which
+// knows what all members have promised, takes those whose disks can begin to write first, tells them, and answers
+// with one window for all. The gateway multicasts the data in it. A member tells the proxy when it has the chunk and
+// when its disk will have written all that it has.
 type proxied struct {
 	b       *Bus
 	proxies []*reserve.Proxy       // of groups
@@ -126,7 +129,8 @@ func (p *proxied) answer(m *Message) {
 	for k, pick := range p.picks {
 		t := p.leader(group) + pick.Server
 		x.Targets[k] = t
-		p.between(Message{Kind: proxyTakes, From: m.To, To: t, Chunk: m.Chunk, ID: m.ID, N: m.From, A: w.Left, B: w.Right})
+		p.between(Message{Kind: proxyTakes, From: m.To, To: t, Chunk: m.Chunk, ID: m.ID, N: m.From, A: w.Left,
+			B: w.Right})
 	}
 }
 
@@ -173,11 +177,12 @@ func (p *proxied) Frame(f Frame) {
 	leader := p.leader(s.group)
 	b.Disks.Write(f.Target, Message{Kind: proxyKept, From: f.Target, To: x.Gateway, Chunk: int32(f.Arg)})
 	written := b.Now() + b.Disks.Backlog(f.Target)
-	p.between(Message{Kind: memberDone, From: f.Target, To: leader, Chunk: int32(f.Arg), ID: x.ID, N: f.Target - leader, A: written})
+	p.between(Message{Kind: memberDone, From: f.Target, To: leader, Chunk: int32(f.Arg), ID: x.ID,
+		N: f.Target - leader, A: written})
 }
 
-// Floor implements Forecast: request and answer, the window, which begins when the members can know of it, the data, the disk and the
-// acknowledgement.
+// Floor implements Forecast: request and answer, the window, which begins when the members can know of it, the data,
+// the disk and the acknowledgement.
 func (p *proxied) Floor(plan *Plan) sim.Time {
 	d, ctl := plan.Times, plan.OnLink()
 	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + plan.dataTime() + d.Trip + plan.kept() + ctl + d.Trip

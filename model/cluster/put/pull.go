@@ -12,13 +12,18 @@ import (
 // Pull is late binding over two groups, our own (docs/adr/0006-pull.md).
 const Pull Scheme = 4
 
-var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true, Offers: true, Queued: true, Heedless: true, Times: reserve.UnicastConfig,
-	Messages: []string{askRoom: "request", offer: "offer", take: "take", stored: "ack", giveUp: "cancel"}, New: func(b *Bus) Protocol { return newPull(b) }}
+var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true,
+	Offers: true, Queued: true, Heedless: true, Times: reserve.UnicastConfig,
+	Messages: []string{askRoom: "request", offer: "offer", take: "take", stored: "ack", giveUp: "cancel"},
+	New:      func(b *Bus) Protocol { return newPull(b) }}
 
-// pull is late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets of two
-// groups by a multicast each. Each remembers it and offers itself when it runs out of work, to who has waited longest: targets pull chunks as they have room for them. A gateway listens until all
-// that have room at once have said so, and takes those that are done the soonest; if they are not enough it binds with the offer that it still needs. It tells both groups, again by one message each, which targets it takes, those
-// whose links are free the soonest first, which it leaves, and when its link has sent what was bound before. The data follows right behind, from the gateway to the first target, from there to the second as it comes in, and so on.
+// pull is late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets
+// of two groups by a multicast each. Each remembers it and offers itself when it runs out of work, to who has waited
+// longest: targets pull chunks as they have room for them. A gateway listens until all that have room at once have
+// said so, and takes those that are done the soonest; if they are not enough it binds with the offer that it still
+// needs. It tells both groups, again by one message each, which targets it takes, those whose links are free the
+// soonest first, which it leaves, and when its link has sent what was bound before. The data follows right behind,
+// from the gateway to the first target, from there to the second as it comes in, and so on.
 type pull struct {
 	b     *Bus
 	ends  []reserve.Puller // of targets
@@ -65,14 +70,17 @@ func newPull(b *Bus) *pull {
 	return p
 }
 
-// end is a target that knows nothing. Where messages are lost its patience is so long as two chunks take that are alone.
+// end is a target that knows nothing. Where messages are lost its patience is so long as two chunks take that are
+// alone.
 func (p *pull) end() reserve.Puller {
 	b := p.b
 	patience := sim.Forever
 	if b.Lossy {
 		patience = 2 * p.Floor(&b.Plan)
 	}
-	return *reserve.NewPuller(b.Times, reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece, Room: b.Room, Patience: patience})
+	return *reserve.NewPuller(b.Times,
+		reserve.Promise{Ahead: b.Ahead, Mine: b.Copies, Among: b.Candidates * b.GroupSize, Piece: b.Piece,
+			Room: b.Room, Patience: patience})
 }
 
 // Abandon implements Recovery.
@@ -93,10 +101,12 @@ func (p *pull) Begin(i int32) {
 	x := &b.Chunks[i]
 	p.puts[i] = pulled{id: x.ID}
 	DrawGroups(&b.Rand, b.GroupCount(), x.Groups[:b.Candidates])
-	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun, B: sim.Time(b.pieceOf(i))})
+	p.toAsked(Message{Kind: askRoom, From: x.Gateway, Chunk: i, ID: x.ID, A: b.Now() - x.Begun,
+		B: sim.Time(b.pieceOf(i))})
 }
 
-// toAsked sends a message from a chunk's gateway to all that it asks: to each group by a multicast of its own, for a switch has a rule for each group and none for two.
+// toAsked sends a message from a chunk's gateway to all that it asks: to each group by a multicast of its own, for a
+// switch has a rule for each group and none for two.
 func (p *pull) toAsked(m Message) {
 	for _, g := range p.b.Chunks[m.Chunk].Groups[:p.b.Candidates] {
 		if p.among = p.b.GroupOf(g, p.among[:0]); len(p.among) > 0 {
@@ -111,7 +121,8 @@ func (p *pull) Message(m *Message) {
 	now := b.Now()
 	switch m.Kind {
 	case askRoom:
-		p.ends[m.To].Ask(reserve.Waiting{ID: m.ID, Tag: m.Chunk, From: m.From, Since: now - m.A, Size: units.Bytes(m.B)})
+		p.ends[m.To].Ask(reserve.Waiting{ID: m.ID, Tag: m.Chunk, From: m.From, Since: now - m.A,
+			Size: units.Bytes(m.B)})
 		p.offer(m.To)
 	case offer:
 		p.offered(m)
@@ -144,7 +155,8 @@ func (p *pull) offer(target int32) {
 	now := b.Now()
 	end, backlog, write := &p.ends[target], b.Disks.Backlog(target), b.Disks.WriteTime(target)
 	if to, ready, done, ok := end.Offer(now, backlog, write); ok {
-		b.toNode(b.Node(target), Message{Kind: offer, From: target, To: to.From, Chunk: to.Tag, ID: to.ID, A: ready, B: done}, to.From)
+		b.toNode(b.Node(target),
+			Message{Kind: offer, From: target, To: to.From, Chunk: to.Tag, ID: to.ID, A: ready, B: done}, to.From)
 	}
 	if in := end.Wake(now, backlog, write); in < sim.Forever {
 		b.Arm(p.clock[target], now+in)
@@ -156,7 +168,8 @@ func (p *pull) refuse(m *Message) {
 	p.b.toTarget(Message{Kind: giveUp, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID})
 }
 
-// offered: a gateway has an offer for a chunk. It keeps the best. Of those that come while it listens it takes none before it has heard all.
+// offered: a gateway has an offer for a chunk. It keeps the best. Of those that come while it listens it takes none
+// before it has heard all.
 func (p *pull) offered(m *Message) {
 	b := p.b
 	x, s := &b.Chunks[m.Chunk], &p.puts[m.Chunk]
@@ -245,10 +258,12 @@ func (p *pull) Frame(f Frame) {
 	}
 }
 
-// Floor implements Forecast: the first group's request, the first offer, for how long a gateway listens, taking in all groups, the data's path along the chain, the disk and the acknowledgement.
+// Floor implements Forecast: the first group's request, the first offer, for how long a gateway listens, taking in
+// all groups, the data's path along the chain, the disk and the acknowledgement.
 func (p *pull) Floor(plan *Plan) sim.Time {
 	ctl := plan.OnLink()
-	return 3*ctl + plan.ahead(sim.Time(plan.Candidates)*ctl) + plan.Listens() + 3*plan.Times.Trip + plan.alongChain() + plan.kept()
+	return 3*ctl + plan.ahead(sim.Time(plan.Candidates)*ctl) + plan.Listens() + 3*plan.Times.Trip +
+		plan.alongChain() + plan.kept()
 }
 
 // Expects implements Forecast: what has been taken, and offers.

@@ -1,14 +1,16 @@
-// Package put has the protocols by which gateways of an object cluster put chunks on targets: who asks whom, who sends when, and what is done
-// when a message is lost or a target fails.
+// Package put has the protocols by which gateways of an object cluster put chunks on targets: who asks whom, who
+// sends when, and what is done when a message is lost or a target fails.
 //
-// A protocol is a Protocol: a plain state machine that has both roles, gateways' and targets', and is called when a chunk begins, a message or a frame of
-// data has come, or a time has come that it asked for. It acts through a Bus (bus.go), which has what a protocol may know and do: the Plan (plan.go), all
-// sizes and times that do not change; chunks; a clock; and four narrow interfaces to the nodes' links and disks. Traits (table.go) say what
-// others need to know of a protocol. Each protocol has a file of its own; chunks find their targets by Groups (groups.go), or by a placement and a
-// chooser (choose.go). What protocols decide by, bids and rates, is package model/cluster/reserve.
+// A protocol is a Protocol: a plain state machine that has both roles, gateways' and targets', and is called when a
+// chunk begins, a message or a frame of data has come, or a time has come that it asked for. It acts through a Bus
+// (bus.go), which has what a protocol may know and do: the Plan (plan.go), all sizes and times that do not change;
+// chunks; a clock; and four narrow interfaces to the nodes' links and disks. Traits (table.go) say what others need
+// to know of a protocol. Each protocol has a file of its own; chunks find their targets by Groups (groups.go), or by
+// a placement and a chooser (choose.go). What protocols decide by, bids and rates, is package model/cluster/reserve.
 //
-// It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the Replicast paper), sections II to
-// IV, and the models of its simulator SURGE; chain replication, Homa, NDP and DCTCP as their files say; and docs/adr/0006-pull.md.
+// It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the
+// Replicast paper), sections II to IV, and the models of its simulator SURGE; chain replication, Homa, NDP and DCTCP
+// as their files say; and docs/adr/0006-pull.md.
 //
 // What it leaves out: links, disks, reading, failures, and who puts when, which are package cluster's.
 package put
@@ -18,11 +20,13 @@ import (
 	"farflash/sim"
 )
 
-// Protocol is how chunks are put. The cluster calls it, one call at a time, and it acts through its Bus before it returns.
+// Protocol is how chunks are put. The cluster calls it, one call at a time, and it acts through its Bus before it
+// returns.
 type Protocol interface {
 	// Begin puts a chunk, whose ID, Gateway and Begun are set and which has no targets yet.
 	Begin(chunk int32)
-	// Message: a control message has arrived at Message.To, if that is a target, or at the chunk's gateway. It holds until the call returns.
+	// Message: a control message has arrived at Message.To, if that is a target, or at the chunk's gateway. It holds
+	// until the call returns.
 	Message(m *Message)
 	// Frame: a frame of data has arrived at a target. Frames of chunks that are over or have begun again do not come.
 	Frame(f Frame)
@@ -32,13 +36,16 @@ type Protocol interface {
 
 // Forecast is what a protocol foresees; all have it.
 type Forecast interface {
-	// Floor is how long a chunk takes by a plan that is alone: no chunk takes less by it. The plan is the bus's, or one with times that are shorter.
+	// Floor is how long a chunk takes by a plan that is alone: no chunk takes less by it. The plan is the bus's, or
+	// one with times that are shorter.
 	Floor(p *Plan) sim.Time
-	// Expects reports whether data is promised to a target or has come in part, and whether the target has made an offer that is open.
+	// Expects reports whether data is promised to a target or has come in part, and whether the target has made an
+	// offer that is open.
 	Expects(target int32) (promised, open bool)
 }
 
-// Recovery is what a protocol does besides where messages are lost and targets fail; those whose Traits.Stuck is empty have it.
+// Recovery is what a protocol does besides where messages are lost and targets fail; those whose Traits.Stuck is
+// empty have it.
 type Recovery interface {
 	// Abandon: the gateway gives up its attempt at a chunk. It forgets what it knows of it and tells the targets.
 	Abandon(chunk int32)
@@ -48,7 +55,8 @@ type Recovery interface {
 
 // Ahead is what a protocol may have that keeps much of each target.
 type Ahead interface {
-	// Ahead reads what it is going to read when something comes to a target, so that many are read together, and returns something of it.
+	// Ahead reads what it is going to read when something comes to a target, so that many are read together, and
+	// returns something of it.
 	Ahead(target int32) int64
 }
 
@@ -76,7 +84,8 @@ type Frame struct {
 // MaxArg is above all that a sender may give with a frame.
 const MaxArg uint32 = 1 << 31
 
-// Chunk is what a protocol sees of a chunk that is put, and what it sets: its targets. It takes two lines of the processor's cache, of which the first has what a frame needs of a chunk with few targets.
+// Chunk is what a protocol sees of a chunk that is put, and what it sets: its targets. It takes two lines of the
+// processor's cache, of which the first has what a frame needs of a chunk with few targets.
 type Chunk struct {
 	ID      uint64 // of this attempt, counted from 1; 0: nobody puts it
 	Gateway int32

@@ -8,14 +8,16 @@ import (
 // ReplicastM is Replicast with multicast of control and data (model 7).
 const ReplicastM Scheme = 2
 
-var replicastM = Traits{Name: "replicast-m", Number: "7", Build: CompatSURGE, Finds: FindsBidders, Chosen: byBids, Multicasts: true, Reserves: true, Gathers: true,
+var replicastM = Traits{Name: "replicast-m", Number: "7", Build: CompatSURGE, Finds: FindsBidders, Chosen: byBids,
+	Multicasts: true, Reserves: true, Gathers: true,
 	Times: reserve.DefaultConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newReplicast(b) }}
 
-// replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's model 7). A
-// gateway multicasts a request to the chunk's negotiating group; each target of it answers with a bid, a window of time that it
-// keeps; the gateway takes the earliest window that enough bids have in common and multicasts its acceptance, which cancels the others; at the
-// window's beginning it multicasts the data. Without a common window the attempt ends, and the gateway asks again when the first window that it
-// was offered begins: if all asked again at once they could keep each other from a common window for ever.
+// replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's
+// model 7). A gateway multicasts a request to the chunk's negotiating group; each target of it answers with a bid, a
+// window of time that it keeps; the gateway takes the earliest window that enough bids have in common and multicasts
+// its acceptance, which cancels the others; at the window's beginning it multicasts the data. Without a common window
+// the attempt ends, and the gateway asks again when the first window that it was offered begins: if all asked again
+// at once they could keep each other from a common window for ever.
 type replicast struct {
 	b     *Bus
 	bids  []*reserve.Regular // of targets

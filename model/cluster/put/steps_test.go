@@ -13,12 +13,13 @@ import (
 	"farflash/sim"
 )
 
-// TestSteps holds each protocol step by step: a few chunks on a cluster whose numbers are round, so that every time in testdata/steps can be, and is,
-// computed by hand there. A link carries a byte in a nanosecond, a message has 100 B, a frame at most 1000, a trip takes a microsecond and a disk writes
-// a byte in a nanosecond.
+// TestSteps holds each protocol step by step: a few chunks on a cluster whose numbers are round, so that every time
+// in testdata/steps can be, and is, computed by hand there. A link carries a byte in a nanosecond, a message has 100
+// B, a frame at most 1000, a trip takes a microsecond and a disk writes a byte in a nanosecond.
 //
-// The command is put, with arguments as in scenarios; its input is one chunk a line, when it comes and to which gateway. The output has what is received, when it was handed
-// to its sender's link and when it had come as a whole (what goes to several at once is one line), bids as they are given and end, what disks do, and chunks that are
+// The command is put, with arguments as in scenarios; its input is one chunk a line, when it comes and to which
+// gateway. The output has what is received, when it was handed to its sender's link and when it had come as a whole
+// (what goes to several at once is one line), bids as they are given and end, what disks do, and chunks that are
 // done; times are microseconds. -rewrite writes it anew.
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
@@ -161,7 +162,8 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	}
 	end := func() {
 		if to != "" {
-			fmt.Fprintf(&out, "%7s -> %7s  %s > %s: %s %d", us(last.Sent), us(last.Received), node(last.From), to, last.Kind, last.Chunk)
+			fmt.Fprintf(&out, "%7s -> %7s  %s > %s: %s %d", us(last.Sent), us(last.Received), node(last.From), to,
+				last.Kind, last.Chunk)
 			if last.Data {
 				fmt.Fprintf(&out, ", %d B", int64(last.Size))
 			}
@@ -170,7 +172,8 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 		to = ""
 	}
 	c.OnReceive = func(x *cluster.Passage) {
-		if to != "" && last.Sent == x.Sent && last.Received == x.Received && last.From == x.From && last.Kind == x.Kind && last.Chunk == x.Chunk {
+		if to != "" && last.Sent == x.Sent && last.Received == x.Received && last.From == x.From &&
+			last.Kind == x.Kind && last.Chunk == x.Chunk {
 			to += " " + node(x.To[0])
 			return
 		}
@@ -197,7 +200,8 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	c.OnDone = func(x *cluster.Done) {
 		end()
 		done++
-		fmt.Fprintf(&out, "           %7s  g%d: done %d, after %s\n", us(x.Done), x.Gateway, x.Chunk, us(x.Done-x.Begun))
+		fmt.Fprintf(&out, "           %7s  g%d: done %d, after %s\n", us(x.Done), x.Gateway, x.Chunk,
+			us(x.Done-x.Begun))
 	}
 	c.Start()
 	eng.Run(units.Millisecond)
@@ -209,10 +213,12 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 		t.Errorf("%d of %d chunks are done, %d given up", done, want, k.Dropped)
 	}
 	if k := &c.Counters.Bids; k.Asked > 0 {
-		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %s in all\n", k.Asked, k.Behind, k.Decided, us(k.Deciding))
+		fmt.Fprintf(&out, "%d bids, %d behind a tentative one; %d decided after %s in all\n", k.Asked, k.Behind,
+			k.Decided, us(k.Deciding))
 	}
 	if k := &c.Counters; k.Dings+k.Impatient+k.LateRejected > 0 {
-		fmt.Fprintf(&out, "%d dings, %d times asked again, %d windows taken back\n", k.Dings, k.Impatient, k.LateRejected)
+		fmt.Fprintf(&out, "%d dings, %d times asked again, %d windows taken back\n", k.Dings, k.Impatient,
+			k.LateRejected)
 	}
 	if want == 1 && done == 1 {
 		fmt.Fprintf(&out, "alone it takes %s\n", us(c.Floor()))

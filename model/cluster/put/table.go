@@ -40,7 +40,8 @@ const (
 	FindsOwn                      // it has one of its own
 )
 
-// Traits are what others need to know of a protocol, so that code that serves several asks for a property and not for names.
+// Traits are what others need to know of a protocol, so that code that serves several asks for a property and not for
+// names.
 type Traits struct {
 	Name   string // in scenarios
 	Number string // SURGE's for its model

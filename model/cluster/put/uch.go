@@ -15,15 +15,17 @@ const (
 )
 
 var (
-	uchEqual = Traits{Name: "uch-ccp", Number: "5", Build: CompatSURGE, Finds: FindsPlaced, Times: reserve.UnicastConfig, Messages: unicastMessages,
+	uchEqual = Traits{Name: "uch-ccp", Number: "5", Build: CompatSURGE, Finds: FindsPlaced,
+		Times: reserve.UnicastConfig, Messages: unicastMessages,
 		New: func(b *Bus) Protocol { return newUCH(b, reserve.DivideEqually) }}
-	uchInverse = Traits{Name: "uch-ccp-inverse", Build: CompatSURGE, Finds: FindsPlaced, Times: reserve.UnicastConfig, Messages: unicastMessages,
-		New: func(b *Bus) Protocol { return newUCH(b, reserve.DivideByRemaining) }}
+	uchInverse = Traits{Name: "uch-ccp-inverse", Build: CompatSURGE, Finds: FindsPlaced, Times: reserve.UnicastConfig,
+		Messages: unicastMessages,
+		New:      func(b *Bus) Protocol { return newUCH(b, reserve.DivideByRemaining) }}
 )
 
-// uch is UCH-CCP, unicast with consistent hashing and captive congestion points (the Replicast paper, section IV-B; SURGE's
-// model 5). A gateway puts replicas as unicast does. A target answers with a rate, its link divided by the flows that it has. Whenever it has more flows
-// or fewer, it sends those that go on for a while the new rate.
+// uch is UCH-CCP, unicast with consistent hashing and captive congestion points (the Replicast paper, section IV-B;
+// SURGE's model 5). A gateway puts replicas as unicast does. A target answers with a rate, its link divided by the
+// flows that it has. Whenever it has more flows or fewer, it sends those that go on for a while the new rate.
 type uch struct {
 	unicast
 	division reserve.Division
@@ -61,7 +63,8 @@ func (u *uch) Message(m *Message) {
 			return // given up before it came
 		}
 		rate := u.share[m.To].Admit(u.key(m.N), f.piece)
-		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID, A: sim.Time(rate)}, b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
+		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID, A: sim.Time(rate)},
+			b.Times.UnicastDelay(b.Disks.Backlog(m.To)))
 		u.divide(m.To)
 	case rateInit:
 		if f.id != m.ID {

@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// unicast is what uch and aimd have in common: a gateway puts the replicas of a chunk one after the other. It asks a target, sends when the answer has
-// come, and asks the next target when it has begun to send the last frame.
+// unicast is what uch and aimd have in common: a gateway puts the replicas of a chunk one after the other. It asks a
+// target, sends when the answer has come, and asks the next target when it has begun to send the last frame.
 type unicast struct {
 	b     *Bus
 	link  []reserve.Leaky // of gateways: what they may send
@@ -53,7 +53,8 @@ const (
 	dinged // the sender is too fast
 )
 
-var unicastMessages = []string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack", putCancel: "cancel", dinged: "ding"}
+var unicastMessages = []string{putRequest: "request", rateInit: "rate", rateSet: "new rate", replicaAck: "ack",
+	putCancel: "cancel", dinged: "ding"}
 
 func newUnicast(b *Bus) unicast {
 	u := unicast{b: b, last: make([][MaxReplicas]int32, b.Gateways)}
@@ -117,7 +118,8 @@ func (u *unicast) ask(i int32, replica int8) int32 {
 	now := b.Now()
 	u.of[i][replica] = n
 	f := &u.flows.Items[n]
-	*f = flow{chunk: i, epoch: f.epoch + 1, gateway: x.Gateway, target: x.Targets[replica], id: x.ID, replica: replica, piece: b.pieceOf(i), free: now + b.Times.Control}
+	*f = flow{chunk: i, epoch: f.epoch + 1, gateway: x.Gateway, target: x.Targets[replica], id: x.ID,
+		replica: replica, piece: b.pieceOf(i), free: now + b.Times.Control}
 	u.link[x.Gateway].Use(now, 8*int64(b.Times.ControlSize))
 	b.toTarget(Message{Kind: putRequest, From: x.Gateway, To: x.Targets[replica], Chunk: i, ID: x.ID, N: n})
 	return n
@@ -126,7 +128,8 @@ func (u *unicast) ask(i int32, replica int8) int32 {
 // next is the size of a flow's next frame.
 func (u *unicast) next(f *flow) units.Bytes { return min(u.b.Frame, f.piece-f.sent) }
 
-// may reports whether a flow may send its next frame now, which its own rate allows from a time on. If not, it looks again when it may.
+// may reports whether a flow may send its next frame now, which its own rate allows from a time on. If not, it looks
+// again when it may.
 func (u *unicast) may(n int32, own sim.Time) bool {
 	b, f := u.b, &u.flows.Items[n]
 	now, need := b.Now(), 8*int64(u.next(f))
@@ -178,14 +181,16 @@ func (u *unicast) arrives(x Frame) (f *flow, whole bool) {
 	if f.received += x.Size; f.received < f.piece {
 		return f, false
 	}
-	u.b.Disks.Write(f.target, Message{Kind: replicaAck, From: f.target, To: f.gateway, Chunk: f.chunk, N: int32(x.Arg), ID: f.id})
+	u.b.Disks.Write(f.target,
+		Message{Kind: replicaAck, From: f.target, To: f.gateway, Chunk: f.chunk, N: int32(x.Arg), ID: f.id})
 	return f, true
 }
 
 // key is what a target knows a flow by.
 func (u *unicast) key(n int32) uint64 { return uint64(uint32(n)) | uint64(u.flows.Items[n].epoch)<<32 }
 
-// flowOf is the flow that a target knows by a key, nil if its gateway has given it up, which the target has not heard yet.
+// flowOf is the flow that a target knows by a key, nil if its gateway has given it up, which the target has not heard
+// yet.
 func (u *unicast) flowOf(key uint64) (n int32, f *flow) {
 	if n = int32(uint32(key)); u.key(n) != key {
 		return n, nil

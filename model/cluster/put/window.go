@@ -10,11 +10,14 @@ import (
 // CommandWindow has each gateway write to a target of its own (model b).
 const CommandWindow Scheme = 11
 
-var ownTarget = Traits{Name: "command-window", Number: "b", Build: CompatSURGEHead, Finds: FindsOwn, Chosen: byOwner, Heedless: true, Stuck: "a gateway has no other target than its own",
-	Times: reserve.UnicastConfig, Messages: []string{writeBegins: "request", written: "ack"}, New: func(b *Bus) Protocol { return newCommandWindow(b) }}
+var ownTarget = Traits{Name: "command-window", Number: "b", Build: CompatSURGEHead, Finds: FindsOwn, Chosen: byOwner,
+	Heedless: true, Stuck: "a gateway has no other target than its own",
+	Times: reserve.UnicastConfig, Messages: []string{writeBegins: "request", written: "ack"},
+	New: func(b *Bus) Protocol { return newCommandWindow(b) }}
 
-// commandWindow is one target for each gateway and nothing between them (SURGE's model b): gateway i writes to target i, and has as many
-// chunks outstanding as its window of commands allows. A request goes first, and the data right behind it; frames of one chunk after the other.
+// commandWindow is one target for each gateway and nothing between them (SURGE's model b): gateway i writes to target
+// i, and has as many chunks outstanding as its window of commands allows. A request goes first, and the data right
+// behind it; frames of one chunk after the other.
 type commandWindow struct {
 	b      *Bus
 	sender []sender

@@ -93,12 +93,14 @@ func TestIntersectIsEarliest(t *testing.T) {
 		seen := map[int32]bool{}
 		for _, p := range picks {
 			f := offers[p.Server]
-			if seen[p.Server] || rejected>>p.Server&1 == 1 || p.Window != picks[0].Window || !p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) {
+			if seen[p.Server] || rejected>>p.Server&1 == 1 || p.Window != picks[0].Window ||
+				!p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) {
 				t.Fatalf("picks %v of %v", picks, offers)
 			}
 			seen[p.Server] = true
 		}
-		if w := picks[0].Window; len(picks) != c.Replicas || w.Left != best || w.Width() < d.Needed || w.Width() > d.Accepted {
+		if w := picks[0].Window; len(picks) != c.Replicas || w.Left != best || w.Width() < d.Needed ||
+			w.Width() > d.Accepted {
 			t.Fatalf("%d picks of %v, the best begins at %v", len(picks), w, best)
 		}
 	})
@@ -198,12 +200,14 @@ func TestSequenceByHand(t *testing.T) {
 	o.Add(0, Window{5 * units.Microsecond, 5*units.Microsecond + exact.Window}, nil)
 	wide := Window{6 * units.Microsecond, 6*units.Microsecond + exact.Window + exact.Trip}
 	o.Add(1, wide, nil)
-	if got := e.Choose(0, o, 3, nil); len(got) != 1 || got[0] != (Pick{1, Window{wide.Left, wide.Left + exact.Accepted}}) {
+	if got := e.Choose(0, o, 3, nil); len(got) != 1 ||
+		got[0] != (Pick{1, Window{wide.Left, wide.Left + exact.Accepted}}) {
 		t.Errorf("idle: %v", got)
 	}
 }
 
-// TestSequenceLiesInOffers holds that what is taken was offered, in order and without overlap, also when answers are late.
+// TestSequenceLiesInOffers holds that what is taken was offered, in order and without overlap, also when answers are
+// late.
 func TestSequenceLiesInOffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := HybridConfig()
@@ -224,7 +228,8 @@ func TestSequenceLiesInOffers(t *testing.T) {
 		}
 		for i, p := range picks {
 			f := offers[p.Server]
-			if p.Server == lost || !p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) || p.Window.Left < now+d.Control || p.Window.Width() < d.Needed {
+			if p.Server == lost || !p.Window.Within(win(sim.Time(f.left), sim.Time(f.right))) ||
+				p.Window.Left < now+d.Control || p.Window.Width() < d.Needed {
 				t.Fatalf("picks %v of %v at %v", picks, offers, now)
 			}
 			if i > 0 && p.Window.Left < picks[i-1].Window.Right {
@@ -278,7 +283,8 @@ func TestChoosyByHand(t *testing.T) {
 	if at, from := c.Rejected(1000*ns, 3000*ns, 7*ns, 0, 0); at != 3000*ns || from != 7*ns {
 		t.Errorf("rejected: %v from %v", at, from)
 	}
-	if at, from := c.Rejected(9000*ns, sim.Forever, 0, 8000*ns, 20000*ns); at != (8000+1000+1212)*ns || from != 20000*ns {
+	if at, from := c.Rejected(9000*ns, sim.Forever, 0, 8000*ns, 20000*ns); at != (8000+1000+1212)*ns ||
+		from != 20000*ns {
 		t.Errorf("rejected: %v from %v", at, from)
 	}
 	if at, from := c.Rejected(19000*ns, sim.Forever, 0, 8000*ns, 0); at != 19000*ns || from != 19000*ns {
@@ -323,8 +329,8 @@ func TestProxyByHand(t *testing.T) {
 	}
 }
 
-// TestProxyTakesTheEarliest holds that no member that is left out could have begun to write before one that is taken, and
-// that windows of a member do not overlap.
+// TestProxyTakesTheEarliest holds that no member that is left out could have begun to write before one that is taken,
+// and that windows of a member do not overlap.
 func TestProxyTakesTheEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := ProxyConfig()
@@ -375,7 +381,8 @@ func TestProxyTakesTheEarliest(t *testing.T) {
 			}
 			for i := range p.members {
 				if !taken[int32(i)] && p.members[i].start < latest {
-					t.Fatalf("member %d could write at %v, one was taken that writes at %v", i, p.members[i].start, latest)
+					t.Fatalf("member %d could write at %v, one was taken that writes at %v", i, p.members[i].start,
+						latest)
 				}
 			}
 		}

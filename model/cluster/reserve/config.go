@@ -101,15 +101,18 @@ func (c *Config) validate() error {
 	case c.ReservedPercent <= 0 || c.ReservedPercent > 100:
 		return fmt.Errorf("%d %% of the link are for data; it must be above 0 and at most 100", c.ReservedPercent)
 	case c.ControlSize <= 0 || c.FrameSize <= 0 || c.ChunkSize <= 0:
-		return fmt.Errorf("control message of %v, frame of %v, chunk of %v: each must be positive", c.ControlSize, c.FrameSize, c.ChunkSize)
+		return fmt.Errorf("control message of %v, frame of %v, chunk of %v: each must be positive", c.ControlSize,
+			c.FrameSize, c.ChunkSize)
 	case c.Trip < 0 || c.Lead < 0 || c.Gap < 0:
 		return fmt.Errorf("trip %v, lead %v, gap %v: none may be negative", c.Trip, c.Lead, c.Gap)
 	case c.Replicas <= 0:
 		return fmt.Errorf("%d replicas; a chunk needs at least one", c.Replicas)
 	case c.Group < c.Replicas:
-		return fmt.Errorf("%d targets bid for %d replicas; a group needs at least as many targets as a chunk has replicas", c.Group, c.Replicas)
+		return fmt.Errorf("%d targets bid for %d replicas; a group needs at least as many targets as a chunk has "+
+			"replicas", c.Group, c.Replicas)
 	case c.WidthPercent < 100 || c.WiderPercent != 0 && c.WiderPercent < c.WidthPercent:
-		return fmt.Errorf("bids have %d %% of a chunk's time, or %d %%; a bid must hold a chunk, and the second be no narrower", c.WidthPercent, c.WiderPercent)
+		return fmt.Errorf("bids have %d %% of a chunk's time, or %d %%; a bid must hold a chunk, and the second be "+
+			"no narrower", c.WidthPercent, c.WiderPercent)
 	case c.DiskRate <= 0:
 		return fmt.Errorf("disk rate is %v; it must be positive", c.DiskRate)
 	case c.DiskQueue < 0:

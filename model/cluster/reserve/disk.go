@@ -58,8 +58,8 @@ func (d *Durations) AckDelay(busy sim.Time, writeBack bool) sim.Time {
 // latencySteps are the queue lengths from which a disk of variable latency has one more chunk's time of it.
 var latencySteps = [...]int{4, 8, 12, 16}
 
-// ExtraLatency is by how many chunks' time of the disk an acknowledgement comes later when so many chunks wait, on a disk whose
-// latency grows with its queue (SURGE's models b and c).
+// ExtraLatency is by how many chunks' time of the disk an acknowledgement comes later when so many chunks wait, on a
+// disk whose latency grows with its queue (SURGE's models b and c).
 func ExtraLatency(chunks int) int {
 	if chunks >= 20 {
 		return 8
@@ -73,8 +73,8 @@ func ExtraLatency(chunks int) int {
 	return extra
 }
 
-// VariableLatency is what such a disk adds to the acknowledgement of a chunk that makes it busy for so long. It does not
-// slow the queue down.
+// VariableLatency is what such a disk adds to the acknowledgement of a chunk that makes it busy for so long. It does
+// not slow the queue down.
 func (d *Durations) VariableLatency(busy sim.Time) sim.Time {
 	return sim.Time(ExtraLatency(d.QueuedChunks(busy))) * d.DiskChunk
 }

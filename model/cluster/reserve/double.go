@@ -19,7 +19,8 @@ type DoubleBooked struct {
 func NewDoubleBooked(d *Durations) *DoubleBooked { return &DoubleBooked{Sparse{queue: newQueue(d)}} }
 
 // Request is as Sparse.Request, or gives a window that another gateway has been offered.
-func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *rng.Stream) Window {
+func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time,
+	rnd *rng.Stream) Window {
 	q.withdraw(chunk)
 	if diskDelay <= 0 {
 		if k := q.toDouble(now, notBefore); k >= 0 {

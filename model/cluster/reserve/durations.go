@@ -47,7 +47,8 @@ func New(c Config) (*Durations, error) {
 		d.ControlRate = d.Effective - d.DataRate
 	}
 	if d.DataRate <= 0 || d.ControlRate <= 0 {
-		return nil, fmt.Errorf("a link of %v leaves %v for data and %v for control messages", c.LinkRate, d.DataRate, d.ControlRate)
+		return nil, fmt.Errorf("a link of %v leaves %v for data and %v for control messages", c.LinkRate, d.DataRate,
+			d.ControlRate)
 	}
 	d.Trip, d.Lead, d.Gap = c.Compat.cut(c.Trip), c.Compat.cut(c.Lead), c.Compat.cut(c.Gap)
 	d.Control = d.Send(c.ControlSize, d.ControlRate)

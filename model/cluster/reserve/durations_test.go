@@ -48,7 +48,8 @@ func TestWidths(t *testing.T) {
 	} {
 		d := mustNew(t, c.config)
 		if d.Window != c.window*units.Nanosecond || d.Accepted != c.accepted*units.Nanosecond {
-			t.Errorf("%s: bid of %v, accepted %v, want %v and %v", c.name, d.Window, d.Accepted, c.window*units.Nanosecond, c.accepted*units.Nanosecond)
+			t.Errorf("%s: bid of %v, accepted %v, want %v and %v", c.name, d.Window, d.Accepted,
+				c.window*units.Nanosecond, c.accepted*units.Nanosecond)
 		}
 		if d.Needed != d.Accepted {
 			t.Errorf("%s: a gateway takes %v of %v", c.name, d.Needed, d.Accepted)
@@ -57,7 +58,8 @@ func TestWidths(t *testing.T) {
 		exact := mustNew(t, c.config)
 		if c.name == "M unicast 1M" {
 			// Three replicas and a third of the slack: SURGE forgets two of them.
-			if want := 3*exact.Chunk + exact.Frame*((exact.Window-exact.least())/exact.Frame/3); exact.Accepted != want {
+			if want := 3*exact.Chunk +
+				exact.Frame*((exact.Window-exact.least())/exact.Frame/3); exact.Accepted != want {
 				t.Errorf("%s: accepted %v, want %v", c.name, exact.Accepted, want)
 			}
 			continue

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The oracles of this file are SURGE's rules once more, from their description: in whole nanoseconds, with lists that are made anew
-// at each step, and without the rest of the package.
+// The oracles of this file are SURGE's rules once more, from their description: in whole nanoseconds, with lists that
+// are made anew at each step, and without the rest of the package.
 
 // rules are the times that the oracles need.
 type rules struct {
@@ -104,7 +104,8 @@ func (o *oracle) request(now int64, chunk uint64, notBefore, delay int64) (int64
 		}
 		slices.Sort(at)
 		c.left = at[slices.IndexFunc(at, func(left int64) bool {
-			return !slices.ContainsFunc(keep, func(b card) bool { return b.right+o.trip > left && b.left-left < o.window })
+			return !slices.ContainsFunc(keep,
+				func(b card) bool { return b.right+o.trip > left && b.left-left < o.window })
 		})]
 		c.right = c.left + o.window
 		if len(o.cards) == 0 && delay == 0 && o.head {
@@ -191,8 +192,8 @@ func (o *oracle) accept(now int64, chunk uint64, left, right int64) {
 	o.sort()
 }
 
-// TestQueuesAgainstOracle runs the queues by SURGE's rules and the oracle side by side, on sequences of messages as a cluster
-// has them: a bid is answered within some tens of microseconds, a window is used when it comes.
+// TestQueuesAgainstOracle runs the queues by SURGE's rules and the oracle side by side, on sequences of messages as a
+// cluster has them: a bid is answered within some tens of microseconds, a window is used when it comes.
 func TestQueuesAgainstOracle(t *testing.T) {
 	states := map[byte]State{'t': Tentative, 'a': Accepted, 'c': Canceled, 'r': Rejected}
 	for _, k := range queueKinds {
@@ -221,8 +222,10 @@ func TestQueuesAgainstOracle(t *testing.T) {
 					}
 					delay := max(0, rapid.Int64Range(-100000, 200000).Draw(t, "delay"))
 					w := q.Request(sim.Time(now)*ns, next, 0, sim.Time(notBefore)*ns, sim.Time(delay)*ns, nil)
-					if left, right := o.request(now, next, notBefore, delay); w != win(sim.Time(left), sim.Time(right)) {
-						t.Fatalf("at %d, not before %d, delay %d: given %v, the oracle gives %d-%d", now, notBefore, delay, w, left, right)
+					if left, right := o.request(now, next, notBefore, delay); w !=
+						win(sim.Time(left), sim.Time(right)) {
+						t.Fatalf("at %d, not before %d, delay %d: given %v, the oracle gives %d-%d", now, notBefore,
+							delay, w, left, right)
 					}
 				case op < 6:
 					if b := q.At(which); b.State == Tentative || b.State == Rejected {
@@ -249,7 +252,8 @@ func TestQueuesAgainstOracle(t *testing.T) {
 				}
 				for i, c := range o.cards {
 					b := q.At(i)
-					if b.State != states[c.state] || b.Window != win(sim.Time(c.left), sim.Time(c.right)) || b.State != Canceled && b.Chunk != c.chunk {
+					if b.State != states[c.state] || b.Window != win(sim.Time(c.left), sim.Time(c.right)) ||
+						b.State != Canceled && b.Chunk != c.chunk {
 						t.Fatalf("bid %d is %+v, the oracle has %+v", i, b, c)
 					}
 				}
@@ -264,7 +268,8 @@ type leaf struct {
 	left, right int64
 }
 
-// leaves are offers in SURGE's order: of two that begin together, the later in the paper's build, the earlier in the last one.
+// leaves are offers in SURGE's order: of two that begin together, the later in the paper's build, the earlier in the
+// last one.
 func leaves(offers []leaf, head bool) []leaf {
 	l := slices.Clone(offers)
 	if !head {
@@ -279,7 +284,8 @@ func drawOffers(t *rapid.T, d *Durations, n int) []leaf {
 	r := rulesOf(d)
 	out := make([]leaf, n)
 	for i := range out {
-		left := rapid.Int64Range(0, 12).Draw(t, "slot")*r.window/6 + rapid.SampledFrom([]int64{0, 0, 1, 1000, 3000, 9000}).Draw(t, "jitter")
+		left := rapid.Int64Range(0, 12).Draw(t, "slot")*r.window/6 +
+			rapid.SampledFrom([]int64{0, 0, 1, 1000, 3000, 9000}).Draw(t, "jitter")
 		wide := rapid.SampledFrom([]int64{0, 0, 0, 2 * r.chunk, 2 * r.trip}).Draw(t, "wide")
 		out[i] = leaf{int32(i), left, left + r.window + wide}
 	}
@@ -297,7 +303,8 @@ func fill(d *Durations, offers []leaf) *Offers {
 // TestIntersectAgainstOracle compares the choice of a common window by SURGE's rules.
 func TestIntersectAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := surge(DefaultConfig(), rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk"))
+		c := surge(DefaultConfig(),
+			rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk"))
 		c.Rules = rapid.SampledFrom([]Rules{RulesPaper, RulesHead}).Draw(t, "rules")
 		d, _ := New(c)
 		r := rulesOf(d)
@@ -379,7 +386,8 @@ func (r rules) sequence(l []leaf, most int) (picks []leaf, after map[int32]leaf)
 // TestSequenceAgainstOracle compares the choice of a sequence by SURGE's rules, and what targets see of it.
 func TestSequenceAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := surge(HybridConfig(), rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk"))
+		c := surge(HybridConfig(),
+			rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk"))
 		c.Rules = rapid.SampledFrom([]Rules{RulesPaper, RulesHead}).Draw(t, "rules")
 		d, _ := New(c)
 		r := rulesOf(d)

@@ -7,11 +7,12 @@ import (
 	"farflash/sim"
 )
 
-// Late binding, our own protocol (docs/adr/0006-pull.md). A target remembers who has asked it for room and
-// offers itself to the oldest of them when it is about to run out of work, so that who gets a target is decided when it is free and
-// not when it is asked. An offer that is open counts as work, and so does what has been taken, unless its sender has said that it comes only when the target has
-// nothing to do any more. The more chunks ask, the further ahead a target offers itself: there is work for all then, whoever has it, and a queue bridges the
-// time until what has been taken comes, behind what else is on the links.
+// Late binding, our own protocol (docs/adr/0006-pull.md). A target remembers who has asked it for room and offers
+// itself to the oldest of them when it is about to run out of work, so that who gets a target is decided when it is
+// free and not when it is asked. An offer that is open counts as work, and so does what has been taken, unless its
+// sender has said that it comes only when the target has nothing to do any more. The more chunks ask, the further
+// ahead a target offers itself: there is work for all then, whoever has it, and a queue bridges the time until what
+// has been taken comes, behind what else is on the links.
 
 // Waiting is a chunk that has asked a target for room.
 type Waiting struct {
@@ -38,13 +39,15 @@ type Coming struct {
 type Promise struct {
 	// Ahead is for how long it still has work when it offers itself to a chunk that is alone.
 	Ahead sim.Time
-	// Mine and Among say how much of those who ask it will have: Mine of each Among, as many pieces as a chunk has of the targets that it asks.
+	// Mine and Among say how much of those who ask it will have: Mine of each Among, as many pieces as a chunk has of
+	// the targets that it asks.
 	Mine, Among int
 	// Piece is the size of the largest piece.
 	Piece units.Bytes
 	// Room is how much may come and wait for the disk; 0 is no limit.
 	Room units.Bytes
-	// Patience is for how long an offer is open that nobody answers, and how late a piece may come, without what other pieces take that come meanwhile; sim.Forever where no message is lost.
+	// Patience is for how long an offer is open that nobody answers, and how late a piece may come, without what
+	// other pieces take that come meanwhile; sim.Forever where no message is lost.
 	Patience sim.Time
 }
 
@@ -114,15 +117,17 @@ func (p *Puller) Take(x Coming) {
 	p.coming = slices.Insert(p.coming, i, x)
 }
 
-// Offer decides on an offer: to whom, how long until the link is free for it, and how long until a piece that comes at once is written, if all other offers that are open are taken. backlog is for how long
-// the disk has work, write how long it takes to write a piece.
+// Offer decides on an offer: to whom, how long until the link is free for it, and how long until a piece that comes
+// at once is written, if all other offers that are open are taken. backlog is for how long the disk has work, write
+// how long it takes to write a piece.
 func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready, done sim.Time, ok bool) {
 	p.expire(now)
 	if p.open == len(p.asks) {
 		return Waiting{}, 0, 0, false
 	}
 	work, ready, n := p.work(now, backlog, write)
-	if limit := p.limit(write); work > limit || p.crowded(now, n, work, write, limit) > now || p.lacks(backlog, write) > 0 {
+	if limit := p.limit(write); work > limit || p.crowded(now, n, work, write, limit) > now ||
+		p.lacks(backlog, write) > 0 {
 		return Waiting{}, 0, 0, false
 	}
 	p.asks[p.open].offered = now
@@ -160,8 +165,9 @@ func (p *Puller) expire(now sim.Time) {
 // until is until when a target waits for a piece, if nothing comes meanwhile: while others come it may be behind them.
 func (p *Puller) until(x *Coming) sim.Time { return x.Due + p.link - x.carried + p.Patience }
 
-// limit is for how long a target may have work that offers itself: Ahead, and three quarters of the writes of all but one of the pieces that it is going to have of those who
-// ask. A slow disk is going to have fewer, so what counts is what a usual one takes for them.
+// limit is for how long a target may have work that offers itself: Ahead, and three quarters of the writes of all but
+// one of the pieces that it is going to have of those who ask. A slow disk is going to have fewer, so what counts is
+// what a usual one takes for them.
 func (p *Puller) limit(write sim.Time) sim.Time {
 	mine := sim.Time((len(p.asks)-p.open)*p.Mine - p.Among)
 	usual := min(write, p.d.DiskChunk)
@@ -179,8 +185,9 @@ func (p *Puller) takes(size units.Bytes, write sim.Time) sim.Time {
 	return sim.Time(float64(write) * float64(size) / float64(p.Piece))
 }
 
-// work is for how long a target has work: what its disk has, what comes, and what is offered; and for how long what comes takes its link. What is due only when all before it is
-// done, and later than Ahead, counts when its time is near: until then there is room for others.
+// work is for how long a target has work: what its disk has, what comes, and what is offered; and for how long what
+// comes takes its link. What is due only when all before it is done, and later than Ahead, counts when its time is
+// near: until then there is room for others.
 func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int) {
 	var left units.Bytes
 	var last sim.Time
@@ -205,7 +212,8 @@ func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int)
 	return work, link, n
 }
 
-// crowded is until when what is due later leaves no room: it comes together, and some of it would wait for longer than limit.
+// crowded is until when what is due later leaves no room: it comes together, and some of it would wait for longer
+// than limit.
 func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (until sim.Time) {
 	done := now + work
 	for i := n; i < len(p.coming); i++ {
@@ -217,8 +225,8 @@ func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (unti
 	return until
 }
 
-// Wake is in how long Offer will have something to say because the disk has worked off its backlog, or to forget because an offer is open, or a piece has not come, for too
-// long; Forever if only a message can change it.
+// Wake is in how long Offer will have something to say because the disk has worked off its backlog, or to forget
+// because an offer is open, or a piece has not come, for too long; Forever if only a message can change it.
 func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	in := sim.Forever
 	if p.open < len(p.asks) {
@@ -246,8 +254,8 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	return in
 }
 
-// Received: some of a piece has come. It reports whether it is the last. Of a piece that the target did not know to come, because the message that takes it was lost or it had
-// waited for too long, it is told the size.
+// Received: some of a piece has come. It reports whether it is the last. Of a piece that the target did not know to
+// come, because the message that takes it was lost or it had waited for too long, it is told the size.
 func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool {
 	p.link += p.d.Send(size, p.d.Effective)
 	i := slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })

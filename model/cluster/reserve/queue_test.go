@@ -55,7 +55,8 @@ func wantBids(t *testing.T, q bidQueue, want ...Bid) {
 	for i, w := range want {
 		b := q.At(i)
 		if b.Chunk != w.Chunk || b.State != w.State || b.Window != w.Window {
-			t.Errorf("bid %d: chunk %d %v %v, want chunk %d %v %v", i, b.Chunk, b.State, b.Window, w.Chunk, w.State, w.Window)
+			t.Errorf("bid %d: chunk %d %v %v, want chunk %d %v %v", i, b.Chunk, b.State, b.Window, w.Chunk, w.State,
+				w.Window)
 		}
 	}
 }
@@ -182,7 +183,8 @@ func TestSparseByHand(t *testing.T) {
 		t.Errorf("the last build widens by two trips: %v", got)
 	}
 	head.Reserve(0, 2, 0, win(200000, 300000))
-	wantBids(t, head, Bid{Chunk: 1, Window: win(5848, 138401)}, Bid{Chunk: 2, State: Accepted, Window: win(200000, 300000)})
+	wantBids(t, head, Bid{Chunk: 1, Window: win(5848, 138401)},
+		Bid{Chunk: 2, State: Accepted, Window: win(200000, 300000)})
 }
 
 func TestDoubleBookedByHand(t *testing.T) {
@@ -393,7 +395,8 @@ func TestBidsRandom(t *testing.T) {
 			t.Run(k.name+map[Compat]string{true: "/surge"}[compat], rapid.MakeCheck(func(t *rapid.T) {
 				c := k.config()
 				c.Compat = compat
-				c.ChunkSize = rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t, "chunk")
+				c.ChunkSize = rapid.SampledFrom([]units.Bytes{16 * units.KiB, 128 * units.KiB, units.MiB}).Draw(t,
+					"chunk")
 				c.Gap = rapid.SampledFrom([]sim.Time{0, 300 * ns}).Draw(t, "gap")
 				d, err := New(c)
 				if err != nil {

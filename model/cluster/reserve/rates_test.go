@@ -79,7 +79,8 @@ func TestLeakyWhen(t *testing.T) {
 	})
 }
 
-// TestLeakyConserves holds that no more goes out than was there and has come in, and that a bucket without faults loses nothing.
+// TestLeakyConserves holds that no more goes out than was there and has come in, and that a bucket without faults
+// loses nothing.
 func TestLeakyConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, _ := New(UnicastConfig())
@@ -192,7 +193,8 @@ func TestShareByHand(t *testing.T) {
 	}
 	s.Admit(3, 128*units.KiB)
 	s.Received(1, 128*units.KiB-10238)
-	if got := s.Divide(nil); !slices.Equal(got, []Rate{{1, 3300 * units.Mbps}, {2, 3300 * units.Mbps}, {3, 3300 * units.Mbps}}) {
+	if got := s.Divide(nil); !slices.Equal(got,
+		[]Rate{{1, 3300 * units.Mbps}, {2, 3300 * units.Mbps}, {3, 3300 * units.Mbps}}) {
 		t.Errorf("rates %v", got)
 	}
 	if !s.Remove(1) || s.Remove(1) || s.Len() != 2 {

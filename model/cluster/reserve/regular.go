@@ -22,7 +22,8 @@ const reuseBelow = 4
 // Request asks for a window for a chunk, not before a time, and later by diskDelay from now if the disk is full. A
 // second request for a chunk withdraws the first one's bid. The stream is not used: it is there because other queues
 // draw from it.
-func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, _ *rng.Stream) Window {
+func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time,
+	_ *rng.Stream) Window {
 	if k := q.find(chunk); k >= 0 {
 		q.tally.Withdrawn++
 		q.cancel(k)

@@ -61,9 +61,9 @@ func (s *Share) Received(id uint64, offset units.Bytes) { received(s.flows, id, 
 // Remove says that a flow has ended. It reports whether there was one.
 func (s *Share) Remove(id uint64) bool { return remove(&s.flows, id) }
 
-// Divide appends to dst the rates that flows are to hear, if their number has changed since the last call. A flow whose end
-// is in flight hears none. A flow that has just been admitted hears it again, as in SURGE, because its first rate
-// waits for the disk and this one does not.
+// Divide appends to dst the rates that flows are to hear, if their number has changed since the last call. A flow
+// whose end is in flight hears none. A flow that has just been admitted hears it again, as in SURGE, because its
+// first rate waits for the disk and this one does not.
 func (s *Share) Divide(dst []Rate) []Rate {
 	same := len(s.flows) == s.divided
 	s.divided = len(s.flows)

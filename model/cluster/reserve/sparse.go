@@ -17,7 +17,8 @@ func NewSparse(d *Durations) *Sparse { return &Sparse{queue: newQueue(d)} }
 // Request asks for a window for a chunk, not before a time, and later by diskDelay from now if the disk is full. A
 // second request for a chunk withdraws the first one's bid. The stream decides, under the paper's rules, whether an
 // idle target makes its bid wider; without a stream it never does.
-func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *rng.Stream) Window {
+func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time,
+	rnd *rng.Stream) Window {
 	q.withdraw(chunk)
 	left := max(q.d.earliest(now, notBefore), now+diskDelay)
 	for k := range q.bids {

@@ -21,7 +21,8 @@ func (q *queue) Undecided(now sim.Time, chunk uint64) (sim.Time, bool) {
 	return now - q.bids[k].Created, true
 }
 
-// Expects reports whether a bid has been accepted whose data has not come, and whether one waits for its gateway's answer.
+// Expects reports whether a bid has been accepted whose data has not come, and whether one waits for its gateway's
+// answer.
 func (q *queue) Expects() (accepted, tentative bool) {
 	for k := range q.bids {
 		accepted = accepted || q.bids[k].State == Accepted

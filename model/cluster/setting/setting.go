@@ -1,5 +1,6 @@
-// Package setting has the choices that an object cluster's configuration is made of and that say no more than their names: when targets acknowledge, what their disks and the network
-// between nodes are, and who delivers what is read. Package cluster has them by the same names.
+// Package setting has the choices that an object cluster's configuration is made of and that say no more than their
+// names: when targets acknowledge, what their disks and the network between nodes are, and who delivers what is read.
+// Package cluster has them by the same names.
 //
 // What it leaves out: numbers, and what the choices do, which are package cluster's.
 package setting
@@ -13,8 +14,8 @@ type Acknowledge uint8
 const (
 	// WriteThrough waits until the replica is on the disk: the Replicast paper's rule (section IV-A).
 	WriteThrough Acknowledge = iota
-	// WriteBack acknowledges what has arrived, unless the disk's queue is full: then it waits as WriteThrough does. It is the rule of SURGE's
-	// last build.
+	// WriteBack acknowledges what has arrived, unless the disk's queue is full: then it waits as WriteThrough does.
+	// It is the rule of SURGE's last build.
 	WriteBack
 )
 
@@ -36,7 +37,8 @@ type DiskLatency uint8
 const (
 	// LatencyConstant does nothing to them.
 	LatencyConstant DiskLatency = iota
-	// LatencyGrows delays them by 1, 2, 3, 4 and 8 chunks' time of the disk when 4, 8, 12, 16 and 20 chunks wait, as in SURGE's models b and c.
+	// LatencyGrows delays them by 1, 2, 3, 4 and 8 chunks' time of the disk when 4, 8, 12, 16 and 20 chunks wait, as
+	// in SURGE's models b and c.
 	LatencyGrows
 )
 
@@ -100,16 +102,20 @@ type Reading uint8
 
 // The choices.
 const (
-	// ReadBids asks the chunk's groups by multicast; each target says when its disk could begin, or that it does not have the chunk, and the gateway takes
-	// the earliest (the Replicast paper, section II-C). Where chunks have no groups, it asks those who have it.
+	// ReadBids asks the chunk's groups by multicast; each target says when its disk could begin, or that it does not
+	// have the chunk, and the gateway takes the earliest (the Replicast paper, section II-C). Where chunks have no
+	// groups, it asks those who have it.
 	ReadBids Reading = iota
 	// ReadRandom takes anyone.
 	ReadRandom
-	// ReadLeastLoaded asks those who have the chunk, each by a message of its own, how long their disks will be busy, and takes the least.
+	// ReadLeastLoaded asks those who have the chunk, each by a message of its own, how long their disks will be busy,
+	// and takes the least.
 	ReadLeastLoaded
-	// ReadHedged takes anyone, and another one when nothing has come for a time (Dean and Barroso, The Tail at Scale, CACM 2013).
+	// ReadHedged takes anyone, and another one when nothing has come for a time (Dean and Barroso, The Tail at Scale,
+	// CACM 2013).
 	ReadHedged
-	// ReadTied asks one more than are needed. Each whose disk begins tells the others, and one that has not begun drops the request when as many have as are needed (the same).
+	// ReadTied asks one more than are needed. Each whose disk begins tells the others, and one that has not begun
+	// drops the request when as many have as are needed (the same).
 	ReadTied
 )
 

@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// cycle is how the SSD divides its time: it takes so many writes and moves so many chunks, and then looks at its watermarks again. It ends
-// early when what is left to do cannot be done: there is no room, or nothing to move.
+// cycle is how the SSD divides its time: it takes so many writes and moves so many chunks, and then looks at its
+// watermarks again. It ends early when what is left to do cannot be done: there is no room, or nothing to move.
 type cycle struct {
 	share    float64 // of the cycle that is writes
 	toTake   int
@@ -96,8 +96,9 @@ func (s *Server) step() {
 // full reports whether a chunk has no room on the SSD.
 func (s *Server) full() bool { return s.used+s.cfg.Chunk > s.cfg.SSD.Capacity }
 
-// takeWaiting has the SSD take the write that has waited longest, if it is its turn. When all of the initiator's commands wait one is taken out
-// of turn, because otherwise nothing would be under way between the initiator and the SSD, unless it drains.
+// takeWaiting has the SSD take the write that has waited longest, if it is its turn. When all of the initiator's
+// commands wait one is taken out of turn, because otherwise nothing would be under way between the initiator and the
+// SSD, unless it drains.
 func (s *Server) takeWaiting() bool {
 	y := &s.cycle
 	if s.waiting.Len() == 0 || s.full() {
@@ -114,7 +115,8 @@ func (s *Server) takeWaiting() bool {
 	return true
 }
 
-// moveOn sends the next chunk to the next HDD whose link is free, in turns. Its room on the SSD is free as soon as it is sent.
+// moveOn sends the next chunk to the next HDD whose link is free, in turns. Its room on the SSD is free as soon as it
+// is sent.
 func (s *Server) moveOn() bool {
 	y := &s.cycle
 	if y.moved >= y.toMove || y.moving >= s.cfg.Moving || s.used < s.cfg.Chunk {

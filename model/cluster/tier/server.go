@@ -238,8 +238,8 @@ func (s *Server) Floor(device int) sim.Time {
 	return 2*(s.control+s.cfg.Trip) + s.transfer + s.devices[device].chunk
 }
 
-// Bound is how many bytes a second all devices take at most in the long run: what the SSD takes must move, and a chunk that comes from it takes an HDD less
-// time than one that an initiator writes there.
+// Bound is how many bytes a second all devices take at most in the long run: what the SSD takes must move, and a
+// chunk that comes from it takes an HDD less time than one that an initiator writes there.
 func (s *Server) Bound() float64 {
 	fast, slow := float64(s.cfg.SSD.Rate), float64(float64(s.cfg.HDDs)*float64(s.cfg.HDD.Rate))
 	fast = min(fast, slow*float64(s.cfg.HDD.Sequential))
@@ -264,7 +264,8 @@ func (s *Server) Check() error {
 	case s.used < 0 || s.used > s.cfg.SSD.Capacity:
 		return fmt.Errorf("the SSD holds %v of %v", s.used, s.cfg.SSD.Capacity)
 	case k.Moved != k.Arrived+uint64(s.cycle.moving):
-		return fmt.Errorf("%d chunks have left the SSD, but %d have arrived and %d are in flight", k.Moved, k.Arrived, s.cycle.moving)
+		return fmt.Errorf("%d chunks have left the SSD, but %d have arrived and %d are in flight", k.Moved, k.Arrived,
+			s.cycle.moving)
 	}
 	return nil
 }

@@ -1,13 +1,15 @@
-// Package tier models one storage server with two tiers: an SSD that takes writes and moves them on to hard disks (HDDs), and the HDDs, which
-// take writes as well.
+// Package tier models one storage server with two tiers: an SSD that takes writes and moves them on to hard disks
+// (HDDs), and the HDDs, which take writes as well.
 //
-// The main types are Config, whose Policy says what the tiers are and when chunks move, and Server, a state machine on a sim.Engine. An initiator
-// keeps a window of commands outstanding at each device (server.go). The SSD divides its time between writes that come and chunks that move to
-// the HDDs, in cycles (cycle.go): below the low watermark it only takes, from the high one on it only moves, until it has come down below a third one.
-// What comes meanwhile waits.
+// The main types are Config, whose Policy says what the tiers are and when chunks move, and Server, a state machine
+// on a sim.Engine. An initiator keeps a window of commands outstanding at each device (server.go). The SSD divides
+// its time between writes that come and chunks that move to the HDDs, in cycles (cycle.go): below the low watermark
+// it only takes, from the high one on it only moves, until it has come down below a third one. What comes meanwhile
+// waits.
 //
-// It is SURGE's model c, at build 9872498, whose constants are DefaultConfig: with any number of HDDs, any rates, sizes and watermarks. What SURGE
-// leaves undefined is defined: an SSD without room lets writes wait, and one that is empty has nothing to move.
+// It is SURGE's model c, at build 9872498, whose constants are DefaultConfig: with any number of HDDs, any rates,
+// sizes and watermarks. What SURGE leaves undefined is defined: an SSD without room lets writes wait, and one that is
+// empty has nothing to move.
 //
 // What it leaves out: reads; where on a device a chunk is; the SSD's own time for reading what it moves; failures.
 package tier
@@ -83,8 +85,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultPolicy is that of DefaultConfig. SURGE's 100 MB are 100,000 KiB, and its chunks come from the SSD 16 times as fast, where a comment
-// says 4.
+// DefaultPolicy is that of DefaultConfig. SURGE's 100 MB are 100,000 KiB, and its chunks come from the SSD 16 times
+// as fast, where a comment says 4.
 func DefaultPolicy() Policy {
 	return Policy{
 		SSD: Fast{Rate: 1400 * units.ByteRate(units.MiB), Capacity: 100_000 * units.KiB, Window: 32},
@@ -102,13 +104,19 @@ func (c *Config) Validate() error {
 	f.Hold(c.Trip >= 0 && c.Trip <= units.Second, "trip", "%v is not possible; use 0s to 1s", c.Trip)
 	f.Hold(c.Control >= 1 && c.Control <= units.MiB, "control", "%v is not possible; use 1B to 1MiB", c.Control)
 	f.Hold(c.SSD.Rate > 0, "ssd.rate", "%v is not possible; use a rate such as 1400MiB/s", c.SSD.Rate)
-	f.Hold(c.SSD.Window >= 1 && c.SSD.Window <= maxWindow, "ssd.window", "%d is not possible; use 1 to %d", c.SSD.Window, maxWindow)
-	f.Hold(c.SSD.Capacity >= 2*c.Chunk, "ssd.capacity", "%v is too little for chunks of %v; use at least %v", c.SSD.Capacity, c.Chunk, 2*c.Chunk)
+	f.Hold(c.SSD.Window >= 1 && c.SSD.Window <= maxWindow, "ssd.window", "%d is not possible; use 1 to %d",
+		c.SSD.Window, maxWindow)
+	f.Hold(c.SSD.Capacity >= 2*c.Chunk, "ssd.capacity", "%v is too little for chunks of %v; use at least %v",
+		c.SSD.Capacity, c.Chunk, 2*c.Chunk)
 	f.Hold(c.HDD.Rate > 0, "hdd.rate", "%v is not possible; use a rate such as 180MiB/s", c.HDD.Rate)
-	f.Hold(c.HDD.Window >= 0 && c.HDD.Window <= maxWindow, "hdd.window", "%d is not possible; use 0 to %d", c.HDD.Window, maxWindow)
-	f.Hold(c.HDD.Sequential >= 1 && c.HDD.Sequential <= 1000, "hdd.sequential", "%d is not possible; use 1 to 1000", c.HDD.Sequential)
-	f.Hold(c.Low >= 0 && c.Low < c.High && c.High <= 1, "high", "watermarks of %v and %v are not possible; use 0%% <= low < high <= 100%%", c.Low, c.High)
-	f.Hold(c.Resume > c.Low && c.Resume <= c.High, "resume", "%v is not between the watermarks; use more than %v and at most %v", c.Resume, c.Low, c.High)
+	f.Hold(c.HDD.Window >= 0 && c.HDD.Window <= maxWindow, "hdd.window", "%d is not possible; use 0 to %d",
+		c.HDD.Window, maxWindow)
+	f.Hold(c.HDD.Sequential >= 1 && c.HDD.Sequential <= 1000, "hdd.sequential", "%d is not possible; use 1 to 1000",
+		c.HDD.Sequential)
+	f.Hold(c.Low >= 0 && c.Low < c.High && c.High <= 1, "high",
+		"watermarks of %v and %v are not possible; use 0%% <= low < high <= 100%%", c.Low, c.High)
+	f.Hold(c.Resume > c.Low && c.Resume <= c.High, "resume",
+		"%v is not between the watermarks; use more than %v and at most %v", c.Resume, c.Low, c.High)
 	f.Hold(c.Cycle >= 1 && c.Cycle <= 1<<20, "cycle", "%d is not possible; use 1 to 1048576", c.Cycle)
 	f.Hold(c.Moving >= 1 && c.Moving <= 1<<20, "moving", "%d is not possible; use 1 to 1048576", c.Moving)
 	return f.Err()

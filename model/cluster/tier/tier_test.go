@@ -97,8 +97,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestWatermarks: below the low watermark a cycle only takes; from the high one on the SSD takes nothing until it has come down below the third, and
-// goes on to move until it is at the low one.
+// TestWatermarks: below the low watermark a cycle only takes; from the high one on the SSD takes nothing until it has
+// come down below the third, and goes on to move until it is at the low one.
 func TestWatermarks(t *testing.T) {
 	cfg := tier.DefaultConfig()
 	_, _, cycles := run(t, cfg, 5*units.Second)
@@ -129,7 +129,8 @@ func TestWatermarks(t *testing.T) {
 	t.Logf("%d cycles, %d drains", len(cycles), drains)
 }
 
-// TestLaws: whatever the server, writes and chunks are conserved, the SSD never holds more than it can, and work goes on.
+// TestLaws: whatever the server, writes and chunks are conserved, the SSD never holds more than it can, and work goes
+// on.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := tier.DefaultConfig()
@@ -154,7 +155,8 @@ func TestLaws(t *testing.T) {
 			}
 		}
 		// What the SSD can hold, and what is in flight, may have been begun before.
-		all, slack := 0.0, float64(cfg.SSD.Capacity)+float64(cfg.Chunk)*float64(cfg.SSD.Window+cfg.HDDs*cfg.HDD.Window+cfg.Moving)
+		all, slack := 0.0, float64(cfg.SSD.Capacity)+
+			float64(cfg.Chunk)*float64(cfg.SSD.Window+cfg.HDDs*cfg.HDD.Window+cfg.Moving)
 		for _, d := range done {
 			if d.Done > until/2 {
 				all += float64(cfg.Chunk)
@@ -201,9 +203,12 @@ func TestMistakes(t *testing.T) {
 		want   string
 	}{
 		{func(c *tier.Config) { c.HDDs = 0 }, "hdds: 0 is not possible; use 1 to 65535"},
-		{func(c *tier.Config) { c.SSD.Capacity = units.MiB }, "ssd.capacity: 1MiB is too little for chunks of 1MiB; use at least 2MiB"},
-		{func(c *tier.Config) { c.Low = 0.8 }, "high: watermarks of 80% and 70% are not possible; use 0% <= low < high <= 100%"},
-		{func(c *tier.Config) { c.Resume = 0.3 }, "resume: 30% is not between the watermarks; use more than 40% and at most 70%"},
+		{func(c *tier.Config) { c.SSD.Capacity = units.MiB },
+			"ssd.capacity: 1MiB is too little for chunks of 1MiB; use at least 2MiB"},
+		{func(c *tier.Config) { c.Low = 0.8 },
+			"high: watermarks of 80% and 70% are not possible; use 0% <= low < high <= 100%"},
+		{func(c *tier.Config) { c.Resume = 0.3 },
+			"resume: 30% is not between the watermarks; use more than 40% and at most 70%"},
 		{func(c *tier.Config) { c.HDD.Sequential = 0 }, "hdd.sequential: 0 is not possible; use 1 to 1000"},
 	} {
 		cfg := tier.DefaultConfig()
@@ -223,6 +228,7 @@ func Example() {
 	}
 	s.Start()
 	eng.Run(units.Second)
-	fmt.Printf("%d writes to the SSD and %d to HDDs, %d chunks moved, %v in use\n", s.Counters.FastDone, s.Counters.SlowDone, s.Counters.Moved, s.Used())
+	fmt.Printf("%d writes to the SSD and %d to HDDs, %d chunks moved, %v in use\n", s.Counters.FastDone,
+		s.Counters.SlowDone, s.Counters.Moved, s.Used())
 	// Output: 805 writes to the SSD and 1566 to HDDs, 740 chunks moved, 66MiB in use
 }

@@ -219,8 +219,8 @@ func (m *Machine) handled(k int32) {
 	}
 }
 
-// Pending is the sum over nodes and time, up to now, of events in flight to a node or waiting there, in events times seconds. The difference of two
-// over the time between, over Receivers, is the mean load of a node.
+// Pending is the sum over nodes and time, up to now, of events in flight to a node or waiting there, in events times
+// seconds. The difference of two over the time between, over Receivers, is the mean load of a node.
 func (m *Machine) Pending(now sim.Time) float64 {
 	m.measure(now)
 	return m.area / float64(units.Second)
@@ -245,8 +245,8 @@ func (m *Machine) Receivers() int {
 	return m.cfg.Targets
 }
 
-// Bound is how many events a second the pattern makes at most, in the long run: what open loops begin, or their buckets let through, times an
-// exchange's events; or what closed loops do when events wait for nothing.
+// Bound is how many events a second the pattern makes at most, in the long run: what open loops begin, or their
+// buckets let through, times an exchange's events; or what closed loops do when events wait for nothing.
 func (m *Machine) Bound() float64 {
 	c := &m.cfg
 	if c.Outstanding > 0 {

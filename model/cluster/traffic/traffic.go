@@ -1,16 +1,17 @@
-// Package traffic models nodes that exchange small events and do nothing else: what a cluster's control messages do to its nodes when nobody
-// plans them.
+// Package traffic models nodes that exchange small events and do nothing else: what a cluster's control messages do
+// to its nodes when nobody plans them.
 //
-// The main types are Config, whose Pattern says who sends how much to whom, and Machine, a state machine on a sim.Engine. An exchange is a number of
-// events that two nodes send each other in turns (machine.go): one in a storm, two in ping-pong, four in a pipeline of request,
-// acknowledgement, transfer and acknowledgement. A pattern is an open loop, where each node begins exchanges at random times, through a leaky
-// bucket if there is one (choose.go), or a closed loop, where it keeps so many going. A peer is drawn at random, or is the one of several with the
-// fewest events in flight to it or waiting there.
+// The main types are Config, whose Pattern says who sends how much to whom, and Machine, a state machine on a
+// sim.Engine. An exchange is a number of events that two nodes send each other in turns (machine.go): one in a storm,
+// two in ping-pong, four in a pipeline of request, acknowledgement, transfer and acknowledgement. A pattern is an
+// open loop, where each node begins exchanges at random times, through a leaky bucket if there is one (choose.go), or
+// a closed loop, where it keeps so many going. A peer is drawn at random, or is the one of several with the fewest
+// events in flight to it or waiting there.
 //
-// It has SURGE's models 1, 1.1, 2, 2.1, 3 and 4, at build 9872498, as patterns. In SURGE nodes send as fast as its goroutines are scheduled, which
-// is no model of anything, so an open loop has a mean interval here. The closed forms that it is checked against are Little's law, the queue
-// with one server, and for the least loaded of two the mean-field limit of Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (IEEE
-// TPDS 12, 2001).
+// It has SURGE's models 1, 1.1, 2, 2.1, 3 and 4, at build 9872498, as patterns. In SURGE nodes send as fast as its
+// goroutines are scheduled, which is no model of anything, so an open loop has a mean interval here. The closed forms
+// that it is checked against are Little's law, the queue with one server, and for the least loaded of two the
+// mean-field limit of Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (IEEE TPDS 12, 2001).
 //
 // What it leaves out: links and their rates; loss.
 package traffic
@@ -73,7 +74,8 @@ type Pattern struct {
 	Interval units.Duration
 	// Choices is how many peers are drawn; the one with the fewest events pending is taken.
 	Choices int
-	// Load is how many events may be pending at a peer that is drawn, beside which the next one is looked at; 0 is any number.
+	// Load is how many events may be pending at a peer that is drawn, beside which the next one is looked at; 0 is
+	// any number.
 	Load int
 	// Burst is how many exchanges a node may begin at once, and then one in each Refill; 0 is any number.
 	Burst int
@@ -87,7 +89,8 @@ type Pattern struct {
 	Apart bool
 	// Jitter is the most that an event takes longer than the trip; all times up to it are as likely.
 	Jitter units.Duration
-	// Service is the mean time that a node takes for an event, one after the other; the times are exponential. 0 is none.
+	// Service is the mean time that a node takes for an event, one after the other; the times are exponential. 0 is
+	// none.
 	Service units.Duration
 }
 
@@ -102,8 +105,8 @@ const (
 // interval is that of open loops: what SURGE's bucket lets through.
 const interval = surgeRefill
 
-// PatternOf is a kind's pattern: with SURGE's constants, and intervals that SURGE does not have. With a bucket nodes want twice of what it lets
-// through.
+// PatternOf is a kind's pattern: with SURGE's constants, and intervals that SURGE does not have. With a bucket nodes
+// want twice of what it lets through.
 func PatternOf(k Kind, targets int) Pattern {
 	p := Pattern{Interval: interval, Choices: 1, Load: surgeLoad, Hops: 1}
 	switch k {
@@ -144,28 +147,37 @@ func ConfigOf(k Kind, gateways, targets int) Config {
 // Validate reports what cannot be, each with its key.
 func (c *Config) Validate() error {
 	var f units.Faults
-	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways, maxNodes)
+	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways,
+		maxNodes)
 	f.Hold(c.Targets >= 1 && c.Targets <= maxNodes, "targets", "%d is not possible; use 1 to %d", c.Targets, maxNodes)
 	f.Hold(c.Trip >= 0 && c.Trip <= units.Second, "trip", "%v is not possible; use 0s to 1s", c.Trip)
 	f.Hold(c.Size >= 1 && c.Size <= units.MiB, "size", "%v is not possible; use 1B to 1MiB", c.Size)
 	f.Hold(c.Jitter >= 0 && c.Jitter <= units.Second, "jitter", "%v is not possible; use 0s to 1s", c.Jitter)
 	f.Hold(c.Service >= 0 && c.Service <= units.Second, "service", "%v is not possible; use 0s to 1s", c.Service)
-	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service", "events without any time would run forever; use a trip, a jitter or a service time above 0s")
+	f.Hold(c.Trip+c.Jitter+c.Service > 0, "service",
+		"events without any time would run forever; use a trip, a jitter or a service time above 0s")
 	f.Hold(c.Choices >= 1 && c.Choices <= 64, "choices", "%d is not possible; use 1 to 64", c.Choices)
 	f.Hold(c.Load >= 0, "load", "%d is not possible; use a number of events, or 0 for any", c.Load)
 	f.Hold(c.Hops >= 1 && c.Hops <= 64, "hops", "%d is not possible; use 1 to 64", c.Hops)
 	f.Hold(c.Burst >= 0 && c.Burst <= 1<<20, "burst", "%d is not possible; use 0 to 1048576", c.Burst)
-	f.Hold(c.Burst == 0 || c.Refill > 0, "refill", "%v is not possible; use a time such as 500ns, or burst: 0", c.Refill)
-	f.Hold(c.Outstanding >= 0 && c.Outstanding <= 1<<24/max(c.Gateways, 1), "outstanding", "%d for each of %d gateways is not possible; use at most %d", c.Outstanding, c.Gateways, 1<<24/max(c.Gateways, 1))
+	f.Hold(c.Burst == 0 || c.Refill > 0, "refill", "%v is not possible; use a time such as 500ns, or burst: 0",
+		c.Refill)
+	f.Hold(c.Outstanding >= 0 && c.Outstanding <= 1<<24/max(c.Gateways, 1), "outstanding",
+		"%d for each of %d gateways is not possible; use at most %d", c.Outstanding, c.Gateways,
+		1<<24/max(c.Gateways, 1))
 	if c.Outstanding == 0 {
-		f.Hold(c.Interval > 0, "interval", "%v is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop", c.Interval)
+		f.Hold(c.Interval > 0, "interval",
+			"%v is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop", c.Interval)
 		f.Hold(!c.Apart, "apart", "exchanges that are apart are a closed loop; use outstanding: 1 or more")
 	} else {
 		f.Hold(c.Load == 0, "load", "a closed loop goes on whatever is pending; use 0")
 		f.Hold(!c.Both, "both", "in a closed loop gateways begin exchanges; use false")
 		f.Hold(c.Burst == 0, "burst", "a closed loop has no bucket; use 0")
-		f.Hold(!c.Apart || c.Outstanding <= c.Targets, "outstanding", "%d exchanges of a gateway, one at a time with each target, need as many targets, and there are %d", c.Outstanding, c.Targets)
-		f.Hold(!c.Apart || c.Gateways*c.Targets <= 1<<26, "apart", "%d pairs of nodes are too many; use fewer nodes", c.Gateways*c.Targets)
+		f.Hold(!c.Apart || c.Outstanding <= c.Targets, "outstanding",
+			"%d exchanges of a gateway, one at a time with each target, need as many targets, and there are %d",
+			c.Outstanding, c.Targets)
+		f.Hold(!c.Apart || c.Gateways*c.Targets <= 1<<26, "apart", "%d pairs of nodes are too many; use fewer nodes",
+			c.Gateways*c.Targets)
 	}
 	return f.Err()
 }

@@ -14,7 +14,8 @@ import (
 	"farflash/sim"
 )
 
-var kinds = []traffic.Kind{traffic.Storm, traffic.PowerOfTwo, traffic.Peers, traffic.PeersBucket, traffic.PingPong, traffic.Pipeline}
+var kinds = []traffic.Kind{traffic.Storm, traffic.PowerOfTwo, traffic.Peers, traffic.PeersBucket, traffic.PingPong,
+	traffic.Pipeline}
 
 // failer is what testing.T and rapid.T have in common.
 type failer interface {
@@ -50,7 +51,8 @@ func load(t failer, cfg traffic.Config, warm, until sim.Time) (mean, rate float6
 	return (m.Pending(until) - before) / span / float64(m.Receivers()), float64(m.Counters.Sent-sent) / span
 }
 
-// TestKinds: each of SURGE's patterns sends what its closed form says, and by Little's law that times an event's time is what is pending.
+// TestKinds: each of SURGE's patterns sends what its closed form says, and by Little's law that times an event's time
+// is what is pending.
 func TestKinds(t *testing.T) {
 	for _, k := range kinds {
 		cfg := traffic.ConfigOf(k, 20, 20)
@@ -66,7 +68,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestQueue: targets that take their time are queues with one server, whose length is known; the less loaded of two is the supermarket model.
+// TestQueue: targets that take their time are queues with one server, whose length is known; the less loaded of two
+// is the supermarket model.
 func TestQueue(t *testing.T) {
 	const n, service = 200, units.Microsecond
 	for _, x := range []struct {
@@ -74,7 +77,8 @@ func TestQueue(t *testing.T) {
 		choices int
 	}{{0.5, 1}, {0.9, 1}, {0.5, 2}, {0.9, 2}, {0.7, 3}} {
 		cfg := traffic.Config{Gateways: n, Targets: n, Size: 1,
-			Pattern: traffic.Pattern{Choices: x.choices, Hops: 1, Service: service, Interval: sim.Time(float64(service) / x.rho)}}
+			Pattern: traffic.Pattern{Choices: x.choices, Hops: 1, Service: service,
+				Interval: sim.Time(float64(service) / x.rho)}}
 		mean, _ := load(t, cfg, 2*units.Millisecond, 12*units.Millisecond)
 		want := 0.0
 		for k, exponent := 1, 1.0; k < 100; k++ {
@@ -83,7 +87,8 @@ func TestQueue(t *testing.T) {
 		}
 		// The limit is that of many nodes.
 		if off := math.Abs(mean/want - 1); off > 0.04 {
-			t.Errorf("load %g, best of %d: %.4g events at a target, not %.4g (%.1f %%)", x.rho, x.choices, mean, want, 100*off)
+			t.Errorf("load %g, best of %d: %.4g events at a target, not %.4g (%.1f %%)", x.rho, x.choices, mean, want,
+				100*off)
 		}
 	}
 }
@@ -114,7 +119,8 @@ func TestLoad(t *testing.T) {
 // TestLaws: whatever the pattern, events and exchanges are conserved.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := traffic.ConfigOf(rapid.SampledFrom(kinds).Draw(t, "kind"), rapid.IntRange(1, 30).Draw(t, "gateways"), rapid.IntRange(1, 30).Draw(t, "targets"))
+		cfg := traffic.ConfigOf(rapid.SampledFrom(kinds).Draw(t, "kind"), rapid.IntRange(1, 30).Draw(t, "gateways"),
+			rapid.IntRange(1, 30).Draw(t, "targets"))
 		cfg.Hops = rapid.IntRange(1, 6).Draw(t, "hops")
 		cfg.Service = units.Duration(rapid.IntRange(0, 2).Draw(t, "service")) * 300 * units.Nanosecond
 		cfg.Choices = rapid.IntRange(1, 3).Draw(t, "choices")
@@ -176,10 +182,14 @@ func TestMistakes(t *testing.T) {
 		want   string
 	}{
 		{func(c *traffic.Config) { c.Gateways = 0 }, "gateways: 0 is not possible; use 1 to 1048576"},
-		{func(c *traffic.Config) { c.Interval = 0 }, "interval: 0s is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop"},
-		{func(c *traffic.Config) { c.Trip, c.Jitter = 0, 0 }, "service: events without any time would run forever; use a trip, a jitter or a service time above 0s"},
+		{func(c *traffic.Config) { c.Interval = 0 },
+			"interval: 0s is not possible; use a time such as 500ns, or outstanding: 1 for a closed loop"},
+		{func(c *traffic.Config) { c.Trip, c.Jitter = 0, 0 },
+			"service: events without any time would run forever; use a trip, a jitter or a service time above 0s"},
 		{func(c *traffic.Config) { c.Outstanding = 1 }, "load: a closed loop goes on whatever is pending; use 0"},
-		{func(c *traffic.Config) { c.Pattern = traffic.PatternOf(traffic.PingPong, 20) }, "outstanding: 20 exchanges of a gateway, one at a time with each target, need as many targets, and there are 10"},
+		{func(c *traffic.Config) { c.Pattern = traffic.PatternOf(traffic.PingPong, 20) },
+			"outstanding: 20 exchanges of a gateway, one at a time with each target, need as many targets, and there " +
+				"are 10"},
 	} {
 		cfg := traffic.DefaultConfig()
 		x.change(&cfg)

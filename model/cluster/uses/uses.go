@@ -1,4 +1,5 @@
-// Package uses has what a disk or a link of a cluster is used for, or why it is not (Use), for how long (Spent), and a Ledger that accounts for each moment once. It leaves out how it is known what something is used for.
+// Package uses has what a disk or a link of a cluster is used for, or why it is not (Use), for how long (Spent), and
+// a Ledger that accounts for each moment once. It leaves out how it is known what something is used for.
 package uses
 
 import (
@@ -34,7 +35,8 @@ const (
 	Count int = iota
 )
 
-var useNames = units.Names[Use]{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle", "down"}
+var useNames = units.Names[Use]{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle",
+	"down"}
 
 // String is the use's name in metrics.
 func (u Use) String() string { return useNames.Name(u) }

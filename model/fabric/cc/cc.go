@@ -39,12 +39,13 @@ type Sender struct {
 	// Hops is how many switches are on the way. Swift's target delay grows with it.
 	Hops int32
 
-	// Credit is how many packets may be sent, where receivers pull (Wants.Pulls). It is the algorithm's, as Rate, Window and Wake are.
+	// Credit is how many packets may be sent, where receivers pull (Wants.Pulls). It is the algorithm's, as Rate,
+	// Window and Wake are.
 	Credit int32
 }
 
-// Demand is what the queue pair may send: its rate, or its window over the round trip that was measured last if that is less. Without a measured one, 0, it is
-// the least that there is, and Demand an upper bound.
+// Demand is what the queue pair may send: its rate, or its window over the round trip that was measured last if that
+// is less. Without a measured one, 0, it is the least that there is, and Demand an upper bound.
 func (s *Sender) Demand(rtt sim.Time) units.BitRate {
 	rtt = max(rtt, s.BaseRTT)
 	if s.Window <= 0 || rtt <= 0 {
@@ -103,7 +104,8 @@ type Signal struct {
 	// Hops is what the switches on the way wrote into the packet (Ack, if Wants.INT).
 	// It is the network's; an algorithm copies what it keeps.
 	Hops []Hop
-	// Path tells ways through the network apart: it is the same for packets that left the same switches through the same ports (Ack, if Wants.INT).
+	// Path tells ways through the network apart: it is the same for packets that left the same switches through the
+	// same ports (Ack, if Wants.INT).
 	Path uint32
 	// Multiple says that Hops are as Quantise gives them with that multiple; 0 is exactly.
 	Multiple int
@@ -137,7 +139,8 @@ type Wants struct {
 	Losses bool
 	// Came: a window counts what is not known to have come, and not what is not acknowledged in order
 	Came bool
-	// Pulls: receivers pull once for each packet that comes, at their links' pace, and Sender.Credit, not Window, says what may be sent
+	// Pulls: receivers pull once for each packet that comes, at their links' pace, and Sender.Credit, not Window,
+	// says what may be sent
 	Pulls bool
 	// Repace: a new rate counts from the last packet on, not only from the next one.
 	Repace bool

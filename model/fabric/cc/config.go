@@ -20,7 +20,8 @@ const (
 	schemes
 )
 
-var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc", "ndp"}
+var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc",
+	"ndp"}
 
 // String is the algorithm's name in scenarios.
 func (k Scheme) String() string { return schemeNames.Name(k) }
@@ -35,7 +36,8 @@ func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal
 type Config struct {
 	// Algorithm is the algorithm. The section of its name has its settings.
 	Algorithm Scheme
-	// MinRate is the lowest rate of a queue pair. An algorithm with a window has a smallest window instead. 100Mbps (MinRate in both ns-3 simulators' code).
+	// MinRate is the lowest rate of a queue pair. An algorithm with a window has a smallest window instead. 100Mbps
+	// (MinRate in both ns-3 simulators' code).
 	MinRate units.BitRate
 
 	None   LineRate
@@ -54,7 +56,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
-		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(), PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(), NSCC: DefaultNSCC(), NDP: DefaultNDP(),
+		DCQCN: DefaultDCQCN(), DCTCP: DefaultDCTCP(), Timely: DefaultTimely(), HPCC: DefaultHPCC(),
+		PINT: DefaultPINT(), Swift: DefaultSwift(), TCP: DefaultTCP(), NSCC: DefaultNSCC(), NDP: DefaultNDP(),
 	}
 }
 

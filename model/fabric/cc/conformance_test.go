@@ -46,16 +46,20 @@ func schemesUnderTest() map[string]Config {
 // anySignal is a signal that some network may send, sensible or not.
 func anySignal(r *rapid.T, now sim.Time) Signal {
 	x := Signal{
-		Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(r, "kind")), Marked: rapid.Bool().Draw(r, "marked"), Power: rapid.Uint16().Draw(r, "power"),
+		Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(r, "kind")), Marked: rapid.Bool().Draw(r, "marked"),
+		Power: rapid.Uint16().Draw(r, "power"),
 		Now:   now,
 		Acked: rapid.Uint64Range(0, 1<<40).Draw(r, "acked"), Next: rapid.Uint64Range(0, 1<<40).Draw(r, "next"),
-		Payload: units.Bytes(rapid.Int64Range(0, 1<<20).Draw(r, "payload")), Pulls: rapid.Int32Range(0, 1<<10).Draw(r, "pulls"),
-		RTT: sim.Time(rapid.Int64Range(0, int64(10*units.Millisecond)).Draw(r, "rtt")),
+		Payload: units.Bytes(rapid.Int64Range(0, 1<<20).Draw(r, "payload")),
+		Pulls:   rapid.Int32Range(0, 1<<10).Draw(r, "pulls"),
+		RTT:     sim.Time(rapid.Int64Range(0, int64(10*units.Millisecond)).Draw(r, "rtt")),
 	}
 	for range rapid.IntRange(0, MaxHops+1).Draw(r, "hops") {
 		x.Hops = append(x.Hops, Hop{
-			Time: sim.Time(rapid.Int64Range(0, int64(units.Millisecond)).Draw(r, "time")), Bytes: rapid.Uint64Range(0, 1<<50).Draw(r, "bytes"),
-			Queue: units.Bytes(rapid.Int64Range(0, 1<<30).Draw(r, "queue")), Rate: units.BitRate(rapid.Int64Range(0, 4e11).Draw(r, "rate")),
+			Time:  sim.Time(rapid.Int64Range(0, int64(units.Millisecond)).Draw(r, "time")),
+			Bytes: rapid.Uint64Range(0, 1<<50).Draw(r, "bytes"),
+			Queue: units.Bytes(rapid.Int64Range(0, 1<<30).Draw(r, "queue")),
+			Rate:  units.BitRate(rapid.Int64Range(0, 4e11).Draw(r, "rate")),
 		})
 	}
 	return x
@@ -70,7 +74,8 @@ func TestRatesStayInBounds(t *testing.T) {
 				c := c
 				c.MinRate = units.BitRate(rapid.Int64Range(1, int64(line)).Draw(r, "min"))
 				a := must(New(c, 1))
-				s := Sender{Line: line, BaseRTT: sim.Time(rapid.Int64Range(1, int64(units.Millisecond)).Draw(r, "base")), Wake: 1}
+				s := Sender{Line: line,
+					BaseRTT: sim.Time(rapid.Int64Range(1, int64(units.Millisecond)).Draw(r, "base")), Wake: 1}
 				s.BDP = units.Bytes(float64(line) / 8 * s.BaseRTT.Seconds())
 				if rapid.Bool().Draw(r, "mtu") {
 					s.MTU = 4096
@@ -84,7 +89,8 @@ func TestRatesStayInBounds(t *testing.T) {
 				now := sim.Time(0)
 				check := func() {
 					if s.Rate < low || s.Rate > line || s.Window < 0 || s.Wake <= now && now > 0 {
-						r.Fatalf("rate %v of %v to %v, window %v, wake %v at %v", s.Rate, low, line, s.Window, s.Wake, now)
+						r.Fatalf("rate %v of %v to %v, window %v, wake %v at %v", s.Rate, low, line, s.Window, s.Wake,
+							now)
 					}
 				}
 				check()
@@ -124,7 +130,8 @@ func TestReactAllocatesNothing(t *testing.T) {
 				for i := range hops {
 					hops[i] = Hop{Time: now, Bytes: pos, Queue: 3000, Rate: 100 * units.Gbps}
 				}
-				*x = Signal{Kind: kind, Now: now, Marked: pos%7000 == 0, Power: 200, Acked: pos, Next: pos + 9000, RTT: 60 * us, Payload: 1000, Hops: hops}
+				*x = Signal{Kind: kind, Now: now, Marked: pos%7000 == 0, Power: 200, Acked: pos, Next: pos + 9000,
+					RTT: 60 * us, Payload: 1000, Hops: hops}
 				a.React(0, &s, x)
 			}
 			if pos%100000 == 0 {
@@ -151,7 +158,8 @@ func TestStartForgets(t *testing.T) {
 				now := from + sim.Time(i)*7*us
 				wakeUntil(a, s, now)
 				n := uint64(i+1) * 1000
-				a.React(0, s, &Signal{Kind: Kind(i % 5 * 3 % 5), Now: now, Marked: i%3 == 0, Acked: n, Next: n + 5000, Payload: 1000, Power: 240, RTT: sim.Time(20+i%50) * us,
+				a.React(0, s, &Signal{Kind: Kind(i % 5 * 3 % 5), Now: now, Marked: i%3 == 0, Acked: n, Next: n + 5000,
+					Payload: 1000, Power: 240, RTT: sim.Time(20+i%50) * us,
 					Hops: []Hop{{Time: now, Bytes: n, Queue: 2000, Rate: s.Line}}})
 			}
 		}
@@ -180,7 +188,8 @@ func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bo
 			a.React(q, s, &Signal{Kind: Timer, Now: at})
 		}
 		pos := uint64(now/us) * 1000
-		hop := Hop{Time: now, Bytes: uint64(float64(s.Line) / 80 * now.Seconds()), Rate: s.Line} // a tenth of the line is used
+		// a tenth of the line is used
+		hop := Hop{Time: now, Bytes: uint64(float64(s.Line) / 80 * now.Seconds()), Rate: s.Line}
 		x := Signal{Kind: Ack, Now: now, Acked: pos, Next: pos + 20000, RTT: s.BaseRTT}
 		if congested {
 			hop.Bytes, hop.Queue = uint64(float64(s.Line)/8*now.Seconds()), 10*s.BDP
@@ -207,8 +216,8 @@ func allowed(s *Sender) float64 {
 	return r
 }
 
-// TestCongestionIsAnswered holds that congestion lowers what may be sent to less than a third, and that most of it comes back
-// when the congestion is over.
+// TestCongestionIsAnswered holds that congestion lowers what may be sent to less than a third, and that most of it
+// comes back when the congestion is over.
 func TestCongestionIsAnswered(t *testing.T) {
 	for name, c := range schemesUnderTest() {
 		if c.Algorithm == SchemeNone || c.Algorithm == SchemeNDP { // which is told what it may send
@@ -287,9 +296,12 @@ func TestNames(t *testing.T) {
 		text string
 		want string
 	}{
-		{new(Scheme), "dqcn", `"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean dcqcn?)`},
-		{new(Scheme), "hpccpint", `"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean hpcc?)`},
-		{new(Scheme), "reno-vegas", `"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp`},
+		{new(Scheme), "dqcn",
+			`"dqcn" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean dcqcn?)`},
+		{new(Scheme), "hpccpint",
+			`"hpccpint" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp (did you mean hpcc?)`},
+		{new(Scheme), "reno-vegas",
+			`"reno-vegas" is not possible; use none, dcqcn, dctcp, timely, hpcc, hpcc-pint, swift, tcp, nscc or ndp`},
 		{new(Window), "scale", `"scale" is not possible; use none, bdp or scaled (did you mean scaled?)`},
 		{new(Clamp), "never", `"never" is not possible; use always, after-increase or after-bytes`},
 	} {
@@ -324,17 +336,22 @@ func TestErrors(t *testing.T) {
 	}{
 		{SchemeNone, func(c *Config) { c.MinRate = 0 }, "min_rate: 0bps is not possible"},
 		{SchemeNone, func(c *Config) { c.None.Window = 9 }, "none.window: (9) is not possible"},
-		{SchemeDCQCN, func(c *Config) { c.DCQCN.Gain = 0 }, "dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
-		{SchemeDCQCN, func(c *Config) { c.DCQCN.CutAtOnce, c.DCQCN.RateDecreaseInterval = false, 0 }, "dcqcn.rate_decrease_interval: 0s is not possible"},
+		{SchemeDCQCN, func(c *Config) { c.DCQCN.Gain = 0 },
+			"dcqcn.gain: 0 is not possible; it must be above 0 and at most 1"},
+		{SchemeDCQCN, func(c *Config) { c.DCQCN.CutAtOnce, c.DCQCN.RateDecreaseInterval = false, 0 },
+			"dcqcn.rate_decrease_interval: 0s is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.AlphaInterval = -1 }, "dcqcn.alpha_interval: "},
-		{SchemeDCQCN, func(c *Config) { c.DCQCN.FastRecovery = 0 }, "dcqcn.fast_recovery: 0 is not possible; it must be 1 to 1000"},
+		{SchemeDCQCN, func(c *Config) { c.DCQCN.FastRecovery = 0 },
+			"dcqcn.fast_recovery: 0 is not possible; it must be 1 to 1000"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter = -1 }, "dcqcn.byte_counter: "},
-		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter, c.DCQCN.ClampTarget = 0, ClampAfterBytes }, "dcqcn.clamp_target: after-bytes is not possible without a byte counter"},
+		{SchemeDCQCN, func(c *Config) { c.DCQCN.ByteCounter, c.DCQCN.ClampTarget = 0, ClampAfterBytes },
+			"dcqcn.clamp_target: after-bytes is not possible without a byte counter"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.ClampTarget = 7 }, "dcqcn.clamp_target: (7) is not possible"},
 		{SchemeDCQCN, func(c *Config) { c.DCQCN.RateAI = -1 }, "dcqcn.rate_ai: -1bps is not possible"},
 		{SchemeDCTCP, func(c *Config) { c.DCTCP.Gain = 2 }, "dctcp.gain: 2 is not possible"},
 		{SchemeTimely, func(c *Config) { c.Timely.MinRTT = 0 }, "timely.min_rtt: 0s is not possible"},
-		{SchemeTimely, func(c *Config) { c.Timely.THigh = us }, "timely.t_high: 1us is not possible; it must be at least t_low, 50us"},
+		{SchemeTimely, func(c *Config) { c.Timely.THigh = us },
+			"timely.t_high: 1us is not possible; it must be at least t_low, 50us"},
 		{SchemeTimely, func(c *Config) { c.Timely.HyperAfter = -1 }, "timely.hyper_after: -1 is not possible"},
 		{SchemeHPCC, func(c *Config) { c.HPCC.TargetUtilisation = 0 }, "hpcc.target_utilisation: 0 is not possible"},
 		{SchemeHPCC, func(c *Config) { c.HPCC.MaxStage = -1 }, "hpcc.max_stage: -1 is not possible"},

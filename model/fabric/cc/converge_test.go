@@ -100,7 +100,8 @@ func (b *bottle) start(n int) {
 	b.flows = make([]flow, n)
 	for q := range b.flows {
 		f := &b.flows[q]
-		f.Sender = Sender{Line: b.line, BaseRTT: b.rtt, BDP: units.Bytes(float64(b.line) / 8 * b.rtt.Seconds()), MTU: payload, Hops: 1}
+		f.Sender = Sender{Line: b.line, BaseRTT: b.rtt, BDP: units.Bytes(float64(b.line) / 8 * b.rtt.Seconds()),
+			MTU: payload, Hops: 1}
 		f.cnp = -units.Second
 		b.alg.Start(int32(q), &f.Sender)
 		f.pending = true
@@ -199,7 +200,8 @@ func (b *bottle) run(until sim.Time) {
 				b.react(e.q, &Signal{Kind: CNP})
 			}
 			if b.wants.Acks {
-				b.react(e.q, &Signal{Kind: Ack, Marked: e.p.marked, Power: e.p.power, Acked: f.acked, Next: f.next, RTT: b.now - e.p.sent, Hops: []Hop{Quantise(e.p.hop, 1)}})
+				b.react(e.q, &Signal{Kind: Ack, Marked: e.p.marked, Power: e.p.power, Acked: f.acked, Next: f.next,
+					RTT: b.now - e.p.sent, Hops: []Hop{Quantise(e.p.hop, 1)}})
 			}
 			b.arm(e.q)
 		case wakeEvent:
@@ -260,7 +262,8 @@ func TestConvergence(t *testing.T) {
 		{"swift", must(NewSwift(DefaultSwift())), 0, false, 0.97, 0.95, 600 * units.KB},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := bottle{alg: c.alg, line: line, link: line, rtt: 8 * us, kmin: 160 * units.KB, kmax: 640 * units.KB, pmax: 0.2, cnpEvery: c.cnpEvery, from: 10 * units.Millisecond}
+			b := bottle{alg: c.alg, line: line, link: line, rtt: 8 * us, kmin: 160 * units.KB, kmax: 640 * units.KB,
+				pmax: 0.2, cnpEvery: c.cnpEvery, from: 10 * units.Millisecond}
 			if c.step {
 				b.kmin, b.kmax = 120*units.KB, 120*units.KB
 			}
@@ -270,7 +273,8 @@ func TestConvergence(t *testing.T) {
 			use, jain, queue := b.outcome(until)
 			t.Logf("use %.3f, Jain %.4f, queue %v, marks %.4f", use, jain, queue, float64(b.marks)/float64(b.packets))
 			if use < c.use || use > 1.001 || jain < c.jain || queue > c.queue {
-				t.Errorf("use %.3f, Jain %.4f, queue %v; want at least %v, %v and at most %v", use, jain, queue, c.use, c.jain, c.queue)
+				t.Errorf("use %.3f, Jain %.4f, queue %v; want at least %v, %v and at most %v", use, jain, queue,
+					c.use, c.jain, c.queue)
 			}
 		})
 	}
@@ -281,12 +285,14 @@ func TestConvergence(t *testing.T) {
 func TestFixedPointIsMet(t *testing.T) {
 	c := DefaultDCQCN()
 	for _, n := range []int{2, 4, 8} {
-		link := Bottleneck{Flows: n, Capacity: 40 * units.Gbps, Packet: wire, CNPInterval: 50 * us, KMin: 5 * units.KB, KMax: 1000 * units.KB, PMax: 1}
+		link := Bottleneck{Flows: n, Capacity: 40 * units.Gbps, Packet: wire, CNPInterval: 50 * us,
+			KMin: 5 * units.KB, KMax: 1000 * units.KB, PMax: 1}
 		want, err := FixedPoint(c, link)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := bottle{alg: must(NewDCQCN(c, units.Mbps)), line: 40 * units.Gbps, link: link.Capacity, rtt: 4 * us, kmin: link.KMin, kmax: link.KMax, pmax: 1, cnpEvery: link.CNPInterval, from: 30 * units.Millisecond}
+		b := bottle{alg: must(NewDCQCN(c, units.Mbps)), line: 40 * units.Gbps, link: link.Capacity, rtt: 4 * us,
+			kmin: link.KMin, kmax: link.KMax, pmax: 1, cnpEvery: link.CNPInterval, from: 30 * units.Millisecond}
 		b.start(n)
 		const until = 60 * units.Millisecond
 		b.run(until)

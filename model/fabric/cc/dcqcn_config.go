@@ -10,9 +10,11 @@ type Clamp uint8
 
 // When a cut lowers the target.
 const (
-	ClampAlways        Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
-	ClampAfterIncrease              // a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
-	ClampAfterBytes                 // a cut after an increase by the byte counter (ns3-rdma with neither clamp set)
+	ClampAlways Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
+	// a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's
+	// ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
+	ClampAfterIncrease
+	ClampAfterBytes // a cut after an increase by the byte counter (ns3-rdma with neither clamp set)
 	clamps
 )
 
@@ -27,28 +29,34 @@ func (c Clamp) MarshalText() ([]byte, error) { return clampNames.Marshal(c) }
 // UnmarshalText reads a rule's name.
 func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(text, c) }
 
-// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Two published variants differ in more than numbers;
-// each difference is an option. Three sets of values belong together: the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by
-// the timer since the last cut and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once min(T, B) >
-// FastRecovery, and additive increase in between. Without a byte counter B equals T.
+// DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Two
+// published variants differ in more than numbers; each difference is an option. Three sets of values belong together:
+// the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by the timer since the last
+// cut and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once
+// min(T, B) > FastRecovery, and additive increase in between. Without a byte counter B equals T.
 type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
 	// code defaults of both simulators 1/16.
 	Gain units.Fraction
 	// AlphaInitial is alpha at the first CNP. 1 (SIGCOMM 2015); ns3-rdma 0.5.
 	AlphaInitial units.Fraction
-	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the interval between CNPs).
+	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the interval
+	// between CNPs).
 	AlphaInterval sim.Time
-	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP came in the interval, otherwise down (Mellanox). The
-	// first CNP does not count. Otherwise each CNP raises alpha and restarts the interval.
+	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP came in
+	// the interval, otherwise down (Mellanox). The first CNP does not count. Otherwise each CNP raises alpha and
+	// restarts the interval.
 	AlphaPerEpoch bool
-	// RaiseFirst raises alpha before the cut of the same CNP, not after it (ns3-rdma). It has no effect with AlphaPerEpoch.
+	// RaiseFirst raises alpha before the cut of the same CNP, not after it (ns3-rdma). It has no effect with
+	// AlphaPerEpoch.
 	RaiseFirst bool
 
-	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease interval in which a CNP came (Mellanox).
+	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease
+	// interval in which a CNP came (Mellanox).
 	CutAtOnce bool
-	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one interval and 1 ns after the first CNP. 4us (HPCC's ns-3;
-	// rate_reduce_monitor_period of Mellanox firmware). It has no effect with CutAtOnce.
+	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one interval and
+	// 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period of Mellanox firmware). It has no effect
+	// with CutAtOnce.
 	RateDecreaseInterval sim.Time
 	// RateOnFirstCNP is what the rate is multiplied by at the first CNP. 1 (HPCC's ns-3;
 	// rate_to_set_on_first_cnp of Mellanox firmware).
@@ -61,8 +69,8 @@ type DCQCN struct {
 	// RateIncreaseTimer is the time between two increases by the timer. 55us (SIGCOMM 2015); 300us in
 	// HPCC's experiments, 1500us in both simulators' code.
 	RateIncreaseTimer sim.Time
-	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase, and the excess is dropped. 0 is no byte
-	// counter. 10MB (SIGCOMM 2015).
+	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase,
+	// and the excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
 	ByteCounter units.Bytes
 	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	FastRecovery int
@@ -83,7 +91,8 @@ type DCQCN struct {
 	// HyperHalves halves the timer and the byte counter from the second hyper increase
 	// on (ns3-rdma, as in 802.1Qau). ns3-rdma cuts the half to whole microseconds.
 	HyperHalves bool
-	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1 (ns3-rdma, as in 802.1Qau).
+	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1
+	// (ns3-rdma, as in 802.1Qau).
 	TargetCut bool
 	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
 	TargetUnbounded bool
@@ -110,7 +119,8 @@ func MellanoxDCQCN(line units.BitRate) DCQCN {
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: units.Microsecond, AlphaPerEpoch: true,
 		RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAfterIncrease,
 		RateIncreaseTimer: 300 * units.Microsecond, FastRecovery: 1, StageFromZero: true,
-		RateAI: line / units.Gbps * 5 / 25 * units.Mbps, RateHAI: line / units.Gbps * 50 / 25 * units.Mbps, HyperFlat: true,
+		RateAI: line / units.Gbps * 5 / 25 * units.Mbps, RateHAI: line / units.Gbps * 50 / 25 * units.Mbps,
+		HyperFlat: true,
 	}
 }
 
@@ -120,7 +130,8 @@ func MellanoxDCQCN(line units.BitRate) DCQCN {
 func NS3RDMADCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 0.5, AlphaInterval: 55 * units.Microsecond, RaiseFirst: true,
-		CutAtOnce: true, RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAlways, KeepByteCount: true,
+		CutAtOnce: true, RateDecreaseInterval: 4 * units.Microsecond, RateOnFirstCNP: 1, ClampTarget: ClampAlways,
+		KeepByteCount:     true,
 		RateIncreaseTimer: 60 * units.Microsecond, ByteCounter: 300 * units.MB, FastRecovery: 5,
 		RateAI: 40 * units.Mbps, RateHAI: 200 * units.Mbps,
 		HyperAtF: true, HyperByTimer: true, HyperHalves: true, TargetCut: true, TargetUnbounded: true,
@@ -143,11 +154,13 @@ func (c DCQCN) Validate() error {
 	if !c.CutAtOnce {
 		f.interval("rate_decrease_interval", c.RateDecreaseInterval)
 	}
-	f.Hold(c.FastRecovery >= 1 && c.FastRecovery <= maxStages, "fast_recovery", "%d is not possible; it must be 1 to %d", c.FastRecovery, maxStages)
+	f.Hold(c.FastRecovery >= 1 && c.FastRecovery <= maxStages, "fast_recovery",
+		"%d is not possible; it must be 1 to %d", c.FastRecovery, maxStages)
 	f.Hold(c.ByteCounter >= 0, "byte_counter", "%v is not possible; write 0B for none", c.ByteCounter)
 	f.Hold(c.ByteCounter != 0 || c.ClampTarget != ClampAfterBytes, "clamp_target",
 		"after-bytes is not possible without a byte counter; set dcqcn.byte_counter, or use always or after-increase")
-	f.Hold(c.ClampTarget < clamps, "clamp_target", "%v is not possible; use always, after-increase or after-bytes", c.ClampTarget)
+	f.Hold(c.ClampTarget < clamps, "clamp_target", "%v is not possible; use always, after-increase or after-bytes",
+		c.ClampTarget)
 	f.window(c.Window)
 	return f.Err()
 }

@@ -56,7 +56,8 @@ func TestDCQCNPaper(t *testing.T) {
 		}
 		st := &d.qps[0]
 		if s.Rate != wantRate || st.target != wantTarget || st.alpha != wantAlpha {
-			t.Fatalf("%s: rate %v, target %v, alpha %v; want %v, %v, %v", what, s.Rate, st.target, st.alpha, wantRate, wantTarget, wantAlpha)
+			t.Fatalf("%s: rate %v, target %v, alpha %v; want %v, %v, %v", what, s.Rate, st.target, st.alpha, wantRate,
+				wantTarget, wantAlpha)
 		}
 	}
 	step("nothing yet", Signal{Kind: Sent, Now: 1 * us, Payload: 90000}, 10e9, 10e9, 1)
@@ -66,9 +67,12 @@ func TestDCQCNPaper(t *testing.T) {
 	step("fast recovery by bytes, B=1", Signal{Kind: Sent, Now: 157 * us, Payload: 10001}, 6093750000, 7.5e9, 0.8125)
 	step("additive, B=2", Signal{Kind: Sent, Now: 158 * us, Payload: 10001}, 7296875000, 8.5e9, 0.8125)
 	step("additive, B=3, T=0", Signal{Kind: Sent, Now: 159 * us, Payload: 10001}, 8398437500, 9.5e9, 0.8125)
-	step("exactly the counter is not enough", Signal{Kind: Sent, Now: 160 * us, Payload: 10000}, 8398437500, 9.5e9, 0.8125)
-	step("additive by time, T=1; the target stops at the line's rate", Signal{Kind: Timer, Now: 211 * us}, 9199218750, 10e9, 0.8125)
-	step("T=2, T=3: B=3 and T=3 exceed F: hyper, but the target is there", Signal{Kind: Timer, Now: 321 * us}, 9799804687, 10e9, 0.8125)
+	step("exactly the counter is not enough", Signal{Kind: Sent, Now: 160 * us, Payload: 10000}, 8398437500, 9.5e9,
+		0.8125)
+	step("additive by time, T=1; the target stops at the line's rate", Signal{Kind: Timer, Now: 211 * us}, 9199218750,
+		10e9, 0.8125)
+	step("T=2, T=3: B=3 and T=3 exceed F: hyper, but the target is there", Signal{Kind: Timer, Now: 321 * us},
+		9799804687, 10e9, 0.8125)
 	if s.Wake != 376*us {
 		t.Errorf("woken at %v, want 376us", s.Wake)
 	}
@@ -87,7 +91,8 @@ func TestDCQCNMellanox(t *testing.T) {
 	check := func(what string, wantRate, wantTarget units.BitRate, wake sim.Time) {
 		t.Helper()
 		if s.Rate != wantRate || d.qps[0].target != wantTarget || s.Wake != wake {
-			t.Fatalf("%s: rate %v, target %v, wake %v; want %v, %v, %v", what, s.Rate, d.qps[0].target, s.Wake, wantRate, wantTarget, wake)
+			t.Fatalf("%s: rate %v, target %v, wake %v; want %v, %v, %v", what, s.Rate, d.qps[0].target, s.Wake,
+				wantRate, wantTarget, wake)
 		}
 	}
 	cnp(100 * us)
@@ -141,7 +146,8 @@ func (c *clock) until(t int64) {
 	for {
 		next := -1
 		for i := range c.at {
-			if c.at[i] >= 0 && c.at[i] <= t && (next < 0 || c.at[i] < c.at[next] || c.at[i] == c.at[next] && c.order[i] < c.order[next]) {
+			if c.at[i] >= 0 && c.at[i] <= t &&
+				(next < 0 || c.at[i] < c.at[next] || c.at[i] == c.at[next] && c.order[i] < c.order[next]) {
 				next = i
 			}
 		}
@@ -175,7 +181,8 @@ const (
 )
 
 func newEager(c DCQCN, line, min units.BitRate) *eager {
-	e := &eager{c: c, line: int64(line), min: int64(min), rate: int64(line), target: int64(line), first: true, left: int64(c.ByteCounter), alpha: float64(c.AlphaInitial)}
+	e := &eager{c: c, line: int64(line), min: int64(min), rate: int64(line), target: int64(line), first: true,
+		left: int64(c.ByteCounter), alpha: float64(c.AlphaInitial)}
 	e.at = [3]int64{-1, -1, -1}
 	return e
 }
@@ -425,7 +432,8 @@ func lazyIsEager(r *rapid.T, machine string) {
 		// Alpha folded over more than 32 intervals may differ in its last bits, which may
 		// move a rate by 1 bit/s, of which halving two rates makes 2 at most.
 		if d := int64(s.Rate) - e.rate; d > 3 || d < -3 {
-			r.Fatalf("step %d, %v at %v: rate %d, eagerly %d (target %d, %d; alpha %v, %v)", i, kind, now, s.Rate, e.rate, st.target, e.target, st.alpha, e.alpha)
+			r.Fatalf("step %d, %v at %v: rate %d, eagerly %d (target %d, %d; alpha %v, %v)", i, kind, now, s.Rate,
+				e.rate, st.target, e.target, st.alpha, e.alpha)
 		}
 		if d := int64(st.target) - e.target; d > 3 || d < -3 {
 			r.Fatalf("step %d, %v at %v: target %d, eagerly %d", i, kind, now, st.target, e.target)
@@ -445,7 +453,8 @@ func TestDCQCNAlphaFolds(t *testing.T) {
 				d.fold(&each, sim.Time(i+1)*us)
 			}
 			if rel := once.alpha/each.alpha - 1; rel > 1e-12 || rel < -1e-12 || once.alphaAt != each.alphaAt {
-				t.Errorf("%d intervals, CNP %v: alpha %v at %v, stepwise %v at %v", n, seen, once.alpha, once.alphaAt, each.alpha, each.alphaAt)
+				t.Errorf("%d intervals, CNP %v: alpha %v at %v, stepwise %v at %v", n, seen, once.alpha, once.alphaAt,
+					each.alpha, each.alphaAt)
 			}
 		}
 	}

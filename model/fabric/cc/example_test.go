@@ -107,7 +107,8 @@ func ExampleFixedPoint() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v each, %.2f%% marked, alpha %.3f, %.0f KB in the queue\n", e.Rate, 100*e.P, e.Alpha, float64(e.Queue)/1000)
+	fmt.Printf("%v each, %.2f%% marked, alpha %.3f, %.0f KB in the queue\n", e.Rate, 100*e.P, e.Alpha,
+		float64(e.Queue)/1000)
 	// Output:
 	// 10Gbps each, 0.20% marked, alpha 0.122, 44 KB in the queue
 }

@@ -8,7 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-var link40 = Bottleneck{Flows: 4, Capacity: 40 * units.Gbps, Packet: 1000, CNPInterval: 50 * us, KMin: 5 * units.KB, KMax: 200 * units.KB, PMax: 0.1}
+var link40 = Bottleneck{Flows: 4, Capacity: 40 * units.Gbps, Packet: 1000, CNPInterval: 50 * us, KMin: 5 * units.KB,
+	KMax: 200 * units.KB, PMax: 0.1}
 
 // TestFixedPointBalances puts the solution into the three equations, with the standard
 // library's functions.
@@ -88,7 +89,8 @@ func TestFixedPointLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.P <= last.P || e.Queue < last.Queue || e.Rate != b.Capacity/units.BitRate(n) || e.Queue > b.KMax || e.Target <= e.Rate {
+		if e.P <= last.P || e.Queue < last.Queue || e.Rate != b.Capacity/units.BitRate(n) || e.Queue > b.KMax ||
+			e.Target <= e.Rate {
 			t.Errorf("%d flows: %+v after %+v", n, e, last)
 		}
 		last = e

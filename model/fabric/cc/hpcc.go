@@ -17,10 +17,11 @@ type HPCC struct {
 	// RateAI is added at every update. 80Mbps for 100G hosts (SIGCOMM 2019;
 	// run.py uses 10Mbps for each 25G of line rate).
 	RateAI units.BitRate
-	// FastReact makes every acknowledgement change the rate, relative to a reference rate that changes once per round trip. Otherwise the rate changes once per
-	// round trip.
+	// FastReact makes every acknowledgement change the rate, relative to a reference rate that changes once per round
+	// trip. Otherwise the rate changes once per round trip.
 	FastReact bool
-	// MultiRate keeps a reference rate for every hop and sends at the lowest. Otherwise there is one, set by the busiest hop.
+	// MultiRate keeps a reference rate for every hop and sends at the lowest. Otherwise there is one, set by the
+	// busiest hop.
 	MultiRate bool
 	// SampleFeedback ignores hops without a queue within a round trip.
 	SampleFeedback bool
@@ -43,8 +44,8 @@ func (c HPCC) Validate() error {
 	return f.Err()
 }
 
-// The telemetry header of HPCC's ns-3 (int-header.h): units of bytes sent and of the queue, times the INT_MULTI setting, and the bits of its fields. Its time is in
-// nanoseconds.
+// The telemetry header of HPCC's ns-3 (int-header.h): units of bytes sent and of the queue, times the INT_MULTI
+// setting, and the bits of its fields. Its time is in nanoseconds.
 const (
 	intBytes units.Bytes = 128
 	intQueue units.Bytes = 80
@@ -134,8 +135,8 @@ func (h *hpcc) React(q int32, s *Sender, x *Signal) {
 		return
 	}
 	if x.Path != st.path && x.Multiple == 0 {
-		// Other ports, whose counts have nothing to do with those before (section 4.1 of the paper). The ns-3 code has no path id and
-		// subtracts them.
+		// Other ports, whose counts have nothing to do with those before (section 4.1 of the paper). The ns-3 code
+		// has no path id and subtracts them.
 		st.path = x.Path
 		copy(st.last[:], hops)
 	} else if h.c.MultiRate {
@@ -215,8 +216,8 @@ func (h *hpcc) skips(x *Hop, full bool) bool {
 	return h.c.SampleFeedback && !full && x.Queue == 0
 }
 
-// measure is a hop's utilisation between two packets and the nanoseconds between them.
-// It is not possible if the clock or the count has not gone forward. Those of a header that has a multiple always have: they wrap around.
+// measure is a hop's utilisation between two packets and the nanoseconds between them. It is not possible if the
+// clock or the count has not gone forward. Those of a header that has a multiple always have: they wrap around.
 func measure(a, b *Hop, s *Sender, multiple int) (u, ns float64, ok bool) {
 	took, count := b.Time-a.Time, b.Bytes-a.Bytes
 	if multiple > 0 {
@@ -253,7 +254,8 @@ func (h *hpcc) next(reference units.BitRate, u float64, stage int, s *Sender) (u
 
 // nextRate is HPCC's and HPCC-PINT's rule: divide by the load if that is 1 or more, or
 // after enough additive increases; and always add a little.
-func nextRate(l limits, reference units.BitRate, load float64, stage, maxStage int, ai units.BitRate, s *Sender) (units.BitRate, int) {
+func nextRate(l limits, reference units.BitRate, load float64, stage, maxStage int, ai units.BitRate,
+	s *Sender) (units.BitRate, int) {
 	if load >= 1 || stage >= maxStage {
 		return l.bound(min(over(reference, load), s.Line)+ai, s), 0
 	}

@@ -13,9 +13,10 @@ type Window uint8
 
 // The windows.
 const (
-	WindowNone   Window = iota // no limit
-	WindowBDP                  // one bandwidth-delay product, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
-	WindowScaled               // the bandwidth-delay product times rate over line rate, at least one byte (HAS_WIN 1, VAR_WIN 1)
+	WindowNone Window = iota // no limit
+	WindowBDP                // one bandwidth-delay product, whatever the rate (HPCC's ns-3: HAS_WIN 1, VAR_WIN 0)
+	// the bandwidth-delay product times rate over line rate, at least one byte (HAS_WIN 1, VAR_WIN 1)
+	WindowScaled
 	windows
 )
 
@@ -99,7 +100,8 @@ func over(r units.BitRate, f float64) units.BitRate {
 // possible says what is wrong with the least rate or with an algorithm's settings, whose key is given.
 func possible(key string, minRate units.BitRate, settings interface{ Validate() error }) error {
 	var f units.Faults
-	f.Hold(minRate > 0 && minRate <= top, "min_rate", "%v is not possible; a queue pair must go on sending, so write for example 100Mbps", minRate)
+	f.Hold(minRate > 0 && minRate <= top, "min_rate",
+		"%v is not possible; a queue pair must go on sending, so write for example 100Mbps", minRate)
 	f.Within(key, settings.Validate())
 	return f.Err()
 }

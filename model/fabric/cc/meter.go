@@ -47,7 +47,8 @@ func (m *Meter) Pass(now sim.Time, size units.Bytes) { m.at, m.size = now, size 
 // over maxRTT, the longest round trip there is, in whole nanoseconds. What counts as
 // sent in the time since the packet before is that packet, of whatever kind. It draws
 // up to five numbers.
-func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate, maxRTT sim.Time, c *Codec, r *rng.Stream) uint16 {
+func (m *Meter) Update(now sim.Time, size, queue units.Bytes, rate units.BitRate, maxRTT sim.Time, c *Codec,
+	r *rng.Stream) uint16 {
 	if rate != m.rate || maxRTT != m.maxRTT {
 		m.rate, m.maxRTT = rate, maxRTT
 		m.logB = log2(float64(rate/8)) * logUnit

@@ -5,14 +5,16 @@ import (
 	"farflash/sim"
 )
 
-// NDP configures receivers that pull, as in NDP (Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM
-// 2017, section 3). A sender sends its first window at line rate, then one packet for each pull. A receiver sends a pull for each packet that arrives, whole or
-// trimmed. It takes its senders in turn, at the pace of full packets on its own link, so that the link is busy and no queue grows. Use it with trimming, since a
-// packet that a switch drops is never pulled again, and with packets spread over all ways. Left out: headers that return to the sender, priorities among
-// senders, and the credit of EQDS for idle queue pairs.
+// NDP configures receivers that pull, as in NDP (Handley et al., "Re-architecting datacenter networks and stacks for
+// low latency and high performance", SIGCOMM 2017, section 3). A sender sends its first window at line rate, then one
+// packet for each pull. A receiver sends a pull for each packet that arrives, whole or trimmed. It takes its senders
+// in turn, at the pace of full packets on its own link, so that the link is busy and no queue grows. Use it with
+// trimming, since a packet that a switch drops is never pulled again, and with packets spread over all ways. Left
+// out: headers that return to the sender, priorities among senders, and the credit of EQDS for idle queue pairs.
 type NDP struct {
-	// Window is how many packets a queue pair sends before it is pulled. 0 is the bandwidth-delay product (the paper's section 3.2). Fewer leave the first round
-	// trip partly unused. More are trimmed more often when many senders begin at once.
+	// Window is how many packets a queue pair sends before it is pulled. 0 is the bandwidth-delay product (the
+	// paper's section 3.2). Fewer leave the first round trip partly unused. More are trimmed more often when many
+	// senders begin at once.
 	Window int
 }
 
@@ -22,7 +24,8 @@ func DefaultNDP() NDP { return NDP{} }
 // Validate says what is wrong with c, if anything.
 func (c NDP) Validate() error {
 	var f faults
-	f.Hold(c.Window >= 0 && c.Window <= mostPackets, "window", "%d is not possible; it must be 1 to 1000000 packets, or 0 for as many as fill the way", c.Window)
+	f.Hold(c.Window >= 0 && c.Window <= mostPackets, "window",
+		"%d is not possible; it must be 1 to 1000000 packets, or 0 for as many as fill the way", c.Window)
 	return f.Err()
 }
 
@@ -55,8 +58,8 @@ func (n *ndp) Start(q int32, s *Sender) {
 	s.Rate, s.Wake, s.Credit, s.Window = s.Line, sim.Forever, packets, units.Bytes(int64(packets)*mtu)
 }
 
-// React counts what may be sent. There is never more of it than the first window: what is on its way, what is still to be pulled for and this are as many packets together. After a
-// timeout nothing of them is on its way any more.
+// React counts what may be sent. There is never more of it than the first window: what is on its way, what is still
+// to be pulled for and this are as many packets together. After a timeout nothing of them is on its way any more.
 func (n *ndp) React(q int32, s *Sender, x *Signal) {
 	switch x.Kind {
 	case Sent:

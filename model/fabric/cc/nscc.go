@@ -5,26 +5,31 @@ import (
 	"farflash/sim"
 )
 
-// NSCC configures the network-signalled congestion control of Ultra Ethernet (UE Specification 1.0, section 3.6.13, with the values that the UEC's simulator uet-htsim computes in
-// uec.cpp). It steers a window by two signals of each acknowledged packet, a mark and how much longer than the base round trip it took:
+// NSCC configures the network-signalled congestion control of Ultra Ethernet (UE Specification 1.0, section 3.6.13,
+// with the values that the UEC's simulator uet-htsim computes in uec.cpp). It steers a window by two signals of each
+// acknowledged packet, a mark and how much longer than the base round trip it took:
 //
 //	no mark, delay below target    the window grows in proportion to what is missing to the target; fast while there is hardly any delay
 //	no mark, delay above target    it grows by a fair share, for the queue is about to be empty
 //	mark, delay above target       it shrinks by how far the mean delay is above the target, once a round trip
 //	mark, delay below target       nothing: another way is congested
 //
-// and by quick adaptation: where little has come in a round trip and a packet was lost, trimmed, or late by four targets, the window becomes what has come. Steps are in full
-// packets, times the bandwidth-delay product over that of 100 Gbit/s and 12 us.
+// and by quick adaptation: where little has come in a round trip and a packet was lost, trimmed, or late by four
+// targets, the window becomes what has come. Steps are in full packets, times the bandwidth-delay product over that
+// of 100 Gbit/s and 12 us.
 //
 // What it leaves out: penalties that a receiver asks for, probes, and the choice of ways (package fabric's).
 type NSCC struct {
-	// TargetDelay is the queueing delay to aim for. 0 is the base round trip; with trimming the specification has three quarters of it.
+	// TargetDelay is the queueing delay to aim for. 0 is the base round trip; with trimming the specification has
+	// three quarters of it.
 	TargetDelay sim.Time
-	// Proportional is what an acknowledged window adds at no delay, in packets, for each 12 us of the target. 4 (uet-htsim).
+	// Proportional is what an acknowledged window adds at no delay, in packets, for each 12 us of the target. 4
+	// (uet-htsim).
 	Proportional float64
 	// Fair is what an acknowledged window adds above the target, in packets. 5 (uet-htsim).
 	Fair float64
-	// Fast is the share of what is acknowledged that is added while the delay stays below FastBelow for a window. 25% (uet-htsim).
+	// Fast is the share of what is acknowledged that is added while the delay stays below FastBelow for a window. 25%
+	// (uet-htsim).
 	Fast units.Fraction
 	// FastBelow is the delay below which fast applies. 1us (uet-htsim).
 	FastBelow sim.Time
@@ -36,7 +41,8 @@ type NSCC struct {
 	MaxDecrease units.Fraction
 	// Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
 	Gain units.Fraction
-	// QuickBelow is the share of the largest window below which arrivals trigger quick adaptation. 0 is never. 1/8 (uet-htsim).
+	// QuickBelow is the share of the largest window below which arrivals trigger quick adaptation. 0 is never. 1/8
+	// (uet-htsim).
 	QuickBelow units.Fraction
 	// MaxWindow is the largest and the initial window, in bandwidth-delay products. 1.5 (uet-htsim).
 	MaxWindow float64
@@ -44,7 +50,8 @@ type NSCC struct {
 
 // DefaultNSCC has uet-htsim's values.
 func DefaultNSCC() NSCC {
-	return NSCC{Proportional: 4, Fair: 5, Fast: 0.25, FastBelow: units.Microsecond, Constant: 0.15, Gamma: 0.8, MaxDecrease: 0.5, Gain: 0.0125, QuickBelow: 1.0 / 8, MaxWindow: 1.5}
+	return NSCC{Proportional: 4, Fair: 5, Fast: 0.25, FastBelow: units.Microsecond, Constant: 0.15, Gamma: 0.8,
+		MaxDecrease: 0.5, Gain: 0.0125, QuickBelow: 1.0 / 8, MaxWindow: 1.5}
 }
 
 // Validate says what is wrong with c, if anything.
@@ -63,8 +70,10 @@ func (c NSCC) Validate() error {
 	f.share("max_decrease", c.MaxDecrease)
 	f.Hold(c.MaxDecrease != 1, "max_decrease", "%v is not possible; a window cannot lose all", float64(c.MaxDecrease))
 	f.share("gain", c.Gain)
-	f.Hold(c.QuickBelow >= 0 && c.QuickBelow <= 1, "quick_below", "%v is not possible; it must be 0 to 1", float64(c.QuickBelow))
-	f.Hold(c.MaxWindow >= 0.01 && c.MaxWindow <= 1000, "max_window", "%v is not possible; it must be 0.01 to 1000 bandwidth-delay products", c.MaxWindow)
+	f.Hold(c.QuickBelow >= 0 && c.QuickBelow <= 1, "quick_below", "%v is not possible; it must be 0 to 1",
+		float64(c.QuickBelow))
+	f.Hold(c.MaxWindow >= 0.01 && c.MaxWindow <= 1000, "max_window",
+		"%v is not possible; it must be 0.01 to 1000 bandwidth-delay products", c.MaxWindow)
 	return f.Err()
 }
 
@@ -113,7 +122,8 @@ func (*nscc) Wants() Wants { return Wants{Acks: true, RTT: true, Losses: true, C
 func (n *nscc) Start(q int32, s *Sender) {
 	n.qps = grow(n.qps, q)
 	st := &n.qps[q]
-	*st = nsccState{mtu: float64(s.mtu()), scale: float64(s.BDP) / nsccBDP, target: n.c.TargetDelay, base: max(1, s.BaseRTT)}
+	*st = nsccState{mtu: float64(s.mtu()), scale: float64(s.BDP) / nsccBDP, target: n.c.TargetDelay,
+		base: max(1, s.BaseRTT)}
 	if st.target == 0 {
 		st.target = st.base
 	}
@@ -158,7 +168,8 @@ func (n *nscc) acked(st *nsccState, x *Signal) {
 	case !x.Marked:
 		if n.hurry(st, delay, fresh); !st.fast {
 			// The scale of the target over 12 us and the target itself cancel: what is missing counts in 12 us.
-			st.gained += float64(float64(n.c.Proportional*st.mtu) * float64(st.scale*fresh) * (float64(st.target-delay) / float64(nsccRTT)))
+			st.gained += float64(float64(n.c.Proportional*st.mtu) * float64(st.scale*fresh) *
+				(float64(st.target-delay) / float64(nsccRTT)))
 		}
 	case delay >= st.target:
 		n.lower(st, x.Now)
@@ -205,8 +216,8 @@ func (n *nscc) lower(st *nsccState, now sim.Time) {
 	}
 }
 
-// quick makes the window what has come in a round trip and a target, where that is little and there is a reason, and reports whether the signal has thereby been answered, or is of what was sent
-// before the last time.
+// quick makes the window what has come in a round trip and a target, where that is little and there is a reason, and
+// reports whether the signal has thereby been answered, or is of what was sent before the last time.
 func (n *nscc) quick(st *nsccState, x *Signal, delay sim.Time, marked, lost bool) (answered bool) {
 	if n.c.QuickBelow == 0 {
 		return false
@@ -214,7 +225,8 @@ func (n *nscc) quick(st *nsccState, x *Signal, delay sim.Time, marked, lost bool
 	if st.ignored < st.ignoreTill && marked {
 		answered = true
 	} else if x.Now > st.quickAt {
-		if st.quickAt > 0 && (st.hit || lost || delay > 4*st.target) && st.looked < float64(st.most*float64(n.c.QuickBelow)) {
+		if st.quickAt > 0 && (st.hit || lost || delay > 4*st.target) &&
+			st.looked < float64(st.most*float64(n.c.QuickBelow)) {
 			st.window = st.looked
 			st.clamp()
 			st.ignored, st.ignoreTill = 0, 0

@@ -30,7 +30,8 @@ type PINT struct {
 
 // DefaultPINT is HPCC-PINT with every acknowledgement looked at.
 func DefaultPINT() PINT {
-	return PINT{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, LogBase: 1.05, Probability: 1, Window: WindowScaled}
+	return PINT{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, LogBase: 1.05, Probability: 1,
+		Window: WindowScaled}
 }
 
 // Validate says what is wrong with c, if anything.
@@ -141,7 +142,8 @@ func NewPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pint{limits: limits{minRate, c.Window}, c: c, eta: float64(c.TargetUtilisation), threshold: uint32(65536 * float64(c.Probability)), seed: seed, codec: codec}, nil
+	return &pint{limits: limits{minRate, c.Window}, c: c, eta: float64(c.TargetUtilisation),
+		threshold: uint32(65536 * float64(c.Probability)), seed: seed, codec: codec}, nil
 }
 
 // Wants asks for acknowledgements with PINT's byte, and for a new rate to count at once.

@@ -19,7 +19,8 @@ func TestReferenceRates(t *testing.T) {
 	}
 	const least = 100 * units.Mbps
 	hpcc := func(trial int, multi bool) Algorithm {
-		return must(NewHPCC(HPCC{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps, FastReact: trial%4 != 3, MultiRate: multi, SampleFeedback: trial%3 == 1}, least))
+		return must(NewHPCC(HPCC{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps,
+			FastReact: trial%4 != 3, MultiRate: multi, SampleFeedback: trial%3 == 1}, least))
 	}
 	timely := DefaultTimely()
 	timely.RateAI, timely.RateHAI = 40*units.Mbps, 200*units.Mbps
@@ -31,15 +32,20 @@ func TestReferenceRates(t *testing.T) {
 		{"hpcc", func(trial int) Algorithm { return hpcc(trial, false) }, 0x44551f0ed07cabca},
 		{"hpcc, a rate per hop", func(trial int) Algorithm { return hpcc(trial, true) }, 0x70aa8a96cc707a73},
 		{"timely", func(int) Algorithm { return must(NewTimely(timely, least)) }, 0x433c0115f2c714a4},
-		{"dctcp", func(int) Algorithm { return must(NewDCTCP(DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps}, least)) }, 0xd27ad957c5e2d254},
+		{"dctcp", func(int) Algorithm {
+			return must(NewDCTCP(DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps},
+				least))
+		}, 0xd27ad957c5e2d254},
 		{"hpcc-pint", func(trial int) Algorithm {
-			return must(NewPINT(PINT{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps, LogBase: 1.05, Probability: 1}, least, 1))
+			return must(NewPINT(PINT{TargetUtilisation: 0.95, MaxStage: trial % 3 * 2, RateAI: 40 * units.Mbps,
+				LogBase: 1.05, Probability: 1}, least, 1))
 		}, 0xb1a959376ef6ac07},
 	} {
 		digest := uint64(14695981039346656037) // FNV-1a over the rates, a word each
 		for trial := range 20 {
 			a := c.make(trial)
-			s := Sender{Line: 100 * units.Gbps, BaseRTT: sim.Time(8000+trial*13) * ns, BDP: units.Bytes(100000 + trial*777), MTU: 1000}
+			s := Sender{Line: 100 * units.Gbps, BaseRTT: sim.Time(8000+trial*13) * ns,
+				BDP: units.Bytes(100000 + trial*777), MTU: 1000}
 			a.Start(0, &s)
 			var acked uint64
 			next := uint64(20000)
@@ -56,7 +62,9 @@ func TestReferenceRates(t *testing.T) {
 					if draw(2) == 0 {
 						queue = draw(200000)
 					}
-					x.Hops = append(x.Hops, Quantise(Hop{Time: sim.Time(clock[k])*ns + 123, Bytes: sent[k], Queue: units.Bytes(queue), Rate: rate}, 1))
+					x.Hops = append(x.Hops,
+						Quantise(Hop{Time: sim.Time(clock[k])*ns + 123, Bytes: sent[k], Queue: units.Bytes(queue),
+							Rate: rate}, 1))
 				}
 				if draw(4) != 0 {
 					x.RTT = sim.Time(draw(80000)+5000) * ns

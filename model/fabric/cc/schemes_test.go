@@ -50,7 +50,8 @@ func TestDCTCP(t *testing.T) {
 		x.Marked = step.mark
 		a.React(0, &s, &x)
 		if s.Rate != step.rate || s.Window != step.window || math.Abs(d.qps[0].alpha-step.alpha) > 1e-15 {
-			t.Fatalf("%s: rate %d, window %d, alpha %v; want %d, %d, %v", step.what, s.Rate, s.Window, d.qps[0].alpha, step.rate, step.window, step.alpha)
+			t.Fatalf("%s: rate %d, window %d, alpha %v; want %d, %d, %v", step.what, s.Rate, s.Window, d.qps[0].alpha,
+				step.rate, step.window, step.alpha)
 		}
 	}
 }
@@ -99,7 +100,8 @@ func TestTimely(t *testing.T) {
 // TestHPCC follows HPCC by hand: 10G, round trip 8us, BDP 8000 B.
 func TestHPCC(t *testing.T) {
 	for _, multi := range []bool{false, true} {
-		c := HPCC{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, FastReact: true, MultiRate: multi, Window: WindowScaled}
+		c := HPCC{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, FastReact: true, MultiRate: multi,
+			Window: WindowScaled}
 		a := must(NewHPCC(c, 100*units.Mbps))
 		s := newSender(10 * units.Gbps)
 		a.Start(0, &s)
@@ -252,7 +254,8 @@ func TestMeter(t *testing.T) {
 
 // TestPINT follows HPCC-PINT by hand.
 func TestPINT(t *testing.T) {
-	a := must(NewPINT(PINT{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, LogBase: 2, Probability: 1}, 100*units.Mbps, 1))
+	a := must(NewPINT(PINT{TargetUtilisation: 0.5, MaxStage: 1, RateAI: 100 * units.Mbps, LogBase: 2, Probability: 1},
+		100*units.Mbps, 1))
 	s := newSender(10 * units.Gbps)
 	a.Start(0, &s)
 	for _, step := range []struct {
@@ -328,8 +331,10 @@ func TestSwift(t *testing.T) {
 	} {
 		acked += step.packets * 1000
 		a.React(0, &s, &Signal{Kind: step.kind, Now: step.now, RTT: step.rtt, Acked: acked, Next: acked + 4000})
-		if math.Abs(w.qps[0].window-step.window) > 1e-12 || s.Window < step.bytes-1 || s.Window > step.bytes || s.Rate != step.rate {
-			t.Fatalf("%s: window %v, %d B at %v; want %v, %d B at %v", step.what, w.qps[0].window, s.Window, s.Rate, step.window, step.bytes, step.rate)
+		if math.Abs(w.qps[0].window-step.window) > 1e-12 || s.Window < step.bytes-1 || s.Window > step.bytes ||
+			s.Rate != step.rate {
+			t.Fatalf("%s: window %v, %d B at %v; want %v, %d B at %v", step.what, w.qps[0].window, s.Window, s.Rate,
+				step.window, step.bytes, step.rate)
 		}
 	}
 	for i := range 5 {
@@ -350,8 +355,8 @@ func TestSwift(t *testing.T) {
 	}
 }
 
-// TestHPCCPath: where a packet took another way, nothing is subtracted from what came the way before; with the header of HPCC's ns-3 it is, and
-// its counters wrap around.
+// TestHPCCPath: where a packet took another way, nothing is subtracted from what came the way before; with the header
+// of HPCC's ns-3 it is, and its counters wrap around.
 func TestHPCCPath(t *testing.T) {
 	hop := func(at sim.Time, bytes uint64) []Hop {
 		return []Hop{{Time: at, Bytes: bytes, Rate: 100 * units.Gbps}}
@@ -383,18 +388,21 @@ func TestHPCCPath(t *testing.T) {
 		x.Hops, x.Path = hop(21*units.Microsecond, 1<<40+6250), 8
 		a.React(0, s, &x)
 		if s.Rate < was {
-			t.Errorf("a rate for each hop %v: half of the new way's link takes the rate from %v to %v", perHop, was, s.Rate)
+			t.Errorf("a rate for each hop %v: half of the new way's link takes the rate from %v to %v", perHop, was,
+				s.Rate)
 		}
 		a, s = begin()
 		x = ack(21000, 22000)
 		x.Hops, x.Path, x.Multiple = hop(20*units.Microsecond, 100<<20), 8, 1
 		a.React(0, s, &x)
 		if s.Rate >= was {
-			t.Errorf("a rate for each hop %v: HPCC's ns-3 subtracts other ports' counts, the rate goes from %v to %v", perHop, was, s.Rate)
+			t.Errorf("a rate for each hop %v: HPCC's ns-3 subtracts other ports' counts, the rate goes from %v to %v",
+				perHop, was, s.Rate)
 		}
 	}
 	s := newSender(100 * units.Gbps)
-	a, b := Quantise(Hop{Time: 16_777_000 * units.Nanosecond, Bytes: 1<<27 - 128, Rate: 100 * units.Gbps}, 1), Quantise(Hop{Time: 16_778_000 * units.Nanosecond, Bytes: 1<<27 + 6144, Rate: 100 * units.Gbps}, 1)
+	a, b := Quantise(Hop{Time: 16_777_000 * units.Nanosecond, Bytes: 1<<27 - 128, Rate: 100 * units.Gbps}, 1),
+		Quantise(Hop{Time: 16_778_000 * units.Nanosecond, Bytes: 1<<27 + 6144, Rate: 100 * units.Gbps}, 1)
 	if b.Time > a.Time || b.Bytes > a.Bytes {
 		t.Errorf("%+v and %+v do not wrap around", a, b)
 	}

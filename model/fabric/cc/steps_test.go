@@ -19,7 +19,8 @@ type walk struct {
 	pos uint64
 }
 
-// TestSteps follows algorithms step by step. A file of testdata/steps has these commands, each with the state that it leaves:
+// TestSteps follows algorithms step by step. A file of testdata/steps has these commands, each with the state that it
+// leaves:
 //
 //	start machine [line=40Gbps] [key=value ...]    a new queue pair; dcqcn, mellanox or ns3-rdma
 //	cnp at=10us                                   a congestion notification comes
@@ -88,9 +89,12 @@ func (x *walk) start(t *testing.T, d *datadriven.TestData) {
 		d.Fatalf(t, "there is no machine %s", name)
 	}
 	settings := map[string]interface{ UnmarshalText([]byte) error }{
-		"line": &line, "gain": &c.DCQCN.Gain, "alpha_interval": &c.DCQCN.AlphaInterval, "rate_increase_timer": &c.DCQCN.RateIncreaseTimer,
-		"byte_counter": &c.DCQCN.ByteCounter, "rate_ai": &c.DCQCN.RateAI, "rate_hai": &c.DCQCN.RateHAI, "min_rate": &c.MinRate,
-		"rate_decrease_interval": &c.DCQCN.RateDecreaseInterval, "clamp_target": &c.DCQCN.ClampTarget, "alpha_initial": &c.DCQCN.AlphaInitial,
+		"line": &line, "gain": &c.DCQCN.Gain, "alpha_interval": &c.DCQCN.AlphaInterval,
+		"rate_increase_timer": &c.DCQCN.RateIncreaseTimer,
+		"byte_counter":        &c.DCQCN.ByteCounter, "rate_ai": &c.DCQCN.RateAI, "rate_hai": &c.DCQCN.RateHAI,
+		"min_rate":               &c.MinRate,
+		"rate_decrease_interval": &c.DCQCN.RateDecreaseInterval, "clamp_target": &c.DCQCN.ClampTarget,
+		"alpha_initial": &c.DCQCN.AlphaInitial,
 	}
 	for _, a := range d.CmdArgs[1:] {
 		if a.Key == "fast_recovery" {
@@ -127,5 +131,6 @@ func (x *walk) line() string {
 	if x.s.Wake != sim.Forever {
 		wake = x.s.Wake.String()
 	}
-	return fmt.Sprintf("%v: rate %v, target %v, alpha %v, T %d, B %d; next %s\n", x.now, x.s.Rate, st.target, st.alpha, st.byTimer, st.byBytes, wake)
+	return fmt.Sprintf("%v: rate %v, target %v, alpha %v, T %d, B %d; next %s\n", x.now, x.s.Rate, st.target,
+		st.alpha, st.byTimer, st.byBytes, wake)
 }

@@ -7,16 +7,18 @@ import (
 	"farflash/sim"
 )
 
-// Swift configures Swift (Kumar et al., "Swift: Delay is Simple and Effective for
-// Congestion Control in the Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts of this model
-// add none of their own, so there is one window, not one for the endpoint as well.
+// Swift configures Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
+// Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts
+// of this model add none of their own, so there is one window, not one for the endpoint as well.
 type Swift struct {
-	// TargetDelay is the target round trip before scaling. It must exceed the round trip of an empty path; otherwise the window never grows. 25us; csg-htsim has
-	// 20us.
+	// TargetDelay is the target round trip before scaling. It must exceed the round trip of an empty path; otherwise
+	// the window never grows. 25us; csg-htsim has 20us.
 	TargetDelay sim.Time
-	// TargetPerHop is added to the target for every switch on the path (topology-based scaling). 1us; csg-htsim has 3us.
+	// TargetPerHop is added to the target for every switch on the path (topology-based scaling). 1us; csg-htsim has
+	// 3us.
 	TargetPerHop sim.Time
-	// FlowScaling is the most that is added to the target for small windows (fs_range, flow-based scaling). 100us (csg-htsim: five times its target). 0 is none.
+	// FlowScaling is the most that is added to the target for small windows (fs_range, flow-based scaling). 100us
+	// (csg-htsim: five times its target). 0 is none.
 	FlowScaling sim.Time
 	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd, between which flow
 	// scaling falls from its most to nothing. 0.1 and 100 packets (csg-htsim).
@@ -30,9 +32,11 @@ type Swift struct {
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
 	// has 10 B and 1000 packets.
 	MinWindow, MaxWindow float64
-	// InitialWindow is the window that a queue pair begins with, in packets; 0 is what the line carries in a round trip.
+	// InitialWindow is the window that a queue pair begins with, in packets; 0 is what the line carries in a round
+	// trip.
 	InitialWindow float64
-	// ResetAfter is how many retransmission timeouts in a row set the window to the smallest (RETX_RESET_THRESHOLD in algorithm 1). 5.
+	// ResetAfter is how many retransmission timeouts in a row set the window to the smallest (RETX_RESET_THRESHOLD in
+	// algorithm 1). 5.
 	ResetAfter int
 }
 
@@ -64,8 +68,10 @@ func (c Swift) Validate() error {
 		"%v is not possible; it must be above scaling_min, %v", c.ScalingMax, c.ScalingMin)
 	f.Hold(c.MaxWindow >= max(1, c.MinWindow) && c.MaxWindow <= mostPackets, "max_window",
 		"%v is not possible; it must be 1 to 1000000 packets and at least min_window, %v", c.MaxWindow, c.MinWindow)
-	f.Hold(c.InitialWindow >= 0 && c.InitialWindow <= mostPackets, "initial_window", "%v is not possible; it must be 0 to 1000000 packets", c.InitialWindow)
-	f.Hold(!(c.Increase > mostPackets), "increase", "%v is not possible; it must be at most 1000000 packets", c.Increase)
+	f.Hold(c.InitialWindow >= 0 && c.InitialWindow <= mostPackets, "initial_window",
+		"%v is not possible; it must be 0 to 1000000 packets", c.InitialWindow)
+	f.Hold(!(c.Increase > mostPackets), "increase", "%v is not possible; it must be at most 1000000 packets",
+		c.Increase)
 	return f.Err()
 }
 

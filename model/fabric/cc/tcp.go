@@ -6,18 +6,21 @@ import (
 	"farflash/sim"
 )
 
-// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each round of losses, and one of three laws of
-// growth. Only dctcp reacts to marks; the others react to losses. Left out: proportional rate reduction (RFC 6937; the window shrinks at once), HyStart (Linux'
-// exit from slow start with cubic), pacing, and the restart after idling.
+// TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each
+// round of losses, and one of three laws of growth. Only dctcp reacts to marks; the others react to losses. Left out:
+// proportional rate reduction (RFC 6937; the window shrinks at once), HyStart (Linux' exit from slow start with
+// cubic), pacing, and the restart after idling.
 type TCP struct {
-	// Growth is the law of growth and reduction: cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or dctcp (RFC 8257), which grows like newreno and
-	// shrinks in proportion to the share of marks.
+	// Growth is the law of growth and reduction: cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or
+	// dctcp (RFC 8257), which grows like newreno and shrinks in proportion to the share of marks.
 	Growth Growth
 	// InitialWindow is the window that a connection begins with, in packets. 10 (RFC 6928; Linux).
 	InitialWindow float64
-	// MaxWindow is the most that may be in flight, as the receiver offers it. 3MiB (Linux: half of the largest receive buffer, the 6 MiB of tcp_rmem).
+	// MaxWindow is the most that may be in flight, as the receiver offers it. 3MiB (Linux: half of the largest
+	// receive buffer, the 6 MiB of tcp_rmem).
 	MaxWindow units.Bytes
-	// Beta is the part of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep half.
+	// Beta is the part of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep
+	// half.
 	Beta units.Fraction
 	// Scale is cubic's C, packets a cubed second. 0.4 (RFC 9438; Linux).
 	Scale float64
@@ -56,11 +59,15 @@ func DefaultTCP() TCP {
 func (c TCP) Validate() error {
 	var f faults
 	f.Hold(c.Growth < growths, "growth", "%v is not possible; use cubic, newreno or dctcp", c.Growth)
-	f.Hold(c.InitialWindow >= 1 && c.InitialWindow <= mostPackets, "initial_window", "%v is not possible; it must be 1 to 1000000 packets", c.InitialWindow)
-	f.Hold(c.MaxWindow >= units.KiB && c.MaxWindow <= units.GiB, "max_window", "%v is not possible; it must be 1KiB to 1GiB", c.MaxWindow)
+	f.Hold(c.InitialWindow >= 1 && c.InitialWindow <= mostPackets, "initial_window",
+		"%v is not possible; it must be 1 to 1000000 packets", c.InitialWindow)
+	f.Hold(c.MaxWindow >= units.KiB && c.MaxWindow <= units.GiB, "max_window",
+		"%v is not possible; it must be 1KiB to 1GiB", c.MaxWindow)
 	f.share("beta", c.Beta)
-	f.Hold(c.Beta < 1, "beta", "%v is not possible; it must be below 1; at 1 losses would change nothing", float64(c.Beta))
-	f.Hold(c.Scale > 0 && c.Scale <= mostPackets, "scale", "%v is not possible; it must be above 0 and at most 1000000", c.Scale)
+	f.Hold(c.Beta < 1, "beta", "%v is not possible; it must be below 1; at 1 losses would change nothing",
+		float64(c.Beta))
+	f.Hold(c.Scale > 0 && c.Scale <= mostPackets, "scale",
+		"%v is not possible; it must be above 0 and at most 1000000", c.Scale)
 	f.share("gain", c.Gain)
 	return f.Err()
 }
@@ -148,7 +155,8 @@ func (t *tcp) acked(st *tcpState, s *Sender, x *Signal) {
 		t.marks(st, x, packets)
 	}
 	if st.reduced {
-		// A timer's reduction leaves slow start to fill the window again; a loss's leaves it until its losses are made good.
+		// A timer's reduction leaves slow start to fill the window again; a loss's leaves it until its losses are
+		// made good.
 		if x.Acked >= st.recover {
 			st.reduced = false
 		} else if st.window >= st.threshold {

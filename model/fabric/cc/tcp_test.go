@@ -29,7 +29,8 @@ func newLine(t *testing.T, c TCP, rtt sim.Time) *line {
 
 func (l *line) window() float64 { return float64(l.s.Window) / segment }
 
-// trip is a round trip: what the window held is acknowledged, with a share of marks, packet by packet, while as much is sent.
+// trip is a round trip: what the window held is acknowledged, with a share of marks, packet by packet, while as much
+// is sent.
 func (l *line) trip(marked int) {
 	n := int(l.window())
 	first := l.next
@@ -53,7 +54,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// TestSlowStart: the window doubles each round trip; a loss halves it once, however many show; and then it grows by a packet each.
+// TestSlowStart: the window doubles each round trip; a loss halves it once, however many show; and then it grows by a
+// packet each.
 func TestSlowStart(t *testing.T) {
 	c := DefaultTCP()
 	c.Growth = GrowthNewReno
@@ -83,7 +85,8 @@ func TestSlowStart(t *testing.T) {
 func TestIdleWindow(t *testing.T) {
 	l := newLine(t, DefaultTCP(), 100*us)
 	for i := range uint64(1000) {
-		l.React(0, &l.s, &Signal{Kind: Ack, Now: sim.Time(i) * 100 * us, Acked: (i + 1) * segment, Next: (i + 1) * segment, RTT: 100 * us})
+		l.React(0, &l.s, &Signal{Kind: Ack, Now: sim.Time(i) * 100 * us, Acked: (i + 1) * segment,
+			Next: (i + 1) * segment, RTT: 100 * us})
 	}
 	near(t, "one packet at a time", l.window(), 10, 0)
 }
@@ -120,8 +123,8 @@ func TestDCTCPShare(t *testing.T) {
 	for range 400 { // 10 of each window
 		l.trip(int(l.window()) / 4)
 	}
-	// In equilibrium a reduction of share/2 of the window is made good by a packet a round trip; with a quarter marked the window falls to where
-	// the least packets are.
+	// In equilibrium a reduction of share/2 of the window is made good by a packet a round trip; with a quarter
+	// marked the window falls to where the least packets are.
 	if w := l.window(); w < 2 || w > 16 {
 		t.Errorf("a window of %v packets with a quarter of them marked", w)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// transcript feeds what a network that is now and then congested says to an algorithm and notes where its rate and window were, with a digest of each step.
+// transcript feeds what a network that is now and then congested says to an algorithm and notes where its rate and
+// window were, with a digest of each step.
 func transcript(c Config, seed uint64) string {
 	r := rng.NewStream(seed, "feedback")
 	a := must(New(c, seed))
@@ -73,7 +74,8 @@ func transcript(c Config, seed uint64) string {
 			}
 		}
 		power := uint16(r.IntN(600))
-		react(&Signal{Kind: Ack, Now: now, Acked: acked, Next: next, RTT: rtt, Marked: congested && r.IntN(3) > 0, Power: power, Hops: hops[:], Path: uint32(step / 500)})
+		react(&Signal{Kind: Ack, Now: now, Acked: acked, Next: next, RTT: rtt, Marked: congested && r.IntN(3) > 0,
+			Power: power, Hops: hops[:], Path: uint32(step / 500)})
 		if step%400 == 0 {
 			fmt.Fprintf(&out, "; %v, %v", s.Rate, s.Window)
 		}
@@ -81,8 +83,8 @@ func transcript(c Config, seed uint64) string {
 	return fmt.Sprintf("%s; %016x", strings.TrimPrefix(out.String(), "; "), steps.Sum64())
 }
 
-// TestTranscripts holds what each algorithm does with a feedback that was drawn once, to the bit: a change that was to leave results alone is seen here, one that was
-// not is read here before it is kept with -rewrite.
+// TestTranscripts holds what each algorithm does with a feedback that was drawn once, to the bit: a change that was
+// to leave results alone is seen here, one that was not is read here before it is kept with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.RunTest(t, "testdata/transcripts", func(t *testing.T, td *datadriven.TestData) string {
 		var n int

@@ -1,8 +1,10 @@
-// Package ideal is how long a message takes that has a network to itself, in closed form: the times of its packets on the links of its way, one behind the other, and
-// those of its ACKs on the way back. What flows take is set in relation to it.
+// Package ideal is how long a message takes that has a network to itself, in closed form: the times of its packets on
+// the links of its way, one behind the other, and those of its ACKs on the way back. What flows take is set in
+// relation to it.
 //
-// Message is told its way link by link. Where switches choose a way for each packet, Ways says on how many links side by side each part of it is. It is
-// exact for one way, and may be the time of a packet or two less for several that are alike.
+// Message is told its way link by link. Where switches choose a way for each packet, Ways says on how many links side
+// by side each part of it is. It is exact for one way, and may be the time of a packet or two less for several that
+// are alike.
 //
 // It leaves out everything that waits: other messages, windows and rates, what is lost.
 package ideal
@@ -14,17 +16,20 @@ type Message struct {
 	Packets uint32
 	Every   uint32 // packets that an ACK answers
 
-	end, before       units.Duration // of the last packet, and of the first full one, behind the links so far
-	slowest, wide     units.Duration // of links so far the one that keeps packets the furthest apart, and how many of it there are
+	end, before units.Duration // of the last packet, and of the first full one, behind the links so far
+	// of links so far the one that keeps packets the furthest apart, and how many of it there are
+	slowest, wide     units.Duration
 	back, slowestBack units.Duration
 }
 
 // behind is how long after the first packet a later one comes, at least.
 func (m *Message) behind(k uint32) units.Duration { return units.Duration(k) / m.wide * m.slowest }
 
-// Forth is the next link of the way there: how long it takes to send a full packet and the last one, its delay, and how many such links packets are divided among.
+// Forth is the next link of the way there: how long it takes to send a full packet and the last one, its delay, and
+// how many such links packets are divided among.
 //
-// The last packet leaves a link when it has arrived there and the one before it there has left; the full ones leave behind each other at the rate of the slowest link so far.
+// The last packet leaves a link when it has arrived there and the one before it there has left; the full ones leave
+// behind each other at the rate of the slowest link so far.
 func (m *Message) Forth(full, last, delay, abreast units.Duration) {
 	m.before += full
 	if m.wide == 0 || full*m.wide > m.slowest*abreast || full*m.wide == m.slowest*abreast && abreast > m.wide {
@@ -45,8 +50,8 @@ func (m *Message) Back(ack, delay units.Duration) {
 
 // Takes is how long the message takes from its posting until its ACK.
 //
-// The last ACK goes behind the others, which take longer than the packets that they answer if those are small or come a faster way. Packets arrive
-// evenly but for the last, so it is behind all ACKs or behind none or one.
+// The last ACK goes behind the others, which take longer than the packets that they answer if those are small or come
+// a faster way. Packets arrive evenly but for the last, so it is behind all ACKs or behind none or one.
 func (m *Message) Takes() units.Duration {
 	end, acks := m.end, (m.Packets+m.Every-1)/m.Every
 	if acks > 1 {
@@ -62,8 +67,9 @@ func (m *Message) Takes() units.Duration {
 // longest is how many links a way has at most of which those side by side are counted.
 const longest = 32
 
-// Ways counts the links side by side on which a message's packets pass each part of their way. There are no more than ways have come apart since the source, nor than
-// come together until the destination; in trees, Clos networks and the like, whose equally short ways are alike, there are as many. The zero value is one way.
+// Ways counts the links side by side on which a message's packets pass each part of their way. There are no more than
+// ways have come apart since the source, nor than come together until the destination; in trees, Clos networks and
+// the like, whose equally short ways are alike, there are as many. The zero value is one way.
 type Ways struct {
 	apart [2][longest]units.Duration
 	links [2]int

@@ -1,5 +1,5 @@
-// Package note keeps what is measured on the way of a data packet and its ACK: when it was sent, and what switches wrote into
-// it, for the congestion control that asks for it.
+// Package note keeps what is measured on the way of a data packet and its ACK: when it was sent, and what switches
+// wrote into it, for the congestion control that asks for it.
 //
 // Its main type is Book. What it leaves out: packets, which have the index of their note.
 package note
@@ -66,8 +66,8 @@ func (k *Book) Give(i uint32) {
 	}
 }
 
-// Add appends the telemetry of a switch's port. Beyond MaxHops there is no room, as in a packet. The path's id is the ports' as one, where the paper
-// (section 4.1) takes the switches': links side by side are ways of their own.
+// Add appends the telemetry of a switch's port. Beyond MaxHops there is no room, as in a packet. The path's id is the
+// ports' as one, where the paper (section 4.1) takes the switches': links side by side are ways of their own.
 func (k *Book) Add(i uint32, h cc.Hop, port int32) {
 	k.path[i] ^= uint32(port+1) * 0x9e3779b1
 	if c := k.count[i]; c < cc.MaxHops {

@@ -1,10 +1,11 @@
-// Package repair is what a sender of packets knows of those that came out of order, and which it repeats: selective repeat as in
-// IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018), and as TCP has it.
+// Package repair is what a sender of packets knows of those that came out of order, and which it repeats: selective
+// repeat as in IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018), and as TCP has it.
 //
-// IRN's receiver keeps what comes out of order and names it; the sender repeats what is missing below the highest packet
-// that has arrived, each once in a round, and begins a new round when the round's last packet is acknowledged or the timer
-// expires. TCP's does so within its window, of which what has come or is lost takes nothing (RFC 6675); finds what is lost twice by what was sent after
-// it (RFC 8985, but for reordering, which a path that does not change has not); and probes for a tail that is lost as a whole.
+// IRN's receiver keeps what comes out of order and names it; the sender repeats what is missing below the highest
+// packet that has arrived, each once in a round, and begins a new round when the round's last packet is acknowledged
+// or the timer expires. TCP's does so within its window, of which what has come or is lost takes nothing (RFC 6675);
+// finds what is lost twice by what was sent after it (RFC 8985, but for reordering, which a path that does not change
+// has not); and probes for a tail that is lost as a whole.
 //
 // Its main type is Sender, a plain state machine.
 //
@@ -37,8 +38,9 @@ type Sender struct {
 	trip    sim.Time
 }
 
-// New returns a sender that knows of nothing, IRN's or TCP's. A packet counts as lost when more than so many later ones have overtaken it: none on one way, and what
-// ways differ by on several (TCP's DupThresh, RFC 6675; the reordering window of RFC 8985, counted in packets).
+// New returns a sender that knows of nothing, IRN's or TCP's. A packet counts as lost when more than so many later
+// ones have overtaken it: none on one way, and what ways differ by on several (TCP's DupThresh, RFC 6675; the
+// reordering window of RFC 8985, counted in packets).
 func New(tcp bool, reordering int) *Sender { return &Sender{tcp: tcp, slack: uint32(reordering)} }
 
 // probeSlack is what Linux adds to two round trips before it probes (TCP_TIMEOUT_MIN, two ticks of a millisecond).
@@ -47,15 +49,16 @@ const probeSlack = 2 * units.Millisecond
 // TCP reports whether the sender is TCP's.
 func (r *Sender) TCP() bool { return r.tcp }
 
-// Recovering reports whether TCP's window counts what is on its way (Pipe), and not what is not acknowledged. The packet of a probe
-// goes whatever the window.
+// Recovering reports whether TCP's window counts what is on its way (Pipe), and not what is not acknowledged. The
+// packet of a probe goes whatever the window.
 func (r *Sender) Recovering() bool { return r.tcp && r.round }
 
 // Probing reports whether a probe is due.
 func (r *Sender) Probing() bool { return r.probing && r.Pending() }
 
-// Probes reports whether the timer, of so many packets under way, is one for a tail's probe (RFC 8985, section 7), and when that is due: not in a recovery, once until there
-// is progress, and with one packet under way not before the retransmission timer.
+// Probes reports whether the timer, of so many packets under way, is one for a tail's probe (RFC 8985, section 7),
+// and when that is due: not in a recovery, once until there is progress, and with one packet under way not before the
+// retransmission timer.
 func (r *Sender) Probes(flight uint32) (after sim.Time, ok bool) {
 	return 2*r.trip + probeSlack, r.tcp && !r.round && !r.probed && r.trip > 0 && flight > 1
 }
@@ -77,8 +80,8 @@ func (r *Sender) Measure(t sim.Time) {
 	r.trip += (t - r.trip) / 8
 }
 
-// Pipe is how many of the packets from una to next are on their way: not those that have come, nor those that are to be sent
-// again.
+// Pipe is how many of the packets from una to next are on their way: not those that have come, nor those that are to
+// be sent again.
 func (r *Sender) Pipe(una, next uint32) uint32 {
 	n := next - una - r.came.Count(una, next)
 	if from := r.turn; r.round && before(from, r.beyond) {
@@ -147,7 +150,8 @@ func (r *Sender) forget(una uint32) {
 	}
 }
 
-// Missing takes note, with an ACK up to una, that a packet is known not to have come: it is to be repeated at once, whatever else has come.
+// Missing takes note, with an ACK up to una, that a packet is known not to have come: it is to be repeated at once,
+// whatever else has come.
 func (r *Sender) Missing(psn, una uint32) {
 	if before(psn, una) || r.came.Has(psn) || r.cut.Has(psn) {
 		return
@@ -162,7 +166,8 @@ func (r *Sender) Acked(una uint32) {
 	r.end(una)
 }
 
-// Named takes note of an ACK up to una that names a packet beyond it, and reports whether it is the first to show that packets are missing.
+// Named takes note of an ACK up to una that names a packet beyond it, and reports whether it is the first to show
+// that packets are missing.
 func (r *Sender) Named(psn, una, top uint32) (lost bool) {
 	r.forget(una)
 	if !before(psn, una) {

@@ -26,7 +26,8 @@ func same(t *testing.T, what string, got []uint32, want ...uint32) {
 	}
 }
 
-// TestLostTwice: packets 0, 2 and 5 of ten are lost, and 2 once more when it is repeated. IRN learns that from its timer, TCP from packet 10, which was sent after.
+// TestLostTwice: packets 0, 2 and 5 of ten are lost, and 2 once more when it is repeated. IRN learns that from its
+// timer, TCP from packet 10, which was sent after.
 func TestLostTwice(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		r := New(tcp, 0)

@@ -1,7 +1,8 @@
-// Package setting has a network's settings: its sections, and the words and quantities in them that are more than a number, how long a queue pair lives, how lost packets are repeated,
-// thresholds that are dynamic or a size.
+// Package setting has a network's settings: its sections, and the words and quantities in them that are more than a
+// number, how long a queue pair lives, how lost packets are repeated, thresholds that are dynamic or a size.
 //
-// Its types are structs of settings, enumerations, and small unions that read and write the words of scenarios. Package fabric has them under its own name, with their defaults and checks.
+// Its types are structs of settings, enumerations, and small unions that read and write the words of scenarios.
+// Package fabric has them under its own name, with their defaults and checks.
 //
 // What it leaves out: what they mean, which is package fabric's.
 package setting
@@ -18,8 +19,9 @@ type Life uint8
 
 // The lives.
 const (
-	Persistent Life = iota // messages of a pair of hosts share queue pairs, whose rates carry over from message to message
-	PerMessage             // each message has a new queue pair, which begins at line rate
+	// messages of a pair of hosts share queue pairs, whose rates carry over from message to message
+	Persistent Life = iota
+	PerMessage      // each message has a new queue pair, which begins at line rate
 )
 
 var lifeNames = units.Names[Life]{"persistent", "per-message"}
@@ -40,7 +42,9 @@ type RecoveryKind uint8
 const (
 	GoBackN         RecoveryKind = iota // everything from the first lost packet on, as RoCE NICs do
 	SelectiveRepeat                     // only lost packets, as in IRN (Mittal et al., SIGCOMM 2018)
-	Sack                                // only lost packets, as TCP does: packets known to have arrived or to be lost take no room in the window (RFC 6675); a repetition counts as lost when a packet sent after it arrives first (RFC 8985)
+	// only lost packets, as TCP does: packets known to have arrived or to be lost take no room in the window (RFC
+	// 6675); a repetition counts as lost when a packet sent after it arrives first (RFC 8985)
+	Sack
 )
 
 // Keeps reports whether receivers keep what comes out of order.
@@ -82,8 +86,9 @@ type PathOrder uint8
 
 // The orders.
 const (
-	Ascending  PathOrder = iota // by ascending number of the next switch
-	Descending                  // by descending number, which is HPCC's ns-3 in effect: it orders switches by memory address
+	Ascending PathOrder = iota // by ascending number of the next switch
+	// by descending number, which is HPCC's ns-3 in effect: it orders switches by memory address
+	Descending
 )
 
 var pathNames = units.Names[PathOrder]{"ascending", "descending"}
@@ -103,7 +108,8 @@ type Random uint8
 // The sources.
 const (
 	OwnRandom Random = iota // a stream of its own for each port
-	NS3Random               // one sequence for the network: the numbers that HPCC's ns-3 draws in the run that the seed counts
+	// one sequence for the network: the numbers that HPCC's ns-3 draws in the run that the seed counts
+	NS3Random
 )
 
 var randomNames = units.Names[Random]{"own", "ns-3"}
@@ -143,7 +149,9 @@ type WatchdogAction uint8
 // The actions.
 const (
 	WatchdogReport WatchdogAction = iota // the pause is reported
-	WatchdogIgnore                       // the pause is also ended, and further pauses of its class are ignored for as long again, as switches' watchdogs do; packets that then find no room are lost
+	// the pause is also ended, and further pauses of its class are ignored for as long again, as switches' watchdogs
+	// do; packets that then find no room are lost
+	WatchdogIgnore
 )
 
 var watchdogNames = units.Names[WatchdogAction]{"report", "ignore"}

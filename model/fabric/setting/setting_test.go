@@ -24,7 +24,9 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, y, err)
 		}
 	}
-	if (&setting.Threshold{}).UnmarshalText([]byte("much")) == nil || (&setting.Timeout{}).UnmarshalText([]byte("0s")) == nil || (&setting.Headroom{}).UnmarshalText([]byte("x")) == nil {
+	if (&setting.Threshold{}).UnmarshalText([]byte("much")) == nil ||
+		(&setting.Timeout{}).UnmarshalText([]byte("0s")) == nil ||
+		(&setting.Headroom{}).UnmarshalText([]byte("x")) == nil {
 		t.Error("something is read that says nothing")
 	}
 }

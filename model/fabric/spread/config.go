@@ -16,7 +16,8 @@ type Config struct {
 	Table int
 }
 
-// DefaultConfig hashes. A gap of 100us is what LetFlow (section 5) finds best at 10 Gbit/s, a table of 65,536 is CONGA's (section 3.4).
+// DefaultConfig hashes. A gap of 100us is what LetFlow (section 5) finds best at 10 Gbit/s, a table of 65,536 is
+// CONGA's (section 3.4).
 func DefaultConfig() Config { return Config{Gap: 100 * units.Microsecond, Table: 1 << 16} }
 
 // Reorders reports whether packets of a queue pair overtake each other however long the gaps are.
@@ -27,7 +28,9 @@ func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Choice < choices, "choice", "%v is not possible; use hash, round-robin, random or least-queue", c.Choice)
 	f.Hold(c.Per < unitsOf, "per", "%v is not possible; use packet or flowlet", c.Per)
-	f.Hold(c.Choice != Hash || c.Per == Packet, "per", "flowlet has no effect with choice: hash, which keeps a queue pair on one path; use choice: random or least-queue")
+	f.Hold(c.Choice != Hash || c.Per == Packet, "per",
+		"flowlet has no effect with choice: hash, which keeps a queue pair on one path; use choice: random or "+
+			"least-queue")
 	f.Hold(c.Gap > 0, "gap", "%v is not possible; use a time above zero such as 100us", c.Gap)
 	f.Hold(c.Table >= 1 && c.Table <= 1<<20, "table", "%d is not possible; use 1 to 1048576", c.Table)
 	return f.Err()
@@ -61,8 +64,10 @@ type Unit uint8
 
 // The units.
 const (
-	Packet  Unit = iota // for each packet
-	Flowlet             // for each flowlet, a burst of a queue pair's packets without a gap; if the gap is longer than the delays of ways differ, packets stay in order
+	Packet Unit = iota // for each packet
+	// for each flowlet, a burst of a queue pair's packets without a gap; if the gap is longer than the delays of ways
+	// differ, packets stay in order
+	Flowlet
 	unitsOf
 )
 

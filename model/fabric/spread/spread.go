@@ -1,10 +1,13 @@
-// Package spread chooses, in a switch, which of several equally short ways a packet takes, where that is not a hash's: packet spraying (Dixit et al., "On the Impact of Packet Spraying in Data Center
-// Networks", INFOCOM 2013), adaptive routing by the least queue (DRILL, Ghorbani et al., SIGCOMM 2017, with all ports looked at), and flowlets (CONGA, Alizadeh et al., SIGCOMM 2014;
-// LetFlow, Vanini et al., NSDI 2017).
+// Package spread chooses, in a switch, which of several equally short ways a packet takes, where that is not a
+// hash's: packet spraying (Dixit et al., "On the Impact of Packet Spraying in Data Center Networks", INFOCOM 2013),
+// adaptive routing by the least queue (DRILL, Ghorbani et al., SIGCOMM 2017, with all ports looked at), and flowlets
+// (CONGA, Alizadeh et al., SIGCOMM 2014; LetFlow, Vanini et al., NSDI 2017).
 //
-// Its main type is Chooser, which has the state of all switches of a network; Config says what they go by. A switch knows its own queues and nothing else.
+// Its main type is Chooser, which has the state of all switches of a network; Config says what they go by. A switch
+// knows its own queues and nothing else.
 //
-// What it leaves out: what the ways are, queues, and what switches tell each other (CONGA's feedback from the leaf at the other end).
+// What it leaves out: what the ways are, queues, and what switches tell each other (CONGA's feedback from the leaf at
+// the other end).
 package spread
 
 import (
@@ -12,7 +15,8 @@ import (
 	"farflash/sim"
 )
 
-// Chooser chooses for all switches of a network. What it has of one is not touched by another, so that parts of a network may share it.
+// Chooser chooses for all switches of a network. What it has of one is not touched by another, so that parts of a
+// network may share it.
 type Chooser struct {
 	cfg      Config
 	switches []state

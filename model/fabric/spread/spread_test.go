@@ -15,7 +15,8 @@ func chooser(c spread.Choice, per spread.Unit) *spread.Chooser {
 	return spread.New(x, 2, 1, func(i int) string { return fmt.Sprint("s", i) })
 }
 
-// TestEven holds that each way of choosing takes all ways equally often: exactly in turns, and within five standard errors at random.
+// TestEven holds that each way of choosing takes all ways equally often: exactly in turns, and within five standard
+// errors at random.
 func TestEven(t *testing.T) {
 	const ways, times = 5, 50000
 	for _, c := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {

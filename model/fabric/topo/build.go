@@ -17,7 +17,8 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 		key string
 		is  bool
 	}{
-		{"star", c.Star != nil}, {"dumbbell", c.Dumbbell != nil}, {"leaf_spine", c.LeafSpine != nil}, {"clos", c.Clos != nil},
+		{"star", c.Star != nil}, {"dumbbell", c.Dumbbell != nil}, {"leaf_spine", c.LeafSpine != nil},
+		{"clos", c.Clos != nil},
 		{"fat_tree", c.FatTree != nil}, {"dragonfly", c.Dragonfly != nil}, {"links", c.Links != nil},
 	} {
 		if shape.is {
@@ -26,13 +27,16 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 	}
 	switch {
 	case len(given) == 0:
-		return nil, units.Wrong("", "no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links")
+		return nil, units.Wrong("",
+			"no shape is given; use star, dumbbell, leaf_spine, clos, fat_tree, dragonfly or links")
 	case len(given) > 1:
-		return nil, units.Wrong(given[1], "only one shape is possible, and %s is given too", strings.Join(append(given[:1:1], given[2:]...), " and "))
+		return nil, units.Wrong(given[1], "only one shape is possible, and %s is given too",
+			strings.Join(append(given[:1:1], given[2:]...), " and "))
 	case c.Planes < 0 || c.Planes > maxPlanes:
 		return nil, units.Wrong("planes", "%d is not possible; use 0 (one) to %d", c.Planes, maxPlanes)
 	case c.Planes > 1 && c.Links != nil:
-		return nil, units.Wrong("planes", "%d planes of a list of links are not possible; list the links of all, or use a shape", c.Planes)
+		return nil, units.Wrong("planes",
+			"%d planes of a list of links are not possible; list the links of all, or use a shape", c.Planes)
 	case delay < 0:
 		return nil, units.Wrong("delay", "%v is not possible; use 0s or more", delay)
 	}
@@ -199,11 +203,13 @@ func (b *Dumbbell) draw(d *drawing) error {
 }
 
 func (l *LeafSpine) draw(d *drawing) error {
-	if err := counts(count{"leaf_spine.leaves", l.Leaves}, count{"leaf_spine.spines", l.Spines}, count{"leaf_spine.hosts_per_leaf", l.HostsPerLeaf}); err != nil {
+	if err := counts(count{"leaf_spine.leaves", l.Leaves}, count{"leaf_spine.spines", l.Spines},
+		count{"leaf_spine.hosts_per_leaf", l.HostsPerLeaf}); err != nil {
 		return err
 	}
 	hosts := int64(l.Leaves) * int64(l.HostsPerLeaf)
-	if err := fits("leaf_spine", hosts, int64(l.Leaves)+int64(l.Spines), hosts+int64(l.Leaves)*int64(l.Spines)); err != nil {
+	if err := fits("leaf_spine", hosts, int64(l.Leaves)+int64(l.Spines),
+		hosts+int64(l.Leaves)*int64(l.Spines)); err != nil {
 		return err
 	}
 	h := d.add("h", int(hosts), 0, l.HostsPerLeaf)
@@ -220,7 +226,8 @@ func (c *Clos) draw(d *drawing) error {
 		return err
 	}
 	if c.HostsPerPod%c.Tors != 0 {
-		return units.Wrong("clos.hosts_per_pod", "%d is not possible; use a multiple of clos.tors, which is %d", c.HostsPerPod, c.Tors)
+		return units.Wrong("clos.hosts_per_pod", "%d is not possible; use a multiple of clos.tors, which is %d",
+			c.HostsPerPod, c.Tors)
 	}
 	hosts := int64(c.Pods) * int64(c.HostsPerPod)
 	tors, leaves := int64(c.Pods)*int64(c.Tors), int64(c.Pods)*int64(c.Leaves)
@@ -228,7 +235,8 @@ func (c *Clos) draw(d *drawing) error {
 	if err := fits("clos", hosts, max(tors, leaves)+int64(c.Spines), 0); err != nil {
 		return err
 	}
-	if err := fits("clos", hosts, tors+leaves+int64(c.Spines), hosts+tors*int64(c.Leaves)+leaves*int64(c.Spines)); err != nil {
+	if err := fits("clos", hosts, tors+leaves+int64(c.Spines),
+		hosts+tors*int64(c.Leaves)+leaves*int64(c.Spines)); err != nil {
 		return err
 	}
 	h := d.add("h", int(hosts), 0, c.HostsPerPod)

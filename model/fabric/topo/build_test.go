@@ -53,21 +53,31 @@ func TestBuild(t *testing.T) {
 		{"default", DefaultConfig(), 2, 1, 2, map[string]int{"h": 1, "s": 2}, 0, 2},
 		{"star", Config{Star: &Star{17}}, 17, 1, 17, map[string]int{"h": 1, "s": 17}, 0, 2},
 		{"dumbbell", Config{Dumbbell: &Dumbbell{3, 5}}, 8, 2, 9, map[string]int{"h": 1, "s": -1}, 2, 3},
-		{"leaf-spine", Config{LeafSpine: &LeafSpine{4, 2, 8}}, 32, 6, 40, map[string]int{"h": 1, "leaf": 10, "spine": 4}, 4, 4},
-		{"SNIS", Config{Clos: &Clos{4, 2, 4, 64, 4}}, 256, 28, 256 + 32 + 32, map[string]int{"h": 1, "tor": 18, "leaf": 8, "spine": 8}, 4, 6},
-		{"fat-tree 2", Config{FatTree: &FatTree{2}}, 2, 5, 6, map[string]int{"h": 1, "edge": 2, "agg": 2, "core": 2}, 2, 6},
-		{"fat-tree 8", Config{FatTree: &FatTree{8}}, 128, 80, 384, map[string]int{"h": 1, "edge": 8, "agg": 8, "core": 8}, 8, 6},
-		{"dragonfly, balanced", Config{Dragonfly: &Dragonfly{9, 4, 2, 2}}, 72, 36, 72 + 54 + 36, map[string]int{"h": 1, "r": 7}, 9, 5},
-		{"dragonfly, one group", Config{Dragonfly: &Dragonfly{1, 3, 1, 0}}, 3, 3, 6, map[string]int{"h": 1, "r": 3}, 1, 3},
-		{"dragonfly, doubled", Config{Dragonfly: &Dragonfly{3, 4, 1, 1}}, 12, 12, 12 + 18 + 6, map[string]int{"h": 1, "r": 5}, 3, 5},
-		{"dragonfly, left over", Config{Dragonfly: &Dragonfly{4, 5, 1, 1}}, 20, 20, 20 + 40 + 6, map[string]int{"h": 1, "r": -1}, 4, 5},
-		{"links", Config{Links: []LinkSpec{{A: "s0", B: "h1"}, {A: "h0", B: "s0"}, {A: "s0", B: "tree"}, {A: "tree", B: "h2"}}}, 3, 2, 4,
+		{"leaf-spine", Config{LeafSpine: &LeafSpine{4, 2, 8}}, 32, 6, 40,
+			map[string]int{"h": 1, "leaf": 10, "spine": 4}, 4, 4},
+		{"SNIS", Config{Clos: &Clos{4, 2, 4, 64, 4}}, 256, 28, 256 + 32 + 32,
+			map[string]int{"h": 1, "tor": 18, "leaf": 8, "spine": 8}, 4, 6},
+		{"fat-tree 2", Config{FatTree: &FatTree{2}}, 2, 5, 6, map[string]int{"h": 1, "edge": 2, "agg": 2, "core": 2},
+			2, 6},
+		{"fat-tree 8", Config{FatTree: &FatTree{8}}, 128, 80, 384,
+			map[string]int{"h": 1, "edge": 8, "agg": 8, "core": 8}, 8, 6},
+		{"dragonfly, balanced", Config{Dragonfly: &Dragonfly{9, 4, 2, 2}}, 72, 36, 72 + 54 + 36,
+			map[string]int{"h": 1, "r": 7}, 9, 5},
+		{"dragonfly, one group", Config{Dragonfly: &Dragonfly{1, 3, 1, 0}}, 3, 3, 6, map[string]int{"h": 1, "r": 3},
+			1, 3},
+		{"dragonfly, doubled", Config{Dragonfly: &Dragonfly{3, 4, 1, 1}}, 12, 12, 12 + 18 + 6,
+			map[string]int{"h": 1, "r": 5}, 3, 5},
+		{"dragonfly, left over", Config{Dragonfly: &Dragonfly{4, 5, 1, 1}}, 20, 20, 20 + 40 + 6,
+			map[string]int{"h": 1, "r": -1}, 4, 5},
+		{"links", Config{Links: []LinkSpec{{A: "s0", B: "h1"}, {A: "h0", B: "s0"}, {A: "s0", B: "tree"},
+			{A: "tree", B: "h2"}}}, 3, 2, 4,
 			map[string]int{"h": 1, "s": 3, "tree": 2}, 0, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := build(t, c.config)
 			if g.Hosts() != c.hosts || len(g.Nodes) != c.hosts+c.switches || len(g.Links) != c.links {
-				t.Errorf("%d hosts, %d switches, %d links; want %d, %d, %d", g.Hosts(), len(g.Nodes)-g.Hosts(), len(g.Links), c.hosts, c.switches, c.links)
+				t.Errorf("%d hosts, %d switches, %d links; want %d, %d, %d", g.Hosts(), len(g.Nodes)-g.Hosts(),
+					len(g.Links), c.hosts, c.switches, c.links)
 			}
 			got := degrees(g)
 			for kind, d := range c.degrees {
@@ -141,8 +151,10 @@ func TestDragonflyGroups(t *testing.T) {
 func TestBuildLinks(t *testing.T) {
 	short, own := units.Duration(0), 25*units.Gbps
 	g := build(t, Config{Links: []LinkSpec{
-		{A: "b", B: "h10", Delay: &short}, {A: "a", B: "b", Rate: own, Loss: 0.01}, {A: "h1", B: "a"}, {A: "h2", B: "a"}, {A: "h0", B: "a"}, {A: "h3", B: "a"}, {A: "h4", B: "a"},
-		{A: "h5", B: "a"}, {A: "h6", B: "a"}, {A: "h7", B: "a"}, {A: "h8", B: "a"}, {A: "h9", B: "a"}, {A: "a", B: "x"}, {A: "x", B: "y"},
+		{A: "b", B: "h10", Delay: &short}, {A: "a", B: "b", Rate: own, Loss: 0.01}, {A: "h1", B: "a"},
+		{A: "h2", B: "a"}, {A: "h0", B: "a"}, {A: "h3", B: "a"}, {A: "h4", B: "a"},
+		{A: "h5", B: "a"}, {A: "h6", B: "a"}, {A: "h7", B: "a"}, {A: "h8", B: "a"}, {A: "h9", B: "a"},
+		{A: "a", B: "x"}, {A: "x", B: "y"},
 	}})
 	var names []string
 	for _, n := range g.Nodes {
@@ -178,11 +190,13 @@ func TestBuildErrors(t *testing.T) {
 		{Config{LeafSpine: &LeafSpine{2, 2, 0}}, "leaf_spine.hosts_per_leaf: 0 is"},
 		{Config{LeafSpine: &LeafSpine{60000, 60000, 1}}, "leaf_spine: 120000 switches are too many"},
 		{Config{Clos: &Clos{4, 2, 0, 64, 4}}, "clos.tors: 0 is not possible; use at least 1"},
-		{Config{Clos: &Clos{4, 2, 3, 64, 4}}, "clos.hosts_per_pod: 64 is not possible; use a multiple of clos.tors, which is 3"},
+		{Config{Clos: &Clos{4, 2, 3, 64, 4}},
+			"clos.hosts_per_pod: 64 is not possible; use a multiple of clos.tors, which is 3"},
 		{Config{Clos: &Clos{65535, 65535, 65535, 65535, 65535}}, "clos: 4294836225 hosts are too many"},
 		{Config{Clos: &Clos{1, 20000, 20000, 20000, 1}}, "clos: 400040000 links are too many"},
 		{Config{FatTree: &FatTree{5}}, "fat_tree.k: 5 is not possible; use an even number from 2 to 62"},
-		{Config{Dragonfly: &Dragonfly{10, 4, 2, 2}}, "dragonfly.groups: 10 is not possible; a group has 8 global links, so use at most 9 groups"},
+		{Config{Dragonfly: &Dragonfly{10, 4, 2, 2}},
+			"dragonfly.groups: 10 is not possible; a group has 8 global links, so use at most 9 groups"},
 		{Config{Dragonfly: &Dragonfly{2, 2, 2, -1}}, "dragonfly.global_links: -1 is"},
 		{Config{Dragonfly: &Dragonfly{60000, 60000, 2, 60000}}, "dragonfly: 3600000000 switches"},
 		{Config{Links: []LinkSpec{}}, "links: the list is empty"},
@@ -206,7 +220,8 @@ func TestBuildErrors(t *testing.T) {
 		delay    units.Duration
 		want     string
 	}{{0, quick, 0, "host_link: 0"}, {slow, 0, 0, "up_link: 0"}, {slow, quick, -1, "delay: "}} {
-		if _, err := Build(Config{FatTree: &FatTree{4}}, c.host, c.up, c.delay); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := Build(Config{FatTree: &FatTree{4}}, c.host, c.up, c.delay); err == nil ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -228,7 +243,8 @@ func TestCheck(t *testing.T) {
 		{func(g *Graph) { g.Links[0].Global = true }, "the link from h0 to leaf0 is global but ends at a host"},
 		{func(g *Graph) { g.Links = g.Links[1:] }, "h0 has no link"},
 		{func(g *Graph) { g.Links = g.Links[:5] }, "h2 cannot reach h0: no path"},
-		{func(g *Graph) { g.Nodes[5].Kind, g.Nodes[6].Kind, g.Nodes[5].Name = Host, Host, "" }, "h2 cannot reach h0: no path"},
+		{func(g *Graph) { g.Nodes[5].Kind, g.Nodes[6].Kind, g.Nodes[5].Name = Host, Host, "" },
+			"h2 cannot reach h0: no path"},
 		{func(g *Graph) { *g = Graph{} }, "the network has no host"},
 		{func(g *Graph) { g.Channels = 1000 }, "1000 channels are not possible"},
 	} {

@@ -18,9 +18,11 @@ type Config struct {
 	FatTree *FatTree
 	// Dragonfly is fully linked groups of routers, every group linked to every other (Kim et al., ISCA 2008).
 	Dragonfly *Dragonfly
-	// Links lists every link by the names of its two ends. Hosts are h0, h1 and so on without gaps; every other name is a switch.
+	// Links lists every link by the names of its two ends. Hosts are h0, h1 and so on without gaps; every other name
+	// is a switch.
 	Links []LinkSpec
-	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair keeps to one, by its hash. 0 is one.
+	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair
+	// keeps to one, by its hash. 0 is one.
 	Planes int
 }
 
@@ -48,7 +50,8 @@ type LeafSpine struct {
 	HostsPerLeaf int
 }
 
-// Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf to every spine.
+// Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf
+// to every spine.
 type Clos struct {
 	// Pods is how many pods there are.
 	Pods int
@@ -69,8 +72,9 @@ type FatTree struct {
 	K int
 }
 
-// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are spread evenly over the other groups; links that
-// are left over stay unused. With groups = routers*global_links + 1 none is left over. Global links have the rate of links between switches.
+// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are
+// spread evenly over the other groups; links that are left over stay unused. With groups = routers*global_links + 1
+// none is left over. Global links have the rate of links between switches.
 type Dragonfly struct {
 	// Groups is the number of groups, at most routers*global_links + 1.
 	Groups int

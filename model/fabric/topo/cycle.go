@@ -28,9 +28,10 @@ func (g *Graph) search(r *Routes) []Directed {
 	return w.cycle()
 }
 
-// upThenDown reports whether links lead up or down by the distance of their switches from the nearest host, and no path that goes down goes up again: what
-// waits for a link is then above it, or goes up below it, and no circle closes (up*/down* routing, Schroeder et al., 1991). That is so in trees and Clos
-// networks that have lost no link, and known much faster than what waits for what.
+// upThenDown reports whether links lead up or down by the distance of their switches from the nearest host, and no
+// path that goes down goes up again: what waits for a link is then above it, or goes up below it, and no circle
+// closes (up*/down* routing, Schroeder et al., 1991). That is so in trees and Clos networks that have lost no link,
+// and known much faster than what waits for what.
 func (g *Graph) upThenDown(r *Routes) bool {
 	level, ok := g.levels(r)
 	if !ok {
@@ -74,8 +75,8 @@ func (g *Graph) upThenDown(r *Routes) bool {
 	return true
 }
 
-// levels is how many links each switch is from the nearest host, 0 for hosts. It reports false if a link is between switches that are as far, or if a switch
-// has no host at all.
+// levels is how many links each switch is from the nearest host, 0 for hosts. It reports false if a link is between
+// switches that are as far, or if a switch has no host at all.
 func (g *Graph) levels(r *Routes) (level []int32, ok bool) {
 	const none = -1
 	level = make([]int32, len(g.Nodes))
@@ -116,9 +117,10 @@ type waits struct {
 	g        *Graph
 	r        *Routes
 	channels int
-	first    []int32    // of each node: its first lane; one more at the end
-	slot     []int32    // of each port of each node, in the order of Ports: its first lane, from 0 in its node; -1 ends at a host
-	after    [][]uint64 // of each node: a row of bits for each lane that enters it, a bit for each that leaves
+	first    []int32 // of each node: its first lane; one more at the end
+	// of each port of each node, in the order of Ports: its first lane, from 0 in its node; -1 ends at a host
+	slot  []int32
+	after [][]uint64 // of each node: a row of bits for each lane that enters it, a bit for each that leaves
 
 	order    []int32 // nodes by falling distance
 	counts   []int32

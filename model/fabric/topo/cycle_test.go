@@ -12,7 +12,8 @@ import (
 func ring(t testing.TB, n int) *Graph {
 	var links []LinkSpec
 	for i := range n {
-		links = append(links, LinkSpec{A: fmt.Sprint("h", i), B: fmt.Sprint("s", i)}, LinkSpec{A: fmt.Sprint("s", i), B: fmt.Sprint("s", (i+1)%n)})
+		links = append(links, LinkSpec{A: fmt.Sprint("h", i), B: fmt.Sprint("s", i)},
+			LinkSpec{A: fmt.Sprint("s", i), B: fmt.Sprint("s", (i+1)%n)})
 	}
 	return build(t, Config{Links: links})
 }

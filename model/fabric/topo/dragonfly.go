@@ -16,7 +16,8 @@ import "farflash/numeric/units"
 // packets that wait for a local link after a global one can wait for each other in a circle.
 // Failed links may force longer paths; whether those are safe, Cycle tells.
 func (f *Dragonfly) draw(d *drawing) error {
-	if err := counts(count{"dragonfly.groups", f.Groups}, count{"dragonfly.routers", f.Routers}, count{"dragonfly.hosts_per_router", f.HostsPerRouter}); err != nil {
+	if err := counts(count{"dragonfly.groups", f.Groups}, count{"dragonfly.routers", f.Routers},
+		count{"dragonfly.hosts_per_router", f.HostsPerRouter}); err != nil {
 		return err
 	}
 	if f.GlobalLinks < 0 || f.GlobalLinks > maxCount {
@@ -24,14 +25,17 @@ func (f *Dragonfly) draw(d *drawing) error {
 	}
 	most := int64(f.Routers)*int64(f.GlobalLinks) + 1
 	if int64(f.Groups) > most {
-		return units.Wrong("dragonfly.groups", "%d is not possible; a group has %d global links, so use at most %d groups, or more global_links", f.Groups, most-1, most)
+		return units.Wrong("dragonfly.groups",
+			"%d is not possible; a group has %d global links, so use at most %d groups, or more global_links",
+			f.Groups, most-1, most)
 	}
 	routers := int64(f.Groups) * int64(f.Routers)
 	if routers > MaxSwitches {
 		return fits("dragonfly", 0, routers, 0)
 	}
 	hosts := routers * int64(f.HostsPerRouter)
-	if err := fits("dragonfly", hosts, routers, hosts+routers*int64(f.Routers-1)/2+routers*int64(f.GlobalLinks)/2); err != nil {
+	if err := fits("dragonfly", hosts, routers,
+		hosts+routers*int64(f.Routers-1)/2+routers*int64(f.GlobalLinks)/2); err != nil {
 		return err
 	}
 	d.g.Channels = 2

@@ -36,7 +36,8 @@ func (g *Graph) Partition(n int) []int32 {
 	return out
 }
 
-// Apart reports whether a partition's parts can be simulated for some time without each other: no link between two of them is without delay.
+// Apart reports whether a partition's parts can be simulated for some time without each other: no link between two of
+// them is without delay.
 func (g *Graph) Apart(of []int32) bool {
 	for _, l := range g.Links {
 		if of[l.A] != of[l.B] && l.Delay <= 0 {
@@ -46,8 +47,8 @@ func (g *Graph) Apart(of []int32) bool {
 	return true
 }
 
-// Delays are the least times that anything takes from one of so many parts to another, along links and through other parts, sim.Forever if there is no way:
-// for so long nothing that happens in the one matters to the other.
+// Delays are the least times that anything takes from one of so many parts to another, along links and through other
+// parts, sim.Forever if there is no way: for so long nothing that happens in the one matters to the other.
 func (g *Graph) Delays(of []int32, parts int) [][]sim.Time {
 	d := make([][]sim.Time, parts)
 	for i := range d {

@@ -91,8 +91,11 @@ func TestPartition(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	for _, c := range []Config{
-		{Star: &Star{5}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{3, 2, 2}}, {Clos: &Clos{4, 2, 4, 64, 4}}, {FatTree: &FatTree{8}},
-		{Dragonfly: &Dragonfly{9, 4, 2, 2}}, {Links: []LinkSpec{{A: "h0", B: "a"}, {A: "h1", B: "b"}, {A: "a", B: "c"}, {A: "b", B: "c"}, {A: "h2", B: "a"}}},
+		{Star: &Star{5}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{3, 2, 2}},
+		{Clos: &Clos{4, 2, 4, 64, 4}}, {FatTree: &FatTree{8}},
+		{Dragonfly: &Dragonfly{9, 4, 2, 2}},
+		{Links: []LinkSpec{{A: "h0", B: "a"}, {A: "h1", B: "b"}, {A: "a", B: "c"}, {A: "b", B: "c"},
+			{A: "h2", B: "a"}}},
 	} {
 		g := build(t, c)
 		at := g.Layout()
@@ -110,7 +113,8 @@ func TestLayout(t *testing.T) {
 			continue
 		}
 		for _, l := range g.Links {
-			if a, b := g.Nodes[l.A], g.Nodes[l.B]; a.Tier < b.Tier && at[l.A].Y <= at[l.B].Y || a.Tier > b.Tier && at[l.A].Y >= at[l.B].Y {
+			if a, b := g.Nodes[l.A], g.Nodes[l.B]; a.Tier < b.Tier && at[l.A].Y <= at[l.B].Y ||
+				a.Tier > b.Tier && at[l.A].Y >= at[l.B].Y {
 				t.Errorf("%s at %v, %s at %v", a.Name, at[l.A], b.Name, at[l.B])
 			}
 		}

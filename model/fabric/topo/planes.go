@@ -9,12 +9,14 @@ import (
 // maxPlanes is how many links a host has at most to networks side by side.
 const maxPlanes = 16
 
-// planes puts n copies of a network side by side, whose hosts have a link to each. The switches of those behind the first have its names with p1., p2. and so on before them, and
-// are in its pods.
+// planes puts n copies of a network side by side, whose hosts have a link to each. The switches of those behind the
+// first have its names with p1., p2. and so on before them, and are in its pods.
 func (g *Graph) planes(n int) (*Graph, error) {
 	hosts, switches := g.Hosts(), len(g.Nodes)-g.Hosts()
 	if int64(switches)*int64(n) > MaxSwitches || int64(len(g.Links))*int64(n) > maxLinks {
-		return nil, units.Wrong("planes", "%d planes of %d switches and %d links are too many; use at most %d switches and %d links", n, switches, len(g.Links), MaxSwitches, maxLinks)
+		return nil, units.Wrong("planes",
+			"%d planes of %d switches and %d links are too many; use at most %d switches and %d links", n, switches,
+			len(g.Links), MaxSwitches, maxLinks)
 	}
 	out := &Graph{Nodes: g.Nodes, Links: g.Links, Channels: g.Channels}
 	for p := 1; p < n; p++ {

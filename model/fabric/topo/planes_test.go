@@ -6,9 +6,12 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPlanes: as many links and switches as planes, ways that are as long as in one, one more at each host for each plane, and none from one plane to another.
+// TestPlanes: as many links and switches as planes, ways that are as long as in one, one more at each host for each
+// plane, and none from one plane to another.
 func TestPlanes(t *testing.T) {
-	for _, c := range []Config{{Star: &Star{Hosts: 4}}, {FatTree: &FatTree{K: 4}}, {LeafSpine: &LeafSpine{Leaves: 3, Spines: 2, HostsPerLeaf: 2}}, {Dragonfly: &Dragonfly{Groups: 3, Routers: 2, HostsPerRouter: 1, GlobalLinks: 1}}} {
+	for _, c := range []Config{{Star: &Star{Hosts: 4}}, {FatTree: &FatTree{K: 4}},
+		{LeafSpine: &LeafSpine{Leaves: 3, Spines: 2, HostsPerLeaf: 2}},
+		{Dragonfly: &Dragonfly{Groups: 3, Routers: 2, HostsPerRouter: 1, GlobalLinks: 1}}} {
 		one, err := Build(c, units.Gbps, units.Gbps, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +40,8 @@ func TestPlanes(t *testing.T) {
 		for a := range int32(hosts) {
 			for b := range int32(hosts) {
 				if routes.Distance(a, b) != single.Distance(a, b) {
-					t.Fatalf("%d links from %d to %d, %d in one plane", routes.Distance(a, b), a, b, single.Distance(a, b))
+					t.Fatalf("%d links from %d to %d, %d in one plane", routes.Distance(a, b), a, b,
+						single.Distance(a, b))
 				}
 				if a != b && len(routes.Next(a, b)) != n*len(single.Next(a, b)) {
 					t.Fatalf("%d ways from host %d to %d", len(routes.Next(a, b)), a, b)
@@ -51,8 +55,10 @@ func TestPlanes(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []Config{{Star: &Star{Hosts: 2}, Planes: 17}, {Star: &Star{Hosts: 2}, Planes: -1}, {Links: []LinkSpec{{A: "h0", B: "h1"}}, Planes: 2}, {FatTree: &FatTree{K: 62}, Planes: 16}} {
-		if _, err := Build(c, units.Gbps, units.Gbps, 1); len(units.FieldErrors(err)) != 1 || units.FieldErrors(err)[0].Path != "planes" {
+	for _, c := range []Config{{Star: &Star{Hosts: 2}, Planes: 17}, {Star: &Star{Hosts: 2}, Planes: -1},
+		{Links: []LinkSpec{{A: "h0", B: "h1"}}, Planes: 2}, {FatTree: &FatTree{K: 62}, Planes: 16}} {
+		if _, err := Build(c, units.Gbps, units.Gbps, 1); len(units.FieldErrors(err)) != 1 ||
+			units.FieldErrors(err)[0].Path != "planes" {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -75,9 +75,11 @@ const (
 // graph's links must end at its nodes.
 func (g *Graph) Route(down []bool) *Routes {
 	n := len(g.Nodes)
-	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n), column: make([]int32, n),
-		alone: make([]int32, n), lastFirst: make([]int32, n+1)}
-	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{}, before: make([]row, n)}
+	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n),
+		column: make([]int32, n),
+		alone:  make([]int32, n), lastFirst: make([]int32, n+1)}
+	s := &search{r: r, cost: make([]uint64, n), counts: make([]int32, n+1), seen: map[string]uint32{},
+		before: make([]row, n)}
 	s.link()
 	r.classify(s)
 	s.drop()
@@ -212,7 +214,8 @@ func (r *Routes) Ports() *Ports { return r.ports }
 // Graph is what the routes are of.
 func (r *Routes) Graph() *Graph { return r.graph }
 
-// Severed finds two hosts of which the first cannot reach the second, and reports whether there are any: what a failure of links would leave without a way.
+// Severed finds two hosts of which the first cannot reach the second, and reports whether there are any: what a
+// failure of links would leave without a way.
 func (r *Routes) Severed() (from, to int32, found bool) {
 	// Hosts with the same neighbours reach the same hosts; two of them stand for all.
 	var hosts []int32

@@ -32,7 +32,9 @@ func random(t *rapid.T) *Graph {
 		g.Nodes = append(g.Nodes, Node{Name: name, Kind: k, Pod: -1})
 	}
 	link := func(a, b int32) {
-		g.Links = append(g.Links, Link{A: a, B: b, Rate: units.BitRate(rapid.IntRange(1, 4).Draw(t, "rate")) * units.Gbps, Delay: sim.Time(rapid.IntRange(0, 9).Draw(t, "delay"))})
+		g.Links = append(g.Links,
+			Link{A: a, B: b, Rate: units.BitRate(rapid.IntRange(1, 4).Draw(t, "rate")) * units.Gbps,
+				Delay: sim.Time(rapid.IntRange(0, 9).Draw(t, "delay"))})
 	}
 	any := func(of []int32) int32 { return rapid.SampledFrom(of).Draw(t, "end") }
 	for i := 1; i < len(s); i++ {
@@ -132,19 +134,22 @@ func TestRoutes(t *testing.T) {
 			t.Fatal(err)
 		}
 		compare(t, g, nil, g.Route(nil))
-		down := rapid.SliceOfN(rapid.SampledFrom([]bool{false, false, true}), len(g.Links), len(g.Links)).Draw(t, "down")
+		down := rapid.SliceOfN(rapid.SampledFrom([]bool{false, false, true}), len(g.Links), len(g.Links)).Draw(t,
+			"down")
 		compare(t, g, down, g.Route(down))
 	})
 }
 
 // hostsBetween reports a link between two hosts. It is no path for third ones.
 func hostsBetween(g *Graph) bool {
-	return slices.ContainsFunc(g.Links, func(l Link) bool { return g.Nodes[l.A].Kind == Host && g.Nodes[l.B].Kind == Host })
+	return slices.ContainsFunc(g.Links,
+		func(l Link) bool { return g.Nodes[l.A].Kind == Host && g.Nodes[l.B].Kind == Host })
 }
 
 func TestRoutesOfShapes(t *testing.T) {
 	for _, c := range []Config{
-		{Star: &Star{5}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{3, 2, 2}}, {Clos: &Clos{2, 2, 2, 4, 2}}, {FatTree: &FatTree{4}},
+		{Star: &Star{5}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{3, 2, 2}}, {Clos: &Clos{2, 2, 2, 4, 2}},
+		{FatTree: &FatTree{4}},
 	} {
 		g := build(t, c)
 		compare(t, g, nil, g.Route(nil))
@@ -208,7 +213,8 @@ func TestDragonflyChannels(t *testing.T) {
 			if src != dst && int(path[0].Channel) != 1-globals {
 				t.Fatalf("%s leaves the host on channel %d", g.Names(path), path[0].Channel)
 			}
-			if crosses := g.Nodes[src].Pod != g.Nodes[dst].Pod; globals > 1 || crosses != (globals == 1) || len(path) != r.Distance(src, dst) {
+			if crosses := g.Nodes[src].Pod != g.Nodes[dst].Pod; globals > 1 || crosses != (globals == 1) ||
+				len(path) != r.Distance(src, dst) {
 				t.Fatalf("%s has %d global links", g.Names(path), globals)
 			}
 		}
@@ -218,7 +224,8 @@ func TestDragonflyChannels(t *testing.T) {
 func TestPath(t *testing.T) {
 	wire := 3 * units.Microsecond
 	g := build(t, Config{Links: []LinkSpec{
-		{A: "h0", B: "a", Rate: 100 * units.Gbps}, {A: "a", B: "b", Rate: 40 * units.Gbps, Delay: &wire}, {A: "b", B: "h1", Rate: 100 * units.Gbps},
+		{A: "h0", B: "a", Rate: 100 * units.Gbps}, {A: "a", B: "b", Rate: 40 * units.Gbps, Delay: &wire},
+		{A: "b", B: "h1", Rate: 100 * units.Gbps},
 	}})
 	r := g.Route(nil)
 	p, ok := r.Path(0, 1)
@@ -301,7 +308,8 @@ func BenchmarkNext(b *testing.B) {
 func TestSevered(t *testing.T) {
 	for _, c := range []Config{
 		{Star: &Star{4}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{2, 2, 2}}, {Clos: &Clos{2, 2, 2, 4, 2}},
-		{Links: []LinkSpec{{A: "h0", B: "a"}, {A: "h0", B: "b"}, {A: "h1", B: "a"}, {A: "h1", B: "b"}, {A: "h2", B: "b"}, {A: "h2", B: "a"}}},
+		{Links: []LinkSpec{{A: "h0", B: "a"}, {A: "h0", B: "b"}, {A: "h1", B: "a"}, {A: "h1", B: "b"},
+			{A: "h2", B: "b"}, {A: "h2", B: "a"}}},
 	} {
 		g := build(t, c)
 		for mask := range 1 << min(len(g.Links), 8) {

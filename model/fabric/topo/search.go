@@ -184,8 +184,8 @@ func (s *search) intern(list []Hop) (first uint32, count uint16) {
 	return first, uint16(len(list))
 }
 
-// item is a node that can be reached at a cost. Nodes are ordered by cost, and by when they were reached among equals. A queue for each cost that a
-// link has is in that order by itself.
+// item is a node that can be reached at a cost. Nodes are ordered by cost, and by when they were reached among
+// equals. A queue for each cost that a link has is in that order by itself.
 type item struct {
 	cost  uint64
 	order uint32

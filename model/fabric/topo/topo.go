@@ -96,7 +96,8 @@ func (p *Ports) Number(link int32, atA bool) uint16 {
 
 // Ports numbers the ports of a graph whose links end at its nodes.
 func (g *Graph) Ports() *Ports {
-	p := &Ports{first: make([]int32, len(g.Nodes)+1), list: make([]Port, 2*len(g.Links)), at: make([][2]uint16, len(g.Links))}
+	p := &Ports{first: make([]int32, len(g.Nodes)+1), list: make([]Port, 2*len(g.Links)),
+		at: make([][2]uint16, len(g.Links))}
 	for _, l := range g.Links {
 		p.first[l.A+1]++
 		p.first[l.B+1]++

@@ -84,7 +84,8 @@ func TestTreeOfShapes(t *testing.T) {
 	}
 	down := make([]bool, len(f.Links))
 	down[3] = true
-	if _, err := f.Tree(f.Route(down), 0, []int32{3}, nil); err == nil || !strings.Contains(err.Error(), "h0 cannot reach h3") {
+	if _, err := f.Tree(f.Route(down), 0, []int32{3}, nil); err == nil ||
+		!strings.Contains(err.Error(), "h0 cannot reach h3") {
 		t.Error(err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 func TestMemory(t *testing.T) {
 	nvmftest.Conform(t, func(t *testing.T, sink fabric.Sink) nvmftest.Subject {
 		eng := sim.New()
-		return nvmftest.Subject{Fabric: nvmftest.New(nvmftest.DefaultConfig(), eng, sink), Engine: eng, Nodes: []int32{0, 4, 7}, Persistent: true}
+		return nvmftest.Subject{Fabric: nvmftest.New(nvmftest.DefaultConfig(), eng, sink), Engine: eng,
+			Nodes: []int32{0, 4, 7}, Persistent: true}
 	})
 }
 
@@ -34,7 +35,8 @@ func TestSimulated(t *testing.T) {
 			nvmftest.Conform(t, func(t *testing.T, sink fabric.Sink) nvmftest.Subject {
 				cfg := fabric.DefaultConfig()
 				c.change(&cfg)
-				g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: 3}}, 40*units.Gbps, 40*units.Gbps, units.Microsecond)
+				g, err := topo.Build(topo.Config{Star: &topo.Star{Hosts: 3}}, 40*units.Gbps, 40*units.Gbps,
+					units.Microsecond)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +79,8 @@ func Example() {
 	// message 1 acknowledged at 18us
 }
 
-// The network in memory finds owners that break their side: a number given back early, or twice, or asked for afterwards.
+// The network in memory finds owners that break their side: a number given back early, or twice, or asked for
+// afterwards.
 func TestOwners(t *testing.T) {
 	for _, c := range []struct {
 		name string

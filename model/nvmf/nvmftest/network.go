@@ -1,8 +1,8 @@
 // Package nvmftest is for tests of what stands on either side of nvmf.Fabric: a network in memory, and the test that
 // every Fabric passes.
 //
-// Its main parts are Network, whose messages take times that can be added up by hand, and Conform, which holds a Fabric of any
-// kind, that network and the simulated one included, to the contract that package nvmf states.
+// Its main parts are Network, whose messages take times that can be added up by hand, and Conform, which holds a
+// Fabric of any kind, that network and the simulated one included, to the contract that package nvmf states.
 //
 // What it leaves out: packets, losses and congestion. Queue pairs do not disturb each other.
 package nvmftest
@@ -28,8 +28,8 @@ func DefaultConfig() Config {
 	return Config{Nodes: 8, Latency: 10 * units.Microsecond, Ack: 5 * units.Microsecond, Rate: 4_096_000_000}
 }
 
-// Network is a network whose queue pairs send one message after the other and disturb nobody. It is an nvmf.Fabric and an
-// nvmf.Chooser, with a queue pair for each two nodes and class.
+// Network is a network whose queue pairs send one message after the other and disturb nobody. It is an nvmf.Fabric
+// and an nvmf.Chooser, with a queue pair for each two nodes and class.
 type Network struct {
 	cfg      Config
 	eng      *sim.Engine

@@ -15,13 +15,13 @@ type Subject struct {
 	Fabric nvmf.Fabric
 	Engine *sim.Engine
 	Nodes  []int32 // three or more that can send to each other
-	// Persistent says that queue pairs can be opened and used again and again, as nvmf.Fabric has it; a network that has
-	// one for each message is only a Chooser.
+	// Persistent says that queue pairs can be opened and used again and again, as nvmf.Fabric has it; a network that
+	// has one for each message is only a Chooser.
 	Persistent bool
 }
 
-// Conform tests that the networks that fresh makes keep the contract of nvmf.Fabric, and that of nvmf.Chooser if they are
-// one. Each call of fresh makes an idle network that reports to sink.
+// Conform tests that the networks that fresh makes keep the contract of nvmf.Fabric, and that of nvmf.Chooser if they
+// are one. Each call of fresh makes an idle network that reports to sink.
 func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 	for _, c := range []struct {
 		name string

@@ -1,9 +1,13 @@
-// Package blame says what stood in the way of a drive's requests: what the die and the channel of a request's last page did while it waited for them.
+// Package blame says what stood in the way of a drive's requests: what the die and the channel of a request's last
+// page did while it waited for them.
 //
-// Its main type is Watch. It is told of all work of channels and dies (ssd.Work), keeps the last of it, and divides the wait of a request that has been served (ssd.Account) into
-// Stages: behind the host's reads and programs, collection's moves, erases, pages of the map, and what others had on the channel. The parts add up to the request's time in the drive.
+// Its main type is Watch. It is told of all work of channels and dies (ssd.Work), keeps the last of it, and divides
+// the wait of a request that has been served (ssd.Account) into Stages: behind the host's reads and programs,
+// collection's moves, erases, pages of the map, and what others had on the channel. The parts add up to the request's
+// time in the drive.
 //
-// What it leaves out: waits of a request's other pages, which ended earlier; work longer ago than it keeps, whose share stays with no cause.
+// What it leaves out: waits of a request's other pages, which ended earlier; work longer ago than it keeps, whose
+// share stays with no cause.
 package blame
 
 import (
@@ -38,9 +42,13 @@ const (
 
 // Names are the stages' names in results, Words what they are in tables.
 var (
-	Names = [Stages]string{"host_queue", "queue", "host_link", "dram", "cache", "mapping", "behind_reads", "behind_programs", "behind_gc", "behind_erases", "behind_map", "behind_bus", "held", "array", "transfer", "other", "controller"}
-	Words = [Stages]string{"waiting in the host", "waiting in the queue", "host link", "DRAM", "waiting for a place in the cache", "mapping look-up", "behind reads", "behind programs",
-		"behind garbage collection", "behind erases", "behind the map", "behind others on the channel", "held back", "flash array", "flash channel", "other pages", "controller's processors"}
+	Names = [Stages]string{"host_queue", "queue", "host_link", "dram", "cache", "mapping", "behind_reads",
+		"behind_programs", "behind_gc", "behind_erases", "behind_map", "behind_bus", "held", "array", "transfer",
+		"other", "controller"}
+	Words = [Stages]string{"waiting in the host", "waiting in the queue", "host link", "DRAM",
+		"waiting for a place in the cache", "mapping look-up", "behind reads", "behind programs",
+		"behind garbage collection", "behind erases", "behind the map", "behind others on the channel", "held back",
+		"flash array", "flash channel", "other pages", "controller's processors"}
 )
 
 // Times are how long a request was in each stage.
@@ -100,7 +108,8 @@ type Watch struct {
 
 // New makes a watch of a drive and lets it be told of everything.
 func New(d *ssd.Drive) *Watch {
-	w := &Watch{lanes: make([]ring, d.Lanes()), channels: make([]ring, d.Channels()), lanesPerChannel: d.Lanes() / d.Channels()}
+	w := &Watch{lanes: make([]ring, d.Lanes()), channels: make([]ring, d.Channels()),
+		lanesPerChannel: d.Lanes() / d.Channels()}
 	work, suspend := d.OnWork, d.OnSuspend
 	d.OnWork = func(x ssd.Work) {
 		work.Fire(x)
@@ -116,7 +125,8 @@ func New(d *ssd.Drive) *Watch {
 
 // Work takes a span of work in.
 func (w *Watch) Work(x ssd.Work) {
-	s := span{begin: x.Begin, end: x.End, tag: x.Tag, activity: x.Activity, cause: x.Cause, stream: x.Stream, own: x.ForRequest}
+	s := span{begin: x.Begin, end: x.End, tag: x.Tag, activity: x.Activity, cause: x.Cause, stream: x.Stream,
+		own: x.ForRequest}
 	if x.Activity.OnBus() {
 		w.channels[x.Number].add(s)
 	} else {
@@ -149,7 +159,8 @@ func stageOf(s *span) Stage {
 // Explain divides a request's time. What it finds is in Last and Blame until the next one.
 func (w *Watch) Explain(a *ssd.Account) {
 	t := &w.Last
-	*t = Times{Queue: a.Queue, Link: a.Link, DRAM: a.DRAM, Cache: a.Cache, Mapping: a.Mapping, Array: a.Array, Transfer: a.Transfer, Other: a.Backlog, Controller: a.Controller}
+	*t = Times{Queue: a.Queue, Link: a.Link, DRAM: a.DRAM, Cache: a.Cache, Mapping: a.Mapping, Array: a.Array,
+		Transfer: a.Transfer, Other: a.Backlog, Controller: a.Controller}
 	w.Whole = a.Whole
 	w.Blame = Blame{By: Stages, Stream: -1}
 	left := a.Wait
@@ -216,7 +227,8 @@ func (w *Watch) divide(a *ssd.Account) (left sim.Time) {
 	return left
 }
 
-// busy is how long a channel was busy from one time to another, with what did not end at a third: that is the request's own.
+// busy is how long a channel was busy from one time to another, with what did not end at a third: that is the
+// request's own.
 func (r *ring) busy(from, to, own sim.Time) (sum sim.Time) {
 	for i := 0; ; i++ {
 		s, ok := r.at(i)

@@ -1,12 +1,14 @@
-// Package decay is how flash forgets: how many of a page's bits are wrong by wear, age and reads, and how likely an error correcting code is to
-// fail then.
+// Package decay is how flash forgets: how many of a page's bits are wrong by wear, age and reads, and how likely an
+// error correcting code is to fail then.
 //
-// Its main types are Fit, a raw bit error rate as a function of program/erase cycles, days since programming and reads, in the form that Kim, Choi and Min
-// fitted to chips ("Design Tradeoffs for SSD Reliability", FAST 2019); Curve, the fits that have a name; and Code, a code of so many bits a codeword.
-// All are pure functions of plain values.
+// Its main types are Fit, a raw bit error rate as a function of program/erase cycles, days since programming and
+// reads, in the form that Kim, Choi and Min fitted to chips ("Design Tradeoffs for SSD Reliability", FAST 2019);
+// Curve, the fits that have a name; and Code, a code of so many bits a codeword. All are pure functions of plain
+// values.
 //
-// What it leaves out: differences between blocks, layers and page types, which make some blocks worse than the mean; temperature, but for what ages faster;
-// partial programs; and codes whose failures are no sharp threshold (LDPC, which is taken at its threshold).
+// What it leaves out: differences between blocks, layers and page types, which make some blocks worse than the mean;
+// temperature, but for what ages faster; partial programs; and codes whose failures are no sharp threshold (LDPC,
+// which is taken at its threshold).
 package decay
 
 import (
@@ -20,8 +22,9 @@ import (
 //
 //	base + wear cycles^wear_power + retention cycles^retention_cycles days^retention_days + disturb cycles^disturb_cycles reads^disturb_reads
 //
-// of a block that was erased so many times, whose data were programmed so many days ago and each of whose pages was read so many times on average
-// since. Kim et al. call the coefficients epsilon, alpha, beta and gamma, the exponents k, m, n, p and q.
+// of a block that was erased so many times, whose data were programmed so many days ago and each of whose pages was
+// read so many times on average since. Kim et al. call the coefficients epsilon, alpha, beta and gamma, the exponents
+// k, m, n, p and q.
 type Fit struct {
 	// Base is the part that is always there.
 	Base float64
@@ -52,7 +55,8 @@ func (f *Fit) Validate() error {
 		most  float64
 	}{
 		{"base", f.Base, 0.5}, {"wear", f.Wear, 1}, {"retention", f.Retention, 1}, {"disturb", f.Disturb, 1},
-		{"wear_power", f.WearPower, 10}, {"retention_cycles", f.RetentionCycles, 10}, {"retention_days", f.RetentionDays, 10},
+		{"wear_power", f.WearPower, 10}, {"retention_cycles", f.RetentionCycles, 10},
+		{"retention_days", f.RetentionDays, 10},
 		{"disturb_cycles", f.DisturbCycles, 10}, {"disturb_reads", f.DisturbReads, 10},
 	} {
 		bad.Hold(x.value >= 0 && x.value <= x.most, x.key, "%v is not possible; use 0 to %v", x.value, x.most)
@@ -85,8 +89,9 @@ type Curve uint8
 
 // The curves.
 const (
-	// TLC72 is a chip of 72 layers of TLC, as Kim, Choi and Min fitted it (FAST 2019); each of its figures was compared with two programs that use it. Time is taken to be in days, and
-	// reads to be those of a page: a block's over its pages.
+	// TLC72 is a chip of 72 layers of TLC, as Kim, Choi and Min fitted it (FAST 2019); each of its figures was
+	// compared with two programs that use it. Time is taken to be in days, and reads to be those of a page: a block's
+	// over its pages.
 	TLC72 Curve = iota
 	// Given is the fit that the scenario gives.
 	Given
@@ -145,8 +150,8 @@ func NewCode(bits, corrects int) Code {
 	return c
 }
 
-// Fails is the probability that a codeword has more wrong bits than the code corrects, if each bit is wrong with probability p of its own: the upper tail of
-// a binomial distribution. Below 2^-64 it is 0.
+// Fails is the probability that a codeword has more wrong bits than the code corrects, if each bit is wrong with
+// probability p of its own: the upper tail of a binomial distribution. Below 2^-64 it is 0.
 func (c *Code) Fails(p float64) float64 {
 	if p <= c.never {
 		return 0
@@ -196,7 +201,8 @@ func (c *Code) AnyFails(p float64, codewords int) float64 {
 	return 1 - rng.Exp(float64(float64(codewords)*rng.Log(1-f)))
 }
 
-// Limit is the error rate at which as many bits of a codeword are wrong on average as a share of those that the code corrects.
+// Limit is the error rate at which as many bits of a codeword are wrong on average as a share of those that the code
+// corrects.
 func (c *Code) Limit(share float64) float64 {
 	return math.Min(float64(share*float64(c.corrects))/float64(c.bits), 0.5)
 }

@@ -9,14 +9,16 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestRate holds the curve of 72 layers of TLC against sums worked out with other means (bc -l), for a fresh block, a worn one, an old one and one that is read much.
+// TestRate holds the curve of 72 layers of TLC against sums worked out with other means (bc -l), for a fresh block, a
+// worn one, an old one and one that is read much.
 func TestRate(t *testing.T) {
 	f := decay.TLC72.Fit()
 	for _, c := range []struct{ cycles, days, reads, want float64 }{
 		{0, 0, 0, 1.48e-3},
 		{1000, 0, 0, 1.48e-3 + 3.90e-10*math.Pow(1000, 2.05)},
 		{1000, 365, 0, 1.48e-3 + 3.90e-10*math.Pow(1000, 2.05) + 6.28e-5*math.Pow(1000, .14)*math.Pow(365, .54)},
-		{3000, 90, 500, 1.48e-3 + 3.90e-10*math.Pow(3000, 2.05) + 6.28e-5*math.Pow(3000, .14)*math.Pow(90, .54) + 3.73e-9*math.Pow(3000, .33)*math.Pow(500, 1.71)},
+		{3000, 90, 500, 1.48e-3 + 3.90e-10*math.Pow(3000, 2.05) + 6.28e-5*math.Pow(3000, .14)*math.Pow(90, .54) +
+			3.73e-9*math.Pow(3000, .33)*math.Pow(500, 1.71)},
 		{1e6, 1e6, 1e9, 0.5},
 	} {
 		if got := f.Rate(c.cycles, c.days, c.reads); math.Abs(got-c.want) > 1e-12 {
@@ -27,7 +29,8 @@ func TestRate(t *testing.T) {
 	if got := f.Rate(1000, 0, 100); math.Abs(got-2.126765e-3) > 5e-10 {
 		t.Errorf("1000 cycles and 100 reads: %v", got)
 	}
-	for _, x := range [][2][3]float64{{{100, 1, 1}, {200, 1, 1}}, {{100, 1, 1}, {100, 2, 1}}, {{100, 1, 1}, {100, 1, 2}}} {
+	for _, x := range [][2][3]float64{{{100, 1, 1}, {200, 1, 1}}, {{100, 1, 1}, {100, 2, 1}},
+		{{100, 1, 1}, {100, 1, 2}}} {
 		if a, b := x[0], x[1]; f.Rate(a[0], a[1], a[2]) >= f.Rate(b[0], b[1], b[2]) {
 			t.Errorf("the rate does not grow from %v to %v", a, b)
 		}
@@ -53,7 +56,8 @@ func exactTail(n, t int, p float64) float64 {
 	return out
 }
 
-// TestFails holds the chance of a codeword's failure against the binomial distribution in numbers of 400 bits, from what hardly ever fails to what always does.
+// TestFails holds the chance of a codeword's failure against the binomial distribution in numbers of 400 bits, from
+// what hardly ever fails to what always does.
 func TestFails(t *testing.T) {
 	for _, c := range []struct{ bits, corrects int }{{64, 0}, {512, 4}, {8192, 72}, {32768, 50}} {
 		code := decay.NewCode(c.bits, c.corrects)
@@ -69,7 +73,8 @@ func TestFails(t *testing.T) {
 			}
 			const words = 16
 			if got, want := code.AnyFails(p, words), 1-math.Pow(1-want, words); math.Abs(got-want) > 1e-7*want+1e-14 {
-				t.Errorf("%d of %d bits, %v wrong: one of %d fails %v, want %v", c.corrects, c.bits, p, words, got, want)
+				t.Errorf("%d of %d bits, %v wrong: one of %d fails %v, want %v", c.corrects, c.bits, p, words, got,
+					want)
 			}
 		}
 	}
@@ -110,7 +115,8 @@ func TestLimits(t *testing.T) {
 	}
 	for i := range 9 {
 		f := decay.TLC72.Fit()
-		*[]*float64{&f.Base, &f.Wear, &f.WearPower, &f.Retention, &f.RetentionCycles, &f.RetentionDays, &f.Disturb, &f.DisturbCycles, &f.DisturbReads}[i] = -1
+		*[]*float64{&f.Base, &f.Wear, &f.WearPower, &f.Retention, &f.RetentionCycles, &f.RetentionDays, &f.Disturb,
+			&f.DisturbCycles, &f.DisturbReads}[i] = -1
 		if f.Validate() == nil {
 			t.Errorf("the %dth figure may be negative", i)
 		}

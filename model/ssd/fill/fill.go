@@ -1,13 +1,16 @@
-// Package fill computes where the data of a preconditioned drive lie, and whose they are, from a seed and a few numbers a block, so that a drive
-// of any size is filled at once and costs no memory until it is written to. Drives of the same filling share it: nothing in it changes.
+// Package fill computes where the data of a preconditioned drive lie, and whose they are, from a seed and a few
+// numbers a block, so that a drive of any size is filled at once and costs no memory until it is written to. Drives
+// of the same filling share it: nothing in it changes.
 //
-// The main type is Layout. A plane holds data that are numbered from 0. In order, they stand as they came. Spread, as uniform random overwriting
-// leaves them behind, each block has its number of valid pages; which of its pages those are, and whose, is random: a permutation of the block's
-// pages, of which the first so many are valid, and one of the plane's data. Both are computed in either direction by a few rounds of additions,
-// odd multiplications and shifts modulo a power of two, each of which can be undone; a result beyond the end goes through again until it is not
+// The main type is Layout. A plane holds data that are numbered from 0. In order, they stand as they came. Spread, as
+// uniform random overwriting leaves them behind, each block has its number of valid pages; which of its pages those
+// are, and whose, is random: a permutation of the block's pages, of which the first so many are valid, and one of the
+// plane's data. Both are computed in either direction by a few rounds of additions, odd multiplications and shifts
+// modulo a power of two, each of which can be undone; a result beyond the end goes through again until it is not
 // (cycle walking: Black and Rogaway, CT-RSA 2002).
 //
-// What it leaves out: how many pages of a block are valid (policy/ftl/waf), and which plane a logical page belongs to (ssd).
+// What it leaves out: how many pages of a block are valid (policy/ftl/waf), and which plane a logical page belongs to
+// (ssd).
 package fill
 
 import (
@@ -17,7 +20,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Layout is where the data of each plane lie. It does not change once the planes are filled, and may then be used from several goroutines.
+// Layout is where the data of each plane lie. It does not change once the planes are filled, and may then be used
+// from several goroutines.
 type Layout struct {
 	seed   uint64
 	pages  uint32 // of a block
@@ -42,7 +46,8 @@ type area struct {
 
 // New returns a layout of empty planes.
 func New(planes, pagesPerBlock int, seed uint64) *Layout {
-	f := &Layout{seed: seed, pages: uint32(pagesPerBlock), div: divide.New(uint64(pagesPerBlock)), planes: make([]plane, planes)}
+	f := &Layout{seed: seed, pages: uint32(pagesPerBlock), div: divide.New(uint64(pagesPerBlock)),
+		planes: make([]plane, planes)}
 	f.inside = newShuffle(f.pages, seed)
 	return f
 }
@@ -119,8 +124,8 @@ func (f *Layout) Datum(plane int, page uint32) (uint32, bool) {
 	return a.first + s.order.back(s.before[b]+rank, a.key), true
 }
 
-// Block tells how many of a block's pages were written, those from 0 on, and how many of them hold data; into valid, which is all zeros, it writes a
-// bit for each that does.
+// Block tells how many of a block's pages were written, those from 0 on, and how many of them hold data; into valid,
+// which is all zeros, it writes a bit for each that does.
 func (f *Layout) Block(plane, block int, valid []uint64) (written, holding int) {
 	p := &f.planes[plane]
 	b := uint32(block)
@@ -261,8 +266,8 @@ func (s *shuffle) forward(x uint32, key uint64) uint32 {
 	}
 }
 
-// flip turns the bit over of where each number of a range goes. It is forward, many times: what does not change from one to the next stays in registers, so that the
-// processor works on several at once.
+// flip turns the bit over of where each number of a range goes. It is forward, many times: what does not change from
+// one to the next stays in registers, so that the processor works on several at once.
 func (s *shuffle) flip(words []uint64, from, to uint32, key uint64) {
 	k := parts(key)
 	k0, k1, k2, k3 := k[0], k[1], k[2], k[3]

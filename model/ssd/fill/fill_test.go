@@ -15,7 +15,8 @@ func TestPlaceAndDatumAreInverse(t *testing.T) {
 		rest   []int // data in order behind the spread
 	}{
 		{1, []int{1, 0, 1}, nil}, {2, []int{0, 1, 2, 2}, []int{3}}, {3, []int{0, 1, 2, 3}, []int{3, 1}},
-		{70, []int{0, 0, 1, 35, 36, 69, 70}, []int{140, 71}}, {256, []int{10, 128, 129, 256}, nil}, {64, nil, []int{1000, 64, 1}},
+		{70, []int{0, 0, 1, 35, 36, 69, 70}, []int{140, 71}}, {256, []int{10, 128, 129, 256}, nil},
+		{64, nil, []int{1000, 64, 1}},
 	} {
 		t.Run(fmt.Sprint(c.pages, c.counts), func(t *testing.T) {
 			f := New(2, c.pages, 5)
@@ -50,7 +51,8 @@ func TestPlaceAndDatumAreInverse(t *testing.T) {
 						t.Errorf("block %d has %d of %d pages, and %d of %d", b, holding, written, h, w)
 					}
 					if b < len(c.counts) && (written != c.pages || holding != c.counts[b]) {
-						t.Errorf("block %d holds %d pages of %d, not %d of %d", b, holding, written, c.counts[b], c.pages)
+						t.Errorf("block %d holds %d pages of %d, not %d of %d", b, holding, written, c.counts[b],
+							c.pages)
 					}
 					ones := 0
 					for _, w := range valid {
@@ -76,8 +78,8 @@ func TestPlaceAndDatumAreInverse(t *testing.T) {
 	}
 }
 
-// Which pages of a block are valid, and in which block a datum lies, is as good as drawn: each page as often as any other, neighbours together as
-// often as any two, and data that follow each other in blocks that do not.
+// Which pages of a block are valid, and in which block a datum lies, is as good as drawn: each page as often as any
+// other, neighbours together as often as any two, and data that follow each other in blocks that do not.
 func TestSpreadIsUniform(t *testing.T) {
 	const pages, blocks, half = 256, 4000, 128
 	counts := make([]int, blocks)

@@ -83,7 +83,9 @@ func (g Geometry) Validate() error {
 	bad.Hold(g.PageSize >= SectorSize && g.PageSize <= MaxPageSize && g.PageSize%SectorSize == 0,
 		"page_size", "%v is not possible; use a multiple of 512B up to %v", g.PageSize, MaxPageSize)
 	if bad.Err() == nil {
-		bad.Hold(g.Pages() < 1<<32-1, "", "%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a larger page_size", g.Pages())
+		bad.Hold(g.Pages() < 1<<32-1, "",
+			"%d physical pages are more than the 4294967294 that the map can number; use fewer blocks_per_plane or a "+
+				"larger page_size", g.Pages())
 	}
 	return bad.Err()
 }

@@ -50,8 +50,8 @@ func TestCommandTimes(t *testing.T) {
 	}
 }
 
-// Data moves at the rate that is named, not at a whole number of nanoseconds a cycle: MQSim's buses of 333 and 400 MT/s come to 3
-// and 2 ns a byte, and from 1200 MT/s on to nothing.
+// Data moves at the rate that is named, not at a whole number of nanoseconds a cycle: MQSim's buses of 333 and 400
+// MT/s come to 3 and 2 ns a byte, and from 1200 MT/s on to nothing.
 func TestDataTimes(t *testing.T) {
 	for _, c := range []struct {
 		rate  units.TransferRate
@@ -134,7 +134,8 @@ func TestCellText(t *testing.T) {
 }
 
 func geometry() nand.Geometry {
-	return nand.Geometry{Channels: 8, ChipsPerChannel: 4, DiesPerChip: 2, PlanesPerDie: 2, BlocksPerPlane: 2048, PagesPerBlock: 256, PageSize: 8 * units.KiB}
+	return nand.Geometry{Channels: 8, ChipsPerChannel: 4, DiesPerChip: 2, PlanesPerDie: 2, BlocksPerPlane: 2048,
+		PagesPerBlock: 256, PageSize: 8 * units.KiB}
 }
 
 func TestGeometryCounts(t *testing.T) {
@@ -159,14 +160,16 @@ func TestGeometryCounts(t *testing.T) {
 
 // Planes are numbered without a gap, in the order channel, chip, die, plane.
 func TestPlaneNumbers(t *testing.T) {
-	for _, g := range []nand.Geometry{geometry(), {Channels: 3, ChipsPerChannel: 5, DiesPerChip: 1, PlanesPerDie: 4}, {Channels: 1, ChipsPerChannel: 1, DiesPerChip: 7, PlanesPerDie: 3}} {
+	for _, g := range []nand.Geometry{geometry(), {Channels: 3, ChipsPerChannel: 5, DiesPerChip: 1, PlanesPerDie: 4},
+		{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 7, PlanesPerDie: 3}} {
 		next := 0
 		for channel := range g.Channels {
 			for chip := range g.ChipsPerChannel {
 				for die := range g.DiesPerChip {
 					for plane := range g.PlanesPerDie {
 						if got := g.Plane(channel, chip, die, plane); got != next {
-							t.Fatalf("channel %d, chip %d, die %d, plane %d has the number %d, want %d", channel, chip, die, plane, got, next)
+							t.Fatalf("channel %d, chip %d, die %d, plane %d has the number %d, want %d", channel,
+								chip, die, plane, got, next)
 						}
 						next++
 					}
@@ -189,19 +192,23 @@ func TestGeometryLimits(t *testing.T) {
 		{"no channels", func(g *nand.Geometry) { g.Channels = 0 }, "channels: 0 is not possible; use 1 to 256"},
 		{"many channels", func(g *nand.Geometry) { g.Channels = 257 }, "channels: 257"},
 		{"no chips", func(g *nand.Geometry) { g.ChipsPerChannel = 0 }, "chips_per_channel: 0"},
-		{"negative dies", func(g *nand.Geometry) { g.DiesPerChip = -1 }, "dies_per_chip: -1 is not possible; use 1 to 64"},
+		{"negative dies", func(g *nand.Geometry) { g.DiesPerChip = -1 },
+			"dies_per_chip: -1 is not possible; use 1 to 64"},
 		{"five planes", func(g *nand.Geometry) { g.PlanesPerDie = 5 }, "planes_per_die: 5 is not possible; use 1 to 4"},
 		{"no blocks", func(g *nand.Geometry) { g.BlocksPerPlane = 0 }, "blocks_per_plane: 0"},
 		{"no pages", func(g *nand.Geometry) { g.PagesPerBlock = 0 }, "pages_per_block: 0"},
 		{"large block", func(g *nand.Geometry) { g.PagesPerBlock = 1<<14 + 1 }, "pages_per_block: 16385"},
 		{"least page", func(g *nand.Geometry) { g.PageSize = 512 }, ""},
 		{"largest page", func(g *nand.Geometry) { g.PageSize = nand.MaxPageSize }, ""},
-		{"page too large", func(g *nand.Geometry) { g.PageSize = nand.MaxPageSize + 512 }, "page_size: 32.5KiB is not possible; use a multiple of 512B up to 32KiB"},
+		{"page too large", func(g *nand.Geometry) { g.PageSize = nand.MaxPageSize + 512 },
+			"page_size: 32.5KiB is not possible; use a multiple of 512B up to 32KiB"},
 		{"odd page", func(g *nand.Geometry) { g.PageSize = 1000 }, "page_size: 1KB is not possible"},
 		{"no page", func(g *nand.Geometry) { g.PageSize = 0 }, "page_size: 0B"},
-		{"more pages than numbers", func(g *nand.Geometry) { g.BlocksPerPlane = 1 << 17 }, "4294967296 physical pages are more than the 4294967294 that the map can number"},
+		{"more pages than numbers", func(g *nand.Geometry) { g.BlocksPerPlane = 1 << 17 },
+			"4294967296 physical pages are more than the 4294967294 that the map can number"},
 		{"all at their limits", func(g *nand.Geometry) {
-			*g = nand.Geometry{Channels: 256, ChipsPerChannel: 256, DiesPerChip: 64, PlanesPerDie: 4, BlocksPerPlane: 1 << 20, PagesPerBlock: 1 << 14, PageSize: nand.MaxPageSize}
+			*g = nand.Geometry{Channels: 256, ChipsPerChannel: 256, DiesPerChip: 64, PlanesPerDie: 4,
+				BlocksPerPlane: 1 << 20, PagesPerBlock: 1 << 14, PageSize: nand.MaxPageSize}
 		}, "physical pages"},
 	} {
 		g := geometry()
@@ -219,8 +226,10 @@ func TestTimingLimits(t *testing.T) {
 		{"as it is", func(*nand.Timing) {}, ""},
 		{"no cell", func(t *nand.Timing) { t.Cell = 0 }, "cell: use SLC, MLC, TLC or QLC"},
 		{"unknown cell", func(t *nand.Timing) { t.Cell = nand.QLC + 1 }, "cell: use"},
-		{"two reads of three", func(t *nand.Timing) { t.Read[2] = 0 }, "read_latency: TLC needs 3 latencies above zero, one a page type"},
-		{"three programs of four", func(t *nand.Timing) { t.Cell, t.Read[3] = nand.QLC, us }, "program_latency: QLC needs 4"},
+		{"two reads of three", func(t *nand.Timing) { t.Read[2] = 0 },
+			"read_latency: TLC needs 3 latencies above zero, one a page type"},
+		{"three programs of four", func(t *nand.Timing) { t.Cell, t.Read[3] = nand.QLC, us },
+			"program_latency: QLC needs 4"},
 		{"one of each is enough for SLC", func(t *nand.Timing) {
 			t.Cell, t.Read, t.Program = nand.SLC, [4]units.Duration{us}, [4]units.Duration{us}
 		}, ""},
@@ -246,7 +255,8 @@ func checkError(t *testing.T, name string, err error, want string) {
 }
 
 func Example() {
-	g := nand.Geometry{Channels: 8, ChipsPerChannel: 2, DiesPerChip: 2, PlanesPerDie: 2, BlocksPerPlane: 1000, PagesPerBlock: 768, PageSize: 16 * units.KiB}
+	g := nand.Geometry{Channels: 8, ChipsPerChannel: 2, DiesPerChip: 2, PlanesPerDie: 2, BlocksPerPlane: 1000,
+		PagesPerBlock: 768, PageSize: 16 * units.KiB}
 	if err := g.Validate(); err != nil {
 		fmt.Println(err)
 	}

@@ -124,7 +124,8 @@ func (t *Timing) Data(b units.Bytes) units.Duration {
 	return t.TransferRate.TimeFor(int64((b + w - 1) / w))
 }
 
-// MaxTime is how long anything in a drive takes at most by itself. A hundred thousand such times are what the clock holds.
+// MaxTime is how long anything in a drive takes at most by itself. A hundred thousand such times are what the clock
+// holds.
 const MaxTime = 100 * units.Second
 
 // Validate reports what cannot be, each with its key.
@@ -134,21 +135,26 @@ func (t *Timing) Validate() error {
 		bad.Hold(false, "cell", "use SLC, MLC, TLC or QLC")
 	} else {
 		n := t.Cell.Bits()
-		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one a page type", t.Cell, n)
-		bad.Hold(slices.Min(t.Program[:n]) > 0, "program_latency", "%s needs %d latencies above zero, one a page type", t.Cell, n)
+		bad.Hold(slices.Min(t.Read[:n]) > 0, "read_latency", "%s needs %d latencies above zero, one a page type",
+			t.Cell, n)
+		bad.Hold(slices.Min(t.Program[:n]) > 0, "program_latency",
+			"%s needs %d latencies above zero, one a page type", t.Cell, n)
 	}
 	bad.Hold(t.Erase > 0, "erase_latency", "%v is not possible", t.Erase)
 	for _, x := range []struct {
 		key  string
 		time units.Duration
 	}{
-		{"read_latency", slices.Max(t.Read[:])}, {"program_latency", slices.Max(t.Program[:])}, {"erase_latency", t.Erase},
-		{"suspend_program", t.SuspendProgram}, {"suspend_erase", t.SuspendErase}, {"data_out_setup", t.DataOutSetup}, {"ready_busy", t.ReadyBusy},
+		{"read_latency", slices.Max(t.Read[:])}, {"program_latency", slices.Max(t.Program[:])},
+		{"erase_latency", t.Erase},
+		{"suspend_program", t.SuspendProgram}, {"suspend_erase", t.SuspendErase}, {"data_out_setup", t.DataOutSetup},
+		{"ready_busy", t.ReadyBusy},
 		{"", max(t.TCS, t.TWC, t.TWB, t.TRR, t.TDBSY, t.TADL, t.TCALS, t.TWPST, t.TWPSTH)},
 	} {
 		bad.Hold(x.time <= MaxTime, x.key, "a time of %v is not possible; use at most %v", x.time, MaxTime)
 	}
-	bad.Hold(t.TransferRate >= units.MTPerSecond, "channel_rate", "%v is not possible; use at least 1MT/s, 333MT/s to 3600MT/s are usual", t.TransferRate)
+	bad.Hold(t.TransferRate >= units.MTPerSecond, "channel_rate",
+		"%v is not possible; use at least 1MT/s, 333MT/s to 3600MT/s are usual", t.TransferRate)
 	bad.Hold(t.Width >= 1 && t.Width <= 8, "channel_width", "%d bytes is not possible; use 1 to 8", t.Width)
 	return bad.Err()
 }

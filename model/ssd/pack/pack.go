@@ -1,11 +1,14 @@
-// Package pack gathers the grains of a drive's map into pages of flash: which pages are being filled, which grains wait in them, and for whom. A grain is what an
-// entry of the map is about, a sector or more; a page of flash holds several, is programmed as one, and only once. The translation layer hands out
-// grains' places in order, so that a page is filled from its first place to its last.
+// Package pack gathers the grains of a drive's map into pages of flash: which pages are being filled, which grains
+// wait in them, and for whom. A grain is what an entry of the map is about, a sector or more; a page of flash holds
+// several, is programmed as one, and only once. The translation layer hands out grains' places in order, so that a
+// page is filled from its first place to its last.
 //
-// The main types are Pages, those being filled, and Page, one of them, whose grains are a chain of the driver's transactions. A page is queued when its program has
-// been handed to the scheduler, which may be before it is full: until it is taken out, more grains may join.
+// The main types are Pages, those being filled, and Page, one of them, whose grains are a chain of the driver's
+// transactions. A page is queued when its program has been handed to the scheduler, which may be before it is full:
+// until it is taken out, more grains may join.
 //
-// What it leaves out: when a page is queued, and what becomes of its grains (ssd). It is a plain state machine without a clock and allocates only while it grows.
+// What it leaves out: when a page is queued, and what becomes of its grains (ssd). It is a plain state machine
+// without a clock and allocates only while it grows.
 package pack
 
 // Kind is who knows that a grain waits for its page to fill.

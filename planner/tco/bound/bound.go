@@ -1,8 +1,9 @@
 // Package bound proves how far a plan of package tco can be from the best at most.
 //
-// Its functions are Optimise, a plan with a bound, Prove, the bound of such a plan, and Of, the bound of one that somebody else made. They find the prices of a
-// Lagrangian relaxation and write them down as a tco.Certificate, which package planner/tco/certify checks; docs/adr/0007-planner.md has the
-// proof. Where every plan was looked at there is nothing to be relaxed, and the plan is its own bound.
+// Its functions are Optimise, a plan with a bound, Prove, the bound of such a plan, and Of, the bound of one that
+// somebody else made. They find the prices of a Lagrangian relaxation and write them down as a tco.Certificate, which
+// package planner/tco/certify checks; docs/adr/0007-planner.md has the proof. Where every plan was looked at there is
+// nothing to be relaxed, and the plan is its own bound.
 //
 // What it leaves out: latency and failure domains, which can only make plans dearer.
 package bound
@@ -14,8 +15,8 @@ import (
 	"farflash/planner/tco"
 )
 
-// Of proves a lower bound of the cost a gigabyte of any plan: the best plan's own cost where every plan can be looked at, else by prices
-// that host, which is a good one, suggests.
+// Of proves a lower bound of the cost a gigabyte of any plan: the best plan's own cost where every plan can be looked
+// at, else by prices that host, which is a good one, suggests.
 func Of(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate {
 	if len(p.Jobs) <= tco.ExactWorkloads {
 		if o, err := tco.Optimise(cfg, p, nil); err == nil && o.Data > 0 {
@@ -39,7 +40,8 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	}
 	spans := cfg.Spans
 	if p.Config.Horizon > 0 {
-		// A day between a first workload and its block's end is a day of service that is not there; few days of death matter.
+		// A day between a first workload and its block's end is a day of service that is not there; few days of death
+		// matter.
 		spans, cfg.Days = 128, max(4, cfg.Days/4)
 		if len(p.Jobs) > 500 {
 			spans = 48
@@ -58,15 +60,16 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 		work += len(x.grid[n]) * len(p.Jobs)
 	}
 	fresh := x.taken()
-	climb := max(min(cfg.Climb, 20), min(cfg.Climb, cfg.Climb*5000/len(p.Jobs))) // of very many workloads each step takes its time
+	// of very many workloads each step takes its time
+	climb := max(min(cfg.Climb, 20), min(cfg.Climb, cfg.Climb*5000/len(p.Jobs)))
 	b, rate, proved := x.divided(climb, cost, data)
 	cert := &tco.Certificate{Cases: []tco.Case{proved}}
 	if rate > 0 && len(p.Jobs) > 500 && (len(p.Classes) > 1 || work > mostWork) {
 		cert.Rate = rate
 		return cert
 	}
-	// Where drives hold few workloads prices of workloads alone may prove more, from several beginnings: the plan's where drives are worn out, that
-	// of rents, and that of drives divided among many.
+	// Where drives hold few workloads prices of workloads alone may prove more, from several beginnings: the plan's
+	// where drives are worn out, that of rents, and that of drives divided among many.
 	cases := []tco.Case{{Least: 0, Most: total}}
 	if len(p.Classes) == 1 && p.Classes[0].Optional {
 		cases = d.casesOf()
@@ -120,7 +123,8 @@ func Priced(cfg tco.OptimiseConfig, p *tco.Problem, host []int) *tco.Certificate
 	return cert
 }
 
-// divided proves a rate by drives that are divided among many workloads, also by counting whole ones; 0 if it proves none.
+// divided proves a rate by drives that are divided among many workloads, also by counting whole ones; 0 if it proves
+// none.
 func (x *relaxation) divided(climb int, cost, data float64) (b *shares, rate float64, proved tco.Case) {
 	margin := float64(1e-9 * cost)
 	b = x.newShares()

@@ -11,8 +11,8 @@ import (
 // slack is how far sums of shares may pass a limit that they meet but for rounding, as pools have it.
 const slack = 1e-9
 
-// dual is the Lagrangian relaxation of a problem at a rate r: a price on each workload takes the place of the rule that each has one
-// drive, prices on wear, space and I/O that of the drives' limits.
+// dual is the Lagrangian relaxation of a problem at a rate r: a price on each workload takes the place of the rule
+// that each has one drive, prices on wear, space and I/O that of the drives' limits.
 type dual struct {
 	p       *tco.Problem
 	r       float64
@@ -52,8 +52,11 @@ func newDual(p *tco.Problem) *dual {
 	d.edges = slices.Compact(d.edges)
 	for i := range p.Classes {
 		c := &p.Classes[i]
-		x := dualClass{c: c, minorant: Minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n), io: make([]float64, n),
-			budget: c.Drive.Budget - c.Drive.Worn, spaceMost: float64(c.Drive.Capacity*p.Config.FillSpace) * (1 + slack), ioMost: float64(c.Drive.IOPS*p.Config.FillIOPS) * (1 + slack)}
+		x := dualClass{c: c, minorant: Minorant(c.Drive.WAF), wear: make([]float64, n), space: make([]float64, n),
+			io:        make([]float64, n),
+			budget:    c.Drive.Budget - c.Drive.Worn,
+			spaceMost: float64(c.Drive.Capacity*p.Config.FillSpace) * (1 + slack),
+			ioMost:    float64(c.Drive.IOPS*p.Config.FillIOPS) * (1 + slack)}
 		space, io := 0.0, 0.0
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
@@ -84,8 +87,8 @@ func AtKnots(knots []waf.MixPoint, s float64) float64 {
 // lived is for how many days a workload writes to a drive that dies at t.
 func (d *dual) lived(j int, t float64) float64 { return min(t, d.end[j]) - d.arrive[j] }
 
-// least is what a drive of class x reaches at least if its first workload comes from day `from` to day `to` and it dies at t, for the
-// prices of a piece. Workloads that come before from or at before or later are not on it.
+// least is what a drive of class x reaches at least if its first workload comes from day `from` to day `to` and it
+// dies at t, for the prices of a piece. Workloads that come before from or at before or later are not on it.
 func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64, q *tco.Piece) float64 {
 	sum := x.c.Drive.Buy + float64(x.c.Drive.Run*(t-to))
 	sum -= float64(q.Wear*x.budget) + float64(q.Space*x.spaceMost)
@@ -105,8 +108,9 @@ func (d *dual) least(x *dualClass, value []float64, from, to, t, before float64,
 	return sum
 }
 
-// lowest is what a drive reaches at least that dies within a piece. Each gain is a straight line in the day of death until its workload ends, and
-// level from then on: of workloads that end within the piece the larger of both ends counts, and of the others the sum is concave.
+// lowest is what a drive reaches at least that dies within a piece. Each gain is a straight line in the day of death
+// until its workload ends, and level from then on: of workloads that end within the piece the larger of both ends
+// counts, and of the others the sum is concave.
 func (d *dual) lowest(x *dualClass, value []float64, span [2]float64, q *tco.Piece) float64 {
 	if q.To <= span[0] {
 		return math.Inf(1)
@@ -129,7 +133,8 @@ func (d *dual) lowest(x *dualClass, value []float64, span [2]float64, q *tco.Pie
 				t = q.To
 			}
 			live := min(t, end) - a
-			gain[n] = u - float64(live*(float64(q.Wear*x.wear[j])-float64(d.r*d.rate[j]))) - float64(q.Space*x.space[j]) - float64(q.IOPS*x.io[j])
+			gain[n] = u - float64(live*(float64(q.Wear*x.wear[j])-float64(d.r*d.rate[j]))) -
+				float64(q.Space*x.space[j]) - float64(q.IOPS*x.io[j])
 		}
 		if ends == 2 && end > q.From && end < q.To {
 			fixed -= max(0, gain[0], gain[1])
@@ -148,8 +153,8 @@ func (d *dual) lowest(x *dualClass, value []float64, span [2]float64, q *tco.Pie
 // item is a workload in a knapsack.
 type item struct{ ratio, weight float64 }
 
-// critical returns the price at which items, taken by falling ratio of worth to weight, fill a size: the ratio of the first that
-// does not fit whole; 0 if all fit. It reorders them.
+// critical returns the price at which items, taken by falling ratio of worth to weight, fill a size: the ratio of the
+// first that does not fit whole; 0 if all fit. It reorders them.
 func critical(items []item, size float64) float64 {
 	lo, hi := 0, len(items)
 	for {
@@ -193,8 +198,8 @@ type scratch struct {
 	worth []float64
 }
 
-// prices chooses, for a drive that dies at t, prices that make least large: exact for one limit that binds, one coordinate at a time
-// for several, from where q stands.
+// prices chooses, for a drive that dies at t, prices that make least large: exact for one limit that binds, one
+// coordinate at a time for several, from where q stands.
 func (d *dual) prices(x *dualClass, value []float64, from, t, before float64, q *tco.Piece, s *scratch) {
 	s.worth = s.worth[:0]
 	for j, u := range value {
@@ -230,12 +235,15 @@ func (d *dual) prices(x *dualClass, value []float64, from, t, before float64, q 
 	}
 	for range rounds {
 		was := *q
-		q.Wear = fill(x.budget, wear, func(j int) float64 { return float64(q.Space*x.space[j]) + float64(q.IOPS*x.io[j]) })
+		q.Wear = fill(x.budget, wear,
+			func(j int) float64 { return float64(q.Space*x.space[j]) + float64(q.IOPS*x.io[j]) })
 		if x.spaceTight {
-			q.Space = fill(x.spaceMost, func(j int) float64 { return x.space[j] }, func(j int) float64 { return float64(q.Wear*wear(j)) + float64(q.IOPS*x.io[j]) })
+			q.Space = fill(x.spaceMost, func(j int) float64 { return x.space[j] },
+				func(j int) float64 { return float64(q.Wear*wear(j)) + float64(q.IOPS*x.io[j]) })
 		}
 		if x.ioTight {
-			q.IOPS = fill(x.ioMost, func(j int) float64 { return x.io[j] }, func(j int) float64 { return float64(q.Wear*wear(j)) + float64(q.Space*x.space[j]) })
+			q.IOPS = fill(x.ioMost, func(j int) float64 { return x.io[j] },
+				func(j int) float64 { return float64(q.Wear*wear(j)) + float64(q.Space*x.space[j]) })
 		}
 		if *q == was {
 			break

@@ -11,7 +11,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestCritical: the price at which items fill a size is the ratio of the first that does not fit, of items in falling order.
+// TestCritical: the price at which items fill a size is the ratio of the first that does not fit, of items in falling
+// order.
 func TestCritical(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rng.NewStream(seed, "critical")
@@ -62,7 +63,8 @@ func dualOf(r *rng.Stream, optional bool, horizon float64) (*tco.Problem, *dual)
 	return p, x
 }
 
-// TestDual: what a relaxation asks of each workload is what the drive's figures say, and the least that a drive reaches is that of all sets of workloads, each looked at.
+// TestDual: what a relaxation asks of each workload is what the drive's figures say, and the least that a drive
+// reaches is that of all sets of workloads, each looked at.
 func TestDual(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rng.NewStream(seed, "dual")
@@ -71,7 +73,8 @@ func TestDual(t *testing.T) {
 		space, io := 0.0, 0.0
 		for j := range p.Jobs {
 			w := &p.Jobs[j]
-			if low := x.wear[j]; low > w.WriteRate*drive.Stripe.Bytes(w.FullStripe)*drive.WAF.At(w.Sequential)*(1+1e-12) || low <= 0 {
+			if low := x.wear[j]; low > w.WriteRate*drive.Stripe.Bytes(w.FullStripe)*drive.WAF.At(w.Sequential)*
+				(1+1e-12) || low <= 0 {
 				t.Errorf("workload %d wears %v", j, low)
 			}
 			wantSpace, wantIO, end := w.WorkingSet, drive.Stripe.Load(w), math.Inf(1)
@@ -83,14 +86,16 @@ func TestDual(t *testing.T) {
 			}
 			space += wantSpace
 			io += wantIO
-			if x.space[j] != wantSpace || x.io[j] != wantIO || d.end[j] != end || d.arrive[j] != w.Arrival || d.rate[j] != w.WriteRate {
+			if x.space[j] != wantSpace || x.io[j] != wantIO || d.end[j] != end || d.arrive[j] != w.Arrival ||
+				d.rate[j] != w.WriteRate {
 				t.Errorf("workload %d takes %v and %v, from %v to %v", j, x.space[j], x.io[j], d.arrive[j], d.end[j])
 			}
 			if got := d.lived(j, 150); got != min(150, end)-w.Arrival {
 				t.Errorf("workload %d lives for %v", j, got)
 			}
 		}
-		if !slices.IsSorted(d.edges) || x.budget != drive.Budget-1000 || math.Abs(x.spaceMost-135) > 1e-6 || math.Abs(x.ioMost-560) > 1e-5 || x.spaceTight != (space > 135) || x.ioTight != (io > 560) {
+		if !slices.IsSorted(d.edges) || x.budget != drive.Budget-1000 || math.Abs(x.spaceMost-135) > 1e-6 ||
+			math.Abs(x.ioMost-560) > 1e-5 || x.spaceTight != (space > 135) || x.ioTight != (io > 560) {
 			t.Errorf("%+v", x)
 		}
 		value := make([]float64, len(p.Jobs))
@@ -123,7 +128,8 @@ func TestDual(t *testing.T) {
 	}
 }
 
-// TestPrices: the prices that are chosen for a day of death are no worse than others: no small change of any of them alone raises what a drive reaches at least.
+// TestPrices: the prices that are chosen for a day of death are no worse than others: no small change of any of them
+// alone raises what a drive reaches at least.
 func TestPrices(t *testing.T) {
 	raised := 0
 	for seed := range uint64(80) {
@@ -169,8 +175,9 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// TestMinorant: a line that is concave, nowhere above the write amplification, and as high as can be: with equation 7, which is level and then falls ever more steeply, it
-// all but meets it; below a table that sags it meets the ends and keeps to their chord.
+// TestMinorant: a line that is concave, nowhere above the write amplification, and as high as can be: with equation
+// 7, which is level and then falls ever more steeply, it all but meets it; below a table that sags it meets the ends
+// and keeps to their chord.
 func TestMinorant(t *testing.T) {
 	sag, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: 5}, {S: 0.5, WAF: 2}, {S: 1, WAF: 1}})
 	if err != nil {
@@ -193,9 +200,11 @@ func TestMinorant(t *testing.T) {
 		w    tco.WAF
 		mean float64 // that the line has at least, as a share of the curve's
 	}{
-		"level": {tco.Constant(3), 1 - 1e-8}, "equation 7": {waf.DefaultSequentialMix(7), 1 - 1e-5}, "a table that bulges": {bulge, 1 - 1e-8},
+		"level": {tco.Constant(3), 1 - 1e-8}, "equation 7": {waf.DefaultSequentialMix(7), 1 - 1e-5},
+		"a table that bulges":           {bulge, 1 - 1e-8},
 		"a table that falls at its end": {late, 1 - 1e-3}, // of 3.5 a triangle over the last 512th is missing
-		// The mean of 5-2-1 is 2.5. A line through (0.5, 2) and (1, 1) has a mean of 2, and so has none more: a line below (0.5, 2) has at most that in its midst.
+		// The mean of 5-2-1 is 2.5. A line through (0.5, 2) and (1, 1) has a mean of 2, and so has none more: a line
+		// below (0.5, 2) has at most that in its midst.
 		"a table that sags": {sag, 0.79},
 	} {
 		line := Minorant(c.w)
@@ -229,15 +238,18 @@ func TestMinorant(t *testing.T) {
 	}
 }
 
-// TestSpans: arrivals are divided into groups of as many days, each with its first and last, at most as many as there are days.
+// TestSpans: arrivals are divided into groups of as many days, each with its first and last, at most as many as there
+// are days.
 func TestSpans(t *testing.T) {
 	for _, c := range []struct {
 		arrive []float64
 		most   int
 		want   string
 	}{
-		{[]float64{5, 1, 3, 3, 9, 7}, 2, "[[1 3] [5 9]]"}, {[]float64{5, 1, 3, 3, 9, 7}, 5, "[[1 1] [3 3] [5 5] [7 7] [9 9]]"},
-		{[]float64{5, 1, 3, 3, 9, 7}, 9, "[[1 1] [3 3] [5 5] [7 7] [9 9]]"}, {[]float64{4, 4, 4}, 3, "[[4 4]]"}, {[]float64{5, 1, 3}, 1, "[[1 5]]"},
+		{[]float64{5, 1, 3, 3, 9, 7}, 2, "[[1 3] [5 9]]"},
+		{[]float64{5, 1, 3, 3, 9, 7}, 5, "[[1 1] [3 3] [5 5] [7 7] [9 9]]"},
+		{[]float64{5, 1, 3, 3, 9, 7}, 9, "[[1 1] [3 3] [5 5] [7 7] [9 9]]"}, {[]float64{4, 4, 4}, 3, "[[4 4]]"},
+		{[]float64{5, 1, 3}, 1, "[[1 5]]"},
 	} {
 		if got := fmt.Sprint(spansOf(c.arrive, c.most)); got != c.want {
 			t.Errorf("%v in %d: %s, not %s", c.arrive, c.most, got, c.want)
@@ -245,27 +257,33 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestCases: as many drives as the space of the workloads, or their I/O, needs, whichever is more, and rounding does not make it one more.
+// TestCases: as many drives as the space of the workloads, or their I/O, needs, whichever is more, and rounding does
+// not make it one more.
 func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		space, io float64 // of each of ten workloads
 		need      int
 	}{{10, 0, 1}, {20, 0, 2}, {20.1, 0, 3}, {10, 35, 4}, {0, 0, 1}, {30, 10, 3}} {
-		p := &tco.Problem{Config: tco.Config{FillSpace: 1, FillIOPS: 1}, Classes: []tco.Class{{Count: 9, Optional: true, Drive: tco.Drive{Budget: 1, Capacity: 100, IOPS: 100, WAF: tco.Constant(1)}}}}
+		p := &tco.Problem{Config: tco.Config{FillSpace: 1, FillIOPS: 1},
+			Classes: []tco.Class{{Count: 9, Optional: true,
+				Drive: tco.Drive{Budget: 1, Capacity: 100, IOPS: 100, WAF: tco.Constant(1)}}}}
 		for range 10 {
 			p.Jobs = append(p.Jobs, tco.Workload{WorkingSet: c.space, PeakIOPS: c.io})
 		}
 		got := newDual(p).casesOf()
-		if len(got) != 2 || got[0].Least != 0 || got[0].Most != c.need-1 || !got[0].Impossible || got[1].Least != c.need || got[1].Most != 9 || got[1].Impossible {
+		if len(got) != 2 || got[0].Least != 0 || got[0].Most != c.need-1 || !got[0].Impossible ||
+			got[1].Least != c.need || got[1].Most != 9 || got[1].Impossible {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }
 
-// TestDeathdays: days of death rise evenly in their logarithm, from half of what all workloads together would leave to the horizon's end or as long as a drive can pay, and ends
-// of workloads between are among them.
+// TestDeathdays: days of death rise evenly in their logarithm, from half of what all workloads together would leave
+// to the horizon's end or as long as a drive can pay, and ends of workloads between are among them.
 func TestDeathdays(t *testing.T) {
-	p := &tco.Problem{Config: tco.Config{FillSpace: 1, FillIOPS: 1}, Classes: []tco.Class{{Count: 1, Drive: tco.Drive{Run: 0.5, Budget: 1000, Capacity: 1, IOPS: 1, WAF: tco.Constant(2)}}},
+	p := &tco.Problem{Config: tco.Config{FillSpace: 1, FillIOPS: 1},
+		Classes: []tco.Class{{Count: 1,
+			Drive: tco.Drive{Run: 0.5, Budget: 1000, Capacity: 1, IOPS: 1, WAF: tco.Constant(2)}}},
 		Jobs: []tco.Workload{{WriteRate: 4}, {WriteRate: 1, Arrival: 6, End: 250}}}
 	for _, c := range []struct {
 		horizon, rate, first, last float64
@@ -305,7 +323,8 @@ func TestDeathdays(t *testing.T) {
 func someDrives(r *rng.Stream, n int) []tco.Drive {
 	list := make([]tco.Drive, n)
 	for k := range list {
-		list[k] = tco.Drive{Name: fmt.Sprint("d", k), Buy: 500 + 100*float64(r.IntN(30)), Run: 0.01 + 0.1*r.Float64(), Budget: 1e5 * float64(1+r.IntN(60)), Capacity: 400 * float64(1+r.IntN(5)),
+		list[k] = tco.Drive{Name: fmt.Sprint("d", k), Buy: 500 + 100*float64(r.IntN(30)), Run: 0.01 + 0.1*r.Float64(),
+			Budget: 1e5 * float64(1+r.IntN(60)), Capacity: 400 * float64(1+r.IntN(5)),
 			IOPS: 3000 * float64(1+r.IntN(3)), WAF: waf.DefaultSequentialMix(2 + 5*r.Float64())}
 	}
 	return list
@@ -314,14 +333,16 @@ func someDrives(r *rng.Stream, n int) []tco.Drive {
 func someJobs(r *rng.Stream, n int, days float64) []tco.Workload {
 	list := make([]tco.Workload, n)
 	for j := range list {
-		list[j] = tco.Workload{Name: fmt.Sprint("w", j), WriteRate: 1 + 200*r.Float64()*r.Float64(), Sequential: r.Float64(), PeakIOPS: 400 * r.Float64(), WriteShare: r.Float64(),
+		list[j] = tco.Workload{Name: fmt.Sprint("w", j), WriteRate: 1 + 200*r.Float64()*r.Float64(),
+			Sequential: r.Float64(), PeakIOPS: 400 * r.Float64(), WriteShare: r.Float64(),
 			WorkingSet: 100 * r.Float64(), Arrival: days * r.Float64()}
 	}
 	list[0].Arrival = 0
 	return list
 }
 
-// TestHighest: a line below any curve is concave, cannot be raised at any knot alone, and has no lower mean than any straight one that lies below the curve.
+// TestHighest: a line below any curve is concave, cannot be raised at any knot alone, and has no lower mean than any
+// straight one that lies below the curve.
 func TestHighest(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rng.NewStream(seed, "highest")
@@ -329,7 +350,8 @@ func TestHighest(t *testing.T) {
 		at, f := make([]float64, n), make([]float64, n)
 		for i := range at {
 			at[i] = float64(i) / (n - 1)
-			f[i] = []float64{2, 6 - 4*at[i], 5 - 4*math.Sqrt(at[i]), 2 + 8*(at[i]-0.4)*(at[i]-0.4), 1 + 3*at[i]*at[i]}[seed%5] + 0.8*r.Float64()
+			f[i] = []float64{2, 6 - 4*at[i], 5 - 4*math.Sqrt(at[i]), 2 + 8*(at[i]-0.4)*(at[i]-0.4),
+				1 + 3*at[i]*at[i]}[seed%5] + 0.8*r.Float64()
 		}
 		c := highest(at, f)
 		bend := func(i int) float64 {
@@ -343,9 +365,11 @@ func TestHighest(t *testing.T) {
 			mean += c[i] / n
 			touches = touches || c[i] > f[i]-1e-9
 			if c[i] > f[i]+1e-9 || bend(i) > 1e-9 || c[i] <= 0 {
-				t.Errorf("seed %d: at %v the line is at %v, bent by %v; the curve is at %v", seed, at[i], c[i], bend(i), f[i])
+				t.Errorf("seed %d: at %v the line is at %v, bent by %v; the curve is at %v", seed, at[i], c[i],
+					bend(i), f[i])
 			}
-			if c[i] < f[i]-1e-9 && (i < 2 || bend(i-1) < -1e-9) && (i > n-3 || bend(i+1) < -1e-9) && !(i == 1 && bend(0) == 0 || i == n-2) {
+			if c[i] < f[i]-1e-9 && (i < 2 || bend(i-1) < -1e-9) && (i > n-3 || bend(i+1) < -1e-9) &&
+				!(i == 1 && bend(0) == 0 || i == n-2) {
 				t.Errorf("seed %d: at %v the line could be higher than %v", seed, at[i], c[i])
 			}
 		}
@@ -359,7 +383,8 @@ func TestHighest(t *testing.T) {
 					below = below && v <= f[q]+1e-12 && v > 0.01
 				}
 				if below && mean < straight-1e-9 {
-					t.Errorf("seed %d: a mean of %v; the line through %v and %v has %v", seed, mean, at[k], at[i], straight)
+					t.Errorf("seed %d: a mean of %v; the line through %v and %v has %v", seed, mean, at[k], at[i],
+						straight)
 				}
 			}
 		}

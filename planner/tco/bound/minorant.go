@@ -8,12 +8,13 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// minorantKnots is into how many parts a minorant divides the range of sequential ratios. A chord of equation 7 lies below it by at
-// most eta/4 of the square of a part: some millionths.
+// minorantKnots is into how many parts a minorant divides the range of sequential ratios. A chord of equation 7 lies
+// below it by at most eta/4 of the square of a part: some millionths.
 const minorantKnots = 512
 
-// Minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is concave itself, as
-// equation 7 is when it falls. For others there is no best one: that with the highest mean of a number of them is taken.
+// Minorant returns a concave line that lies nowhere above a write amplification, and all but meets it where it is
+// concave itself, as equation 7 is when it falls. For others there is no best one: that with the highest mean of a
+// number of them is taken.
 func Minorant(w tco.WAF) []waf.MixPoint {
 	var at []float64
 	for i := range minorantKnots + 1 {
@@ -28,7 +29,8 @@ func Minorant(w tco.WAF) []waf.MixPoint {
 		}
 	}
 	slices.Sort(at)
-	at = slices.CompactFunc(at, func(a, b float64) bool { return math.Abs(b-a) < 1e-6 }) // slopes between closer ones would be rounding
+	// slopes between closer ones would be rounding
+	at = slices.CompactFunc(at, func(a, b float64) bool { return math.Abs(b-a) < 1e-6 })
 	at[len(at)-1] = 1
 	f := make([]float64, len(at))
 	steepest, sag := 0.0, 0.0
@@ -56,8 +58,8 @@ func Minorant(w tco.WAF) []waf.MixPoint {
 	return knots
 }
 
-// highest returns the concave line below f with the highest mean, of those that touch f at one of some knots with one of some slopes
-// and are as high as they can be to either side: none leaves f before it must.
+// highest returns the concave line below f with the highest mean, of those that touch f at one of some knots with one
+// of some slopes and are as high as they can be to either side: none leaves f before it must.
 func highest(at, f []float64) []float64 {
 	const tries = 20
 	n := len(at)
@@ -105,9 +107,9 @@ func highest(at, f []float64) []float64 {
 // mostLines is how many lines Minorants returns at most.
 const mostLines = 10
 
-// Minorants returns concave lines that lie nowhere above a write amplification, of which any mixture is one too: Minorant's, and, where the curve
-// bends upwards, straight ones that touch it from below. Those are exact for workloads that together have the mix where they touch, and may lie
-// below 0 elsewhere.
+// Minorants returns concave lines that lie nowhere above a write amplification, of which any mixture is one too:
+// Minorant's, and, where the curve bends upwards, straight ones that touch it from below. Those are exact for
+// workloads that together have the mix where they touch, and may lie below 0 elsewhere.
 func Minorants(w tco.WAF) [][]waf.MixPoint {
 	main := Minorant(w)
 	out := [][]waf.MixPoint{main}
@@ -117,7 +119,8 @@ func Minorants(w tco.WAF) [][]waf.MixPoint {
 	}
 	// The convex hull from below of its points: between them it is straight.
 	var hull []waf.MixPoint
-	for _, x := range append([]waf.MixPoint{{S: 0, WAF: w.At(0)}}, append(table.Points(), waf.MixPoint{S: 1, WAF: w.At(1)})...) {
+	for _, x := range append([]waf.MixPoint{{S: 0, WAF: w.At(0)}},
+		append(table.Points(), waf.MixPoint{S: 1, WAF: w.At(1)})...) {
 		if n := len(hull); n > 0 && x.S-hull[n-1].S < 1e-9 {
 			continue
 		}

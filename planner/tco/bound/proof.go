@@ -7,8 +7,8 @@ import (
 	"farflash/planner/tco"
 )
 
-// casesOf divides plans with drives of one class, bought as needed, by how many they use: too few to hold the workloads, or enough.
-// A relaxation by itself would take 24.3 drives where 25 are needed.
+// casesOf divides plans with drives of one class, bought as needed, by how many they use: too few to hold the
+// workloads, or enough. A relaxation by itself would take 24.3 drives where 25 are needed.
 func (d *dual) casesOf() []tco.Case {
 	c := &d.classes[0]
 	space, io := 0.0, 0.0
@@ -21,11 +21,13 @@ func (d *dual) casesOf() []tco.Case {
 	return []tco.Case{{Least: 0, Most: need - 1, Impossible: true}, {Least: need, Most: c.c.Count}}
 }
 
-// relax begins with the prices that a plan suggests: of a GB written, what keeps a drive from dying earlier or later than it does; of
-// a GB of space, what then makes equal drives worth the same; of a workload, what it costs on the drive that suits it best.
+// relax begins with the prices that a plan suggests: of a GB written, what keeps a drive from dying earlier or later
+// than it does; of a GB of space, what then makes equal drives worth the same; of a workload, what it costs on the
+// drive that suits it best.
 func (d *dual) relax(cfg tco.OptimiseConfig, spans int, host []int) *relaxation {
 	n := len(d.p.Jobs)
-	x := &relaxation{dual: d, spans: spansOf(d.arrive, spans), value: make([]float64, n), scale: make([]float64, n), share: make([]float64, n)}
+	x := &relaxation{dual: d, spans: spansOf(d.arrive, spans), value: make([]float64, n), scale: make([]float64, n),
+		share: make([]float64, n)}
 	for i := range d.classes {
 		for _, s := range x.spans {
 			x.grid = append(x.grid, d.deathdays(&d.classes[i], s, cfg.Days))
@@ -101,7 +103,8 @@ func (x *relaxation) suggest(host []int) {
 			if o.t <= x.arrive[j] {
 				continue
 			}
-			u := float64(x.lived(j, o.t)*(float64(o.q.Wear*c.wear[j])-float64(x.r*x.rate[j]))) + float64(o.q.Space*c.space[j])
+			u := float64(x.lived(j, o.t)*(float64(o.q.Wear*c.wear[j])-float64(x.r*x.rate[j]))) +
+				float64(o.q.Space*c.space[j])
 			least = min(least, u)
 		}
 		if !math.IsInf(least, 1) {
@@ -117,7 +120,8 @@ type cell struct {
 	low float64 // what a drive that dies within it reaches at least
 }
 
-// price chooses the prices of a cell for the middle of its days, and finds the least at its ends: between them it is concave.
+// price chooses the prices of a cell for the middle of its days, and finds the least at its ends: between them it is
+// concave.
 func (x *relaxation) price(c *dualClass, span [2]float64, e *cell) {
 	e.low = math.Inf(1)
 	if e.To <= span[0] { // nobody dies before the first workload came
@@ -135,7 +139,8 @@ func (x *relaxation) price(c *dualClass, span [2]float64, e *cell) {
 		return
 	}
 	x.prices(c, x.value, span[0], e.From+float64((e.To-e.From)/2), e.To, &e.Piece, &x.s)
-	e.low = min(x.dual.least(c, x.value, span[0], span[1], e.From, e.To, &e.Piece), x.dual.least(c, x.value, span[0], span[1], e.To, e.To, &e.Piece))
+	e.low = min(x.dual.least(c, x.value, span[0], span[1], e.From, e.To, &e.Piece),
+		x.dual.least(c, x.value, span[0], span[1], e.To, e.To, &e.Piece))
 }
 
 // cells covers every day of death.
@@ -151,7 +156,8 @@ func (x *relaxation) cells() [][]cell {
 					from = e
 				}
 			}
-			out[n] = append(out[n], cell{Piece: tco.Piece{From: from, To: days[i].t, Space: days[i].q.Space, IOPS: days[i].q.IOPS}})
+			out[n] = append(out[n],
+				cell{Piece: tco.Piece{From: from, To: days[i].t, Space: days[i].q.Space, IOPS: days[i].q.IOPS}})
 			from = days[i].t
 		}
 		if x.p.Config.Horizon == 0 {
@@ -206,8 +212,8 @@ func (x *relaxation) refine(cells [][]cell, tolerance float64) {
 	}
 }
 
-// half prices a half of a cell, which keeps the whole one's prices where they are better: with several limits those that are chosen one
-// coordinate at a time may be worse.
+// half prices a half of a cell, which keeps the whole one's prices where they are better: with several limits those
+// that are chosen one coordinate at a time may be worse.
 func (x *relaxation) half(c *dualClass, span [2]float64, e, whole *cell) {
 	x.price(c, span, e)
 	if e.low >= whole.low {
@@ -269,9 +275,9 @@ func (x *relaxation) reprice(cells [][]cell) {
 	}
 }
 
-// prove finds a high rate, up to the present one, that prices like the workloads' present ones prove, and its cells. At a lower rate
-// data are worth less, and so is a workload that writes them, by some part of what it writes in the plan: all of it where drives
-// reach their horizon, none where they are worn out whatever is on them.
+// prove finds a high rate, up to the present one, that prices like the workloads' present ones prove, and its cells.
+// At a lower rate data are worth less, and so is a workload that writes them, by some part of what it writes in the
+// plan: all of it where drives reach their horizon, none where they are worn out whatever is on them.
 func (x *relaxation) prove(cost, data float64) (rate float64, proof [][]cell) {
 	margin := float64(1e-9 * cost)
 	from, prices := x.r, slices.Clone(x.value)

@@ -10,7 +10,8 @@ import (
 	"farflash/planner/tco/certify"
 )
 
-// bounded draws a problem of a kind and a good plan of it. There are so few workloads, up to the kind "many", that the plan is the best.
+// bounded draws a problem of a kind and a good plan of it. There are so few workloads, up to the kind "many", that
+// the plan is the best.
 func bounded(t *testing.T, kind string, seed uint64) (*tco.Problem, []int) {
 	t.Helper()
 	r := rng.NewStream(seed, "bounded "+kind)
@@ -24,7 +25,8 @@ func bounded(t *testing.T, kind string, seed uint64) (*tco.Problem, []int) {
 	case "hundreds", "hundreds with a horizon":
 		models, jobs = 1, 510
 	}
-	if kind == "horizon" || kind == "few" || kind == "one with a horizon" || kind == "many with a horizon" || kind == "hundreds with a horizon" {
+	if kind == "horizon" || kind == "few" || kind == "one with a horizon" || kind == "many with a horizon" ||
+		kind == "hundreds with a horizon" {
 		p.Config.Horizon = 1200
 	}
 	for _, d := range someDrives(&r, models) {
@@ -78,9 +80,11 @@ func relaxed(t *testing.T, p *tco.Problem, host []int, days, spans int) (x *rela
 	return d.relax(tco.OptimiseConfig{Days: days}, spans, host), cost, data
 }
 
-var smallKinds = []string{"plain", "horizon", "owned", "space", "few", "array", "one", "one with a horizon", "together", "ends"}
+var smallKinds = []string{"plain", "horizon", "owned", "space", "few", "array", "one", "one with a horizon",
+	"together", "ends"}
 
-// TestEvaluate: the dual's value is that of the prices and of each class's least, and what it takes of each workload is its slope.
+// TestEvaluate: the dual's value is that of the prices and of each class's least, and what it takes of each workload
+// is its slope.
 func TestEvaluate(t *testing.T) {
 	slopes := 0
 	for n, kind := range smallKinds {
@@ -142,10 +146,12 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestShares: a workload's price is the least that any piece asks at either of its ends, no piece's prices come to more than what a drive costs there, what
-// workloads take is how the sum changes with the rents, and raising leaves the best.
+// TestShares: a workload's price is the least that any piece asks at either of its ends, no piece's prices come to
+// more than what a drive costs there, what workloads take is how the sum changes with the rents, and raising leaves
+// the best.
 func TestShares(t *testing.T) {
-	for n, kind := range []string{"plain", "horizon", "few", "ends", "owned", "one with a horizon", "many with a horizon"} {
+	for n, kind := range []string{"plain", "horizon", "few", "ends", "owned", "one with a horizon",
+		"many with a horizon"} {
 		p, host := bounded(t, kind, uint64(n))
 		x, cost, _ := relaxed(t, p, host, 5, 6)
 		b := x.newShares()
@@ -196,11 +202,13 @@ func TestShares(t *testing.T) {
 								continue
 							}
 							days := min(t, x.end[j]) - a
-							prices[j] = min(prices[j], (e.price[0]*c.wear[j]-x.r*x.rate[j])*days+e.price[1]*c.space[j]+e.price[2]*c.io[j])
+							prices[j] = min(prices[j],
+								(e.price[0]*c.wear[j]-x.r*x.rate[j])*days+e.price[1]*c.space[j]+e.price[2]*c.io[j])
 						}
 					}
 				}
-				if end := p.Config.Horizon + span[1]; p.Config.Horizon > 0 && math.Abs(last-end) > 1e-9 || p.Config.Horizon == 0 && !math.IsInf(last, 1) {
+				if end := p.Config.Horizon + span[1]; p.Config.Horizon > 0 && math.Abs(last-end) > 1e-9 ||
+					p.Config.Horizon == 0 && !math.IsInf(last, 1) {
 					t.Fatalf("%s: the pieces end on day %v", kind, last)
 				}
 			}
@@ -223,7 +231,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestProofs: what prices prove holds for a checker that shares no code with them, of problems of all kinds, where not every plan is looked at.
+// TestProofs: what prices prove holds for a checker that shares no code with them, of problems of all kinds, where
+// not every plan is looked at.
 func TestProofs(t *testing.T) {
 	for n, kind := range append(slices.Clone(smallKinds), "many", "many with a horizon") {
 		for seed := range uint64(1) {
@@ -245,12 +254,15 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestWholes: 70 workloads of 100 GB on drives of 1,000 and 3,000 GB for the same money a GB need whole drives, which a proof counts; a checker that shares
-// no code with it agrees, and no longer when the rate is raised or drives are said to be there.
+// TestWholes: 70 workloads of 100 GB on drives of 1,000 and 3,000 GB for the same money a GB need whole drives, which
+// a proof counts; a checker that shares no code with it agrees, and no longer when the rate is raised or drives are
+// said to be there.
 func TestWholes(t *testing.T) {
 	p := &tco.Problem{Config: tco.Config{Horizon: 1000, FillSpace: 1, FillIOPS: 1}}
 	for k, size := range []float64{1000, 3000} {
-		p.Classes = append(p.Classes, tco.Class{Drive: tco.Drive{Name: string(rune('a' + k)), Buy: size + 100*float64(k), Budget: 1e12, Capacity: size, IOPS: 1e6, WAF: tco.Constant(1)}, Count: 80, Optional: true})
+		p.Classes = append(p.Classes,
+			tco.Class{Drive: tco.Drive{Name: string(rune('a' + k)), Buy: size + 100*float64(k), Budget: 1e12,
+				Capacity: size, IOPS: 1e6, WAF: tco.Constant(1)}, Count: 80, Optional: true})
 	}
 	host := make([]int, 71)
 	for j := range host {
@@ -263,7 +275,8 @@ func TestWholes(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 7.1 drives of the first class, and eight whole ones; nothing is cheaper.
-	if best := 8000 / (71 * 10 * 1000.0); !cert.Cases[0].Whole || cert.Rate < best*(1-1e-4) || cert.Rate > best*(1+1e-9) {
+	if best := 8000 / (71 * 10 * 1000.0); !cert.Cases[0].Whole || cert.Rate < best*(1-1e-4) ||
+		cert.Rate > best*(1+1e-9) {
 		t.Errorf("counting whole drives: %v; a rate of %v, not %v", cert.Cases[0].Whole, cert.Rate, best)
 	}
 	forged := *cert
@@ -277,7 +290,8 @@ func TestWholes(t *testing.T) {
 	}
 	d := newDual(p)
 	for _, c := range []struct{ each, want [2]float64 }{
-		{[2]float64{1000, 3100}, [2]float64{8000}}, {[2]float64{1000, 2900}, [2]float64{7800}}, {[2]float64{5000, 2900}, [2]float64{8700}}, {[2]float64{0, 7}, [2]float64{0}},
+		{[2]float64{1000, 3100}, [2]float64{8000}}, {[2]float64{1000, 2900}, [2]float64{7800}},
+		{[2]float64{5000, 2900}, [2]float64{8700}}, {[2]float64{0, 7}, [2]float64{0}},
 	} {
 		if got := d.wholes(c.each[:]); math.Abs(got-c.want[0]) > 1e-9 {
 			t.Errorf("at %v whole drives come to %v, not %v", c.each, got, c.want[0])
@@ -285,7 +299,8 @@ func TestWholes(t *testing.T) {
 	}
 }
 
-// TestCells: cells cover each day of death once, none goes across a workload's end, each is as low as its ends, and refining raises what they prove.
+// TestCells: cells cover each day of death once, none goes across a workload's end, each is as low as its ends, and
+// refining raises what they prove.
 func TestCells(t *testing.T) {
 	for n, kind := range smallKinds {
 		p, host := bounded(t, kind, uint64(n))
@@ -305,7 +320,9 @@ func TestCells(t *testing.T) {
 					if p.Config.Horizon > 0 {
 						last = p.Config.Horizon + span[1]
 					}
-					if list[0].From != span[0] || math.Abs(list[len(list)-1].To-last) > 1e-9 && !math.IsInf(last, 1) || math.IsInf(last, 1) && !math.IsInf(list[len(list)-1].To, 1) {
+					if list[0].From != span[0] ||
+						math.Abs(list[len(list)-1].To-last) > 1e-9 && !math.IsInf(last, 1) ||
+						math.IsInf(last, 1) && !math.IsInf(list[len(list)-1].To, 1) {
 						t.Fatalf("%s: from %v to %v", kind, list[0].From, list[len(list)-1].To)
 					}
 					for k, e := range list {
@@ -365,14 +382,16 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestReach: what the ways to prices come to is no worse than it was measured to be, and no proof is above the best plan; a bound that is worse than it could be is a bound still, and
-// nothing else would say so.
+// TestReach: what the ways to prices come to is no worse than it was measured to be, and no proof is above the best
+// plan; a bound that is worse than it could be is a bound still, and nothing else would say so.
 func TestReach(t *testing.T) {
 	for _, c := range reaches {
 		got := reached(t, c.kind, c.seed)
 		for k, least := range c.least {
 			if least != 0 && got[k] < least {
-				t.Errorf("%s %d: %s %.5f, less than %.5f", c.kind, c.seed, [...]string{"the plan's prices come to", "rents come to", "shares come to", "raised prices come to", "what is proven is"}[k], got[k], least)
+				t.Errorf("%s %d: %s %.5f, less than %.5f", c.kind, c.seed,
+					[...]string{"the plan's prices come to", "rents come to", "shares come to",
+						"raised prices come to", "what is proven is"}[k], got[k], least)
 			}
 		}
 		if got[4] > 1+1e-9 {
@@ -437,8 +456,9 @@ func TestIdleDrives(t *testing.T) {
 	}
 }
 
-// reached is how far each way to prices comes: the dual's value, as a share of the plan's cost, of the prices that the plan, rents and shares suggest and after
-// they were raised, and the rate that is proven, as a share of the plan's.
+// reached is how far each way to prices comes: the dual's value, as a share of the plan's cost, of the prices that
+// the plan, rents and shares suggest and after they were raised, and the rate that is proven, as a share of the
+// plan's.
 func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
 	t.Helper()
 	p, host := bounded(t, kind, seed)
@@ -466,8 +486,9 @@ func reached(t *testing.T, kind string, seed uint64) (got [5]float64) {
 	return got
 }
 
-// TestSuggest: what a plan suggests. A drive that wears out has the price of wear at which a day more of it pays for itself; where space is short a GB of it
-// takes what makes a drive worth as much as the least of its class; and a workload costs what it does on the drive that suits it best.
+// TestSuggest: what a plan suggests. A drive that wears out has the price of wear at which a day more of it pays for
+// itself; where space is short a GB of it takes what makes a drive worth as much as the least of its class; and a
+// workload costs what it does on the drive that suits it best.
 func TestSuggest(t *testing.T) {
 	limited := 0
 	short := 0
@@ -486,7 +507,8 @@ func TestSuggest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wear, rent, space := make([]float64, len(drives)), make([]float64, len(drives)), make([]float64, len(drives))
+			wear, rent, space := make([]float64, len(drives)), make([]float64, len(drives)),
+				make([]float64, len(drives))
 			least := make([]float64, len(p.Classes))
 			for i := range least {
 				if least[i] = math.Inf(1); p.Classes[i].Optional {
@@ -527,7 +549,8 @@ func TestSuggest(t *testing.T) {
 				if math.Abs(x.value[j]-want) > 1e-8*cost {
 					t.Errorf("%s: workload %d has the price %v, not %v", kind, j, x.value[j], want)
 				}
-				if days := min(a.Drives[host[j]].Death, x.end[j]) - x.arrive[j]; math.Abs(x.planned[j]-days) > 1e-9*days {
+				if days := min(a.Drives[host[j]].Death, x.end[j]) -
+					x.arrive[j]; math.Abs(x.planned[j]-days) > 1e-9*days {
 					t.Errorf("%s: workload %d writes for %v days, not %v", kind, j, x.planned[j], days)
 				}
 			}
@@ -541,7 +564,8 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestOptimise: a plan of few workloads is its own bound, all but the last digits; none is made unless it is asked for or if nobody writes, and where there is no plan that is said.
+// TestOptimise: a plan of few workloads is its own bound, all but the last digits; none is made unless it is asked
+// for or if nobody writes, and where there is no plan that is said.
 func TestOptimise(t *testing.T) {
 	p, host := bounded(t, "plain", 1)
 	how := tco.OptimiseConfig{Climb: 1, Days: 5, Spans: 2, Seed: 1}
@@ -549,7 +573,8 @@ func TestOptimise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := Of(how, p, host); !c.Exhaustive || !o.Certificate.Exhaustive || c.Rate != o.Bound || !(o.Bound < o.CostPerGB()) || o.Gap() > 1e-8 {
+	if c := Of(how, p, host); !c.Exhaustive || !o.Certificate.Exhaustive || c.Rate != o.Bound ||
+		!(o.Bound < o.CostPerGB()) || o.Gap() > 1e-8 {
 		t.Errorf("%+v, a bound of %v for %v", c, o.Bound, o.CostPerGB())
 	}
 	how.Climb = 0

@@ -43,8 +43,8 @@ func spansOf(arrive []float64, most int) [][2]float64 {
 	return out
 }
 
-// deathdays returns the days of death to look at, for drives of class x whose first workload comes within a span: with a horizon up to
-// its end, without one as long as it can pay.
+// deathdays returns the days of death to look at, for drives of class x whose first workload comes within a span:
+// with a horizon up to its end, without one as long as it can pay.
 func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 	all, leanest := 0.0, math.Inf(1)
 	for j := range x.wear {
@@ -62,7 +62,8 @@ func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 		hi = h + span[1] - span[0]
 		lo = min(lo, hi/2)
 	} else {
-		// At the price r/leanest of wear no workload pays to live longer; from here on the budget does not pay for the running.
+		// At the price r/leanest of wear no workload pays to live longer; from here on the budget does not pay for
+		// the running.
 		hi = 1e6 * lo
 		if x.c.Drive.Run > 0 && !math.IsInf(leanest, 1) {
 			hi = min(hi, max(4*lo, float64(d.r*x.budget)/leanest/x.c.Drive.Run))
@@ -88,9 +89,9 @@ func (d *dual) deathdays(x *dualClass, span [2]float64, count int) []deathday {
 	return out
 }
 
-// evaluate forms the dual's value: the prices of all workloads and the least that drives reach. With a direction, it also tells how
-// much of each workload the drives take: those near their least count by how near they are, which keeps equal drives from all
-// wanting the same.
+// evaluate forms the dual's value: the prices of all workloads and the least that drives reach. With a direction, it
+// also tells how much of each workload the drives take: those near their least count by how near they are, which
+// keeps equal drives from all wanting the same.
 func (x *relaxation) evaluate(width float64, direction bool) float64 {
 	for j := range x.share {
 		x.share[j] = 0
@@ -180,8 +181,8 @@ func (x *relaxation) take(c *dualClass, from float64, e *deathday, weight float6
 	}
 }
 
-// raise climbs by Polyak's steps towards 0, above which no dual lies at a rate that a plan reaches. It stops within tolerance of 0, or
-// after so many steps, and leaves the best prices.
+// raise climbs by Polyak's steps towards 0, above which no dual lies at a rate that a plan reaches. It stops within
+// tolerance of 0, or after so many steps, and leaves the best prices.
 func (x *relaxation) raise(steps int, tolerance float64) {
 	best := slices.Clone(x.value)
 	most, stride, stale := math.Inf(-1), 1.0, 0

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// rents finds first prices without a plan, for limits of wear alone. If a workload could be on several drives of a class that die on
-// the same day, as long as those in all hold it once, a drive's price of wear would follow from its rent, which is what it reaches:
-// W v = C_I + c_M (T - T_I) - rent. A workload's price is then what it pays on the drive that suits it best, and what is left to find is
-// one rent for each class. Polyak's steps find them.
+// rents finds first prices without a plan, for limits of wear alone. If a workload could be on several drives of a
+// class that die on the same day, as long as those in all hold it once, a drive's price of wear would follow from its
+// rent, which is what it reaches: W v = C_I + c_M (T - T_I) - rent. A workload's price is then what it pays on the
+// drive that suits it best, and what is left to find is one rent for each class. Polyak's steps find them.
 func (x *relaxation) rents(steps int) {
 	n := len(x.classes)
 	rent, best := make([]float64, n), make([]float64, n)

@@ -9,12 +9,13 @@ import (
 	"farflash/planner/tco"
 )
 
-// shares finds prices of workloads from prices of what drives have. Where a drive is divided among many workloads, whole drives matter
-// little, and what is left is a linear program: for each class, each span of first arrivals and each piece of days of death what a drive
-// costs at least is divided among its wear, its space and its I/O, and a workload's price is what it pays for what it takes of these where that is
-// least. No drive then costs less than the prices of what is on it, so that nothing is lost by there being many drives to choose among. A
-// part grows where workloads ask for more of it than of the others (exponentiated gradients), and so does what drives cost more
-// of which there are too few. Workloads are divided among what costs them nearly the same, ever more narrowly.
+// shares finds prices of workloads from prices of what drives have. Where a drive is divided among many workloads,
+// whole drives matter little, and what is left is a linear program: for each class, each span of first arrivals and
+// each piece of days of death what a drive costs at least is divided among its wear, its space and its I/O, and a
+// workload's price is what it pays for what it takes of these where that is least. No drive then costs less than the
+// prices of what is on it, so that nothing is lost by there being many drives to choose among. A part grows where
+// workloads ask for more of it than of the others (exponentiated gradients), and so does what drives cost more of
+// which there are too few. Workloads are divided among what costs them nearly the same, ever more narrowly.
 type shares struct {
 	x      *relaxation
 	order  []int // workloads by arrival
@@ -43,7 +44,8 @@ type share struct {
 
 // newShares divides the days of death at those of the relaxation's grid.
 func (x *relaxation) newShares() *shares {
-	b := &shares{x: x, rent: make([]float64, len(x.classes)), hold: make([]float64, len(x.classes)), taken: make([]float64, len(x.classes)), value: make([]float64, len(x.value))}
+	b := &shares{x: x, rent: make([]float64, len(x.classes)), hold: make([]float64, len(x.classes)),
+		taken: make([]float64, len(x.classes)), value: make([]float64, len(x.value))}
 	for j := range x.value {
 		b.order = append(b.order, j)
 	}
@@ -70,7 +72,8 @@ func (x *relaxation) newShares() *shares {
 			for k := range days {
 				to := days[k].t
 				last := k == len(days)-1
-				if !(to > begin) || len(x.edges) > 0 && !last && slices.Contains(x.edges, to) && k%2 > 0 && len(days) > mostDays {
+				if !(to > begin) || len(x.edges) > 0 && !last && slices.Contains(x.edges, to) && k%2 > 0 &&
+					len(days) > mostDays {
 					continue
 				}
 				b.add(i, begin, to, span, space, io)
@@ -98,7 +101,8 @@ func (b *shares) add(class int, from, to float64, span [2]float64, space, io flo
 	}
 	wear := 0.0
 	for j := range x.value {
-		wear += float64(max(0, min(from+float64(0.5*(min(to, 2*from+1)-from)), x.end[j])-x.arrive[j])*c.wear[j]) / c.budget
+		wear += float64(max(0, min(from+float64(0.5*(min(to, 2*from+1)-from)), x.end[j])-x.arrive[j])*c.wear[j]) /
+			c.budget
 	}
 	total := 0.0
 	for k, v := range [3]float64{wear, space, io} {
@@ -111,14 +115,16 @@ func (b *shares) add(class int, from, to float64, span [2]float64, space, io flo
 	b.pieces = append(b.pieces, s)
 }
 
-// prices forms them from the parts. A drive that may last for ever has to be so dear to write to that nobody gains by it.
+// prices forms them from the parts. A drive that may last for ever has to be so dear to write to that nobody gains by
+// it.
 func (b *shares) prices() {
 	x := b.x
 	for n := range b.pieces {
 		e := &b.pieces[n]
 		c := &x.classes[e.class]
 		money := max(0, e.money+b.rent[e.class]-b.hold[e.class])
-		e.price = [3]float64{float64(money*e.part[0]) / c.budget, float64(money*e.part[1]) / c.spaceMost, float64(money*e.part[2]) / c.ioMost}
+		e.price = [3]float64{float64(money*e.part[0]) / c.budget, float64(money*e.part[1]) / c.spaceMost,
+			float64(money*e.part[2]) / c.ioMost}
 		if math.IsInf(e.to, 1) {
 			for j := range x.rate {
 				if x.rate[j] > 0 && math.IsInf(x.end[j], 1) {
@@ -134,9 +140,10 @@ func (b *shares) prices() {
 	}
 }
 
-// sum forms the workloads' prices at the rate, and what they and the drives come to at least. With a width, also what is taken: what
-// costs a workload up to about that share of its price more has a share in it. Unless all pieces are to be looked at, those are that were near
-// when they were last: then the sum may be too high. slope is how fast the sum rises if the rate falls.
+// sum forms the workloads' prices at the rate, and what they and the drives come to at least. With a width, also what
+// is taken: what costs a workload up to about that share of its price more has a share in it. Unless all pieces are
+// to be looked at, those are that were near when they were last: then the sum may be too high. slope is how fast the
+// sum rises if the rate falls.
 func (b *shares) sum(width float64, all bool) (sum, slope float64) {
 	x := b.x
 	b.prices()
@@ -225,13 +232,15 @@ func (b *shares) look(rank, j int, within float64) {
 	b.near[rank] = near[:n]
 }
 
-// low is what a drive of a class costs at least over the prices of what is on it: its rent below 0, or less where prices are forced.
+// low is what a drive of a class costs at least over the prices of what is on it: its rent below 0, or less where
+// prices are forced.
 func (b *shares) low(class int) float64 {
 	c := &b.x.classes[class]
 	low := 0.0
 	for n := b.from[class][0]; n < b.from[class][len(b.x.spans)]; n++ {
 		e := &b.pieces[n]
-		low = min(low, e.money-b.hold[class]-float64(e.price[0]*c.budget)-float64(e.price[1]*c.spaceMost)-float64(e.price[2]*c.ioMost))
+		low = min(low, e.money-b.hold[class]-float64(e.price[0]*c.budget)-float64(e.price[1]*c.spaceMost)-
+			float64(e.price[2]*c.ioMost))
 	}
 	return low
 }
@@ -264,10 +273,12 @@ func (b *shares) take(rank, j int, least, width float64) {
 // looks is every how many steps all pieces are looked at.
 const looks = 8
 
-// nearly is what share of a workload's price, and of what its data are worth, a piece may be dearer by and be looked at before.
+// nearly is what share of a workload's price, and of what its data are worth, a piece may be dearer by and be looked
+// at before.
 const nearly = 0.05
 
-// raise goes so many steps towards prices with the largest sum, and keeps the best. From is how narrow it begins, from 0 to 1.
+// raise goes so many steps towards prices with the largest sum, and keeps the best. From is how narrow it begins,
+// from 0 to 1.
 func (b *shares) raise(steps int, from float64) {
 	x := b.x
 	most := math.Inf(-1)
@@ -306,14 +317,16 @@ func (b *shares) raise(steps int, from float64) {
 		for i := range x.classes {
 			c := x.classes[i].c
 			over := min(1, max(-1, b.taken[i]/float64(max(1, c.Count))-1))
-			b.rent[i] = max(0, b.rent[i]+float64(float64(0.3*step*over)*(c.Drive.Buy+float64(c.Drive.Run*max(x.p.Config.Horizon, tco.Year)))))
+			b.rent[i] = max(0, b.rent[i]+
+				float64(float64(0.3*step*over)*(c.Drive.Buy+float64(c.Drive.Run*max(x.p.Config.Horizon, tco.Year)))))
 		}
 	}
 	copy(b.pieces, best)
 	copy(b.rent, rent)
 }
 
-// count lets a share of what the drives of each class cost at least be for whole drives, and reports whether that is known.
+// count lets a share of what the drives of each class cost at least be for whole drives, and reports whether that is
+// known.
 func (b *shares) count(part float64) bool {
 	x := b.x
 	for i := range x.classes {
@@ -334,12 +347,14 @@ func (b *shares) count(part float64) bool {
 // clone copies what the prices are formed of.
 func (b *shares) clone() *shares {
 	c := *b
-	c.pieces, c.rent, c.hold, c.value = slices.Clone(b.pieces), slices.Clone(b.rent), slices.Clone(b.hold), slices.Clone(b.value)
+	c.pieces, c.rent, c.hold, c.value = slices.Clone(b.pieces), slices.Clone(b.rent), slices.Clone(b.hold),
+		slices.Clone(b.value)
 	c.near, c.terms = nil, nil
 	return &c
 }
 
-// refine divides the pieces that workloads take anything of, unless they are short already, and reports whether any was.
+// refine divides the pieces that workloads take anything of, unless they are short already, and reports whether any
+// was.
 func (b *shares) refine(within float64) bool {
 	x := b.x
 	some := false
@@ -386,7 +401,8 @@ func (b *shares) refine(within float64) bool {
 	return some
 }
 
-// settle lowers the rate until the prices prove it, 0 if they prove none, and leaves the workloads' prices in the relaxation.
+// settle lowers the rate until the prices prove it, 0 if they prove none, and leaves the workloads' prices in the
+// relaxation.
 func (b *shares) settle(margin float64) (rate float64, proof [][]cell) {
 	x := b.x
 	for range 60 {
@@ -417,7 +433,8 @@ func (b *shares) cells() [][]cell {
 		for n, span := range x.spans {
 			for k := b.from[i][n]; k < b.from[i][n+1]; k++ {
 				e := &b.pieces[k]
-				q := cell{Piece: tco.Piece{From: e.from, To: e.to, Wear: e.price[0], Space: e.price[1], IOPS: e.price[2]}}
+				q := cell{Piece: tco.Piece{From: e.from, To: e.to, Wear: e.price[0], Space: e.price[1],
+					IOPS: e.price[2]}}
 				q.low = x.dual.lowest(&x.classes[i], x.value, span, &q.Piece)
 				out[i*len(x.spans)+n] = append(out[i*len(x.spans)+n], q)
 			}

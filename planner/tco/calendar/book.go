@@ -26,7 +26,8 @@ type Account struct {
 	Entries        []Entry
 	Replaced       []float64 // days on which it was worn out, and replaced
 	Copied         float64   // GB, onto its successors
-	// Data is GB that users write; Hosted what its members are written for it, Mixed that times the sequential share, NAND what the flash is.
+	// Data is GB that users write; Hosted what its members are written for it, Mixed that times the sequential share,
+	// NAND what the flash is.
 	Data, Hosted, Mixed, NAND float64
 	MostSpace, MostLoad       float64 // GB, and of IOPS as tco.Drive.Load has it
 	MostIOs                   float64 // of the members a second
@@ -99,7 +100,8 @@ func (a *account) pass(w *walk, from, to float64) {
 	}
 	for i := range w.guests {
 		g := &w.guests[i]
-		share := max(g.now.space/w.d.Capacity, g.now.load/w.d.IOPS, float64(float64(g.now.wearing*amplified)*a.horizon)/w.d.Budget)
+		share := max(g.now.space/w.d.Capacity, g.now.load/w.d.IOPS,
+			float64(float64(g.now.wearing*amplified)*a.horizon)/w.d.Budget)
 		a.use[g.job] += float64(share * days)
 	}
 }
@@ -138,18 +140,20 @@ type Book struct {
 	Total          float64
 	Money, Present [items]float64
 	Years          [][items]float64
-	// Workloads is Total divided: each drive's money among its workloads, by the largest of their shares of its space, its IOPS and of its
-	// budget over the plan, times days. What unused drives cost is in none.
+	// Workloads is Total divided: each drive's money among its workloads, by the largest of their shares of its
+	// space, its IOPS and of its budget over the plan, times days. What unused drives cost is in none.
 	Workloads []float64
 	Data      float64 // GB
 	Moves     []Move  // in the order of days
 }
 
-// Keep prices a placement: host says on which drive each workload, or stay, is; -1: on none. there says which drives are bought on day 0
-// whatever is on them; the others are bought if anybody uses them. A placement that passes a limit is a *tco.Misfit.
+// Keep prices a placement: host says on which drive each workload, or stay, is; -1: on none. there says which drives
+// are bought on day 0 whatever is on them; the others are bought if anybody uses them. A placement that passes a
+// limit is a *tco.Misfit.
 func (c *Calendar) Keep(drives []tco.Drive, there []bool, jobs []tco.Workload, host []int) (*Book, error) {
 	years := max(1, int(math.Ceil(c.cfg.Horizon/tco.Year-1e-9)))
-	b := &Book{Drives: make([]Account, len(drives)), Workloads: make([]float64, len(jobs)), Years: make([][items]float64, years)}
+	b := &Book{Drives: make([]Account, len(drives)), Workloads: make([]float64, len(jobs)),
+		Years: make([][items]float64, years)}
 	on := make([][]int32, len(drives))
 	at := map[tco.Stay]int{}
 	fates := map[[2]string]bool{}
@@ -169,7 +173,8 @@ func (c *Calendar) Keep(drives []tco.Drive, there []bool, jobs []tco.Workload, h
 		if s := jobs[j].Stay; s.Of > 0 {
 			at[s] = k
 			if from, ok := at[tco.Stay{Of: s.Of, At: s.At - 1}]; ok && from != k {
-				b.Moves = append(b.Moves, Move{Day: jobs[j].Arrival, Stay: j, From: from, To: k, Copied: jobs[j].WorkingSet})
+				b.Moves = append(b.Moves,
+					Move{Day: jobs[j].Arrival, Stay: j, From: from, To: k, Copied: jobs[j].WorkingSet})
 			}
 		}
 	}
@@ -177,7 +182,8 @@ func (c *Calendar) Keep(drives []tco.Drive, there []bool, jobs []tco.Workload, h
 		if len(on[k]) == 0 && !there[k] {
 			continue
 		}
-		a := &account{Account: Account{Years: make([][items]float64, years), use: map[int32]float64{}}, horizon: c.cfg.Horizon}
+		a := &account{Account: Account{Years: make([][items]float64, years), use: map[int32]float64{}},
+			horizon: c.cfg.Horizon}
 		c.w.account = a
 		cost, over := c.walk(&drives[k], there[k], jobs, on[k])
 		c.w.account = nil
@@ -200,7 +206,8 @@ func (b *Book) add(a *Account, k int, cost float64, on []int32) {
 	for i := range a.Entries {
 		a.Entries[i].Drive = k
 	}
-	slices.SortStableFunc(a.Entries, func(x, y Entry) int { return cmp.Or(cmp.Compare(x.Day, y.Day), cmp.Compare(x.What, y.What)) })
+	slices.SortStableFunc(a.Entries,
+		func(x, y Entry) int { return cmp.Or(cmp.Compare(x.Day, y.Day), cmp.Compare(x.What, y.What)) })
 	b.Drives[k] = *a
 	b.Total += cost
 	b.Data += a.Data

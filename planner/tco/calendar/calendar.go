@@ -1,17 +1,18 @@
 // Package calendar prices plans of package tco day by day: what it costs to serve every workload until the plan's end.
 //
-// Its main types are Config, what money depends on beside the drives; Calendar, a tco.Pricer, so that tco.Optimise finds the placement that
-// costs least; and Book, who is paid what and when, of one placement.
+// Its main types are Config, what money depends on beside the drives; Calendar, a tco.Pricer, so that tco.Optimise
+// finds the placement that costs least; and Book, who is paid what and when, of one placement.
 //
-// A drive is bought on the day of its first workload (or is there from day 0), runs until its last workload leaves or the plan ends, and
-// is replaced by its like whenever its flash is worn out; what is on it is copied. Members that fail are replaced as they fail, an expected
-// number of them. At the end it is worth a share of its price. Prices of drives follow a trend, and all money is discounted to day 0. A
-// workload may grow; then it is looked at in quarters of a year: the bytes it writes are the integral, its space and its I/Os those of the
-// quarter's end, or of its beginning if it shrinks. A workload may move at days of review: then each Stay is a workload for itself, and one
+// A drive is bought on the day of its first workload (or is there from day 0), runs until its last workload leaves or
+// the plan ends, and is replaced by its like whenever its flash is worn out; what is on it is copied. Members that
+// fail are replaced as they fail, an expected number of them. At the end it is worth a share of its price. Prices of
+// drives follow a trend, and all money is discounted to day 0. A workload may grow; then it is looked at in quarters
+// of a year: the bytes it writes are the integral, its space and its I/Os those of the quarter's end, or of its
+// beginning if it shrinks. A workload may move at days of review: then each Stay is a workload for itself, and one
 // that is not where the last was pays for the copy. docs/adr/0025-calendar.md has the reasons.
 //
-// What it leaves out: that a member which failed gives way to a less worn one; taxes; whole racks, whose shares are a drive's place; what a
-// workload loses while it is moved.
+// What it leaves out: that a member which failed gives way to a less worn one; taxes; whole racks, whose shares are a
+// drive's place; what a workload loses while it is moved.
 package calendar
 
 import (
@@ -29,19 +30,21 @@ type Config struct {
 	Horizon float64
 	// FillSpace and FillIOPS are the shares of space and IOPS that may be used.
 	FillSpace, FillIOPS float64
-	// Discount is by what share money a year later is worth less; Trend is by what share drives become dearer in a year.
+	// Discount is by what share money a year later is worth less; Trend is by what share drives become dearer in a
+	// year.
 	Discount, Trend float64
-	// Replacing is money for the work on a member that is replaced, failed or worn out. Warranty is for how many days after its purchase a
-	// member that fails is replaced without its price.
+	// Replacing is money for the work on a member that is replaced, failed or worn out. Warranty is for how many days
+	// after its purchase a member that fails is replaced without its price.
 	Replacing, Warranty float64
 	// Moving is money a TB that is copied because a workload moves.
 	Moving float64
-	// Residual is what share of its price a drive would still bring on the day it was bought; that falls to 0 in Over days, or as its flash
-	// is worn if that is faster. 0: used drives bring nothing.
+	// Residual is what share of its price a drive would still bring on the day it was bought; that falls to 0 in Over
+	// days, or as its flash is worn if that is faster. 0: used drives bring nothing.
 	Residual, Over float64
 }
 
-// DefaultConfig is five years of money that keeps its worth, of drives that keep their price and bring nothing in the end.
+// DefaultConfig is five years of money that keeps its worth, of drives that keep their price and bring nothing in the
+// end.
 func DefaultConfig() Config {
 	return Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1, Over: tco.DefaultHorizon}
 }
@@ -52,13 +55,20 @@ func (c Config) Validate() error {
 	amount := func(key string, v float64) {
 		f.Hold(v >= 0 && !math.IsInf(v, 1), key, "%v is not possible; write 0 or more", v)
 	}
-	f.Hold(c.Horizon > 0 && !math.IsInf(c.Horizon, 1), "horizon", "money over a calendar needs an end; write a time such as 5y, or objective: paper")
-	f.Hold(c.FillSpace > 0 && c.FillSpace <= 1, "fill.space", "%v is not possible; write more than 0 and at most 100%%", units.Fraction(c.FillSpace))
-	f.Hold(c.FillIOPS > 0 && c.FillIOPS <= 1, "fill.iops", "%v is not possible; write more than 0 and at most 100%%", units.Fraction(c.FillIOPS))
-	f.Hold(c.Discount >= 0 && c.Discount <= 1, "costs.discount", "%v a year is not possible; write 0 to 100%%", units.Fraction(c.Discount))
-	f.Hold(c.Trend > -1 && c.Trend <= 1, "costs.price_trend", "%v a year is not possible; prices change by more than -100%% and at most 100%%", units.Fraction(c.Trend))
-	f.Hold(c.Residual >= 0 && c.Residual <= 1, "costs.residual", "%v is not possible; a used drive brings 0 to 100%% of its price", units.Fraction(c.Residual))
-	f.Hold(c.Residual == 0 || c.Over > 0 && !math.IsInf(c.Over, 1), "costs.residual_over", "%v days are not possible; write how long it takes until a drive brings nothing", c.Over)
+	f.Hold(c.Horizon > 0 && !math.IsInf(c.Horizon, 1), "horizon",
+		"money over a calendar needs an end; write a time such as 5y, or objective: paper")
+	f.Hold(c.FillSpace > 0 && c.FillSpace <= 1, "fill.space",
+		"%v is not possible; write more than 0 and at most 100%%", units.Fraction(c.FillSpace))
+	f.Hold(c.FillIOPS > 0 && c.FillIOPS <= 1, "fill.iops", "%v is not possible; write more than 0 and at most 100%%",
+		units.Fraction(c.FillIOPS))
+	f.Hold(c.Discount >= 0 && c.Discount <= 1, "costs.discount", "%v a year is not possible; write 0 to 100%%",
+		units.Fraction(c.Discount))
+	f.Hold(c.Trend > -1 && c.Trend <= 1, "costs.price_trend",
+		"%v a year is not possible; prices change by more than -100%% and at most 100%%", units.Fraction(c.Trend))
+	f.Hold(c.Residual >= 0 && c.Residual <= 1, "costs.residual",
+		"%v is not possible; a used drive brings 0 to 100%% of its price", units.Fraction(c.Residual))
+	f.Hold(c.Residual == 0 || c.Over > 0 && !math.IsInf(c.Over, 1), "costs.residual_over",
+		"%v days are not possible; write how long it takes until a drive brings nothing", c.Over)
 	amount("costs.replacing", c.Replacing)
 	amount("costs.warranty", c.Warranty)
 	amount("costs.moving", c.Moving)
@@ -153,8 +163,8 @@ func integral(k, a, b float64) float64 {
 	return float64(power(k, a)*(rng.Exp(x)-1)) / k
 }
 
-// Stays cuts each workload at the days of review after its arrival, every so many days, so that it may move then. of says which workload
-// each stay is of. Workloads to be held apart are so between the same reviews.
+// Stays cuts each workload at the days of review after its arrival, every so many days, so that it may move then. of
+// says which workload each stay is of. Workloads to be held apart are so between the same reviews.
 func Stays(jobs []tco.Workload, every, horizon float64) (stays []tco.Workload, of []int) {
 	for j := range jobs {
 		w := jobs[j]
@@ -178,7 +188,8 @@ func Stays(jobs []tco.Workload, every, horizon float64) (stays []tco.Workload, o
 				break
 			}
 			more := rng.Exp(rate * (review - w.Arrival))
-			w.WriteRate, w.PeakIOPS, w.WorkingSet, w.Arrival = float64(w.WriteRate*more), float64(w.PeakIOPS*more), float64(w.WorkingSet*more), review
+			w.WriteRate, w.PeakIOPS, w.WorkingSet, w.Arrival = float64(w.WriteRate*more), float64(w.PeakIOPS*more),
+				float64(w.WorkingSet*more), review
 		}
 	}
 	return stays, of

@@ -54,10 +54,13 @@ func TestStill(t *testing.T) {
 	near(t, "wear", b.Drives[0].Wear, 1800*200/1e6)
 	// By load: a hundredth of the IOPS is in use.
 	d.Upkeep.ByLoad = true
-	near(t, "power by load", keep(t, calendar.DefaultConfig(), []tco.Drive{d}, []tco.Workload{w}, 0).Money[calendar.Power], 1800*(0.01+0.02*0.5*0.01))
+	near(t, "power by load",
+		keep(t, calendar.DefaultConfig(), []tco.Drive{d}, []tco.Workload{w}, 0).Money[calendar.Power],
+		1800*(0.01+0.02*0.5*0.01))
 }
 
-// TestAnnuity: what is paid a day and discounted is an annuity; what is bought later is worth less, and costs what it costs then.
+// TestAnnuity: what is paid a day and discounted is an annuity; what is bought later is worth less, and costs what it
+// costs then.
 func TestAnnuity(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Discount, cfg.Trend = 0.08, -0.2
@@ -77,8 +80,8 @@ func TestAnnuity(t *testing.T) {
 	}
 }
 
-// TestReplaced counts successors by hand: 1,000 GB a day that are amplified by 2 wear 10^6 GB out in 500 days, and, since 200 GB are copied
-// at 2 onto each successor, that one in 499.8.
+// TestReplaced counts successors by hand: 1,000 GB a day that are amplified by 2 wear 10^6 GB out in 500 days, and,
+// since 200 GB are copied at 2 onto each successor, that one in 499.8.
 func TestReplaced(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Replacing, cfg.Trend = 50, 0.1
@@ -97,7 +100,8 @@ func TestReplaced(t *testing.T) {
 	near(t, "copied", b.Drives[0].Copied, 600)
 	// Nobody replaces a drive on the day on which the last workload leaves, or the plan ends.
 	w.End = 500
-	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 0 || b.Drives[0].Last != 500 {
+	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 0 ||
+		b.Drives[0].Last != 500 {
 		t.Errorf("%+v", b.Drives[0])
 	}
 	cfg.Horizon, w.End = 500, 0
@@ -106,13 +110,15 @@ func TestReplaced(t *testing.T) {
 	}
 	// One that is there and worn is replaced the sooner, an array as a whole.
 	d.Worn, d.Upkeep.Members, cfg.Horizon = 5e5, 4, 251
-	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 1 || math.Abs(b.Drives[0].Replaced[0]-250) > 1e-9 {
+	if b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0); len(b.Drives[0].Replaced) != 1 ||
+		math.Abs(b.Drives[0].Replaced[0]-250) > 1e-9 {
 		t.Errorf("%+v", b.Drives[0].Replaced)
 	}
 	near(t, "an array", b.Money[calendar.Replacements], 4*(50+900*math.Pow(1.1, 250.0/365)))
 }
 
-// TestFailures: members AFR years, of which those after the warranty are paid for; a successor has a warranty of its own.
+// TestFailures: members AFR years, of which those after the warranty are paid for; a successor has a warranty of its
+// own.
 func TestFailures(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Replacing, cfg.Warranty = 30, 365
@@ -124,7 +130,8 @@ func TestFailures(t *testing.T) {
 	w.WriteRate = 1e6 / 2 / 730 // worn out after two years, the successor (400 GB are copied) a little sooner
 	b = keep(t, cfg, []tco.Drive{d}, []tco.Workload{w}, 0)
 	second := 730 * (1 - 400e-6)
-	near(t, "failures, replaced twice", b.Money[calendar.Failures], 3*0.02/365*(1825*30+(365+second-365+max(0, 1825-730-second-365))*800))
+	near(t, "failures, replaced twice", b.Money[calendar.Failures],
+		3*0.02/365*(1825*30+(365+second-365+max(0, 1825-730-second-365))*800))
 }
 
 // TestGrowth: the bytes are the integral of what grows, the space is that at each quarter's end.
@@ -147,7 +154,8 @@ func TestGrowth(t *testing.T) {
 	// Full on the quarter in which it passes 1,000 GB: a shrinking neighbour helps from its next quarter on.
 	w.WorkingSet, w.Growth = 700, 0.5
 	var misfit *tco.Misfit
-	if _, err := c.Keep([]tco.Drive{d}, []bool{false}, []tco.Workload{w}, []int{0}); !errors.As(err, &misfit) || misfit.Obstacle != tco.NoSpace {
+	if _, err := c.Keep([]tco.Drive{d}, []bool{false}, []tco.Workload{w}, []int{0}); !errors.As(err, &misfit) ||
+		misfit.Obstacle != tco.NoSpace {
 		t.Errorf("%v", err)
 	}
 	x := job("x")
@@ -216,7 +224,8 @@ func TestHopeless(t *testing.T) {
 	w.WriteRate = 1e7
 	c, _ := calendar.New(calendar.DefaultConfig())
 	var misfit *tco.Misfit
-	if _, err := c.Keep([]tco.Drive{d}, []bool{false}, []tco.Workload{w}, []int{0}); !errors.As(err, &misfit) || misfit.Obstacle != tco.NoLife {
+	if _, err := c.Keep([]tco.Drive{d}, []bool{false}, []tco.Workload{w}, []int{0}); !errors.As(err, &misfit) ||
+		misfit.Obstacle != tco.NoLife {
 		t.Errorf("%v", err)
 	}
 	w.WriteRate, w.Arrival = 1, 1825
@@ -232,11 +241,13 @@ func TestValidate(t *testing.T) {
 		good   []float64
 		bad    []float64
 	}{
-		{func(c *calendar.Config, v float64) { c.Horizon = v }, []float64{1}, []float64{0, -1, math.Inf(1), math.NaN()}},
+		{func(c *calendar.Config, v float64) { c.Horizon = v }, []float64{1},
+			[]float64{0, -1, math.Inf(1), math.NaN()}},
 		{func(c *calendar.Config, v float64) { c.Discount = v }, []float64{0, 1}, []float64{-0.01, 1.01, math.NaN()}},
 		{func(c *calendar.Config, v float64) { c.Trend = v }, []float64{-0.99, 1}, []float64{-1, 1.01, math.NaN()}},
 		{func(c *calendar.Config, v float64) { c.Residual = v }, []float64{0, 1}, []float64{-0.01, 1.01, math.NaN()}},
-		{func(c *calendar.Config, v float64) { c.Residual, c.Over = 0.5, v }, []float64{1}, []float64{0, -1, math.Inf(1)}},
+		{func(c *calendar.Config, v float64) { c.Residual, c.Over = 0.5, v }, []float64{1},
+			[]float64{0, -1, math.Inf(1)}},
 		{func(c *calendar.Config, v float64) { c.Replacing = v }, []float64{0}, []float64{-1, math.Inf(1)}},
 		{func(c *calendar.Config, v float64) { c.Warranty = v }, []float64{0}, []float64{-1, math.Inf(1)}},
 		{func(c *calendar.Config, v float64) { c.Moving = v }, []float64{0}, []float64{-1, math.Inf(1)}},
@@ -303,8 +314,9 @@ func instance(seed uint64) (calendar.Config, *tco.Problem) {
 	return cfg, p
 }
 
-// byHand prices a drive by other means: the times between which nothing changes are listed first, each is looked at by itself, and money
-// is summed by plain powers. It is not the program's own: +Inf says that the drive cannot have them.
+// byHand prices a drive by other means: the times between which nothing changes are listed first, each is looked at
+// by itself, and money is summed by plain powers. It is not the program's own: +Inf says that the drive cannot have
+// them.
 func byHand(cfg calendar.Config, d *tco.Drive, there bool, jobs []tco.Workload) float64 {
 	worth := func(day float64) float64 { return math.Pow(1+cfg.Discount, -day/365) }
 	priceOf := func(day float64) float64 { return math.Pow(1+cfg.Trend, day/365) }
@@ -396,7 +408,8 @@ func byHand(cfg calendar.Config, d *tco.Drive, there bool, jobs []tco.Workload) 
 			if d.Upkeep.ByLoad {
 				busy *= min(1, load/d.IOPS)
 			}
-			daily := d.Upkeep.Idle*(1-busy) + d.Upkeep.Active*busy + d.Upkeep.Labour + d.Upkeep.Place + fail*cfg.Replacing
+			daily := d.Upkeep.Idle*(1-busy) + d.Upkeep.Active*busy + d.Upkeep.Labour + d.Upkeep.Place +
+				fail*cfg.Replacing
 			cost += daily * spread(discounted, a, until)
 			if old := max(a, bought+cfg.Warranty); old < until {
 				cost += fail * d.Upkeep.Next * spread(both, old, until)
@@ -411,8 +424,8 @@ func byHand(cfg calendar.Config, d *tco.Drive, there bool, jobs []tco.Workload) 
 	return cost - paid*cfg.Residual*left*worth(last)
 }
 
-// TestExhaustive: of small problems every placement is priced by other means; the one that Optimise finds is the cheapest, costs that, and
-// where there is none it says so.
+// TestExhaustive: of small problems every placement is priced by other means; the one that Optimise finds is the
+// cheapest, costs that, and where there is none it says so.
 func TestExhaustive(t *testing.T) {
 	solved, none := 0, 0
 	var gaps []float64
@@ -456,7 +469,8 @@ func TestExhaustive(t *testing.T) {
 						}
 					}
 					if len(list) > 0 && !there && rents > cost*(1+1e-9) {
-						t.Errorf("seed %d: a drive costs %v, less than the rents of what is on it, %v", seed, cost, rents)
+						t.Errorf("seed %d: a drive costs %v, less than the rents of what is on it, %v", seed, cost,
+							rents)
 					}
 					priced[[2]int{k, sets[k]}] = cost
 				}
@@ -496,14 +510,16 @@ func TestExhaustive(t *testing.T) {
 		conserved(t, seed, b, o, p.Jobs, c, there)
 	}
 	slices.Sort(gaps)
-	t.Logf("gaps: median %.3f, nine of ten %.3f, worst %.3f", gaps[len(gaps)/2], gaps[len(gaps)*9/10], gaps[len(gaps)-1])
+	t.Logf("gaps: median %.3f, nine of ten %.3f, worst %.3f", gaps[len(gaps)/2], gaps[len(gaps)*9/10],
+		gaps[len(gaps)-1])
 	if solved < 100 || none < 2 {
 		t.Errorf("%d solved, %d without a plan: neither should be rare", solved, none)
 	}
 }
 
 // conserved holds that all ways of adding up a book come to the same.
-func conserved(t *testing.T, seed uint64, b *calendar.Book, o *tco.Optimum, jobs []tco.Workload, c *calendar.Calendar, there []bool) {
+func conserved(t *testing.T, seed uint64, b *calendar.Book, o *tco.Optimum, jobs []tco.Workload, c *calendar.Calendar,
+	there []bool) {
 	t.Helper()
 	same := func(what string, x, y float64) {
 		if math.Abs(x-y) > 1e-9*(1+math.Abs(y)) {
@@ -527,7 +543,9 @@ func conserved(t *testing.T, seed uint64, b *calendar.Book, o *tco.Optimum, jobs
 			}
 			entries += e.Money
 		}
-		same("entries", entries, a.Money[calendar.Purchases]+a.Money[calendar.Setup]+a.Money[calendar.Replacements]+a.Money[calendar.Moves]+a.Money[calendar.Residual])
+		same("entries", entries,
+			a.Money[calendar.Purchases]+a.Money[calendar.Setup]+a.Money[calendar.Replacements]+
+				a.Money[calendar.Moves]+a.Money[calendar.Residual])
 	}
 	for _, v := range b.Workloads {
 		byJob += v
@@ -550,7 +568,8 @@ func conserved(t *testing.T, seed uint64, b *calendar.Book, o *tco.Optimum, jobs
 	same("data of the plan", o.Data, data)
 }
 
-// TestReviewed: workloads that may move cost no more than ones that may not, and the cheapest of all ways to move is found.
+// TestReviewed: workloads that may move cost no more than ones that may not, and the cheapest of all ways to move is
+// found.
 func TestReviewed(t *testing.T) {
 	cfg := calendar.DefaultConfig()
 	cfg.Horizon, cfg.Moving = 3*365, 1
@@ -558,7 +577,8 @@ func TestReviewed(t *testing.T) {
 	small.Name, small.Capacity, small.Buy, small.Upkeep.Next = "small", 500, 500, 500
 	large.Name, large.Capacity, large.Buy, large.Upkeep.Next = "large", 2000, 1800, 1800
 	cfg.Trend = -0.4 // what is bought later is cheaper
-	p := &tco.Problem{Config: tco.Config{Horizon: cfg.Horizon, FillSpace: 1, FillIOPS: 1}, Classes: []tco.Class{{Drive: small, Count: 3, Optional: true}, {Drive: large, Count: 2, Optional: true}}}
+	p := &tco.Problem{Config: tco.Config{Horizon: cfg.Horizon, FillSpace: 1, FillIOPS: 1},
+		Classes: []tco.Class{{Drive: small, Count: 3, Optional: true}, {Drive: large, Count: 2, Optional: true}}}
 	w := job("w")
 	w.WorkingSet, w.Growth = 250, 0.8
 	x := job("x")
@@ -590,7 +610,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	d := tco.Drive{Name: "d", Buy: 1000, Budget: 1e6, Capacity: 2000, IOPS: 1e5, WAF: tco.Constant(2), Upkeep: tco.Upkeep{Members: 1, Next: 1000, Idle: 0.02, Active: 0.02}}
+	d := tco.Drive{Name: "d", Buy: 1000, Budget: 1e6, Capacity: 2000, IOPS: 1e5, WAF: tco.Constant(2),
+		Upkeep: tco.Upkeep{Members: 1, Next: 1000, Idle: 0.02, Active: 0.02}}
 	jobs := []tco.Workload{{Name: "log", WriteRate: 400, WorkingSet: 500}}
 	b, err := c.Keep([]tco.Drive{d}, []bool{false}, jobs, []int{0})
 	if err != nil {
@@ -606,7 +627,8 @@ func Example() {
 	// in all: $2036.50
 }
 
-// TestStaysGrow: a stay starts with its workload's growth so far, in writes, I/Os and space; without growth it is unchanged.
+// TestStaysGrow: a stay starts with its workload's growth so far, in writes, I/Os and space; without growth it is
+// unchanged.
 func TestStaysGrow(t *testing.T) {
 	w := job("w")
 	w.Growth, w.Arrival = 0.2, 100
@@ -615,7 +637,8 @@ func TestStaysGrow(t *testing.T) {
 		t.Fatalf("%d stays, of %v", len(stays), of)
 	}
 	for i, x := range stays[:3] {
-		if x.WriteRate != 100 || x.PeakIOPS != 1000 || x.WorkingSet != 200 || x.Arrival != float64(i)*365 || int(x.Stay.At) != i || x.Stay.Of != 1 {
+		if x.WriteRate != 100 || x.PeakIOPS != 1000 || x.WorkingSet != 200 || x.Arrival != float64(i)*365 ||
+			int(x.Stay.At) != i || x.Stay.Of != 1 {
 			t.Errorf("stay %d of what does not grow: %+v", i, x)
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"farflash/planner/tco/columns"
 )
 
-// Few workloads fill few drives, of which whole ones are bought and replaced: what rents of space, IOPS and wear do not see. Of so many workloads every
-// set on every class is priced by what it costs at least, a number of successors at a time (package planner/tco/columns).
+// Few workloads fill few drives, of which whole ones are bought and replaced: what rents of space, IOPS and wear do
+// not see. Of so many workloads every set on every class is priced by what it costs at least, a number of successors
+// at a time (package planner/tco/columns).
 
 // mostColumns is up to how many workloads that is done.
 const mostColumns = 64
@@ -56,9 +57,11 @@ func (x *floored) kind(jobs int) columns.Kind {
 		worn = max(worn, sum(wears[len(wears)-1]))
 	}
 	for n := 0; ; n++ {
-		m := columns.Mode{Cost: x.once + float64(float64(n)*x.successor), Limits: append([][]float64{}, x.limits...), Charge: running}
+		m := columns.Mode{Cost: x.once + float64(float64(n)*x.successor), Limits: append([][]float64{}, x.limits...),
+			Charge: running}
 		if n == mostWearOuts {
-			// Worn out more often than that: successors are more than the budgets that are worn less the first, which is at most a share of these.
+			// Worn out more often than that: successors are more than the budgets that are worn less the first, which
+			// is at most a share of these.
 			share := float64(n-1) / (float64(n-1) + x.left)
 			m.Cost, m.Charge = x.once, make([]float64, jobs)
 			for j := range jobs {
@@ -82,8 +85,9 @@ func (x *floored) kind(jobs int) columns.Kind {
 	}
 }
 
-// notBelow0 mixes a line of wear, which may be below 0 for some workloads, with the main one, which is not, until it is not either: a mixture of lines below a write
-// amplification is below it, but what is left out of a line, or raised to 0, is not. Knapsacks hold nothing that weighs less than nothing.
+// notBelow0 mixes a line of wear, which may be below 0 for some workloads, with the main one, which is not, until it
+// is not either: a mixture of lines below a write amplification is below it, but what is left out of a line, or
+// raised to 0, is not. Knapsacks hold nothing that weighs less than nothing.
 func notBelow0(line, main []float64) []float64 {
 	share := 0.0
 	for j, v := range line {

@@ -10,8 +10,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestFleets: of fleets whose rents rest on all that they may, the search finds plans that cost at most 3 % more than the best of all there are and 1 % on
-// average, by seed, and no bound is above the best.
+// TestFleets: of fleets whose rents rest on all that they may, the search finds plans that cost at most 3 % more than
+// the best of all there are and 1 % on average, by seed, and no bound is above the best.
 func TestFleets(t *testing.T) {
 	const jobs = 13 // so many are searched for, unless every plan is asked for
 	sum, solved := 0.0, 0.0
@@ -50,8 +50,9 @@ func TestFleets(t *testing.T) {
 	}
 }
 
-// TestScarce: where drives that are there are few, what is on them must be worth what else would be bought, although at any price of theirs that is near it either all
-// workloads ask for them or none. Workloads wear out forty drives, so that their money is for endurance.
+// TestScarce: where drives that are there are few, what is on them must be worth what else would be bought, although
+// at any price of theirs that is near it either all workloads ask for them or none. Workloads wear out forty drives,
+// so that their money is for endurance.
 func TestScarce(t *testing.T) {
 	r := rng.NewStream(1, "scarce")
 	p := &tco.Problem{Config: tco.Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1}}
@@ -60,7 +61,8 @@ func TestScarce(t *testing.T) {
 		d.Name, d.Budget, d.WAF = fmt.Sprint("d", there), 1e6*(1+0.3*r.Float64()), waf.DefaultSequentialMix(3)
 		class := tco.Class{Drive: d, Count: 100, Optional: true}
 		if there > 0 {
-			class.Count, class.Optional, class.Drive.Capacity, class.Drive.Budget = there, false, 400*(3-float64(there)), d.Budget/2
+			class.Count, class.Optional, class.Drive.Capacity, class.Drive.Budget = there, false,
+				400*(3-float64(there)), d.Budget/2
 		}
 		p.Classes = append(p.Classes, class)
 	}
@@ -85,7 +87,8 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// TestBelowBest: no bound is above the best plan, which is known of few workloads, whichever of the ways to a bound is the highest.
+// TestBelowBest: no bound is above the best plan, which is known of few workloads, whichever of the ways to a bound
+// is the highest.
 func TestBelowBest(t *testing.T) {
 	sum, solved := 0.0, 0.0
 	for seed := range uint64(60) {

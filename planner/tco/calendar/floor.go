@@ -11,11 +11,13 @@ import (
 
 // Floor is what no placement of a problem costs less than.
 //
-// Least is Base, which drives that are there cost whatever is on them, and the Value of all workloads, less Scarce for each drive of a class. That
-// is a bound because no drive of a class, with whatever workloads, costs less than their Value less its Scarce (and more than its part of Base, if
-// it is there). Values are rents: each workload's, where it pays least, for its share of a drive's space and IOPS on the day on which most are
-// asked for (a drive in use then has been bought), of its running cost for as long as the workload is there, and of what it wears out. Where whole
-// drives are dearer than their parts, Least counts them: as many of each class as hold what is asked for on that day cost no less.
+// Least is Base, which drives that are there cost whatever is on them, and the Value of all workloads, less Scarce
+// for each drive of a class. That is a bound because no drive of a class, with whatever workloads, costs less than
+// their Value less its Scarce (and more than its part of Base, if it is there). Values are rents: each workload's,
+// where it pays least, for its share of a drive's space and IOPS on the day on which most are asked for (a drive in
+// use then has been bought), of its running cost for as long as the workload is there, and of what it wears out.
+// Where whole drives are dearer than their parts, Least counts them: as many of each class as hold what is asked for
+// on that day cost no less.
 type Floor struct {
 	Least  float64
 	Base   float64
@@ -30,14 +32,16 @@ type floored struct {
 	successor float64 // money, at least
 	left      float64 // share of the write budget that is left at first
 	most      float64 // money of a drive that wear may be charged for, at most
-	once      float64 // what a drive costs at least, whoever uses it; where all workloads are there on the day, with its running cost from then on
-	after     bool    // that is so, so that running costs before the day are left
-	stays     float64 // running cost of a drive from the day to the plan's end, where nobody leaves before
-	// Limits are what no drive has more than one of on the day, by workload: its space, its IOPS, and what follows from these; wears are GB of
-	// wear over the budget, by lines below the write amplification.
+	// what a drive costs at least, whoever uses it; where all workloads are there on the day, with its running cost
+	// from then on
+	once  float64
+	after bool    // that is so, so that running costs before the day are left
+	stays float64 // running cost of a drive from the day to the plan's end, where nobody leaves before
+	// Limits are what no drive has more than one of on the day, by workload: its space, its IOPS, and what follows
+	// from these; wears are GB of wear over the budget, by lines below the write amplification.
 	limits, wears [][]float64
-	// By workload: shares of space and IOPS on the day; running cost by either; money for power by load; running costs before the day; and
-	// whether a drive can have it at all.
+	// By workload: shares of space and IOPS on the day; running cost by either; money for power by load; running
+	// costs before the day; and whether a drive can have it at all.
 	space, io, runSpace, runIO, load, restSpace, restIO []float64
 	never                                               []bool
 }
@@ -83,7 +87,8 @@ func (c *Calendar) Floor(p *tco.Problem) *Floor {
 	return f
 }
 
-// restOf is the running cost before the day and the power by load, by the best of a few divisions between space and IOPS.
+// restOf is the running cost before the day and the power by load, by the best of a few divisions between space and
+// IOPS.
 func restOf(classes []floored, jobs int) float64 {
 	most := 0.0
 	for n := range 11 {
@@ -101,7 +106,8 @@ func restOf(classes []floored, jobs int) float64 {
 	return most
 }
 
-// unused is what a drive that is there costs at least, whatever is on it: it may be sold on the day that the first workload leaves.
+// unused is what a drive that is there costs at least, whatever is on it: it may be sold on the day that the first
+// workload leaves.
 func (c *Calendar) unused(p *tco.Problem, d *tco.Drive) float64 {
 	cost, _ := c.Price(d, true, nil, nil)
 	for j := range p.Jobs {
@@ -177,10 +183,13 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		for j := range p.Jobs {
 			t := p.Jobs[j].Arrival
 			price := float64((d.Buy - u.Setup) * power(c.dearer, t))
-			least = min(least, float64(u.Setup*power(c.fade, t))+float64(float64(price*(1-c.cfg.Residual))*power(c.fade, t)))
+			least = min(least, float64(u.Setup*power(c.fade, t))+
+				float64(float64(price*(1-c.cfg.Residual))*power(c.fade, t)))
 			if t <= day {
 				left := max(0, 1-(max(first, t)-t)/c.cfg.Over)
-				x.mass = min(x.mass, float64((u.Setup+price)*power(c.fade, t))-float64(float64(float64(price*c.cfg.Residual)*left)*power(c.fade, max(first, t))))
+				x.mass = min(x.mass,
+					float64((u.Setup+price)*power(c.fade, t))-
+						float64(float64(float64(price*c.cfg.Residual)*left)*power(c.fade, max(first, t))))
 			}
 		}
 	}
@@ -197,7 +206,8 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 		trended = float64(fail * u.Next)
 	}
 	if stay {
-		x.stays = float64(fixed*integral(c.fade, day, c.cfg.Horizon)) + float64(trended*integral(c.fadeAndDearer, day, c.cfg.Horizon))
+		x.stays = float64(fixed*integral(c.fade, day, c.cfg.Horizon)) +
+			float64(trended*integral(c.fadeAndDearer, day, c.cfg.Horizon))
 	}
 	spaceMost, ioMost := float64(d.Capacity*c.cfg.FillSpace)*(1+2*slack), float64(d.IOPS*c.cfg.FillIOPS)*(1+2*slack)
 	for j := range p.Jobs {
@@ -231,11 +241,13 @@ func (c *Calendar) floored(p *tco.Problem, class *tco.Class, day float64, stay b
 }
 
 // floorJob fills in what a workload asks of a class.
-func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, stay bool, fixed, trended, spaceMost, ioMost float64) {
+func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, stay bool, fixed, trended, spaceMost,
+	ioMost float64) {
 	d := &x.c.Drive
 	u, k := &d.Upkeep, growth(w)
 	from, to := w.Arrival, c.end(w)
-	over := func(a, b float64) (run, days float64) { // what it has grown to, times running cost, and times discounted days
+	over := func(a, b float64) (run, days float64) {
+		// what it has grown to, times running cost, and times discounted days
 		if !(b > a) {
 			return 0, 0
 		}
@@ -258,7 +270,8 @@ func (c *Calendar) floorJob(x *floored, w *tco.Workload, j int, day float64, sta
 	x.restSpace[j], x.restIO[j] = float64(space*rest), float64(io*rest)
 }
 
-// wholes is what whole drives cost at least that hold what is asked for on the day: 0 where there are too many combinations.
+// wholes is what whole drives cost at least that hold what is asked for on the day: 0 where there are too many
+// combinations.
 func wholes(classes []floored) float64 {
 	var kinds []tco.Whole
 	space, io := 0.0, 0.0 // in GB and IOPS of the first class
@@ -275,7 +288,9 @@ func wholes(classes []floored) float64 {
 	for i := range classes {
 		x := &classes[i]
 		if x.c.Count > 0 && !math.IsInf(x.mass, 1) {
-			kinds = append(kinds, tco.Whole{Cost: x.mass + x.stays, Space: x.c.Drive.Capacity * (1 + slack), IO: x.c.Drive.IOPS * (1 + slack), Count: float64(x.c.Count)})
+			kinds = append(kinds,
+				tco.Whole{Cost: x.mass + x.stays, Space: x.c.Drive.Capacity * (1 + slack),
+					IO: x.c.Drive.IOPS * (1 + slack), Count: float64(x.c.Count)})
 		}
 	}
 	return tco.Cover(kinds, space, io)

@@ -7,16 +7,20 @@ import (
 	"farflash/numeric/rng"
 )
 
-// A fleet has whole drives, each of which is replaced a whole number of times. Where that many of a class are a lot, a bound of rents alone, which buys a third of a drive and wears
-// out a half of another, is a drive or two short. lots looks for the cheapest numbers of drives and successors that nothing says are too few: no rents say so by what they cost, and
-// no prices by what they hold (cuts; Benders, Numerische Mathematik 4(1), 1962, of what linear programs say of whole numbers). It is used where all workloads are there on
-// the day and none leaves, so that every drive in use is one on the day.
+// A fleet has whole drives, each of which is replaced a whole number of times. Where that many of a class are a lot,
+// a bound of rents alone, which buys a third of a drive and wears out a half of another, is a drive or two short.
+// lots looks for the cheapest numbers of drives and successors that nothing says are too few: no rents say so by what
+// they cost, and no prices by what they hold (cuts; Benders, Numerische Mathematik 4(1), 1962, of what linear
+// programs say of whole numbers). It is used where all workloads are there on the day and none leaves, so that every
+// drive in use is one on the day.
 //
-// What it leaves out: that a workload is on one drive, that one drive's successors are not another's, and latency and domains but for the market's limits.
+// What it leaves out: that a workload is on one drive, that one drive's successors are not another's, and latency and
+// domains but for the market's limits.
 type lots struct {
-	kinds  []lot
-	jobs   int
-	sound  []cut // rents: what is needed, at the prices of drives; a fleet costs what it supplies too much, and at least the need
+	kinds []lot
+	jobs  int
+	// rents: what is needed, at the prices of drives; a fleet costs what it supplies too much, and at least the need
+	sound  []cut
 	cuts   []cut // what is held
 	limit  float64
 	best   float64
@@ -162,7 +166,8 @@ func (s *lots) search() {
 	s.look(0, 0, lost, make([]float64, len(s.cuts)))
 }
 
-// look tries numbers of the kinds from the k-th on, after so much money; at least is what all costs by each rents, held what there is by each cut.
+// look tries numbers of the kinds from the k-th on, after so much money; at least is what all costs by each rents,
+// held what there is by each cut.
 func (s *lots) look(k int, money float64, least, held []float64) {
 	if k == len(s.kinds) {
 		value := money
@@ -193,7 +198,8 @@ func (s *lots) look(k int, money float64, least, held []float64) {
 			for i := range least {
 				c := &s.sound[i]
 				away := q.drive - c.drive[k]
-				lost[i] = least[i] + float64(float64(n)*away) - float64(min(0, away)*float64(q.count)) + float64(float64(l)*(q.life-c.life[k]))
+				lost[i] = least[i] + float64(float64(n)*away) - float64(min(0, away)*float64(q.count)) +
+					float64(float64(l)*(q.life-c.life[k]))
 				ok = ok && lost[i] < s.best
 			}
 			if !ok {
@@ -224,8 +230,8 @@ type room struct {
 	wear bool
 }
 
-// charge forms what workload j pays on each kind for what it asks for, if all that there is of a room costs its weight, and returns the least; a kind of which there is no drive, or
-// that cannot have it, costs more than anything.
+// charge forms what workload j pays on each kind for what it asks for, if all that there is of a room costs its
+// weight, and returns the least; a kind of which there is no drive, or that cannot have it, costs more than anything.
 func (s *lots) charge(out []float64, rooms []room, weight []float64, numbers []int, j int) (least float64) {
 	for k := range out {
 		if out[k] = math.Inf(1); numbers[2*k] > 0 && !s.kinds[k].x.never[j] {
@@ -239,8 +245,9 @@ func (s *lots) charge(out []float64, rooms []room, weight []float64, numbers []i
 	return slices.Min(out)
 }
 
-// separate looks for prices at which all workloads ask for more than numbers of drives and successors hold: weights of what they have, which grow where more is asked for
-// (multiplicative weights; Plotkin, Shmoys and Tardos, Mathematics of Operations Research 20(2), 1995). ok is false if it finds none.
+// separate looks for prices at which all workloads ask for more than numbers of drives and successors hold: weights
+// of what they have, which grow where more is asked for (multiplicative weights; Plotkin, Shmoys and Tardos,
+// Mathematics of Operations Research 20(2), 1995). ok is false if it finds none.
 func (s *lots) separate(numbers []int) (c cut, ok bool) {
 	var rooms []room
 	for k := range s.kinds {
@@ -333,8 +340,8 @@ func (s *lots) separate(numbers []int) (c cut, ok bool) {
 	return c, true
 }
 
-// dear is a price of a kind's drives and successors at which each workload pays no less there than elsewhere: by space, IOPS and wear together, or by some of them, whichever
-// makes the drives cheapest.
+// dear is a price of a kind's drives and successors at which each workload pays no less there than elsewhere: by
+// space, IOPS and wear together, or by some of them, whichever makes the drives cheapest.
 func (s *lots) dear(k int, least []float64) (drive, life float64) {
 	x := s.kinds[k].x
 	drive = math.Inf(1)

@@ -11,14 +11,16 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// TestMixes: lines of an interval are nowhere above the write amplification in it, and together they meet it at its ends; intervals leave nothing out.
+// TestMixes: lines of an interval are nowhere above the write amplification in it, and together they meet it at its
+// ends; intervals leave nothing out.
 func TestMixes(t *testing.T) {
 	r := rng.NewStream(1, "mixes")
 	for n := range 300 {
 		var w tco.WAF
 		whole := n%2 == 0 || n%3 == 0 // every point of it is an end
 		if n%3 == 0 {
-			w = waf.SequentialMix{Random: 1 + 6*r.Float64(), Sequential: 1 + r.Float64(), Turn: 0.9 * r.Float64(), Slope: 0.2*r.Float64() - 0.1}
+			w = waf.SequentialMix{Random: 1 + 6*r.Float64(), Sequential: 1 + r.Float64(), Turn: 0.9 * r.Float64(),
+				Slope: 0.2*r.Float64() - 0.1}
 		} else {
 			var points []waf.MixPoint
 			for range map[bool]int{true: 4, false: 14}[whole] {
@@ -70,16 +72,21 @@ func still(t *testing.T, jobs int, wear float64, w tco.WAF) (*Calendar, *tco.Pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := tco.Drive{Name: "d", Buy: 1000, Budget: 1e6, Capacity: 1000, IOPS: 1e5, WAF: w, Upkeep: tco.Upkeep{Members: 1, Next: 1000}}
-	p := &tco.Problem{Config: tco.Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1}, Classes: []tco.Class{{Drive: d, Count: jobs, Optional: true}}, Pricer: c}
+	d := tco.Drive{Name: "d", Buy: 1000, Budget: 1e6, Capacity: 1000, IOPS: 1e5, WAF: w,
+		Upkeep: tco.Upkeep{Members: 1, Next: 1000}}
+	p := &tco.Problem{Config: tco.Config{Horizon: tco.DefaultHorizon, FillSpace: 1, FillIOPS: 1},
+		Classes: []tco.Class{{Drive: d, Count: jobs, Optional: true}}, Pricer: c}
 	for j := range jobs {
-		p.Jobs = append(p.Jobs, tco.Workload{Name: fmt.Sprint("w", j), WriteRate: wear * d.Budget / tco.DefaultHorizon, WorkingSet: 200, PeakIOPS: 1})
+		p.Jobs = append(p.Jobs,
+			tco.Workload{Name: fmt.Sprint("w", j), WriteRate: wear * d.Budget / tco.DefaultHorizon, WorkingSet: 200,
+				PeakIOPS: 1})
 	}
 	return c, p
 }
 
-// TestWholeDrives: ten workloads of a quarter of a budget each are two and a half drives by what they wear, and cost three: a drive for every five and a successor for
-// one, or three drives. With the third drive's successor they are four.
+// TestWholeDrives: ten workloads of a quarter of a budget each are two and a half drives by what they wear, and cost
+// three: a drive for every five and a successor for one, or three drives. With the third drive's successor they are
+// four.
 func TestWholeDrives(t *testing.T) {
 	for _, x := range []struct{ wear, drives float64 }{{0.2, 2}, {0.249, 3}, {0.301, 4}} {
 		c, p := still(t, 10, x.wear, tco.Constant(1))
@@ -89,7 +96,8 @@ func TestWholeDrives(t *testing.T) {
 	}
 }
 
-// TestToldApart: of workloads of which one half is random and the other sequential, one drive alone that has them all wears as their mix does, more than they do by themselves.
+// TestToldApart: of workloads of which one half is random and the other sequential, one drive alone that has them all
+// wears as their mix does, more than they do by themselves.
 func TestToldApart(t *testing.T) {
 	c, p := still(t, 4, 0.3, waf.SequentialMix{Random: 4, Sequential: 1, Turn: 0.5})
 	p.Classes[0].Count = 1

@@ -9,10 +9,11 @@ import (
 	"farflash/planner/tco"
 )
 
-// market looks for rents with a high value. A drive's cost is divided among what it has one of: its space on the day, its IOPS, what else
-// limits it, and its write budget. A workload pays for its shares of these on the class where that costs it least. All of this is concave
-// in the parts, which exponentiated gradients raise: a part grows where workloads ask for more of it than of the others. So that the
-// prices of classes settle, workloads are divided among those that cost them nearly the same, ever more narrowly.
+// market looks for rents with a high value. A drive's cost is divided among what it has one of: its space on the day,
+// its IOPS, what else limits it, and its write budget. A workload pays for its shares of these on the class where
+// that costs it least. All of this is concave in the parts, which exponentiated gradients raise: a part grows where
+// workloads ask for more of it than of the others. So that the prices of classes settle, workloads are divided among
+// those that cost them nearly the same, ever more narrowly.
 type market struct {
 	classes []floored
 	jobs    int
@@ -126,8 +127,8 @@ func (x *floored) charge(r *rents, j int) float64 {
 // value is that of the best rents, and each workload's.
 func (m *market) value(out []float64) float64 { return m.sum(m.best, out, 0) }
 
-// sum forms the workloads' values at some rents, and returns their sum less what scarce drives take. With a width, also what is asked for:
-// classes that cost a workload up to about that share of its price more share in it.
+// sum forms the workloads' values at some rents, and returns their sum less what scarce drives take. With a width,
+// also what is asked for: classes that cost a workload up to about that share of its price more share in it.
 func (m *market) sum(at []rents, out []float64, width float64) float64 {
 	all := 0.0
 	for i := range m.now {
@@ -236,8 +237,8 @@ func (r *rents) step(x *floored, step, dearest float64) {
 		r.run = float64(r.run*up) / (float64(r.run*up) + 1 - r.run)
 		r.run = min(1-1e-7, max(1e-7, r.run))
 	}
-	// Being few grows dearer by what is asked for too much and cheaper by what is left, in one measure: where all drives of a class are asked for, or none, by turns,
-	// it is the mean that settles.
+	// Being few grows dearer by what is asked for too much and cheaper by what is left, in one measure: where all
+	// drives of a class are asked for, or none, by turns, it is the mean that settles.
 	count, asked := float64(x.c.Count), 1.0
 	for v, all := range r.whole {
 		asked = max(asked, float64(r.part[v]*all))
@@ -246,9 +247,9 @@ func (r *rents) step(x *floored, step, dearest float64) {
 	r.scarce = max(0, r.scarce+float64(float64(0.3*step*over)*dearest))
 }
 
-// limit lists what no drive has more than one of on the day: space and IOPS; what counts only large ones, of which few fit together (dual
-// feasible functions: whatever fits together by shares does so by these); the IOPS that a p99 leaves; and one workload of each group that
-// is to be held apart.
+// limit lists what no drive has more than one of on the day: space and IOPS; what counts only large ones, of which
+// few fit together (dual feasible functions: whatever fits together by shares does so by these); the IOPS that a p99
+// leaves; and one workload of each group that is to be held apart.
 func (x *floored) limit(c *Calendar, p *tco.Problem, day float64) {
 	d := &x.c.Drive
 	add := func(weight func(j int) float64) {
@@ -286,7 +287,8 @@ func (x *floored) limit(c *Calendar, p *tco.Problem, day float64) {
 			leaves[j] = loadOf(tail, w.P99)
 		}
 		here := c.factor(w, day)
-		x.never[j] = x.space[j] > 1+1e-6 || x.io[j] > 1+1e-6 || tail != nil && w.P99 > 0 && here > 0 && float64(d.Load(w)*here)/d.IOPS > float64(leaves[j]*(1+1e-6))+1e-9
+		x.never[j] = x.space[j] > 1+1e-6 || x.io[j] > 1+1e-6 ||
+			tail != nil && w.P99 > 0 && here > 0 && float64(d.Load(w)*here)/d.IOPS > float64(leaves[j]*(1+1e-6))+1e-9
 	}
 	if tail != nil {
 		var some []float64

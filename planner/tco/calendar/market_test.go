@@ -10,8 +10,8 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// fleet draws a problem whose rents rest on all that they may: write amplification that bends upwards, a p99, groups that are held apart, items that
-// fill a third or a half of a drive, worn drives, drives that are there.
+// fleet draws a problem whose rents rest on all that they may: write amplification that bends upwards, a p99, groups
+// that are held apart, items that fill a third or a half of a drive, worn drives, drives that are there.
 func fleet(seed uint64, jobs int) (calendar.Config, *tco.Problem) {
 	r := rng.NewStream(seed, "fleet")
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
@@ -26,7 +26,8 @@ func fleet(seed uint64, jobs int) (calendar.Config, *tco.Problem) {
 		d.Name, d.Buy, d.Capacity = fmt.Sprintf("m%d", i), between(500, 3000), 900+600*float64(i)
 		d.Upkeep.Next, d.Upkeep.ByLoad, d.Upkeep.AFR = d.Buy*between(0.6, 1.3), r.IntN(2) == 0, 0.02*r.Float64()
 		d.Budget, d.IOPS = between(2e5, 3e6), between(20_000, 60_000)
-		table, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: between(6, 9)}, {S: 0.5, WAF: between(4, 6)}, {S: 0.7, WAF: 1.6}, {S: 1, WAF: 1}})
+		table, err := tco.NewTable([]waf.MixPoint{{S: 0, WAF: between(6, 9)}, {S: 0.5, WAF: between(4, 6)},
+			{S: 0.7, WAF: 1.6}, {S: 1, WAF: 1}})
 		if err != nil {
 			panic(err)
 		}
@@ -34,7 +35,8 @@ func fleet(seed uint64, jobs int) (calendar.Config, *tco.Problem) {
 			d.WAF = waf.DefaultSequentialMix(between(2, 6))
 		}
 		if r.IntN(2) == 0 {
-			tail, err := tco.NewTailTable([]tco.TailPoint{{Utilisation: 0.1, P99: between(80, 200)}, {Utilisation: 0.5, P99: between(200, 600)}, {Utilisation: 0.8, P99: between(800, 3000)}})
+			tail, err := tco.NewTailTable([]tco.TailPoint{{Utilisation: 0.1, P99: between(80, 200)},
+				{Utilisation: 0.5, P99: between(200, 600)}, {Utilisation: 0.8, P99: between(800, 3000)}})
 			if err != nil {
 				panic(err)
 			}
@@ -50,7 +52,8 @@ func fleet(seed uint64, jobs int) (calendar.Config, *tco.Problem) {
 	}
 	for j := range jobs {
 		w := job(fmt.Sprint("w", j))
-		w.WriteRate, w.Sequential, w.WorkingSet, w.PeakIOPS = 1500*r.Float64()*r.Float64(), r.Float64(), []float64{270, 405, between(50, 700)}[r.IntN(3)], between(100, 9000)
+		w.WriteRate, w.Sequential, w.WorkingSet, w.PeakIOPS = 1500*r.Float64()*r.Float64(), r.Float64(),
+			[]float64{270, 405, between(50, 700)}[r.IntN(3)], between(100, 9000)
 		if r.IntN(2) == 0 {
 			w.P99 = between(300, 3000)
 		}

@@ -8,23 +8,28 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// A drive's write amplification is that of all that is written to it together, which no sum over workloads is. But where the mix of a drive stays what it is, it is in some interval of
-// sequential shares, and there every line that is nowhere above the amplification in that interval counts wear from below: one that falls steeply counts those that are less sequential than
-// the interval for more, as they must be made up for by others. So a class is one class for each of a few intervals.
+// A drive's write amplification is that of all that is written to it together, which no sum over workloads is. But
+// where the mix of a drive stays what it is, it is in some interval of sequential shares, and there every line that
+// is nowhere above the amplification in that interval counts wear from below: one that falls steeply counts those
+// that are less sequential than the interval for more, as they must be made up for by others. So a class is one class
+// for each of a few intervals.
 
-// mostMixes is into how many intervals a class is divided at most, and mostDivided up to how many workloads times classes that is done.
+// mostMixes is into how many intervals a class is divided at most, and mostDivided up to how many workloads times
+// classes that is done.
 const (
 	mostMixes   = 6
 	mostDivided = 4000
 )
 
-// mix is an interval of the sequential share of what is written to a drive, with lines that are nowhere above the write amplification in it: height at 0, and slope.
+// mix is an interval of the sequential share of what is written to a drive, with lines that are nowhere above the
+// write amplification in it: height at 0, and slope.
 type mix struct {
 	from, to float64
 	lines    [][2]float64
 }
 
-// divided are the classes by intervals of the sequential share, and of which class each is; nil if a drive's mix may change, or the work is too much.
+// divided are the classes by intervals of the sequential share, and of which class each is; nil if a drive's mix may
+// change, or the work is too much.
 func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of []int) {
 	if len(p.Jobs)*len(classes) > mostDivided {
 		return nil, nil
@@ -56,8 +61,8 @@ func (c *Calendar) divided(p *tco.Problem, classes []floored) (out []floored, of
 	return out, of
 }
 
-// mixes divide the sequential shares of a write amplification that is straight between its points, or bends downwards alone, as equation 7 does where random writes wear more. nil for
-// all else, and where it is the same everywhere.
+// mixes divide the sequential shares of a write amplification that is straight between its points, or bends downwards
+// alone, as equation 7 does where random writes wear more. nil for all else, and where it is the same everywhere.
 func mixes(w tco.WAF) (parts []mix) {
 	var at []float64 // between two of them, lines below both are below all
 	switch w := w.(type) {

@@ -24,12 +24,14 @@ const (
 	items
 )
 
-var itemNames = [items]string{"Drives", "Setup", "Replacements, worn out", "Failures, expected", "Power and cooling", "Space", "Labour", "Moves", "Residual value"}
+var itemNames = [items]string{"Drives", "Setup", "Replacements, worn out", "Failures, expected", "Power and cooling",
+	"Space", "Labour", "Moves", "Residual value"}
 
 // String names what money is for.
 func (i Item) String() string { return itemNames[i] }
 
-var itemKeys = [items]string{"drives", "setup", "replacements", "failures", "power", "space", "labour", "moves", "residual"}
+var itemKeys = [items]string{"drives", "setup", "replacements", "failures", "power", "space", "labour", "moves",
+	"residual"}
 
 // Key is its name in documents.
 func (i Item) Key() string { return itemKeys[i] }
@@ -61,8 +63,8 @@ type rise struct {
 	mean0, peak0, factor0 float64
 }
 
-// takes is what workloads take of a drive: GB a day that users write and that the members do, the latter times the sequential share, GB of
-// space, I/Os as tco.Drive.Load has them, and I/Os of the members.
+// takes is what workloads take of a drive: GB a day that users write and that the members do, the latter times the
+// sequential share, GB of space, I/Os as tco.Drive.Load has them, and I/Os of the members.
 type takes struct{ rate, wearing, mix, space, load, ios float64 }
 
 // walk is a drive on its way through the days.
@@ -190,7 +192,9 @@ func (w *walk) leave(t float64) {
 func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	x, d := &jobs[j], w.d
 	bytes := d.Wearing(x)
-	g := guest{job: j, end: w.c.end(x), first: takes{rate: x.WriteRate, wearing: bytes, mix: float64(bytes * x.Sequential), space: x.WorkingSet, load: d.Load(x), ios: d.Stripe.Load(x)}}
+	g := guest{job: j, end: w.c.end(x),
+		first: takes{rate: x.WriteRate, wearing: bytes, mix: float64(bytes * x.Sequential), space: x.WorkingSet,
+			load: d.Load(x), ios: d.Stripe.Load(x)}}
 	g.now = g.first
 	if x.Growth != 0 {
 		g.rise = w.c.rise(x, j)
@@ -212,7 +216,8 @@ func (w *walk) arrive(jobs []tco.Workload, j int32, before []int32) {
 	w.once(Moves, x.Arrival, float64(w.c.cfg.Moving*x.WorkingSet/1000))
 }
 
-// rise is what is known of the j-th workload, which grows. What was known of it before is kept as long as it is the same.
+// rise is what is known of the j-th workload, which grows. What was known of it before is kept as long as it is the
+// same.
 func (c *Calendar) rise(x *tco.Workload, j int32) *rise {
 	for int(j) >= len(c.rises) {
 		c.rises = append(c.rises, &rise{})
@@ -222,7 +227,8 @@ func (c *Calendar) rise(x *tco.Workload, j int32) *rise {
 		return r
 	}
 	k := growth(x)
-	*r = rise{growth: x.Growth, arrival: x.Arrival, end: x.End, rate: k, step: rng.Exp(k * Step), mean: integral(k, 0, Step) / Step}
+	*r = rise{growth: x.Growth, arrival: x.Arrival, end: x.End, rate: k, step: rng.Exp(k * Step),
+		mean: integral(k, 0, Step) / Step}
 	quarter := after(x.Arrival)
 	days := min(quarter, c.end(x)) - x.Arrival
 	r.mean0, r.peak0, r.factor0 = integral(k, 0, days)/days, max(1, rng.Exp(k*days)), rng.Exp(k*(quarter-x.Arrival))

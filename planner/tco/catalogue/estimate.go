@@ -36,12 +36,14 @@ func (m *Model) figure(f Figure) *float64 {
 	return [...]*float64{&m.Price, &m.TBW, &m.ReadIOPS, &m.WriteIOPS, &m.ActiveW, &m.IdleW}[f]
 }
 
-// Knows says whether the figure is known of the model. A price of 0 can be, and so can a hard disk's endurance, which is without end.
+// Knows says whether the figure is known of the model. A price of 0 can be, and so can a hard disk's endurance, which
+// is without end.
 func (m *Model) Knows(f Figure) bool {
 	return *m.figure(f) > 0 || f == PriceFigure && m.Free || f == EnduranceFigure && m.Disk
 }
 
-// Unknown lists what must be known of a drive for a plan and is not. One rating of I/Os is enough: it then holds for reads and writes.
+// Unknown lists what must be known of a drive for a plan and is not. One rating of I/Os is enough: it then holds for
+// reads and writes.
 func (m *Model) Unknown() (list []Figure) {
 	for f := PriceFigure; f <= IdleFigure; f++ {
 		rated := f == WriteFigure && m.ReadIOPS > 0 || f == ReadFigure && m.WriteIOPS > 0
@@ -52,15 +54,17 @@ func (m *Model) Unknown() (list []Figure) {
 	return list
 }
 
-// Estimate is a figure of a drive that stands for what its data sheet does not print: the middle of what other drives have, and the least and the most.
+// Estimate is a figure of a drive that stands for what its data sheet does not print: the middle of what other drives
+// have, and the least and the most.
 type Estimate struct {
 	Figure           Figure
 	Value, Low, High float64 // in the figure's own unit
 	Drives           int     // so many have it
 }
 
-// estimateScale is what a figure is in proportion to: price and endurance to the capacity, writes a second to reads a second where they are
-// known. Reads and power hardly follow the capacity: 1 TB and 4 TB of one family are of one controller.
+// estimateScale is what a figure is in proportion to: price and endurance to the capacity, writes a second to reads a
+// second where they are known. Reads and power hardly follow the capacity: 1 TB and 4 TB of one family are of one
+// controller.
 func (m *Model) estimateScale(f Figure) float64 {
 	switch f {
 	case PriceFigure, EnduranceFigure:
@@ -71,12 +75,14 @@ func (m *Model) estimateScale(f Figure) float64 {
 	return 1
 }
 
-// Estimate is a figure of a flash drive from those of other models that have it: their median, in proportion to the capacity for price and
-// endurance, and to the reads for writes. The models are of a decade, in which prices fell to less than a tenth and rose again: Low and High
-// say how much such an estimate is worth. The figure is not put into the model.
+// Estimate is a figure of a flash drive from those of other models that have it: their median, in proportion to the
+// capacity for price and endurance, and to the reads for writes. The models are of a decade, in which prices fell to
+// less than a tenth and rose again: Low and High say how much such an estimate is worth. The figure is not put into
+// the model.
 func (m *Model) Estimate(f Figure, from []Model) (Estimate, error) {
 	if m.Disk {
-		return Estimate{}, fmt.Errorf("%s is a hard disk, and what there is to go by are flash drives; state it", m.Name)
+		return Estimate{}, fmt.Errorf("%s is a hard disk, and what there is to go by are flash drives; state it",
+			m.Name)
 	}
 	if m.Knows(f) {
 		return Estimate{}, fmt.Errorf("it is known of %s; leave it out", m.Name)

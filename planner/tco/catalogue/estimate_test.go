@@ -13,7 +13,8 @@ func TestEstimate(t *testing.T) {
 		{Name: "b", Capacity: 2000, Price: 8000, TBW: 6000, ReadIOPS: 200, WriteIOPS: 20, ActiveW: 20},
 		{Name: "c", Capacity: 4000, Price: 8000, ActiveW: 24, WriteIOPS: 70},
 		{Name: "d", Capacity: 4000, Free: true},
-		{Name: "disk", Capacity: 4000, Price: 9e9, TBW: 9e9, ReadIOPS: 9e9, WriteIOPS: 9e9, ActiveW: 9e9, IdleW: 9e9, Disk: true},
+		{Name: "disk", Capacity: 4000, Price: 9e9, TBW: 9e9, ReadIOPS: 9e9, WriteIOPS: 9e9, ActiveW: 9e9, IdleW: 9e9,
+			Disk: true},
 		{Name: "x", Capacity: 500, Price: 9e9},
 	}
 	x := Model{Name: "x", Capacity: 500}
@@ -26,7 +27,8 @@ func TestEstimate(t *testing.T) {
 		IdleFigure:      {IdleFigure, 5, 5, 5, 1},
 	} {
 		e, err := x.Estimate(Figure(f), from)
-		if err != nil || e.Figure != want.Figure || e.Drives != want.Drives || math.Abs(e.Value-want.Value) > 1e-9 || math.Abs(e.Low-want.Low) > 1e-9 || math.Abs(e.High-want.High) > 1e-9 {
+		if err != nil || e.Figure != want.Figure || e.Drives != want.Drives || math.Abs(e.Value-want.Value) > 1e-9 ||
+			math.Abs(e.Low-want.Low) > 1e-9 || math.Abs(e.High-want.High) > 1e-9 {
 			t.Errorf("%+v, %v; %+v is right", e, err, want)
 		}
 		if x.Knows(Figure(f)) {
@@ -46,7 +48,8 @@ func TestEstimate(t *testing.T) {
 			t.Errorf("error %v; one with %q is right", err, want)
 		}
 	}
-	if _, err := alone.Estimate(PriceFigure, from[3:5]); err == nil || !strings.Contains(err.Error(), "no other drive has it") {
+	if _, err := alone.Estimate(PriceFigure, from[3:5]); err == nil ||
+		!strings.Contains(err.Error(), "no other drive has it") {
 		t.Errorf("error %v", err)
 	}
 }

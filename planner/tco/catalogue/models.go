@@ -1,7 +1,7 @@
 // Package catalogue is drives as their data sheets have them, with a source for each.
 //
-// Its main types are Model, a row of such a table, which becomes a tco.Drive; and Estimate, what stands for a figure that a sheet does not
-// print. Models are those that the program knows; Read reads a table of one's own.
+// Its main types are Model, a row of such a table, which becomes a tco.Drive; and Estimate, what stands for a figure
+// that a sheet does not print. Models are those that the program knows; Read reads a table of one's own.
 //
 // What it leaves out: prices of today, which change within weeks.
 package catalogue
@@ -46,21 +46,23 @@ type Model struct {
 	Disk bool
 	// Free says that the price is known, and 0.
 	Free bool
-	// RandomWAF is its write amplification under random writes, where measured or simulated; 0: the closed form for greedy
-	// collection at Alpha.
+	// RandomWAF is its write amplification under random writes, where measured or simulated; 0: the closed form for
+	// greedy collection at Alpha.
 	RandomWAF float64
 }
 
 // Columns are the columns of a table of drives. The first two must be there.
 func Columns() []string {
-	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops", "active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "media", "era", "source", "note"}
+	return []string{"model", "capacity_gb", "raw_gb", "dwpd", "years", "tbw_tb", "read_iops", "write_iops",
+		"active_w", "idle_w", "price", "price_when", "afr", "sequential_tbw_tb", "random_waf", "media", "era",
+		"source", "note"}
 }
 
 // ratingSlack is how far DWPD, capacity, years and TBW may disagree: data sheets round them.
 const ratingSlack = 0.05
 
-// Read reads a table of drives. DWPD and TBW that are both stated must agree: TBW = DWPD capacity 365 years. Three of the
-// figures in one review's table do not.
+// Read reads a table of drives. DWPD and TBW that are both stated must agree: TBW = DWPD capacity 365 years. Three of
+// the figures in one review's table do not.
 func Read(r io.Reader, file string) ([]Model, error) {
 	columns := Columns()
 	s, err := sheet.Read(r, file, columns, columns[:2])
@@ -72,11 +74,16 @@ func Read(r io.Reader, file string) ([]Model, error) {
 	names := map[string]int{}
 	for i := range s.Rows {
 		m := Model{
-			Name: s.Text(i, "model"), Era: s.Text(i, "era"), Source: s.Text(i, "source"), Note: s.Text(i, "note"), PriceWhen: s.Text(i, "price_when"),
-			Capacity: s.Number(i, "capacity_gb", math.NaN(), sheet.Tiny, inf), Raw: s.Number(i, "raw_gb", 0, 0, inf), DWPD: s.Number(i, "dwpd", 0, 0, inf),
-			Years: s.Number(i, "years", 0, 0, 100), TBW: s.Number(i, "tbw_tb", 0, 0, inf), ReadIOPS: s.Number(i, "read_iops", 0, 0, inf),
-			WriteIOPS: s.Number(i, "write_iops", 0, 0, inf), ActiveW: s.Number(i, "active_w", 0, 0, inf), IdleW: s.Number(i, "idle_w", 0, 0, inf),
-			Price: s.Number(i, "price", 0, 0, inf), AFR: s.Number(i, "afr", 0, 0, 1), Sequential: s.Number(i, "sequential_tbw_tb", 0, 0, inf), RandomWAF: s.Number(i, "random_waf", 0, 1, inf),
+			Name: s.Text(i, "model"), Era: s.Text(i, "era"), Source: s.Text(i, "source"), Note: s.Text(i, "note"),
+			PriceWhen: s.Text(i, "price_when"),
+			Capacity:  s.Number(i, "capacity_gb", math.NaN(), sheet.Tiny, inf), Raw: s.Number(i, "raw_gb", 0, 0, inf),
+			DWPD:  s.Number(i, "dwpd", 0, 0, inf),
+			Years: s.Number(i, "years", 0, 0, 100), TBW: s.Number(i, "tbw_tb", 0, 0, inf),
+			ReadIOPS:  s.Number(i, "read_iops", 0, 0, inf),
+			WriteIOPS: s.Number(i, "write_iops", 0, 0, inf), ActiveW: s.Number(i, "active_w", 0, 0, inf),
+			IdleW: s.Number(i, "idle_w", 0, 0, inf),
+			Price: s.Number(i, "price", 0, 0, inf), AFR: s.Number(i, "afr", 0, 0, 1),
+			Sequential: s.Number(i, "sequential_tbw_tb", 0, 0, inf), RandomWAF: s.Number(i, "random_waf", 0, 1, inf),
 		}
 		m.Free = m.Price == 0 && s.Text(i, "price") != ""
 		switch media := s.Text(i, "media"); media {
@@ -84,7 +91,8 @@ func Read(r io.Reader, file string) ([]Model, error) {
 		case "hdd":
 			m.Disk = true
 			if m.Raw > 0 || m.RandomWAF > 1 {
-				s.Fail(i, "media", "a hard disk has neither flash nor write amplification; leave out raw_gb and random_waf, or write flash")
+				s.Fail(i, "media", "a hard disk has neither flash nor write amplification; leave out raw_gb and "+
+					"random_waf, or write flash")
 			}
 		default:
 			s.Fail(i, "media", "%q is neither flash nor hdd; write one of the two, or nothing for flash", media)
@@ -96,14 +104,16 @@ func Read(r io.Reader, file string) ([]Model, error) {
 		}
 		names[m.Name] = s.Lines[i]
 		if m.Raw > 0 && m.Raw <= m.Capacity {
-			s.Fail(i, "raw_gb", "%v GB of flash for %v GB of capacity leave no spare space; it must be more", m.Raw, m.Capacity)
+			s.Fail(i, "raw_gb", "%v GB of flash for %v GB of capacity leave no spare space; it must be more", m.Raw,
+				m.Capacity)
 		}
 		if m.DWPD > 0 && m.Years > 0 {
 			implied := m.DWPD * m.Capacity * tco.Year * m.Years / 1000
 			if m.TBW == 0 {
 				m.TBW = implied
 			} else if math.Abs(m.TBW-implied) > ratingSlack*implied {
-				s.Fail(i, "dwpd", "%v drive writes a day over %v years are %.5g TB, not the %v TB of tbw_tb; %.3g a day, or %.3g years, would agree", m.DWPD, m.Years, implied, m.TBW,
+				s.Fail(i, "dwpd", "%v drive writes a day over %v years are %.5g TB, not the %v TB of tbw_tb; %.3g a "+
+					"day, or %.3g years, would agree", m.DWPD, m.Years, implied, m.TBW,
 					m.TBW*1000/(m.Capacity*tco.Year*m.Years), m.TBW*1000/(m.Capacity*tco.Year*m.DWPD))
 			}
 		}
@@ -115,8 +125,8 @@ func Read(r io.Reader, file string) ([]Model, error) {
 	return list, s.Done()
 }
 
-// Models returns the drives that the program knows, with their sources. Prices are of their day: enterprise drives cost half as
-// much again within one quarter of 2026.
+// Models returns the drives that the program knows, with their sources. Prices are of their day: enterprise drives
+// cost half as much again within one quarter of 2026.
 func Models() []Model {
 	list, err := Read(strings.NewReader(catalogue), "catalogue.csv")
 	if err != nil {
@@ -141,8 +151,8 @@ func Find(list []Model, name string) (Model, error) {
 	return Model{}, fmt.Errorf("there is no drive %q%s", name, hint)
 }
 
-// Alpha is physical over logical space. Without a stated size of the flash it is that of the smallest power of two GiB that holds
-// the capacity, which is how drives are built: 3.2 TB on 4 TiB. That is an inference.
+// Alpha is physical over logical space. Without a stated size of the flash it is that of the smallest power of two
+// GiB that holds the capacity, which is how drives are built: 3.2 TB on 4 TiB. That is an inference.
 func (m *Model) Alpha() float64 {
 	raw := m.Raw
 	if raw == 0 {
@@ -158,8 +168,8 @@ func (m *Model) Alpha() float64 {
 // flashPages is the pages of an erase block that closed forms are computed for; beyond a hundred they hardly matter.
 const flashPages = 256
 
-// Amplification is equation 7 with the model's figures: level at its random write amplification up to a sequential share of
-// 0.45, then falling to 1.
+// Amplification is equation 7 with the model's figures: level at its random write amplification up to a sequential
+// share of 0.45, then falling to 1.
 func (m *Model) Amplification() waf.SequentialMix {
 	random := m.RandomWAF
 	if m.Disk {
@@ -171,8 +181,8 @@ func (m *Model) Amplification() waf.SequentialMix {
 	return waf.DefaultSequentialMix(random)
 }
 
-// Spared is the model with a share of its capacity left unused. What its flash takes is not changed by it; that is to be asked of the model
-// as it is. A write amplification that was measured falls as the closed form does.
+// Spared is the model with a share of its capacity left unused. What its flash takes is not changed by it; that is to
+// be asked of the model as it is. A write amplification that was measured falls as the closed form does.
 func (m *Model) Spared(share float64) Model {
 	x := *m
 	if share == 0 || m.Disk {
@@ -188,8 +198,8 @@ func (m *Model) Spared(share float64) Model {
 // noWear is the budget in GB of what writes do not wear: 10 GB a second for three million years.
 const noWear = 1e15
 
-// Budget is W, in GB. Rated TB are what hosts may write at random, so that the NAND takes A(0) as much: a rating for sequential
-// writes, where one is stated, says so by itself. In tco.Paper mode the rated host writes are the budget.
+// Budget is W, in GB. Rated TB are what hosts may write at random, so that the NAND takes A(0) as much: a rating for
+// sequential writes, where one is stated, says so by itself. In tco.Paper mode the rated host writes are the budget.
 func (m *Model) Budget(mode tco.Mode, amplification tco.WAF) float64 {
 	if m.Disk && m.TBW == 0 {
 		return noWear
@@ -219,8 +229,9 @@ func (m *Model) FailureRate() float64 {
 	return tco.AFR(tco.DefaultMTBF)
 }
 
-// Drive makes a drive of a model: c_M from its power at a duty, C_I from its price and setup. Reads count against the rating for reads
-// and writes against that for writes; in tco.Paper mode all count against what the drive does of a mix with that share of writes.
+// Drive makes a drive of a model: c_M from its power at a duty, C_I from its price and setup. Reads count against the
+// rating for reads and writes against that for writes; in tco.Paper mode all count against what the drive does of a
+// mix with that share of writes.
 func (m *Model) Drive(name string, mode tco.Mode, c tco.Costs, duty, writeShare float64) (tco.Drive, error) {
 	for _, f := range m.Unknown() {
 		if f < ActiveFigure { // power of which nothing is known costs nothing
@@ -235,6 +246,7 @@ func (m *Model) Drive(name string, mode tco.Mode, c tco.Costs, duty, writeShare 
 	if mode == tco.Corrected && m.ReadIOPS > 0 && m.WriteIOPS > 0 {
 		iops, write = m.ReadIOPS, m.ReadIOPS/m.WriteIOPS
 	}
-	return tco.Drive{Name: name, Model: m.Name, Buy: m.Price + c.Setup, Run: c.Running(tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: duty}), Budget: m.Budget(mode, a),
+	return tco.Drive{Name: name, Model: m.Name, Buy: m.Price + c.Setup,
+		Run: c.Running(tco.Power{Active: m.ActiveW, Idle: m.IdleW, Duty: duty}), Budget: m.Budget(mode, a),
 		Capacity: m.Capacity, IOPS: iops, WriteCost: write, WAF: a}, nil
 }

@@ -1,10 +1,13 @@
 // Package certify checks the proof that no plan costs less a gigabyte than a bound.
 //
-// Its function is Check. Where every plan was looked at, it looks at every plan; otherwise it goes by prices. It was written from the statement of the proof in docs/adr/0007-planner.md and shares no code with the
-// optimiser in package tco, only the types of a problem and of a certificate: it does its own arithmetic on drives, arrays and
-// write amplification. It trusts nothing in a certificate: a wrong price makes a weaker bound or none, never a wrong one.
+// Its function is Check. Where every plan was looked at, it looks at every plan; otherwise it goes by prices. It was
+// written from the statement of the proof in docs/adr/0007-planner.md and shares no code with the optimiser in
+// package tco, only the types of a problem and of a certificate: it does its own arithmetic on drives, arrays and
+// write amplification. It trusts nothing in a certificate: a wrong price makes a weaker bound or none, never a wrong
+// one.
 //
-// What it leaves out: whether the bound is any good, and rounding in the last digits of float64 (sums of some thousand terms).
+// What it leaves out: whether the bound is any good, and rounding in the last digits of float64 (sums of some
+// thousand terms).
 package certify
 
 import (
@@ -38,7 +41,8 @@ func Check(p *tco.Problem, c *tco.Certificate) error {
 	}
 	countable := len(p.Classes) == 1 && p.Classes[0].Optional
 	if len(c.Cases) != 1 && !countable {
-		return fmt.Errorf("%d cases of how many drives are used; only plans that choose drives of one class can be told apart so", len(c.Cases))
+		return fmt.Errorf("%d cases of how many drives are used; only plans that choose drives of one class can be "+
+			"told apart so", len(c.Cases))
 	}
 	next := 0
 	for i := range c.Cases {
@@ -81,7 +85,8 @@ func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 			full, small, fullIO, smallIO = 1, 1, 1, 1
 		}
 		a := ask{from: w.Arrival, until: math.Inf(1), written: w.WriteRate, space: w.WorkingSet}
-		a.worn = w.WriteRate * (float64(w.FullStripe*full) + float64((1-w.FullStripe)*small)) * height(knots, w.Sequential)
+		a.worn = w.WriteRate * (float64(w.FullStripe*full) + float64((1-w.FullStripe)*small)) *
+			height(knots, w.Sequential)
 		if w.Wears > 0 {
 			a.worn *= w.Wears
 		}
@@ -89,7 +94,9 @@ func asks(p *tco.Problem, d *tco.Drive, knots []waf.MixPoint) []ask {
 		if write == 0 {
 			write = 1
 		}
-		a.io = w.PeakIOPS * (float64(w.WriteShare*(float64(w.FullStripe*fullIO)+float64((1-w.FullStripe)*(smallIO-d.Stripe.SmallReads)))*write) + float64(w.WriteShare*float64((1-w.FullStripe)*d.Stripe.SmallReads)) + 1 - w.WriteShare)
+		a.io = w.PeakIOPS * (float64(w.WriteShare*
+			(float64(w.FullStripe*fullIO)+float64((1-w.FullStripe)*(smallIO-d.Stripe.SmallReads)))*write) +
+			float64(w.WriteShare*float64((1-w.FullStripe)*d.Stripe.SmallReads)) + 1 - w.WriteShare)
 		if w.End > 0 {
 			// It leaves its room to others, so that it may be beside more than fit at once.
 			a.until, a.space, a.io = w.End, 0, 0
@@ -124,7 +131,8 @@ func checkImpossible(p *tco.Problem, c *tco.Case) error {
 
 func checkCase(p *tco.Problem, rate float64, c *tco.Case, used bool) error {
 	if len(c.Value) != len(p.Jobs) || len(c.Classes) != len(p.Classes) {
-		return fmt.Errorf("prices of %d workloads and %d classes, for %d and %d", len(c.Value), len(c.Classes), len(p.Jobs), len(p.Classes))
+		return fmt.Errorf("prices of %d workloads and %d classes, for %d and %d", len(c.Value), len(c.Classes),
+			len(p.Jobs), len(p.Classes))
 	}
 	sum := 0.0
 	for _, u := range c.Value {
@@ -201,16 +209,19 @@ func reach(p *tco.Problem, rate float64, c *tco.Case, i int) (float64, error) {
 	return least, nil
 }
 
-// reachBlock goes through the days of death. A drive's first workload comes within the block, so that it costs at least its purchase
-// and the days from the block's end to its death; all its workloads come at the block's beginning or later, and before its death.
-func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, list []ask, b *tco.Block) (float64, error) {
+// reachBlock goes through the days of death. A drive's first workload comes within the block, so that it costs at
+// least its purchase and the days from the block's end to its death; all its workloads come at the block's beginning
+// or later, and before its death.
+func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, list []ask, b *tco.Block) (float64,
+	error) {
 	last := math.Inf(1)
 	if p.Config.Horizon > 0 {
 		last = b.To + p.Config.Horizon
 	}
 	budget, space, io := d.Budget-d.Worn, d.Capacity*p.Config.FillSpace*(1+slack), d.IOPS*p.Config.FillIOPS*(1+slack)
-	// at is what a drive that dies on day t reaches at least, for these prices. A gain of a workload that ends within the piece is a straight line until
-	// then and level behind it: it is nowhere more than at one of the piece's ends, and counts with that on all of its days.
+	// at is what a drive that dies on day t reaches at least, for these prices. A gain of a workload that ends within
+	// the piece is a straight line until then and level behind it: it is nowhere more than at one of the piece's
+	// ends, and counts with that on all of its days.
 	at := func(q *tco.Piece, t float64) float64 {
 		sum := d.Buy + float64(d.Run*(t-b.To)) - float64(q.Wear*budget) - float64(q.Space*space) - float64(q.IOPS*io)
 		for j, a := range list {
@@ -219,7 +230,8 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 			}
 			gain := func(t float64) float64 {
 				days := min(t, a.until) - a.from
-				return value[j] + float64(rate*a.written*days) - float64(q.Wear*a.worn*days) - float64(q.Space*a.space) - float64(q.IOPS*a.io)
+				return value[j] + float64(rate*a.written*days) - float64(q.Wear*a.worn*days) -
+					float64(q.Space*a.space) - float64(q.IOPS*a.io)
 			}
 			most := gain(t)
 			if a.until > q.From && a.until < q.To {
@@ -237,7 +249,8 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		q := &b.Pieces[n]
 		switch {
 		case q.From > reached || !(q.To >= q.From):
-			return 0, fmt.Errorf("piece %d is of deaths on days %v to %v; the one before ends on day %v", n, q.From, q.To, reached)
+			return 0, fmt.Errorf("piece %d is of deaths on days %v to %v; the one before ends on day %v", n, q.From,
+				q.To, reached)
 		case !(q.Wear >= 0 && q.Space >= 0 && q.IOPS >= 0) || math.IsInf(q.Wear+q.Space+q.IOPS, 1):
 			return 0, fmt.Errorf("piece %d has prices %v, %v and %v", n, q.Wear, q.Space, q.IOPS)
 		}
@@ -245,8 +258,8 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 		if q.To <= b.From {
 			continue
 		}
-		// The other gains are straight lines in the day of death, the positive part of each convex, and the whole concave: it is least at one of its
-		// ends.
+		// The other gains are straight lines in the day of death, the positive part of each convex, and the whole
+		// concave: it is least at one of its ends.
 		least = min(least, at(q, q.From))
 		if !math.IsInf(q.To, 1) {
 			least = min(least, at(q, q.To))
@@ -265,7 +278,8 @@ func reachBlock(p *tco.Problem, rate float64, value []float64, d *tco.Drive, lis
 	return least, nil
 }
 
-// checkMinorant holds a line of knots: over all of [0, 1], concave, positive, and nowhere above the write amplification.
+// checkMinorant holds a line of knots: over all of [0, 1], concave, positive, and nowhere above the write
+// amplification.
 func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 	n := len(knots)
 	if n < 2 || knots[0].S > 0 || knots[n-1].S < 1 {
@@ -287,7 +301,8 @@ func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 	case tco.Constant:
 		return below(knots, func(float64) float64 { return max(1, float64(w)) }, nil)
 	case *tco.Table:
-		// Straight between its own points, level outside of them: lines that touch nowhere at knots of either do not cross.
+		// Straight between its own points, level outside of them: lines that touch nowhere at knots of either do not
+		// cross.
 		points := w.Points()
 		var bends []float64
 		for _, x := range points {
@@ -299,7 +314,8 @@ func checkMinorant(w tco.WAF, knots []waf.MixPoint) error {
 			}
 			for i := 1; i < len(points); i++ {
 				if s <= points[i].S {
-					return points[i-1].WAF + (points[i].WAF-points[i-1].WAF)*(s-points[i-1].S)/(points[i].S-points[i-1].S)
+					return points[i-1].WAF +
+						(points[i].WAF-points[i-1].WAF)*(s-points[i-1].S)/(points[i].S-points[i-1].S)
 				}
 			}
 			return points[len(points)-1].WAF
@@ -325,9 +341,9 @@ func below(knots []waf.MixPoint, f func(float64) float64, bends []float64) error
 	return nil
 }
 
-// belowMix checks against equation 7: a line up to the turning point, a parabola beyond, at least 1 everywhere. Between the points
-// where that changes, a chord is below it if its ends are, unless the parabola bends upwards: then its lowest point over the chord is
-// looked at as well.
+// belowMix checks against equation 7: a line up to the turning point, a parabola beyond, at least 1 everywhere.
+// Between the points where that changes, a chord is below it if its ends are, unless the parabola bends upwards: then
+// its lowest point over the chord is looked at as well.
 func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 	knee := float64(m.Slope*m.Turn) + m.Random
 	bend := 0.0
@@ -350,7 +366,8 @@ func belowMix(m waf.SequentialMix, knots []waf.MixPoint) error {
 		}
 	}
 	if inner := float64(m.Slope*m.Slope) - float64(4*bend*(knee-1)); bend != 0 && inner >= 0 {
-		for _, root := range []float64{(-m.Slope - math.Sqrt(inner)) / (2 * bend), (-m.Slope + math.Sqrt(inner)) / (2 * bend)} {
+		for _, root := range []float64{(-m.Slope - math.Sqrt(inner)) / (2 * bend),
+			(-m.Slope + math.Sqrt(inner)) / (2 * bend)} {
 			if s := m.Turn + root; root > 0 && s < 1 {
 				bends = append(bends, s)
 			}

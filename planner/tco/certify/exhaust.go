@@ -15,7 +15,8 @@ const mostExhausted = 14
 // checkExhaustive looks at every plan: none may have cost - rate data below 0.
 func checkExhaustive(p *tco.Problem, rate float64) error {
 	if len(p.Jobs) > mostExhausted {
-		return fmt.Errorf("every plan of %d workloads cannot be looked at; of at most %d it can", len(p.Jobs), mostExhausted)
+		return fmt.Errorf("every plan of %d workloads cannot be looked at; of at most %d it can", len(p.Jobs),
+			mostExhausted)
 	}
 	e := &exhaust{p: p, rate: rate, sets: 1 << len(p.Jobs)}
 	idle := 0.0 // what is paid whatever the plan
@@ -123,7 +124,8 @@ func (e *exhaust) together(set int) bool {
 	return false
 }
 
-// life follows a drive with a set of workloads from the first arrival to its death, from one arrival or end to the next.
+// life follows a drive with a set of workloads from the first arrival to its death, from one arrival or end to the
+// next.
 func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 	var jobs []*tco.Workload
 	var days []float64
@@ -167,7 +169,8 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 			if !one {
 				bytes *= float64(w.FullStripe*d.Stripe.FullBytes) + float64((1-w.FullStripe)*d.Stripe.SmallBytes)
 				reads = float64((1 - w.FullStripe) * d.Stripe.SmallReads)
-				writes = float64(w.FullStripe*d.Stripe.FullIOs) + float64((1-w.FullStripe)*(d.Stripe.SmallIOs-d.Stripe.SmallReads))
+				writes = float64(w.FullStripe*d.Stripe.FullIOs) +
+					float64((1-w.FullStripe)*(d.Stripe.SmallIOs-d.Stripe.SmallReads))
 			}
 			if w.Wears > 0 {
 				bytes *= w.Wears
@@ -177,7 +180,8 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 				writes = float64(writes * d.WriteCost)
 			}
 			io = float64(io * (float64(w.WriteShare*float64(writes+reads)) + 1 - w.WriteShare))
-			rate, wears, sequential, space, load = rate+w.WriteRate, wears+bytes, sequential+float64(bytes*w.Sequential), space+w.WorkingSet, load+io
+			rate, wears, sequential, space, load = rate+w.WriteRate, wears+bytes,
+				sequential+float64(bytes*w.Sequential), space+w.WorkingSet, load+io
 		}
 		arrived := false
 		for _, w := range jobs {
@@ -187,7 +191,8 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 			}
 		}
 		if arrived {
-			if worn >= d.Budget || space > d.Capacity*e.p.Config.FillSpace*(1+slack) || load > d.IOPS*e.p.Config.FillIOPS*(1+slack) {
+			if worn >= d.Budget || space > d.Capacity*e.p.Config.FillSpace*(1+slack) ||
+				load > d.IOPS*e.p.Config.FillIOPS*(1+slack) {
 				return 0, 0, false
 			}
 			if d.Tail != nil && asked.passed(d.Tail.P99(seen.traffic(load/d.IOPS))) {
@@ -224,7 +229,8 @@ func (e *exhaust) life(d *tco.Drive, set int) (cost, data float64, ok bool) {
 // latency is the least p99 that workloads ask for, of reads and of writes, in us.
 type latency struct{ read, write float64 }
 
-// ask takes a workload's limit for the directions that are more than a hundredth of its requests: the rest can be as slow as they like.
+// ask takes a workload's limit for the directions that are more than a hundredth of its requests: the rest can be as
+// slow as they like.
 func (l *latency) ask(w *tco.Workload) {
 	if w.P99 == 0 {
 		return
@@ -237,12 +243,14 @@ func (l *latency) ask(w *tco.Workload) {
 	}
 }
 
-// passed reports whether a drive is slower than that. A limit that nobody asked for is infinite, and is passed by nothing.
+// passed reports whether a drive is slower than that. A limit that nobody asked for is infinite, and is passed by
+// nothing.
 func (l *latency) passed(read, write float64) bool {
 	return !math.IsInf(l.read, 1) && read > l.read*(1+slack) || !math.IsInf(l.write, 1) && write > l.write*(1+slack)
 }
 
-// ios are those of workloads on one drive: how many a second read and write, KiB a second, KiB that are written, and in order.
+// ios are those of workloads on one drive: how many a second read and write, KiB a second, KiB that are written, and
+// in order.
 type ios struct{ reads, writes, kib, written, ordered float64 }
 
 // add takes in a workload, of which a write makes the members read and write so often.
@@ -253,7 +261,8 @@ func (s *ios) add(w *tco.Workload, reads, writes float64) {
 	}
 	r := float64(w.PeakIOPS*(1-w.WriteShare)) + float64(w.PeakIOPS*w.WriteShare*reads)
 	n := float64(w.PeakIOPS * w.WriteShare * writes)
-	s.reads, s.writes, s.kib, s.written, s.ordered = s.reads+r, s.writes+n, s.kib+float64((r+n)*size), s.written+float64(n*size), s.ordered+float64(n*size*w.Sequential)
+	s.reads, s.writes, s.kib, s.written, s.ordered = s.reads+r, s.writes+n, s.kib+float64((r+n)*size),
+		s.written+float64(n*size), s.ordered+float64(n*size*w.Sequential)
 }
 
 // traffic is their mix, at a share of the drive's IOPS.

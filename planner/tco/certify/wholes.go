@@ -11,8 +11,8 @@ import (
 // mostCombinations is how many combinations of drives the checker looks at.
 const mostCombinations = 2_000_000
 
-// checkWholes holds that every combination of drives with room for all workloads that never end comes to so much, if each drive of a class
-// comes to as much as each says. No plan has fewer drives in use than such a combination.
+// checkWholes holds that every combination of drives with room for all workloads that never end comes to so much, if
+// each drive of a class comes to as much as each says. No plan has fewer drives in use than such a combination.
 func checkWholes(p *tco.Problem, each []float64, much float64) error {
 	n := len(p.Classes)
 	space, io := make([]float64, n), make([]float64, n)
@@ -51,7 +51,8 @@ func checkWholes(p *tco.Problem, each []float64, much float64) error {
 				cheapest[0], cheapest[1] = min(cheapest[0], each[k]/space[k]), min(cheapest[1], each[k]/io[k])
 			}
 		}
-		if i == n || need > 0 && sum+float64(need*cheapest[0]) >= much || rush > 0 && sum+float64(rush*cheapest[1]) >= much {
+		if i == n || need > 0 && sum+float64(need*cheapest[0]) >= much ||
+			rush > 0 && sum+float64(rush*cheapest[1]) >= much {
 			return nil
 		}
 		for have := 0; have <= p.Classes[i].Count; have++ {

@@ -1,10 +1,12 @@
-// Package columns bounds what it costs to divide a few dozen items among bins from below: the linear program over every set that a bin can have.
+// Package columns bounds what it costs to divide a few dozen items among bins from below: the linear program over
+// every set that a bin can have.
 //
-// Its main types are Kind, bins that there are or that may be had, with Modes that a bin can be in; and Bound, prices of the items that no bin
-// costs less than. The program is solved by column generation: a simplex over the sets that are known, and for its prices the set that is worth
-// most, a knapsack with several limits, by branch and bound. Where that is given up, what the knapsack can be worth at most is used, so that
-// a bound holds whatever the work. It is far closer than prices of the limits alone where few items fill a bin (Gilmore and Gomory, Operations
-// Research 9(6), 1961; the bound of prices that are not final yet: Farley, Operations Research 38(5), 1990).
+// Its main types are Kind, bins that there are or that may be had, with Modes that a bin can be in; and Bound, prices
+// of the items that no bin costs less than. The program is solved by column generation: a simplex over the sets that
+// are known, and for its prices the set that is worth most, a knapsack with several limits, by branch and bound.
+// Where that is given up, what the knapsack can be worth at most is used, so that a bound holds whatever the work. It
+// is far closer than prices of the limits alone where few items fill a bin (Gilmore and Gomory, Operations Research
+// 9(6), 1961; the bound of prices that are not final yet: Farley, Operations Research 38(5), 1990).
 //
 // What it leaves out: which division is best.
 package columns
@@ -29,8 +31,8 @@ type Kind struct {
 	Never []bool // by item: no bin can have it
 }
 
-// Bound is what no division costs less than. Items' Values, less a kind's Scarce, add up to no more than a bin costs with those items and their charges, whatever
-// its mode.
+// Bound is what no division costs less than. Items' Values, less a kind's Scarce, add up to no more than a bin costs
+// with those items and their charges, whatever its mode.
 type Bound struct {
 	Least  float64 // sum of the values, less Scarce for each bin of a kind
 	Value  []float64
@@ -88,7 +90,8 @@ func (s *solver) begin() {
 			}
 		}
 	}
-	s.inverse, s.costs, s.level, s.prices = make([][]float64, rows), make([]float64, rows), make([]float64, rows), make([]float64, rows)
+	s.inverse, s.costs, s.level, s.prices = make([][]float64, rows), make([]float64, rows), make([]float64, rows),
+		make([]float64, rows)
 	for i := range rows {
 		s.inverse[i] = make([]float64, rows)
 		s.inverse[i][i] = 1
@@ -104,7 +107,8 @@ func (s *solver) begin() {
 	s.best = Bound{Value: make([]float64, s.items), Scarce: make([]float64, len(s.kinds))}
 }
 
-// price forms the rows' prices. An item that is in bins twice is worth no less than nothing, and a kind's bins are worth no more.
+// price forms the rows' prices. An item that is in bins twice is worth no less than nothing, and a kind's bins are
+// worth no more.
 func (s *solver) price() {
 	for r := range s.prices {
 		sum := 0.0
@@ -115,8 +119,8 @@ func (s *solver) price() {
 	}
 }
 
-// improve looks for the columns that the prices undervalue, keeps the bound that follows from them, and takes the best into the basis. It returns false
-// where there is none.
+// improve looks for the columns that the prices undervalue, keeps the bound that follows from them, and takes the
+// best into the basis. It returns false where there is none.
 func (s *solver) improve() bool {
 	scale := 1.0
 	scarce := make([]float64, len(s.kinds))

@@ -29,7 +29,8 @@ func drawn(seed uint64, items int) []Kind {
 			for j := range budget {
 				budget[j] = wear[j] / (1 + float64(n))
 			}
-			x.Modes = append(x.Modes, Mode{Cost: price + next*float64(n), Limits: [][]float64{size, budget}, Charge: charge})
+			x.Modes = append(x.Modes,
+				Mode{Cost: price + next*float64(n), Limits: [][]float64{size, budget}, Charge: charge})
 		}
 		kinds = append(kinds, x)
 	}
@@ -61,8 +62,8 @@ func (k *Kind) cost(set, items int) float64 {
 	return least
 }
 
-// TestSolve: no bin costs less than the values of what it has, no division less than the bound, and the bound is close to the best division, of a hundred
-// problems that were gone through.
+// TestSolve: no bin costs less than the values of what it has, no division less than the bound, and the bound is
+// close to the best division, of a hundred problems that were gone through.
 func TestSolve(t *testing.T) {
 	const items = 9
 	gap, solved := 0.0, 0.0
@@ -137,7 +138,8 @@ func TestKnapsack(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rng.NewStream(seed, "sacks")
 		const items = 12
-		worth, limits := make([]float64, items), [][]float64{make([]float64, items), make([]float64, items), make([]float64, items)}
+		worth, limits := make([]float64, items),
+			[][]float64{make([]float64, items), make([]float64, items), make([]float64, items)}
 		for j := range items {
 			worth[j] = r.Float64() - 0.1
 			for _, l := range limits {

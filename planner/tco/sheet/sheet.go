@@ -66,7 +66,8 @@ func Read(r io.Reader, file string, known, needed []string) (*Sheet, error) {
 	s := &Sheet{file: file, at: map[string]int{}}
 	head, err := c.Read()
 	if err == io.EOF {
-		return nil, TableErrors{{file, 1, "", "the table is empty; its first row names the columns: " + strings.Join(known, ",")}}
+		return nil, TableErrors{{file, 1, "",
+			"the table is empty; its first row names the columns: " + strings.Join(known, ",")}}
 	}
 	if err != nil {
 		return nil, csvError(file, err)
@@ -120,7 +121,9 @@ func Read(r io.Reader, file string, known, needed []string) (*Sheet, error) {
 			continue
 		}
 		if len(row) != len(head) {
-			s.Errs = append(s.Errs, &TableError{file, line, "", fmt.Sprintf("there are %d values under %d columns; fill or cut the row", len(row), len(head))})
+			s.Errs = append(s.Errs,
+				&TableError{file, line, "",
+					fmt.Sprintf("there are %d values under %d columns; fill or cut the row", len(row), len(head))})
 			continue
 		}
 		if len(s.Rows) == MostRows {
@@ -128,7 +131,9 @@ func Read(r io.Reader, file string, known, needed []string) (*Sheet, error) {
 		}
 		for i := range row {
 			if !utf8.ValidString(row[i]) {
-				s.Errs = append(s.Errs, &TableError{file, line, s.columns[i], fmt.Sprintf("%q is not UTF-8; save the table as UTF-8", row[i])})
+				s.Errs = append(s.Errs,
+					&TableError{file, line, s.columns[i],
+						fmt.Sprintf("%q is not UTF-8; save the table as UTF-8", row[i])})
 			}
 			row[i] = cells.Plain(row[i])
 		}
@@ -159,7 +164,8 @@ func (s *Sheet) Text(row int, column string) string {
 	return strings.TrimSpace(s.Rows[row][i])
 }
 
-// Number reads a cell that must lie between lo and hi; an empty one is the default, which is NaN if a value must be there.
+// Number reads a cell that must lie between lo and hi; an empty one is the default, which is NaN if a value must be
+// there.
 func (s *Sheet) Number(row int, column string, otherwise, lo, hi float64) float64 {
 	t := s.Text(row, column)
 	if t == "" {

@@ -11,7 +11,8 @@ import (
 func TestMap(t *testing.T) {
 	ftltest.Conform(t, func(*testing.T) ftltest.Subject {
 		m := ftltest.NewMap(1000, 1500)
-		return ftltest.Subject{Map: m, Logical: 1000, Physical: 1500, Set: func(l ftl.LPA, p ftl.PPA) { m.Set(l, p) }, Program: m.Program}
+		return ftltest.Subject{Map: m, Logical: 1000, Physical: 1500, Set: func(l ftl.LPA, p ftl.PPA) { m.Set(l, p) },
+			Program: m.Program}
 	})
 }
 

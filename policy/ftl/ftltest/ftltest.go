@@ -1,8 +1,8 @@
 // Package ftltest is for tests of what stands on either side of ftl.Map: a map in memory, and the test that every Map
 // passes.
 //
-// Its main parts are Map, two arrays, and Conform, which holds a Map of any kind, that one included, to the contract that
-// package ftl states.
+// Its main parts are Map, two arrays, and Conform, which holds a Map of any kind, that one included, to the contract
+// that package ftl states.
 //
 // What it leaves out: maps that are cached or kept on flash (they answer the same) and use from several goroutines.
 package ftltest
@@ -59,13 +59,14 @@ type Subject struct {
 	Map      ftl.Map
 	Logical  ftl.LPA // pages
 	Physical ftl.PPA // pages; more than Logical
-	// Set gives a logical page's data a place, or none (NoPPA: it was trimmed); Program notes what a page is programmed with.
+	// Set gives a logical page's data a place, or none (NoPPA: it was trimmed); Program notes what a page is
+	// programmed with.
 	Set     func(ftl.LPA, ftl.PPA)
 	Program func(ftl.PPA, ftl.LPA)
 }
 
-// Conform tests that the maps that fresh makes keep the contract of ftl.Map. Each call of fresh makes a map of a drive that
-// nothing was written to.
+// Conform tests that the maps that fresh makes keep the contract of ftl.Map. Each call of fresh makes a map of a
+// drive that nothing was written to.
 func Conform(t *testing.T, fresh func(t *testing.T) Subject) {
 	for _, c := range []struct {
 		name string
@@ -112,7 +113,8 @@ func swap(t *testing.T, s Subject) {
 			ok       bool
 			at       ftl.PPA
 		}{
-			{1, last, false, 0}, {0, last, true, last}, {0, 1, false, last}, {last, last, true, last}, {last, 1, true, 1},
+			{1, last, false, 0}, {0, last, true, last}, {0, 1, false, last}, {last, last, true, last},
+			{last, 1, true, 1},
 		} {
 			if ok := s.Map.CompareAndSwap(l, c.old, c.new); ok != c.ok {
 				t.Errorf("logical page %d from %d to %d: %v", l, c.old, c.new, ok)

@@ -81,7 +81,8 @@ func rows(t *testing.T) []row {
 			classes := HotCold(hot[0], hot[1])
 			quick := quick && hot[0] == .8
 			add(quick, Policy{Victim: ftl.FIFO}, alpha, 64, func(e *Experiment) { e.Classes = classes })
-			add(quick, Policy{Victim: ftl.FIFO}, alpha, 64, func(e *Experiment) { e.Classes, e.Layout = classes, Partitions })
+			add(quick, Policy{Victim: ftl.FIFO}, alpha, 64,
+				func(e *Experiment) { e.Classes, e.Layout = classes, Partitions })
 		}
 	}
 	return all
@@ -110,17 +111,20 @@ func TestAcceptance(t *testing.T) {
 		}
 		cell := fmt.Sprintf(" %.4f | %.4f | %+.2f %% |", got.WAF, r.form, 100*off)
 		cells[name] = append(cells[name], cell)
-		if !long && !slices.ContainsFunc(held, func(l string) bool { return strings.HasPrefix(l, name) && strings.HasSuffix(l, cell) }) {
+		if !long && !slices.ContainsFunc(held,
+			func(l string) bool { return strings.HasPrefix(l, name) && strings.HasSuffix(l, cell) }) {
 			t.Errorf("%s has no row %s with%s at its end", page, name, cell)
 		}
 		if !(math.Abs(off) < 0.01) {
-			t.Errorf("%s at alpha %v, %d pages: simulated %v, closed form %v", r.name, r.e.Alpha, r.e.Pages, got.WAF, r.form)
+			t.Errorf("%s at alpha %v, %d pages: simulated %v, closed form %v", r.name, r.e.Alpha, r.e.Pages, got.WAF,
+				r.form)
 		}
 	}
 	if !long {
 		return
 	}
-	lines := golden.Head("policy", ">pages", ">7 %: simulated", ">form", ">off by", ">12 %: simulated", ">form", ">off by", ">28 %: simulated", ">form", ">off by")
+	lines := golden.Head("policy", ">pages", ">7 %: simulated", ">form", ">off by", ">12 %: simulated", ">form",
+		">off by", ">28 %: simulated", ">form", ">off by")
 	for _, name := range order {
 		lines = append(lines, name+strings.Join(cells[name], ""))
 	}

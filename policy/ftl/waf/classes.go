@@ -26,13 +26,15 @@ func checkClasses(classes []Class) error {
 	writes, space := 0.0, 0.0
 	for i, c := range classes {
 		if !(c.Writes > 0) || !(c.Space > 0) {
-			return fmt.Errorf("waf: class %d has %v of the writes and %v of the space; both must be positive", i, c.Writes, c.Space)
+			return fmt.Errorf("waf: class %d has %v of the writes and %v of the space; both must be positive", i,
+				c.Writes, c.Space)
 		}
 		writes += c.Writes
 		space += c.Space
 	}
 	if math.Abs(writes-1) > 1e-9 || math.Abs(space-1) > 1e-9 {
-		return fmt.Errorf("waf: the classes have %v of the writes and %v of the space; both must sum to 1", writes, space)
+		return fmt.Errorf("waf: the classes have %v of the writes and %v of the space; both must sum to 1", writes,
+			space)
 	}
 	return nil
 }

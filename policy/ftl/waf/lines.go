@@ -2,18 +2,20 @@ package waf
 
 import "math"
 
-// SweepWithin and KnotsWithin are what Sweep and FitLines are asked for where nobody says otherwise: together they keep the line within 5 % of
-// simulations, also between the shares that were looked at.
+// SweepWithin and KnotsWithin are what Sweep and FitLines are asked for where nobody says otherwise: together they
+// keep the line within 5 % of simulations, also between the shares that were looked at.
 const (
 	SweepWithin = 0.03
 	KnotsWithin = 0.02
 )
 
-// FitLines returns a line of few knots through measured write amplification by rising sequential share: as few of the points as leave every
-// other within a share of the straight line between its neighbours. off is the largest share by which the line is off a point.
+// FitLines returns a line of few knots through measured write amplification by rising sequential share: as few of the
+// points as leave every other within a share of the straight line between its neighbours. off is the largest share by
+// which the line is off a point.
 //
-// Equation 7 has one turn, and is more than 80 % off where a curve falls early or in steps, as with little spare space. A line need not fall
-// everywhere: loops that meet blocks of a pool in step amplify some per cent more or less.
+// Equation 7 has one turn, and is more than 80 % off where a curve falls early or in steps, as with little spare
+// space. A line need not fall everywhere: loops that meet blocks of a pool in step amplify some per cent more or
+// less.
 func FitLines(points []MixPoint, within float64) (knots []MixPoint, off float64) {
 	knots = append(knots, points[0])
 	for at := 0; at < len(points)-1; {
@@ -36,8 +38,9 @@ func FitLines(points []MixPoint, within float64) (knots []MixPoint, off float64)
 // leastPart is down to what difference of shares a sweep is refined.
 const leastPart = 1.0 / 320
 
-// Sweep simulates shares of sequential writes, which rise, and then half-way between those where the straight line is off the simulation there by
-// more than a share, and so on: with little spare space the curve falls by half within a fortieth.
+// Sweep simulates shares of sequential writes, which rise, and then half-way between those where the straight line is
+// off the simulation there by more than a share, and so on: with little spare space the curve falls by half within a
+// fortieth.
 func Sweep(e Experiment, shares []float64, within float64) ([]MixPoint, error) {
 	return SweepOf(func(s float64) (Experiment, error) {
 		e.Sequential = s

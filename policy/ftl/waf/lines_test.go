@@ -19,7 +19,8 @@ func line(knots []waf.MixPoint, s float64) float64 {
 	return knots[len(knots)-1].WAF
 }
 
-// TestFitLines: of equation 7's own points with noise the line has few knots, all of them points, and is as near as is asked for.
+// TestFitLines: of equation 7's own points with noise the line has few knots, all of them points, and is as near as
+// is asked for.
 func TestFitLines(t *testing.T) {
 	r := rng.NewStream(1, "lines")
 	for _, noise := range []float64{0, 0.01} {
@@ -50,8 +51,8 @@ func TestFitLines(t *testing.T) {
 	}
 }
 
-// TestFitHolds: at 7 % of over-provisioning, where equation 7 is worst, the line is within 5 % of simulations, of those that it was made of and of
-// those half-way between them.
+// TestFitHolds: at 7 % of over-provisioning, where equation 7 is worst, the line is within 5 % of simulations, of
+// those that it was made of and of those half-way between them.
 func TestFitHolds(t *testing.T) {
 	e := waf.DefaultExperiment()
 	e.Alpha, e.Blocks, e.Pages = 1.07, 300, 64

@@ -66,12 +66,15 @@ func FitSequentialMix(points []MixPoint) (SequentialMix, float64, error) {
 	different := map[float64]bool{}
 	for _, p := range points {
 		if !(p.S >= 0 && p.S <= 1) || !(p.WAF >= 0) || math.IsInf(p.WAF, 1) {
-			return SequentialMix{}, 0, fmt.Errorf("waf: point (%v, %v): the share must be 0 to 1 and the write amplification a number", p.S, p.WAF)
+			return SequentialMix{}, 0,
+				fmt.Errorf("waf: point (%v, %v): the share must be 0 to 1 and the write amplification a number", p.S,
+					p.WAF)
 		}
 		different[p.S] = true
 	}
 	if len(different) < 4 {
-		return SequentialMix{}, 0, fmt.Errorf("waf: %d different sequential shares; four parameters need four", len(different))
+		return SequentialMix{}, 0,
+			fmt.Errorf("waf: %d different sequential shares; four parameters need four", len(different))
 	}
 	var best SequentialMix
 	least := math.Inf(1)
@@ -91,7 +94,8 @@ func FitSequentialMix(points []MixPoint) (SequentialMix, float64, error) {
 		}
 	}
 	if math.IsInf(least, 1) {
-		return SequentialMix{}, 0, fmt.Errorf("waf: the points determine no turning point; add shares below and above it")
+		return SequentialMix{}, 0,
+			fmt.Errorf("waf: the points determine no turning point; add shares below and above it")
 	}
 	return best, math.Sqrt(least / float64(len(points))), nil
 }

@@ -11,7 +11,8 @@ func TestSequentialMix(t *testing.T) {
 	near(t, "eta", eta, -19.834711, 1e-6)
 	near(t, "mu", mu, 17.851240, 1e-6)
 	near(t, "gamma", gamma, 2.983471, 1e-6)
-	for _, c := range [][2]float64{{-1, 7}, {0, 7}, {0.3, 7}, {0.45, 7}, {0.6, 6.5537}, {0.8, 4.5702}, {0.9, 2.9835}, {1, 1}, {2, 1}} {
+	for _, c := range [][2]float64{{-1, 7}, {0, 7}, {0.3, 7}, {0.45, 7}, {0.6, 6.5537}, {0.8, 4.5702}, {0.9, 2.9835},
+		{1, 1}, {2, 1}} {
 		near(t, "A", m.At(c[0]), c[1], 6e-5)
 	}
 	// The same curve by its coefficients, with a slope.
@@ -45,7 +46,8 @@ func TestFitSequentialMix(t *testing.T) {
 	near(t, "slope", got.Slope, want.Slope, 1e-6)
 	near(t, "error", rms, 0, 1e-6)
 
-	for _, points := range [][]MixPoint{nil, {{0, 1}, {0.5, 1}, {1, 1}}, {{0, 1}, {0.1, 1}, {0.2, 1}, {2, 1}}, {{0, 1}, {0.1, 1}, {0.2, 1}, {1, math.NaN()}}} {
+	for _, points := range [][]MixPoint{nil, {{0, 1}, {0.5, 1}, {1, 1}}, {{0, 1}, {0.1, 1}, {0.2, 1}, {2, 1}},
+		{{0, 1}, {0.1, 1}, {0.2, 1}, {1, math.NaN()}}} {
 		if _, _, err := FitSequentialMix(points); err == nil {
 			t.Errorf("%v were fitted", points)
 		}

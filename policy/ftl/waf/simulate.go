@@ -48,15 +48,15 @@ type Experiment struct {
 	Sequential float64
 	Run        int
 
-	// Runs, if there are any, are what is written in the place of Classes and Sequential: one of them is drawn, its pages are written one behind the other, and
-	// so on. Each is the first page and how many.
+	// Runs, if there are any, are what is written in the place of Classes and Sequential: one of them is drawn, its
+	// pages are written one behind the other, and so on. Each is the first page and how many.
 	Runs [][2]int32
 
 	// Writers, if there are any, write in the place of Classes, Sequential and Runs.
 	Writers []Writer
 
-	// Precondition is how many uniform random writes come after the fill, before anything of the load, in multiples of the logical
-	// space.
+	// Precondition is how many uniform random writes come after the fill, before anything of the load, in multiples
+	// of the logical space.
 	Precondition float64
 
 	WarmUp  float64 // writes before measuring, in multiples of the logical space
@@ -125,7 +125,8 @@ func (e Experiment) check() error {
 	case !(e.Precondition >= 0 && e.Precondition <= 1e6):
 		return fmt.Errorf("waf: preconditioning with %v drive writes; it must be 0 or more", e.Precondition)
 	case !(e.WarmUp >= 0) || !(e.Measure > 0) || e.WarmUp+e.Measure > 1e6:
-		return fmt.Errorf("waf: %v warm-up and %v measured drive writes; the latter must be positive", e.WarmUp, e.Measure)
+		return fmt.Errorf("waf: %v warm-up and %v measured drive writes; the latter must be positive", e.WarmUp,
+			e.Measure)
 	case !(e.Sequential >= 0 && e.Sequential <= 1):
 		return fmt.Errorf("waf: a sequential share of %v; it must be 0 to 1", e.Sequential)
 	case e.Run < 0 || e.Run > e.Blocks*e.Pages:
@@ -135,7 +136,8 @@ func (e Experiment) check() error {
 	case e.Writers != nil && (e.Runs != nil || len(e.Classes) > 1 || e.Sequential > 0 || e.Layout > SurvivorsApart):
 		return fmt.Errorf("waf: writers are all who write; leave classes, runs and the sequential share out")
 	case e.Generations < 0 || e.Generations > 100 || e.Generations > 0 && e.Layout != SurvivorsApart:
-		return fmt.Errorf("waf: %d generations; it must be 0 to 100, and 0 unless survivors are written apart", e.Generations)
+		return fmt.Errorf("waf: %d generations; it must be 0 to 100, and 0 unless survivors are written apart",
+			e.Generations)
 	case e.Layout > Partitions:
 		return fmt.Errorf("waf: unknown layout %d", e.Layout)
 	case e.Layout == Partitions && e.Sequential > 0:

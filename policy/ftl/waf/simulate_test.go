@@ -59,7 +59,8 @@ func TestWindowLimits(t *testing.T) {
 	if one := simulate(t, quick(Policy{Victim: ftl.WindowedGreedy})); !reflect.DeepEqual(one, fifo) {
 		t.Errorf("a window of one block: %v, FIFO %v", one.WAF, fifo.WAF)
 	}
-	if some := simulate(t, quick(Policy{Victim: ftl.WindowedGreedy, Window: 0.1})); some.WAF >= fifo.WAF || some.WAF <= greedy.WAF {
+	if some := simulate(t, quick(Policy{Victim: ftl.WindowedGreedy, Window: 0.1})); some.WAF >= fifo.WAF ||
+		some.WAF <= greedy.WAF {
 		t.Errorf("a window between: %v, greedy %v, FIFO %v", some.WAF, greedy.WAF, fifo.WAF)
 	}
 }
@@ -72,8 +73,10 @@ func TestLayouts(t *testing.T) {
 		return simulate(t, e).WAF
 	}
 	classes := HotCold(0.9, 0.1)
-	one, survivors, streams, parts := waf(OneFrontier, classes), waf(SurvivorsApart, classes), waf(StreamsApart, classes), waf(Partitions, classes)
-	t.Logf("one frontier %.3f, survivors apart %.3f, streams apart %.3f, partitions %.3f", one, survivors, streams, parts)
+	one, survivors, streams, parts := waf(OneFrontier, classes), waf(SurvivorsApart, classes),
+		waf(StreamsApart, classes), waf(Partitions, classes)
+	t.Logf("one frontier %.3f, survivors apart %.3f, streams apart %.3f, partitions %.3f", one, survivors, streams,
+		parts)
 	if !(streams < survivors && survivors < one && parts < survivors) {
 		t.Error("separation does not pay")
 	}
@@ -142,7 +145,8 @@ func ExampleSimulate() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%v: simulated %.2f, closed form %.2f, Desnoyers %.2f\n", e.Policy, r.WAF, form, Greedy(e.Alpha, e.Pages))
+	fmt.Printf("%v: simulated %.2f, closed form %.2f, Desnoyers %.2f\n", e.Policy, r.WAF, form,
+		Greedy(e.Alpha, e.Pages))
 	// Output: greedy: simulated 2.40, closed form 2.40, Desnoyers 2.40
 }
 
@@ -166,7 +170,8 @@ func BenchmarkSimulate(b *testing.B) {
 	}
 }
 
-// Of cost-age no steady state is derived here. Under uniform writes, where age says nothing, it lies between greedy, which nothing beats, and FIFO.
+// Of cost-age no steady state is derived here. Under uniform writes, where age says nothing, it lies between greedy,
+// which nothing beats, and FIFO.
 func TestCostAge(t *testing.T) {
 	e := DefaultExperiment()
 	e.Alpha, e.Blocks, e.WarmUp, e.Measure = 1.28, 1000, 4, 3

@@ -33,11 +33,15 @@ func must(t *testing.T, p Policy, alpha float64, pages int) float64 {
 // program, four decimals).
 func TestTable(t *testing.T) {
 	for _, r := range []struct {
-		alpha, fifo, greedy64, greedy128, greedy256, exact64, exact128, exact256, random, d2, d5, d10, mixed80, apart80, mixed95, apart95 float64
+		alpha, fifo, greedy64, greedy128, greedy256, exact64, exact128, exact256, random, d2, d5, d10, mixed80,
+		apart80, mixed95, apart95 float64
 	}{
-		{1.07, 7.8172, 7.0014, 7.3863, 7.5955, 7.0099, 7.3916, 7.5969, 15.2857, 10.2772, 7.8746, 7.3230, 8.1818, 5.2539, 9.9576, 2.0860},
-		{1.12, 4.8463, 4.5286, 4.6819, 4.7626, 4.5307, 4.6833, 4.7629, 9.3333, 6.4135, 5.0143, 4.6973, 5.2042, 3.3596, 6.6959, 1.5537},
-		{1.28, 2.4814, 2.4020, 2.4410, 2.4610, 2.4028, 2.4412, 2.4610, 4.5714, 3.2453, 2.6122, 2.4711, 2.8196, 1.8655, 3.7881, 1.1701},
+		{1.07, 7.8172, 7.0014, 7.3863, 7.5955, 7.0099, 7.3916, 7.5969, 15.2857, 10.2772, 7.8746, 7.3230, 8.1818,
+			5.2539, 9.9576, 2.0860},
+		{1.12, 4.8463, 4.5286, 4.6819, 4.7626, 4.5307, 4.6833, 4.7629, 9.3333, 6.4135, 5.0143, 4.6973, 5.2042, 3.3596,
+			6.6959, 1.5537},
+		{1.28, 2.4814, 2.4020, 2.4410, 2.4610, 2.4028, 2.4412, 2.4610, 4.5714, 3.2453, 2.6122, 2.4711, 2.8196, 1.8655,
+			3.7881, 1.1701},
 	} {
 		const tol = 6e-5
 		near(t, "FIFO", FIFO(r.alpha), r.fifo, tol)
@@ -51,7 +55,8 @@ func TestTable(t *testing.T) {
 		near(t, "d=2", must(t, Policy{Victim: ftl.DChoices, Choices: 2}, r.alpha, 64), r.d2, tol)
 		near(t, "d=5", must(t, Policy{Victim: ftl.DChoices, Choices: 5}, r.alpha, 64), r.d5, tol)
 		near(t, "d=10", must(t, Policy{Victim: ftl.DChoices, Choices: 10}, r.alpha, 64), r.d10, tol)
-		for _, c := range []struct{ share, space, mixed, apart float64 }{{.8, .2, r.mixed80, r.apart80}, {.95, .05, r.mixed95, r.apart95}} {
+		for _, c := range []struct{ share, space, mixed, apart float64 }{{.8, .2, r.mixed80, r.apart80},
+			{.95, .05, r.mixed95, r.apart95}} {
 			mixed, err := MixedFIFO(r.alpha, HotCold(c.share, c.space))
 			if err != nil {
 				t.Fatal(err)
@@ -159,8 +164,10 @@ func TestMeanings(t *testing.T) {
 func TestSteadyState(t *testing.T) {
 	policies := []Policy{
 		{Victim: ftl.Greedy}, {Victim: ftl.FIFO}, {Victim: ftl.Random}, {Victim: ftl.CostBenefit},
-		{Victim: ftl.DChoices, Choices: 1}, {Victim: ftl.DChoices, Choices: 2}, {Victim: ftl.DChoices, Choices: 11}, {Victim: ftl.DChoices, Choices: 300},
-		{Victim: ftl.WindowedGreedy, Window: 0}, {Victim: ftl.WindowedGreedy, Window: 0.1}, {Victim: ftl.WindowedGreedy, Window: 1},
+		{Victim: ftl.DChoices, Choices: 1}, {Victim: ftl.DChoices, Choices: 2}, {Victim: ftl.DChoices, Choices: 11},
+		{Victim: ftl.DChoices, Choices: 300},
+		{Victim: ftl.WindowedGreedy, Window: 0}, {Victim: ftl.WindowedGreedy, Window: 0.1},
+		{Victim: ftl.WindowedGreedy, Window: 1},
 	}
 	for _, p := range policies {
 		for _, alpha := range []float64{1.005, 1.03, 1.07, 1.28, 2, 7} {
@@ -172,13 +179,15 @@ func TestSteadyState(t *testing.T) {
 				sum, mean := 0.0, 0.0
 				for i, part := range x {
 					if !(part >= 0 && part <= 1) {
-						t.Errorf("%v, alpha %v, %d pages: a part of %v of the blocks holds %d", p, alpha, pages, part, i)
+						t.Errorf("%v, alpha %v, %d pages: a part of %v of the blocks holds %d", p, alpha, pages, part,
+							i)
 					}
 					sum += part
 					mean += float64(float64(i) * part)
 				}
 				if math.Abs(sum-1) > 1e-9 || math.Abs(mean/float64(pages)*alpha-1) > 1e-6 {
-					t.Errorf("%v, alpha %v, %d pages: parts sum to %v, mean times alpha %v", p, alpha, pages, sum, mean/float64(pages)*alpha)
+					t.Errorf("%v, alpha %v, %d pages: parts sum to %v, mean times alpha %v", p, alpha, pages, sum,
+						mean/float64(pages)*alpha)
 				}
 				if a := must(t, p, alpha, pages); !(a >= 1-1e-9 && a <= Random(alpha)*(1+1e-9)) {
 					t.Errorf("%v, alpha %v, %d pages: write amplification %v", p, alpha, pages, a)
@@ -203,7 +212,8 @@ func TestLimits(t *testing.T) {
 				last = a
 			}
 		}
-		near(t, "one choice", must(t, Policy{Victim: ftl.DChoices, Choices: 1}, alpha, 64), Random(alpha), 1e-9*Random(alpha))
+		near(t, "one choice", must(t, Policy{Victim: ftl.DChoices, Choices: 1}, alpha, 64), Random(alpha),
+			1e-9*Random(alpha))
 		near(t, "many choices", must(t, Policy{Victim: ftl.DChoices, Choices: 3000}, alpha, 64), greedy, 2e-3*greedy)
 		near(t, "long blocks", GreedyExact(alpha, 20000), fifo, 2e-3*fifo)
 		mixed, err := MixedFIFO(alpha, HotCold(0.3, 0.3))
@@ -277,7 +287,8 @@ func TestFormErrors(t *testing.T) {
 }
 
 func BenchmarkSteadyState(b *testing.B) {
-	for _, p := range []Policy{{Victim: ftl.Greedy}, {Victim: ftl.FIFO}, {Victim: ftl.DChoices, Choices: 11}, {Victim: ftl.CostBenefit}} {
+	for _, p := range []Policy{{Victim: ftl.Greedy}, {Victim: ftl.FIFO}, {Victim: ftl.DChoices, Choices: 11},
+		{Victim: ftl.CostBenefit}} {
 		b.Run(p.String(), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := SteadyState(p, 1.07, 256); err != nil {

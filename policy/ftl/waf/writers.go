@@ -8,15 +8,16 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Writer writes in a part of the drive of its own: at random places of it and round it in order, or as Runs say. Parts follow each other as
-// the writers do.
+// Writer writes in a part of the drive of its own: at random places of it and round it in order, or as Runs say.
+// Parts follow each other as the writers do.
 type Writer struct {
 	Space  float64 // share of the logical space; writers' add up to 1
 	Writes float64 // share of the page writes; they add up to 1
 	// Sequential is the share of its page writes that overwrite its part in order, over and over.
 	Sequential float64
-	// Runs, if there are any, are what it writes in their place: one of them is drawn, and its pages are written one behind the other. Each is
-	// the first page, counted from that of the part, and how many. Those beyond the part's end begin again at its first page.
+	// Runs, if there are any, are what it writes in their place: one of them is drawn, and its pages are written one
+	// behind the other. Each is the first page, counted from that of the part, and how many. Those beyond the part's
+	// end begin again at its first page.
 	Runs [][2]int32
 }
 
@@ -25,7 +26,8 @@ func checkWriters(list []Writer) error {
 	space, writes := 0.0, 0.0
 	for i, w := range list {
 		if !(w.Space >= 0) || !(w.Writes >= 0) || !(w.Sequential >= 0 && w.Sequential <= 1) {
-			return fmt.Errorf("waf: writer %d has %v of the space, %v of the writes and %v of them sequential; shares are 0 to 1", i, w.Space, w.Writes, w.Sequential)
+			return fmt.Errorf("waf: writer %d has %v of the space, %v of the writes and %v of them sequential; "+
+				"shares are 0 to 1", i, w.Space, w.Writes, w.Sequential)
 		}
 		if slices.ContainsFunc(w.Runs, func(r [2]int32) bool { return r[0] < 0 || r[1] < 1 }) {
 			return fmt.Errorf("waf: writer %d has a run that is no run of pages", i)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWriters: one writer is the drive's own load, two that write at random are classes, and runs without an order are the runs of an
-// experiment. What lies still costs nothing, and is spare space for nobody.
+// TestWriters: one writer is the drive's own load, two that write at random are classes, and runs without an order
+// are the runs of an experiment. What lies still costs nothing, and is spare space for nobody.
 func TestWriters(t *testing.T) {
 	e := DefaultExperiment()
 	e.Blocks, e.Alpha = 400, 1.15
@@ -25,12 +25,15 @@ func TestWriters(t *testing.T) {
 		runs = append(runs, [2]int32{at, 16})
 	}
 	for name, x := range map[string][2]func(*Experiment){
-		"random":     {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1}} }, func(*Experiment) {}},
-		"sequential": {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1, Sequential: 0.8}} }, func(x *Experiment) { x.Sequential = 0.8 }},
+		"random": {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1}} }, func(*Experiment) {}},
+		"sequential": {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1, Sequential: 0.8}} },
+			func(x *Experiment) { x.Sequential = 0.8 }},
 		"classes": {func(x *Experiment) { x.Writers = []Writer{{Space: 0.2, Writes: 0.8}, {Space: 0.8, Writes: 0.2}} },
 			func(x *Experiment) { x.Classes = []Class{{Writes: 0.8, Space: 0.2}, {Writes: 0.2, Space: 0.8}} }},
-		"runs":       {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1, Runs: runs}} }, func(x *Experiment) { x.Runs = runs }},
-		"who is not": {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1}, {}, {Sequential: 1}} }, func(*Experiment) {}},
+		"runs": {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1, Runs: runs}} },
+			func(x *Experiment) { x.Runs = runs }},
+		"who is not": {func(x *Experiment) { x.Writers = []Writer{{Space: 1, Writes: 1}, {}, {Sequential: 1}} },
+			func(*Experiment) {}},
 	} {
 		if a, b := run(x[0]), run(x[1]); math.Abs(a/b-1) > 0.03 {
 			t.Errorf("%s: %v, not %v", name, a, b)
@@ -43,7 +46,9 @@ func TestWriters(t *testing.T) {
 		t.Errorf("half of it lies still: %v, not %v; all written: %v", cold, want, all)
 	}
 	// Writers' shares of the pages are those that were asked for, whatever their runs.
-	l := Experiment{Blocks: 100, Pages: 64, Seed: 1, Classes: Uniform(), Writers: []Writer{{Space: 0.25, Writes: 0.4, Runs: [][2]int32{{0, 50}, {100, 30}}}, {Space: 0.75, Writes: 0.6}}}.load()
+	l := Experiment{Blocks: 100, Pages: 64, Seed: 1, Classes: Uniform(),
+		Writers: []Writer{{Space: 0.25, Writes: 0.4, Runs: [][2]int32{{0, 50}, {100, 30}}},
+			{Space: 0.75, Writes: 0.6}}}.load()
 	first := 0
 	const draws = 200_000
 	for range draws {
@@ -55,7 +60,8 @@ func TestWriters(t *testing.T) {
 		t.Errorf("a writer of 40 %% wrote %v", got)
 	}
 	for name, list := range map[string][]Writer{
-		"space": {{Space: 0.9, Writes: 1}}, "writes": {{Space: 1, Writes: 1.1}}, "negative": {{Space: 1.5, Writes: 1}, {Space: -0.5}}, "sequential": {{Space: 1, Writes: 1, Sequential: 1.1}},
+		"space": {{Space: 0.9, Writes: 1}}, "writes": {{Space: 1, Writes: 1.1}},
+		"negative": {{Space: 1.5, Writes: 1}, {Space: -0.5}}, "sequential": {{Space: 1, Writes: 1, Sequential: 1.1}},
 		"run": {{Space: 1, Writes: 1, Runs: [][2]int32{{0, 0}}}},
 	} {
 		x := e

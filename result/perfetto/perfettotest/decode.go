@@ -1,8 +1,8 @@
 // Package perfettotest reads Perfetto's traces, for tests of those who write them.
 //
-// Its main types are [Trace], [Track], [Event] and [Slice]. It follows Perfetto's protos and does what Perfetto's importer does,
-// without the writer's code, so that both would have to be wrong in the same way. It is strict: a field that the writer does not
-// use is an error.
+// Its main types are [Trace], [Track], [Event] and [Slice]. It follows Perfetto's protos and does what Perfetto's
+// importer does, without the writer's code, so that both would have to be wrong in the same way. It is strict: a
+// field that the writer does not use is an error.
 //
 // What it leaves out: everything that the writer does not write.
 package perfettotest
@@ -25,7 +25,8 @@ type Track struct {
 
 // Event is one event as it stands in the file.
 type Event struct {
-	Time, Kind, Track uint64 // Time in nanoseconds; Kind 1 begins a slice, 2 ends it, 3 is a moment, 4 a counter's value
+	// Time in nanoseconds; Kind 1 begins a slice, 2 ends it, 3 is a moment, 4 a counter's value
+	Time, Kind, Track uint64
 	Name              string
 	Notes             map[string]any // annotations: int64, float64 or string
 	Value             float64
@@ -163,7 +164,8 @@ func (r *reader) intern(b []byte) error {
 	for _, f := range list {
 		to := map[uint64]map[uint64]string{2: r.events, 3: r.note}[f.number]
 		entry, err := fields(f.b)
-		if err != nil || to == nil || len(entry) != 2 || entry[0].number != 1 || entry[1].number != 2 || entry[0].v == 0 {
+		if err != nil || to == nil || len(entry) != 2 || entry[0].number != 1 || entry[1].number != 2 ||
+			entry[0].v == 0 {
 			return fmt.Errorf("bad interned entry %v", f)
 		}
 		if _, twice := to[entry[0].v]; twice {
@@ -294,8 +296,9 @@ func (r *reader) annotation(b []byte, to map[string]any) error {
 	return nil
 }
 
-// Slices matches begins and ends, by track. It does what Perfetto's importer does: events in order of time, those of one nanosecond in the order of the file; an end
-// closes the slice that was opened last. It fails on ends without a begin and on slices that are never closed.
+// Slices matches begins and ends, by track. It does what Perfetto's importer does: events in order of time, those of
+// one nanosecond in the order of the file; an end closes the slice that was opened last. It fails on ends without a
+// begin and on slices that are never closed.
 func (trace *Trace) Slices() (map[uint64][]Slice, error) {
 	events := slices.Clone(trace.Events)
 	slices.SortStableFunc(events, func(a, b Event) int {

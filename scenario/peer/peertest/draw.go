@@ -11,7 +11,8 @@ import (
 	"farflash/scenario/peer"
 )
 
-// MQSimDraw is a configuration of MQSim that was drawn: a drive, the flows that it serves at the same time, and the traces that some of them replay.
+// MQSimDraw is a configuration of MQSim that was drawn: a drive, the flows that it serves at the same time, and the
+// traces that some of them replay.
 type MQSimDraw struct {
 	Drive  *peer.MQSimDevice
 	Flows  []*peer.MQSimFlow
@@ -54,8 +55,8 @@ func below(n int) []int {
 	return out
 }
 
-// DrawMQSim draws a configuration over what MQSim reads, without preconditioning, copyback and the simple cache, with which it fails. A seed draws the same one
-// for ever: answers to draws are kept by their seeds.
+// DrawMQSim draws a configuration over what MQSim reads, without preconditioning, copyback and the simple cache, with
+// which it fails. A seed draws the same one for ever: answers to draws are kept by their seeds.
 func DrawMQSim(seed uint64) *MQSimDraw {
 	d := &drawer{rng.NewStream(seed, "mqsim")}
 	x := &MQSimDraw{Drive: d.drive(), Traces: map[string]string{}}
@@ -63,7 +64,9 @@ func DrawMQSim(seed uint64) *MQSimDraw {
 	divided := d.below(4)
 	for i := range n {
 		f := &peer.MQSimFlow{
-			Priority_Class: one(d, "URGENT", "HIGH", "HIGH", "HIGH", "MEDIUM", "LOW"), Device_Level_Data_Caching_Mode: one(d, "TURNED_OFF", "WRITE_CACHE", "WRITE_CACHE", "READ_CACHE", "WRITE_READ_CACHE"),
+			Priority_Class: one(d, "URGENT", "HIGH", "HIGH", "HIGH", "MEDIUM", "LOW"),
+			Device_Level_Data_Caching_Mode: one(d, "TURNED_OFF", "WRITE_CACHE", "WRITE_CACHE", "READ_CACHE",
+				"WRITE_READ_CACHE"),
 			Initial_Occupancy_Percentage: d.within(30, 70),
 		}
 		d.planes(x.Drive, f, i, n, divided)
@@ -87,24 +90,36 @@ func (d *drawer) drive() *peer.MQSimDevice {
 			Seed: int64(d.within(1, 999)), Memory_Type: "FLASH", HostInterface_Type: "NVME",
 			IO_Queue_Depth: one(d, 16, 64, 128, 1024, 65535), Queue_Fetch_Size: one(d, 1, 4, 16, 64, 512),
 			Caching_Mechanism: "ADVANCED", Data_Cache_Sharing_Mode: one(d, "SHARED", "EQUAL_PARTITIONING"),
-			Data_Cache_Capacity: one[int64](d, 1, 1, 2, 4, 16, 64, 256) << 20, Data_Cache_DRAM_Row_Size: one[int64](d, 2048, 4096, 8192),
-			Data_Cache_DRAM_Data_Rate: one[int64](d, 100, 200, 400, 800, 1600), Data_Cache_DRAM_Data_Busrt_Size: one[int64](d, 1, 2, 4, 8),
-			Data_Cache_DRAM_tRCD: int64(d.within(8, 20)), Data_Cache_DRAM_tCL: int64(d.within(8, 20)), Data_Cache_DRAM_tRP: int64(d.within(8, 20)),
-			Address_Mapping: "PAGE_LEVEL", Ideal_Mapping_Table: d.in(2), CMT_Capacity: one[int64](d, 16, 64, 256, 1024, 2048) << 10,
-			CMT_Sharing_Mode: one(d, "SHARED", "EQUAL_PARTITIONING"), Transaction_Scheduling_Policy: one(d, "OUT_OF_ORDER", "PRIORITY_OUT_OF_ORDER"),
-			Overprovisioning_Ratio: float64(d.within(70, 400)) / 1000, GC_Exec_Threshold: float64(d.within(5, 100)) / 1000,
-			GC_Block_Selection_Policy: one(d, "GREEDY", "RGA", "RANDOM", "RANDOM_P", "RANDOM_PP", "FIFO"),
-			Preemptible_GC_Enabled:    d.in(2), GC_Hard_Threshold: float64(d.within(1, 40)) / 1000,
-			Dynamic_Wearleveling_Enabled: d.in(2), Static_Wearleveling_Enabled: d.in(2), Static_Wearleveling_Threshold: d.within(1, 200),
-			Preferred_suspend_erase_time_for_read: 700000, Preferred_suspend_erase_time_for_write: 700000, Preferred_suspend_write_time_for_read: 100000,
-			Flash_Channel_Count: d.within(1, 8), Flash_Channel_Width: one(d, 1, 1, 2), Channel_Transfer_Rate: one[int64](d, 100, 200, 333, 400, 533, 667, 800, 1200),
-			Chip_No_Per_Channel: one(d, 1, 2, 3, 4, 4, 8), Flash_Comm_Protocol: "NVDDR2",
+			Data_Cache_Capacity:             one[int64](d, 1, 1, 2, 4, 16, 64, 256) << 20,
+			Data_Cache_DRAM_Row_Size:        one[int64](d, 2048, 4096, 8192),
+			Data_Cache_DRAM_Data_Rate:       one[int64](d, 100, 200, 400, 800, 1600),
+			Data_Cache_DRAM_Data_Busrt_Size: one[int64](d, 1, 2, 4, 8),
+			Data_Cache_DRAM_tRCD:            int64(d.within(8, 20)), Data_Cache_DRAM_tCL: int64(d.within(8, 20)),
+			Data_Cache_DRAM_tRP: int64(d.within(8, 20)),
+			Address_Mapping:     "PAGE_LEVEL", Ideal_Mapping_Table: d.in(2),
+			CMT_Capacity:                  one[int64](d, 16, 64, 256, 1024, 2048) << 10,
+			CMT_Sharing_Mode:              one(d, "SHARED", "EQUAL_PARTITIONING"),
+			Transaction_Scheduling_Policy: one(d, "OUT_OF_ORDER", "PRIORITY_OUT_OF_ORDER"),
+			Overprovisioning_Ratio:        float64(d.within(70, 400)) / 1000,
+			GC_Exec_Threshold:             float64(d.within(5, 100)) / 1000,
+			GC_Block_Selection_Policy:     one(d, "GREEDY", "RGA", "RANDOM", "RANDOM_P", "RANDOM_PP", "FIFO"),
+			Preemptible_GC_Enabled:        d.in(2), GC_Hard_Threshold: float64(d.within(1, 40)) / 1000,
+			Dynamic_Wearleveling_Enabled: d.in(2), Static_Wearleveling_Enabled: d.in(2),
+			Static_Wearleveling_Threshold:         d.within(1, 200),
+			Preferred_suspend_erase_time_for_read: 700000, Preferred_suspend_erase_time_for_write: 700000,
+			Preferred_suspend_write_time_for_read: 100000,
+			Flash_Channel_Count:                   d.within(1, 8), Flash_Channel_Width: one(d, 1, 1, 2),
+			Channel_Transfer_Rate: one[int64](d, 100, 200, 333, 400, 533, 667, 800, 1200),
+			Chip_No_Per_Channel:   one(d, 1, 2, 3, 4, 4, 8), Flash_Comm_Protocol: "NVDDR2",
 		},
 		MQSimFlash: peer.MQSimFlash{
-			Flash_Technology: one(d, "SLC", "MLC", "MLC", "TLC"), CMD_Suspension_Support: one(d, "NONE", "PROGRAM", "ERASE", "PROGRAM_ERASE"),
-			Block_Erase_Latency: int64(d.within(1000, 6000)) * 1000, Block_PE_Cycles_Limit: 10000, Suspend_Erase_Time: 700000, Suspend_Program_Time: 100000,
-			Die_No_Per_Chip: one(d, 1, 1, 2, 2, 4), Plane_No_Per_Die: one(d, 1, 2, 2, 4), Page_No_Per_Block: one(d, 32, 64, 128, 256, 384, 512),
-			Page_Capacity: one[int64](d, 4096, 8192, 8192, 16384), Page_Metadat_Capacity: 448,
+			Flash_Technology:       one(d, "SLC", "MLC", "MLC", "TLC"),
+			CMD_Suspension_Support: one(d, "NONE", "PROGRAM", "ERASE", "PROGRAM_ERASE"),
+			Block_Erase_Latency:    int64(d.within(1000, 6000)) * 1000, Block_PE_Cycles_Limit: 10000,
+			Suspend_Erase_Time: 700000, Suspend_Program_Time: 100000,
+			Die_No_Per_Chip: one(d, 1, 1, 2, 2, 4), Plane_No_Per_Die: one(d, 1, 2, 2, 4),
+			Page_No_Per_Block: one(d, 32, 64, 128, 256, 384, 512),
+			Page_Capacity:     one[int64](d, 4096, 8192, 8192, 16384), Page_Metadat_Capacity: 448,
 		},
 	}
 	scheme := []string{"C", "W", "D", "P"}
@@ -130,7 +145,8 @@ func (d *drawer) drive() *peer.MQSimDevice {
 
 // planes draws which planes a flow uses: all, the channels or the chips that are its own, or any.
 func (d *drawer) planes(x *peer.MQSimDevice, f *peer.MQSimFlow, i, n, divided int) {
-	f.Channel_IDs, f.Chip_IDs, f.Die_IDs, f.Plane_IDs = below(x.Flash_Channel_Count), below(x.Chip_No_Per_Channel), below(x.Die_No_Per_Chip), below(x.Plane_No_Per_Die)
+	f.Channel_IDs, f.Chip_IDs, f.Die_IDs, f.Plane_IDs = below(x.Flash_Channel_Count), below(x.Chip_No_Per_Channel),
+		below(x.Die_No_Per_Chip), below(x.Plane_No_Per_Die)
 	own := func(all []int) []int {
 		if len(all) < n {
 			return all[i%len(all) : i%len(all)+1]
@@ -143,7 +159,8 @@ func (d *drawer) planes(x *peer.MQSimDevice, f *peer.MQSimFlow, i, n, divided in
 	case 2:
 		f.Chip_IDs = own(f.Chip_IDs)
 	case 3:
-		f.Channel_IDs, f.Chip_IDs, f.Die_IDs, f.Plane_IDs = d.some(len(f.Channel_IDs)), d.some(len(f.Chip_IDs)), d.some(len(f.Die_IDs)), d.some(len(f.Plane_IDs))
+		f.Channel_IDs, f.Chip_IDs, f.Die_IDs, f.Plane_IDs = d.some(len(f.Channel_IDs)), d.some(len(f.Chip_IDs)),
+			d.some(len(f.Die_IDs)), d.some(len(f.Plane_IDs))
 	}
 }
 
@@ -174,8 +191,10 @@ func (d *drawer) synthetic(f *peer.MQSimFlow) {
 // trace draws a trace: mostly small requests, in clusters of time and of place.
 func (d *drawer) trace(x *MQSimDraw, f *peer.MQSimFlow, i int) {
 	f.File_Path = fmt.Sprintf("t%d.trace", i)
-	f.Percentage_To_Be_Executed, f.Relay_Count, f.Time_Unit = one(d, 100, 100, d.within(1, 99)), one(d, 1, 1, 1, 2), one(d, "NANOSECOND", "NANOSECOND", "MICROSECOND", "PICOSECOND")
-	gap, sectors, reads, most := one(d, 2000, 20000, 100000, 500000), int64(1)<<d.within(12, 26), d.below(101), one(d, 8, 32, 128)
+	f.Percentage_To_Be_Executed, f.Relay_Count, f.Time_Unit = one(d, 100, 100, d.within(1, 99)), one(d, 1, 1, 1, 2),
+		one(d, "NANOSECOND", "NANOSECOND", "MICROSECOND", "PICOSECOND")
+	gap, sectors, reads, most := one(d, 2000, 20000, 100000, 500000), int64(1)<<d.within(12, 26), d.below(101),
+		one(d, 8, 32, 128)
 	at, next := d.below(1000000), int64(0)
 	var b strings.Builder
 	for range d.within(200, 2500) {
@@ -201,7 +220,8 @@ func (x *MQSimDraw) Texts() (device, workload string) {
 	var b strings.Builder
 	b.WriteString("<Execution_Parameter_Set>\n")
 	element(&b, "Host_Parameter_Set", x.Drive.MQSimHost, nil, func() {})
-	element(&b, "Device_Parameter_Set", x.Drive.MQSimController, nil, func() { element(&b, "Flash_Parameter_Set", x.Drive.MQSimFlash, nil, func() {}) })
+	element(&b, "Device_Parameter_Set", x.Drive.MQSimController, nil,
+		func() { element(&b, "Flash_Parameter_Set", x.Drive.MQSimFlash, nil, func() {}) })
 	b.WriteString("</Execution_Parameter_Set>\n")
 	device = b.String()
 	b.Reset()
@@ -221,8 +241,10 @@ func (x *MQSimDraw) Texts() (device, workload string) {
 var (
 	traceOnly     = []string{"File_Path", "Percentage_To_Be_Executed", "Relay_Count", "Time_Unit"}
 	syntheticOnly = []string{
-		"Working_Set_Percentage", "Synthetic_Generator_Type", "Read_Percentage", "Address_Distribution", "Percentage_of_Hot_Region", "Generated_Aligned_Addresses", "Address_Alignment_Unit",
-		"Request_Size_Distribution", "Average_Request_Size", "Variance_Request_Size", "Seed", "Average_No_of_Reqs_in_Queue", "Bandwidth", "Stop_Time", "Total_Requests_To_Generate",
+		"Working_Set_Percentage", "Synthetic_Generator_Type", "Read_Percentage", "Address_Distribution",
+		"Percentage_of_Hot_Region", "Generated_Aligned_Addresses", "Address_Alignment_Unit",
+		"Request_Size_Distribution", "Average_Request_Size", "Variance_Request_Size", "Seed",
+		"Average_No_of_Reqs_in_Queue", "Bandwidth", "Stop_Time", "Total_Requests_To_Generate",
 	}
 )
 

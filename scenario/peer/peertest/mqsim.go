@@ -1,5 +1,6 @@
-// Package peertest reads the cases of the peers that are held in this repository: the values given to the elements of their configurations, and what they
-// answered. It is for tests alone, of the reading of a configuration and of the models that it ends in, which play the same cases by different ways.
+// Package peertest reads the cases of the peers that are held in this repository: the values given to the elements of
+// their configurations, and what they answered. It is for tests alone, of the reading of a configuration and of the
+// models that it ends in, which play the same cases by different ways.
 package peertest
 
 import (
@@ -21,11 +22,12 @@ type MQSimCase struct {
 	Mean            float64 // latency, ns
 	Reads, Programs float64 // pages; NaN programs where MQSim has no say
 	Off             float64 // what the mean may be off, ns
-	Later           bool    // it reads and programs some of these pages after the last request has ended, where a run ends
+	// it reads and programs some of these pages after the last request has ended, where a run ends
+	Later bool
 }
 
-// MQSim reads the cases of a folder: ssdconfig.xml, workload.xml, and answers.txt, whose lines have the elements of these that a case gives other values, and
-// what MQSim answered.
+// MQSim reads the cases of a folder: ssdconfig.xml, workload.xml, and answers.txt, whose lines have the elements of
+// these that a case gives other values, and what MQSim answered.
 func MQSim(t *testing.T, folder string) []MQSimCase {
 	t.Helper()
 	read := func(name string) string {
@@ -44,7 +46,8 @@ func MQSim(t *testing.T, folder string) []MQSimCase {
 			continue
 		}
 		var c MQSimCase
-		if _, err := fmt.Sscanf(answer, "%s %d %f pages %f %f within %f", &c.Op, &c.Requests, &c.Mean, &c.Reads, &c.Programs, &c.Off); err != nil {
+		if _, err := fmt.Sscanf(answer, "%s %d %f pages %f %f within %f", &c.Op, &c.Requests, &c.Mean, &c.Reads,
+			&c.Programs, &c.Off); err != nil {
 			t.Fatalf("%s: %v", s.Text(), err)
 		}
 		c.Later = strings.HasSuffix(strings.TrimSpace(answer), " later")

@@ -1,12 +1,14 @@
-// Package bursts has how many chunks come to a gateway at once: whole numbers of a bounded Pareto distribution (heavy tails of what is written together: Crovella and Bestavros, Self-Similarity in World
-// Wide Web Traffic, SIGMETRICS 1996).
+// Package bursts has how many chunks come to a gateway at once: whole numbers of a bounded Pareto distribution (heavy
+// tails of what is written together: Crovella and Bestavros, Self-Similarity in World Wide Web Traffic, SIGMETRICS
+// 1996).
 //
 // Its main type is Pareto; it leaves out when they come.
 package bursts
 
 import "farflash/numeric/rng"
 
-// Pareto is a distribution from 1 to Most, bounded; the probability that a burst is of k or more falls as the power Shape of k.
+// Pareto is a distribution from 1 to Most, bounded; the probability that a burst is of k or more falls as the power
+// Shape of k.
 type Pareto struct {
 	Most  int
 	Shape float64

@@ -1,4 +1,5 @@
-// Package learn has what nodes learn of how long things take: a Clock, after what time something is late, and a Patience, what few take longer than. It leaves out what is done about that.
+// Package learn has what nodes learn of how long things take: a Clock, after what time something is late, and a
+// Patience, what few take longer than. It leaves out what is done about that.
 package learn
 
 import "farflash/sim"
@@ -15,7 +16,8 @@ func (c *Clock) Learn(took sim.Time) {
 // Late is after what time something is late, which is not less than a least.
 func (c *Clock) Late(least sim.Time) sim.Time { return max(c.Mean+8*c.Spread, least) }
 
-// Patience is what 19 of 20 take no longer than, by stochastic approximation (Robbins and Monro 1951), a sixty-fourth of itself at a time.
+// Patience is what 19 of 20 take no longer than, by stochastic approximation (Robbins and Monro 1951), a sixty-fourth
+// of itself at a time.
 type Patience sim.Time
 
 // Learn takes a time in.

@@ -6,7 +6,8 @@ import (
 	"farflash/sim"
 )
 
-// TestClock: RFC 6298's eighth and quarter, of times and of how much later than said something comes, which may be less than nothing.
+// TestClock: RFC 6298's eighth and quarter, of times and of how much later than said something comes, which may be
+// less than nothing.
 func TestClock(t *testing.T) {
 	c := Clock{Mean: 800, Spread: 400}
 	for _, x := range []struct {
@@ -20,7 +21,8 @@ func TestClock(t *testing.T) {
 	} {
 		c.Learn(x.took)
 		if c != x.want || c.Late(10) != x.late || c.Late(9000) != 9000 {
-			t.Errorf("after %v: %+v, late after %v, not %+v, %v", int64(x.took), c, int64(c.Late(10)), x.want, int64(x.late))
+			t.Errorf("after %v: %+v, late after %v, not %+v, %v", int64(x.took), c, int64(c.Late(10)), x.want,
+				int64(x.late))
 		}
 	}
 }

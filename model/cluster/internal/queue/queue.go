@@ -1,8 +1,9 @@
-// Package queue has first-in first-out queues for hot paths of cluster models: Queue, whose room is used again, so that one which has
-// reached its greatest length allocates nothing. It leaves out priorities, and giving room back.
+// Package queue has first-in first-out queues for hot paths of cluster models: Queue, whose room is used again, so
+// that one which has reached its greatest length allocates nothing. It leaves out priorities, and giving room back.
 package queue
 
-// Queue is a first-in first-out queue. The zero one is empty. How many wait is beside the list and not in it, so that who asks whether any do reads one word.
+// Queue is a first-in first-out queue. The zero one is empty. How many wait is beside the list and not in it, so that
+// who asks whether any do reads one word.
 type Queue[T any] struct {
 	waiting, head int32
 	items         []T
@@ -17,7 +18,8 @@ func (q *Queue[T]) Len() int { return int(q.waiting) }
 // All are those that wait, the next first, until the queue changes.
 func (q *Queue[T]) All() []T { return q.items[q.head:] }
 
-// Push adds one at the end. Where half of a full list has gone, the rest moves down: a queue that is never empty does not grow for ever.
+// Push adds one at the end. Where half of a full list has gone, the rest moves down: a queue that is never empty does
+// not grow for ever.
 func (q *Queue[T]) Push(x T) {
 	if len(q.items) == cap(q.items) && int(q.head) > len(q.items)/2 {
 		q.items, q.head = q.items[:copy(q.items, q.items[q.head:])], 0

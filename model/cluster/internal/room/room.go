@@ -1,4 +1,5 @@
-// Package room has the memory of a node for pieces of chunks that come in and wait until they are written: Room. Room for all of a piece is taken when it begins to come. It leaves out who waits for room.
+// Package room has the memory of a node for pieces of chunks that come in and wait until they are written: Room. Room
+// for all of a piece is taken when it begins to come. It leaves out who waits for room.
 package room
 
 import "farflash/numeric/units"
@@ -20,8 +21,8 @@ type Room struct {
 // Used is how much is taken.
 func (r *Room) Used() units.Bytes { return r.used }
 
-// Takes reports whether there is room for a piece, of a limit, and takes it, unless it has been taken. Pieces of which the rest will not come, as live says of a chunk and an attempt at it, give theirs back
-// when it is wanted.
+// Takes reports whether there is room for a piece, of a limit, and takes it, unless it has been taken. Pieces of
+// which the rest will not come, as live says of a chunk and an attempt at it, give theirs back when it is wanted.
 func (r *Room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(chunk int32, id uint64) bool) bool {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {

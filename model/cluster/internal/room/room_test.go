@@ -2,12 +2,14 @@ package room
 
 import "testing"
 
-// TestRoom: a piece is taken once, what does not fit is refused, what is given up makes room when it is wanted, and what has come as a whole stays until it leaves.
+// TestRoom: a piece is taken once, what does not fit is refused, what is given up makes room when it is wanted, and
+// what has come as a whole stays until it leaves.
 func TestRoom(t *testing.T) {
 	var r Room
 	gone := map[uint64]bool{}
 	takes := func(id uint64) bool {
-		return r.Takes(id, int32(id), 10, 25, func(chunk int32, id uint64) bool { return chunk == int32(id) && !gone[id] })
+		return r.Takes(id, int32(id), 10, 25,
+			func(chunk int32, id uint64) bool { return chunk == int32(id) && !gone[id] })
 	}
 	for _, x := range []struct {
 		what string
@@ -21,7 +23,8 @@ func TestRoom(t *testing.T) {
 		{"a third", func() bool { return takes(3) }, false, 20},
 		{"one that has not come does not leave", func() bool { r.Leaves(1); return takes(3) }, false, 20},
 		{"one that is given up", func() bool { gone[2] = true; return takes(3) }, true, 20},
-		{"one that is given up and has come stays", func() bool { r.Whole(1); gone[1] = true; return takes(4) }, false, 20},
+		{"one that is given up and has come stays", func() bool { r.Whole(1); gone[1] = true; return takes(4) },
+			false, 20},
 		{"and leaves", func() bool { r.Leaves(1); return takes(4) }, true, 20},
 		{"nothing is left", func() bool { r.Clear(); return r.Used() == 0 }, true, 0},
 	} {

@@ -1,5 +1,5 @@
-// Package slab has numbered places that are used again, for what cluster models make and forget millions of times: Slab. It leaves out checks that a
-// place is not given back twice.
+// Package slab has numbered places that are used again, for what cluster models make and forget millions of times:
+// Slab. It leaves out checks that a place is not given back twice.
 package slab
 
 // Slab is places for values of a type. The zero one has none. Pointers into Items hold until the next Take.

@@ -1,5 +1,7 @@
-// Package stripe has what writing over a part of a chunk comes to under an erasure code. Parity follows from all data, so what is not written has to be known: either what is going to be overwritten is
-// read and the parity with it, or the rest of the stripe, whichever is less (read-modify-write and reconstruct-write: Chen et al., RAID, ACM Computing Surveys 1994, section 3.2).
+// Package stripe has what writing over a part of a chunk comes to under an erasure code. Parity follows from all
+// data, so what is not written has to be known: either what is going to be overwritten is read and the parity with
+// it, or the rest of the stripe, whichever is less (read-modify-write and reconstruct-write: Chen et al., RAID, ACM
+// Computing Surveys 1994, section 3.2).
 //
 // Its main type is Layout; it leaves out who reads and writes, and what is in the pieces.
 package stripe
@@ -36,7 +38,8 @@ func (l Layout) At(place int64) (s Part) {
 	end := min(offset+l.Size, l.Chunk)
 	first, last := int(offset/piece), int((end-1)/piece)
 	from, to := offset-units.Bytes(first)*piece, end-units.Bytes(last)*piece
-	// Of the parity as much as any of the pieces: from where the first begins to be written and up to where the last one ends, or all between.
+	// Of the parity as much as any of the pieces: from where the first begins to be written and up to where the last
+	// one ends, or all between.
 	parity := piece
 	switch {
 	case first == last:

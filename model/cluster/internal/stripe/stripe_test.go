@@ -15,13 +15,20 @@ func TestStripe(t *testing.T) {
 		size, offset units.Bytes
 		read, write  [6]units.Bytes
 	}{
-		{"a part of a piece: it and the parity are read", 4 * k, 4 * k, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}},
-		{"a piece: the same, for the other three are no less", 16 * k, 16 * k, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}},
-		{"two pieces: the other two are less than these and the parity", 32 * k, 32 * k, [6]units.Bytes{16 * k, 16 * k}, [6]units.Bytes{0, 0, 16 * k, 16 * k, 16 * k, 16 * k}},
-		{"all: nothing is read", 64 * k, 0, [6]units.Bytes{}, [6]units.Bytes{16 * k, 16 * k, 16 * k, 16 * k, 16 * k, 16 * k}},
-		{"the end of one and the begin of the next, of which no part is the same", 12 * k, 12 * k, [6]units.Bytes{4 * k, 8 * k, 0, 0, 12 * k, 12 * k}, [6]units.Bytes{4 * k, 8 * k, 0, 0, 12 * k, 12 * k}},
-		{"a piece and a half: the rest is less", 24 * k, 24 * k, [6]units.Bytes{16 * k, 8 * k, 0, 16 * k}, [6]units.Bytes{0, 8 * k, 16 * k, 0, 16 * k, 16 * k}},
-		{"at the end of the chunk, where less is left", 24 * k, 48 * k, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}},
+		{"a part of a piece: it and the parity are read", 4 * k, 4 * k, [6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k},
+			[6]units.Bytes{4 * k, 0, 0, 0, 4 * k, 4 * k}},
+		{"a piece: the same, for the other three are no less", 16 * k, 16 * k,
+			[6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}, [6]units.Bytes{0, 16 * k, 0, 0, 16 * k, 16 * k}},
+		{"two pieces: the other two are less than these and the parity", 32 * k, 32 * k,
+			[6]units.Bytes{16 * k, 16 * k}, [6]units.Bytes{0, 0, 16 * k, 16 * k, 16 * k, 16 * k}},
+		{"all: nothing is read", 64 * k, 0, [6]units.Bytes{},
+			[6]units.Bytes{16 * k, 16 * k, 16 * k, 16 * k, 16 * k, 16 * k}},
+		{"the end of one and the begin of the next, of which no part is the same", 12 * k, 12 * k,
+			[6]units.Bytes{4 * k, 8 * k, 0, 0, 12 * k, 12 * k}, [6]units.Bytes{4 * k, 8 * k, 0, 0, 12 * k, 12 * k}},
+		{"a piece and a half: the rest is less", 24 * k, 24 * k, [6]units.Bytes{16 * k, 8 * k, 0, 16 * k},
+			[6]units.Bytes{0, 8 * k, 16 * k, 0, 16 * k, 16 * k}},
+		{"at the end of the chunk, where less is left", 24 * k, 48 * k,
+			[6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}, [6]units.Bytes{0, 0, 0, 16 * k, 16 * k, 16 * k}},
 	} {
 		s := Layout{Chunk: 64 * k, Data: 4, Parity: 2, Size: x.size}.At(int64(x.offset / x.size))
 		if [6]units.Bytes(s.Read[:6]) != x.read || [6]units.Bytes(s.Write[:6]) != x.write {
@@ -30,7 +37,8 @@ func TestStripe(t *testing.T) {
 	}
 }
 
-// TestStripeLaws: all of a part is written, parity as much as the most of any piece at least, and what is read is no more than by either way.
+// TestStripeLaws: all of a part is written, parity as much as the most of any piece at least, and what is read is no
+// more than by either way.
 func TestStripeLaws(t *testing.T) {
 	s := rng.NewStream(3, "stripes")
 	for range 20_000 {

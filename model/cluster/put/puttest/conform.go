@@ -10,7 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// Subject is a cluster under test, idle, with at least 2 gateways and 6 targets. Its Traits.New is to make the protocol that fresh is given.
+// Subject is a cluster under test, idle, with at least 2 gateways and 6 targets. Its Traits.New is to make the
+// protocol that fresh is given.
 type Subject struct {
 	Bus    *put.Bus
 	Engine *sim.Engine
@@ -52,7 +53,8 @@ func Conform(t *testing.T, fresh func(t *testing.T, protocol func(*put.Bus) put.
 	}
 }
 
-// session is a protocol that notes what comes. A test is what it does when its chunk begins; after is what it holds at the end.
+// session is a protocol that notes what comes. A test is what it does when its chunk begins; after is what it holds
+// at the end.
 type session struct {
 	Subject
 	t     *testing.T
@@ -100,7 +102,8 @@ func (s *session) message(kind uint8, from, to int32) put.Message {
 // soonest is when a message that is sent now may have arrived.
 func (s *session) soonest() sim.Time { return s.Engine.Now() + s.Bus.OnLink() + s.Bus.Trip }
 
-// send: what is sent arrives once at each receiver, as it was and not too soon; targets know their number; what was given may be used again.
+// send: what is sent arrives once at each receiver, as it was and not too soon; targets know their number; what was
+// given may be used again.
 func (s *session) send() {
 	b := s.Bus
 	at := s.soonest()
@@ -143,7 +146,9 @@ func (s *session) hold() {
 func (s *session) accept() {
 	m := s.message(1, 0, -1)
 	m.A, m.B, m.N = 0, 0, -1
-	s.Bus.Messages.Accept(m, []int32{0, 1, 2, 3}, []reserve.Pick{{Server: 2, Window: reserve.Window{Left: 20, Right: 21}}, {Server: 1, Window: reserve.Window{Left: 10, Right: 11}}})
+	s.Bus.Messages.Accept(m, []int32{0, 1, 2, 3},
+		[]reserve.Pick{{Server: 2, Window: reserve.Window{Left: 20, Right: 21}},
+			{Server: 1, Window: reserve.Window{Left: 10, Right: 11}}})
 	s.after = func() {
 		if len(s.heard) != 4 {
 			s.t.Errorf("%d have heard of 4", len(s.heard))
@@ -160,8 +165,8 @@ func (s *session) accept() {
 	}
 }
 
-// frames: frames arrive once at each receiver in the order in which they were sent, no sooner than their link allows: one after the other where links queue. A
-// message is not behind all of them.
+// frames: frames arrive once at each receiver in the order in which they were sent, no sooner than their link allows:
+// one after the other where links queue. A message is not behind all of them.
 func (s *session) frames() {
 	b := s.Bus
 	const n = 20
@@ -271,7 +276,8 @@ func (s *session) groups() {
 	size := int32(b.GroupSize)
 	b.Away[size+1] = true
 	list := b.GroupOf(1, nil)
-	if len(list) != int(size)-1 || slices.Contains(list, size+1) || slices.Min(list) != size || slices.Max(list) != 2*size-1 {
+	if len(list) != int(size)-1 || slices.Contains(list, size+1) || slices.Min(list) != size ||
+		slices.Max(list) != 2*size-1 {
 		s.t.Errorf("group 1 is %v without %d", list, size+1)
 	}
 	b.Away[size+1] = false

@@ -1,8 +1,10 @@
-// Package puttest is for tests of what stands on either side of put.Bus: a cluster in memory, and the test that every bus passes.
+// Package puttest is for tests of what stands on either side of put.Bus: a cluster in memory, and the test that every
+// bus passes.
 //
-// Its main parts are Memory, which carries each message and frame by itself and whose disks write one piece after the other, so that any protocol of package
-// put runs on it and its times can be computed by hand, and Conform, which holds the bus of any cluster, the one in memory included, to the
-// contracts of put.Messages, put.Frames, put.Disks and put.Outcomes.
+// Its main parts are Memory, which carries each message and frame by itself and whose disks write one piece after the
+// other, so that any protocol of package put runs on it and its times can be computed by hand, and Conform, which
+// holds the bus of any cluster, the one in memory included, to the contracts of put.Messages, put.Frames, put.Disks
+// and put.Outcomes.
 //
 // What it leaves out: queues on links and reads.
 package puttest
@@ -20,16 +22,19 @@ import (
 	"farflash/sim"
 )
 
-// Memory is a cluster in memory. Any number of messages pass at the same time; only the frames that a node sends take turns on its link.
+// Memory is a cluster in memory. Any number of messages pass at the same time; only the frames that a node sends take
+// turns on its link.
 type Memory struct {
 	Bus      *put.Bus
 	Protocol put.Protocol
-	// Done counts the chunks whose replicas are all kept, Aborted the attempts for which there was no room, and Dropped the chunks that were not begun again after that, by the rules of SURGE.
+	// Done counts the chunks whose replicas are all kept, Aborted the attempts for which there was no room, and
+	// Dropped the chunks that were not begun again after that, by the rules of SURGE.
 	Done, Aborted, Dropped int
 	// Lose says whether what arrives at a node is lost; nil loses nothing. What takes something back is never lost.
 	Lose func(node int32, data bool) bool
-	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its piece, to send to another, to write what has
-	// not come, to be done with fewer targets than there are copies, or to have one of a group that the chunk does not ask.
+	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its
+	// piece, to send to another, to write what has not come, to be done with fewer targets than there are copies, or
+	// to have one of a group that the chunk does not ask.
 	Wrong error
 
 	// Crowd is for how long frames would have waited before a target at most, if it took them in turn.
@@ -81,7 +86,8 @@ const (
 	resumes
 )
 
-// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in frames of 5 KiB, so that the last is not full.
+// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in
+// frames of 5 KiB, so that the last is not full.
 func Parts(p put.Scheme) (put.Plan, error) { return parts(p, put.CompatNone) }
 
 // Peers is the same by the rules of SURGE, of a protocol that it has: links have no queues.
@@ -103,13 +109,17 @@ func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 	if err != nil {
 		return put.Plan{}, err
 	}
-	return put.Plan{Traits: p.Traits(), Times: d, Seed: 1, Gateways: 4, Targets: 12, Copies: copies, Piece: c.ChunkSize, Frame: c.FrameSize, Trip: c.Trip,
-		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Alone: d.DiskChunk, Queued: compat == put.CompatNone, Compat: compat}, nil
+	return put.Plan{Traits: p.Traits(), Times: d, Seed: 1, Gateways: 4, Targets: 12, Copies: copies,
+		Piece: c.ChunkSize, Frame: c.FrameSize, Trip: c.Trip,
+		GroupSize: 6, Candidates: 2, Choices: 1, Overcommit: 2, Ahead: 10 * d.DiskChunk, Alone: d.DiskChunk,
+		Queued: compat == put.CompatNone, Compat: compat}, nil
 }
 
 // NewMemory returns a cluster in memory on which a plan's protocol runs.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
-	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets), busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, resume: map[int32]sim.Time{}, ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
+	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets),
+		busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, resume: map[int32]sim.Time{},
+		ports: make([]sim.Time, p.Targets), fell: make([]int, p.Targets)}
 	m.here = eng.AddHandler(m)
 	b := put.NewBus(p)
 	b.Clock = put.Clock{Engine: eng, Self: m.self, Handler: m.here, Kind: timer}
@@ -234,7 +244,8 @@ func (m messages) post(x put.Message, to []int32, sure bool) {
 }
 
 func (m messages) Hold(x put.Message, after sim.Time) {
-	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip, thing{message: x, node: x.To, from: x.From, fell: m.in.fell[x.From]})
+	m.in.at(m.in.eng.Now()+after+m.in.Bus.OnLink()+m.in.Bus.Trip,
+		thing{message: x, node: x.To, from: x.From, fell: m.in.fell[x.From]})
 }
 
 func (m messages) Accept(x put.Message, targets []int32, picks []reserve.Pick) {
