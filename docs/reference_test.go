@@ -180,7 +180,7 @@ func TestCodeOfOwnAlgorithm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile(filepath.Join(root, "fabric", "cc", "example_test.go"))
+	example, err := os.ReadFile(filepath.Join(root, "model", "fabric", "cc", "example_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
