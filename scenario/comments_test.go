@@ -203,41 +203,110 @@ func TestComments(t *testing.T) {
 		"go test ./scenario -run 'TestComments|TestReference' -update, twice")
 }
 
-const reference = "../docs/reference/scenario.md"
+// reference is where the pages of the reference are: scenario.md, and a page for each of pages.
+const reference = "../docs/reference/"
+
+// pages divides the top-level sections among the pages of the reference.
+var pages = []struct {
+	file, title string
+	sections    []string
+}{
+	{"scenario-workload.md", "Workloads", []string{"workload"}},
+	{"scenario-ssd.md", "Drives", []string{"ssd", "host_raid"}},
+	{"scenario-system.md", "Systems: targets, NVMe over Fabrics, rate control, coupling",
+		[]string{"targets", "route", "place", "nvmf", "rate_control", "coupling"}},
+	{"scenario-fabric.md", "Networks", []string{"fabric"}},
+	{"scenario-flows.md", "Flows of a network", []string{"flows"}},
+	{"scenario-object-cluster.md", "Object clusters", []string{"object_cluster"}},
+	{"scenario-measure.md", "What is measured", []string{"measure"}},
+}
+
+// keysOf is the table of a section's keys, and those of its sections, by their names within it.
+func keysOf(t *testing.T, path string) string {
+	var b strings.Builder
+	d := described(t, path)
+	for _, k := range d.Keys {
+		fmt.Fprintln(&b, strings.TrimPrefix(k.Path, path), k.Value, k.Default, k.Doc, ofWords(k.Values))
+		if inner, err := Describe(k.Path); err == nil && len(inner.Keys) > 0 {
+			b.WriteString(keysOf(t, k.Path))
+		}
+	}
+	return b.String()
+}
+
+func described(t *testing.T, path string) shape.Description {
+	d, err := Describe(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
 
 // TestReference checks that the reference in docs is what Describe says.
 func TestReference(t *testing.T) {
-	var b bytes.Buffer
-	fmt.Fprint(&b, `# A scenario, key by key
-
-Generated from the structs' comments by `+"`go test ./scenario -run TestReference -update`"+`; `+"`farflash explain PATH`"+` prints the same.
-Keys that are not listed are errors. Quantities carry units; 1KB is 1000 bytes and 1KiB is 1024.
-`)
-	var walk func(path string)
-	walk = func(path string) {
-		d, err := Describe(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		title := "The scenario"
+	seen := map[string]string{} // a section by its keys: what has the same keys refers to it
+	section := func(b *bytes.Buffer, file, path, title string, inner func(path string)) {
+		d := described(t, path)
+		fmt.Fprintf(b, "\n## %s\n\n%s\n\nWrite %s.\n", title, d.Doc, d.Value)
 		if path != "" {
-			title = "`" + path + "`"
+			keys := keysOf(t, path)
+			if same, ok := seen[keys]; ok {
+				fmt.Fprintf(b, "\nIts keys are those of %s.\n", same)
+				return
+			}
+			seen[keys] = "[`" + path + "`](" + file + "#" + strings.ReplaceAll(path, ".", "") + ")"
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nWrite %s.\n\n| key | write | default | meaning |\n|---|---|---|---|\n",
-			title, d.Doc, d.Value)
+		b.WriteString("\n| key | write | default | meaning |\n|---|---|---|---|\n")
 		for _, k := range d.Keys {
 			_, key := filepath.Split(strings.ReplaceAll(k.Path, ".", "/"))
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default),
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, cell(k.Value), cell(k.Default),
 				cell(k.Doc+ofWords(k.Values)))
 		}
 		for _, k := range d.Keys {
-			if inner, err := Describe(k.Path); err == nil && len(inner.Keys) > 0 {
-				walk(k.Path)
+			if x, err := Describe(k.Path); err == nil && len(x.Keys) > 0 {
+				inner(k.Path)
 			}
 		}
 	}
-	walk("")
-	golden.File(t, reference, b.Bytes(), *update, "go test ./scenario -run TestReference -update")
+	generated := "Generated from the structs' comments by `go test ./scenario -run TestReference -update`"
+	var top bytes.Buffer
+	fmt.Fprintf(&top, "# A scenario, key by key\n\n%s; `farflash explain PATH` prints the same.\nKeys that are not "+
+		"listed are errors. Quantities carry units; 1KB is 1000 bytes and 1KiB is 1024.\n\nPages:\n", generated)
+	where := map[string]int{}
+	for i, p := range pages {
+		fmt.Fprintf(&top, "\n- [%s](%s): `%s`", p.title, p.file, strings.Join(p.sections, "`, `"))
+		for _, name := range p.sections {
+			where[name] = i
+		}
+	}
+	top.WriteString("\n")
+	text := make([]bytes.Buffer, len(pages))
+	for i, p := range pages {
+		fmt.Fprintf(&text[i], "# %s\n\n%s. The other sections are [here](scenario.md).\n", p.title, generated)
+	}
+	section(&top, "scenario.md", "", "The scenario", func(path string) {
+		i, ok := where[path]
+		if !ok {
+			t.Errorf("%s has no page of the reference; add it to pages", path)
+			return
+		}
+		var walk func(path string)
+		walk = func(path string) { section(&text[i], pages[i].file, path, "`"+path+"`", walk) }
+		walk(path)
+	})
+	const how = "go test ./scenario -run TestReference -update"
+	golden.File(t, reference+"scenario.md", top.Bytes(), *update, how)
+	for i, p := range pages {
+		golden.File(t, reference+p.file, text[i].Bytes(), *update, how)
+	}
+}
+
+func pageFiles() []string {
+	var out []string
+	for _, p := range pages {
+		out = append(out, p.file)
+	}
+	return out
 }
 
 // ofWords says what each word means, a line each.
@@ -257,9 +326,13 @@ var goName = regexp.MustCompile(`\b[A-Za-z]*[a-z][A-Z][a-z]+[A-Za-z]*\b`)
 // TestExplained holds that every key of a scenario is explained, in words that are not the code's: what is to be
 // written is no explanation.
 func TestExplained(t *testing.T) {
-	text, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, file := range append([]string{"scenario.md"}, pageFiles()...) {
+		page, err := os.ReadFile(reference + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, page...)
 	}
 	keys := 0
 	for line := range strings.Lines(string(text)) {
