@@ -35,7 +35,8 @@ func TestPlan(t *testing.T) {
 	}
 	const racks = "algorithm: mintco-v3\ndescription: two & <three>\nhorizon: 12y\ndrives: [{model: Intel DC P3520 " +
 		"2TB, count: 28, price: $1132, active_w: 12, idle_w: 4, read_iops: 100000, write_iops: 20000}]\n"
-	for name, o := range map[string]*drives.Outcome{"small": planned(t, drives.Template, nil), "many": planned(t, racks, many)} {
+	for name, o := range map[string]*drives.Outcome{"small": planned(t, drives.Template, nil),
+		"many": planned(t, racks, many)} {
 		var b bytes.Buffer
 		if err := report.WritePlan(&b, o, "v1", "farflash plan rack.yaml"); err != nil {
 			t.Fatal(err)

@@ -172,7 +172,8 @@ func marks(page string) string {
 
 // TestPlanWords holds the words of a plan on a terminal and on its page, and every mark of its charts.
 func TestPlanWords(t *testing.T) {
-	for name, o := range map[string]*drives.Outcome{"plan": bookedOutcome(t), "plan by paper": paperOutcome(t, 3), "plan of many drives": paperOutcome(t, 42)} {
+	for name, o := range map[string]*drives.Outcome{"plan": bookedOutcome(t), "plan by paper": paperOutcome(t, 3),
+		"plan of many drives": paperOutcome(t, 42)} {
 		holdWords(t, name, func(text, page io.Writer) error {
 			if err := WritePlanText(text, o, term.Style{}); err != nil {
 				return err

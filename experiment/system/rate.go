@@ -146,7 +146,8 @@ func (m *rateMeter) Slice(at sim.Time) bool {
 		}
 	}
 	k.txq /= float64(m.y.sys.Targets())
-	for _, x := range []*float64{&k.ratio, &k.tokens[0], &k.tokens[1], &k.inside[0], &k.inside[1], &k.waiting[0], &k.waiting[1]} {
+	for _, x := range []*float64{&k.ratio, &k.tokens[0], &k.tokens[1], &k.inside[0], &k.inside[1], &k.waiting[0],
+		&k.waiting[1]} {
 		*x /= drives
 	}
 	read := int64(0)

@@ -283,7 +283,8 @@ func TestWriterFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]*scenario.Scenario{result.RequestsFile: s, result.FlowsFile: network, result.PausesFile: network, result.TimelineFile: network, result.ChunksFile: cluster} {
+	for name, s := range map[string]*scenario.Scenario{result.RequestsFile: s, result.FlowsFile: network,
+		result.PausesFile: network, result.TimelineFile: network, result.ChunksFile: cluster} {
 		d := begin()
 		if err := d.Write(name, nil); err != nil { // where the table is to be
 			t.Fatal(err)

@@ -150,7 +150,8 @@ func TestProducers(t *testing.T) {
 	}
 	v := trial.Vocabulary()
 	var never []string
-	for what, table := range map[string]*result.Table{"metric": v.Metrics, "series": v.Series, "histogram": v.Histograms, "matrix": v.Matrices} {
+	for what, table := range map[string]*result.Table{"metric": v.Metrics, "series": v.Series,
+		"histogram": v.Histograms, "matrix": v.Matrices} {
 		for _, d := range table.All() {
 			// What a run has too few values for is a quantile all the same.
 			if i := strings.LastIndex(d.Name, ".p"); i > 0 && said[what+" "+d.Name[:i]+".max"] {

@@ -78,7 +78,8 @@ func (in *inode) sum(b []byte, seed, number uint32) uint32 {
 // encode writes an inode into its 32 bytes. None is 32 zeros, so that pages of inodes that were never written have
 // none.
 //
-//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless; of the second: 0-51 size, 52-60 permissions
+//	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless
+//	bits of the second:     0-51 size, 52-60 permissions
 func (in *inode) encode(b []byte, seed, number uint32) {
 	clear(b[:inodeSize])
 	if in.kind == None {

@@ -4,7 +4,7 @@
 //
 //	go run ./internal/rivals            # cells that have no row yet, in an order drawn once
 //	go run ./internal/rivals -for 20m   # as many as that time allows
-//	go run ./internal/rivals -forget    # nothing, but what pull does is forgotten, for pull has changed: cells whose rows are without are run again, pull alone
+//	go run ./internal/rivals -forget    # forget the results of pull, which has changed; its cells run again
 //	go run ./internal/rivals -write     # the page and the picture, of the rows that there are
 //
 // For closed loops, open loops and bursts of each setting of the rest every rival in every form of cell.rivals, and

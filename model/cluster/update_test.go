@@ -95,8 +95,11 @@ func TestUpdates(t *testing.T) {
 // TestUpdateKeys: parts of replicas, of chunks of several sizes, larger than a chunk or beside failures are refused.
 func TestUpdateKeys(t *testing.T) {
 	for _, change := range []func(*Config){
-		func(c *Config) { c.Code = Code{} }, func(c *Config) { c.Update.Size = 0 }, func(c *Config) { c.Update.Size = 2 * c.Chunk }, func(c *Config) { c.Update.Share = 0 }, func(c *Config) { c.Update.Share = 1.5 },
-		func(c *Config) { c.Reads = 1 }, func(c *Config) { c.Failures = []Failure{{At: 1}} }, func(c *Config) { c.Sizes = []Size{{Chunk: c.Chunk, Share: 1}} },
+		func(c *Config) { c.Code = Code{} }, func(c *Config) { c.Update.Size = 0 },
+		func(c *Config) { c.Update.Size = 2 * c.Chunk }, func(c *Config) { c.Update.Share = 0 },
+		func(c *Config) { c.Update.Share = 1.5 },
+		func(c *Config) { c.Reads = 1 }, func(c *Config) { c.Failures = []Failure{{At: 1}} },
+		func(c *Config) { c.Sizes = []Size{{Chunk: c.Chunk, Share: 1}} },
 	} {
 		cfg := DefaultConfig()
 		cfg.Protocol, cfg.Code, cfg.Update = Pull, Code{Data: 4, Parity: 2}, Update{Share: 0.5, Size: units.KiB}

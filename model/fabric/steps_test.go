@@ -13,7 +13,7 @@ import (
 
 // TestSteps follows pauses and marks step by step. A file of testdata/steps has these commands:
 //
-//	star hosts=3 rate=10Gbps delay=1us [key=value ...]    a new network of one switch, with what is kept of its buffer; packets have
+//	star hosts=3 rate=10Gbps delay=1us [key=value ...]    a new network of one switch with its buffer; packets have
 //	                                                      1000 B on the wire unless payload says otherwise
 //	send src=1 dst=0 bytes=9KB at=0us                     a message, in packets of 900 B and 100 B of headers
 //	run until=20us                                        what happens meanwhile to ports, and the accounts at the end

@@ -413,7 +413,8 @@ func TestPoolsOfOneCompletion(t *testing.T) {
 	for seed := range uint64(6) {
 		cfg := ssd.DefaultConfig()
 		g := &cfg.Geometry
-		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = 2, 3, 1, 4, 60, 8, 4096
+		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie = 2, 3, 1, 4
+		g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = 60, 8, 4096
 		cfg.Timing.Cell, cfg.OverProvisioning = nand.QLC, .45
 		cfg.Cache.Mode, cfg.Cache.Capacity, cfg.Cache.Destage = ssd.CacheReadWrite, 16<<10, ssd.DestageFirstTouch
 		cfg.Mapping.Ideal, cfg.Mapping.Grain, cfg.Mapping.Allocation = true, 512, ssd.AllocateStatic

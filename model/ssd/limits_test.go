@@ -79,7 +79,8 @@ func TestLimits(t *testing.T) {
 			c.Controller = &ssd.Controller{Processors: 1, Command: 1, Completion: units.Duration(v)}
 		}, []float64{0, 1e12}, []float64{-1, 1e12 + 1}},
 		{"power_states[0].after",
-			func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: units.Duration(v)}} }, []float64{1, 100e12}, []float64{0, 100e12 + 1}},
+			func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: units.Duration(v)}} },
+			[]float64{1, 100e12}, []float64{0, 100e12 + 1}},
 		{"power_states[1].after", func(c *ssd.Config, v float64) {
 			c.PowerStates = []ssd.PowerState{{After: 10, Entry: 5}, {After: units.Duration(v)}}
 		}, []float64{15}, []float64{14}},
@@ -165,7 +166,8 @@ func TestLimits(t *testing.T) {
 			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4, Groups: 1}, []ssd.Namespace{{Handles: []int{0, int(v)}}}
 		}, []float64{1, 3}, []float64{-1, 0, 4}},
 		{"namespaces[0].handles",
-			func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Handles: []int{int(v)}}} }, nil, []float64{0}},
+			func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Handles: []int{int(v)}}} }, nil,
+			[]float64{0}},
 		{"collection.streams",
 			func(c *ssd.Config, v float64) {
 				c.FDP, c.Collection.Streams = &ssd.FDP{Handles: 4, Groups: 1},

@@ -30,7 +30,8 @@ func TestShapes(t *testing.T) {
 						t.Run(fmt.Sprintf("%s/%v/%v/%v/%v", name, ideal, grain, fill, destage), func(t *testing.T) {
 							cfg := ofPages()
 							g := &cfg.Geometry
-							g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie, g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = 3, 1, 1, 2, 48, 8, 16384
+							g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.PlanesPerDie = 3, 1, 1, 2
+							g.BlocksPerPlane, g.PagesPerBlock, g.PageSize = 48, 8, 16384
 							cfg.OverProvisioning = .45
 							cfg.Namespaces = ns
 							cfg.Mapping.Ideal, cfg.Mapping.Grain, cfg.Mapping.CMTCapacity = ideal, grain, 1000

@@ -99,8 +99,9 @@ func TestSettlingRefused(t *testing.T) {
 	good := SettlingConfig{Precision: .05, Level: .95, Growth: 1.5, Least: 2 * fewestBatches}
 	NewSettling(good)
 	for name, spoil := range map[string]func(c *SettlingConfig){
-		"precision": func(c *SettlingConfig) { c.Precision = 0 }, "level 0": func(c *SettlingConfig) { c.Level = 0 }, "level 1": func(c *SettlingConfig) { c.Level = 1 },
-		"growth": func(c *SettlingConfig) { c.Growth = 1 }, "least": func(c *SettlingConfig) { c.Least-- },
+		"precision": func(c *SettlingConfig) { c.Precision = 0 }, "level 0": func(c *SettlingConfig) { c.Level = 0 },
+		"level 1": func(c *SettlingConfig) { c.Level = 1 },
+		"growth":  func(c *SettlingConfig) { c.Growth = 1 }, "least": func(c *SettlingConfig) { c.Least-- },
 	} {
 		c := good
 		spoil(&c)

@@ -39,11 +39,11 @@ const LeastOccurrences = 320
 //
 //   - observations are counted one by one, so that the mean is that over requests and not over bins of time;
 //   - it looks seldom, at numbers of observations that grow by a factor, so that only two or three looks are near the
-//     end; what those may miss beside the
-//     level of one of them is less than what the widening below adds (docs/validation/stats.md has the shares of runs that are within the precision);
-//   - the interval is of 32 to 64 batch means that pass for uncorrelated; what correlation is left widens it as an
-//     autoregression of order one would
-//     (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink inverts it, Communications in Statistics 34(3), 2005);
+//     end; the error that these add to the level of a single look is less than what the widening below adds
+//     (docs/validation/stats.md has the shares of runs that are within the precision);
+//   - the interval is of 32 to 64 batch means that pass for uncorrelated; the correlation that is left widens it as an
+//     autoregression of order one would (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink
+//     inverts it, Communications in Statistics 34(3), 2005);
 //   - the caller counts costly rare events: until each has happened often enough the interval is not trusted;
 //   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise
 //     is of the mean that is printed.

@@ -42,8 +42,10 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*Workload){
-		func(w *Workload) { w.WriteRate = -1 }, func(w *Workload) { w.Sequential = 1.1 }, func(w *Workload) { w.PeakIOPS = math.Inf(1) },
-		func(w *Workload) { w.WriteShare = math.NaN() }, func(w *Workload) { w.WorkingSet = -1 }, func(w *Workload) { w.Arrival = -1 },
+		func(w *Workload) { w.WriteRate = -1 }, func(w *Workload) { w.Sequential = 1.1 },
+		func(w *Workload) { w.PeakIOPS = math.Inf(1) },
+		func(w *Workload) { w.WriteShare = math.NaN() }, func(w *Workload) { w.WorkingSet = -1 },
+		func(w *Workload) { w.Arrival = -1 },
 		func(w *Workload) {
 			w.Arrival, w.End = 5,
 				4
@@ -56,8 +58,10 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*Drive){
-		func(d *Drive) { d.Buy = -1 }, func(d *Drive) { d.Run = math.NaN() }, func(d *Drive) { d.Budget = 0 }, func(d *Drive) { d.Worn = 1e9 },
-		func(d *Drive) { d.Capacity = 0 }, func(d *Drive) { d.IOPS = 0 }, func(d *Drive) { d.WAF = nil }, func(d *Drive) { d.Stripe.FullIOs = 0.5 },
+		func(d *Drive) { d.Buy = -1 }, func(d *Drive) { d.Run = math.NaN() }, func(d *Drive) { d.Budget = 0 },
+		func(d *Drive) { d.Worn = 1e9 },
+		func(d *Drive) { d.Capacity = 0 }, func(d *Drive) { d.IOPS = 0 }, func(d *Drive) { d.WAF = nil },
+		func(d *Drive) { d.Stripe.FullIOs = 0.5 },
 	} {
 		drives := goldenDrives()
 		change(&drives[0])

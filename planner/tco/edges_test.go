@@ -13,7 +13,8 @@ func TestStripeErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, spoil := range []func(*Stripe){
-		func(s *Stripe) { s.FullBytes = 0.9 }, func(s *Stripe) { s.SmallBytes = 0.9 }, func(s *Stripe) { s.FullIOs = 0.9 }, func(s *Stripe) { s.SmallIOs = 0.9 },
+		func(s *Stripe) { s.FullBytes = 0.9 }, func(s *Stripe) { s.SmallBytes = 0.9 },
+		func(s *Stripe) { s.FullIOs = 0.9 }, func(s *Stripe) { s.SmallIOs = 0.9 },
 	} {
 		s := good
 		spoil(&s)

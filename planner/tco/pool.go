@@ -62,7 +62,8 @@ func NewPool(cfg Config, drives []Drive) (*Pool, error) {
 		taken: make([]int32, n), ends: make([][]leaving, n), domains: make([]int32, n)}
 	// One block of memory: arrivals run through several of the arrays side by side.
 	block := make([]float64, 20*n)
-	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written, &p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.spent,
+	for i, a := range []*[]float64{&p.first, &p.recent, &p.rate, &p.wearing, &p.mix, &p.nand, &p.worn, &p.written,
+		&p.death, &p.cost, &p.data, &p.space, &p.load, &p.ios, &p.spent,
 		&p.buy, &p.run, &p.budget, &p.spaceMost, &p.ioMost} {
 		*a = block[i*n : (i+1)*n : (i+1)*n]
 	}

@@ -78,8 +78,8 @@ func NetworkHeight(nodes []NetworkNode) float64 {
 //	line: data-thick   its least width
 //	      data-names   of its directions, apart by "|"
 //	      data-whole   per direction, apart by "|", a number per measure, apart by spaces; - is unknown
-//	      data-over    per direction, apart by "|", and per measure, apart by ";", two digits per slice that say which share
-//	                   of the largest value, in 4094 steps, 4095 being unknown; zeros at the end are left out
+//	      data-over    per direction, apart by "|", and per measure, apart by ";", two digits per slice: the share of
+//	                   the largest value, in 4094 steps, 4095 being unknown; zeros at the end are left out
 //
 // The scales of colours are groups of class "scale", first those of the whole run.
 func Network(c NetworkChart) string {

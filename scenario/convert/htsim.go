@@ -45,7 +45,8 @@ func FromHTSim(matrix string, o HTSim) (*Conversion, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &htsimConversion{Conversion: &Conversion{Scenario: &scenario.Scenario{Name: strings.TrimSuffix(baseName(matrix), ".cm")}, Scenarios: 1}, m: m}
+	s := &scenario.Scenario{Name: strings.TrimSuffix(baseName(matrix), ".cm")}
+	c := &htsimConversion{Conversion: &Conversion{Scenario: s, Scenarios: 1}, m: m}
 	c.note("converted from %s of csg-htsim, for lossless RoCE at line rate as htsim_roce has it", filepath.Base(matrix))
 	x := scenario.DefaultFabric()
 	c.x, c.Scenario.Fabric = &x, &x

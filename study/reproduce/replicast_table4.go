@@ -29,8 +29,7 @@ const (
 //   - 10 GbE for targets, and for gateways too;
 //   - one negotiating group of ten would be likely; the model needs two, so five targets each;
 //   - unicast data (Replicast-H): the paper does not say which it was, and with so many chunks outstanding for each
-//     of two groups
-//     Replicast-M's negotiations no longer find a common window;
+//     of two groups Replicast-M's negotiations no longer find a common window;
 //   - three replicas, frames of 9000 B and control messages as in the paper's simulations.
 //
 // The model has one disk a target, of the sum of its drives' rates. Processors, hashing and metadata take no time in

@@ -391,11 +391,12 @@ func TestRefused(t *testing.T) {
 				c.Writes.Addresses.H = Pareto, 1e-300
 		},
 		"pareto's h is 0.9999999999999999; it": func(c *Config) {
-			c.Writes.Addresses.Pattern,
-				c.Writes.Addresses.H = Pareto, 1-1e-16
+			c.Writes.Addresses.Pattern, c.Writes.Addresses.H = Pareto, 1-1e-16
 		},
-		"pareto's h is 0":                            func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
-		"runs without end":                           func(c *Config) { c.Writes.Addresses.Pattern = Sequential; c.Writes.Addresses.RunLength = 2 },
+		"pareto's h is 0": func(c *Config) { c.Writes.Addresses.Pattern = Pareto },
+		"runs without end": func(c *Config) {
+			c.Writes.Addresses.Pattern, c.Writes.Addresses.RunLength = Sequential, 2
+		},
 		"mean run length is 0.5":                     func(c *Config) { c.Writes.Addresses.RunLength = 0.5 },
 		"interarrival: its mean is 0s":               func(c *Config) { c.Reads.Interarrival.Mean = 0 },
 		"reads.interarrival: acf1 is 0.2":            func(c *Config) { c.Reads.Interarrival.ACF1 = 0.2 },

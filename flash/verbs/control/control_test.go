@@ -429,7 +429,8 @@ func TestRequestsAsTheyMayBe(t *testing.T) {
 // TestRepliesOfOthers holds that a client takes no reply that is not to its request.
 func TestRepliesOfOthers(t *testing.T) {
 	for _, change := range []func(*control.Reply){
-		func(r *control.Reply) {}, func(r *control.Reply) { r.ID++ }, func(r *control.Reply) { r.Op = control.Open }, func(r *control.Reply) { r.ID, r.Op = 0, control.Open },
+		func(r *control.Reply) {}, func(r *control.Reply) { r.ID++ }, func(r *control.Reply) { r.Op = control.Open },
+		func(r *control.Reply) { r.ID, r.Op = 0, control.Open },
 	} {
 		x, y := net.Pipe()
 		ended := make(chan error, 1)

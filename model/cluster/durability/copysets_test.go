@@ -166,8 +166,10 @@ func TestAssess(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*Fleet){
-		func(f *Fleet) { f.Scheme.Data = 0 }, func(f *Fleet) { f.Nodes = 2 }, func(f *Fleet) { f.Chunks = 0 }, func(f *Fleet) { f.Spread = 3 },
-		func(f *Fleet) { f.Scatter = 1 }, func(f *Fleet) { f.Scatter = 900 }, func(f *Fleet) { f.AFR = 0 }, func(f *Fleet) { f.Rebuild.Capacity = 0 },
+		func(f *Fleet) { f.Scheme.Data = 0 }, func(f *Fleet) { f.Nodes = 2 }, func(f *Fleet) { f.Chunks = 0 },
+		func(f *Fleet) { f.Spread = 3 },
+		func(f *Fleet) { f.Scatter = 1 }, func(f *Fleet) { f.Scatter = 900 }, func(f *Fleet) { f.AFR = 0 },
+		func(f *Fleet) { f.Rebuild.Capacity = 0 },
 		func(f *Fleet) { f.Repair = 9 },
 	} {
 		x := f

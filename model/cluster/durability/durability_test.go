@@ -256,7 +256,8 @@ func TestRebuild(t *testing.T) {
 	}
 	for _, change := range []func(*Rebuild){
 		func(r *Rebuild) { r.Capacity = 0 }, func(r *Rebuild) { r.Data = 0 }, func(r *Rebuild) { r.Helpers = 0 },
-		func(r *Rebuild) { r.Bandwidth = 0 }, func(r *Rebuild) { r.Network = -1 }, func(r *Rebuild) { r.Detection = -1 },
+		func(r *Rebuild) { r.Bandwidth = 0 }, func(r *Rebuild) { r.Network = -1 },
+		func(r *Rebuild) { r.Detection = -1 },
 	} {
 		x := r
 		change(&x)
@@ -276,7 +277,8 @@ func TestRefused(t *testing.T) {
 			c.Scheme = Scheme{1,
 				-1}
 		}, func(c *Config) { c.Scheme = Scheme{250, 7} },
-		func(c *Config) { c.MTTF = 0 }, func(c *Config) { c.MTTF = Hours(math.Inf(1)) }, func(c *Config) { c.Rebuild = 0 },
+		func(c *Config) { c.MTTF = 0 }, func(c *Config) { c.MTTF = Hours(math.Inf(1)) },
+		func(c *Config) { c.Rebuild = 0 },
 		func(c *Config) { c.Rebuild = Hours(math.NaN()) }, func(c *Config) { c.Repair = 2 },
 	} {
 		c := good

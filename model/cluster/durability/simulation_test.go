@@ -147,7 +147,8 @@ func TestSimulationRefused(t *testing.T) {
 	good := DefaultSimulation(Config{Scheme: Replicas(2), MTTF: 100, Rebuild: 10})
 	stream := rng.NewStream(1, "x")
 	for name, change := range map[string]func(*Simulation){
-		"scheme": func(s *Simulation) { s.Scheme.Data = 0 }, "shape": func(s *Simulation) { s.Shape = 0 }, "runs": func(s *Simulation) { s.Runs = 1 },
+		"scheme": func(s *Simulation) { s.Scheme.Data = 0 }, "shape": func(s *Simulation) { s.Shape = 0 },
+		"runs":   func(s *Simulation) { s.Runs = 1 },
 		"drives": func(s *Simulation) { s.Drives = 1 }, "width": func(s *Simulation) { s.Groups = [][]int32{{0}} },
 		"range": func(s *Simulation) {
 			s.Groups = [][]int32{{0,

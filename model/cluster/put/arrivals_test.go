@@ -113,7 +113,8 @@ func TestPlanTimes(t *testing.T) {
 	} {
 		for _, chained := range []bool{false, true} {
 			p := x.plan
-			p.Traits, p.Times, p.Gateways, p.Targets, p.Copies, p.Piece, p.Frame, p.Trip, p.Queued, p.Alone = &Traits{Chained: chained}, d, 2, 9, 3, 2500, 1000, units.Microsecond, true, d.DiskChunk
+			p.Traits, p.Times, p.Gateways, p.Targets, p.Copies = &Traits{Chained: chained}, d, 2, 9, 3
+			p.Piece, p.Frame, p.Trip, p.Queued, p.Alone = 2500, 1000, units.Microsecond, true, d.DiskChunk
 			want := x.want
 			if chained {
 				want = x.chainWant

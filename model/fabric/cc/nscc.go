@@ -9,7 +9,8 @@ import (
 // with the values that the UEC's simulator uet-htsim computes in uec.cpp). It steers a window by two signals of each
 // acknowledged packet, a mark and how much longer than the base round trip it took:
 //
-//	no mark, delay below target    the window grows in proportion to what is missing to the target; fast while there is hardly any delay
+//	no mark, delay below target    the window grows in proportion to the distance from the target; fast while there is
+//	                               hardly any delay
 //	no mark, delay above target    it grows by a fair share, for the queue is about to be empty
 //	mark, delay above target       it shrinks by how far the mean delay is above the target, once a round trip
 //	mark, delay below target       nothing: another way is congested

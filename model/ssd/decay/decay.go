@@ -20,7 +20,9 @@ import (
 
 // Fit is a raw bit error rate
 //
-//	base + wear cycles^wear_power + retention cycles^retention_cycles days^retention_days + disturb cycles^disturb_cycles reads^disturb_reads
+//	base + wear cycles^wear_power
+//	     + retention cycles^retention_cycles days^retention_days
+//	     + disturb cycles^disturb_cycles reads^disturb_reads
 //
 // of a block that was erased so many times, whose data were programmed so many days ago and each of whose pages was
 // read so many times on average since. Kim et al. call the coefficients epsilon, alpha, beta and gamma, the exponents

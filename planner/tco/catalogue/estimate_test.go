@@ -43,7 +43,8 @@ func TestEstimate(t *testing.T) {
 	if e, err := alone.Estimate(WriteFigure, from); err != nil || e.Value != 50 || e.Drives != 3 {
 		t.Errorf("%+v, %v", e, err)
 	}
-	for want, m := range map[string]*Model{"is known of x": &x, "is a hard disk": {Name: "h", Disk: true}, "is known of gift": {Name: "gift", Free: true}} {
+	for want, m := range map[string]*Model{"is known of x": &x, "is a hard disk": {Name: "h", Disk: true},
+		"is known of gift": {Name: "gift", Free: true}} {
 		if _, err := m.Estimate(PriceFigure, from); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; one with %q is right", err, want)
 		}
