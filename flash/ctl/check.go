@@ -28,6 +28,7 @@ type Report struct {
 	Summaries  int64       // segment summaries read and compared
 }
 
+// add records a violation from an error, addf from a format.
 func (r *Report) add(what error, path string, args ...any) {
 	r.Violations = append(r.Violations, Violation{fmt.Sprintf(path, args...), what.Error()})
 }
@@ -150,6 +151,7 @@ func (c *core) checkPlaces(r *Report) {
 	}
 }
 
+// checkFrames verifies that each frame is either free or the frame of exactly one page.
 func (c *core) checkFrames(r *Report) {
 	free := make([]bool, len(c.frames))
 	for _, at := range c.free {
@@ -181,6 +183,7 @@ func (c *core) checkFrames(r *Report) {
 	}
 }
 
+// checkSegments verifies the segments' counts of places.
 func (c *core) checkSegments(r *Report) {
 	for i := range c.segments {
 		s := &c.segments[i]

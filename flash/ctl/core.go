@@ -22,7 +22,9 @@ type core struct {
 	ftl   *ftl.FTL
 	clock heat.Clock
 
-	places   []place // by segment
+	places []place // by segment
+	// owners and sums hold, by place, the page that the place was last written for or renamed to, and the checksum of
+	// its content.
 	owners   []uint64
 	sums     []uint32
 	live     []uint64 // one bit per place: the mapping refers to it
@@ -37,11 +39,12 @@ type core struct {
 	buffers [][]byte      // by frame
 	free    []int32       // frames
 	hand    int32         // the clock hand: where the search for an idle frame resumes
-	queue   fifo.Ring[request]
-	hungry  atomic.Bool // a request waits for a frame
-	slots   []readSlot
-	idle    []int32 // read slots
-	checks  int     // segments that Check is reading; they must not be erased
+	// queue holds the requests that wait for a frame, first come, first served.
+	queue  fifo.Ring[request]
+	hungry atomic.Bool // a request waits for a frame
+	slots  []readSlot
+	idle   []int32 // read slots
+	checks int     // segments that Check is reading; they must not be erased
 
 	writer
 	journal
@@ -49,7 +52,8 @@ type core struct {
 	readOnly error // why writes are refused; nil while the pool is writable
 	losses   losses
 
-	done  func(*device.Op) // of all operations
+	done func(*device.Op) // of all operations
+	// The output of a call: operations to submit, and callbacks to run. Pool.leave carries them out without the lock.
 	ops   []*device.Op
 	to    []int32 // devices of ops
 	calls []call
@@ -99,6 +103,7 @@ type request struct {
 	lane  uint8 // for the device's read, if one is needed
 }
 
+// ask returns the request of one page.
 func ask(lane uint8, page uint64, mode Mode, fn func(Ref, error)) request {
 	return request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole, lane: lane}
 }
@@ -190,6 +195,7 @@ const (
 
 const noFrame int32 = -1
 
+// newCore returns the state machine of an empty pool, which recoverState then fills. done receives every completion.
 func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error) {
 	segments := shape.AllSegments()
 	grains := segments * int64(shape.Pages)
@@ -217,6 +223,7 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	for i := range c.frames {
 		c.free = append(c.free, int32(len(c.frames)-1-i))
 	}
+	// A read into a frame needs a slot. There are as many slots as frames, so one is always idle.
 	c.slots = make([]readSlot, cfg.Frames)
 	for i := range c.slots {
 		c.own(&c.slots[i].op, tokenRead|uint64(i))
@@ -276,12 +283,14 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 // Owner implements ftl.Map.
 func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
 
+// isLive reports whether the mapping refers to a place.
 func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
 
 // enliven and kill record that the mapping refers to a place, or no longer does.
 func (c *core) enliven(p ftl.PPA) { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
 func (c *core) kill(p ftl.PPA)    { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
 
+// segmentOf returns the segment of a place. Segments are the translation layer's blocks.
 func (c *core) segmentOf(p ftl.PPA) int64 { return int64(c.ftl.BlockOf(p)) }
 
 // at returns the device and byte offset of a place.
@@ -290,22 +299,27 @@ func (c *core) at(p ftl.PPA) (int32, int64) {
 	return c.places[s].device, c.places[s].offset + (int64(p)-s*int64(c.shape.Pages))*Page
 }
 
+// tick returns the time by which ftl measures ages: it counts writes.
 func (c *core) tick() ftl.Tick { return ftl.Tick(c.clock.Writes()) }
 
+// submit queues an operation for a device.
 func (c *core) submit(dev int32, op *device.Op) {
 	c.ops, c.to = append(c.ops, op), append(c.to, dev)
 }
 
+// tell queues a callback, so that it runs without the lock and can call the pool again.
 func (c *core) tell(fn func(error), err error) {
 	if fn != nil {
 		c.calls = append(c.calls, call{done: fn, err: err})
 	}
 }
 
+// give queues the callback of a Get.
 func (c *core) give(fn func(Ref, error), r Ref, err error) {
 	c.calls = append(c.calls, call{get: fn, ref: r, err: err})
 }
 
+// ref returns the reference that a holder of a frame gets. page is the number that it asked for.
 func (c *core) ref(slot *table.Slot, page uint64, frame int32) Ref {
 	return Ref{slot: slot, Page: page, frame: frame, Data: c.buffers[frame]}
 }
@@ -350,6 +364,7 @@ func (c *core) tryGet(r request) bool {
 		w := slot.Load()
 		switch w.State() {
 		case table.Resident:
+			// Reserve the space before the page can be changed, so that its write-out cannot exceed the capacity.
 			if r.write && w.Blank() {
 				if c.used >= c.shape.Capacity {
 					c.give(r.fn, Ref{Page: r.asked}, ErrFull)
@@ -400,6 +415,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	}
 	f.latest = f.place
 	switch {
+	// The page stays InFlight until it is put: the frame has undefined content until then.
 	case r.write && r.whole:
 		if f.place == ftl.NoPPA {
 			c.used++
@@ -420,6 +436,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		c.stats.Misses++
 		slot.Store(table.Coming(at))
 		f.waiters = append(f.waiters, r)
+		// This pins the segment: it is not erased before ReadDone.
 		c.ftl.ReadStarted(f.place)
 		i := c.idle[len(c.idle)-1]
 		c.idle = c.idle[:len(c.idle)-1]
@@ -484,6 +501,7 @@ func (c *core) readDone(i int32) {
 		c.feed()
 		return
 	}
+	// All requests that arrived during the read share the frame.
 	w := table.Held(at, len(waiters), false)
 	if len(f.trims) > 0 {
 		w = w.Expect()
@@ -573,6 +591,7 @@ func (c *core) release(at int32) {
 	c.drop(at)
 }
 
+// drop puts a frame on the free list. Its page's word no longer refers to it.
 func (c *core) drop(at int32) {
 	f := &c.frames[at]
 	f.slot, f.filler, f.origin = nil, false, heat.Auto
@@ -598,6 +617,7 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		switch {
 		case next.Dirty() && sync:
 			f.syncs = append(f.syncs, waiter{fn: fn})
+		// A write in flight has the current content; the put becomes durable with it.
 		case f.writing > 0 && sync:
 			f.passed = append(f.passed, waiter{fn: fn})
 		case sync:
@@ -670,6 +690,7 @@ func (c *core) settle(at int32) {
 	}
 	switch {
 	case w.Dirty() && !f.queued:
+		// Pages are written out in the order in which they became due, so a backlog is not overtaken.
 		if c.backlog.N > 0 || !c.place(at) {
 			f.queued = true
 			c.backlog.Push(at)

@@ -80,6 +80,7 @@ type checkpoint struct {
 	sealed   bool
 }
 
+// init sets up the operations of log pages, flushes and checkpoints, which are reused.
 func (j *journal) init(c *core) {
 	j.pages = make([]logPage, logPages)
 	for i := range j.pages {
@@ -124,6 +125,7 @@ func (c *core) await(fn func(error)) { c.awaits(await{fn: fn, seq: c.next}) }
 // awaitThen is await for the controller itself.
 func (c *core) awaitThen(fn func(error)) { c.awaits(await{fn: fn, seq: c.next, inner: true}) }
 
+// awaits queues a, or completes it if its records are durable already.
 func (c *core) awaits(a await) {
 	switch {
 	case c.readOnly != nil:
@@ -135,6 +137,7 @@ func (c *core) awaits(a await) {
 	}
 }
 
+// reach completes an await. The controller's own callbacks run immediately, with the lock held.
 func (c *core) reach(a await, err error) {
 	if a.inner {
 		a.fn(err)
@@ -156,6 +159,7 @@ func (c *core) persist() {
 	}
 	for len(c.records) >= media.RecordsPerPage && c.seal() {
 	}
+	// Group commit: one flush serves all waiters whose records are in pages by now.
 	if c.phase == resting && c.waiting.N > 0 {
 		for len(c.records) > 0 && c.seal() {
 		}
@@ -170,6 +174,7 @@ func (c *core) persist() {
 			c.submit(int32(d), &c.flushOps[d])
 		}
 	}
+	// A checkpoint starts when half of the log is in use, and before Close.
 	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished != nil && c.quiet()) {
 		c.begin()
 	}
@@ -198,6 +203,7 @@ func (c *core) seal() bool {
 		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable,
 		Records: c.records[:n],
 	}
+	// The chain of checksums lets recovery reject pages of an earlier pass through the ring.
 	c.back = c.encoded.Encode(p.buf, c.shape.UUID)
 	c.records = c.records[:copy(c.records, c.records[n:])]
 	p.op.Kind, p.op.Buf, p.op.Err, p.attempts = device.Write, p.buf, nil, 0
@@ -245,6 +251,7 @@ func (c *core) flushDone(d int32) {
 	if c.readOnly != nil {
 		return
 	}
+	// Everything sealed before the flush is durable, and so is the data, which was written earlier.
 	c.durable = c.target
 	for c.waiting.N > 0 && c.waiting.First().seq <= c.durable {
 		c.reach(c.waiting.Pop(), nil)
@@ -332,6 +339,7 @@ func (c *core) writeBody() {
 	c.submit(0, &b.op)
 }
 
+// flushBody flushes all devices, because the checkpoint's mapping refers to data on all of them.
 func (c *core) flushBody() {
 	b := &c.body
 	b.left = len(b.flushOps)
@@ -383,6 +391,7 @@ func (c *core) bodyFlushed(d int32) {
 		c.submit(0, &b.op)
 	default:
 		b.active = false
+		// The checkpoint is in force, so the log before it can be overwritten.
 		c.generation, c.base = b.header.Generation, b.header.Next
 		c.stats.Checkpoints++
 		if b.header.Clean {

@@ -16,6 +16,7 @@ type losses struct {
 // all.
 type hull struct{ number, first, last uint64 }
 
+// add extends the hull by a loss. Numbers must ascend.
 func (h *hull) add(number, page uint64) {
 	if h.number == 0 {
 		h.first, h.last = page, page
@@ -117,6 +118,7 @@ func (p *Pool) Watch(at, n uint64, fn func(error)) (stop func()) {
 	}
 }
 
+// at returns a loss by number. recent is a ring.
 func (l *losses) at(number uint64) *loss { return &l.recent[number%lossesKept] }
 
 // oldest returns the number of the oldest loss in recent.

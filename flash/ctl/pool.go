@@ -28,6 +28,7 @@ type Pool struct {
 	user    *User    // for Flush, Sync and Close
 	batches []*batch // free list
 
+	// queue collects completions for the goroutine that drains them, so that devices' threads do not contend for mu.
 	queue struct {
 		sync.Mutex
 		ops   []*device.Op
@@ -96,6 +97,7 @@ func (p *Pool) leave() {
 	p.mu.Unlock()
 	for i := 0; i < len(b.ops); {
 		n := i + 1
+		// One Submit for each run of operations on the same device.
 		for n < len(b.ops) && b.to[n] == b.to[i] {
 			n++
 		}
@@ -135,6 +137,7 @@ func (p *Pool) completed(op *device.Op) {
 		return
 	}
 	q.taken = true
+	// q.ops and q.spare swap roles, so that draining allocates nothing in the steady state.
 	for len(q.ops) > 0 {
 		ops := q.ops
 		q.ops = q.spare[:0]
@@ -205,6 +208,7 @@ func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
 	}
 	for {
 		w := slot.Load()
+		// The swap below fails if the word has changed since, and the loop decides again.
 		next, ok := w.Get(mode != Reading)
 		if !ok {
 			return Ref{}, false
@@ -235,6 +239,7 @@ const (
 // Put returns a page. fn, which may be nil, is called once, possibly before Put returns: for Durable when the change is
 // durable or lost, otherwise immediately. from is the writer's hint about the data.
 func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
+	// The lock-free path, for puts that leave no work behind.
 	if !r.Fill && change != Durable && from == heat.Auto {
 		for {
 			w := r.slot.Load()
@@ -246,6 +251,7 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 				break // the last reference leaves work: a write, a trim or an eviction
 			}
 			if r.slot.Swap(w, next) {
+				// takeFrame sets hungry before it searches: either it finds this page idle, or this load sees the flag.
 				if next.Refs() == 0 && p.core.hungry.Load() {
 					p.mu.Lock()
 					p.core.feed()
@@ -356,6 +362,7 @@ func (p *Pool) WriteFrom(b []byte, at uint64, sync bool, from heat.Origin) error
 	}, func(r Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) })
 }
 
+// each is eachFrom without a hint.
 func (p *Pool) each(at uint64, n int, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
 	return p.eachFrom(at, n, heat.Auto, what, do)
 }
@@ -375,6 +382,7 @@ func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) 
 	return nil
 }
 
+// part requests all pages of a part before it waits for any, as Get requires.
 func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64) (Mode, Change),
 	do func(r Ref, in, from, n int)) error {
 	first, last := (at+uint64(from))/Page, (at+uint64(from)+uint64(n)-1)/Page
@@ -454,6 +462,7 @@ func (p *Pool) Close() error {
 	}
 	err := p.Sync()
 	p.mu.Lock()
+	// From here on, requests that need the core are refused.
 	p.closed = true
 	if p.core.readOnly == nil {
 		fn, until := wait()

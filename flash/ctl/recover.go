@@ -196,6 +196,7 @@ func follow(log map[uint64]found, h media.Header) []found {
 	}
 }
 
+// readBody reads the body of a checkpoint, or returns the first error in it.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
 	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)),
 		Pages: r.shape.Pages}
@@ -272,6 +273,8 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	return nil
 }
 
+// apply replays one record. A Write that no mark covers counts only if its place has the recorded content, because a
+// log page can reach the medium before the data that it describes.
 func (r *recovery) apply(rec media.Record) error {
 	switch rec.Kind {
 	case media.Write, media.Keep:
@@ -284,6 +287,7 @@ func (r *recovery) apply(rec media.Record) error {
 			return fmt.Errorf("a write to place %d of a segment that is not open: %w", to, ErrDamaged)
 		}
 		s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
+		// The number of the record that fills a segment orders it by age for collection.
 		if int(s.written) == r.shape.Pages {
 			s.order = r.next
 		}

@@ -26,6 +26,7 @@ const nowhere = media.MaxLBA
 // records returns the number of log records that a step takes.
 func (s Step) records() uint64 { return (s.Count + media.MaxCount - 1) / media.MaxCount }
 
+// check returns ErrRange for steps beyond the address space and for moves between overlapping ranges.
 func (s Step) check() error {
 	beyond := func(first uint64) bool { return first >= media.MaxLBA || s.Count > media.MaxLBA-first }
 	switch {
@@ -220,6 +221,7 @@ func (c *core) rename(p ftl.PPA, page uint64) {
 	}
 }
 
+// isRenamed reports whether a place's page had another number when it was written there.
 func (c *core) isRenamed(p ftl.PPA) bool { return c.renamed[p>>6]>>(p&63)&1 != 0 }
 
 // shifted applies a Move record during recovery.

@@ -75,6 +75,7 @@ type barrier struct {
 	since uint64 // last loss known when it was requested: two concurrent flushes both report a later loss
 }
 
+// init sets up the operations of chunks and moves, which are reused.
 func (w *writer) init(c *core) {
 	w.chunks = make([]chunk, c.cfg.Writes)
 	for i := range w.chunks {
@@ -191,6 +192,7 @@ func (c *core) granted(w waiter) {
 	c.arrive(w.barrier)
 }
 
+// arrive counts down a barrier. The last arrival reports the user's losses, or waits for the log to become durable.
 func (c *core) arrive(b *barrier) {
 	if b.left--; b.left > 0 {
 		return
@@ -224,6 +226,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 		panic(fmt.Sprintf("ctl: place %d does not follow %d and %d more", to, k.first, len(k.pages)))
 	}
 	s := &c.segments[number]
+	// The Open record precedes the segment's Write records, because those are logged only when a write completes.
 	if !s.opened {
 		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), session: uint32(c.session), order: c.next}
 		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session),
@@ -232,6 +235,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	if s.written++; int(s.written) == c.shape.Pages {
 		s.order = c.next
 	}
+	// Copy the content, so that the frame can be changed while the chunk is written, and checksum the copy.
 	buf := k.buf[len(k.pages)*Page:][:Page]
 	copy(buf, content)
 	if w.frame != noFrame {
@@ -314,6 +318,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 	f := &c.frames[w.frame]
 	f.writing--
 	c.ftl.Programmed(to)
+	// A page can have several writes in flight; only the newest may become its mapping.
 	newest := f.latest == to
 	if newest {
 		if f.place != ftl.NoPPA {
@@ -371,6 +376,7 @@ func (c *core) overtaken(f *frame, waiters []waiter) {
 func (c *core) movedTo(to ftl.PPA, w *write) {
 	m := &c.moves[w.move]
 	c.idleM = append(c.idleM, w.move)
+	// Moved reports false if the page was overwritten or trimmed meanwhile, so that the copy is stale.
 	live := c.isLive(m.from)
 	if !c.ftl.Moved(m.from, to, c.tick()) {
 		return
@@ -427,6 +433,7 @@ func (c *core) retry(x failed) bool {
 	if len(c.idleC) == 0 {
 		return false
 	}
+	// The same stream as that of the failed write.
 	stream := heat.Stream(c.segments[c.segmentOf(was)].stream)
 	to, ok := c.ftl.Allocate(0, int(stream), c.tick())
 	if !ok {
@@ -649,6 +656,7 @@ func (c *core) erase(b ftl.Block) {
 		if err != nil {
 			return // read-only: the segment is never reused
 		}
+		// The old mapping is durably gone, so the places can be reused.
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
 		c.ftl.Erased(b)
@@ -725,6 +733,7 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		if w.State() == table.Invalid {
 			continue
 		}
+		// One record covers pages with gaps between them: trimming an unused page has no effect.
 		if !any || page-from >= media.MaxCount {
 			record()
 			from, any = page, true
@@ -751,6 +760,7 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 	c.advance()
 }
 
+// unmap drops the mapping to a place and invalidates the place in ftl.
 func (c *core) unmap(p ftl.PPA) {
 	c.kill(p)
 	c.ftl.Invalidate(p, c.tick())
@@ -813,6 +823,7 @@ func (c *core) settleTrims(f *frame) {
 			f.trims, trims = trims, nil // the last holder's Put comes here again
 			return
 		}
+		// InFlight keeps the lock-free path away while the frame is cleared.
 		if !slot.Swap(w, table.Coming(w.Frame())) {
 			continue
 		}
