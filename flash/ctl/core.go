@@ -113,8 +113,8 @@ type Ref struct {
 	slot *table.Slot
 	Data []byte // the page; writable only if it was requested for writing
 	Page uint64 // its number when it was requested; see Remap
-	// Fill is set if the page was requested whole and its old content was not read. Nobody else sees the page before it
-	// is put, and Data is undefined until all of it is written.
+	// Fill is set if the page was requested whole and its old content was not read. No other holder sees the page
+	// before it is put, and Data is undefined until all of it is written.
 	Fill  bool
 	frame int32
 }

@@ -137,7 +137,7 @@ func (p *Pool) completed(op *device.Op) {
 		return
 	}
 	q.taken = true
-	// q.ops and q.spare swap roles, so that draining allocates nothing in the steady state.
+	// q.ops and q.spare swap roles, so that draining does not allocate in the steady state.
 	for len(q.ops) > 0 {
 		ops := q.ops
 		q.ops = q.spare[:0]
