@@ -8,7 +8,7 @@ import (
 	"farflash/block"
 )
 
-// The names stand in scenarios, traces, metrics and errors.
+// The names appear in scenarios, traces, metrics and errors.
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		value fmt.Stringer

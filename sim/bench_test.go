@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// mixes are the delays that models schedule events with, in picoseconds.
+// mixes are the distributions of delays of the models, in picoseconds.
 var mixes = []struct {
 	name string
 	draw func(s *rng.Stream, pending int) Time
@@ -16,8 +16,7 @@ var mixes = []struct {
 	{"exp", func(s *rng.Stream, pending int) Time { return Time(s.Exp() * 1000 * float64(pending)) }},
 }
 
-// driveDelay is what an SSD waits for: bus cycles, firmware and DMA, page
-// transfers, reads, programs, erases.
+// driveDelay draws the delays of an SSD: bus cycles, firmware and DMA, page transfers, reads, programs, erases.
 func driveDelay(s *rng.Stream, _ int) Time {
 	const ns, us = 1000, 1000 * 1000
 	switch x := s.IntN(100); {
@@ -36,9 +35,8 @@ func driveDelay(s *rng.Stream, _ int) Time {
 	}
 }
 
-// netDelay is what a fabric waits for: whole packets on the wire, acknowledgements,
-// propagation, congestion-control timers, retransmission timers. Times are on a
-// grid of 16 ns clusters with little within.
+// netDelay draws the delays of a fabric: whole packets on the wire, acknowledgements, propagation, congestion-control
+// timers, retransmission timers. Times cluster on a 16 ns grid with little spread.
 func netDelay(s *rng.Stream, _ int) Time {
 	const ns, us = 1000, 1000 * 1000
 	switch x := s.IntN(1000); {
@@ -57,8 +55,7 @@ func netDelay(s *rng.Stream, _ int) Time {
 	}
 }
 
-// hold is a set of pending events whose every member, once popped, is pushed
-// again after a delay of the mix.
+// hold is a set of pending events, each of which is pushed again after a delay of the mix when it is popped.
 type hold struct {
 	set    pendingSet
 	delays [1 << 14]uint64
@@ -96,8 +93,8 @@ func (h *hold) run(n int) {
 	}
 }
 
-// rivals are the queue and what was measured beside it, each up to the number of
-// pending events where it is worth waiting for.
+// rivals are the queue and the alternatives measured, each up to the number of pending events that finishes in
+// reasonable time.
 var rivals = []struct {
 	name string
 	make func() pendingSet
@@ -112,8 +109,7 @@ var rivals = []struct {
 	{"ladder", func() pendingSet { return &ladder{} }, 1e6},
 }
 
-// BenchmarkHold reports the time of one pop and push at a steady number of
-// pending events.
+// BenchmarkHold reports the time of one pop and push at a constant number of pending events.
 func BenchmarkHold(b *testing.B) {
 	for _, m := range mixes {
 		for _, r := range rivals {
@@ -132,8 +128,7 @@ func BenchmarkHold(b *testing.B) {
 	}
 }
 
-// BenchmarkEngine reports the time of one event from Schedule to Handle, the
-// looper's own work included.
+// BenchmarkEngine reports the time of one event from Schedule to Handle, including the looper's own work.
 func BenchmarkEngine(b *testing.B) {
 	for _, m := range mixes {
 		for _, n := range []int{5, 10, 20, 40, 100, 1000, 100000} {
@@ -148,8 +143,8 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-// BenchmarkTimer reports the time of an event and of moving a timer on, as each
-// packet moves its retransmission timer, dropping what that leaves behind.
+// BenchmarkTimer reports the time of an event that also moves a timer, as each packet moves its retransmission timer,
+// including the dropped events.
 func BenchmarkTimer(b *testing.B) {
 	for _, ahead := range []Time{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("%dus", ahead), func(b *testing.B) {
@@ -169,7 +164,7 @@ func BenchmarkTimer(b *testing.B) {
 	}
 }
 
-// packets come every 100 ns, and each moves a timer on.
+// packets arrive every 100 ns, and each moves a timer.
 type packets struct {
 	engine *Engine
 	self   Component

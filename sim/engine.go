@@ -1,16 +1,14 @@
-// Package sim is the discrete-event core under every model: a clock, an event
-// queue and cancellable timers.
+// Package sim is the discrete-event core of every model: a clock, an event queue and cancellable timers.
 //
-// Its main types are Time, Event, Engine and Timer. Events are plain
-// values dispatched through a table: no closure, map or allocation per event.
+// Its main types are Time, Event, Engine and Timer. Events are plain values dispatched through a table: no closure, map
+// or allocation per event.
 //
-// Order. Events run in order of (time, id of the component that scheduled them,
-// that component's own counter). Nothing depends on a global sequence, so a
-// model that is later split over several engines runs its events in the same
-// order and gives the same bytes.
+// Events run in order of (time, id of the scheduling component, that component's own counter). The order does not
+// depend on a global sequence, so a model that is later split over several engines runs its events in the same order
+// and produces the same bytes.
 //
-// What it leaves out: random numbers (package rng), threads, wall time, I/O and real-number time. Queue
-// structures and their measured costs are in docs/adr/0002-event-queue.md.
+// It leaves out random numbers (package rng), threads, wall time, I/O and floating-point time. Queue structures and
+// their measured costs are in docs/adr/0002-event-queue.md.
 package sim
 
 import (
@@ -20,22 +18,20 @@ import (
 	"farflash/numeric/units"
 )
 
-// Time is a point of simulated time, or a span of it, in picoseconds. An int64
-// holds 106 days.
+// Time is a point in simulated time, or a span of it, in picoseconds. An int64 holds 106 days.
 type Time = units.Duration
 
 // Forever is later than every event.
 const Forever Time = 1<<63 - 1
 
-// Component is the identity of whatever schedules events. It breaks ties.
+// Component identifies a source of events. It breaks ties between events of the same time.
 type Component uint32
 
-// Target is the identity of a Handler that events are dispatched to.
+// Target identifies the Handler to which an event is dispatched.
 type Target uint16
 
-// Event is one thing to happen at one time. Kind and Arg mean what the handler
-// says they mean: Arg is usually an index into its own tables. An Event has so few
-// fields that it is passed in registers.
+// Event is something that happens at one time. The handler defines Kind and Arg; Arg is usually an index into its own
+// tables. An Event has few enough fields to be passed in registers.
 type Event struct {
 	At   Time
 	Arg  uint32
@@ -44,53 +40,52 @@ type Event struct {
 
 const (
 	counterBits = 40 // a component may schedule 1.1e12 events
-	// MaxComponents is how many components one engine can tell apart.
+	// MaxComponents is the largest number of components of one engine.
 	MaxComponents = 1 << (64 - counterBits)
-	// MaxTargets is how many handlers one engine can dispatch to.
+	// MaxTargets is the largest number of handlers of one engine.
 	MaxTargets = 1 << 16
 )
 
-// Handler is implemented by a model. The engine calls Handle once an event, at
-// the event's time, on the one goroutine that runs the engine. Handle may
-// schedule events at the current time or later, and arm or stop timers.
+// Handler is implemented by a model. The engine calls Handle once per event, at the event's time, on the goroutine that
+// runs the engine. Handle may schedule events at the current time or later, and arm or disarm timers.
 type Handler interface {
 	Handle(Event)
 }
 
-// Engine holds the clock and what is still to happen. It is used by one
-// goroutine. The zero Engine is not ready; use New.
+// Engine holds the clock and the pending events. It is not safe for concurrent use. Use New; the zero Engine is
+// invalid.
 type Engine struct {
 	now      Time
 	queue    queue
-	counters []uint64 // the next order key of each component: id<<counterBits | counter
+	counters []uint64 // next order key of each component: id<<counterBits | counter
 	handlers []Handler
 	timers   []timer
 	released []Timer
 	events   uint64
-	bound    uint64 // the Run in progress dispatches what is before it; 0: nothing any more
+	bound    uint64 // exclusive time limit of the Run in progress; 0 stops it
 	pulse    func()
-	due      uint64 // the count of events at which pulse is called next
+	due      uint64 // event count at which pulse is called next
 }
 
-// New returns an engine at time 0 with nothing to do.
+// New returns an engine at time 0 without events.
 func New() *Engine {
 	e := &Engine{due: math.MaxUint64}
 	e.queue.init()
-	e.handlers = append(e.handlers, nil) // target 0 is the engine's own: timers
+	e.handlers = append(e.handlers, nil) // target 0 is the engine's own, for timers
 	return e
 }
 
-// Sibling returns another engine, with a clock and events of its own, for a model that is divided over several. They
-// have the components that e has so far in common, with their counters: each is to schedule on one of them only, and
-// none is added to any.
+// Sibling returns another engine, with its own clock and events, for a model that is divided over several. The two
+// share e's present components and their counters: each component must schedule on only one of the engines, and no
+// components may be added to either.
 func (e *Engine) Sibling() *Engine {
 	s := New()
 	s.counters = e.counters[:len(e.counters):len(e.counters)]
 	return s
 }
 
-// Wait moves the clock on to a time before which nothing is left to happen, for a model that is called from outside
-// of its engine then.
+// Wait advances the clock to a time before which no event is pending, for a model that is called from outside of its
+// engine at that time.
 func (e *Engine) Wait(until Time) {
 	if e.Next() < until {
 		panic("sim: an event is left to happen before the time that was waited for")
@@ -98,8 +93,8 @@ func (e *Engine) Wait(until Time) {
 	e.now = max(e.now, until)
 }
 
-// NewComponent returns the next component id. Ids follow the order of the calls,
-// which a scenario makes in a fixed order.
+// NewComponent returns the next component id. Ids follow the order of the calls, which a scenario makes in a fixed
+// order.
 func (e *Engine) NewComponent() Component {
 	if len(e.counters) == MaxComponents {
 		panic("sim: too many components")
@@ -109,7 +104,7 @@ func (e *Engine) NewComponent() Component {
 	return id
 }
 
-// AddHandler makes h a target of events.
+// AddHandler registers h and returns its Target.
 func (e *Engine) AddHandler(h Handler) Target {
 	if len(e.handlers) == MaxTargets {
 		panic("sim: too many handlers")
@@ -118,17 +113,16 @@ func (e *Engine) AddHandler(h Handler) Target {
 	return Target(len(e.handlers) - 1)
 }
 
-// Now is the time of the event that is being handled, or of the last one.
+// Now returns the time of the event being handled, or of the last one.
 func (e *Engine) Now() Time { return e.now }
 
-// Events is how many events have been dispatched.
+// Events returns the number of events dispatched.
 func (e *Engine) Events() uint64 { return e.events }
 
-// Pending is how many events are queued, stopped timers' included.
+// Pending returns the number of queued events, including those of disarmed timers.
 func (e *Engine) Pending() int { return e.queue.len() }
 
-// Schedule queues an event for handler to, at time at, on behalf of component
-// from. at must not lie in the past.
+// Schedule queues an event for handler to at time at, on behalf of component from. at must not be in the past.
 func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
@@ -139,15 +133,15 @@ func (e *Engine) Schedule(from Component, to Target, at Time, kind uint16, arg u
 	e.queue.push(x)
 }
 
-// Claim takes the next place of a component in the order of what it schedules, for an event that is scheduled with
-// ScheduleAs if it is not advanced to.
+// Claim reserves the next order key of a component, for an event that is either reached by Advance or scheduled with
+// ScheduleAs.
 func (e *Engine) Claim(from Component) uint64 {
 	order := e.counters[from]
 	e.counters[from] = order + 1
 	return order
 }
 
-// ScheduleAs is Schedule with a place that was claimed before, and is used once.
+// ScheduleAs is Schedule with a claimed order key. A key must be used only once.
 func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg uint32) {
 	if at < e.now {
 		e.refuse(at, "event scheduled")
@@ -155,18 +149,18 @@ func (e *Engine) ScheduleAs(order uint64, to Target, at Time, kind uint16, arg u
 	e.queue.push(newEntry(at, order, arg, kind, to))
 }
 
-// ClockError is what an engine panics with that is asked for a time behind the clock's end: the sum of two times that
-// an int64 does not hold has come out negative. It is no fault of a model, but what the times that a user has given
-// add up to. Whoever runs models for users makes an error of it.
+// ClockError is the panic value of an engine for a time beyond the end of the clock: the sum of two times overflowed
+// int64 and became negative. It is not a fault of a model but a consequence of the user's times. Callers that run
+// models for users convert it to an error.
 type ClockError struct{ Now Time }
 
-// Error says what would be right.
+// Error returns a message for the user.
 func (e *ClockError) Error() string {
 	return fmt.Sprintf("something would happen more than 106 days after the beginning, where the clock ends (it "+
 		"stands at %v); the times and rates of what is simulated make it last longer", e.Now)
 }
 
-// refuse panics for a time that lies in the past.
+// refuse panics because a time is in the past.
 //
 //go:noinline
 func (e *Engine) refuse(at Time, what string) {
@@ -176,11 +170,10 @@ func (e *Engine) refuse(at Time, what string) {
 	panic("sim: " + what + " in the past")
 }
 
-// Components is how many component ids there are.
+// Components returns the number of component ids.
 func (e *Engine) Components() int { return len(e.counters) }
 
-// Next is when the next event may happen, Forever if none is queued. A stopped timer's event
-// counts.
+// Next returns the time of the first queued event, or Forever if there is none. The event of a disarmed timer counts.
 func (e *Engine) Next() Time {
 	if !e.queue.ready(Forever) {
 		return Forever
@@ -188,8 +181,8 @@ func (e *Engine) Next() Time {
 	return Time(e.queue.front[e.queue.head%frontLen].at)
 }
 
-// Run dispatches events in order until none is left at or before until, or Stop
-// is called. It reports the number dispatched. The clock stays at the last event.
+// Run dispatches events in order until none is left at or before until, or until Stop is called. It returns the number
+// dispatched. The clock stays at the last event.
 //
 //go:noinline
 func (e *Engine) Run(until Time) uint64 {
@@ -223,7 +216,7 @@ func (e *Engine) dispatch(x entry) {
 	e.handlers[x.to()].Handle(Event{At: Time(x.at), Arg: uint32(x.what), Kind: uint16(x.what >> 32)})
 }
 
-// fire dispatches what a timer's queued event stands for, if it still does.
+// fire dispatches the event that a timer's queued entry stands for, unless the timer was disarmed or moved.
 func (e *Engine) fire(x entry) {
 	if what, fires := e.expire(x); fires {
 		x.what = what
@@ -231,11 +224,10 @@ func (e *Engine) fire(x entry) {
 	}
 }
 
-// Advance moves the clock to a later time if nothing else happens up to then and
-// reports whether it did. A handler whose last act would be to schedule an event may
-// do this instead and go on as if the event had come: the order of everything stays
-// the same, and a trip through the queue is saved. It counts as an event. A handler
-// that does anything else afterwards would do it at the wrong time.
+// Advance moves the clock to a later time if no other event is pending up to then, and reports whether it did. A
+// handler whose last action would be to schedule an event can call Advance instead and continue as if the event had
+// arrived: the order of all events stays the same, and a round trip through the queue is saved. It counts as an event.
+// The caller must do no further work of the previous time afterwards.
 func (e *Engine) Advance(to Time) bool {
 	if uint64(to) >= e.bound || e.queue.first() <= uint64(to) || e.queue.n == 0 && e.queue.refill(uint64(to)) {
 		return false
@@ -245,12 +237,11 @@ func (e *Engine) Advance(to Time) bool {
 	return true
 }
 
-// pulseEvery is after how many events a pulse comes.
+// pulseEvery is the number of events between pulses.
 const pulseEvery = 1 << 14
 
-// OnPulse has f called now and then, after some thousands of events, by the goroutine that runs the engine: it may
-// call Stop, as whoever has asked for the run may want no more of it, whatever the models are at. It must change
-// nothing else.
+// OnPulse registers f to be called every few thousand events on the goroutine that runs the engine. f may call Stop,
+// for example after the run was cancelled, whatever state the models are in. It must not change any other state.
 func (e *Engine) OnPulse(f func()) {
 	e.pulse, e.due = f, e.events+pulseEvery
 }
@@ -260,10 +251,9 @@ func (e *Engine) beat() {
 	e.pulse()
 }
 
-// Foresee has f called with events of a target that are about to be handled, some tens of them at a time and hardly
-// ever all that will be, in the order in which they come. It is to read what their handling is going to read: a model
-// that does not fit into a processor's cache waits for memory once for all of them, and not for each by itself. It
-// must change nothing.
+// Foresee registers f to be called with batches of up to some tens of upcoming events of a target, in order. Most
+// events, but not all, are announced. f should read the memory that their handling will read: a model larger than the
+// processor's cache then overlaps its cache misses instead of taking them one by one. f must not change any state.
 func (e *Engine) Foresee(to Target, f func([]Event)) {
 	var list [frontLen]Event
 	e.queue.opened = func() {
@@ -286,11 +276,11 @@ func (e *Engine) Foresee(to Target, f func([]Event)) {
 // Stop makes Run return after the event being handled.
 func (e *Engine) Stop() { e.bound = 0 }
 
-// Probe is an observation point. A model holds it as a field that is nil unless
-// somebody listens, so that an unused probe costs one comparison.
+// Probe is an observation point. A model holds it as a field that is nil unless there is an observer, so that an unused
+// probe costs one comparison.
 type Probe[T any] func(T)
 
-// Fire hands v to whoever listens.
+// Fire passes v to the observer, if any.
 func (p Probe[T]) Fire(v T) {
 	if p != nil {
 		p(v)

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// recorder writes down what it handles, and may act on it.
+// recorder records the events that it handles, and can react to them.
 type recorder struct {
 	engine *Engine
 	lines  []string
@@ -51,8 +51,7 @@ func TestEngineOrder(t *testing.T) {
 	equal(t, r.lines, []string{"3:1:2", "5:0:0", "5:0:1", "5:1:0", "5:1:1", "7:0:2"})
 }
 
-// What a handler schedules at the time that is running takes its place by
-// component among what is still to run there.
+// An event scheduled at the current time is ordered by component among the remaining events of that time.
 func TestEngineScheduleNow(t *testing.T) {
 	e, r, to := newRecorder()
 	a, b, c := e.NewComponent(), e.NewComponent(), e.NewComponent()
@@ -69,8 +68,7 @@ func TestEngineScheduleNow(t *testing.T) {
 	equal(t, r.lines, []string{"9:1:0", "9:0:1", "9:1:1", "9:2:0", "9:2:1"})
 }
 
-// chatter is a component that schedules itself after delays it draws, often onto
-// the times of others.
+// chatter is a component that schedules itself after random delays, often at the times of others.
 type chatter struct {
 	engine *Engine
 	self   Component
@@ -89,7 +87,7 @@ func (c *chatter) Handle(ev Event) {
 	}
 }
 
-// chat runs some chatters and others, unrelated to them, registered between them.
+// chat runs some chatters with unrelated components registered between them.
 func chat(others int) []string {
 	e := New()
 	var trace []string
@@ -155,8 +153,7 @@ func TestEngineRun(t *testing.T) {
 	}
 }
 
-// After Run(until) the next event may be hours away, and still the caller may
-// schedule at any time from now on.
+// After Run(until) the next event may be hours away, and the caller can still schedule at any time from now on.
 func TestEngineScheduleBeforePending(t *testing.T) {
 	e, r, to := newRecorder()
 	c := e.NewComponent()
@@ -202,7 +199,8 @@ func TestEnginePastPanics(t *testing.T) {
 	e.Schedule(c, to, 6, 0, 0)
 }
 
-// TestPastIsSaid: a time behind the clock's end, which has come out negative, is told from one that lies in the past.
+// TestPastIsSaid verifies that a time beyond the clock's end, which has become negative, is distinguished from a time
+// in the past.
 func TestPastIsSaid(t *testing.T) {
 	for at, want := range map[Time]any{
 		6: "sim: event scheduled in the past", 0: "sim: event scheduled in the past", -1: &ClockError{7},
@@ -223,7 +221,7 @@ func TestPastIsSaid(t *testing.T) {
 	}
 }
 
-// TestEngineNext: the next event's time, whether it is in the front or far off, and nothing's.
+// TestEngineNext verifies the time of the next event, in the front or far in the future, and of an empty queue.
 func TestEngineNext(t *testing.T) {
 	e, _, to := newRecorder()
 	if e.Next() != Forever {
@@ -240,8 +238,7 @@ func TestEngineNext(t *testing.T) {
 	}
 }
 
-// TestAdvanceEndsWithTheRun: a handler does not go on by itself beyond the time up to which it is run, or another
-// event's.
+// TestAdvanceEndsWithTheRun verifies that a handler does not advance beyond the end of the run or another event.
 func TestAdvanceEndsWithTheRun(t *testing.T) {
 	e := New()
 	c := e.NewComponent()
@@ -265,8 +262,8 @@ func TestAdvanceEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestClaim: what is scheduled with a place that was claimed comes before what was scheduled after that for the same
-// time, and is as good as advanced to.
+// TestClaim verifies that an event with a claimed order key precedes those scheduled later for the same time, and that
+// it is equivalent to advancing.
 func TestClaim(t *testing.T) {
 	run := func(claims bool) (order []uint32, events uint64) {
 		e := New()
@@ -290,7 +287,7 @@ func TestClaim(t *testing.T) {
 			if !e.Advance(ev.At + 3) {
 				t.Fatal("nothing is before the third, and it cannot be advanced to")
 			}
-			_ = third // which nobody uses
+			_ = third // a claimed key can stay unused
 			order = append(order, 3)
 		}))
 		e.Schedule(c, to, 10, 0, 0)
@@ -304,12 +301,12 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// handle is a handler that is a function.
+// handle is a function as a Handler.
 type handle func(Event)
 
 func (f handle) Handle(e Event) { f(e) }
 
-// TestPulse: who wants to hear of an engine now and then does, and what he stops stops.
+// TestPulse verifies that pulses arrive and can stop the run.
 func TestPulse(t *testing.T) {
 	e := New()
 	c := e.NewComponent()
@@ -341,7 +338,7 @@ func TestEventFieldsSurviveTheQueue(t *testing.T) {
 	}
 }
 
-// looper keeps some events pending for ever, and a timer that one of them moves.
+// looper keeps a number of events pending forever, and a timer that one of them moves.
 type looper struct {
 	engine *Engine
 	self   Component
@@ -417,14 +414,14 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// foreteller notes what it handles and what it is told of before.
+// foreteller records the events that it handles and those announced before.
 type foreteller struct {
 	t     *testing.T
 	e     *Engine
 	here  Target
 	self  Component
 	told  map[uint32]bool
-	known int // of what was handled
+	known int // of the handled events
 	left  int
 }
 
@@ -438,8 +435,8 @@ func (f *foreteller) Handle(x Event) {
 	}
 }
 
-// TestForesee: a handler is told of most of many events before they come, of timers as of others and of none of
-// another handler's, and the order is the same.
+// TestForesee verifies that most of many events are announced before they are handled, including timers and excluding
+// those of other handlers, and that the order is unchanged.
 func TestForesee(t *testing.T) {
 	e := New()
 	f := &foreteller{t: t, e: e, self: e.NewComponent(), told: map[uint32]bool{}, left: 5000}

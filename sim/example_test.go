@@ -7,8 +7,7 @@ import (
 	"farflash/sim"
 )
 
-// A link sends a packet every microsecond, and a watchdog barks when the link has
-// been silent for three.
+// A link sends a packet every microsecond, and a watchdog barks when the link has been silent for three.
 type link struct {
 	engine   *sim.Engine
 	self     sim.Component

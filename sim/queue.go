@@ -1,26 +1,22 @@
 package sim
 
-// The queue is a timing wheel whose slots open like the rungs of a ladder queue:
-// only when they are reached, and only as finely as their crowd needs. It has
-// two parts.
+// The queue is a timing wheel whose slots are opened like the rungs of a ladder queue: only when they are reached, and
+// only as finely as their number of entries requires. It has two parts.
 //
 //	front  the first events, at most frontCap, in order
-//	wheel  every later event, unsorted, in the slots of a hierarchy of 256 a level
+//	wheel  every later event, unsorted, in the slots of a hierarchy of 256 per level
 //
-// A drive has some tens of events pending. They never leave the front, and for so
-// few nothing is faster. When the front overflows, its later part goes to the
-// wheel; when it runs dry, the first occupied slot is opened: straight into the
-// front if it holds few events, however wide it is, else one level finer.
+// A drive has some tens of events pending. They never leave the front, and for that few no structure is faster. When
+// the front overflows, its later part moves to the wheel. When it runs empty, the first occupied slot is opened:
+// directly into the front if it holds few events, however wide it is, otherwise one level finer.
 //
-// The hierarchy goes by the digits of the whole key, first the time's and then the
-// order key's. Keys are distinct, so a crowd can always be split, a million events
-// at one time included, and nothing is ever sorted in bulk. An event moves at most
-// once a level and mostly once or twice.
+// The hierarchy follows the digits of the whole key, first the time's and then the order key's. Keys are distinct, so
+// any number of entries can be split, even a million events at one time, and there is no bulk sorting. An event moves
+// at most once per level and usually once or twice.
 //
-// Nothing is assumed about the keys that are pushed. They may be earlier than ones
-// that ready has already looked at, and in any order at the time that is running.
+// Pushes may use any key: earlier than keys that ready has already examined, and in any order within the current time.
 
-// key is an event's place in the order.
+// key is an event's position in the order.
 type key struct {
 	at    uint64 // a Time, which is never negative
 	order uint64
@@ -29,7 +25,7 @@ type key struct {
 // less reports whether k comes before o.
 func (k key) less(o key) bool { return k.at < o.at || k.at == o.at && k.order < o.order }
 
-// before is the key just before k, which is not the first of all.
+// before returns the key just before k, which must not be the first of all.
 func (k key) before() key {
 	if k.order == 0 {
 		return key{k.at - 1, ^uint64(0)}
@@ -37,13 +33,12 @@ func (k key) before() key {
 	return key{k.at, k.order - 1}
 }
 
-// endless is after every event's key.
+// endless returns a key after every event's.
 func endless() key { return key{^uint64(0), ^uint64(0)} }
 
-// entry is an event as the queue keeps it: three words. The compiler keeps structs
-// of up to four fields in registers. An Event has five; it goes through memory,
-// stored field by field and loaded by sixteen bytes, and waiting for that store
-// took longer than all the rest.
+// entry is an event as stored in the queue: three words. The compiler keeps structs of up to four fields in
+// registers. A struct of the five parts would go through memory, stored field by field and loaded 16 bytes at a time,
+// and waiting for those stores took longer than all the rest.
 type entry struct {
 	key
 	what uint64 // Arg, Kind and To
@@ -59,19 +54,19 @@ const (
 	frontLen = 64 // a power of two
 	frontCap = frontLen - 1
 	openMost = 32 // the largest slot that is opened into the front
-	openTill = 8  // slots are opened until the front holds so many
+	openTill = 8  // slots are opened until the front holds this many
 )
 
 type queue struct {
-	// front is a ring. It holds n entries in order, the first at head, and after
-	// them one with the key endless, where a search stops.
+	// front is a ring of n entries in order, the first at head. They are followed by an entry with the key endless,
+	// which terminates searches.
 	front [frontLen]entry
 	head  uint
 	n     uint
-	// last is the greatest key that belongs in the front.
+	// last is the largest key that belongs in the front.
 	last  key
 	wheel wheel
-	// opened, if it is set, is called when the front has been filled anew.
+	// opened, if set, is called after the front was refilled.
 	opened func()
 }
 
@@ -82,7 +77,8 @@ func (q *queue) init() {
 
 func (q *queue) len() int { return int(q.n) + q.wheel.n }
 
-// push adds an entry. It stays apart: of what is inlined because a profile says so, what that calls is not.
+// push adds an entry. It is not inlined: the inliner, guided by a profile, would otherwise inline push but not its
+// callees.
 //
 //go:noinline
 func (q *queue) push(x entry) {
@@ -96,8 +92,8 @@ func (q *queue) push(x entry) {
 	}
 }
 
-// pushFull is push of what belongs into the front, which is full. It is apart, as what hardly ever happens is
-// elsewhere, so that nothing of the usual ways has to be kept for it.
+// pushFull handles a push into a full front. As a rare path it is not inlined, so that the common paths need not save
+// registers for it.
 //
 //go:noinline
 func (q *queue) pushFull(x entry) {
@@ -111,9 +107,8 @@ func (q *queue) pushFull(x entry) {
 	q.wheel.file(x)
 }
 
-// insert puts an entry in its place in the front, which has room. The search
-// starts at the nearer end: delays are mostly either short beside those pending, a
-// message, or long, a flash operation.
+// insert places an entry into the front, which has space. The search starts at the nearer end: compared with the
+// pending ones, delays are mostly either short (a message) or long (a flash operation).
 func (q *queue) insert(x entry) {
 	if q.n >= 8 && q.front[(q.head+q.n/2)%frontLen].at < x.at {
 		i := (q.head + q.n) % frontLen
@@ -146,17 +141,16 @@ func (q *queue) insert(x entry) {
 	q.front[i] = x
 }
 
-// first is when the first entry of the front is, and later than every event if the front is empty.
+// first returns the time of the front's first entry, or a time after every event if the front is empty.
 func (q *queue) first() uint64 { return q.front[q.head%frontLen].at }
 
-// ready reports whether there is an event at or before until, which is not
-// negative. It opens no slot that begins later, so that pushes that follow a run
-// up to until seldom come before what is open.
+// ready reports whether there is an event at or before until, which must not be negative. It opens no slot that begins
+// later, so that pushes after a run up to until rarely precede the open part.
 func (q *queue) ready(until Time) bool {
 	return q.first() <= uint64(until) || q.n == 0 && q.refill(uint64(until))
 }
 
-// take removes the first entry and returns it. There is one: ready has said so.
+// take removes and returns the first entry. The caller must have checked ready.
 func (q *queue) take() entry {
 	x := q.front[q.head%frontLen]
 	q.head++
@@ -164,8 +158,7 @@ func (q *queue) take() entry {
 	return x
 }
 
-// refill opens slots that begin at or before until, to fill the empty front, and
-// reports what ready does.
+// refill opens slots that begin at or before until to fill the empty front, and returns the result of ready.
 func (q *queue) refill(until uint64) bool {
 	w := &q.wheel
 	for q.n < openTill && w.n > 0 {
@@ -181,7 +174,7 @@ func (q *queue) refill(until uint64) bool {
 		list := w.take(l, s)
 		w.cursor = start
 		if crowd > openMost {
-			q.last = start.before() // what is filed must not be before cursor
+			q.last = start.before() // filed entries must not be before cursor
 			w.split(list)
 			continue
 		}
@@ -197,7 +190,7 @@ func (q *queue) refill(until uint64) bool {
 	return q.front[q.head%frontLen].at <= until
 }
 
-// open moves a list to the late end of the front.
+// open inserts the entries of a list into the front, searching from its late end.
 func (q *queue) open(list uint32) {
 	w := &q.wheel
 	for list != 0 {
@@ -221,10 +214,10 @@ func (q *queue) open(list uint32) {
 	q.front[(q.head+q.n)%frontLen].key = endless()
 }
 
-// spill moves the later part of the front to the wheel, about half of it.
+// spill moves about half of the front, the later part, to the wheel.
 func (q *queue) spill() {
-	// Cut at the key with the most trailing zeros between the first and the
-	// third quarter, so that few slots straddle the cut.
+	// Cut at the key with the most trailing zeros between the first and the third quarter, so that few slots straddle
+	// the cut.
 	lo, cut := q.front[(q.head+q.n/4)%frontLen].key, q.front[(q.head+q.n*3/4)%frontLen].key
 	if x := lo.at ^ cut.at; x != 0 {
 		cut = key{cut.at &^ belowTop(x), 0}
@@ -237,7 +230,7 @@ func (q *queue) spill() {
 	}
 	for {
 		x := q.front[(q.head+q.n-1)%frontLen]
-		if x.less(cut) { // at the latest lo is
+		if x.less(cut) { // true at lo at the latest
 			break
 		}
 		q.wheel.file(x)

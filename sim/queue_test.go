@@ -26,7 +26,7 @@ func (q *queueSet) pop() entry {
 	return q.take()
 }
 
-// check walks everything the queue's parts promise each other.
+// check verifies every invariant of the queue's parts.
 func (q *queue) check() error {
 	for i := range q.n {
 		x, after := q.front[(q.head+i)%frontLen].key, q.front[(q.head+i+1)%frontLen].key
@@ -86,7 +86,7 @@ func (q *queue) check() error {
 	return nil
 }
 
-// twin is the queue beside the reference, both given the same.
+// twin is the queue and the reference, with the same contents.
 type twin struct {
 	queue  queueSet
 	heap   binaryHeap
@@ -170,8 +170,8 @@ func TestQueueAgainstHeap(t *testing.T) {
 				push := func() {
 					w.push(uint8(s.IntN(64)), min(w.now+c.draw(&s), far))
 				}
-				// The number pending wanders around pending: up to it, about it in
-				// bursts, down to nothing, and half-way up once more.
+				// The number pending rises to the target, fluctuates around it in bursts, falls to zero, and rises
+				// half-way again.
 				for range pending {
 					push()
 				}
@@ -202,8 +202,7 @@ func TestQueueAgainstHeap(t *testing.T) {
 	}
 }
 
-// Whoever stops a run before its events end may schedule earlier ones than the
-// queue has looked at, and many of them.
+// After a stopped run, a caller may schedule many events earlier than those that the queue has already examined.
 func TestQueuePushBeforeWhatIsOpen(t *testing.T) {
 	for _, filed := range []int{40, 100, 5000} {
 		for _, early := range []int{1, 62, 63, 64, 200, 3000} {
@@ -236,8 +235,8 @@ func TestQueuePushBeforeWhatIsOpen(t *testing.T) {
 	}
 }
 
-// A run may end inside a slot, before its first event. What is then pushed there,
-// or before the slot, must find its place.
+// A run can end inside a slot, before its first event. Later pushes into the slot, or before it, must be ordered
+// correctly.
 func TestQueueReadyInsideASlot(t *testing.T) {
 	for bit := 10; bit < 60; bit++ {
 		w := newTwin()
@@ -246,7 +245,7 @@ func TestQueueReadyInsideASlot(t *testing.T) {
 			w.push(uint8(i), i)
 			w.push(uint8(i), start+start/2+i)
 		}
-		for range 200 { // the front runs dry, and the wheel does not
+		for range 200 { // the front runs empty, and the wheel does not
 			if err := w.pop(); err != nil {
 				t.Fatal(err)
 			}
@@ -305,8 +304,8 @@ func TestQueueMachine(t *testing.T) {
 	})
 }
 
-// FuzzQueue reads three bytes an operation: what and which component, then a
-// delay of twelve bits scaled by four.
+// FuzzQueue reads three bytes per operation: the operation and the component, then a delay of twelve bits scaled by
+// four.
 func FuzzQueue(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x80\x00\x00"))
 	f.Add([]byte("push, push, pop and push again"))
@@ -349,7 +348,7 @@ func FuzzQueue(f *testing.F) {
 	})
 }
 
-// The rivals in the benchmark must be right, or their figures mean nothing.
+// The rivals in the benchmark must be correct, or their figures are meaningless.
 func TestRivalsAgainstHeap(t *testing.T) {
 	for _, r := range rivals {
 		for _, m := range mixes {
@@ -390,7 +389,7 @@ func TestQueueMemory(t *testing.T) {
 			t.Errorf("the queue of a drive with %d events holds %d B, want at most %d", n, b, most)
 		}
 	}
-	// A network's may double its slices, and leaves chunks half full.
+	// A network's mix may double the slices, and leaves chunks half full.
 	const n = 200000
 	q := newHold(newQueueSet(), netDelay, n).set.(*queueSet)
 	b := held(q) / n
@@ -400,11 +399,11 @@ func TestQueueMemory(t *testing.T) {
 	}
 }
 
-// An idle gap costs the same however long it is.
+// An idle gap has a constant cost, however long it is.
 func TestQueueIdleGaps(t *testing.T) {
 	q := newQueueSet()
 	start := time.Now()
-	for i := range uint64(1000) { // gaps of 8000 s, and events enough to use the wheel
+	for i := range uint64(1000) { // gaps of 8000 s, and enough events to use the wheel
 		for j := range uint64(200) {
 			q.push(entry{key: key{i * 8e15, j}})
 		}

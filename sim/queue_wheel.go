@@ -10,35 +10,34 @@ const (
 	chunkLen  = 16 // entries, a power of two
 )
 
-// wheel holds entries by the digits of their keys. An entry is filed at the level
-// of the highest digit in which its key differs from cursor, in the slot of its
-// own digit there. Levels digits and up are the time's, the others the order
-// key's; a slot of level digits+l spans 256^l ps. No entry is before cursor, so the
-// first occupied slot of the first occupied level holds the first entries.
+// wheel holds entries by the digits of their keys. An entry is filed at the level of the highest digit in which its key
+// differs from cursor, in the slot of its own digit at that level. The upper levels, from digits on, are the time's;
+// the others are the order key's. A slot of level digits+l spans 256^l ps. No entry is before cursor, so the first
+// occupied slot of the first occupied level holds the first entries.
 //
-// Slots are lists of chunks rather than of entries: a list of entries scattered
-// over memory costs a cache miss each.
+// Slots are lists of chunks rather than of entries: in a list of entries scattered over memory, each would cost a cache
+// miss.
 type wheel struct {
 	cursor   key
 	n        int
-	occupied uint32                     // a bit for each level with occupied slots
-	words    [levels]uint8              // a bit for each word of slots that is not 0
-	slots    [levels][radix / 64]uint64 // a bit for each occupied slot
-	// ends has the index after the last entry of each slot in entries, 0 if the
-	// slot is empty. All chunks of a slot but the last filled are full.
+	occupied uint32                     // one bit per level with occupied slots
+	words    [levels]uint8              // one bit per nonzero word of slots
+	slots    [levels][radix / 64]uint64 // one bit per occupied slot
+	// ends has the index in entries after the last entry of each slot, 0 if the slot is empty. All chunks of a slot are
+	// full except the last one filled.
 	ends    [levels][radix]uint32
 	entries []entry  // in chunks of chunkLen
-	links   []uint32 // for each chunk, the end of the rest of its list, 0 if there is none
-	free    uint32   // the end of the list of unused chunks
+	links   []uint32 // for each chunk, the end of the rest of its list, 0 if none
+	free    uint32   // the end of the list of free chunks
 }
 
-// topDigit is the index of the highest digit that is not zero, or 0.
+// topDigit returns the index of the highest nonzero digit, or 0.
 func topDigit(x uint64) uint { return uint(bits.Len64(x|1)-1) / digitBits }
 
-// belowTop has the bits below the highest one of x, which is not zero.
+// belowTop returns a mask of the bits below the highest one of x, which must not be zero.
 func belowTop(x uint64) uint64 { return 1<<(bits.Len64(x)-1) - 1 }
 
-// place is the level and the slot of a key that is not before cursor.
+// place returns the level and the slot of a key that is not before cursor.
 func (w *wheel) place(k key) (l, s uint) {
 	if x := k.at ^ w.cursor.at; x != 0 {
 		d := topDigit(x)
@@ -63,7 +62,7 @@ func (w *wheel) file(x entry) {
 	w.n++
 }
 
-// grow puts an empty chunk before a list and returns the index of its start.
+// grow prepends an empty chunk to a list and returns the index of its start.
 func (w *wheel) grow(rest uint32) uint32 {
 	end := w.free
 	if end == 0 {
@@ -81,13 +80,13 @@ func (w *wheel) grow(rest uint32) uint32 {
 	return c * chunkLen
 }
 
-// chunk is the first chunk of a list, and its entries.
+// chunk returns the first chunk of a list, and its entries.
 func (w *wheel) chunk(end uint32) (c uint32, entries []entry) {
 	c = (end - 1) / chunkLen
 	return c, w.entries[c*chunkLen : end]
 }
 
-// release takes the first chunk off a list that is in no slot and returns the rest.
+// release frees the first chunk of a list that is in no slot, and returns the rest.
 func (w *wheel) release(end uint32) uint32 {
 	c := (end - 1) / chunkLen
 	rest := w.links[c]
@@ -95,7 +94,7 @@ func (w *wheel) release(end uint32) uint32 {
 	return rest
 }
 
-// first is the slot with the first entries. The wheel is not empty.
+// first returns the slot with the first entries. The wheel must not be empty.
 func (w *wheel) first() (l, s uint) {
 	l = uint(bits.TrailingZeros32(w.occupied))
 	return l, w.firstSlot(l)
@@ -106,7 +105,7 @@ func (w *wheel) firstSlot(l uint) uint {
 	return i*64 + uint(bits.TrailingZeros64(w.slots[l%levels][i%(radix/64)]))
 }
 
-// span is the first and the last key of a slot.
+// span returns the first and the last key of a slot.
 func (w *wheel) span(l, s uint) (first, last key) {
 	shift := l % digits * digitBits
 	inside := uint64(1)<<shift - 1
@@ -118,7 +117,7 @@ func (w *wheel) span(l, s uint) (first, last key) {
 	return key{w.cursor.at, order}, key{w.cursor.at, order | inside}
 }
 
-// count is the number of entries in a slot, or some number above most.
+// count returns the number of entries in a slot, or any number above most.
 func (w *wheel) count(l, s, most uint) uint {
 	end := w.ends[l%levels][s]
 	n := uint(end-1)%chunkLen + 1
@@ -147,7 +146,7 @@ func (w *wheel) take(l, s uint) uint32 {
 	return end
 }
 
-// split files the entries of a list anew.
+// split files the entries of a list again, relative to the current cursor.
 func (w *wheel) split(end uint32) {
 	for end != 0 {
 		_, entries := w.chunk(end)
@@ -159,8 +158,8 @@ func (w *wheel) split(end uint32) {
 	}
 }
 
-// rebase moves cursor back to k, or anywhere if the wheel is empty. What was filed
-// at finer levels than the one at which the two differ now belongs at that one.
+// rebase moves cursor back to k, or anywhere if the wheel is empty. Entries filed at levels finer than the one at which
+// the two differ move to that level.
 func (w *wheel) rebase(k key) {
 	coarse, _ := w.place(k)
 	finer := w.occupied & (1<<coarse - 1)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// pendingSet is what the queue and its rivals have in common.
+// pendingSet is the common interface of the queue and its rivals.
 type pendingSet interface {
 	push(entry)
 	pop() entry
@@ -48,7 +48,7 @@ func (h *binaryHeap) pop() entry {
 	return first
 }
 
-// quadHeap is a heap of four children a node.
+// quadHeap is a heap with four children per node.
 type quadHeap struct{ events []entry }
 
 func (h *quadHeap) len() int { return len(h.events) }
@@ -109,9 +109,8 @@ func (l *sortedList) pop() entry {
 	return e
 }
 
-// radixHeap files events by the highest bit in which they differ from the last
-// one popped. It wants pushes not before that one, ties included, so equal
-// times are kept sorted apart.
+// radixHeap files events by the highest bit in which they differ from the last one popped. It requires that pushes are
+// not before that one, ties included, so equal times are sorted separately.
 type radixHeap struct {
 	buckets [65][]entry
 	last    Time
@@ -154,8 +153,7 @@ func (h *radixHeap) pop() entry {
 	return e
 }
 
-// sink moves the last event of a list, whose first event is at the end, to its
-// place.
+// sink moves the last event of a list, whose first event is at the end, to its position.
 func sink(events []entry) {
 	i := len(events) - 1
 	e := events[i]
@@ -182,11 +180,11 @@ func sortLastFirst(events []entry) {
 	}
 }
 
-// slotWheel is a hierarchical timing wheel of 16 ns slots, 256 a level, with a
-// bitmap of the occupied ones. A slot is sorted when it is reached.
+// slotWheel is a hierarchical timing wheel of 16 ns slots, 256 per level, with a bitmap of the occupied ones. A slot is
+// sorted when it is reached.
 type slotWheel struct {
-	open     []entry // of the slot that is running, first at the end
-	cursor   uint64  // the slot that is running
+	open     []entry // the current slot, first event at the end
+	cursor   uint64  // the current slot
 	occupied [6][4]uint64
 	slots    [6][256][]entry
 	n        int
@@ -255,8 +253,8 @@ func (w *slotWheel) advance() {
 	}
 }
 
-// ladder is the ladder queue of Tang, Goh and Thng (ACM TOMACS 15(3), 2005): an
-// unsorted top, rungs of buckets ever finer, a sorted bottom.
+// ladder is the ladder queue of Tang, Goh and Thng (ACM TOMACS 15(3), 2005): an unsorted top, rungs of ever finer
+// buckets, a sorted bottom.
 type ladder struct {
 	top      []entry
 	topStart Time
@@ -268,7 +266,7 @@ type ladder struct {
 
 type rung struct {
 	start, width Time
-	next         int // the first bucket that has not been taken
+	next         int // the first bucket not yet taken
 	end          int
 	buckets      [][]entry
 }
@@ -294,7 +292,7 @@ func (q *ladder) push(e entry) {
 	sink(q.bottom)
 }
 
-// spread makes events a new rung over [start, end).
+// spread distributes events over a new rung for [start, end).
 func (q *ladder) spread(events []entry, start, end Time) {
 	if q.depth == len(q.rungs) {
 		q.rungs = append(q.rungs, rung{})

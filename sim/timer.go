@@ -1,27 +1,26 @@
 package sim
 
-// Timer names a timer of an engine: an event that can be moved or taken back.
+// Timer identifies a timer of an engine: an event that can be moved or cancelled.
 type Timer uint32
 
-// timer is a reusable event. Moving it on, as each packet moves a retransmission
-// timer on, leaves the event that is queued where it is; when that comes it is
-// queued again for the time that counts by then. So a timer that is moved a
-// million times a second has one event pending, mostly.
+// timer is a reusable event. Moving it to a later time, as each packet does to a retransmission timer, leaves the
+// queued event in place; when that is reached, it is queued again for the current due time. A timer that is moved a
+// million times a second therefore usually has a single event pending.
 type timer struct {
-	due    key    // where it fires, if it is armed
-	queued key    // the queued event that is looked at; others are dropped
+	due    key    // when it fires, if armed
+	queued key    // the valid queued event; others are dropped
 	what   uint64 // Arg, Kind and To of the event it stands for
 	from   Component
 	armed  bool
-	inside bool // queued holds
+	inside bool // queued is valid
 }
 
-// NewTimer returns a stopped timer that will send (kind, arg) to the handler to.
+// NewTimer returns a disarmed timer that will send (kind, arg) to the handler to.
 func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Timer {
 	if k := len(e.released) - 1; k >= 0 {
 		t := e.released[k]
 		e.released = e.released[:k]
-		// The event that is still queued for it has a key that no other has, and is dropped.
+		// An event still queued for the released timer has a key that no longer matches, and is dropped.
 		e.timers[t] = timer{from: from, what: newEntry(0, 0, arg, kind, to).what}
 		return t
 	}
@@ -29,8 +28,7 @@ func (e *Engine) NewTimer(from Component, to Target, kind uint16, arg uint32) Ti
 	return Timer(len(e.timers) - 1)
 }
 
-// Arm sets the timer to fire at time at, instead of whatever it was set to. at must
-// not lie in the past.
+// Arm sets the timer to fire at time at, replacing any earlier setting. at must not be in the past.
 func (e *Engine) Arm(t Timer, at Time) {
 	if at < e.now {
 		e.refuse(at, "timer armed")
@@ -44,17 +42,17 @@ func (e *Engine) Arm(t Timer, at Time) {
 	}
 }
 
-// queueTimer queues the timer's own event for when it is due.
+// queueTimer queues the timer's own event at its due time.
 func (e *Engine) queueTimer(t Timer) {
 	tm := &e.timers[t]
 	tm.queued, tm.inside = tm.due, true
 	e.queue.push(entry{tm.due, uint64(t)})
 }
 
-// Disarm takes the timer back. Disarming a timer that is not armed does nothing.
+// Disarm cancels the timer. Disarming a timer that is not armed has no effect.
 func (e *Engine) Disarm(t Timer) { e.timers[t].armed = false }
 
-// Release takes a timer back for good: the next NewTimer may return it.
+// Release frees a timer: a later NewTimer can return it.
 func (e *Engine) Release(t Timer) {
 	e.timers[t].armed = false
 	e.released = append(e.released, t)
@@ -63,8 +61,8 @@ func (e *Engine) Release(t Timer) {
 // Armed reports whether the timer will fire.
 func (e *Engine) Armed(t Timer) bool { return e.timers[t].armed }
 
-// expire returns what a timer's queued event stands for, or reports false if the
-// timer has been stopped or moved since.
+// expire returns the event that a timer's queued entry stands for, or reports false if the timer was disarmed or moved
+// since.
 func (e *Engine) expire(x entry) (what uint64, fires bool) {
 	tm := &e.timers[x.what]
 	switch {

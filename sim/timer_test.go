@@ -34,7 +34,7 @@ func TestTimers(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			e, r, to := newRecorder()
-			driver := e.NewComponent() // acts before the timer's component does
+			driver := e.NewComponent() // ordered before the timer's component
 			tm := e.NewTimer(e.NewComponent(), to, 3, 4)
 			script := &recorder{engine: e, act: func(ev Event) {
 				switch s := c.steps[ev.Arg]; s.do {
@@ -82,7 +82,7 @@ func TestTimerArmsItself(t *testing.T) {
 	equal(t, r.lines, []string{"10:1:0", "20:1:0", "30:1:0"})
 }
 
-// Timers take their place among their component's events by the order of arming.
+// Timers are ordered among their component's events by the time of arming.
 func TestTimerOrder(t *testing.T) {
 	e, r, to := newRecorder()
 	a, b := e.NewComponent(), e.NewComponent()
@@ -95,7 +95,7 @@ func TestTimerOrder(t *testing.T) {
 	equal(t, r.lines, []string{"5:0:0", "5:9:0", "5:0:1", "5:1:0"})
 }
 
-// A stopped timer's event does not move the clock.
+// A disarmed timer's event does not move the clock.
 func TestDisarmedTimerLeavesTheClock(t *testing.T) {
 	e, r, to := newRecorder()
 	c := e.NewComponent()
@@ -112,13 +112,13 @@ func TestDisarmedTimerLeavesTheClock(t *testing.T) {
 	equal(t, r.lines, []string{"10:0:1", "500:0:2"})
 }
 
-// Whatever is done to timers, those fire that a plain list of what is armed says,
-// when it says, in its order.
+// After any sequence of operations, the timers that fire, and their times and order, are those of a simple list of
+// armed timers.
 func TestTimerMachine(t *testing.T) {
 	type op struct {
 		at    Time
 		timer int
-		ahead Time // to arm for, or negative to disarm
+		ahead Time // the delay to arm for, or negative to disarm
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		const timers = 6
@@ -187,8 +187,8 @@ func TestTimerMachine(t *testing.T) {
 	})
 }
 
-// TestTimerUsedAgain: a timer that was given back is the next one that is asked for, with what that one is for, and
-// what was queued for the first does not fire.
+// TestTimerUsedAgain verifies that a released timer is returned by the next NewTimer with its new event, and that the
+// event queued for its previous use does not fire.
 func TestTimerUsedAgain(t *testing.T) {
 	e, r, to := newRecorder()
 	c := e.NewComponent()

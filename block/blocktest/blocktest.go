@@ -1,13 +1,12 @@
-// Package blocktest is for tests of what stands on either side of block.Device: an
-// in-memory twin of a drive, and the test that every Device passes.
+// Package blocktest is for tests on either side of block.Device: an in-memory stand-in for a drive, and the conformance
+// test for every Device.
 //
-// Its main parts are Device, which serves requests of one kind in one fixed time
-// on a sim.Engine, so that a host's behaviour can be computed by hand, and
-// Conform, which holds a Device of any kind, the twin included, to the contract
-// that package block states.
+// Its main parts are Device, which serves requests of each kind in a fixed time on a sim.Engine, so that a host's
+// behaviour can be computed by hand, and Conform, which tests any Device, including this one, against the contract that
+// package block states.
 //
-// What it leaves out: arbitration between queues, threads (a Subject is driven by one), and
-// what makes real drives slow.
+// It leaves out arbitration between queues, threads (a Subject is driven by one), and the sources of latency in real
+// drives.
 package blocktest
 
 import (
@@ -17,7 +16,7 @@ import (
 	"farflash/block"
 )
 
-// Sink makes a function a block.Sink.
+// Sink is a function as a block.Sink.
 type Sink func(block.Completion)
 
 // Complete implements block.Sink.
@@ -26,16 +25,15 @@ func (s Sink) Complete(c block.Completion) { s(c) }
 // Subject is a device under test.
 type Subject struct {
 	Device block.Device
-	// Step lets the device's time pass, at least until it has completed one more
-	// request if it has any, and reports false when it has nothing more to do.
+	// Step advances the device's time until at least one more request has completed, if any is outstanding, and reports
+	// false when the device is idle.
 	Step func() bool
-	// Content says that the device keeps what is written.
+	// Content is set if the device keeps written data.
 	Content bool
 }
 
-// Conform tests that the devices that fresh makes keep the contract of
-// block.Device. Each call of fresh makes a device that nothing was written to and
-// that reports to sink; its first namespace holds 1 MiB at the least.
+// Conform tests devices against the contract of block.Device. Each call of fresh returns a device without written data
+// that reports to sink; its first namespace has at least 1 MiB.
 func Conform(t *testing.T, fresh func(t *testing.T, sink Sink) Subject) {
 	for _, c := range []struct {
 		name string
@@ -62,11 +60,11 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink Sink) Subject) {
 	}
 }
 
-// session is one device and what was asked of it.
+// session is one device and the requests submitted to it.
 type session struct {
 	t *testing.T
 	Subject
-	sent       map[uint64]sent // not completed
+	sent       map[uint64]sent // not yet completed
 	done       []block.Completion
 	submitting bool
 	after      func(block.Completion)
@@ -87,7 +85,7 @@ func (s *session) open(c block.QueueConfig) block.QueueID {
 	return q
 }
 
-// submit gives the request a tag of its own.
+// submit submits the request with a unique tag.
 func (s *session) submit(q block.QueueID, r block.Request) bool {
 	s.tag++
 	r.Tag = s.tag<<8 | 0xa5
@@ -95,7 +93,7 @@ func (s *session) submit(q block.QueueID, r block.Request) bool {
 		r.Data = [][]byte{make([]byte, r.Length)}
 	}
 	s.sent[r.Tag] = sent{q, r}
-	if e, ok := s.Device.(block.Expecter); ok { // whatever it is told, nothing changes
+	if e, ok := s.Device.(block.Expecter); ok { // hints must not change behaviour
 		e.Expect(r.Namespace, r.Offset)
 		e.Expect(^r.Namespace, -1)
 		e.Expect(r.Namespace, math.MaxInt64)
@@ -133,7 +131,7 @@ func (s *session) complete(c block.Completion) {
 	}
 }
 
-// step waits for one more completion at the least.
+// step waits for at least one more completion.
 func (s *session) step() {
 	s.t.Helper()
 	for n := len(s.done); len(s.done) == n; {
@@ -143,7 +141,7 @@ func (s *session) step() {
 	}
 }
 
-// drain waits for all.
+// drain waits for all outstanding requests.
 func (s *session) drain() {
 	s.t.Helper()
 	for len(s.sent) > 0 {
@@ -187,7 +185,7 @@ func (s *session) openErrors() {
 	}
 }
 
-// mixed is the i-th of many different requests.
+// mixed returns the i-th of many different requests.
 func mixed(i int) block.Request {
 	r := block.Request{Offset: int64(i*37%200) * 4096, Length: int64(i%16+1) * 512}
 	switch i % 7 {
@@ -313,7 +311,7 @@ func (s *session) badRequests() {
 	}
 }
 
-// across has a completion on one queue submit to another, which must take it: it is empty.
+// across submits from a completion on one queue to another, which is empty and must accept the request.
 func (s *session) across() {
 	queues := [2]block.QueueID{s.open(block.QueueConfig{Depth: 2, Weight: 1}),
 		s.open(block.QueueConfig{Depth: 2, Weight: 1, Class: block.Low})}
@@ -366,10 +364,10 @@ func (s *session) close() {
 	}
 }
 
-// pattern is what the n-th write of a byte leaves there.
+// pattern returns the value that the n-th write stores in a byte.
 func pattern(n, at int64) byte { return byte(n*31 + at*7 + at>>9) }
 
-// content writes, overwrites and trims, and reads everything back, in buffers of odd sizes.
+// content writes, overwrites and trims, and reads everything back, with buffers of odd sizes.
 func (s *session) content() {
 	if !s.Content {
 		s.t.Skip("the device keeps no content")
@@ -438,12 +436,12 @@ func (s *session) limit() {
 		tuner.Tune(q, 1+limit, limit)
 		s.fill(q, depth)
 		s.drain()
-		// While a completion travels to the host, the device may fetch the next command.
+		// While a completion is in flight to the host, the device may fetch the next command.
 		if most := together(s.done[first:]); limit > 0 && most > 2*limit {
 			s.t.Errorf("%d commands are under way at once; the limit is %d", most, limit)
 		}
 	}
-	// The limit is taken away while the queue waits.
+	// The limit is lifted while the queue waits.
 	tuner.Tune(q, 1, 1)
 	s.fill(q, depth)
 	tuner.Tune(q, 1, 0)
@@ -451,7 +449,7 @@ func (s *session) limit() {
 	s.allOK()
 }
 
-// together is how many of the commands were under way at the same time at the most.
+// together returns the largest number of the commands that were in flight at once.
 func together(done []block.Completion) int {
 	most := 0
 	for _, a := range done {

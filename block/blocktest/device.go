@@ -11,19 +11,19 @@ import (
 // Config describes a Device.
 type Config struct {
 	Capacity []int64             // bytes, by namespace; multiples of 512
-	Latency  [block.Ops]sim.Time // from when a command is fetched to when its completion reaches the host
-	Waited   [block.Ops]sim.Time // what it says that it worked for others, of the time since a command was submitted
-	// Refuse tells how a request that is well formed and in range ends; nil: all
-	// succeed. A failed request takes as long as another.
+	Latency  [block.Ops]sim.Time // time from the fetch of a command until its completion reaches the host
+	Waited   [block.Ops]sim.Time // reported as Completion.Waited
+	// Refuse returns the status of a request that is well formed and in range; nil: all succeed. A failed request takes
+	// as long as a successful one.
 	Refuse func(block.Request) block.Status
-	// Torn tells how much of a write the medium takes: less than all, cut to whole sectors, and the request fails as
-	// a WriteFault with that much of it done. Nil: all is taken.
+	// Torn returns how much of a write reaches the medium. If it is less than all, it is rounded down to whole sectors
+	// and the request fails with WriteFault after that part is written. Nil: everything is written.
 	Torn func(block.Request) int64
-	// Content keeps what is written, in memory; otherwise buffers are left alone.
+	// Content keeps written data in memory; otherwise buffers are ignored.
 	Content bool
 }
 
-// DefaultConfig is one namespace of 1 GiB with the latencies of a fast drive.
+// DefaultConfig returns one namespace of 1 GiB with the latencies of a fast drive.
 func DefaultConfig() Config {
 	const us = 1_000_000
 	return Config{
@@ -33,11 +33,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// Device is a block.Device that takes a fixed time for each kind of request. It has the
-// content of what was written if it is asked to keep it; a write takes effect when it
-// completes, and so does a read. A queue has one entry less than its depth, as NVMe's rings do; an
-// entry is given back with its request's completion. Commands are fetched in order
-// as soon as the queue's in-flight limit allows; queues do not compete.
+// Device is a block.Device with a fixed latency for each kind of request. It keeps written data if configured to; reads
+// and writes take effect when they complete. A queue has one usable entry less than its depth, as NVMe's rings do; an
+// entry is released with its request's completion. Commands are fetched in order as soon as the queue's in-flight limit
+// allows; queues do not compete.
 type Device struct {
 	cfg    Config
 	eng    *sim.Engine
@@ -48,26 +47,25 @@ type Device struct {
 	live   slab.Slab[command]
 	inside int // commands
 	closed bool
-	stored map[sector][]byte // content, where there is any
+	stored map[sector][]byte // written sectors
 }
 
-// sector is 512 bytes of a namespace.
+// sector identifies 512 bytes of a namespace.
 type sector struct {
 	namespace uint8
 	number    int64
 }
 
 type queue struct {
-	entries  int // in use, of the depth less one
+	entries  int // in use, of depth-1
 	depth    int
 	inFlight int
 	limit    int   // 0: none
-	head     int32 // commands that are not fetched, in order
+	head     int32 // list of the commands not yet fetched, in order
 	tail     int32
 }
 
-// command is one request from Submit to its completion. Entries are named by
-// index; 0 is none.
+// command is one request from Submit to its completion. Commands are identified by index; 0 is none.
 type command struct {
 	done   block.Completion
 	req    block.Request
@@ -116,7 +114,7 @@ func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
 	return block.QueueID(len(d.queues) - 1), nil
 }
 
-// Tune implements block.Tuner. Weights mean nothing here.
+// Tune implements block.Tuner. Weights have no effect here.
 func (d *Device) Tune(q block.QueueID, _, inFlight int) {
 	d.queues[q].limit = inFlight
 	d.eng.Schedule(d.self, d.target, d.eng.Now(), evSubmitted, uint32(q))
@@ -212,7 +210,7 @@ func (d *Device) Handle(ev sim.Event) {
 	d.sink(done)
 }
 
-// fetch starts what the queue's limit allows.
+// fetch starts as many commands as the queue's limit allows.
 func (d *Device) fetch(p *queue) {
 	for p.head != 0 && (p.limit <= 0 || p.inFlight < p.limit) {
 		n := p.head
@@ -225,7 +223,7 @@ func (d *Device) fetch(p *queue) {
 	}
 }
 
-// sized reports whether a request's buffers are as long as it is.
+// sized reports whether a request's buffers total its length.
 func sized(r *block.Request) bool {
 	n := int64(0)
 	for _, b := range r.Data {
@@ -234,7 +232,7 @@ func sized(r *block.Request) bool {
 	return n == r.Length
 }
 
-// carryOut does to the content what a request asks for, up to a length.
+// carryOut applies a request to the content, up to the given length.
 func (d *Device) carryOut(r *block.Request, length int64) {
 	if d.stored == nil {
 		d.stored = map[sector][]byte{}
@@ -249,7 +247,7 @@ func (d *Device) carryOut(r *block.Request, length int64) {
 	done := int64(0)
 	for _, b := range r.Data {
 		for len(b) > 0 && done < length {
-			// Buffers may end within a sector.
+			// A buffer can end within a sector.
 			s, within := sector{at.namespace, at.number + done/512}, done%512
 			n := min(512-within, int64(len(b)))
 			switch have := d.stored[s]; {

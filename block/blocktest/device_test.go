@@ -76,13 +76,13 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// A torn write has its first sectors on the medium and fails.
+// A torn write fails with its first sectors on the medium.
 func TestTorn(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	cfg.Content = true
 	cfg.Torn = func(r block.Request) int64 {
 		if r.Offset == 4096 {
-			return 1500 // two sectors and a part of the third
+			return 1500 // two sectors and part of the third
 		}
 		return r.Length
 	}

@@ -9,39 +9,40 @@ import (
 	"farflash/numeric/units"
 )
 
-// Device is a volume as one block.Device on top of its members. Each of its queues is one of the same kind on every
-// member; what a member has no room for waits here. Requests end in the members' time, so that they must have one
-// clock, and on the goroutine that tells of their completions. It keeps no content.
+// Device is a volume as a block.Device on top of its members. Each of its queues corresponds to one queue of the same
+// configuration on every member; commands that find a member's queue full wait here. Requests complete in the members'
+// time and on the goroutine that reports the members' completions, so all members must share one clock. It keeps no
+// content.
 type Device struct {
 	raid    *Raid
 	members []block.Device
 	sink    block.Sink
 	queues  []queue
 	live    slab.Slab[pending]
-	waiting []backlog // of each member
+	waiting []backlog // by member
 	closed  bool
 }
 
-// mostEntries is how many entries a queue has that names no depth: the most that NVMe has.
+// mostEntries is the depth of a queue whose configuration names none: NVMe's maximum.
 const mostEntries = 1 << 16
 
-// queue is one of the volume's, and what it is on each member.
+// queue is a queue of the volume with its queues on the members.
 type queue struct {
 	depth, used int
 	own         []block.QueueID
 }
 
-// pending is a request that has not ended.
+// pending is an outstanding request.
 type pending struct {
 	done    block.Completion
 	touched bool
 }
 
-// NewDevice makes a volume. Member i is made with Member(i) as its sink, and handed to Attach with the others before
-// anything else.
+// NewDevice returns a volume without members. Make member i with Member(i) as its sink, and pass all members to Attach
+// before any other call.
 func NewDevice(sink block.Sink) *Device { return &Device{sink: sink} }
 
-// member tells the volume of one member's completions.
+// member forwards a member's completions to the volume.
 type member struct {
 	device *Device
 	number int
@@ -50,10 +51,10 @@ type member struct {
 // Complete implements block.Sink.
 func (m member) Complete(c block.Completion) { m.device.complete(m.number, c) }
 
-// Member is the sink of a member.
+// Member returns the sink for member i.
 func (d *Device) Member(i int) block.Sink { return member{d, i} }
 
-// Attach takes the members, whose first namespaces the volume is made of.
+// Attach builds the volume from the first namespaces of the members.
 func (d *Device) Attach(cfg Config, members []block.Device) error {
 	if len(members) == 0 {
 		return errors.New("raid: no members")
@@ -68,7 +69,7 @@ func (d *Device) Attach(cfg Config, members []block.Device) error {
 	return err
 }
 
-// Tag is the host's tag of the outstanding request that a member's command belongs to. Rebuild commands belong to none.
+// Tag returns the host's tag of the outstanding request that a member's command belongs to. Rebuild commands have none.
 func (d *Device) Tag(command uint64) (tag uint64, known bool) {
 	owner, known := d.raid.Owner(command)
 	if !known {
@@ -77,7 +78,7 @@ func (d *Device) Tag(command uint64) (tag uint64, known bool) {
 	return d.live.At(int32(owner)).done.Tag, true
 }
 
-// Raid is the volume's state, for its counters and its rebuild.
+// Raid returns the volume's state machine, for its counters and its rebuild.
 func (d *Device) Raid() *Raid { return d.raid }
 
 // Open implements block.Device.
@@ -86,7 +87,7 @@ func (d *Device) Open(c block.QueueConfig) (block.QueueID, error) {
 		return 0, errors.New("raid: the volume is closed")
 	}
 	q := queue{depth: c.Depth}
-	if c.Depth == 0 { // as the members have it by default; what they have no room for waits here
+	if c.Depth == 0 { // the members use their default depth; excess commands wait here
 		q.depth = mostEntries
 	}
 	for i, m := range d.members {
@@ -108,7 +109,7 @@ func (d *Device) Capacity(namespace int) int64 {
 	return d.raid.Capacity()
 }
 
-// Close implements block.Device: it closes the members.
+// Close implements block.Device. It closes the members.
 func (d *Device) Close() error {
 	if n := d.live.Len(); n > 0 {
 		return fmt.Errorf("raid: %d requests are under way", n)
@@ -135,7 +136,7 @@ func (d *Device) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
-// issue gives a member a command, on the queue of the request that it is for; those of the rebuild go by the first.
+// issue submits a command to a member, on the queue of its request; commands of the rebuild use the first queue.
 func (d *Device) issue(member int, part block.Request) {
 	q := block.QueueID(0)
 	if owner, ok := d.raid.Owner(part.Tag); ok {
@@ -147,7 +148,7 @@ func (d *Device) issue(member int, part block.Request) {
 	}
 }
 
-// complete takes the end of a member's command.
+// complete handles the completion of a member's command.
 func (d *Device) complete(number int, c block.Completion) {
 	if owner, ok := d.raid.Owner(c.Tag); ok {
 		p := d.live.At(int32(owner))
@@ -166,7 +167,7 @@ func (d *Device) complete(number int, c block.Completion) {
 	}
 }
 
-// end tells of a request's end.
+// end reports the completion of a request.
 func (d *Device) end(tag uint64, status block.Status) {
 	done := d.live.At(int32(tag)).done
 	done.Status = status
@@ -175,7 +176,7 @@ func (d *Device) end(tag uint64, status block.Status) {
 	d.sink.Complete(done)
 }
 
-// Rebuild goes on with the rebuild; see [Raid.Rebuild]. A queue must be open.
+// Rebuild advances the rebuild; see [Raid.Rebuild]. A queue must be open.
 func (d *Device) Rebuild(since units.Duration) (next units.Duration, more bool) {
 	if len(d.queues) == 0 && d.raid.Rebuilding() {
 		return since + units.Millisecond, true

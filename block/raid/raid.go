@@ -1,21 +1,21 @@
-// Package raid makes one volume of several members: stripes (level 0), mirrors (1), and stripes with one parity (5)
-// or two (6) that go round the members, as a host does it in software.
+// Package raid combines several members into one volume, like software RAID in a host: stripes (level 0), mirrors (1),
+// and stripes with one (5) or two (6) rotating parities.
 //
-// Its main type is [Raid], a plain state machine: [Raid.Begin] takes a request and says which commands go to which
-// members, [Raid.Ended] takes their ends, and the next commands follow until the request has ended. [Device] puts it
+// Its main type is [Raid], a plain state machine: [Raid.Begin] takes a request and issues commands to members, and
+// [Raid.Ended] takes their completions and issues further commands until the request is complete. [Device] presents it
 // on top of block.Devices as one block.Device.
 //
-// A write of a whole row of stripes writes data and parity. One of less reads before it writes: the old data and the
-// old parity, to change what is different (read-modify-write), or the rest of the row, to compute parity anew
-// (reconstruct-write), whichever reads fewer places; a small write costs four commands with one parity and six with
-// two (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", SIGMOD 1988; Chen et al.,
-// "RAID: High-Performance, Reliable Secondary Storage", ACM Computing Surveys 26(2), 1994). Writes of one row wait
-// for each other. Data and parity are laid as Linux' left-symmetric layout has them. What a failed member held is
-// read from as many others as a row has data; a rebuild goes from row to row, at a rate, onto what has taken its
-// place. Reads of mirrors go to the member that has the fewest commands.
+// A write of a whole row of stripes writes data and parity. A smaller write reads first: either the old data and the
+// old parity, to update the parity (read-modify-write), or the rest of the row, to recompute the parity
+// (reconstruct-write), whichever reads fewer chunks. A small write costs four commands with one parity and six with two
+// (Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", SIGMOD 1988; Chen et al., "RAID:
+// High-Performance, Reliable Secondary Storage", ACM Computing Surveys 26(2), 1994). Writes of the same row are
+// serialised. The layout of data and parity is Linux' left-symmetric one. Data of a failed member is computed from as
+// many other members as a row has data; a rebuild proceeds row by row, at a given rate, onto a replacement. A read of a
+// mirror goes to the member with the fewest outstanding commands.
 //
-// It leaves out content (buffers are left alone, so parity is not computed), the time of computing parity, a log or
-// bitmap against writes that a crash cuts in two, and joining commands to one member that follow each other.
+// It leaves out content (buffers are ignored, so parity is not computed), the time to compute parity, a journal or
+// bitmap against the write hole after a crash, and the merging of adjacent commands to one member.
 package raid
 
 import (
@@ -27,27 +27,27 @@ import (
 	"farflash/numeric/units"
 )
 
-// Config is a volume.
+// Config describes a volume.
 type Config struct {
 	// Level is the RAID level: 0, 1, 5 or 6.
 	Level int
-	// Chunk is how much lies on one member before the next one.
+	// Chunk is the number of consecutive bytes on one member before the next one.
 	Chunk units.Bytes
-	// Copies is how many members hold the same data, with level 1. More members than that are stripes of mirrors
-	// (level 10).
+	// Copies is the number of members that hold the same data, with level 1. With more members than copies, the volume
+	// stripes over mirrors (level 10).
 	Copies int
-	// Failed lists members that have failed before the run begins.
+	// Failed lists the members that have failed before the run begins.
 	Failed []int
-	// Rebuild is the rate at which the first failed member is rebuilt onto a new one. 0 is no rebuild.
+	// Rebuild is the rate at which the first failed member is rebuilt onto a replacement. 0 is no rebuild.
 	Rebuild units.ByteRate
-	// MaxTransfer is the largest command of a member; 0 is any size.
+	// MaxTransfer is the largest command to a member; 0 is any size.
 	MaxTransfer units.Bytes
 }
 
-// DefaultConfig is level 5 with chunks of 64 KiB.
+// DefaultConfig returns level 5 with chunks of 64 KiB.
 func DefaultConfig() Config { return Config{Level: 5, Chunk: 64 * units.KiB, Copies: 2} }
 
-// parities is how many members of a row have no data.
+// parities returns the number of parity members per row.
 func (c *Config) parities() int {
 	switch c.Level {
 	case 5:
@@ -58,7 +58,7 @@ func (c *Config) parities() int {
 	return 0
 }
 
-// Data is how many members' space of so many is for data.
+// Data returns the number of members whose space is available for data, out of the given number.
 func (c *Config) Data(members int) int {
 	if c.Level == 1 {
 		return members / max(c.Copies, 1)
@@ -66,7 +66,7 @@ func (c *Config) Data(members int) int {
 	return members - c.parities()
 }
 
-// Validate checks the volume over so many members. Its errors are of its fields.
+// Validate checks the volume for the given number of members. Its errors name fields.
 func (c *Config) Validate(members int) error {
 	var f units.Faults
 	f.Hold(c.Level == 0 || c.Level == 1 || c.Level == 5 || c.Level == 6, "level",
@@ -112,33 +112,33 @@ func (c *Config) Validate(members int) error {
 	return f.Err()
 }
 
-// Counters are what a volume has done since it was made.
+// Counters count a volume's events since it was made.
 type Counters struct {
 	FullRows    uint64 // writes of whole rows
 	Modified    uint64 // read-modify-writes
 	Rebuilt     uint64 // reconstruct-writes: parity from the rest of the row
-	Bare        uint64 // writes of rows whose parities are all gone
-	Degraded    uint64 // reads, and rows of writes, that were computed from other members
-	Waited      uint64 // rows that waited for another write of the same row
-	RebuiltRows uint64 // of the rebuild
-	Ended       uint64 // commands
-	// Commands and Bytes are what members were asked, by operation; reads that only writes or the rebuild need are in
-	// them.
+	Bare        uint64 // writes of rows all of whose parity members have failed
+	Degraded    uint64 // reads, and rows of writes, that needed data computed from other members
+	Waited      uint64 // rows that waited for another operation on the same row
+	RebuiltRows uint64 // rows rebuilt
+	Ended       uint64 // commands completed
+	// Commands and Bytes are the commands to members, by operation, including the reads that only writes or the rebuild
+	// need.
 	Commands, Bytes [block.Ops]uint64
 }
 
-// Raid is a volume. Its calls never overlap.
+// Raid is a volume. It is not safe for concurrent use.
 type Raid struct {
 	cfg      Config
 	members  int
-	data     int   // members of a row that have data
-	rows     int64 // of each member, in chunks
+	data     int   // data members per row
+	rows     int64 // chunks per member
 	chunk    int64
-	most     int64 // of a command
+	most     int64 // largest command, in bytes
 	failed   []bool
-	rebuild  int   // the member that is rebuilt; -1: none
-	rebuilt  int64 // rows of it that are
-	moving   bool  // a row of it is under way
+	rebuild  int   // the member being rebuilt; -1: none
+	rebuilt  int64 // rows rebuilt so far
+	moving   bool  // a row is being rebuilt
 	under    []int32
 	turn     int32
 	requests slab.Slab[request]
@@ -149,22 +149,22 @@ type Raid struct {
 	Counters Counters
 }
 
-// request is one that has not ended.
+// request is an outstanding request.
 type request struct {
 	tag    uint64
 	left   int32
 	status block.Status
 }
 
-// op is a part of a request that is done in up to two steps: commands that read, and then commands that write.
+// op is a part of a request, in up to two steps: reads, then writes.
 type op struct {
-	parent    int32 // 0: the rebuild's
+	parent    int32 // 0: of the rebuild
 	left      int32
 	row       int64
-	from, to  int64 // of a row's data
-	next      int32 // of those that are in the same bucket
+	from, to  int64 // range of the row's data
+	next      int32 // in the same bucket
 	kind      uint8
-	second    bool // the reads are done
+	second    bool // the reads are complete
 	force     bool
 	placement uint8
 	status    block.Status
@@ -172,18 +172,19 @@ type op struct {
 
 // The kinds of ops.
 const (
-	direct   uint8 = iota // commands, and an end
-	writeRow              // holds its row
+	direct   uint8 = iota // a single step without row lock
+	writeRow              // locks its row
 	rebuildRow
 )
 
-// bucket lists the ops that hold or want rows, in order of arrival. Rows that share one do not wait for each other.
+// bucket lists the ops that hold or wait for rows, in order of arrival. Different rows in one bucket do not wait for
+// each other.
 type bucket struct{ head, tail int32 }
 
 const buckets = 1024
 
-// New makes a volume of members that each have so many bytes. Issue gives a member a command, whose tag is the
-// volume's own and comes back with Ended, never from inside issue; done tells of a request's end.
+// New makes a volume of members of each bytes. issue submits a command to a member; the command's tag belongs to the
+// volume and must come back through Ended, never from inside issue. done reports the completion of a request.
 func New(cfg Config, members int, each int64, issue func(member int, part block.Request),
 	done func(tag uint64, status block.Status)) (*Raid, error) {
 	if err := cfg.Validate(members); err != nil {
@@ -208,10 +209,10 @@ func New(cfg Config, members int, each int64, issue func(member int, part block.
 	return x, nil
 }
 
-// Capacity is the volume's size in bytes.
+// Capacity returns the volume's size in bytes.
 func (x *Raid) Capacity() int64 { return x.rows * int64(x.data) * x.chunk }
 
-// Under is how many commands members have.
+// Under returns the number of commands outstanding at members.
 func (x *Raid) Under() (n uint64) {
 	for _, u := range x.under {
 		n += uint64(u)
@@ -219,7 +220,7 @@ func (x *Raid) Under() (n uint64) {
 	return n
 }
 
-// Asked is how many commands members have been given.
+// Asked returns the number of commands issued to members.
 func (x *Raid) Asked() (n uint64) {
 	for _, c := range x.Counters.Commands {
 		n += c
@@ -227,16 +228,16 @@ func (x *Raid) Asked() (n uint64) {
 	return n
 }
 
-// Inside is how many requests have not ended.
+// Inside returns the number of outstanding requests.
 func (x *Raid) Inside() int { return x.requests.Len() }
 
-// dead tells whether a member has nothing in a row: it has failed, and what is rebuilt of it has not come to the row.
-// Such a row is not written on it either: the rebuild will.
+// dead reports whether a member lacks a row: it has failed, and the rebuild has not reached the row. Writes skip such a
+// member too, because the rebuild will write the row.
 func (x *Raid) dead(member int, row int64) bool {
 	return x.failed[member] && (member != x.rebuild || row >= x.rebuilt)
 }
 
-// holder is the member that has a row's j-th data, or with j from data on its parities.
+// holder returns the member with a row's j-th data chunk or, from j = data on, its parities.
 func (x *Raid) holder(row int64, j int) int {
 	switch x.cfg.Level {
 	case 5, 6:
@@ -246,25 +247,25 @@ func (x *Raid) holder(row int64, j int) int {
 		}
 		return (p + x.members - x.data + j) % x.members
 	case 1:
-		return j * x.cfg.Copies // and the members behind it
+		return j * x.cfg.Copies // the first of the copies
 	}
 	return j
 }
 
-// Begin takes a request. It ends with a call of done, never from inside Begin.
+// Begin starts a request. Its completion is reported by done, never from inside Begin.
 func (x *Raid) Begin(r block.Request) {
 	p := x.requests.Take()
 	*x.requests.At(p) = request{tag: r.Tag, left: 1}
-	r.Data = nil // content is left out
+	r.Data = nil // content is not modelled
 	size := x.Capacity()
 	switch {
 	case r.Namespace != 0 || r.Append || r.Op.OfZone() ||
 		r.Op != block.Flush && (r.Offset < 0 || r.Length <= 0 || r.Offset%512 != 0 || r.Length%512 != 0):
-		// which a member refuses for the same reason
+		// a member rejects it for the same reason
 		x.single(p, block.Request{Op: r.Op, Offset: r.Offset, Length: r.Length, Namespace: r.Namespace,
 			Append: r.Append})
 	case r.Op != block.Flush && r.Offset > size-r.Length:
-		x.single(p, block.Request{Op: block.Read, Offset: 1<<62 - 512, Length: 512}) // likewise
+		x.single(p, block.Request{Op: block.Read, Offset: 1<<62 - 512, Length: 512}) // out of range on the member too
 	case r.Op == block.Flush:
 		o := x.open(p, &r)
 		for m := range x.members {
@@ -289,7 +290,7 @@ func (x *Raid) Begin(r block.Request) {
 	x.close(p)
 }
 
-// open begins a part of a request.
+// open starts a part of a request.
 func (x *Raid) open(parent int32, r *block.Request) int32 {
 	x.requests.At(parent).left++
 	o := x.ops.Take()
@@ -297,7 +298,7 @@ func (x *Raid) open(parent int32, r *block.Request) int32 {
 	return o
 }
 
-// close gives up what a request holds of itself: its own Begin, or a part that has ended.
+// close drops a reference to a request, held by Begin or by a part. The last one completes it.
 func (x *Raid) close(p int32) {
 	q := x.requests.At(p)
 	if q.left--; q.left > 0 {
@@ -308,7 +309,7 @@ func (x *Raid) close(p int32) {
 	x.done(tag, status)
 }
 
-// single asks the first member that is there, for what a request needs an answer to and nothing else.
+// single sends a command to the first working member, for a request that only needs a status.
 func (x *Raid) single(p int32, r block.Request) {
 	o := x.open(p, &r)
 	for m := range x.members {
@@ -320,7 +321,7 @@ func (x *Raid) single(p int32, r block.Request) {
 	x.send(x.rebuild, o, r)
 }
 
-// send gives a member commands for a range of it.
+// send issues commands to a member for a range, split at the largest transfer.
 func (x *Raid) send(member int, o int32, r block.Request) {
 	r.Tag = uint64(member)<<32 | uint64(o)
 	if r.Length <= x.most || r.Op == block.Trim {
@@ -343,7 +344,7 @@ func (x *Raid) count(member int, o int32, r *block.Request) {
 	x.Counters.Bytes[r.Op] += uint64(r.Length)
 }
 
-// at is a range of a row on a member.
+// at returns a command for a range of a row on a member.
 func (x *Raid) at(o int32, op block.Op, row, from, to int64) block.Request {
 	v := x.ops.At(o)
 	r := block.Request{Op: op, Offset: row*x.chunk + from, Length: to - from}
@@ -353,7 +354,7 @@ func (x *Raid) at(o int32, op block.Op, row, from, to int64) block.Request {
 	return r
 }
 
-// each visits the rows that a request touches.
+// each calls visit for the rows of a request.
 func (x *Raid) each(r *block.Request, visit func(row, from, to int64)) {
 	width := int64(x.data) * x.chunk
 	for at, end := r.Offset, r.Offset+r.Length; at < end; {
@@ -364,7 +365,7 @@ func (x *Raid) each(r *block.Request, visit func(row, from, to int64)) {
 	}
 }
 
-// plain does a request of stripes or mirrors.
+// plain executes a request without parity, on stripes or mirrors.
 func (x *Raid) plain(p int32, r *block.Request) {
 	o := x.open(p, r)
 	x.each(r, func(row, from, to int64) {
@@ -383,7 +384,7 @@ func (x *Raid) plain(p int32, r *block.Request) {
 	})
 }
 
-// mirror writes or trims a range of a row on all copies that are there.
+// mirror writes or trims a range of a row on all working copies.
 func (x *Raid) mirror(o int32, op block.Op, row int64, first int, lo, hi int64) {
 	for m := first; m < first+x.cfg.Copies; m++ {
 		if !x.dead(m, row) {
@@ -392,7 +393,7 @@ func (x *Raid) mirror(o int32, op block.Op, row int64, first int, lo, hi int64) 
 	}
 }
 
-// nearest is the copy that a read goes to: the one with the fewest commands, each in turn where several have.
+// nearest returns the copy to read from: the one with the fewest outstanding commands, rotating among equals.
 func (x *Raid) nearest(first int, row int64) int {
 	best := -1
 	n := x.cfg.Copies
@@ -406,13 +407,12 @@ func (x *Raid) nearest(first int, row int64) int {
 	return best
 }
 
-// trim trims whole rows, on all members at once. Less than a row has its parity's meaning to keep, so nothing is
-// trimmed of it.
+// trim trims whole rows on all members. A partial row is not trimmed, because that would invalidate its parity.
 func (x *Raid) trim(p int32, r *block.Request) {
 	width := int64(x.data) * x.chunk
 	first, end := (r.Offset+width-1)/width, (r.Offset+r.Length)/width
 	if first >= end {
-		x.single(p, block.Request{Op: block.Read, Length: 512}) // it has an end all the same
+		x.single(p, block.Request{Op: block.Read, Length: 512}) // it still needs a completion
 		return
 	}
 	o := x.open(p, r)
@@ -423,12 +423,12 @@ func (x *Raid) trim(p int32, r *block.Request) {
 	}
 }
 
-// cover is what a range of a row's data has of its j-th chunk; from >= to: nothing.
+// cover returns the part of the row's j-th data chunk within a range; empty if lo >= hi.
 func (x *Raid) cover(j int, from, to int64) (lo, hi int64) {
 	return max(from-int64(j)*x.chunk, 0), min(to-int64(j)*x.chunk, x.chunk)
 }
 
-// readRow reads a range of a row, what failed members had from the others.
+// readRow reads a range of a row, reconstructing the data of failed members from the others.
 func (x *Raid) readRow(o int32, row, from, to int64) {
 	lost, lo, hi := false, x.chunk, int64(0)
 	for j := range x.data {
@@ -448,8 +448,8 @@ func (x *Raid) readRow(o int32, row, from, to int64) {
 	}
 }
 
-// survivors reads a range of as many members of a row as it has data, data before parities, and with it what else is
-// asked of the row's data.
+// survivors reads a range from as many members of a row as it has data, data before parities, extended by a requested
+// range of the row's data.
 func (x *Raid) survivors(o int32, row, lo, hi, from, to int64) {
 	need := x.data
 	for j := 0; j < x.members && need > 0; j++ {
@@ -468,7 +468,7 @@ func (x *Raid) survivors(o int32, row, lo, hi, from, to int64) {
 	}
 }
 
-// hold has a part of a write wait for those before it that have the same row, and begins it.
+// hold queues a part for its row, and starts it unless an earlier one holds the row.
 func (x *Raid) hold(o int32) {
 	v := x.ops.At(o)
 	b := &x.buckets[v.row%buckets]
@@ -489,7 +489,7 @@ func (x *Raid) hold(o int32) {
 	x.start(o)
 }
 
-// release lets go of a row, and begins the next part that waits for it.
+// release unlocks a row and starts the next part that waits for it.
 func (x *Raid) release(o int32) {
 	row, next := x.ops.At(o).row, x.ops.At(o).next
 	b := &x.buckets[row%buckets]
@@ -513,7 +513,7 @@ func (x *Raid) release(o int32) {
 	}
 }
 
-// start begins a part that has its row: with reads, or with writes if none are needed.
+// start starts a part that holds its row: with reads, or with writes if no reads are needed.
 func (x *Raid) start(o int32) {
 	v := x.ops.At(o)
 	row, from, to := v.row, v.from, v.to
@@ -526,7 +526,7 @@ func (x *Raid) start(o int32) {
 		x.survivors(o, row, 0, x.chunk, 0, 0)
 		return
 	}
-	if x.cfg.Level == 1 { // it only keeps clear of the rebuild
+	if x.cfg.Level == 1 { // the row lock only separates it from the rebuild
 		x.store(o)
 		return
 	}
@@ -579,7 +579,7 @@ func (x *Raid) start(o int32) {
 			switch {
 			case a >= b:
 				a, b = lo, hi
-			case a > lo: // the part before, and behind if there is one, in one command
+			case a > lo: // one command for the parts of the chunk before and after the range
 				if b < hi {
 					b = hi
 				} else {
@@ -593,13 +593,13 @@ func (x *Raid) start(o int32) {
 			}
 			x.send(x.holder(row, j), o, x.at(o, block.Read, row, a, b))
 		}
-	default: // what is overwritten in part, or lies beside it, has to be computed first
+	default: // partly overwritten or untouched data is lost and must be reconstructed first
 		c.Degraded++
 		x.survivors(o, row, lo, hi, 0, 0)
 	}
 }
 
-// span is the range of a row's parities that a range of its data changes.
+// span returns the range of a row's parities that changes with a range of its data.
 func (x *Raid) span(from, to int64) (lo, hi int64) {
 	if from/x.chunk == (to-1)/x.chunk {
 		return from % x.chunk, (to-1)%x.chunk + 1
@@ -607,7 +607,7 @@ func (x *Raid) span(from, to int64) (lo, hi int64) {
 	return 0, x.chunk
 }
 
-// store writes data and parities of a part whose reads are done.
+// store issues the writes of data and parities, after the reads.
 func (x *Raid) store(o int32) {
 	v := x.ops.At(o)
 	v.second = true
@@ -637,7 +637,7 @@ func (x *Raid) store(o int32) {
 	}
 }
 
-// Owner is the tag of the request that a command is for, and false if it is the rebuild's.
+// Owner returns the tag of the request that a command belongs to, or false for a rebuild command.
 func (x *Raid) Owner(tag uint64) (uint64, bool) {
 	parent := x.ops.At(int32(uint32(tag))).parent
 	if parent == 0 {
@@ -646,7 +646,7 @@ func (x *Raid) Owner(tag uint64) (uint64, bool) {
 	return x.requests.At(parent).tag, true
 }
 
-// Ended takes the end of a command.
+// Ended handles the completion of a command.
 func (x *Raid) Ended(tag uint64, status block.Status) {
 	x.under[tag>>32]--
 	x.Counters.Ended++
@@ -666,7 +666,7 @@ func (x *Raid) Ended(tag uint64, status block.Status) {
 	}
 	v = x.ops.At(o)
 	parent, kind, failed := v.parent, v.kind, v.status
-	if kind == rebuildRow { // before a write that waits for the row begins: it goes to the new member too
+	if kind == rebuildRow { // before a waiting write of the row starts, because it must also go to the new member
 		x.moving = false
 		x.rebuilt++
 		x.Counters.RebuiltRows++
@@ -684,8 +684,8 @@ func (x *Raid) Ended(tag uint64, status block.Status) {
 	x.close(parent)
 }
 
-// Rebuild goes on with the rebuild, so long after its beginning, and returns when to call again; false: it is done,
-// or there is none.
+// Rebuild advances the rebuild. since is the time since its start. It returns the time of the next call, or false if
+// the rebuild is complete or there is none.
 func (x *Raid) Rebuild(since units.Duration) (next units.Duration, more bool) {
 	if x.rebuild < 0 {
 		return 0, false
@@ -706,14 +706,14 @@ func (x *Raid) Rebuild(since units.Duration) (next units.Duration, more bool) {
 	if x.moving {
 		row++
 	}
-	// One that is late is asked for again after a chunk's time.
+	// If the row is late, check again after the time of one chunk.
 	return max(due(row), since+max(due(1), 1)), true
 }
 
-// Rebuilding tells whether a rebuild is under way.
+// Rebuilding reports whether a rebuild is in progress.
 func (x *Raid) Rebuilding() bool { return x.rebuild >= 0 && x.rebuilt < x.rows }
 
-// Rebuilt is the share of the member that is rebuilt, 1 if there is none.
+// Rebuilt returns the rebuilt share of the member, 1 if there is no rebuild.
 func (x *Raid) Rebuilt() float64 {
 	if x.rebuild < 0 {
 		return 1
@@ -721,7 +721,7 @@ func (x *Raid) Rebuilt() float64 {
 	return float64(x.rebuilt) / float64(x.rows)
 }
 
-// waiting is a command that a member's queue had no room for.
+// waiting is a command that a member's queue had no entry for.
 type waiting struct {
 	queue block.QueueID
 	part  block.Request

@@ -24,7 +24,7 @@ func config(level int, change func(*raid.Config)) raid.Config {
 	return c
 }
 
-// volume makes a device of members in memory.
+// volume returns a device on memory members.
 func volume(t *testing.T, cfg raid.Config, members int, eng *sim.Engine, each int64, sink blocktest.Sink) *raid.Device {
 	t.Helper()
 	d := raid.NewDevice(sink)
@@ -44,7 +44,7 @@ func volume(t *testing.T, cfg raid.Config, members int, eng *sim.Engine, each in
 	return d
 }
 
-// TestConformance holds volumes of all levels, whole and degraded, to the contract of block.Device.
+// TestConformance runs the block.Device conformance tests on volumes of all levels, intact and degraded.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -70,7 +70,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// bench drives a volume by hand: commands are noted and end in the order that the test chooses.
+// bench drives a volume manually: commands are recorded and complete in the order that the test chooses.
 type bench struct {
 	t       *testing.T
 	raid    *raid.Raid
@@ -101,7 +101,7 @@ func newBench(t *testing.T, cfg raid.Config, members int, each int64) *bench {
 	return b
 }
 
-// step ends all commands that are under way and returns them.
+// step completes all outstanding commands and returns them.
 func (b *bench) step() []command {
 	now := b.pending
 	b.pending = nil
@@ -111,7 +111,7 @@ func (b *bench) step() []command {
 	return now
 }
 
-// all does one request and returns its steps.
+// all executes one request and returns its steps.
 func (b *bench) all(op block.Op, offset, length int64) (steps [][]command) {
 	b.t.Helper()
 	n := len(b.ended)
@@ -139,8 +139,8 @@ func count(steps [][]command) (reads, writes int, bytes int64) {
 	return reads, writes, bytes
 }
 
-// TestCosts holds what requests cost by closed form: a small write 4 commands with one parity and 6 with two, a row
-// its members' writes and no read, mirrors their copies.
+// TestCosts compares the cost of requests with closed forms: a small write takes 4 commands with one parity and 6 with
+// two, a whole row the writes of its members without reads, and mirrors one command per copy.
 func TestCosts(t *testing.T) {
 	const each = 1 << 26
 	k := int64(chunk)
@@ -168,7 +168,7 @@ func TestCosts(t *testing.T) {
 		{"5: three of four chunks", config(5, nil), 5, block.Write, 0, 3 * k, 1, 4, 5 * k},
 		{"5: one of four chunks", config(5, nil), 5, block.Write, 0, k, 2, 2, 4 * k},
 		{"5: read of a row", config(5, nil), 5, block.Read, 0, 4 * k, 4, 0, 4 * k},
-		// Of row 0 the last member has the parity and the first the first data.
+		// Row 0 has its parity on the last member and its first data on the first.
 		{"5 degraded: read of what is gone", config(5, gone(0)), 5, block.Read, 0, 4096, 4, 0, 4 * 4096},
 		{"5 degraded: read of what is there", config(5, gone(0)), 5, block.Read, k, 4096, 1, 0, 4096},
 		{"5 degraded: read of a row", config(5, gone(0)), 5, block.Read, 0, 4 * k, 4, 0, 4 * k},
@@ -176,7 +176,7 @@ func TestCosts(t *testing.T) {
 		{"5 degraded: small write beside it", config(5, gone(0)), 5, block.Write, k, 4096, 2, 2, 4 * 4096},
 		{"5 degraded: without its parity", config(5, gone(4)), 5, block.Write, k, 4096, 0, 1, 4096},
 		{"5 degraded: a row", config(5, gone(0)), 5, block.Write, 0, 4 * k, 0, 4, 4 * k},
-		// Of row 0 of six members P is the last one, Q the first, and the data follow it.
+		// Row 0 of six members has P on the last member and Q on the first, followed by the data.
 		{"6 degraded twice: read of what is gone", config(6, gone(1, 2)), 6, block.Read, 0, 4096, 4, 0, 4 * 4096},
 		{"6 degraded twice: small write of what is gone", config(6, gone(1, 2)), 6, block.Write, 0, 4096, 4, 2,
 			6 * 4096},
@@ -203,8 +203,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// row knows where the data and the parities of a row lie, found by what writes of whole rows and of single chunks
-// touch.
+// layout finds the members of a row's data and parities from the commands of whole-row and single-chunk writes.
 func layout(t *testing.T, level, members, row int) (data, parities []int) {
 	d := members - level + 4
 	b := newBench(t, config(level, nil), members, 1<<24)
@@ -227,8 +226,8 @@ func layout(t *testing.T, level, members, row int) (data, parities []int) {
 	return data, parities
 }
 
-// TestLayout holds that the data of a row lie on members of their own, that parities take turns, and that consecutive
-// chunks are on all members in turn, as left-symmetric layouts have them.
+// TestLayout verifies that the data of a row are on distinct members, that parities rotate, and that consecutive chunks
+// visit all members in turn, as in left-symmetric layouts.
 func TestLayout(t *testing.T) {
 	for _, c := range []struct{ level, members int }{{5, 4}, {5, 7}, {6, 5}, {6, 8}} {
 		turns := make([]int, c.members)
@@ -258,10 +257,9 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestEnough holds, for random writes on whole and degraded volumes, that what is read before a write is enough to
-// know the parities that are written, byte by byte: all the row's data, or the old data and that parity, or as many
-// members as there are data. Nothing is read or written of members that have failed, and all of what is new is
-// written or in a parity.
+// TestEnough verifies, for random writes on intact and degraded volumes and byte by byte, that the reads before a write
+// suffice to compute the parities written: all of the row's data, or the old data and that parity, or as many members
+// as there are data. Failed members are neither read nor written, and all new data is written or covered by a parity.
 func TestEnough(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const k = 4096
@@ -341,8 +339,8 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// layoutOf is where Linux' left-symmetric layouts have a row: parities go down from the last member, and data follow
-// them.
+// layoutOf returns the members of a row in Linux' left-symmetric layouts: parities descend from the last member, and
+// the data follow them.
 func layoutOf(level, members, row int) (data, parities []int) {
 	p := members - 1 - row%members
 	for i := range members {
@@ -355,7 +353,7 @@ func layoutOf(level, members, row int) (data, parities []int) {
 	return data, parities
 }
 
-// TestRows holds that writes of one row wait for each other, and those of others do not.
+// TestRows verifies that writes of one row are serialised, and writes of different rows are not.
 func TestRows(t *testing.T) {
 	b := newBench(t, config(5, nil), 5, 1<<24)
 	begin := func(tag uint64, offset int64) {
@@ -381,7 +379,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestBalance holds that reads of mirrors go to the member with the fewest commands, and evenly.
+// TestBalance verifies that reads of mirrors go to the member with the fewest commands, evenly.
 func TestBalance(t *testing.T) {
 	b := newBench(t, config(1, nil), 2, 1<<24)
 	for i := range 10 {
@@ -394,7 +392,7 @@ func TestBalance(t *testing.T) {
 	if n != 5 {
 		t.Errorf("%d of 10 reads go to the second of two copies", n)
 	}
-	// The first one ends all of its own: the next five are for it.
+	// The first member completes all of its commands, so the next five go to it.
 	left := b.pending[:0:0]
 	for _, c := range b.pending {
 		if c.member == 0 {
@@ -414,9 +412,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// TestRebuild holds that a rebuild reads as many members as a row has data and writes one, at its rate and not
-// faster, beside requests; that rows it has come to are whole again, and that at its end nothing is degraded any
-// more.
+// TestRebuild verifies that a rebuild reads as many members as a row has data and writes one, at its rate and no
+// faster, concurrently with requests; that rebuilt rows are no longer degraded, and at the end no row is.
 func TestRebuild(t *testing.T) {
 	const each, rate = 4 << 20, 100 * 1000 * 1000
 	for _, c := range []struct{ level, members, data int }{{1, 2, 1}, {5, 4, 3}, {6, 6, 4}} {
@@ -439,8 +436,8 @@ func TestRebuild(t *testing.T) {
 		for eng.Pending() > 0 {
 			eng.Run(eng.Next())
 			if ended < 20 && d.Raid().Rebuilt() > 0.5 && d.Raid().Rebuilt() < 0.6 && d.Raid().Inside() == 0 {
-				// The first row is whole again: nothing is computed for it, and its write reaches all members that it
-				// has to.
+				// The first row is rebuilt: reading it needs no reconstruction, and a write of it reaches all the
+				// members that it must.
 				before := d.Raid().Counters
 				d.Submit(q, block.Request{Op: block.Read, Length: 4096})
 				d.Submit(q, block.Request{Op: block.Write, Length: d.Capacity(0) / (each / int64(chunk))})
@@ -495,7 +492,7 @@ func (c *clock) Handle(sim.Event) {
 	}
 }
 
-// TestValidate holds what is refused, and how.
+// TestValidate verifies which configurations are refused, and the messages.
 func TestValidate(t *testing.T) {
 	for want, c := range map[string]struct {
 		members int

@@ -11,8 +11,8 @@ import (
 	"farflash/flash/device"
 )
 
-// BenchmarkCreate makes empty files in one directory on a device in memory, and says what each costs in memory and
-// when the file system is opened.
+// BenchmarkCreate creates empty files in one directory on a memory device, and reports their cost in memory and at
+// open.
 func BenchmarkCreate(b *testing.B) {
 	dev := device.NewMem(60_000 * device.Grain)
 	layout := ctl.Layout{UUID: media.UUID{1}, Segment: 256, OverProvision: 0.3, LogPages: 1024}

@@ -1,19 +1,19 @@
-// Package cfs is ContigFS, the file system of the flash pool: every file lies in consecutive addresses of the pool's
-// space, so that an offset becomes an address by an addition, and whoever serves the file needs no file system to do
-// it.
+// Package cfs is ContigFS, the file system of the flash pool. Every file occupies consecutive addresses of the pool's
+// space, so that an offset becomes an address by one addition, and a server of the file does not need the file system
+// on its data path.
 //
 // The main types are FS (an open file system: Create, Mkdir, Remove, Rename, List, Stat, Check), File (an open file:
-// ReadAt, WriteAt, Truncate, Allocate, Pin) and Cred (who asks). Format makes one in an empty pool, Open finds it.
-// Package buddy has the policy of where files lie.
+// ReadAt, WriteAt, Truncate, Allocate, Pin) and Cred (the user). Format creates a file system in an empty pool, and
+// Open opens an existing one. Package buddy decides where files lie.
 //
-// Every change of the tree is durable when its method returns, and is wholly there or not at all after a crash, with
-// the data that it moves or frees: it is one ctl.Pool.Remap. Data are durable after File.Sync. All methods of FS and
-// File may be called side by side: changes are made one after the other, but wait for the device together; reading
-// and writing files waits for no change but for the instant in which addresses change.
+// Every change of the tree is durable when its method returns. It is atomic across crashes, including the data that it
+// moves or frees, because it is a single ctl.Pool.Remap. File data is durable after File.Sync. All methods of FS and
+// File are safe for concurrent use: changes are serialised but share the wait for the device; reading and writing files
+// blocks only for the instant in which addresses change.
 //
-// What it leaves out: hard and symbolic links, times other than that of the last change of size or name, quotas,
-// sparse files that shrink (a hole is made by ctl.Pool.Discard). It follows FlashNet (Trivedi et al., ACM TOS 14(4),
-// 2018), section 3.3; docs/adr/0020-contigfs.md has what the paper leaves open.
+// It leaves out hard and symbolic links, times other than that of the last change of size or name, quotas, and hole
+// punching (ctl.Pool.Discard makes a hole). It follows FlashNet (Trivedi et al., ACM TOS 14(4), 2018), section 3.3;
+// docs/adr/0020-contigfs.md covers the choices that the paper leaves open.
 package cfs
 
 import (
@@ -28,8 +28,8 @@ import (
 	"farflash/flash/ctl/media"
 )
 
-// Errors that callers may want to tell apart, beside fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, and
-// ctl's: ErrFull is ENOSPC.
+// Errors that callers may want to distinguish, in addition to fs.ErrNotExist, fs.ErrExist, fs.ErrPermission,
+// fs.ErrClosed, and ctl's, of which ErrFull corresponds to ENOSPC.
 var (
 	ErrNone     = errors.New("there is no file system in this pool")
 	ErrName     = errors.New("no name for a file")
@@ -41,9 +41,9 @@ var (
 	ErrBusy     = errors.New("the file is in use at its address, and there is no room behind it")
 )
 
-// Config is how a file system is used.
+// Config holds a file system's settings.
 type Config struct {
-	Now func() time.Time // for the times of files; nil: they have none
+	Now func() time.Time // clock for file times; nil: no times
 }
 
 // FS is an open file system.
@@ -53,22 +53,22 @@ type FS struct {
 	seed uint32
 	now  func() time.Time
 
-	change sync.Mutex   // held by who changes something, until it is in force
-	mu     sync.RWMutex // of all below: written only by who has change as well
+	change sync.Mutex   // serialises changes, until each takes effect
+	mu     sync.RWMutex // guards all fields below; writers also hold change
 	tree   *tree
-	filled [spares]bool // spare pages that are in use, as they should be; with change only
+	filled [spares]bool // spare pages that are allocated, as all should be; guarded by change
 	found  Found
-	untidy bool // what a crash left is still there, as the pool was read-only from the beginning
+	untidy bool // leftovers of a crash are still there, because the pool was opened read-only
 }
 
-// Found says what Open put in order.
+// Found reports what Open cleaned up.
 type Found struct {
-	// files without a name that were removed: unlinked while they were open, or not named before a crash
+	// files without a name that were removed: unlinked while open, or not yet named before a crash
 	Nameless int
-	Swept    uint64 // pages behind the ends of files that were trimmed
+	Swept    uint64 // pages beyond the ends of files that were trimmed
 }
 
-// Format makes an empty file system in a pool that holds nothing.
+// Format creates an empty file system in an empty pool.
 func Format(pool *ctl.Pool, cfg Config) error {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()
@@ -85,7 +85,7 @@ func Format(pool *ctl.Pool, cfg Config) error {
 		return fmt.Errorf("cfs: the pool holds data, from page %d on, that are in no file system: %w", e.first,
 			fs.ErrExist)
 	}
-	// What a formatting that was cut left behind.
+	// Remove the leftovers of an interrupted Format.
 	if err := f.remap([]ctl.Step{{From: 0, Count: 1 << dataShift, Drop: true}}); err != nil {
 		return fmt.Errorf("cfs: %w", err)
 	}
@@ -107,8 +107,8 @@ func Format(pool *ctl.Pool, cfg Config) error {
 	return nil
 }
 
-// Open opens the file system of a pool, and puts in order what a crash left, unless the pool is read-only. The pool
-// stays the caller's.
+// Open opens the file system of a pool, and cleans up after a crash unless the pool is read-only. The caller keeps
+// ownership of the pool.
 func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()
@@ -136,16 +136,16 @@ func Open(pool *ctl.Pool, cfg Config) (*FS, error) {
 	return f, nil
 }
 
-// Found says what Open put in order.
+// Found reports what Open cleaned up.
 func (f *FS) Found() Found { return f.found }
 
-// Usage is how full the file system is.
+// Usage is the space in use and the number of files.
 type Usage struct {
 	Used, Capacity     int64 // pages, of the whole pool
 	Files, Directories int
 }
 
-// Usage says how full the file system is.
+// Usage returns the space in use and the number of files.
 func (f *FS) Usage() Usage {
 	var u Usage
 	u.Used, u.Capacity = f.pool.Use()
@@ -170,8 +170,8 @@ func (f *FS) time() uint32 {
 	return uint32(min(max(f.now().Unix(), 0), 1<<32-1))
 }
 
-// tidy removes nameless files, trims what is behind the ends of files, and fills the spare pages as far as there is
-// room.
+// tidy removes nameless files, trims pages beyond the ends of files, and allocates the spare pages as far as space
+// permits.
 func (f *FS) tidy() error {
 	for _, n := range f.tree.nodes {
 		if n == nil || !n.nameless {
@@ -200,7 +200,7 @@ func (f *FS) tidy() error {
 	return nil
 }
 
-// remap is a Remap that is waited for.
+// remap is Remap and waits until it is durable.
 func (f *FS) remap(steps []ctl.Step) error {
 	done := make(chan error, 1)
 	if err := f.pool.Remap(steps, true, func(err error) { done <- err }); err != nil {
@@ -209,7 +209,7 @@ func (f *FS) remap(steps []ctl.Step) error {
 	return <-done
 }
 
-// refill writes the spare pages that are not in use.
+// refill allocates the missing spare pages.
 func (f *FS) refill() error {
 	zeros := make([]byte, ctl.Page)
 	for i := range f.filled {
@@ -224,10 +224,10 @@ func (f *FS) refill() error {
 	return nil
 }
 
-// written is a page, or a part of one, that is to be durable before a change is in force.
+// written is a page, or the rest of one, that must be durable before a change takes effect.
 type written struct {
 	page uint64
-	from int // in the page; the bytes before are left as they are
+	from int // offset in the page; earlier bytes are preserved
 	b    []byte
 }
 

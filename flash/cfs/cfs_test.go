@@ -21,7 +21,7 @@ import (
 
 var root = cfs.Cred{}
 
-// clock counts seconds, so that times are the same each time.
+// clock returns a clock that counts seconds, so that times are reproducible.
 func clock() func() time.Time {
 	var mu sync.Mutex
 	now := time.Unix(1_000_000, 0)
@@ -39,7 +39,7 @@ func smallPool() (ctl.Config, ctl.Layout) {
 	return cfg, ctl.Layout{UUID: media.UUID{1, 2, 3}, Segment: 16, OverProvision: 0.3, LogPages: 64}
 }
 
-// blank is a device with an empty file system, closed.
+// blank returns a device with an empty file system, closed.
 func blank(t testing.TB, grains int64) *device.Mem {
 	t.Helper()
 	cfg, layout := smallPool()
@@ -120,7 +120,7 @@ func is(t testing.TB, err, want error) {
 	}
 }
 
-// fill writes so many bytes that are known by a number.
+// fill returns n bytes of a pattern that identifies number.
 func fill(n int, number uint64) []byte {
 	b := make([]byte, n)
 	draw := rng.NewStream(number, "fill")
@@ -145,7 +145,7 @@ func get(t testing.TB, f *cfs.FS, path string) []byte {
 	return b
 }
 
-// TestTree makes, fills, renames and removes, and finds the same after closing and opening.
+// TestTree creates, fills, renames and removes files, and finds the same tree after a reopen.
 func TestTree(t *testing.T) {
 	dev := blank(t, 1500)
 	f, pool := mount(t, dev)
@@ -215,8 +215,8 @@ func TestTree(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestGrowth grows a file by WriteAt across many moves, with another one behind it, and shrinks and grows it again:
-// what is between reads as zeros, and growing copies nothing.
+// TestGrowth grows a file by WriteAt across many moves, with another file behind it, and shrinks and regrows it: gaps
+// read as zeros, and growing copies no data.
 func TestGrowth(t *testing.T) {
 	dev := blank(t, 3000)
 	f, pool := mount(t, dev)
@@ -225,7 +225,7 @@ func TestGrowth(t *testing.T) {
 	bases := map[uint64]bool{}
 	for i := range uint64(300) {
 		if i%40 == 0 {
-			put(t, f, fmt.Sprint("/y", i), fill(3000, i)) // takes the neighbours
+			put(t, f, fmt.Sprint("/y", i), fill(3000, i)) // occupies the neighbouring block
 		}
 		b := fill(int(1000+i*7), i)
 		must(file.WriteAt(b, int64(len(want))))(t)
@@ -259,7 +259,7 @@ func TestGrowth(t *testing.T) {
 			copy(want[at:], b)
 		}
 	}
-	// Moving what is on the medium writes only metadata.
+	// Moving data on the medium writes only metadata.
 	ok(t, file.Truncate(1<<20))
 	must(file.WriteAt(fill(1<<20, 9), 0))(t)
 	ok(t, file.Sync())
@@ -283,7 +283,7 @@ func TestGrowth(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestManyNames fills a directory over many pages and empties it in another order.
+// TestManyNames fills a directory over many pages and empties it in a different order.
 func TestManyNames(t *testing.T) {
 	dev := blank(t, 1500)
 	f, pool := mount(t, dev)
@@ -320,7 +320,7 @@ func TestManyNames(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestRights has three users try what they may and may not.
+// TestRights verifies the access rights of three users.
 func TestRights(t *testing.T) {
 	dev := blank(t, 1000)
 	f, pool := mount(t, dev)
@@ -368,12 +368,12 @@ func TestRights(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestOpenFiles holds what becomes of files that are removed, replaced, cut and grown while they are open, with their
-// address relied upon and without.
+// TestOpenFiles verifies the handling of files that are removed, replaced, truncated and grown while they are open,
+// pinned and unpinned.
 func TestOpenFiles(t *testing.T) {
 	dev := blank(t, 2000)
 	f, pool := mount(t, dev)
-	put(t, f, "/first", fill(20_000, 8)) // so that the next one's block is the first of two
+	put(t, f, "/first", fill(20_000, 8)) // so that the next file's block is a lower buddy
 	put(t, f, "/x", fill(20_000, 1))
 	put(t, f, "/behind", fill(20_000, 2))
 	file := must(f.Open(root, "/x", cfs.Read|cfs.Write))(t)
@@ -389,7 +389,7 @@ func TestOpenFiles(t *testing.T) {
 	if !bytes.Equal(raw(20_000, base), fill(20_000, 1)) {
 		t.Fatal("the address of a file does not have what is in it")
 	}
-	// It grows in its block, and no further as long as another is behind it.
+	// It grows within its block, and no further while another file is behind it.
 	ok(t, file.Truncate(32_768))
 	is(t, file.Truncate(32_769), cfs.ErrBusy)
 	if file.Size() != 32_768 {
@@ -397,7 +397,7 @@ func TestOpenFiles(t *testing.T) {
 	}
 	ok(t, f.Remove(root, "/behind"))
 	ok(t, file.Truncate(40_000))
-	// Cut short it keeps its block, for who writes behind its end; that is dropped in the end.
+	// Truncated, it keeps its block for writers beyond its end; their pages are dropped at the last close.
 	ok(t, file.Truncate(5000))
 	if !bytes.Equal(raw(4096, base+8192), make([]byte, 4096)) {
 		t.Fatal("what is behind the end is still there")
@@ -414,7 +414,7 @@ func TestOpenFiles(t *testing.T) {
 	for _, v := range f.Check().Violations {
 		t.Error(v)
 	}
-	// Removed, replaced: the data stay until the last one is done with them.
+	// Removed and replaced: the data stays until the last close.
 	one, two := must(f.Open(root, "/x", cfs.Read))(t), must(f.Open(root, "/x", cfs.Read|cfs.Write))(t)
 	base, _, err = one.Pin()
 	ok(t, err)
@@ -436,7 +436,7 @@ func TestOpenFiles(t *testing.T) {
 	if now, _ := pool.Use(); now != used-2 {
 		t.Errorf("%d pages were in use, %d after the last one closed a file of 2", used, now)
 	}
-	// A crash while such a file is open: it is gone, and so is what it held.
+	// After a crash with such a file open, the file and its data are gone.
 	one = must(f.Open(root, "/next", cfs.Read))(t)
 	ok(t, f.Remove(root, "/next"))
 	temp := must(f.Temp(root, 0o600))(t)
@@ -457,8 +457,8 @@ func TestOpenFiles(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestNoSpace fills the pool: what needs room is refused and nothing of it stays, what makes room goes on, and a file
-// that has its room can be written.
+// TestNoSpace fills the pool: changes that need space are refused without a trace, changes that free space still work,
+// and files with allocated space can be written.
 func TestNoSpace(t *testing.T) {
 	dev := blank(t, 700)
 	f, pool := mount(t, dev)
@@ -479,7 +479,7 @@ func TestNoSpace(t *testing.T) {
 	if file.Size() != 100_000 {
 		t.Errorf("%d bytes after a refusal", file.Size())
 	}
-	// Names and inodes go on as long as there is kept room, and then end with an error.
+	// Names and inodes can still be created from the spare pages, until that fails with an error.
 	made := 0
 	for ; ; made++ {
 		g, err := f.Create(root, fmt.Sprintf("/%0200d", made), 0o644, 0)
@@ -509,8 +509,8 @@ func TestNoSpace(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestSideBySide has goroutines write files of their own that grow and shrink, in a directory that all share, while
-// others list, stat and check.
+// TestSideBySide has goroutines write files of their own that grow and shrink, in a shared directory, while others
+// list, stat and check.
 func TestSideBySide(t *testing.T) {
 	dev := blank(t, 4000)
 	f, pool := mount(t, dev)
@@ -598,7 +598,8 @@ func TestSideBySide(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestFormat holds what is refused: a pool with a file system, one with other data, one with none.
+// TestFormat verifies which pools are refused: by Open, a pool without a file system; by Format, one with a file system
+// or other data.
 func TestFormat(t *testing.T) {
 	cfg, layout := smallPool()
 	dev := device.NewMem(700 * device.Grain)
@@ -612,7 +613,7 @@ func TestFormat(t *testing.T) {
 	ok(t, pool.WriteFrom([]byte("x"), 1<<50, true, heat.Auto))
 	is(t, cfs.Format(pool, cfs.Config{}), fs.ErrExist)
 	ok(t, pool.Discard(1<<50, ctl.Page, true))
-	ok(t, pool.WriteFrom([]byte("x"), 1<<27, true, heat.Auto)) // what a formatting that was cut leaves
+	ok(t, pool.WriteFrom([]byte("x"), 1<<27, true, heat.Auto)) // as left by an interrupted Format
 	ok(t, cfs.Format(pool, cfs.Config{}))
 	is(t, cfs.Format(pool, cfs.Config{}), fs.ErrExist)
 	r, _, err := cfs.CheckPool(pool, cfs.Config{})
@@ -622,8 +623,8 @@ func TestFormat(t *testing.T) {
 	ok(t, pool.Close())
 }
 
-// TestUseIsNoChange holds that to open a file, rely on its address and end that writes nothing if there is nothing
-// behind its end: also in a pool that is read-only, where it is no error.
+// TestUseIsNoChange verifies that opening, pinning and closing a file writes no metadata if there are no pages beyond
+// its end. On a read-only pool it therefore succeeds.
 func TestUseIsNoChange(t *testing.T) {
 	dev := blank(t, 1500)
 	f, pool := mount(t, dev)
@@ -649,7 +650,7 @@ func TestUseIsNoChange(t *testing.T) {
 		}
 	}
 	ok(t, pool.Sync())
-	use() // which may put in order what was left
+	use() // may clean up leftovers
 	ok(t, pool.Sync())
 	was := pool.Stats()
 	use()

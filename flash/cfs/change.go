@@ -10,19 +10,20 @@ import (
 	"farflash/flash/ctl"
 )
 
-// change is a change of the tree that is being worked out. Nothing of it is seen before it is in force.
+// change is a change of the tree in preparation. It is invisible until it takes effect.
 type change struct {
 	*FS
-	inodes map[uint32]inode           // as they will be
-	dirs   map[*node]map[int][]dirent // pages of directories, likewise
-	moves  []ctl.Step                 // of data, before the pages of metadata are exchanged
-	drops  []ctl.Step                 // after it
-	ends   []written                  // zeros behind what is the end of a file now
-	undo   []func()                   // of blocks taken, if it comes to nothing
-	then   []func()                   // what is done with the tree when it is in force
+	inodes map[uint32]inode           // new versions of inodes
+	dirs   map[*node]map[int][]dirent // new versions of directory pages
+	moves  []ctl.Step                 // of data, applied before the metadata pages are exchanged
+	drops  []ctl.Step                 // applied after the exchange
+	ends   []written                  // zeros from the old end of a file to the end of its page
+	undo   []func()                   // releases allocated blocks if the change fails
+	then   []func()                   // updates of the tree in memory once the change takes effect
 }
 
-// do works out a change, and makes it. It returns when the change is durable, but others are worked out before.
+// do prepares a change with plan and commits it. It returns when the change is durable, but later changes can be
+// prepared before that.
 func (f *FS) do(plan func(c *change) error) error {
 	f.change.Lock()
 	c := &change{FS: f, inodes: map[uint32]inode{}, dirs: map[*node]map[int][]dirent{}}
@@ -43,14 +44,14 @@ func (f *FS) do(plan func(c *change) error) error {
 	return until()
 }
 
-// home is a page of metadata that changes.
+// home is a metadata page that changes.
 type home struct {
 	page  uint64
-	fresh bool // nothing is there yet
+	fresh bool // the page does not exist yet
 	b     []byte
 }
 
-// homes are the pages that change, as they will be.
+// homes returns the new contents of all pages that change.
 func (c *change) homes() []home {
 	var all []home
 	pagesOf := map[uint32]bool{}
@@ -73,7 +74,7 @@ func (c *change) homes() []home {
 		in := c.inodeOf(dir)
 		for i, entries := range changed {
 			if uint64(i) >= pages(in.size) {
-				continue // it goes with the end of the directory
+				continue // truncated away with the end of the directory
 			}
 			b := make([]byte, ctl.Page)
 			encodeDir(b, c.seed, dir.number, uint32(i), entries)
@@ -84,21 +85,22 @@ func (c *change) homes() []home {
 	return all
 }
 
-// commit makes the change: new versions go to spare pages, and when they are durable one Remap brings them, and the
-// data, where they belong. It returns when all of it is in force, and until waits for that to be durable.
+// commit makes the change: new versions are written to spare pages, and once they are durable one Remap moves them and
+// the data into place. It returns when all of it is in effect, and until waits for its durability.
 func (c *change) commit() (until func() error, err error) {
 	if len(c.inodes) == 0 {
-		return func() error { return nil }, nil // nothing changes that is stored
+		return func() error { return nil }, nil // no stored metadata changes
 	}
 	homes := c.homes()
 	if slices.ContainsFunc(homes, func(h home) bool { return h.fresh }) {
-		// What needs more room than before is begun only with all spares; so there are always some for what makes room.
+		// A change that needs additional space starts only with all spare pages allocated, so that changes that free
+		// space always find some.
 		if err := c.refill(); err != nil {
 			return nil, err
 		}
 	}
 	var steps, exchanges []ctl.Step
-	var used []int // spares
+	var used []int // indices of spare pages
 	writes := c.ends
 	for i := range c.filled {
 		if k := len(used); c.filled[i] && k < len(homes) {
@@ -158,7 +160,7 @@ func (c *change) commit() (until func() error, err error) {
 	}, nil
 }
 
-// inodeOf is a node's inode as it will be.
+// inodeOf returns the new version of a node's inode.
 func (c *change) inodeOf(n *node) inode {
 	if in, ok := c.inodes[n.number]; ok {
 		return in
@@ -166,7 +168,7 @@ func (c *change) inodeOf(n *node) inode {
 	return n.inode
 }
 
-// entries are those of a page of a directory, as they will be.
+// entries returns the new version of a directory page's entries.
 func (c *change) entries(dir *node, i int) []dirent {
 	if e, ok := c.dirs[dir][i]; ok {
 		return e
@@ -187,7 +189,7 @@ func (c *change) setEntries(dir *node, i int, entries []dirent) {
 	c.inodes[dir.number] = in
 }
 
-// room is how many bytes of a page of a directory will be free.
+// room returns the number of bytes that will be free in a directory page.
 func (c *change) room(dir *node, i int) int {
 	if e, ok := c.dirs[dir][i]; ok || i >= len(dir.rooms) {
 		return room(e)
@@ -203,7 +205,7 @@ func room(entries []dirent) int {
 	return left
 }
 
-// link puts a name into a directory. n is what it is of.
+// link adds a name for n to a directory.
 func (c *change) link(dir *node, name string, n *node) error {
 	e := dirent{name, n.number}
 	in := c.inodeOf(dir)
@@ -224,7 +226,7 @@ func (c *change) link(dir *node, name string, n *node) error {
 	return nil
 }
 
-// relink gives a node the name that another one has.
+// relink gives n the name of the node there.
 func (c *change) relink(there, n *node) {
 	dir, name, at := there.parent, there.name, there.at
 	entries := slices.Clone(c.entries(dir, at))
@@ -241,7 +243,7 @@ func (c *change) relink(there, n *node) {
 	})
 }
 
-// unlink takes a node's name out of its directory, whose end goes with it if it is empty.
+// unlink removes a node's name from its directory, and truncates empty pages from the directory's end.
 func (c *change) unlink(n *node) {
 	dir := n.parent
 	left := slices.DeleteFunc(slices.Clone(c.entries(dir, n.at)), func(e dirent) bool { return e.name == n.name })
@@ -256,7 +258,7 @@ func (c *change) unlink(n *node) {
 	}
 	name := n.name
 	c.then = append(c.then, func() {
-		if dir.children[name] == n { // and not what has taken its place
+		if dir.children[name] == n { // unless relink replaced it
 			delete(dir.children, name)
 		}
 		if n.parent == dir && n.name == name {
@@ -265,7 +267,7 @@ func (c *change) unlink(n *node) {
 	})
 }
 
-// create makes a node, without a name yet.
+// create makes a node that has no name yet.
 func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
 	n := &node{number: c.tree.free()}
 	if n.number >= maxInodes-1 {
@@ -283,7 +285,7 @@ func (c *change) create(who Cred, kind Kind, perm uint16) (*node, error) {
 	return n, nil
 }
 
-// remove frees a node and what it holds. A file that is open loses its name only.
+// remove frees a node and its block. An open file only loses its name.
 func (c *change) remove(n *node) {
 	in := c.inodeOf(n)
 	if n.opens > 0 {
@@ -303,7 +305,7 @@ func (c *change) remove(n *node) {
 	})
 }
 
-// resize has a file end elsewhere.
+// resize changes a file's size.
 func (c *change) resize(n *node, size uint64) error {
 	if size < c.inodeOf(n).size {
 		c.shrink(n, size, n.pins > 0)
@@ -312,7 +314,7 @@ func (c *change) resize(n *node, size uint64) error {
 	return c.grow(n, size)
 }
 
-// grow makes a node larger.
+// grow enlarges a node.
 func (c *change) grow(n *node, size uint64) error {
 	old := c.inodeOf(n)
 	if err := c.house(n, size); err != nil {
@@ -325,8 +327,8 @@ func (c *change) grow(n *node, size uint64) error {
 	return nil
 }
 
-// house has a node's block be large enough for so many bytes: as it is, with the free neighbours behind it, or
-// elsewhere and at least twice as large.
+// house ensures that a node's block has space for size bytes: the current block, extended in place into its free
+// buddies, or a new block at least twice as large.
 func (c *change) house(n *node, size uint64) error {
 	if size > MaxSize {
 		return fmt.Errorf("%s: %d bytes, at most %d: %w", n.path(), size, uint64(MaxSize), ErrTooLarge)
@@ -371,8 +373,8 @@ func (c *change) house(n *node, size uint64) error {
 	return nil
 }
 
-// zeroEnd has the rest of a file's last page, which may hold what was there before the file was cut, be zeros before
-// it is a part of the file.
+// zeroEnd zeroes the rest of a file's last page, which may contain data from before the file was truncated, before it
+// becomes part of the file.
 func (c *change) zeroEnd(old inode, size uint64) {
 	in := old.size % ctl.Page
 	if in == 0 || size <= old.size {
@@ -380,12 +382,12 @@ func (c *change) zeroEnd(old inode, size uint64) {
 	}
 	last := old.base + old.size/ctl.Page
 	if !c.pool.Holds(last) {
-		return // it reads as zeros
+		return // no content: it reads as zeros
 	}
 	c.ends = append(c.ends, written{page: last, from: int(in), b: make([]byte, ctl.Page-in)})
 }
 
-// tighten drops what is behind a node's end, and what of its block it does not need.
+// tighten drops the pages beyond a node's end, and the part of its block that it does not need.
 func (c *change) tighten(n *node) {
 	in := c.inodeOf(n)
 	if in.order == noOrder || c.tight(n, in) {
@@ -397,8 +399,8 @@ func (c *change) tighten(n *node) {
 	c.inodes[n.number] = next
 }
 
-// tight reports whether there is nothing behind a node's end, and no more of a block than it needs: then the end of
-// its use is no change, and nothing is written for it.
+// tight reports whether a node has no pages beyond its end and no larger block than it needs. Then closing it is no
+// change, and no metadata is written.
 func (c *change) tight(n *node, in inode) bool {
 	keep := pages(in.size)
 	rest := uint64(1)<<in.order - keep
@@ -406,8 +408,8 @@ func (c *change) tight(n *node, in inode) bool {
 	return !held && behind == rest && (n.pins > 0 || in.size > 0 && buddy.Order(keep) == int(in.order))
 }
 
-// shrink makes a node smaller. While its address is relied upon it keeps its block, for whoever may write behind the
-// new end.
+// shrink reduces a node's size. A pinned node keeps its block, because users of its address may write beyond the new
+// end.
 func (c *change) shrink(n *node, size uint64, pinned bool) {
 	in := c.inodeOf(n)
 	old := in

@@ -8,17 +8,17 @@ import (
 	"farflash/flash/ctl/media"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
-	Violations         []ctl.Violation // all of them, each with the path of a file, an inode or a page
+	Violations         []ctl.Violation // every violation found, each with the path of a file, an inode or a page
 	Files, Directories int
-	Pages              uint64 // of files and directories, that are in use
+	Pages              uint64 // pages in use by files and directories
 }
 
-// Check reads all metadata and walks every invariant: what is stored decodes, has its checksums and is where it
-// belongs; every file has one name, and every name one file; blocks are aligned, do not overlap, and what they leave
-// is what is free; no page is in use that belongs to nothing; and memory says what is stored. Changes wait meanwhile;
-// reading and writing files does not.
+// Check reads all metadata and verifies every invariant: stored metadata decodes, matches its checksums and is in the
+// right place; every file has one name and every name one file; blocks are aligned, do not overlap, and leave exactly
+// the free space; no page in use is unowned; and the tree in memory equals the stored one. Changes are blocked
+// meanwhile; reading and writing files is not.
 func (f *FS) Check() Report {
 	f.change.Lock()
 	defer f.change.Unlock()
@@ -76,8 +76,8 @@ func (f *FS) Check() Report {
 	return r
 }
 
-// CheckPool opens the file system of a pool, which puts in order what a crash left, and checks it: for those who have
-// only the pool. There being none is ErrNone.
+// CheckPool opens the file system of a pool, which cleans up after a crash, and checks it, for callers that have only
+// the pool. It returns ErrNone if there is no file system.
 func CheckPool(pool *ctl.Pool, cfg Config) (Report, Found, error) {
 	f := &FS{pool: pool, uuid: pool.Shape().UUID, now: cfg.Now}
 	f.seed = f.uuid.Seed()

@@ -11,8 +11,8 @@ import (
 	"farflash/flash/device"
 )
 
-// checked is a file system with /a, /b, /d, /d/c and /d/e, of which /b was removed: so there is a number between
-// others that nothing has.
+// checked returns a file system with /a, /b, /d, /d/c and /d/e, from which /b was removed, so that an unused inode
+// number lies between used ones.
 func checked(t *testing.T) *FS {
 	t.Helper()
 	cfg := ctl.DefaultConfig()
@@ -40,7 +40,7 @@ func checked(t *testing.T) *FS {
 	}
 	try(t, fs.Remove(who, "/b"))
 	r := fs.Check()
-	// Files of three pages and some bytes have four; directories one each.
+	// Files of three pages plus some bytes take four pages; directories take one each.
 	if len(r.Violations) > 0 || r.Files != 3 || r.Directories != 2 || r.Pages != 3*4+2 {
 		t.Fatalf("%+v", r)
 	}
@@ -72,12 +72,12 @@ func find(t *testing.T, fs *FS, path string) *node {
 	return n
 }
 
-// TestCheckSees breaks one thing of what memory has at a time, or writes one page that belongs to nothing: each is
-// said, at its place, and all files are counted all the same.
+// TestCheckSees corrupts one item in memory at a time, or writes one page that no file owns: each is reported at its
+// path, and all files are still counted.
 func TestCheckSees(t *testing.T) {
 	for _, x := range []struct {
 		name       string
-		harm       func(fs *FS) string // and the path at which it is to be said
+		harm       func(fs *FS) string // returns the path at which it must be reported
 		what       string
 		files      int
 		violations int // 0: any number
@@ -139,12 +139,11 @@ func TestCheckSees(t *testing.T) {
 	}
 }
 
-// TestStrays has pages that belong to nothing right before a file's and right behind them, in one run of pages that
-// are in use: only they are named.
+// TestStrays has unowned pages directly before and after a file's, in a single run of pages in use: only the unowned
+// ones are reported.
 func TestStrays(t *testing.T) {
 	fs := checked(t)
-	// A block of eight pages, of which a file of four is in the middle: as no file system has it, but as memory can
-	// say.
+	// A block of eight pages with a file of four in the middle: impossible on disk, but possible in memory.
 	n := find(t, fs, "/a")
 	base := n.base
 	if n.order != 2 {
@@ -154,18 +153,18 @@ func TestStrays(t *testing.T) {
 	for e := range fs.inUse(extent{1 << dataShift, 1 << 20}) {
 		all = append(all, e)
 	}
-	n.base, n.size = base+1, 2*ctl.Page // the first page and the last belong to nothing now
+	n.base, n.size = base+1, 2*ctl.Page // the first and the last page are now unowned
 	got := fs.strays(fs.tree)
 	if want := []extent{{base, 1}, {base + 3, 1}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v, of %v in use", got, want, all)
 	}
-	n.pins, n.base, n.size = 1, base, 1 // who relies on the address may have written behind the end
+	n.pins, n.base, n.size = 1, base, 1 // pinned: users of the address may have written beyond the end
 	if got := fs.strays(fs.tree); len(got) != 0 {
 		t.Errorf("%v of a file whose address is relied on", got)
 	}
 }
 
-// stored writes inodes by their numbers, as a file system never would, and reads all of it again.
+// stored writes raw inodes by number, including invalid ones, and reloads the tree.
 func stored(t *testing.T, fs *FS, all map[uint32]inode) []ctl.Violation {
 	t.Helper()
 	page := make([]byte, ctl.Page)
@@ -178,7 +177,8 @@ func stored(t *testing.T, fs *FS, all map[uint32]inode) []ctl.Violation {
 	return violations
 }
 
-// TestLoadSees writes inodes that cannot be: a file in no directory, blocks within another's, a root that is none.
+// TestLoadSees writes inodes that are invalid together: a file in no directory, overlapping blocks, a root that is not
+// a directory.
 func TestLoadSees(t *testing.T) {
 	const far = 1<<dataShift + 1<<22
 	file := func(base uint64, order uint8) inode {
@@ -195,7 +195,7 @@ func TestLoadSees(t *testing.T) {
 		}
 	})
 	t.Run("within another's block", func(t *testing.T) {
-		// The first of those inside ends before the second begins, and both are within the widest.
+		// The first inner block ends before the second starts, and both are within the widest.
 		v := stored(t, checked(t),
 			map[uint32]inode{20: file(far, 3), 21: file(far+1, 0), 22: file(far+6, 1), 23: file(far+8, 3)})
 		said(t, v, "inode 21", "overlaps that of inode 20, 2^3")
@@ -210,7 +210,7 @@ func TestLoadSees(t *testing.T) {
 	})
 }
 
-// TestPassesOn has the device fail: reading, changing whose a file is, and making one without a name say so.
+// TestPassesOn verifies that errors are passed on: by Chown of a missing file, and by ReadAt and Temp in a closed pool.
 func TestPassesOn(t *testing.T) {
 	fs := checked(t)
 	who := Cred{UID: 9}

@@ -20,20 +20,21 @@ import (
 	"farflash/numeric/rng"
 )
 
-// cutter is a device that keeps, of some of its operations, what would be found if the power were cut just then.
+// cutter is a device that snapshots, during some of its operations, the state that a power cut at that instant would
+// leave.
 type cutter struct {
 	*device.Mem
 	draw  *rng.Stream
-	every int64 // an operation in so many
+	every int64 // one cut per this many operations
 	cuts  []*device.Mem
 
-	mu   sync.Mutex    // of every and cuts, if operations are done by shuffle
-	stop chan struct{} // ends shuffle
+	mu   sync.Mutex    // guards every and cuts while shuffle executes operations
+	stop chan struct{} // stops shuffle
 	done sync.WaitGroup
 }
 
-// shuffle has operations wait, and be done by a goroutine in any order; cuts come between them, and find those that
-// wait done in part.
+// shuffle queues operations and has a goroutine execute them in random order. Cuts occur between them, with the queued
+// ones partly done.
 func (c *cutter) shuffle(seed uint64) {
 	c.Hold(true)
 	c.stop = make(chan struct{})
@@ -58,7 +59,7 @@ func (c *cutter) shuffle(seed uint64) {
 	})
 }
 
-// cutting says how often to cut from now on, and returns what was found up to now.
+// cutting sets how often to cut from now on, and returns the snapshots so far.
 func (c *cutter) cutting(every int64) (cuts []*device.Mem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *cutter) Submit(ops ...*device.Op) {
 	}
 }
 
-// past is what a page of a file was, in order, and from which version on it may be any after a cut.
+// past is the history of a file's page, in order, and the first version that may be found after a cut.
 type past struct {
 	versions [][]byte
 	floor    int
@@ -98,10 +99,10 @@ type entry struct {
 	perm  uint16
 	size  int64
 	pages []*past
-	file  *cfs.File // that was left open
+	file  *cfs.File // left open
 }
 
-// model is a tree that should be found, by path.
+// model is the expected tree, by path.
 type model map[string]*entry
 
 func (m model) clone() model {
@@ -114,7 +115,7 @@ func (m model) clone() model {
 	return c
 }
 
-// resize is what Truncate does.
+// resize models Truncate.
 func (e *entry) resize(size int64) {
 	n := int((size + ctl.Page - 1) / ctl.Page)
 	if in := e.size % ctl.Page; in > 0 && size > e.size {
@@ -134,7 +135,7 @@ func (e *entry) resize(size int64) {
 	e.size = size
 }
 
-// write is what WriteAt does, within the file. Nothing is durable by it.
+// write models WriteAt within the file's size. It makes no data durable.
 func (e *entry) write(b []byte, at int64) {
 	for len(b) > 0 {
 		p := e.pages[at/ctl.Page]
@@ -145,8 +146,8 @@ func (e *entry) write(b []byte, at int64) {
 	}
 }
 
-// climber does what it likes with a file system, and holds after every cut that it is as it was before the operation
-// under way, or after it.
+// climber performs random operations on a file system and verifies after every cut that the state is that before or
+// after the operation in progress.
 type climber struct {
 	t      testing.TB
 	label  string
@@ -158,7 +159,7 @@ type climber struct {
 	number uint64
 	cuts   int
 	done   int
-	nexts  int // cuts that found the operation done
+	nexts  int // cuts that found the operation complete
 }
 
 func (c *climber) fatalf(format string, args ...any) {
@@ -181,7 +182,7 @@ func (c *climber) mount(dev *device.Mem) (*cfs.FS, *ctl.Pool, *cutter) {
 	return f, pool, cut
 }
 
-// pick is one of the model's paths, of files or of directories.
+// pick returns a random path of the model, of a file or of a directory.
 func (c *climber) pick(dir bool) (string, *entry) {
 	var all []string
 	for _, p := range slices.Sorted(maps.Keys(c.now)) {
@@ -196,13 +197,13 @@ func (c *climber) pick(dir bool) (string, *entry) {
 	return p, c.now[p]
 }
 
-// fresh is a name that may be there.
+// fresh returns a random path, which may be in use.
 func (c *climber) fresh() string {
 	dir, _ := c.pick(true)
 	return path.Join(dir, strings.Repeat("n", int(1+c.draw.IntN(60)))+strconv.Itoa(int(c.draw.IntN(12))))
 }
 
-// act does one operation, sees that it does what the model does, and looks at what cuts within it left.
+// act performs one operation, compares its result with the model, and verifies the states that cuts during it left.
 func (c *climber) act() {
 	next := c.now.clone()
 	var do func() error
@@ -255,7 +256,7 @@ func (c *climber) act() {
 		at := c.draw.IntN(e.size)
 		c.number++
 		b := fill(int(min(1+c.draw.IntN(9000), e.size-at)), c.number)
-		next[p].write(b, at) // the same pages as in c.now: what was before may be found in them too
+		next[p].write(b, at) // shared with c.now, because either version may be found
 		do = func() error {
 			return file(p, func(f *cfs.File) error { _, err := f.WriteAt(b, at); return err })
 		}
@@ -305,7 +306,7 @@ func (c *climber) act() {
 				c.fatalf("closing what was replaced")
 			}
 		}
-	case k < 18: // filled without a name, and named
+	case k < 18: // a file is filled while nameless, then named
 		p := c.fresh()
 		if next[p] != nil && next[p].dir {
 			return
@@ -320,7 +321,7 @@ func (c *climber) act() {
 		e.resize(int64(len(b)))
 		e.write(b, 0)
 		for _, x := range e.pages {
-			x.floor = len(x.versions) - 1 // durable before it has a name
+			x.floor = len(x.versions) - 1 // durable before it is named
 		}
 		next[p] = e
 		do = func() error {
@@ -342,7 +343,7 @@ func (c *climber) act() {
 			if left != nil && left.Close() != nil {
 				c.fatalf("closing what was replaced")
 			}
-			// All that was written before is durable as well.
+			// All earlier writes are durable too.
 			next.settle()
 		}
 	case k < 19:
@@ -390,7 +391,7 @@ func (c *climber) act() {
 			c.t.FailNow()
 		}
 		c.cuts++
-		if c.draw.IntN(30) == 0 && c.dev.stop == nil { // go on from here, as it was found
+		if c.draw.IntN(30) == 0 && c.dev.stop == nil { // continue from a state found after a cut
 			c.leave()
 			c.fs, c.pool, c.dev, c.now = f, pool, on, found
 			return
@@ -403,11 +404,11 @@ func (c *climber) act() {
 	c.now = next
 }
 
-// leave ends the use of the file system.
+// leave closes the file system.
 func (c *climber) leave() {
 	for _, e := range c.now {
 		if e.file != nil {
-			_ = e.file.Close() // what it was may have been removed
+			_ = e.file.Close() // may fail if the file was removed
 		}
 	}
 	if err := c.pool.Close(); err != nil {
@@ -415,7 +416,7 @@ func (c *climber) leave() {
 	}
 }
 
-// below counts what is below a directory.
+// below counts the entries below a directory.
 func (m model) below(dir string) int {
 	n := 0
 	for p := range m {
@@ -438,7 +439,7 @@ func (m model) move(from, to string) {
 	}
 }
 
-// settle has everything be durable.
+// settle marks everything durable.
 func (m model) settle() {
 	for _, e := range m {
 		for _, p := range e.pages {
@@ -447,7 +448,7 @@ func (m model) settle() {
 	}
 }
 
-// found reads everything.
+// found reads the whole tree.
 func (c *climber) found(f *cfs.FS) model {
 	m := model{"/": {dir: true, perm: 0o755}}
 	i, err := f.Stat(root, "/")
@@ -489,7 +490,7 @@ func (c *climber) found(f *cfs.FS) model {
 	return m
 }
 
-// is says why what was found is not another tree.
+// is returns an error if the tree found differs from want.
 func (m model) is(want model) error {
 	for _, p := range slices.Sorted(maps.Keys(want)) {
 		x, e := m[p], want[p]
@@ -516,8 +517,8 @@ func (m model) is(want model) error {
 	return nil
 }
 
-// TestCrashShuffled is TestCrash on a device that does what it was given in any order. That order depends on how
-// goroutines are scheduled, so a seed does not say all that happens; what holds must hold for each.
+// TestCrashShuffled is TestCrash on a device that executes queued operations in any order. The order depends on
+// goroutine scheduling, so a seed does not determine the run; the invariants must hold for every order.
 func TestCrashShuffled(t *testing.T) {
 	worlds := 4
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -545,15 +546,15 @@ func TestCrashShuffled(t *testing.T) {
 	t.Logf("%d operations, %d cuts, %d of them found the operation done", done, cuts, nexts)
 }
 
-// TestCrash does operations at random and cuts the power within them, some thousand times (FARFLASH_LONG: a hundred
-// thousand). What is found is the tree before the operation or after it, with every invariant; what was made durable
-// is there. FARFLASH_CASE runs one seed alone.
+// TestCrash performs random operations and cuts the power during them, some thousand times (FARFLASH_LONG: a hundred
+// thousand). The recovered tree is the one before or after the operation, satisfies every invariant, and contains
+// everything made durable. FARFLASH_CASE runs a single seed.
 func TestCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	worlds, only := 12, -1
 	switch {
 	case raced:
-		worlds = 1 // all of it is in one goroutine
+		worlds = 1 // single-threaded: no races to find
 	case os.Getenv("FARFLASH_LONG") != "":
 		worlds = 600
 	}
@@ -582,7 +583,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// sticky is a device that does not end one write before it is told to.
+// sticky is a device that holds back one write until it is released.
 type sticky struct {
 	*device.Mem
 	mu    sync.Mutex
@@ -604,8 +605,8 @@ func (s *sticky) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestNameWaits holds that a file has no name before all of it is durable, even if its last write takes longer than
-// all that the name needs.
+// TestNameWaits verifies that a file is not named before all of it is durable, even if its last write takes longer than
+// every step of the naming.
 func TestNameWaits(t *testing.T) {
 	dev := &sticky{Mem: blank(t, 900)}
 	f, pool := mount(t, dev)
@@ -623,7 +624,7 @@ func TestNameWaits(t *testing.T) {
 	select {
 	case err := <-named:
 		t.Fatalf("it has a name before it is durable: %v", err)
-	case <-time.After(50 * time.Millisecond): // right code never comes here late: it waits for what is below
+	case <-time.After(50 * time.Millisecond): // correct code always waits here, until the write is released below
 	}
 	if _, err := f.Stat(root, "/x"); err == nil {
 		t.Error("the name is seen before the file is durable")

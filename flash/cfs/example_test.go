@@ -9,7 +9,7 @@ import (
 	"farflash/flash/device"
 )
 
-// A file is made, written, and read by its address.
+// A file is created, written, and read by its address.
 func Example() {
 	check := func(err error) {
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"farflash/flash/ctl/media"
 )
 
-// MakeRight gives a page of metadata the checksums that it should have: of inodes, of a directory, of the superblock.
+// MakeRight recomputes the checksums of a metadata page: of inodes, of a directory, or of the superblock.
 func MakeRight(page []byte, u media.UUID, kind uint8) {
 	if kind > 0 {
 		sealPage(page, u.Seed())

@@ -17,13 +17,13 @@ import (
 	"farflash/numeric/rng"
 )
 
-// step is an operation of a story, and what holds after it.
+// step is an operation of a story, and the state expected after it.
 type step struct {
 	name string
 	do   func(f *cfs.FS) error
 }
 
-// steps are one of each kind; each file's content is known by its size.
+// steps returns one step of each kind; a file's content is identified by its size.
 func steps() []step {
 	create := func(path string, n int) step {
 		return step{"create " + path, func(f *cfs.FS) error {
@@ -59,7 +59,7 @@ func steps() []step {
 	}
 }
 
-// tree says what is there: names, sizes, and whether contents are what the first size says.
+// tree describes the tree: names, sizes, and whether each content matches its initial size.
 func tree(f *cfs.FS) (string, error) {
 	var s bytes.Buffer
 	for _, dir := range []string{"/", "/d"} {
@@ -94,9 +94,8 @@ func tree(f *cfs.FS) (string, error) {
 	return s.String(), nil
 }
 
-// TestEveryOperationFails has each operation of the device under a story fail once with EIO, once with ENOSPC, and
-// all from each on. Every step either was done or was not, what was said to be done is found afterwards, and nothing
-// is left behind.
+// TestEveryOperationFails fails each device operation of a story once with EIO, once with ENOSPC, and all from each one
+// on. Every step either took effect or did not, everything acknowledged is found afterwards, and no resource leaks.
 func TestEveryOperationFails(t *testing.T) {
 	cfg, _ := smallPool()
 	empty := blank(t, 900)
@@ -114,7 +113,7 @@ func TestEveryOperationFails(t *testing.T) {
 		if err != nil {
 			return 0
 		}
-		defer func() { _ = pool.Close() }() // it may fail as it was told to
+		defer func() { _ = pool.Close() }() // may fail with the injected fault
 		f, err := cfs.Open(pool, cfs.Config{})
 		if err != nil {
 			return 0
@@ -138,7 +137,7 @@ func TestEveryOperationFails(t *testing.T) {
 	if n := story(whole, "no fault"); n != len(steps()) {
 		t.Fatalf("%d steps without a fault", n)
 	}
-	// From the 47th on, /b is the first to be told that there is no room, and why: all segments were given up.
+	// From the 47th on, /b is the first to fail for lack of space, with the reason: all segments have failed.
 	first, stride, before := int64(2), int64(5), runtime.NumGoroutine()
 	switch {
 	case raced:
@@ -167,7 +166,7 @@ func TestEveryOperationFails(t *testing.T) {
 	}
 }
 
-// rotten is a pool whose metadata are changed underneath the file system.
+// rotten returns the result of opening and checking a pool whose metadata was modified underneath the file system.
 func rotten(t testing.TB, change func(pool *ctl.Pool)) (cfs.Report, error) {
 	dev := blank(t, 900)
 	f, pool := mount(t, dev)
@@ -189,8 +188,8 @@ func rotten(t testing.TB, change func(pool *ctl.Pool)) (cfs.Report, error) {
 
 const inodes = uint64(1<<25) * ctl.Page
 
-// TestDamage holds that what is changed in metadata is found and said, all of it, and that nothing is opened that is
-// damaged.
+// TestDamage verifies that every modification of the metadata is found and reported, and that a damaged file system is
+// not opened.
 func TestDamage(t *testing.T) {
 	flip := func(at uint64) func(*ctl.Pool) {
 		return func(pool *ctl.Pool) {
@@ -232,8 +231,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// FuzzMetadata writes anything over any part of the metadata, with checksums made right where asked: it opens and
-// passes its own check, or says what is wrong; it never panics, and names are never such that they lead elsewhere.
+// FuzzMetadata overwrites any part of the metadata with arbitrary bytes, with corrected checksums on request. The file
+// system opens and passes its own check, or reports the damage; it never panics, and no name contains a path.
 func FuzzMetadata(f *testing.F) {
 	f.Add(uint64(32), []byte{1, 2, 3}, true, uint8(0))
 	f.Add(uint64(96), bytes.Repeat([]byte{0xff}, 32), true, uint8(0))
@@ -269,7 +268,7 @@ func FuzzMetadata(f *testing.F) {
 		}
 		draw := rng.NewStream(at, "after")
 		for i := range 5 {
-			_ = open.Mkdir(root, fmt.Sprint("/x", i), uint16(draw.IntN(512))) // it may be there, or be refused
+			_ = open.Mkdir(root, fmt.Sprint("/x", i), uint16(draw.IntN(512))) // may exist or be refused
 		}
 		for _, v := range open.Check().Violations {
 			t.Error(v)
@@ -277,13 +276,13 @@ func FuzzMetadata(f *testing.F) {
 	})
 }
 
-// TestReadOnlyPool holds that files can be read, and are checked, in a pool that could only be opened to be read
-// after a crash, whatever the crash left to be put in order.
+// TestReadOnlyPool verifies that files can be read and checked in a pool that was opened read-only after a crash,
+// whatever cleanup is pending.
 func TestReadOnlyPool(t *testing.T) {
 	dev := blank(t, 1500)
 	f, _ := mount(t, dev)
 	put(t, f, "/a", fill(10*ctl.Page, 1))
-	file := must(f.Temp(root, 0o644))(t) // is left without a name
+	file := must(f.Temp(root, 0o644))(t) // left nameless
 	must(file.WriteAt(fill(5*ctl.Page, 2), 0))(t)
 	ok(t, file.Sync())
 	draw := rng.NewStream(1, "killed")

@@ -13,26 +13,26 @@ import (
 
 const pageSize = ctl.Page
 
-// most is how many pages a File has under way at once.
+// most is the number of pages that a File keeps in flight at once.
 const most = 64
 
-// File is an open file. Its methods may be called side by side, but Close ends it.
+// File is an open file. Its methods are safe for concurrent use; after Close they fail.
 type File struct {
 	fs     *FS
 	n      *node
-	user   *ctl.User // of the whole pool: Sync is about all files
+	user   *ctl.User // of the whole pool, because Sync covers all files
 	rights Rights
 	pinned bool
 	closed atomic.Bool
 }
 
-// open notes that a file is open. It is called with change or mu held, so that nobody removes it meanwhile.
+// open counts a file as open. The caller holds change or mu, so that the file cannot be removed concurrently.
 func (f *FS) open(n *node, rights Rights) *File {
 	n.opens++
 	return &File{fs: f, n: n, rights: rights, user: f.pool.User(0, math.MaxUint64)}
 }
 
-// Open opens a file to do with it what rights say: Read, Write or both.
+// Open opens a file for the given rights: Read, Write or both.
 func (f *FS) Open(who Cred, path string, rights Rights) (*File, error) {
 	f.change.Lock()
 	defer f.change.Unlock()
@@ -50,7 +50,7 @@ func (f *FS) Open(who Cred, path string, rights Rights) (*File, error) {
 	return f.open(n, rights), nil
 }
 
-// Create makes a file of so many bytes, all zeros, which take no room yet, and opens it.
+// Create creates a file of size bytes, all zeros and without space allocated, and opens it.
 func (f *FS) Create(who Cred, path string, perm uint16, size int64) (file *File, err error) {
 	err = f.do(func(c *change) error {
 		n, err := c.named(who, path, Regular, perm)
@@ -73,7 +73,7 @@ func (c *change) sized(n *node, size int64) error {
 	return c.resize(n, uint64(size))
 }
 
-// Temp makes a file without a name, which is gone when it is closed, or after a crash, unless it was given one.
+// Temp creates a file without a name. It is removed when it is closed, or after a crash, unless it is named first.
 func (f *FS) Temp(who Cred, perm uint16) (file *File, err error) {
 	err = f.do(func(c *change) error {
 		n, err := c.create(who, Regular, perm)
@@ -92,8 +92,8 @@ func (f *FS) Temp(who Cred, perm uint16) (file *File, err error) {
 	return file, nil
 }
 
-// Name gives a file that has no name one, in place of the file that has it; with keep only if there is none. What was
-// put into it is made durable first, so whoever finds the name finds all of it.
+// Name names a nameless file, replacing an existing file of that name, or failing if there is one and keep is set. It
+// syncs the file first, so that the name never leads to partial contents.
 func (f *File) Name(who Cred, path string, keep bool) error {
 	if err := f.Sync(); err != nil {
 		return err
@@ -115,9 +115,9 @@ func (f *File) Name(who Cred, path string, keep bool) error {
 	})
 }
 
-// Pin says where the file is: it stays at this address until it is closed, and if it is removed or replaced
-// meanwhile, so do its data. It may grow behind its end, but not past what Stat calls Block unless what is behind
-// that is free; else who wants it larger is told ErrBusy.
+// Pin returns the file's address and size. The file keeps this address until it is closed; if it is removed or replaced
+// before that, its data stays until then too. A pinned file can grow, but beyond the size that Stat reports as Block
+// only while the space after it is free; otherwise growing fails with ErrBusy.
 func (f *File) Pin() (base uint64, size int64, err error) {
 	f.fs.change.Lock()
 	defer f.fs.change.Unlock()
@@ -133,30 +133,31 @@ func (f *File) Pin() (base uint64, size int64, err error) {
 	return f.n.base * pageSize, int64(f.n.size), nil
 }
 
-// Size is how many bytes the file has.
+// Size returns the file's size in bytes.
 func (f *File) Size() int64 {
 	f.fs.mu.RLock()
 	defer f.fs.mu.RUnlock()
 	return int64(f.n.size)
 }
 
-// path is what the file is called now.
+// path returns the file's current path.
 func (f *File) path() string {
 	f.fs.mu.RLock()
 	defer f.fs.mu.RUnlock()
 	return f.n.path()
 }
 
-// Inode is the file's number, which tells whether two Files are of one.
+// Inode returns the file's number, which identifies it: two Files with the same number are the same file.
 func (f *File) Inode() uint32 { return f.n.number }
 
-// Close ends the use of a file. What has no name then is removed.
+// Close closes a file, and removes it if it has no name.
 func (f *File) Close() error {
 	if f.closed.Swap(true) {
 		return fs.ErrClosed
 	}
 	return f.fs.do(func(c *change) error {
-		// An instant that is the file's last changes nothing else: so it is counted whatever comes of the rest.
+		// Update the counts first, whether or not the change below succeeds: closing the file in memory always takes
+		// effect.
 		c.mu.Lock()
 		f.n.opens--
 		unpinned := false
@@ -175,8 +176,8 @@ func (f *File) Close() error {
 	})
 }
 
-// Truncate has the file end elsewhere: what is behind a new end is gone, what is before it and was not there reads as
-// zeros and takes no room.
+// Truncate changes the file's size. Data beyond a smaller size is discarded; the extension to a larger size reads as
+// zeros and takes no space.
 func (f *File) Truncate(size int64) error {
 	if f.rights&Write == 0 {
 		return fmt.Errorf("%s: %w", f.path(), fs.ErrPermission)
@@ -192,7 +193,7 @@ func (f *File) Truncate(size int64) error {
 	})
 }
 
-// extend makes the file at least so large.
+// extend enlarges the file to at least size bytes.
 func (f *File) extend(size int64) error {
 	return f.fs.do(func(c *change) error {
 		if f.closed.Load() {
@@ -205,9 +206,9 @@ func (f *File) extend(size int64) error {
 	})
 }
 
-// Allocate makes the file at least so large, and takes room for all of it, so that writing to it cannot find the pool
-// full. If there is not enough the file is as it was, but for what was taken within its end. What others write
-// meanwhile stays, whatever comes of it.
+// Allocate enlarges the file to at least size bytes and allocates space for all of it, so that later writes cannot find
+// the pool full. If there is not enough space, the file stays as it was, except for space allocated within its size.
+// Concurrent writes are preserved in either case.
 func (f *File) Allocate(size int64) error {
 	switch {
 	case f.rights&Write == 0:
@@ -224,16 +225,16 @@ func (f *File) Allocate(size int64) error {
 	}
 }
 
-// taking notes that pages behind the file's end are in use.
+// taking counts the Allocates in progress, which use pages beyond the file's end.
 func (f *File) taking(n int) {
 	f.fs.change.Lock()
 	defer f.fs.change.Unlock()
 	f.n.taking += n
 }
 
-// allocate takes the room first, behind the end, where nobody has anything, and then has the file end there. So what
-// is given back if there is not enough is nobody's. It reports that the file was cut meanwhile, and what had been
-// taken with it.
+// allocate first allocates the space beyond the file's end, where no data can be, and then moves the end. If space runs
+// out, it can therefore release those pages without losing data. It reports again if the file was truncated
+// concurrently and lost the pages just allocated.
 func (f *File) allocate(size uint64) (again bool, err error) {
 	var cuts uint64
 	err = f.fs.do(func(c *change) error {
@@ -282,8 +283,8 @@ func (f *File) allocate(size uint64) (again bool, err error) {
 	return false, err
 }
 
-// Sync makes everything that was written before durable, in all files. Of what could not be, and was lost since the
-// file was opened or last synced, it says so once.
+// Sync makes all earlier writes to all files durable. It reports writes lost since the file was opened or last synced
+// once.
 func (f *File) Sync() error {
 	if f.closed.Load() {
 		return fs.ErrClosed
@@ -291,10 +292,10 @@ func (f *File) Sync() error {
 	return f.user.Sync()
 }
 
-// end is where the file ends; with fs.mu.
+// end returns the file's size. The caller holds fs.mu.
 func (f *File) end() uint64 { return f.n.size }
 
-// ReadAt implements io.ReaderAt. If the file is cut meanwhile, so is what is read.
+// ReadAt implements io.ReaderAt. If the file is truncated concurrently, the read ends at the new size.
 func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	switch {
 	case f.rights&Read == 0:
@@ -309,15 +310,15 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// What was asked for before the file was cut, and came after, was no longer the file's.
+	// Pages that were requested before a truncation but arrived after it no longer belonged to the file.
 	if n = int(min(int64(n), max(f.Size()-off, 0))); n < len(b) {
 		return n, io.EOF
 	}
 	return n, nil
 }
 
-// WriteAt implements io.WriterAt. What is written is durable after a Sync. A file that has to be larger is made so
-// first, durably, and reads as zeros there until it is written.
+// WriteAt implements io.WriterAt. The data is durable after a Sync. If the file must grow, the new size is made durable
+// first, and the extension reads as zeros until it is written.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	switch {
 	case f.rights&Write == 0:
@@ -330,7 +331,7 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
-	// What is behind the end by now is left out, as if the file had been cut afterwards.
+	// Pages beyond the end by now are skipped, as if the file had been truncated after the write.
 	if _, err := f.each(off, len(b), f.end, ctl.Whole, ctl.Changed,
 		func(r ctl.Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) }); err != nil {
 		return 0, err
@@ -338,9 +339,9 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// each does something with every page of a range of the file, as they come, some at a time, and returns how many
-// bytes that were: it ends where end says, which is asked with fs.mu whenever some more are asked for, for it may
-// change meanwhile. Whole is for pages of which all is in the range.
+// each calls do for every page of a range of the file, in the order of arrival, with up to most pages in flight. It
+// returns the number of bytes covered, which ends at end(); end is evaluated with fs.mu held before each batch, because
+// the size can change. With Whole, pages partly in the range use Writing.
 func (f *File) each(off int64, n int, end func() uint64, mode ctl.Mode, change ctl.Change,
 	do func(r ctl.Ref, in, from, n int)) (int, error) {
 	results := make(chan error, most)
@@ -350,7 +351,7 @@ func (f *File) each(off int64, n int, end func() uint64, mode ctl.Mode, change c
 			return from, fs.ErrClosed
 		}
 		asked := 0
-		f.fs.mu.RLock() // while it is held no address changes; a page that was asked for goes wherever it is moved
+		f.fs.mu.RLock() // addresses are stable while it is held; pages already requested follow a later move
 		for last := int64(end()); asked < most && from < n; {
 			at := off + int64(from)
 			if over = at >= last; over {

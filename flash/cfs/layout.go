@@ -13,33 +13,33 @@ import (
 	"farflash/flash/ctl/media"
 )
 
-// Where everything is, in pages of the pool's space.
+// The layout, in pages of the pool's space.
 const (
 	superPage  = 0
 	sparePage  = 1 << 10
 	spares     = 16
-	swapPage   = sparePage + spares // where the two of an exchange pass each other; always empty
+	swapPage   = sparePage + spares // scratch page for the exchange of two pages; always empty in between
 	inodeShift = 25
 	inodePage  = 1 << inodeShift
-	dataShift  = 26 // files' blocks begin at 2^dataShift
+	dataShift  = 26 // file blocks start at 2^dataShift
 
 	inodeSize     = 32
 	inodesPerPage = ctl.Page / inodeSize
 	maxInodes     = inodesPerPage << inodeShift
 
-	// MaxSize is the most bytes of a file, MaxName of a name.
-	MaxSize = 1 << 50 // so that a file is dropped by one group of records
+	// MaxSize is the maximum size of a file, MaxName of a name, in bytes.
+	MaxSize = 1 << 50 // bounded so that one atomic group of records can drop a file
 	MaxName = 255
 
-	maxOrder   = 38 // of MaxSize
+	maxOrder   = 38 // order of MaxSize
 	rootInode  = 1
-	noOrder    = 63 // of an inode without a block
+	noOrder    = 63 // marks an inode without a block
 	direntHead = 5  // bytes before a name
 	dirHead    = 32
 	dirRoom    = ctl.Page - dirHead
 )
 
-// Kind is what an inode is.
+// Kind is the type of an inode.
 type Kind uint8
 
 // The kinds.
@@ -51,13 +51,13 @@ const (
 
 func (k Kind) String() string { return [...]string{"none", "file", "directory"}[k] }
 
-// inode is what is stored of a file or directory.
+// inode is the stored state of a file or directory.
 type inode struct {
-	base     uint64 // the first page of the block
+	base     uint64 // first page of the block
 	size     uint64 // bytes
-	order    uint8  // the block has 2^order pages; noOrder: there is none
+	order    uint8  // the block has 2^order pages; noOrder: no block
 	kind     Kind
-	nameless bool // it is in no directory
+	nameless bool // in no directory
 	perm     uint16
 	uid, gid uint32
 	mtime    uint32 // seconds since 1970
@@ -65,18 +65,17 @@ type inode struct {
 
 var le = binary.LittleEndian
 
-// errDamaged is wrapped by what is wrong with something that was read.
+// errDamaged is wrapped by errors about invalid stored data.
 var errDamaged = errors.New("damaged")
 
-// sum is the checksum of an inode, which begins with its number, so that one at the place of another is known.
+// sum returns an inode's checksum. It covers the inode's number, so that a misplaced inode is detected.
 func (in *inode) sum(b []byte, seed, number uint32) uint32 {
 	var head [4]byte
 	le.PutUint32(head[:], number)
 	return media.Sum(media.Sum(seed, head[:]), b[:28])
 }
 
-// encode writes an inode into its 32 bytes. None is 32 zeros, so that pages of inodes that were never written have
-// none.
+// encode writes an inode into its 32 bytes. None is 32 zeros, so that pages never written contain no inodes.
 //
 //	bits of the first word: 0-51 base, 52-57 order, 58-59 kind, 60 nameless
 //	bits of the second:     0-51 size, 52-60 permissions
@@ -97,7 +96,7 @@ func (in *inode) encode(b []byte, seed, number uint32) {
 	le.PutUint32(b[28:], in.sum(b, seed, number))
 }
 
-// decodeInode reads 32 bytes. What is not as encode writes it is an error.
+// decodeInode decodes 32 bytes, and rejects anything that encode does not produce.
 func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 	if [inodeSize]byte(b) == [inodeSize]byte{} {
 		return in, nil
@@ -128,10 +127,10 @@ func decodeInode(b []byte, seed, number uint32) (in inode, err error) {
 	return in, nil
 }
 
-// pages is how many hold so many bytes.
+// pages returns the number of pages for size bytes.
 func pages(size uint64) uint64 { return (size + ctl.Page - 1) / ctl.Page }
 
-// dirent is a name in a directory.
+// dirent is a directory entry.
 type dirent struct {
 	name  string
 	inode uint32
@@ -141,14 +140,15 @@ func (e dirent) room() int { return direntHead + len(e.name) }
 
 const magicDir, magicSuper = 0x46464344, 0x46464353 // FFCD, FFCS
 
-// sealPage and sealedPage are the checksum of a directory's page and of the superblock, in the second word.
+// sealPage stores, and pageSum computes, the checksum of a directory page or superblock. It is in the second word.
 func sealPage(page []byte, seed uint32) { le.PutUint32(page[4:], pageSum(page, seed)) }
 
 func pageSum(page []byte, seed uint32) uint32 {
 	return crc32.Update(media.Sum(seed, page[:4]), crc32.MakeTable(crc32.Castagnoli), page[8:ctl.Page])
 }
 
-// encodeDir writes a page of a directory: whose it is, and entries of an inode, a length and a name.
+// encodeDir writes a directory page: a header with the directory's number and the page's index, then entries of inode
+// number, length and name.
 func encodeDir(page []byte, seed, number, index uint32, entries []dirent) {
 	clear(page[:ctl.Page])
 	le.PutUint32(page, magicDir)
@@ -217,7 +217,7 @@ func decodeSuper(page []byte, u media.UUID) error {
 	return nil
 }
 
-// CheckName says what is wrong with a name: ErrName, with the reason.
+// CheckName returns ErrName with the reason if a name is invalid.
 func CheckName(name string) error {
 	why := ""
 	switch {
@@ -240,7 +240,7 @@ func CheckName(name string) error {
 	return fmt.Errorf("%q %s: %w", name, why, ErrName)
 }
 
-// split takes a path apart. It begins at the root, whether it says so or not.
+// split splits a path into names. Paths start at the root, with or without a leading slash.
 func split(path string) ([]string, error) {
 	var names []string
 	if len(path) > 4096 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestInode holds that an inode comes back as it was, and that each thing that can be wrong with one is found, though
-// its checksum is right.
+// TestInode verifies that an inode survives encoding, and that each possible inconsistency is detected even with a
+// correct checksum.
 func TestInode(t *testing.T) {
 	const seed, number = 7, 9
 	good := inode{base: 1 << 30, size: 5 * pageSize, order: 3, kind: Regular, perm: 0o640, uid: 1, gid: 2, mtime: 3}

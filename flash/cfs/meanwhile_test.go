@@ -13,7 +13,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// until waits for something that others bring about.
+// until polls for a condition that other goroutines bring about.
 func until(t *testing.T, what string, there func() bool) {
 	t.Helper()
 	for begin := time.Now(); !there(); time.Sleep(100 * time.Microsecond) {
@@ -23,7 +23,7 @@ func until(t *testing.T, what string, there func() bool) {
 	}
 }
 
-// stuck holds a page of a file, so that whoever wants it waits, until it is let go.
+// stuck holds a page of a file, so that requests for it block until release is called.
 func stuck(t *testing.T, f *cfs.FS, pool *ctl.Pool, path string, page uint64) (base uint64, release func()) {
 	t.Helper()
 	at, err := f.Stat(root, path)
@@ -40,8 +40,8 @@ func stuck(t *testing.T, f *cfs.FS, pool *ctl.Pool, path string, page uint64) (b
 	return base, func() { pool.Put(held, ctl.Kept, heat.Auto, nil) }
 }
 
-// TestReadWhileCut holds that a read of a file that is cut meanwhile ends where the file does, and returns nothing
-// that was never in it.
+// TestReadWhileCut verifies that a read of a file that is truncated concurrently ends at the new size and returns only
+// data of the file.
 func TestReadWhileCut(t *testing.T) {
 	dev := blank(t, 1500)
 	f, pool := mount(t, dev)
@@ -76,8 +76,7 @@ func TestReadWhileCut(t *testing.T) {
 	unmount(t, f, pool)
 }
 
-// TestReadQueuedWhileCut holds the same of a read that has asked for its pages, and waits for memory, when the cut is
-// in force.
+// TestReadQueuedWhileCut verifies the same for a read whose requests wait for memory while the truncation takes effect.
 func TestReadQueuedWhileCut(t *testing.T) {
 	for _, left := range []int64{0, 5*ctl.Page + 100} {
 		dev := blank(t, 1500)
@@ -94,7 +93,7 @@ func TestReadQueuedWhileCut(t *testing.T) {
 		cut, done := make(chan error, 1), make(chan struct{})
 		go func() { cut <- cutter.Truncate(left) }()
 		until(t, "what the cut writes", func() bool { return dev.Held() > 0 })
-		// All memory, and what may be free until the cut is in force.
+		// Take all frames, including those that become free until the truncation takes effect.
 		release := make(chan struct{})
 		var held sync.WaitGroup
 		for i := range 2 * pool.Frames() {
@@ -142,18 +141,18 @@ func TestReadQueuedWhileCut(t *testing.T) {
 	}
 }
 
-// taking is a file of eight pages that takes room, and another handle of it: it has taken some, and waits for a page
-// that is held.
+// taking is a file of eight pages with an Allocate in progress, which has allocated some pages and waits for a held
+// one, and a second handle of the file.
 type taking struct {
 	*cfs.FS
 	pool    *ctl.Pool
-	a, b    *cfs.File // a takes the room
-	used    int64     // pages, before
+	a, b    *cfs.File // a runs Allocate
+	used    int64     // pages in use before
 	done    chan error
 	release func()
 }
 
-// allocating is one for so many bytes.
+// allocating returns a file with an Allocate of size bytes in progress.
 func allocating(t *testing.T, size int64) *taking {
 	t.Helper()
 	w := &taking{done: make(chan error, 1)}
@@ -170,7 +169,7 @@ func allocating(t *testing.T, size int64) *taking {
 	return w
 }
 
-// end closes it: nothing is wrong.
+// end closes everything and checks the pool.
 func (w *taking) end(t *testing.T) {
 	t.Helper()
 	for _, v := range w.Check().Violations {
@@ -181,8 +180,8 @@ func (w *taking) end(t *testing.T) {
 	unmount(t, w.FS, w.pool)
 }
 
-// TestAllocateWhileWritten holds that an Allocate that finds the pool full takes nothing away that another handle
-// wrote meanwhile, behind the old end or before it, and gives back what it had taken.
+// TestAllocateWhileWritten verifies that an Allocate that finds the pool full preserves concurrent writes through
+// another handle, before and beyond the old end, and releases the space that it had allocated.
 func TestAllocateWhileWritten(t *testing.T) {
 	w := allocating(t, 10_000_000)
 	want := fill(2*ctl.Page, 2)
@@ -210,7 +209,7 @@ func TestAllocateWhileWritten(t *testing.T) {
 	w.end(t)
 }
 
-// TestAllocateWhileCut holds that an Allocate whose file is cut meanwhile takes the room again.
+// TestAllocateWhileCut verifies that an Allocate whose file is truncated concurrently allocates the space again.
 func TestAllocateWhileCut(t *testing.T) {
 	w := allocating(t, 100*ctl.Page)
 	ok(t, w.b.Truncate(5*ctl.Page))

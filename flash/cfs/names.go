@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Status is what is known of a file or directory.
+// Status describes a file or directory.
 type Status struct {
 	Path     string
 	Name     string
 	Kind     Kind
 	Size     int64  // bytes
-	Perm     uint16 // as in a mode: read 4, write 2, search 1, for the owner, his group, and others
+	Perm     uint16 // mode bits: read 4, write 2, search 1, for the owner, its group, and others
 	UID, GID uint32
-	Time     time.Time // of the last change of its size, or of a directory's names
+	Time     time.Time // of the last change of the size, or of a directory's names
 	Inode    uint32
 	Base     uint64 // its first address
-	Block    uint64 // bytes up to which it grows without being moved
-	Used     int64  // bytes of whole pages that take room; only Stat says it
+	Block    uint64 // bytes to which it can grow without being moved
+	Used     int64  // bytes of pages with space allocated; filled in by Stat only
 }
 
 func (n *node) stat() Status {
@@ -35,7 +35,7 @@ func (n *node) stat() Status {
 	return i
 }
 
-// Stat says what a path leads to.
+// Stat returns the status of a path.
 func (f *FS) Stat(who Cred, path string) (Status, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -50,7 +50,7 @@ func (f *FS) Stat(who Cred, path string) (Status, error) {
 	return i, nil
 }
 
-// List says what is in a directory, by name; of a file, the file.
+// List returns the contents of a directory, sorted by name; for a file, the file itself.
 func (f *FS) List(who Cred, path string) ([]Status, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -71,7 +71,7 @@ func (f *FS) List(who Cred, path string) ([]Status, error) {
 	return all, nil
 }
 
-// place finds where a name is to be put or taken away.
+// place looks up the directory and name in which a path's last element is, or would be, with the right to change it.
 func (c *change) place(who Cred, path string) (dir *node, name string, there *node, err error) {
 	dir, name, there, err = c.tree.place(who, path)
 	if err == nil && !dir.allows(who, Write|Search) {
@@ -88,7 +88,7 @@ func (f *FS) Mkdir(who Cred, path string, perm uint16) error {
 	})
 }
 
-// named makes a file or directory under a name that nothing has.
+// named creates a file or directory under a name not in use.
 func (c *change) named(who Cred, path string, kind Kind, perm uint16) (*node, error) {
 	dir, name, there, err := c.place(who, path)
 	switch {
@@ -104,8 +104,8 @@ func (c *change) named(who Cred, path string, kind Kind, perm uint16) (*node, er
 	return n, c.link(dir, name, n)
 }
 
-// Remove removes a file, or a directory that is empty. What a file held is free at once, or, if it is open, when it
-// is closed.
+// Remove removes a file or an empty directory. A file's space is freed immediately, or when the file is closed if it is
+// open.
 func (f *FS) Remove(who Cred, path string) error {
 	return f.do(func(c *change) error {
 		_, _, there, err := c.place(who, path)
@@ -124,8 +124,8 @@ func (f *FS) Remove(who Cred, path string) error {
 	})
 }
 
-// Rename gives something another name, in any directory. A file replaces a file, a directory an empty directory; with
-// keep nothing is replaced.
+// Rename renames a file or directory, possibly into another directory. A file replaces a file and a directory an empty
+// directory; with keep an existing target is an error.
 func (f *FS) Rename(who Cred, from, to string, keep bool) error {
 	return f.do(func(c *change) error {
 		_, _, n, err := c.place(who, from)
@@ -152,7 +152,7 @@ func (f *FS) Rename(who Cred, from, to string, keep bool) error {
 	})
 }
 
-// put gives a node a name, which what is there now loses.
+// put gives n a name, replacing the node there if there is one.
 func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
 	switch {
 	case there == nil:
@@ -171,13 +171,13 @@ func (c *change) put(dir *node, name string, there, n *node, keep bool) error {
 	return nil
 }
 
-// Chmod changes permissions; Chown, which only UID 0 may do, whose something is.
+// Chmod changes the permissions of a file or directory. Only its owner and UID 0 may do so.
 func (f *FS) Chmod(who Cred, path string, perm uint16) error {
 	return f.own(path, who, func(in *inode) { in.perm = perm & 0o777 },
 		func(n *node) bool { return who.UID == 0 || who.UID == n.uid })
 }
 
-// Chown changes whose something is.
+// Chown changes the owner of a file or directory. Only UID 0 may do so.
 func (f *FS) Chown(who Cred, path string, uid, gid uint32) error {
 	return f.own(path, who, func(in *inode) { in.uid, in.gid = uid, gid }, func(*node) bool { return who.UID == 0 })
 }

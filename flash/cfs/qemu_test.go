@@ -23,7 +23,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// export is a device that another program has: an export of the Network Block Device protocol, with simple replies.
+// export is a device served by another program: an export of the Network Block Device protocol, with simple replies.
 type export struct {
 	conn  net.Conn
 	size  int64
@@ -34,10 +34,10 @@ type export struct {
 	ended error
 	done  chan struct{}
 
-	flushes atomic.Int64 // that were begun
+	flushes atomic.Int64 // flushes submitted
 }
 
-// dialExport opens an export by the option that every server knows.
+// dialExport opens an export with NBD_OPT_EXPORT_NAME, which every server supports.
 func dialExport(socket, name string) (*export, error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -96,7 +96,7 @@ func (e *export) Submit(ops ...*device.Op) {
 			b = append(b, op.Buf...)
 		}
 		e.write.Lock()
-		_, _ = e.conn.Write(b) // replies ends with what is wrong
+		_, _ = e.conn.Write(b) // replies reports the error
 		e.write.Unlock()
 	}
 }
@@ -153,14 +153,14 @@ func (e *export) Close() error {
 	return errors.Join(err, e.conn.Close())
 }
 
-// logged is an entry of a log of writes, as Linux' dm-log-writes has it.
+// logged is an entry of a write log in the format of Linux dm-log-writes.
 type logged struct {
 	at    int64
 	b     []byte
 	flush bool
 }
 
-// readLog reads such a log: a superblock, then for each write one sector that says what it is and its data.
+// readLog reads such a log: a superblock, then for each write one sector of metadata and its data.
 func readLog(path string) ([]logged, error) {
 	const sector, flagFlush, flagDiscard = 512, 1, 4
 	b, err := os.ReadFile(path)
@@ -191,9 +191,9 @@ func readLog(path string) ([]logged, error) {
 	return all, nil
 }
 
-// TestRecorded has QEMU's storage daemon keep the device and record, with its blklogwrites, what is written and
-// flushed. Every prefix of the record, and every prefix with some of what was not flushed left out, is a device on
-// which the pool opens, all checks hold, and everything is there that had been acknowledged by then.
+// TestRecorded has QEMU's storage daemon serve the device and record writes and flushes with its blklogwrites driver.
+// Every prefix of the record, and every prefix with some unflushed writes left out, must be a device on which the pool
+// opens, all checks pass, and everything acknowledged by then is present.
 func TestRecorded(t *testing.T) {
 	daemon, err := exec.LookPath("qemu-storage-daemon")
 	if err != nil {
@@ -218,7 +218,7 @@ func TestRecorded(t *testing.T) {
 	ok(t, cmd.Start())
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
-	defer func() { _ = cmd.Process.Kill() }() // it has ended if all went well
+	defer func() { _ = cmd.Process.Kill() }() // already exited if the test passed
 	var dev *export
 	for range 500 {
 		if dev, err = dialExport(socket, "pool"); err == nil {
@@ -232,7 +232,8 @@ func TestRecorded(t *testing.T) {
 	}
 	ok(t, err)
 
-	// What is acknowledged, and how many flushes had been begun by then: a record that has as many has all of it.
+	// Each acknowledgement, with the number of flushes submitted by then: a record with that many flushes contains its
+	// data.
 	type ack struct {
 		flushes int64
 		state   string
@@ -262,8 +263,8 @@ func TestRecorded(t *testing.T) {
 	}
 
 	entries := must(readLog(record))(t)
-	disk := device.NewMem(grains * device.Grain) // what was flushed
-	var loose []logged                           // what was not
+	disk := device.NewMem(grains * device.Grain) // flushed writes
+	var loose []logged                           // unflushed writes
 	draw := rng.NewStream(1, "recorded")
 	flushes, looked, opened := int64(0), 0, 0
 	apply := func(to *device.Mem, e logged) {
@@ -284,7 +285,7 @@ func TestRecorded(t *testing.T) {
 			if acked >= 0 {
 				t.Fatalf("after entry %d of %d, %d flushes: %v", number, len(entries), flushes, err)
 			}
-			return // it was being formatted
+			return // it was still being formatted
 		}
 		defer func() { ok(t, pool.Close()) }()
 		if acked < 0 {
@@ -310,7 +311,7 @@ func TestRecorded(t *testing.T) {
 	}
 	stride := 1
 	if raced {
-		stride = 9 // all of it is in one goroutine
+		stride = 9 // single-threaded: no races to find
 	}
 	for i, e := range entries {
 		if e.flush {

@@ -16,14 +16,13 @@ import (
 	"farflash/numeric/rng"
 )
 
-// keeper writes versions of pages to one file, and knows which of them may be found: what is durable, or anything
-// later.
+// keeper writes versions of pages to one file and tracks which of them may be found: the durable one or any later.
 type keeper struct {
 	name, other string // it has one of the two names
 	named       string
-	maybe       bool // a Rename went wrong: the name may be either
+	maybe       bool // a Rename failed: the file may have either name
 	version     uint64
-	put, floor  [keeperPages]uint64 // the newest version of a page that was written, and the oldest that may be found
+	put, floor  [keeperPages]uint64 // the newest version written to a page, and the oldest that may be found
 	zero        [keeperPages]bool   // it may read as zeros
 	refused     error
 }
@@ -39,7 +38,7 @@ func keeperPage(version uint64, page int) []byte {
 	return b
 }
 
-// turn does something, and notes what was said of it. It returns the error of what went wrong.
+// turn performs one operation and records its outcome. It returns the operation's error.
 func (k *keeper) turn(f *cfs.FS, draw *rng.Stream) error {
 	if k.maybe {
 		return k.refused
@@ -48,7 +47,7 @@ func (k *keeper) turn(f *cfs.FS, draw *rng.Stream) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // of a pool that is read-only it may fail
+	defer func() { _ = file.Close() }() // may fail on a read-only pool
 	switch draw.IntN(8) {
 	case 0, 1, 2, 3:
 		page := int(draw.IntN(keeperPages))
@@ -77,7 +76,7 @@ func (k *keeper) turn(f *cfs.FS, draw *rng.Stream) error {
 		if err = file.Truncate(int64(left) * ctl.Page); err != nil {
 			return err
 		}
-		for i := left; i < keeperPages; i++ { // nothing of it is left
+		for i := left; i < keeperPages; i++ { // its versions were truncated away
 			k.put[i], k.floor[i] = 0, k.version+1
 		}
 	default:
@@ -94,7 +93,7 @@ func (k *keeper) turn(f *cfs.FS, draw *rng.Stream) error {
 	return err
 }
 
-// found says why a file cannot be what became of it.
+// found returns an error if the file's content is not a valid outcome.
 func (k *keeper) found(f *cfs.FS) error {
 	name := k.named
 	if _, err := f.Stat(root, name); k.maybe && errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +123,8 @@ func (k *keeper) found(f *cfs.FS) error {
 	return file.Close()
 }
 
-// TestFailingSideBySide holds that when the device fails, at any time, for many who change files side by side, nobody
-// waits for ever; what was said to be durable is found after a cut, and the file system with it.
+// TestFailingSideBySide verifies that when the device fails, at any time, under concurrent changes, no caller hangs;
+// after a cut the file system is intact and everything acknowledged is found.
 func TestFailingSideBySide(t *testing.T) {
 	seeds := uint64(30)
 	if os.Getenv("FARFLASH_LONG") != "" {

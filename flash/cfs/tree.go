@@ -17,20 +17,20 @@ import (
 type node struct {
 	inode
 	number uint32
-	parent *node  // nil: the root, or nameless
+	parent *node  // nil for the root and for nameless files
 	name   string // in parent
-	at     int    // which page of parent has the name
-	opens  int    // Files that are open
-	pins   int    // of these, those that rely on its address
-	taking int    // Allocates under way; with change
-	cuts   uint64 // how often what is behind its end was dropped
+	at     int    // the page of parent with the name
+	opens  int    // open Files
+	pins   int    // of these, Files that rely on its address
+	taking int    // Allocates in progress; guarded by change
+	cuts   uint64 // how often pages beyond its end were dropped
 
 	children map[string]*node // of a directory
-	pages    [][]dirent       // likewise, as they are stored
-	rooms    []int            // by page: bytes that are free
+	pages    [][]dirent       // of a directory: the stored entries, by page
+	rooms    []int            // of a directory: free bytes, by page
 }
 
-// path is what a node is called, for messages.
+// path returns a node's path for messages.
 func (n *node) path() string {
 	switch {
 	case n.number == rootInode:
@@ -51,10 +51,10 @@ func (n *node) path() string {
 	return strings.Join(names, "/")
 }
 
-// tree is all that is stored, in memory.
+// tree is the stored metadata, in memory.
 type tree struct {
 	nodes      []*node // by number
-	lowest     uint32  // no number below it is free
+	lowest     uint32  // all lower numbers are in use
 	inodePages map[uint32]bool
 	space      *buddy.Space
 }
@@ -80,7 +80,7 @@ func (t *tree) get(number uint32) *node {
 	return t.nodes[number]
 }
 
-// free is the lowest number that no node has.
+// free returns the lowest unused number.
 func (t *tree) free() uint32 {
 	for int(t.lowest) < len(t.nodes) && t.nodes[t.lowest] != nil {
 		t.lowest++
@@ -93,20 +93,20 @@ func (t *tree) remove(number uint32) {
 	t.lowest = min(t.lowest, number)
 }
 
-// Cred is who asks. UID 0 may do everything.
+// Cred is a user's identity. UID 0 has all rights.
 type Cred struct{ UID, GID uint32 }
 
-// Rights are what somebody wants to do, or a directory to have done in it.
+// Rights are the kinds of access to a file or directory.
 type Rights uint16
 
-// The rights, as in a mode.
+// The rights, as mode bits.
 const (
 	Search Rights = 1 << iota
 	Write
 	Read
 )
 
-// allows says whether somebody has all of some rights to a node.
+// allows reports whether a user has all the wanted rights to a node.
 func (n *node) allows(who Cred, want Rights) bool {
 	has := Rights(n.perm)
 	switch {
@@ -120,7 +120,7 @@ func (n *node) allows(who Cred, want Rights) bool {
 	return has&want == want
 }
 
-// walk finds what names lead to.
+// walk resolves a list of names.
 func (t *tree) walk(who Cred, names []string) (*node, error) {
 	n := t.root()
 	for _, name := range names {
@@ -139,7 +139,7 @@ func (t *tree) walk(who Cred, names []string) (*node, error) {
 	return n, nil
 }
 
-// lookup finds what a path leads to.
+// lookup resolves a path.
 func (t *tree) lookup(who Cred, path string) (*node, error) {
 	names, err := split(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *tree) lookup(who Cred, path string) (*node, error) {
 	return t.walk(who, names)
 }
 
-// place finds the directory that a path's last name is in, or would be, and what has the name.
+// place resolves a path to its directory and last name, and the node of that name, if it exists.
 func (t *tree) place(who Cred, path string) (dir *node, name string, there *node, err error) {
 	names, err := split(path)
 	switch {
@@ -170,7 +170,7 @@ func (t *tree) place(who Cred, path string) (dir *node, name string, there *node
 	return dir, name, dir.children[name], nil
 }
 
-// within reports whether a node is another one or below it.
+// within reports whether a node is top or below it.
 func (n *node) within(top *node) bool {
 	for ; n != nil; n = n.parent {
 		if n == top {
@@ -180,7 +180,7 @@ func (n *node) within(top *node) bool {
 	return false
 }
 
-// loader reads the whole tree, and notes everything that is wrong with it.
+// loader reads the whole tree and collects all violations.
 type loader struct {
 	*FS
 	tree       *tree
@@ -194,7 +194,7 @@ func (l *loader) wrong(path string, err error) {
 
 func (l *loader) wrongf(path, format string, args ...any) { l.wrong(path, fmt.Errorf(format, args...)) }
 
-// load reads the tree as it is stored. Without a superblock there is none.
+// load reads the stored tree. It returns nil if there is no superblock.
 func (f *FS) load() (*tree, []ctl.Violation) {
 	l := &loader{FS: f, tree: newTree(), page: make([]byte, ctl.Page)}
 	if err := f.pool.ReadAt(l.page, superPage*ctl.Page); err != nil {
@@ -223,7 +223,7 @@ func (f *FS) load() (*tree, []ctl.Violation) {
 	return l.tree, l.violations
 }
 
-// inodes reads the pages of inodes that were ever written: as many as the pool has, at most.
+// inodes reads the inode pages that were ever written, which are at most as many as the pool has pages.
 func (l *loader) inodes() {
 	for e := range l.inUse(extent{inodePage, inodePage}) {
 		for p := e.first; p < e.first+e.count; p++ {
@@ -235,8 +235,8 @@ func (l *loader) inodes() {
 func (l *loader) inodesAt(p uint64) {
 	first := uint32(p-inodePage) * inodesPerPage
 	if int(first/inodesPerPage) != len(l.tree.inodePages) {
-		// the lowest number is always taken, and pages are never given back: so memory is as large as the medium's
-		// share
+		// numbers are allocated lowest first and inode pages are never freed, so a gap is damage; this also bounds
+		// memory by the pages stored
 		l.wrongf(fmt.Sprintf("inodes %d to %d", first, first+inodesPerPage-1), "there are none before them")
 		return
 	}
@@ -263,7 +263,7 @@ func (l *loader) inodesAt(p uint64) {
 	}
 }
 
-// blocks takes the nodes' blocks; what overlaps is named.
+// blocks reserves the nodes' blocks and reports overlaps.
 func (l *loader) blocks() {
 	var all []*node
 	for _, n := range l.tree.nodes {
@@ -272,7 +272,7 @@ func (l *loader) blocks() {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *node) int { return int(int64(a.base - b.base)) })
-	var widest *node // of those before, the one that ends last
+	var widest *node // of the previous nodes, the one whose block ends last
 	for _, n := range all {
 		if widest != nil && widest.base+1<<widest.order > n.base {
 			l.wrongf(n.path(), "its block of 2^%d pages at %d overlaps that of inode %d, 2^%d at %d", n.order, n.base,
@@ -286,7 +286,8 @@ func (l *loader) blocks() {
 	}
 }
 
-// walk reads a directory and all below it. Each node is entered once, whatever the pages say, so there is an end.
+// walk reads a directory and everything below it. It enters each node at most once, so it terminates even on damaged
+// directories.
 func (l *loader) walk(root *node) {
 	_, capacity := l.pool.Use()
 	for todo := []*node{root}; len(todo) > 0; {
@@ -316,7 +317,7 @@ func (l *loader) walk(root *node) {
 	}
 }
 
-// enter puts an entry's node into its directory, if it can be there.
+// enter links an entry's node into its directory if the entry is valid.
 func (l *loader) enter(dir *node, at int, e dirent) *node {
 	path := strings.TrimSuffix(dir.path(), "/") + "/" + e.name
 	n := l.tree.get(e.inode)
@@ -337,10 +338,10 @@ func (l *loader) enter(dir *node, at int, e dirent) *node {
 	return nil
 }
 
-// extent is consecutive pages.
+// extent is a run of consecutive pages.
 type extent struct{ first, count uint64 }
 
-// inUse visits those of some pages that are in use.
+// inUse iterates over the runs of pages in use within an extent.
 func (f *FS) inUse(all extent) iter.Seq[extent] {
 	return func(yield func(extent) bool) {
 		for all.count > 0 {
@@ -353,7 +354,7 @@ func (f *FS) inUse(all extent) iter.Seq[extent] {
 	}
 }
 
-// strays are pages in use that are nobody's: behind the ends of files, or where nothing ever is.
+// strays returns pages in use that no file owns: beyond the ends of files, or outside all areas.
 func (f *FS) strays(t *tree) []extent {
 	owned := []extent{{superPage, 1}, {sparePage, spares}, {inodePage, inodePage}}
 	var all []*node
@@ -364,7 +365,8 @@ func (f *FS) strays(t *tree) []extent {
 	}
 	slices.SortFunc(all, func(a, b *node) int { return int(int64(a.base - b.base)) })
 	for _, n := range all {
-		if n.pins > 0 || n.taking > 0 { // who relies on its address may write behind a new end, and who allocates does
+		// the whole block: users of a pinned address may write beyond the end, and Allocate does
+		if n.pins > 0 || n.taking > 0 {
 			owned = append(owned, extent{n.base, 1 << n.order})
 		} else {
 			owned = append(owned, extent{n.base, pages(n.size)})
@@ -379,7 +381,7 @@ func (f *FS) strays(t *tree) []extent {
 			n := e.count
 			switch {
 			case len(owned) == 0:
-			case owned[0].first <= e.first: // owned up to its end
+			case owned[0].first <= e.first: // owned, up to its end
 				n = min(n, owned[0].first+owned[0].count-e.first)
 				e.first, e.count = e.first+n, e.count-n
 				continue

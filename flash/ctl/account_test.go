@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestAccount is a conservation law: what the devices were given to write is what the pool counts as written, kind by
-// kind; each segment that was filled has its summary; and write amplification is that over what users wrote.
+// TestAccount verifies a conservation law: the writes that the devices received equal those that the pool counts, kind
+// by kind; each filled segment has its summary; and write amplification is the total over the pages written for users.
 func TestAccount(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -49,7 +49,7 @@ func TestAccount(t *testing.T) {
 	if n := s.Streams[heat.Hot] + s.Streams[heat.Warm] + s.Streams[heat.Cold]; n != s.Puts+s.Moved {
 		t.Errorf("%d pages went to streams, %d were written", n, s.Puts+s.Moved)
 	}
-	// All places that were handed out are in filled segments, but for those of three that are open.
+	// All allocated places are in filled segments, except those in up to three open ones.
 	filled := s.Summaries * int64(layout.Segment)
 	if placed := s.Puts + s.Moved; filled > placed || filled < placed-3*int64(layout.Segment) {
 		t.Errorf("%d pages were placed, and there are %d summaries of segments of %d", placed, s.Summaries,
@@ -73,9 +73,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestResumed opens a pool again and again after its power was cut, with a page written between: the segments that
-// were being filled are gone on with, so that none of the places left in them is lost, and collection has nothing to
-// do.
+// TestResumed reopens a pool repeatedly after power cuts, writing one page in between. Partly filled segments are
+// resumed, so no place in them is lost and collection has no work.
 func TestResumed(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -109,7 +108,7 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestRun counts runs of pages against a slice, at the ends of the space too.
+// TestRun compares runs of pages with a slice, at both ends of the address space too.
 func TestRun(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -123,7 +122,7 @@ func TestRun(t *testing.T) {
 		}
 		held[page] = true
 	}
-	p.Get(7, ctl.Reading, func(r ctl.Ref, err error) { // in memory, and nothing all the same
+	p.Get(7, ctl.Reading, func(r ctl.Ref, err error) { // in memory, but still without content
 		if err != nil {
 			t.Error(err)
 		}
@@ -139,7 +138,7 @@ func TestRun(t *testing.T) {
 			}
 			got, is := p.Run(first, n)
 			if !held[first] && first+n > media.MaxLBA && got == n {
-				got = want // what is beyond the space has no content either
+				got = want // pages beyond the address space have no content either
 			}
 			if got != want || is != held[first] {
 				t.Errorf("%d pages from %d on: %d, %v; want %d, %v", n, first, got, is, want, held[first])
@@ -165,8 +164,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestHeldTrim trims pages that somebody has: they go when the last one puts them, whether they were changed or not,
-// were written before or not; what was trimmed reads as zeros, then and after a crash.
+// TestHeldTrim trims held pages: they are discarded when the last holder puts them, whether or not they were changed or
+// written before. Trimmed pages read as zeros, before and after a crash.
 func TestHeldTrim(t *testing.T) {
 	for name, stored := range map[string]bool{"written before": true, "new": false} {
 		for change, how := range map[string]ctl.Change{"kept": ctl.Kept, "changed": ctl.Changed,

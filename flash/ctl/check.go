@@ -11,7 +11,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Violation is something that does not hold, and where.
+// Violation is an invariant that does not hold, and where.
 type Violation struct {
 	Path string // from the pool down: "segment 3/place 17", "page 12/frame 4"
 	What string
@@ -19,15 +19,16 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Path + ": " + v.What }
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
-	Violations []Violation // all of them
+	Violations []Violation // every violation found
 	Pages      int64       // in use
-	Places     int64       // that were looked at
-	Contents   int64       // whose content was read and had its checksum
-	Summaries  int64       // of segments, read and compared
+	Places     int64       // examined
+	Contents   int64       // pages whose content was read and matched its checksum
+	Summaries  int64       // segment summaries read and compared
 }
 
+// add records a violation from an error, addf from a format.
 func (r *Report) add(what error, path string, args ...any) {
 	r.Violations = append(r.Violations, Violation{fmt.Sprintf(path, args...), what.Error()})
 }
@@ -36,8 +37,8 @@ func (r *Report) addf(path, format string, args ...any) {
 	r.Violations = append(r.Violations, Violation{path, fmt.Sprintf(format, args...)})
 }
 
-// Check walks every invariant of the pool and says all that do not hold; nothing else is done meanwhile. Deep then
-// reads every page in use and every segment's summary from the devices, beside whatever else the pool does.
+// Check verifies every invariant of the pool and reports all violations; the pool is locked meanwhile. With deep it
+// then reads every page in use and every segment's summary from the devices, concurrently with other use of the pool.
 func (p *Pool) Check(deep bool) Report {
 	var r Report
 	p.mu.Lock()
@@ -59,7 +60,7 @@ func (p *Pool) Check(deep bool) Report {
 	return r
 }
 
-// checkPages looks at the mapping from its pages' side.
+// checkPages verifies the mapping from the pages' side.
 func (c *core) checkPages(r *Report) {
 	reserved := int64(0)
 	for page, slot := range c.table.Used(0, media.MaxLBA-1) {
@@ -105,7 +106,7 @@ func (c *core) checkPages(r *Report) {
 			r.addf(path, "the translation layer has nothing there")
 		}
 	}
-	for i := range c.frames { // pages that were dropped while somebody had them
+	for i := range c.frames { // pages that were dropped while held
 		if f := &c.frames[i]; f.slot != nil && f.page == nowhere {
 			if w := f.slot.Load(); w.State() != table.Resident || !w.Blank() {
 				reserved++
@@ -123,7 +124,7 @@ func (c *core) checkPages(r *Report) {
 	}
 }
 
-// checkPlaces looks at the mapping from the medium's side.
+// checkPlaces verifies the mapping from the medium's side.
 func (c *core) checkPlaces(r *Report) {
 	n := int64(0)
 	for i, word := range c.live {
@@ -150,6 +151,7 @@ func (c *core) checkPlaces(r *Report) {
 	}
 }
 
+// checkFrames verifies that each frame is either free or the frame of exactly one page.
 func (c *core) checkFrames(r *Report) {
 	free := make([]bool, len(c.frames))
 	for _, at := range c.free {
@@ -181,6 +183,7 @@ func (c *core) checkFrames(r *Report) {
 	}
 }
 
+// checkSegments verifies the segments' counts of places.
 func (c *core) checkSegments(r *Report) {
 	for i := range c.segments {
 		s := &c.segments[i]
@@ -191,7 +194,8 @@ func (c *core) checkSegments(r *Report) {
 	}
 }
 
-// checkSegment reads what a device has of a segment, which is not used for anything else meanwhile.
+// checkSegment reads a segment's pages and summary from its device. The segment is neither erased nor reused until the
+// read is done.
 func (p *Pool) checkSegment(r *Report, i int64) {
 	c := p.core
 	first := ftl.PPA(i * int64(c.shape.Pages))
@@ -216,7 +220,8 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	for _, at := range live {
 		err := device.Do(dev, device.Read, place.offset+int64(at-first)*Page, buf)
 		if err == nil && media.Sum(c.seed, buf) != c.sums[at] {
-			// set when the place was handed out, and not again before the segment is erased
+			// The sum is set when the place is allocated and stays until the segment is erased, so it is read without
+			// the lock.
 			err = ErrDamaged
 		}
 		if err != nil {
@@ -243,8 +248,8 @@ func (p *Pool) checkSegment(r *Report, i int64) {
 	p.leave()
 }
 
-// checkSummary compares a filled segment's summary with the mapping. One that is missing, or of an earlier filling,
-// was lost in a crash, which is no violation: nothing rests on it.
+// checkSummary compares a filled segment's summary with the mapping. A summary that is missing, or belongs to an
+// earlier fill, was lost in a crash. That is no violation, because the summary is redundant.
 func (c *core) checkSummary(r *Report, i int, read error, buf []byte) {
 	path := fmt.Sprintf("segment %d/summary", i)
 	if read != nil {

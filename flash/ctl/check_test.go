@@ -11,8 +11,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestCheckSees breaks one thing of a pool's memory at a time: each is said, at its place, and nothing is said of a
-// pool that is whole.
+// TestCheckSees corrupts one item of a pool's memory at a time: Check reports each with its path, and reports no
+// violation of an intact pool.
 func TestCheckSees(t *testing.T) {
 	begin := func() (*Pool, Ref) {
 		cfg := DefaultConfig()
@@ -53,7 +53,7 @@ func TestCheckSees(t *testing.T) {
 		}
 		return p, held
 	}
-	// mapped is a page that is on the medium only, and its place.
+	// mapped returns a page that is on the medium only, and its place.
 	mapped := func(c *core) (page uint64, at ftl.PPA) {
 		for page, slot := range c.table.Used(0, 100) {
 			if w := slot.Load(); w.State() == table.OnMedium {
@@ -66,7 +66,7 @@ func TestCheckSees(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		harm func(p *Pool, c *core, held Ref)
-		path string // part of one violation's
+		path string // a substring of one violation's path
 		what string
 	}{
 		{"a frame that is free and somebody's",
@@ -75,7 +75,7 @@ func TestCheckSees(t *testing.T) {
 				c.free = append(c.free, held.frame)
 			}, "frame ", "is free, and page 1's"},
 		{"a frame that is free twice", func(_ *Pool, c *core, _ Ref) {
-			at := int32(len(c.frames)) // one of nobody's
+			at := int32(len(c.frames)) // a frame without a page
 			c.frames = append(c.frames, frame{place: ftl.NoPPA})
 			c.free = append(c.free, at, at)
 		}, "frame 16", "is free twice"},

@@ -12,8 +12,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// core is the controller as a state machine. Its methods are called one at a time; what they want done is on the
-// lists ops and calls when they return, and completions come back through complete.
+// core is the controller as a state machine. Its methods are called one at a time, under Pool.mu. On return, the lists
+// ops and calls hold the operations to submit and the callbacks to run; completions come back through complete.
 type core struct {
 	cfg   Config
 	shape media.Shape
@@ -22,105 +22,110 @@ type core struct {
 	ftl   *ftl.FTL
 	clock heat.Clock
 
-	places   []place // by segment
+	places []place // by segment
+	// owners and sums hold, by place, the page that the place was last written for or renamed to, and the checksum of
+	// its content.
 	owners   []uint64
 	sums     []uint32
-	live     []uint64 // a bit a place: the mapping leads here
-	renamed  []uint64 // likewise: its page had another number when it was written
-	used     int64    // pages that have a place, or a reservation
+	live     []uint64 // one bit per place: the mapping refers to it
+	renamed  []uint64 // one bit per place: its page had another number when it was written
+	used     int64    // pages that have a place or a reservation
 	mapped   int64    // bits set in live
 	segments []segment
 	last     [heat.Streams]uint64 // the segment that the stream filled last, plus 1
 
 	frames  []frame
-	lately  []atomic.Bool // by frame: whether it was used since the search for an idle one last came by
+	lately  []atomic.Bool // by frame: used since the clock hand last passed
 	buffers [][]byte      // by frame
 	free    []int32       // frames
-	hand    int32         // where the search for an idle frame goes on
-	queue   fifo.Ring[request]
-	hungry  atomic.Bool // somebody waits for a frame
-	slots   []readSlot
-	idle    []int32 // read slots
-	checks  int     // segments that Check reads, which are not erased meanwhile
+	hand    int32         // the clock hand: where the search for an idle frame resumes
+	// queue holds the requests that wait for a frame, first come, first served.
+	queue  fifo.Ring[request]
+	hungry atomic.Bool // a request waits for a frame
+	slots  []readSlot
+	idle   []int32 // read slots
+	checks int     // segments that Check is reading; they must not be erased
 
 	writer
 	journal
 
-	readOnly error // why nothing is written any more
+	readOnly error // why writes are refused; nil while the pool is writable
 	losses   losses
 
-	done  func(*device.Op) // of all operations
+	done func(*device.Op) // of all operations
+	// The output of a call: operations to submit, and callbacks to run. Pool.leave carries them out without the lock.
 	ops   []*device.Op
 	to    []int32 // devices of ops
 	calls []call
 	stats Stats
 }
 
-// place is where a segment begins.
+// place is the start of a segment.
 type place struct {
 	device int32
 	offset int64
 }
 
-// segment is what the controller keeps of a segment beside ftl.
+// segment is the controller's own state of a segment, in addition to ftl's.
 type segment struct {
-	order      uint64 // when it was filled, or else opened, by number of record
-	written    int32  // places handed out
-	programmed int32  // of these, written
+	order      uint64 // record number when it was filled, or else opened
+	written    int32  // places allocated
+	programmed int32  // of these, places whose write completed
 	erases     uint32
 	session    uint32 // in which it was opened
 	stream     uint8
-	opened     bool // since it was last erased
+	opened     bool // since the last erase
 }
 
-// frame is a page of memory. Its buffer is only touched by who has a reference, and by the controller while nobody has.
+// frame is a page of memory. Only holders of a reference touch its buffer, or the controller while there are none.
 type frame struct {
 	slot    *table.Slot
 	page    uint64
-	place   ftl.PPA // what the medium holds of the page, or NoPPA
-	latest  ftl.PPA // the newest place that is being written; place if none is, NoPPA after a trim
+	place   ftl.PPA // the page's place on the medium, or NoPPA
+	latest  ftl.PPA // the newest place being written; equals place if there is none, NoPPA after a trim
 	waiters []request
 	syncs   []waiter // puts that the next write-out makes durable
-	passed  []waiter // that the newest of the writes under way makes durable
-	trims   []*trim  // waiting for the last reference
-	writing int32    // writes under way
-	filler  bool     // InFlight: somebody overwrites all of it
+	passed  []waiter // puts that the newest write in flight makes durable
+	trims   []*trim  // waiting for the last reference to be put
+	writing int32    // writes in flight
+	filler  bool     // InFlight: a holder is overwriting all of it
 	queued  bool     // in the backlog
 	origin  heat.Origin
 }
 
-// request is a page that somebody wants.
+// request is a pending Get of one page.
 type request struct {
 	fn    func(Ref, error)
 	page  uint64
-	asked uint64 // what page was called when it was asked for
+	asked uint64 // the page's number when it was requested
 	write bool
 	whole bool
-	lane  uint8 // of the device's read, if there has to be one
+	lane  uint8 // for the device's read, if one is needed
 }
 
+// ask returns the request of one page.
 func ask(lane uint8, page uint64, mode Mode, fn func(Ref, error)) request {
 	return request{fn: fn, page: page, asked: page, write: mode != Reading, whole: mode == Whole, lane: lane}
 }
 
-// Ref is a page that was given out by Get, until it is Put.
+// Ref is a reference to a page, from Get until Put.
 type Ref struct {
 	slot *table.Slot
-	Data []byte // the page; may be changed only if it was asked for to be written
-	Page uint64 // its number when it was asked for; see Remap
-	// Fill says that the page was asked for whole and its old content was not read: nobody else sees it before it is
-	// put, and Data is undefined until all of it is written.
+	Data []byte // the page; writable only if it was requested for writing
+	Page uint64 // its number when it was requested; see Remap
+	// Fill is set if the page was requested whole and its old content was not read. No other holder sees the page
+	// before it is put, and Data is undefined until all of it is written.
 	Fill  bool
 	frame int32
 }
 
-// waiter waits for something to be durable: somebody by himself, or a barrier with others.
+// waiter waits for durability: either a callback of its own or a barrier shared with others.
 type waiter struct {
 	fn      func(error)
 	barrier *barrier
 }
 
-// call is somebody to be told.
+// call is a callback to run once the lock is released.
 type call struct {
 	get  func(Ref, error)
 	done func(error)
@@ -128,22 +133,23 @@ type call struct {
 	err  error
 }
 
-// Stats counts since the pool was opened. Sizes are in pages.
+// Stats counts events since the pool was opened. Sizes are in pages.
 type Stats struct {
 	Puts         int64 // changed pages written for users: the denominator of write amplification
 	Moved        int64 // written by collection
 	Log          int64 // pages of the log written
 	Checkpoint   int64 // pages of checkpoints written
 	Summaries    int64 // pages of segment summaries written
-	Rewritten    int64 // written once more because a write failed
-	Hits, Misses int64 // gets that were counted: those that took the slow way
+	Rewritten    int64 // rewritten elsewhere after a write failed
+	Hits, Misses int64 // gets on the slow path only; the lock-free path does not count
 	Flushes      int64 // of the devices
 	Checkpoints  int64
 	Damaged      int64               // pages found damaged or unreadable
 	Streams      [heat.Streams]int64 // pages written to each stream, for users and by collection
 }
 
-// WAF is what was written over what users wrote, with log, checkpoints and summaries.
+// WAF returns the write amplification: all pages written, including log, checkpoints and summaries, over pages written
+// for users.
 func (s Stats) WAF() float64 {
 	if s.Puts == 0 {
 		return 1
@@ -151,7 +157,7 @@ func (s Stats) WAF() float64 {
 	return float64(s.Puts+s.Moved+s.Log+s.Checkpoint+s.Summaries+s.Rewritten) / float64(s.Puts)
 }
 
-// Sub is what happened between o and s.
+// Sub returns the counts accumulated between o and s.
 func (s Stats) Sub(o Stats) Stats {
 	d := Stats{
 		s.Puts - o.Puts, s.Moved - o.Moved, s.Log - o.Log, s.Checkpoint - o.Checkpoint, s.Summaries - o.Summaries,
@@ -165,15 +171,15 @@ func (s Stats) Sub(o Stats) Stats {
 	return d
 }
 
-// readSlot is a read of the device under way: for a frame, or of a page that collection moves.
+// readSlot is a device read in flight into a frame.
 type readSlot struct {
 	op    device.Op
-	sum   uint32 // of what was read
+	sum   uint32 // of the content read
 	frame int32
 	place ftl.PPA
 }
 
-// Tokens say what an operation was: a kind, and an index.
+// A token identifies an operation: a kind and an index.
 const (
 	tokenRead = iota << 32
 	tokenMove
@@ -189,6 +195,7 @@ const (
 
 const noFrame int32 = -1
 
+// newCore returns the state machine of an empty pool, which recoverState then fills. done receives every completion.
 func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error) {
 	segments := shape.AllSegments()
 	grains := segments * int64(shape.Pages)
@@ -216,6 +223,7 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	for i := range c.frames {
 		c.free = append(c.free, int32(len(c.frames)-1-i))
 	}
+	// A read into a frame needs a slot. There are as many slots as frames, so one is always idle.
 	c.slots = make([]readSlot, cfg.Frames)
 	for i := range c.slots {
 		c.own(&c.slots[i].op, tokenRead|uint64(i))
@@ -226,7 +234,7 @@ func newCore(cfg Config, shape media.Shape, done func(*device.Op)) (*core, error
 	return c, nil
 }
 
-// own makes an operation the controller's, which comes back through complete with its token.
+// own makes op the controller's own: its completion comes back through complete with this token.
 func (c *core) own(op *device.Op, token uint64) {
 	op.Done, op.Owner, op.Token = c.done, c, token
 }
@@ -241,14 +249,15 @@ func (c *core) Lookup(lpa ftl.LPA) ftl.PPA {
 	case table.OnMedium:
 		return w.Place()
 	case table.InFlight, table.Resident:
-		if at := w.Frame(); int(at) < len(c.frames) { // if not, Check says so
+		if at := w.Frame(); int(at) < len(c.frames) { // Check reports it otherwise
 			return c.frames[at].place
 		}
 	}
 	return ftl.NoPPA
 }
 
-// CompareAndSwap implements ftl.Map. A page in a frame keeps its word: only where it would go back to changes.
+// CompareAndSwap implements ftl.Map. The word of a page in a frame stays the same; only the place that it is evicted to
+// changes.
 func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 	slot := c.table.Find(uint64(lpa))
 	if slot == nil {
@@ -274,44 +283,52 @@ func (c *core) CompareAndSwap(lpa ftl.LPA, from, to ftl.PPA) bool {
 // Owner implements ftl.Map.
 func (c *core) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(c.owners[ppa]) }
 
+// isLive reports whether the mapping refers to a place.
 func (c *core) isLive(p ftl.PPA) bool { return c.live[p>>6]>>(p&63)&1 != 0 }
 
-// enliven and kill note that the mapping leads to a place, or no longer does.
+// enliven and kill record that the mapping refers to a place, or no longer does.
 func (c *core) enliven(p ftl.PPA) { c.live[p>>6] |= 1 << (p & 63); c.mapped++ }
 func (c *core) kill(p ftl.PPA)    { c.live[p>>6] &^= 1 << (p & 63); c.mapped-- }
 
+// segmentOf returns the segment of a place. Segments are the translation layer's blocks.
 func (c *core) segmentOf(p ftl.PPA) int64 { return int64(c.ftl.BlockOf(p)) }
 
-// at is the device and the byte of a place.
+// at returns the device and byte offset of a place.
 func (c *core) at(p ftl.PPA) (int32, int64) {
 	s := c.segmentOf(p)
 	return c.places[s].device, c.places[s].offset + (int64(p)-s*int64(c.shape.Pages))*Page
 }
 
+// tick returns the time by which ftl measures ages: it counts writes.
 func (c *core) tick() ftl.Tick { return ftl.Tick(c.clock.Writes()) }
 
+// submit queues an operation for a device.
 func (c *core) submit(dev int32, op *device.Op) {
 	c.ops, c.to = append(c.ops, op), append(c.to, dev)
 }
 
+// tell queues a callback, so that it runs without the lock and can call the pool again.
 func (c *core) tell(fn func(error), err error) {
 	if fn != nil {
 		c.calls = append(c.calls, call{done: fn, err: err})
 	}
 }
 
+// give queues the callback of a Get.
 func (c *core) give(fn func(Ref, error), r Ref, err error) {
 	c.calls = append(c.calls, call{get: fn, ref: r, err: err})
 }
 
+// ref returns the reference that a holder of a frame gets. page is the number that it asked for.
 func (c *core) ref(slot *table.Slot, page uint64, frame int32) Ref {
 	return Ref{slot: slot, Page: page, frame: frame, Data: c.buffers[frame]}
 }
 
-// get gives a page to a request, now or when it is there.
+// get serves a request, immediately or when its page is available.
 func (c *core) get(r request) {
 	if c.queue.N > 0 {
-		// first come, first served: so at most one that wants several pages has some and waits for others
+		// First come, first served: at most one requester of several pages then holds some while it waits for more, so
+		// there is no deadlock.
 		c.queue.Push(r)
 		c.feed()
 		return
@@ -322,7 +339,7 @@ func (c *core) get(r request) {
 	}
 }
 
-// feed serves requests that wait for frames.
+// feed serves the requests that wait for frames.
 func (c *core) feed() {
 	for c.queue.N > 0 && c.tryGet(*c.queue.First()) {
 		c.queue.Pop()
@@ -333,7 +350,7 @@ func (c *core) feed() {
 	}
 }
 
-// tryGet reports false if there is no frame for a page.
+// tryGet reports false if no frame is available for the page.
 func (c *core) tryGet(r request) bool {
 	if r.write && c.readOnly != nil {
 		c.give(r.fn, Ref{Page: r.asked}, c.readOnly)
@@ -347,6 +364,7 @@ func (c *core) tryGet(r request) bool {
 		w := slot.Load()
 		switch w.State() {
 		case table.Resident:
+			// Reserve the space before the page can be changed, so that its write-out cannot exceed the capacity.
 			if r.write && w.Blank() {
 				if c.used >= c.shape.Capacity {
 					c.give(r.fn, Ref{Page: r.asked}, ErrFull)
@@ -383,7 +401,7 @@ func (c *core) tryGet(r request) bool {
 	}
 }
 
-// bring gets a page that is in no frame.
+// bring loads a page that is in no frame.
 func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	at := c.takeFrame()
 	if at == noFrame {
@@ -397,6 +415,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	}
 	f.latest = f.place
 	switch {
+	// The page stays InFlight until it is put: the frame has undefined content until then.
 	case r.write && r.whole:
 		if f.place == ftl.NoPPA {
 			c.used++
@@ -417,6 +436,7 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 		c.stats.Misses++
 		slot.Store(table.Coming(at))
 		f.waiters = append(f.waiters, r)
+		// This pins the segment: it is not erased before ReadDone.
 		c.ftl.ReadStarted(f.place)
 		i := c.idle[len(c.idle)-1]
 		c.idle = c.idle[:len(c.idle)-1]
@@ -430,8 +450,8 @@ func (c *core) bring(r request, slot *table.Slot, w table.Word) bool {
 	return true
 }
 
-// bringNone gives somebody whose page was dropped before he got it zeros that nobody else sees. As of a page that is
-// dropped while somebody has it, nothing is left of it when he puts it.
+// bringNone serves a request whose page was dropped while it waited: it gets private zeros. Like a page that is dropped
+// while held, the frame is discarded when it is put.
 func (c *core) bringNone(r request) bool {
 	at := c.takeFrame()
 	if at == noFrame {
@@ -446,7 +466,8 @@ func (c *core) bringNone(r request) bool {
 	return true
 }
 
-// inspect takes the sum of what was read into a frame. It needs no lock: until readDone the frame is nobody else's.
+// inspect computes the checksum of a page read into a frame. It needs no lock: until readDone, only this read uses the
+// frame.
 func (c *core) inspect(op *device.Op) {
 	if op.Token&tokenMask == tokenRead && op.Err == nil {
 		s := &c.slots[op.Token&^uint64(tokenMask)]
@@ -454,7 +475,7 @@ func (c *core) inspect(op *device.Op) {
 	}
 }
 
-// readDone ends a read into a frame.
+// readDone completes a read into a frame.
 func (c *core) readDone(i int32) {
 	s := &c.slots[i]
 	at, from, err := s.frame, s.place, s.op.Err
@@ -469,7 +490,7 @@ func (c *core) readDone(i int32) {
 	if err != nil {
 		c.stats.Damaged++
 		if f.page == nowhere {
-			c.used-- // what had its place is gone already
+			c.used-- // its place was already unmapped
 		}
 		c.release(at)
 		for _, r := range waiters {
@@ -480,6 +501,7 @@ func (c *core) readDone(i int32) {
 		c.feed()
 		return
 	}
+	// All requests that arrived during the read share the frame.
 	w := table.Held(at, len(waiters), false)
 	if len(f.trims) > 0 {
 		w = w.Expect()
@@ -494,18 +516,19 @@ func (c *core) readDone(i int32) {
 	c.collect()
 }
 
-// takeFrame finds a frame: a free one, or that of an idle page, which goes back to where it is on the medium.
+// takeFrame allocates a frame: a free one, or that of an idle page, which falls back to its place on the medium (the
+// CLOCK algorithm).
 func (c *core) takeFrame() int32 {
 	if n := len(c.free); n > 0 {
 		at := c.free[n-1]
 		c.free = c.free[:n-1]
 		return at
 	}
-	// Whoever puts a page past the lock from here on sees that it is waited for; what was put before is found idle.
+	// From here on, a lock-free put sees that a frame is wanted and calls feed. Pages put earlier are found idle below.
 	c.hungry.Store(true)
 	looks := 2 * len(c.frames)
 	if c.underWay > 0 {
-		looks = min(looks, 128) // there is another look when what is under way has ended
+		looks = min(looks, 128) // the completion of an operation in flight triggers another search
 	}
 	for range looks {
 		c.hand++
@@ -529,14 +552,14 @@ func (c *core) takeFrame() int32 {
 	return noFrame
 }
 
-// touch notes that a frame was used. Most were, and a look costs less than writing.
+// touch marks a frame as used. Most frames are marked already, and a load costs less than a store.
 func (c *core) touch(at int32) {
 	if !c.lately[at].Load() {
 		c.lately[at].Store(true)
 	}
 }
 
-// evict takes an idle page's frame away from it, and reports false if somebody has it.
+// evict takes the frame of an idle page, and reports false if the page is in use.
 func (c *core) evict(at int32) bool {
 	f := &c.frames[at]
 	w := f.slot.Load()
@@ -551,13 +574,13 @@ func (c *core) evict(at int32) bool {
 		return false
 	}
 	if f.place == ftl.NoPPA && !w.Blank() {
-		c.used-- // a reservation that was not made use of
+		c.used-- // an unused reservation
 	}
 	c.drop(at)
 	return true
 }
 
-// release takes the frame of a page that is InFlight away from it.
+// release takes the frame of an InFlight page.
 func (c *core) release(at int32) {
 	f := &c.frames[at]
 	if f.place != ftl.NoPPA {
@@ -568,14 +591,14 @@ func (c *core) release(at int32) {
 	c.drop(at)
 }
 
+// drop puts a frame on the free list. Its page's word no longer refers to it.
 func (c *core) drop(at int32) {
 	f := &c.frames[at]
 	f.slot, f.filler, f.origin = nil, false, heat.Auto
 	c.free = append(c.free, at)
 }
 
-// put takes a page back. Only the slow way comes here: pages that were overwritten whole, sync, and what the last
-// reference leaves dirty.
+// put returns a page on the slow path: pages overwritten whole, sync, and pages that the last reference leaves dirty.
 func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) {
 	f := &c.frames[r.frame]
 	if from != heat.Auto {
@@ -585,7 +608,7 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		c.putWhole(r, changed, sync, fn)
 		return
 	}
-	for { // the frame knows where its page is, which may have been moved
+	for { // use the frame's slot, because Remap may have moved the page since it was given out
 		w := f.slot.Load()
 		next := w.Put(changed)
 		if !f.slot.Swap(w, next) {
@@ -594,6 +617,7 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 		switch {
 		case next.Dirty() && sync:
 			f.syncs = append(f.syncs, waiter{fn: fn})
+		// A write in flight has the current content; the put becomes durable with it.
 		case f.writing > 0 && sync:
 			f.passed = append(f.passed, waiter{fn: fn})
 		case sync:
@@ -612,18 +636,18 @@ func (c *core) put(r Ref, changed, sync bool, from heat.Origin, fn func(error)) 
 	c.feed()
 }
 
-// putWhole ends the overwriting of a whole page.
+// putWhole completes the overwriting of a whole page.
 func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	f := &c.frames[r.frame]
 	waiters := f.waiters
 	f.waiters = nil
-	if !changed { // given up: what was there before is there again
+	if !changed { // given up: the previous content is in force again
 		if f.place == ftl.NoPPA {
 			c.used--
 		}
 		c.release(r.frame)
 		c.tell(fn, nil)
-		c.settleTrims(f) // before the frame is another page's
+		c.settleTrims(f) // before the frame serves another page
 		for _, w := range waiters {
 			c.get(w)
 		}
@@ -650,7 +674,7 @@ func (c *core) putWhole(r Ref, changed, sync bool, fn func(error)) {
 	c.feed()
 }
 
-// settle does what is due for a page that nobody has any more: it is trimmed, or written out.
+// settle does what is due for a page without references: it is trimmed or written out.
 func (c *core) settle(at int32) {
 	f := &c.frames[at]
 	if f.slot == nil {
@@ -666,6 +690,7 @@ func (c *core) settle(at int32) {
 	}
 	switch {
 	case w.Dirty() && !f.queued:
+		// Pages are written out in the order in which they became due, so a backlog is not overtaken.
 		if c.backlog.N > 0 || !c.place(at) {
 			f.queued = true
 			c.backlog.Push(at)

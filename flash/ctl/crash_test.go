@@ -15,8 +15,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// world is a pool whose devices do operations when and in the order that a random stream says, in one goroutine, and
-// what may be found after a cut, or after its process was killed.
+// world is a pool on devices that execute operations in random order, in one goroutine, together with a model of the
+// states that are valid after a power cut or a kill of its process.
 type world struct {
 	t     testing.TB
 	cfg   ctl.Config
@@ -25,12 +25,12 @@ type world struct {
 	draw  rng.Stream
 	pages []history
 	label string
-	lax   bool // nothing is asked to be durable: the log's pages fill up, and stay in the devices' caches
+	lax   bool // never syncs: log pages fill up and stay in the devices' caches
 
 	cuts, kills, several, broken, dropped, recovered int64
 }
 
-// devices is memory as a pool takes it.
+// devices converts memory devices to the interface.
 func devices(mems []*device.Mem) []device.Device {
 	var all []device.Device
 	for _, m := range mems {
@@ -45,7 +45,7 @@ func (w *world) hold(on bool) {
 	}
 }
 
-// step does one operation that waits, of any device, and reports whether there was one.
+// step executes one queued operation of any device, and reports whether there was one.
 func (w *world) step() bool {
 	n := 0
 	for _, m := range w.devs {
@@ -64,17 +64,18 @@ func (w *world) step() bool {
 	return false
 }
 
-// history is what was done to a page: serial numbers of contents, 0 for a trim, in order.
+// history is a page's sequence of versions, in order: serial numbers of contents, 0 for a trim.
 type history struct {
 	serials []uint64
-	floor   int // what was done before it has been overtaken by what is durable
-	suspect int // what was done up to it may be lost, an error said
+	floor   int // versions before this index were superseded by a durable one
+	suspect int // versions up to this index may be lost, because an error was reported
 	busy    bool
 }
 
 var serial uint64
 
-// stamp makes a page's content from its number and a serial number; read takes it back, and says if it is one content.
+// stamp fills a page's content from its number and a serial number; read recovers them, and reports whether the page is
+// a single version.
 func stamp(b []byte, page, serial uint64) {
 	for i := 0; i < len(b); i += 8 {
 		binary.LittleEndian.PutUint64(b[i:], rng.Mix(page<<40^serial)+uint64(i)*serial)
@@ -119,11 +120,11 @@ func newWorld(t testing.TB, seed uint64) *world {
 	return w
 }
 
-// act does something at random.
+// act performs a random operation.
 func (w *world) act() {
 	i := w.draw.IntN(int64(len(w.pages)))
 	if w.draw.IntN(2) == 0 {
-		i = w.draw.IntN(int64(len(w.pages)+9) / 10) // often the same
+		i = w.draw.IntN(int64(len(w.pages)+9) / 10) // skewed towards few pages
 	}
 	h := &w.pages[i]
 	switch k := w.draw.IntN(20); {
@@ -217,7 +218,7 @@ func (w *world) trim(page, n uint64) {
 	})
 }
 
-// found are the devices after a cut of the power, or, killed, after the process alone died.
+// found returns the devices as they are after a power cut or, if killed, after only the process died.
 func (w *world) found(from []*device.Mem, killed bool) []*device.Mem {
 	var all []*device.Mem
 	for _, m := range from {
@@ -230,15 +231,15 @@ func (w *world) found(from []*device.Mem, killed bool) []*device.Mem {
 	return all
 }
 
-// interrupted has a recovery begin, end at any operation, and the power fail then.
+// interrupted starts a recovery that fails at a random operation, followed by a power cut.
 func (w *world) interrupted(devs []*device.Mem) []*device.Mem {
 	devs[w.draw.IntN(int64(len(devs)))].SetFaults(device.Faults{FailFrom: 1 + w.draw.IntN(40)})
-	_, _ = ctl.Open(w.cfg, devices(devs)...) // whatever comes of it
+	_, _ = ctl.Open(w.cfg, devices(devs)...) // may fail
 	w.broken++
 	return w.found(devs, false)
 }
 
-// cut has the power cut or the process killed, looks at what is found, and goes on from there if asked to.
+// cut cuts the power or kills the process, verifies the recovered state, and resumes from it if goOn is set.
 func (w *world) cut(goOn bool) {
 	w.cuts++
 	killed := w.draw.IntN(3) == 0
@@ -298,7 +299,7 @@ func (w *world) cut(goOn bool) {
 	w.hold(true)
 }
 
-// end closes the pool, and sees that nothing is left behind.
+// end closes the pool and checks for leaks.
 func (w *world) end() {
 	for w.step() {
 	}
@@ -313,16 +314,16 @@ func (w *world) end() {
 	}
 }
 
-// TestCrash cuts the power, or kills the process, some thousand times (FARFLASH_LONG: a hundred thousand), in the
-// midst of everything, recovery included, several times in a row, of pools of one to three devices. What was said to
-// be durable must be there, no page may be a mix of two, and all invariants must hold. FARFLASH_CASE runs one seed
-// alone.
+// TestCrash cuts the power or kills the process some thousand times (FARFLASH_LONG: a hundred thousand) at random
+// points, including during recovery and several times in a row, of pools on one to three devices. Everything reported
+// durable must be there, no page may be a mix of two versions, and all invariants must hold. FARFLASH_CASE runs a
+// single seed.
 func TestCrash(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // small pools, made and left by the thousand
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // thousands of small, short-lived pools
 	worlds, only := 40, -1
 	switch {
 	case raced:
-		worlds = 2 // all of it is in one goroutine
+		worlds = 2 // single-threaded: no races to find
 	case os.Getenv("FARFLASH_LONG") != "":
 		worlds = 2000
 	}
@@ -331,7 +332,7 @@ func TestCrash(t *testing.T) {
 		worlds = only + 1
 	}
 	var cuts, kills, several, broken, dropped, recovered int64
-	seeds := []int{1262} // a frontier with nothing in it was counted as room
+	seeds := []int{1262} // regression: an empty frontier was counted as an empty segment
 	for seed := max(0, only); seed < worlds; seed++ {
 		seeds = append(seeds, seed)
 	}
@@ -367,8 +368,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestSessions holds that no two openings have the same number, even if nothing of the earlier one is found but what
-// it wrote to segments: by the number a summary is known.
+// TestSessions verifies that no two openings share a session number, even if only segment writes of the earlier one
+// survive: summaries are matched by that number.
 func TestSessions(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)

@@ -1,22 +1,21 @@
-// Package ctl is the flash controller: it makes one or several devices a thin, byte-addressed space of 2^64 bytes
-// that is written log-structured, never mixes two versions of a page, and says of a write that it is durable only
-// when it is.
+// Package ctl is the flash controller: it presents one or more devices as a thin, byte-addressed space of 2^64 bytes.
+// Writes are log-structured, a reader never sees a mix of two versions of a page, and a write is reported durable only
+// once it is.
 //
-// The main types are Pool (the space: Get and Put of pages with callbacks, ReadAt, WriteAt, Trim, Flush, Check,
-// Close), Config, and Report, what Check finds. Format makes a pool on empty devices, Open finds one, after a clean
-// end or a crash.
+// The main types are Pool (the space: Get and Put of pages with callbacks, ReadAt, WriteAt, Trim, Flush, Check, Close),
+// Config, and Report, the result of Check. Format creates a pool on empty devices; Open opens an existing one, after a
+// clean shutdown or a crash.
 //
-// The policy is in state machines that know no goroutine, clock or I/O: package table (the states of a page), heat
-// (streams), ftl (allocation and collection, the code that the simulated drive runs), media (what lies on the
-// devices), and core here, which takes requests and completions one at a time and puts what is to be submitted and
-// whom to call on lists. Pool is the shell around it: a lock, the lists carried out after it is released, and the way
-// past it for pages that are in memory.
+// The policy lives in state machines that use no goroutine, clock or I/O: package table (the states of a page), heat
+// (streams), ftl (allocation and collection, the same code that the simulated drive runs), media (the on-disk format),
+// and core here, which handles requests and completions one at a time and queues the operations to submit and the
+// callbacks to run. Pool is the shell around core: a lock, the execution of those lists after the lock is released, and
+// a lock-free path for pages that are in memory.
 //
-// What it leaves out: the network, names and permissions, encryption, replicas, snapshots; a device that is lost is a
-// pool that is lost.
+// It leaves out the network, names and permissions, encryption, replicas and snapshots. Losing a device loses the pool.
 //
-// It follows FlashNet (Trivedi et al., ACM TOS 14(4), 2018), sections 3.2 and 4.2; docs/adr/0016-flash-controller.md
-// says where it differs and why, and has the argument for what survives a crash.
+// It follows FlashNet (Trivedi et al., ACM TOS 14(4), 2018), sections 3.2 and 4.2. docs/adr/0016-flash-controller.md
+// records where it differs and why, and argues which writes survive a crash.
 package ctl
 
 import (
@@ -32,7 +31,7 @@ import (
 // Page is the size of a page, in bytes.
 const Page = media.Grain
 
-// Errors that callers may want to tell apart. What a device said is wrapped beside them.
+// Errors that callers may want to distinguish. The device's own error is wrapped with them.
 var (
 	ErrFull     = errors.New("the pool is full")
 	ErrReadOnly = errors.New("the pool is read-only since a write or a flush failed")
@@ -43,34 +42,33 @@ var (
 		"the devices are behind: more changes of addresses are under way than the log has room for")
 )
 
-// Config is how a pool is used. What it is laid out like is a Layout, and given once.
+// Config holds a pool's run-time settings. The on-disk layout is a Layout and is fixed when the pool is formatted.
 type Config struct {
-	Frames int // pages of memory that devices and users share, at least 8
-	Chunk  int // pages that are written at once, at least 1
-	// writes that are filled or under way at once, at least 8: so many times Chunk is also what waits in memory
-	// beside the frames
+	Frames int // pages of memory shared by devices and users, at least 8
+	Chunk  int // pages per write, at least 1
+	// writes being filled or in flight at once, at least 8. Besides the frames, up to Writes times Chunk pages of
+	// memory buffer them.
 	Writes int
-	// pages that collection has under way at once, at least 1; of several chunks, so that some are read while others
-	// are written
+	// pages that collection moves at once, at least 1. More than one chunk's worth lets reads overlap writes.
 	Moves   int
 	Victim  ftl.Victim  // how the segment to collect is chosen
-	Heat    heat.Policy // how pages are divided into streams
-	Retries int         // how often a write that failed is tried elsewhere, or a log page again
-	// PutThrough gives frames back as soon as they are written, as FlashNet's prototype does; without it they are
-	// kept until they are needed.
+	Heat    heat.Policy // how pages are assigned to streams
+	Retries int         // attempts to place a failed write elsewhere, or to repeat a write of a log page
+	// PutThrough releases a frame as soon as it is written, as FlashNet's prototype does. Otherwise frames stay cached
+	// until they are needed.
 	PutThrough bool
 }
 
-// DefaultConfig is 64 MiB of frames, writes of 128 KiB, 32 at once, three streams.
+// DefaultConfig returns 64 MiB of frames and up to 32 concurrent writes of 128 KiB, over three streams.
 func DefaultConfig() Config {
 	return Config{Frames: 16384, Chunk: 32, Writes: 32, Moves: 128, Victim: ftl.CostAge, Heat: heat.Default(),
 		Retries: 3}
 }
 
-// leastWrites are one for each stream, and some that are under way meanwhile.
+// leastWrites is one write for each stream plus a few in flight.
 const leastWrites = int(heat.Streams) + 5
 
-// Validate says what is wrong with c.
+// Validate reports the first setting of c that is out of range.
 func (c Config) Validate() error {
 	switch {
 	case c.Frames < 8 || c.Frames > 1<<26:
@@ -90,19 +88,19 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Layout is how a pool is laid out when it is formatted.
+// Layout is the on-disk layout that a pool is formatted with.
 type Layout struct {
-	UUID    media.UUID // names the pool; two must not have the same
-	Segment int        // pages of a segment
-	// segments' pages over pages that may be in use, less 1; at least five segments are kept back whatever it says
+	UUID    media.UUID // names the pool; must be unique
+	Segment int        // pages per segment
+	// pages in all segments over pages that may be in use, minus 1. At least five segments are held back regardless.
 	OverProvision float64
-	LogPages      int64 // 0: a 64th of the first device, 16 MiB at most 1 GiB
+	LogPages      int64 // 0: 1/64 of the first device, at least 8 pages and at most 1 GiB
 }
 
-// DefaultLayout is segments of 8 MiB and 12.5 % of over-provisioning.
+// DefaultLayout returns segments of 8 MiB and 12.5 % over-provisioning.
 func DefaultLayout() Layout { return Layout{Segment: 2048, OverProvision: 0.125} }
 
-// Shape is the layout on devices of so many bytes.
+// Shape returns the layout on devices of the given sizes in bytes.
 func (l Layout) Shape(sizes ...int64) (media.Shape, error) {
 	s := media.Shape{UUID: l.UUID, Pages: l.Segment, LogPages: l.LogPages, Capacity: 1}
 	for _, n := range sizes {
@@ -124,7 +122,7 @@ func (l Layout) Shape(sizes ...int64) (media.Shape, error) {
 	return s, nil
 }
 
-// Format makes an empty pool. What was on the devices is gone.
+// Format creates an empty pool. The devices' contents are lost.
 func Format(shape media.Shape, devices ...device.Device) error {
 	if err := shape.Check(); err != nil {
 		return fmt.Errorf("ctl: %w", err)
@@ -133,7 +131,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 		return fmt.Errorf("ctl: %d devices for a pool of %d", len(devices), len(shape.Grains))
 	}
 	page := device.Aligned(Page)
-	// What another pool left is made unrecognisable first: neither checkpoint is one until the new one is.
+	// Invalidate the checkpoints of a previous pool first: neither slot is valid until the new checkpoint is written.
 	for slot := range 2 {
 		if err := device.Do(devices[0], device.Write, shape.CheckpointStart(slot)*Page, page); err != nil {
 			return fmt.Errorf("ctl: formatting: %w", err)
@@ -161,7 +159,7 @@ func Format(shape media.Shape, devices ...device.Device) error {
 	return nil
 }
 
-// flushAll flushes the devices of a pool, one after the other.
+// flushAll flushes the devices of a pool one after the other.
 func flushAll(devices []device.Device) error {
 	for d, dev := range devices {
 		if err := device.Do(dev, device.Flush, 0, nil); err != nil {
@@ -171,8 +169,8 @@ func flushAll(devices []device.Device) error {
 	return nil
 }
 
-// writeCheckpoint writes and flushes a checkpoint, waiting for each step. What it leads to is on all devices: they
-// are flushed before it is in force.
+// writeCheckpoint writes and flushes a checkpoint, waiting for each step. All devices are flushed before the header is
+// written, so that everything the checkpoint refers to is durable before it takes effect.
 func writeCheckpoint(shape media.Shape, devices []device.Device, body *media.Body, h media.Header) error {
 	first := devices[0]
 	at := shape.CheckpointStart(int(h.Generation & 1))

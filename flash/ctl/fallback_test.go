@@ -8,9 +8,9 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestOlderCheckpoint damages a checkpoint after a crash, a recovery, and more that was made durable: the other one,
-// with the log, is the same state, or the pool is refused. It holds what the recovery has decided, of writes that
-// were dropped and of pages that were moved to make room.
+// TestOlderCheckpoint damages one checkpoint after a crash, a recovery, and more durable writes. Either the other
+// checkpoint with the log yields the same state, or the pool is refused. The state includes decisions that only the
+// recovery made: dropped writes, and pages moved to make space.
 func TestOlderCheckpoint(t *testing.T) {
 	var dropped, opened, refused int
 	for seed := range uint64(60) {
@@ -41,7 +41,7 @@ func TestOlderCheckpoint(t *testing.T) {
 			}
 		}
 		work(100)
-		write(201 + draw.IntN(100)) // the log has a page of it, which may survive what it is about
+		write(201 + draw.IntN(100)) // the log has a page of this write, which may survive although the data does not
 		dev = dev.Crash(&draw)
 		pool = open(t, cfg, dev)
 		if pool.Found().Dropped > 0 {

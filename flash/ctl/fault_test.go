@@ -14,8 +14,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// story does a fixed sequence of operations on a fresh pool whose device fails as it is told. Errors are what they
-// may be; what was acknowledged as durable must be there afterwards, and nothing may be left behind.
+// story runs a fixed sequence of operations on a fresh pool whose device fails as configured. Operations may return
+// errors, but everything acknowledged as durable must be there afterwards, and no resource may leak.
 type story struct {
 	t     testing.TB
 	label string
@@ -64,7 +64,7 @@ func (s *story) run(dev *device.Mem, cfg ctl.Config, pages int) {
 				h := &s.pages[j]
 				switch last := len(h.serials) - 1; {
 				case failed:
-					h.suspect = last // some of what was written before is lost, which is said once
+					h.suspect = last // an earlier write was lost, which is reported once
 				case last > h.suspect:
 					h.floor = max(h.floor, last)
 				}
@@ -86,7 +86,7 @@ func (s *story) run(dev *device.Mem, cfg ctl.Config, pages int) {
 	}
 }
 
-// possible holds that a page reads as something that was written to it at or after number from.
+// possible verifies that a page reads as one of its versions from index from on.
 func (s *story) possible(b []byte, page uint64, from int) {
 	s.t.Helper()
 	x, err := serialOf(b, page)
@@ -102,7 +102,7 @@ func (s *story) possible(b []byte, page uint64, from int) {
 		s.pages[page].serials, from)
 }
 
-// after opens what the device has, on a device that works, and looks for what was acknowledged.
+// after reopens the medium on a working device and verifies everything that was acknowledged.
 func (s *story) after(dev *device.Mem, cfg ctl.Config) {
 	pool, err := ctl.Open(cfg, dev)
 	if err != nil {
@@ -131,8 +131,8 @@ func newStory(t testing.TB, seed uint64, label string, pages int) *story {
 	return s
 }
 
-// TestEveryOperationFails has each operation of a story fail once with EIO, then each with ENOSPC, then all from each
-// on.
+// TestEveryOperationFails fails each operation of a story once with EIO, then each with ENOSPC, then all operations
+// from each one on.
 func TestEveryOperationFails(t *testing.T) {
 	cfg, layout := small()
 	cfg.Frames = 12
@@ -150,7 +150,7 @@ func TestEveryOperationFails(t *testing.T) {
 	step := int64(23)
 	switch {
 	case raced:
-		step = 199 // all of it is in one goroutine
+		step = 199 // single-threaded: no races to find
 	case os.Getenv("FARFLASH_LONG") != "":
 		step = 1
 	}
@@ -176,7 +176,7 @@ func TestEveryOperationFails(t *testing.T) {
 
 func faultName(f device.Faults) string { return fmt.Sprintf("%+v", f) }
 
-// TestFaultsAtRandom has operations fail by chance, of all kinds at once.
+// TestFaultsAtRandom fails random operations, of all kinds.
 func TestFaultsAtRandom(t *testing.T) {
 	cfg, layout := small()
 	cfg.Frames = 12
@@ -205,8 +205,8 @@ func TestFaultsAtRandom(t *testing.T) {
 		dev.SetFaults(f)
 		s.run(dev, cfg, pages)
 		errs += s.errs
-		// Pages that could not be read when they were moved are damaged for good, which is an error and never another
-		// content.
+		// A page that could not be read when it was moved is permanently damaged: reading it is an error and never
+		// returns other content.
 		pool, err := ctl.Open(cfg, dev.Reopen())
 		if err != nil {
 			t.Fatalf("%s: afterwards: %v", s.label, err)
@@ -230,7 +230,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	t.Logf("%d stories, %d errors to callers", worlds, errs)
 }
 
-// TestFailedFlush holds that nothing is written any more, and said to be durable, once a flush has failed.
+// TestFailedFlush verifies that after a failed flush no write is issued and none is reported durable.
 func TestFailedFlush(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)
@@ -260,7 +260,7 @@ func TestFailedFlush(t *testing.T) {
 	}
 }
 
-// TestDamage holds that what a medium forgot, misplaced or never wrote is an error and no content.
+// TestDamage verifies that content which the medium lost, misplaced or never wrote yields an error, not data.
 func TestDamage(t *testing.T) {
 	cfg, layout := small()
 	cfg.PutThrough = true
@@ -294,7 +294,7 @@ func TestDamage(t *testing.T) {
 		if err := pool.ReadAt(b, 0); err != nil {
 			t.Errorf("%s: the page before: %v", c.name, err)
 		}
-		// It can be written anew, and collection carries it along as damaged until then.
+		// It can be overwritten; until then collection preserves it as damaged.
 		if err := pool.WriteAt(b, ctl.Page, true); err != nil {
 			t.Error(err)
 		}
@@ -316,7 +316,7 @@ func TestDamage(t *testing.T) {
 			t.Fatalf("page %d of a rotten medium reads as %v", i, err)
 		}
 	}
-	// Collection moves what is damaged, and it stays damaged.
+	// Collection moves damaged pages, and they stay damaged.
 	draw := rng.NewStream(3, "damage")
 	for range 2000 {
 		if err := pool.WriteAt(b, uint64(40+draw.IntN(200))*ctl.Page, false); err != nil {
@@ -348,8 +348,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestFull fills a pool to its capacity: one page more is refused, what is there can be overwritten, and a trim makes
-// room.
+// TestFull fills a pool to its capacity: one more page is refused, existing pages can be overwritten, and a trim frees
+// space.
 func TestFull(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)
@@ -391,9 +391,9 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLostCheckpoint damages each grain of the superblocks, checkpoints and log of a pool that was left as a crash
-// does, one at a time: Open gives the newest state, or an error, and never an older state; but for the very last page
-// of the log, which is no different from one that was being written.
+// TestLostCheckpoint damages each grain of the superblocks, checkpoints and log of a crashed pool, one at a time. Open
+// recovers the newest state or returns an error, never an older state. The one exception is the last log page, which
+// cannot be distinguished from a page that was being written.
 func TestLostCheckpoint(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)
@@ -414,7 +414,7 @@ func TestLostCheckpoint(t *testing.T) {
 			want[i] = serial
 		}
 	}
-	for _, n := range []int{3, 55, 41} { // before the first checkpoint of the pool's own, after several, and some more
+	for _, n := range []int{3, 55, 41} { // before the pool's first own checkpoint, after several, and a little later
 		write(n)
 		opened, refused, older := 0, 0, 0
 		for g := range shape.Start(0) {

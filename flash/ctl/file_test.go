@@ -17,7 +17,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// onFiles opens devices on files: by goroutines, and by a ring where there is one.
+// onFiles runs each on file devices: through goroutines and, where available, through io_uring.
 func onFiles(t testing.TB, each func(t testing.TB, name string, open func(name string, bytes int64) device.Device)) {
 	dir := t.TempDir()
 	must := func(d device.Device, err error) device.Device {
@@ -42,8 +42,8 @@ func onFiles(t testing.TB, each func(t testing.TB, name string, open func(name s
 	})
 }
 
-// TestSideBySide has many goroutines write and read pages of their own and bytes of their own in pages that all
-// share, on two files, with flushes and trims between, and then opens the pool again.
+// TestSideBySide has many goroutines write and read pages of their own, and bytes of their own in shared pages, on two
+// files, interleaved with flushes and trims, and then reopens the pool.
 func TestSideBySide(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		before := runtime.NumGoroutine()
@@ -86,8 +86,8 @@ func TestSideBySide(t *testing.T) {
 						clear(mine[at : at+n])
 						err = pool.Discard(base+uint64(at), uint64(n), false)
 					case k < 9:
-						// Every worker has every eighth byte of the shared pages: small writes to the same page, side
-						// by side.
+						// Each worker owns every eighth byte of the shared pages: small concurrent writes to the same
+						// page.
 						j := int(draw.IntN(int64(len(part))))
 						part[j] = byte(draw.Uint64())
 						err = pool.WriteAt(part[j:j+1], uint64(j*workers+w), draw.IntN(5) == 0)
@@ -145,8 +145,8 @@ func TestSideBySide(t *testing.T) {
 	})
 }
 
-// TestRecoveryTime fills a pool of 10 GiB, leaves it as a crash does, and opens it again. It needs the room on the
-// disk, so it waits for FARFLASH_LONG.
+// TestRecoveryTime fills a pool of 10 GiB, abandons it as a crash does, and reopens it. It needs the disk space, so it
+// runs only with FARFLASH_LONG.
 func TestRecoveryTime(t *testing.T) {
 	if os.Getenv("FARFLASH_LONG") == "" {
 		t.Skip("FARFLASH_LONG is not set")
@@ -182,7 +182,7 @@ func TestRecoveryTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := pool.Stats()
-	// The device goes away under the pool: what the pool would write at its end is not written.
+	// Pull the device from under the pool, so that Close cannot write a checkpoint.
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,8 +202,8 @@ func TestRecoveryTime(t *testing.T) {
 	}
 }
 
-// TestCheckedAtWork checks a pool while others write: the check reads the device beside the pool, whose own
-// operations it must not hold up.
+// TestCheckedAtWork checks a pool while others write: the check reads the device concurrently and must not block the
+// pool's own operations.
 func TestCheckedAtWork(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		cfg, layout := small()

@@ -12,24 +12,25 @@ import (
 	"farflash/numeric/rng"
 )
 
-// shared is a page that several have at once, overwrite, give up and trim, as a model has it.
+// shared is the model of a page that several holders share, overwrite, give up and trim.
 type shared struct {
-	now     byte // what whoever gets it sees
-	holders int  // who have it
-	asked   int  // who want it
-	filler  bool // who has it overwrites all of it, and those who want it wait for him
-	trims   int  // wait for the last holder
-	late    bool // likewise, or are done already: where those who want it have got to is the pool's affair
+	now     byte // content that a new holder sees
+	holders int  // current holders
+	asked   int  // outstanding requests
+	filler  bool // the holder is overwriting all of it, and requests wait
+	trims   int  // trims waiting for the last holder
+	// trims may be waiting or done already; the model does not know how far the outstanding requests have got
+	late bool
 }
 
-// settle is when nobody has the page any more.
+// settle models the release of the last reference.
 func (s *shared) settle() {
 	if s.holders == 0 && (s.trims > 0) {
 		s.now, s.trims = 0, 0
 	}
 }
 
-// sharing is who has pages, and the model of them.
+// sharing is the set of held pages and their model.
 type sharing struct {
 	t     *testing.T
 	label string
@@ -60,7 +61,7 @@ func (w *sharing) get() {
 			w.t.Fatalf("%s: page %d is given while somebody overwrites it", w.label, page)
 		}
 		s.holders++
-		if s.late && (r.Fill || r.Data[0] == 0) { // it was in nobody's memory when it was trimmed
+		if s.late && (r.Fill || r.Data[0] == 0) { // it was not in memory when it was trimmed
 			s.now, s.trims = 0, 0
 		}
 		if s.filler = r.Fill; !r.Fill {
@@ -95,10 +96,11 @@ func (w *sharing) put() {
 	switch {
 	case !waited:
 		s.settle()
-	case change == ctl.Kept: // before they have it
+	case change == ctl.Kept: // before the waiting requests are served
 		s.settle()
 	case s.trims > 0:
-		// they have it with what was written, and it goes with the last of them, unless they waited for memory
+		// Waiting requests get the written content, and the trim takes effect with the last of them, unless they were
+		// waiting for memory.
 		s.late = true
 	}
 	w.pool.Put(o.ref, change, heat.Auto, func(err error) {
@@ -131,9 +133,9 @@ func (w *sharing) trim() {
 	})
 }
 
-// TestSharedPages holds that everybody who has a page has the same, and what a model says, whoever else reads,
-// overwrites, gives up, trims and waits, in a pool with hardly any memory; that each trim comes to its end; and that
-// what is left in the end is what the model has left.
+// TestSharedPages verifies that all holders of a page see the same content, and the content that a model predicts,
+// whatever else is read, overwritten, given up, trimmed or waiting, in a pool with very little memory. Each trim
+// completes, and the final contents equal the model's.
 func TestSharedPages(t *testing.T) {
 	seeds := uint64(150)
 	if os.Getenv("FARFLASH_LONG") != "" {

@@ -10,47 +10,47 @@ import (
 	"farflash/policy/ftl"
 )
 
-// journal makes changes of the mapping durable: records go to pages of the log, a flush covers the pages and all data
-// before them, and a checkpoint makes the log short again.
+// journal makes changes of the mapping durable. Records go to pages of the log; a flush then covers those pages and all
+// data written before them; a checkpoint truncates the log.
 type journal struct {
-	records []media.Record // not in a page yet
+	records []media.Record // not yet in a page
 	next    uint64         // number of the next record
-	durable uint64         // records below it are durable, with what they are about
+	durable uint64         // records below it are durable, together with the data they refer to
 	waiting fifo.Ring[await]
 
 	session  uint64
 	number   uint64 // of the next page
-	back     uint32 // sum of the page before it
+	back     uint32 // checksum of the previous page
 	base     uint64 // the oldest page that recovery needs
 	pages    []logPage
 	idleP    []int32
-	writing  int    // pages under way
-	phase    phase  // of making things durable
-	target   uint64 // what a flush under way, or to come, makes durable
-	flushing int    // devices that have not flushed yet
+	writing  int    // pages in flight
+	phase    phase  // of the flush cycle
+	target   uint64 // the record number that durable advances to after the current flush
+	flushing int    // devices whose flush is outstanding
 	flushOps []device.Op
 	flushErr error
 	encoded  media.LogPage
 
 	body       checkpoint
 	generation uint64
-	summaries  int         // writes of segment summaries under way
-	finished   func(error) // who waits for the last checkpoint
+	summaries  int         // writes of segment summaries in flight
+	finished   func(error) // called after the final checkpoint
 }
 
-// phase is where making things durable is.
+// phase is the state of the flush cycle.
 type phase uint8
 
 const (
 	resting  phase = iota
-	draining       // pages are under way that a flush is to cover; no page is begun meanwhile
+	draining       // waiting for the pages in flight that the flush must cover; no new page starts
 	flushing
 )
 
-// await is somebody who waits for records below seq.
+// await is a callback that waits for all records below seq.
 type await struct {
 	fn    func(error)
-	inner bool // fn is the controller's own, and called at once
+	inner bool // fn is the controller's own and is called directly
 	seq   uint64
 }
 
@@ -61,12 +61,12 @@ type logPage struct {
 }
 
 const (
-	logPages  = 16 // under way at once: recovery rests on this bound
-	bodyChunk = 64 // grains of a checkpoint that are written at once
+	logPages  = 16 // in flight at once; recovery relies on this bound
+	bodyChunk = 64 // grains of a checkpoint written at once
 	logSlack  = 4  // pages of the log that users' writes leave free
 )
 
-// checkpoint is one that is being written.
+// checkpoint is the checkpoint being written.
 type checkpoint struct {
 	op       device.Op
 	buf      []byte
@@ -76,10 +76,11 @@ type checkpoint struct {
 	attempts int
 	active   bool
 	flushOps []device.Op
-	left     int // devices that have not flushed yet
+	left     int // devices whose flush is outstanding
 	sealed   bool
 }
 
+// init sets up the operations of log pages, flushes and checkpoints, which are reused.
 func (j *journal) init(c *core) {
 	j.pages = make([]logPage, logPages)
 	for i := range j.pages {
@@ -102,28 +103,29 @@ func (c *core) log(r media.Record) {
 	c.next++
 }
 
-// inUse is how many pages of the log recovery needs.
+// inUse returns the number of log pages that recovery needs.
 func (c *core) inUse() uint64 { return c.number - c.base }
 
-// logFull reports whether nothing new should be begun that ends in the log, until a checkpoint has made room.
+// logFull reports whether new operations that end in the log must wait until a checkpoint has freed log space.
 func (c *core) logFull() bool { return c.inUse()+logSlack >= uint64(c.shape.LogPages) }
 
-// logBusy reports whether records wait for the log, a whole page of them or more.
+// logBusy reports whether the log is full or at least a page of records waits for it.
 func (c *core) logBusy() bool { return c.logFull() || len(c.records) >= media.RecordsPerPage }
 
-// loggable reports whether so many records may be added for somebody who is not held up by anything. What waits is to
-// have room in what a checkpoint leaves of the log, with what writes add: a checkpoint begins when all of it is in
-// the log.
+// loggable reports whether n records can be added by a caller that is not subject to back-pressure. All queued records,
+// plus those of writes in flight, must fit in the part of the log that a checkpoint frees, because a checkpoint begins
+// only once all of them are in the log.
 func (c *core) loggable(n int) bool {
 	return len(c.records)+n <= int(c.shape.LogPages/4)*media.RecordsPerPage
 }
 
-// await tells somebody when everything that was logged up to now is durable.
+// await calls fn once everything logged so far is durable.
 func (c *core) await(fn func(error)) { c.awaits(await{fn: fn, seq: c.next}) }
 
 // awaitThen is await for the controller itself.
 func (c *core) awaitThen(fn func(error)) { c.awaits(await{fn: fn, seq: c.next, inner: true}) }
 
+// awaits queues a, or completes it if its records are durable already.
 func (c *core) awaits(a await) {
 	switch {
 	case c.readOnly != nil:
@@ -131,10 +133,11 @@ func (c *core) awaits(a await) {
 	case a.seq <= c.durable:
 		c.reach(a, nil)
 	default:
-		c.waiting.Push(a) // and whoever took the request calls persist when it is done with it
+		c.waiting.Push(a) // the entry point that took the request calls persist before it returns
 	}
 }
 
+// reach completes an await. The controller's own callbacks run immediately, with the lock held.
 func (c *core) reach(a await, err error) {
 	if a.inner {
 		a.fn(err)
@@ -143,11 +146,11 @@ func (c *core) reach(a await, err error) {
 	c.tell(a.fn, err)
 }
 
-// persist does what is to be done next for durability.
+// persist takes the next step towards durability.
 func (c *core) persist() {
 	if c.readOnly != nil {
 		c.urgent = false
-		c.kickAll() // what is in chunks is given up when it has been tried
+		c.kickAll() // the pages in open chunks are given up once their write was tried
 		return
 	}
 	if c.urgent {
@@ -156,6 +159,7 @@ func (c *core) persist() {
 	}
 	for len(c.records) >= media.RecordsPerPage && c.seal() {
 	}
+	// Group commit: one flush serves all waiters whose records are in pages by now.
 	if c.phase == resting && c.waiting.N > 0 {
 		for len(c.records) > 0 && c.seal() {
 		}
@@ -170,19 +174,20 @@ func (c *core) persist() {
 			c.submit(int32(d), &c.flushOps[d])
 		}
 	}
+	// A checkpoint starts when half of the log is in use, and before Close.
 	if !c.body.active && (c.inUse() >= uint64(c.shape.LogPages)/2 || c.finished != nil && c.quiet()) {
 		c.begin()
 	}
 }
 
-// quiet reports whether nothing is under way.
+// quiet reports whether the controller is idle.
 func (c *core) quiet() bool {
 	return c.underWay == 0 && len(c.open) == 0 && c.backlog.N == 0 && c.failed.N == 0 && c.arrived.N == 0 &&
 		c.late.N == 0 && c.waiting.N == 0 && c.writing == 0 &&
 		c.phase == resting && c.summaries == 0
 }
 
-// seal writes a page of the log with as many records as fit, and reports false if none can be begun now.
+// seal starts the write of a log page with as many records as fit. It reports false if no page can be started now.
 func (c *core) seal() bool {
 	if c.phase == draining || len(c.idleP) == 0 || c.inUse() >= uint64(c.shape.LogPages) {
 		return false
@@ -192,12 +197,13 @@ func (c *core) seal() bool {
 	p := &c.pages[i]
 	n := min(len(c.records), media.RecordsPerPage)
 	for n < len(c.records) && c.records[n-1].Joined {
-		n-- // what is atomic goes to one page
+		n-- // an atomic group must not straddle pages
 	}
 	c.encoded = media.LogPage{
 		Number: c.number, Session: c.session, Back: c.back, First: c.next - uint64(len(c.records)), Mark: c.durable,
 		Records: c.records[:n],
 	}
+	// The chain of checksums lets recovery reject pages of an earlier pass through the ring.
 	c.back = c.encoded.Encode(p.buf, c.shape.UUID)
 	c.records = c.records[:copy(c.records, c.records[n:])]
 	p.op.Kind, p.op.Buf, p.op.Err, p.attempts = device.Write, p.buf, nil, 0
@@ -209,7 +215,7 @@ func (c *core) seal() bool {
 	return true
 }
 
-// logDone ends the write of a page of the log.
+// logDone completes the write of a log page.
 func (c *core) logDone(i int32) {
 	p := &c.pages[i]
 	if p.op.Err != nil && p.attempts < c.cfg.Retries && c.readOnly == nil {
@@ -227,7 +233,7 @@ func (c *core) logDone(i int32) {
 	c.advance()
 }
 
-// flushDone ends a device's flush.
+// flushDone completes a device's flush.
 func (c *core) flushDone(d int32) {
 	if err := c.flushOps[d].Err; err != nil {
 		c.flushErr = fmt.Errorf("flushing device %d: %w", d, err)
@@ -237,14 +243,15 @@ func (c *core) flushDone(d int32) {
 	}
 	c.phase = resting
 	if c.flushErr != nil {
-		// What the device had taken may be gone without its ever saying so again: nothing that was not durable before
-		// will be.
+		// The device may have dropped writes that it had acknowledged and never report that again, so no later flush
+		// can be trusted: what was not durable before this flush never will be.
 		c.fail(c.flushErr)
 		return
 	}
 	if c.readOnly != nil {
 		return
 	}
+	// Everything sealed before the flush is durable, and so is the data, which was written earlier.
 	c.durable = c.target
 	for c.waiting.N > 0 && c.waiting.First().seq <= c.durable {
 		c.reach(c.waiting.Pop(), nil)
@@ -271,11 +278,11 @@ func (c *core) fail(cause error) {
 	c.advance()
 }
 
-// begin begins a checkpoint of everything logged up to now. Log pages from here on come after it.
+// begin starts a checkpoint of everything logged so far. Later log pages follow it.
 func (c *core) begin() {
 	for len(c.records) > 0 {
 		if !c.seal() {
-			return // a page or the log's room is missing; there is another look when either is there
+			return // no free page buffer or log space; retried when either becomes available
 		}
 	}
 	b := &c.body
@@ -288,7 +295,7 @@ func (c *core) begin() {
 	c.writeBody()
 }
 
-// snapshot copies the state that a checkpoint holds.
+// snapshot copies the state that the checkpoint records.
 func (c *core) snapshot(b *media.Body) {
 	b.Pages = c.shape.Pages
 	if b.Segments == nil {
@@ -313,7 +320,7 @@ func (c *core) snapshot(b *media.Body) {
 	}
 }
 
-// writeBody writes the next grains of a checkpoint, or flushes them.
+// writeBody writes the next grains of a checkpoint, or flushes after the last.
 func (c *core) writeBody() {
 	b := &c.body
 	all := media.BodyPages(int64(len(b.body.Segments)), c.shape.Pages)
@@ -332,6 +339,7 @@ func (c *core) writeBody() {
 	c.submit(0, &b.op)
 }
 
+// flushBody flushes all devices, because the checkpoint's mapping refers to data on all of them.
 func (c *core) flushBody() {
 	b := &c.body
 	b.left = len(b.flushOps)
@@ -341,7 +349,7 @@ func (c *core) flushBody() {
 	}
 }
 
-// bodyDone ends the write of a part of a checkpoint.
+// bodyDone completes the write of part of a checkpoint.
 func (c *core) bodyDone() {
 	b := &c.body
 	switch {
@@ -362,8 +370,8 @@ func (c *core) bodyDone() {
 	}
 }
 
-// bodyFlushed ends a device's flush for a checkpoint: after the body its header is written, and after that it is in
-// force.
+// bodyFlushed completes a device's flush for a checkpoint. The header is written after the flush of the body, and the
+// checkpoint takes effect after the flush of the header.
 func (c *core) bodyFlushed(d int32) {
 	b := &c.body
 	if err := b.flushOps[d].Err; err != nil {
@@ -383,6 +391,7 @@ func (c *core) bodyFlushed(d int32) {
 		c.submit(0, &b.op)
 	default:
 		b.active = false
+		// The checkpoint is in force, so the log before it can be overwritten.
 		c.generation, c.base = b.header.Generation, b.header.Next
 		c.stats.Checkpoints++
 		if b.header.Clean {
@@ -394,8 +403,8 @@ func (c *core) bodyFlushed(d int32) {
 	}
 }
 
-// abandonCheckpoint ends one that could not be written. The one before stays in force, and the log after it is
-// needed: the pool is read-only.
+// abandonCheckpoint handles a checkpoint that could not be written. The previous one stays in force and still needs the
+// log after it, so the pool becomes read-only.
 func (c *core) abandonCheckpoint(err error) {
 	c.body.active = false
 	c.fail(err)
@@ -405,8 +414,7 @@ func (c *core) abandonCheckpoint(err error) {
 	}
 }
 
-// flush tells a user when everything that was put, trimmed or written before is durable, or an error if some of his
-// was lost.
+// flush calls fn once every earlier put, trim and write is durable, with an error if some of the user's were lost.
 func (c *core) flush(u *User, fn func(error)) {
 	b := &barrier{fn: fn, left: 1, user: u, since: u.seen}
 	for i := range c.frames {
@@ -428,7 +436,7 @@ func (c *core) flush(u *User, fn func(error)) {
 	c.advance()
 }
 
-// complete takes an operation that a device has ended.
+// complete dispatches an operation that a device has completed.
 func (c *core) complete(op *device.Op) {
 	i := int32(op.Token)
 	switch op.Token & tokenMask {

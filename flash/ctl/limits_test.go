@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestLimits looks at each limit of the settings from both sides.
+// TestLimits tests each limit of the settings from both sides.
 func TestLimits(t *testing.T) {
 	for name, x := range map[string]struct {
 		set     func(c *ctl.Config, n float64)
@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 		"retries": {func(c *ctl.Config, n float64) { c.Retries = int(n) }, []float64{0, 100}, []float64{-1, 101}},
 		"weight": {func(c *ctl.Config, n float64) { c.Heat.Weight = n }, []float64{1e-9, 1},
 			[]float64{0, -0.1, 1.0001, math.NaN()}},
-		// no more than warm, which is 1
+		// at most Warm, which is 1
 		"hot":  {func(c *ctl.Config, n float64) { c.Heat.Hot = n }, []float64{0, 1}, []float64{-0.1, 1.0001}},
 		"warm": {func(c *ctl.Config, n float64) { c.Heat.Warm = n }, []float64{0.07, 9}, []float64{0.0699, -1}},
 	} {
@@ -70,7 +70,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// failing is a device on which so many writes of a range fail.
+// failing is a device on which a given number of writes to a range fail.
 type failing struct {
 	*device.Mem
 	from, to int64
@@ -88,8 +88,8 @@ func (f *failing) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestRetries has a page of the log fail as often as it is tried again, which nobody sees, and once more, which makes
-// the pool read-only; and the same of pages' data, which are written elsewhere and counted as written once more.
+// TestRetries fails a log page as often as it is retried, which stays invisible, and once more, which makes the pool
+// read-only. It does the same for data pages, which are written elsewhere and counted as rewritten.
 func TestRetries(t *testing.T) {
 	for _, retries := range []int{0, 1, 3} {
 		for _, x := range []struct {
@@ -133,14 +133,13 @@ func TestRetries(t *testing.T) {
 				if more == 0 {
 					clean(t, p, true)
 				}
-				_ = p.Close() // it may be read-only
+				_ = p.Close() // may be read-only
 			}
 		}
 	}
 }
 
-// TestTogetherRefused asks for pages together of which some cannot be had: each gets its own answer, and the others
-// theirs.
+// TestTogetherRefused requests pages together, some of which must be refused: each request gets its own result.
 func TestTogetherRefused(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -182,7 +181,7 @@ func TestTogetherRefused(t *testing.T) {
 	}
 }
 
-// TestDamageCounted: what collection finds damaged is counted, each page once each time it is moved.
+// TestDamageCounted verifies that damaged pages found by collection are counted once per move.
 func TestDamageCounted(t *testing.T) {
 	cfg, layout := small()
 	cfg.PutThrough = true
@@ -213,9 +212,8 @@ func TestDamageCounted(t *testing.T) {
 	}
 }
 
-// TestFullInMemory fills a pool and asks for pages that it has not: to be read, which is given; then the same page,
-// which is in memory and holds nothing, to be written, which is refused at once and leaves nothing behind; and what
-// the pool has can be written all the same.
+// TestFullInMemory fills a pool and requests pages that have no content. Reading is granted. Writing the same page, now
+// in memory but still without content, is refused immediately and leaves no trace. Existing pages can still be written.
 func TestFullInMemory(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -236,7 +234,7 @@ func TestFullInMemory(t *testing.T) {
 		held = r
 	})
 	for _, mode := range []ctl.Mode{ctl.Writing, ctl.Whole} {
-		for _, page := range []uint64{other, other + 1} { // in memory, and not
+		for _, page := range []uint64{other, other + 1} { // in memory, and not in memory
 			answers := 0
 			p.Get(page, mode, func(r ctl.Ref, err error) {
 				if answers++; !errors.Is(err, ctl.ErrFull) || r.Page != page {
@@ -267,7 +265,7 @@ func TestFullInMemory(t *testing.T) {
 	}
 }
 
-// disturbed is a device that has something done before each read by somebody who is not the pool.
+// disturbed is a device that calls a function of the test before each read.
 type disturbed struct {
 	*device.Mem
 	before func()
@@ -282,8 +280,8 @@ func (d *disturbed) Submit(ops ...*device.Op) {
 	}
 }
 
-// TestFullUnderCheck overwrites pages of a full pool while each segment in turn is being read by a check, which keeps
-// it from being erased: writes that need its room wait for the check's end, and none is refused.
+// TestFullUnderCheck overwrites pages of a full pool while a check reads each segment in turn and so keeps it from
+// being erased. Writes that need its space wait for the check to finish, and none is refused.
 func TestFullUnderCheck(t *testing.T) {
 	cfg, layout := small()
 	dev := &disturbed{Mem: device.NewMem(smallGrains * device.Grain)}
@@ -314,7 +312,7 @@ func TestFullUnderCheck(t *testing.T) {
 			})
 			if ended < begun {
 				late++
-				return // the rest would wait behind it
+				return // the others would queue behind it
 			}
 		}
 	}

@@ -2,20 +2,21 @@ package ctl
 
 import "fmt"
 
-// losses are writes that came to nothing after they had been taken, in order, so that everybody whom one concerns
-// learns of it, whoever asks first.
+// losses records, in order, the writes that failed after they had been accepted, so that every user they concern learns
+// of them, no matter who flushes first.
 type losses struct {
-	count   uint64 // of all; the newest has this number
+	count   uint64 // of losses so far, and the number of the newest
 	recent  [lossesKept]loss
-	older   hull // those that are no longer in recent
-	untold  hull // of these, those that nobody was told of
+	older   hull // losses no longer in recent
+	untold  hull // those of older that were never reported
 	watches map[*watch]struct{}
 }
 
-// hull is what is kept of many losses: the newest one's number, 0 if there is none, and the pages between which they
-// all are.
+// hull summarises many losses: the number of the newest, 0 if there are none, and the range of pages that contains them
+// all.
 type hull struct{ number, first, last uint64 }
 
+// add extends the hull by a loss. Numbers must ascend.
 func (h *hull) add(number, page uint64) {
 	if h.number == 0 {
 		h.first, h.last = page, page
@@ -23,42 +24,41 @@ func (h *hull) add(number, page uint64) {
 	h.number, h.first, h.last = number, min(h.first, page), max(h.last, page)
 }
 
-// concerns reports whether some of them may be a user's.
+// concerns reports whether any of them might be in the user's range.
 func (h *hull) concerns(u *User) bool { return h.number > 0 && h.first <= u.last && h.last >= u.first }
 
-// loss is one page whose newest content did not reach the medium.
+// loss is one page whose latest content did not reach the medium.
 type loss struct {
 	page uint64
 	err  error
-	told bool // somebody's Flush has said so
+	told bool // reported by some user's Flush
 }
 
-// lossesKept is how many are told by page. Of older ones somebody may be told whose range was not hit, if it lies
-// among others that were.
+// lossesKept is the number of losses recorded by page. For older ones a user can get a false report, if its range was
+// not hit but lies between pages that were.
 const lossesKept = 256
 
-// watch is somebody who is called at once.
+// watch is a callback that runs as soon as a page of its range is lost.
 type watch struct {
 	first, last uint64
 	fn          func(error)
 }
 
-// User is somebody who writes to a range of the pool and asks whether it is durable: a connection, say, or a file
-// that is open. Each user is told of each loss in his range since he began, or last asked, once, whoever else was
-// told of it.
+// User writes to a range of the pool and asks whether it is durable: a connection, say, or an open file. Each user gets
+// each loss in its range since it began, or last asked, reported once, whether or not other users had it reported.
 type User struct {
 	pool        *Pool
 	first, last uint64 // pages
-	seen        uint64 // number of the last loss that he was told of, or began after
+	seen        uint64 // number of the last loss that was reported to it or preceded it
 }
 
-// span is the pages that some bytes are in.
+// span returns the pages that contain n bytes from at on.
 func span(at, n uint64) (first, last uint64) {
 	return at / Page, (at + min(max(n, 1)-1, ^uint64(0)-at)) / Page
 }
 
-// User returns a user of n bytes from at on. What was lost there before, and nobody was told of, he will be: whoever
-// wrote it may have come back as him.
+// User returns a user of n bytes from at on. It also gets earlier losses there that were never reported, because the
+// writer of those pages may have reconnected as this user.
 func (p *Pool) User(at, n uint64) *User {
 	u := &User{pool: p}
 	u.first, u.last = span(at, n)
@@ -78,8 +78,8 @@ func (p *Pool) User(at, n uint64) *User {
 	return u
 }
 
-// Flush calls fn when everything that was put or trimmed before, by anybody, is durable; or with an error if some of
-// what was in the user's range was lost.
+// Flush calls fn once every earlier put and trim, by any user, is durable, with an error if a write to the user's range
+// was lost.
 func (u *User) Flush(fn func(error)) {
 	p := u.pool
 	p.mu.Lock()
@@ -92,15 +92,15 @@ func (u *User) Flush(fn func(error)) {
 	p.leave()
 }
 
-// Sync is Flush, waited for.
+// Sync is Flush and waits for it.
 func (u *User) Sync() error {
 	fn, until := wait()
 	u.Flush(fn)
 	return until()
 }
 
-// Watch has fn called as soon as a write to n bytes from at on is lost, each time, on any goroutine, until stop has
-// returned and once more if it was on its way. Who watches is not thereby told: users are, too.
+// Watch calls fn on each loss of a write to n bytes from at on, as soon as it happens and on any goroutine. A call
+// already in flight when stop returns can still arrive. Watching does not count as a report: users still get theirs.
 func (p *Pool) Watch(at, n uint64, fn func(error)) (stop func()) {
 	w := &watch{fn: fn}
 	w.first, w.last = span(at, n)
@@ -118,16 +118,17 @@ func (p *Pool) Watch(at, n uint64, fn func(error)) (stop func()) {
 	}
 }
 
+// at returns a loss by number. recent is a ring.
 func (l *losses) at(number uint64) *loss { return &l.recent[number%lossesKept] }
 
-// oldest is the number of the oldest that is kept.
+// oldest returns the number of the oldest loss in recent.
 func (l *losses) oldest() uint64 { return max(1, l.count+1-min(l.count, lossesKept)) }
 
-// lose notes that what was last put to a page will not be on the medium. Somebody may have been told who waited for
-// it; others may have had a part in it.
+// lose records that the latest content of a page will not reach the medium. A writer that waits for the page learns of
+// it directly; this record is for other users who wrote part of it.
 func (c *core) lose(page uint64, err error) {
 	if page == nowhere {
-		return // it was dropped meanwhile
+		return // it was dropped in the meantime
 	}
 	c.losses.count++
 	x := c.losses.at(c.losses.count)
@@ -145,7 +146,7 @@ func (c *core) lose(page uint64, err error) {
 	}
 }
 
-// told is what a user is to be told who knows of losses up to a number, and that he knows of all from now on.
+// told returns the error that a user who knows of the losses up to since gets, and marks all losses as known to it.
 func (c *core) told(u *User, since uint64) error {
 	l := &c.losses
 	if since >= l.count {

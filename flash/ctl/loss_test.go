@@ -10,12 +10,12 @@ import (
 	"farflash/numeric/rng"
 )
 
-// rotten is a device of which some writes to segments fail, and none elsewhere.
+// rotten is a device on which some writes to segments fail, and no other writes.
 type rotten struct {
 	*device.Mem
 	from int64
 	fail bool
-	late bool // they wait
+	late bool // writes are held back
 	held []*device.Op
 }
 
@@ -39,7 +39,7 @@ func (r *rotten) release() {
 	}
 }
 
-// lossy is a pool of which some pages' newest content can be lost.
+// lossy returns a pool and a function that loses the latest content of some pages.
 func lossy(t *testing.T) (*rotten, *ctl.Pool, func(first, n uint64)) {
 	cfg, layout := small()
 	cfg.Frames, cfg.Chunk, cfg.Retries = 512, 32, 0
@@ -59,8 +59,8 @@ func lossy(t *testing.T) (*rotten, *ctl.Pool, func(first, n uint64)) {
 				t.Fatal(err)
 			}
 		}
-		// Somebody whom the lost pages do not concern asks, so that all are written out: what is in a chunk that is
-		// not full waits.
+		// A sync by a user outside the lost range forces all pages to be written out; otherwise a partly filled chunk
+		// would wait.
 		if err := p.User(1<<40, ctl.Page).Sync(); err != nil {
 			t.Fatalf("one is told of what is not his: %v", err)
 		}
@@ -68,7 +68,7 @@ func lossy(t *testing.T) (*rotten, *ctl.Pool, func(first, n uint64)) {
 	}
 }
 
-// told holds that a Flush says of a loss, or does not.
+// told verifies that a Flush reports a loss, or that it does not.
 func told(t *testing.T, who string, s interface{ Sync() error }, want bool) {
 	t.Helper()
 	if err := s.Sync(); errors.Is(err, device.ErrIO) != want || !want && err != nil {
@@ -76,8 +76,8 @@ func told(t *testing.T, who string, s interface{ Sync() error }, want bool) {
 	}
 }
 
-// TestLosses holds that each user is told of what was lost in his range, once, whoever asks first, and nobody of what
-// is not his.
+// TestLosses verifies that each user gets each loss in its range reported once, whoever asks first, and none outside
+// its range.
 func TestLosses(t *testing.T) {
 	_, p, lose := lossy(t)
 	a, twin, b := p.User(0, 10*ctl.Page), p.User(9*ctl.Page, 1), p.User(10*ctl.Page, 10*ctl.Page)
@@ -100,8 +100,8 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestLossOfSync holds that a write which others have a part in is a loss to them, even if one who waited for it was
-// told.
+// TestLossOfSync verifies that a failed synchronous write is also a loss for other users of the page, even though its
+// writer got the error.
 func TestLossOfSync(t *testing.T) {
 	dev, p, _ := lossy(t)
 	a := p.User(0, ctl.Page)
@@ -126,7 +126,7 @@ func TestLossOfSync(t *testing.T) {
 	told(t, "who wrote without waiting", a, true)
 }
 
-// TestManyLosses holds that more losses than are kept apart are told as well, and to those alone whom they may concern.
+// TestManyLosses verifies that losses beyond lossesKept are still reported, and only to users whom they might concern.
 func TestManyLosses(t *testing.T) {
 	_, p, lose := lossy(t)
 	a, far := p.User(0, 700*ctl.Page), p.User(1000*ctl.Page, ctl.Page)
@@ -141,7 +141,7 @@ func TestManyLosses(t *testing.T) {
 	told(t, "who came afterwards", p.User(3*ctl.Page, ctl.Page), false)
 }
 
-// TestLossOfTwoFlushes holds that two Flushes of one user that are under way at once are both told.
+// TestLossOfTwoFlushes verifies that two concurrent Flushes of one user both report the loss.
 func TestLossOfTwoFlushes(t *testing.T) {
 	dev, p, _ := lossy(t)
 	a := p.User(0, 10*ctl.Page)
@@ -163,7 +163,7 @@ func TestLossOfTwoFlushes(t *testing.T) {
 	}
 }
 
-// TestWatch holds that who watches a range is called of each loss in it, until he no longer watches.
+// TestWatch verifies that a watch of a range is called for each loss in it, until it is stopped.
 func TestWatch(t *testing.T) {
 	_, p, lose := lossy(t)
 	n := 0
@@ -184,7 +184,7 @@ func TestWatch(t *testing.T) {
 	told(t, "a user", p.User(5*ctl.Page, ctl.Page), true)
 }
 
-// queue is a device whose writes to segments wait until the test ends them, as it says.
+// queue is a device that holds back writes to segments until the test completes them.
 type queue struct {
 	*device.Mem
 	from int64
@@ -201,7 +201,7 @@ func (q *queue) Submit(ops ...*device.Op) {
 	}
 }
 
-// end ends one of the writes that wait.
+// end completes one of the writes held back.
 func (q *queue) end(i int, err error) {
 	op := q.held[i]
 	q.held = append(q.held[:i:i], q.held[i+1:]...)
@@ -212,9 +212,9 @@ func (q *queue) end(i int, err error) {
 	q.Mem.Submit(op)
 }
 
-// TestOvertakenByWhatFails has three writes of a page under way, of which the newest fails first, and no room to try
-// it again: what the older ones were to make durable is not said to be when they end, as they were overtaken, but
-// when the newest is written after all.
+// TestOvertakenByWhatFails has three writes of a page in flight. The newest fails first, and there is no space to retry
+// it. Waiters of the older writes must not be notified when those complete, because they were overtaken, but when the
+// newest content is finally written.
 func TestOvertakenByWhatFails(t *testing.T) {
 	cfg, layout := small()
 	cfg.Chunk, cfg.Writes, cfg.Retries = 1, 8, 0

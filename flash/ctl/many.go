@@ -8,18 +8,18 @@ import (
 	"farflash/flash/device"
 )
 
-// Want is a page that is asked for together with others.
+// Want is one page of a GetAll request.
 type Want struct {
-	Fn   func(Ref, error) // as of Get
+	Fn   func(Ref, error) // as for Get
 	Page uint64
 	Mode Mode
 }
 
-// GetAll is Get for several pages, whose reads go to the devices together: one lock, and one submission for each
-// device, whatever their number. It keeps nothing of wants. lane is as of GetOn.
+// GetAll is Get for several pages: it takes one lock and submits all reads to a device together, however many there
+// are. It does not retain wants. lane is as for GetOn.
 func (p *Pool) GetAll(lane uint8, wants []Want) {
-	// Where pages are waited for, even those that are in memory are given in turn: else many who have some each could
-	// wait for the rest for ever.
+	// While requests queue for frames, even pages in memory are served in queue order. Otherwise several callers that
+	// each hold some pages could wait for the rest forever.
 	for len(wants) > 0 && !p.core.hungry.Load() {
 		w := &wants[0]
 		r, ok := p.TryGet(w.Page, w.Mode)
@@ -51,9 +51,8 @@ func (p *Pool) GetAll(lane uint8, wants []Want) {
 	p.leave()
 }
 
-// GetAlone is Get of a page to be read, for a caller that has nothing else to do until it is there, and is no
-// callback: if nothing else is under way on its device it is read before GetAlone returns, without a change of
-// thread.
+// GetAlone is Get for reading, for a caller that has no other work until the page arrives and that is not a
+// callback. If its device is otherwise idle, the page is read before GetAlone returns, without switching threads.
 func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
 	if r, ok := p.TryGet(page, Reading); ok {
 		fn(r, nil)
@@ -75,11 +74,11 @@ func (p *Pool) GetAlone(page uint64, fn func(Ref, error)) {
 	p.leave()
 }
 
-// Frames is how many pages of memory the pool has. Who asks for several pages before he puts any asks for fewer.
+// Frames returns the number of pages of memory. A caller that gets several pages before it puts any must ask for fewer.
 func (p *Pool) Frames() int { return p.core.cfg.Frames }
 
-// holds reports whether a page has content: it is not where it reads as zeros because nothing was ever written there,
-// or was trimmed.
+// holds reports whether a page has content, that is, whether it was written and not trimmed since. A page without
+// content reads as zeros.
 func holds(s *table.Slot) bool {
 	if s == nil {
 		return false
@@ -88,18 +87,18 @@ func holds(s *table.Slot) bool {
 	return w.State() != table.Invalid && !(w.State() == table.Resident && w.Blank())
 }
 
-// Holds reports whether a page has content. If not it reads as zeros, and takes no room.
+// Holds reports whether a page has content. A page without content reads as zeros and takes no space.
 func (p *Pool) Holds(page uint64) bool { return page < media.MaxLBA && holds(p.table.Find(page)) }
 
-// Run is how many pages from one on, at most n, are like it: have content, or do not. It is at least one, unless n is
-// 0.
+// Run returns the number of consecutive pages from first on, at most n, that have content if first does and lack it if
+// first does not. It is at least one unless n is 0.
 func (p *Pool) Run(first, n uint64) (pages uint64, held bool) {
 	if first >= media.MaxLBA || n == 0 {
 		return n, false
 	}
 	last := first + min(n-1, math.MaxUint64-first)
-	held = p.Holds(first) // looked at once: it may change meanwhile
-	next := first + 1     // the first page that was not looked at
+	held = p.Holds(first) // sampled once, because it can change concurrently
+	next := first + 1     // the first page not yet examined
 	if next <= last {
 		for page, slot := range p.table.Used(next, last) {
 			if held && (page > next || !holds(slot)) {

@@ -10,7 +10,8 @@ import (
 	"farflash/flash/device"
 )
 
-// TestTogether asks for pages together and alone, and for which have content, and compares with what was written.
+// TestTogether gets pages together and one by one, and queries which have content, and compares both with the pages
+// written.
 func TestTogether(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		cfg, layout := small()
@@ -77,8 +78,8 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// TestRunWhileChanging holds that what is said of the first page and of those behind it is one answer, while the
-// first page comes and goes.
+// TestRunWhileChanging verifies that Run is consistent for the first page and those after it, while the first page is
+// concurrently written and trimmed.
 func TestRunWhileChanging(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(500 * device.Grain)

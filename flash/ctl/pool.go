@@ -12,11 +12,11 @@ import (
 	"farflash/flash/device"
 )
 
-// Pool is an open pool. All its methods may be called side by side, and from callbacks, but for those that wait
-// (ReadAt, WriteAt, Discard, Sync, Close), which a callback must not call: it runs where completions are taken, and
-// holds up all others as long as it runs.
+// Pool is an open pool. All methods are safe for concurrent use and may be called from callbacks, except those that
+// block (ReadAt, WriteAt, Discard, Sync, Close): a callback runs on the completion path and delays all other
+// completions while it runs.
 type Pool struct {
-	mu      sync.Mutex // held to use core
+	mu      sync.Mutex // guards core
 	core    *core
 	table   *table.Table
 	through bool // Config.PutThrough
@@ -25,20 +25,21 @@ type Pool struct {
 	closed  bool
 	err     error // of Close
 	found   Recovery
-	user    *User    // of Flush, Sync and Close
-	batches []*batch // that are not in use
+	user    *User    // for Flush, Sync and Close
+	batches []*batch // free list
 
+	// queue collects completions for the goroutine that drains them, so that devices' threads do not contend for mu.
 	queue struct {
 		sync.Mutex
 		ops   []*device.Op
 		spare []*device.Op
-		taken bool // somebody is at it
+		taken bool // a goroutine is draining ops
 	}
 }
 
-// Open opens the pool on devices, in any order, recovering it if it was not closed. If what was recovered cannot be
-// written down, the pool is read-only from the beginning, and ReadOnly says why. The pool has the devices until
-// Close, which closes them; if Open fails they are the caller's.
+// Open opens the pool on devices, given in any order, and recovers it if it was not closed cleanly. If the recovered
+// state cannot be written back, the pool opens read-only and ReadOnly returns the reason. The pool owns the devices and
+// closes them in Close; if Open fails, they remain the caller's.
 func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -70,13 +71,14 @@ func Open(cfg Config, devices ...device.Device) (*Pool, error) {
 	return p, nil
 }
 
-// Found says how the pool was found.
+// Found returns the result of recovery.
 func (p *Pool) Found() Recovery { return p.found }
 
-// Shape is how the pool is laid out.
+// Shape returns the pool's layout.
 func (p *Pool) Shape() media.Shape { return p.core.shape }
 
-// leave carries out what the core wants done, once the lock is released.
+// leave releases the lock and then submits the operations and runs the callbacks that the core has queued. The caller
+// holds p.mu.
 func (p *Pool) leave() {
 	p.core.persist()
 	if len(p.core.ops) == 0 && len(p.core.calls) == 0 {
@@ -95,6 +97,7 @@ func (p *Pool) leave() {
 	p.mu.Unlock()
 	for i := 0; i < len(b.ops); {
 		n := i + 1
+		// One Submit for each run of operations on the same device.
 		for n < len(b.ops) && b.to[n] == b.to[i] {
 			n++
 		}
@@ -115,15 +118,15 @@ func (p *Pool) leave() {
 	p.mu.Unlock()
 }
 
-// batch is lists that are being carried out.
+// batch is a set of lists being carried out.
 type batch struct {
 	ops   []*device.Op
 	to    []int32
 	calls []call
 }
 
-// completed takes what a device has ended. One goroutine at a time hands it to the core; others leave it theirs, and
-// so does one that has more.
+// completed receives a completed operation. One goroutine at a time drains the queue into the core; others only append
+// theirs, and so does a device that announces more completions.
 func (p *Pool) completed(op *device.Op) {
 	p.core.inspect(op)
 	q := &p.queue
@@ -134,6 +137,7 @@ func (p *Pool) completed(op *device.Op) {
 		return
 	}
 	q.taken = true
+	// q.ops and q.spare swap roles, so that draining does not allocate in the steady state.
 	for len(q.ops) > 0 {
 		ops := q.ops
 		q.ops = q.spare[:0]
@@ -151,25 +155,24 @@ func (p *Pool) completed(op *device.Op) {
 	q.Unlock()
 }
 
-// Mode is what a page is wanted for.
+// Mode is the kind of access that a page is requested for.
 type Mode uint8
 
-// The modes. Whole asks for a page of which everything will be overwritten: its content is not read.
+// The modes. Whole promises to overwrite the entire page: its content is not read.
 const (
 	Reading Mode = iota
 	Writing
 	Whole
 )
 
-// Get asks for a page, by its number (address divided by Page). fn is called once, perhaps before Get returns, with
-// the page or an error; everybody who has the page has the same memory. Each page that was given is put back by Put,
-// once. Pages are given in any order, but those that have to wait for memory in the order in which they were asked
-// for; so who asks for several, asks for all before he waits for any, and for fewer than there are frames, will get
-// them.
+// Get requests a page by number (address divided by Page). It calls fn once, possibly before it returns, with the page
+// or an error. All holders of a page share the same memory. Every page given out must be put back with Put, once. Pages
+// are served in any order, except that requests that wait for memory are served first come, first served. A caller that
+// needs several pages therefore makes progress if it requests all of them before it waits for any, and requests fewer
+// than there are frames.
 func (p *Pool) Get(page uint64, mode Mode, fn func(Ref, error)) { p.GetOn(0, page, mode, fn) }
 
-// GetOn is Get by a thread that does operations of the devices itself: what has to be read is read by the one that
-// has the lane (device.Op).
+// GetOn is Get for a thread that drives device I/O itself: a read goes to the I/O loop of that lane (device.Op).
 func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	if r, ok := p.TryGet(page, mode); ok {
 		fn(r, nil)
@@ -193,8 +196,8 @@ func (p *Pool) GetOn(lane uint8, page uint64, mode Mode, fn func(Ref, error)) {
 	p.leave()
 }
 
-// TryGet is Get for a page that is in memory: it takes no lock, and reports false if it is not, or cannot be had at
-// once for another reason.
+// TryGet is Get for a page that is in memory. It takes no lock, and reports false if the page is not in memory or
+// cannot be given out immediately for another reason.
 func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
 	if page >= media.MaxLBA {
 		return Ref{}, false
@@ -205,6 +208,7 @@ func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
 	}
 	for {
 		w := slot.Load()
+		// The swap below fails if the word has changed since, and the loop decides again.
 		next, ok := w.Get(mode != Reading)
 		if !ok {
 			return Ref{}, false
@@ -220,31 +224,34 @@ func (p *Pool) TryGet(page uint64, mode Mode) (Ref, bool) {
 	}
 }
 
-// Change is what was done to a page that is put.
+// Change is what a holder did to the page that it puts.
 type Change uint8
 
-// The changes. Kept is none (of a page with Fill: it was given up, and what it held before holds). Changed is written
-// when the last who has the page puts it, and durable after a Sync. Durable is too, and fn is called when it is.
+// The changes. Kept is no change; for a page with Fill it abandons the overwrite, and the previous content stays. A
+// Changed page is written when its last holder puts it, and is durable after a Sync. Durable is Changed with fn called
+// once the change is durable.
 const (
 	Kept Change = iota
 	Changed
 	Durable
 )
 
-// Put gives a page back. fn, which may be nil, is called once, perhaps before Put returns: when the change is durable
-// or lost if it is Durable, else at once. from is what is known of the data.
+// Put returns a page. fn, which may be nil, is called once, possibly before Put returns: for Durable when the change is
+// durable or lost, otherwise immediately. from is the writer's hint about the data.
 func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
+	// The lock-free path, for puts that leave no work behind.
 	if !r.Fill && change != Durable && from == heat.Auto {
 		for {
 			w := r.slot.Load()
 			if w.State() != table.Resident || w.Frame() != r.frame {
-				break // the page was moved
+				break // Remap moved the page
 			}
 			next := w.Put(change != Kept)
 			if next.Refs() == 0 && (next.Dirty() || next.Due() || p.through) {
-				break // somebody has to see to it
+				break // the last reference leaves work: a write, a trim or an eviction
 			}
 			if r.slot.Swap(w, next) {
+				// takeFrame sets hungry before it searches: either it finds this page idle, or this load sees the flag.
 				if next.Refs() == 0 && p.core.hungry.Load() {
 					p.mu.Lock()
 					p.core.feed()
@@ -262,9 +269,9 @@ func (p *Pool) Put(r Ref, change Change, from heat.Origin, fn func(error)) {
 	p.leave()
 }
 
-// Trim has pages hold nothing: they read as zeros, and take no room. fn is called when it is so and the devices keep
-// up with it, or durable with sync. Pages that somebody has are trimmed when the last one puts them. Who goes on
-// without waiting for fn while the devices are slow is refused at some time, with ErrBehind.
+// Trim discards the content of pages: they read as zeros and take no space. fn is called once the trim has taken effect
+// and the log keeps up, or with sync once it is durable. Held pages are trimmed when the last holder puts them. A
+// caller that keeps trimming without waiting for fn while the devices are slow eventually gets ErrBehind.
 func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	if first >= media.MaxLBA || count > media.MaxLBA-first {
 		fn(ErrRange)
@@ -284,8 +291,8 @@ func (p *Pool) Trim(first, count uint64, sync bool, fn func(error)) {
 	p.leave()
 }
 
-// Await calls fn when every trim and every write-out that has ended is durable: what a page that nobody has reads as
-// now, it does after a crash, or later content. Unlike Flush it does not have pages that were changed written.
+// Await calls fn once every completed trim and write-out is durable: an unheld page then reads after a crash as it does
+// now, or as later content. Unlike Flush, it does not write out changed pages.
 func (p *Pool) Await(fn func(error)) {
 	p.mu.Lock()
 	if p.closed {
@@ -297,24 +304,24 @@ func (p *Pool) Await(fn func(error)) {
 	p.leave()
 }
 
-// Flush is that of a user who has had the whole pool since it was opened: all callers are him, so of what is lost the
-// first who asks is told.
+// Flush acts for a user of the whole pool since it was opened. All callers of this method share that user, so each loss
+// is reported once, to the first caller.
 func (p *Pool) Flush(fn func(error)) { p.user.Flush(fn) }
 
-// wait returns a callback and what waits for it.
+// wait returns a callback and a function that blocks until it is called.
 func wait() (fn func(error), until func() error) {
 	done := make(chan error, 1)
 	return func(err error) { done <- err }, func() error { return <-done }
 }
 
-// Sync is Flush, waited for.
+// Sync is Flush and waits for it.
 func (p *Pool) Sync() error {
 	fn, until := wait()
 	p.Flush(fn)
 	return until()
 }
 
-// spanned checks a range of bytes.
+// spanned checks that n bytes from at on are within the address space.
 func spanned(at uint64, n int) error {
 	if uint64(n) > 0 && at > ^uint64(0)-uint64(n)+1 {
 		return ErrRange
@@ -322,7 +329,7 @@ func spanned(at uint64, n int) error {
 	return nil
 }
 
-// ReadAt reads bytes, from any address on. What was never written, or was trimmed, is zero.
+// ReadAt reads len(b) bytes from any address. Bytes never written, or trimmed, are zero.
 func (p *Pool) ReadAt(b []byte, at uint64) error {
 	if err := spanned(at, len(b)); err != nil {
 		return err
@@ -331,13 +338,13 @@ func (p *Pool) ReadAt(b []byte, at uint64) error {
 		func(r Ref, in, from, n int) { copy(b[from:from+n], r.Data[in:]) })
 }
 
-// WriteAt writes bytes, from any address on; with sync they are durable when it returns. After an error any part of
-// them may have been written.
+// WriteAt writes b at any address; with sync the bytes are durable when it returns. After an error any part of them may
+// have been written.
 func (p *Pool) WriteAt(b []byte, at uint64, sync bool) error {
 	return p.WriteFrom(b, at, sync, heat.Auto)
 }
 
-// WriteFrom is WriteAt with what is known of the data.
+// WriteFrom is WriteAt with a hint about the data.
 func (p *Pool) WriteFrom(b []byte, at uint64, sync bool, from heat.Origin) error {
 	if err := spanned(at, len(b)); err != nil {
 		return err
@@ -355,12 +362,13 @@ func (p *Pool) WriteFrom(b []byte, at uint64, sync bool, from heat.Origin) error
 	}, func(r Ref, in, from, n int) { copy(r.Data[in:], b[from:from+n]) })
 }
 
+// each is eachFrom without a hint.
 func (p *Pool) each(at uint64, n int, what func(uint64) (Mode, Change), do func(r Ref, in, from, n int)) error {
 	return p.eachFrom(at, n, heat.Auto, what, do)
 }
 
-// eachFrom does something with every page of a range, as they come, a part at a time so that no range is too long for
-// the frames.
+// eachFrom calls do for every page of a range, in the order in which they become available. It works in parts, so that
+// no range needs more frames than there are.
 func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) (Mode, Change),
 	do func(r Ref, in, from, n int)) error {
 	most := max(1, min(64, p.core.cfg.Frames/4))
@@ -374,6 +382,7 @@ func (p *Pool) eachFrom(at uint64, n int, origin heat.Origin, what func(uint64) 
 	return nil
 }
 
+// part requests all pages of a part before it waits for any, as Get requires.
 func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64) (Mode, Change),
 	do func(r Ref, in, from, n int)) error {
 	first, last := (at+uint64(from))/Page, (at+uint64(from)+uint64(n)-1)/Page
@@ -404,7 +413,7 @@ func (p *Pool) part(at uint64, from, n int, origin heat.Origin, what func(uint64
 	return first1
 }
 
-// Discard has bytes read as zeros. Whole pages among them take no room any more.
+// Discard makes n bytes from at on read as zeros. Whole pages among them are trimmed and take no space.
 func (p *Pool) Discard(at, n uint64, sync bool) error {
 	if n == 0 {
 		return nil
@@ -412,7 +421,7 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 	if at > ^uint64(0)-n+1 {
 		return ErrRange
 	}
-	// pages of which the beginning is within, to the one with the last byte
+	// first page that starts within the range; the page with its last byte
 	first, last := (at+Page-1)/Page, (at+n-1)/Page
 	whole := last + 1
 	if (at+n)%Page != 0 {
@@ -437,9 +446,9 @@ func (p *Pool) Discard(at, n uint64, sync bool) error {
 	return until()
 }
 
-// Close makes everything durable, writes a checkpoint from which the next Open starts at once, and closes the
-// devices. No page may be held. After an error the pool is closed all the same, and found by the next Open as after a
-// crash.
+// Close makes everything durable, writes a checkpoint from which the next Open starts without replay, and closes the
+// devices. No page may be held. If it returns an error, the pool is closed nevertheless, and the next Open recovers it
+// as after a crash.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -453,6 +462,7 @@ func (p *Pool) Close() error {
 	}
 	err := p.Sync()
 	p.mu.Lock()
+	// From here on, requests that need the core are refused.
 	p.closed = true
 	if p.core.readOnly == nil {
 		fn, until := wait()
@@ -474,7 +484,7 @@ func (p *Pool) Close() error {
 	return p.err
 }
 
-// forget takes every frame away from its page, so that nobody gets at memory that is no longer there.
+// forget detaches every frame from its page, so that no lock-free Get returns memory that has been released.
 func (c *core) forget() {
 	for i := range c.frames {
 		if f := &c.frames[i]; f.slot != nil {
@@ -483,7 +493,7 @@ func (c *core) forget() {
 	}
 }
 
-// held is how many pages somebody has.
+// held returns the number of pages that have holders.
 func (c *core) held() int {
 	n := 0
 	for i := range c.frames {
@@ -498,22 +508,21 @@ func (c *core) held() int {
 	return n
 }
 
-// Stats is what was done since the pool was opened.
+// Stats returns the counters since the pool was opened.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.core.stats
 }
 
-// Use says how full the pool is: pages in use, and how many may be.
+// Use returns the number of pages in use and the capacity.
 func (p *Pool) Use() (used, capacity int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.core.used, p.core.shape.Capacity
 }
 
-// Heat is what is known of a page: how often it was read, and the estimated number of writes to the pool between two
-// of it.
+// Heat returns a page's number of reads and the estimated number of writes to the pool between two writes of this page.
 func (p *Pool) Heat(page uint64) (reads uint32, interval float64) {
 	slot := p.table.Find(page)
 	if slot == nil {
@@ -524,7 +533,7 @@ func (p *Pool) Heat(page uint64) (reads uint32, interval float64) {
 	return slot.Reads(), heat.Page(slot.Heat()).Interval(&p.core.clock)
 }
 
-// ReadOnly is why nothing is written any more, or nil.
+// ReadOnly returns the reason why writes are refused, or nil.
 func (p *Pool) ReadOnly() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

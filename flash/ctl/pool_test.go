@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// small is a pool that fills up and collects within a few hundred writes.
+// small returns a pool that fills up and collects within a few hundred writes.
 func small() (ctl.Config, ctl.Layout) {
 	cfg := ctl.DefaultConfig()
 	cfg.Frames, cfg.Chunk, cfg.Moves = 32, 4, 4
@@ -56,7 +56,7 @@ func clean(t testing.TB, p *ctl.Pool, deep bool) {
 	}
 }
 
-// TestBytes writes, reads and discards at any byte, against a slice, with the pool closed and opened between.
+// TestBytes writes, reads and discards at any byte offset, against a slice, and reopens the pool in between.
 func TestBytes(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -113,8 +113,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestBackPressure has more pages asked for than there are frames: each is given when another was put, the last one
-// by the way past the lock.
+// TestBackPressure requests more pages than there are frames: each is served when another is put, the last one through
+// the lock-free path.
 func TestBackPressure(t *testing.T) {
 	cfg, layout := small()
 	cfg.Frames = 8
@@ -144,8 +144,8 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// TestWholeIsHidden holds that nobody sees a page that is being overwritten before it is put, and that one given up
-// is as it was.
+// TestWholeIsHidden verifies that a page being overwritten is invisible until it is put, and unchanged if it is given
+// up.
 func TestWholeIsHidden(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -187,7 +187,7 @@ func TestWholeIsHidden(t *testing.T) {
 	}
 }
 
-// TestAbsorbed has ten write to one page at once: all write the same memory, and it is written once, by the last put.
+// TestAbsorbed has ten concurrent writers of one page: they share its memory, and the last put writes it once.
 func TestAbsorbed(t *testing.T) {
 	cfg, layout := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -226,7 +226,7 @@ func TestAbsorbed(t *testing.T) {
 	}
 }
 
-// hot is a pool with a page in memory.
+// hot returns a pool with a page in memory.
 func hot(t testing.TB) (*ctl.Pool, func()) {
 	cfg, layout := small()
 	cfg.Frames = 64
@@ -243,13 +243,13 @@ func hot(t testing.TB) (*ctl.Pool, func()) {
 	}
 }
 
-// TestHotAllocates holds that a page in memory is got and put, changed or not, without an allocation.
+// TestHotAllocates verifies that a page in memory is got and put, changed or not, without allocation.
 func TestHotAllocates(t *testing.T) {
 	p, end := hot(t)
 	defer end()
 	change := ctl.Kept
 	fn := func(r ctl.Ref, err error) { p.Put(r, change, heat.Auto, nil) }
-	for range 2000 { // collection and checkpoints have grown what they need
+	for range 2000 { // warm up, until collection and checkpoints have allocated their buffers
 		change = ctl.Changed
 		p.Get(0, ctl.Writing, fn)
 	}
@@ -257,8 +257,8 @@ func TestHotAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { p.Get(0, ctl.Reading, fn) }); n != 0 {
 		t.Errorf("getting and putting a page in memory allocates %v times", n)
 	}
-	// The device in memory copies each grain, the summary of a segment is one buffer, and a checkpoint now and then
-	// takes some: below two a write.
+	// The memory device copies each grain, the summary of a segment is one buffer, and an occasional checkpoint
+	// allocates: below two allocations per write.
 	change = ctl.Changed
 	if n := testing.AllocsPerRun(1000, func() { p.Get(0, ctl.Writing, fn) }); n > 2 {
 		t.Errorf("changing a page allocates %v times", n)

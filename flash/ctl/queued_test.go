@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// hoard takes all frames of a pool, so that whoever wants another page waits for one, until they are let go.
+// hoard takes all frames of a pool, so that requests for other pages wait until release is called.
 func hoard(t *testing.T, p *ctl.Pool) (release func()) {
 	t.Helper()
 	var all []ctl.Ref
@@ -35,10 +35,10 @@ func hoard(t *testing.T, p *ctl.Pool) (release func()) {
 	}
 }
 
-// filled is a page all of whose bytes are b.
+// filled returns a page with all bytes b.
 func filled(b byte) []byte { return bytes.Repeat([]byte{b}, ctl.Page) }
 
-// pageIs holds a page to what it must be.
+// pageIs verifies a page's content.
 func pageIs(t *testing.T, p *ctl.Pool, page uint64, want []byte, what string) {
 	t.Helper()
 	got := make([]byte, ctl.Page)
@@ -50,7 +50,7 @@ func pageIs(t *testing.T, p *ctl.Pool, page uint64, want []byte, what string) {
 	}
 }
 
-// tight is an open pool of 8 frames with some pages.
+// tight returns an open pool of 8 frames with the given pages.
 func tight(t *testing.T, pages map[uint64]byte) *ctl.Pool {
 	t.Helper()
 	cfg, layout := small()
@@ -58,7 +58,7 @@ func tight(t *testing.T, pages map[uint64]byte) *ctl.Pool {
 	return holding(t, cfg, layout, device.NewMem(smallGrains*device.Grain), pages)
 }
 
-// holding is an open pool on a device, with some pages.
+// holding returns an open pool on a device with the given pages.
 func holding(t *testing.T, cfg ctl.Config, layout ctl.Layout, dev device.Device, pages map[uint64]byte) *ctl.Pool {
 	t.Helper()
 	format(t, layout, dev)
@@ -71,7 +71,7 @@ func holding(t *testing.T, cfg ctl.Config, layout ctl.Layout, dev device.Device,
 	return p
 }
 
-// shut closes a pool in which nothing may be wrong, and so many pages in use.
+// shut closes a pool that must be free of violations and have the given number of pages in use.
 func shut(t *testing.T, p *ctl.Pool, pages int64) {
 	t.Helper()
 	if err := p.Sync(); err != nil {
@@ -86,8 +86,8 @@ func shut(t *testing.T, p *ctl.Pool, pages int64) {
 	}
 }
 
-// TestDroppedWhileQueued holds that who waits for memory, and whose page is dropped or moved onto meanwhile, neither
-// sees nor changes what has its address by then. What he writes is gone with the page.
+// TestDroppedWhileQueued verifies that a request whose page is dropped or overwritten by a move while it waits for
+// memory neither sees nor changes the page that now has the address. Its writes vanish with the dropped page.
 func TestDroppedWhileQueued(t *testing.T) {
 	const a, b, twin = 10, 20, 30
 	overtaken := map[string][]ctl.Step{
@@ -143,12 +143,12 @@ func TestDroppedWhileQueued(t *testing.T) {
 	}
 }
 
-// TestGivenUpAfterDrop holds the same of who waits for a page that somebody overwrites, and gives up after it was
-// dropped.
+// TestGivenUpAfterDrop verifies the same for a request that waits for a page which another holder was overwriting, and
+// gives up after the page was dropped.
 func TestGivenUpAfterDrop(t *testing.T) {
 	const a, b = 10, 20
 	p := tight(t, map[uint64]byte{a: 1, b: 2})
-	hoard(t, p)() // nothing is in memory
+	hoard(t, p)() // evicts everything from memory
 	var fill ctl.Ref
 	p.Get(a, ctl.Whole, func(r ctl.Ref, err error) {
 		if err != nil {
@@ -175,8 +175,8 @@ func TestGivenUpAfterDrop(t *testing.T) {
 	shut(t, p, 1)
 }
 
-// TestTrimOfGivenUp holds that a page which somebody was to overwrite is trimmed when he gives up, whoever gets it or
-// its memory next, and that nobody else's is.
+// TestTrimOfGivenUp verifies that a page being overwritten is trimmed when its holder gives up, no matter who gets the
+// page or its frame next, and that no other page is.
 func TestTrimOfGivenUp(t *testing.T) {
 	const a, other = 10, 20
 	for _, waits := range []struct {
@@ -193,7 +193,7 @@ func TestTrimOfGivenUp(t *testing.T) {
 			fill = r
 			begun <- err
 		})
-		release() // one of them has the page from here on
+		release() // one of the waiters holds the page from here on
 		if err := <-begun; err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestTrimOfGivenUp(t *testing.T) {
 			fallthrough
 		case waits.mode == ctl.Reading:
 			pageIs(t, p, a, make([]byte, ctl.Page), waits.name+": the page that was trimmed")
-		default: // he asked before, but had it after
+		default: // requested before the trim, but served after it
 			used++
 			pageIs(t, p, a, filled(3), waits.name+": what he wrote")
 		}
@@ -245,9 +245,9 @@ func TestTrimOfGivenUp(t *testing.T) {
 	}
 }
 
-// TestTrimsWithoutEnd holds that who writes and trims without end, faster than the devices take what is logged of it,
-// waits for them if he waits for each trim, and is refused if he does not; and that all he was promised comes, and
-// all that others wait for.
+// TestTrimsWithoutEnd verifies back-pressure: a caller that writes and trims endlessly, faster than the devices absorb
+// the log, is slowed down if it waits for each trim, and refused if it does not. All accepted requests complete, and so
+// do those of other callers.
 func TestTrimsWithoutEnd(t *testing.T) {
 	for _, logPages := range []int64{8, 16, 64} {
 		for _, patient := range []bool{true, false} {
@@ -313,7 +313,7 @@ func TestTrimsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestRemapsWithoutEnd holds the same of who moves pages.
+// TestRemapsWithoutEnd verifies the same for endless moves.
 func TestRemapsWithoutEnd(t *testing.T) {
 	cfg, layout := small()
 	layout.LogPages = 16
@@ -352,8 +352,8 @@ func TestRemapsWithoutEnd(t *testing.T) {
 	shut(t, p, 1)
 }
 
-// TestDiscardAll holds that to discard all of the address space is logged as what is in use of it, however far apart
-// that is, and is so after a crash.
+// TestDiscardAll verifies that discarding the whole address space logs only the pages in use, however far apart, and
+// survives a crash.
 func TestDiscardAll(t *testing.T) {
 	at := []uint64{0, 7, 1<<32 - 1, 1 << 32, 1 << 40, 1<<52 - 2}
 	pages := map[uint64]byte{}

@@ -13,19 +13,19 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Recovery says how a pool was found.
+// Recovery describes the state in which a pool was found.
 type Recovery struct {
-	Clean   bool   // it was closed, and nothing came after
-	Records int64  // of the log that were applied
-	Pages   int64  // of the log
-	Checked int64  // pages whose content was looked at, because nothing said that it was durable
-	Dropped int64  // of these, those that were not there: writes that nobody had been told were durable
+	Clean   bool   // closed cleanly, with no log page after the last checkpoint
+	Records int64  // log records applied
+	Pages   int64  // log pages applied
+	Checked int64  // pages whose content was verified, because no mark says that it was durable
+	Dropped int64  // of these, pages whose content was missing: writes that were never reported durable
 	Session uint64 // of the pool from now on
 	Mapped  int64  // pages in use
 }
 
-// Shape reads what is said on devices about the pool that they are. They are given in any order; the one returned is
-// theirs.
+// Shape reads the superblocks of a pool's devices, which can be given in any order, and returns the layout and the
+// devices in the pool's order.
 func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
 	var shape media.Shape
 	sorted := make([]device.Device, 0, len(devices))
@@ -68,24 +68,24 @@ func Shape(devices []device.Device) (media.Shape, []device.Device, error) {
 	return shape, sorted, nil
 }
 
-// found is a page of the log as it lies on the device.
+// found is a log page as read from the device.
 type found struct {
 	page media.LogPage
 	sum  uint32
 }
 
-// recovery brings back the state of a pool.
+// recovery rebuilds the state of a pool.
 type recovery struct {
 	*core
 	devices []device.Device
-	mark    uint64 // records below it need no look at what they are about
+	mark    uint64 // records below it are durable with their data, which need not be verified
 	report  Recovery
 	content []byte
 	plugged map[int64]bool // segments that makeRoom wrote to
 }
 
-// recoverState fills a new core with what the devices say, and has the new state written down if it is not what a
-// checkpoint says already.
+// recoverState fills a new core from the devices, and writes a checkpoint of the recovered state unless the pool was
+// closed cleanly.
 func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	r := recovery{core: c, devices: devices, content: device.Aligned(Page), plugged: map[int64]bool{}}
 	headers, err := r.headers()
@@ -101,8 +101,9 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 			continue
 		}
 		chain := follow(log, h)
-		// At most logPages were under way at once, so what is further on was written when all this was durable; and
-		// what a page anywhere says was durable must be here. Else something was lost that had been there.
+		// At most logPages log pages are in flight at once, so a page further ahead implies that everything before it
+		// was durable; and records below any page's mark were durable. If either is missing from the chain, durable
+		// state was lost.
 		end, last := h.Next+uint64(len(chain)), h.Record
 		for _, f := range chain {
 			last += uint64(len(f.page.Records))
@@ -122,7 +123,7 @@ func (c *core) recoverState(devices []device.Device) (Recovery, error) {
 	return r.report, fmt.Errorf("ctl: no checkpoint can be used: %w", errors.Join(problems...))
 }
 
-// headers returns those of the checkpoints, the newer one first.
+// headers returns the valid checkpoint headers, newest first.
 func (r *recovery) headers() ([]media.Header, error) {
 	var out []media.Header
 	var problems []error
@@ -149,8 +150,8 @@ func (r *recovery) headers() ([]media.Header, error) {
 	return out, nil
 }
 
-// span reads grains of device 0 from first on in large pieces. A piece that cannot be read is read grain by grain,
-// and what still cannot is given as nil.
+// span reads grains of device 0 from first on in large pieces. If a piece cannot be read, it is read grain by grain,
+// and each receives nil for an unreadable grain.
 func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 	most := min(256, n)
 	buf := device.Aligned(int(most) * Page)
@@ -167,13 +168,13 @@ func (r *recovery) span(first, n int64, each func(i int64, grain []byte)) {
 	}
 }
 
-// readLog reads all pages of the log that are there, by number, and returns the highest number and the highest mark.
+// readLog reads all valid log pages, by number, and returns the highest number and the highest mark.
 func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 	log = map[uint64]found{}
 	r.span(r.shape.LogStart(), r.shape.LogPages, func(i int64, grain []byte) {
 		page, sum, err := media.DecodeLogPage(grain, r.shape.UUID, nil)
 		if err != nil || page.Number%uint64(r.shape.LogPages) != uint64(i) {
-			return // never written, torn or of another place: where it is missed the log ends
+			return // never written, torn or misplaced: the log ends where this page is needed
 		}
 		log[page.Number] = found{page, sum}
 		highest, mark = max(highest, page.Number), max(mark, page.Mark)
@@ -181,7 +182,7 @@ func (r *recovery) readLog() (log map[uint64]found, highest, mark uint64) {
 	return log, highest, mark
 }
 
-// follow returns the pages after a checkpoint, each the successor of the one before.
+// follow returns the chain of log pages after a checkpoint, each the successor of the one before.
 func follow(log map[uint64]found, h media.Header) []found {
 	var chain []found
 	back, record := h.Back, h.Record
@@ -195,6 +196,7 @@ func follow(log map[uint64]found, h media.Header) []found {
 	}
 }
 
+// readBody reads the body of a checkpoint, or returns the first error in it.
 func (r *recovery) readBody(h media.Header) (media.Body, error) {
 	body := media.Body{Segments: make([]media.Segment, len(r.segments)), Entries: make([]media.Entry, len(r.owners)),
 		Pages: r.shape.Pages}
@@ -208,7 +210,7 @@ func (r *recovery) readBody(h media.Header) (media.Body, error) {
 	return body, first
 }
 
-// replay applies a checkpoint and the log after it.
+// replay applies a checkpoint and the chain of log pages after it.
 func (r *recovery) replay(h media.Header, body media.Body, chain []found) error {
 	for i, s := range body.Segments {
 		r.segments[i] = segment{order: s.Order, erases: s.Erases, stream: s.Stream, session: s.Session,
@@ -252,7 +254,7 @@ func (r *recovery) replay(h media.Header, body media.Body, chain []found) error 
 	return nil
 }
 
-// mapTo has a page be at a place.
+// mapTo maps a page to a place.
 func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	if page >= media.MaxLBA || to < 0 || int64(to) >= int64(len(r.owners)) {
 		return fmt.Errorf("page %d at place %d of %d: %w", page, to, len(r.owners), ErrDamaged)
@@ -271,6 +273,8 @@ func (r *recovery) mapTo(page uint64, to ftl.PPA, sum uint32) error {
 	return nil
 }
 
+// apply replays one record. A Write that no mark covers counts only if its place has the recorded content, because a
+// log page can reach the medium before the data that it describes.
 func (r *recovery) apply(rec media.Record) error {
 	switch rec.Kind {
 	case media.Write, media.Keep:
@@ -283,6 +287,7 @@ func (r *recovery) apply(rec media.Record) error {
 			return fmt.Errorf("a write to place %d of a segment that is not open: %w", to, ErrDamaged)
 		}
 		s.written = max(s.written, int32(int64(to)-r.segmentOf(to)*int64(r.shape.Pages))+1)
+		// The number of the record that fills a segment orders it by age for collection.
 		if int(s.written) == r.shape.Pages {
 			s.order = r.next
 		}
@@ -305,7 +310,7 @@ func (r *recovery) apply(rec media.Record) error {
 		}
 		first := ftl.PPA(int64(rec.PPA) * int64(r.shape.Pages))
 		for p := first; p < first+ftl.PPA(r.shape.Pages); p++ {
-			if r.isLive(p) { // it was given back only when nothing durable led there
+			if r.isLive(p) { // a segment is erased only when no durable mapping refers to it
 				return fmt.Errorf("segment %d was opened, but page %d is in it: %w", rec.PPA, r.owners[p], ErrDamaged)
 			}
 		}
@@ -314,7 +319,7 @@ func (r *recovery) apply(rec media.Record) error {
 	return nil
 }
 
-// empty has pages hold nothing.
+// empty unmaps count pages from first on.
 func (r *recovery) empty(first, count uint64) {
 	for _, slot := range r.table.Used(first, first+count-1) {
 		if w := slot.Load(); w.State() == table.OnMedium {
@@ -324,15 +329,15 @@ func (r *recovery) empty(first, count uint64) {
 	}
 }
 
-// holds reports whether a place has the content that a record says.
+// holds reports whether a place has the content that the record describes.
 func (r *recovery) holds(p ftl.PPA, sum uint32) bool {
 	r.report.Checked++
 	dev, offset := r.at(p)
 	return device.Do(r.devices[dev], device.Read, offset, r.content) == nil && media.Sum(r.seed, r.content) == sum
 }
 
-// settleState gives the translation layer the segments as they are, and makes the state durable as a checkpoint of
-// its own, so that what was decided about writes that were under way is decided once.
+// settleState hands the segments to the translation layer and makes the recovered state durable as a new checkpoint, so
+// that the fate of writes that were in flight is decided only once.
 func (r *recovery) settleState(h media.Header, chain []found) error {
 	crashed := len(chain) > 0 || !h.Clean
 	if crashed {
@@ -359,9 +364,9 @@ func (r *recovery) settleState(h media.Header, chain []found) error {
 	return nil
 }
 
-// announce writes a page of the log, without records, that says which session has begun: else the next one would have
-// the same number if this one ended before anything of the log was durable, and a summary of it could be taken for
-// one of the next.
+// announce writes a log page without records that claims the new session number. Otherwise, if this session crashed
+// before any of its log was durable, the next session would get the same number and could mistake a summary of this one
+// for its own.
 func (r *recovery) announce() error {
 	page := media.LogPage{Number: r.number, Session: r.session, Back: r.back, First: r.next, Mark: r.durable}
 	sum := page.Encode(r.content, r.shape.UUID)
@@ -376,8 +381,8 @@ func (r *recovery) announce() error {
 	return nil
 }
 
-// orReadOnly has the pool be read-only if what was found cannot be written down: nothing that was durable is changed
-// by that, and all of it can be read.
+// orReadOnly makes the pool read-only if the recovered state could not be written back. Durable data is unaffected and
+// remains readable.
 func (r *recovery) orReadOnly(err error) {
 	if err != nil {
 		r.readOnly = fmt.Errorf(
@@ -385,10 +390,11 @@ func (r *recovery) orReadOnly(err error) {
 	}
 }
 
-// prepare readies the devices for what will be written after a crash.
+// prepare readies the devices for writing after a crash.
 func (r *recovery) prepare() error {
-	// If only the process died, what was found, and believed, may still be in the devices' caches. It has to be
-	// durable before a place that only an older state leads to is written anew, and before anything is said to be.
+	// If only the process died, the state that recovery trusts may still be in the devices' volatile caches. It must be
+	// durable before a place that only an older state refers to is overwritten, and before anything is reported
+	// durable.
 	if err := flushAll(r.devices); err != nil {
 		return err
 	}
@@ -398,9 +404,10 @@ func (r *recovery) prepare() error {
 	return r.wipeSummaries()
 }
 
-// writeDown makes the recovered state durable as a checkpoint, or two: what was decided here and is in no record must
-// not be undone by whoever has only the older checkpoint and takes the records before for durable, as those are that
-// come from now on. That is writes that were dropped, and pages that makeRoom moved.
+// writeDown makes the recovered state durable with one checkpoint, or with two if recovery made decisions that no
+// record holds: dropped writes, and pages that makeRoom moved. A later recovery that can read only the older checkpoint
+// would replay the records before the newer one and, because of the marks of later log pages, take the dropped writes
+// for durable. Two checkpoints put the decisions into both slots.
 func (r *recovery) writeDown() error {
 	var body media.Body
 	r.snapshot(&body)
@@ -421,13 +428,13 @@ func (r *recovery) writeDown() error {
 	return nil
 }
 
-// roomAfterCrash is how many empty segments a pool begins with: one that users get, one that collection turns over.
+// roomAfterCrash is the number of empty segments at startup: one for users and one for collection to work with.
 const roomAfterCrash = 2
 
-// makeRoom sees to it that there are empty segments. Each crash may leave a segment behind that was not filled to its
-// end; after several in a row there may be none left to move anything to. Nothing durable leads to a place that is
-// not in use, so the pages of the emptiest segment can be written right there, in segments that are full, and the
-// checkpoint that is written next has them there, or the old one still has them where they were.
+// makeRoom ensures that there are empty segments. Each crash can leave a partly filled segment behind; after several in
+// a row, none may be left to move pages to. Because no durable mapping refers to an unused place, the pages of the
+// emptiest segment can be written to unused places of other segments in place. After the next checkpoint they are
+// mapped there; until then the old checkpoint still maps them to their old places.
 func (r *recovery) makeRoom() error {
 	pages := int64(r.shape.Pages)
 	valid := make([]int64, len(r.segments))
@@ -473,7 +480,7 @@ func (r *recovery) makeRoom() error {
 	return nil
 }
 
-// plug moves a page to a place that is not in use, as it is: what is damaged stays so.
+// plug copies a page to an unused place verbatim: damaged content stays damaged.
 func (r *recovery) plug(from, to ftl.PPA) error {
 	dev, offset := r.at(from)
 	if err := device.Do(r.devices[dev], device.Read, offset, r.content); err != nil {
@@ -489,9 +496,9 @@ func (r *recovery) plug(from, to ftl.PPA) error {
 	return r.mapTo(r.owners[from], to, r.sums[from])
 }
 
-// wipeSummaries overwrites the summaries of segments that are not full: one that is there is of a time that was lost,
-// and the places after those that were not lost will be written anew. They are durable with the checkpoint. One that
-// reads as zeros already may be a hole of a sparse file, and is left to be one.
+// wipeSummaries overwrites the summaries of segments that are not full. Such a summary describes a fill whose end was
+// lost, and the remaining places will be written anew. The checkpoint's flush makes the zeros durable. A summary that
+// already reads as zeros may be a hole in a sparse file and is not written.
 func (r *recovery) wipeSummaries() error {
 	is, zeros := device.Aligned(r.shape.SummaryGrains()*Page), device.Aligned(r.shape.SummaryGrains()*Page)
 	for i := range r.segments {
@@ -511,10 +518,10 @@ func (r *recovery) wipeSummaries() error {
 	return nil
 }
 
-// restoreSegments describes every segment to the translation layer, those first that were filled first.
+// restoreSegments describes every segment to the translation layer, in the order in which they were filled.
 func (r *recovery) restoreSegments() error {
 	order := make([]int64, 0, len(r.segments))
-	var newest [heat.Streams]int64 // open segments, plus 1
+	var newest [heat.Streams]int64 // the newest open segment of each stream, plus 1
 	for i := range r.segments {
 		s := &r.segments[i]
 		if !s.opened {
@@ -544,11 +551,12 @@ func (r *recovery) restoreSegments() error {
 		d := ftl.Restored{Use: ftl.Full, Stream: int(s.stream), Valid: valid, Erases: int(min(s.erases, 1<<24-1)),
 			Age: len(order) - rank}
 		s.programmed = s.written
-		if newest[s.stream] == i+1 && live { // one with nothing in it is room, which makeRoom counts on
+		// an open segment without live pages is restored as full, and collection frees it; makeRoom counted it as empty
+		if newest[s.stream] == i+1 && live {
 			d.Use, d.Written, d.Age = ftl.Open, int(s.written), 0
 		} else {
-			// One that a failure closed, or that was being filled: what was not written of it never will be, until it
-			// is collected.
+			// A segment that was closed by a failure or was still being filled: its unwritten places stay unused until
+			// it is collected.
 			s.written, s.programmed = int32(r.shape.Pages), int32(r.shape.Pages)
 		}
 		if err := r.ftl.RestoreBlock(ftl.Block(i), d); err != nil {

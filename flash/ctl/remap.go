@@ -8,23 +8,25 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Step is one change of addresses: Count pages from From on become those from To on, and From reads as zeros; or,
-// with Drop, they are trimmed. What was at To is gone. Nothing is copied: the pages keep their places on the medium
-// and their frames in memory.
+// Step is one change of addresses: Count pages from From on move to To, and From reads as zeros; with Drop they are
+// trimmed instead. The previous contents of To are discarded. No data is copied: the pages keep their places on the
+// medium and their frames in memory.
 type Step struct {
 	From, To, Count uint64
 	Drop            bool
 }
 
-// MaxSteps is how many steps are atomic together, of up to 2^32 - 1 pages each; a longer one counts as several.
+// MaxSteps is the number of steps that can be atomic together, of up to 2^32 - 1 pages each; a longer step counts as
+// several.
 const MaxSteps = media.RecordsPerPage
 
-// nowhere is the number of a page that was dropped while somebody had it.
+// nowhere is the number of a page that was dropped while somebody held it.
 const nowhere = media.MaxLBA
 
-// records is how many records a step takes.
+// records returns the number of log records that a step takes.
 func (s Step) records() uint64 { return (s.Count + media.MaxCount - 1) / media.MaxCount }
 
+// check returns ErrRange for steps beyond the address space and for moves between overlapping ranges.
 func (s Step) check() error {
 	beyond := func(first uint64) bool { return first >= media.MaxLBA || s.Count > media.MaxLBA-first }
 	switch {
@@ -37,17 +39,17 @@ func (s Step) check() error {
 	return nil
 }
 
-// Remap takes steps, in order, at once: they are in force for everybody when it returns, all of them, and after a
-// crash all or none, whatever the sizes. An error says that nothing was done; else fn is called when it is so, or
-// with sync when it is durable. A page that somebody has goes to its new address with him: what he changes is put
-// there, and requests that wait go with it too. A page that is dropped, or moved onto, stays with those who have it
-// until they put it, and then is nobody's; requests that wait for it are given a page of zeros that is nobody's
-// either, and never what is at the address by then.
+// Remap applies steps in order and atomically: all of them are visible to everybody when it returns, and a crash
+// preserves all or none, whatever their sizes. If it returns an error, no step was applied; otherwise fn is called
+// right away, or with sync once the steps are durable. A held page follows its holder to the new address: changes are
+// put there, and queued requests follow too. A page that is dropped or overwritten by a move stays with its holders
+// until they put it and is then discarded. Requests queued for such a page get a private page of zeros, never the
+// content that now has the address.
 //
-// ErrBehind is for who goes on and on before fn is called: each waits for it, and as many at once as he likes.
+// Remap returns ErrBehind only to callers that keep issuing steps without waiting for fn. With one outstanding call
+// each, any number of callers is fine.
 //
-// A change of a page that was not said to be durable before may be missing at the new address after a crash, as it
-// might have been at the old one.
+// A crash can lose a change that was not yet reported durable at the new address, exactly as it could at the old one.
 func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	n := uint64(0)
 	for _, s := range steps {
@@ -83,8 +85,8 @@ func (p *Pool) Remap(steps []Step, sync bool, fn func(error)) error {
 	return nil
 }
 
-// remap logs the steps as one, and takes them. The records come first: a put that is overtaken by a step is durable
-// when the step is.
+// remap logs the steps as one atomic group and applies them. The records are logged first, so that a put that a step
+// overtakes becomes durable together with the step.
 func (c *core) remap(steps []Step) {
 	first := len(c.records)
 	for _, s := range steps {
@@ -116,7 +118,7 @@ func (c *core) remap(steps []Step) {
 	}
 }
 
-// vacate has the pages that a step drops, or moves others onto, hold nothing.
+// vacate empties the pages that a step drops or moves others onto.
 func (c *core) vacate(s Step) {
 	first := s.To
 	if s.Drop {
@@ -136,8 +138,7 @@ func (c *core) vacate(s Step) {
 	c.redirect(first, s.Count, func(uint64) uint64 { return nowhere })
 }
 
-// redirect has requests that wait for a frame, and were for some pages, be for others: who asked before goes with the
-// page, as one does who has it already.
+// redirect renames the pages of requests that wait for a frame: an earlier request follows its page, as a holder does.
 func (c *core) redirect(first, count uint64, to func(page uint64) uint64) {
 	for i := range c.queue.N {
 		if r := c.queue.At(i); r.page >= first && r.page-first < count {
@@ -146,7 +147,7 @@ func (c *core) redirect(first, count uint64, to func(page uint64) uint64) {
 	}
 }
 
-// take empties a slot, whatever others do past the lock, and returns its word.
+// take empties a slot, against concurrent lock-free changes, and returns its last word.
 func take(slot *table.Slot) table.Word {
 	for {
 		if w := slot.Load(); slot.Swap(w, 0) {
@@ -155,7 +156,8 @@ func take(slot *table.Slot) table.Word {
 	}
 }
 
-// detach takes a page's frame away from its address. Who has the page keeps it; when he puts it, it is trimmed.
+// detach separates a page's frame from its address. Holders keep the page, and it is trimmed when the last of them puts
+// it.
 func (c *core) detach(slot *table.Slot) {
 	w := take(slot)
 	at := w.Frame()
@@ -189,7 +191,7 @@ func (c *core) shift(s Step) {
 	c.redirect(s.From, s.Count, func(page uint64) uint64 { return page - s.From + s.To })
 }
 
-// shiftPage moves one that is somewhere.
+// shiftPage moves one page that has content or is in a frame.
 func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	next := c.table.Make(to)
 	next.Follow(slot)
@@ -208,10 +210,10 @@ func (c *core) shiftPage(slot *table.Slot, to uint64) {
 	if place != ftl.NoPPA {
 		c.rename(place, to)
 	}
-	next.Store(w) // the last thing: from here on it is found past the lock
+	next.Store(w) // last, because the lock-free path can find the page from here on
 }
 
-// rename has a place be another page's than it was written for.
+// rename assigns a place to a page other than the one it was written for.
 func (c *core) rename(p ftl.PPA, page uint64) {
 	if c.owners[p] != page {
 		c.owners[p] = page
@@ -219,9 +221,10 @@ func (c *core) rename(p ftl.PPA, page uint64) {
 	}
 }
 
+// isRenamed reports whether a place's page had another number when it was written there.
 func (c *core) isRenamed(p ftl.PPA) bool { return c.renamed[p>>6]>>(p&63)&1 != 0 }
 
-// shifted applies a record that moves pages.
+// shifted applies a Move record during recovery.
 func (r *recovery) shifted(rec media.Record) error {
 	s := Step{From: rec.LBA, To: rec.PPA, Count: uint64(rec.Count)}
 	if err := s.check(); err != nil || s.Count == 0 {

@@ -19,19 +19,19 @@ import (
 	"farflash/numeric/rng"
 )
 
-// object is content that moves about: whose it is stands in each of its versions, so that it is known wherever it is
-// found.
+// object is content that moves between addresses. Each version carries its id, so that it can be recognised anywhere.
 type object struct {
 	id            uint64
 	version, put  uint64 // the newest; the newest that was put
-	floor         uint64 // what came before it is overtaken by what is durable; 0: it may never have been
+	floor         uint64 // earlier versions were superseded by a durable one; 0: none may ever have been durable
 	busy, dropped bool
 }
 
-// layout says which object is at each address.
+// layout maps each address to its object.
 type layout []*object
 
-// mover is a pool in which objects are written and moved about at random, and what may be found after a cut.
+// mover is a pool in which objects are written and moved at random, with a model of the states that are valid after a
+// power cut.
 type mover struct {
 	t      testing.TB
 	cfg    ctl.Config
@@ -41,7 +41,7 @@ type mover struct {
 	label  string
 	now    layout
 	states []layout // after each Remap
-	acked  int      // of these, the newest that is durable
+	acked  int      // index of the newest durable state
 	held   []held
 	next   uint64
 	cuts   int64
@@ -54,7 +54,8 @@ type held struct {
 	done func()
 }
 
-// objectPage is the page of an address: half of them together, the others far away and across the leaves of the table.
+// objectPage returns the page of an address: half of them are contiguous, the others far apart and across leaves of the
+// table.
 func (m *mover) objectPage(at int) uint64 {
 	if half := len(m.now) / 2; at >= half {
 		return 1<<44 - 7 + uint64(at-half)
@@ -84,7 +85,7 @@ func (m *mover) fatalf(format string, args ...any) {
 	m.t.Fatalf(m.label+": "+format, args...)
 }
 
-// content is a version of an object; contentOf takes it apart, and says if it is one.
+// content fills in a version of an object; contentOf decodes it, and reports whether it is a single version.
 func content(b []byte, id, version uint64) {
 	stamp(b, id, version)
 	binary.LittleEndian.PutUint64(b[8:], id)
@@ -123,7 +124,7 @@ func (m *mover) write() {
 		}
 		if o.dropped {
 			m.late(r, o)
-			if m.draw.IntN(2) == 0 { // nobody ever sees it
+			if m.draw.IntN(2) == 0 { // never becomes visible
 				content(r.Data, o.id, o.version+1000)
 				m.pool.Put(r, ctl.Changed, heat.Auto, nil)
 				return
@@ -158,8 +159,8 @@ func (m *mover) write() {
 	})
 }
 
-// late looks at what somebody was given whose object was dropped since he asked: the object, or nothing, but never
-// another one.
+// late checks a page given to a request whose object was dropped while it waited: it is the object or zeros, never
+// another object.
 func (m *mover) late(r ctl.Ref, o *object) {
 	if r.Fill {
 		return
@@ -194,7 +195,7 @@ func (m *mover) read() {
 	})
 }
 
-// release puts a page that was kept, looking once more at what is in it.
+// release puts a held page after checking its content once more.
 func (m *mover) release() {
 	if len(m.held) == 0 {
 		return
@@ -210,7 +211,7 @@ func (m *mover) release() {
 	h.done()
 }
 
-// remap moves and drops some ranges at once.
+// remap moves and drops some ranges atomically.
 func (m *mover) remap() {
 	var steps []ctl.Step
 	for range 1 + m.draw.IntN(4) {
@@ -285,7 +286,7 @@ func (m *mover) act() {
 	}
 }
 
-// matches says why what was found cannot be what a state became.
+// matches returns an error if the recovered versions are not a valid successor of a state.
 func (m *mover) matches(state layout, ids, versions []uint64) error {
 	for at, o := range state {
 		switch {
@@ -301,8 +302,8 @@ func (m *mover) matches(state layout, ids, versions []uint64) error {
 	return nil
 }
 
-// cut has the power cut: all that is found must be as it was after one of the Remaps, and not before the newest
-// durable one.
+// cut cuts the power: the recovered state must be that after one of the Remaps, and not older than the newest durable
+// one.
 func (m *mover) cut() {
 	m.cuts++
 	pool, err := ctl.Open(m.cfg, m.dev.Crash(&m.draw))
@@ -342,7 +343,7 @@ func (m *mover) cut() {
 	}
 }
 
-// end puts everything back, looks at the whole once more and closes the pool.
+// end puts everything back, verifies the whole state once more and closes the pool.
 func (m *mover) end() {
 	for len(m.held) > 0 || m.dev.Held() > 0 {
 		m.release()
@@ -375,9 +376,9 @@ func (m *mover) end() {
 	}
 }
 
-// TestRemapCrash moves pages about while they are read, written, collected and held, and cuts the power some thousand
-// times (FARFLASH_LONG: a hundred thousand). What is found is always one state, each object at one address: never at
-// two, never at none.
+// TestRemapCrash moves pages while they are read, written, collected and held, and cuts the power some thousand times
+// (FARFLASH_LONG: a hundred thousand). The recovered state is always consistent, with each object at exactly one
+// address.
 func TestRemapCrash(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	worlds := 40
@@ -402,15 +403,15 @@ func TestRemapCrash(t *testing.T) {
 	t.Logf("%d cuts, %d groups of moves", cuts, moved)
 }
 
-// TestRemapFaults has each operation of a story with moves fail, once and from there on: what was said to be durable
-// is found in one piece afterwards.
+// TestRemapFaults fails each operation of a story with moves, once and permanently: everything reported durable is
+// found intact afterwards.
 func TestRemapFaults(t *testing.T) {
 	cfg, shape := small()
 	const n = 30
 	blank := device.NewMem(420 * device.Grain)
 	format(t, shape, blank)
 	b := make([]byte, ctl.Page)
-	// The object's pages go from address to address; each step is one Remap that moves all of them.
+	// The object's pages move from address to address; each step is one Remap of all of them.
 	story := func(dev *device.Mem) (acked, tried int) {
 		pool, err := ctl.Open(cfg, dev)
 		if err != nil {
@@ -420,7 +421,7 @@ func TestRemapFaults(t *testing.T) {
 		for i := range n {
 			content(b, uint64(i)+1, 1)
 			if pool.WriteAt(b, uint64(i)*ctl.Page, true) != nil {
-				_ = pool.Close() // it failed as it was told to
+				_ = pool.Close() // the injected fault
 				return acked, tried
 			}
 		}
@@ -441,7 +442,7 @@ func TestRemapFaults(t *testing.T) {
 		for _, v := range pool.Check(false).Violations {
 			t.Error(v)
 		}
-		_ = pool.Close() // it may fail as it was told to
+		_ = pool.Close() // may fail with the injected fault
 		return acked, tried
 	}
 	whole := blank.Reopen()
@@ -481,10 +482,10 @@ func TestRemapFaults(t *testing.T) {
 	}
 }
 
-// place is where the pages are after so many steps.
+// place returns the first page of the object after k steps.
 func place(k int) uint64 { return uint64(k%14) * 100 }
 
-// TestRemapRefuses holds what cannot be moved, and that nothing is moved then.
+// TestRemapRefuses verifies that invalid steps are refused and change no mapping.
 func TestRemapRefuses(t *testing.T) {
 	cfg, shape := small()
 	dev := device.NewMem(smallGrains * device.Grain)
@@ -526,9 +527,9 @@ func TestRemapRefuses(t *testing.T) {
 	}
 }
 
-// TestRemapSideBySide has goroutines read and write pages, past the lock and not, while another one moves them: each
-// finds its page where a lock shared with the mover says, with what it had, and pages kept over a move are put where
-// they went.
+// TestRemapSideBySide has goroutines read and write pages, on both the lock-free and the locked path, while another
+// moves them. Each finds its page, with its content, at the address that a lock shared with the mover gives, and pages
+// held across a move are put at their new address.
 func TestRemapSideBySide(t *testing.T) {
 	onFiles(t, func(t testing.TB, name string, openDevice func(string, int64) device.Device) {
 		cfg, shape := small()
@@ -565,7 +566,7 @@ func TestRemapSideBySide(t *testing.T) {
 				if err = errors.Join(err, <-done); err != nil {
 					t.Error(err)
 				}
-				time.Sleep(20 * time.Microsecond) // else it is all that happens
+				time.Sleep(20 * time.Microsecond) // otherwise the mover would starve the others
 			}
 		})
 		for i := range workers {
@@ -614,7 +615,7 @@ func TestRemapSideBySide(t *testing.T) {
 	})
 }
 
-// BenchmarkRemap moves a GiB that is in use to and fro.
+// BenchmarkRemap moves a GiB in use back and forth.
 func BenchmarkRemap(b *testing.B) {
 	cfg := ctl.DefaultConfig()
 	shape := ctl.DefaultLayout()

@@ -9,7 +9,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// sparse is a file with holes on a file system that may be full: what was never written cannot be.
+// sparse is a sparse file on a file system that can be full: then a grain that was never written cannot be written.
 type sparse struct {
 	*device.Mem
 	written map[int64]bool // grains
@@ -31,8 +31,8 @@ func (s *sparse) Submit(ops ...*device.Op) {
 	}
 }
 
-// sparsePool is a pool of which some pages are durable, whose process was then killed and its host's file system
-// filled.
+// sparsePool returns a pool with some durable pages whose process was killed, after which the host's file system filled
+// up.
 func sparsePool(t *testing.T, checkpoints int64) (cfg ctl.Config, dev *sparse, want []uint64) {
 	cfg, layout := small()
 	dev = &sparse{Mem: device.NewMem(2000 * device.Grain), written: map[int64]bool{}}
@@ -53,7 +53,7 @@ func sparsePool(t *testing.T, checkpoints int64) (cfg ctl.Config, dev *sparse, w
 	return cfg, dev, want
 }
 
-// reads holds that a pool has what was durable, and that all invariants hold.
+// reads verifies that a pool has its durable content and that all invariants hold.
 func reads(t *testing.T, pool *ctl.Pool, want []uint64) {
 	t.Helper()
 	b := make([]byte, ctl.Page)
@@ -68,8 +68,8 @@ func reads(t *testing.T, pool *ctl.Pool, want []uint64) {
 	clean(t, pool, true)
 }
 
-// TestHoles holds that recovery fills no hole of a sparse file: on a host that is full it is as good as on any other,
-// if there is a place for its checkpoint.
+// TestHoles verifies that recovery fills no hole of a sparse file: on a full host it works as on any other, provided
+// that its checkpoint has space.
 func TestHoles(t *testing.T) {
 	cfg, dev, want := sparsePool(t, 3)
 	pool := open(t, cfg, dev)
@@ -82,10 +82,10 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestRecoveredReadOnly holds that a pool is read-only, and says why, if what was recovered cannot be written down,
-// and as good as ever when it can again.
+// TestRecoveredReadOnly verifies that a pool is read-only, and reports why, if its recovered state cannot be written
+// back, and fully usable once it can.
 func TestRecoveredReadOnly(t *testing.T) {
-	cfg, dev, want := sparsePool(t, 0) // the place of the second checkpoint is a hole
+	cfg, dev, want := sparsePool(t, 0) // the second checkpoint slot is a hole
 	pool := open(t, cfg, dev)
 	if err := pool.ReadOnly(); !errors.Is(err, ctl.ErrReadOnly) || !errors.Is(err, device.ErrSpace) {
 		t.Fatalf("read-only: %v", err)

@@ -13,39 +13,39 @@ import (
 	"farflash/policy/ftl"
 )
 
-// writer is what the controller has under way towards the segments.
+// writer holds the controller's writes to the segments, open and in flight.
 type writer struct {
 	chunks  []chunk
 	idleC   []int32           // chunks
-	open    []int32           // chunks that take more pages, at most one a segment
-	backlog fifo.Ring[int32]  // dirty frames that wait for room
-	failed  fifo.Ring[failed] // pages of chunks that failed and wait for room elsewhere
+	open    []int32           // chunks that accept more pages, at most one per segment
+	backlog fifo.Ring[int32]  // dirty frames that wait for space
+	failed  fifo.Ring[failed] // pages of failed chunks that wait for space elsewhere
 
-	late fifo.Ring[func(error)] // trims that are done, and whose callers are told when the log has taken them
+	late fifo.Ring[func(error)] // callbacks of completed trims, deferred until the log has caught up
 
 	moves    []move
 	idleM    []int32
 	arrived  fifo.Ring[int32] // moves whose page was read and that wait for a chunk
-	underWay int              // operations towards the segments, and reads of moves
-	erasing  bool             // a segment waits for its new mapping to be durable
-	urgent   bool             // somebody waits for a page in an open chunk
-	failing  error            // of the last write to a segment that failed, since when that segment is left alone
+	underWay int              // in flight: writes to the segments and reads of moves
+	erasing  bool             // a segment waits for the mapping changes out of it to become durable
+	urgent   bool             // a waiter's page is in an open chunk
+	failing  error            // the last error of a segment write; the segment is not written again
 }
 
-// chunk is consecutive places of one segment, written by one operation.
+// chunk is a run of consecutive places of one segment, written by one operation.
 type chunk struct {
 	op    device.Op
 	buf   []byte
 	pages []write
 	first ftl.PPA
-	held  int // pages that failed and are not placed elsewhere yet
+	held  int // failed pages not yet placed elsewhere
 }
 
-// write is one page on its way to a place.
+// write is one page in a chunk.
 type write struct {
 	syncs    []waiter
-	frame    int32 // whose content it is, or noFrame
-	move     int32 // which move, if there is no frame
+	frame    int32 // the frame with the content, or noFrame
+	move     int32 // the move with the content, if there is no frame
 	sum      uint32
 	attempts int
 }
@@ -56,7 +56,7 @@ type failed struct {
 	cause        error
 }
 
-// move is a page that collection moves.
+// move is a page being moved by collection.
 type move struct {
 	op       device.Op
 	buf      []byte
@@ -64,17 +64,18 @@ type move struct {
 	lpa      uint64
 	sum      uint32
 	attempts int
-	bad      bool // it could not be read, or not as it was written, and stays so
+	bad      bool // unreadable, or its checksum did not match; it stays bad at the new place
 }
 
-// barrier is a Flush, which waits for the pages that were changed before it.
+// barrier is a Flush waiting for the pages changed before it.
 type barrier struct {
 	fn    func(error)
 	left  int
 	user  *User
-	since uint64 // the loss that he knew of when he asked: who asks twice at once is told twice
+	since uint64 // last loss known when it was requested: two concurrent flushes both report a later loss
 }
 
+// init sets up the operations of chunks and moves, which are reused.
 func (w *writer) init(c *core) {
 	w.chunks = make([]chunk, c.cfg.Writes)
 	for i := range w.chunks {
@@ -88,12 +89,12 @@ func (w *writer) init(c *core) {
 	}
 }
 
-// arenaPages is how many pages of memory a pool takes.
+// arenaPages returns the number of pages of memory that the pool needs.
 func (c *core) arenaPages() int {
 	return len(c.frames) + len(c.chunks)*c.cfg.Chunk + len(c.moves) + len(c.pages) + bodyChunk
 }
 
-// furnish gives everything its memory.
+// furnish carves the arena into buffers.
 func (c *core) furnish(arena []byte) {
 	take := func(pages int) []byte {
 		m := arena[: pages*Page : pages*Page]
@@ -115,17 +116,17 @@ func (c *core) furnish(arena []byte) {
 	}
 }
 
-// place begins to write a dirty frame that nobody has, and reports false if there is no room. Meanwhile the page is
-// InFlight, so that nobody gets it past the lock and changes it while it is copied.
+// place starts writing a dirty frame without references, and reports false if there is no space. While its content is
+// copied, the page is InFlight, so that the lock-free path cannot give it out and let it change.
 func (c *core) place(at int32) bool {
 	f := &c.frames[at]
 	w := f.slot.Load()
 	if w.State() != table.Resident || w.Refs() > 0 || !w.Dirty() {
-		return true // who has it will put it
+		return true // a holder's Put will bring it here again
 	}
 	switch {
 	case c.readOnly != nil && f.writing > 0:
-		return false // it is given up when what is under way has ended
+		return false // given up once the writes in flight have completed
 	case c.readOnly == nil && (len(c.idleC) == 0 || c.logFull()):
 		return false
 	}
@@ -154,8 +155,8 @@ func (c *core) place(at int32) bool {
 	return true
 }
 
-// giveUp ends the wish to write a frame, which is InFlight and of which nothing is under way: the page is what the
-// medium has, for everybody, as it would be after a crash, and who waits is told, as is each user whom it concerns.
+// giveUp abandons a dirty frame that is InFlight and has no write in flight. The page reverts to its content on the
+// medium for everybody, as it would after a crash. Waiters get the error, and each user concerned gets it from Flush.
 func (c *core) giveUp(at int32, err error) {
 	f := &c.frames[at]
 	c.lose(f.page, err)
@@ -173,7 +174,7 @@ func (c *core) giveUp(at int32, err error) {
 	c.settleTrims(f)
 }
 
-// refuse tells a waiter that nothing will be durable. A barrier asks what was lost.
+// refuse completes a waiter whose page was lost. A barrier gets its error from the recorded losses.
 func (c *core) refuse(w waiter, err error) {
 	if w.barrier == nil {
 		c.tell(w.fn, err)
@@ -182,7 +183,7 @@ func (c *core) refuse(w waiter, err error) {
 	c.arrive(w.barrier)
 }
 
-// granted has a waiter wait for what has been logged to be durable.
+// granted lets a waiter wait until the records logged so far are durable.
 func (c *core) granted(w waiter) {
 	if w.barrier == nil {
 		c.await(w.fn)
@@ -191,6 +192,7 @@ func (c *core) granted(w waiter) {
 	c.arrive(w.barrier)
 }
 
+// arrive counts down a barrier. The last arrival reports the user's losses, or waits for the log to become durable.
 func (c *core) arrive(b *barrier) {
 	if b.left--; b.left > 0 {
 		return
@@ -202,7 +204,7 @@ func (c *core) arrive(b *barrier) {
 	c.await(b.fn)
 }
 
-// add puts a page into the chunk that its place belongs to. There is an idle chunk.
+// add appends a page to the open chunk of its segment, or opens one. The caller ensures that a chunk is idle.
 func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content []byte) {
 	at := noFrame
 	number := c.segmentOf(to)
@@ -224,6 +226,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 		panic(fmt.Sprintf("ctl: place %d does not follow %d and %d more", to, k.first, len(k.pages)))
 	}
 	s := &c.segments[number]
+	// The Open record precedes the segment's Write records, because those are logged only when a write completes.
 	if !s.opened {
 		*s = segment{opened: true, erases: s.erases, stream: uint8(stream), session: uint32(c.session), order: c.next}
 		c.log(media.Record{Kind: media.Open, PPA: uint64(number), LBA: media.OpenedBy(uint8(stream), c.session),
@@ -232,6 +235,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	if s.written++; int(s.written) == c.shape.Pages {
 		s.order = c.next
 	}
+	// Copy the content, so that the frame can be changed while the chunk is written, and checksum the copy.
 	buf := k.buf[len(k.pages)*Page:][:Page]
 	copy(buf, content)
 	if w.frame != noFrame {
@@ -246,7 +250,7 @@ func (c *core) add(to ftl.PPA, stream heat.Stream, w write, page uint64, content
 	}
 }
 
-// kick submits an open chunk, kickAll all of them.
+// kick submits an open chunk, and kickAll all of them.
 func (c *core) kick(at int32) {
 	for i, o := range c.open {
 		if o == at {
@@ -261,8 +265,8 @@ func (c *core) kick(at int32) {
 	c.submit(dev, &k.op)
 }
 
-// nudge submits what there is if nothing under way will free a frame or make room: else chunks are better filled
-// meanwhile.
+// nudge submits partly filled chunks if no operation in flight will free a frame or space. Otherwise it pays to let
+// them fill up.
 func (c *core) nudge() {
 	if c.underWay == 0 {
 		c.kickAll()
@@ -275,7 +279,7 @@ func (c *core) kickAll() {
 	}
 }
 
-// chunkDone ends the write of a chunk.
+// chunkDone completes the write of a chunk.
 func (c *core) chunkDone(at int32) {
 	c.underWay--
 	k := &c.chunks[at]
@@ -296,7 +300,7 @@ func (c *core) chunkDone(at int32) {
 	c.advance()
 }
 
-// programmed counts a chunk's places as written; the last one of a segment has its summary written.
+// programmed counts a chunk's places as written; the last one of a segment triggers the write of its summary.
 func (c *core) programmed(k *chunk) {
 	i := c.segmentOf(k.first)
 	s := &c.segments[i]
@@ -305,7 +309,7 @@ func (c *core) programmed(k *chunk) {
 	}
 }
 
-// written makes a page that is on the medium what the mapping leads to, unless it was overtaken.
+// written maps a page to its new place, unless a newer version or a trim overtook it.
 func (c *core) written(to ftl.PPA, w *write) {
 	if w.frame == noFrame {
 		c.movedTo(to, w)
@@ -314,6 +318,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 	f := &c.frames[w.frame]
 	f.writing--
 	c.ftl.Programmed(to)
+	// A page can have several writes in flight; only the newest may become its mapping.
 	newest := f.latest == to
 	if newest {
 		if f.place != ftl.NoPPA {
@@ -338,7 +343,7 @@ func (c *core) written(to ftl.PPA, w *write) {
 	}
 }
 
-// grantAll grants waiters, and those that were passed on to the same write.
+// grantAll grants waiters and the frame's passed waiters, which wait for the same write.
 func (c *core) grantAll(f *frame, waiters []waiter) {
 	for _, s := range waiters {
 		c.granted(s)
@@ -350,9 +355,9 @@ func (c *core) grantAll(f *frame, waiters []waiter) {
 	f.passed = f.passed[:0]
 }
 
-// overtaken has waiters of a write that has ended and is not the newest wait for the newest one. If that has failed
-// before, and what it was to write is still in memory, they wait for that to be written after all: what they have
-// waited for is not on the medium.
+// overtaken transfers the waiters of a completed write that is not the newest to the newest one. If the newest has
+// already failed and its content is still dirty in memory, they wait for that content to be written, because the
+// version they wait for is not mapped.
 func (c *core) overtaken(f *frame, waiters []waiter) {
 	switch {
 	case f.writing > 0:
@@ -367,10 +372,11 @@ func (c *core) overtaken(f *frame, waiters []waiter) {
 	}
 }
 
-// movedTo ends a move.
+// movedTo completes a move.
 func (c *core) movedTo(to ftl.PPA, w *write) {
 	m := &c.moves[w.move]
 	c.idleM = append(c.idleM, w.move)
+	// Moved reports false if the page was overwritten or trimmed meanwhile, so that the copy is stale.
 	live := c.isLive(m.from)
 	if !c.ftl.Moved(m.from, to, c.tick()) {
 		return
@@ -378,7 +384,7 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	if !live {
 		panic(fmt.Sprintf("ctl: page %d was moved from %d, where it was not", m.lpa, m.from))
 	}
-	page := c.owners[m.from] // which may have been moved since it was read
+	page := c.owners[m.from] // Remap may have renamed it since it was read
 	c.kill(m.from)
 	c.enliven(to)
 	c.rename(to, page)
@@ -389,8 +395,7 @@ func (c *core) movedTo(to ftl.PPA, w *write) {
 	c.log(media.Record{Kind: kind, LBA: page, PPA: uint64(to), Sum: m.sum})
 }
 
-// failedFirst tells the translation layer of the places of a chunk that were not written; pages are placed elsewhere
-// by retry.
+// failedFirst reports a failed chunk's places to the translation layer; retry then places its pages elsewhere.
 func (c *core) failedFirst(k *chunk) {
 	for i := range k.pages {
 		w, to := &k.pages[i], k.first+ftl.PPA(i)
@@ -402,7 +407,7 @@ func (c *core) failedFirst(k *chunk) {
 	}
 }
 
-// retry places pages elsewhere whose write failed, and reports false if there is no room yet.
+// retry places a failed page elsewhere, and reports false if there is no space yet.
 func (c *core) retry(x failed) bool {
 	k := &c.chunks[x.chunk]
 	w := k.pages[x.index]
@@ -411,7 +416,7 @@ func (c *core) retry(x failed) bool {
 		m := &c.moves[w.move]
 		switch {
 		case c.readOnly != nil:
-			c.idleM = append(c.idleM, w.move) // the segment stays as it is
+			c.idleM = append(c.idleM, w.move) // the source segment keeps its pages
 		case len(c.idleC) == 0:
 			return false
 		default:
@@ -428,6 +433,7 @@ func (c *core) retry(x failed) bool {
 	if len(c.idleC) == 0 {
 		return false
 	}
+	// The same stream as that of the failed write.
 	stream := heat.Stream(c.segments[c.segmentOf(was)].stream)
 	to, ok := c.ftl.Allocate(0, int(stream), c.tick())
 	if !ok {
@@ -440,7 +446,7 @@ func (c *core) retry(x failed) bool {
 	return true
 }
 
-// surrender ends a user's write that failed, with an error unless a newer one makes it unnecessary.
+// surrender abandons a user's failed write, with an error unless a newer version supersedes it.
 func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	f := &c.frames[w.frame]
 	f.writing--
@@ -450,7 +456,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	}
 	cause = fmt.Errorf("writing page %d: %w", f.page, cause)
 	f.latest = f.place
-	if f.writing > 0 { // older writes, which must not come back as the newest
+	if f.writing > 0 { // older writes in flight must not be taken for the newest
 		f.latest = ftl.NoPPA
 	}
 	c.lose(f.page, cause)
@@ -463,8 +469,8 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 		}
 		f.passed = nil
 	}
-	// The frame has what was to be written, and nobody has it on the medium. If nobody has it in memory either it is
-	// forgotten, else whoever puts it last tries again.
+	// The content exists only in the frame. If the frame has no holder, the content is discarded; otherwise the last
+	// holder's Put tries again.
 	for {
 		old := f.slot.Load()
 		if old.State() != table.Resident {
@@ -478,7 +484,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 			continue
 		}
 		if old.Dirty() {
-			return // a newer content waits for its turn
+			return // newer content is waiting to be written
 		}
 		if f.slot.Swap(old, table.Coming(w.frame)) {
 			if f.place == ftl.NoPPA {
@@ -491,7 +497,7 @@ func (c *core) surrender(w *write, was ftl.PPA, cause error) {
 	}
 }
 
-// advance does all that waited for something that has ended.
+// advance resumes everything that waited for the completion of an operation.
 func (c *core) advance() {
 	for c.failed.N > 0 && c.retry(*c.failed.First()) {
 		c.unhold()
@@ -524,8 +530,8 @@ func (c *core) unhold() {
 	}
 }
 
-// unstick ends writes that wait for room when nothing is under way that could make any: so many segments have failed
-// that what is left is full.
+// unstick fails the writes that wait for space when no operation in flight can free any: enough segments have failed
+// that the remaining ones are full.
 func (c *core) unstick() {
 	if c.underWay > 0 || len(c.open) > 0 || c.erasing || c.summaries > 0 || c.checks > 0 ||
 		len(c.idle) < len(c.slots) || c.logFull() || c.readOnly != nil {
@@ -561,7 +567,7 @@ func (c *core) unstick() {
 	}
 }
 
-// collect has collection do what it can.
+// collect advances garbage collection as far as it can go now.
 func (c *core) collect() {
 	if c.readOnly != nil {
 		return
@@ -589,11 +595,11 @@ func (c *core) collect() {
 		c.submit(dev, &m.op)
 	}
 	if c.underWay == 0 && (c.backlog.N > 0 || c.ftl.Collecting(0)) {
-		c.kickAll() // moves in open chunks hold up the segment that they come from
+		c.kickAll() // moves in open chunks pin the segment that they come from
 	}
 }
 
-// moveRead ends the read of a page that is moved.
+// moveRead completes the read of a page that collection moves.
 func (c *core) moveRead(i int32) {
 	m := &c.moves[i]
 	if m.op.Err != nil && m.attempts < c.cfg.Retries {
@@ -605,8 +611,8 @@ func (c *core) moveRead(i int32) {
 	c.underWay--
 	switch {
 	case m.op.Err != nil:
-		// What cannot be read is lost, and stays lost where it goes: zeros do not have the sum that is expected,
-		// unless zeros it was.
+		// An unreadable page is lost and must stay detectably lost at its new place: zeros do not match the expected
+		// checksum, unless the page was zeros.
 		clear(m.buf)
 		m.bad = media.Sum(c.seed, m.buf) != m.sum
 	case media.Sum(c.seed, m.buf) != m.sum:
@@ -619,7 +625,7 @@ func (c *core) moveRead(i int32) {
 	c.advance()
 }
 
-// relocate puts a page that is moved into a chunk. There is an idle one.
+// relocate adds a moved page to a chunk. The caller ensures that a chunk is idle.
 func (c *core) relocate(i int32, m *move) {
 	known := heat.Page(0)
 	if slot := c.table.Find(m.lpa); slot != nil {
@@ -636,20 +642,21 @@ func (c *core) relocate(i int32, m *move) {
 	c.add(to, stream, write{frame: noFrame, move: i, sum: m.sum}, m.lpa, m.buf)
 }
 
-// streamOf is the stream that a place which was just handed out belongs to.
+// streamOf returns the stream of a newly allocated place.
 func (c *core) streamOf(p ftl.PPA) heat.Stream {
 	return heat.Stream(c.ftl.StreamOf(c.ftl.BlockOf(p)))
 }
 
-// erase gives an empty segment back once nothing that is durable leads into it: every record up to now must be.
+// erase frees an empty segment once every record logged so far is durable, so that no durable mapping refers to it.
 func (c *core) erase(b ftl.Block) {
 	c.erasing = true
 	c.kickAll()
 	c.awaitThen(func(err error) {
 		c.erasing = false
 		if err != nil {
-			return // read-only: it is never used again
+			return // read-only: the segment is never reused
 		}
+		// The old mapping is durably gone, so the places can be reused.
 		s := &c.segments[b]
 		*s = segment{erases: s.erases + 1}
 		c.ftl.Erased(b)
@@ -657,8 +664,8 @@ func (c *core) erase(b ftl.Block) {
 	})
 }
 
-// summarise writes the summary of a segment that was filled, without anybody waiting for it. The segment is not used
-// again meanwhile.
+// summarise writes the summary of a filled segment in the background. The segment is not reused until that write
+// completes.
 func (c *core) summarise(i int64) {
 	s := &c.segments[i]
 	sum := media.Summary{
@@ -672,7 +679,7 @@ func (c *core) summarise(i int64) {
 		at := first + ftl.PPA(k)
 		sum.Entries[k] = media.Entry{Page: c.owners[at] + 1, Sum: c.sums[at]}
 		if c.isRenamed(at) {
-			sum.Entries[k].Page = 0 // what moved the page may be lost in a crash that the summary survives
+			sum.Entries[k].Page = 0 // the record of the move can be lost in a crash that the summary survives
 		}
 	}
 	buf := device.Aligned(c.shape.SummaryGrains() * Page)
@@ -686,7 +693,7 @@ func (c *core) summarise(i int64) {
 	c.submit(p.device, op)
 }
 
-// summaryDone ends the write of a summary. Where it could not be written the segment is not to be trusted with data.
+// summaryDone completes the write of a summary. If it failed, the segment is marked failed and not written again.
 func (c *core) summaryDone(i int64, err error) {
 	c.summaries--
 	c.ftl.ReadDone(ftl.PPA(i * int64(c.shape.Pages)))
@@ -696,14 +703,14 @@ func (c *core) summaryDone(i int64, err error) {
 	c.advance()
 }
 
-// trim is a Trim that waits for pages that somebody has.
+// trim is a Trim in progress, which may wait for held pages.
 type trim struct {
 	fn   func(error)
 	left int
 	sync bool
 }
 
-// trimPages has pages first to last hold nothing.
+// trimPages discards the content of pages first to last.
 func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 	if c.readOnly != nil {
 		c.tell(fn, c.readOnly)
@@ -714,7 +721,7 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		return
 	}
 	t := &trim{fn: fn, left: 1, sync: sync}
-	var from, to uint64 // a record's: from the first page that is in use to the last one, which may be far behind
+	var from, to uint64 // the range of one record, from its first to its last page in use; gaps in between are harmless
 	any := false
 	record := func() {
 		if any {
@@ -726,6 +733,7 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 		if w.State() == table.Invalid {
 			continue
 		}
+		// One record covers pages with gaps between them: trimming an unused page has no effect.
 		if !any || page-from >= media.MaxCount {
 			record()
 			from, any = page, true
@@ -752,12 +760,13 @@ func (c *core) trimPages(first, last uint64, sync bool, fn func(error)) {
 	c.advance()
 }
 
+// unmap drops the mapping to a place and invalidates the place in ftl.
 func (c *core) unmap(p ftl.PPA) {
 	c.kill(p)
 	c.ftl.Invalidate(p, c.tick())
 }
 
-// trimmed counts a page of a trim as done.
+// trimmed counts one page of a trim as done.
 func (c *core) trimmed(t *trim) {
 	if t.left--; t.left > 0 {
 		return
@@ -766,20 +775,20 @@ func (c *core) trimmed(t *trim) {
 	case t.sync:
 		c.await(t.fn)
 	case t.fn != nil && c.readOnly == nil && c.logBusy():
-		c.late.Push(t.fn) // a trim needs nothing else that could hold up who does one after the other
+		c.late.Push(t.fn) // back-pressure for callers that trim one range after another, which have no other limit
 	default:
 		c.tell(t.fn, nil)
 	}
 }
 
-// caughtUp tells of trims that the log has taken.
+// caughtUp calls back the trims that waited for the log.
 func (c *core) caughtUp() {
 	for c.late.N > 0 && (c.readOnly != nil || !c.logBusy()) {
 		c.tell(c.late.Pop(), nil)
 	}
 }
 
-// settleTrims trims a page that nobody has and that trims wait for.
+// settleTrims trims a page that has pending trims and no holder.
 func (c *core) settleTrims(f *frame) {
 	if len(f.trims) == 0 {
 		return
@@ -795,7 +804,7 @@ func (c *core) settleTrims(f *frame) {
 	if slot == nil && page == nowhere {
 		return
 	}
-	if slot == nil { // it could not be read, or was given up: it is in no frame
+	if slot == nil { // unreadable or given up: it is in no frame
 		slot = c.table.Make(page)
 		if w := slot.Load(); w.State() == table.OnMedium {
 			c.unmap(w.Place())
@@ -808,12 +817,13 @@ func (c *core) settleTrims(f *frame) {
 	for {
 		w := slot.Load()
 		if w.State() != table.Resident {
-			return // giveUp and release see to it
+			return // giveUp and release call settleTrims again
 		}
 		if w.Refs() > 0 {
-			f.trims, trims = trims, nil // the last one to put it comes here again
+			f.trims, trims = trims, nil // the last holder's Put comes here again
 			return
 		}
+		// InFlight keeps the lock-free path away while the frame is cleared.
 		if !slot.Swap(w, table.Coming(w.Frame())) {
 			continue
 		}

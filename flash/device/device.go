@@ -1,14 +1,14 @@
-// Package device is what the flash controller stands on: an asynchronous device of 4 KiB grains that reads, writes and
-// flushes, as files and block devices (File), and in memory with a volatile cache and faults drawn by seed (Mem).
+// Package device is the device interface of the flash controller: asynchronous reads, writes and flushes of 4 KiB
+// grains, on files and block devices (File), and in memory with a volatile cache and seeded faults (Mem).
 //
-// Its main types are Op (one operation, which its submitter owns and uses again), Device, File, Mem and Faults; Arena
-// is memory that is aligned as direct I/O wants it. Package uring has a Device over io_uring. Conform, in devicetest,
-// is what every one must do.
+// Its main types are Op (one operation, which its submitter owns and reuses), Device, File, Mem and Faults; Arena
+// allocates memory that is aligned for direct I/O. Package uring has a Device over io_uring. Conform, in devicetest,
+// tests the behaviour required of every Device.
 //
-// What it leaves out: caching, scheduling, vectors, and sizes other than whole grains. A write that was completed but
-// not flushed may be lost, torn at 512-byte sectors or reordered with others that were not flushed, as with every
-// drive's volatile cache (NVM Express Base Specification 2.0, section 5.27.1.4); a completed Flush makes what was
-// completed before it was submitted durable.
+// It leaves out caching, scheduling, vectored I/O, and sizes other than whole grains. A completed write that was not
+// flushed may be lost, torn at 512-byte sectors or reordered with other unflushed writes, as with every drive's
+// volatile cache (NVM Express Base Specification 2.0, section 5.27.1.4). A completed Flush makes durable every write
+// that completed before the Flush was submitted.
 package device
 
 import (
@@ -18,13 +18,13 @@ import (
 	"unsafe"
 )
 
-// Grain is the unit of all operations, in bytes; Sector is what a write may be torn at.
+// Grain is the unit of all operations, in bytes; Sector is the unit at which a write can be torn.
 const (
 	Grain  = 4096
 	Sector = 512
 )
 
-// Kind is what an Op does.
+// Kind is the type of an Op.
 type Kind uint8
 
 // The kinds.
@@ -36,8 +36,8 @@ const (
 
 func (k Kind) String() string { return [...]string{"read", "write", "flush"}[k] }
 
-// Errors of operations, beside those of the operating system. ErrShort is a read or write that moved fewer bytes than
-// it was asked to.
+// Errors of operations, in addition to those of the operating system. ErrShort is a read or write that transferred
+// fewer bytes than requested.
 var (
 	ErrShort  = errors.New("device: fewer bytes than asked for")
 	ErrRange  = errors.New("device: beyond its end, or not whole grains")
@@ -46,41 +46,41 @@ var (
 	ErrSpace  = error(syscall.ENOSPC)
 )
 
-// Op is one operation. The device has it, and Buf, from Submit until Done is called.
+// Op is one operation. The device owns it, and Buf, from Submit until it calls Done.
 type Op struct {
-	Done   func(*Op) // called once, by any goroutine, perhaps before Submit returns; it must not block
+	Done   func(*Op) // called once, on any goroutine, possibly before Submit returns; must not block
 	Buf    []byte    // Read, Write: whole grains, aligned to a grain in memory
-	Err    error     // how it went, when Done is called
-	Owner  any       // who counts on More, by whom operations of others beside him are told apart; nil if nobody does
-	Offset int64     // Read, Write: bytes, a multiple of Grain
-	Token  uint64    // the submitter's own
+	Err    error     // the result, valid when Done is called
+	Owner  any       // groups operations for More; nil if the submitter does not use More
+	Offset int64     // Read, Write: byte offset, a multiple of Grain
+	Token  uint64    // for the submitter's use
 	Kind   Kind
-	// which of its threads, if the device has several, does it: the submitter's own, perhaps; 0 if that does not
-	// matter
+	// Lane selects the thread that runs the operation if the device has several, for example the submitter's own; 0 for
+	// any.
 	Lane uint8
-	// the submitter waits for this alone: the device may do it before Submit returns, if it has nothing else under
-	// way
+	// Lone is set if the submitter waits for this operation alone. If the device is idle, it may complete it before
+	// Submit returns.
 	Lone bool
-	More bool // when Done is called: the same goroutine calls that of another one with the same Owner next
+	More bool // valid in Done: the same goroutine calls Done of another Op with this Owner next
 }
 
-// Device does operations, of different submitters side by side.
+// Device executes operations. It is safe for concurrent use.
 type Device interface {
-	// Submit begins operations, in no order.
+	// Submit starts operations, in no particular order.
 	Submit(ops ...*Op)
-	// Size is how many bytes it has, a multiple of Grain.
+	// Size returns the size in bytes, a multiple of Grain.
 	Size() int64
-	// Close ends it; operations under way are finished first.
+	// Close closes the device, after the operations in flight have completed.
 	Close() error
 }
 
-// Registrar is a Device that does operations faster in memory that it was told of beforehand. Register is called
-// before the first Submit.
+// Registrar is a Device that is faster for memory registered in advance. Register must be called before the first
+// Submit.
 type Registrar interface {
 	Register(arena []byte) error
 }
 
-// Check says what is wrong with an operation on a device of so many bytes: ErrRange, or nothing.
+// Check returns ErrRange if the operation is invalid on a device of size bytes.
 func (o *Op) Check(size int64) error {
 	if o.Kind == Flush {
 		return nil
@@ -92,7 +92,7 @@ func (o *Op) Check(size int64) error {
 	return nil
 }
 
-// Finish ends an operation.
+// Finish completes an operation.
 func (o *Op) Finish(err error) {
 	o.Err, o.More = err, false
 	o.Done(o)
@@ -110,7 +110,7 @@ func Do(d Device, kind Kind, offset int64, buf []byte) error {
 	return nil
 }
 
-// Arena is memory outside of the collector's reach, aligned to pages, zero, of so many bytes.
+// Arena allocates n bytes of zeroed, page-aligned memory outside of the Go heap.
 func Arena(n int) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -122,7 +122,7 @@ func Arena(n int) ([]byte, error) {
 	return m, nil
 }
 
-// Release gives an arena back.
+// Release unmaps an arena.
 func Release(arena []byte) error {
 	if arena == nil {
 		return nil
@@ -130,7 +130,7 @@ func Release(arena []byte) error {
 	return syscall.Munmap(arena)
 }
 
-// Aligned is memory of the collector's, aligned to grains, for what is used once.
+// Aligned allocates grain-aligned memory on the Go heap, for short-lived use.
 func Aligned(n int) []byte {
 	m := make([]byte, n+Grain)
 	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(m))) & (Grain - 1))

@@ -58,8 +58,8 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// TestCrashKeepsWhatWasFlushed writes, flushes some, and cuts: what was flushed is there, and of the rest each sector
-// is one version's.
+// TestCrashKeepsWhatWasFlushed writes, flushes part, and cuts the power: flushed data is there, and every other sector
+// is one of its versions.
 func TestCrashKeepsWhatWasFlushed(t *testing.T) {
 	draw := rng.NewStream(1, "crash")
 	version := func(v byte) []byte { return bytes.Repeat([]byte{v}, device.Grain) }
@@ -102,7 +102,7 @@ func TestCrashKeepsWhatWasFlushed(t *testing.T) {
 	}
 }
 
-// TestFaults counts on each fault to come when it is asked for.
+// TestFaults verifies that each kind of fault occurs when requested.
 func TestFaults(t *testing.T) {
 	b := device.Aligned(2 * device.Grain)
 	for _, c := range []struct {

@@ -12,18 +12,18 @@ import (
 	"unsafe"
 )
 
-// Mode says how a file or block device is opened.
+// Mode controls how a file or block device is opened.
 type Mode struct {
-	Create int64 // bytes that the file is made or extended to; 0: it must be there and have its size
-	Cached bool  // through the page cache, instead of O_DIRECT
-	Shared bool  // without the lock: whoever opens it knows who else has it
+	Create int64 // size that the file is created or extended to; 0: it must exist with its size
+	Cached bool  // use the page cache instead of O_DIRECT
+	Shared bool  // do not lock: the caller coordinates access
 }
 
-// Handle is an open file or block device, which nobody else has: it is locked against other processes.
+// Handle is an open file or block device, locked against other processes.
 type Handle struct {
-	File   *os.File // kept, because a file that only its number is left of is closed by the collector
+	File   *os.File // referenced, because the finalizer of an os.File closes its descriptor
 	Bytes  int64
-	Direct bool // O_DIRECT is in force; a file system that refuses it (tmpfs) is used through its cache
+	Direct bool // O_DIRECT is in effect; on a file system that refuses it (tmpfs) the cache is used
 }
 
 // OpenHandle opens a file or block device.
@@ -47,14 +47,14 @@ func OpenHandle(path string, mode Mode) (Handle, error) {
 		}
 	}
 	if err = h.prepare(path, mode); err != nil {
-		_ = h.File.Close() // what went wrong before says more
+		_ = h.File.Close() // the first error is more informative
 		return Handle{}, err
 	}
 	return h, nil
 }
 
-// lock locks the file, unless it is to be shared. A process that was killed has its files until the kernel has ended
-// its ring, a moment later: that long is waited.
+// lock locks the file unless it is shared. After a process is killed, the kernel keeps its files open until its ring is
+// torn down, so lock retries for a moment.
 func (h *Handle) lock(mode Mode) error {
 	for i := 0; !mode.Shared; i++ {
 		err := syscall.Flock(int(h.File.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -70,7 +70,7 @@ func (h *Handle) prepare(path string, mode Mode) error {
 	if err := h.lock(mode); err != nil {
 		return fmt.Errorf("%s is in use by another process: %w", path, err)
 	}
-	end, err := h.File.Seek(0, io.SeekEnd) // for block devices as well, of which Stat says 0
+	end, err := h.File.Seek(0, io.SeekEnd) // also works for block devices, whose Stat size is 0
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (h *Handle) prepare(path string, mode Mode) error {
 	return nil
 }
 
-// Run does one operation, and waits for it.
+// Run executes one operation synchronously.
 func (h *Handle) Run(op *Op) error {
 	if err := op.Check(h.Bytes); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (h *Handle) Run(op *Op) error {
 	case Write:
 		n, err = h.File.WriteAt(op.Buf, op.Offset)
 	case Flush:
-		// The size of the file never changes while it is open, so its data are all that there is to be made durable.
+		// The size does not change while the file is open, so only data must be synced.
 		return syscall.Fdatasync(int(h.File.Fd()))
 	}
 	var wrong *os.PathError
@@ -113,19 +113,18 @@ func (h *Handle) Run(op *Op) error {
 	return err
 }
 
-// File is a file or block device that is read and written by pread and pwrite, each waited for by one of its
-// goroutines.
+// File is a file or block device accessed by pread and pwrite from a pool of goroutines.
 type File struct {
 	Handle
 	work  chan *Op
 	done  sync.WaitGroup
-	under atomic.Int64 // operations under way
+	under atomic.Int64 // operations in flight
 	once  sync.Once
-	gate  sync.RWMutex // held for writing when it closes
+	gate  sync.RWMutex // held for writing by Close
 	shut  bool
 }
 
-// OpenFile opens a file or block device and starts so many goroutines for it.
+// OpenFile opens a file or block device and starts the given number of goroutines for it.
 func OpenFile(path string, mode Mode, goroutines int) (*File, error) {
 	h, err := OpenHandle(path, mode)
 	if err != nil {
@@ -168,8 +167,8 @@ func (f *File) Submit(ops ...*Op) {
 		case f.work <- op:
 			f.gate.RUnlock()
 		default:
-			// All goroutines are busy and the queue is full. One of them may be what submits, so it must not wait for
-			// room.
+			// All goroutines are busy and the queue is full. Submit may be running on one of them, so it must not
+			// block.
 			f.done.Add(1)
 			f.gate.RUnlock()
 			go func() {
@@ -197,7 +196,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// AlignedTo reports whether memory begins at a grain, as direct I/O wants it.
+// AlignedTo reports whether b starts at a grain boundary, as direct I/O requires.
 func AlignedTo(b []byte) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%Grain == 0
 }

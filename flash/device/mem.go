@@ -9,32 +9,32 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Faults are what goes wrong in a Mem, each as the probability of an operation to end so. The draw is by seed and the
+// Faults are the faults injected into a Mem, most as a probability per operation. The draws depend on the seed and the
 // number of the operation.
 type Faults struct {
 	Seed       uint64
 	ReadError  float64 // EIO
-	WriteError float64 // EIO; what was written is undefined
-	FlushError float64 // EIO; nothing is made durable
-	Full       float64 // a write ends with ENOSPC, and writes nothing
-	Short      float64 // a read or write moves only some of its bytes
-	// FailAt is the number of one operation, counted from 1, that ends with EIO (Full: ENOSPC) whatever it is; 0 is
-	// none. From FailFrom on, every operation fails; 0 is none.
+	WriteError float64 // EIO; the content written is undefined
+	FlushError float64 // EIO; no data is made durable
+	Full       float64 // a write fails with ENOSPC, without writing
+	Short      float64 // a read or write transfers only part of its bytes
+	// FailAt is the number of the operation, counted from 1, that fails with EIO (FailFull: ENOSPC) regardless of its
+	// kind; 0 is none. From FailFrom on every operation fails; 0 is none.
 	FailAt, FailFrom int64
-	FailFull         bool  // FailAt and FailFrom end with ENOSPC where they hit a write
-	Misdirect        int64 // the number of one write that lands one grain further on; 0 is none
-	Lose             int64 // the number of one write that says it was done and was not; 0 is none
+	FailFull         bool  // FailAt and FailFrom fail writes with ENOSPC
+	Misdirect        int64 // the number of the write that lands one grain too far; 0 is none
+	Lose             int64 // the number of the write that reports success without writing; 0 is none
 }
 
-// Mem is a device in memory. Without Hold operations are done within Submit; with it they wait for Step, which picks
-// one by the random stream, so that any order of completion can be brought about by seed, in one goroutine.
+// Mem is a device in memory. Without Hold, operations complete within Submit. With Hold they are queued for Step, which
+// picks one at random, so that a seed can produce any order of completion in a single goroutine.
 //
-// What is written is volatile until a flush. Crash makes the device that is found after the power was cut.
+// Written data is volatile until a flush. Crash returns the device as found after a power cut.
 type Mem struct {
 	mu     sync.Mutex
 	size   int64
-	stable [][]byte // by grain, without trailing zeros; slices are never changed once they are here
-	// written since the last flush, in order of completion; those at the same place stand for themselves
+	stable [][]byte // by grain, without trailing zeros; slices stored here are immutable
+	// grains written since the last flush, in order of completion; several versions of a grain are kept
 	cache  []dirty
 	newest map[int64]int32
 	held   []*Op
@@ -43,7 +43,7 @@ type Mem struct {
 	faults Faults
 	random rng.Stream
 	count  int64
-	counts [3]int64 // operations, by kind
+	counts [3]int64 // operations by kind
 	grains [3]int64
 }
 
@@ -53,40 +53,40 @@ type dirty struct {
 	content []byte
 }
 
-// NewMem returns a device of so many bytes, all zero.
+// NewMem returns a device of size bytes, all zero.
 func NewMem(size int64) *Mem {
 	return &Mem{size: size, stable: make([][]byte, size/Grain), newest: map[int64]int32{}}
 }
 
-// SetFaults says what goes wrong from now on; operations are counted from here.
+// SetFaults replaces the faults and restarts the count of operations.
 func (m *Mem) SetFaults(f Faults) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults, m.count, m.random = f, 0, rng.NewStream(f.Seed, "faults")
 }
 
-// Hold makes operations wait for Step.
+// Hold enables or disables queuing of operations for Step.
 func (m *Mem) Hold(on bool) {
 	m.mu.Lock()
 	m.hold = on
 	m.mu.Unlock()
 }
 
-// Held is how many operations wait.
+// Held returns the number of queued operations.
 func (m *Mem) Held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.held)
 }
 
-// Operations is how many of a kind were done or tried, and how many grains they moved.
+// Operations returns how many operations of a kind were executed or failed, and their size in grains.
 func (m *Mem) Operations(k Kind) (ops, grains int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counts[k], m.grains[k]
 }
 
-// Count is how many operations there were since SetFaults.
+// Count returns the number of operations since SetFaults.
 func (m *Mem) Count() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *Mem) Submit(ops ...*Op) {
 	}
 }
 
-// Step does one operation that waits, and reports whether there was one.
+// Step executes one queued operation, and reports whether there was one.
 func (m *Mem) Step(draw *rng.Stream) bool {
 	m.mu.Lock()
 	if len(m.held) == 0 {
@@ -207,7 +207,7 @@ func (m *Mem) put(at int64, grains []byte) {
 		m.newest[at/Grain] = int32(len(m.cache))
 		m.cache = append(m.cache, dirty{at / Grain, trimmed(grains[:Grain])})
 	}
-	if len(m.cache) > 1<<16 { // a drive's cache has an end: what is oldest goes to the medium
+	if len(m.cache) > 1<<16 { // a drive's cache is bounded: the oldest data goes to the medium
 		m.writeBack(1 << 15)
 	}
 }
@@ -224,10 +224,10 @@ func (m *Mem) writeBack(n int) {
 	}
 }
 
-// zeros is what trimmed leaves out.
+// zeros is compared with the end of a grain by trimmed.
 var zeros [Grain]byte
 
-// trimmed is a copy without trailing zeros.
+// trimmed returns a copy without trailing zeros, in steps of 64 bytes.
 func trimmed(b []byte) []byte {
 	n := len(b)
 	for n >= 64 && bytes.Equal(b[n-64:n], zeros[:64]) {
@@ -251,14 +251,14 @@ func (m *Mem) read(at int64, to []byte) {
 	}
 }
 
-// Peek reads without an operation; Corrupt changes one byte of what is there, as a medium does that forgets.
+// Peek reads without counting as an operation.
 func (m *Mem) Peek(at int64, to []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.read(at, to)
 }
 
-// Corrupt changes one byte, durably.
+// Corrupt changes one byte durably, like a medium that loses data.
 func (m *Mem) Corrupt(at int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -273,9 +273,9 @@ func (m *Mem) Corrupt(at int64) {
 	m.stable[grain] = trimmed(b[:])
 }
 
-// Crash returns the device that is found after a cut of the power now: everything flushed, and of what was written
-// since any part: each grain's versions lost or kept in any order, one torn at a sector. Operations that wait may have
-// been done in part as well. The device itself goes on and does not notice.
+// Crash returns the device as found after a power cut at this instant: everything flushed, and any part of the later
+// writes: each version of a grain lost or kept, in any order, some torn at sectors. Queued writes may have been
+// executed too. The receiver continues unaffected.
 func (m *Mem) Crash(draw *rng.Stream) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -289,7 +289,7 @@ func (m *Mem) Crash(draw *rng.Stream) *Mem {
 			}
 		}
 	}
-	// How much survives is drawn first, so that nearly nothing and nearly everything come up as well.
+	// Draw the share that survives first, so that almost none and almost all occur as well.
 	keep := draw.IntN(5)
 	for i := len(lost) - 1; i > 0; i-- {
 		j := int(draw.IntN(int64(i + 1)))
@@ -307,7 +307,7 @@ func (m *Mem) Crash(draw *rng.Stream) *Mem {
 	return c
 }
 
-// torn is a grain some of whose sectors are of one version and some of another.
+// torn returns a grain that mixes the sectors of two versions.
 func torn(a, b []byte, draw *rng.Stream) []byte {
 	var x, y [Grain]byte
 	copy(x[:], a)
@@ -320,9 +320,8 @@ func torn(a, b []byte, draw *rng.Stream) []byte {
 	return trimmed(x[:])
 }
 
-// Kill returns the device that is found after its user died and the power did not fail: everything that was written
-// is there, and is as volatile as it was; writes that wait were done or not. The device itself goes on and does not
-// notice.
+// Kill returns the device as found after its user died without a power failure: everything written is there, and as
+// volatile as before; queued writes were executed or not. The receiver continues unaffected.
 func (m *Mem) Kill(draw *rng.Stream) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -338,7 +337,7 @@ func (m *Mem) Kill(draw *rng.Stream) *Mem {
 	return c
 }
 
-// Reopen returns the device with all that was written, open again.
+// Reopen returns an open device with everything written so far, durably.
 func (m *Mem) Reopen() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

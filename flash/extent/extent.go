@@ -1,16 +1,16 @@
-// Package extent is a range of a pool's bytes as memory that peers reach: a verbs.Store over flash/ctl.
+// Package extent exposes a range of a pool's bytes as memory that peers can access: a verbs.Store over flash/ctl.
 //
-// Extent is the store, and Gate, which may be nil, decides when an access may begin (flash/qos does). Making an
-// Extent touches no page, whatever its length.
+// Extent is the store, and Gate, which may be nil, decides when an access may begin (flash/qos implements the policy).
+// Creating an Extent touches no page, whatever its length.
 //
-// Pages of a read are asked for together and are ready in any order. Pages of a write are asked for one after the
-// other, upwards: a page that is overwritten from end to end is nobody else's until it is put, so two writes of the
-// same range that each had a page of the other's would wait for ever. How many pages an extent's users hold at once
-// is for them to bound: a queue pair does by its window and its reads under way.
+// The pages of a read are requested together and become ready in any order. The pages of a write are requested one
+// after the other in ascending order: a page that is overwritten entirely is invisible to others until it is put, so
+// two writes of the same range that each held a page the other needs would deadlock. The caller bounds the number of
+// pages held at once; a queue pair does so by its window and its reads in flight.
 //
-// What it leaves out: names, rights, and what an STag is; atomics exclude each other in package verbs.
+// It leaves out names, rights and STags; package verbs serialises atomics.
 //
-// It is the paper's get_LBA and put_LBA (Trivedi et al., ACM TOS 14(4), 2018, section 4.1).
+// It corresponds to the paper's get_LBA and put_LBA (Trivedi et al., ACM TOS 14(4), 2018, section 4.1).
 package extent
 
 import (
@@ -25,10 +25,10 @@ import (
 
 // Gate decides when accesses begin.
 type Gate interface {
-	// Enter has begin called once, now or later, on any goroutine, when an access of so many bytes may begin.
+	// Enter calls begin once, now or later and on any goroutine, when an access of the given bytes may begin.
 	Enter(bytes int, begin func())
-	// Leave says that what it asked for is there, or cannot be had. How long its pages are held then is its user's
-	// affair.
+	// Leave reports that an access has its pages, or has failed to get them. How long the pages are then held is not
+	// the gate's concern.
 	Leave(bytes int)
 }
 
@@ -40,7 +40,7 @@ type Extent struct {
 	gate Gate
 }
 
-// New returns an extent, whose base is a page's. gate may be nil.
+// New returns an extent. base must be page-aligned. gate may be nil.
 func New(pool *ctl.Pool, base, size uint64, gate Gate) (*Extent, error) {
 	if base%ctl.Page != 0 || size > 0 && size-1 > ^uint64(0)-base {
 		return nil, fmt.Errorf("extent: %d bytes at %d are no range of pages of a pool", size, base)
@@ -57,23 +57,23 @@ func (e *Extent) PageSize() int { return ctl.Page }
 // Report implements verbs.Reporter.
 func (e *Extent) Report(lost func(error)) (stop func()) { return e.pool.Watch(e.base, e.size, lost) }
 
-// hold is what there is of an access, from Get to Done.
+// hold is the state of an access from Get to Done.
 type hold struct {
 	extent *Extent
 	access *verbs.Access
-	first  uint64 // page
+	first  uint64 // page number
 	pages  []page
 	wants  []ctl.Want
-	next   int // of a write: the page that is asked for next
+	next   int // of a write: the next page to request
 
-	// left counts who still touches the hold: until the pages have come, a callback for each of them and who puts
-	// them; then, a callback for each page that is put and who put it. Times refusal are those that could not be had,
-	// in the same word, so that the last one knows.
+	// left counts the remaining users of the hold. Until the pages have arrived, these are one callback per page plus
+	// the caller of Put; afterwards, one callback per page put plus release itself. Failed pages are counted in
+	// multiples of refusal in the same word, so that the last user sees them.
 	left atomic.Int64
-	// turn: of ask and the callback that it waits for, the second goes on.
+	// turn synchronises ask with the callback of the page that it requested: the second to arrive continues.
 	turn atomic.Int32
 	mu   sync.Mutex
-	err  error // the first
+	err  error // the first error
 
 	begin func()
 	got   func(ctl.Ref, error)
@@ -82,7 +82,7 @@ type hold struct {
 
 const refusal = 1 << 32
 
-// page is one that was given.
+// page is a page of the access, once it was given.
 type page struct {
 	ref  ctl.Ref
 	have bool
@@ -112,8 +112,8 @@ func (e *Extent) Get(a *verbs.Access) {
 	e.gate.Enter(a.Length, h.begin)
 }
 
-// start asks for the pages. All may have come, and the access be put and used for something else, before the last
-// call in it returns.
+// start requests the pages. All of them may arrive, and the access may be put and reused, before the last call in it
+// returns.
 func (h *hold) start() {
 	switch {
 	case h.access.Write:
@@ -131,11 +131,11 @@ func (h *hold) start() {
 	}
 }
 
-// ask asks for a write's next page, and for as many more as come at once.
+// ask requests a write's next page, and further ones for as long as they arrive immediately.
 func (h *hold) ask() {
 	for {
 		if h.left.Load() >= refusal {
-			h.down(int64(len(h.pages) - h.next)) // the rest is not asked for
+			h.down(int64(len(h.pages) - h.next)) // skip the remaining pages
 			return
 		}
 		i := h.next
@@ -153,7 +153,7 @@ func (h *hold) ask() {
 	}
 }
 
-// span is which bytes of page i, counted from its beginning, the access touches.
+// span returns the bytes of page i, from its start, that the access covers.
 func (h *hold) span(i int) (from, to uint64) {
 	lead := (h.extent.base + h.access.Offset) % ctl.Page
 	before := uint64(i) * ctl.Page
@@ -163,7 +163,7 @@ func (h *hold) span(i int) (from, to uint64) {
 	return from, min(ctl.Page, lead+uint64(h.access.Length)-before)
 }
 
-// arrived takes a page, or that it cannot be had.
+// arrived handles a page or the error in its place.
 func (h *hold) arrived(r ctl.Ref, err error) {
 	i := int(r.Page - h.first)
 	more := h.access.Write && i < len(h.pages)-1
@@ -191,9 +191,10 @@ func (h *hold) note(err error) {
 	h.mu.Unlock()
 }
 
-// down counts callbacks. After the last one the access fails, if it has; after the last one and Put, its pages go back.
+// down counts n callbacks. After the last one, a failed access reports its error; after the last one and Put, the pages
+// are released.
 func (h *hold) down(n int64) {
-	gate, bytes := h.extent.gate, h.access.Length // the hold may be used again as soon as this has counted
+	gate, bytes := h.extent.gate, h.access.Length // read first: the hold can be reused once left has been decremented
 	left := h.left.Add(-n)
 	if left&(refusal-1) == 1 && gate != nil {
 		gate.Leave(bytes)
@@ -213,7 +214,7 @@ func (h *hold) down(n int64) {
 // Put implements verbs.Store.
 func (e *Extent) Put(a *verbs.Access) { a.Private.(*hold).down(1) }
 
-// release gives the pages back to the pool.
+// release puts the pages back into the pool.
 func (h *hold) release() {
 	change := ctl.Kept
 	switch a := h.access; {
@@ -238,7 +239,7 @@ func (h *hold) release() {
 	h.end(n)
 }
 
-// durable takes that the change of one page is, or is lost.
+// durable handles the durability, or the loss, of one page's change.
 func (h *hold) durable(err error) {
 	if err != nil {
 		h.note(err)

@@ -48,7 +48,7 @@ func openPool(t testing.TB, frames int, dev device.Device) *ctl.Pool {
 	return p
 }
 
-// closed closes a pool, which fails if a page is held, and looks at every invariant before.
+// closed checks every invariant of a pool and closes it, which fails if a page is held.
 func closed(t testing.TB, p *ctl.Pool) {
 	t.Helper()
 	for _, v := range p.Check(true).Violations {
@@ -85,8 +85,8 @@ func (w *waits) inside() int {
 	return w.held
 }
 
-// TestConformance holds that a range of a pool is a store, wherever it begins, with as little memory as its reads ask
-// for and with a gate.
+// TestConformance runs the store conformance tests on ranges of a pool at various offsets, with as little memory as
+// their reads need and with a gate.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		base uint64
@@ -104,7 +104,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			verbstest.Conformance(t, e)
-			for i := 0; w.inside() != 0; i++ { // the last ones leave a moment after what they asked for is there
+			for i := 0; w.inside() != 0; i++ { // the last accesses leave shortly after their pages have arrived
 				if i == 1000 {
 					t.Fatalf("%d bytes have entered and not left", w.inside())
 				}
@@ -126,7 +126,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestRegistration holds that making an extent of it and registering it touches no page, whatever the length.
+// TestRegistration verifies that creating and registering an extent touches no page, whatever its length.
 func TestRegistration(t *testing.T) {
 	pool, dev := newPool(t, 32, 500)
 	before := pool.Stats()
@@ -166,10 +166,10 @@ type rig struct {
 	server  *stream.Conn
 	region  *verbs.Region
 	mu      sync.Mutex
-	causes  error // of failures, as the server was told
+	causes  error // the server's errors
 }
 
-// cause is what the server was told.
+// cause returns the error that the server received.
 func (r *rig) cause() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,7 +237,7 @@ func (r *rig) close() {
 	}
 }
 
-// do does work and waits for all of it.
+// do posts work and waits for all of it.
 func (r *rig) do(works ...verbs.Work) (verbs.Completion, error) {
 	if err := r.client.Post(works...); err != nil {
 		return verbs.Completion{}, err
@@ -266,8 +266,8 @@ func settled(t testing.TB, before int) {
 	t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
 }
 
-// story writes, reads and adds as a client until something fails, on a device that fails as it is told. What a
-// trailing read of nothing has confirmed must be there when the pool is opened again without faults.
+// story writes, reads and adds as a client, on a device with the given faults, until an operation fails. Everything
+// that a trailing zero-length read confirmed must be there when the pool is reopened without faults.
 func story(t *testing.T, label string, faults device.Faults, seed uint64) (failed bool) {
 	t.Helper()
 	const pages = 60
@@ -275,8 +275,8 @@ func story(t *testing.T, label string, faults device.Faults, seed uint64) (faile
 	pool, dev := newPool(t, 32, 300)
 	draw := rng.NewStream(seed, "story")
 	dev.SetFaults(faults)
-	sure := make([][]byte, pages)    // what was confirmed to be durable
-	maybe := make([][][]byte, pages) // what was written since
+	sure := make([][]byte, pages)    // contents confirmed to be durable
+	maybe := make([][][]byte, pages) // contents written since
 	r := connect(t, pool, pages*ctl.Page)
 	got := make([]byte, 3*ctl.Page)
 	var stopped error
@@ -287,7 +287,7 @@ func story(t *testing.T, label string, faults device.Faults, seed uint64) (faile
 		case 0:
 			_, stopped = r.do(verbs.Work{Op: wire.ReadReq, Local: got[:1+draw.IntN(2*ctl.Page)],
 				STag: r.region.STag(), Offset: at + uint64(draw.IntN(ctl.Page))})
-		case 1: // an atomic on a page of its own is confirmed by its answer
+		case 1: // an atomic on a page of its own is confirmed by its response
 			var c verbs.Completion
 			last := uint64(pages-1) * ctl.Page
 			c, stopped = r.do(verbs.Work{Op: wire.AtomicReq, Operand: wire.Operand{Data: 1},
@@ -354,8 +354,8 @@ func story(t *testing.T, label string, faults device.Faults, seed uint64) (faile
 	return stopped != nil
 }
 
-// TestFaults has one operation of the device fail after the other, then a full device, failing flushes and a device
-// that breaks for good.
+// TestFaults fails each operation of the device in turn, then fills the device, fails flushes, and breaks the device
+// permanently.
 func TestFaults(t *testing.T) {
 	failed := 0
 	note := func(f bool) {
@@ -383,7 +383,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFull holds that a full pool ends the connection of who writes more, and that what there is can still be read.
+// TestFull verifies that a full pool terminates the connection of a writer, and that its contents can still be read.
 func TestFull(t *testing.T) {
 	pool, _ := newPool(t, 64, 300)
 	_, capacity := pool.Use()
@@ -414,7 +414,7 @@ func TestFull(t *testing.T) {
 	closed(t, pool)
 }
 
-// TestCause holds that the server is told why a page cannot be had, whether it is to be read or changed.
+// TestCause verifies that the server receives the reason why a page is unavailable, for reads and for writes.
 func TestCause(t *testing.T) {
 	for _, op := range []wire.Op{wire.ReadReq, wire.Write} {
 		pool, dev := newPool(t, 32, 300)
@@ -442,8 +442,8 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// TestLostLater holds that a connection ends as soon as a change is lost that it did not wait for, whatever else it
-// does, and that one which only reads goes on.
+// TestLostLater verifies that a connection is terminated as soon as one of its unconfirmed changes is lost, whatever
+// else it does, and that a connection that only reads continues.
 func TestLostLater(t *testing.T) {
 	pool, dev := newPool(t, 32, 1000)
 	writer, reader := connect(t, pool, 1<<20), connect(t, pool, 1<<20)
@@ -453,7 +453,7 @@ func TestLostLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	dev.SetFaults(device.Faults{WriteError: 1})
-	// It is placed, and a Read of nothing may be answered before the write-out has failed; later ones are not.
+	// The write is placed, and a zero-length Read may be answered before the write-out has failed; later ones are not.
 	if _, err := writer.do(verbs.Work{Op: wire.Write, Local: bytes.Repeat([]byte{8}, 4*ctl.Page),
 		STag: writer.region.STag() | uint32(verbs.Async)}); err != nil {
 		t.Fatal(err)
@@ -481,8 +481,8 @@ func TestLostLater(t *testing.T) {
 	}
 }
 
-// TestLongWrites has two connections overwrite the same pages side by side, all of them at once, with little memory:
-// who has one page must not wait for another's who waits for it.
+// TestLongWrites has two connections overwrite the same pages concurrently, in writes that cover all of them, with
+// little memory: a holder of one page must not wait for a page whose holder waits for that one.
 func TestLongWrites(t *testing.T) {
 	if raced {
 		t.Skip("who writes the same bytes side by side has what RDMA promises: any of them, in any order; the " +
@@ -510,12 +510,12 @@ func TestLongWrites(t *testing.T) {
 	closed(t, pool)
 }
 
-// TestOneAfterTheOther holds that a write asks for its pages upwards, each when it has the one before: while it waits
-// for one, what is behind that is anybody's.
+// TestOneAfterTheOther verifies that a write requests its pages in ascending order, each after the previous one was
+// given: while it waits for one, the later pages remain available to others.
 func TestOneAfterTheOther(t *testing.T) {
 	pool, _ := newPool(t, 64, 500)
 	r := connect(t, pool, 1<<20)
-	for round := range uint64(3) { // with accesses that were used before
+	for round := range uint64(3) { // including reused accesses
 		first := round * 8
 		var held ctl.Ref
 		pool.Get(first+2, ctl.Whole, func(x ctl.Ref, err error) { held = x })
@@ -532,7 +532,7 @@ func TestOneAfterTheOther(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(5 * time.Millisecond) // for who would go on without waiting
+		time.Sleep(5 * time.Millisecond) // gives an implementation that does not wait time to fail
 		if pool.Holds(first+3) || pool.Holds(first+4) {
 			t.Error("a page is asked for before the one before it is there")
 		}

@@ -1,11 +1,11 @@
-// Package pool finds pools of the flash controller in files and block devices: it says what is there, formats what is
-// empty, and opens what is a pool.
+// Package pool manages flash controller pools on files and block devices: it probes devices, formats empty ones, and
+// opens pools.
 //
-// Format and Open are the main functions; Options say how. What is formatted is empty: it does not exist, or every
-// byte of it is zero. Anything else is refused with Foreign, unless it is to be overwritten. Whoever has a device
-// open has it locked against other processes, so two never have one pool.
+// Format and Open are the main functions, with Options. Format requires an empty device: one that does not exist, or
+// whose bytes are all zero. It refuses any other with Foreign, unless Overwrite is set. An open device is locked
+// against other processes, so that no two processes open the same pool.
 //
-// What it leaves out: what lies in a pool (flash/cfs), and who may reach it (flash/server).
+// It leaves out the contents of a pool (flash/cfs) and access to it over the network (flash/server).
 package pool
 
 import (
@@ -24,33 +24,33 @@ import (
 	"farflash/flash/uring"
 )
 
-// Options are how devices are used.
+// Options control how devices are used.
 type Options struct {
 	Pool   ctl.Config
-	Layout ctl.Layout // of a pool that is made; zero: as Fit has it
-	// Cached goes through the operating system's page cache instead of around it.
+	Layout ctl.Layout // of a new pool; zero: as Fit chooses it
+	// Cached uses the operating system's page cache instead of direct I/O.
 	Cached bool
-	// Portable reads and writes by pread and pwrite even where there is a ring.
+	// Portable uses pread and pwrite even where io_uring is available.
 	Portable bool
-	// Loops, if set, are the threads that do the devices' operations over io_uring, beside what else they do. They
-	// are closed after the pool.
+	// Loops, if set, are the threads that run the devices' operations over io_uring, along with their other work. Close
+	// them after the pool.
 	Loops *uring.Loops
-	// Depth is how many operations a device has under way at once.
+	// Depth is the number of operations that a device has in flight at once.
 	Depth int
-	// Overwrite formats what is not empty.
+	// Overwrite formats devices that are not empty.
 	Overwrite bool
-	// Begun, if set, is told of each device that is formatted, before anything is written to it, and whether it is a
-	// file that was made for that.
+	// Begun, if set, is called for each device to be formatted, before the first write to it; made is set if the file
+	// was created for the pool.
 	Begun func(path string, made bool)
 }
 
-// DefaultOptions is direct I/O, at depth 256, over io_uring where the kernel allows it.
+// DefaultOptions returns direct I/O at depth 256, over io_uring where the kernel allows it.
 func DefaultOptions() Options { return Options{Pool: ctl.DefaultConfig(), Depth: 256} }
 
-// Foreign is the error of a device that holds something that is no pool.
+// Foreign is the error for a device that holds data which is not a pool.
 type Foreign struct {
 	Path   string
-	Offset int64 // of the first byte that is not zero
+	Offset int64 // of the first nonzero byte
 }
 
 func (e *Foreign) Error() string {
@@ -59,23 +59,23 @@ func (e *Foreign) Error() string {
 		e.Path, e.Offset, e.Path)
 }
 
-// ErrPool is the error of formatting what is a pool already.
+// ErrPool is the error for formatting an existing pool.
 var ErrPool = errors.New("is a pool already")
 
-// ErrMissing is the error of a device that is not there, or has no size, where no size was given.
+// ErrMissing is the error for a device that does not exist, or has no size, when none was given.
 var ErrMissing = errors.New("is not there, or has no size")
 
-// State is what is on a device.
+// State is the state of a device.
 type State uint8
 
 // The states.
 const (
-	Missing State = iota // no file, or one of no bytes
-	Empty                // nothing but zeros
+	Missing State = iota // no file, or an empty file
+	Empty                // all zeros
 	Formatted
 )
 
-// Probe says what is on a device. What is neither empty nor a pool is an error: Foreign.
+// Probe returns the state of a device. A device that is neither empty nor a pool yields a Foreign error.
 func Probe(path string) (State, error) {
 	st, err := os.Stat(path)
 	switch {
@@ -84,7 +84,7 @@ func Probe(path string) (State, error) {
 	case err != nil:
 		return 0, err
 	case !st.Mode().IsRegular() && st.Mode()&(fs.ModeDevice|fs.ModeCharDevice) != fs.ModeDevice:
-		// to open a FIFO would wait for who writes to it
+		// opening a FIFO would block until it has a writer
 		return 0, fmt.Errorf("%s is neither a file nor a block device", path)
 	}
 	f, err := os.Open(path)
@@ -95,7 +95,7 @@ func Probe(path string) (State, error) {
 	return state, errors.Join(err, f.Close())
 }
 
-// chunk is how much is looked at at once.
+// chunk is the number of bytes examined at once.
 const chunk = 1 << 20
 
 func probe(path string, f *os.File) (State, error) {
@@ -112,11 +112,11 @@ func probe(path string, f *os.File) (State, error) {
 			return 0, fmt.Errorf("%s: %w", path, err)
 		}
 		if _, _, err := media.DecodeSuperblock(buf[:device.Grain]); err == nil || !errors.Is(err, media.ErrForeign) {
-			return Formatted, nil // one that cannot be read, of another version, is refused when it is opened
+			return Formatted, nil // an unreadable one, of another version, is refused by Open
 		}
 	}
 	for at := int64(0); at < size; {
-		// A file system tells holes, which are not read; where it cannot, all is data.
+		// Skip holes, as reported by SEEK_DATA; a file system without support reports everything as data.
 		const seekData = 3
 		next, err := syscall.Seek(int(f.Fd()), at, seekData)
 		switch {
@@ -139,9 +139,9 @@ func probe(path string, f *os.File) (State, error) {
 	return Empty, nil
 }
 
-// Fit is the layout of a pool and the sizes of its devices, in bytes, such that so many bytes can be in use. given
-// are the sizes that devices have; 0 is one to be made. If size is zero, all must have one, and everything that there
-// is is used.
+// Fit returns a pool's layout and its devices' sizes in bytes, such that at least size bytes can be in use. given holds
+// the sizes of existing devices; 0 marks one to be created. If size is zero, every device must exist, and all their
+// space is used.
 func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error) {
 	sizes := append([]int64(nil), given...)
 	free, have := 0, int64(0)
@@ -161,7 +161,7 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 			total += sizes[i]
 		}
 		if automatic {
-			// About 128 segments at least, so that the five which are nobody's are few; 8 MiB at most.
+			// At least about 128 segments, so that the five held back are a small share; segments of at most 8 MiB.
 			l.Segment = 16
 			for l.Segment < ctl.DefaultLayout().Segment && total/Page/int64(2*l.Segment) >= 128 {
 				l.Segment *= 2
@@ -181,7 +181,8 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 	if size > 1<<50 {
 		return media.Shape{}, nil, fmt.Errorf("%d bytes are more than a pool can have; give at most 1PiB", size)
 	}
-	// The smallest that has the room, in steps of a 64th: a layout's overhead is no multiple of anything.
+	// Search for the smallest size that suffices, in steps of 1/64, because the overhead of a layout is not
+	// proportional to its size.
 	need := max(int64(0), int64(size)-have) / int64(free)
 	var last error
 	for each := max(need, 1<<20); each <= 4*max(need, 1<<20)+(64<<20); each += max(each/64, 1<<18) &^ (Page - 1) {
@@ -194,12 +195,11 @@ func Fit(l ctl.Layout, size uint64, given ...int64) (media.Shape, []int64, error
 	return media.Shape{}, nil, fmt.Errorf("no layout of these devices has room for %d bytes: %w", size, last)
 }
 
-// Page is the controller's.
+// Page is the controller's page size, in bytes.
 const Page = ctl.Page
 
-// Format makes an empty pool in which so many bytes can be in use; with size 0, as many as there is room for. Files
-// are made, or extended, as large as that needs. After an error files that were made are gone, and those that had no
-// bytes have none.
+// Format creates an empty pool in which size bytes can be in use, or as many as fit if size is 0. Files are created or
+// extended as needed. After an error, files that were created are removed, and files that were empty are empty again.
 func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 	if len(paths) == 0 {
 		return media.Shape{}, errors.New("a pool has at least one device")
@@ -240,7 +240,8 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 		}
 		var f *device.File
 		if f, err = device.OpenFile(path, mode, 1); err != nil {
-			if made && !errors.Is(err, syscall.EWOULDBLOCK) { // it is another's if he has locked it
+			// another process has locked it, so it is not ours to remove
+			if made && !errors.Is(err, syscall.EWOULDBLOCK) {
 				undo = append(undo, func() error { return os.Remove(path) })
 			}
 			break
@@ -253,7 +254,7 @@ func Format(o Options, size uint64, paths ...string) (media.Shape, error) {
 			undo = append(undo, func() error { return os.Truncate(path, 0) })
 		}
 		if !o.Overwrite {
-			// Again, now that it is locked: another may have come first.
+			// Probe again now that it is locked: another process may have been faster.
 			var state State
 			if state, err = probe(path, f.File); err == nil && state == Formatted {
 				err = fmt.Errorf("%s %w", path, ErrPool)
@@ -289,7 +290,7 @@ func (o *Options) begin(path string, made bool) {
 	}
 }
 
-// create makes an empty file, if it may and there is nothing, and reports whether it has.
+// create creates an empty file if may is set and the file does not exist, and reports whether it did.
 func create(path string, may bool) (made bool, err error) {
 	if !may {
 		return false, nil
@@ -304,7 +305,7 @@ func create(path string, may bool) (made bool, err error) {
 	return true, f.Close()
 }
 
-// vacant is the size of a device that may be formatted; 0 if it is to be made.
+// vacant returns the size of a device that may be formatted; 0 if it must be created.
 func vacant(o Options, path string) (int64, error) {
 	state, err := Probe(path)
 	var foreign *Foreign
@@ -326,7 +327,7 @@ func vacant(o Options, path string) (int64, error) {
 	return n &^ (Page - 1), errors.Join(err, f.Close())
 }
 
-// Open opens a pool. ring reports whether its devices go over io_uring.
+// Open opens a pool. ring reports whether its devices use io_uring.
 func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 	for _, path := range paths {
 		state, err := Probe(path)
@@ -374,11 +375,11 @@ func Open(o Options, paths ...string) (pool *ctl.Pool, ring bool, err error) {
 // MaxThreads is the most threads that Threads starts.
 const MaxThreads = 255
 
-// DefaultThreads is half as many as the machine has processors.
+// DefaultThreads returns half of GOMAXPROCS, at least 1.
 func DefaultThreads() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxThreads) }
 
-// Threads starts n threads for devices and sockets (Options.Loops), and DefaultThreads if n is 0; nil where the
-// kernel gives no rings, or o does without.
+// Threads starts n threads for devices and sockets (Options.Loops), DefaultThreads if n is 0. It returns nil if
+// io_uring is unavailable or o is Portable.
 func Threads(o Options, n int) (*uring.Loops, error) {
 	if o.Portable || !available() {
 		return nil, nil
@@ -389,7 +390,7 @@ func Threads(o Options, n int) (*uring.Loops, error) {
 	return uring.Start(n, o.Depth)
 }
 
-// available reports whether the kernel gives rings to this process.
+// available reports whether this process can create rings.
 func available() bool {
 	r, err := uring.New(2)
 	return err == nil && r.Close() == nil

@@ -14,7 +14,8 @@ import (
 	"farflash/flash/pool"
 )
 
-// TestProbe holds that one byte anywhere makes a device one that is left alone, as does half of a pool's superblock.
+// TestProbe verifies that a single nonzero byte anywhere makes a device foreign, and so does half of a pool's
+// superblock.
 func TestProbe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "device")
 	if state, err := pool.Probe(path); err != nil || state != pool.Missing {
@@ -50,8 +51,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestFit holds that a pool has the room that was asked for, and takes no more than half as much again, from the
-// smallest on.
+// TestFit verifies that a pool has the capacity asked for, and takes at most half as much again, from the smallest size
+// on.
 func TestFit(t *testing.T) {
 	for _, size := range []uint64{1, 1 << 20, 5<<20 + 1, 1 << 30, 10 << 30, 1 << 40} {
 		for devices := 1; devices <= 3; devices++ {
@@ -74,7 +75,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestPipe refuses a FIFO, and does not wait for somebody to write to it.
+// TestPipe verifies that a FIFO is refused without waiting for a writer.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -90,8 +91,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestFormatUndoes holds that a format that fails leaves no file that it has made, and nothing in one that had no
-// bytes.
+// TestFormatUndoes verifies that a failed format removes the files that it created and truncates those that were empty.
 func TestFormatUndoes(t *testing.T) {
 	dir := t.TempDir()
 	made, empty, locked := filepath.Join(dir, "made"), filepath.Join(dir, "empty"), filepath.Join(dir, "locked")

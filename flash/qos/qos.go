@@ -1,18 +1,18 @@
-// Package qos decides which access to the pool begins next: token buckets that bound what each tenant (an export) may
-// do in a second, and two classes, of which the one that needs short latencies goes first without starving the other.
+// Package qos schedules accesses to the pool. Token buckets bound the rates of each tenant (an export), and of two
+// classes the one that needs low latency goes first without starving the other.
 //
-// Scheduler is the main type: Offer puts an access in its tenant's queue, Withdraw takes it out again, Next takes one
-// that may begin, Done says that it has ended, When says how long to wait for the next. It is a plain state machine;
-// times are the caller's, in nanoseconds, and only need not to go back.
+// Scheduler is the main type: Offer queues an access of a tenant, Withdraw removes queued ones, Next returns one that
+// may begin, Done completes it, and When returns how long to wait for the next. It is a plain state machine; times are
+// the caller's, in nanoseconds, and must not go backwards.
 //
-// What holds, and is tested as properties: in any span of time a tenant is given at most its rate over that span and
-// one burst more, and one access; tenants of a class that have accesses waiting are given the same bytes, to within
-// their largest accesses; while both classes wait, throughput is given at least one byte for each Share bytes of
-// latency; an access that may begin does as soon as there is room.
+// The guarantees, tested as properties: in any span of time a tenant is granted at most its rate over that span plus
+// one burst and one access; backlogged tenants of a class are granted equal bytes, to within their largest accesses;
+// while both classes wait, throughput is granted at least one byte for every Share bytes of latency; an eligible access
+// begins as soon as the depth permits.
 //
-// It leaves out weights, and who is whose tenant. It is what FlashNet (Trivedi et al., ACM TOS 14(4), 2018, section
-// 6) leaves to the future; the buckets are the generic cell rate algorithm's (ITU-T I.371), classes at one device
-// after ReFlex (Klimovic et al., ASPLOS 2017).
+// It leaves out weights and the assignment of accesses to tenants. FlashNet (Trivedi et al., ACM TOS 14(4), 2018,
+// section 6) leaves this to future work; the buckets implement the generic cell rate algorithm (ITU-T I.371), and the
+// classes on one device follow ReFlex (Klimovic et al., ASPLOS 2017).
 package qos
 
 import (
@@ -24,7 +24,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Class is how urgent a tenant's accesses are.
+// Class is the urgency of a tenant's accesses.
 type Class uint8
 
 // The classes.
@@ -34,18 +34,18 @@ const (
 	classes
 )
 
-// Limit is what a tenant may have.
+// Limit is a tenant's class and rates.
 type Limit struct {
 	Class      Class
-	Bytes      int64 // a second; 0: any number
-	Operations int64 // a second; 0: any number
-	Burst      int64 // nanoseconds of its rate that a tenant that did nothing may have at once
+	Bytes      int64 // per second; 0: unlimited
+	Operations int64 // per second; 0: unlimited
+	Burst      int64 // nanoseconds of its rate that an idle tenant can accumulate
 }
 
 // DefaultBurst is a tenth of a second.
 const DefaultBurst = 100_000_000
 
-// Validate says what is wrong with l.
+// Validate reports the settings of l that are out of range.
 func (l Limit) Validate() error {
 	var f units.Faults
 	f.Hold(l.Class < classes, "class", "there is no class %d", l.Class)
@@ -54,27 +54,27 @@ func (l Limit) Validate() error {
 	return f.Err()
 }
 
-// Share is how many bytes of latency may go before one byte of throughput that waits.
+// Share is the number of latency bytes that may pass one waiting throughput byte.
 const Share = 8
 
-// Depth is a default for how many bytes are under way at once.
+// Depth is a default for the bytes in flight at once.
 const Depth = 4 << 20
 
-// Scheduler decides for items of type T. The zero value is not one; use New.
+// Scheduler schedules items of type T. Use New; the zero value is invalid.
 type Scheduler[T any] struct {
 	depth, under int64
 	tenants      []tenant[T]
-	clock        [classes]int64 // by class: what the tenant that was served last had been given before
-	passed       int64          // bytes of latency since throughput has waited
+	clock        [classes]int64 // by class: served, before the last grant, of the tenant granted last
+	passed       int64          // latency bytes granted while throughput waited
 	waiting      int
 	unlimited    bool
 }
 
 type tenant[T any] struct {
 	limit        Limit
-	bytes        int64 // when the bucket of bytes is no longer in debt
+	bytes        int64 // when the bucket of bytes is out of debt
 	operations   int64
-	served       int64 // bytes, counted such that who was idle has no advantage from it
+	served       int64 // bytes, on a virtual clock that gives no credit for idle time
 	queue        fifo.Ring[item[T]]
 	bytesGranted int64
 }
@@ -84,10 +84,10 @@ type item[T any] struct {
 	bytes int64
 }
 
-// New returns a scheduler that has so many bytes under way at once, or one access.
+// New returns a scheduler that starts accesses while fewer than depth bytes are in flight.
 func New[T any](depth int64) *Scheduler[T] { return &Scheduler[T]{depth: max(depth, 1)} }
 
-// Add adds a tenant, and returns its number.
+// Add adds a tenant and returns its number.
 func (s *Scheduler[T]) Add(l Limit) (int, error) {
 	if err := l.Validate(); err != nil {
 		return 0, fmt.Errorf("qos: %w", err)
@@ -96,16 +96,16 @@ func (s *Scheduler[T]) Add(l Limit) (int, error) {
 	return len(s.tenants) - 1, nil
 }
 
-// Open lifts all limits and the depth: what waits may begin, in the order it would have.
+// Open lifts all limits and the depth: everything queued may begin, in the scheduling order.
 func (s *Scheduler[T]) Open() { s.unlimited = true }
 
-// Waiting is how many accesses wait.
+// Waiting returns the number of queued accesses.
 func (s *Scheduler[T]) Waiting() int { return s.waiting }
 
-// Granted is how many bytes a tenant was given.
+// Granted returns the bytes granted to a tenant.
 func (s *Scheduler[T]) Granted(t int) int64 { return s.tenants[t].bytesGranted }
 
-// Offer puts an access at the end of a tenant's queue.
+// Offer appends an access to a tenant's queue.
 func (s *Scheduler[T]) Offer(t int, bytes int64, what T) {
 	x := &s.tenants[t]
 	if x.queue.N == 0 {
@@ -115,7 +115,7 @@ func (s *Scheduler[T]) Offer(t int, bytes int64, what T) {
 	s.waiting++
 }
 
-// Withdraw takes accesses of a tenant that wait out of its queue: those for which gone says so, in their order.
+// Withdraw removes from a tenant's queue the accesses for which gone returns true, and returns them in order.
 func (s *Scheduler[T]) Withdraw(t int, gone func(T) bool) (out []T) {
 	q := &s.tenants[t].queue
 	for range q.N {
@@ -130,10 +130,10 @@ func (s *Scheduler[T]) Withdraw(t int, gone func(T) bool) (out []T) {
 	return out
 }
 
-// due is when a tenant's first access may begin, as far as its buckets go.
+// due returns the time at which the buckets let a tenant's first access begin.
 func (x *tenant[T]) due() int64 { return max(x.bytes, x.operations) }
 
-// pick is the tenant of a class that is served next, -1 if none may be now.
+// pick returns the tenant of a class to be served next, or -1 if none is eligible now.
 func (s *Scheduler[T]) pick(c Class, now int64) int {
 	best := -1
 	for i := range s.tenants {
@@ -146,7 +146,7 @@ func (s *Scheduler[T]) pick(c Class, now int64) int {
 	return best
 }
 
-// cost is the time that n of a rate take, rounded up.
+// cost returns the time in nanoseconds for n at the given rate per second, rounded up.
 func cost(n, rate int64) int64 {
 	if rate == 0 {
 		return 0
@@ -160,7 +160,7 @@ func cost(n, rate int64) int64 {
 	return int64(min(q, 1<<60))
 }
 
-// Next takes an access that may begin now.
+// Next removes and returns an access that may begin now.
 func (s *Scheduler[T]) Next(now int64) (what T, ok bool) {
 	if s.waiting == 0 || s.under >= s.depth && !s.unlimited {
 		return what, false
@@ -199,11 +199,11 @@ func (s *Scheduler[T]) Next(now int64) (what T, ok bool) {
 	return i.what, true
 }
 
-// Done says that an access of so many bytes has ended.
+// Done reports the completion of an access of the given bytes.
 func (s *Scheduler[T]) Done(bytes int64) { s.under -= max(bytes, 1) }
 
-// When is how long, from now on, until a bucket lets an access begin; false if there is nothing that time alone lets
-// begin.
+// When returns the time from now until a bucket lets an access begin; false if the passing of time alone makes none
+// eligible.
 func (s *Scheduler[T]) When(now int64) (wait int64, ok bool) {
 	if s.waiting == 0 || s.under >= s.depth {
 		return 0, false

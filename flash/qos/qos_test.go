@@ -7,15 +7,15 @@ import (
 	"farflash/numeric/rng"
 )
 
-// draw is an access of some tenant, with when it began.
+// grant is an access granted to a tenant, and its time.
 type grant struct {
 	tenant int
 	bytes  int64
 	at     int64
 }
 
-// run offers accesses by chance, ends them some time after, and returns what was granted when. It follows When, and
-// nothing else tells it the time.
+// run offers random accesses, completes them some time later, and returns the grants with their times. It advances time
+// by When only.
 func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, span int64) []grant {
 	t.Helper()
 	draw := rng.NewStream(seed, "qos")
@@ -84,7 +84,7 @@ func run(t *testing.T, seed uint64, limits []qos.Limit, depth int64, busy bool, 
 	return out
 }
 
-// TestRates holds that in no span of time a tenant has more than its rate, a burst and one access.
+// TestRates verifies that in any span of time a tenant gets at most its rate, a burst and one access.
 func TestRates(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
 		draw := rng.NewStream(seed, "limits")
@@ -106,7 +106,7 @@ func TestRates(t *testing.T) {
 			for a := range mine {
 				bytes, operations := int64(0), int64(0)
 				for b := a; b < len(mine); b++ {
-					// What comes before the last one has been paid for within the span and the burst.
+					// All accesses before the last one were paid for within the span and the burst.
 					time := float64(mine[b].at-mine[a].at+l.Burst) / 1e9
 					if float64(bytes) > float64(l.Bytes)*time+1 || float64(operations) > float64(l.Operations)*time+1 {
 						if b > a {
@@ -122,8 +122,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestFairness holds that tenants of a class that always wait have the same bytes, that nobody starves, and that
-// latency has what it is promised.
+// TestFairness verifies that backlogged tenants of a class get equal bytes, that none starves, and that latency gets
+// its guaranteed share.
 func TestFairness(t *testing.T) {
 	const most = 64 << 10
 	for seed := uint64(1); seed <= 10; seed++ {
@@ -147,8 +147,8 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// TestIdle holds that who did nothing for long has no more than a burst for it, and that who is new does not catch up
-// on who was there.
+// TestIdle verifies that a long idle time earns no more than one burst, and that a new tenant does not catch up with
+// existing ones.
 func TestIdle(t *testing.T) {
 	s := qos.New[int](1 << 30)
 	limited, err := s.Add(qos.Limit{Bytes: 1000, Burst: 1e9})
@@ -166,7 +166,7 @@ func TestIdle(t *testing.T) {
 		}
 		n++
 	}
-	if n != 3 { // a burst of 1000 bytes, and the one that goes into debt
+	if n != 3 { // a burst of 1000 bytes, plus the access that goes into debt
 		t.Errorf("%d accesses of 500 bytes go at once at 1000 B/s with a burst of 1 s", n)
 	}
 	if wait, ok := s.When(3600e9); !ok || wait != 5e8 {
@@ -185,8 +185,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestWithdraw takes what somebody waits for no more out of a queue: the others keep their order, and nothing is paid
-// for it.
+// TestWithdraw removes cancelled accesses from a queue: the others keep their order, and no tokens are spent on them.
 func TestWithdraw(t *testing.T) {
 	s := qos.New[int](1)
 	a, err := s.Add(qos.Limit{Bytes: 10})
@@ -214,7 +213,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// TestNothing holds that accesses of no bytes take their turn as others do, and leave no more room than they found.
+// TestNothing verifies that zero-byte accesses are scheduled like others and leave the depth as they found it.
 func TestNothing(t *testing.T) {
 	s := qos.New[int](1)
 	a, err := s.Add(qos.Limit{})
@@ -236,8 +235,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestSmallestLimits holds that the smallest rates bound, and that what is larger than any rate pays within the time
-// that can be counted.
+// TestSmallestLimits verifies that the smallest rates are enforced, and that an access larger than any rate pays within
+// the representable time.
 func TestSmallestLimits(t *testing.T) {
 	for _, l := range []qos.Limit{{Bytes: 1}, {Operations: 1}} {
 		s := qos.New[int](1 << 62)
@@ -258,7 +257,7 @@ func TestSmallestLimits(t *testing.T) {
 		}
 	}
 	for _, bytes := range []int64{18_446_744_073, 18_446_744_074, 20_000_000_000, 1 << 50} {
-		// so many seconds are more nanoseconds than 64 bits have
+		// that many seconds exceed 64 bits of nanoseconds
 		s := qos.New[int](1 << 62)
 		a, err := s.Add(qos.Limit{Bytes: 1})
 		if err != nil {
@@ -275,7 +274,7 @@ func TestSmallestLimits(t *testing.T) {
 	}
 }
 
-// TestLatencyFirst holds that of two that may begin the one that needs a short latency does, whatever its number.
+// TestLatencyFirst verifies that of two eligible accesses the latency class goes first, whatever the tenants' numbers.
 func TestLatencyFirst(t *testing.T) {
 	for first := range 2 {
 		s := qos.New[qos.Class](1 << 30)
@@ -293,8 +292,8 @@ func TestLatencyFirst(t *testing.T) {
 	}
 }
 
-// TestNewcomer holds that who was idle while others worked has nothing owed to him: from when he comes on all have
-// the same, and who goes away for a while and comes back as well.
+// TestNewcomer verifies that a tenant that was idle while others worked has no credit: from its arrival on all get the
+// same, also after a pause.
 func TestNewcomer(t *testing.T) {
 	s := qos.New[int](1 << 30)
 	for range 2 {

@@ -8,24 +8,24 @@ import (
 	"farflash/flash/device"
 )
 
-// Device is a file or block device whose operations go through the rings of Loops: each is submitted and completed by
-// one of their threads, many at a time when there are many. A lone operation is done by pread or pwrite when nothing
-// else is under way: the way through a ring costs two changes of thread, which one operation does not win back. An
-// operation with a lane comes from a loop's own thread, and has neither to wait for nor to gain from that.
+// Device is a file or block device whose operations go through the rings of Loops: one of their threads submits and
+// completes them, in batches under load. A lone operation on an idle device runs by pread or pwrite instead, because
+// the path through a ring costs two thread switches, which a single operation does not recover. An operation with a
+// lane comes from a loop's own thread, where neither applies.
 type Device struct {
 	handle device.Handle
 	fd     uintptr
 	loops  *Loops
-	own    bool // the loops are the device's alone
+	own    bool // the loops belong to this device alone
 	arena  []byte
 
-	under atomic.Int64 // operations under way, lone ones included
+	under atomic.Int64 // operations in flight, including lone ones
 	shut  atomic.Bool
 	mu    sync.Mutex
 	idle  *sync.Cond
 }
 
-// Open opens a file or block device with a ring of its own, of so many entries.
+// Open opens a file or block device with a ring of its own of the given number of entries.
 func Open(path string, mode device.Mode, entries int) (*Device, error) {
 	loops, err := Start(1, entries)
 	if err != nil {
@@ -39,7 +39,7 @@ func Open(path string, mode device.Mode, entries int) (*Device, error) {
 	return d, nil
 }
 
-// Open opens a file or block device over the loops, which are closed after it.
+// Open opens a file or block device on the loops. Close the loops after it.
 func (ls *Loops) Open(path string, mode device.Mode) (*Device, error) {
 	h, err := device.OpenHandle(path, mode)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *Device) Register(arena []byte) error {
 // Size implements device.Device.
 func (d *Device) Size() int64 { return d.handle.Bytes }
 
-// Direct reports whether O_DIRECT is in force.
+// Direct reports whether O_DIRECT is in effect.
 func (d *Device) Direct() bool { return d.handle.Direct }
 
 // Submit implements device.Device.
@@ -73,7 +73,7 @@ func (d *Device) Submit(ops ...*device.Op) {
 		ops[0].Finish(err)
 		return
 	}
-	// Who closes the device waits for all that were counted before.
+	// Close waits for every operation counted here; count before the check of shut.
 	d.under.Add(int64(len(ops)))
 	shut := d.shut.Load()
 	var l *loop
@@ -108,7 +108,7 @@ func (d *Device) Submit(ops ...*device.Op) {
 	}
 }
 
-// of is the loop that has a lane.
+// of returns the loop of a lane.
 func (ls *Loops) of(lane uint8) *loop {
 	if lane == 0 {
 		return ls.all[0]
@@ -116,7 +116,7 @@ func (ls *Loops) of(lane uint8) *loop {
 	return ls.all[int(lane-1)%len(ls.all)]
 }
 
-// ended counts operations that are over.
+// ended counts n operations as completed.
 func (d *Device) ended(n int64) {
 	if d.under.Add(-n) == 0 && d.shut.Load() {
 		d.mu.Lock()

@@ -14,18 +14,17 @@ import (
 	"farflash/internal/fifo"
 )
 
-// Loops are threads with a ring each, which devices and sockets share: what comes from a socket, what it asks of a
-// device and what goes back are done on one thread, and what several connections want at the same time costs one
-// system call.
+// Loops are threads with one ring each, shared by devices and sockets. A request from a socket, its device operations
+// and its response are handled on the same thread, and concurrent operations of several connections share system calls.
 type Loops struct {
 	all  []*loop
 	spin atomic.Int64  // ns; see Spin
-	next atomic.Uint32 // where the search for the next socket's loop begins
-	// Sockets: the kernel has what Attach needs (Linux 5.19).
+	next atomic.Uint32 // where the search for the next socket's loop starts
+	// Sockets: the kernel supports what Attach needs (Linux 5.19).
 	sockets bool
 }
 
-// Start starts n loops, of which each has so many operations of devices under way at most.
+// Start starts n loops, each with up to entries device operations in flight.
 func Start(n, entries int) (*Loops, error) {
 	ls := &Loops{}
 	if n < 1 || n > 255 {
@@ -44,19 +43,18 @@ func Start(n, entries int) (*Loops, error) {
 	return ls, nil
 }
 
-// Spin has a thread that has sockets look again and again for so long after what came last, before it sleeps, if the
-// last two came no longer after each other. Who asks again soon is answered sooner by what it takes to wake a thread
-// and its processor. Between looks the thread leaves the processor to whoever wants it. 0 is the default: it sleeps
-// at once.
+// Spin makes a thread with sockets poll for up to d after the last event before it sleeps, provided that the last two
+// events came within d of each other. A client that soon sends its next request is then served without the latency of
+// waking a thread and its processor. Between polls the thread yields the processor. 0, the default, disables polling.
 func (ls *Loops) Spin(d time.Duration) { ls.spin.Store(int64(d)) }
 
-// Len is how many loops there are.
+// Len returns the number of loops.
 func (ls *Loops) Len() int { return len(ls.all) }
 
-// Sockets reports whether the kernel has what sockets need of it.
+// Sockets reports whether the kernel supports sockets on these loops.
 func (ls *Loops) Sockets() bool { return ls.sockets }
 
-// Close ends the threads. No device is left, and no socket: the error says so if one is.
+// Close stops the threads. All devices and sockets must be closed; the error reports sockets that are not.
 func (ls *Loops) Close() error {
 	var errs []error
 	for _, l := range ls.all {
@@ -71,9 +69,9 @@ func (ls *Loops) Close() error {
 	return errors.Join(errs...)
 }
 
-// register tells all rings of memory. A ring knows one arena; operations in another one have their memory mapped each
-// time, and so have all of a ring whose process may not lock so much memory (RLIMIT_MEMLOCK, which is some MiB for
-// most users).
+// register registers memory with all rings. A ring has one registered arena. Operations in other memory are mapped
+// individually, and so are all operations of a process that may not lock that much memory (RLIMIT_MEMLOCK, a few MiB
+// for most users).
 func (ls *Loops) register(arena []byte) error {
 	var errs []error
 	for _, l := range ls.all {
@@ -85,7 +83,7 @@ func (ls *Loops) register(arena []byte) error {
 				case err == nil:
 					l.arena = arena
 				case errors.Is(err, syscall.ENOMEM):
-					err = nil // it does without
+					err = nil // works without registration
 				}
 			}
 			done <- err
@@ -95,7 +93,7 @@ func (ls *Loops) register(arena []byte) error {
 	return errors.Join(errs...)
 }
 
-// forget takes an arena back.
+// forget unregisters an arena.
 func (ls *Loops) forget(arena []byte) error {
 	var errs []error
 	for _, l := range ls.all {
@@ -113,35 +111,35 @@ func (ls *Loops) forget(arena []byte) error {
 	return errors.Join(errs...)
 }
 
-// loop is one of them.
+// loop is one thread with its ring.
 type loop struct {
 	ring  *Ring
 	held  atomic.Int32 // sockets
-	event int          // an eventfd, which wakes the thread
-	depth int          // operations of devices under way at most
+	event int          // an eventfd that wakes the thread
+	depth int          // limit of device operations in flight
 	spin  *atomic.Int64
 
 	mu     sync.Mutex
 	queue  fifo.Ring[task] // not yet submitted
-	ready  []*Socket       // that want a turn
-	orders []func()        // what only the thread may do
-	asleep bool            // the thread waits for the kernel, or is about to
+	ready  []*Socket       // sockets that called Wake
+	orders []func()        // functions that must run on the thread
+	asleep bool            // the thread is blocked in the kernel, or about to be
 
 	done chan struct{}
 
-	// Of the thread alone.
-	arena   []byte // registered: operations in it need no mapping of their memory
+	// Owned by the thread.
+	arena   []byte // registered memory: operations in it need no mapping
 	slots   []slot
-	again   []task // reads that were one with others and went wrong, or others did
+	again   []task // reads of a merged entry that failed or fell short; repeated one by one
 	free    []uint32
-	batch   []task       // that have ended
+	batch   []task       // completed operations
 	events  []completion // of sockets
 	sockets []*Socket
-	spaces  []uint32 // of sockets that are free
+	spaces  []uint32 // free indices of sockets
 	turns   []*Socket
-	ahead   int    // entries that were pushed and not submitted
-	signal  uint64 // what is read from event
-	armed   bool   // that read is under way
+	ahead   int    // entries pushed and not yet submitted
+	signal  uint64 // buffer for the read of event
+	armed   bool   // that read is in flight
 	over    bool
 	spinning
 }
@@ -152,7 +150,7 @@ type task struct {
 	dev *Device
 }
 
-// Tokens of what is under way: a slot, or a socket and what of it, or the eventfd.
+// Tokens of operations in flight: the index of a slot, or a socket and the kind of its operation, or the eventfd.
 const (
 	woken       = ^uint64(0)
 	socketToken = 1 << 62
@@ -164,7 +162,7 @@ const (
 )
 
 func (l *loop) run(made chan<- error) {
-	runtime.LockOSThread() // it ends with the goroutine
+	runtime.LockOSThread() // the thread exits with the goroutine
 	defer close(l.done)
 	var err error
 	if l.ring, err = New(l.depth + 1); err != nil {
@@ -177,7 +175,7 @@ func (l *loop) run(made chan<- error) {
 		return
 	}
 	l.event = int(event)
-	l.slots = make([]slot, l.ring.size-1) // one entry is the eventfd's
+	l.slots = make([]slot, l.ring.size-1) // one entry is reserved for the eventfd
 	for i := range l.slots {
 		l.free = append(l.free, uint32(i))
 	}
@@ -187,14 +185,14 @@ func (l *loop) run(made chan<- error) {
 	}
 }
 
-// order has the thread do something.
+// order runs f on the thread.
 func (l *loop) order(f func()) {
 	l.mu.Lock()
 	l.orders = append(l.orders, f)
 	l.rouse()
 }
 
-// rouse releases the lock, and wakes the thread if it sleeps.
+// rouse releases l.mu and wakes the thread if it sleeps. The caller holds l.mu.
 func (l *loop) rouse() {
 	wake := l.asleep
 	l.asleep = false
@@ -210,12 +208,12 @@ func (l *loop) wake() {
 		if _, err := syscall.Write(l.event, one[:]); err == nil {
 			return
 		} else if !errors.Is(err, syscall.EINTR) {
-			panic("uring: waking the thread: " + err.Error()) // operations hold memory that nothing says is free again
+			panic("uring: waking the thread: " + err.Error()) // operations own memory that could never be released
 		}
 	}
 }
 
-// turn does what is wanted, submits it, waits if there is nothing else to do, and hands out what has ended.
+// turn handles pending work, submits operations, blocks if the thread is idle, and delivers completions.
 func (l *loop) turn() {
 	l.mu.Lock()
 	orders := l.orders
@@ -230,7 +228,7 @@ func (l *loop) turn() {
 		f()
 	}
 	if l.ahead > 0 && len(l.turns) > 0 {
-		l.submit(false) // devices are at work while what has ended is sent
+		l.submit(false) // devices work while the responses are sent
 	}
 	for i, s := range l.turns {
 		l.turns[i] = nil
@@ -238,7 +236,7 @@ func (l *loop) turn() {
 	}
 	l.mu.Lock()
 	l.take()
-	// What cannot be submitted for want of a slot waits for a completion, and needs nobody to wake the thread.
+	// Operations without a free slot wait for a completion, which wakes the thread by itself.
 	idle := (l.queue.N == 0 && len(l.again) == 0 || len(l.free) == 0) && len(l.orders) == 0 && len(l.ready) == 0 &&
 		len(l.batch) == 0 && len(l.events) == 0 && !l.over
 	spins := idle && l.spins()
@@ -253,7 +251,7 @@ func (l *loop) turn() {
 		})
 	}
 	if idle || l.ahead > 0 {
-		l.submit(wait) // while it spins, too: the kernel hands out completions in a call alone
+		l.submit(wait) // also while spinning: the kernel delivers completions only inside a call
 	}
 	if wait {
 		l.mu.Lock()
@@ -261,18 +259,18 @@ func (l *loop) turn() {
 		l.mu.Unlock()
 	}
 	if !l.collect() && spins {
-		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // who else wants the processor does more with it
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // let other threads use the processor
 	}
 	l.finish()
 }
 
-// spins reports whether to look again in place of sleeping.
+// spins reports whether to poll again instead of sleeping.
 func (l *loop) spins() bool {
 	spin := l.spin.Load()
 	return spin > 0 && l.held.Load() > 0 && l.worth(time.Now(), time.Duration(spin))
 }
 
-// push puts an entry into the submission queue, making room if there is none.
+// push adds an entry to the submission queue, submitting earlier ones if it is full.
 func (l *loop) push(s submission) {
 	for l.ahead >= int(l.ring.size) {
 		l.submit(false)
@@ -281,13 +279,13 @@ func (l *loop) push(s submission) {
 	l.ahead++
 }
 
-// take pushes what is asked of devices into free slots; l.mu is held.
+// take pushes queued device operations into free slots. The caller holds l.mu.
 func (l *loop) take() {
 	for (l.queue.N > 0 || len(l.again) > 0) && len(l.free) > 0 && l.ahead < int(l.ring.size)-1 {
 		i := l.free[len(l.free)-1]
 		l.free = l.free[:len(l.free)-1]
 		s := &l.slots[i]
-		if n := len(l.again); n > 0 { // each by itself, so that it is known which one goes wrong
+		if n := len(l.again); n > 0 { // one by one, to find the one that fails
 			s.first, l.again = l.again[n-1], l.again[:n-1]
 		} else {
 			s.fill(&l.queue)
@@ -296,7 +294,7 @@ func (l *loop) take() {
 	}
 }
 
-// submit has the kernel take all entries. What it refuses for good ends with its error.
+// submit passes all pushed entries to the kernel. Entries that it rejects permanently complete with its error.
 func (l *loop) submit(wait bool) {
 	for {
 		got, err := l.ring.enter(l.ahead, wait)
@@ -305,22 +303,22 @@ func (l *loop) submit(wait bool) {
 		case err == nil && l.ahead == 0:
 			return
 		case err == nil:
-			wait = false // it was short of something for the rest
+			wait = false // the kernel accepted only part of the batch
 		case errors.Is(err, syscall.EINTR):
 			if l.ahead == 0 {
 				return
 			}
 		case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EBUSY):
 			l.collect()
-			time.Sleep(50 * time.Microsecond) // the kernel is short of memory, or of room for completions
+			time.Sleep(50 * time.Microsecond) // the kernel is short of memory or of completion entries
 		case l.ahead == 0:
-			// operations hold memory that nothing says is free again
+			// operations own memory that could never be released
 			panic("uring: waiting for completions: " + err.Error())
 		default:
-			// The entries that were not taken are the last ones; they are taken back.
+			// The entries not accepted are the newest; roll them back.
 			tail := l.ring.sqTail.Load()
 			no := syscall.EIO
-			_ = errors.As(err, &no) // enter's errors are all Errnos
+			_ = errors.As(err, &no) // enter returns only Errnos
 			for i := range uint32(l.ahead) {
 				token := l.ring.sqes[(tail-1-i)&l.ring.sqMask].token
 				if token == woken {
@@ -335,7 +333,7 @@ func (l *loop) submit(wait bool) {
 	}
 }
 
-// collect takes completions that there are, and reports whether there were any.
+// collect processes the available completions, and reports whether there were any.
 func (l *loop) collect() (some bool) {
 	for ; ; some = true {
 		c, ok := l.ring.reap()
@@ -349,7 +347,7 @@ func (l *loop) collect() (some bool) {
 	}
 }
 
-// ended takes one in. What sockets have of it is looked at when the thread is in no call of theirs.
+// ended processes one completion. Socket events are queued, because a handler may be running.
 func (l *loop) ended(c completion) {
 	switch {
 	case c.token == woken:
@@ -377,9 +375,9 @@ func (l *loop) ended(c completion) {
 	l.batch = append(l.batch, t)
 }
 
-// finish tells of what was collected: sockets, and submitters.
+// finish delivers collected completions to sockets and submitters.
 func (l *loop) finish() {
-	for i := 0; i < len(l.events); i++ { // a handler may have more collected
+	for i := 0; i < len(l.events); i++ { // a handler can cause more to be collected
 		c := l.events[i]
 		l.sockets[uint32(c.token)>>socketShift].happened(c)
 	}
@@ -421,7 +419,7 @@ func (l *loop) entry(x *slot, token uint64) submission {
 	return s
 }
 
-// receives reports whether the kernel receives from sockets as Attach needs it, by doing so.
+// receives probes whether the kernel can receive from sockets as Attach needs it.
 func (l *loop) receives() bool {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -429,7 +427,7 @@ func (l *loop) receives() bool {
 	}
 	defer func() {
 		for _, fd := range pair {
-			_ = syscall.Close(fd) // nothing is lost with it
+			_ = syscall.Close(fd) // a close error is harmless here
 		}
 	}()
 	if _, err := syscall.Write(pair[1], []byte{1}); err != nil {

@@ -11,7 +11,7 @@ import (
 	"farflash/flash/device"
 )
 
-// echo sends back what it receives, until the peer has sent its last.
+// echo sends back the data that it receives, until the end of the stream.
 type echo struct {
 	t      *testing.T
 	socket *Socket
@@ -45,7 +45,7 @@ func (e *echo) Received(n int, err error) {
 
 func (e *echo) Writable(error) {}
 
-// TestSockets has a loop echo, cancels a receive, and holds that who closes the loops is told of a socket that is left.
+// TestSockets has a loop echo data, cancels a receive, and verifies that Close reports a socket that is still attached.
 func TestSockets(t *testing.T) {
 	for name, spin := range map[string]time.Duration{"sleeps": 0, "spins": 2 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) { sockets(t, spin) })
@@ -103,7 +103,7 @@ func sockets(t *testing.T, spin time.Duration) {
 	}
 }
 
-// TestLanes holds that operations are completed by the thread whose lane they have, and that two devices share threads.
+// TestLanes verifies that an operation is completed by the thread of its lane, and that two devices share threads.
 func TestLanes(t *testing.T) {
 	skipped(t)
 	ls, err := Start(2, 4)
@@ -146,8 +146,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestMore has two submitters' operations, and some that are nobody's, on two devices of one thread: what says that
-// there is more is followed by the same owner's.
+// TestMore submits operations of two owners, and some without an owner, to two devices on one thread, and verifies that
+// an operation with More is followed by one of the same owner.
 func TestMore(t *testing.T) {
 	skipped(t)
 	ls, err := Start(1, 16)

@@ -12,8 +12,8 @@ import (
 	"farflash/flash/uring"
 )
 
-// TestLittleLockedMemory holds that a device works for a user who may lock hardly any memory, as most users may. Root
-// may lock all there is, so his test is done once more by nobody.
+// TestLittleLockedMemory verifies that a device works for a user with a small RLIMIT_MEMLOCK, as most users have. The
+// limit does not apply to root, whose test is repeated as the user nobody.
 func TestLittleLockedMemory(t *testing.T) {
 	const again, memlock, nobody = "FARFLASH_TEST_NOBODY", 8, 65534
 	if os.Getuid() == 0 && os.Getenv(again) == "" {

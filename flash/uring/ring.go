@@ -1,15 +1,15 @@
-// Package uring is io_uring, reached by its three system calls: rings, threads that have one each, and what these do,
-// which is devices with fixed buffers where the memory was registered, and sockets.
+// Package uring drives Linux io_uring through its three system calls. It provides rings, threads with one ring each,
+// and two users of these threads: devices, with fixed buffers where memory is registered, and sockets.
 //
-// Its main types are Ring, which is the kernel's two queues and nothing else; Loops, threads that submit and take
-// completions; Device, which is a device.Device over a file or block device, with a loop of its own (Open) or those
-// that others use too (Loops.Open); and Socket, whose Handler is called by its loop. Where io_uring is forbidden New
-// and Open say so with an error that Forbidden recognises, and device.File does the same with pread and pwrite.
+// Its main types are Ring, the kernel's two queues only; Loops, threads that submit operations and process completions;
+// Device, a device.Device over a file or block device, with a loop of its own (Open) or on shared loops (Loops.Open);
+// and Socket, whose Handler is called by its loop. Where io_uring is forbidden, New and Open return an error that
+// Forbidden recognises, and device.File provides the same with pread and pwrite.
 //
-// What it leaves out: polling of completions by the kernel (SQPOLL, IOPOLL), linked operations, registered files,
-// sends, multishot operations, and every operation but read, write, fsync, receive, poll and cancel. Layouts follow
-// the kernel's include/uapi/linux/io_uring.h (5.1 and later; sockets from 5.19). docs/adr/0024-loops.md says why
-// devices and sockets share threads.
+// It leaves out polling by the kernel (SQPOLL, IOPOLL), linked operations, registered files, sends, multishot
+// operations, and every operation except read, write, fsync, receive, poll and cancel. Structures follow the kernel's
+// include/uapi/linux/io_uring.h (5.1 and later; sockets from 5.19). docs/adr/0024-loops.md explains why devices and
+// sockets share threads.
 package uring
 
 import (
@@ -21,7 +21,7 @@ import (
 	"unsafe"
 )
 
-// System calls, the same on all architectures that have them.
+// System calls, with the same numbers on all architectures that have them.
 const (
 	sysSetup    = 425
 	sysEnter    = 426
@@ -43,8 +43,8 @@ const (
 	registerBuffers   = 0
 	unregisterBuffers = 1
 
-	// Completions are handed out by the one thread that submits, when it asks for them: no other is interrupted or
-	// woken for them (Linux 6.1).
+	// Completions are delivered only when the single submitting thread asks for them, so that no thread is interrupted
+	// or woken for them (Linux 6.1).
 	setupSingleIssuer = 1 << 12
 	setupDeferTaskrun = 1 << 13
 
@@ -86,7 +86,7 @@ type completion struct {
 	_      uint32
 }
 
-// Ring is a submission and a completion queue, of one thread.
+// Ring is a submission and a completion queue. It belongs to one thread.
 type Ring struct {
 	fd                     int
 	rings, entries         []byte
@@ -99,18 +99,19 @@ type Ring struct {
 	size                   uint32
 }
 
-// Forbidden reports whether an error of New or Open says that io_uring is not to be had here, and not that something
-// else is wrong.
+// Forbidden reports whether an error of New or Open means that io_uring is unavailable here, as opposed to any other
+// failure.
 func Forbidden(err error) bool {
 	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) ||
 		errors.Is(err, syscall.ENOMEM)
 }
 
-// New makes a ring of so many entries, rounded up to a power of two. Only the thread that makes it may submit and wait.
+// New creates a ring with the given number of entries, rounded up to a power of two. Only the creating thread may
+// submit and wait.
 func New(entries int) (*Ring, error) {
 	p := params{flags: setupSingleIssuer | setupDeferTaskrun}
 	fd, _, no := syscall.Syscall(sysSetup, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
-	if no == syscall.EINVAL { // an older kernel, which interrupts whoever has submitted
+	if no == syscall.EINVAL { // an older kernel, which interrupts the submitter for completions
 		p = params{}
 		fd, _, no = syscall.Syscall(sysSetup, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
 	}
@@ -119,7 +120,7 @@ func New(entries int) (*Ring, error) {
 	}
 	r := &Ring{fd: int(fd), size: p.sqEntries}
 	if p.features&featSingleMap == 0 {
-		_ = syscall.Close(r.fd) // nothing is lost with it
+		_ = syscall.Close(r.fd) // a close error is harmless here
 		return nil, fmt.Errorf("uring: this kernel maps the queues apart, which ended with Linux 5.4: %w",
 			syscall.ENOSYS)
 	}
@@ -144,7 +145,7 @@ func (r *Ring) mapped(offset int64, n int) ([]byte, error) {
 	return syscall.Mmap(r.fd, offset, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_POPULATE)
 }
 
-// register tells the kernel of memory that operations will be done in.
+// register registers memory for fixed-buffer operations.
 func (r *Ring) register(arena []byte) error {
 	v := syscall.Iovec{Base: unsafe.SliceData(arena), Len: uint64(len(arena))}
 	_, _, no := syscall.Syscall6(sysRegister, uintptr(r.fd), registerBuffers, uintptr(unsafe.Pointer(&v)), 1, 0, 0)
@@ -155,7 +156,7 @@ func (r *Ring) register(arena []byte) error {
 	return nil
 }
 
-// unregister takes registered memory back.
+// unregister unregisters the memory.
 func (r *Ring) unregister() error {
 	if _, _, no := syscall.Syscall6(sysRegister, uintptr(r.fd), unregisterBuffers, 0, 0, 0, 0); no != 0 {
 		return fmt.Errorf("uring: giving memory back: %w", no)
@@ -163,8 +164,8 @@ func (r *Ring) unregister() error {
 	return nil
 }
 
-// push puts an entry into the submission queue. There is room: each entry has a slot of its own, and there are as
-// many slots.
+// push adds an entry to the submission queue. There is always space, because each entry has a slot and there are no
+// more slots than entries.
 func (r *Ring) push(s submission) {
 	tail := r.sqTail.Load()
 	if tail-r.sqHead.Load() >= r.size {
@@ -175,8 +176,8 @@ func (r *Ring) push(s submission) {
 	r.sqTail.Store(tail + 1)
 }
 
-// enter has the kernel take n entries, and hand out completions; with wait it returns when there is one. It reports
-// how many entries were taken.
+// enter submits n entries and lets the kernel deliver completions; with wait it blocks until there is at least one. It
+// returns the number of entries accepted.
 func (r *Ring) enter(n int, wait bool) (int, error) {
 	least := uintptr(0)
 	if wait {
@@ -186,7 +187,7 @@ func (r *Ring) enter(n int, wait bool) (int, error) {
 	var no syscall.Errno
 	if wait {
 		got, _, no = syscall.Syscall6(sysEnter, uintptr(r.fd), uintptr(n), least, enterGetEvents, 0, 0)
-	} else { // it comes back at once, and is no reason to give the processor to another goroutine
+	} else { // returns immediately, so the Go scheduler need not hand off the processor
 		got, _, no = syscall.RawSyscall6(sysEnter, uintptr(r.fd), uintptr(n), least, enterGetEvents, 0, 0)
 	}
 	if no != 0 {
@@ -195,7 +196,7 @@ func (r *Ring) enter(n int, wait bool) (int, error) {
 	return int(got), nil
 }
 
-// reap takes a completion, and reports false when there is none.
+// reap removes a completion, and reports false if there is none.
 func (r *Ring) reap() (completion, bool) {
 	head := r.cqHead.Load()
 	if head == r.cqTail.Load() {
@@ -206,7 +207,7 @@ func (r *Ring) reap() (completion, bool) {
 	return c, true
 }
 
-// Close gives the ring back. No operation is under way.
+// Close releases the ring. No operation may be in flight.
 func (r *Ring) Close() error {
 	var errs []error
 	for _, m := range [][]byte{r.rings, r.entries} {

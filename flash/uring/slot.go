@@ -8,20 +8,20 @@ import (
 	"farflash/internal/fifo"
 )
 
-// slot is what is under way as one entry of the ring: an operation, or reads that follow each other in the queue and
-// on the device, which are one to the kernel. A page costs it some microseconds if it is read by itself, so a read of
-// many pages is mostly that.
+// slot is one ring entry in flight: a single operation, or consecutive queued reads that are adjacent on the device and
+// merged into one vectored read. The kernel spends some microseconds per entry, which would dominate a large read split
+// into pages.
 type slot struct {
 	first  task
 	more   []task
-	vector []syscall.Iovec // their memory, if there are more; the kernel looks at it while it takes the entry
+	vector []syscall.Iovec // buffers of merged reads; the kernel copies it when it accepts the entry
 }
 
-// together is how many operations are one at most: 128 KiB of pages, so that of a large read the first pages are on
-// their way while others are read.
+// together is the most operations in one entry: 128 KiB of pages, so that the first pages of a large read can be sent
+// while later ones are read.
 const together = 32
 
-// fill takes the first operation of a queue, and those that it can be one with.
+// fill takes the first operation of a queue and those that can be merged with it.
 func (s *slot) fill(q *fifo.Ring[task]) {
 	last := q.Pop()
 	s.first, s.more, s.vector = last, s.more[:0], s.vector[:0]
@@ -39,14 +39,14 @@ func (s *slot) add(t task) {
 	s.vector = append(s.vector, syscall.Iovec{Base: unsafe.SliceData(t.op.Buf), Len: uint64(len(t.op.Buf))})
 }
 
-// follows reports whether b reads what lies right behind what a reads.
+// follows reports whether b reads the range directly after a's on the same device.
 func follows(a, b task) bool {
 	return a.op.Kind == device.Read && b.op.Kind == device.Read && a.dev == b.dev &&
 		a.op.Offset+int64(len(a.op.Buf)) == b.op.Offset
 }
 
-// divide ends a slot of several reads of which so many bytes were read, or none if that is negative: those that have
-// all of theirs are over, and the others are to be done again, each by itself.
+// divide completes a slot of merged reads for which got bytes were read, negative for an error. Fully read operations
+// are appended to over; the others are appended to again, to be repeated one by one.
 func (s *slot) divide(got int, over, again []task) (o, a []task) {
 	for i := range len(s.more) + 1 {
 		t := s.first

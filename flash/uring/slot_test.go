@@ -12,7 +12,7 @@ import (
 	"farflash/internal/fifo"
 )
 
-// grains are operations of one device, which begin and end at these grains; a negative first one is a write.
+// grains returns one-grain operations of one device at the given grains; a negative number is a write.
 func grains(dev *Device, at ...int64) (q fifo.Ring[task]) {
 	for _, g := range at {
 		kind := device.Read
@@ -24,8 +24,7 @@ func grains(dev *Device, at ...int64) (q fifo.Ring[task]) {
 	return q
 }
 
-// TestTogether holds which operations are one entry: reads of one device, each right behind the one before, as many
-// as may be.
+// TestTogether verifies which operations are merged into one entry: adjacent reads of one device, up to the limit.
 func TestTogether(t *testing.T) {
 	dev := &Device{}
 	many := make([]int64, together+3)
@@ -34,7 +33,7 @@ func TestTogether(t *testing.T) {
 	}
 	for _, x := range []struct {
 		at   []int64
-		want []int // operations of each entry
+		want []int // operations per entry
 	}{
 		{[]int64{5}, []int{1}},
 		{[]int64{5, 6, 7, 9}, []int{3, 1}},
@@ -65,7 +64,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestTake holds that reads which lie together cost one entry, and those that are done again one each.
+// TestTake verifies that adjacent reads take one entry, and repeated reads one each.
 func TestTake(t *testing.T) {
 	skipped(t)
 	ring, err := New(8)
@@ -84,12 +83,12 @@ func TestTake(t *testing.T) {
 	if l.take(); l.ahead != 5 || len(l.again) != 0 || len(l.batch) != 0 {
 		t.Errorf("%d entries when three reads are done again, %d wait", l.ahead, len(l.again))
 	}
-	if err := ring.Close(); err != nil { // nothing was submitted
+	if err := ring.Close(); err != nil { // no entry was submitted
 		t.Fatal(err)
 	}
 }
 
-// TestDivide holds what becomes of reads that were one: those that were read are over, the others are done again.
+// TestDivide verifies that of merged reads the complete ones finish and the others are repeated.
 func TestDivide(t *testing.T) {
 	for _, x := range []struct{ got, over int }{
 		{3 * device.Grain, 3}, {2*device.Grain + 512, 2}, {device.Grain, 1}, {0, 0}, {-int(syscall.EIO), 0},
@@ -109,8 +108,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestReadsTogether reads what lies together through a ring: each page comes into its own memory, and of those that
-// the file has lost only its own reads say so.
+// TestReadsTogether reads adjacent pages through a ring: each arrives in its own buffer, and if the file is truncated,
+// only the reads beyond its end fail.
 func TestReadsTogether(t *testing.T) {
 	skipped(t)
 	const pages, kept = 100, 70

@@ -6,42 +6,42 @@ import (
 	"unsafe"
 )
 
-// Operations and flags of sockets.
+// Operations and flags for sockets.
 const (
 	opPoll    = 6
 	opCancel  = 14
 	opReceive = 27
 
-	pollFirst = 1 << 0 // of a receive: nothing is there yet, so it is waited for before it is tried
+	pollFirst = 1 << 0 // poll before the first attempt, because no data is expected yet
 	pollOut   = 4
 )
 
-// Handler is who a socket tells of what has happened to it: on its loop's thread, one call at a time, and not from
-// within a call of the socket.
+// Handler receives a socket's events: on its loop's thread, one call at a time, and never from within a call to the
+// socket.
 type Handler interface {
-	// Turn comes after Wake: once, however often it was called.
+	// Turn follows Wake, once for any number of calls.
 	Turn()
-	// Received ends a Receive: so many bytes, 0 where the peer has sent its last, or an error.
+	// Received completes a Receive: n bytes, 0 at the end of the stream, or an error.
 	Received(n int, err error)
-	// Writable ends an AwaitRoom.
+	// Writable completes an AwaitRoom.
 	Writable(err error)
 }
 
-// Socket is a connected socket whose I/O a loop does. Wake and Send may be called from anywhere, all else on the
-// loop's thread alone.
+// Socket is a connected socket whose I/O runs on a loop. Wake and Send are safe for concurrent use; all other methods
+// must be called on the loop's thread.
 type Socket struct {
 	loop    *loop
 	handler Handler
 	fd      int
 	index   uint32
-	buf     []byte // kept while it is received into
+	buf     []byte // kept alive while a receive is in flight
 
-	receiving, waiting bool // what is under way
-	queued             bool // under the loop's lock
+	receiving, waiting bool // operations in flight
+	queued             bool // guarded by the loop's mu
 }
 
-// Lane is the lane of the loop that has the fewest sockets: a socket's handler has its operations of devices done by
-// its own loop if they have its lane.
+// Lane returns the lane of the loop with the fewest sockets. Device operations submitted with a socket's lane run on
+// the socket's own loop.
 func (ls *Loops) Lane() uint8 {
 	from := int(ls.next.Add(1))
 	best := from % len(ls.all)
@@ -53,13 +53,13 @@ func (ls *Loops) Lane() uint8 {
 	return uint8(best + 1)
 }
 
-// Attach gives a connected socket, by a descriptor that is nobody else's, to the loop that has a lane. It stays the
-// caller's to close, after Detach. The handler is called from Begin on, first with Turn.
+// Attach assigns a connected socket to the loop of a lane. The caller must own fd exclusively, and closes it after
+// Detach. The handler is called from Begin on, first with Turn.
 func (ls *Loops) Attach(lane uint8, fd int, h Handler) (*Socket, error) {
 	if !ls.sockets {
 		return nil, errors.New("uring: this kernel's rings do not receive from sockets as is needed")
 	}
-	// Where reads of a descriptor are not to wait, a ring does not wait either.
+	// On a non-blocking descriptor io_uring does not wait either.
 	if err := syscall.SetNonblock(fd, false); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (ls *Loops) Attach(lane uint8, fd int, h Handler) (*Socket, error) {
 	return &Socket{loop: l, handler: h, fd: fd}, nil
 }
 
-// Begin has the socket's handler called from now on.
+// Begin starts the calls of the socket's handler.
 func (s *Socket) Begin() {
 	l := s.loop
 	l.order(func() {
@@ -83,7 +83,7 @@ func (s *Socket) Begin() {
 	})
 }
 
-// Wake has the handler's Turn called.
+// Wake schedules a call of the handler's Turn.
 func (s *Socket) Wake() {
 	l := s.loop
 	l.mu.Lock()
@@ -96,7 +96,7 @@ func (s *Socket) Wake() {
 	l.rouse()
 }
 
-// Duplicate is another descriptor of the same socket, for Attach.
+// Duplicate returns a duplicate descriptor of the socket, for Attach.
 func Duplicate(raw syscall.RawConn) (fd int, err error) {
 	outer := raw.Control(func(old uintptr) {
 		n, _, no := syscall.Syscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
@@ -111,7 +111,7 @@ func (s *Socket) token(what uint64) uint64 {
 	return socketToken | uint64(s.index)<<socketShift | what
 }
 
-// Receive receives into b, once; b is the kernel's until Received.
+// Receive receives into b once. The kernel owns b until Received.
 func (s *Socket) Receive(b []byte) {
 	s.receiving, s.buf = true, b
 	s.loop.push(submission{
@@ -121,16 +121,16 @@ func (s *Socket) Receive(b []byte) {
 	})
 }
 
-// AwaitRoom waits until there is room to send.
+// AwaitRoom waits until the socket is writable.
 func (s *Socket) AwaitRoom() {
 	s.waiting = true
 	s.loop.push(submission{opcode: opPoll, fd: int32(s.fd), opFlags: pollOut, token: s.token(socketPoll)})
 }
 
-// Busy reports what is under way: a Receive, an AwaitRoom.
+// Busy reports which operations are in flight: a Receive, an AwaitRoom.
 func (s *Socket) Busy() (receiving, waiting bool) { return s.receiving, s.waiting }
 
-// Cancel ends a Receive, and, if all, an AwaitRoom, with the handler called as for any other end.
+// Cancel cancels a Receive and, if all is set, an AwaitRoom. The handler is called as for any other completion.
 func (s *Socket) Cancel(all bool) {
 	for _, x := range [...]struct {
 		under bool
@@ -142,7 +142,7 @@ func (s *Socket) Cancel(all bool) {
 	}
 }
 
-// Detach takes the socket from its loop; nothing of it is under way. No call of the handler's comes any more.
+// Detach removes the socket from its loop. No operation may be in flight. The handler is not called again.
 func (s *Socket) Detach() {
 	l := s.loop
 	l.sockets[s.index] = nil
@@ -155,14 +155,14 @@ func (s *Socket) Detach() {
 			break
 		}
 	}
-	s.queued = true // nothing wakes it again
+	s.queued = true // disables Wake
 	l.mu.Unlock()
 }
 
-// happened takes in a completion.
+// happened processes a completion.
 func (s *Socket) happened(c completion) {
 	if s == nil {
-		return // a Cancel that found nothing, of a socket that has gone
+		return // a Cancel without effect, of a socket already detached
 	}
 	n, err := int(c.result), error(nil)
 	if n < 0 {
@@ -178,7 +178,7 @@ func (s *Socket) happened(c completion) {
 	}
 }
 
-// Send sends what the socket takes at once, perhaps nothing.
+// Send sends as much as the socket accepts without blocking, possibly 0 bytes.
 func (s *Socket) Send(b []byte) (int, error) {
 	for {
 		n, _, no := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(s.fd),
@@ -196,7 +196,7 @@ func (s *Socket) Send(b []byte) (int, error) {
 	}
 }
 
-// SendVectors is Send of several pieces of memory, at least one.
+// SendVectors is Send for several buffers, at least one.
 func (s *Socket) SendVectors(v []syscall.Iovec) (int, error) {
 	m := syscall.Msghdr{Iov: &v[0], Iovlen: uint64(len(v))}
 	for {

@@ -2,25 +2,25 @@ package uring
 
 import "time"
 
-// DefaultSpin is for how long a thread looks for more before it sleeps, unless somebody says otherwise: about what a
-// request of 4 KiB takes from its client to a drive and back, so that one client with one request under way is served
-// without sleep. Linux itself polls up to 200 us before a virtual processor sleeps (halt_poll_ns).
+// DefaultSpin is the default time for which a thread polls before it sleeps: about the round trip of a 4 KiB request
+// from a client to a drive and back, so that a single client with one request outstanding is served without sleeping.
+// Linux itself polls up to 200 us before a virtual processor sleeps (halt_poll_ns).
 const DefaultSpin = 100 * time.Microsecond
 
-// spinning tells whether it is worth to look for more in place of sleeping: for a time after what came last, and only
-// if that came as soon after what was before it. So requests that come now and then cost no more than one look each.
+// spinning decides whether to poll instead of sleeping: for a limited time after an event, and only if that event
+// followed its predecessor within the same limit. Infrequent requests thus cost a single poll each.
 type spinning struct {
-	last time.Time // when something came last
-	soon bool      // no later after what was before it than the limit
+	last time.Time // time of the last event
+	soon bool      // it followed its predecessor within the limit
 }
 
-// came: there was something.
+// came records an event.
 func (s *spinning) came(now time.Time, limit time.Duration) {
 	s.soon = now.Sub(s.last) <= limit
 	s.last = now
 }
 
-// worth reports whether to look again.
+// worth reports whether to poll again.
 func (s *spinning) worth(now time.Time, limit time.Duration) bool {
 	return s.soon && now.Sub(s.last) < limit
 }

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// TestSpinning: what comes at intervals within the limit is waited for by looking, and what comes later is not, but
-// for once after the interval has grown.
+// TestSpinning verifies that events at intervals within the limit are polled for, and later ones are not, except once
+// after the interval has grown.
 func TestSpinning(t *testing.T) {
 	const limit = 100 * time.Microsecond
 	now := time.Unix(1000, 0)
 	var s spinning
 	for _, x := range []struct {
-		after time.Duration // what came before
-		worth bool          // looking, half the limit after it came
+		after time.Duration // the preceding event
+		worth bool          // to poll, half the limit after this event
 	}{
 		{time.Second, false}, // the first
 		{limit, true},
 		{limit / 2, true},
-		{limit + 1, false}, // this one was looked for in vain
+		{limit + 1, false}, // it was polled for unsuccessfully
 		{10 * limit, false},
 		{limit / 3, true},
 	} {

@@ -9,7 +9,7 @@ import (
 	"farflash/flash/device/devicetest"
 )
 
-// skipped skips the test where io_uring is not to be had.
+// skipped skips the test where io_uring is unavailable.
 func skipped(t testing.TB) {
 	r, err := New(4)
 	if Forbidden(err) {
@@ -23,7 +23,7 @@ func skipped(t testing.TB) {
 	}
 }
 
-// TestDevice holds the ring to what every device must do, with fewer slots than operations.
+// TestDevice runs the device conformance tests on a ring with fewer slots than operations.
 func TestDevice(t *testing.T) {
 	skipped(t)
 	for _, entries := range []int{2, 64} {
@@ -38,7 +38,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestFixed does operations in registered memory, and says which way they went by what the entries were.
+// TestFixed runs operations in registered memory, and verifies by their opcodes that they used fixed buffers.
 func TestFixed(t *testing.T) {
 	skipped(t)
 	d, err := Open(filepath.Join(t.TempDir(), "dev"), device.Mode{Create: 16 * device.Grain}, 8)
@@ -90,13 +90,13 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// BenchmarkRead compares reads of 4 KiB through the ring with those by goroutines, 32 under way.
+// BenchmarkRead compares 4 KiB reads through the ring with reads by goroutines, 32 in flight.
 func BenchmarkRead(b *testing.B) {
 	const grains = 1 << 16
 	path := filepath.Join(b.TempDir(), "dev")
 	whole := make([]byte, grains*device.Grain)
 	for i := range whole {
-		whole[i] = byte(i >> 12) // a file with holes is read without its device
+		whole[i] = byte(i >> 12) // no holes, which would be read without accessing the device
 	}
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		b.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Streams are named, so a new component leaves every other's numbers alone.
+// Streams are named, so a new component does not change the numbers of the others.
 func ExampleNewStream() {
 	a := rng.NewStream(42, "ssd[0]/arrivals")
 	b := rng.NewStream(42, "ssd[1]/arrivals")

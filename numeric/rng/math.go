@@ -2,17 +2,17 @@ package rng
 
 import "math"
 
-// Models use these instead of math.Exp and math.Log, whose last bit differs from
-// one processor to another (assembly on some, fused multiply-add on others). Every
-// product is rounded before it is added, so no compiler can fuse the two.
+// Models use these functions instead of math.Exp and math.Log, whose last bit differs between processors (assembly on
+// some, fused multiply-add on others). Every product is rounded explicitly before it is added, so that no compiler can
+// fuse the two.
 
 const (
 	ln2High = 6.93147180369123816490e-01 // the upper 32 bits of ln 2
 	ln2Low  = 1.90821492927058770002e-10 // ln 2 - ln2High
 )
 
-// Log returns the natural logarithm of x, to within 2 units in the last place,
-// the same bits on every machine. Log(0) is -Inf; Log of a negative number is NaN.
+// Log returns the natural logarithm of x to within 2 units in the last place, with the same bits on every machine.
+// Log(0) is -Inf; Log of a negative number is NaN.
 func Log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || x < 0:
@@ -42,8 +42,8 @@ func Log(x float64) float64 {
 	return float64(ke*ln2High) + (lead + (tail + float64(ke*ln2Low)))
 }
 
-// Exp returns e to the x, to within 2 units in the last place, the same bits on
-// every machine. It overflows to +Inf and underflows to 0.
+// Exp returns e to the power x to within 2 units in the last place, with the same bits on every machine. It overflows
+// to +Inf and underflows to 0.
 func Exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x):
@@ -62,8 +62,8 @@ func Exp(x float64) float64 {
 	return math.Ldexp(p, int(k))
 }
 
-// Pow returns x to the y for x > 0, the same bits on every machine. Its relative
-// error grows with |y ln x|: about 1e-14 where that is 50.
+// Pow returns x to the power y for x > 0, with the same bits on every machine. Its relative error grows with |y ln x|:
+// about 1e-14 where that is 50.
 func Pow(x, y float64) float64 {
 	if y == 0 || x == 1 {
 		return 1

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// precision is what the reference computes with, in bits.
+// precision is the precision of the reference computation, in bits.
 const precision = 160
 
 func exact(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
@@ -48,7 +48,7 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// ulps is how far got is from want, in units of want's last place.
+// ulps returns the distance of got from want, in units of want's last place.
 func ulps(got float64, want *big.Float) float64 {
 	w, _ := want.Float64()
 	ulp := math.Nextafter(math.Abs(w), math.Inf(1)) - math.Abs(w)
@@ -56,7 +56,7 @@ func ulps(got float64, want *big.Float) float64 {
 	return math.Abs(d)
 }
 
-// arguments are spread over all magnitudes, thickly near 1 and near 0.
+// arguments returns arguments over all magnitudes, densely near 1 and near 0.
 func arguments() []float64 {
 	s := NewStream(1, "arguments")
 	xs := []float64{1, 2, math.E, 0.5, math.Sqrt2 / 2, math.Sqrt2, math.Nextafter(1, 0), math.Nextafter(1, 2),
@@ -159,7 +159,7 @@ func fingerprint(n int, next func(i int) uint64) uint64 {
 	return h
 }
 
-// These bits must come out on every processor and with every GOAMD64.
+// These bits must be the same on every processor and with every GOAMD64.
 func TestMathGoldenBits(t *testing.T) {
 	values := []struct {
 		name string
@@ -220,5 +220,5 @@ func BenchmarkExp(b *testing.B) {
 	sink64 = sum
 }
 
-// sink64 keeps the compiler from dropping what a benchmark computes.
+// sink64 keeps the compiler from eliminating benchmarked computations.
 var sink64 float64

@@ -2,7 +2,7 @@ package rng
 
 import "testing"
 
-// TestSplitMix holds the generator to the first numbers of the published algorithm, seeded with 0, computed elsewhere.
+// TestSplitMix compares with the first numbers of the published algorithm, seeded with 0, computed independently.
 func TestSplitMix(t *testing.T) {
 	var s SplitMix
 	for i, want := range []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f, 0xf88bb8a8724c81ec,
@@ -13,7 +13,7 @@ func TestSplitMix(t *testing.T) {
 	}
 }
 
-// TestMix holds that the finaliser can be undone, so that it maps no two numbers to one.
+// TestMix verifies that the finaliser is invertible, and so maps no two numbers to one.
 func TestMix(t *testing.T) {
 	s := NewStream(1, "mix")
 	for range 1000 {
@@ -24,7 +24,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// unmix undoes Mix: multiplications by the inverses modulo 2^64, and shifts.
+// unmix inverts Mix: multiplications by the inverses modulo 2^64, and shifts.
 func unmix(z uint64) uint64 {
 	inverse := func(a uint64) uint64 {
 		x := a

@@ -2,10 +2,10 @@ package rng
 
 import "math"
 
-// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, the moduli m1 and m2 are used as MQSim has
-// them. It calculates with float64; whole numbers give the same, as they are all but exact there: the first states
-// after seeding may be negative, and then a difference of products can exceed 2^53 and is rounded, as is the multiple
-// of the modulus that is taken from it.
+// MQSim is MQSim's variant of MRG32k3a: the multipliers are L'Ecuyer's, and the moduli m1 and m2 are those in MQSim.
+// MQSim computes in float64. Integers give the same results, because nearly all values there are exact. The exception
+// is the first states after seeding, which can be negative: then a difference of products can exceed 2^53 and is
+// rounded, and so is the multiple of the modulus subtracted from it.
 type MQSim struct {
 	s [2][3]int64
 }
@@ -17,9 +17,9 @@ func NewMQSim(seed int32) MQSim {
 	return g
 }
 
-// advance jumps ahead by n * 2^e steps with powers of the transition matrices. The products of two residues exceed 63
-// bits and wrap around, in MQSim as here (integer overflow wraps in both languages), so the states reached are not
-// those of the true jump; they are merely the ones that MQSim uses.
+// advance jumps ahead by n * 2^e steps with powers of the transition matrices. Products of two residues exceed 63 bits
+// and wrap around, in MQSim as here (integer overflow wraps in both languages). The states are therefore not those of
+// the true jump, but they are the ones that MQSim uses.
 func (g *MQSim) advance(n int64, e int) {
 	matrices := [2][3][3]int64{
 		{{0, 1, 0}, {0, 0, 1}, {mrgM1 - mrgA13, mrgA12, 0}},
@@ -78,8 +78,8 @@ func (g *MQSim) Next() float64 {
 	return float64(p+1) * mrgNorm
 }
 
-// reduce returns x, a difference of two float64, modulo m, not negative. m is a constant below 2^32 where this is
-// inlined, and x lies between -2^62 and 2^62: with 2^30 times m on top nothing has a sign.
+// reduce returns x, a difference of two float64 products, modulo m, in [0, m). m is a constant below 2^32 where this is
+// inlined, and x is between -2^62 and 2^62, so adding m<<30 makes the dividend non-negative.
 func reduce(x, m int64) int64 {
 	if x > 1<<53 || x < -1<<53 {
 		return reduceRounded(float64(x), float64(m))
@@ -87,7 +87,8 @@ func reduce(x, m int64) int64 {
 	return int64(uint64(x+m<<30) % uint64(m))
 }
 
-// reduceRounded is reduce where the difference, and the multiple of m that is taken from it, are rounded.
+// reduceRounded is reduce where the difference, and the multiple of m that is subtracted from it, are rounded as in
+// MQSim.
 //
 //go:noinline
 func reduceRounded(x, m float64) int64 {
@@ -97,7 +98,7 @@ func reduceRounded(x, m float64) int64 {
 	return int64(x)
 }
 
-// Between returns a whole number from a to b, both included. There are fewer than 2^63.
+// Between returns an integer from a to b, inclusive. The range must contain fewer than 2^63 integers.
 func (g *MQSim) Between(a, b uint64) uint64 {
 	return a + uint64(int64(float64(int64(b-a+1))*g.Next()))
 }

@@ -1,9 +1,8 @@
 package rng
 
-// NS3Draws are the numbers that an ns-3 program draws which makes a new random variable for each: the
-// first of each stream of MRG32k3a (mrg32k3a.go), stream after stream. ns-3 seeds all
-// streams with one number, sets them 2^127 steps apart, and has each run begin 2^76 steps
-// further on.
+// NS3Draws generates the numbers of an ns-3 program that creates a new random variable for each draw: the first number
+// of each stream of MRG32k3a (mrg32k3a.go), stream after stream. ns-3 seeds all streams with one number, spaces them
+// 2^127 steps apart, and offsets each run by 2^76 steps.
 type NS3Draws struct {
 	s    [2][3]uint64
 	jump [2]matrix
@@ -11,7 +10,7 @@ type NS3Draws struct {
 
 type matrix [3][3]uint64
 
-// The moduli, and the transitions of one step.
+// The moduli, and the transition matrices of a single step.
 var (
 	mrgModuli = [2]uint64{mrgM1, mrgM2}
 	mrgStep   = [2]matrix{
@@ -20,7 +19,7 @@ var (
 	}
 )
 
-// NewNS3Draws begins with a stream of a run, seeded with 1 as ns-3 is if nothing else is said.
+// NewNS3Draws starts at the given stream of a run, with ns-3's default seed of 1.
 func NewNS3Draws(run, stream uint64) *NS3Draws {
 	d := &NS3Draws{s: [2][3]uint64{{1, 1, 1}, {1, 1, 1}}}
 	for i, m := range mrgModuli {
@@ -37,9 +36,9 @@ func NewNS3Draws(run, stream uint64) *NS3Draws {
 	return d
 }
 
-// Next is the next stream's first number, in (0, 1).
+// Next returns the first number of the next stream, in (0, 1).
 func (d *NS3Draws) Next() float64 {
-	// With its modulus a constant, a remainder is a multiplication.
+	// With a constant modulus, the compiler turns the remainder into a multiplication.
 	const m0, m1 = mrgM1, mrgM2
 	a, b := &d.s[0], &d.s[1]
 	x := (mrgA12*a[1] + (m0-mrgA13)*a[0]) % m0

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNS3Draws holds the draws to a computation with whole numbers of any size elsewhere.
+// TestNS3Draws compares with an independent computation in arbitrary-precision integers.
 func TestNS3Draws(t *testing.T) {
 	d := NewNS3Draws(1, 0)
 	for i, want := range []float64{0.816532044168251, 0.835150073680844, 0.943898466259912, 0.9852908130130938,

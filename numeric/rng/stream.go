@@ -1,12 +1,12 @@
-// Package rng makes the pseudo-random numbers of models, and the logarithm, exponential and power that they are
-// shaped with: the same bits on every machine.
+// Package rng generates the models' pseudo-random numbers, and provides the logarithm, exponential and power that shape
+// them: the same bits on every machine.
 //
-// Its main type is Stream, a generator that a trial's seed and a component's name determine. Mix and SplitMix
-// (mix.go) spread numbers that are close; Log, Exp and Pow (math.go) are what models use instead of math's; NS3Draws
-// and MQSim are the generators of those two simulators, number by number, both on MRG32k3a (mrg32k3a.go).
+// Its main type is Stream, a generator determined by a trial's seed and a component's name. Mix and SplitMix (mix.go)
+// decorrelate similar numbers; Log, Exp and Pow (math.go) replace math's in models; NS3Draws and MQSim reproduce the
+// generators of those two simulators number by number, both based on MRG32k3a (mrg32k3a.go).
 //
-// What it leaves out: distributions beyond the exponential and the normal (workload/synth has them), and secrets:
-// nothing here is hard to guess.
+// It leaves out distributions other than the exponential and the normal (workload/synth has them), and cryptography:
+// its numbers are predictable.
 package rng
 
 import (
@@ -15,20 +15,19 @@ import (
 	"math/rand/v2"
 )
 
-// Stream is a named stream of pseudo-random numbers (PCG-DXSM, 128 bits of
-// state). A component owns the streams it draws from, so that adding a component
-// disturbs no other: designs are compared on common random numbers.
+// Stream is a named stream of pseudo-random numbers (PCG-DXSM, 128 bits of state). A component owns the streams from
+// which it draws, so that adding a component does not disturb the others and designs can be compared on common random
+// numbers.
 //
 // The zero Stream is a valid but unnamed one; use NewStream.
 type Stream struct {
 	pcg rand.PCG
 }
 
-// NewStream returns the stream that (seed, name) determines, for example
-// NewStream(trialSeed, "ssd[3]/arrivals").
+// NewStream returns the stream determined by (seed, name), for example NewStream(trialSeed, "ssd[3]/arrivals").
 func NewStream(seed uint64, name string) Stream {
-	// FNV-1a over the name, then two rounds of SplitMix64's finaliser so that
-	// neighbouring seeds and names give unrelated states.
+	// FNV-1a over the name, then two rounds of SplitMix64's finaliser, so that similar seeds and names give unrelated
+	// states.
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(name); i++ {
 		h = (h ^ uint64(name[i])) * 1099511628211
@@ -49,7 +48,7 @@ func (s *Stream) IntN(n int64) int64 {
 	if n <= 0 {
 		panic("rng: IntN of a number that is not positive")
 	}
-	// Lemire's multiply-and-reject: no modulo bias, one multiplication mostly.
+	// Lemire's multiply-and-reject: no modulo bias, and usually a single multiplication.
 	bound := uint64(n)
 	hi, lo := bits.Mul64(s.pcg.Uint64(), bound)
 	if lo < bound {
@@ -63,9 +62,8 @@ func (s *Stream) IntN(n int64) int64 {
 // Exp returns an exponentially distributed number of mean 1.
 func (s *Stream) Exp() float64 { return -Log(1 - s.Float64()) }
 
-// Norm returns a normally distributed number of mean 0 and deviation 1
-// (Marsaglia's polar method; the second of each pair is dropped so that the
-// stream has no hidden state).
+// Norm returns a normally distributed number of mean 0 and deviation 1 (Marsaglia's polar method; the second of each
+// pair is dropped so that the stream has no hidden state).
 func (s *Stream) Norm() float64 {
 	for {
 		u := 2*s.Float64() - 1

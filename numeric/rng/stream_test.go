@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The numbers of a stream are part of every result: they may never change.
+// The numbers of a stream are part of every result and must never change.
 func TestStreamGolden(t *testing.T) {
 	cases := []struct {
 		seed uint64
@@ -56,7 +56,7 @@ func TestStreamIsItsSeedAndName(t *testing.T) {
 	}
 }
 
-// chiSquare reports whether counts fit equal chances, to four deviations.
+// chiSquare verifies that counts fit equal probabilities, to within four deviations.
 func chiSquare(t *testing.T, what string, counts []int) {
 	t.Helper()
 	total := 0
@@ -84,8 +84,8 @@ func TestIntNUnbiased(t *testing.T) {
 			chiSquare(t, fmt.Sprintf("IntN(%d)", n), counts)
 		}
 	}
-	// Where a modulo would be most biased: the lower half of 3 * 2^61 would come
-	// up half as often again.
+	// The bounds with the largest modulo bias: a plain remainder would return the lower half of 3 * 2^61 half as often
+	// again.
 	for _, n := range []int64{3 << 61, 1<<62 + 1<<61 + 1, 1<<63 - 1} {
 		counts := make([]int, 12)
 		for range 60000 {
@@ -127,7 +127,7 @@ func TestMoments(t *testing.T) {
 	cases := []struct {
 		name string
 		draw func(*Stream) float64
-		// raw moments 1 to 4, then 8 for the deviation of the fourth's mean
+		// raw moments 1 to 4, then the eighth for the deviation of the fourth's mean
 		want [4]float64
 		m6   float64
 		m8   float64
@@ -157,8 +157,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// The greatest distance between the drawn and the true distribution
-// (Kolmogorov-Smirnov) must be one that chance gives.
+// The largest distance between the empirical and the true distribution (Kolmogorov-Smirnov) must be one that chance
+// produces.
 func TestDistributions(t *testing.T) {
 	const n = 200000
 	cases := []struct {
@@ -180,15 +180,14 @@ func TestDistributions(t *testing.T) {
 			sum += k
 			worst = max(worst, math.Abs(float64(sum)/n-float64(i+1)/500))
 		}
-		if worst*math.Sqrt(n) > 1.95 { // one in a thousand
+		if worst*math.Sqrt(n) > 1.95 { // exceeded with a probability of one in a thousand
 			t.Errorf("%s: distance %.5f", c.name, worst)
 		}
 		chiSquare(t, c.name, counts)
 	}
 }
 
-// Streams whose names or seeds are neighbours must have nothing to do with each
-// other, at any lag that a model could show.
+// Streams with similar names or seeds must be uncorrelated, at every lag that could affect a model.
 func TestStreamsUncorrelated(t *testing.T) {
 	const n, lags = 20000, 4
 	var streams [][]float64
@@ -217,7 +216,7 @@ func TestStreamsUncorrelated(t *testing.T) {
 			}
 		}
 	}
-	// The greatest of 1580 normal deviates: above 4.9 once in a thousand times.
+	// The largest of 1580 normal deviates exceeds 4.9 with a probability of one in a thousand.
 	if worst > 4.9 {
 		t.Errorf("a correlation of %.1f deviations", worst)
 	}

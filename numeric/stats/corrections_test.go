@@ -56,8 +56,8 @@ func TestAdjustedByHand(t *testing.T) {
 	}
 }
 
-// TestBatchEnds: batches have equal sizes, the last one ends with the last observation, and the remainder is dropped
-// at the front.
+// TestBatchEnds verifies that batches have equal sizes, the last one ends with the last observation, and the remainder
+// is dropped at the front.
 func TestBatchEnds(t *testing.T) {
 	xs := []float64{100, 1, 2, 3, 4, 5, 6}
 	for _, c := range []struct {
@@ -71,11 +71,10 @@ func TestBatchEnds(t *testing.T) {
 	}
 }
 
-// TestLongEnough holds the bound of the correlation of batch means: what independent ones exceed once in ten, and a
-// tenth at least.
+// TestLongEnough verifies the bound on the correlation of batch means: what independent means exceed once in ten cases,
+// and at least 0.1.
 func TestLongEnough(t *testing.T) {
-	// The lag-1 autocorrelation of a, then b with a chance of change, is made exactly: runs of length k in a pattern
-	// of n.
+	// The lag-1 autocorrelation is set exactly: runs of length k in a pattern of n, or a given number of changes.
 	for _, c := range []struct {
 		xs   []float64
 		r    float64
@@ -84,7 +83,7 @@ func TestLongEnough(t *testing.T) {
 		{pattern(32, 16), 0.90625, false}, {pattern(32, 1), -0.96875, true},
 		// 32 means pass up to 1.28/sqrt(32) - 1/32 = 0.195: of changes among 31 pairs, 12 give 0.1875+..., 13 less.
 		{flips(32, 12), (31 - 24) / 32., false}, {flips(32, 13), (31 - 26) / 32., true},
-		// 1,024 pass up to a tenth, though a chance of one in ten would be 0.039.
+		// 1,024 means pass up to 0.1, although the one-in-ten bound would be 0.039.
 		{flips(1024, 460), (1023 - 920) / 1024., false}, {flips(1024, 461), (1023 - 922) / 1024., true},
 	} {
 		var m Moments
@@ -100,7 +99,7 @@ func TestLongEnough(t *testing.T) {
 	}
 }
 
-// pattern is n values of -1 or 1 in runs.
+// pattern returns n values of -1 or 1 in runs of the given length.
 func pattern(n, run int) []float64 {
 	xs := make([]float64, n)
 	for i := range xs {
@@ -109,12 +108,12 @@ func pattern(n, run int) []float64 {
 	return xs
 }
 
-// flips is n values, each -1 or 1 and as many of each, that change so often: their lag-1 autocorrelation is
+// flips returns n values, half of them -1 and half 1, with the given number of changes: their lag-1 autocorrelation is
 // (n-1-2*changes)/n.
 func flips(n, changes int) []float64 {
 	xs := make([]float64, 0, n)
-	// Of the runs, of which there is one more than changes, every second is of ones. All are of one value but the
-	// first of either kind.
+	// The number of runs is changes plus 1, alternating between the values. Every run has length one except the first
+	// of either value.
 	up, down := changes/2+1, (changes+1)/2
 	for k := range changes + 1 {
 		length, x := 1, 1.0
@@ -134,28 +133,29 @@ func flips(n, changes int) []float64 {
 	return xs
 }
 
-// TestJudgeBatches holds how many observations the batches have that a verdict's interval is of, and that it leaves
-// out the warm-up.
+// TestJudgeBatches verifies the size of the batches behind a verdict's interval, and that the interval excludes the
+// warm-up.
 func TestJudgeBatches(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 0.05, Level: 0.95, Least: 64, Growth: 2, Patience: 100})
 	for i := range 300 {
 		s.Add(10 + float64(i*7%5))
 	}
 	v := s.Judge()
-	// 300 observations are 300 batches of one; 32 batches of 9 of them end with the last.
+	// 300 observations are 300 batches of one; the last 33 groups of 9 are used.
 	if v.Interval.Batch != 9 || v.Interval.N != 33 || v.Cut.Index != 0 || !v.Reached {
 		t.Errorf("%+v", v)
 	}
 	for i := range 724 {
 		s.Add(10 + float64(i*7%5))
 	}
-	// 1,024 are 256 batches of 4, of which 32 times 8 are taken.
+	// 1,024 observations are 256 batches of 4, combined into 32 groups of 8.
 	if v := s.Judge(); v.Interval.Batch != 32 || v.Interval.N != 32 {
 		t.Errorf("%+v", v)
 	}
 }
 
-// TestWidth: the reported precision is the interval's half width plus the shift of the mean by the start.
+// TestWidth verifies that the reported precision is the interval's half width plus the shift of the mean by the
+// warm-up.
 func TestWidth(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 1e-4, Level: 0.95, Least: 64, Growth: 2, Patience: 1 << 20})
 	for range 20 {
@@ -172,7 +172,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// TestOccurrences: which rare events delay the stop rule, up to which count, and when it gives up waiting.
+// TestOccurrences verifies which rare events delay the stop rule, up to which count, and when it gives up waiting.
 func TestOccurrences(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 0.05, Level: 0.95, Least: 64, Growth: 2, Patience: 200})
 	add := func(n int) {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRoundedDigits holds to how many digits library figures are rounded: 9 and 6. With more digits:
-// 2.2281388519649385 and 0.0733880347707403.
+// TestRoundedDigits verifies the rounding of library results to 9 and 6 digits. With more digits: 2.2281388519649385
+// and 0.0733880347707403.
 func TestRoundedDigits(t *testing.T) {
 	if got := TQuantile(0.975, 10); got != 2.22813885 {
 		t.Errorf("t(0.975, 10) is %v, want 2.22813885", got)
@@ -21,8 +21,8 @@ func TestRoundedDigits(t *testing.T) {
 	}
 }
 
-// TestFives holds which observations a batch of five has and where it begins: gaps are passed over, what is left at
-// the end is not used.
+// TestFives verifies which observations a batch of five has and where it begins: gaps are skipped, and an incomplete
+// last batch is dropped.
 func TestFives(t *testing.T) {
 	gap := math.NaN()
 	means, starts := fives([]float64{gap, 1, 2, gap, 3, 4, 5, gap, gap, 6, 7, 8, 9, 10, 11, 12})
@@ -31,7 +31,8 @@ func TestFives(t *testing.T) {
 	}
 }
 
-// TestBinMiddle holds fio's names of buckets: half way, rounded down, and the value itself where a bucket has one.
+// TestBinMiddle verifies fio's names of buckets: the midpoint, rounded down, or the value itself for a bucket of one
+// value.
 func TestBinMiddle(t *testing.T) {
 	for _, c := range []struct{ low, high, want int64 }{{63, 64, 63}, {128, 130, 129}, {1024, 1040, 1032},
 		{2048, 2080, 2064}} {
@@ -43,14 +44,14 @@ func TestBinMiddle(t *testing.T) {
 	}
 }
 
-// TestLatencySeriesReuse: shapes that a doubling frees are used again, empty. Each bin has one value of its own,
+// TestLatencySeriesReuse verifies that histograms freed by a doubling are reused, cleared. Each bin has a single value,
 // which is also its median.
 func TestLatencySeriesReuse(t *testing.T) {
 	s := NewLatencySeries(SeriesConfig{Width: units.Millisecond, Bins: 4})
 	for i := range 4 {
 		s.Add(units.Duration(i)*units.Millisecond, units.Microsecond)
 	}
-	for i := 4; i < 8; i += 2 { // bins of 2 ms, the later two in the shapes of those that were joined
+	for i := 4; i < 8; i += 2 { // bins of 2 ms; the later two reuse the histograms of merged bins
 		s.Add(units.Duration(i)*units.Millisecond, units.Millisecond)
 	}
 	for i, want := range []float64{1e6, 1e6, 1e9, 1e9} {
@@ -60,8 +61,8 @@ func TestLatencySeriesReuse(t *testing.T) {
 	}
 }
 
-// TestRestoreBounds refuses a least value above the first bucket's end, and a greatest one below the last's
-// beginning, though they are in order.
+// TestRestoreBounds verifies that a minimum above the first bucket and a maximum below the last one are rejected,
+// although they are in order.
 func TestRestoreBounds(t *testing.T) {
 	var h Histogram
 	h.Record(100 * units.Microsecond)
@@ -79,8 +80,8 @@ func TestRestoreBounds(t *testing.T) {
 	}
 }
 
-// TestReplicatesRefused: significance and power are between 0 and 1, both without their ends, and an effect of
-// nothing needs more replicates than there can be.
+// TestReplicatesRefused verifies that significance and power must be strictly between 0 and 1, and that a zero effect
+// exceeds MostReplicates.
 func TestReplicatesRefused(t *testing.T) {
 	for _, x := range [][4]float64{{1, 1, 0, .8}, {1, 1, 1, .8}, {1, 1, .05, 0}, {1, 1, .05, 1},
 		{1, 1, math.NaN(), .8}, {1, 1, .05, math.NaN()}, {0, 1, .05, .8}, {math.NaN(), 1, .05, .8},
@@ -94,7 +95,7 @@ func TestReplicatesRefused(t *testing.T) {
 	}
 }
 
-// TestSettlingRefused: what no caller may pass, from both sides.
+// TestSettlingRefused tests the limits of the configuration from both sides.
 func TestSettlingRefused(t *testing.T) {
 	good := SettlingConfig{Precision: .05, Level: .95, Growth: 1.5, Least: 2 * fewestBatches}
 	NewSettling(good)
@@ -116,8 +117,7 @@ func TestSettlingRefused(t *testing.T) {
 	}
 }
 
-// TestRelative: half widths as shares of means, whatever their sign; what does not vary is known exactly, also if it
-// is 0.
+// TestRelative verifies half widths as shares of means of either sign; a half width of 0 gives 0, even for a mean of 0.
 func TestRelative(t *testing.T) {
 	for _, c := range []struct{ mean, half, want float64 }{{10, 2, 0.2}, {-10, 2, 0.2}, {0, 0, 0}, {5, 0, 0},
 		{0, 1, math.Inf(1)}} {
@@ -128,7 +128,7 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestRestoreOrder refuses buckets that are not in order, or there twice, though all adds up.
+// TestRestoreOrder verifies that buckets out of order or duplicated are rejected, even if all sums match.
 func TestRestoreOrder(t *testing.T) {
 	var h Histogram
 	for _, us := range []units.Duration{100, 200, 300} {
@@ -152,7 +152,7 @@ func TestRestoreOrder(t *testing.T) {
 	}
 }
 
-// TestRatesOfLeast: a rate over a picosecond is one too.
+// TestRatesOfLeast verifies a rate over one picosecond.
 func TestRatesOfLeast(t *testing.T) {
 	s := NewSeries(SeriesConfig{Width: 1, Bins: 4})
 	s.Add(0, 5)
@@ -165,8 +165,8 @@ func TestRatesOfLeast(t *testing.T) {
 	}
 }
 
-// TestLatencySeriesQuantiles: quantiles of a bin are within a sixteenth of the value of that rank, and in between of
-// values that are spread evenly they are nearer than the width of a bucket.
+// TestLatencySeriesQuantiles verifies that quantiles of a bin are within a sixteenth of the value of that rank, and
+// closer than the width of a bucket for evenly spread values.
 func TestLatencySeriesQuantiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := NewLatencySeries(SeriesConfig{Width: units.Millisecond, Bins: 2})
@@ -195,7 +195,7 @@ func TestLatencySeriesQuantiles(t *testing.T) {
 	}
 }
 
-// TestLatencySeriesFull: a count that has come to its end stays there, and does not begin again.
+// TestLatencySeriesFull verifies that a count saturates instead of wrapping.
 func TestLatencySeriesFull(t *testing.T) {
 	s := NewLatencySeries(SeriesConfig{Width: units.Millisecond, Bins: 2})
 	at := coarse.index(uint64(units.Microsecond) / picos)
@@ -211,7 +211,7 @@ func TestLatencySeriesFull(t *testing.T) {
 	if got := s.shapes[0][at]; got != math.MaxUint32 || s.Slots()[0].Count != 3 {
 		t.Errorf("%d are counted, and %d exactly", got, s.Slots()[0].Count)
 	}
-	s.Add(0, 100*units.Second) // beyond the last bucket's end
+	s.Add(0, 100*units.Second) // beyond the last bucket
 	if got := s.Quantiles(1)[0]; got != float64(100*units.Second) {
 		t.Errorf("the greatest is %v ps", got)
 	}
@@ -223,7 +223,7 @@ func TestLatencySeriesFull(t *testing.T) {
 	}
 }
 
-// TestWarmUpSays: the sentence about a cut has its place and its share.
+// TestWarmUpSays verifies the position and share in the sentence about a cut.
 func TestWarmUpSays(t *testing.T) {
 	var xs []float64
 	for i := range 200 {
@@ -237,7 +237,7 @@ func TestWarmUpSays(t *testing.T) {
 		c.Explain != "MSER-5 cuts the first 50 of 200 observations (25 %)" {
 		t.Errorf("%+v", c)
 	}
-	slices.Reverse(xs) // the level that it comes to is not reached before the last quarter
+	slices.Reverse(xs) // the final level is not reached before the last quarter
 	if c := WarmUp(xs); c.Index != 0 || c.Found ||
 		c.Explain != "no steady state within the run: MSER-5 would cut 150 of 200 observations, more than half; all "+
 			"are kept" {
@@ -254,7 +254,7 @@ func TestWarmUpSays(t *testing.T) {
 	}
 }
 
-// TestQuantileOf: of the n-th parts of n values it is the one that many do not exceed, rounding notwithstanding.
+// TestQuantileOf verifies the exact rank for shares that are multiples of 1/n, despite rounding.
 func TestQuantileOf(t *testing.T) {
 	for n := 1; n <= 400; n++ {
 		sorted := make([]float64, n)
@@ -272,7 +272,7 @@ func TestQuantileOf(t *testing.T) {
 	}
 }
 
-// TestPairedAlike: differences that are all the same have no deviation at all, also where their mean is rounded.
+// TestPairedAlike verifies that equal differences have a deviation of exactly 0, even where their mean is rounded.
 func TestPairedAlike(t *testing.T) {
 	a, b := make([]float64, 7), make([]float64, 7)
 	for i := range b {

@@ -2,14 +2,14 @@ package stats
 
 import "math"
 
-// QuantileOf is the smallest of sorted values, of which there is at least one, that at least a share of them do not
-// exceed.
+// QuantileOf returns the smallest of the sorted values that is not exceeded by at least the given share of them. sorted
+// must not be empty.
 func QuantileOf(sorted []float64, share float64) float64 {
 	i := int(math.Ceil(rankOf(share, uint64(len(sorted))))) - 1
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
-// Ratio is a/b, NaN if b is 0.
+// Ratio returns a/b, or NaN if b is 0.
 func Ratio(a, b float64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -17,5 +17,5 @@ func Ratio(a, b float64) float64 {
 	return a / b
 }
 
-// Micro rounds to millionths, which is as exact as a picture can be and keeps what is written of it short.
+// Micro rounds to millionths, which is precise enough for charts and keeps the printed coordinates short.
 func Micro(x float64) float64 { return math.Round(x*1e6) / 1e6 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFigure holds the small ones to values by hand.
+// TestFigure verifies the small functions against values computed by hand.
 func TestFigure(t *testing.T) {
 	x := []float64{1, 2, 3, 4}
 	for share, want := range map[float64]float64{0: 1, 0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 0.99: 4, 1: 4} {

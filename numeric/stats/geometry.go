@@ -2,8 +2,8 @@ package stats
 
 import "math/bits"
 
-// geometry is a histogram's mapping from values to buckets: values below 2^(sub+1) have a bucket each, above that every
-// octave is cut into 2^sub equal buckets. Its last bucket also takes everything beyond.
+// geometry maps values to histogram buckets: values below 2^(sub+1) have a bucket each; above, every octave is divided
+// into 2^sub equal buckets. The last bucket also takes all larger values.
 type geometry struct {
 	sub    uint // log2 of the buckets per octave
 	groups int  // octaves, the first two (0..2^sub and 2^sub..2^(sub+1)) included
@@ -22,7 +22,8 @@ func (g geometry) index(v uint64) int {
 	return min(i, g.buckets()-1)
 }
 
-// bounds returns the values [low, high) that belong to bucket i; the last bucket's high is its regular one.
+// bounds returns the range [low, high) of bucket i. For the last bucket, high is its nominal bound, although it also
+// holds larger values.
 func (g geometry) bounds(i int) (low, high uint64) {
 	if i < 2<<g.sub {
 		return uint64(i), uint64(i) + 1

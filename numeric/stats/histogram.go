@@ -10,30 +10,30 @@ import (
 	"farflash/numeric/units"
 )
 
-// fio is the geometry of fio's latency histograms: buckets are 1 ns wide up to 128 ns and at most 1/64 of their value
-// above.
+// fio is the geometry of fio's latency histograms: buckets are 1 ns wide up to 128 ns, and at most 1/64 of their value
+// wide above.
 var fio = geometry{sub: 6, groups: 29}
 
 // Buckets is the number of buckets of a [Histogram].
 const Buckets = 29 << 6
 
-// picos is how many picoseconds a histogram's unit of a nanosecond has.
+// picos is the number of picoseconds in a nanosecond, the histogram's unit.
 const picos = uint64(units.Nanosecond)
 
-// Histogram counts durations in fio's buckets. Count, sum, sum of squares, least and largest value are kept exactly,
-// in picoseconds. Bucket i holds the durations whose whole nanoseconds fall into it; the last one also holds
-// everything from 2^34 ns (17.2 s) on.
+// Histogram counts durations in fio's buckets. It keeps the count, sum, sum of squares, minimum and maximum exactly, in
+// picoseconds. Bucket i holds the durations whose whole nanoseconds fall into it; the last one also holds everything
+// from 2^34 ns (17.2 s) on.
 //
-// The zero Histogram is empty and ready. A Histogram takes 15 KB and must not be used by several goroutines at once.
+// The zero Histogram is empty and ready to use. A Histogram takes 15 KB and is not safe for concurrent use.
 type Histogram struct {
 	counts   [Buckets]uint64
 	n        uint64
 	sum      [2]uint64 // ps, least significant word first
-	squares  [3]uint64 // ps^2, likewise
+	squares  [3]uint64 // ps^2, least significant word first
 	min, max units.Duration
 }
 
-// Record counts one duration, which must not be negative. It allocates nothing.
+// Record counts one duration, which must not be negative. It does not allocate.
 func (h *Histogram) Record(d units.Duration) {
 	if d < 0 {
 		panic("stats: a negative duration was recorded")
@@ -47,7 +47,7 @@ func (h *Histogram) Record(d units.Duration) {
 	h.n++
 	v := uint64(d)
 	h.counts[fioIndex(v/picos)]++
-	// The upper words are touched on a carry only: a branch that is hardly ever taken costs less than the store.
+	// Write the upper words on a carry only: a branch that is almost never taken is cheaper than the store.
 	sum := h.sum[0] + v
 	h.sum[0] = sum
 	if sum < v {
@@ -75,10 +75,10 @@ func fioIndex(ns uint64) int {
 	return i
 }
 
-// Bucket is the bucket, from 0 to Buckets-1, that a duration is counted in.
+// Bucket returns the bucket, from 0 to Buckets-1, in which a duration is counted.
 func Bucket(d units.Duration) int { return fioIndex(uint64(max(d, 0)) / picos) }
 
-// Merge adds all that o has counted. The result does not depend on the order of merges.
+// Merge adds all counts of o. The result does not depend on the order of merges.
 func (h *Histogram) Merge(o *Histogram) {
 	if o.n == 0 {
 		return
@@ -95,7 +95,7 @@ func (h *Histogram) Merge(o *Histogram) {
 	addWords(&h.sum, &h.squares, &o.sum, &o.squares)
 }
 
-// used returns the buckets that the least and the largest duration fall into, between which all that count lie.
+// used returns the buckets of the minimum and the maximum, between which all nonzero counts lie.
 func (h *Histogram) used() (first, last int) {
 	return fioIndex(uint64(h.min) / picos), fioIndex(uint64(h.max) / picos)
 }
@@ -107,10 +107,10 @@ func (h *Histogram) Reset() {
 	h.n, h.sum, h.squares, h.min, h.max = 0, [2]uint64{}, [3]uint64{}, 0, 0
 }
 
-// Count returns how many durations were recorded.
+// Count returns the number of recorded durations.
 func (h *Histogram) Count() int64 { return int64(h.n) }
 
-// Min returns the least recorded duration, 0 if there is none.
+// Min returns the smallest recorded duration, 0 if there is none.
 func (h *Histogram) Min() units.Duration { return h.min }
 
 // Max returns the largest recorded duration, 0 if there is none.
@@ -119,7 +119,7 @@ func (h *Histogram) Max() units.Duration { return h.max }
 // Sum returns the sum of all durations in picoseconds.
 func (h *Histogram) Sum() *big.Int { return fromWords(h.sum[:]) }
 
-// Mean returns the mean in picoseconds, correctly rounded; 0 if nothing was recorded.
+// Mean returns the mean in picoseconds, correctly rounded; 0 if there are no durations.
 func (h *Histogram) Mean() float64 {
 	if h.n == 0 {
 		return 0
@@ -129,8 +129,7 @@ func (h *Histogram) Mean() float64 {
 	return f
 }
 
-// StdDev returns the standard deviation (that of the recorded values, not of a population they were drawn from) in
-// picoseconds; 0 if nothing was recorded.
+// StdDev returns the standard deviation of the recorded values (divisor n) in picoseconds; 0 if there are none.
 func (h *Histogram) StdDev() float64 {
 	if h.n == 0 {
 		return 0
@@ -145,10 +144,10 @@ func (h *Histogram) StdDev() float64 {
 	return math.Sqrt(f)
 }
 
-// Quantile returns the duration that the share q of all durations does not exceed, q from 0 to 1: Quantile(0.99) is
-// the 99th percentile. It is the ceil(q*n)-th smallest duration, to within the width of its bucket (1 ns up to 128
-// ns, 1/64 of the value above), interpolated inside the bucket as if its values were spread evenly, and never outside
-// [Min, Max]. It is 0 if nothing was recorded.
+// Quantile returns the duration that a share q of all durations does not exceed, q from 0 to 1: Quantile(0.99) is the
+// 99th percentile. It is the ceil(q*n)-th smallest duration, to within the width of its bucket (1 ns up to 128 ns, 1/64
+// of the value above), interpolated as if the values were spread evenly over the bucket, and always within [Min, Max].
+// It is 0 if there are no durations.
 func (h *Histogram) Quantile(q float64) units.Duration {
 	if h.n == 0 {
 		return 0
@@ -156,7 +155,7 @@ func (h *Histogram) Quantile(q float64) units.Duration {
 	return h.atRank(rankOf(q, h.n))
 }
 
-// Smallest returns the k-th smallest duration, k from 1 on, as well as Quantile does.
+// Smallest returns the k-th smallest duration, counting from 1, with the accuracy of Quantile.
 func (h *Histogram) Smallest(k int64) units.Duration { return h.atRank(float64(k)) }
 
 func (h *Histogram) atRank(rank float64) units.Duration {
@@ -181,8 +180,8 @@ func (h *Histogram) atRank(rank float64) units.Duration {
 	return h.max
 }
 
-// rankOf returns q*n, snapped to the nearest whole number when only the rounding of q keeps it away from there: the
-// 99th percentile of 1000 values is the 990th, not the 991st.
+// rankOf returns q*n, snapped to the nearest integer if only the rounding of q separates them: the 99th percentile of
+// 1000 values is the 990th, not the 991st.
 func rankOf(q float64, n uint64) float64 {
 	rank := float64(q * float64(n))
 	if whole := math.Round(rank); math.Abs(rank-whole) <= 4e-16*float64(n) {
@@ -191,7 +190,7 @@ func rankOf(q float64, n uint64) float64 {
 	return rank
 }
 
-// span returns the durations between which the values of the non-empty bucket i lie.
+// span returns the range of the values in the non-empty bucket i.
 func (h *Histogram) span(i int) (low, high units.Duration) {
 	l, u := fio.bounds(i)
 	low, high = units.Duration(l*picos), units.Duration(u*picos)
@@ -201,7 +200,7 @@ func (h *Histogram) span(i int) (low, high units.Duration) {
 	return max(low, h.min), min(high, h.max)
 }
 
-// CDF returns the share of durations up to d, interpolated inside d's bucket; 0 if nothing was recorded.
+// CDF returns the share of durations up to d, interpolated within d's bucket; 0 if there are no durations.
 func (h *Histogram) CDF(d units.Duration) float64 {
 	switch {
 	case h.n == 0 || d < h.min:
@@ -229,7 +228,7 @@ type Bin struct {
 	Count     int64
 }
 
-// Middle returns the value by which fio names the bucket in its json+ output, in nanoseconds.
+// Middle returns the value that names the bucket in fio's json+ output, in nanoseconds.
 func (b Bin) Middle() int64 {
 	low, high := int64(b.Low/units.Nanosecond), int64(b.High/units.Nanosecond)
 	if high-low == 1 {
@@ -238,7 +237,7 @@ func (b Bin) Middle() int64 {
 	return low + (high-low)/2
 }
 
-// Bins returns the non-empty buckets, smallest durations first. Their bounds are the geometry's, not cut to [Min, Max].
+// Bins returns the non-empty buckets in ascending order. Their bounds are the geometry's, not clipped to [Min, Max].
 func (h *Histogram) Bins() []Bin {
 	var bins []Bin
 	for i, c := range &h.counts {
@@ -250,7 +249,7 @@ func (h *Histogram) Bins() []Bin {
 	return bins
 }
 
-// State is a histogram as plain values, to be written down and read back without loss.
+// State is a histogram as plain values, for lossless serialisation.
 type State struct {
 	Count    int64
 	Sum      *big.Int // ps
@@ -265,11 +264,11 @@ func (h *Histogram) State() State {
 		Bins: h.Bins()}
 }
 
-// Restore returns the histogram that s describes. A state that no sequence of records can lead to is an error as far
-// as it can be told: wrong bucket bounds, counts that do not add up, sums that the buckets exclude.
+// Restore returns the histogram that s describes. It rejects states that no sequence of records can produce, as far as
+// it can detect them: invalid bucket bounds, counts that do not add up, sums that the buckets rule out.
 func Restore(s State) (*Histogram, error) {
 	h := &Histogram{min: s.Min, max: s.Max}
-	least, most := new(big.Int), new(big.Int) // bounds that the buckets put on the sum
+	least, most := new(big.Int), new(big.Int) // bounds on the sum implied by the buckets
 	last := -1
 	for _, b := range s.Bins {
 		if b.Low < 0 || b.Low%units.Nanosecond != 0 {
@@ -323,7 +322,7 @@ func (h *Histogram) restoreTotals(s State, least, most *big.Int) error {
 	if s.Sum.Cmp(least) < 0 || s.Sum.Cmp(most) > 0 {
 		return fmt.Errorf("sum %v ps does not fit the buckets, which allow %v to %v", s.Sum, least, most)
 	}
-	// Cauchy and Schwarz: the variance is not negative.
+	// By the Cauchy-Schwarz inequality the variance is not negative.
 	spread := new(big.Int).Mul(s.Squares, big.NewInt(s.Count))
 	if spread.Cmp(new(big.Int).Mul(s.Sum, s.Sum)) < 0 {
 		return errors.New("the sum of squares is too small for the sum")
@@ -333,7 +332,7 @@ func (h *Histogram) restoreTotals(s State, least, most *big.Int) error {
 	return nil
 }
 
-// fromWords returns the number whose 64-bit words are given, least significant first.
+// fromWords returns the integer with the given 64-bit words, least significant first.
 func fromWords(words []uint64) *big.Int {
 	v := new(big.Int)
 	for i := len(words) - 1; i >= 0; i-- {

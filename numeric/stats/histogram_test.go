@@ -53,7 +53,7 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// TestAgainstFio reads what fio itself wrote: its bins must be ours, and its percentiles must follow from them.
+// TestAgainstFio reads output of fio itself: its bins must equal ours, and its percentiles must follow from them.
 func TestAgainstFio(t *testing.T) {
 	text, err := os.ReadFile(inputs.Path(t, "data/fio-3.33-jsonplus-example.json"))
 	if err != nil {
@@ -147,7 +147,7 @@ func TestHistogramUniform(t *testing.T) {
 	if want := 1000 * math.Sqrt((n*n-1)/12.0); math.Abs(h.StdDev()-want) > 1e-9*want {
 		t.Errorf("deviation %v, want %v", h.StdDev(), want)
 	}
-	// Inside a bucket the values are evenly spread, as interpolation supposes, so percentiles are good to 1 ns.
+	// Within a bucket the values are evenly spread, as interpolation assumes, so percentiles are accurate to 1 ns.
 	for _, q := range []float64{0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999} {
 		if got, want := h.Quantile(q).Nanoseconds(), q*n; math.Abs(got-want) > 1.001 {
 			t.Errorf("Quantile(%v) = %v ns, want %v", q, got, want)
@@ -182,7 +182,7 @@ func TestNegativePanics(t *testing.T) {
 	new(Histogram).Record(-1)
 }
 
-// durations draws values over the whole range, many of them close together.
+// durations draws values over the whole range, many of them clustered.
 func durations(t *rapid.T) []units.Duration {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) units.Duration {
 		return units.Duration(rapid.Uint64().Draw(t, "v") >> uint(rapid.IntRange(1, 63).Draw(t, "shift")))
@@ -203,7 +203,7 @@ func TestQuantileErrorBound(t *testing.T) {
 		got := h.Quantile(q)
 		bound := want/64 + units.Nanosecond
 		if want >= 1<<34*units.Nanosecond {
-			bound = h.Max() - 1<<34*units.Nanosecond // the overflow bucket promises no more than its range
+			bound = h.Max() - 1<<34*units.Nanosecond // the overflow bucket is accurate only to its range
 		}
 		if got < want-bound || got-want > bound {
 			t.Fatalf("Quantile(%v) of %d values is %v, the exact one is %v", q, len(ds), got, want)
@@ -309,7 +309,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreAtBounds takes sums that are just what the buckets allow: all values at their lower ends.
+// TestRestoreAtBounds restores sums at the lower limit that the buckets allow: all values at their lower bounds.
 func TestRestoreAtBounds(t *testing.T) {
 	var h Histogram
 	for _, v := range []units.Duration{3 * units.Nanosecond, 64 * units.Nanosecond} {
@@ -352,7 +352,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	// Latencies of 64 us to 1 ms, not in order: what a drive's completions look like.
+	// Latencies of 64 us to 1 ms in random order, like a drive's completions.
 	var ds [4096]units.Duration
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range ds {
@@ -391,7 +391,7 @@ func TestRecordAllocates(t *testing.T) {
 	}
 }
 
-// TestHistogramReset: an emptied histogram is one that nothing was recorded in, whatever it held.
+// TestHistogramReset verifies that a reset histogram equals an empty one, whatever it held.
 func TestHistogramReset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h Histogram

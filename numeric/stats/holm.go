@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Holm adjusts the p values of a family of tests so that the chance of even one false finding among them stays below
-// the level that they are compared with (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is
-// multiplied by their number m, the next by m-1 and so on; none falls below one that was smaller before it, and none
-// exceeds 1.
+// Holm adjusts the p values of a family of tests so that the probability of even one false finding among them stays
+// below the level with which they are compared (Holm, Scandinavian Journal of Statistics 6(2), 1979). The smallest is
+// multiplied by their number m, the next by m-1 and so on; none falls below the adjusted value of a smaller one, and
+// none exceeds 1.
 func Holm(p []float64) []float64 {
 	order := ByValue(p)
 	out := make([]float64, len(p))
@@ -20,10 +20,10 @@ func Holm(p []float64) []float64 {
 	return out
 }
 
-// BenjaminiHochberg adjusts the p values of a family of tests so that among those that are below a level the expected
-// share of false findings stays below it (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57(1),
-// 1995; it holds for tests that are independent or vary together). The largest of m stays as it is, the next is
-// multiplied by m/(m-1), the smallest by m; none exceeds one that was larger before it.
+// BenjaminiHochberg adjusts the p values of a family of tests so that among those below a level the expected share of
+// false findings stays below that level (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57(1),
+// 1995; valid for tests that are independent or positively dependent). The largest of m is unchanged, the next is
+// multiplied by m/(m-1), the smallest by m; none exceeds the adjusted value of a larger one.
 func BenjaminiHochberg(p []float64) []float64 {
 	order := ByValue(p)
 	out := make([]float64, len(p))
@@ -36,7 +36,7 @@ func BenjaminiHochberg(p []float64) []float64 {
 	return out
 }
 
-// ByValue returns the indices of values in their rising order; equal ones stay in theirs.
+// ByValue returns the indices of values in ascending order; equal values keep their order.
 func ByValue(p []float64) []int {
 	order := make([]int, len(p))
 	for i := range order {

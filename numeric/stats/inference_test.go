@@ -38,7 +38,7 @@ func TestMomentsClosedForm(t *testing.T) {
 }
 
 func TestMomentsOffset(t *testing.T) {
-	// A large offset must not cost the small deviations.
+	// A large offset must not cancel the small deviations.
 	r := rand.New(rand.NewPCG(5, 6))
 	var a, b Moments
 	x := 0.0

@@ -13,8 +13,8 @@ type Interval struct {
 	Mean  float64
 	Half  float64 // half width: the interval is Mean-Half to Mean+Half
 	Level float64 // such as 0.95
-	N     int     // independent values behind it: replicates, or batches
-	Batch int     // observations in a batch; 1 for replicates
+	N     int     // independent values that it is based on: replicates or batches
+	Batch int     // observations per batch; 1 for replicates
 }
 
 // Low returns the lower end.
@@ -31,7 +31,7 @@ func (i Interval) Relative() float64 {
 	return math.Abs(i.Half / i.Mean)
 }
 
-// Replicates returns Student's t interval of the mean of independent values, one a replicate.
+// Replicates returns Student's t interval of the mean of independent values, one per replicate.
 func Replicates(xs []float64, level float64) (Interval, error) {
 	if err := checkLevel(level); err != nil {
 		return Interval{}, err
@@ -47,7 +47,7 @@ func interval(xs []float64, level float64) Interval {
 	for _, x := range xs {
 		m.Add(x)
 	}
-	if slices.Min(xs) == slices.Max(xs) { // the moments would have what rounding leaves
+	if slices.Min(xs) == slices.Max(xs) { // all values are equal: avoid the rounding errors of the moments
 		return Interval{Mean: xs[0], Level: level, N: len(xs), Batch: 1}
 	}
 	n := float64(m.N())
@@ -62,8 +62,8 @@ func checkLevel(level float64) error {
 	return nil
 }
 
-// uncorrelated is the lag-1 autocorrelation of batch means from which on a batch is taken to be long enough. It is
-// compared with what independent means show by chance as well, see longEnough.
+// uncorrelated is the lag-1 autocorrelation of batch means below which a batch counts as long enough. longEnough also
+// allows for the autocorrelation that independent means show by chance.
 const uncorrelated = 0.1
 
 // batches returns the means of successive batches of the given size that end with the last observation.
@@ -81,8 +81,9 @@ func batches(xs []float64, size int) []float64 {
 	return means
 }
 
-// longEnough reports whether the means pass for uncorrelated. Independent means have a lag-1 autocorrelation of -1/n on
-// average with a deviation of 1/sqrt(n): only what exceeds that by 1.28 deviations (one in ten) and 0.1 counts.
+// longEnough reports whether the means pass as uncorrelated. The lag-1 autocorrelation of independent means is -1/n on
+// average, with a standard deviation of 1/sqrt(n). The means fail only if theirs exceeds that average by 1.28
+// deviations (one in ten) and also exceeds 0.1.
 func longEnough(means []float64) bool {
 	var m Moments
 	for _, x := range means {
@@ -92,8 +93,8 @@ func longEnough(means []float64) bool {
 	return m.ACF1() <= math.Max(uncorrelated, 1.28/math.Sqrt(n)-1/n)
 }
 
-// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits: the library behind
-// it may differ in the last bits from one processor to another, and a result's bytes must not.
+// TQuantile returns the p quantile of Student's t distribution, rounded to 9 significant digits, because the library's
+// last bits can differ between processors, and a result must be byte-identical everywhere.
 func TQuantile(p float64, degrees int) float64 {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
 	return rounded(t, 9)

@@ -15,15 +15,15 @@ const (
 	coarseBuckets           = coarseGroups << coarseSub
 )
 
-// LatencySeries gathers durations by time and gives the mean, the maximum and quantiles of each bin. Bins are those
-// of [Series]; each holds a coarse histogram of 2 KB, made when the bin is first used, so quantiles are good to 1/16
-// at worst.
+// LatencySeries collects durations by time and provides the mean, the maximum and quantiles of each bin. Bins are those
+// of [Series]; each has a coarse histogram of 2 KB, allocated when the bin is first used, so quantiles are accurate to
+// 1/16 or better.
 type LatencySeries struct {
 	series Series
 	shapes []*[coarseBuckets]uint32
-	spare  []*[coarseBuckets]uint32 // left over from folding, cleared
+	spare  []*[coarseBuckets]uint32 // freed by folding, cleared
 
-	// The bin that was added to last, and its bounds.
+	// The bin last added to, and its bounds.
 	slot      *Slot
 	shape     *[coarseBuckets]uint32
 	low, high units.Duration
@@ -45,7 +45,7 @@ func (s *LatencySeries) Add(t, d units.Duration) {
 	}
 }
 
-// open goes to the bin of a time, and makes it if need be.
+// open selects the bin of a time, and allocates it if necessary.
 //
 //go:noinline
 func (s *LatencySeries) open(t units.Duration) {
@@ -89,8 +89,8 @@ func (s *LatencySeries) fold() {
 	s.series.fold()
 }
 
-// Durations returns what was counted, without its shape, together with what others have counted that began with bins
-// as wide.
+// Durations returns the recorded values without the histograms, merged with those of others. All must have started with
+// the same bin width.
 func (s *LatencySeries) Durations(others ...*LatencySeries) *Series {
 	all := &Series{slots: s.series.slots, bins: slices.Clone(s.series.bins)}
 	for _, o := range others {
@@ -99,7 +99,7 @@ func (s *LatencySeries) Durations(others ...*LatencySeries) *Series {
 	return all
 }
 
-// Width returns the present width of a bin.
+// Width returns the current width of a bin.
 func (s *LatencySeries) Width() units.Duration { return s.series.width }
 
 // Means returns each bin's mean in picoseconds, NaN where a bin is empty.
@@ -108,7 +108,7 @@ func (s *LatencySeries) Means() []float64 { return s.series.Means() }
 // Slots returns each bin's exact count, sum (ps) and maximum (ps). The caller must not change them.
 func (s *LatencySeries) Slots() []Slot { return s.series.Slots() }
 
-// Quantiles returns each bin's q quantile in picoseconds, interpolated as [Histogram.Quantile] does, NaN where a bin is
+// Quantiles returns each bin's q quantile in picoseconds, interpolated as in [Histogram.Quantile]; NaN where a bin is
 // empty.
 func (s *LatencySeries) Quantiles(q float64) []float64 {
 	out := make([]float64, s.series.used)

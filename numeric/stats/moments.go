@@ -2,9 +2,9 @@ package stats
 
 import "math"
 
-// Moments describes a stream of numbers in constant memory: count, extremes, mean, variance, skewness (all by
-// Welford's updates) and lag-1 autocorrelation, about running means as well. Products are rounded before they are
-// added, so that the figures are the same on every machine. The zero Moments is empty and ready.
+// Moments describes a stream of numbers in constant memory: count, minimum, maximum, mean, variance and skewness (all
+// by Welford's updates), and lag-1 autocorrelation, also about running means. Products are rounded before they are
+// added, so that the results are identical on every machine. The zero Moments is empty and ready to use.
 type Moments struct {
 	n        int64
 	min, max float64
@@ -13,7 +13,7 @@ type Moments struct {
 	last     float64
 	headMean float64 // of all numbers but the last
 	tailMean float64 // of all numbers but the first
-	comoment float64 // of neighbours about those two
+	comoment float64 // of neighbours, about these two means
 }
 
 // Add counts x.
@@ -39,16 +39,16 @@ func (m *Moments) Add(x float64) {
 	m.m2 += term
 }
 
-// N returns how many numbers were added.
+// N returns the count of numbers added.
 func (m *Moments) N() int64 { return m.n }
 
-// Min returns the least number, 0 if there is none.
+// Min returns the smallest number, 0 if there is none.
 func (m *Moments) Min() float64 { return m.min }
 
 // Max returns the largest number, 0 if there is none.
 func (m *Moments) Max() float64 { return m.max }
 
-// Mean returns the mean, 0 if there is none.
+// Mean returns the mean, 0 if there are no numbers.
 func (m *Moments) Mean() float64 { return m.mean }
 
 // Variance returns the variance of the numbers themselves (divisor n); 0 for fewer than two.
@@ -59,7 +59,7 @@ func (m *Moments) Variance() float64 {
 	return m.m2 / float64(m.n)
 }
 
-// SampleVariance returns the unbiased estimate of the variance that the numbers were drawn from (divisor n-1).
+// SampleVariance returns the unbiased estimate of the population variance (divisor n-1).
 func (m *Moments) SampleVariance() float64 {
 	if m.n < 2 {
 		return 0
@@ -93,7 +93,7 @@ func (m *Moments) ACF1() float64 {
 	if m.n < 2 || m.m2 <= 0 {
 		return 0
 	}
-	// The co-moment was taken about the means of the two overlapping parts; move it to the mean of all.
+	// The co-moment is about the means of the two overlapping parts; shift it to the overall mean.
 	shift := float64(float64(m.n-1) * float64((m.headMean-m.mean)*(m.tailMean-m.mean)))
 	return (m.comoment + shift) / m.m2
 }

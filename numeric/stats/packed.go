@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Packed is what a Histogram has counted, with the buckets that hold something alone: for many of them of little
-// each. It never changes.
+// Packed is the contents of a Histogram with only the non-empty buckets, for large numbers of sparse histograms. It is
+// immutable.
 type Packed struct {
 	bucket   []uint16
 	counts   []uint64
@@ -17,8 +17,7 @@ type Packed struct {
 	min, max units.Duration
 }
 
-// Pack takes what the histogram holds out of it: it is empty afterwards. The buckets between the least and the
-// largest value are looked at, no others.
+// Pack moves the histogram's contents into a Packed and leaves it empty. It visits only the buckets from Min to Max.
 func (h *Histogram) Pack() Packed {
 	p := Packed{n: h.n, sum: h.sum, squares: h.squares, min: h.min, max: h.max}
 	if h.n == 0 {
@@ -42,10 +41,10 @@ func (h *Histogram) Pack() Packed {
 	return p
 }
 
-// Count is how many durations there are.
+// Count returns the number of durations.
 func (p *Packed) Count() int64 { return int64(p.n) }
 
-// Unpack adds what was packed to a histogram.
+// Unpack adds packed contents to a histogram.
 func (h *Histogram) Unpack(p *Packed) {
 	if p.n == 0 {
 		return
@@ -61,7 +60,7 @@ func (h *Histogram) Unpack(p *Packed) {
 	addWords(&h.sum, &h.squares, &p.sum, &p.squares)
 }
 
-// Join is what two have packed, in one.
+// Join returns the merged contents of a and b.
 func Join(a, b *Packed) Packed {
 	switch {
 	case a.n == 0:
@@ -88,7 +87,7 @@ func Join(a, b *Packed) Packed {
 	return out
 }
 
-// addWords adds sums and sums of squares, least significant words first.
+// addWords adds a sum and a sum of squares, least significant words first.
 func addWords(sum *[2]uint64, squares *[3]uint64, s *[2]uint64, q *[3]uint64) {
 	var carry uint64
 	sum[0], carry = bits.Add64(sum[0], s[0], 0)

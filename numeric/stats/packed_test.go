@@ -10,7 +10,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPacked holds that packing, joining and unpacking in any division gives what one histogram of all values has.
+// TestPacked verifies that packing, joining and unpacking in any grouping gives the histogram of all values.
 func TestPacked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var whole, rest stats.Histogram
@@ -45,7 +45,7 @@ func TestPacked(t *testing.T) {
 	})
 }
 
-// TestPackedWide: sums of squares beyond 128 bits go on in the third word when what is packed is joined.
+// TestPackedWide verifies that joining carries sums of squares beyond 128 bits into the third word.
 func TestPackedWide(t *testing.T) {
 	var whole, rest stats.Histogram
 	var joined stats.Packed

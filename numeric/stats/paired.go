@@ -14,26 +14,26 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Paired is what replicates on common random numbers say of two designs' difference in one figure.
+// Paired is a comparison of one figure of two designs from replicates with common random numbers.
 type Paired struct {
 	A, B      float64  // means of the two designs; geometric ones if Ratio
-	Ratio     bool     // Effect is of logarithms: the ratio of B to A is e to its power
+	Ratio     bool     // Effect is of logarithms: exp(Effect.Mean) is the ratio of B to A
 	Effect    Interval // of the mean of b[i]-a[i], or of ln(b[i]/a[i])
-	Deviation float64  // sample standard deviation that the interval uses, of the differences or log ratios
-	Degrees   int      // of freedom of the deviation
-	Tests     int      // that share the error: 1, or 2 by CompareDesigns
-	P         float64  // two-sided p value that the mean is 0: Student's t test, and of small counts also SignFlips
+	Deviation float64  // sample standard deviation of the differences or log ratios, as used by the interval
+	Degrees   int      // of freedom of Deviation
+	Tests     int      // tests that share the error: 1, or 2 for CompareDesigns
+	P         float64  // two-sided p value for a mean of 0: Student's t test, combined with SignFlips for small counts
 }
 
-// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms where
-// all values are positive, since simulated metrics spread by factors and cannot fall by more than 100 %; otherwise
+// CompareDesigns compares two designs by values that are paired by seed or independent. It compares logarithms if all
+// values are positive, because simulated metrics spread by factors and cannot fall by more than 100 %; otherwise
 // differences.
 //
-// It makes two tests at half the error each (Bonferroni). One is PairedT, which is stronger when the seeds affect
-// both designs alike. The other is a t test of the difference of means with Welch's degrees of freedom (Biometrika
-// 34, 1947), about twice as many, which matters with few replicates; it uses the deviation of the differences where
-// that is larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are of the
-// test that finds more.
+// It makes two tests at half the error each (Bonferroni). One is PairedT, which is stronger when the seeds affect both
+// designs alike. The other is a t test of the difference of means with Welch's degrees of freedom (Biometrika 34,
+// 1947), about twice as many, which matters with few replicates; it uses the deviation of the differences where that is
+// larger, and so is valid unless the seeds affect the designs in opposite ways. P and the interval are those of the
+// test with the smaller p value.
 func CompareDesigns(a, b []float64, level float64) (Paired, error) {
 	scale := func(x float64) float64 { return x }
 	ratio := len(a) == len(b) && positive(a) && positive(b)
@@ -60,8 +60,8 @@ func CompareDesigns(a, b []float64, level float64) (Paired, error) {
 	return p, nil
 }
 
-// within returns the deviation of a difference of independent values of the two designs, and Welch's degrees of
-// freedom.
+// within returns the standard deviation of the difference of independent values of the two designs, and Welch's degrees
+// of freedom.
 func within(a, b []float64, scale func(float64) float64) (deviation float64, degrees int) {
 	var first, second Moments
 	for i := range a {
@@ -74,16 +74,16 @@ func within(a, b []float64, scale func(float64) float64) (deviation float64, deg
 		return 0, len(a) - 1
 	}
 	v, w = v/sum, w/sum
-	// whole ones stay whole whatever rounding does
+	// the factor keeps integers from being rounded down
 	return math.Sqrt(sum), int(float64(len(a)-1) / (float64(v*v) + float64(w*w)) * (1 + 1e-9))
 }
 
-// test is the two-sided p value of the mean under a deviation.
+// test returns the two-sided p value of the mean effect for a given deviation.
 func (p *Paired) test(deviation float64, degrees int) float64 {
 	return TwoSidedT(p.Effect.Mean/(deviation/math.Sqrt(float64(p.Effect.N))), degrees)
 }
 
-// counted is SignFlips for differences of small counts, and 0 for others.
+// counted returns the p value of SignFlips for differences of small counts, and 0 for others.
 func counted(a, b []float64) float64 {
 	d := make([]float64, len(a))
 	for i := range a {
@@ -99,10 +99,10 @@ func positive(xs []float64) bool {
 	return !slices.ContainsFunc(xs, func(x float64) bool { return !(x > 0) || math.IsInf(x, 0) })
 }
 
-// PairedT compares two designs by the differences of values that belong together: a[i] and b[i] are from the same
-// seed. Pairs that do not differ at all have a p value of 1. Differences that are all the same, and not 0, have no
-// spread to hold the mean against; small counts are often so by accident. What is known of them is their sign, and
-// they have the p value of that: AllAlike(n).
+// PairedT compares two designs by the differences of paired values: a[i] and b[i] are from the same seed. Pairs without
+// any difference have a p value of 1. If all differences are equal and not 0, there is no spread to test the mean
+// against, which happens with small counts by chance. Only their sign is then informative, and the p value is that of
+// the signs: AllAlike(n).
 func PairedT(a, b []float64, level float64) (Paired, error) {
 	p, err := paired(a, b, level, func(x float64) float64 { return x })
 	if err == nil && p.Deviation > 0 {
@@ -111,7 +111,7 @@ func PairedT(a, b []float64, level float64) (Paired, error) {
 	return p, err
 }
 
-// paired computes the differences of a and b on a scale; P is set only if they have no spread.
+// paired computes the differences of a and b on a scale; it sets P only if they have no spread.
 func paired(a, b []float64, level float64, scale func(float64) float64) (Paired, error) {
 	if err := checkLevel(level); err != nil {
 		return Paired{}, err
@@ -140,7 +140,7 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 		Tests: 1}
 	p.Effect = Interval{Mean: diff.Mean(), N: len(a), Batch: 1}
 	if high-low <= 1e-12*math.Max(math.Abs(low), math.Abs(high)) {
-		p.Deviation, p.Effect.Mean = 0, low // no spread but rounding
+		p.Deviation, p.Effect.Mean = 0, low // the spread is rounding error only
 		if p.P = AllAlike(len(a)); low == 0 {
 			p.P = 1
 		}
@@ -149,7 +149,7 @@ func paired(a, b []float64, level float64, scale func(float64) float64) (Paired,
 	return p, nil
 }
 
-// geometric is the geometric mean of values with this mean logarithm, exact if all are equal.
+// geometric returns the geometric mean of values with the given mean logarithm; exact if all values are equal.
 func geometric(xs []float64, logs float64) float64 {
 	if slices.Min(xs) == slices.Max(xs) {
 		return xs[0]
@@ -167,15 +167,15 @@ func (p *Paired) At(level float64) Interval {
 	return i
 }
 
-// AllAlike is the probability that n differences which are as likely up as down all go the same way, 2^(1-n).
+// AllAlike returns the probability 2^(1-n) that n differences, each equally likely up or down, all have the same sign.
 func AllAlike(n int) float64 { return math.Ldexp(1, 1-n) }
 
-// mostSteps bounds the differences, in steps, that count as small counts.
+// mostSteps is the largest difference, in steps, that counts as a small count.
 const mostSteps = 3
 
-// stepped reports differences that are small multiples of one step with ties, as those of small counts. They are
-// often nearly all equal by accident, which a t test takes for certainty. Values rounded to few digits have many more
-// steps.
+// stepped reports whether the differences are small multiples of one step, with ties, as differences of small counts
+// are. Those are often nearly all equal by chance, which a t test would mistake for certainty. Values rounded to a few
+// digits have many more steps.
 func stepped(d []float64) bool {
 	var sizes []float64
 	for _, x := range d {
@@ -204,8 +204,8 @@ func stepped(d []float64) bool {
 const mostFlips = 20
 
 // SignFlips returns the two-sided p value of differences under random signs (Fisher, "The Design of Experiments",
-// section 21): the share of sign assignments whose sum is at least as far from 0. It is exact if each sign is as
-// likely as the other. With more than 20 differences it returns 0.
+// section 21): the share of sign assignments whose sum is at least as far from 0. It is exact if both signs are equally
+// likely. With more than 20 differences it returns 0.
 func SignFlips(d []float64) float64 {
 	if len(d) > mostFlips {
 		return 0
@@ -225,16 +225,16 @@ func SignFlips(d []float64) float64 {
 		if k == 1<<len(d) {
 			break
 		}
-		i := bits.TrailingZeros(uint(k)) // Gray's code: the next assignment differs in one sign
+		i := bits.TrailingZeros(uint(k)) // Gray code: the next assignment differs in one sign
 		sum -= 2 * signs[i]
 		signs[i] = -signs[i]
 	}
 	return math.Ldexp(float64(count), -len(d))
 }
 
-// TwoSidedT returns the probability that Student's t with so many degrees of freedom is as far from 0 as t or
-// farther: I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. It is rounded to 6
-// significant digits, for the reason that TQuantile is.
+// TwoSidedT returns the probability that Student's t with the given degrees of freedom is at least as far from 0 as t:
+// I_x(v/2, 1/2) with x = v/(v + t^2), the regularised incomplete beta function. Like TQuantile it is rounded, to 6
+// significant digits.
 func TwoSidedT(t float64, degrees int) float64 {
 	v := float64(degrees)
 	square := float64(t * t)
@@ -244,8 +244,8 @@ func TwoSidedT(t float64, degrees int) float64 {
 	return rounded(mathext.RegIncBeta(v/2, 0.5, v/(v+square)), 6)
 }
 
-// rounded keeps so many significant digits: libraries may differ in the last bits from one processor to another, and a
-// result's bytes must not.
+// rounded keeps the given number of significant digits, because the last bits of library functions can differ between
+// processors, and a result must be byte-identical everywhere.
 func rounded(v float64, digits int) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
 	if err != nil {
@@ -257,17 +257,17 @@ func rounded(v float64, digits int) float64 {
 // MostReplicates is the largest number that ReplicatesToDetect returns.
 const MostReplicates = 1_000_000
 
-// ErrTooSmall is what ReplicatesToDetect returns for an effect that MostReplicates would not show.
+// ErrTooSmall is returned by ReplicatesToDetect for an effect that MostReplicates would not detect.
 var ErrTooSmall = errors.New("the effect is too small beside the spread of the differences")
 
-// ReplicatesToDetect returns the smallest number of replicates with which a two-sided paired t test at significance
-// alpha finds a true effect of that size with probability power, if the differences have the given standard
+// ReplicatesToDetect returns the smallest number of replicates for which a two-sided paired t test at significance
+// alpha detects a true effect of the given size with probability power, if the differences have the given standard
 // deviation:
 //
 //	the least n with  n >= ((t(1-alpha/2, n-1) + t(power, n-1)) deviation / effect)^2
 //
-// which replaces the noncentral t distribution by a shifted one (Zar, "Biostatistical Analysis", 5th ed., equation
-// 7.10). Two are enough for differences without spread.
+// This approximates the noncentral t distribution by a shifted one (Zar, "Biostatistical Analysis", 5th ed., equation
+// 7.10). Two replicates suffice for differences without spread.
 func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	if !(alpha > 0 && alpha < 1 && power > 0 && power < 1) {
 		return 0, fmt.Errorf("significance %v and power %v are not both between 0 and 1", alpha, power)
@@ -283,7 +283,7 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || !enough(MostReplicates) {
 		return 0, ErrTooSmall
 	}
-	low, high := 1, 2 // low is not enough
+	low, high := 1, 2 // low is too small
 	for !enough(high) {
 		low, high = high, min(2*high, MostReplicates)
 	}
@@ -297,14 +297,14 @@ func ReplicatesToDetect(effect, deviation, alpha, power float64) (int, error) {
 	return high, nil
 }
 
-// DeviationBound returns the upper confidence bound, at a one-sided level, of the standard deviation that n values
-// with a sample deviation have:
+// DeviationBound returns the upper confidence bound, at a one-sided level, of the true standard deviation of n values
+// with the given sample deviation:
 //
 //	deviation sqrt((n-1) / chi2(1-level, n-1))
 //
-// A number of replicates that is computed with the 80 % bound has the power that was asked for with a probability of
-// 80 %; with the deviation of a small pilot itself it falls short more often than not (Browne, Statistics in Medicine
-// 14(17), 1995). It is rounded to 9 significant digits, for the reason that TQuantile is.
+// A number of replicates computed from the 80 % bound has the requested power with a probability of 80 %; computed from
+// the deviation of a small pilot itself, it falls short more often than not (Browne, Statistics in Medicine 14(17),
+// 1995). Like TQuantile it is rounded to 9 significant digits.
 func DeviationBound(deviation float64, n int, level float64) float64 {
 	v := float64(n - 1)
 	return rounded(deviation*math.Sqrt(v/distuv.ChiSquared{K: v}.Quantile(1-level)), 9)

@@ -32,7 +32,7 @@ func TestPairedT(t *testing.T) {
 	closeTo(t, "mean of the first", p.A, 0, 1e-12)
 	closeTo(t, "mean of the second", p.B, 314.0/15, 1e-12)
 	closeTo(t, "t", p.Effect.Mean/(p.Deviation/math.Sqrt(15)), 2.148, 1e-3)
-	closeTo(t, "p", p.P, 0.0497, 1e-3) // just significant, Fisher says
+	closeTo(t, "p", p.P, 0.0497, 1e-3) // just significant, according to Fisher
 	if !(p.Effect.Low() > 0 && p.Effect.Low() < 0.1) {
 		t.Errorf("the interval begins at %v", p.Effect.Low())
 	}
@@ -66,7 +66,7 @@ func TestPairedDegenerate(t *testing.T) {
 	}
 }
 
-// TestTwoSidedT holds it to the closed forms of one and two degrees of freedom and to gonum's distribution.
+// TestTwoSidedT compares with the closed forms for one and two degrees of freedom, and with gonum's distribution.
 func TestTwoSidedT(t *testing.T) {
 	for _, x := range []float64{0.1, 0.7, 1, 2.5, 12.7, 60} {
 		closeTo(t, "p with 1 degree", TwoSidedT(x, 1), 1-2/math.Pi*math.Atan(x), 6e-6)
@@ -84,8 +84,9 @@ func TestTwoSidedT(t *testing.T) {
 	}
 }
 
-// TestWilcoxonTable holds exact p values to published lower critical values (two-sided 5 %: Wilcoxon and Wilcox,
-// "Some Rapid Approximate Statistical Procedures", 1964): at the value p is at most 0.05, one further it is more.
+// TestWilcoxonTable compares exact p values with published lower critical values (two-sided 5 %: Wilcoxon and Wilcox,
+// "Some Rapid Approximate Statistical Procedures", 1964): at the critical value p is at most 0.05, one above it is
+// more.
 func TestWilcoxonTable(t *testing.T) {
 	for _, c := range []struct{ n, critical int }{{6, 0}, {7, 2}, {8, 3}, {9, 5}, {10, 8}, {12, 13}, {15, 25},
 		{20, 52}, {25, 89}, {30, 137}, {50, 434}} {
@@ -98,7 +99,7 @@ func TestWilcoxonTable(t *testing.T) {
 	}
 }
 
-// signedRankOfSum tests n untied differences of which the negative ones have that rank sum.
+// signedRankOfSum tests n untied differences whose negative ones have the given rank sum.
 func signedRankOfSum(t *testing.T, n, sum int) float64 {
 	t.Helper()
 	d := make([]float64, n)
@@ -116,7 +117,7 @@ func signedRankOfSum(t *testing.T, n, sum int) float64 {
 	return r.P
 }
 
-// TestWilcoxonByHand counts assignments of signs one by one, ties and zeros included.
+// TestWilcoxonByHand enumerates the assignments of signs, with ties and zeros.
 func TestWilcoxonByHand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SliceOfN(rapid.Map(rapid.IntRange(-5, 5), func(i int) float64 { return float64(i) }), 0,
@@ -171,8 +172,8 @@ func TestWilcoxonByHand(t *testing.T) {
 	})
 }
 
-// TestWilcoxonTies: 60 differences of one size, 40 of them above 0, by the normal approximation: its variance is
-// n(n+1)(2n+1)/24 - (n^3-n)/48, that of a sum of n signs times the mean rank.
+// TestWilcoxonTies tests 60 differences of one magnitude, 40 of them positive, in the normal approximation: its
+// variance is n(n+1)(2n+1)/24 - (n^3-n)/48, that of a sum of n signs times the mean rank.
 func TestWilcoxonTies(t *testing.T) {
 	d := make([]float64, 60)
 	for i := range d {
@@ -189,7 +190,7 @@ func TestWilcoxonTies(t *testing.T) {
 	closeTo(t, "p", r.P, math.Erfc((40*30.5-60*61/4-0.5)/deviation/math.Sqrt2), 1e-5)
 }
 
-// TestWilcoxonNormal holds the approximation to the exact distribution where both can be had.
+// TestWilcoxonNormal compares the approximation with the exact distribution where both are available.
 func TestWilcoxonNormal(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -252,7 +253,7 @@ func TestHolmHolds(t *testing.T) {
 	}
 }
 
-// TestReplicatesToDetect holds the number to the power that it promises, by simulation.
+// TestReplicatesToDetect verifies the promised power by simulation.
 func TestReplicatesToDetect(t *testing.T) {
 	g := rand.New(rand.NewPCG(5, 6))
 	for _, effect := range []float64{3, 1, 0.5} {
@@ -281,7 +282,7 @@ func TestReplicatesToDetect(t *testing.T) {
 			t.Errorf("effect %v: %d replicates have power %v", effect, n, power)
 		}
 	}
-	// The textbook's normal approximation for large n: ((1.960 + 0.842)/0.1)^2 = 785, two more for the t distribution.
+	// The textbook's normal approximation for large n: ((1.960 + 0.842)/0.1)^2 = 785, plus two for the t distribution.
 	if n, err := ReplicatesToDetect(-0.1, 1, 0.05, 0.8); err != nil || n < 785 || n > 788 {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -9,13 +9,13 @@ import (
 	"farflash/numeric/rng"
 )
 
-// QuantileRanks are the ranks, from 1 on, of the values among n independent ones between which the quantile q of
-// their distribution lies with at least the given probability, whatever the distribution is (order statistics: the
-// number of values below it is binomial; David and Nagaraja, Order Statistics, 3rd ed., 7.1). low is 0 if no value is
-// surely below it, and high n+1 if none is surely above.
+// QuantileRanks returns the ranks, counting from 1, of the values among n independent ones between which the quantile q
+// of their distribution lies with at least the given probability, whatever the distribution (order statistics: the
+// number of values below it is binomial; David and Nagaraja, Order Statistics, 3rd ed., 7.1). low is 0 if there is no
+// lower bound at that level, and high is n+1 if there is no upper bound.
 func QuantileRanks(n int64, q, level float64) (low, high int64) {
 	tail := (1 - level) / 2
-	// The first count of values that is exceeded with less than a probability.
+	// from returns the first count whose tail probability passes a threshold.
 	from := func(most float64, upper bool) int64 {
 		return int64(sort.Search(int(n)+1, func(k int) bool {
 			if upper {
@@ -31,20 +31,20 @@ func QuantileRanks(n int64, q, level float64) (low, high int64) {
 	return low, high
 }
 
-// QuantileKnown reports whether n independent values are enough for an interval of the quantile q that has an upper
-// end: whether, with the probability that is asked for, one of them is above it. 368 are for the 99th percentile at
-// 95 %, 3,688 for the 99.9th.
+// QuantileKnown reports whether n independent values suffice for an interval of the quantile q with an upper end:
+// whether one of them exceeds the quantile with the required probability. 368 suffice for the 99th percentile at 95 %,
+// 3,688 for the 99.9th.
 func QuantileKnown(n int64, q, level float64) bool {
 	return float64(float64(n)*rng.Log(q)) <= rng.Log((1-level)/2)
 }
 
-// QuantileNeeds is the least n for which QuantileKnown is true.
+// QuantileNeeds returns the least n for which QuantileKnown is true.
 func QuantileNeeds(q, level float64) int64 {
 	return int64(math.Ceil(rng.Log((1-level)/2) / rng.Log(q)))
 }
 
-// atMost is the probability that at most k of n values are below the quantile q. It is rounded, so that the ranks are
-// the same on every machine.
+// atMost returns the probability that at most k of n values are below the quantile q. It is rounded, so that the ranks
+// are identical on every machine.
 func atMost(k, n int64, q float64) float64 {
 	switch {
 	case k < 0:

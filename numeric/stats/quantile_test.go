@@ -31,7 +31,7 @@ func TestQuantileRanks(t *testing.T) {
 	}
 }
 
-// TestQuantileRanksHold draws samples of a known distribution: at least 95 % of the intervals hold its quantile.
+// TestQuantileRanksHold draws samples of a known distribution: at least 95 % of the intervals contain its quantile.
 func TestQuantileRanksHold(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {

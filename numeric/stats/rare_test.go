@@ -10,14 +10,14 @@ import (
 	"farflash/internal/golden"
 )
 
-// rare is a source of latencies with rare long ones, which it counts.
+// rare is a source of latencies with occasional long ones, which it counts.
 type rare struct {
 	name  string
 	truth float64
 	start func(r *rand.Rand, times *int64) func() float64
 }
 
-// alone is latencies of mean 1 to which something adds with a chance.
+// alone generates latencies of mean 1, to which extra adds with the given probability.
 func alone(name string, chance, mean float64, extra func(r *rand.Rand) float64) rare {
 	return rare{name, 1 + chance*mean, func(r *rand.Rand, times *int64) func() float64 {
 		return func() float64 {
@@ -31,8 +31,8 @@ func alone(name string, chance, mean float64, extra func(r *rand.Rand) float64) 
 	}}
 }
 
-// queued is one server with Poisson arrivals whose services have a mean of 1, and cost more with a chance. Its mean
-// stay is Pollaczek and Khinchine's.
+// queued is a single server with Poisson arrivals and services of mean 1, which cost extra with the given probability.
+// Its mean sojourn time follows from Pollaczek and Khinchine's formula.
 func queued(name string, load, chance, extra float64, regular bool) rare {
 	moment := 2.0
 	if regular {
@@ -58,10 +58,10 @@ func queued(name string, load, chance, extra float64, regular bool) rare {
 	}}
 }
 
-// rares are ten such sources, modelled on drives and networks.
+// rares returns ten such sources, modelled on drives and networks.
 func rares() []rare {
 	constant := func(x float64) func(*rand.Rand) float64 { return func(*rand.Rand) float64 { return x } }
-	const down, fails = 60, 1. / 3000 // requests that a failure lasts for, and the chance of one
+	const down, fails = 60, 1. / 3000 // requests affected by a failure, and the probability of one
 	return []rare{
 		queued("a block is collected, load 30 %", 0.3, 1./2000, 300, false),
 		queued("the same, load 10 %", 0.1, 1./2000, 300, false),
@@ -99,8 +99,8 @@ func rares() []rare {
 	}
 }
 
-// TestRarePromise holds that of runs which end by themselves where something seldom costs much 93 % are within the
-// precision, if how often it has happened is asked for. Without that they end while they have hardly seen it.
+// TestRarePromise verifies that with costly rare events 93 % of self-terminating runs are within the precision if the
+// events are counted. Without counting, runs end before they have seen enough events.
 func TestRarePromise(t *testing.T) {
 	runs, list, ways := 20, rares()[8:], []bool{true}
 	if os.Getenv("FARFLASH_LONG") != "" {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCompareDesigns: ratios are compared by their logarithms, exactly as Student's t test compares these; no end of
-// an interval is below -100 %.
+// TestCompareDesigns verifies that ratios are compared by their logarithms, exactly as Student's t test compares those;
+// no end of an interval is below -100 %.
 func TestCompareDesigns(t *testing.T) {
 	g := rand.New(rand.NewPCG(11, 12))
 	a, b, la, lb := make([]float64, 6), make([]float64, 6), make([]float64, 6), make([]float64, 6)
@@ -23,7 +23,7 @@ func TestCompareDesigns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := CompareDesigns(la, lb, 0.95) // some of these are below 0
+	want, err := CompareDesigns(la, lb, 0.95) // some of these are negative
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestCompareDesigns(t *testing.T) {
 	if wide.Level != 0.99 || wide.Mean != got.Effect.Mean {
 		t.Errorf("%+v", wide)
 	}
-	// At each level the interval leaves out 0 where p is below.
+	// At each level the interval excludes 0 if and only if p is below.
 	for i := range b {
 		b[i] *= 100
 	}
@@ -52,7 +52,7 @@ func TestCompareDesigns(t *testing.T) {
 	for i := range b {
 		b[i] /= 100
 	}
-	// Other units are the same comparison.
+	// A change of units does not affect the comparison.
 	for i := range a {
 		a[i], b[i] = 1000*a[i], 1000*b[i]
 	}
@@ -72,7 +72,7 @@ func TestCompareDesigns(t *testing.T) {
 			t.Errorf("%+v, not %+v: %v", got, want, err)
 		}
 	}
-	// A factor that is the same in all replicates has no spread, whatever rounding leaves of it.
+	// A factor that is equal in all replicates has no spread, apart from rounding.
 	for i := range b {
 		b[i] = a[i] * 1.1
 	}
@@ -82,9 +82,10 @@ func TestCompareDesigns(t *testing.T) {
 	}
 }
 
-// TestTwoTests: neither of the two tests finds more than the level allows where there is nothing, whether designs
-// have nothing in common, have much, or one rises when the other falls. Where seeds do nothing to both it finds more
-// than the paired test does with the same error, as more degrees of freedom count; where they do much it finds it.
+// TestTwoTests verifies that neither test exceeds its level under the null hypothesis, whether the designs are
+// independent, positively or negatively correlated. If seeds have no common effect, the combination is more powerful
+// than the paired test at the same error, because of its degrees of freedom; if the effect is strong, it still detects
+// the difference.
 func TestTwoTests(t *testing.T) {
 	g := rand.New(rand.NewPCG(21, 22))
 	const comparisons, level = 3000, 0.05 / 6
@@ -134,7 +135,8 @@ func TestTwoTests(t *testing.T) {
 	}
 }
 
-// TestSignFlips counts all signs, and gives differences that are alike the p value of their sign.
+// TestSignFlips compares with a full enumeration of signs, and verifies that equal differences get the p value of their
+// signs.
 func TestSignFlips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SliceOfN(rapid.Map(rapid.IntRange(-4, 4), func(i int) float64 { return float64(i) / 10 }), 1,
@@ -168,7 +170,7 @@ func TestSignFlips(t *testing.T) {
 	}
 }
 
-// TestStepped: small counts are distinguished from figures that happen to be equal.
+// TestStepped verifies that small counts are distinguished from values that happen to be equal.
 func TestStepped(t *testing.T) {
 	for _, c := range []struct {
 		d    []float64
@@ -189,8 +191,8 @@ func TestStepped(t *testing.T) {
 	}
 }
 
-// TestCountsHold has two designs that count the same, a little: t alone would call a difference more often than the
-// level allows.
+// TestCountsHold compares two designs with equal distributions of small counts: the t test alone would exceed its
+// level.
 func TestCountsHold(t *testing.T) {
 	g := rand.New(rand.NewPCG(13, 14))
 	for n := 2; n <= 8; n++ {
@@ -227,7 +229,7 @@ func TestBenjaminiHochberg(t *testing.T) {
 			t.Errorf("BenjaminiHochberg(%v) = %v, want %v", c.p, got, c.want)
 		}
 	}
-	// The example of their paper: 15 p values, of which 4 are below at 0.05.
+	// The example of their paper: 15 p values, of which 4 are significant at 0.05.
 	paper := []float64{0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
 		0.6528, 0.7590, 1}
 	found := 0
@@ -239,7 +241,7 @@ func TestBenjaminiHochberg(t *testing.T) {
 	if found != 4 {
 		t.Errorf("%d of the paper's example, not 4", found)
 	}
-	// Of findings, a share is false: 30 true hypotheses and 10 that are not.
+	// The share of false findings, with 30 true null hypotheses and 10 false ones.
 	g := rand.New(rand.NewPCG(15, 16))
 	false_, families := 0.0, 3000
 	for range families {
@@ -278,7 +280,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLooksHold looks again and again at pairs that differ by chance alone, and stops at the first difference.
+// TestLooksHold analyses pairs without a true difference at every look, and stops at the first finding.
 func TestLooksHold(t *testing.T) {
 	g := rand.New(rand.NewPCG(17, 18))
 	looks := Looks(20)
@@ -314,10 +316,10 @@ func TestLooksHold(t *testing.T) {
 	}
 }
 
-// TestDeviationBound holds the bound to its level, and Browne's promise: of numbers of replicates that come of pilots
-// of five, four in five have the power.
+// TestDeviationBound verifies the bound's level, and Browne's guarantee: of replicate numbers computed from pilots of
+// five, four in five have the power.
 func TestDeviationBound(t *testing.T) {
-	// chi2(0.2, 4), of printed tables
+	// chi2(0.2, 4), from printed tables
 	closeTo(t, "the bound of 5 at 80 %", DeviationBound(1, 5, 0.8), math.Sqrt(4/1.648777), 1e-6)
 	g := rand.New(rand.NewPCG(19, 20))
 	const pilots = 4000
@@ -325,7 +327,7 @@ func TestDeviationBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// From this deviation on a pilot's number is large enough.
+	// From this deviation on, the number computed from a pilot is large enough.
 	enough, less := 1.0, 0.0
 	for range 40 {
 		middle := (enough + less) / 2

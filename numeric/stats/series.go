@@ -8,30 +8,29 @@ import (
 	"farflash/numeric/units"
 )
 
-// SeriesConfig says how a series cuts time.
+// SeriesConfig is the division of time into bins.
 type SeriesConfig struct {
-	Width units.Duration // of a bin at first; it doubles whenever the bins run out
-	Bins  int            // the most bins that are kept; even, at least 2
+	Width units.Duration // initial width of a bin; it doubles whenever the bins run out
+	Bins  int            // maximum number of bins; even, at least 2
 }
 
-// DefaultSeriesConfig begins with bins of 100 us and keeps at most 256 of them: a run of any length ends with 128 to
-// 256.
+// DefaultSeriesConfig returns bins of 100 us initially and at most 256 of them: a long run ends with 128 to 256 bins.
 func DefaultSeriesConfig() SeriesConfig {
 	return SeriesConfig{Width: 100 * units.Microsecond, Bins: 256}
 }
 
-// valid panics on a configuration that no caller may pass.
+// valid panics if the configuration is invalid.
 func (c SeriesConfig) valid() {
 	if c.Width <= 0 || c.Bins < 2 || c.Bins%2 != 0 {
 		panic("stats: a series needs a positive bin width and an even number of bins")
 	}
 }
 
-// slots finds the bin of a time. Times mostly rise, so the bounds of the bin last used are kept.
+// slots finds the bin of a time. Because times mostly ascend, it caches the bounds of the last bin used.
 type slots struct {
 	width units.Duration
 	limit int
-	used  int // bins up to the last one that was written to
+	used  int // bins up to the last one written
 	at    int
 	low   units.Duration
 	high  units.Duration
@@ -50,7 +49,7 @@ func (s *slots) find(t units.Duration) int {
 	return s.seek(t)
 }
 
-// seek is find of another bin than the last.
+// seek is the slow path of find, for a bin other than the last one used.
 //
 //go:noinline
 func (s *slots) seek(t units.Duration) int {
@@ -75,7 +74,7 @@ func (s *slots) double() {
 	s.at, s.low, s.high = 0, 0, s.width
 }
 
-// Slot is one bin of a [Series]: the sum, the number and the largest of the values that fell into it.
+// Slot is one bin of a [Series]: the sum, count and maximum of its values.
 type Slot struct {
 	sum   [2]uint64
 	Count int64
@@ -114,7 +113,7 @@ func (s *Slot) Sum() float64 {
 	return f
 }
 
-// Mean returns the mean of the bin's values, NaN if there is none.
+// Mean returns the mean of the bin's values, NaN if it is empty.
 func (s *Slot) Mean() float64 {
 	if s.Count == 0 {
 		return math.NaN()
@@ -122,16 +121,15 @@ func (s *Slot) Mean() float64 {
 	return s.Sum() / float64(s.Count)
 }
 
-// Series gathers values by time in bins of equal width. When a value lies beyond the last bin, neighbouring bins are
-// joined and the width doubles, so memory stays bounded whatever the length of the run, and nothing that was counted
-// is lost. Sums are exact. Add does not allocate once the bins exist.
+// Series collects values by time in bins of equal width. When a value lies beyond the last bin, neighbouring bins are
+// merged and the width doubles, so that memory is bounded whatever the length of the run and no count is lost. Sums are
+// exact. Add does not allocate once the bins exist.
 type Series struct {
 	slots
 	bins []Slot
 }
 
-// NewSeries returns an empty series. It panics if the width is not positive or the number of bins not even and
-// positive.
+// NewSeries returns an empty series. It panics unless the width is positive and the number of bins positive and even.
 func NewSeries(c SeriesConfig) *Series {
 	return &Series{slots: newSlots(c), bins: make([]Slot, c.Bins)}
 }
@@ -159,8 +157,8 @@ func (s *Series) fold() {
 	s.double()
 }
 
-// Merge adds all that o has counted. Both must have begun with the same width, or widths that differ by a power of
-// two, and have the same number of bins; it panics otherwise.
+// Merge adds all values of o. Both must have the same number of bins, and initial widths that are equal or differ by a
+// power of two; otherwise it panics.
 func (s *Series) Merge(o *Series) {
 	if len(s.bins) != len(o.bins) {
 		panic("stats: merge of series with different numbers of bins")
@@ -181,14 +179,14 @@ func (s *Series) Merge(o *Series) {
 	s.used = max(s.used, part.used)
 }
 
-// Width returns the present width of a bin.
+// Width returns the current width of a bin.
 func (s *Series) Width() units.Duration { return s.width }
 
-// Slots returns the bins up to the last one that holds a value. The caller must not change them.
+// Slots returns the bins up to the last non-empty one. The caller must not change them.
 func (s *Series) Slots() []Slot { return s.bins[:s.used] }
 
-// Rates returns each bin's sum per second: bytes become a bandwidth. The last bin is taken to reach up to end if it
-// would end later, because nothing happened after the end of the run.
+// Rates returns each bin's sum per second: bytes become a bandwidth. The last bin is taken to finish at end if its
+// nominal end is later, because the run was over by then.
 func (s *Series) Rates(end units.Duration) []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
@@ -199,8 +197,8 @@ func (s *Series) Rates(end units.Duration) []float64 {
 	return out
 }
 
-// CountRates returns each bin's number of values per second, with the last bin cut as in Rates: completions become
-// IOPS.
+// CountRates returns each bin's number of values per second, with the last bin shortened as in Rates: completions
+// become IOPS.
 func (s *Series) CountRates(end units.Duration) []float64 {
 	out := make([]float64, s.used)
 	for i := range out {
@@ -211,12 +209,12 @@ func (s *Series) CountRates(end units.Duration) []float64 {
 	return out
 }
 
-// covered returns how much of bin i lies before end.
+// covered returns the part of bin i before end.
 func (s *Series) covered(i int, end units.Duration) units.Duration {
 	return min(s.width, end-units.Duration(i)*s.width)
 }
 
-// Means returns each bin's mean, NaN where a bin holds no value.
+// Means returns each bin's mean, NaN where a bin is empty.
 func (s *Series) Means() []float64 {
 	out := make([]float64, s.used)
 	for i := range out {

@@ -29,7 +29,7 @@ func TestSeriesDoubles(t *testing.T) {
 			t.Errorf("bin %d is %v, %v, %v; want %v", i, got.Sum(), got.Count, got.Max, w)
 		}
 	}
-	// A late value doubles as often as it takes.
+	// A late value causes as many doublings as necessary.
 	s.Add(units.Millisecond, 1)
 	if s.Width() != 256*units.Microsecond {
 		t.Errorf("width %v after a value at 1ms", s.Width())
@@ -61,7 +61,7 @@ func TestSeriesWideSums(t *testing.T) {
 	}
 }
 
-// TestSeriesConserves holds whatever the order of times: nothing is lost, and parts merge to the whole.
+// TestSeriesConserves verifies, for any order of times, that no value is lost and that merged parts equal the whole.
 func TestSeriesConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := SeriesConfig{Width: 10, Bins: 8}
@@ -141,7 +141,7 @@ func TestLatencySeriesGaps(t *testing.T) {
 	if q[2] > 3e6 || q[2] < 2.8e6 {
 		t.Errorf("median of one value is %v", q[2])
 	}
-	s.Add(5*units.Millisecond, units.Microsecond) // joins the gap with its neighbour
+	s.Add(5*units.Millisecond, units.Microsecond) // merges the gap with its neighbour
 	if q := s.Quantiles(0.5); len(q) != 3 || math.IsNaN(q[0]) || math.IsNaN(q[1]) {
 		t.Errorf("after doubling: %v", q)
 	}

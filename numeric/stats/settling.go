@@ -5,68 +5,70 @@ import (
 	"math"
 )
 
-// SettlingConfig says how well a mean must be known for a run to end.
+// SettlingConfig is the accuracy of a mean at which a run may end.
 type SettlingConfig struct {
-	Precision float64 // the mean is to be within this share of the true one, such as 0.05,
+	Precision float64 // the mean must be within this share of the true one, such as 0.05,
 	Level     float64 // with this probability, such as 0.95
 	Least     int     // observations before the first look
-	Growth    float64 // each look has this many times the observations of the one before
-	Patience  int     // observations after which rare events are no longer waited for
+	Growth    float64 // each look has this many times the observations of the previous one
+	Patience  int     // observations after which the run no longer waits for rare events
 }
 
-// DefaultSettlingConfig asks for 5 % of the mean at 95 %, first after 4096 observations and then at each half more.
-// Events of a frequency of 1 in 3,000 occur often enough in the million observations of Patience.
+// DefaultSettlingConfig returns 5 % of the mean at 95 %, with a first look after 4096 observations and further ones
+// after each increase by half. Events with a frequency of 1 in 3,000 occur often enough within the Patience of a
+// million observations.
 func DefaultSettlingConfig() SettlingConfig {
 	return SettlingConfig{Precision: 0.05, Level: 0.95, Least: 4096, Growth: 1.5, Patience: 1 << 20}
 }
 
-// Occurrence counts an event that is costly when it happens.
+// Occurrence counts a costly event.
 type Occurrence struct {
 	What  string // in the plural, such as "reads repeated"
 	Times int64
-	Last  bool // it will not happen again
+	Last  bool // it cannot happen again
 }
 
-// LeastOccurrences is how often each must have happened: the observed spread says nothing of events seen a few times,
-// or never. Of 320 independent events each of 32 batches has ten, and their rate is known to 6 %.
+// LeastOccurrences is the number of times that each event must have happened: the observed spread carries no
+// information about events seen a few times or never. With 320 independent events, each of 32 batches has ten, and
+// their rate is known to 6 %.
 const LeastOccurrences = 320
 
-// Settling decides, while a run goes on, whether the mean of what it observes is known well enough to end it.
+// Settling decides during a run whether the mean of its observations is known accurately enough to end it.
 //
-// A run that ends as soon as an interval looks narrow ends too early: it chooses the moment at which its variance is
-// underestimated, and in a queue that is when its mean is, too. Against that, and after Skart (Tafazzoli, Wilson,
+// A run that ends as soon as an interval looks narrow ends too early: it selects the moment at which its variance is
+// underestimated, which in a queue is also when its mean is. The countermeasures, following Skart (Tafazzoli, Wilson,
 // Lada and Steiger, INFORMS J. on Computing 23(2), 2011):
 //
-//   - observations are counted one by one, so that the mean is that over requests and not over bins of time;
-//   - it looks seldom, at numbers of observations that grow by a factor, so that only two or three looks are near the
-//     end; the error that these add to the level of a single look is less than what the widening below adds
-//     (docs/validation/stats.md has the shares of runs that are within the precision);
-//   - the interval is of 32 to 64 batch means that pass for uncorrelated; the correlation that is left widens it as an
-//     autoregression of order one would (factor (1+r)/(1-r)), and so does skewness (Johnson's modified t as Willink
-//     inverts it, Communications in Statistics 34(3), 2005);
-//   - the caller counts costly rare events: until each has happened often enough the interval is not trusted;
-//   - what is before MSER-5's cut may not move the mean of all by more than the precision leaves, so that the promise
-//     is of the mean that is printed.
+//   - observations are counted individually, so that the mean is over requests and not over bins of time;
+//   - looks are rare, at numbers of observations that grow geometrically, so that only two or three fall near the end;
+//     the coverage lost to repeated looks is less than the widening below adds (docs/validation/stats.md lists the
+//     shares of runs within the precision);
+//   - the interval is based on 32 to 64 batch means that pass as uncorrelated; it is widened for the remaining
+//     correlation, as for an autoregression of order one (factor (1+r)/(1-r) on the variance), and for skewness
+//     (Johnson's modified t as inverted by Willink, Communications in Statistics 34(3), 2005);
+//   - the caller counts costly rare events: until each has happened often enough, the interval is not trusted;
+//   - the observations before MSER-5's cut may not shift the overall mean by more than the precision leaves, so that
+//     the guarantee applies to the mean that is printed.
 //
-// A Settling takes bounded space. Its Add does not allocate.
+// A Settling takes bounded memory, and Add does not allocate.
 type Settling struct {
 	c     SettlingConfig
 	means []float64 // of batches of equal size, in order
-	size  int       // observations in a batch
-	sum   float64   // of the batch that has begun
-	k     int       // its observations
+	size  int       // observations per batch
+	sum   float64   // of the current batch
+	k     int       // observations in the current batch
 	next  int       // observations at the next look
 	n     int
 	total float64
 }
 
-// Batches: how many are kept, and how many an interval rests on at least.
+// The most batches kept, and the fewest that an interval is based on.
 const (
 	keptBatches   = 512
 	fewestBatches = 32
 )
 
-// NewSettling returns a decision that has observed nothing. It panics on a configuration that no caller may pass.
+// NewSettling returns a Settling without observations. It panics if the configuration is invalid.
 func NewSettling(c SettlingConfig) *Settling {
 	if !(c.Precision > 0 && c.Level > 0 && c.Level < 1 && c.Growth > 1 && c.Least >= 2*fewestBatches) {
 		panic(fmt.Sprintf("stats: no such settling: %+v", c))
@@ -94,26 +96,26 @@ func (s *Settling) Add(x float64) {
 	s.size *= 2
 }
 
-// Due reports whether it is time for a look.
+// Due reports whether the next look is due.
 func (s *Settling) Due() bool { return s.n >= s.next }
 
-// Verdict is what a look finds.
+// Verdict is the result of a look.
 type Verdict struct {
 	Reached bool
-	Vain    bool // not reached, and not worth waiting for: an event is too rare
+	Vain    bool // not reached, and waiting is pointless: an event is too rare
 	Cut     Cut  // of the warm-up; its Index counts batches
-	// of the mean after the cut, at the level of one look; its N is 0 if there were too few observations
+	// of the mean after the cut, at the level of a single look; its N is 0 if there are too few observations
 	Interval Interval
 	Explain  string // one sentence
 }
 
-// Look evaluates the stop rule and schedules the next look. Looking before it is due weakens the promise.
+// Look evaluates the stop rule and schedules the next look. Calling it before it is due weakens the guarantee.
 func (s *Settling) Look(happened ...Occurrence) Verdict {
 	s.next = max(int(math.Ceil(float64(s.n)*s.c.Growth)), s.n+1)
 	return s.Judge(happened...)
 }
 
-// Judge is Look for a run that is over: it sets nothing.
+// Judge is Look for a run that has ended: it does not schedule another look.
 func (s *Settling) Judge(happened ...Occurrence) Verdict {
 	if s.n < s.c.Least {
 		return Verdict{Explain: fmt.Sprintf("%d observations are too few; at least %d are needed", s.n, s.c.Least)}
@@ -124,7 +126,7 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 		return v
 	}
 	after := s.means[v.Cut.Index:]
-	size := len(after) / fewestBatches // so that there are 32 to 63
+	size := len(after) / fewestBatches // leaves 32 to 63 batches
 	if size == 0 {
 		v.Explain = "too little is left after the warm-up"
 		return v
@@ -156,8 +158,8 @@ func (s *Settling) Judge(happened ...Occurrence) Verdict {
 	return v
 }
 
-// adjusted is Student's t interval of the mean of batch means, widened for the correlation and the skewness that they
-// still have, and whether they are too correlated for that.
+// adjusted returns Student's t interval of the mean of batch means, widened for their remaining correlation and
+// skewness, and whether they are too correlated for that.
 func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	i = interval(means, level)
 	var m Moments
@@ -165,7 +167,7 @@ func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 		m.Add(x)
 	}
 	n := float64(len(means))
-	// Independent means have a correlation of -1/n on average.
+	// The correlation of independent means is -1/n on average.
 	r := math.Max(0, m.ACF1()+1/n)
 	i.Half *= math.Sqrt((1 + r) / (1 - r))
 	t := TQuantile((1+level)/2, len(means)-1)
@@ -173,8 +175,8 @@ func adjusted(means []float64, level float64) (i Interval, correlated bool) {
 	return i, !longEnough(means)
 }
 
-// skewed is the distance of the interval's farther end, that of the longer tail, in standard errors, for n values
-// with a skewness and Student's quantile t. It exceeds t, since the cube root is concave.
+// skewed returns the distance of the interval's farther end, on the side of the longer tail, in standard errors, for n
+// values with a given skewness and Student's quantile t. It exceeds t, because the cube root is concave.
 func skewed(t, skewness, n float64) float64 {
 	b := math.Abs(skewness) / (6 * math.Sqrt(n))
 	if b < 1e-6 {

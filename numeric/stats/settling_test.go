@@ -13,11 +13,12 @@ import (
 
 var update = flag.Bool("update", false, "write tables of docs/validation/stats.md, with FARFLASH_LONG")
 
-// queue is one server with Poisson arrivals at a load: what it gives is how long each customer stays, in mean services.
+// queue is a single server with Poisson arrivals at the given load. It generates sojourn times in units of the mean
+// service time.
 type queue struct {
 	r       *rand.Rand
 	load    float64
-	regular bool // every service takes the mean
+	regular bool // constant service times
 	last    float64
 }
 
@@ -30,7 +31,7 @@ func (q *queue) next() float64 {
 	return q.last
 }
 
-// stay is the mean that the queue has in the long run (Pollaczek and Khinchine).
+// stay returns the steady-state mean (Pollaczek and Khinchine).
 func (q *queue) stay() float64 {
 	moment := 2.0
 	if q.regular {
@@ -39,7 +40,7 @@ func (q *queue) stay() float64 {
 	return 1 + q.load*moment/(2*(1-q.load))
 }
 
-// autoregressive gives normal deviates about 10 of which each keeps a share of the one before.
+// autoregressive generates normal deviates about 10, each of which keeps a share of the previous one.
 type autoregressive struct {
 	r    *rand.Rand
 	keep float64
@@ -51,9 +52,9 @@ func (a *autoregressive) next() float64 {
 	return 10 + a.x
 }
 
-// TestSettlingPromise holds that of runs which end by themselves at least as many as promised are within the
-// precision: of queues from light to heavy load, which are skewed and the more correlated the heavier the load is,
-// and of autoregressions. 93 % of few runs are 95 % of many.
+// TestSettlingPromise verifies that at least the promised share of self-terminating runs is within the precision: for
+// queues from light to heavy load, which are skewed and the more correlated the heavier the load, and for
+// autoregressions. 93 % of few runs stands for 95 % of many.
 func TestSettlingPromise(t *testing.T) {
 	loads, runs := []float64{0.2, 0.5, 0.7}, 150
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -131,7 +132,7 @@ func percent(x float64) string {
 	return string(rune('0'+int(x*10)%10)) + string(rune('0'+int(math.Round(x*100))%10)) + " %"
 }
 
-// TestSettlingSays holds what a look says that does not end the run, and what nothing that varies gives.
+// TestSettlingSays verifies the explanations of looks that do not end the run, and the case of constant observations.
 func TestSettlingSays(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	look := func(n int, next func(i int) float64) Verdict {
@@ -166,7 +167,7 @@ func TestSettlingSays(t *testing.T) {
 	}
 }
 
-// TestSettlingLooks holds that looks are as far apart as the configuration says, and that they take no memory.
+// TestSettlingLooks verifies that looks are spaced as configured, and that they do not allocate.
 func TestSettlingLooks(t *testing.T) {
 	s := NewSettling(SettlingConfig{Precision: 1e-9, Level: 0.95, Least: 64, Growth: 2})
 	r := rand.New(rand.NewPCG(1, 2))
@@ -186,8 +187,8 @@ func TestSettlingLooks(t *testing.T) {
 	}
 }
 
-// TestSkewed holds the correction against Willink's equation solved by hand: no skewness leaves t, and of the two
-// ends that of the longer tail is the farther.
+// TestSkewed compares the correction with Willink's equation solved by hand: without skewness it is t, and of the two
+// ends that of the longer tail is farther.
 func TestSkewed(t *testing.T) {
 	near(t, "without skewness", skewed(2, 0, 32), 2, 1e-15)
 	// b = 1.2/(6*4) = 0.05: the ends are (cbrt(1+0.3(2-0.05))-1)/0.1 = 1.6597 and (cbrt(1+0.3(-2-0.05))-1)/0.1 =

@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// Cut says where a series of observations leaves its warm-up.
+// Cut is the end of a series' warm-up.
 type Cut struct {
-	Index   int    // the first observation that counts; 0 keeps all of them
-	Found   bool   // false: the series never settles, or is too short to tell
+	Index   int    // the first observation to count; 0 keeps all of them
+	Found   bool   // false: the series never settles, or is too short to decide
 	Explain string // one sentence for a report
 }
 
 // mserBatch is the batch size of MSER-5.
 const mserBatch = 5
 
-// WarmUp finds the warm-up of xs by MSER-5: of all cuts it takes the one that makes the standard error of the mean of
-// what remains least, over batches of five. A cut in the second half means that the least was not reached within the
-// series; it is reported as not found, and Index is then 0. NaNs (bins without a value) are passed over.
+// WarmUp finds the warm-up of xs by MSER-5: it chooses the cut that minimises the standard error of the mean of the
+// remaining observations, over batches of five. A minimum in the second half means that the series did not settle; it
+// is reported as not found, with an Index of 0. NaNs (empty bins) are skipped.
 func WarmUp(xs []float64) Cut {
 	batches, starts := fives(xs)
 	n := len(batches)
@@ -25,14 +25,14 @@ func WarmUp(xs []float64) Cut {
 		return Cut{Explain: fmt.Sprintf("%d observations are too few to find a warm-up (MSER-5 needs 20); all are kept", len(xs))}
 	}
 	best, cut := math.Inf(1), 0
-	// Walking from the end, mean and squared deviations of batches[d:] grow by Welford's update.
+	// Going backwards, update mean and squared deviations of batches[d:] by Welford's method.
 	mean, m2 := 0.0, 0.0
 	for d := n - 1; d >= 0; d-- {
 		k := float64(n - d)
 		delta := batches[d] - mean
 		mean += delta / k
 		m2 += float64(delta * (batches[d] - mean))
-		// A few batches can agree by chance.
+		// The last few batches can agree by chance.
 		if n-d < min(5, n-1) {
 			continue
 		}
@@ -52,8 +52,8 @@ func WarmUp(xs []float64) Cut {
 			100*float64(starts[cut])/float64(len(xs)))}
 }
 
-// fives returns the means of five successive numbers each and where each five begins. An incomplete last five is
-// dropped.
+// fives returns the means of successive groups of five numbers and the index at which each group starts. An incomplete
+// last group is dropped.
 func fives(xs []float64) (means []float64, starts []int) {
 	sum, k, start := 0.0, 0, 0
 	for i, x := range xs {

@@ -7,22 +7,22 @@ import (
 	"slices"
 )
 
-// SignedRank is the outcome of Wilcoxon's signed-rank test.
+// SignedRank is the result of Wilcoxon's signed-rank test.
 type SignedRank struct {
 	Positive float64 // sum of the ranks of positive differences; tied ones share the mean of their ranks
-	N        int     // differences that are not 0
-	P        float64 // two-sided p value; 1 if no difference is other than 0
+	N        int     // nonzero differences
+	P        float64 // two-sided p value; 1 if all differences are 0
 	Exact    bool    // from the exact distribution, not the normal approximation
 }
 
-// mostExact is how many differences the exact distribution is used for. Its counts fit into 64 bits, and beyond it
-// the normal approximation is good to the digits that anyone reads.
+// mostExact is the largest number of differences for which the exact distribution is used. Its counts then fit into 64
+// bits, and beyond it the normal approximation is accurate to any digits of practical interest.
 const mostExact = 50
 
 // Wilcoxon tests whether differences are symmetric about 0 (Wilcoxon, Biometrics Bulletin 1(6), 1945). Zeros are left
-// out, as he does. Up to 50 differences the distribution under the null hypothesis is exact, ties included: each of
-// the 2^n assignments of signs to the ranks that there are is equally likely, and they are counted by their sum.
-// Beyond that it is normal, with the variance corrected for ties and the distance from the mean for continuity.
+// out, as in the original. For up to 50 differences the distribution under the null hypothesis is exact, including
+// ties: each of the 2^n assignments of signs to the given ranks is equally likely, and they are counted by their sum.
+// Beyond that it is normal, with a tie correction of the variance and a continuity correction.
 //
 // The smallest p value of n differences is 2^(1-n): fewer than 6 never fall below 0.05.
 func Wilcoxon(differences []float64) (SignedRank, error) {
@@ -60,7 +60,7 @@ func Wilcoxon(differences []float64) (SignedRank, error) {
 	return r, nil
 }
 
-// doubledRanks returns twice the rank of each number's magnitude, which is whole for tied numbers as well, and the
+// doubledRanks returns twice the rank of each number's magnitude, which is an integer for tied numbers as well, and the
 // sum of t^3-t over groups of t tied numbers.
 func doubledRanks(d []float64) (ranks []int, ties float64) {
 	order := make([]int, len(d))
@@ -84,8 +84,8 @@ func doubledRanks(d []float64) (ranks []int, ties float64) {
 	return ranks, ties
 }
 
-// exactSignedRank returns the two-sided p value of the smaller of the two rank sums: twice the share of all
-// assignments of signs whose sum is at most that.
+// exactSignedRank returns the two-sided p value of the smaller of the two rank sums: twice the share of all assignments
+// of signs whose sum does not exceed it.
 func exactSignedRank(ranks []int, smaller int) float64 {
 	// ways[s] counts the subsets of the ranks so far with sum s.
 	ways := make([]uint64, smaller+1)

@@ -17,7 +17,7 @@ const (
 	TiB        = 1024 * GiB
 	PiB        = 1024 * TiB
 
-	// Sector is the 512-byte unit that most block traces count in.
+	// Sector is the 512-byte unit of most block traces.
 	Sector = 512 * Byte
 )
 
@@ -38,13 +38,13 @@ var sizes = kind{noun: "size", own: "bytes", try: "KiB", plain: int64(Sector), u
 	{name: "EiB", scale: int64(1024 * PiB)},
 }}
 
-// ParseBytes reads a size such as "16KiB", "44KB" or "512B".
+// ParseBytes parses a size such as "16KiB", "44KB" or "512B".
 func ParseBytes(s string) (Bytes, error) {
 	v, err := sizes.parse(s)
 	return Bytes(v), err
 }
 
-// String returns the shortest exact form, such as "16KiB"; [ParseBytes] returns it to the same value unless it is
+// String returns the shortest exact form, such as "16KiB". [ParseBytes] parses it to the same value unless it is
 // negative.
 func (b Bytes) String() string {
 	if b == 0 {
@@ -56,7 +56,7 @@ func (b Bytes) String() string {
 // MarshalText returns String.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads what [ParseBytes] reads.
+// UnmarshalText parses text with [ParseBytes].
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, err := ParseBytes(string(text))
 	if err == nil {

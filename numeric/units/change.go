@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Change is by what share of itself a quantity changes: "20%" is a fifth more, "-15%" is 15 hundredths less. It is
-// written as a Fraction, with or without a sign.
+// Change is a relative change of a quantity: "20%" is a fifth more, "-15%" is 15 hundredths less. It is written as a
+// Fraction, with or without a sign.
 type Change float64
 
-// ParseChange reads "20%", "+20%", "-15%" or "0".
+// ParseChange parses "20%", "+20%", "-15%" or "0".
 func ParseChange(s string) (Change, error) {
 	text := strings.TrimSpace(s)
 	cut, less := strings.CutPrefix(text, "-")
@@ -29,7 +29,7 @@ func ParseChange(s string) (Change, error) {
 	return Change(f), nil
 }
 
-// String writes the change as it parses.
+// String returns the change in the form that ParseChange accepts.
 func (c Change) String() string {
 	if c < 0 {
 		return "-" + Fraction(-c).String()
@@ -37,7 +37,7 @@ func (c Change) String() string {
 	return Fraction(c).String()
 }
 
-// Wanted says what to write.
+// Wanted describes the expected text for error messages.
 func (Change) Wanted() string { return "a change such as 20% or -15%" }
 
 // MarshalText implements encoding.TextMarshaler.

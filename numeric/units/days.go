@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Days is a span of calendar time, for what outlasts a Duration. It is written with a unit: "5y" of 365 days, "36mo"
-// of a twelfth of that, "30d", "12h".
+// Days is a span of calendar time, for spans beyond the range of a Duration. It is written with a unit: "5y" of 365
+// days, "36mo" of a twelfth of that, "30d", "12h".
 type Days float64
 
-// DaysPerYear and DaysPerMonth are what vendors and bills count by.
+// DaysPerYear and DaysPerMonth are the conventions of vendors and bills.
 const (
 	DaysPerYear  = 365.0
 	DaysPerMonth = DaysPerYear / 12
@@ -23,7 +23,7 @@ var dayUnits = []struct {
 	days float64
 }{{"mo", DaysPerMonth}, {"y", DaysPerYear}, {"d", 1}, {"h", 1.0 / 24}}
 
-// ParseDays reads a span.
+// ParseDays parses a span.
 func ParseDays(s string) (Days, error) {
 	t := strings.TrimSpace(s)
 	if t == "0" {
@@ -40,7 +40,7 @@ func ParseDays(s string) (Days, error) {
 	return 0, fmt.Errorf("%q is not a span of time; write for example 5y, 36mo, 30d or 12h", s)
 }
 
-// String writes the span in years or days.
+// String returns the span in years or days.
 func (d Days) String() string {
 	if y := float64(d) / DaysPerYear; y >= 1 && y == math.Trunc(y) {
 		return strconv.FormatFloat(y, 'f', -1, 64) + "y"
@@ -48,7 +48,7 @@ func (d Days) String() string {
 	return strconv.FormatFloat(float64(d), 'f', -1, 64) + "d"
 }
 
-// Wanted says what to write.
+// Wanted describes the expected text for error messages.
 func (Days) Wanted() string { return "a span of time such as 5y, 36mo, 30d or 12h" }
 
 // MarshalText implements encoding.TextMarshaler.

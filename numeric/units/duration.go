@@ -2,7 +2,7 @@ package units
 
 import "math"
 
-// Duration is a span of time, or a simulated instant counted from the start of a run, in picoseconds. It reaches 106
+// Duration is a span of time, or a simulated instant counted from the start of a run, in picoseconds. Its range is 106
 // days.
 type Duration int64
 
@@ -17,7 +17,7 @@ const (
 	Hour                 = 60 * Minute
 	Day                  = 24 * Hour
 
-	// Forever is the largest Duration: what a transfer at rate zero takes.
+	// Forever is the largest Duration, the result for a transfer at rate zero.
 	Forever Duration = math.MaxInt64
 )
 
@@ -35,13 +35,13 @@ var durations = kind{noun: "duration", own: "picoseconds", try: "us", units: []u
 	{name: "d", scale: int64(Day), whole: true},
 }}
 
-// ParseDuration reads a duration such as "75us", "1.5 ms" or "2h".
+// ParseDuration parses a duration such as "75us", "1.5 ms" or "2h".
 func ParseDuration(s string) (Duration, error) {
 	v, err := durations.parse(s)
 	return Duration(v), err
 }
 
-// String returns the shortest exact form, such as "75us"; [ParseDuration] returns it to the same value unless it is
+// String returns the shortest exact form, such as "75us". [ParseDuration] parses it to the same value unless it is
 // negative.
 func (d Duration) String() string {
 	if d == 0 {
@@ -53,7 +53,7 @@ func (d Duration) String() string {
 // MarshalText returns String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what [ParseDuration] reads.
+// UnmarshalText parses text with [ParseDuration].
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := ParseDuration(string(text))
 	if err == nil {

@@ -15,7 +15,7 @@ var energyUnits = []struct {
 	exp  int
 }{{"pJ", -12}, {"nJ", -9}, {"uJ", -6}, {"mJ", -3}, {"J", 0}, {"kJ", 3}, {"MJ", 6}}
 
-// ParseEnergy reads an energy such as "42uJ", "1.5 mJ" or "3kWh".
+// ParseEnergy parses an energy such as "42uJ", "1.5 mJ" or "3kWh".
 func ParseEnergy(s string) (Energy, error) {
 	const names = "pJ, nJ, uJ, mJ, J, kJ, MJ, Wh, kWh"
 	number, name := split(s)
@@ -64,8 +64,8 @@ func ParseEnergy(s string) (Energy, error) {
 	return Energy(v * joules), nil
 }
 
-// String returns the energy with the largest unit that leaves at least 1 before the point, such as "42uJ"; it parses
-// back exactly.
+// String returns the energy in the largest unit for which the number is at least 1, such as "42uJ"; it parses back
+// exactly.
 func (e Energy) String() string {
 	v := float64(e)
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -80,7 +80,7 @@ func (e Energy) String() string {
 	return shift(v, -best.exp) + best.name
 }
 
-// tenTo returns the float64 nearest to 10^exp; strconv rounds correctly where math.Pow need not.
+// tenTo returns the float64 nearest to 10^exp. strconv rounds correctly; math.Pow may not.
 func tenTo(exp int) float64 {
 	v, _ := strconv.ParseFloat("1e"+strconv.Itoa(exp), 64)
 	return v
@@ -94,7 +94,7 @@ func (e Energy) MarshalText() ([]byte, error) {
 	return []byte(e.String()), nil
 }
 
-// UnmarshalText reads what [ParseEnergy] reads.
+// UnmarshalText parses text with [ParseEnergy].
 func (e *Energy) UnmarshalText(text []byte) error {
 	v, err := ParseEnergy(string(text))
 	if err == nil {

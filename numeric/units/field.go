@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// FieldError says what is wrong with one field of a configuration. Its path is as a user writes it: keys in
-// snake_case, joined by points, indices in brackets, "cache.capacity", "ports[2].rate". Who reads the file adds the
-// place (Within puts what is around it in front).
+// FieldError is an error about one field of a configuration. Its path is in the user's notation: keys in snake_case,
+// joined by points, with indices in brackets, as in "cache.capacity" or "ports[2].rate". Within prefixes the path of
+// the enclosing part; the reader of the file adds the position.
 type FieldError struct {
-	Path string // of the field; "" is the whole
-	Msg  string // what is wrong and what would be right
-	// whose message it is, if it was no FieldError: it may be more than its text, such as the end of a context
+	Path string // of the field; "" is the whole configuration
+	Msg  string // the fault and the remedy
+	// the original error if it was not a FieldError; it can carry more than its text, such as a context's cancellation
 	err error
 }
 
-// Error is the path and the message.
+// Error returns the path and the message.
 func (e *FieldError) Error() string {
 	if e.Path == "" {
 		return e.Msg
@@ -23,15 +23,15 @@ func (e *FieldError) Error() string {
 	return e.Path + ": " + e.Msg
 }
 
-// Unwrap is the error whose message it is, or nil.
+// Unwrap returns the original error, or nil.
 func (e *FieldError) Unwrap() error { return e.err }
 
-// Wrong returns the error of one field.
+// Wrong returns an error about one field.
 func Wrong(path, format string, args ...any) error {
 	return &FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
-// JoinPath is the path of a field within another: "a" and "b" are "a.b", "a" and "[0]" are "a[0]".
+// JoinPath returns the path of a field within another: "a" and "b" give "a.b", "a" and "[0]" give "a[0]".
 func JoinPath(outer, inner string) string {
 	switch {
 	case outer == "":
@@ -44,8 +44,8 @@ func JoinPath(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// FieldErrors are the errors that err joins, each as one of a field. What says nothing of a field is one of the
-// whole. They are none if err is nil.
+// FieldErrors returns the errors that err joins, each as a FieldError. An error that names no field applies to the
+// whole. It returns none if err is nil.
 func FieldErrors(err error) []*FieldError {
 	if err == nil {
 		return nil
@@ -63,29 +63,29 @@ func FieldErrors(err error) []*FieldError {
 	return []*FieldError{{Msg: err.Error(), err: err}}
 }
 
-// Within are the errors of a part, as those of what it is a part of. Nil stays nil.
+// Within returns the errors of a part with paths relative to the whole. Nil stays nil.
 func Within(path string, err error) error {
 	var c Faults
 	c.Within(path, err)
 	return c.Err()
 }
 
-// Faults collects what is wrong with a configuration. The zero one is empty.
+// Faults collects the errors of a configuration. The zero Faults is empty.
 type Faults struct{ list []error }
 
-// Hold notes that a field is wrong unless ok.
+// Hold records an error about a field unless ok.
 func (c *Faults) Hold(ok bool, path, format string, args ...any) {
 	if !ok {
 		c.list = append(c.list, Wrong(path, format, args...))
 	}
 }
 
-// Within notes the errors of a part.
+// Within records the errors of a part.
 func (c *Faults) Within(path string, err error) {
 	for _, f := range FieldErrors(err) {
 		c.list = append(c.list, &FieldError{JoinPath(path, f.Path), f.Msg, f.err})
 	}
 }
 
-// Err joins what was noted; nil if that is nothing.
+// Err joins the recorded errors; nil if there are none.
 func (c *Faults) Err() error { return errors.Join(c.list...) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFieldErrors takes errors apart and puts paths in front of them.
+// TestFieldErrors splits errors and prefixes their paths.
 func TestFieldErrors(t *testing.T) {
 	if Within("a", nil) != nil || FieldErrors(nil) != nil || new(Faults).Err() != nil {
 		t.Error("nothing wrong is an error")
@@ -28,7 +28,7 @@ func TestFieldErrors(t *testing.T) {
 			t.Errorf("%d: %q, not %q", i, got[i], w)
 		}
 	}
-	// What it was that has a path now can still be asked for.
+	// The original error remains accessible behind a path.
 	if err := Within("outer", Within("inner", fmt.Errorf("preparing: %w", context.Canceled))); !errors.Is(err,
 		context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v is not an end of a context", err)
@@ -45,7 +45,7 @@ type gait uint8
 
 var gaits = Names[gait]{"", "walk", "trot"}
 
-// TestNames reads and writes an enumeration that begins at 1.
+// TestNames parses and prints an enumeration that starts at 1.
 func TestNames(t *testing.T) {
 	for i, name := range []string{"walk", "trot"} {
 		v := gait(9)

@@ -10,8 +10,8 @@ import (
 // Fraction is a dimensionless part of a whole, such as a read share or an over-provisioning ratio. It is not negative.
 type Fraction float64
 
-// ParseFraction reads "7%", "0.07" or "1/3". A bare number above 1 is refused, because 7 is more often a forgotten
-// percent sign than sevenfold; "700%" says the latter.
+// ParseFraction parses "7%", "0.07" or "1/3". It refuses a bare number above 1, because 7 is more often a forgotten
+// percent sign than sevenfold, which is "700%".
 func ParseFraction(s string) (Fraction, error) {
 	text := strings.TrimSpace(s)
 	if text == "" {
@@ -79,7 +79,7 @@ func (f Fraction) percent() (string, error) {
 	return shift(v, 2) + "%", nil
 }
 
-// shift writes v * 10^places with the digits of v's shortest form, which keeps the way back exact.
+// shift formats v * 10^places with the digits of v's shortest form, which keeps the round trip exact.
 func shift(v float64, places int) string {
 	text := strconv.FormatFloat(v, 'e', -1, 64)
 	mantissa, exponent, _ := strings.Cut(text, "e")
@@ -109,7 +109,7 @@ func (f Fraction) MarshalText() ([]byte, error) {
 	return []byte(text), err
 }
 
-// UnmarshalText reads what [ParseFraction] reads.
+// UnmarshalText parses text with [ParseFraction].
 func (f *Fraction) UnmarshalText(text []byte) error {
 	v, err := ParseFraction(string(text))
 	if err == nil {
@@ -118,7 +118,7 @@ func (f *Fraction) UnmarshalText(text []byte) error {
 	return err
 }
 
-// WholePercent reports whether it is a whole number of per cent.
+// WholePercent reports whether f is a whole number of per cent.
 func (f Fraction) WholePercent() bool {
 	x := float64(float64(f) * 100)
 	return math.Abs(x-math.Round(x)) < 1e-9

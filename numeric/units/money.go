@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Money is an amount of the one currency that a plan's prices are in. It is written as a number with or without a
-// dollar sign or USD behind it: "$2700", "2700", "2700 USD". Nothing is converted, and amounts are printed with a
-// dollar sign: those that name another currency are refused.
+// Money is an amount in the single currency of a plan's prices. It is written as a number, optionally with a dollar
+// sign or followed by USD: "$2700", "2700", "2700 USD". There is no conversion, and amounts are printed with a dollar
+// sign, so amounts in other currencies are refused.
 type Money float64
 
-// ParseMoney reads an amount. It cannot be negative.
+// ParseMoney parses an amount. It cannot be negative.
 func ParseMoney(s string) (Money, error) {
 	t := strings.TrimSpace(s)
 	t = strings.TrimSpace(strings.TrimPrefix(t, "$"))
@@ -33,10 +33,10 @@ func ParseMoney(s string) (Money, error) {
 	return Money(v), nil
 }
 
-// String writes the amount as it parses.
+// String returns the amount in the form that ParseMoney accepts.
 func (m Money) String() string { return "$" + strconv.FormatFloat(float64(m), 'f', -1, 64) }
 
-// Wanted says what to write.
+// Wanted describes the expected text for error messages.
 func (Money) Wanted() string { return "an amount of money such as $2700" }
 
 // MarshalText implements encoding.TextMarshaler.

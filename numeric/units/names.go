@@ -7,7 +7,7 @@ import (
 	"farflash/internal/spelling"
 )
 
-// Names are those of an enumeration's values, from 0 on; a value that is not to be written has the name "". An
+// Names are the names of an enumeration's values, from 0 on; a value that cannot be written has the name "". An
 // enumeration's methods are one line each:
 //
 //	var modeNames = units.Names[Mode]{"off", "on"}
@@ -17,7 +17,7 @@ import (
 //	func (m *Mode) UnmarshalText(text []byte) error    { return modeNames.Unmarshal(text, m) }
 type Names[T ~uint8] []string
 
-// Name is that of a value; of one that has none it is the value in brackets.
+// Name returns the name of a value, or the number in parentheses if it has none.
 func (n Names[T]) Name(v T) string {
 	if int(v) < len(n) && n[v] != "" {
 		return n[v]
@@ -25,7 +25,7 @@ func (n Names[T]) Name(v T) string {
 	return fmt.Sprintf("(%d)", uint8(v))
 }
 
-// Marshal writes a value's name. A value that has none is an error.
+// Marshal returns a value's name. A value without a name is an error.
 func (n Names[T]) Marshal(v T) ([]byte, error) {
 	if int(v) < len(n) && n[v] != "" {
 		return []byte(n[v]), nil
@@ -33,7 +33,7 @@ func (n Names[T]) Marshal(v T) ([]byte, error) {
 	return nil, fmt.Errorf("%d is none of %s", uint8(v), spelling.OrList(n.List()))
 }
 
-// Unmarshal sets v to the value of a name; of any other text the error is a *TextError.
+// Unmarshal sets v to the value named text; the error for any other text is a *TextError.
 func (n Names[T]) Unmarshal(text []byte, v *T) error {
 	if i := slices.Index(n, string(text)); i >= 0 && len(text) > 0 {
 		*v = T(i)
@@ -43,20 +43,20 @@ func (n Names[T]) Unmarshal(text []byte, v *T) error {
 	return &TextError{Text: string(text), Use: spelling.OrList(list), Near: spelling.Nearest(string(text), list)}
 }
 
-// List is the names that can be written, in the values' order.
+// List returns the names that can be written, in the order of the values.
 func (n Names[T]) List() []string {
 	return slices.DeleteFunc(slices.Clone(n), func(s string) bool { return s == "" })
 }
 
-// TextError says that a text is no value of its type, and what would be one.
+// TextError is the error for a text that is not a value of its type, with the valid ones.
 type TextError struct {
-	Text string // that was read
-	Is   string // what is wrong with it; "" is "is not possible"
-	Use  string // what to write instead: "oldest or first-touch"
-	Near string // what was probably meant; "" if nothing is close
+	Text string // the invalid text
+	Is   string // the fault; "" stands for "is not possible"
+	Use  string // the valid texts: "oldest or first-touch"
+	Near string // the probable intention; "" if no valid text is similar
 }
 
-// Error puts it in a sentence.
+// Error returns the error as a sentence.
 func (e *TextError) Error() string {
 	is := e.Is
 	if is == "" {

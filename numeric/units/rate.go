@@ -1,12 +1,12 @@
 package units
 
-// BitRate is a rate in bits per second, as links are rated.
+// BitRate is a rate in bits per second, the unit for links.
 type BitRate int64
 
-// ByteRate is a rate in bytes per second, as drives are rated.
+// ByteRate is a rate in bytes per second, the unit for drives.
 type ByteRate int64
 
-// TransferRate is a rate in transfers per second, as parallel buses are rated: each transfer moves one bus width.
+// TransferRate is a rate in transfers per second, the unit for parallel buses: each transfer moves one bus width.
 type TransferRate int64
 
 // Common rates.
@@ -66,19 +66,19 @@ var transferRates = kind{noun: "transfer rate", own: "transfers per second", try
 	{name: "GT/s", scale: 1e9},
 }}
 
-// ParseBitRate reads a bit rate such as "40Gbps" or "40 Gbit/s".
+// ParseBitRate parses a bit rate such as "40Gbps" or "40 Gbit/s".
 func ParseBitRate(s string) (BitRate, error) {
 	v, err := bitRates.parse(s)
 	return BitRate(v), err
 }
 
-// ParseByteRate reads a byte rate such as "200MB/s".
+// ParseByteRate parses a byte rate such as "200MB/s".
 func ParseByteRate(s string) (ByteRate, error) {
 	v, err := byteRates.parse(s)
 	return ByteRate(v), err
 }
 
-// ParseTransferRate reads a transfer rate such as "333MT/s".
+// ParseTransferRate parses a transfer rate such as "333MT/s".
 func ParseTransferRate(s string) (TransferRate, error) {
 	v, err := transferRates.parse(s)
 	return TransferRate(v), err
@@ -102,7 +102,7 @@ func (r ByteRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil
 // MarshalText returns String.
 func (r TransferRate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what [ParseBitRate] reads.
+// UnmarshalText parses text with [ParseBitRate].
 func (r *BitRate) UnmarshalText(text []byte) error {
 	v, err := ParseBitRate(string(text))
 	if err == nil {
@@ -111,7 +111,7 @@ func (r *BitRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalText reads what [ParseByteRate] reads.
+// UnmarshalText parses text with [ParseByteRate].
 func (r *ByteRate) UnmarshalText(text []byte) error {
 	v, err := ParseByteRate(string(text))
 	if err == nil {
@@ -120,7 +120,7 @@ func (r *ByteRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalText reads what [ParseTransferRate] reads.
+// UnmarshalText parses text with [ParseTransferRate].
 func (r *TransferRate) UnmarshalText(text []byte) error {
 	v, err := ParseTransferRate(string(text))
 	if err == nil {
@@ -129,8 +129,8 @@ func (r *TransferRate) UnmarshalText(text []byte) error {
 	return err
 }
 
-// TimeFor returns how long b bytes take at r, to the nearest picosecond, halves up. Nothing takes no time, and
-// something at rate zero takes Forever; longer times than that saturate.
+// TimeFor returns the time for b bytes at r, to the nearest picosecond, halves up. Zero bytes take no time; any bytes
+// at rate zero take Forever, and longer times saturate.
 func (r ByteRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0
@@ -141,7 +141,7 @@ func (r ByteRate) TimeFor(b Bytes) Duration {
 	return Duration(scaled(uint64(b), uint64(Second), uint64(r)))
 }
 
-// TimeFor returns how long b bytes, eight bits each, take at r; it rounds and saturates as [ByteRate.TimeFor] does.
+// TimeFor returns the time for b bytes of eight bits at r; it rounds and saturates as [ByteRate.TimeFor] does.
 func (r BitRate) TimeFor(b Bytes) Duration {
 	if b <= 0 {
 		return 0
@@ -152,7 +152,7 @@ func (r BitRate) TimeFor(b Bytes) Duration {
 	return Duration(scaled(uint64(b), 8*uint64(Second), uint64(r)))
 }
 
-// TimeFor returns how long n transfers take at r; it rounds and saturates as [ByteRate.TimeFor] does.
+// TimeFor returns the time for n transfers at r; it rounds and saturates as [ByteRate.TimeFor] does.
 func (r TransferRate) TimeFor(n int64) Duration {
 	if n <= 0 {
 		return 0

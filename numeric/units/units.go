@@ -1,20 +1,20 @@
-// Package units holds the quantities that Farflash reads, computes with and prints: durations, sizes, rates, fractions,
-// energies and money. Each is a type of its own, so that bits are never taken for bytes nor megahertz for megabytes.
+// Package units defines the quantities that Farflash parses, computes with and prints: durations, sizes, rates,
+// fractions, energies and money. Each has its own type, so that bits are never mistaken for bytes or megahertz for
+// megabytes.
 //
 // The main types are [Duration] (picoseconds), [Bytes], [BitRate] (bit/s), [ByteRate] (B/s), [TransferRate]
 // (transfers/s), [Fraction], [Energy] (joules), [Money] and [Days]. Each has a Parse function, a String method whose
-// text parses back to the same value, and MarshalText and UnmarshalText, so that YAML and JSON scalars decode
-// directly.
+// text parses back to the same value, and MarshalText and UnmarshalText, so that YAML and JSON scalars decode directly.
 //
 // A quantity is written as a decimal number and a unit, "75us" or "1.5 GiB". A number without a unit is an error that
-// names the units that fit, except of money; zero alone needs none. Prefixes follow the SI and IEC 80000-13: 1KB is
-// 1000 B and 1KiB is 1024 B. The text must name a whole number of the type's own unit: "0.5ps" and "1.5B" are errors,
-// not roundings.
+// lists the units that fit, except for money and for zero. Prefixes follow the SI and IEC 80000-13: 1KB is 1000 B and
+// 1KiB is 1024 B. The text must denote a whole number of the type's base unit: "0.5ps" and "1.5B" are errors and not
+// rounded.
 //
-// Beside them are what all configurations share: [FieldError], which names the field that is wrong, [Faults], which
-// collects them, and [Names], by which an enumeration reads and writes itself.
+// It also holds what all configurations share: [FieldError], which names an invalid field, [Faults], which collects
+// such errors, and [Names], with which an enumeration parses and prints itself.
 //
-// What it leaves out: exchange rates, temperatures, dates, and negative quantities (they print, but do not parse).
+// It leaves out exchange rates, temperatures, dates, and negative quantities (they print, but do not parse).
 package units
 
 import (
@@ -26,27 +26,27 @@ import (
 	"strings"
 )
 
-// unit is one way to write a quantity: scale is how many of the type's own unit it stands for.
+// unit is one notation of a quantity: scale is its size in the type's base unit.
 type unit struct {
 	name  string
 	scale int64
-	alias bool // read, never printed
-	whole bool // printed only when the value is a whole number of it
+	alias bool // parsed, never printed
+	whole bool // printed only for whole multiples
 }
 
-// kind describes the units of one type. Units are listed from the smallest to the largest.
+// kind describes the units of one type, in ascending order.
 type kind struct {
 	noun  string // "duration"
-	own   string // the type's own unit in words, "picoseconds"
-	try   string // the unit that an error about a bare number suggests
-	plain int64  // bare numbers from here on were probably meant in the type's own unit; 0: none
+	own   string // the type's base unit in words, "picoseconds"
+	try   string // the unit suggested by errors about a bare number
+	plain int64  // a bare number of at least this was probably meant in the base unit; 0: none
 	units []unit
 }
 
-// maxText bounds what is accepted as a number; the longest exact value of any type here is far shorter.
+// maxText bounds the length of a number; the longest exact value of any type here is far shorter.
 const maxText = 128
 
-// split cuts s into its number and its unit, both without surrounding space.
+// split splits s into its number and its unit, both trimmed.
 func split(s string) (number, unit string) {
 	s = strings.TrimSpace(s)
 	i := 0
@@ -64,7 +64,8 @@ func split(s string) (number, unit string) {
 	return s, ""
 }
 
-// isExponent tells whether s[i] is the e of a decimal exponent: a digit or a point stands before it and digits behind.
+// isExponent reports whether s[i] is the e of a decimal exponent: preceded by a digit or a point and followed by
+// digits.
 func isExponent(s string, i int) bool {
 	if s[i] != 'e' && s[i] != 'E' || i == 0 {
 		return false
@@ -86,7 +87,7 @@ type decimal struct {
 	negative bool
 }
 
-// parseDecimal reads a plain or scientific decimal number. Underscores may separate digits.
+// parseDecimal parses a plain or scientific decimal number. Underscores may separate digits.
 func parseDecimal(s string) (decimal, error) {
 	var d decimal
 	if len(s) > maxText {
@@ -131,7 +132,7 @@ func parseDecimal(s string) (decimal, error) {
 	return d, nil
 }
 
-// parse reads s as a quantity of kind k, exactly.
+// parse parses s exactly as a quantity of kind k.
 func (k *kind) parse(s string) (int64, error) {
 	number, name := split(s)
 	if number == "" {
@@ -168,10 +169,10 @@ func (k *kind) parse(s string) (int64, error) {
 	return v, nil
 }
 
-// times returns d * scale when it is a whole number that fits an int64; own names the resulting unit in errors.
+// times returns d * scale if it is an integer that fits into an int64; own names the resulting unit in errors.
 func (d decimal) times(scale int64, own string) (int64, error) {
 	tooLarge := fmt.Errorf("too large: the most is %d %s", int64(1<<63-1), own)
-	// 10^40 exceeds what any scale can bring back into range, in either direction.
+	// Beyond 10^40 no scale can bring the number back into range.
 	if len(d.digits)+d.exp > 40 {
 		return 0, tooLarge
 	}
@@ -192,7 +193,7 @@ func (d decimal) times(scale int64, own string) (int64, error) {
 	return n.Int64(), nil
 }
 
-// withUnit writes a bare number as the quantity, or the two ways of writing it, that it was probably meant to be.
+// withUnit suggests how to write a bare number as a quantity, in one or two forms.
 func (k *kind) withUnit(number string, d decimal) string {
 	v, err := d.times(1, k.own)
 	if err != nil || k.plain == 0 || v < k.plain || d.negative {
@@ -214,7 +215,7 @@ func (k *kind) lookup(name string) (int64, bool) {
 	return 0, false
 }
 
-// names lists the units that are printed, for error messages.
+// names lists the printed units for error messages.
 func (k *kind) names() string {
 	var b strings.Builder
 	for i := range k.units {
@@ -229,8 +230,8 @@ func (k *kind) names() string {
 	return b.String()
 }
 
-// confusions maps a unit that means nothing here, or something else, to what its writer may have meant. The second
-// argument is eight times the number, the third an eighth of it.
+// confusions maps a unit that is invalid here, or means something else, to a hint about the probable intention. The
+// second argument of a hint is eight times the number, the third an eighth of it.
 var confusions = []struct{ noun, name, hint string }{
 	{"duration", "m", `; write %[1]smin for minutes or %[1]sms for milliseconds`},
 	{"size", "K", `; write %[1]sKiB (1024 B) or %[1]sKB (1000 B)`},
@@ -250,13 +251,13 @@ var confusions = []struct{ noun, name, hint string }{
 	{"transfer rate", "MHz", `; write transfers, for example %[1]sMT/s (a double data rate bus makes two a cycle)`},
 }
 
-// hint says what would be right in place of the unknown unit name.
+// hint suggests a replacement for an unknown unit name.
 func (k *kind) hint(number, name string) string {
 	for i := range confusions {
 		if confusions[i].noun == k.noun && confusions[i].name == name {
 			x, err := strconv.ParseFloat(number, 64)
 			if err != nil {
-				break // which parse has read: it is out of all bounds
+				break // the number is out of range, although parse accepted its syntax
 			}
 			figure := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 			text := confusions[i].hint
@@ -274,7 +275,7 @@ func (k *kind) hint(number, name string) string {
 	return " (units: " + k.names() + ")"
 }
 
-// format writes v with the unit that needs the fewest digits to be exact; of equals, the largest unit.
+// format formats v in the unit that needs the fewest digits to be exact; among equals, the largest unit.
 func (k *kind) format(v int64) string {
 	magnitude := uint64(v)
 	if v < 0 {
@@ -300,7 +301,7 @@ func (k *kind) format(v int64) string {
 	return best + bestUnit
 }
 
-// quotient writes n/scale as an exact decimal and counts its digits; it gives up beyond 20 decimals.
+// quotient formats n/scale as an exact decimal and counts its digits; it fails beyond 20 decimals.
 func quotient(n, scale uint64) (text string, digits int, ok bool) {
 	whole, rest := n/scale, n%scale
 	text = strconv.FormatUint(whole, 10)
@@ -321,8 +322,7 @@ func quotient(n, scale uint64) (text string, digits int, ok bool) {
 	return text + "." + string(decimals), digits + len(decimals), true
 }
 
-// scaled returns round(n * multiplier / divisor), halves up, saturating at the largest int64. All arguments are
-// non-negative and divisor is not zero.
+// scaled returns round(n * multiplier / divisor), halves up, saturating at the largest int64. divisor must not be zero.
 func scaled(n, multiplier, divisor uint64) int64 {
 	hi, lo := bits.Mul64(n, multiplier)
 	lo, carry := bits.Add64(lo, divisor/2, 0)

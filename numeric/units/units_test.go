@@ -21,8 +21,8 @@ func TestParse(t *testing.T) {
 	cases := []struct {
 		parse func(string) (any, error)
 		in    string
-		want  any    // when there is no error
-		err   string // a part of the error
+		want  any    // if there is no error
+		err   string // a substring of the error
 	}{
 		{duration, "75us", int64(75e6), ""},
 		{duration, " 75 us ", int64(75e6), ""},

@@ -1,12 +1,12 @@
-// Package buddy divides a space of 2^52 pages into blocks of 2^k pages that begin at multiples of their size: what
-// files of ContigFS lie in.
+// Package buddy is a buddy allocator over a space of 2^52 pages. It hands out aligned blocks of 2^k pages, in which
+// ContigFS places its files.
 //
-// Its main type is Space: Alloc, Free, Reserve of a block that is known, Extend and Shrink in place. It is a plain
-// state machine, and what it does depends on nothing but what it was asked before. Of blocks that fit the lowest is
-// taken, so that addresses, and the memory of their mapping, stay together.
+// Its main type is Space: Alloc, Free, Reserve of a given block, and Extend and Shrink in place. It is a plain state
+// machine whose results depend only on the sequence of calls. Of the blocks that fit it allocates the lowest, so that
+// addresses, and the memory for mapping them, stay close together.
 //
-// What it leaves out: what a block is for, and making it durable: what is free is what nobody has. After Knuth, The
-// Art of Computer Programming, volume 1, section 2.5.
+// It leaves out the use of a block and its durability: the free space is what no file occupies. After Knuth, The Art of
+// Computer Programming, volume 1, section 2.5.
 package buddy
 
 import (
@@ -15,15 +15,15 @@ import (
 	"slices"
 )
 
-// Orders is how many there are: a block of order k has 2^k pages, and the largest one half of the space.
+// Orders is the number of orders. A block of order k has 2^k pages; the largest is half of the space.
 const Orders = 52
 
-// Space knows which blocks are free.
+// Space tracks the free blocks.
 type Space struct {
 	free [Orders]list
 }
 
-// list is the free blocks of one order: a set, and a heap of what was ever put in.
+// list is the free blocks of one order: a set, and a heap that can also contain blocks no longer free.
 type list struct {
 	set  map[uint64]bool
 	heap lowest
@@ -52,19 +52,19 @@ func (l *list) add(base uint64) {
 	}
 	l.set[base] = true
 	heap.Push(&l.heap, base)
-	if len(l.heap) > 2*len(l.set)+64 { // of blocks that were taken in other ways
+	if len(l.heap) > 2*len(l.set)+64 { // drop stale entries, of blocks removed from the set but not the heap
 		l.heap = l.heap[:0]
 		for b := range l.set {
 			l.heap = append(l.heap, b)
 		}
-		slices.Sort(l.heap) // which is a heap, and always the same one
+		slices.Sort(l.heap) // a sorted slice is a heap, and deterministic
 	}
 }
 
 func (l *list) has(base uint64) bool { return l.set[base] }
 func (l *list) remove(base uint64)   { delete(l.set, base) }
 
-// takeLowest takes the lowest free block.
+// takeLowest removes and returns the lowest free block.
 func (l *list) takeLowest() uint64 {
 	for {
 		if b := heap.Pop(&l.heap).(uint64); l.set[b] {
@@ -74,7 +74,7 @@ func (l *list) takeLowest() uint64 {
 	}
 }
 
-// New returns a space of which all is free but the pages below 2^low.
+// New returns a space that is free except for the pages below 2^low.
 func New(low int) *Space {
 	s := &Space{}
 	for k := low; k < Orders; k++ {
@@ -83,7 +83,7 @@ func New(low int) *Space {
 	return s
 }
 
-// Order is that of the smallest block with so many pages, of which there is at least one.
+// Order returns the order of the smallest block with at least pages pages. pages is at least 1.
 func Order(pages uint64) int {
 	k := 0
 	for uint64(1)<<k < pages {
@@ -92,7 +92,7 @@ func Order(pages uint64) int {
 	return k
 }
 
-// Alloc takes a block.
+// Alloc allocates a block of the given order.
 func (s *Space) Alloc(order int) (base uint64, ok bool) {
 	k := order
 	for ; k < Orders && len(s.free[k].set) == 0; k++ {
@@ -107,7 +107,7 @@ func (s *Space) Alloc(order int) (base uint64, ok bool) {
 	return base, true
 }
 
-// Free gives a block back.
+// Free frees a block and merges it with its free buddies.
 func (s *Space) Free(base uint64, order int) {
 	for ; order < Orders-1; order++ {
 		buddy := base ^ 1<<order
@@ -120,7 +120,7 @@ func (s *Space) Free(base uint64, order int) {
 	s.free[order].add(base)
 }
 
-// Reserve takes one block in particular. It reports false if some of it is not free.
+// Reserve allocates a given block. It reports false if part of it is not free.
 func (s *Space) Reserve(base uint64, order int) bool {
 	if order < 0 || order >= Orders || base&(1<<order-1) != 0 || base >= 1<<Orders {
 		return false
@@ -138,8 +138,8 @@ func (s *Space) Reserve(base uint64, order int) bool {
 	return true
 }
 
-// Extend makes a block twice as large where it is. It reports false if what is behind is not free, or the block is
-// the second half of a larger one.
+// Extend doubles a block in place. It reports false if the block's buddy is not free, or the block is the upper half of
+// a larger one.
 func (s *Space) Extend(base uint64, order int) bool {
 	if order >= Orders-1 || base&(1<<order) != 0 || !s.free[order].has(base+1<<order) {
 		return false
@@ -148,14 +148,14 @@ func (s *Space) Extend(base uint64, order int) bool {
 	return true
 }
 
-// Shrink gives back what is behind the first 2^to pages of a block.
+// Shrink frees the part of a block beyond its first 2^to pages.
 func (s *Space) Shrink(base uint64, order, to int) {
 	for ; order > to; order-- {
 		s.Free(base+1<<(order-1), order-1)
 	}
 }
 
-// Pages is how many are free.
+// Pages returns the number of free pages.
 func (s *Space) Pages() uint64 {
 	n := uint64(0)
 	for k := range s.free {
@@ -164,7 +164,7 @@ func (s *Space) Pages() uint64 {
 	return n
 }
 
-// Check says everything that is wrong with the lists: blocks that overlap, are out of place or should be one with
+// Check reports every inconsistency of the lists: blocks that overlap, are misaligned or should have been merged with
 // their buddy.
 func (s *Space) Check() (problems []error) {
 	type block struct {

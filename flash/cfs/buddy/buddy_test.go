@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is what a Space should do: which of a small space's pages are free, looked through from the lowest.
+// naive is a reference model of a small Space: one flag per page, searched linearly.
 type naive struct{ free [1 << naiveBits]bool }
 
 const naiveBits = 9
@@ -26,11 +26,11 @@ func (n *naive) set(base, pages uint64, free bool) {
 	}
 }
 
-// lowest is the block that a buddy system takes: within the smallest free block that it fits into, of these the lowest.
+// lowest returns the block that a buddy allocator picks: the lowest in the smallest free block that fits.
 func (n *naive) lowest(order int) (uint64, bool) {
 	for k := order; k < naiveBits; k++ {
 		for base := uint64(0); base < uint64(len(n.free)); base += 1 << k {
-			// A free block of order k that is not part of a free one of order k+1.
+			// a free block of order k that is not part of a free block of order k+1
 			if n.fits(base, 1<<k) && (k == naiveBits-1 || !n.fits(base&^(1<<(k+1)-1), 1<<(k+1))) {
 				return base, true
 			}
@@ -39,13 +39,13 @@ func (n *naive) lowest(order int) (uint64, bool) {
 	return 0, false
 }
 
-// TestModel does the same with a Space and with a list of pages: the same blocks are given, none overlap, all are
-// aligned, and buddies become one.
+// TestModel applies the same operations to a Space and to the model: the same blocks are allocated, without overlap and
+// aligned, and buddies merge.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.IntRange(0, 4).Draw(t, "low")
 		s := New(low)
-		for k := naiveBits; k < Orders; k++ { // the model is of the beginning of the space
+		for k := naiveBits; k < Orders; k++ { // the model covers the start of the space
 			if !s.Reserve(1<<k, k) {
 				t.Fatal("cannot reserve what is free")
 			}
@@ -140,7 +140,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestOdd holds what is refused, and what overlapping frees are found as.
+// TestOdd verifies which requests are refused, and that Check reports overlapping frees.
 func TestOdd(t *testing.T) {
 	s := New(4)
 	for _, c := range []struct {

@@ -1,9 +1,9 @@
-// Package transfer copies files into a pool's file system and out of it, as a person does who has a shell: whole, or
-// not at all.
+// Package transfer copies whole files into and out of a pool's file system, as the command line does. A copy is
+// complete or does not exist.
 //
-// Put, Get and Save are the main functions. What is nothing but zeros is not written: it takes no room on either side.
+// Put, Get and Save are the main functions. Runs of zeros are not written, so they take no space on either side.
 //
-// What it leaves out: copying within a pool, folders, and the network.
+// It leaves out copying within a pool, directories, and the network.
 package transfer
 
 import (
@@ -19,23 +19,24 @@ import (
 	"farflash/flash/cfs"
 )
 
-// Errors that callers may want to tell apart: the context ended; what is outside of the pool could not be written.
+// Errors that callers may want to distinguish: the context was cancelled; the copy outside of the pool could not be
+// written.
 var (
 	ErrInterrupted = errors.New("interrupted")
 	ErrLocal       = errors.New("writing the copy")
 )
 
-// Target is the file that Put makes.
+// Target is the file that Put creates.
 type Target struct {
 	Path     string
 	Perm     uint16
 	UID, GID uint32
-	Replace  bool // the file that has the name, if there is one
+	Replace  bool // replace an existing file of that name
 }
 
 const copyChunk = 1 << 20
 
-// Put copies a stream into a file, which gets its name when all of it is durable.
+// Put copies a stream into a file, which appears under its name once all of it is durable.
 func Put(ctx context.Context, files *cfs.FS, who cfs.Cred, in io.Reader, to Target) error {
 	file, err := files.Temp(cfs.Cred{UID: to.UID, GID: to.GID}, to.Perm)
 	if err != nil {
@@ -57,7 +58,7 @@ func pour(ctx context.Context, file *cfs.File, in io.Reader) error {
 	empty <- make([]byte, copyChunk)
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // because a pipe may have nothing to be read for as long as one likes, and nobody to say so
+	go func() { // a read from a pipe can block indefinitely and ignores the context
 		for {
 			b := <-empty
 			n, err := io.ReadFull(in, b[:copyChunk])
@@ -82,7 +83,7 @@ func pour(ctx context.Context, file *cfs.File, in io.Reader) error {
 		}
 		buf, n, err := next.b, len(next.b), next.err
 		if n > 0 {
-			// Twice as large each time, so that it is not moved for every piece; cut to size in the end.
+			// Double the size each time, to avoid moving the file for every piece; truncated to size at the end.
 			if size+int64(n) > room {
 				room = min(max(2*room, size+int64(n)), cfs.MaxSize)
 				if err := file.Truncate(room); err != nil {
@@ -116,7 +117,7 @@ func Get(ctx context.Context, files *cfs.FS, who cfs.Cred, from string, out io.W
 		file.Close())
 }
 
-// Save copies a file to one of the machine's, which gets its name when all of it is there.
+// Save copies a file to the local file system, where it appears under its name once it is complete.
 func Save(ctx context.Context, files *cfs.FS, who cfs.Cred, from, to string, replace bool) error {
 	if _, err := os.Lstat(to); err == nil && !replace {
 		return fmt.Errorf("%s: %w", to, fs.ErrExist)
@@ -149,7 +150,7 @@ func Save(ctx context.Context, files *cfs.FS, who cfs.Cred, from, to string, rep
 	return nil
 }
 
-// drain gives all of a file, a piece at a time.
+// drain calls each with successive pieces of a file.
 func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) error) error {
 	buf := make([]byte, copyChunk)
 	for at := int64(0); ; {
@@ -172,7 +173,7 @@ func drain(ctx context.Context, file *cfs.File, each func(b []byte, at int64) er
 	}
 }
 
-// RemoveAll removes a directory with all that is in it, one after the other.
+// RemoveAll removes a directory and its contents, one change at a time.
 func RemoveAll(files *cfs.FS, who cfs.Cred, at string) error {
 	err := files.Remove(who, at)
 	if !errors.Is(err, cfs.ErrNotEmpty) {

@@ -49,7 +49,7 @@ func open(t *testing.T) *cfs.FS {
 	return files
 }
 
-// TestThereAndBack copies files of all kinds of sizes in and out; zeros take no room.
+// TestThereAndBack copies files of various sizes in and out; zeros take no space.
 func TestThereAndBack(t *testing.T) {
 	files, ctx, who := open(t), context.Background(), cfs.Cred{}
 	for _, n := range []int{0, 1, 4096, 1 << 20, 1<<20 + 1, 3_500_000} {
@@ -86,7 +86,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// TestMistakes holds that nothing stays of what did not end well.
+// TestMistakes verifies that failed copies leave no file behind.
 func TestMistakes(t *testing.T) {
 	files, ctx, who := open(t), context.Background(), cfs.Cred{}
 	in := func() io.Reader { return bytes.NewReader(make([]byte, 5000)) }

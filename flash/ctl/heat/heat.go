@@ -1,15 +1,14 @@
-// Package heat decides which of three streams a page is written to, so that pages share segments with others that
-// will be overwritten at about the same time.
+// Package heat assigns each page write to one of three streams, so that pages share segments with others that will be
+// overwritten at about the same time.
 //
-// Its main types are Page (what is known of a page, eight bytes) and Policy. A page's interval between writes is
-// estimated from its own past; a page that has not been written for longer than that is at least as cold as it is
-// old, which is how a page that was hot cools down when collection moves it. The streams divide at shares of the
-// number of pages in use, because a page that is written once in as many writes as there are pages is the average
-// one, whatever the pool's size.
+// Its main types are Page (eight bytes of write history) and Policy. A page's interval between writes is estimated from
+// its own past. A page that has not been written for longer than its interval is at least as cold as it is old, so that
+// a formerly hot page cools down when collection moves it. The stream bounds are multiples of the number of pages in
+// use, because a page that is written once in that many writes is the average page, whatever the pool's size.
 //
-// What it leaves out: which segment is collected (package ftl), and clocks: time is counted in writes. The three
-// criteria, origin, age and frequency, are those of FlashNet (section 3.2); the estimate and the bounds are our own
-// and were measured, see docs/validation/flash.md.
+// It leaves out which segment is collected (package ftl) and real clocks: time is counted in writes. The three
+// criteria, origin, age and frequency, are those of FlashNet (section 3.2). The estimator and the bounds are our own
+// and were measured; see docs/validation/flash.md.
 package heat
 
 import "math"
@@ -22,15 +21,15 @@ const (
 	Hot Stream = iota
 	Warm
 	Cold
-	Streams // how many there are
+	Streams // number of streams
 )
 
 func (s Stream) String() string { return [...]string{"hot", "warm", "cold"}[s] }
 
-// Origin is what the writer knows of its data. Auto is nothing.
+// Origin is the writer's hint about its data. Auto is no hint.
 type Origin uint8
 
-// The origins. Steady is data written once, as a file that is copied; Brief is data that will soon be overwritten, as
+// The origins. Steady is data written once, such as a copied file; Brief is data that will soon be overwritten, such as
 // a file system's own.
 const (
 	Auto Origin = iota
@@ -38,20 +37,20 @@ const (
 	Steady
 )
 
-// Policy has the bounds.
+// Policy holds the estimator's weight and the stream bounds.
 type Policy struct {
 	Weight float64 // of the newest interval in the estimate, above 0, at most 1
-	Hot    float64 // pages with a shorter interval are hot, in writes for each page in use
-	Warm   float64 // likewise warm; all others are cold
-	Single bool    // one stream for all: what the separation is compared with
+	Hot    float64 // pages with a shorter interval are hot; in writes per page in use
+	Warm   float64 // pages with a shorter interval are warm, all others cold; in writes per page in use
+	Single bool    // a single stream: the baseline without separation
 }
 
-// Default is the policy in force unless another is asked for. The bounds were chosen on seed 11, by simulating the
-// streams alone, and what comes of them changes by 1 to 2 % when either is halved or doubled.
+// Default is the default policy. The bounds were chosen by simulating the streams alone on seed 11; halving or doubling
+// either changes the result by 1 to 2 %.
 func Default() Policy { return Policy{Weight: 0.3, Hot: 0.07, Warm: 1} }
 
-// Page is when a page was last written, in quanta, and its estimated interval in the same, as a float32. The zero
-// Page was never written.
+// Page holds when a page was last written and its estimated interval as a float32, both in quanta. The zero Page was
+// never written.
 type Page uint64
 
 func (p Page) last() uint32      { return uint32(p >> 32) }
@@ -61,13 +60,13 @@ func pack(last uint32, interval float64) Page {
 	return Page(last)<<32 | Page(math.Float32bits(float32(interval)))
 }
 
-// Clock counts writes in quanta, so that 32 bits of them last for tens of thousands of times the pool.
+// Clock counts writes in quanta, so that 32 bits last for tens of thousands of overwrites of the pool.
 type Clock struct {
 	writes  uint64
-	quantum uint // writes of a quantum, as a power of two
+	quantum uint // log2 of the writes in a quantum
 }
 
-// NewClock is the clock of a pool of so many pages, at so many writes.
+// NewClock returns the clock of a pool with the given number of pages, after the given number of writes.
 func NewClock(pages int64, writes uint64) Clock {
 	c := Clock{writes: writes}
 	for pages>>c.quantum > 1<<18 {
@@ -76,15 +75,15 @@ func NewClock(pages int64, writes uint64) Clock {
 	return c
 }
 
-// Tick counts a write and returns the time.
+// Tick counts a write and returns the new time.
 func (c *Clock) Tick() uint64 { c.writes++; return c.writes }
 
-// Writes is the time.
+// Writes returns the time, in writes.
 func (c *Clock) Writes() uint64 { return c.writes }
 
 func (c *Clock) now() uint32 { return uint32(c.writes >> c.quantum) }
 
-// Written returns what is known of a page that is being written, and its stream. used is how many pages are in use.
+// Written returns the updated history of a page being written, and its stream. used is the number of pages in use.
 func (p *Policy) Written(page Page, c *Clock, used int64, from Origin) (Page, Stream) {
 	now, average := c.now(), float64(used)/float64(uint64(1)<<c.quantum)
 	interval := average
@@ -94,7 +93,7 @@ func (p *Policy) Written(page Page, c *Clock, used int64, from Origin) (Page, St
 	}
 	next := pack(now, interval)
 	if next == 0 {
-		next = pack(0, 1e-9) // the very first write
+		next = pack(0, 1e-9) // the very first write must not look unwritten
 	}
 	switch {
 	case p.Single:
@@ -130,5 +129,5 @@ func (p *Policy) stream(interval, average float64) Stream {
 	return Cold
 }
 
-// Interval is the estimated number of writes, to any page, between two of this one; 0 if it was never written.
+// Interval returns the estimated number of writes to the pool between two of this page; 0 if it was never written.
 func (p Page) Interval(c *Clock) float64 { return p.interval() * float64(uint64(1)<<c.quantum) }

@@ -7,8 +7,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestIntervals writes pages at fixed rates among others and holds the estimate to the truth, and the streams to the
-// bounds.
+// TestIntervals writes pages at fixed rates among others and compares the estimate with the true interval, and the
+// streams with the bounds.
 func TestIntervals(t *testing.T) {
 	const pages = 10_000
 	p, clock := Default(), NewClock(pages, 0)
@@ -38,8 +38,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestCooling holds that a page that was hot and is left alone passes through warm to cold, and that origins say what
-// is not known yet.
+// TestCooling verifies that a formerly hot page that is no longer written passes through warm to cold, and that the
+// origin decides for pages without history.
 func TestCooling(t *testing.T) {
 	const pages = 1000
 	p, clock := Default(), NewClock(pages, 0)
@@ -72,7 +72,7 @@ func TestCooling(t *testing.T) {
 	}
 }
 
-// TestClock holds that quanta keep the order of intervals on pools of any size.
+// TestClock verifies that quanta preserve the order of intervals in pools of any size.
 func TestClock(t *testing.T) {
 	for _, pages := range []int64{10, 1 << 20, 1 << 34} {
 		clock := NewClock(pages, 1<<40)

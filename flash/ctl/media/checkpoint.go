@@ -1,47 +1,47 @@
 package media
 
-// A checkpoint is the whole mapping, by place: for each segment what it is used for, for each data grain whose page
-// it is and the sum of its content. Its header is written last, so that a checkpoint is there or is not.
+// A checkpoint is the whole mapping, ordered by place: the use of each segment, and for each data grain its logical
+// page and the checksum of its content. The header is written last, so that a checkpoint is either complete or invalid.
 
-// Use is what a segment is used for.
+// Use is the state of a segment.
 type Use uint8
 
 // The uses.
 const (
 	Erased Use = iota
-	Opened     // a stream's frontier: places from Written on were not used
+	Opened     // a stream's frontier: places from Written on are unused
 	Filled
 	uses
 )
 
-// Segment is what a checkpoint says of one.
+// Segment is a checkpoint's entry for a segment.
 type Segment struct {
 	Use     Use
 	Stream  uint8
 	Written uint32 // Opened: data grains used
 	Erases  uint32
 	Session uint32 // in which it was opened
-	Order   uint64 // the segment with the lower one was filled first, or opened first if it is not
+	Order   uint64 // fill order: the lower was filled first, or opened first if not yet filled
 }
 
-// Entry is what a checkpoint says of a place. Page is the logical page plus 1, or 0: nobody's.
+// Entry is a checkpoint's entry for a place. Page is the logical page plus 1, or 0 if the place is unused.
 type Entry struct {
 	Page    uint64
 	Sum     uint32
-	Renamed bool // the page had another number when it was written here, and the segment's summary may say that one
+	Renamed bool // the page had another number when it was written here, which the segment's summary may still have
 }
 
-// renamed is in the first word of a checkpoint's entry.
+// renamed is a flag in the first word of a checkpoint entry.
 const renamed = 1 << 63
 
 // Header is a checkpoint's first grain.
 type Header struct {
-	Generation uint64 // the highest is in force
+	Generation uint64 // the highest valid one is in force
 	Session    uint64
 	Next       uint64 // number of the first log page after it
 	Record     uint64 // number of the first record after it
-	Back       uint32 // what that page's Back is
-	Clean      bool   // the pool was closed, and nothing came after
+	Back       uint32 // the Back that this log page must have
+	Clean      bool   // closed cleanly, with no changes after
 	Writes     uint64 // the heat clock
 }
 
@@ -54,7 +54,7 @@ const (
 	entriesPerPage  = (Grain - bodyHeader) / entrySize
 )
 
-// BodyPages is how many grains follow the header, for so many segments of so many pages.
+// BodyPages returns the number of grains after the header, for the given segments of the given pages.
 func BodyPages(segments int64, pages int) int64 {
 	return segmentPages(segments) + (segments*int64(pages)+entriesPerPage-1)/entriesPerPage
 }
@@ -95,14 +95,15 @@ func DecodeHeader(page []byte, u UUID) (h Header, err error) {
 	}, nil
 }
 
-// Body is the state that a checkpoint holds.
+// Body is the state that a checkpoint records.
 type Body struct {
 	Segments []Segment
 	Entries  []Entry
-	Pages    int // of a segment
+	Pages    int // per segment
 }
 
-// EncodePage writes grain i of the body. All carry the generation, so that those of two checkpoints are never mixed.
+// EncodePage writes grain i of the body. Each grain carries the generation, so that grains of two checkpoints are never
+// mixed.
 func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	clear(page)
 	le.PutUint32(page, magicBody)
@@ -135,7 +136,7 @@ func (b *Body) EncodePage(page []byte, i int64, u UUID, generation uint64) {
 	seal(u.Seed(), page[:Grain])
 }
 
-// DecodePage reads grain i of the body into its place.
+// DecodePage reads grain i of the body into b.
 func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicBody:
@@ -176,8 +177,8 @@ func (b *Body) DecodePage(page []byte, i int64, u UUID, generation uint64) error
 
 const summaryHeader = 72
 
-// Summary follows a segment's data grains when all are written. It is what the mapping and the log are compared with,
-// and it is written with the data, so that a segment that lies where another should be is known by it.
+// Summary follows a segment's data grains once all are written. Check compares it with the mapping and the log. Being
+// written with the data, it also identifies a segment that lies where another should be.
 type Summary struct {
 	Segment uint64
 	Session uint64 // in which the segment was opened
@@ -207,7 +208,7 @@ func (s *Summary) Encode(grains []byte, u UUID) {
 	seal(u.Seed(), grains)
 }
 
-// DecodeSummary reads a summary of so many entries.
+// DecodeSummary reads a summary with the given number of entries.
 func DecodeSummary(grains []byte, u UUID, entries int) (s Summary, err error) {
 	switch {
 	case len(grains) < summaryHeader+12*entries || le.Uint32(grains) != magicSummary:

@@ -1,68 +1,69 @@
 package media
 
-// Kind is what a record of the log says.
+// Kind is the type of a log record.
 type Kind uint8
 
-// The kinds. Those of one mapping entry name the page and its place.
+// The kinds. Write and Keep each set one mapping entry: a page and its place.
 const (
 	None  Kind = iota
-	Write      // page LBA is at place PPA, where its content has this sum; what a move does as well
-	// likewise, but the content is known not to have this sum: it was unreadable when it was moved, and stays so
+	Write      // page LBA is at place PPA, with this checksum; moves by collection log it too
+	// like Write, but the content is known not to match the checksum: the page was damaged when it was moved
 	Keep
-	Trim // Count pages from LBA on hold nothing
-	Open // segment PPA was opened: what was in it is gone; it was erased Sum times before. LBA: see OpenedBy
-	// Count pages from LBA on are now Count pages from PPA on: what these held is gone, and those hold nothing
+	Trim // discard Count pages from LBA on
+	Open // segment PPA was opened and its old content is gone; it was erased Sum times before. LBA: see OpenedBy
+	// Count pages from LBA on move to PPA on; the previous content of the destination is discarded, and the source is
+	// empty
 	Move
 	kinds
 )
 
 func (k Kind) String() string { return [...]string{"none", "write", "keep", "trim", "open", "move"}[k] }
 
-// Record is one change of the mapping. Its number is its place in the order of all changes.
+// Record is one change of the mapping. Records are numbered in the order of the changes.
 type Record struct {
 	Kind  Kind
 	Sum   uint32 // Write, Keep: of the content; Open: erases
 	LBA   uint64 // below 2^52
 	PPA   uint64 // below 2^48; Move: a page, below 2^52
 	Count uint32 // Trim, Move
-	// Joined says that the next record is in force only with this one, and this one only with it: they are in the
-	// same page of the log, which is there as a whole or not at all.
+	// Joined makes this record and the next atomic. Both are in the same log page, which is either valid as a whole or
+	// not at all.
 	Joined bool
 }
 
-// counted reports whether records of this kind are about a number of pages, and have no sum.
+// counted reports whether records of this kind carry a count of pages instead of a checksum.
 func (k Kind) counted() bool { return k == Trim || k == Move }
 
-// OpenedBy is the LBA of an Open record: the stream that the segment was opened for, and in which session.
+// OpenedBy packs the LBA of an Open record: the stream that the segment was opened for, and the session.
 func OpenedBy(stream uint8, session uint64) uint64 { return session&(1<<32-1)<<8 | uint64(stream) }
 
-// Opener takes it apart.
+// Opener unpacks OpenedBy.
 func (r Record) Opener() (stream uint8, session uint32) { return uint8(r.LBA), uint32(r.LBA >> 8) }
 
 const (
 	recordSize = 20
 	logHeader  = 76
 
-	// RecordsPerPage is how many records a page of the log has room for.
+	// RecordsPerPage is the number of records that fit into a log page.
 	RecordsPerPage = (Grain - logHeader) / recordSize
-	// MaxCount is the most pages that one record is about.
+	// MaxCount is the largest Count of one record.
 	MaxCount = 1<<32 - 1
 
-	joined = 1 << 63 // in a record's first word
+	joined = 1 << 63 // flag in a record's first word
 )
 
-// LogPage is one page of the log. It names the one before by its sum, so that a page of an earlier time that
-// was never overwritten is not taken for its successor.
+// LogPage is one page of the log. It names its predecessor by checksum, so that a stale page left over from an earlier
+// pass through the ring is not taken for a successor.
 type LogPage struct {
-	Number  uint64 // counts pages from the pool's first on; its place in the ring is Number modulo LogPages
-	Session uint64 // counts the times that the pool was opened
-	Back    uint32 // the sum of the page before, or what the checkpoint says
+	Number  uint64 // counts pages since the pool was formatted; its slot in the ring is Number modulo LogPages
+	Session uint64 // counts how often the pool was opened
+	Back    uint32 // checksum of the previous page, or as the checkpoint has it
 	First   uint64 // number of the first record
-	Mark    uint64 // records below this number were durable, with what they are about, when the page was written
+	Mark    uint64 // when the page was written, records below this number were durable, with the data they refer to
 	Records []Record
 }
 
-// Encode writes the page into a grain and returns its sum.
+// Encode writes the page into a grain and returns its checksum.
 func (l *LogPage) Encode(page []byte, u UUID) uint32 {
 	clear(page)
 	le.PutUint32(page, magicLog)
@@ -90,7 +91,7 @@ func (l *LogPage) Encode(page []byte, u UUID) uint32 {
 	return seal(u.Seed(), page[:Grain])
 }
 
-// DecodeLogPage reads a page of the log and returns its sum. Records are appended to into.
+// DecodeLogPage reads a log page and returns its checksum. Records are appended to into.
 func DecodeLogPage(page []byte, u UUID, into []Record) (l LogPage, sum uint32, err error) {
 	switch {
 	case len(page) != Grain || le.Uint32(page) != magicLog:

@@ -1,12 +1,12 @@
-// Package media is how a pool of the flash controller lies on its devices: the superblock, the log of mapping
-// changes, the checkpoint and the segments with their summaries. It encodes and decodes, and knows no device.
+// Package media defines the on-disk format of a flash controller's pool: the superblock, the log of mapping changes,
+// the checkpoint, and the segments with their summaries. It encodes and decodes, and does no I/O.
 //
-// Its main types are Shape (where everything is), Superblock, LogPage with Record, Checkpoint and Summary. All
-// integers are little-endian. Everything carries the pool's UUID and a CRC-32C over the whole that begins with the
-// UUID, so that what belongs to another pool, an earlier one on the same device, or another place never passes. A
-// decoder believes nothing before the sum is right, and bounds nothing by what it reads.
+// Its main types are Shape (the layout, which the superblock stores), LogPage with Record, Header and Body (a
+// checkpoint), and Summary. All integers are little-endian. Every structure carries the pool's UUID and a CRC-32C that
+// is seeded with the UUID, so that a structure of another pool, of an earlier pool on the same device, or of another
+// location is never accepted. A decoder trusts no field before the checksum matches, and takes no bound from the data.
 //
-// What it leaves out: when things are written and what they mean for recovery (package ctl,
+// It leaves out when structures are written and how recovery interprets them (package ctl,
 // docs/adr/0016-flash-controller.md).
 package media
 
@@ -17,7 +17,7 @@ import (
 	"hash/crc32"
 )
 
-// Grain is the size of everything that is written, in bytes.
+// Grain is the unit of all writes, in bytes.
 const Grain = 4096
 
 // UUID names a pool.
@@ -30,44 +30,44 @@ func (u UUID) String() string {
 // Limits of a Shape.
 const (
 	MaxDevices  = 64
-	MaxPages    = 1 << 16 // data grains of a segment
+	MaxPages    = 1 << 16 // data grains per segment
 	MaxSegments = 1 << 30
 	MaxLBA      = 1 << 52 // grains of the logical space: 2^64 bytes
 )
 
-// ErrForeign is returned for what is no such thing of this pool: empty, torn, rotten, or another pool's. Errors wrap
-// it and say which.
+// ErrForeign is returned for a structure that is not a valid one of this pool: empty, torn, corrupt, or another pool's.
+// Errors wrap it and name the case.
 var ErrForeign = errors.New("not of this pool, or damaged")
 
 func foreign(what string, why string) error { return fmt.Errorf("%s: %s: %w", what, why, ErrForeign) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Seed is what the sums of a pool's contents begin with.
+// Seed is the CRC of the UUID, with which all checksums of the pool start.
 func (u UUID) Seed() uint32 { return crc32.Checksum(u[:], castagnoli) }
 
-// Sum is the checksum of a grain's content in the pool with this seed.
+// Sum returns the checksum of a grain's content in the pool with this seed.
 func Sum(seed uint32, content []byte) uint32 { return crc32.Update(seed, castagnoli, content) }
 
-// Shape is where everything of a pool is. Device 0 has two superblocks, two checkpoints, the log and segments; the
-// others two superblocks and segments.
+// Shape is the layout of a pool. Device 0 has two superblocks, two checkpoint slots, the log and segments; the others
+// have two superblocks and segments.
 type Shape struct {
 	UUID     UUID
 	Grains   []int64 // of each device
-	Pages    int     // data grains of a segment; its summary follows them
+	Pages    int     // data grains per segment; its summary follows them
 	LogPages int64   // of the log, a ring
 	Capacity int64   // pages that may be in use at once; the rest is over-provisioning
 }
 
-// SummaryGrains is how many grains a segment's summary takes.
+// SummaryGrains returns the size of a segment's summary, in grains.
 func (s *Shape) SummaryGrains() int { return (summaryHeader + 12*s.Pages + Grain - 1) / Grain }
 
-// segmentsAfter is how many segments fit into a device's grains from start on.
+// segmentsAfter returns the number of segments that fit into a device's grains from start on.
 func (s *Shape) segmentsAfter(grains, start int64) int64 {
 	return max(0, grains-start) / int64(s.Pages+s.SummaryGrains())
 }
 
-// Start is the first grain of segments of a device.
+// Start returns the first grain of a device's segments.
 func (s *Shape) Start(device int) int64 {
 	if device > 0 {
 		return 2
@@ -75,7 +75,8 @@ func (s *Shape) Start(device int) int64 {
 	return s.LogStart() + s.LogPages
 }
 
-// checkpointGrains is the size of a checkpoint: a header, and bodies for the most segments that the devices could have.
+// checkpointGrains returns the size of a checkpoint slot: a header, and a body for the most segments that the devices
+// could have.
 func (s *Shape) checkpointGrains() int64 {
 	segments := int64(0)
 	for _, n := range s.Grains {
@@ -84,18 +85,18 @@ func (s *Shape) checkpointGrains() int64 {
 	return 1 + BodyPages(segments, s.Pages)
 }
 
-// CheckpointStart is the first grain of one of the two checkpoints.
+// CheckpointStart returns the first grain of one of the two checkpoint slots.
 func (s *Shape) CheckpointStart(slot int) int64 { return 2 + int64(slot)*s.checkpointGrains() }
 
-// LogStart is the first grain of the log.
+// LogStart returns the first grain of the log.
 func (s *Shape) LogStart() int64 { return 2 + 2*s.checkpointGrains() }
 
-// Segments is how many there are on a device, and on all.
+// Segments returns the number of segments on a device.
 func (s *Shape) Segments(device int) int64 {
 	return s.segmentsAfter(s.Grains[device], s.Start(device))
 }
 
-// AllSegments is how many segments the pool has.
+// AllSegments returns the number of segments in the pool.
 func (s *Shape) AllSegments() int64 {
 	n := int64(0)
 	for d := range s.Grains {
@@ -104,7 +105,7 @@ func (s *Shape) AllSegments() int64 {
 	return n
 }
 
-// Place is the device and the byte at which a segment begins.
+// Place returns the device and byte offset at which a segment begins.
 func (s *Shape) Place(segment int64) (device int, offset int64) {
 	for d := range s.Grains {
 		n := s.Segments(d)
@@ -116,10 +117,11 @@ func (s *Shape) Place(segment int64) (device int, offset int64) {
 	return -1, 0
 }
 
-// MostCapacity is the highest Capacity: one segment for each stream, and two that collection turns over, are nobody's.
+// MostCapacity returns the highest valid Capacity. It holds back five segments: one for each stream, and two for
+// collection.
 func (s *Shape) MostCapacity() int64 { return (s.AllSegments() - 5) * int64(s.Pages) }
 
-// Check says what is wrong with a shape.
+// Check reports the first invalid setting of a shape.
 func (s *Shape) Check() error {
 	switch {
 	case len(s.Grains) < 1 || len(s.Grains) > MaxDevices:
@@ -144,7 +146,7 @@ func (s *Shape) Check() error {
 	return nil
 }
 
-// seal puts the sum of a page, or of several, into its second word.
+// seal stores the checksum of one or more grains in their second word, and returns it.
 func seal(seed uint32, page []byte) uint32 {
 	binary.LittleEndian.PutUint32(page[4:], 0)
 	sum := Sum(seed, page)
@@ -152,7 +154,7 @@ func seal(seed uint32, page []byte) uint32 {
 	return sum
 }
 
-// sealed reports whether the sum in the second word is right. It changes nothing.
+// sealed reports whether the checksum in the second word matches. It does not modify page.
 func sealed(seed uint32, page []byte) bool {
 	var zero [4]byte
 	sum := Sum(seed, page[:4])
@@ -160,7 +162,7 @@ func sealed(seed uint32, page []byte) bool {
 	return Sum(sum, page[8:]) == binary.LittleEndian.Uint32(page[4:])
 }
 
-// Magic numbers, the first word of everything.
+// Magic numbers, the first word of every structure.
 const (
 	magicSuper      = 0x46465342 // FFSB
 	magicLog        = 0x46464c47 // FFLG
@@ -168,7 +170,7 @@ const (
 	magicBody       = 0x46464342 // FFCB
 	magicSummary    = 0x46465355 // FFSU
 
-	version = 2 // since records move pages
+	version = 2 // 2: log records can move pages
 )
 
 var le = binary.LittleEndian
@@ -190,7 +192,7 @@ func (s *Shape) EncodeSuperblock(page []byte, device int) {
 	seal(s.UUID.Seed(), page[:Grain])
 }
 
-// DecodeSuperblock reads a superblock and says which device's it is.
+// DecodeSuperblock reads a superblock and returns the layout and the device's index.
 func DecodeSuperblock(page []byte) (s Shape, device int, err error) {
 	if len(page) != Grain || le.Uint32(page) != magicSuper {
 		return s, 0, foreign("superblock", "there is none")

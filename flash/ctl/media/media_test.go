@@ -29,7 +29,7 @@ func body(s *Shape, seed uint64) Body {
 	return b
 }
 
-// TestRoundTrip encodes and decodes one of each, and holds that no bit of any can be changed without its being noticed.
+// TestRoundTrip encodes and decodes one of each structure, and verifies that any changed bit is detected.
 func TestRoundTrip(t *testing.T) {
 	s := shape()
 	if err := s.Check(); err != nil {
@@ -51,7 +51,7 @@ func TestRoundTrip(t *testing.T) {
 	sum := Summary{Segment: 4, Session: 2, Erases: 8, Stream: 1, Back: 5, Order: 99,
 		Entries: slices.Clone(b.Entries[:s.Pages])}
 	for i := range sum.Entries {
-		sum.Entries[i].Renamed = false // which a summary cannot know
+		sum.Entries[i].Renamed = false // not stored in summaries
 	}
 	for _, c := range []struct {
 		name   string
@@ -110,7 +110,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBody encodes a whole body and decodes it, and holds that its pages cannot change places or generations.
+// TestBody encodes and decodes a whole body, and verifies that its grains cannot swap positions or generations.
 func TestBody(t *testing.T) {
 	s := shape()
 	b := body(&s, 2)
@@ -133,7 +133,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestShape holds that nothing overlaps and nothing is beyond the devices' ends.
+// TestShape verifies that no two areas overlap and none exceeds its device.
 func TestShape(t *testing.T) {
 	for _, s := range []Shape{shape(),
 		{UUID: UUID{1}, Grains: []int64{100_000}, Pages: 2048, LogPages: 64, Capacity: 1},
@@ -170,8 +170,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// FuzzDecode gives every decoder anything at all, and what a valid page becomes when some of it is changed and its
-// sum made right again.
+// FuzzDecode gives every decoder arbitrary input, and valid pages that were modified and resealed with a correct
+// checksum.
 func FuzzDecode(f *testing.F) {
 	s := shape()
 	b := body(&s, 3)

@@ -8,33 +8,33 @@ import (
 const (
 	fanBits = 9
 	fan     = 1 << fanBits // of a node, and slots of a leaf
-	levels  = 5            // nodes above a leaf: with it 54 bits, of which 52 are used
+	levels  = 5            // levels of nodes above the leaves: 54 bits with the leaf, of which 52 are used
 )
 
-// Slot is a page's word and what is counted of it.
+// Slot is a page's word with its counters.
 type Slot struct {
 	word  atomic.Uint64
 	heat  atomic.Uint64 // heat.Page
-	reads atomic.Uint32 // gets that did not write
+	reads atomic.Uint32 // gets for reading
 }
 
-// Load is the page's word.
+// Load returns the page's word.
 func (s *Slot) Load() Word { return Word(s.word.Load()) }
 
-// Swap changes the word if it is old.
+// Swap replaces the word if it equals old, and reports whether it did.
 func (s *Slot) Swap(old, next Word) bool { return s.word.CompareAndSwap(uint64(old), uint64(next)) }
 
-// Store changes a word that nobody else changes: before the pool is open, or of a page that is not Resident, under
-// the controller's lock.
+// Store sets a word that cannot change concurrently: before the pool is open, or of a page that is not Resident. After
+// opening, the caller holds the controller's lock.
 func (s *Slot) Store(w Word) { s.word.Store(uint64(w)) }
 
-// Heat is what is known of the page's writes.
+// Heat returns the page's write history.
 func (s *Slot) Heat() uint64 { return s.heat.Load() }
 
-// SetHeat notes a write, under the controller's lock.
+// SetHeat stores the page's write history. The caller holds the controller's lock.
 func (s *Slot) SetHeat(h uint64) { s.heat.Store(h) }
 
-// Follow takes over what is counted of a page that is moved here.
+// Follow takes over the counters of the page that moves here.
 func (s *Slot) Follow(from *Slot) {
 	s.heat.Store(from.heat.Load())
 	s.reads.Store(from.reads.Load())
@@ -42,13 +42,13 @@ func (s *Slot) Follow(from *Slot) {
 	from.reads.Store(0)
 }
 
-// CountRead notes a read.
+// CountRead counts a read.
 func (s *Slot) CountRead() { s.reads.Add(1) }
 
-// Reads is how often the page was read.
+// Reads returns the number of reads of the page.
 func (s *Slot) Reads() uint32 { return s.reads.Load() }
 
-// node has nodes below it, or, at the lowest level, leaves: one of the two arrays is in use.
+// node has child nodes or, at the lowest level, leaves: exactly one of the two arrays is set.
 type node struct {
 	down   *[fan]atomic.Pointer[node]
 	leaves *[fan]atomic.Pointer[leaf]
@@ -56,8 +56,8 @@ type node struct {
 
 type leaf [fan]Slot
 
-// Table holds the slots of pages, by 52-bit number, as far as they were ever used: a radix tree that only grows. Find
-// runs beside everything, Make under the controller's lock.
+// Table holds the slots of all pages ever used, by 52-bit page number. It is a radix tree that only grows. Find is
+// lock-free and safe for concurrent use; Make requires the controller's lock.
 type Table struct {
 	root  *node
 	count int64 // leaves
@@ -66,7 +66,7 @@ type Table struct {
 // New returns an empty table.
 func New() *Table { return &Table{root: newNode(levels)} }
 
-// newNode makes a node that is so many levels above leaves.
+// newNode returns a node that is level levels above the leaves.
 func newNode(level int) *node {
 	if level == 1 {
 		return &node{leaves: new([fan]atomic.Pointer[leaf])}
@@ -74,7 +74,7 @@ func newNode(level int) *node {
 	return &node{down: new([fan]atomic.Pointer[node])}
 }
 
-// Find is a page's slot, or nil if it was never used.
+// Find returns a page's slot, or nil if it was never made.
 func (t *Table) Find(page uint64) *Slot {
 	n := t.root
 	for level := uint(levels); level > 1; level-- {
@@ -89,7 +89,7 @@ func (t *Table) Find(page uint64) *Slot {
 	return &l[page&(fan-1)]
 }
 
-// Make is a page's slot, which is made if it is not there.
+// Make returns a page's slot, creating it if necessary.
 func (t *Table) Make(page uint64) *Slot {
 	n := t.root
 	for level := uint(levels); level > 1; level-- {
@@ -111,13 +111,13 @@ func (t *Table) Make(page uint64) *Slot {
 	return &l[page&(fan-1)]
 }
 
-// Used visits the slots of pages from first to last that were made, in order.
+// Used iterates over the existing slots of pages first to last, in order.
 func (t *Table) Used(first, last uint64) iter.Seq2[uint64, *Slot] {
 	return func(yield func(uint64, *Slot) bool) { t.root.used(levels, 0, first, last, yield) }
 }
 
 func (n *node) used(level uint, base, first, last uint64, yield func(uint64, *Slot) bool) bool {
-	span := uint64(1) << (level * fanBits) // pages below each entry
+	span := uint64(1) << (level * fanBits) // pages per entry
 	begin, end := uint64(0), min(fan-1, (last-base)/span)
 	if first > base {
 		begin = (first - base) / span

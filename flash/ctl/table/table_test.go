@@ -8,7 +8,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestWord holds each transition of a page's state machine to what it keeps and what it changes.
+// TestWord verifies which fields each transition of a page's state machine keeps and which it changes.
 func TestWord(t *testing.T) {
 	for _, p := range []ftl.PPA{0, 1, 1<<48 - 1} {
 		if w := At(p); w.State() != OnMedium || w.Place() != p {
@@ -58,7 +58,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// TestTable compares with a map, at both ends of the space and between.
+// TestTable compares with a map, at both ends of the page range and between.
 func TestTable(t *testing.T) {
 	table, want := New(), map[uint64]Word{}
 	draw := rng.NewStream(1, "table")
@@ -102,8 +102,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestSwap has goroutines take and give references to one page and change a counter that only the page's references
-// guard from the last one.
+// TestSwap has goroutines acquire and release references to one page, and verifies that none is left over.
 func TestSwap(t *testing.T) {
 	table := New()
 	slot := table.Make(9)

@@ -1,23 +1,23 @@
-// Package table is the flash controller's mapping: for every page of a 64-bit byte space one 64-bit word that says
-// where the page is, changed by compare-and-swap alone, so that nobody ever sees two versions of a page.
+// Package table is the flash controller's mapping: one 64-bit word for every page of a 64-bit byte space that gives the
+// page's location. Words change by compare-and-swap alone, so that two versions of a page are never visible.
 //
-// Its main types are Word, with the transitions of the page's state machine (FlashNet, figure 6), Slot (a word with
-// what is counted of its page) and Table, which holds those slots that were ever used.
+// Its main types are Word, with the transitions of the page's state machine (FlashNet, figure 6), Slot (a word with its
+// page's counters) and Table, which holds the slots ever used.
 //
-// What it leaves out: frames, devices and what makes a page change its state; these are package ctl's.
+// It leaves out frames, devices and the reasons for a page to change its state, which belong to package ctl.
 package table
 
 import "farflash/policy/ftl"
 
-// State is where a page is.
+// State is the location of a page.
 type State uint8
 
 // The states.
 const (
-	Invalid  State = iota // nowhere: it reads as zeros
-	OnMedium              // at a place on a device, and in no frame
+	Invalid  State = iota // no location: it reads as zeros
+	OnMedium              // at a place on a device, in no frame
 	InFlight              // being read into a frame, or being overwritten as a whole in one
-	Resident              // in a frame, which is what everybody is given
+	Resident              // in a frame, which all holders share
 )
 
 func (s State) String() string {
@@ -38,20 +38,20 @@ const (
 	refShift = 36
 	oneRef   = 1 << refShift
 
-	// MaxRefs bounds how many hold one page at once.
+	// MaxRefs is the most references to one page.
 	MaxRefs = 1<<24 - 1
-	// MaxFrames bounds the frames of a pool.
+	// MaxFrames is the most frames of a pool.
 	MaxFrames = frames
 )
 
-// At is the word of a page at a place.
+// At returns the word of a page at a place.
 func At(ppa ftl.PPA) Word { return Word(OnMedium) | Word(ppa)<<shift }
 
-// Coming is the word of a page that is on its way into a frame.
+// Coming returns the word of a page that is being brought into a frame.
 func Coming(frame int32) Word { return Word(InFlight) | Word(frame)<<shift }
 
-// Held is the word of a page in a frame that so many have. A blank page has no place on the medium, and none is
-// reserved for it.
+// Held returns the word of a page in a frame with refs references. A blank page has no place on the medium and no
+// reservation for one.
 func Held(frame int32, refs int, isBlank bool) Word {
 	w := Word(Resident) | Word(frame)<<shift | Word(refs)<<refShift
 	if isBlank {
@@ -60,26 +60,26 @@ func Held(frame int32, refs int, isBlank bool) Word {
 	return w
 }
 
-// State is the page's state.
+// State returns the page's state.
 func (w Word) State() State { return State(w & 3) }
 
-// Place is where an OnMedium page is.
+// Place returns the place of an OnMedium page.
 func (w Word) Place() ftl.PPA { return ftl.PPA(w >> shift & (1<<48 - 1)) }
 
-// Frame is where an InFlight or Resident page is.
+// Frame returns the frame of an InFlight or Resident page.
 func (w Word) Frame() int32 { return int32(w >> shift & frames) }
 
-// Refs is how many have a Resident page.
+// Refs returns the number of references to a Resident page.
 func (w Word) Refs() int { return int(w >> refShift) }
 
-// Dirty reports whether a Resident page was changed and is not being written.
+// Dirty reports whether a Resident page has changes that are not being written.
 func (w Word) Dirty() bool { return w&dirty != 0 }
 
-// Blank reports whether a Resident page has no place, nor one reserved.
+// Blank reports whether a Resident page has neither a place nor a reservation.
 func (w Word) Blank() bool { return w&blank != 0 }
 
-// Get is the word with another reference. It reports false where the slow way has to be taken: the page is not
-// resident, or it is to be written and needs a reservation first, or nobody more can be given it.
+// Get returns the word with one more reference. It reports false where the slow path is needed: the page is not
+// resident, must be reserved before it is written, or has the most references possible.
 func (w Word) Get(write bool) (Word, bool) {
 	if w.State() != Resident || write && w&blank != 0 || w.Refs() == MaxRefs {
 		return w, false
@@ -87,7 +87,7 @@ func (w Word) Get(write bool) (Word, bool) {
 	return w + oneRef, true
 }
 
-// Put is the word with a reference less. A change makes the page dirty.
+// Put returns the word with one reference less. A change makes the page dirty.
 func (w Word) Put(changed bool) Word {
 	w -= oneRef
 	if changed {
@@ -96,20 +96,20 @@ func (w Word) Put(changed bool) Word {
 	return w
 }
 
-// Idle reports whether a Resident page is clean and nobody has it.
+// Idle reports whether a Resident page is clean and has no references.
 func (w Word) Idle() bool { return w.Refs() == 0 && w&dirty == 0 }
 
-// Clean is the word of a page whose changes are being written from now on.
+// Clean returns the word of a page whose changes are now being written.
 func (w Word) Clean() Word { return w &^ dirty }
 
-// Soil is the word of a page that has to be written after all.
+// Soil returns the word marked dirty, for a page that must be written.
 func (w Word) Soil() Word { return w | dirty }
 
-// Due reports whether something waits for a Resident page's last reference.
+// Due reports whether work is pending for the last reference of a Resident page.
 func (w Word) Due() bool { return w&due != 0 }
 
-// Expect is the word of a page whose last reference something waits for.
+// Expect returns the word marked due: the last Put must take the slow path.
 func (w Word) Expect() Word { return w | due }
 
-// Reserved is the word of a page that has, or will have, a place.
+// Reserved returns the word of a page that has a place or a reservation.
 func (w Word) Reserved() Word { return w &^ blank }

@@ -2,5 +2,5 @@
 
 package waf
 
-// raced says that the race detector slows everything down tenfold.
+// raced reports whether the race detector is on, which slows tests about tenfold.
 const raced = false

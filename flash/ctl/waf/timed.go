@@ -8,15 +8,15 @@ import (
 	"farflash/numeric/rng"
 )
 
-// What operations of the virtual device take, in nanoseconds, before what is drawn: of a drive of TLC flash. Nothing
-// of write amplification should rest on them.
+// Latencies of the virtual device in nanoseconds, without the random part, as of a TLC drive. Write amplification
+// should not depend on them.
 const (
 	timeRead  = 80e3
 	timeWrite = 400e3
 	timeFlush = 1e6
 )
 
-// due is an operation that ends at a time; those of one time end as they began.
+// due is an operation and its completion time; ties complete in the order of submission.
 type due struct {
 	op     *device.Op
 	at     int64
@@ -26,16 +26,16 @@ type due struct {
 // Before implements heap.Item.
 func (d *due) Before(o *due) bool { return d.at < o.at || d.at == o.at && d.number < o.number }
 
-// timed is a device in memory whose operations take virtual time: as long as their kind takes, and half of it again
-// at the most, at random, so that they end in another order than they began.
+// timed is an in-memory device whose operations take virtual time: the latency of their kind, plus up to half of it at
+// random, so that they complete out of order.
 type timed struct {
 	mem    *device.Mem
 	now    int64
 	number uint64
 	under  heap.Heap[due, *due]
 	draw   rng.Stream
-	over   bool // the clock stands: what is asked for is done at once
-	most   int  // operations that were under way at once
+	over   bool // the clock is stopped: operations complete immediately
+	most   int  // peak number of operations in flight
 	late   int64
 }
 
@@ -59,29 +59,29 @@ func (t *timed) Size() int64 { return t.mem.Size() }
 // Close implements device.Device.
 func (t *timed) Close() error { return t.mem.Close() }
 
-// step has the operation end that ends first.
+// step completes the next operation in virtual time, and reports false if there is none.
 func (t *timed) step() bool {
 	if t.under.Len() == 0 {
 		return false
 	}
 	d := t.under.Pop()
 	if d.number != t.number-uint64(t.under.Len()) {
-		t.late++ // not in the order in which they began
+		t.late++ // it overtook an operation submitted earlier
 	}
 	t.now = d.at
 	t.mem.Submit(d.op)
 	return true
 }
 
-// Clock is what came of the virtual time.
+// Clock reports the virtual time that a run took.
 type Clock struct {
 	Nanoseconds int64
-	Most        int   // operations under way at once
-	Disorder    int64 // operations that ended before one that had begun earlier
+	Most        int   // peak number of operations in flight
+	Disorder    int64 // operations that completed before one submitted earlier
 }
 
-// Timed is Controller on a device whose operations take virtual time: the next write begins as soon as fewer than so
-// many operations are under way, and operations end in the order of time.
+// Timed is Controller on a device whose operations take virtual time and complete in the order of that time. The next
+// write starts as soon as fewer than depth operations are in flight.
 func Timed(l Load, policy heat.Policy, depth int) (ctl.Stats, Clock, error) {
 	var t *timed
 	s, err := controller(l, policy, func(m *device.Mem) (device.Device, func(bool) bool) {

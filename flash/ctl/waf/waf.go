@@ -1,14 +1,12 @@
-// Package waf measures the write amplification of the controller as it is shipped, on a device in memory and with
-// writes for a clock, beside greedy collection in a window, which is frozen here as what it is compared with, and
-// beside streams that know the future.
+// Package waf measures the write amplification of the controller as shipped, on an in-memory device with writes for a
+// clock. It compares it with windowed greedy collection, a frozen baseline, and with streams that know the future.
 //
-// Its main types are Load (who is written how often), Baseline (package ftl's windowed greedy with one frontier),
-// Controller, Timed and Oracle. The load, the geometry and the over-provisioning are the same for all. Timed is
-// Controller on a device whose operations take virtual time, many of them at once, and end in the order of that time:
-// the same code under the clock of a simulator.
+// Its main types are Load (how often each page is written), Baseline (package ftl's windowed greedy with one frontier),
+// Controller, Timed and Oracle. All share the load, the geometry and the over-provisioning. Timed is Controller on a
+// device with many concurrent operations that take virtual time and complete in the order of that time: the same code
+// under the clock of a simulator.
 //
-// What it leaves out: reads, trims, hints, and the absorption of writes in memory: each write is put, and written, by
-// itself.
+// It leaves out reads, trims, hints and write absorption in memory: each write is put and written individually.
 package waf
 
 import (
@@ -24,27 +22,27 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Load is writes of pages, drawn by Zipf's law over pages in an order that is drawn at first, and once more in the
-// middle of what is measured.
+// Load is a sequence of page writes, drawn by Zipf's law over a random permutation of the pages. The permutation is
+// redrawn halfway through the measurement.
 type Load struct {
 	Segments, Pages int
-	OP              float64 // of all segments over the pages written
-	Share           float64 // of the writes to the first fifth of the pages; 0.2: uniform
+	OP              float64 // all segments' pages over the pages written, minus 1
+	Share           float64 // of the writes that go to the hottest fifth of the pages; 0.2 is uniform
 	WarmUp, Measure float64 // writes, in multiples of the pages
 	Seed            uint64
 }
 
-// Default is 1024 segments of 256 pages at 7 %.
+// Default returns 1024 segments of 256 pages at 7 % over-provisioning.
 func Default() Load {
 	return Load{Segments: 1024, Pages: 256, OP: 0.07, Share: 0.8, WarmUp: 6, Measure: 12, Seed: 1}
 }
 
-// Logical is how many pages are written.
+// Logical returns the number of distinct pages written.
 func (l Load) Logical() int64 { return int64(float64(l.Segments*l.Pages) / (1 + l.OP)) }
 
-// drawn is a Load's writes.
+// drawn generates a Load's writes.
 type drawn struct {
-	sums  []float64 // of the weights, up to each rank
+	sums  []float64 // cumulative weight up to each rank
 	order []int32   // page by rank
 	rank  []int32
 	draw  rng.Stream
@@ -63,7 +61,7 @@ func (l Load) begin() *drawn {
 	return d
 }
 
-// zipf finds the exponent with which a share of the draws goes to the first fifth, and returns the distribution.
+// zipf returns the cumulative Zipf weights, with the exponent for which the first fifth gets the given share.
 func zipf(n int, share float64) []float64 {
 	sums := make([]float64, n)
 	fill := func(s float64) float64 {
@@ -85,7 +83,7 @@ func zipf(n int, share float64) []float64 {
 	return sums
 }
 
-// shift draws another order: other pages are hot from now on.
+// shift redraws the permutation, so that other pages become hot.
 func (d *drawn) shift() {
 	for i := len(d.order) - 1; i > 0; i-- {
 		j := d.draw.IntN(int64(i + 1))
@@ -104,7 +102,7 @@ func (d *drawn) next() int32 {
 	return d.order[min(sort.SearchFloat64s(d.sums, x), len(d.order)-1)]
 }
 
-// run fills, warms up, calls measure and measures.
+// run fills the pages, warms up, calls measure and then runs the measured writes.
 func (l Load) run(write func(page int32) error, measure func()) error {
 	d := l.begin()
 	n := float64(len(d.order))
@@ -132,13 +130,13 @@ func (l Load) run(write func(page int32) error, measure func()) error {
 	return nil
 }
 
-// flat is a map in arrays, and a synchronous driver of package ftl.
+// flat is an array mapping and a synchronous driver of package ftl.
 type flat struct {
 	ftl *ftl.FTL
 	to  []ftl.PPA
 	of  []ftl.LPA
 	now ftl.Tick
-	// stream, if there is one, says which stream a page goes to.
+	// stream returns the stream of a page; nil means stream 0.
 	stream func(page int32) int
 }
 
@@ -203,8 +201,8 @@ func (f *flat) relocate(a ftl.Action) (ftl.PPA, bool) {
 	return f.ftl.RelocateTo(a.Source, f.stream(int32(a.LPA)), f.now)
 }
 
-// Baseline is greedy collection among the oldest tenth of the segments, with one frontier for all. Log and checkpoint
-// are not counted: it has none.
+// Baseline returns the WAF of greedy collection among the oldest tenth of the segments, with a single frontier. It has
+// no log or checkpoints to count.
 func Baseline(l Load) (float64, error) {
 	cfg := ftl.DefaultConfig()
 	cfg.Survivors, cfg.Victim, cfg.Window = ftl.Mixed(1), ftl.WindowedGreedy, units.Fraction(0.1)
@@ -217,8 +215,8 @@ func Baseline(l Load) (float64, error) {
 	return f.ftl.Stats().Sub(before).WAF(), err
 }
 
-// Oracle is three streams by the true rank of a page, divided where the controller divides by what it estimates: what
-// perfect knowledge of the load would reach with the same segments and victims.
+// Oracle returns the WAF of three streams by a page's true rank, divided at the bounds that the controller applies to
+// its estimates. It is the result of perfect knowledge of the load with the same segments and victim policy.
 func Oracle(l Load, hot, warm float64) (float64, error) {
 	cfg := ftl.DefaultConfig()
 	cfg.Streams, cfg.Survivors, cfg.Victim = 3, []int{0, 1, 2}, ftl.CostAge
@@ -229,7 +227,7 @@ func Oracle(l Load, hot, warm float64) (float64, error) {
 	d := l.begin()
 	n := float64(len(d.order))
 	write := func(page int32) error { return f.write(page) }
-	bound := func(share float64) int32 { // the first rank with an interval of at least share of the pages
+	bound := func(share float64) int32 { // the first rank whose interval is at least share times the pages
 		if d.sums == nil {
 			return 0
 		}
@@ -276,14 +274,15 @@ func Oracle(l Load, hot, warm float64) (float64, error) {
 	return f.ftl.Stats().Sub(before).WAF(), nil
 }
 
-// Controller is the controller itself, on a device in memory, whose operations are done as soon as they are asked
-// for. It returns what it counted while it was measured.
+// Controller runs the controller itself on an in-memory device whose operations complete immediately, and returns its
+// counters over the measured writes.
 func Controller(l Load, policy heat.Policy) (ctl.Stats, error) {
 	return controller(l, policy, func(m *device.Mem) (device.Device, func(bool) bool) { return m, nil })
 }
 
-// controller runs the controller on what device makes of a device in memory. Before each write it calls wait, if
-// there is one, until that says that the next may begin: with true while the page is not given yet.
+// controller runs the controller on the device that on returns for an in-memory device. If on also returns a function,
+// it is called before each write until it returns false; its argument is true while an earlier page is still
+// outstanding.
 func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device, func(asked bool) bool)) (ctl.Stats,
 	error) {
 	cfg := ctl.DefaultConfig()
@@ -326,8 +325,8 @@ func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device,
 	}
 	var before ctl.Stats
 	err = l.run(func(page int32) error {
-		// A page that is still in memory only would take in the next write of it; so the next one begins when none
-		// is. version counts what was put.
+		// A dirty page still in memory would absorb its next write, so the next write waits until there is none.
+		// version counts the puts.
 		for more != nil && more(pool.Stats().Puts < int64(version)) {
 		}
 		waiting = true
@@ -344,7 +343,7 @@ func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device,
 	}
 	s := pool.Stats().Sub(before)
 	if more != nil {
-		for more(true) { // what is under way
+		for more(true) { // drain the operations in flight
 		}
 	}
 	if v := pool.Check(false).Violations; len(v) > 0 {
@@ -356,7 +355,7 @@ func controller(l Load, policy heat.Policy, on func(*device.Mem) (device.Device,
 	return s, pool.Close()
 }
 
-// sized is a device with exactly the segments that the load asks for.
+// sized returns a device with exactly the number of segments of the load.
 func sized(l Load, layout ctl.Layout) (*device.Mem, media.Shape, error) {
 	layout.LogPages = int64(l.Segments*l.Pages) / 64
 	grains := int64(l.Segments*(l.Pages+1)) + layout.LogPages

@@ -14,11 +14,12 @@ var update = flag.Bool("update", false, "with FARFLASH_LONG, write the tables of
 
 const page = "../../../docs/validation/flash.md"
 
-// loads are what a load is called whose hottest fifth of the pages gets this share of the writes.
+// loads names a load by the share of writes that the hottest fifth of its pages gets.
 var loads = map[float64]string{0.2: "uniform", 0.8: "Zipf 80/20", 0.95: "Zipf 95/20"}
 
-// TestControllerWAF holds what separation is worth. The gate runs a small pool, on which frontiers and reserve take
-// more of what is spare; FARFLASH_LONG runs the one that is reported, three seeds that nothing was tuned on.
+// TestControllerWAF verifies the benefit of stream separation. The gate runs a small pool, in which frontiers and
+// reserve take a larger part of the spare space; FARFLASH_LONG runs the size that is reported, on three seeds not used
+// for tuning.
 func TestControllerWAF(t *testing.T) {
 	if raced {
 		t.Skip("all of it is in one goroutine, and the race detector makes it take minutes")
@@ -74,14 +75,14 @@ func TestControllerWAF(t *testing.T) {
 	}
 }
 
-// TestVirtualClock: the same code under a simulator's clock, with many operations under way at once which end in
-// another order than they began, writes as much as when each is done at once, within 3 %.
+// TestVirtualClock verifies that the same code under a simulator's clock, with many concurrent operations that complete
+// out of order, has the write amplification of immediate completion within 3 %.
 func TestVirtualClock(t *testing.T) {
 	if raced {
 		t.Skip("all of it is in one goroutine, and the race detector makes it take minutes")
 	}
-	// What collection lags behind by, some segments, is room that it would not have at once: of few segments a share
-	// that shows (12 % less with 128 of them).
+	// Collection that lags by some segments has that much more spare space than immediate collection; with few segments
+	// the difference shows (12 % less with 128 of them).
 	load, seeds := Load{Segments: 512, Pages: 32, OP: 0.07, WarmUp: 2, Measure: 2}, []uint64{101}
 	shares := []float64{0.8, 0.95}
 	lines := golden.Head("load", ">seed", ">at once", ">in virtual time", ">off by")

@@ -1,7 +1,6 @@
-// Package devicetest is for tests only: what every device.Device must do.
+// Package devicetest is the conformance test for implementations of device.Device. For tests only.
 //
-// Its main part is Conform. What it leaves out: what is lost when the power is cut, which only a device in memory can
-// be asked to show.
+// Its main part is Conform. It leaves out the effects of a power cut, which only a device in memory can show.
 package devicetest
 
 import (
@@ -14,10 +13,10 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Grains is how many the devices under test have.
+// Grains is the size of the devices under test, in grains.
 const Grains = 256
 
-// Conform tests the devices of Grains grains, all zero, that open makes.
+// Conform tests the devices returned by open, which must have Grains grains, all zero.
 func Conform(t *testing.T, open func(t *testing.T) device.Device) {
 	for _, c := range []struct {
 		name string
@@ -39,7 +38,7 @@ func Conform(t *testing.T, open func(t *testing.T) device.Device) {
 	}
 }
 
-// must does an operation that is to succeed.
+// must executes an operation that must succeed.
 func must(t *testing.T, d device.Device, kind device.Kind, grain int64, buf []byte) {
 	t.Helper()
 	if err := device.Do(d, kind, grain*device.Grain, buf); err != nil {
@@ -84,7 +83,7 @@ func refused(t *testing.T, d device.Device) {
 	}
 }
 
-// sideBySide has several submitters, each with many operations under way in places of its own, some alone.
+// sideBySide has several submitters, each with many operations in flight in a range of its own, and some alone.
 func sideBySide(t *testing.T, d device.Device) {
 	const each = 32
 	var all sync.WaitGroup
@@ -124,7 +123,7 @@ func sideBySide(t *testing.T, d device.Device) {
 	all.Wait()
 }
 
-// fromWithin submits from Done, which many do.
+// fromWithin submits operations from Done.
 func fromWithin(t *testing.T, d device.Device) {
 	const chains, links = 16, 40
 	var left sync.WaitGroup
