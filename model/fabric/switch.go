@@ -5,14 +5,14 @@ import (
 	"farflash/numeric/units"
 )
 
-// A queue pair's path is a list of steps: a switch's port in the low bits, the
-// packets' class on the link behind it above.
+// A queue pair's path is a list of steps. A step has a switch's output port in its low stepBits, and above them the
+// packets' class on the link behind that port.
 const (
 	stepBits = 26
 	stepPort = 1<<stepBits - 1
 )
 
-// forward takes a packet that has come in through a switch's port.
+// forward routes a packet that arrived at a switch through port in, admits it to the buffer and queues it.
 func (n *Network) forward(in int32, q *port, x packet) {
 	path := int(x.qp&slotMask) * 2
 	if x.flags&answers != 0 {
@@ -21,7 +21,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	step := n.paths[path*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
 	choose := n.chooser != nil && x.kind == dataPacket
 	if choose || n.failed != nil && n.ports[step&stepPort].node != q.node {
-		// Its way is chosen here, or it was on its way when a link failed.
+		// The path is chosen at each switch, or a link failure changed it while the packet was in flight.
 		ok := false
 		if choose {
 			step, ok = n.choose(q.node, &x)
@@ -41,7 +41,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	}
 	x.hop++
 	if x.class != 0 {
-		// It is accounted under the class it came in with, which is the one to pause.
+		// The packet is charged to the class it arrived with, because that is the class to pause.
 		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
 		class := uint8(step >> stepBits)
 		if to := n.lane(out, class); !n.fits(&x, to) {
@@ -49,7 +49,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 			class = 0
 		} else if !n.admit(in, q, x.class, to, int64(x.size)) {
 			if n.lossless>>x.class&1 == 0 {
-				n.drop(out, o, &x, DropBuffer) // its queue was the reason
+				n.drop(out, o, &x, DropBuffer) // charged to its queue, which caused the drop
 			} else {
 				n.drop(in, q, &x, DropBuffer)
 			}
@@ -71,10 +71,10 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	}
 }
 
-// serveSwitch sends a switch port's next packet.
+// serveSwitch sends the next packet of a switch's port.
 func (n *Network) serveSwitch(pi int32, p *port) {
 	var x packet
-	held := false // x takes room in the buffer
+	held := false // x occupies buffer space
 	if p.urgent {
 		x = p.takeFrame()
 	} else {
@@ -108,7 +108,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 	}
 	n.transmit(pi, p, x)
 	if held {
-		// The wire is taken before room is: that may make a frame go out through this port too.
+		// Claim the wire before freeing the buffer: release may send a resume frame through this same port.
 		n.release(&n.nodes[p.node], x.in, int64(x.size))
 	}
 	if p.urgent || p.ready&^p.paused != 0 {
@@ -116,8 +116,8 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 	}
 }
 
-// marks decides whether a packet that leaves a queue of so many bytes behind, more than kmin, is
-// marked.
+// marks decides whether to mark a packet that leaves queue bytes behind it, queue > kmin: RED, linear from 0 at kmin to
+// pmax at kmax.
 func (n *Network) marks(p *port, queue int64) bool {
 	if queue > p.kmax {
 		return true
@@ -147,7 +147,7 @@ func (n *Network) setMarking(p *port) {
 	}
 }
 
-// telemetry writes into a packet's note as it leaves a switch.
+// telemetry updates a packet's telemetry record as it leaves a switch.
 func (n *Network) telemetry(pi int32, p *port, x *packet) {
 	if n.wants.PINT {
 		n.notes.Raise(x.note,
