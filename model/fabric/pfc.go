@@ -15,7 +15,7 @@ type Pause struct {
 	Resume bool
 }
 
-// pause tells the other end of a port to stop sending a class.
+// pause asks the other end of a port to stop sending a class.
 func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 	l.off = true
 	n.Counters.Pauses++
@@ -23,7 +23,7 @@ func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 	n.keepPaused(pi, p, class)
 }
 
-// resume tells the other end of a port to send a class again.
+// resume asks the other end of a port to send a class again.
 func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
 	l.off = false
 	n.Counters.Resumes++
