@@ -52,10 +52,12 @@ func (n *Network) linkFails(link int32) {
 				x := own.chunks.Pop(&l.waiting)
 				l.out -= int64(x.size)
 				if !p.host && c > 0 {
+					// The packet's arrival port gets its space back, which may resume that port's sender.
 					own.release(&n.nodes[p.node], x.in, int64(x.size))
 				}
 				own.lose(pi, p, &x)
 			}
+			// Pauses end on both sides of the link, because neither a refresh nor a resume frame can cross it.
 			if l.off {
 				l.off = false
 				n.Counters.Resumes++
@@ -63,6 +65,7 @@ func (n *Network) linkFails(link int32) {
 			if p.paused>>c&1 != 0 {
 				own.unpause(pi, p, c)
 			}
+			// A NIC's bits stay: they belong to its queue pairs, which reroute handles.
 			if !p.host {
 				p.ready &^= 1 << c
 			}
@@ -129,6 +132,7 @@ func (n *Network) reroute() {
 			continue
 		}
 		own := n.of(s.src)
+		// Data and ACKs both need a path.
 		if !n.Connected(s.src, s.dst) {
 			if s.standing != stranded {
 				own.strand(s)

@@ -54,6 +54,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		answers.out -= int64(x.size)
 		n.transmit(pi, p, x)
 	} else {
+		// Queue pairs whose time has come join the turns.
 		for k.paced.Len() > 0 && k.paced.First().at <= now {
 			n.stand(p, k, &n.senders[k.paced.Pop().qp])
 		}
@@ -130,7 +131,7 @@ func (t *turns) remove(number uint32) {
 // take removes and returns the next number in turn after last. The set must not be empty.
 func (t *turns) take() uint32 {
 	number, ok := t.waiting.Find(t.last+1, t.top)
-	if !ok {
+	if !ok { // wrap around
 		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
 	}
 	t.last = number
@@ -160,6 +161,7 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	}
 	n.transmit(pi, p, x)
 	s.lastSize = x.size
+	// Packets are paced from start to start, by their size on the wire.
 	s.avail = now + n.gap(p, c, x.size)
 	if n.wants.Sent {
 		n.signal = cc.Signal{Kind: cc.Sent, Now: now, Payload: payload}

@@ -76,9 +76,11 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if err != nil {
 		return 0, err
 	}
+	// Timers and counters of the sending side belong to the part of the source.
 	x := n.of(src)
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
+	// The tag counts the uses of the index, so that stray packets of an earlier one are recognised.
 	tag := was.tag + 1<<slotBits
 	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1,
 		tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust,
@@ -219,6 +221,7 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		}
 		return q, err
 	}
+	// The common case needs no peering.
 	if n.cfg.QueuePairs.PerPeer == 1 {
 		return first, nil
 	}
@@ -323,6 +326,7 @@ func (n *Network) begin(m int32) error {
 		last.next = m
 		msg.from = last.from + uint64(last.Size)
 	} else {
+		// An acknowledged message stays linked, because the receiver follows next from the last one delivered.
 		if s.last >= 0 {
 			n.messages[s.last].next = m
 		}

@@ -257,7 +257,7 @@ func (p *Parts) hand() {
 	n := p.base
 	now := share{len(n.senders), n.hopLimit, n.rerouted}
 	for _, x := range p.list {
-		// Messages can be created without a queue pair, so they are not covered by the comparison.
+		// Unlike the rest, messages also grow when no queue pair is opened, so they are handed over every time.
 		x.messages = n.messages
 		if now != p.shared {
 			x.senders, x.control, x.receive, x.keys = n.senders, n.control, n.receive, n.keys

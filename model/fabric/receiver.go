@@ -105,6 +105,7 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Received += payload
 		p.taken += payload
 		before := r.message
+		// ended counts the completed messages. They are reported last, after the ACK, because the sink may post.
 		ended := n.inOrder(r, &x)
 		if x.flags&asks != 0 {
 			n.notes.Give(x.note)
@@ -114,6 +115,7 @@ func (n *Network) accept(p *port, x packet) {
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
 			n.notes.Give(r.note)
+			// The next ACK carries the telemetry of the latest packet it covers.
 			r.note = x.note
 			n.withhold(r, x.qp)
 			return
@@ -129,6 +131,7 @@ func (n *Network) accept(p *port, x packet) {
 		}
 		n.Counters.Wasted += payload
 		now := n.eng.Now()
+		// At most one NACK per missing packet and NackInterval: otherwise each later packet in flight would cause one.
 		if now < r.quiet && r.nacked == r.expected {
 			n.notes.Give(x.note)
 			return
@@ -155,6 +158,7 @@ func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
 	} else {
 		n.Counters.Received += uint64(n.payload(x))
 		p.taken += uint64(n.payload(x))
+		// The set is a window that starts at expected. It is moved only when needed.
 		if r.arrived.Base() != r.expected {
 			r.arrived.MoveTo(r.expected)
 		}
@@ -201,6 +205,7 @@ func (n *Network) congested(r *receiver, qp uint32) {
 	}
 	if n.cfg.CNP.Ticking {
 		if r.calm <= now {
+			// The next multiple of the interval after the first packet.
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
 			n.eng.Schedule(n.inPort(&n.ports[r.port]), n.target, r.calm, notify, qp)
@@ -284,6 +289,7 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 		a.flags |= ceMark
 	}
 	if k == nackPacket {
+		// Either way sack names the packet: trimmed for one that was cut, sacked for one that arrived.
 		if a.flags |= x.flags & trimmed; a.flags&trimmed == 0 {
 			a.flags |= sacked
 		}

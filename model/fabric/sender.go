@@ -144,6 +144,7 @@ func (n *Network) answered(x packet) {
 	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
 		n.rewind(s)
 	}
+	// A finished queue pair gets no more signals.
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c, done)
 		n.notes.Give(x.note)
@@ -222,6 +223,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	}
 	for s.oldest >= 0 {
 		m := &n.messages[s.oldest]
+		// The message is acknowledged in part. All its packets but the last are full.
 		if before(psn, m.first+m.packets) {
 			s.acked = m.from + uint64(psn-m.first)*uint64(n.cfg.Payload)
 			break
@@ -276,6 +278,7 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
 		t = n.cfg.Recovery.ShortTimeout
 	}
+	// The shift below would overflow.
 	if t > sim.Forever>>s.tries {
 		return sim.Forever
 	}
@@ -312,6 +315,7 @@ func (n *Network) expired(q int32) {
 	lead, l := n.lead(q, s)
 	if !probe {
 		n.Counters.Timeouts++
+		// 2^6 = 64 is the largest multiple of the timeout.
 		s.tries = min(s.tries+1, 6)
 	}
 	if n.wants.Acks && !probe {
@@ -335,6 +339,7 @@ func (n *Network) react(q int32, s *sender, c *cc.Sender) {
 	n.alg.React(q, c, &n.signal)
 	if c.Rate != was || c.Window != window {
 		n.OnRate.Fire(RateChange{At: n.eng.Now(), RTT: n.signal.RTT, QP: QP(q), Sender: c})
+		// The gap behind the last packet is recomputed at the new rate.
 		if n.wants.Repace && s.lastSize > 0 && c.Rate != was {
 			p := &n.ports[s.port]
 			old := cc.Sender{Rate: was}
@@ -381,6 +386,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
 	n.vacate(q)
+	// Numbers only grow, so the NIC's sets slide past the finished ones.
 	for int(k.oldest) < len(k.qps) && n.gone(k, k.oldest) {
 		k.oldest++
 	}
@@ -391,7 +397,7 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	}
 }
 
-// gone reports whether the queue pair with the given number at a NIC is finished.
+// gone reports whether a number at a NIC is no longer in use: its queue pair is finished, or has another number.
 func (n *Network) gone(k *nic, number uint32) bool {
 	s := &n.senders[k.qps[number]]
 	return s.number != number || s.standing == finished

@@ -18,6 +18,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	if x.flags&answers != 0 {
 		path++
 	}
+	// A diverted packet can outrun its path. The step that it reads then belongs to another node, so it is rerouted.
 	step := n.paths[path*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
 	choose := n.chooser != nil && x.kind == dataPacket
 	if choose || n.failed != nil && n.ports[step&stepPort].node != q.node {
@@ -40,6 +41,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 		return
 	}
 	x.hop++
+	// Class 0, control traffic and trimmed headers, does not use the buffer.
 	if x.class != 0 {
 		// The packet is charged to the class it arrived with, because that is the class to pause.
 		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
@@ -49,7 +51,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 			class = 0
 		} else if !n.admit(in, q, x.class, to, int64(x.size)) {
 			if n.lossless>>x.class&1 == 0 {
-				n.drop(out, o, &x, DropBuffer) // charged to its queue, which caused the drop
+				n.drop(out, o, &x, DropBuffer) // counted at the output queue, which caused it
 			} else {
 				n.drop(in, q, &x, DropBuffer)
 			}
@@ -66,7 +68,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	case o.waits:
 	case o.free <= n.eng.Now():
 		n.serveSwitch(out, o)
-	case o.paused>>x.class&1 == 0:
+	case o.paused>>x.class&1 == 0: // otherwise unpause kicks the port
 		n.later(out, o)
 	}
 }
@@ -94,6 +96,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		}
 		if class != 0 {
 			held = true
+			// Marking happens on departure, by the queue that remains.
 			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
 				x.flags |= ceMark
 				p.stats.marks++
@@ -103,6 +106,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 			n.telemetry(pi, p, &x)
 		}
 	}
+	// PINT's meter must see every packet; Update in telemetry covers those that carry a note.
 	if p.meter != nil && (x.note == 0 || x.kind != dataPacket) {
 		p.meter.Pass(n.eng.Now(), units.Bytes(x.size))
 	}
@@ -137,6 +141,7 @@ func (n *Network) setMarking(p *port) {
 	if !e.Enabled {
 		return
 	}
+	// Thresholds scale with the port's rate; the entries of Ports are taken as they are.
 	p.kmin = int64(float64(e.Kmin) * (float64(p.rate) / float64(e.Rate)))
 	p.kmax = int64(float64(e.Kmax) * (float64(p.rate) / float64(e.Rate)))
 	p.pmax = float64(e.Pmax)

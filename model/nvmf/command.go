@@ -57,7 +57,7 @@ type command struct {
 	first                          int32 // the first message of its answer, until it is acknowledged
 	ticket                         int32 // in the separate queues of its drive, if there are any
 	left                           int8  // messages of its answer that have not arrived
-	onItsWay                       bool  // its answer's first packet has left and counts as NetworkBack
+	onItsWay                       bool  // a part of its answer has arrived, and NetworkBack has begun
 	status                         block.Status
 }
 
