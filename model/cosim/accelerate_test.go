@@ -104,7 +104,7 @@ func TestAitkenBounds(t *testing.T) {
 	for _, c := range []struct{ before, after, omega, want float64 }{
 		{1000, 900, 0.5, 1},      // 0.5 * 1000 / 100 would be 5
 		{1000, -9000, 0.5, 0.1},  // 0.5 * 1000 / 10000 would be 0.05
-		{1000, 1000, 0.5, 0.5},   // nothing changed
+		{1000, 1000, 0.5, 0.5},   // no change
 		{1000, -1000, 0.5, 0.25}, // 0.5 * 1000 / 2000
 	} {
 		it := &Iterative{omega: c.omega}

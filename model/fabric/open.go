@@ -221,7 +221,6 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 		}
 		return q, err
 	}
-	// The common case needs no peering.
 	if n.cfg.QueuePairs.PerPeer == 1 {
 		return first, nil
 	}

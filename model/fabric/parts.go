@@ -148,7 +148,7 @@ func (p *Parts) Forget(i int, m int32) { p.list[i].Forget(m) }
 func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
 
 // Plan creates the message of a flow, and a queue pair if it needs one, and schedules its posting. The flow must start
-// later than all past events. Flows must be planned in order of their starts, and not before Horizon allows it.
+// later than all past events. Flows must be planned in order of their starts, and no further ahead than Horizon.
 func (p *Parts) Plan(f Flow) (int32, error) {
 	n := p.base
 	var q QP

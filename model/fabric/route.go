@@ -6,7 +6,7 @@ import (
 	"farflash/model/fabric/topo"
 )
 
-// The addresses that switches hash: a host's IPv4 address is 11.0.0.1 plus its node's number, and its queue pairs to
+// The addresses that switches hash: the IPv4 address of the host at node 256x + y is 11.x.y.1, and its queue pairs to
 // another host use source ports from 10000 on. HPCC's simulator numbers them the same way, so that the choice of paths
 // can be compared.
 const (
