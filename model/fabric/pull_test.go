@@ -113,7 +113,7 @@ func TestPulledInParts(t *testing.T) {
 
 // TestNDPAnswers compares pulls with trimming and spraying with the results of htsim in testdata/ndp.txt: completions
 // within 3 %, trimmed packets within 15 % or four, on the mean of four seeds, as there. The two simulators differ in
-// which packet of a full queue is trimmed (in half of its cases, the last in the queue), and in what chooses a path
+// which packet of a full queue is trimmed (in half of its cases, the last in the queue), and in who chooses a path
 // (its hosts, among 64 entropies).
 func TestNDPAnswers(t *testing.T) {
 	trimmedAnswers(t, "testdata/ndp.txt", 0.03, 4, 241, func() Config {

@@ -106,7 +106,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 			n.telemetry(pi, p, &x)
 		}
 	}
-	// PINT's meter must see every packet; Update in telemetry covers those that carry a note.
+	// PINT's meter must see every packet. telemetry has updated it for those with a note.
 	if p.meter != nil && (x.note == 0 || x.kind != dataPacket) {
 		p.meter.Pass(n.eng.Now(), units.Bytes(x.size))
 	}

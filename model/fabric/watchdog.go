@@ -127,7 +127,8 @@ func (n *Network) circle(from int32) []int32 {
 		node := n.ports[in].node
 		sw := &n.nodes[node]
 		if n.graph.Nodes[node].Kind == topo.Switch {
-			// The port and class at the switch whose arrivals at is waiting to add to.
+			// The switch's input port and class to which packets from at are charged: it is their space that at waits
+			// for.
 			account := uint16(in-sw.first)*MaxClasses + uint16(at%MaxClasses)
 			for next := sw.first * MaxClasses; next < (sw.first+sw.ports)*MaxClasses; next++ {
 				if n.stays(next) && n.holds(next, account) && follow(next) {
