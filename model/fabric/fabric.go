@@ -114,12 +114,12 @@ type Network struct {
 	notes    note.Book
 	ends     []sim.Time // of each lane: when its pause ends unless refreshed
 	since    []sim.Time // of each lane: start of its pause
-	ringed   []sim.Time // of each lane: start of the pause that the watchdog last found in a cycle of waits
+	ringed   []sim.Time // of each lane: start of the pause last found in a cycle of waits, plus 1; 0 is none
 	ignores  []sim.Time // of each lane: until when it ignores pauses
-	reported []sim.Time // of each lane: start of the pause that the watchdog last reported
-	looks    []sim.Time // start, plus 1, of the pause that the watchdog last found in a cycle of waits, for each lane
+	reported []sim.Time // of each lane: start of the pause last reported by the watchdog, plus 1; 0 is none
+	looks    []sim.Time // of each lane that pauses its peer: when the pause is due for a refresh
 	lossless uint8      // classes that PFC protects
-	used     uint8      // start, plus 1, of the pause that the watchdog last reported, for each lane
+	used     uint8      // classes that queue pairs or ACKs use
 	rivals   bool       // more than one class is in use, not counting class 0
 	timeout  sim.Time
 	longest  sim.Time // the longest base round trip
