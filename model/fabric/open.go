@@ -21,7 +21,7 @@ import (
 const (
 	maxMessage    = 1 << 40
 	maxQueuePairs = 1 << slotBits
-	// the first queue pairs' indexes are never reused, so that they can be followed
+	// kept is the number of first queue pairs whose indexes are never reused, so that they can be followed
 	kept = 16
 )
 
