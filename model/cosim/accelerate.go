@@ -7,12 +7,11 @@ import (
 	"farflash/sim"
 )
 
-// mixture is an iteration's arrivals of writes at drives, and by how much the network would have them
-// otherwise.
+// mixture is an iteration's arrivals of writes at drives, and their residuals: the network's arrivals minus these.
 type mixture struct{ x, residual []float64 }
 
-// update sets the arrivals of writes at drives for the next iteration: x is what they were and G(x) what the
-// network makes of them; SNIS takes G(x).
+// update sets the arrivals of writes at drives for the next iteration, from their values x and the network's result
+// G(x). SNIS takes G(x).
 func (it *Iterative) update(n int) {
 	t := &it.Turns[n]
 	t.Settled = sim.Forever
@@ -52,7 +51,7 @@ func (it *Iterative) update(n int) {
 		}
 		it.sa[i] = it.nd[i]
 		if keep {
-			// No write comes before it was sent, and a mix of nothing is none.
+			// No write arrives before it was sent. A mix without a usable value is ignored.
 			if v := next[k]; math.Abs(v) < 1<<62 {
 				it.sa[i] = max(sim.Time(math.Round(v)), j.Arrival)
 			}
@@ -61,7 +60,7 @@ func (it *Iterative) update(n int) {
 	}
 }
 
-// along is x + omega r.
+// along returns x + omega r.
 func along(x, r []float64, omega float64) []float64 {
 	out := make([]float64, len(x))
 	for i := range x {
@@ -78,8 +77,8 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// aitken relaxes by a share that the last two residuals suggest (Irons and Tuck, 1969), kept within a tenth
-// and one.
+// aitken relaxes by a share computed from the last two residuals (Irons and Tuck, 1969), limited to the range from 0.1
+// to 1.
 func (it *Iterative) aitken(x, r []float64) []float64 {
 	if len(it.past) > 0 {
 		before := it.past[0].residual
@@ -95,12 +94,12 @@ func (it *Iterative) aitken(x, r []float64) []float64 {
 	return along(x, r, it.omega)
 }
 
-// mixed is how many earlier iterations anderson takes into account beside the present one, M in Anderson's paper,
-// which leaves it open. More would help a smooth map, which arrivals through a queue are not, and each costs two
-// numbers a write.
+// mixed is the number of earlier iterations that anderson combines with the present one: M in Anderson's paper, which
+// leaves it open. More would help a smooth map, which arrivals through a queue are not, and each costs two numbers a
+// write.
 const mixed = 3
 
-// anderson takes the mix of the last iterations whose residuals come nearest to nothing (Anderson, J. ACM 12(4), 1965):
+// anderson takes the combination of the last iterations with the smallest residual (Anderson, J. ACM 12(4), 1965):
 // least squares over the differences of residuals, by their normal equations.
 func (it *Iterative) anderson(x, r []float64) []float64 {
 	it.past = append(it.past, mixture{x, r})
@@ -135,7 +134,7 @@ func (it *Iterative) anderson(x, r []float64) []float64 {
 	return out
 }
 
-// solve solves a system of m equations by elimination; where a pivot is nothing, so is its unknown.
+// solve solves a system of m equations by elimination; an unknown with a zero pivot is 0.
 func solve(a *[mixed][mixed + 1]float64, m int) (x [mixed]float64) {
 	for k := range m {
 		p := k

@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// TestSolve: systems whose answers are known, with a pivot that is nothing, which elimination must not divide by, and
-// one that has no answer of its own.
+// TestSolve solves systems with known answers, one with a zero pivot, which elimination must not divide by, and one
+// without a unique answer.
 func TestSolve(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -36,8 +36,7 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// linear is an Iterative with two writes whose arrivals at drives come out of the network as a x + b of those that
-// went in.
+// linear returns an Iterative with two writes, for which the network maps arrivals x to a x + b.
 func linear(how Acceleration, omega float64, x0 [2]float64) (step func() [2]float64, it *Iterative) {
 	jobs := []Job{{Request: 0, Command: block.Request{Op: block.Write}},
 		{Request: 1, Command: block.Request{Op: block.Read}}, {Request: 2, Command: block.Request{Op: block.Write}}}
@@ -57,7 +56,7 @@ func linear(how Acceleration, omega float64, x0 [2]float64) (step func() [2]floa
 	}, it
 }
 
-// TestAccelerations: what each takes for the next iteration, on a map whose answers are known.
+// TestAccelerations verifies the next iterate of each acceleration on a map whose answers are known.
 func TestAccelerations(t *testing.T) {
 	const a, b = 4e9, 1e10
 	start := [2]float64{a + 1000, b - 2000}
@@ -66,12 +65,12 @@ func TestAccelerations(t *testing.T) {
 	if step, _ := linear(NoAcceleration, 0, start); step() != g {
 		t.Error("SNIS does not take what the network gives")
 	}
-	// Three quarters of the way from the start.
+	// Three quarters of the step.
 	if step, _ := linear(Relax, 0.75, start); step() != [2]float64{a + 325, b - 875} {
 		t.Error("relaxation does not go its share of the way")
 	}
-	// Aitken's first step is relaxation; its second would be at share 1.3 here, of which it takes one: what the
-	// network gives.
+	// Aitken's first step is relaxation; its second share would be 1.3 here, which is limited to 1: the network's
+	// result.
 	step, it := linear(Aitken, 0.75, start)
 	if step() != [2]float64{a + 325, b - 875} || it.omega != 0.75 {
 		t.Errorf("the first step of Aitken is at share %v", it.omega)
@@ -79,8 +78,8 @@ func TestAccelerations(t *testing.T) {
 	if got := step(); it.omega != 1 || got != [2]float64{float64(it.nd[0]), float64(it.nd[2])} {
 		t.Errorf("Aitken's second step is at share %v: %v", it.omega, got)
 	}
-	// Anderson's mixing of two earlier iterations finds a linear map's fixed point in the plane in its third step,
-	// but for what rounding to a picosecond does.
+	// Anderson's mixing of two earlier iterations finds a linear map's fixed point in the plane in its third step, up
+	// to rounding to a picosecond.
 	step, it = linear(Anderson, 0, start)
 	if step() != g {
 		t.Error("the first step of Anderson is not SNIS'")
@@ -100,12 +99,12 @@ func TestAccelerations(t *testing.T) {
 	}
 }
 
-// TestAitkenBounds: the share stays between a tenth and one, and is what it was where nothing has changed.
+// TestAitkenBounds verifies that the share stays between 0.1 and 1, and is kept if the residual has not changed.
 func TestAitkenBounds(t *testing.T) {
 	for _, c := range []struct{ before, after, omega, want float64 }{
 		{1000, 900, 0.5, 1},      // 0.5 * 1000 / 100 would be 5
 		{1000, -9000, 0.5, 0.1},  // 0.5 * 1000 / 10000 would be 0.05
-		{1000, 1000, 0.5, 0.5},   // nothing changed
+		{1000, 1000, 0.5, 0.5},   // no change
 		{1000, -1000, 0.5, 0.25}, // 0.5 * 1000 / 2000
 	} {
 		it := &Iterative{omega: c.omega}
@@ -117,8 +116,8 @@ func TestAitkenBounds(t *testing.T) {
 	}
 }
 
-// TestAitken: by hand, of two writes: residuals of (3, 4) and (-1, 0) are (-4, -4) apart, so the share is 0.5 * (3*4
-// + 4*4) / 32.
+// TestAitken compares a step with two writes with a calculation by hand: residuals of (3, 4) and (-1, 0) differ by (-4,
+// -4), so the share is 0.5 * (3*4 + 4*4) / 32.
 func TestAitken(t *testing.T) {
 	it := &Iterative{omega: 0.5}
 	it.aitken([]float64{10, 10}, []float64{3, 4})
@@ -127,8 +126,8 @@ func TestAitken(t *testing.T) {
 	}
 }
 
-// TestSettled: what has changed in an iteration, from when on, and that no write comes before it was sent, whatever a
-// mix says.
+// TestSettled verifies the number of changed writes, the time from which they changed, and that no write arrives before
+// it was sent, whatever the mix.
 func TestSettled(t *testing.T) {
 	jobs := []Job{{Arrival: 100, Command: block.Request{Op: block.Write}},
 		{Arrival: 200, Request: 1, Command: block.Request{Op: block.Write}}}
@@ -151,7 +150,7 @@ func TestSettled(t *testing.T) {
 	if x := it.Turns[1]; x.Changed != 0 || x.Settled != sim.Forever || it.Fixed != 1 {
 		t.Errorf("%+v, fixed %d", x, it.Fixed)
 	}
-	it.cfg.Relaxation = 1e30 // a mix of nothing
+	it.cfg.Relaxation = 1e30 // a mix without a usable value
 	it.nd = []sim.Time{120, 600}
 	it.update(2)
 	if !slices.Equal(it.sa, []sim.Time{120, 600}) {
@@ -159,7 +158,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestQuantiles: the smallest value that at least a share do not exceed.
+// TestQuantiles verifies that a quantile is the smallest value that at least the share of requests do not exceed.
 func TestQuantiles(t *testing.T) {
 	it := &Iterative{values: []float64{10, 20, 30, 40}}
 	for share, want := range map[float64]float64{0: 10, 0.01: 10, 0.25: 10, 0.26: 20, 0.5: 20, 0.75: 30, 0.9: 40,
@@ -175,13 +174,13 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestStable: SNIS' two conditions, a Conv_C below the threshold, or one that has changed little for so many
-// iterations, of which the first has none.
+// TestStable verifies SNIS' two conditions: a Conv_C below the threshold, or one that has changed little for a number
+// of iterations, not counting the first, which has none.
 func TestStable(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		conv  []float64 // from iteration 1 on
-		first int       // that has converged; 0: none
+		first int       // first iteration to converge; 0: none
 	}{
 		{"below the threshold", []float64{0.5, 0.2, 0.0999}, 3},
 		{"at the threshold", []float64{0.5, 0.3, 0.1}, 0},
@@ -208,9 +207,9 @@ func TestStable(t *testing.T) {
 	}
 }
 
-// TestConvC: SNIS' equation 3 by hand. Four requests of 1000 B take 1, 2, 4 and 8 us, in the second iteration half of
-// that, and in the third the slowest alone is twice as slow as then. A request of two parts takes as long as the
-// later one.
+// TestConvC verifies SNIS' equation 3 by hand. Four requests of 1000 B take 1, 2, 4 and 8 us, in the second iteration
+// half of that, and in the third only the slowest changes, to twice its second time. A request of two parts takes as
+// long as the later one.
 func TestConvC(t *testing.T) {
 	var jobs []Job
 	for k := range int32(4) {
@@ -268,7 +267,7 @@ func TestConvC(t *testing.T) {
 	}
 }
 
-// TestMost: iterations end with the last that may be, or when they have converged, unless all are wanted.
+// TestMost verifies that iterations end at the limit or at convergence, unless all are requested.
 func TestMost(t *testing.T) {
 	for _, c := range []struct {
 		cfg  IterativeConfig
@@ -277,7 +276,7 @@ func TestMost(t *testing.T) {
 		{IterativeConfig{Most: 5, Threshold: 0.5, StableFor: 3}, 2}, // the second repeats the first
 		{IterativeConfig{Most: 5, Threshold: 0.5, StableFor: 3, Full: true}, 5},
 		{IterativeConfig{Most: 1, Threshold: 0.5, StableFor: 3}, 1},
-		// iterations 2 and 3 changed as little as may be
+		// iterations 2 and 3 just stay within the range
 		{IterativeConfig{Most: 5, Threshold: 0, StableRange: 0.1, StableFor: 2}, 4},
 	} {
 		it, err := NewIterative(c.cfg, []Job{{Command: block.Request{Op: block.Read, Length: 1000}}}, 1, nil)

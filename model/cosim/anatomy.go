@@ -5,22 +5,22 @@ import (
 	"farflash/sim"
 )
 
-// Anatomy is where the time of requests went, kept for each latency apart so that it can be told of a
-// tail as well as of the mean. Its memory is bounded by the number of a histogram's buckets.
+// Anatomy accounts for where the time of requests went. It keeps the stages apart by latency, so that it can describe
+// the tail as well as the mean. Its memory is bounded by the number of a histogram's buckets.
 type Anatomy struct {
 	index map[int32]int32 // of rows, by bucket
 	rows  []row
 	total row
 }
 
-// row is what is known of the requests of a bucket.
+// row sums the requests of a latency bucket.
 type row struct {
 	n      int64
 	stage  [mostStages]sim.Time
 	bucket int32
 }
 
-// mostStages is how many stages a request may have.
+// mostStages is the largest number of stages of a request.
 const mostStages = 17
 
 func (r *row) add(n int64, stage []sim.Time) {
@@ -30,7 +30,7 @@ func (r *row) add(n int64, stage []sim.Time) {
 	}
 }
 
-// Add notes a request and how long it was in each of at most 17 stages, of which all have as many.
+// Add records a request and its time in each of at most 17 stages. All requests must have the same number of stages.
 func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
 	a.row(int32(stats.Bucket(latency))).add(1, stage)
 	a.total.add(1, stage)
@@ -49,7 +49,7 @@ func (a *Anatomy) row(bucket int32) *row {
 	return &a.rows[i]
 }
 
-// Merge adds what another has noted.
+// Merge adds the requests recorded by another Anatomy.
 func (a *Anatomy) Merge(o *Anatomy) {
 	for i := range o.rows {
 		x := &o.rows[i]
@@ -58,17 +58,17 @@ func (a *Anatomy) Merge(o *Anatomy) {
 	a.total.add(o.total.n, o.total.stage[:])
 }
 
-// Reset empties it and keeps its room.
+// Reset empties it and keeps its memory.
 func (a *Anatomy) Reset() {
 	clear(a.index)
 	a.rows = a.rows[:0]
 	a.total = row{}
 }
 
-// Count is how many requests were noted.
+// Count returns the number of requests recorded.
 func (a *Anatomy) Count() int64 { return a.total.n }
 
-// Mean is the mean time of each stage, in picoseconds.
+// Mean returns the mean time of each stage, in picoseconds.
 func (a *Anatomy) Mean() [mostStages]float64 { return a.total.mean() }
 
 func (r *row) mean() (out [mostStages]float64) {
@@ -78,9 +78,8 @@ func (r *row) mean() (out [mostStages]float64) {
 	return out
 }
 
-// Around is the mean time of each stage, in picoseconds, over the requests whose latencies have ranks from a share
-// of all requests to another: those of the buckets that hold such ranks. It reports false if there are
-// none.
+// Around returns the mean time of each stage, in picoseconds, over the requests whose latencies rank between two shares
+// of all requests: those of the buckets that contain such ranks. It reports false if there are none.
 func (a *Anatomy) Around(from, to float64) ([mostStages]float64, bool) {
 	var sum row
 	first, last := from*float64(a.total.n), to*float64(a.total.n)

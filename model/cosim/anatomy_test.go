@@ -8,14 +8,14 @@ import (
 	"farflash/sim"
 )
 
-// staged is a request's stages: so long in flash, and at the target.
+// staged returns a request's stages: the given times in flash and at the target.
 func staged(flash, target sim.Time) []sim.Time {
 	x := [nvmf.Stages]sim.Time{nvmf.Flash: flash, nvmf.AtTarget: target}
 	return x[:]
 }
 
-// TestAnatomy: of ten requests, six take 1 us, three 10 us and one 100 us, in buckets of their own. By hand, with the
-// mean of each stage: all of them, the half in the midst, the slowest, and nothing.
+// TestAnatomy: of ten requests, six take 1 us, three 10 us and one 100 us, each in a separate bucket. It compares the
+// mean of each stage with calculations by hand, for all of them, the middle half, the slowest, and an empty range.
 func TestAnatomy(t *testing.T) {
 	var a, b cosim.Anatomy
 	add := func(n int, to *cosim.Anatomy, latency, flash sim.Time) {

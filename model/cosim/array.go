@@ -11,52 +11,51 @@ import (
 	"farflash/sim"
 )
 
-// Array is the drives behind a network as one block.Device: a host submits requests to it and
-// cannot tell it from a drive. It splits a request into commands for one drive each; the request ends with
-// the last of them.
+// Array is the drives behind a network as one block.Device: a host submits requests to it and cannot tell it from a
+// drive. It splits a request into commands for one drive each; the request completes with the last of them.
 //
-// Striped volumes share all drives; the stripes of a drive lie behind each other in it. Otherwise a volume has the
-// same addresses in each drive that holds a part of it, and the drive's map takes what is used of them. Where volumes
-// are not to overlap in a drive, their addresses have to differ.
+// Striped volumes share all drives; the stripes of a drive are contiguous in it. Otherwise a volume has the same
+// addresses in each drive that holds a part of it, and the drive's map covers the used ones. Volumes must use different
+// addresses if they are not to overlap in a drive.
 //
 // Where drives are zoned, so is the array, with each zone in one drive. A write to a zone must be one command, no
-// larger than Route.MaxTransfer, and go to a volume that no other shares its zones with.
+// larger than Route.MaxTransfer, and go to a volume that shares its zones with no other.
 type Array struct {
 	Router
-	zones   block.Zones // of all drives, as the array's addresses have them; none if they are not zoned
+	zones   block.Zones // zones of all drives, in the array's addresses; none if they are not zoned
 	eng     *sim.Engine
 	sys     *nvmf.System
 	sink    func(block.Completion)
 	pending slab.Slab[pending]
-	volume  *volume // nil: requests go where the route says
+	volume  *volume // nil if requests follow the route
 	inside  uint64
 	trip    Trip
 }
 
-// Trip is how a request went: what its last command went through.
+// Trip is a request's path: the timing of its last command.
 type Trip struct {
 	nvmf.Done
-	// Arrival is when the request came to the initiator.
+	// Arrival is when the request arrived at the initiator.
 	Arrival sim.Time
-	// Commands is how many the request was.
+	// Commands is the number of commands of the request.
 	Commands int32
 }
 
-// pending is a request that has not ended.
+// pending is an outstanding request.
 type pending struct {
 	tag     uint64
 	at      sim.Time
 	length  int64
-	shift   int64 // of an append: from the drive's addresses to the array's
+	shift   int64 // of an append: added to the drive's address to get the array's
 	left    int32
 	count   int32
 	queue   block.QueueID
 	op      block.Op
 	status  block.Status
-	waiting bool // it is being split
+	waiting bool // it is still being split
 }
 
-// NewArray makes an array of a system's drives, which tells sink of requests that have ended.
+// NewArray returns an array of a system's drives, which reports completed requests to sink.
 func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Completion)) (*Array, error) {
 	targets := make([][]int32, sys.Targets())
 	for t := range targets {
@@ -74,7 +73,7 @@ func NewArray(eng *sim.Engine, sys *nvmf.System, route Route, sink func(block.Co
 	return a, a.findZones()
 }
 
-// findZones finds how the array is divided into zones.
+// findZones determines how the array is divided into zones.
 func (a *Array) findZones() error {
 	for d := range a.sys.Drives() {
 		var z block.Zones
@@ -98,7 +97,7 @@ func (a *Array) findZones() error {
 	return nil
 }
 
-// Zones implements block.Zoned. The limits are each drive's.
+// Zones implements block.Zoned. The limits are those of each drive.
 func (a *Array) Zones(int) block.Zones { return a.zones }
 
 // Submit implements block.Device. It never refuses: requests wait at their initiators.
@@ -114,7 +113,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	}
 	initiator := a.initiator(q, &r)
 	if r.Op == block.Flush {
-		// It is for every drive that may hold something of the volume.
+		// A flush goes to every drive that may hold data of the volume.
 		first, last := a.holders(&r)
 		a.pending.At(p).left, a.pending.At(p).count, a.pending.At(p).waiting = last-first+1, last-first+1, false
 		for d := first; d <= last; d++ {
@@ -125,7 +124,7 @@ func (a *Array) Submit(q block.QueueID, r block.Request) bool {
 	for done, more := int64(0), true; more; {
 		drive, part := a.part(&r, done)
 		done += part.Length
-		more = done < r.Length // what is about a zone has no length, and is one command
+		more = done < r.Length // zone commands have no length, and are one command
 		x := a.pending.At(p)
 		x.left++
 		x.count++
@@ -156,7 +155,7 @@ func (a *Array) Ended(d *nvmf.Done) {
 	a.end(p, d)
 }
 
-// end tells of a request that has ended with a command.
+// end completes a request, with the command that was its last.
 func (a *Array) end(p int32, d *nvmf.Done) {
 	x := a.pending.At(p)
 	a.trip = Trip{Done: *d, Arrival: x.at, Commands: x.count}
@@ -167,11 +166,11 @@ func (a *Array) end(p int32, d *nvmf.Done) {
 	a.sink(done)
 }
 
-// Inside is how many requests have not ended.
+// Inside returns the number of outstanding requests.
 func (a *Array) Inside() uint64 { return a.inside }
 
-// Tag is the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume belong
-// to none.
+// Tag returns the host's tag of the outstanding request that a command belongs to. The rebuild commands of a volume
+// belong to none.
 func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	if a.volume != nil {
 		if command, known = a.volume.raid.Owner(*a.volume.commands.At(int32(command))); !known {
@@ -181,5 +180,5 @@ func (a *Array) Tag(command uint64) (tag uint64, known bool) {
 	return a.pending.At(int32(command)).tag, true
 }
 
-// Trip is how the request went that ended last. It holds until the next one ends.
+// Trip returns the path of the last completed request. It is valid until the next one completes.
 func (a *Array) Trip() *Trip { return &a.trip }

@@ -23,12 +23,13 @@ type arrayRig struct {
 	*cosim.Array
 	eng   *sim.Engine
 	sys   *nvmf.System
-	parts []string // commands that drives were given
+	parts []string // commands given to drives
 	torn  func(drive int, r block.Request) int64
 	done  []block.Completion
 }
 
-// newArrayRig has so many drives in one target, striped by 64 KiB. refuse says how a drive ends a command.
+// newArrayRig returns an array of drives in one target, striped by 64 KiB. refuse decides with which status a drive
+// completes a command.
 func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Request) block.Status) *arrayRig {
 	t.Helper()
 	must := func(err error) {
@@ -46,7 +47,7 @@ func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Reques
 	target := a.sys.AddTarget(1)
 	for i := range drives {
 		c := blocktest.DefaultConfig()
-		// The more to the right a drive is, the earlier it ends: parts do not end in order.
+		// Later drives are faster, so that parts do not complete in order.
 		for op := range c.Latency {
 			c.Latency[op] += sim.Time(drives-i) * 10 * units.Microsecond
 		}
@@ -73,8 +74,8 @@ func newArrayRig(t *testing.T, drives int, refuse func(drive int, r block.Reques
 	return a
 }
 
-// Whichever part of a request fails, first, last or in the midst, the request fails, and as the part did; and it ends
-// once, when all parts have.
+// Whichever part of a request fails, first, last or in between, the request fails with the part's status; and it
+// completes once, when all parts have.
 func TestArrayStatus(t *testing.T) {
 	const drives = 4
 	for _, c := range []struct {
@@ -112,8 +113,8 @@ func TestArrayStatus(t *testing.T) {
 	}
 }
 
-// However drives fail and tear writes, each request ends once and fails if and only if one of its commands did; the
-// system's own counts agree.
+// However drives fail and tear writes, each request completes once and fails if and only if one of its commands did, in
+// agreement with the system's counters.
 func TestArrayFailures(t *testing.T) {
 	failed := 0
 	draws.Until(t, func() bool { return failed > 0 }, func(rt *rapid.T) {
@@ -128,7 +129,7 @@ func TestArrayFailures(t *testing.T) {
 				return r.Length
 			}
 			commands++
-			// The stripes of a request of so many are those of its number, one in each drive.
+			// The stripes of request n are those numbered n, one in each drive.
 			bad[uint64(r.Offset/(64<<10))] = true
 			return random.IntN(r.Length/512) * 512
 		}
@@ -154,7 +155,7 @@ func TestArrayFailures(t *testing.T) {
 	})
 }
 
-// A request is split where a stripe ends, and each drive's stripes lie behind each other.
+// A request is split at stripe boundaries, and each drive's stripes are contiguous.
 func TestArrayParts(t *testing.T) {
 	const k = 1 << 10
 	a := newArrayRig(t, 2, func(int, block.Request) block.Status { return block.OK })
@@ -176,7 +177,7 @@ func TestArrayParts(t *testing.T) {
 	}
 }
 
-// TestArrayNumbers: numbers of requests that have ended are used again.
+// TestArrayNumbers verifies that the numbers of completed requests are reused.
 func TestArrayNumbers(t *testing.T) {
 	a := newArrayRig(t, 2, func(int, block.Request) block.Status { return block.OK })
 	for k := range uint64(20) {

@@ -7,10 +7,9 @@ import (
 	"farflash/sim"
 )
 
-// Divided is a drive behind separate submission queues for reads and for writes (package ratecontrol), as one
-// block.Device: a host that submits to it cannot tell it from the drive. Whatever queues it opens, commands wait in
-// these two, which are as long as they need be, and go on to the drive's one queue when they are fetched. Submit
-// never refuses.
+// Divided puts a drive behind separate submission queues for reads and for writes (package ratecontrol), as one
+// block.Device that a host cannot tell from the drive. Whatever queues the host opens, commands wait in these two,
+// which are unbounded, and move to the drive's single queue when they are fetched. Submit never refuses.
 type Divided struct {
 	eng    *sim.Engine
 	sink   block.Sink
@@ -22,21 +21,22 @@ type Divided struct {
 	wait   slab.Slab[divided]
 }
 
-// divided is a request that has not ended.
+// divided is an outstanding request.
 type divided struct {
-	req    block.Request // with its number in place of its tag
+	req    block.Request // its tag is its number here
 	tag    uint64
 	at     sim.Time
 	queue  block.QueueID
 	ticket int32
 }
 
-// NewDivided has so many commands at once in the drive that Behind gives it, and tells sink of those that have ended.
+// NewDivided returns a Divided that keeps at most depth commands in the drive that Behind gives it, and reports
+// completions to sink.
 func NewDivided(eng *sim.Engine, depth int, sink block.Sink) *Divided {
 	return &Divided{eng: eng, sink: sink, queues: ratecontrol.NewQueues(depth), depth: depth}
 }
 
-// Behind gives it the drive, which must have been made with it as its sink.
+// Behind sets the drive, which must have been created with d as its sink.
 func (d *Divided) Behind(dev block.Device) error {
 	d.dev = dev
 	var err error
@@ -45,10 +45,10 @@ func (d *Divided) Behind(dev block.Device) error {
 	return err
 }
 
-// Queues are those that commands wait in.
+// Queues returns the queues that commands wait in.
 func (d *Divided) Queues() *ratecontrol.Queues { return d.queues }
 
-// Open implements block.Device. A queue's depth, class, weight and limit are of no account.
+// Open implements block.Device. A queue's depth, class, weight and limit are ignored.
 func (d *Divided) Open(block.QueueConfig) (block.QueueID, error) {
 	d.opened++
 	return d.opened - 1, nil
@@ -71,7 +71,7 @@ func (d *Divided) Submit(q block.QueueID, r block.Request) bool {
 	return true
 }
 
-// fetch gives the drive what there is a place for.
+// fetch gives the drive commands up to its depth.
 func (d *Divided) fetch() {
 	for {
 		n, _, ok := d.queues.Next()
@@ -95,10 +95,10 @@ func (d *Divided) Complete(c block.Completion) {
 	d.fetch()
 }
 
-// Waiting is how many requests wait for a place in the drive.
+// Waiting returns the number of requests that wait for a place in the drive.
 func (d *Divided) Waiting() int {
 	return d.queues.Waiting(ratecontrol.ReadQueue) + d.queues.Waiting(ratecontrol.WriteQueue)
 }
 
-// Check reports what cannot be of the queues.
+// Check reports an inconsistent state of the queues.
 func (d *Divided) Check() error { return d.queues.Check() }

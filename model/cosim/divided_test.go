@@ -11,9 +11,10 @@ import (
 	"farflash/sim"
 )
 
-// TestDivided holds, on a device that serves requests in fixed times, that each request ends once, in its own queue
-// and with its own tag; that no more are in the device than have a place; that while both queues wait, commands are
-// fetched by the weights; and that a command never passes one that it overlaps and that was waiting when it came.
+// TestDivided verifies, on a device that serves requests in fixed times, that each request completes once, in its own
+// queue and with its own tag; that the device never has more commands than its depth; that commands are fetched by the
+// weights while both queues wait; and that a command never overtakes an overlapping one that was waiting when it
+// arrived.
 func TestDivided(t *testing.T) {
 	const depth, write = 4, 3
 	eng := sim.New()
@@ -40,7 +41,7 @@ func TestDivided(t *testing.T) {
 	}))
 	inside, most := 0, 0
 	cfg := blocktest.DefaultConfig()
-	cfg.Latency[block.Write] = cfg.Latency[block.Read] // so that they end in the order in which they are fetched
+	cfg.Latency[block.Write] = cfg.Latency[block.Read] // so that they complete in the order in which they are fetched
 	var dev *blocktest.Device
 	dev, err := blocktest.New(cfg, eng, func(c block.Completion) {
 		inside--
@@ -73,7 +74,8 @@ func TestDivided(t *testing.T) {
 		t.Errorf("%d requests wait; want all but %d", got, depth)
 	}
 	eng.Run(10 * units.Millisecond)
-	// In every four that ended while both waited, three are writes; the first four were fetched as they came.
+	// Of every four that completed while both queues waited, three are writes; the first four were fetched as they
+	// arrived.
 	count := [2]int{}
 	for _, x := range ended[depth:200] {
 		count[x.Op]++
@@ -114,7 +116,7 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// counted is a device that tells of what is submitted.
+// counted is a device that reports submitted requests.
 type counted struct {
 	block.Device
 	submitted func()

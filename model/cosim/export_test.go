@@ -1,4 +1,4 @@
 package cosim
 
-// Bound has a host take no more than so many requests that have come and not completed.
+// Bound limits a host's outstanding requests.
 func (h *Host) Bound(n uint64) { h.most = n }

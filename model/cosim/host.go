@@ -1,11 +1,10 @@
-// Package cosim puts models together in one event loop and runs them.
+// Package cosim combines models in one event loop and runs them.
 //
-// Its main type is Host: the machine that issues a workload to block devices, open
-// loop (each request at its time) or closed loop (so many outstanding), and measures
-// what comes back. A drive alone with its host is the smallest system there is.
+// Its main type is Host: the machine that issues a workload to block devices, open loop (each request at its own time)
+// or closed loop (a fixed number of requests outstanding), and measures the completions. The smallest system is a
+// single drive with its host.
 //
-// What it leaves out: the host's software and interrupt costs; they are the
-// caller's, as a constant, where they matter.
+// It leaves out the host's software and interrupt costs; where they matter the caller adds them as a constant.
 package cosim
 
 import (
@@ -25,40 +24,38 @@ import (
 type Flow struct {
 	Name   string
 	Source workload.Source
-	// Outstanding is how many requests a closed loop keeps in flight; the source's
-	// times are then ignored. 0 is an open loop.
+	// Outstanding is the number of requests that a closed loop keeps in flight; the source's times are then ignored. 0
+	// is an open loop.
 	Outstanding int
-	// Start is when a closed loop begins, or the time that an open loop's clock
-	// counts from.
+	// Start is when a closed loop begins, or the origin of an open loop's times.
 	Start sim.Time
-	// Until ends the issuing of requests; those issued are waited for. 0 is never.
+	// Until ends the issuing of requests; outstanding ones still complete. 0 is never.
 	Until sim.Time
-	// Think is how long a closed loop pauses once ThinkEvery requests have been issued since its last pause and all
-	// of them have completed. 0 is no pause.
+	// Think is how long a closed loop pauses once ThinkEvery requests have been issued since its last pause and all of
+	// them have completed. 0 is no pause.
 	Think      sim.Time
 	ThinkEvery int
-	// Wave orders flows that begin when others have ended: those of wave 0 at once, those of the next when all
-	// requests of the one before have completed, from where their Start and Until are counted.
+	// Wave orders flows that start when others have ended: flows of wave 0 start at once, those of the next wave when
+	// all requests of the previous one have completed. Their Start and Until count from then.
 	Wave      int
 	Namespace uint8
 	Queue     block.QueueConfig
-	// Fold takes addresses beyond the namespace modulo its size less one sector;
-	// otherwise they are errors.
+	// Fold takes addresses beyond the namespace modulo its size less one sector; otherwise they are errors.
 	Fold bool
-	// Loose lets requests begin before the namespace's first sector and reach beyond its last, for a device such as
-	// MQSim's that accepts them. With Fold only requests that begin beyond the end are folded.
+	// Loose permits requests to begin before the namespace's first sector and reach beyond its last, for a device such
+	// as MQSim's that accepts them. With Fold only requests that begin beyond the end are folded.
 	Loose bool
 	// Last is the last sector of the namespace that such a device uses without folding; 0 is the namespace's last.
 	Last int64
-	// FromSubmission measures latency from when the request entered the submission
-	// queue, as a device does, not from its arrival, as a user does.
+	// FromSubmission measures latency from when the request entered the submission queue, as a device does, rather than
+	// from its arrival, as a user does.
 	FromSubmission bool
-	// Placement and ForceUnit are given to every write.
+	// Placement and ForceUnit apply to every write.
 	Placement uint8
 	ForceUnit bool
 }
 
-// Measure is what a host measured of one operation.
+// Measure is a host's measurement of one operation.
 type Measure struct {
 	Latency stats.Histogram
 	Bytes   int64
@@ -74,7 +71,7 @@ func (m *Measure) add(c *block.Completion, latency sim.Time) {
 	m.Bytes += c.Length
 }
 
-// Sample is one finished request, for those who listen.
+// Sample is one completed request, for probes.
 type Sample struct {
 	Flow      int
 	ID        uint64
@@ -87,45 +84,45 @@ type Sample struct {
 	Submitted sim.Time
 	Fetched   sim.Time
 	Finished  sim.Time
-	// Waited is how long of its time in the device that worked for others; 0 if it cannot tell.
+	// Waited is how much of its time in the device was spent on other requests; 0 if the device cannot tell.
 	Waited sim.Time
-	// Latency is how long it took, from its submission on if its flow measures so, else from its arrival.
+	// Latency is measured from its submission if its flow measures so, else from its arrival.
 	Latency sim.Time
-	// Workload, Job and Tenant are numbers of what its flow is of, if whoever tells of the sample knows them.
+	// Workload, Job and Tenant are the numbers of those that its flow belongs to, if the reporter knows them.
 	Workload, Job, Tenant int32
-	// Stages and Blame are where its time went in a local drive, and what stood in its way, if that was asked for;
-	// they hold until the next sample.
+	// Stages and Blame are where its time went in a local drive, and what delayed it, if requested; they are valid
+	// until the next sample.
 	Stages *blame.Times
 	Blame  *blame.Blame
-	// Trip is how it went, in a system; nil for a local drive. It holds until the next sample.
+	// Trip is its path in a system; nil for a local drive. It is valid until the next sample.
 	Trip *Trip
 }
 
-// Host issues flows to one device and measures. It is a sim.Handler for its own
-// arrivals and the device's sink of completions.
+// Host issues flows to one device and measures them. It is the sim.Handler of its own arrivals and the sink of the
+// device's completions.
 type Host struct {
 	eng    *sim.Engine
 	self   sim.Component
 	target sim.Target
 	dev    block.Device
-	expect block.Expecter // the device, if it is one
-	bell   inOrder        // the same, if a flow asks for it
+	expect block.Expecter // the device, if it implements this
+	bell   inOrder        // likewise, if a flow requires it
 	flows  []flow
 	live   slab.Slab[issued]
 	err    error
 	issued uint64
 	ended  uint64
-	most   uint64 // requests that may have come and not completed
-	wave   int    // whose flows run
-	waves  int    // the last one
+	most   uint64 // limit of outstanding requests
+	wave   int    // the wave whose flows run
+	waves  int    // the last wave
 
 	total  measures
-	zones  []plugs // by namespace; nil if none that a flow writes to is zoned
+	zones  []plugs // by namespace; nil if no flow writes to a zoned one
 	sample Sample
 
-	// OnSample and OnProgress are called after each completion if they are set, OnIdle
-	// when every flow has ended and every request has completed.
-	OnSample   sim.Probe[*Sample] // the sample holds until the next one
+	// OnSample and OnProgress are called after each completion if they are set, OnIdle when every flow has ended and
+	// every request has completed.
+	OnSample   sim.Probe[*Sample] // the sample is valid until the next one
 	OnProgress sim.Probe[uint64]
 	OnIdle     sim.Probe[sim.Time]
 }
@@ -138,22 +135,22 @@ type flow struct {
 	waiting list  // arrived, while the submission queue is full
 	size    int64 // of the namespace, bytes
 	done    bool
-	resting bool // it pauses, or will when what it has under way completes
-	since   int  // issued since the last pause; counted where there are pauses
+	resting bool // it pauses, or will once its outstanding requests complete
+	since   int  // issued since the last pause; counted only where there are pauses
 	under   int  // issued and not completed; likewise
 	per     measures
 	count   uint64 // issued
 	zoned   bool   // its namespace is
 }
 
-// issued is a request that has not completed. Entries are named by index; 0 is none.
+// issued is an outstanding request. Entries are identified by index; 0 is none.
 type issued struct {
 	offset    int64
 	length    int64
 	arrival   sim.Time
 	entered   sim.Time
 	id        uint64
-	number    uint64 // among its flow's, from 1
+	number    uint64 // its number within its flow, from 1
 	volume    uint32
 	next      int32
 	flow      int32
@@ -164,8 +161,7 @@ type issued struct {
 
 type list struct{ head, tail int32 }
 
-// NewHost returns a host on an engine. Its device is set with Attach, because the
-// device needs the host as its sink.
+// NewHost returns a host on an engine. Attach sets its device, because the device needs the host as its sink.
 func NewHost(eng *sim.Engine) *Host {
 	h := &Host{eng: eng, self: eng.NewComponent(), most: mostOutstanding}
 	h.target = eng.AddHandler(h)
@@ -205,7 +201,7 @@ type inOrder interface {
 	Bound(namespace uint8, last int64)
 }
 
-// Device is what the flows go to.
+// Device returns the device that the flows go to.
 func (h *Host) Device() block.Device { return h.dev }
 
 // Start schedules each flow's first arrival.
@@ -229,7 +225,7 @@ func (h *Host) begin(i int) {
 	h.eng.Schedule(h.self, h.target, at, 0, uint32(i))
 }
 
-// nextWave starts the flows that wait for those that have all ended.
+// nextWave starts the flows of the next wave once all earlier flows have ended and all their requests have completed.
 func (h *Host) nextWave(now sim.Time) {
 	for h.wave < h.waves && h.err == nil {
 		for i := range h.flows {
@@ -260,27 +256,27 @@ func (h *Host) nextWave(now sim.Time) {
 	}
 }
 
-// Err is what stopped the host, if anything did.
+// Err returns the error that stopped the host, if any.
 func (h *Host) Err() error { return h.err }
 
-// Issued and Ended count requests.
+// Issued returns the number of requests issued.
 func (h *Host) Issued() uint64 { return h.issued }
 
-// Ended is how many requests have completed.
+// Ended returns the number of requests completed.
 func (h *Host) Ended() uint64 { return h.ended }
 
-// Measured returns what was measured of an operation over all flows.
+// Measured returns the measurement of an operation over all flows.
 func (h *Host) Measured(op block.Op) *Measure { return h.total.of(op) }
 
-// FlowMeasured returns what was measured of an operation in one flow.
+// FlowMeasured returns the measurement of an operation in one flow.
 func (h *Host) FlowMeasured(i int, op block.Op) *Measure {
 	if len(h.flows) == 1 {
-		return h.total.of(op) // a lone flow is measured once
+		return h.total.of(op) // a lone flow is measured once, in total
 	}
 	return h.flows[i].per.of(op)
 }
 
-// read gets the flow's next request. It reports false at the end.
+// read reads the flow's next request. It reports false at the end.
 func (h *Host) read(f *flow) bool {
 	f.have = false
 	if f.done {
@@ -299,7 +295,7 @@ func (h *Host) read(f *flow) bool {
 	return true
 }
 
-// end ends a flow whose next request is not issued: there is none, or it comes too late.
+// end ends a flow whose next request will not be issued: there is none, or it would be too late.
 //
 //go:noinline
 func (h *Host) end(f *flow, err error) {
@@ -309,14 +305,14 @@ func (h *Host) end(f *flow, err error) {
 	case err != nil:
 		h.failOf(f, err)
 	case f.Outstanding == 0 && f.next.Time >= 0 && f.ends(f.next.Time+min(f.Start, sim.Forever-f.next.Time)):
-		// It is never issued, so the clock is not to run on to it.
+		// It is never issued, so the clock must not run on to it.
 	default:
 		h.failOf(f, fmt.Errorf("request %d comes more than 106 days after the beginning, where the clock ends; use a "+
 			"shorter workload, or until", h.issued+1))
 	}
 }
 
-// ends reports whether nothing is issued any more at a time.
+// ends reports whether the flow no longer issues requests at a time.
 func (f *Flow) ends(at sim.Time) bool { return f.Until > 0 && at >= f.Until }
 
 func (h *Host) fail(err error) {
@@ -350,7 +346,7 @@ func (h *Host) Handle(ev sim.Event) {
 			return
 		}
 		if f.Loose {
-			break // the next one has an event of its own, at the same time or later
+			break // the next one has its own event, at the same time or later
 		}
 	}
 	if f.have {
@@ -358,9 +354,10 @@ func (h *Host) Handle(ev sim.Event) {
 	}
 }
 
-// issueNext hands the flow's next request to the device and reads the one after.
+// issueNext passes the flow's next request to the device and reads the one after.
 //
-// It stays apart, of what is inlined because a profile says so, what that calls is not.
+// It stays out of line because the compiler does not inline the callees of a function that it inlines because of a
+// profile.
 //
 //go:noinline
 func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
@@ -394,7 +391,7 @@ func (h *Host) issueNext(f *flow, i int32, now sim.Time) bool {
 	return true
 }
 
-// thinks counts a request that is issued by a flow which pauses after some of them.
+// thinks counts a request issued by a flow that pauses.
 //
 //go:noinline
 func (f *flow) thinks() {
@@ -404,7 +401,7 @@ func (f *flow) thinks() {
 	}
 }
 
-// thought has a flow go on a pause after the last of some requests has ended, if this one is.
+// thought schedules the end of a flow's pause when the last of the requests before it has completed.
 //
 //go:noinline
 func (h *Host) thought(f *flow, i int32, now sim.Time) {
@@ -417,7 +414,7 @@ func (h *Host) thought(f *flow, i int32, now sim.Time) {
 	}
 }
 
-// tooMany stops the host for requests that come faster than they end.
+// tooMany stops the host because requests arrive faster than they complete.
 //
 //go:noinline
 func (h *Host) tooMany(f *flow, now sim.Time) {
@@ -426,7 +423,7 @@ func (h *Host) tooMany(f *flow, now sim.Time) {
 		h.most, now))
 }
 
-// send submits a request, or has it wait for a place in its flow's queue.
+// send submits a request, or queues it for a place in its flow's submission queue.
 func (h *Host) send(f *flow, n int32, x *issued) {
 	if f.waiting.head != 0 || !h.submit(f, n, x) {
 		h.queue(&f.waiting, n)
@@ -443,22 +440,22 @@ func (h *Host) queue(l *list, n int32) {
 	l.tail = n
 }
 
-// mostOutstanding bounds the requests that have come and not completed, and with them memory.
+// mostOutstanding bounds the outstanding requests, and with them memory.
 const mostOutstanding = 1 << 24
 
-// FlowError is what went wrong with one of the flows of a host.
+// FlowError is an error of one of a host's flows.
 type FlowError struct {
-	Flow int    // its number among those that were attached
+	Flow int    // its index among the attached flows
 	Name string // its name
 	Err  error
 }
 
 func (e *FlowError) Error() string { return e.Name + ": " + e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *FlowError) Unwrap() error { return e.Err }
 
-// failOf ends the run for what went wrong with a flow.
+// failOf stops the run because of an error of a flow.
 func (h *Host) failOf(f *flow, err error) {
 	for i := range h.flows {
 		if &h.flows[i] == f {
@@ -467,7 +464,7 @@ func (h *Host) failOf(f *flow, err error) {
 	}
 }
 
-// RangeError is a request for addresses that its namespace does not have.
+// RangeError reports a request for addresses outside its namespace.
 type RangeError struct {
 	Request        uint64 // counted from 1
 	Offset, Length int64
@@ -480,7 +477,7 @@ func (e *RangeError) Error() string {
 		e.Request, e.Offset, e.Offset+e.Length, e.Size)
 }
 
-// fit makes a request lie within its namespace, or stops the host.
+// fit moves a request into its namespace if necessary, or stops the host.
 func (h *Host) fit(f *flow, x *issued) bool {
 	if x.offset <= f.size-x.length && x.offset >= 0 && (x.length > 0 || x.offset < f.size) || x.op == block.Flush {
 		return true
@@ -488,7 +485,7 @@ func (h *Host) fit(f *flow, x *issued) bool {
 	return h.fold(f, x)
 }
 
-// fold makes a request that lies beyond the namespace's end lie within it, if its flow's are to be, or stops the host.
+// fold folds a request that lies beyond the namespace's end into it, if its flow folds, or stops the host.
 //
 //go:noinline
 func (h *Host) fold(f *flow, x *issued) bool {
@@ -508,8 +505,7 @@ func (h *Host) fold(f *flow, x *issued) bool {
 			units.Bytes(x.length), units.Bytes(size)))
 		return false
 	}
-	// One sector less than the size is MQSim's modulus; a trace's addresses have no truth here that another would
-	// keep better.
+	// One sector less than the size is MQSim's modulus. Any other modulus would preserve a trace's addresses no better.
 	x.offset %= max(size-512, 512)
 	x.offset -= x.offset % 512
 	if x.offset+x.length > size {
@@ -546,7 +542,7 @@ func (h *Host) Complete(c block.Completion) {
 		h.leaves(x)
 	}
 	if c.Status != block.OK && c.Status != block.ReadFault {
-		// data that are lost are the user's misfortune, and the run goes on
+		// lost data does not stop the run
 		h.refused(f, x, &c)
 	}
 	if h.OnSample != nil {
@@ -555,7 +551,7 @@ func (h *Host) Complete(c block.Completion) {
 			x.offset, c.Length
 		s.Arrival, s.Submitted, s.Fetched, s.Finished, s.Waited, s.Latency = x.arrival, x.entered, c.Fetched, now,
 			c.Waited, latency
-		if s.Blame != nil { // of the last one; who listens sets them
+		if s.Blame != nil { // left from the previous sample; the probe sets them
 			s.Stages, s.Blame = nil, nil
 		}
 		h.OnSample(s)
@@ -580,12 +576,12 @@ func (h *Host) Complete(c block.Completion) {
 	}
 }
 
-// measure notes a request of a flow that is not the only one.
+// measure records a request of one of several flows.
 //
 //go:noinline
 func (f *flow) measure(c *block.Completion, latency sim.Time) { f.per.in(c.Op).add(c, latency) }
 
-// submitWaiting submits what waits for room in a flow's queue, as far as there is.
+// submitWaiting submits a flow's waiting requests while the queue has places.
 //
 //go:noinline
 func (h *Host) submitWaiting(f *flow) {
@@ -598,7 +594,7 @@ func (h *Host) submitWaiting(f *flow) {
 	}
 }
 
-// refused stops the host for a request that the device refused.
+// refused stops the host because of a request that the device refused.
 //
 //go:noinline
 func (h *Host) refused(f *flow, x *issued, c *block.Completion) {
@@ -606,7 +602,7 @@ func (h *Host) refused(f *flow, x *issued, c *block.Completion) {
 		Length: c.Length, Status: c.Status, Zones: h.zonesOf(f)})
 }
 
-// drained is told that all that was issued has completed.
+// drained handles the moment when all issued requests have completed.
 //
 //go:noinline
 func (h *Host) drained(now sim.Time) {
@@ -628,10 +624,10 @@ func (h *Host) allEnded() bool {
 	return true
 }
 
-// ID is the number of the request that the host has submitted with a tag and that has not completed.
+// ID returns the number of the outstanding request with the given tag.
 func (h *Host) ID(tag uint64) uint64 { return h.live.At(int32(tag)).id }
 
-// Expects reports whether requests are due that do not wait for others to complete.
+// Expects reports whether requests are due that do not depend on the completion of others.
 func (h *Host) Expects() bool {
 	for i := range h.flows {
 		if f := &h.flows[i]; f.have && f.Wave <= h.wave &&
@@ -646,12 +642,12 @@ func (h *Host) Expects() bool {
 type Left struct {
 	Flow    string
 	Count   int
-	Number  uint64 // of the first, among its flow's
+	Number  uint64 // of the first one, within its flow
 	Op      block.Op
 	Arrival sim.Time
 }
 
-// Left lists the flows with requests that have arrived and not completed.
+// Left lists the flows with outstanding requests.
 func (h *Host) Left() (list []Left) {
 	by := make([]Left, len(h.flows))
 	h.live.Each(func(_ int32, x *issued) {
@@ -669,7 +665,8 @@ func (h *Host) Left() (list []Left) {
 	return list
 }
 
-// Waiting counts the requests that wait for room in a submission queue.
+// Waiting returns the number of requests that wait for a place in a submission queue, at a zone, or in the queues of a
+// Divided.
 func (h *Host) Waiting() uint64 {
 	n := uint64(0)
 	for i := range h.flows {

@@ -20,16 +20,16 @@ import (
 
 const us = units.Microsecond
 
-// watched is a device that notes what it is asked.
+// watched is a device that records its calls.
 type watched struct {
 	block.Device
 	eng       *sim.Engine
-	requests  []block.Request // those that a queue took
-	at        []sim.Time      // when
+	requests  []block.Request // the accepted requests
+	at        []sim.Time      // their times
 	refusals  int
-	told      []int64 // the offsets that it was to expect
-	ahead     []int   // of each request, how many had been told that were not submitted
-	under     []int   // way, by queue
+	told      []int64 // the offsets passed to Expect
+	ahead     []int   // by request: the number of offsets announced but not yet submitted
+	under     []int   // outstanding, by queue
 	mostUnder []int
 }
 
@@ -105,7 +105,7 @@ func (b *bench) run(t testing.TB) {
 	}
 }
 
-// reads returns reads of 4 KiB, each at another place, at the given times.
+// reads returns reads of 4 KiB at different addresses, at the given times.
 func reads(times ...sim.Time) []workload.Record {
 	out := make([]workload.Record, len(times))
 	for i, at := range times {
@@ -117,7 +117,7 @@ func reads(times ...sim.Time) []workload.Record {
 
 func many(n int) []workload.Record { return reads(make([]sim.Time, n)...) }
 
-// An open loop issues each request at its own time, however the device fares.
+// An open loop issues each request at its own time, however slow the device is.
 func TestOpenLoopTimes(t *testing.T) {
 	times := []sim.Time{5 * us, 5 * us, 6 * us, 300 * us, 300*us + 1}
 	for _, start := range []sim.Time{0, 17 * us} {
@@ -152,12 +152,12 @@ func TestOpenLoopBackwards(t *testing.T) {
 	}
 }
 
-// A closed loop keeps its number of requests under way: never more, and never fewer while there are any.
+// A closed loop keeps its number of requests outstanding: never more, and never fewer while there are any.
 func TestClosedLoopDepth(t *testing.T) {
 	for _, depth := range []int{1, 2, 7, 64} {
 		records := many(500)
 		for i := range records {
-			records[i].Time = sim.Time(i) * units.Second // a closed loop does not look at the times
+			records[i].Time = sim.Time(i) * units.Second // a closed loop ignores the times
 			records[i].Op = block.Op(i % 2)
 		}
 		b := newBench(t, nil, cosim.Flow{Source: workload.Slice(records), Outstanding: depth, Start: 3 * us})
@@ -229,7 +229,7 @@ func TestFullQueueWaits(t *testing.T) {
 	}
 }
 
-// The device hears of each request once, in their order, and of the next one before a request is submitted.
+// The device is notified of each request once, in order, and of the next one before a request is submitted.
 func TestDeviceExpects(t *testing.T) {
 	b := newBench(t, nil,
 		cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 4, Queue: block.QueueConfig{Depth: 64, Weight: 1}})
@@ -245,7 +245,7 @@ func TestDeviceExpects(t *testing.T) {
 	}
 }
 
-// A closed loop deeper than its queue keeps the rest waiting.
+// In a closed loop deeper than its queue the excess requests wait.
 func TestClosedLoopDeeperThanQueue(t *testing.T) {
 	b := newBench(t, nil,
 		cosim.Flow{Source: workload.Slice(many(200)), Outstanding: 16, Queue: block.QueueConfig{Depth: 5, Weight: 1}})
@@ -288,7 +288,7 @@ func TestFold(t *testing.T) {
 		name           string
 		offset, length int64
 		fold           bool
-		want           string // a part of the error; none: it is issued within the namespace
+		want           string // a part of the error; "": it is issued within the namespace
 	}{
 		{"inside", size - 4096, 4096, false, ""},
 		{"one sector too far", size - 4096 + 512, 4096, false,
@@ -322,8 +322,7 @@ func TestFold(t *testing.T) {
 			}
 			want := c.offset
 			if c.offset > size-c.length {
-				// what does not lie within is taken modulo the size less a sector, in whole sectors, and before the
-				// end
+				// addresses outside are taken modulo the size less a sector, in whole sectors, ending before the end
 				want = min(c.offset%(size-512)/512*512, size-c.length)
 			}
 			if got := b.dev.requests[0].Offset; got != want {
@@ -347,7 +346,7 @@ func TestFoldIntoOneSector(t *testing.T) {
 	}
 }
 
-// What a flow gives to its writes, and only to them.
+// A flow's hints apply to its writes only.
 func TestHints(t *testing.T) {
 	var records []workload.Record
 	for op := range block.Flush + 1 {
@@ -445,7 +444,7 @@ func (f *failing) Next(r *workload.Record) error {
 
 func TestSourceErrors(t *testing.T) {
 	broken := errors.New("trace.csv:4: no size")
-	// In the first record: Start says so, and nothing runs.
+	// In the first record: Start returns it, and the run does not start.
 	b := newBench(t, nil, cosim.Flow{Source: &failing{workload.Slice(nil), broken}})
 	if err := b.host.Start(); !errors.Is(err, broken) || !errors.Is(b.host.Err(), broken) {
 		t.Errorf("Start returns %v, Err %v", err, b.host.Err())
@@ -494,7 +493,7 @@ func TestProgress(t *testing.T) {
 }
 
 // However flows, queues and limits are mixed, no request is lost, none is issued twice, and each flow's requests are
-// submitted in its order.
+// submitted in order.
 func TestConservation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var flows []cosim.Flow
@@ -549,7 +548,7 @@ func (r *repeating) Next(out *workload.Record) error {
 	return nil
 }
 
-// In the steady state a request costs no allocation, queue full or not.
+// In steady state a request causes no allocation, with a full queue or not.
 func TestNoAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -607,8 +606,8 @@ func BenchmarkHost(b *testing.B) {
 	eng.Run(sim.Forever)
 }
 
-// TestIdle: the host is idle once, when the last request of the last flow has completed, however long it had nothing
-// to do before.
+// TestIdle verifies that the host becomes idle once, when the last request of the last flow has completed, however long
+// it was idle before.
 func TestIdle(t *testing.T) {
 	for name, second := range map[string]cosim.Flow{
 		"none":               {Source: workload.Slice(nil)},
@@ -625,7 +624,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestWaiting counts requests that wait for room in a queue, in their order.
+// TestWaiting counts requests that wait for a place in a queue, and checks their order.
 func TestWaiting(t *testing.T) {
 	b := newBench(t, nil,
 		cosim.Flow{Source: workload.Slice(many(10)), Queue: block.QueueConfig{Depth: 4, Class: block.High, Weight: 1}})
@@ -647,7 +646,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestMostOutstanding: as many requests as there may be are served, and one more ends the run by name.
+// TestMostOutstanding verifies that the limit of outstanding requests can be reached, and that one more ends the run
+// with an error that names it.
 func TestMostOutstanding(t *testing.T) {
 	for n, want := range map[int]string{8: "", 9: "more than 8 requests are outstanding at 0s"} {
 		b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(n))})
@@ -666,8 +666,8 @@ func TestMostOutstanding(t *testing.T) {
 	}
 }
 
-// TestEndOfTheClock: the last time that the clock has may be a request's, and none behind it or before the beginning;
-// the error counts requests from 1.
+// TestEndOfTheClock verifies that a request may come at the last time of the clock, but not after it or before the
+// beginning; the error counts requests from 1.
 func TestEndOfTheClock(t *testing.T) {
 	const start = 7 * us
 	for _, c := range []struct {
@@ -687,7 +687,8 @@ func TestEndOfTheClock(t *testing.T) {
 	}
 }
 
-// TestLoneFlowIsMeasured: what one flow does is what all do, and with others its own.
+// TestLoneFlowIsMeasured verifies that a lone flow's measurements are the total's, and that several flows have separate
+// ones.
 func TestLoneFlowIsMeasured(t *testing.T) {
 	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(10))})
 	b.run(t)

@@ -13,20 +13,20 @@ import (
 	"farflash/workload/flows"
 )
 
-// Acceleration is how the arrivals of writes at drives go on from one iteration to the next.
+// Acceleration is how the arrivals of writes at drives are carried from one iteration to the next.
 type Acceleration uint8
 
 // The accelerations. Relax and Aitken follow Irons and Tuck (1969), Anderson is Anderson's mixing (1965).
 const (
 	NoAcceleration Acceleration = iota // the arrivals of the last iteration
 	Relax                              // a constant share of the change
-	Aitken                             // a share that follows from the last two changes
+	Aitken                             // a share computed from the last two changes
 	Anderson                           // the best mix of the last four iterations
 )
 
 var accelerationNames = units.Names[Acceleration]{"none", "relaxation", "aitken", "anderson"}
 
-// String is the acceleration's name in scenarios.
+// String returns the name used in scenarios.
 func (a Acceleration) String() string { return accelerationNames.Name(a) }
 
 // MarshalText writes the acceleration's name.
@@ -35,96 +35,94 @@ func (a Acceleration) MarshalText() ([]byte, error) { return accelerationNames.M
 // UnmarshalText reads an acceleration's name.
 func (a *Acceleration) UnmarshalText(text []byte) error { return accelerationNames.Unmarshal(text, a) }
 
-// IterativeConfig says how drives and network are simulated in turns.
+// IterativeConfig configures the alternating simulation of drives and network.
 type IterativeConfig struct {
 	Threshold, StableRange float64 // of Conv_C, as shares
 	StableFor              int
 	Weights                [3]float64 // of mean, median and 90th percentile
-	Most                   int        // iterations
-	Full                   bool       // go on after it has converged
+	Most                   int        // largest number of iterations
+	Full                   bool       // continue after convergence
 	Acceleration           Acceleration
 	Relaxation             float64
-	DriveDepth             int  // commands in a drive at once
-	FirstWithoutWrites     bool // no write comes to its drive in the first iteration
+	DriveDepth             int  // largest number of commands in a drive at once
+	FirstWithoutWrites     bool // drives receive no writes in the first iteration
 	WritesToDeparture      bool // a write's delay is from its arrival to its departure from the drive
 }
 
-// Job is one request's part for one drive: one flow in the network and one command of a drive.
+// Job is the part of a request that goes to one drive: one flow in the network and one command of a drive.
 type Job struct {
 	Arrival sim.Time // A of SNIS
-	Request int32    // what it is a part of, numbered from 0
+	Request int32    // the request it belongs to, numbered from 0
 	Drive   int32
 	Command block.Request
 }
 
-// Turn is what an iteration came to.
+// Turn is the outcome of an iteration.
 type Turn struct {
-	// ConvC is SNIS' equation 3, and the distances its parts; 0 in the first iteration.
+	// ConvC is equation 3 of SNIS, and the distances are its parts; 0 in the first iteration.
 	ConvC, Mean, Median, P90 float64
-	// Throughput has the requests' throughput, size over delay, at the shares of ThroughputShares,
-	// in bytes per second.
+	// Throughput is the requests' throughput, size over delay, at the shares of ThroughputShares, in bytes per second.
 	Throughput []float64
-	// Pauses is how many pauses switches have sent.
+	// Pauses is the number of pauses that switches sent.
 	Pauses uint64
-	// Settled is the time up to which nothing can change in later iterations: what happens depends on
-	// what has happened before, and up to here all arrivals are those of the iteration before.
+	// Settled is the time before which later iterations cannot change: events depend only on earlier ones, and before
+	// it all arrivals equal those of the previous iteration.
 	Settled sim.Time
-	// Changed is how many writes have come to their drives at another time than in the iteration
-	// before.
+	// Changed is the number of writes that arrived at their drives at another time than in the previous iteration.
 	Changed int
 }
 
 // ThroughputShares are the quantiles of Turn.Throughput.
 var ThroughputShares = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99}
 
-// Iterative is SNIS (Jia et al., IPCCC 2022, section III-C): the drives are simulated with the arrivals that are known,
-// then the network with the departures that this gives, and again with the arrivals that this
-// gives, until the throughput of requests no longer changes.
+// Iterative implements SNIS (Jia et al., IPCCC 2022, section III-C): it simulates the drives with the known arrivals,
+// then the network with the resulting departures, and repeats with the resulting arrivals until the requests'
+// throughput no longer changes.
 //
-// An iteration is Begin, Storage for each drive, which may run at the same time, Network, and Finish; or Undo if it
-// is given up before.
+// An iteration is Begin, Storage for each drive, which may run concurrently, Network, and Finish; or Undo, if it is
+// abandoned before Finish.
 type Iterative struct {
 	cfg      IterativeConfig
 	jobs     []Job
 	requests int
 	byDrive  [][]int32  // jobs
-	sa       []sim.Time // arrivals at drives, SA of SNIS: those of the next iteration once one has ended
+	sa       []sim.Time // arrivals at drives, SA of SNIS; after an iteration, those of the next
 	simulated
-	before  simulated  // of the iteration before
-	slowest []int32    // the job that a request waited for longest
+	before  simulated  // results of the previous iteration
+	slowest []int32    // by request, the job with the longest delay
 	delay   []sim.Time // by request
 	values  []float64  // throughputs, sorted
 	last    [3]float64
-	ended   int       // iterations
-	past    []mixture // for accelerations
+	ended   int       // completed iterations
+	past    []mixture // history for accelerations
 	omega   float64
 
 	Turns []Turn
-	// Converged is the index of the iteration in which it converged, -1 if it has not.
+	// Converged is the index of the iteration that converged, -1 if none has.
 	Converged int
-	// Fixed is the iteration that gave what the one before gave to the picosecond, -1 if none has.
+	// Fixed is the iteration that repeated the previous one to the picosecond, -1 if none has.
 	Fixed int
 }
 
 // simulated holds the results of one iteration, by job.
 type simulated struct {
-	// Departures from drives, arrivals at and departures from the network: SD, NA and ND of SNIS.
+	// Departures from drives, and arrivals at and departures from the network: SD, NA and ND of SNIS.
 	sd, na, nd []sim.Time
-	// How long each was held before its drive took it and how long the drive worked for others, and when its first
+	// How long each was held before its drive accepted it, how long the drive worked for others, and when its first
 	// packet was sent.
 	held, waited, begun []sim.Time
-	stored              []sim.Time // what storage was given
+	stored              []sim.Time // the arrivals that storage was given
 }
 
-// each visits the times that there are.
+// each calls f for each of the slices.
 func (s *simulated) each(f func(*[]sim.Time)) {
 	for _, x := range []*[]sim.Time{&s.sd, &s.na, &s.nd, &s.held, &s.waited, &s.begun, &s.stored} {
 		f(x)
 	}
 }
 
-// NewIterative prepares the iterations. first has the time at which each write comes to its drive in the first
-// iteration; nil is its arrival.
+// NewIterative prepares the iterations. first returns the time at which a write arrives at its drive in the first
+// iteration; nil stands for its arrival.
 func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job int) sim.Time) (*Iterative, error) {
 	it := &Iterative{cfg: cfg, jobs: jobs, byDrive: make([][]int32, drives), Converged: -1, Fixed: -1,
 		omega: cfg.Relaxation}
@@ -150,28 +148,27 @@ func NewIterative(cfg IterativeConfig, jobs []Job, drives int, first func(job in
 	return it, nil
 }
 
-// Jobs is how many there are.
+// Jobs returns the number of jobs.
 func (it *Iterative) Jobs() int { return len(it.jobs) }
 
-// byTime orders jobs by time and number.
+// byTime sorts jobs by time, then by number.
 func byTime(list []int32, at []sim.Time) {
 	slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(at[a], at[b]), cmp.Compare(a, b)) })
 }
 
-// Begin begins an iteration.
+// Begin starts an iteration.
 func (it *Iterative) Begin() {
 	it.before = it.simulated
 	it.each(func(x *[]sim.Time) { *x = slices.Clone(*x) })
 }
 
-// Undo discards an iteration that was begun and not finished; results are those of the previous one again.
+// Undo discards an iteration that was begun and not finished; the results are again those of the previous one.
 func (it *Iterative) Undo() {
 	it.simulated = it.before
 	it.Turns = it.Turns[:it.ended]
 }
 
-// Storage simulates a drive, which make makes on an engine. Different drives may be simulated at the same
-// time.
+// Storage simulates a drive, which make creates on an engine. Different drives may be simulated concurrently.
 func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Completion)) (block.Device, error)) error {
 	list := it.byDrive[drive]
 	if it.withoutWrites() {
@@ -198,12 +195,12 @@ func (it *Iterative) Storage(drive int, make func(*sim.Engine, func(block.Comple
 	return r.err
 }
 
-// withoutWrites reports whether drives see no writes in the iteration that is under way.
+// withoutWrites reports whether drives receive no writes in the current iteration.
 func (it *Iterative) withoutWrites() bool {
 	return it.cfg.FirstWithoutWrites && it.ended == 0
 }
 
-// readsOf are the reads among jobs. The writes take no time.
+// readsOf returns the reads among jobs. Writes complete at once.
 func (it *Iterative) readsOf(list []int32) []int32 {
 	var reads []int32
 	for _, j := range list {
@@ -276,8 +273,8 @@ func (r *replay) completed(c block.Completion) {
 	}
 }
 
-// Network simulates the network: run is given a flow for each job, in order of their starts, and returns when the
-// first packet of each was sent and its last byte delivered, and how many pauses switches have sent.
+// Network simulates the network. run is given a flow for each job, in order of their starts, and returns when the first
+// packet of each was sent and its last byte delivered, and how many pauses switches sent.
 func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	run func([]flows.Flow) (func(flow int) (begun, delivered sim.Time), uint64, error)) error {
 	order := make([]int32, len(it.jobs))
@@ -309,19 +306,18 @@ func (it *Iterative) Network(ends func(job *Job) (src, dst int32), class uint8,
 	return nil
 }
 
-// Delays are the requests' delays in the iteration that was simulated last, by request.
+// Delays returns the requests' delays in the last simulated iteration, by request.
 func (it *Iterative) Delays() []sim.Time { return it.delay }
 
-// Times are the arrivals at and departures from the drive and the network of a job in the iteration that was
-// simulated last.
+// Times returns a job's arrival at and departure from its drive, and then the network, in the last simulated iteration.
 func (it *Iterative) Times(job int) (sa, sd, na, nd sim.Time) {
 	return it.stored[job], it.sd[job], it.na[job], it.nd[job]
 }
 
-// Part is the job that a request waited for longest in the iteration that was simulated last.
+// Part returns the job of a request with the longest delay in the last simulated iteration.
 func (it *Iterative) Part(request int) int { return int(it.slowest[request]) }
 
-// Stages are where the delay of a request went in the iteration that was simulated last: those of its Part.
+// Stages returns where the delay of a request went in the last simulated iteration: the stages of its Part.
 func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	i := it.slowest[request]
 	s[nvmf.AtTarget] = it.held[i]
@@ -336,7 +332,7 @@ func (it *Iterative) Stages(request int) (s [nvmf.Stages]sim.Time) {
 	return s
 }
 
-// Finish ends an iteration and reports whether another is to follow.
+// Finish completes an iteration and reports whether another should follow.
 func (it *Iterative) Finish() bool {
 	size := make([]int64, it.requests)
 	clear(it.delay)
@@ -384,13 +380,13 @@ func (it *Iterative) Finish() bool {
 	return n+1 < it.cfg.Most && (it.Converged < 0 || it.cfg.Full)
 }
 
-// quantile is the smallest throughput that at least a share of requests do not exceed.
+// quantile returns the smallest throughput that at least the given share of requests do not exceed.
 func (it *Iterative) quantile(share float64) float64 {
 	i := int(math.Ceil(share*float64(len(it.values)))) - 1
 	return it.values[min(max(i, 0), len(it.values)-1)]
 }
 
-// RelativeDistance is SNIS' equation 4.
+// RelativeDistance is equation 4 of SNIS.
 func RelativeDistance(x, y float64) float64 {
 	if m := max(x, y); m > 0 {
 		return math.Abs(x-y) / m
@@ -406,7 +402,7 @@ func (it *Iterative) stable(n int) bool {
 	if it.Turns[n].ConvC < it.cfg.Threshold {
 		return true
 	}
-	// The first has none before it.
+	// The first iteration has no Conv_C.
 	if n-it.cfg.StableFor < 1 {
 		return false
 	}

@@ -15,10 +15,11 @@ import (
 	"farflash/workload/flows"
 )
 
-// TestReadings: what the ways to read SNIS give for a read and a write on a drive and in a network that take constant
-// times. By hand: the network takes n, the drive r and w. In the first iteration the write is n + w late when its
-// stages are added, w when its departure from a drive that it came to at its arrival counts, and n when it is not in
-// the drive at all; from the next on n + w, which is the truth, in all of them.
+// TestReadings verifies the results of the different readings of SNIS for a read and a write on a drive and a network
+// that take constant times. By hand: the network takes n, the drive r and w. In the first iteration the write's delay
+// is n + w when its stages are added, w when it is measured to its departure from a drive that it reached at its
+// arrival time, and n when it does not reach the drive at all; from the next iteration on it is n + w, the true value,
+// in all of them.
 func TestReadings(t *testing.T) {
 	const n = sim.Time(7_000_000) // 7 us
 	drive := blocktest.DefaultConfig()
@@ -87,11 +88,11 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestConvergence works SNIS' equation 3 out by hand. Five requests of 8 KiB have delays of 1, 2, 2.5, 4 and 8 us in
-// one iteration and of 2, 2.5, 4, 4 and 8 us in the next, which are throughputs of 8, 4, 3.2, 2, 1 and of 4, 3.2, 2,
-// 2, 1 KiB a us: the means are 18.2/5 and 12.2/5, the medians 3.2 and 2, the 90th percentiles, which nine in ten do
-// not exceed, 8 and 4. So the distances are 6/18.2, 1.2/3.2 and 4/8, and weighted by 1/2, 1/3 and 1/6 they are 3/18.2
-// + 1/8 + 1/12.
+// TestConvergence compares SNIS' equation 3 with a calculation by hand. Five requests of 8 KiB have delays of 1, 2,
+// 2.5, 4 and 8 us in one iteration and of 2, 2.5, 4, 4 and 8 us in the next, which are throughputs of 8, 4, 3.2, 2, 1
+// and of 4, 3.2, 2, 2, 1 KiB per us: the means are 18.2/5 and 12.2/5, the medians 3.2 and 2, the 90th percentiles,
+// which nine in ten do not exceed, 8 and 4. So the distances are 6/18.2, 1.2/3.2 and 4/8, and weighted by 1/2, 1/3 and
+// 1/6 they are 3/18.2 + 1/8 + 1/12.
 func TestConvergence(t *testing.T) {
 	const us = sim.Time(1_000_000)
 	jobs := make([]cosim.Job, 5)
@@ -144,7 +145,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// TestWhereThingsLie: three drives, two of them in the first target, and stripes of 8 KiB.
+// TestWhereThingsLie uses three drives, two of them in the first target, and stripes of 8 KiB.
 func TestWhereThingsLie(t *testing.T) {
 	const K = 1024
 	type part struct {
@@ -190,14 +191,14 @@ func TestWhereThingsLie(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	// A drive holds whole stripes only: of three drives of 20 KiB six stripes.
+	// A drive holds whole stripes only: three drives of 20 KiB hold six stripes.
 	if r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 8 * K}, 1, [][]int32{{0, 1}, {2}},
 		20*K); err != nil || r.Capacity(0) != 48*K {
 		t.Errorf("%d B, %v", r.Capacity(0), err)
 	}
 }
 
-// turnsOf is drives and network in turns for reads and writes in one drive.
+// turnsOf returns an alternating simulation of drives and network for reads and writes in one drive.
 func turnsOf(t *testing.T, cfg cosim.IterativeConfig, ops ...block.Op) *cosim.Iterative {
 	t.Helper()
 	var jobs []cosim.Job
@@ -212,15 +213,15 @@ func turnsOf(t *testing.T, cfg cosim.IterativeConfig, ops ...block.Op) *cosim.It
 	return it
 }
 
-// memory makes drives in memory of a configuration.
+// memory returns a constructor of drives in memory with a configuration.
 func memory(cfg blocktest.Config) func(*sim.Engine, func(block.Completion)) (block.Device, error) {
 	return func(e *sim.Engine, done func(block.Completion)) (block.Device, error) {
 		return blocktest.New(cfg, e, done)
 	}
 }
 
-// TestDriveDepth: a drive that may have two commands at once takes five that come at nearly the same time two by two,
-// in order; the others are held before it.
+// TestDriveDepth verifies that a drive with a depth of two serves five commands that arrive almost simultaneously two
+// at a time, in order, while the others are held before it.
 func TestDriveDepth(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	l := cfg.Latency[block.Read]
@@ -260,8 +261,8 @@ func TestDriveDepth(t *testing.T) {
 	}
 }
 
-// TestTurnsErrors: what cannot be simulated in turns, a drive that fails, one that is never done, and messages that
-// never arrive.
+// TestTurnsErrors covers requests that cannot be simulated in turns, a drive that fails, one that never completes, and
+// messages that never arrive.
 func TestTurnsErrors(t *testing.T) {
 	if _, err := cosim.NewIterative(cosim.IterativeConfig{},
 		[]cosim.Job{{Request: 4, Command: block.Request{Op: block.Flush}}}, 1, nil); err == nil ||
@@ -311,15 +312,15 @@ func TestTurnsErrors(t *testing.T) {
 	}
 }
 
-// unwilling is a device without queues.
+// unwilling is a device that refuses to open queues.
 type unwilling struct{ block.Device }
 
 func (unwilling) Open(block.QueueConfig) (block.QueueID, error) {
 	return 0, errors.New("no more queues")
 }
 
-// TestTurnsWaits: what a drive says of a request's wait is its wait there, as far as the request was in the drive at
-// all; and a drive must give a queue.
+// TestTurnsWaits verifies that the wait that a drive reports for a request is used, bounded by the request's time in
+// the drive; and that a drive must open a queue.
 func TestTurnsWaits(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	l := cfg.Latency[block.Read]
@@ -357,8 +358,8 @@ func TestTurnsWaits(t *testing.T) {
 	}
 }
 
-// TestFlowsInOrder: the network is given flows in order of their starts, whose answer goes to whose request: a read's
-// data come behind a write that came after it.
+// TestFlowsInOrder verifies that the network receives flows in order of their starts, and that its results go to the
+// right requests: a read's data follows a write that arrived after it.
 func TestFlowsInOrder(t *testing.T) {
 	cfg := blocktest.DefaultConfig()
 	l := cfg.Latency[block.Read]

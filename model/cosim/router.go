@@ -9,32 +9,32 @@ import (
 	"farflash/sim"
 )
 
-// Spread is how requests are distinguished when they are handed to one of several.
+// Spread is the property by which requests are distributed over several initiators or drives.
 type Spread uint8
 
 // The spreads.
 const (
-	// ByTurn takes one after the other; what must keep an order in its zone, zone after zone.
+	// ByTurn distributes requests in rotation; requests that need an order in their zone, by zone.
 	ByTurn Spread = iota
-	// ByVolume goes by the volume's number.
+	// ByVolume uses the volume's number.
 	ByVolume
-	// ByTarget goes by the volume's number to a target, and then to one of its drives.
+	// ByTarget uses the volume's number to select a target, and then one of its drives.
 	ByTarget
-	// ByHash goes by a hash of volume and address, in extents.
+	// ByHash uses a hash of volume and address, in extents.
 	ByHash
-	// ByStripe goes by the address, in stripes.
+	// ByStripe uses the address, in stripes.
 	ByStripe
-	// ByFlow goes by the flow of the host.
+	// ByFlow uses the flow of the host.
 	ByFlow
 )
 
-// Route says who issues a request and where it goes.
+// Route determines which initiator issues a request and which drive serves it.
 type Route struct {
 	// Initiator is ByTurn, ByVolume, ByHash or ByFlow.
 	Initiator Spread
 	// Drive is ByVolume, ByTarget, ByHash or ByStripe.
 	Drive Spread
-	// Unit is the length of stripes, or of the extents that are hashed.
+	// Unit is the length of stripes, or of hashed extents.
 	Unit units.Bytes
 	// MaxTransfer is the largest command.
 	MaxTransfer units.Bytes
@@ -42,8 +42,8 @@ type Route struct {
 	Owners []int32
 }
 
-// Router finds who issues a request and which drives it goes to. With Open, Capacity and Close it is all
-// of a block.Device but the submitting.
+// Router determines the initiator of a request and the drives it goes to. With Open, Capacity and Close it implements
+// all of block.Device except Submit.
 type Router struct {
 	route      Route
 	initiators uint32
@@ -52,11 +52,11 @@ type Router struct {
 	flows      int32
 	turn       uint32
 	capacity   int64
-	zone       int64 // how far apart zones begin, if the drives have any
+	zone       int64 // distance between zone starts, 0 if the drives have no zones
 }
 
-// NewRouter makes a router for so many initiators and the drives of each target, of which the least has a
-// capacity.
+// NewRouter returns a router for a number of initiators and the drives of each target. capacity is that of the smallest
+// drive.
 func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (Router, error) {
 	r := Router{route: route, initiators: uint32(initiators), targets: targets, capacity: capacity}
 	for _, t := range targets {
@@ -77,7 +77,7 @@ func NewRouter(route Route, initiators int, targets [][]int32, capacity int64) (
 // SetOwners sets the initiator of each flow, for ByFlow.
 func (t *Router) SetOwners(owners []int32) { t.route.Owners = owners }
 
-// Open implements block.Device. Flows have no queues of their own here.
+// Open implements block.Device. Flows share the initiators' queues.
 func (t *Router) Open(block.QueueConfig) (block.QueueID, error) {
 	t.flows++
 	return block.QueueID(t.flows - 1), nil
@@ -86,10 +86,10 @@ func (t *Router) Open(block.QueueConfig) (block.QueueID, error) {
 // Capacity implements block.Device: the size of each volume.
 func (t *Router) Capacity(int) int64 { return t.capacity }
 
-// Close implements block.Device. What the router has is given up by whoever gave it.
+// Close implements block.Device. The router owns no resources.
 func (t *Router) Close() error { return nil }
 
-// initiator chooses who issues a request.
+// initiator returns the initiator that issues a request.
 func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
 	n := t.initiators
 	switch t.route.Initiator {
@@ -101,24 +101,24 @@ func (t *Router) initiator(q block.QueueID, r *block.Request) int32 {
 		return int32(rng.Mix(rng.Golden+(uint64(r.Volume)<<32^uint64(r.Offset/int64(t.route.Unit))^1<<63)) % uint64(n))
 	}
 	if t.zone > 0 && (r.Op.OfZone() || r.Op == block.Write && !r.Append) {
-		// Hosts share no lock: the order in a zone is kept by one of them.
+		// Hosts share no lock, so one of them keeps a zone's order.
 		return int32(r.Offset / t.zone % int64(n))
 	}
 	t.turn++
 	return int32((t.turn - 1) % n)
 }
 
-// part is the command that a request's bytes from done on begin with.
+// part returns the next command of a request, starting at its byte done, and its drive.
 func (t *Router) part(r *block.Request, done int64) (drive int32, part block.Request) {
 	drive, offset, room := t.place(r, r.Offset+done)
 	part = *r
-	part.Data = nil // content is left out
+	part.Data = nil // content is not simulated
 	part.Offset, part.Length = offset, min(r.Length-done, room, int64(t.route.MaxTransfer))
 	return drive, part
 }
 
-// place is where an address of a request's volume lies: the drive, the address in it, and how much behind it lies
-// there too.
+// place returns the location of an address of a request's volume: the drive, the address in it, and the number of bytes
+// from there on that are contiguous in it.
 func (t *Router) place(r *block.Request, offset int64) (drive int32, at, room int64) {
 	unit := int64(t.route.Unit)
 	switch t.route.Drive {
@@ -136,10 +136,10 @@ func (t *Router) place(r *block.Request, offset int64) (drive int32, at, room in
 	return int32(int64(r.Volume) % t.drives), offset, whole
 }
 
-// whole is more than any volume has.
+// whole exceeds any volume's size.
 const whole = int64(1) << 62
 
-// holders are the first and the last drive that may hold something of a request's volume.
+// holders returns the first and the last drive that may hold data of a request's volume.
 func (t *Router) holders(r *block.Request) (first, last int32) {
 	if t.route.Drive == ByVolume || t.route.Drive == ByTarget {
 		first, _, _ = t.place(r, 0)
@@ -148,18 +148,17 @@ func (t *Router) holders(r *block.Request) (first, last int32) {
 	return 0, int32(t.drives) - 1
 }
 
-// Recorder is a block.Device that notes what is submitted to it, as jobs for drives and network in turns, and
-// completes nothing.
+// Recorder is a block.Device that records submitted requests as jobs for Iterative, and completes none.
 type Recorder struct {
 	Router
 	eng  *sim.Engine
 	Jobs []Job
-	// Requests are those that the jobs are parts of, in order, and Initiators who issued each.
+	// Requests are the requests that the jobs belong to, in order; Initiators has the initiator of each.
 	Requests   []block.Request
 	Initiators []int32
 }
 
-// NewRecorder makes a recorder.
+// NewRecorder returns a recorder.
 func NewRecorder(eng *sim.Engine, router Router) *Recorder {
 	return &Recorder{Router: router, eng: eng}
 }

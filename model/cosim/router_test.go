@@ -38,7 +38,7 @@ func recorded(t *testing.T, route cosim.Route, initiators int, targets [][]int32
 	return c
 }
 
-// TestInitiators: who issues requests, by turn, volume and flow.
+// TestInitiators verifies the initiators of requests, by turn, volume and flow.
 func TestInitiators(t *testing.T) {
 	drives := [][]int32{{0}}
 	var list []block.Request
@@ -60,7 +60,7 @@ func TestInitiators(t *testing.T) {
 	}
 }
 
-// TestDrives: the drive of a volume is that of its number among all, or among those of its number's target.
+// TestDrives verifies that a volume's number selects its drive, among all drives or among those of its target.
 func TestDrives(t *testing.T) {
 	targets := [][]int32{{0, 1, 2}, {3}}
 	var list []block.Request
@@ -81,7 +81,7 @@ func TestDrives(t *testing.T) {
 			}
 		}
 	}
-	// 1 MiB each, but for the last.
+	// 1 MiB each, except for the last.
 	c := recorded(t, cosim.Route{Drive: cosim.ByVolume}, 1, targets, 1, block.Request{Length: 5 << 19, Volume: 6})
 	if len(c.Jobs) != 3 || c.Jobs[1].Command.Offset != 1<<20 || c.Jobs[2].Command.Offset != 2<<20 ||
 		c.Jobs[2].Command.Length != 1<<19 || c.Jobs[2].Drive != 2 {
@@ -93,7 +93,7 @@ func TestDrives(t *testing.T) {
 	}
 }
 
-// TestStripes: volume v begins at drive v, and stripe s of n drives is the s/n-th of its drive.
+// TestStripes verifies that volume v begins at drive v, and that stripe s of n drives is the s/n-th of its drive.
 func TestStripes(t *testing.T) {
 	const k = 1 << 10
 	c := recorded(t, cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, 1, [][]int32{{0, 1}, {2}}, 1,
@@ -107,7 +107,7 @@ func TestStripes(t *testing.T) {
 			t.Errorf("part %d is %+v, not %+v", n, j, w)
 		}
 	}
-	// 1 GiB and 5 KiB hold 16384 whole stripes on each of three drives; 5 KiB are lost.
+	// 1 GiB and 5 KiB hold 16384 whole stripes on each of three drives; the 5 KiB are unused.
 	r, err := cosim.NewRouter(cosim.Route{Drive: cosim.ByStripe, Unit: 64 * units.KiB}, 1, [][]int32{{0, 1}, {2}},
 		1<<30+5*k)
 	if err != nil || r.Capacity(0) != 3<<30 {
@@ -115,7 +115,7 @@ func TestStripes(t *testing.T) {
 	}
 }
 
-// TestImpossibleRouters: no drives, nobody who issues, and drives that are smaller than a stripe.
+// TestImpossibleRouters covers routers without drives, without initiators, and with drives smaller than a stripe.
 func TestImpossibleRouters(t *testing.T) {
 	for name, x := range map[string]struct {
 		initiators int
@@ -135,8 +135,8 @@ func TestImpossibleRouters(t *testing.T) {
 	}
 }
 
-// TestHashes: extents fall on drives and initiators as if drawn (chi-square), one by one, whatever the volume; an
-// extent is in one place, and who issues what says nothing of where it goes.
+// TestHashes verifies that extents are distributed over drives and initiators as if drawn at random (chi-square),
+// independently for each volume; that an extent is in one place; and that initiator and drive are independent.
 func TestHashes(t *testing.T) {
 	const n, extents, unit = 4, 4000, 64 << 10
 	route := cosim.Route{Initiator: cosim.ByHash, Drive: cosim.ByHash, Unit: unit}
@@ -154,7 +154,7 @@ func TestHashes(t *testing.T) {
 	again := recorded(t, route, n, targets, 1, inside...)
 	var drives, initiators [n]float64
 	var both [n][n]float64
-	same := 0 // the two volumes' extents of a number
+	same := 0 // extents of the same number in the two volumes
 	for k := range extents {
 		d, i := c.Jobs[k].Drive, c.Initiators[k]
 		if again.Jobs[k].Drive != d || again.Initiators[k] != i || again.Jobs[k].Command.Offset != inside[k].Offset {
@@ -186,7 +186,7 @@ func TestHashes(t *testing.T) {
 	if want := extents / 2.0 / n; math.Abs(float64(same)-want) > 4*math.Sqrt(want) {
 		t.Errorf("%d extents of %d are on the drive of the other volume's", same, extents/2)
 	}
-	// A part ends where its extent does.
+	// A part ends at the end of its extent.
 	c = recorded(t, route, n, targets, 1, block.Request{Offset: unit - 1024, Length: 2048})
 	if len(c.Jobs) != 2 || c.Jobs[0].Command.Length != 1024 || c.Jobs[1].Command.Offset != unit ||
 		c.Jobs[1].Command.Length != 1024 {

@@ -11,7 +11,7 @@ import (
 	"farflash/workload/flows"
 )
 
-// Traffic posts flows on a network, each at its time.
+// Traffic posts flows on a network at their start times.
 type Traffic struct {
 	eng    *sim.Engine
 	net    *fabric.Network
@@ -21,34 +21,33 @@ type Traffic struct {
 	target sim.Target
 	next   flows.Flow
 	err    error
-	ended  bool // the source has
+	ended  bool // the source is exhausted
 	posted uint64
 
-	reactive []flows.Reactive // by group; nil is that no flow waits for others
-	of       []flows.Flow     // each message's that is under way, if any is
+	reactive []flows.Reactive // by group; nil if no flow waits for others
+	of       []flows.Flow     // the flow of each outstanding message, if any flow waits for others
 	due      heap.Heap[due, *due]
 	order    uint64
-	started  []flows.Flow // room
+	started  []flows.Flow // scratch
 
-	// OnPosted is told of each flow as it is posted, with its message; nil is nobody.
+	// OnPosted is called for each flow as it is posted, with its message; it may be nil.
 	OnPosted func(message int32, f *flows.Flow)
-	// Enough is polled while many flows are posted at one instant, and stops the engine when it returns true. nil
-	// never does.
+	// Enough is polled while many flows are posted at one instant, and stops the engine when it returns true. It may be
+	// nil.
 	Enough func() bool
 }
 
-// EnoughEvery is the number of flows posted in a row between two polls of Enough.
+// EnoughEvery is the number of consecutively posted flows between two polls of Enough.
 const EnoughEvery = 1024
 
-// NewTraffic makes traffic from a source whose hosts are numbered as in hosts, which has their
-// nodes.
+// NewTraffic returns traffic from a source. hosts has the network node of each of the source's hosts.
 func NewTraffic(eng *sim.Engine, net *fabric.Network, src flows.Source, hosts []int32) *Traffic {
 	t := &Traffic{eng: eng, net: net, src: src, hosts: hosts, self: eng.NewComponent()}
 	t.target = eng.AddHandler(t)
 	return t
 }
 
-// due is a flow that begins at a time, in the order in which they were named.
+// due is a flow to be started at a time. Flows of the same time keep the order in which their sources returned them.
 type due struct {
 	order uint64
 	f     flows.Flow
@@ -59,17 +58,17 @@ func (a *due) Before(b *due) bool {
 	return a.f.Start < b.f.Start || a.f.Start == b.f.Start && a.order < b.order
 }
 
-// React has the sources of groups of flows be told of the ends of their flows, through Delivered and Acked, and post
-// those that begin because of them. It is called before Start.
+// React sets the sources that are notified of the completion of their group's flows, through Delivered and Acked, and
+// whose follow-up flows are then posted. It must be called before Start.
 func (t *Traffic) React(sources []flows.Reactive) { t.reactive = sources }
 
-// Delivered is told that all of a message has come.
+// Delivered reports that a message has fully arrived.
 func (t *Traffic) Delivered(m int32) { t.tell(m, false) }
 
-// Acked is told that a message's sender knows so. Its index may be another's from now on.
+// Acked reports that a message's sender has received its acknowledgement. The message's index may be reused afterwards.
 func (t *Traffic) Acked(m int32) { t.tell(m, true) }
 
-// tell tells a flow's source of its end.
+// tell notifies a flow's source of its completion, and schedules the flows that it starts.
 func (t *Traffic) tell(m int32, acked bool) {
 	f := t.of[m]
 	r := t.reactive[f.Group]
@@ -91,10 +90,10 @@ func (t *Traffic) tell(m int32, acked bool) {
 	}
 }
 
-// followUp is the kind of the events that post flows which have waited for others.
+// followUp is the kind of events that post flows which waited for others.
 const followUp = 1
 
-// postDue posts those whose time has come.
+// postDue posts the waiting flows that are due.
 func (t *Traffic) postDue() {
 	for t.due.Len() > 0 && t.due.First().f.Start <= t.eng.Now() {
 		d := t.due.Pop()
@@ -107,7 +106,7 @@ func (t *Traffic) postDue() {
 	}
 }
 
-// post posts a flow, and reports whether that could be done.
+// post posts a flow, and reports success.
 func (t *Traffic) post(f *flows.Flow) bool {
 	m, err := t.net.Send(t.hosts[f.Src], t.hosts[f.Dst], f.Class, f.Size)
 	if err != nil {
@@ -133,13 +132,13 @@ func (t *Traffic) Start() error {
 	return t.err
 }
 
-// Err is what ended the traffic early, if anything did.
+// Err returns the error that ended the traffic early, if any.
 func (t *Traffic) Err() error { return t.err }
 
-// Posted is how many flows have been posted, Ended whether all have.
+// Posted returns the number of flows posted.
 func (t *Traffic) Posted() uint64 { return t.posted }
 
-// Ended reports whether there are no more flows, nor any that wait for others.
+// Ended reports whether all flows are posted and none waits for others.
 func (t *Traffic) Ended() bool {
 	for _, r := range t.reactive {
 		if r != nil && r.Left() > 0 {
@@ -149,10 +148,10 @@ func (t *Traffic) Ended() bool {
 	return t.ended && t.due.Len() == 0
 }
 
-// More reports whether flows are still to be posted.
+// More reports whether more flows are to be posted.
 func (t *Traffic) More() bool { return !t.ended || t.due.Len() > 0 }
 
-// Handle is for the engine.
+// Handle implements sim.Handler.
 func (t *Traffic) Handle(e sim.Event) {
 	if e.Kind == followUp {
 		t.postDue()
@@ -179,7 +178,7 @@ func (t *Traffic) advance() {
 	}
 }
 
-// fetch gets the next flow from the source.
+// fetch reads the next flow from the source.
 func (t *Traffic) fetch() bool {
 	before := t.next.Start
 	err := t.src.Next(&t.next)
@@ -197,8 +196,8 @@ func (t *Traffic) fetch() bool {
 	return true
 }
 
-// CheckFlow reports what is impossible about a flow, the number-th of a source, after one that started at a time,
-// between so many hosts.
+// CheckFlow reports an invalid flow: the number-th of a source, after one that started at before, among a number of
+// hosts.
 func CheckFlow(f *flows.Flow, number uint64, before sim.Time, hosts int) error {
 	switch {
 	case f.Start < before:

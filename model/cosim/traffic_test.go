@@ -12,7 +12,7 @@ import (
 	"farflash/workload/flows"
 )
 
-// TestCheckFlow: which flows are possible, of two hosts after one at 5 us.
+// TestCheckFlow verifies which flows are valid, with two hosts, after one at 5 us.
 func TestCheckFlow(t *testing.T) {
 	for _, c := range []struct {
 		flow flows.Flow
@@ -33,7 +33,7 @@ func TestCheckFlow(t *testing.T) {
 	}
 }
 
-// arrived notes when messages have arrived.
+// arrived records when messages have arrived.
 type arrived struct {
 	eng *sim.Engine
 	at  []sim.Time
@@ -66,7 +66,8 @@ func traffic(t *testing.T, list ...flows.Flow) (*cosim.Traffic, *arrived, error)
 	return x, a, start
 }
 
-// TestTraffic: each flow is posted at its time, those of the same time together, and the source's end is the traffic's.
+// TestTraffic verifies that each flow is posted at its time, together with those of the same time, and that the traffic
+// ends with its source.
 func TestTraffic(t *testing.T) {
 	x, a, err := traffic(t,
 		flows.Flow{Src: 0, Dst: 1, Class: 3, Size: 1000, Start: 10 * us},
@@ -83,8 +84,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficErrors: a flow that cannot be ends the traffic, the first one at once, and others when they are read;
-// and so does one that the network refuses.
+// TestTrafficErrors verifies that an invalid flow ends the traffic, at once if it is the first and else when it is
+// read, and that a flow that the network refuses ends it too.
 func TestTrafficErrors(t *testing.T) {
 	good := flows.Flow{Src: 0, Dst: 1, Class: 3, Size: 1000, Start: us}
 	for _, c := range []struct {

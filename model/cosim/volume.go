@@ -9,15 +9,15 @@ import (
 	"farflash/sim"
 )
 
-// volume is what one host makes of all drives behind the network.
+// volume presents all drives behind the network to one host as a single RAID volume.
 type volume struct {
 	array    *Array
 	raid     *raid.Raid
-	commands slab.Slab[uint64] // the volume's tags of commands under way
-	last     nvmf.Done         // the command that ended last
+	commands slab.Slab[uint64] // the volume's tags of outstanding commands
+	last     nvmf.Done         // the last completed command
 }
 
-// Stripe makes one volume of all drives, in place of the route. The first initiator is its host.
+// Stripe combines all drives into one volume, which replaces the route. The first initiator is its host.
 func (a *Array) Stripe(cfg raid.Config, each int64) error {
 	v := &volume{array: a}
 	var err error
@@ -29,7 +29,7 @@ func (a *Array) Stripe(cfg raid.Config, each int64) error {
 	return nil
 }
 
-// Volume is what the drives are made one of; nil if they are not.
+// Volume returns the RAID volume of the drives; nil if there is none.
 func (a *Array) Volume() *raid.Raid {
 	if a.volume == nil {
 		return nil
@@ -48,7 +48,7 @@ func (v *volume) issue(member int, part block.Request) {
 	v.array.sys.Submit(0, int32(member), part)
 }
 
-// ended takes the end of a command.
+// ended handles a completed command.
 func (v *volume) ended(d *nvmf.Done) {
 	c := int32(d.Tag)
 	tag := *v.commands.At(c)
@@ -57,15 +57,16 @@ func (v *volume) ended(d *nvmf.Done) {
 	v.raid.Ended(tag, d.Status)
 }
 
-// end tells of a request's end, which was the last command's.
+// end completes a request, together with its last command.
 func (v *volume) end(tag uint64, status block.Status) {
 	x := v.array.pending.At(int32(tag))
 	x.status = status
-	v.last.Since(x.at) // what was before it, such as the reads that a parity needs, was spent with the host
+	// the time before that command, such as for the reads that a parity needs, was spent with the host
+	v.last.Since(x.at)
 	v.array.end(int32(tag), &v.last)
 }
 
-// Rebuild has a volume's rebuild go on at the times that it asks for.
+// Rebuild runs a volume's rebuild: it calls step at the times that step requests.
 func Rebuild(eng *sim.Engine, step func(since units.Duration) (next units.Duration, more bool)) {
 	if _, more := step(-1); !more {
 		return
@@ -75,7 +76,7 @@ func Rebuild(eng *sim.Engine, step func(since units.Duration) (next units.Durati
 	eng.Schedule(r.self, r.target, eng.Now(), 0, 0)
 }
 
-// rebuilder wakes a rebuild.
+// rebuilder schedules the steps of a rebuild.
 type rebuilder struct {
 	eng    *sim.Engine
 	self   sim.Component

@@ -10,7 +10,7 @@ import (
 	"farflash/workload"
 )
 
-// A closed loop pauses once so many requests have come back, and not behind its last one.
+// A closed loop pauses once the given number of requests have completed, and not after its last one.
 func TestThink(t *testing.T) {
 	b := newBench(t, nil, cosim.Flow{Source: workload.Slice(many(12)), Outstanding: 4, Think: 100 * us, ThinkEvery: 4})
 	b.run(t)
@@ -22,7 +22,7 @@ func TestThink(t *testing.T) {
 	if b.eng.Now() != 440*us {
 		t.Errorf("it ends at %v", b.eng.Now())
 	}
-	// Three at a time, a pause behind every second: only two are ever under way.
+	// Three at a time, a pause after every second: at most two are ever outstanding.
 	b = newBench(t, nil,
 		cosim.Flow{Source: workload.Slice(many(5)), Outstanding: 3, Think: 20 * us, ThinkEvery: 2, Until: 250 * us})
 	b.run(t)
@@ -31,7 +31,7 @@ func TestThink(t *testing.T) {
 	}
 }
 
-// Flows of a wave begin when those of the one before have ended, and count from there.
+// Flows of a wave start when those of the previous one have ended, and their times count from there.
 func TestWaves(t *testing.T) {
 	b := newBench(t, nil,
 		cosim.Flow{Source: workload.Slice(reads(0, 50*us))},
@@ -48,18 +48,18 @@ func TestWaves(t *testing.T) {
 	if idle != 1 || b.eng.Now() != 382*us {
 		t.Errorf("the host was idle %d times, and the end is at %v", idle, b.eng.Now())
 	}
-	// A first wave without requests, and one that its Until keeps from any.
+	// A first wave without requests, and one whose Until leaves none.
 	b = newBench(t, nil, cosim.Flow{Source: workload.Slice(nil)},
 		cosim.Flow{Source: workload.Slice(reads(30 * us)), Until: 10 * us, Wave: 1},
 		cosim.Flow{Source: workload.Slice(many(1)), Wave: 2})
 	b.run(t)
-	if len(b.dev.at) != 1 || b.dev.at[0] != 0 { // nobody waits for a request that never comes
+	if len(b.dev.at) != 1 || b.dev.at[0] != 0 { // no flow waits for a request that never comes
 		t.Errorf("requests are issued at %v", b.dev.at)
 	}
 }
 
-// The clock does not run on to what comes when a flow issues no more, nor to the end of a pause there; what waits for
-// the flow begins at its last end.
+// The clock does not run on to requests after a flow's end, nor to the end of a pause there; flows that wait for it
+// start at its last completion.
 func TestUntilEnds(t *testing.T) {
 	for name, f := range map[string]cosim.Flow{
 		"open":  {Source: workload.Slice(reads(0, 50*us, 3600*units.Second)), Until: 100 * us},

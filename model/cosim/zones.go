@@ -7,26 +7,26 @@ import (
 	"farflash/numeric/units"
 )
 
-// A host keeps the order of what changes a zone, as Linux does with its zone write plugs (6.10): of writes to a zone
-// one is under way, and what comes meanwhile waits for its end. Appends need no order among each other and go at
-// once, but not past a command about the zone as a whole. Reads go at once. It goes by ends, so it holds for whatever
-// is between host and drive. Where a host stands for several initiators, each zone without appends is one's (Router),
-// whose plug it is.
+// A host keeps commands that change a zone in order, as Linux does with its zone write plugs (6.10): only one write to
+// a zone is outstanding, and later ones wait for its completion. Appends need no order among each other and are sent at
+// once, but do not pass a command on the zone as a whole. Reads are sent at once. Because the order is enforced by
+// completions, it holds whatever is between host and drive. Where a host stands for several initiators, each zone that
+// is written without appends belongs to one of them (Router), and so does its plug.
 
-// plugs are those of a namespace's zones.
+// plugs are the plugs of a namespace's zones.
 type plugs struct {
 	zones block.Zones
 	list  []plug
 }
 
-// plug is what is under way and waits at a zone.
+// plug holds a zone's outstanding and waiting commands.
 type plug struct {
 	waiting list
-	shared  int32 // appends under way
-	alone   bool  // a write, or a command about the zone, is under way
+	shared  int32 // outstanding appends
+	alone   bool  // a write, or a command on the zone, is outstanding
 }
 
-// plug notes whether a flow's namespace is zoned.
+// plug records whether a flow's namespace is zoned, and allocates its plugs.
 func (h *Host) plug(f *flow) {
 	dev, ok := h.dev.(block.Zoned)
 	if !ok {
@@ -44,7 +44,7 @@ func (h *Host) plug(f *flow) {
 	}
 }
 
-// zonesOf are the zones of a flow's namespace.
+// zonesOf returns the zones of a flow's namespace.
 func (h *Host) zonesOf(f *flow) block.Zones {
 	if !f.zoned {
 		return block.Zones{}
@@ -52,7 +52,7 @@ func (h *Host) zonesOf(f *flow) block.Zones {
 	return h.zones[f.Namespace].zones
 }
 
-// plugOf is the plug that a request must pass, or nil.
+// plugOf returns the plug that a request must pass, or nil.
 func (h *Host) plugOf(x *issued) *plug {
 	if x.op != block.Write && !x.op.OfZone() {
 		return nil
@@ -71,7 +71,7 @@ func (p *plug) pass(x *issued) {
 	}
 }
 
-// enters lets a request pass its zone's plug, or keeps it there and reports false.
+// enters lets a request pass its zone's plug, or queues it there and reports false.
 func (h *Host) enters(n int32) bool {
 	x := h.live.At(n)
 	p := h.plugOf(x)
@@ -86,7 +86,7 @@ func (h *Host) enters(n int32) bool {
 	return true
 }
 
-// leaves lets those go on that waited at a zone for a request that has ended.
+// leaves sends the requests at a zone that were waiting for a request that has completed.
 func (h *Host) leaves(x *issued) {
 	p := h.plugOf(x)
 	if p == nil {
@@ -109,7 +109,7 @@ func (h *Host) leaves(x *issued) {
 	}
 }
 
-// plugged counts the requests that wait at zones.
+// plugged returns the number of requests that wait at zones.
 func (h *Host) plugged() (n uint64) {
 	for i := range h.zones {
 		for k := range h.zones[i].list {
@@ -121,15 +121,15 @@ func (h *Host) plugged() (n uint64) {
 	return n
 }
 
-// RefusedError is a request that the device refused.
+// RefusedError reports a request that the device refused.
 type RefusedError struct {
 	Request        uint64 // counted from 1
-	Number         uint64 // among its flow's, counted from 1
+	Number         uint64 // its number within its flow, counted from 1
 	Op             block.Op
 	Append         bool
 	Offset, Length int64
 	Status         block.Status
-	Zones          block.Zones // of its namespace, if that is zoned
+	Zones          block.Zones // those of its namespace, if that is zoned
 }
 
 func (e *RefusedError) Error() string {
@@ -164,13 +164,13 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// measures are those of all operations. What is about zones is rare, and a Measure large.
+// measures holds the Measure of each operation. Those of zone operations are rarely used, and a Measure is large.
 type measures struct {
 	all   [block.Flush + 1]Measure
 	zoned *[block.Ops - block.Flush - 1]Measure
 }
 
-// in is where an operation is measured.
+// in returns the Measure in which an operation is recorded.
 func (m *measures) in(op block.Op) *Measure {
 	if op <= block.Flush {
 		return &m.all[op]
@@ -186,7 +186,7 @@ func (m *measures) ofZone(op block.Op) *Measure {
 	return &m.zoned[op-block.Flush-1]
 }
 
-// of is what was measured of an operation, to be read.
+// of returns the Measure of an operation for reading.
 func (m *measures) of(op block.Op) *Measure {
 	if op > block.Flush && m.zoned == nil {
 		return &nothing
@@ -194,5 +194,5 @@ func (m *measures) of(op block.Op) *Measure {
 	return m.in(op)
 }
 
-// nothing is what was measured of operations that there were none of.
+// nothing is the Measure of operations that did not occur.
 var nothing Measure

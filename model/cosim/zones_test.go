@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// zonedConfig is a drive of 24 zones of 128 blocks of 4 KiB, which begin further apart than they are long.
+// zonedConfig is a drive of 24 zones of 128 blocks of 4 KiB, whose starts are further apart than their capacity.
 func zonedConfig() ssd.Config {
 	c := ssd.DefaultConfig()
 	c.Geometry.Channels, c.Geometry.ChipsPerChannel, c.Geometry.DiesPerChip, c.Geometry.PlanesPerDie = 2, 1, 1, 2
@@ -31,7 +31,7 @@ func zonedConfig() ssd.Config {
 	return c
 }
 
-// zonedDoor is a zoned drive that notes what comes to it.
+// zonedDoor is a zoned drive that records the commands it receives.
 type zonedDoor struct {
 	*ssd.Drive
 	came func(block.Request)
@@ -51,10 +51,11 @@ type zonesRig struct {
 	host  *cosim.Host
 	array *cosim.Array
 	last  block.Completion
-	alone bool // completions are not the host's
+	alone bool // completions do not go to the host
 }
 
-// newZonesRig has so many of each; change may make drives differ, and came is told of what comes to them.
+// newZonesRig returns a rig with a number of initiators and drives; change may make drives differ, and came is called
+// for each command that they receive.
 func newZonesRig(initiators, drives int, route cosim.Route, change func(drive int, c *ssd.Config),
 	came func(drive int, r block.Request)) (*zonesRig, error) {
 	x := &zonesRig{eng: sim.New()}
@@ -90,8 +91,9 @@ func newZonesRig(initiators, drives int, route cosim.Route, change func(drive in
 	return x, nil
 }
 
-// TestZonesOfArray: whatever the route, each zone is written in order in one drive, and by one initiator unless its
-// writes are appends; an append's end says where its data are; and what has ended is what zones hold.
+// TestZonesOfArray verifies, for every route, that each zone is written in order in one drive, and by one initiator
+// unless its writes are appends; that an append's completion reports where its data is; and that the zones' contents
+// match the completed writes.
 func TestZonesOfArray(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const grain = 4096
@@ -110,7 +112,7 @@ func TestZonesOfArray(t *testing.T) {
 			drive int
 			zone  int64
 		}
-		came := map[place]int64{} // where data of a drive's zone end, by what came to it
+		came := map[place]int64{} // end of the data of a drive's zone, from the commands that it received
 		x, err := newZonesRig(initiators, drives, route, func(int, *ssd.Config) {}, func(drive int, r block.Request) {
 			k := place{drive, r.Offset / size}
 			switch {
@@ -131,7 +133,7 @@ func TestZonesOfArray(t *testing.T) {
 			z.Count != want {
 			rt.Fatalf("zones are %+v, and should be %d of %d", z, want, size)
 		}
-		// from where to where writes have gone in each zone of the array since its last reset
+		// extents written in each zone of the array since its last reset
 		ended := map[int64][][2]int64{}
 		owner := map[int64]int32{}
 		x.host.OnSample = func(s *cosim.Sample) {
@@ -169,7 +171,7 @@ func TestZonesOfArray(t *testing.T) {
 		if n := x.host.Measured(block.Write).Latency.Count(); x.host.Err() != nil || n != int64(len(list)) {
 			rt.Fatalf("%d of %d writes, %v", n, len(list), x.host.Err())
 		}
-		// An append more says where a zone's data end, unless the zone is full or finished.
+		// A further append reports where a zone's data ends, unless the zone is full or finished.
 		left := int64(0)
 		for _, n := range came {
 			left += n
@@ -197,7 +199,7 @@ func TestZonesOfArray(t *testing.T) {
 	})
 }
 
-// TestZonesRefused: an array says of what it cannot be made.
+// TestZonesRefused verifies the reasons for which an array cannot be created.
 func TestZonesRefused(t *testing.T) {
 	size := zonedConfig().Zones.Size
 	for _, c := range []struct {

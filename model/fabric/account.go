@@ -10,19 +10,19 @@ import (
 	"farflash/sim"
 )
 
-// Counters are sums over the whole network.
+// Counters are totals over the whole network.
 type Counters struct {
 	Posted, Completed uint64 // messages
 	PostedBytes       uint64
-	Sent              uint64 // payload handed to links by hosts, repetitions included
-	Received          uint64 // payload that came in order, or was kept for it
-	Wasted            uint64 // payload that came and was of no use: repeated, or out of order
-	Lost              uint64 // payload dropped on the way
+	Sent              uint64 // payload handed to links by hosts, retransmissions included
+	Received          uint64 // payload that arrived in order, or was kept out of order
+	Wasted            uint64 // payload that arrived in vain: duplicate, or dropped because out of order
+	Lost              uint64 // payload dropped by the network
 	Acks, Nacks       uint64
 	Duplicates        uint64
 	Trimmed           uint64 // data packets whose payload was cut off
-	Overtaken         uint64 // data packets that came before one that was sent earlier
-	Reordered         uint64 // by how many packet numbers at most
+	Overtaken         uint64 // data packets that arrived before one that was sent earlier
+	Reordered         uint64 // greatest distance of an overtaking packet from the expected one, in packets
 	Marked            uint64 // data packets that arrived with a congestion mark
 	CNPsSent, CNPs    uint64
 	Pulls             uint64 // sent by receivers
@@ -31,7 +31,7 @@ type Counters struct {
 	Pauses, Resumes   uint64 // decisions of switches
 	Paused, Unpaused  uint64 // their effects
 	Refreshes, Frames uint64
-	Storms, Deadlocks uint64 // ports that stayed paused for too long, and circles of them that wait for each other
+	Storms, Deadlocks uint64 // ports that stayed paused too long, and cycles of them that wait for each other
 	Drops             [dropReasons]uint64
 	Stranded          uint64 // queue pairs that a link failure left without a path
 	Events            uint64 // handled
@@ -42,7 +42,7 @@ type DropReason uint8
 
 // The reasons.
 const (
-	DropBuffer    DropReason = iota // a switch had no room
+	DropBuffer    DropReason = iota // a switch had no space
 	DropCorrupted                   // on a lossy link
 	DropNoRoute                     // towards a link that is down
 	DropLinkDown                    // on or before a link that went down
@@ -51,14 +51,14 @@ const (
 
 var dropNames = [...]string{"no room in the buffer", "corrupted on the link", "no way to go", "the link went down"}
 
-// String says it in words.
+// String returns the reason in words.
 func (r DropReason) String() string { return dropNames[r] }
 
 // Drop is a lost packet.
 type Drop struct {
 	At     sim.Time
-	Port   int32 // that it came in through, or was to leave through
-	QP     QP    // -1 is none: a pause frame
+	Port   int32 // the port it arrived on, or was to leave by
+	QP     QP    // -1 for a pause frame
 	Reason DropReason
 }
 
@@ -76,7 +76,7 @@ func (n *Network) drop(pi int32, p *port, x *packet, why DropReason) {
 	n.OnDrop.Fire(d)
 }
 
-// payload is what a data packet carries of its message.
+// payload returns the payload of a data packet in bytes.
 func (n *Network) payload(x *packet) units.Bytes {
 	if x.flags&trimmed != 0 {
 		return 0
@@ -84,7 +84,7 @@ func (n *Network) payload(x *packet) units.Bytes {
 	return units.Bytes(x.size) - n.cfg.Header - n.cfg.Telemetry.Size
 }
 
-// add adds another's counts.
+// add adds the counts of o; the maximum in Reordered is combined as a maximum.
 func (c *Counters) add(o *Counters) {
 	for _, x := range [...][2]*uint64{
 		{&c.Posted, &o.Posted}, {&c.Completed, &o.Completed}, {&c.PostedBytes, &o.PostedBytes}, {&c.Sent, &o.Sent},
@@ -106,7 +106,7 @@ func (c *Counters) add(o *Counters) {
 	}
 }
 
-// DropCount is how many packets were lost, for all reasons.
+// DropCount returns the number of packets lost, for all reasons.
 func (c *Counters) DropCount() uint64 {
 	sum := uint64(0)
 	for _, d := range c.Drops {
@@ -115,40 +115,39 @@ func (c *Counters) DropCount() uint64 {
 	return sum
 }
 
-// Bytes is about how much memory is touched again and again while the network is full: ports, their classes in use,
-// and the queue pair that each host sends on.
+// Bytes estimates the memory that is touched over and over while the network is full: ports, their classes in use, and
+// one queue pair for each host.
 func (n *Network) Bytes() int64 {
 	lanes := int64(bits.OnesCount8(n.used | 1))
 	return int64(len(n.ports))*(portBytes+lanes*laneBytes+chunkBytes) + int64(len(n.nics))*pairBytes
 }
 
-// What a port, its class, a chunk of its queue, and a queue pair with its message take, in bytes where a word has
-// eight.
+// Sizes in bytes, with 8-byte words, of a port, a class queue, a chunk of a queue, and a queue pair with its message.
 const (
 	portBytes, laneBytes, chunkBytes = 320, 48, 32 * 24
 	pairBytes                        = 368
 )
 
-// OneSequence reports whether all random numbers are of one sequence, so that the network cannot be divided.
+// OneSequence reports whether all random numbers come from one sequence, so that the network cannot be divided.
 func (n *Network) OneSequence() bool { return n.draws != nil }
 
-// PortReport is what a port has done.
+// PortReport is a port's statistics.
 type PortReport struct {
 	Node, Peer int32
 	Rate       units.BitRate
 	Packets    uint64
 	Bytes      uint64
-	Taken      uint64 // payload that came to the host here and was new to it
+	Taken      uint64 // new payload delivered to the host
 	Pauses     uint64
-	Paused     sim.Time // in which at least one class was paused
+	Paused     sim.Time // time during which at least one class was paused
 	Longest    sim.Time
 	Marks      uint64
 	Drops      uint64
-	MaxQueue   units.Bytes // of any one class
-	Queue      units.Bytes // now, all classes
+	MaxQueue   units.Bytes // maximum over the classes
+	Queue      units.Bytes // currently queued, all classes
 }
 
-// Ports is how many ports there are; a link has two, its A's and its B's.
+// Ports returns the number of ports. A link has two, its A's and its B's.
 func (n *Network) Ports() int { return len(n.ports) }
 
 // Port reports on a port.
@@ -170,15 +169,15 @@ func (n *Network) Port(pi int32) PortReport {
 	return r
 }
 
-// Busy is how long a port has been sending up to a time that the network has been run to: what it has not sent by
-// then does not count.
+// Busy returns how long a port has been sending up to at, a time that the network has been run to. The part of a packet
+// that is sent after at does not count.
 func (n *Network) Busy(pi int32, at sim.Time) sim.Time {
 	p := &n.ports[pi]
 	return max(0, p.busy-max(0, p.free-at))
 }
 
-// LinksBusy is how long a node's links have been sending, and receiving, up to a time that the network has been run
-// to, on average over its links.
+// LinksBusy returns how long a node's links have been sending, and receiving, up to at, a time that the network has
+// been run to: the mean over its links.
 func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 	first, count := n.PortsOf(node)
 	for pi := first; pi < first+count; pi++ {
@@ -188,7 +187,7 @@ func (n *Network) LinksBusy(node int32, at sim.Time) (sent, got sim.Time) {
 	return sent / sim.Time(max(count, 1)), got / sim.Time(max(count, 1))
 }
 
-// Goodput is what a node's links together carry of messages at most, in each direction: full packets, without their
+// Goodput returns the highest message rate of a node's links together, in each direction: full packets, without their
 // headers.
 func (n *Network) Goodput(node int32) (sum units.BitRate) {
 	first, count := n.PortsOf(node)
@@ -199,8 +198,8 @@ func (n *Network) Goodput(node int32) (sum units.BitRate) {
 	return sum
 }
 
-// LeastTrip is no longer than what a message takes between any two of some hosts beside the time in which it leaves
-// the first: its last packet passes two links and a switch, or a link between hosts.
+// LeastTrip returns a lower bound of a message's travel time between any two of the hosts, not counting the time it
+// takes to leave the first: its last packet passes two links and a switch, or a link between hosts.
 func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	last := uint16((max(size, 1)-1)%n.cfg.Payload + 1 + n.cfg.Header)
 	up, down := sim.Forever/2, sim.Forever/2
@@ -216,7 +215,7 @@ func (n *Network) LeastTrip(size units.Bytes, hosts []int32) sim.Time {
 	return up + down
 }
 
-// PortOf is the port of a link at its A or its B.
+// PortOf returns the port of a link at its A or its B.
 func (n *Network) PortOf(link int32, atA bool) int32 {
 	l := n.graph.Links[link]
 	node := l.B
@@ -226,7 +225,7 @@ func (n *Network) PortOf(link int32, atA bool) int32 {
 	return n.nodes[node].first + int32(n.routes.Ports().Number(link, atA))
 }
 
-// PacketHops is how many packets, pause frames included, have been put on wires.
+// PacketHops returns the number of packets put on wires, pause frames included.
 func (n *Network) PacketHops() uint64 {
 	sum := uint64(0)
 	for i := range n.ports {
@@ -235,8 +234,7 @@ func (n *Network) PacketHops() uint64 {
 	return sum
 }
 
-// Check walks the network's invariants and laws of conservation and reports the first that
-// does not hold.
+// Check verifies the network's invariants and conservation laws and reports the first violation.
 func (n *Network) Check() error {
 	var flying, waiting uint64 // payload
 	for i := range n.ports {
@@ -282,7 +280,7 @@ func (n *Network) Check() error {
 				l := n.lane(pi, c)
 				switch {
 				case n.lossless>>c&1 == 0:
-				case n.cfg.Pools != nil: // whose headroom is a part of in
+				case n.cfg.Pools != nil: // in includes the headroom there
 					sum -= l.in
 				default:
 					sum -= l.in + l.head
@@ -306,10 +304,10 @@ func (n *Network) Check() error {
 	return nil
 }
 
-// Pairs is how many queue pairs there are.
+// Pairs returns the number of queue pairs.
 func (n *Network) Pairs() int { return len(n.senders) }
 
-// Rate is what a queue pair may send at, 0 before its first message.
+// Rate returns the rate that a queue pair may send at, 0 before its first message.
 func (n *Network) Rate(q QP) units.BitRate {
 	if n.senders[q].last < 0 {
 		return 0
@@ -318,30 +316,30 @@ func (n *Network) Rate(q QP) units.BitRate {
 	return n.control[lead].Rate
 }
 
-// Progress is how much payload of a queue pair has been acknowledged in order since it was opened, and how much has
-// been sent and has not.
+// Progress returns how much payload of a queue pair has been acknowledged in order since it was opened, and how much is
+// in flight.
 func (n *Network) Progress(q QP) (acked, flight uint64) {
 	_, s := n.lead(int32(q), &n.senders[q])
 	acked, next := n.progress(s)
 	return acked, next - acked
 }
 
-// Look has figures count up to a time that the engine has been run to, which may be later than its last
+// Look sets the time that figures count up to: one that the engine has been run to, which can be later than its last
 // event.
 func (n *Network) Look(at sim.Time) { n.at = at }
 
-// Node is whose a port is.
+// Node returns the node of a port.
 func (n *Network) Node(pi int32) int32 { return n.ports[pi].node }
 
-// PortsOf are a node's first port and how many it has; they follow each other.
+// PortsOf returns a node's first port and the number of its ports, which are consecutive.
 func (n *Network) PortsOf(node int32) (first, count int32) {
 	return n.nodes[node].first, n.nodes[node].ports
 }
 
-// PortNumber is a port's number at its node, from 0.
+// PortNumber returns a port's number at its node, from 0.
 func (n *Network) PortNumber(pi int32) int { return int(pi - n.nodes[n.ports[pi].node].first) }
 
-// PausedNow is how many pauses last, over all ports and classes.
+// PausedNow returns the number of current pauses, over all ports and classes.
 func (n *Network) PausedNow() uint64 {
 	sum := uint64(0)
 	for i := range n.ports {
@@ -350,16 +348,16 @@ func (n *Network) PausedNow() uint64 {
 	return sum
 }
 
-// Endless are messages that never end.
+// Endless counts messages that never complete.
 type Endless struct {
-	// Severed are of queue pairs that have no way to their peer, or back, since a link failed.
+	// Severed counts those whose queue pair has no path to its peer, or back, because a link failed.
 	Severed int
-	// Hung are of queue pairs that have nothing left to send, nothing on the way, and no timer that runs.
+	// Hung counts those whose queue pair has no packet to send, none in flight, and no timer running.
 	Hung int
 }
 
-// Endless counts the messages that will never be acknowledged. Hung ones are counted right when a network has come to
-// rest, severed ones at any time, as long as no link is mended.
+// Endless counts the messages that will never be acknowledged. Hung is exact once the network is idle, Severed at any
+// time, as long as no link is mended.
 func (n *Network) Endless() Endless {
 	moving := map[uint32]bool{}
 	for i := range n.ports {

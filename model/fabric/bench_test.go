@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// hops reports packet-hops a second.
+// hops reports packet-hops per second.
 func hops(b *testing.B, sum uint64) {
 	b.ReportMetric(float64(sum)/b.Elapsed().Seconds(), "hops/s")
 }
@@ -27,7 +27,7 @@ func BenchmarkIncast(b *testing.B) {
 	hops(b, sum)
 }
 
-// BenchmarkClos has about a million packet-hops whatever the number of hosts.
+// BenchmarkClos runs about a million packet-hops whatever the number of hosts.
 func BenchmarkClos(b *testing.B) {
 	for _, hosts := range []int{16, 64, 256, 1024, 4096} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
@@ -54,8 +54,8 @@ func BenchmarkClos(b *testing.B) {
 	}
 }
 
-// BenchmarkFatTree is a permutation on a fat tree, every host at once at full load, in one piece and in parts of a
-// pod each.
+// BenchmarkFatTree runs a permutation on a fat tree with all hosts at full load, in one piece and in parts of a pod
+// each.
 func BenchmarkFatTree(b *testing.B) {
 	for _, k := range []int{8, 16, 24} {
 		for _, parts := range []int{1, k} {
@@ -70,7 +70,7 @@ func BenchmarkFatTree(b *testing.B) {
 					n := newRig(b, DefaultConfig(), g, 1).net
 					var flows []Flow
 					for i := range hosts {
-						// 7 is prime to the number of hosts or maps none to itself, and most leave their pod.
+						// No host is mapped to itself, and most flows leave their pod.
 						flows = append(flows,
 							Flow{Src: i, Dst: (i + hosts/2 + i%7 + 1) % hosts, Class: 3, Size: 64 * units.KB})
 					}

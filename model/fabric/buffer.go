@@ -8,13 +8,13 @@ import (
 	"farflash/sim"
 )
 
-// The shared buffer. Each port and lossless class accounts for what came in through it:
-// first its reserve, then the part shared by all, up to a threshold, then its headroom. What
-// goes beyond the threshold makes the port pause; the headroom takes what
-// arrives until the pause has taken effect. Classes that are not lossless are
-// refused where their queue would exceed what is free.
+// The shared buffer. Each port and lossless class accounts for the packets that arrived through it: first against its
+// reserve, then against the part shared by all, up to a threshold, then against its headroom. Exceeding the threshold
+// pauses the sender; the headroom absorbs what arrives until the pause takes effect. Classes that are not lossless are
+// refused when their queue would exceed the free space.
 
-// admit accounts for a packet that comes in, or refuses it.
+// admit charges an arriving packet to the buffer and reports whether there was space. It pauses the sender when the
+// class reaches its threshold.
 func (n *Network) admit(in int32, q *port, class uint8, to *lane, size int64) bool {
 	sw := &n.nodes[q.node]
 	free := sw.pool - sw.shared
@@ -53,8 +53,8 @@ func (n *Network) admit(in int32, q *port, class uint8, to *lane, size int64) bo
 	return true
 }
 
-// release gives back what a packet took that came in as from says and leaves, and lets
-// go on whom it makes room for.
+// release returns the buffer space of a departing packet that was charged to from, and resumes the sender if its class
+// has fallen far enough below the threshold.
 func (n *Network) release(sw *node, from uint16, size int64) {
 	in, class := sw.first+int32(from/MaxClasses), uint8(from%MaxClasses)
 	if n.lossless>>class&1 == 0 {
@@ -81,8 +81,7 @@ func (n *Network) release(sw *node, from uint16, size int64) {
 	}
 }
 
-// threshold is what a port and class may take of the shared part while so much of it is
-// free.
+// threshold returns how much of the shared part a port and class may occupy when free bytes of it are free.
 func (n *Network) threshold(q *port, free int64) int64 {
 	if n.cfg.PFC.Threshold.Dynamic {
 		return min(free, free*int64(q.alpha)>>16)
@@ -90,7 +89,7 @@ func (n *Network) threshold(q *port, free int64) int64 {
 	return min(free, int64(n.cfg.PFC.Threshold.Size))
 }
 
-// setThreshold computes a port's alpha and headroom; nic is the hosts' rate.
+// setThreshold computes a port's alpha and headroom; nic is the rate of the hosts' links.
 func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.BitRate]bytesIn) error {
 	c := &n.cfg.PFC
 	p.alpha = int32(float64(c.Alpha) * 65536)
@@ -116,7 +115,7 @@ func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.Bit
 		}
 		p.head = n.headroom(p, x)
 	case HeadroomHPCC:
-		// In whole nanoseconds, as the reference computes it.
+		// In whole nanoseconds, as the reference does.
 		p.head = int64(p.rate) * int64(p.delay/units.Nanosecond) / 8 / 1e9 * 3
 	case HeadroomFixed:
 		p.head = int64(c.Headroom.Size)
@@ -124,14 +123,14 @@ func (n *Network) setThreshold(p *port, nic units.BitRate, fastest map[units.Bit
 	return nil
 }
 
-// bytesIn is what a link carries in a time.
+// bytesIn is a rate: bytes that a link carries in a time.
 type bytesIn struct {
 	bytes uint16
 	time  sim.Time
 }
 
-// fastest is the packet that a port's link carries at the greatest rate. That is above the
-// link's where the time on the wire is rounded down.
+// fastest returns the packet size with the highest effective rate on a port's link. Rounding down times on the wire
+// makes that rate exceed the link's.
 func (n *Network) fastest(p *port) bytesIn {
 	most := uint16(n.largest())
 	if p.perByte > 0 {
@@ -150,23 +149,23 @@ func (n *Network) fastest(p *port) bytesIn {
 	return best
 }
 
-// largest is the size of the largest packet that is not a pause frame.
+// largest returns the size of the largest packet other than a pause frame.
 func (n *Network) largest() units.Bytes {
 	return max(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size, n.cfg.Acks.Size+n.cfg.Telemetry.AckSize, n.cfg.CNP.Size)
 }
 
-// headroom is what may still arrive at a port after it has decided to pause a class, so
-// that none of it is lost:
+// headroom returns the headroom with which no packet is lost: the most that can still arrive at a port after it has
+// decided to pause a class.
 //
-//   - the pause frame waits for the packet or frame that is being sent, and for a frame of
-//     each other class; then it takes its own time, and the link's delay;
-//   - during all that, and the delay back, the other end sends at the link's rate; what it sent
-//     before comes first, for the packet that caused the pause has just arrived as a whole;
-//   - when the frame takes effect the other end may just have begun a packet, which it finishes;
-//   - the packet that caused the pause is itself accounted to the headroom, which was
-//     empty, for else the class would have been paused already.
+//   - The pause frame waits for the packet or frame that is being sent and for one frame of each other class; then it
+//     takes its own time on the wire, and the link's delay.
+//   - During all that, and the delay back, the other end sends at the link's rate. The bytes already on the wire are
+//     part of that, because the packet that caused the pause has just arrived in full.
+//   - When the pause takes effect the other end may have just started a packet, which it finishes.
+//   - The packet that caused the pause is itself charged to the headroom, which was empty before: otherwise the class
+//     would already have been paused.
 //
-// One packet more is a margin for times on the wire that are rounded.
+// One more packet is a margin for rounded times on the wire.
 func (n *Network) headroom(p *port, fastest bytesIn) int64 {
 	packet, frame := uint16(n.largest()), uint16(n.cfg.PFC.Frame)
 	after := n.time(p, max(packet, frame)) + MaxClasses*n.time(p, frame) + p.delay + n.ports[p.peer].delay
@@ -178,8 +177,8 @@ func (n *Network) headroom(p *port, fastest bytesIn) int64 {
 	return int64(wire) + 3*int64(packet)
 }
 
-// protected is how many lossless classes are in use: each needs its headroom. Before any is,
-// room is kept for those of one queue pair.
+// protected returns the number of lossless classes in use, each of which needs its headroom. Before any is in use,
+// space is kept for the classes of one queue pair.
 func (n *Network) protected() int64 {
 	if n.lossless == 0 {
 		return 0
@@ -187,10 +186,11 @@ func (n *Network) protected() int64 {
 	return int64(max(bits.OnesCount8(n.lossless&n.used), n.graph.Channels, 1))
 }
 
-// setPools divides each switch's buffer. It is done again when a class comes into use.
+// setPools divides each switch's buffer into reserves, headroom and the shared part. It runs again whenever a class
+// comes into use.
 func (n *Network) setPools() error {
 	var f units.Faults
-	named := 3 // switches, at most
+	named := 3 // report at most three switches
 	for i := range n.nodes {
 		sw := &n.nodes[i]
 		if n.graph.Nodes[i].Kind != topo.Switch {
@@ -202,7 +202,7 @@ func (n *Network) setPools() error {
 			kept += int64(n.cfg.PFC.Reserve) * n.protected()
 		}
 		sw.pool = int64(n.cfg.Buffer) - kept - head
-		// A class that comes into use later takes its room from what is shared, as that is freed.
+		// A class that comes into use later takes its space from the shared part, as that is freed.
 		sw.most = max(sw.pool, sw.shared)
 		if sw.pool <= 0 && n.cfg.Pools == nil {
 			f.Hold(false, "buffer",
@@ -217,7 +217,7 @@ func (n *Network) setPools() error {
 	return f.Err()
 }
 
-// backlog is what waits in all of a port's queues.
+// backlog returns the bytes waiting in all of a port's queues.
 func (n *Network) backlog(pi int32) units.Bytes {
 	sum := int64(0)
 	for c := range uint8(MaxClasses) {

@@ -5,14 +5,13 @@ import (
 	"farflash/numeric/units"
 )
 
-// HPCC sets what is like the simulator HPCC (Li et al., SIGCOMM 2019; the ns-3 code published
-// with it) and is not a setting of its configuration files: whole nanoseconds, a headroom of three
-// bandwidth-delay products, its random numbers, marks echoed on ACKs, a queue pair for each message, no
-// retransmission timer, pauses that last until they are taken back, and headers that
-// stand for RoCE's.
+// HPCC sets the behaviour of the simulator HPCC (Li et al., SIGCOMM 2019; the ns-3 code published with it) that is not
+// a setting of its configuration files: whole nanoseconds, a headroom of three bandwidth-delay products, its random
+// numbers, marks echoed on ACKs, a queue pair for each message, no retransmission timer, pauses that last until they
+// are resumed, and headers that stand for RoCE's.
 //
-// Its ACK_HIGH_PRIO reaches the hosts only: their ACKs pass a pause, which is Acks.HostClass 0, but
-// switches hold them among the data, which is Acks.Class.
+// Its ACK_HIGH_PRIO affects hosts only: with it their ACKs pass a pause, which is Acks.HostClass 0, but switches queue
+// them among the data, which is Acks.Class.
 func HPCC(c Config) Config {
 	c.Header = 48
 	c.Rounding, c.Ways, c.Random = WholeNanoseconds, Descending, NS3Random
@@ -31,14 +30,13 @@ func HPCC(c Config) Config {
 	return c
 }
 
-// HPCCClass is the traffic class of ACKs in that simulator's switches, which must be
-// that of its flows.
+// HPCCClass is the traffic class of ACKs in that simulator's switches. It must equal the class of its flows.
 const HPCCClass = 3
 
-// hpccDraws are the random numbers of that simulator's run number seed. Each decision whether to mark, and
-// each pause frame's identification, makes a new random variable and with it a new stream. Before the first one the
-// program has made 8 streams, and 6 for each link, which was found by comparing completion times:
-// with these they are the same to the nanosecond.
+// hpccDraws returns the random numbers of that simulator's run number seed. Each marking decision, and each pause
+// frame's identification, creates a new random variable and with it a new stream. Before the first one the program has
+// created 8 streams, plus 6 for each link. These numbers were found by comparing completion times, which they reproduce
+// to the nanosecond.
 func hpccDraws(seed uint64, links int) *rng.NS3Draws {
 	return rng.NewNS3Draws(seed, 8+6*uint64(links))
 }

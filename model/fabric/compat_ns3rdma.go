@@ -5,27 +5,25 @@ import (
 	"farflash/numeric/units"
 )
 
-// Pools is the buffer of ns3-rdma's switches (Zhu et al., SIGCOMM 2015; the ns-3 code published
-// with it), which differs from the shared buffer of buffer.go: one service pool
-// whose limit, once passed, makes every packet headroom, minimums that the
-// thresholds add, and a static or dynamic limit of a class.
+// Pools is the buffer of ns3-rdma's switches (Zhu et al., SIGCOMM 2015; the ns-3 code published with it), which differs
+// from the shared buffer of buffer.go: it has one service pool, beyond whose limit every packet is charged to headroom,
+// minimums that thresholds add to, and a static or dynamic limit for each class.
 type Pools struct {
-	// Limit of the service pool; beyond it packets are headroom.
+	// Limit is the limit of the service pool; beyond it packets are headroom.
 	Limit units.Bytes
-	// Minimum of a class and a port together, which a threshold comes on top of.
+	// Minimum is guaranteed to a class of a port; thresholds come on top of it.
 	Minimum units.Bytes
-	// Alpha of the dynamic limit: alpha times what the pool has left; 0 is static.
+	// Alpha is the factor of the dynamic limit: alpha times the space left in the pool. 0 makes the limit static.
 	Alpha int
 	// ClassLimit is the static limit of a class.
 	ClassLimit units.Bytes
-	// ClassResume is below what a class goes on.
+	// ClassResume is the level below which a paused class is resumed.
 	ClassResume units.Bytes
-	// Recheck is how long after a pause the switch looks whether to refresh it or to let
-	// go on; a pause lasts Lasts.
+	// Recheck is how long after a pause the switch decides whether to refresh or resume it; a pause lasts Lasts.
 	Recheck, Lasts units.Duration
 }
 
-// NS3RDMA sets what is like ns3-rdma and is not a setting of its configuration files.
+// NS3RDMA sets the behaviour of ns3-rdma that is not a setting of its configuration files.
 func NS3RDMA(c Config) Config {
 	const cell = 1030
 	c.Header = 22 // 20 IP, 2 PPP; UDP and sequence numbers are payload, as its goodput counts them
@@ -43,8 +41,7 @@ func NS3RDMA(c Config) Config {
 	return c
 }
 
-// NS3RDMAPools is the buffer of ns3-rdma's switches, whose limits are static if the
-// configuration's threshold is.
+// NS3RDMAPools returns the buffer of ns3-rdma's switches. Its limits are static if the configuration's threshold is.
 func NS3RDMAPools(c Config) *Pools {
 	const cell = 1030
 	p := Pools{Limit: 4000 * cell, Minimum: 2 * cell, Recheck: 2 * units.Microsecond, Lasts: 5 * units.Microsecond}
@@ -57,7 +54,7 @@ func NS3RDMAPools(c Config) *Pools {
 	return &p
 }
 
-// admitPools accounts for a packet as ns3-rdma does.
+// admitPools charges a packet as ns3-rdma does.
 func (n *Network) admitPools(in int32, q *port, sw *node, l *lane, class uint8, size int64) bool {
 	p := n.cfg.Pools
 	over := sw.shared > int64(p.Limit)
@@ -82,7 +79,7 @@ func (n *Network) releasePools(sw *node, l *lane, size int64) {
 	l.head = max(0, l.head-size)
 }
 
-// pauses reports whether a class has passed its limit.
+// pauses reports whether a class has exceeded its limit.
 func (p *Pools) pauses(sw *node, l *lane) bool {
 	if p.Alpha == 0 {
 		return l.in > int64(p.ClassLimit)
@@ -90,7 +87,7 @@ func (p *Pools) pauses(sw *node, l *lane) bool {
 	return l.in > int64(p.Minimum) && l.in-int64(p.Minimum) > int64(p.Alpha)*(int64(p.Limit)-sw.shared)
 }
 
-// resumes reports whether a class may go on.
+// resumes reports whether a class can be resumed.
 func (p *Pools) resumes(sw *node, l *lane) bool {
 	if p.Alpha == 0 {
 		return l.in < int64(p.ClassResume)
@@ -98,7 +95,7 @@ func (p *Pools) resumes(sw *node, l *lane) bool {
 	return l.in-int64(p.Minimum) < int64(p.Alpha)*(int64(p.Limit)-sw.shared-16)
 }
 
-// recheck is ns3-rdma's look at a class that it has paused.
+// recheck is ns3-rdma's periodic decision about a class that it has paused.
 func (n *Network) recheck(pi int32, p *port, l *lane, class uint8) {
 	sw := &n.nodes[p.node]
 	if n.cfg.Pools.resumes(sw, l) {
@@ -112,7 +109,7 @@ func (n *Network) recheck(pi int32, p *port, l *lane, class uint8) {
 	n.lookAgain(pi, p, class)
 }
 
-// lookAgain schedules the next look.
+// lookAgain schedules the next recheck.
 func (n *Network) lookAgain(pi int32, p *port, class uint8) {
 	i := uint32(pi)*MaxClasses + uint32(class)
 	n.looks[i] = n.eng.Now() + n.cfg.Pools.Recheck

@@ -8,63 +8,62 @@ import (
 	"farflash/numeric/units"
 )
 
-// MaxClasses is how many traffic classes a port has, as in IEEE 802.1Q.
+// MaxClasses is the number of traffic classes of a port, as in IEEE 802.1Q.
 const MaxClasses = 8
 
-// Config describes NICs and switches in plain values. It says nothing of the
-// network's shape, which is a topo.Graph.
+// Config describes NICs and switches in plain values. The network's shape is a topo.Graph.
 type Config struct {
-	// Payload is how much of a message one packet carries at most, the path MTU of RoCE.
+	// Payload is the largest payload of one packet, the path MTU of RoCE.
 	Payload units.Bytes
 	// Header is the size of a data packet on the wire without its payload. The default is RoCEv2 over Ethernet: 14
 	// Ethernet + 20 IP + 8 UDP + 12 BTH + 4 ICRC + 4 FCS + 20 preamble and gap.
 	Header units.Bytes
 	// CongestionControl sets the rate or window of each queue pair.
 	CongestionControl cc.Config
-	// QueuePairs says how messages share queue pairs.
+	// QueuePairs sets how messages share queue pairs.
 	QueuePairs QueuePairs
-	// RoundTrip says how base round trips are counted, which congestion control starts from.
+	// RoundTrip sets how the base round trips are computed that congestion control starts from.
 	RoundTrip RoundTrip
 	// Acks are the receivers' acknowledgements.
 	Acks Acks
 	// CNP are the receivers' congestion notification packets.
 	CNP CNP
-	// Recovery says what happens when packets are lost.
+	// Recovery sets how lost packets are recovered.
 	Recovery Recovery
 	// PFC is priority flow control, IEEE 802.1Qbb.
 	PFC PFC
-	// Buffer is a switch's packet memory, shared by its ports.
+	// Buffer is the packet memory of a switch, shared by its ports.
 	Buffer units.Bytes
-	// SwitchLatency is the time that a switch takes with a packet that has fully arrived, besides its time on wires.
-	// Data sheets give the latency of cut-through; subtract that.
+	// SwitchLatency is a switch's processing time for a packet that has fully arrived, in addition to its time on
+	// wires. Data sheets give the latency of cut-through forwarding; subtract a packet's time on the wire.
 	SwitchLatency units.Duration
 	// ECN marks packets that leave a long queue.
 	ECN ECN
 	// Scheduler is the order in which a port serves its classes.
 	Scheduler Scheduler
-	// Weights are the classes' shares with dwrr, from class 0 on. A missing one is 1.
+	// Weights are the shares of the classes under dwrr, from class 0 on. Missing ones are 1.
 	Weights []int
 	// Watchdog looks for ports that stay paused.
 	Watchdog Watchdog
-	// Telemetry is what switches write into packets for congestion controls that use it.
+	// Telemetry is the data that switches write into packets for congestion controls that use it.
 	Telemetry Telemetry
-	// Ways is the order in which switches number equally short paths. A hash of addresses and ports picks one of the
+	// Ways is the order in which switches number equally short paths. A hash of addresses and ports selects one of the
 	// numbers.
 	Ways PathOrder
 	// Trimming makes switches cut the payload off packets that find their queue full.
 	Trimming Trimming
-	// LoadBalancing says how switches choose among equally short paths.
+	// LoadBalancing sets how switches choose among equally short paths.
 	LoadBalancing spread.Config
-	// Random is where the random numbers for ECN marking come from.
+	// Random is the source of the random numbers for ECN marking.
 	Random Random
-	// Rounding is how the time of a packet on a wire is rounded.
+	// Rounding sets how a packet's time on a wire is rounded.
 	Rounding Rounding
-	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the
-	// simulator ns3-rdma; only its compat sets it.
+	// Pools replaces the shared buffer's dynamic thresholds by the service pools of the simulator ns3-rdma; only that
+	// simulator's compat mode sets it.
 	Pools *Pools
 }
 
-// DefaultConfig is RoCEv2 with DCQCN and PFC on shallow-buffered switches.
+// DefaultConfig returns RoCEv2 with DCQCN and PFC on shallow-buffered switches.
 func DefaultConfig() Config {
 	return Config{
 		Payload: 1024, Header: 82,
@@ -85,21 +84,21 @@ func DefaultConfig() Config {
 	}
 }
 
-// packet is the largest data packet.
+// packet returns the size of the largest data packet.
 func (c *Config) packet() units.Bytes { return c.Payload + c.Header + c.Telemetry.Size }
 
-// leastQuanta is the shortest pause that can be refreshed in time: half of it, after which
-// the refresh is due, must be enough for a packet that is being sent and a frame of each class.
+// leastQuanta returns the shortest pause that can be refreshed in time. The refresh is sent after half of it; the other
+// half must cover a packet that is being sent and a frame of each class.
 func (c *Config) leastQuanta() int {
 	const quantum = 64 // bytes
 	return int((2*(max(c.packet(), c.Acks.Size+c.Telemetry.AckSize, c.CNP.Size, c.PFC.Frame)+MaxClasses*c.PFC.Frame)+
 		quantum-1)/quantum) + 1
 }
 
-// mostReordered keeps packet numbers of a window apart from those before it.
+// mostReordered keeps the packet numbers of a window apart from earlier ones.
 const mostReordered = 1 << 20
 
-// Validate reports what cannot work, as errors of its fields.
+// Validate returns an error for each field that is invalid.
 func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Payload >= 1 && c.Payload <= 16*units.KiB, "payload", "%v is not possible; use 1B to 16KiB", c.Payload)

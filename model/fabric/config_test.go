@@ -114,7 +114,7 @@ func TestCallsRefused(t *testing.T) {
 	g := star(t, 3, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, c, g, 1)
 	n := r.net
-	// One class fits and a second one does not.
+	// One class fits, a second one does not.
 	for i := range n.nodes {
 		if n.graph.Nodes[i].Kind == topo.Switch {
 			c.Buffer -= units.Bytes(n.nodes[i].pool) - 1
@@ -175,7 +175,7 @@ func TestCallsRefused(t *testing.T) {
 	}
 }
 
-// TestHazard names a ring in which pauses can lock up.
+// TestHazard names a ring in which pauses can deadlock.
 func TestHazard(t *testing.T) {
 	r := newRig(t, plain(), circleOf(t, 3), 1)
 	if got := r.net.Hazard(); got != "" {

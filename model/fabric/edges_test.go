@@ -11,8 +11,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestAddress holds the addresses that paths are chosen by to those of HPCC's ns-3: node 1 is 11.0.1.1, node 257 is
-// 11.1.1.1.
+// TestAddress compares the addresses that paths are chosen by with those of HPCC's ns-3: node 1 is 11.0.1.1, node 257
+// is 11.1.1.1.
 func TestAddress(t *testing.T) {
 	for node, want := range map[int32]uint32{0: 0x0b000001, 1: 0x0b000101, 255: 0x0b00ff01, 256: 0x0b010001,
 		257: 0x0b010101, 1000: 0x0b03e801} {
@@ -22,8 +22,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestIdealWithTelemetry: what switches write into packets takes time as well. One message alone over two links is
-// the closed form (k-1+2) s + 2 d there and 2 (a + d) back.
+// TestIdealWithTelemetry verifies that the telemetry written into packets takes time on the wire too. A single message
+// over two links takes, in closed form, (k-1+2) s + 2 d forward and 2 (a + d) back.
 func TestIdealWithTelemetry(t *testing.T) {
 	c := plain()
 	c.Payload, c.Header, c.Acks.Size = 1000, 48, 60
@@ -38,7 +38,8 @@ func TestIdealWithTelemetry(t *testing.T) {
 	}
 }
 
-// TestDropReports: who listens hears of each lost packet, whose it was and where; a pause frame is no queue pair's.
+// TestDropReports verifies that OnDrop reports each lost packet with its queue pair and port; a pause frame has no
+// queue pair.
 func TestDropReports(t *testing.T) {
 	c := plain()
 	c.PFC.Quanta = 200
@@ -52,7 +53,7 @@ func TestDropReports(t *testing.T) {
 	ports := map[int32]uint64{}
 	r.net.OnDrop = func(d Drop) {
 		if d.Reason != DropCorrupted {
-			return // room that a lost pause frame did not keep
+			return // a buffer overflow after a pause frame was lost
 		}
 		ports[d.Port]++
 		switch to := r.net.Node(d.Port); {
@@ -77,8 +78,8 @@ func TestDropReports(t *testing.T) {
 	}
 }
 
-// TestNS3RDMASettings holds what stands for ns3-rdma's code, which its configuration files do not say: Zhu et al.'s
-// switches have cells of 1030 B.
+// TestNS3RDMASettings verifies the settings that stand for ns3-rdma's code and are not in its configuration files: Zhu
+// et al.'s switches have cells of 1030 B.
 func TestNS3RDMASettings(t *testing.T) {
 	c := NS3RDMA(DefaultConfig())
 	if c.Header != 22 || c.Acks.Size != 30 || c.CNP.Size != 30 || c.PFC.Frame != 31 || c.PFC.Quanta != 0 ||
@@ -103,8 +104,8 @@ func TestNS3RDMASettings(t *testing.T) {
 	}
 }
 
-// TestTurns: queue pairs of a host that may send take turns by packets, whatever their numbers: three messages of ten
-// packets each, posted at once, end within three packets of each other.
+// TestTurns verifies that the ready queue pairs of a host take turns packet by packet, whatever their numbers: three
+// messages of ten packets each, posted at once, complete within three packets of each other.
 func TestTurns(t *testing.T) {
 	c := plain()
 	c.Payload, c.Header = 1000, 48
@@ -130,7 +131,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestFramesGetThrough: where a pause lasts until it is taken back, links that lose packets lose no frames of it.
+// TestFramesGetThrough verifies that lossy links lose no pause frames where a pause lasts until it is resumed.
 func TestFramesGetThrough(t *testing.T) {
 	c := plain()
 	c.PFC.Quanta = 0
@@ -155,8 +156,8 @@ func TestFramesGetThrough(t *testing.T) {
 	}
 }
 
-// TestLateArrivals: what comes for a queue pair that is over counts as of no use, and a host's list of who takes
-// turns does not grow with the queue pairs that it has had. Small timeouts send packets again that are only late.
+// TestLateArrivals verifies that packets for a finished queue pair count as wasted, and that a host's set of turns does
+// not grow with the queue pairs that it has had. Short timeouts retransmit packets that are merely late.
 func TestLateArrivals(t *testing.T) {
 	c := plain()
 	c.QueuePairs.Life = PerMessage
@@ -188,7 +189,7 @@ func TestLateArrivals(t *testing.T) {
 	}
 }
 
-// TestCountersAdd: each counter is added, those that are still to come as well.
+// TestCountersAdd verifies that add covers each counter, including any added to the struct later.
 func TestCountersAdd(t *testing.T) {
 	var a, b Counters
 	fill := func(c *Counters, from uint64) {
@@ -214,7 +215,7 @@ func TestCountersAdd(t *testing.T) {
 		}
 		want := 1007 + uint64(200*i)
 		if v.Type().Field(i).Name == "Reordered" {
-			want = 1000 + uint64(100*i) // the greater
+			want = 1000 + uint64(100*i) // the maximum
 		}
 		if got.Uint() != want {
 			t.Errorf("%s is %d, want %d", v.Type().Field(i).Name, got.Uint(), want)
@@ -222,7 +223,7 @@ func TestCountersAdd(t *testing.T) {
 	}
 }
 
-// TestLongPath: telemetry has room for MaxHops switches; behind more of them a packet goes on without.
+// TestLongPath verifies that telemetry stops after MaxHops switches while the packet continues.
 func TestLongPath(t *testing.T) {
 	c := DefaultConfig()
 	c.CongestionControl.Algorithm = cc.SchemeHPCC
@@ -241,7 +242,8 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// TestAckCounts: an ACK answers so many packets, the last of a message at once; a NACK is an ACK too.
+// TestAckCounts verifies that an ACK covers Acks.Every packets, that the last packet of a message is acknowledged at
+// once, and that a NACK counts as an ACK.
 func TestAckCounts(t *testing.T) {
 	for every, want := range map[int]uint64{1: 10, 3: 4, 4: 3, 10: 1, 64: 1} {
 		c := plain()
@@ -267,8 +269,8 @@ func TestAckCounts(t *testing.T) {
 	}
 }
 
-// TestIdealWithFewAcks: what a message takes alone is what it does take, also where ACKs answer several packets and
-// are as long as they.
+// TestIdealWithFewAcks verifies that Ideal matches the simulated time of a lone message, also where an ACK covers
+// several packets and is as long as they are.
 func TestIdealWithFewAcks(t *testing.T) {
 	for _, every := range []int{1, 3, 4, 7} {
 		for _, ack := range []units.Bytes{60, 1000} {
@@ -287,8 +289,8 @@ func TestIdealWithFewAcks(t *testing.T) {
 	}
 }
 
-// TestAlphaByRate: a port that is faster than the hosts' may take more of the buffer, twice as much for each
-// doubling, and no more than what is free.
+// TestAlphaByRate verifies that a port faster than the hosts' may occupy twice as much of the buffer for each doubling
+// of its rate, and never more than the free space.
 func TestAlphaByRate(t *testing.T) {
 	for _, x := range []struct {
 		up     units.BitRate
@@ -318,7 +320,7 @@ func TestAlphaByRate(t *testing.T) {
 	}
 }
 
-// TestBytes: the sizes that the partition is reckoned by are those that things have.
+// TestBytes verifies the sizes that Bytes assumes.
 func TestBytes(t *testing.T) {
 	pair := unsafe.Sizeof(sender{}) + unsafe.Sizeof(receiver{}) + unsafe.Sizeof(cc.Sender{}) + unsafe.Sizeof(Message{})
 	if got := [...]uintptr{unsafe.Sizeof(port{}), unsafe.Sizeof(lane{}), 32 * unsafe.Sizeof(packet{}), pair}; got !=

@@ -1,28 +1,25 @@
-// Package fabric models a RoCEv2 network packet by packet: NICs with queue pairs,
-// store-and-forward switches with a shared buffer, and the links between them.
+// Package fabric simulates a RoCEv2 network packet by packet: NICs with queue pairs, store-and-forward switches with a
+// shared buffer, and the links between them.
 //
-// The main types are Config, which describes NICs and switches in plain values, and
-// Network, which runs on a sim.Engine. A host opens queue pairs (Open) and posts
-// messages on them (Post); the network calls its Sink when a message has
-// arrived and when it is acknowledged.
+// The main types are Config, which describes NICs and switches in plain values, and Network, which runs on a
+// sim.Engine. A host opens queue pairs (Open) and posts messages on them (Post); the network calls its Sink when a
+// message has arrived and when it is acknowledged.
 //
-// A packet goes this way: the NIC (nic.go) takes it from a queue pair whose rate,
-// window and class allow it; a link carries it (port.go); a switch (switch.go) admits
-// it to its buffer (buffer.go), pauses the sender when that fills up (pfc.go), queues it and marks
-// it as it leaves; the receiver (receiver.go) answers with ACK, NACK or CNP, and the sender
-// (sender.go) retransmits and lets package cc set the rate.
+// A packet's path through the code: the NIC (nic.go) takes it from a queue pair whose rate, window and class allow it
+// to send; a link carries it (port.go); a switch (switch.go) admits it to its buffer (buffer.go), pauses the upstream
+// port when the buffer fills (pfc.go), queues it and marks it on departure; the receiver (receiver.go) replies with an
+// ACK, NACK or CNP; the sender (sender.go) retransmits and lets package cc set the rate.
 //
-// Speed decides the layout. Packets are values in rings. A link has one pending event
-// however much is on it, a port one only while something waits. A queue pair's path is looked up
-// once, when it is opened, and not at each switch. Rates are computed when they are asked for.
+// The layout is chosen for speed. Packets are values in rings. A link has one pending event however many packets it
+// carries, and a port has one only while packets wait. A queue pair's path is looked up once, when it is opened, rather
+// than at each switch. Rates are computed on demand.
 //
-// It follows IEEE 802.1Qbb (PFC), RFC 3168 (ECN) and the InfiniBand specification's
-// reliable connection as RoCEv2 uses it; the level of detail is that of the simulators
-// HPCC (Li et al., SIGCOMM 2019) and ns3-rdma (Zhu et al., SIGCOMM 2015), whose deviations
-// compat_hpcc.go and compat_ns3rdma.go alone know of.
+// The model follows IEEE 802.1Qbb (PFC), RFC 3168 (ECN) and the InfiniBand specification's reliable connection as
+// RoCEv2 uses it. Its level of detail is that of the simulators HPCC (Li et al., SIGCOMM 2019) and ns3-rdma (Zhu et
+// al., SIGCOMM 2015); their deviations are confined to compat_hpcc.go and compat_ns3rdma.go.
 //
-// What it leaves out: the hosts' software and PCIe, cut-through switching, headers' contents,
-// forwarding tables' sizes, and control traffic in the shared buffer (class 0 is never refused).
+// Not modelled: the hosts' software and PCIe, cut-through switching, header contents, forwarding table sizes, and
+// control traffic in the shared buffer (class 0 is never refused).
 package fabric
 
 import (
@@ -40,43 +37,43 @@ import (
 // QP is a queue pair's index, from 0.
 type QP int32
 
-// Message is one message and what became of it.
+// Message is one message and its timestamps.
 type Message struct {
 	QP       QP
 	Src, Dst int32  // nodes
-	Port     uint16 // the UDP source port, by which switches tell queue pairs apart
+	Port     uint16 // the UDP source port, by which switches distinguish queue pairs
 	Size     units.Bytes
-	// Posted is when the host asked for it, Begun when its first packet was sent, Delivered when the last
-	// byte had arrived in order, Acked when the sender knew. Not yet is sim.Forever.
+	// Posted is when the host posted it, Begun when its first packet was sent, Delivered when its last byte had arrived
+	// in order, Acked when the sender received the last ACK. sim.Forever means not yet.
 	Posted, Begun, Delivered, Acked sim.Time
 
 	first   uint32 // number of its first packet
 	packets uint32
 	from    uint64 // position of its first byte in the queue pair's stream
-	next    int32  // message after it on the queue pair, -1 if there is none
+	next    int32  // the next message on the queue pair, -1 if there is none
 	over    ending
 	reads   reading
-	stands  uint32   // of an answer: the number behind its request's, which it acknowledges
-	ideal   sim.Time // see Ideal; 0 is not computed yet
+	stands  uint32   // of an answer: the PSN just past its request, which the answer acknowledges
+	ideal   sim.Time // see Ideal; 0 until computed
 }
 
-// ending is what is over about a message. When all is, its index is used again.
+// ending is a set of conditions on a message that is over. Once all of them hold, its index is reused.
 type ending uint8
 
 const (
-	forgotten  ending = 1 << iota // its owner will not ask for it
-	superseded                    // nothing in the network refers to it
+	forgotten  ending = 1 << iota // its owner will not look it up again
+	superseded                    // no state in the network refers to it
 )
 
-// Sink is called with what becomes of messages, in the network's time. It may post.
+// Sink receives the network's notifications, synchronously at the simulated time of each. It may post.
 type Sink interface {
-	// Delivered: all of the message has arrived at its destination.
+	// Delivered reports that the whole message has arrived at its destination.
 	Delivered(m int32)
-	// Acked: its sender knows so.
+	// Acked reports that the sender has received the acknowledgement of the whole message.
 	Acked(m int32)
 }
 
-// Network is a simulated network. It belongs to the goroutine that runs its engine.
+// Network is a simulated network. Only the goroutine that runs its engine may use it.
 type Network struct {
 	cfg    Config
 	graph  *topo.Graph
@@ -91,82 +88,82 @@ type Network struct {
 	alg    cc.Algorithm
 	wants  cc.Wants
 	codec  *cc.Codec
-	draws  *rng.NS3Draws // if random is ns-3
+	draws  *rng.NS3Draws // shared sequence when random is ns-3
 
 	ports    []port
-	lanes    []lane // MaxClasses for each port
-	chunks   chunks // of the lanes' queues
+	lanes    []lane // MaxClasses per port
+	chunks   chunks // storage of the lanes' queues
 	nodes    []node
-	nics     []nic // for each host's port
+	nics     []nic // one for each host port
 	senders  []sender
-	control  []cc.Sender // for each queue pair
-	pulling  []pulling   // for each queue pair, where receivers pull
+	control  []cc.Sender // one per queue pair
+	pulling  []pulling   // one per queue pair, where receivers pull
 	receive  []receiver
-	chooser  *spread.Chooser // of ways; nil is that each queue pair has one
-	paths    []int32         // for each queue pair, hopLimit to and hopLimit from
+	chooser  *spread.Chooser // picks a path per packet or flowlet; nil gives each queue pair a fixed path
+	paths    []int32         // for each queue pair, hopLimit steps forward and hopLimit back
 	hopLimit int
 	messages []Message
-	spare    []int32             // messages that are over
-	pairs    map[pair]QP         // the first between two hosts
-	peerings map[pair]*peering   // of more than one
-	pairSeen map[[2]int32]uint16 // queue pairs opened between two hosts, for their port numbers
+	spare    []int32             // indexes of messages that are over, for reuse
+	pairs    map[pair]QP         // the first queue pair between two hosts
+	peerings map[pair]*peering   // of pairs with more than one
+	pairSeen map[[2]int32]uint16 // number of queue pairs opened between two hosts, for their port numbers
 	keys     []flowKey
 	failed   []bool // links
-	failures []int  // of each link, that have not been mended yet
+	failures []int  // of each link: failures not yet mended
 
 	notes    note.Book
-	ends     []sim.Time // of each lane's pause, unless it is refreshed
-	since    []sim.Time // of each lane's pause
-	ringed   []sim.Time // since when the lane was paused in the circle of waits that the watchdog has found last
-	ignores  []sim.Time // until when each lane ignores pauses
-	reported []sim.Time // since when the lane was paused that the watchdog has reported last
-	looks    []sim.Time // when each lane that pauses is to refresh that
+	ends     []sim.Time // of each lane: when its pause ends unless refreshed
+	since    []sim.Time // of each lane: start of its pause
+	ringed   []sim.Time // of each lane: start of the pause last found in a cycle of waits, plus 1; 0 is none
+	ignores  []sim.Time // of each lane: until when it ignores pauses
+	reported []sim.Time // of each lane: start of the pause last reported by the watchdog, plus 1; 0 is none
+	looks    []sim.Time // of each lane that pauses its peer: when the pause is due for a refresh
 	lossless uint8      // classes that PFC protects
 	used     uint8      // classes that queue pairs or ACKs use
-	rivals   bool       // they are several, class 0 aside
+	rivals   bool       // more than one class is in use, not counting class 0
 	timeout  sim.Time
-	longest  sim.Time // round trip
+	longest  sim.Time // the longest base round trip
 	bdp      units.Bytes
 	signal   cc.Signal
-	split    *split // the network runs in parts, or is one; nil is in one piece
+	split    *split // non-nil if the network is divided, in the whole and in its parts
 	part     int32
-	round    uint32      // which of the lists of crossings is written
-	out      []crossings // to each part; nil is the whole
+	round    uint32      // which of the two crossing lists the part writes
+	out      []crossings // one for each part; nil in the whole network
 	poster   sim.Component
-	planned  ring[planned] // messages, by time
-	failure  error         // what ended the part
-	at       sim.Time      // that figures are taken at
-	reach    sim.Time      // no part runs further ahead of another
-	grace    sim.Time      // after it, what is late of a queue pair that is done is of no use
-	rest     sim.Time      // after it, its index is used again
-	rerouted uint64        // times
-	inside   sim.Component // from what schedules a port's arrivals to what schedules everything else in it
+	planned  ring[planned] // messages in order of time
+	failure  error         // the error that stopped the part
+	at       sim.Time      // the time at which figures are taken
+	reach    sim.Time      // no part runs further ahead of another than this
+	grace    sim.Time      // stray packets of a finished queue pair are processed for this long
+	rest     sim.Time      // the index of a finished queue pair is reused after this long
+	rerouted uint64        // number of reroutes
+	inside   sim.Component // offset from the component of a port's arrivals to that of its other events; see inPort
 	dog      watchdog
 	fault    func(in int32, x packet) bool // see invariants.go
 
 	Counters Counters
-	// OnSend is called for each packet that is put on a wire.
+	// OnSend is called for each packet put on a wire.
 	OnSend sim.Probe[Sending]
-	// OnPause is called for each pause and its end, as it takes effect at the paused port.
+	// OnPause is called for each pause and resume, as it takes effect at the paused port.
 	OnPause sim.Probe[Pause]
-	// OnDrop is called for each packet that is lost.
+	// OnDrop is called for each lost packet.
 	OnDrop sim.Probe[Drop]
-	// OnStuck is called for each port that stays paused for too long.
+	// OnStuck is called for each port that stays paused longer than the watchdog's time.
 	OnStuck sim.Probe[Stuck]
 	// OnRate is called for each change of a queue pair's rate or window.
 	OnRate sim.Probe[RateChange]
 	OnCNP  sim.Probe[int32] // called for each CNP received, with the receiving node
 }
 
-// RateChange is a queue pair's new rate or window, which hold until the call returns, and the round trip that was
-// measured with it, 0 if none was.
+// RateChange is a change of a queue pair's rate or window. Sender is valid until the call returns. RTT is the round
+// trip measured with the change, 0 if none was.
 type RateChange struct {
 	At, RTT sim.Time
 	QP      QP
 	Sender  *cc.Sender
 }
 
-// pair is a source, a destination and a class, peering the persistent queue pairs of one.
+// pair identifies persistent queue pairs: source, destination and class. peering holds those of one pair.
 type pair struct {
 	src, dst int32
 	class    uint8
@@ -176,24 +173,25 @@ type peering struct {
 	turn int
 }
 
-// The kinds of the network's own events; arg is a port, queue pair or number.
+// The kinds of the network's own events. The argument is a port, a queue pair or a number.
 const (
-	arrive      uint16 = iota // the first flight of a port's wire has arrived
-	sent                      // a port that has more to send is free
+	arrive      uint16 = iota // the first packet on a port's wire arrives
+	sent                      // the wire of a port with more to send becomes free
 	wake                      // a NIC's paced queue pair may send
-	adjust                    // a queue pair's congestion control asked to be called
+	adjust                    // a queue pair's congestion control timer
 	expire                    // a queue pair's retransmission timer
-	refresh                   // a pause must be refreshed, or ends
-	look                      // the watchdog looks
+	refresh                   // a pause needs a refresh, or ends
+	look                      // the watchdog's periodic look
 	notify                    // a CNP is due
-	overdue                   // an ACK has been withheld for long enough
+	overdue                   // an ACK has been withheld long enough
 	pull                      // a host may pull again
 	linkDown                  // a link fails
-	linkUp                    // and is mended
-	postPlanned               // what was planned for a part is due
+	linkUp                    // and comes up again
+	postPlanned               // a planned message of a part is due
 )
 
-// New makes a network of a checked graph. sink may be nil. name begins the names of its random streams.
+// New returns a network on graph g, which it checks against the configuration. sink may be nil. name prefixes the names
+// of the network's random streams.
 func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, name string) (*Network, error) {
 	alg, err := cc.New(cfg.CongestionControl, seed)
 	if err != nil {
@@ -202,7 +200,7 @@ func New(cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64, nam
 	return NewUnder(alg, cfg, g, eng, sink, seed, name)
 }
 
-// NewUnder makes a network whose senders follow alg, which is its own, in the place of what the configuration names.
+// NewUnder is New with alg, which the network then owns, in place of the configured congestion control.
 func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink Sink, seed uint64,
 	name string) (*Network, error) {
 	if err := cfg.Validate(); err != nil {
@@ -244,10 +242,10 @@ func NewUnder(alg cc.Algorithm, cfg Config, g *topo.Graph, eng *sim.Engine, sink
 	return n, nil
 }
 
-// channels is how many classes a queue pair goes through on its way.
+// channels returns the number of classes that a queue pair's packets pass through on their path.
 func (n *Network) channels() int { return max(n.graph.Channels, 1) }
 
-// use takes note that packets of a class will be sent and reports whether that is new.
+// use marks a class as used and reports whether it is new.
 func (n *Network) use(class uint8) bool {
 	was := n.used
 	n.used |= (1<<n.channels() - 1) << class
@@ -255,7 +253,7 @@ func (n *Network) use(class uint8) bool {
 	return n.used != was
 }
 
-// check refuses what the configuration and the graph cannot do together.
+// check rejects combinations that the configuration and the graph do not support together.
 func (n *Network) check() error {
 	var f units.Faults
 	if c, k := n.cfg.Acks.Class, n.channels(); c > 0 && c+k > MaxClasses && !n.cfg.Acks.Follow {
@@ -274,10 +272,10 @@ func (n *Network) check() error {
 	return f.Err()
 }
 
-// maxDelay of a link: three times around the world.
+// maxDelay bounds a link's delay: light in fibre goes more than three times around the world in it.
 const maxDelay = units.Second
 
-// Handle is for the engine.
+// Handle implements sim.Handler.
 func (n *Network) Handle(e sim.Event) {
 	n.Counters.Events++
 	switch e.Kind {
@@ -304,7 +302,7 @@ func (n *Network) Handle(e sim.Event) {
 	case pull:
 		n.pull(int32(e.Arg))
 	case look:
-		n.Counters.Events-- // there is one a part
+		n.Counters.Events-- // there is one per part
 		n.looked()
 	case linkDown:
 		n.linkFails(int32(e.Arg))

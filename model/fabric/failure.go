@@ -6,8 +6,8 @@ import (
 	"farflash/sim"
 )
 
-// Fail takes a link down at a time and, if until is later, up again then. A link that fails
-// several times at once is up again when the last failure has ended.
+// Fail takes a link down at the given time and, if until is later, up again then. A link with overlapping failures
+// comes up when the last of them ends.
 func (n *Network) Fail(link int32, at, until sim.Time) error {
 	switch {
 	case link < 0 || int(link) >= len(n.graph.Links):
@@ -25,8 +25,7 @@ func (n *Network) Fail(link int32, at, until sim.Time) error {
 	return nil
 }
 
-// linkFails loses what is on the link and waits for it, and has queue pairs look for other
-// paths.
+// linkFails drops the packets on the link and those queued for it, and reroutes the queue pairs.
 func (n *Network) linkFails(link int32) {
 	if n.failed == nil {
 		n.failed = make([]bool, len(n.graph.Links))
@@ -53,10 +52,12 @@ func (n *Network) linkFails(link int32) {
 				x := own.chunks.Pop(&l.waiting)
 				l.out -= int64(x.size)
 				if !p.host && c > 0 {
+					// The packet's arrival port gets its space back, which may resume that port's sender.
 					own.release(&n.nodes[p.node], x.in, int64(x.size))
 				}
 				own.lose(pi, p, &x)
 			}
+			// Pauses end on both sides of the link, because neither a refresh nor a resume frame can cross it.
 			if l.off {
 				l.off = false
 				n.Counters.Resumes++
@@ -64,6 +65,7 @@ func (n *Network) linkFails(link int32) {
 			if p.paused>>c&1 != 0 {
 				own.unpause(pi, p, c)
 			}
+			// A NIC's bits stay: they belong to its queue pairs, which reroute handles.
 			if !p.host {
 				p.ready &^= 1 << c
 			}
@@ -98,9 +100,9 @@ func (n *Network) linkMends(link int32) {
 	}
 }
 
-// beginPaused has the other end of a link that comes up begin with what it must not send yet:
-// what came before the link failed may still fill the room that is behind a port, and
-// there would be none for what comes until a pause frame is there.
+// beginPaused lets the other end of a link that comes up start paused, in the classes that this port would pause.
+// Packets that arrived before the failure may still fill the buffer behind the port, and without the pause there would
+// be no space for those that arrive before a pause frame takes effect.
 func (n *Network) beginPaused(pi int32, p *port) {
 	if p.host || n.lossless == 0 || n.cfg.Pools != nil {
 		return
@@ -120,7 +122,7 @@ func (n *Network) beginPaused(pi int32, p *port) {
 	}
 }
 
-// reroute finds the paths of queue pairs anew.
+// reroute recomputes the paths of all queue pairs.
 func (n *Network) reroute() {
 	n.routes = n.graph.Route(n.failed)
 	n.rerouted++
@@ -130,6 +132,7 @@ func (n *Network) reroute() {
 			continue
 		}
 		own := n.of(s.src)
+		// Data and ACKs both need a path.
 		if !n.Connected(s.src, s.dst) {
 			if s.standing != stranded {
 				own.strand(s)
@@ -146,8 +149,8 @@ func (n *Network) reroute() {
 	}
 }
 
-// strand has a queue pair wait until there is a way again. Without one nothing it sends would arrive, and no timer
-// needs to say so.
+// strand suspends a queue pair until it has a path again. It stops the retransmission timer, because a packet cannot
+// arrive without a path.
 func (n *Network) strand(s *sender) {
 	if !s.responds {
 		n.Counters.Stranded++
@@ -160,7 +163,7 @@ func (n *Network) strand(s *sender) {
 	}
 }
 
-// rescue has a queue pair that has a way again begin with what was not acknowledged.
+// rescue resumes a stranded queue pair that has a path again, from its first unacknowledged packet.
 func (n *Network) rescue(q int32, s *sender) {
 	s.standing, s.tries = idle, 0
 	switch {
@@ -170,7 +173,7 @@ func (n *Network) rescue(q int32, s *sender) {
 	default:
 		n.rewind(s)
 	}
-	if s.responds { // its lead, which has the lesser index, is back already
+	if s.responds { // its lead has the lower index and is back already
 		n.goOn(n.lead(q, s))
 		return
 	}
@@ -180,7 +183,7 @@ func (n *Network) rescue(q int32, s *sender) {
 	}
 }
 
-// move takes a queue pair from one of a host's ports to another.
+// move transfers a queue pair from one of a host's ports to another.
 func (n *Network) move(q int32, s *sender, was int32) {
 	n.withdraw(s, was)
 	s.standing = idle
@@ -190,7 +193,7 @@ func (n *Network) move(q int32, s *sender, was int32) {
 	}
 }
 
-// withdraw takes a queue pair out of what its NIC has to send.
+// withdraw removes a queue pair from its NIC's turns or heap.
 func (n *Network) withdraw(s *sender, port int32) {
 	p := &n.ports[port]
 	k := &n.nics[p.nic]

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFailures takes links down and up at random while messages are under way.
+// TestFailures takes links down and up at random while messages are in flight.
 func TestFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := build(t, topo.Config{Clos: &topo.Clos{Pods: 2, Leaves: 2, Tors: 2, HostsPerPod: 6, Spines: 2}},
@@ -31,7 +31,7 @@ func TestFailures(t *testing.T) {
 			at := sim.Time(rapid.IntRange(50, 600).Draw(t, "at")) * units.Microsecond
 			until := at + sim.Time(rapid.IntRange(1, 2000).Draw(t, "for"))*units.Microsecond
 			if l := g.Links[link]; rapid.Bool().Draw(t, "for good") && g.Nodes[l.A].Tier > 1 {
-				until = 0 // there is another leaf, or spine
+				until = 0 // there is another leaf or spine
 				link = int32(len(g.Links) - 1)
 			}
 			if err := r.net.Fail(link, at, until); err != nil {
@@ -43,7 +43,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// results is everything that a run has to say.
+// results prints every result of a run.
 func results(r *rig) string {
 	out := fmt.Sprintf("%+v", r.net.Counters)
 	for _, m := range r.net.Messages() {
@@ -80,8 +80,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestNeighboursDoNotMatter adds a pair of hosts with a switch of their own, busy, and an idle
-// component; what the others see stays the same to the picosecond.
+// TestNeighboursDoNotMatter adds a busy pair of hosts with a separate switch, and an idle component; the results of the
+// other hosts stay the same to the picosecond.
 func TestNeighboursDoNotMatter(t *testing.T) {
 	run := func(more bool) []Message {
 		c := DefaultConfig()
@@ -114,7 +114,7 @@ func TestNeighboursDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestNoAllocations: a packet costs none, whatever the congestion control.
+// TestNoAllocations verifies that a packet causes no allocation, whatever the congestion control.
 func TestNoAllocations(t *testing.T) {
 	for _, scheme := range allSchemes {
 		for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
@@ -139,9 +139,9 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestFixedPoint compares DCQCN's long run with the fluid model's fixed point. The model knows
-// neither the round trip's delay nor that cuts are discrete, so the rate, which conservation
-// fixes, is held to 3 % and the queue to a factor of 2.
+// TestFixedPoint compares DCQCN's long run with the fluid model's fixed point. The model ignores the round trip's delay
+// and treats cuts as continuous, so the tolerance is 3 % for the rate, which conservation fixes, and a factor of 2 for
+// the queue.
 func TestFixedPoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates 60 ms")
@@ -180,9 +180,9 @@ func TestFixedPoint(t *testing.T) {
 	}
 }
 
-// TestSevered: a queue pair whose only way fails for good waits without a timer, so that the network comes to rest
-// and says what is left; where the link is mended, all of it arrives. So does what is posted, and opened, while there
-// is no way.
+// TestSevered verifies that a queue pair whose only path fails for good waits without a timer, so that the network
+// becomes idle and Endless counts its messages. If the link is mended, all messages arrive, including those posted, and
+// on queue pairs opened, during the failure.
 func TestSevered(t *testing.T) {
 	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 		for _, life := range []Life{Persistent, PerMessage} {
@@ -215,7 +215,7 @@ func TestSevered(t *testing.T) {
 	}
 }
 
-// TestTimeEnds: a queue pair whose packets are all but always lost gives up when time ends.
+// TestTimeEnds verifies that a queue pair that loses nearly all packets gives up at the end of time.
 func TestTimeEnds(t *testing.T) {
 	g := star(t, 2, 40*units.Gbps, units.Microsecond)
 	g.Links[0].Loss = .999999

@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// TestForget: what a network does is the same whether its messages are forgotten or kept, on queue pairs that persist
-// and on those that do not, with losses too; and forgotten ones give their indices back.
+// TestForget verifies that results do not depend on whether messages are forgotten or kept, on persistent queue pairs
+// and on per-message ones, with losses too; and that the indices of forgotten messages are reused.
 func TestForget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()

@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestHTSimAnswers holds lossless incasts over a fat tree to what csg-htsim answered, which testdata/htsim.txt has.
+// TestHTSimAnswers compares lossless incasts over a fat tree with the results of csg-htsim in testdata/htsim.txt.
 func TestHTSimAnswers(t *testing.T) {
 	f, err := os.Open("testdata/htsim.txt")
 	if err != nil {

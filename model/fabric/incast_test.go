@@ -9,14 +9,14 @@ import (
 	"farflash/sim"
 )
 
-// wireTime is how long so many bytes take at a rate that divides them into whole picoseconds.
+// wireTime returns the time of size bytes at a rate that divides it into whole picoseconds.
 func wireTime(size units.Bytes, rate units.BitRate) sim.Time {
 	return sim.Time(size) * 8 * units.Second / sim.Time(rate)
 }
 
-// TestIncastLastFCT is the closed form of PFC alone: N senders of k packets each fill the receiver's
-// link without a gap from when the first packet is in the switch, so the last ACK comes after
-// s + d + N*k*s + d and its own path back, 2*(a + d).
+// TestIncastLastFCT verifies the closed form of PFC alone: N senders of k packets each fill the receiver's link without
+// a gap once the first packet is in the switch, so the last ACK arrives after s + d + N*k*s + d and its return path,
+// 2*(a + d).
 func TestIncastLastFCT(t *testing.T) {
 	for _, rate := range []units.BitRate{10 * units.Gbps, 25 * units.Gbps, 40 * units.Gbps, 100 * units.Gbps,
 		400 * units.Gbps} {
@@ -53,7 +53,7 @@ func TestIncastLastFCT(t *testing.T) {
 	}
 }
 
-// TestIncastPauses makes sure that the closed form above is about pauses at all.
+// TestIncastPauses verifies that the incast of the closed form above does cause pauses.
 func TestIncastPauses(t *testing.T) {
 	c := plain()
 	c.Buffer = 2 * units.MiB
@@ -66,7 +66,7 @@ func TestIncastPauses(t *testing.T) {
 	if r.net.Counters.Pauses < 100 {
 		t.Errorf("%d pauses", r.net.Counters.Pauses)
 	}
-	// The senders share alike, so they end within a few packets of each other.
+	// The senders share equally, so they finish within a few packets of each other.
 	first, last := sim.Forever, sim.Time(0)
 	for _, m := range r.net.Messages() {
 		first, last = min(first, m.Acked), max(last, m.Acked)
@@ -76,7 +76,7 @@ func TestIncastPauses(t *testing.T) {
 	}
 }
 
-// TestIdeal compares what a lone message should take with what it takes.
+// TestIdeal compares the computed time of a lone message with the simulated one.
 func TestIdeal(t *testing.T) {
 	clos := topo.Config{Clos: &topo.Clos{Pods: 2, Leaves: 2, Tors: 2, HostsPerPod: 8, Spines: 2}}
 	rate := func(g *topo.Graph, rates ...units.BitRate) *topo.Graph {
@@ -98,7 +98,7 @@ func TestIdeal(t *testing.T) {
 			40*units.Gbps, 0),
 	}
 	for name, g := range graphs {
-		for _, payload := range []units.Bytes{1024, 16} { // ACKs are larger than packets of 16
+		for _, payload := range []units.Bytes{1024, 16} { // at 16, ACKs are larger than packets
 			for _, every := range []int{1, 4} {
 				for _, size := range []units.Bytes{1, 16, 17, 1024, 1025, 10 * 1024, 100000} {
 					c := plain()
@@ -108,7 +108,7 @@ func TestIdeal(t *testing.T) {
 						size = min(size, 3000)
 					}
 					if every > 1 && name == "mixed Clos" {
-						continue // packets come so slowly that withheld ACKs go singly
+						continue // packets are so far apart that withheld ACKs are sent singly
 					}
 					for _, dst := range []int32{1, 3} {
 						if g.Nodes[dst].Kind != topo.Host {
@@ -131,7 +131,7 @@ func TestIdeal(t *testing.T) {
 	}
 }
 
-// TestPacketHops counts on a longer path: each packet and its ACK pass each link once.
+// TestPacketHops counts packet-hops on a longer path: each packet and its ACK pass each link once.
 func TestPacketHops(t *testing.T) {
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 10*units.Gbps, 10*units.Gbps, units.Microsecond)
 	r := newRig(t, plain(), g, 1)

@@ -1,13 +1,13 @@
 package fabric
 
-// With the build tag invariants a network looks at its own laws (Check) after every checkEvery events and stops at
-// the first that is broken, where without it only tests and the end of a run look; and a test can have packets lost
-// of its own choice. Without the tag both are constants that the compiler takes out.
+// With the build tag invariants a network checks its own laws (Check) after every checkEvery events and stops at the
+// first violation; otherwise only tests and the end of a run check them. The tag also lets a test lose packets of its
+// choice. Without the tag both are constants that the compiler eliminates.
 //
 //	go test -tags invariants ./model/fabric
 
-// hold panics if a law is broken. Parts of a network see only their own ends of what crosses, so they are not looked
-// at.
+// hold panics if a law is broken. Networks in parts are not checked, because a part sees only its own end of crossing
+// packets.
 func (n *Network) hold() {
 	if n.split != nil {
 		return
@@ -17,5 +17,5 @@ func (n *Network) hold() {
 	}
 }
 
-// loses asks whether a packet that arrives is to be lost.
+// loses reports whether an arriving packet is to be lost.
 func (n *Network) loses(in int32, x packet) bool { return n.fault != nil && n.fault(in, x) }

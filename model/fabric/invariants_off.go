@@ -2,7 +2,7 @@
 
 package fabric
 
-// checkEvery 0 is never, and no packet is lost but by the model.
+// checkEvery 0 disables the checks, and only the model loses packets.
 const (
 	checkEvery = 0
 	faults     = false

@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// faultRun lets three hosts send to a fourth through a small buffer, so that there are data, ACKs, NACKs, pauses,
-// their refreshing and their ends, and loses what lose says. Everything must arrive all the same.
+// faultRun lets three hosts send to a fourth through a small buffer, which produces data, ACKs, NACKs, pauses,
+// refreshes and resumes, and loses the packets that lose selects. All messages must arrive nevertheless.
 func faultRun(t *testing.T, kind RecoveryKind, acks int, seed uint64,
 	lose func(arrival int, x packet) bool) (arrivals, lostFrames int, counters Counters) {
 	t.Helper()
@@ -66,7 +66,7 @@ func TestEverySingleLoss(t *testing.T) {
 	}
 }
 
-// TestRandomLosses loses packets and frames by seed, up to a third of them.
+// TestRandomLosses loses packets and frames at random, up to a third of them, seed by seed.
 func TestRandomLosses(t *testing.T) {
 	for seed := range uint64(40) {
 		for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat} {
@@ -77,9 +77,9 @@ func TestRandomLosses(t *testing.T) {
 	}
 }
 
-// TestLateAckEndsRepeating: all ACKs are lost until the timer sends a queue pair back to its first packet. The
-// receiver answers the first one that comes again with what it has, all of it, and from then on nothing more need be
-// repeated: 10 packets or so in a round trip, of 100.
+// TestLateAckEndsRepeating loses all ACKs until the timer sends a queue pair back to its first packet. The receiver,
+// which has everything, acknowledges all of it when the first packet arrives again, and no further retransmission is
+// needed: about 10 packets of 100, those of a round trip.
 func TestLateAckEndsRepeating(t *testing.T) {
 	c := plain()
 	c.Recovery.Timeout = Timeout{Time: 200 * units.Microsecond}

@@ -12,7 +12,7 @@ import (
 	"farflash/sim"
 )
 
-// chain is so many switches in a row with a host at each end.
+// chain returns a graph of a number of switches in a row with a host at each end.
 func chain(t failer, switches int) *topo.Graph {
 	t.Helper()
 	links := []topo.LinkSpec{{A: "h0", B: "s0"}, {A: fmt.Sprintf("s%d", switches-1), B: "h1"}}
@@ -22,9 +22,9 @@ func chain(t failer, switches int) *topo.Graph {
 	return build(t, topo.Config{Links: links}, 40*units.Gbps, 40*units.Gbps, units.Microsecond)
 }
 
-// TestHandSums: a message that is alone takes, over two to nine links, what a hand adds up, to the picosecond: 0.2 ns
-// a byte of each packet once on the first link, of the last packet on every one, a microsecond a link, the switches'
-// own latency; and the same for its ACK on the way back.
+// TestHandSums compares the time of a lone message over two to nine links with a sum by hand, to the picosecond: 0.2 ns
+// a byte, of each packet on the first link and of the last packet on every link, a microsecond a link, and the
+// switches' latency; and the same for its ACK on the return path.
 func TestHandSums(t *testing.T) {
 	for switches := 1; switches <= 8; switches++ {
 		for _, size := range []units.Bytes{1, 1000, 1024, 1200, 10_000, 1 << 20} {
@@ -39,7 +39,7 @@ func TestHandSums(t *testing.T) {
 				last := sim.Time(int64(size)-full*1024+82) * perByte
 				links := sim.Time(switches + 1)
 				there := sim.Time(full)*1106*perByte + last + links*delay + (links-1)*latency
-				// On each further link the last packet goes when it has come as a whole and the one before it, which
+				// On each further link the last packet leaves once it has fully arrived and the packet before it, which
 				// is as large or larger, has left.
 				if full > 0 {
 					there += (links - 1) * 1106 * perByte
@@ -60,7 +60,7 @@ func TestHandSums(t *testing.T) {
 	}
 }
 
-// host is a node by name.
+// host returns a node by name.
 func (r *rig) host(t failer, name string) int32 {
 	t.Helper()
 	for i := range r.graph.Nodes {
@@ -72,7 +72,7 @@ func (r *rig) host(t failer, name string) int32 {
 	return 0
 }
 
-// TestJain: 32 flows of equal right through one port have equal shares (Jain, Chiu and Hawe 1984), once the algorithm
+// TestJain verifies that 32 equal flows through one port get equal shares (Jain, Chiu and Hawe 1984) once the algorithm
 // has settled.
 func TestJain(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeNone, cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeHPCC, cc.SchemeSwift} {
@@ -112,9 +112,9 @@ func TestJain(t *testing.T) {
 	}
 }
 
-// TestGoBackNClosedForm: with a share of packets lost, each loss costs what was sent from it until its NACK had come
-// back: w packets, so that goodput is (1-p) / (1 - p + p w) of the loss-free one (Bertsekas and Gallager, Data
-// Networks, 2.4.1), if the loss is not of what is sent again for it and no timer is needed.
+// TestGoBackNClosedForm verifies the goodput of go-back-N with a loss probability p: each loss costs the w packets sent
+// until its NACK has returned, so goodput is (1-p) / (1 - p + p w) of the loss-free one (Bertsekas and Gallager, Data
+// Networks, 2.4.1), provided that no retransmission is lost and no timer is needed.
 func TestGoBackNClosedForm(t *testing.T) {
 	const loss = 0.002
 	g := star(t, 2, 40*units.Gbps, 5*units.Microsecond)
@@ -126,14 +126,14 @@ func TestGoBackNClosedForm(t *testing.T) {
 		r.net.ports[r.net.PortOf(0, false)].lossy = false // NACKs get through
 		r.mustSend(t, 0, 1, 3, 64*units.MB)
 		r.eng.Run(10 * units.Millisecond)
-		// Full packets alone, which follow each other without a gap.
+		// Full packets only, back to back.
 		got = append(got, float64(r.net.Counters.Received)/float64(r.net.Counters.Sent))
 		if r.net.Counters.Timeouts > 2 {
 			t.Errorf("seed %d: %d timeouts", seed, r.net.Counters.Timeouts)
 		}
 		r.check(t)
 	}
-	// The round trip is 20 us of delays, two links' time of a packet for the next one and two of a NACK; a packet
+	// The round trip is 20 us of delays, plus the time of the next packet and of a NACK on two links each; a packet
 	// takes 221.2 ns.
 	const packet, nack = 1106 * 0.2, 86 * 0.2
 	w := math.Ceil((20_000+3*packet+2*nack)/packet) - 1
@@ -147,8 +147,8 @@ func TestGoBackNClosedForm(t *testing.T) {
 	}
 }
 
-// TestLosslessNetworks: 50 networks drawn at random, whose pauses cannot lock up, lose nothing, deliver everything,
-// and hold every law at any time.
+// TestLosslessNetworks draws 50 random networks whose pauses cannot deadlock, and verifies that they lose no packet,
+// deliver every message, and satisfy every law at any time.
 func TestLosslessNetworks(t *testing.T) {
 	for seed := range uint64(50) {
 		s := rng.NewStream(seed, "lossless")
@@ -188,7 +188,8 @@ func TestLosslessNetworks(t *testing.T) {
 	}
 }
 
-// TestBusy: a port is busy for as long as its packets take, up to any time, and never for longer than that time.
+// TestBusy verifies that a port is busy for as long as its packets take, at any time, and never for longer than that
+// time.
 func TestBusy(t *testing.T) {
 	for _, rounding := range []Rounding{Exact, WholeNanoseconds} {
 		c := plain()
@@ -209,7 +210,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestFollow: ACKs that follow their data are in its class on every link.
+// TestFollow verifies that ACKs that follow their data are in its class on every link.
 func TestFollow(t *testing.T) {
 	c := DefaultConfig()
 	c.Acks.Follow = true

@@ -32,7 +32,7 @@ func drawDelay(t *rapid.T, name string) sim.Time {
 		50 * units.Microsecond}).Draw(t, name)
 }
 
-// drawGraph is any shape, or any links.
+// drawGraph draws a shape, or an explicit list of links.
 func drawGraph(t *rapid.T) *topo.Graph {
 	var c topo.Config
 	small := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
@@ -69,7 +69,7 @@ func drawGraph(t *rapid.T) *topo.Graph {
 	return g
 }
 
-// drawLinks is a random tree of switches with more links, and hosts with one or two.
+// drawLinks draws a random tree of switches with additional links, and hosts with one or two.
 func drawLinks(t *rapid.T) []topo.LinkSpec {
 	switches := rapid.IntRange(1, 5).Draw(t, "switches")
 	hosts := rapid.IntRange(2, 7).Draw(t, "hosts")
@@ -133,12 +133,12 @@ func drawConfig(t *rapid.T, channels int) Config {
 	return c
 }
 
-// leastBuffer is what New and Open need for classes below most.
+// leastBuffer returns the smallest buffer with which New and Open accept the classes.
 func leastBuffer(t *rapid.T, c Config, g *topo.Graph, classes []uint8) units.Bytes {
 	c.Buffer = units.TiB
 	n, err := New(c, g, sim.New(), nil, 1, "fabric")
 	if err != nil {
-		t.Skip(err) // whole nanoseconds that are none, tested elsewhere
+		t.Skip(err) // times of zero whole nanoseconds, tested elsewhere
 	}
 	for _, class := range classes {
 		n.use(class)
@@ -185,7 +185,7 @@ func drawMessages(t *rapid.T, r *rig, classes []uint8, packets int) {
 	}
 }
 
-// stops checks the laws at moments on the way to the end.
+// stops runs to the end and checks the laws at random moments before it.
 func stops(t *rapid.T, r *rig) {
 	for range rapid.IntRange(0, 10).Draw(t, "stops") {
 		r.eng.Run(r.eng.Now() + sim.Time(rapid.Int64Range(0, int64(200*units.Microsecond)).Draw(t, "for")))
@@ -203,8 +203,8 @@ func lossless(t *rapid.T) {
 	c := drawConfig(t, channels)
 	classes := rapid.SliceOfNDistinct(rapid.Uint8Range(1, uint8(MaxClasses-channels)), 1, 3, rapid.ID[uint8]).Draw(t,
 		"classes")
-	// A timeout that is shorter than the round trip sends everything again for ever, and a
-	// threshold of nothing fills the path back with frames.
+	// A timeout shorter than the round trip retransmits everything for ever, and a threshold of zero fills the return
+	// path with frames.
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 100 * units.Millisecond}, 100*units.Millisecond
 	c.Buffer = leastBuffer(t, c, g, classes)
 	if _, err := New(c, g, sim.New(), nil, 1, "fabric"); len(classes) == 1 && c.Acks.Class == 0 && err == nil {
@@ -229,9 +229,9 @@ func lossless(t *rapid.T) {
 
 func TestLossless(t *testing.T) { rapid.Check(t, lossless) }
 
-// lossy has no PFC and little room, or links that lose packets. The room is a few packets: nothing here has its own
-// clock, so senders that repeat from the same packet after the same time meet in a switch of one packet again and
-// again, and the same one of them finds it taken.
+// lossy draws networks without PFC and with a small buffer, or with lossy links. The buffer holds a few packets rather
+// than one: the model's hosts have no clock drift, so senders that retransmit from the same packet after the same time
+// would meet again and again in a switch with space for one packet, and the same one would always lose.
 func lossy(t *rapid.T) {
 	g := drawGraph(t)
 	channels := max(g.Channels, 1)
@@ -256,7 +256,7 @@ func lossy(t *rapid.T) {
 
 func TestLossy(t *testing.T) { rapid.Check(t, lossy) }
 
-// TestLongSoak goes on with new networks for as many seconds as FARFLASH_SOAK says.
+// TestLongSoak runs new networks for FARFLASH_SOAK seconds.
 func TestLongSoak(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("FARFLASH_SOAK"))
 	if seconds == 0 {

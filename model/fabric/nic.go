@@ -7,43 +7,43 @@ import (
 	"farflash/sim"
 )
 
-// nic is what a host's port has to send: queue pairs that may send now, in turns by
-// class, and those whose rate makes them wait, by time. Queue pairs take turns by their
-// number at the NIC, so a new one need not wait for all others.
+// nic is the send side of a host's port: queue pairs ready to send, which take turns within their class, and those that
+// wait for their rate, by time. Turns go by a queue pair's number at the NIC, which increases, so a new queue pair need
+// not wait for all others.
 type nic struct {
 	turns  [MaxClasses]turns
 	qps    []int32 // by number
-	oldest uint32  // number before which all are finished
+	oldest uint32  // number before which all queue pairs are finished
 	paced  heap.Heap[paced, *paced]
 	wakeAt sim.Time
 	port   int32
 	pulls  pulls
-	// indexes of queue pairs of this host that are done, if it is its first port, in the order in which they were
+	// indexes of this host's finished queue pairs, oldest first; kept at the host's first port only
 	spare ring[int32]
 }
 
-// paced is a queue pair that may send at a time.
+// paced is a queue pair and the time when its rate allows its next packet.
 type paced struct {
 	at sim.Time
 	qp int32
 }
 
-// Before is the order of times, then of queue pairs.
+// Before orders by time, then by queue pair.
 func (a *paced) Before(b *paced) bool { return a.at < b.at || a.at == b.at && a.qp < b.qp }
 
-// standing is where a queue pair is in its NIC.
+// standing is a queue pair's state in its NIC.
 type standing uint8
 
 const (
-	idle     standing = iota // nothing to send
-	ready                    // takes turns
-	pacing                   // in the heap
+	idle     standing = iota // no packet to send
+	ready                    // waits for its turn
+	pacing                   // waits in the heap for its rate
 	blocked                  // by its window
-	finished                 // has done its one message
-	stranded                 // has no way to its peer, or back, since a link failed
+	finished                 // its one message is acknowledged
+	stranded                 // has no path to its peer, or back, because a link failed
 )
 
-// serveNIC sends a host port's next packet.
+// serveNIC sends a host port's next packet: pause frames first, then answers, then the data of queue pairs.
 func (n *Network) serveNIC(pi int32, p *port) {
 	now := n.eng.Now()
 	k := &n.nics[p.nic]
@@ -54,6 +54,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 		answers.out -= int64(x.size)
 		n.transmit(pi, p, x)
 	} else {
+		// Queue pairs whose time has come join the turns.
 		for k.paced.Len() > 0 && k.paced.First().at <= now {
 			n.stand(p, k, &n.senders[k.paced.Pop().qp])
 		}
@@ -71,8 +72,8 @@ func (n *Network) serveNIC(pi int32, p *port) {
 			}
 			s := &n.senders[q]
 			if c := &n.control[q]; s.avail > now || c.Window > 0 && n.full(s, c) || !n.more(s) {
-				// Its rate or window has shrunk since it took its place, or what it was to send
-				// again has been acknowledged.
+				// Its rate or window has shrunk since it joined the turns, or the packets it had to retransmit have
+				// been acknowledged.
 				n.place(p, k, q, s)
 				continue
 			}
@@ -89,7 +90,7 @@ func (n *Network) serveNIC(pi int32, p *port) {
 	}
 }
 
-// wakeLater has the port served when the first paced queue pair may send.
+// wakeLater schedules a wake-up for when the first paced queue pair may send.
 func (n *Network) wakeLater(p *port, k *nic) {
 	if k.paced.Len() == 0 || k.wakeAt >= n.eng.Now() && k.wakeAt <= k.paced.First().at {
 		return
@@ -106,11 +107,11 @@ func (n *Network) woken(i int32) {
 	n.kick(k.port, &n.ports[k.port])
 }
 
-// turns are the queue pairs of a class that may send now.
+// turns are the queue pairs of a class that are ready to send.
 type turns struct {
-	waiting window.Set // their numbers
-	last    uint32     // that had its turn
-	top     uint32     // behind the greatest
+	waiting window.Set // their numbers at the NIC
+	last    uint32     // number that was served last
+	top     uint32     // one past the greatest number
 	n       int
 }
 
@@ -127,10 +128,10 @@ func (t *turns) remove(number uint32) {
 	t.n--
 }
 
-// take removes the number whose turn it is. There is one.
+// take removes and returns the next number in turn after last. The set must not be empty.
 func (t *turns) take() uint32 {
 	number, ok := t.waiting.Find(t.last+1, t.top)
-	if !ok {
+	if !ok { // wrap around
 		number, _ = t.waiting.Find(t.waiting.Base(), t.top)
 	}
 	t.last = number
@@ -138,14 +139,14 @@ func (t *turns) take() uint32 {
 	return number
 }
 
-// stand has a queue pair take turns.
+// stand adds a queue pair to the turns of its class.
 func (n *Network) stand(p *port, k *nic, s *sender) {
 	s.standing = ready
 	k.turns[s.class].add(s.number)
 	p.ready |= 1 << s.class
 }
 
-// send takes a packet from a queue pair and puts it on the wire.
+// send sends one packet of a queue pair and decides when the next may follow.
 func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint8) {
 	c := &n.control[q]
 	now := n.eng.Now()
@@ -160,6 +161,7 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	}
 	n.transmit(pi, p, x)
 	s.lastSize = x.size
+	// Packets are paced from start to start, by their size on the wire.
 	s.avail = now + n.gap(p, c, x.size)
 	if n.wants.Sent {
 		n.signal = cc.Signal{Kind: cc.Sent, Now: now, Payload: payload}
@@ -171,7 +173,7 @@ func (n *Network) send(pi int32, p *port, k *nic, q int32, s *sender, class uint
 	}
 }
 
-// gap is how long a queue pair's rate takes for a packet.
+// gap returns the time that a packet takes at a queue pair's rate, which the link's rate bounds.
 func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
 	if c.Rate >= p.rate {
 		return n.time(p, size)
@@ -179,7 +181,7 @@ func (n *Network) gap(p *port, c *cc.Sender, size uint16) sim.Time {
 	return n.onTheWire(size, c.Rate)
 }
 
-// place puts a queue pair where it belongs after it has sent or been allowed to send.
+// place puts a queue pair into its standing after it has sent or may send again.
 func (n *Network) place(p *port, k *nic, q int32, s *sender) {
 	c := &n.control[q]
 	switch {
@@ -195,7 +197,7 @@ func (n *Network) place(p *port, k *nic, q int32, s *sender) {
 	}
 }
 
-// offer has the NIC look at a queue pair that was idle or blocked.
+// offer places a queue pair that was idle or blocked, and kicks its port if it can send.
 func (n *Network) offer(q int32, s *sender) {
 	p := &n.ports[s.port]
 	n.place(p, &n.nics[p.nic], q, s)
@@ -204,7 +206,7 @@ func (n *Network) offer(q int32, s *sender) {
 	}
 }
 
-// repace moves a queue pair's next packet to another time.
+// repace changes the time of a queue pair's next packet.
 func (n *Network) repace(q int32, s *sender, at sim.Time) {
 	s.avail = at
 	if s.standing != pacing {

@@ -16,8 +16,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// ns3Setup is the network that HPCC's ns-3 was configured to be in a row of testdata/ns3.txt: the settings of its
-// run.py for hosts at a rate.
+// ns3Setup returns the configuration of HPCC's ns-3 in a row of testdata/ns3.txt: the settings of its run.py for hosts
+// of a rate.
 func ns3Setup(t *testing.T, scheme string, rate units.BitRate) Config {
 	t.Helper()
 	gigabits := int64(rate / units.Gbps)
@@ -66,8 +66,8 @@ func ns3Setup(t *testing.T, scheme string, rate units.BitRate) Config {
 	return c
 }
 
-// TestNS3Answers holds incasts of 1 MB messages over a star to what HPCC's ns-3 answered, which the file has. It is
-// what a clone has that does not have all of the reference's cases.
+// TestNS3Answers compares incasts of 1 MB messages over a star with the results of HPCC's ns-3 in the file. It also
+// covers clones that lack some of the reference's cases.
 func TestNS3Answers(t *testing.T) {
 	f, err := os.Open("testdata/ns3.txt")
 	if err != nil {
@@ -106,7 +106,7 @@ func TestNS3Answers(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the table of docs/validation/ns3.md")
 
-// ns3Met is how far the rows of a scheme meet the reference.
+// ns3Met counts how many rows of a scheme match the reference.
 type ns3Met struct {
 	scheme            string
 	rows, flows, same int
@@ -114,7 +114,7 @@ type ns3Met struct {
 	theirs, pauses    uint64
 }
 
-// ns3Row is one row: scheme, rate, pause frames, how exact, completion times of hosts 1 on in nanoseconds.
+// ns3Row checks one row: scheme, rate, pause frames, accuracy, and completion times of hosts 1 on in nanoseconds.
 func ns3Row(t *testing.T, row []string, met *ns3Met) {
 	var rate units.BitRate
 	if err := rate.UnmarshalText([]byte(row[1])); err != nil {
@@ -154,7 +154,7 @@ func ns3Row(t *testing.T, row []string, met *ns3Met) {
 	met.rows++
 	met.worst = max(met.worst, math.Abs(got/sum-1))
 	met.theirs, met.pauses = met.theirs+uint64(pauses), met.pauses+r.net.Counters.Pauses
-	most := 0.0 // pauses more or less
+	most := 0.0 // tolerance for the number of pauses
 	if row[3] != "exact" {
 		var share float64
 		if _, err := fmt.Sscanf(row[3], "%f%%", &share); err != nil {

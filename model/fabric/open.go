@@ -16,12 +16,12 @@ import (
 	"farflash/sim"
 )
 
-// maxMessage keeps a message's packet numbers apart from those before it, maxQueuePairs the
-// numbers of queue pairs within what indexes their paths.
+// maxMessage keeps a message's packet numbers apart from earlier ones. maxQueuePairs keeps queue pair numbers within
+// the index bits of packet.qp.
 const (
 	maxMessage    = 1 << 40
 	maxQueuePairs = 1 << slotBits
-	// kept are the first queue pairs, whose indexes are not used again, so that they can be followed.
+	// kept is the number of first queue pairs whose indexes are never reused, so that they can be followed
 	kept = 16
 )
 
@@ -40,8 +40,8 @@ func (n *Network) checkHosts(src, dst int32) error {
 	return nil
 }
 
-// Open makes a queue pair from one host's node to another's. Data packets have the traffic
-// class; class 0 is the answers'.
+// Open opens a queue pair from one host's node to another's. class is the traffic class of its data packets; class 0 is
+// reserved for answers.
 func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	q, err := n.open(src, dst, class, n.eng.Now())
 	if err == nil {
@@ -52,7 +52,7 @@ func (n *Network) Open(src, dst int32, class uint8) (QP, error) {
 	return q, err
 }
 
-// open makes a queue pair for a time that is not yet over, at which it is introduced to its NIC.
+// open creates a queue pair for a time that is not in the past. The queue pair is introduced to its NIC at that time.
 func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	if err := n.checkHosts(src, dst); err != nil {
 		return 0, err
@@ -69,16 +69,18 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 			return 0, fmt.Errorf("%s cannot reach %s: there is no path", n.graph.Nodes[src].Name,
 				n.graph.Nodes[dst].Name)
 		}
-		// There may be a way later. Until then it has the one that it would have if no link had failed.
+		// A path may come back. Until then the queue pair has the one it would have with no link failed.
 		routes, standing = n.intact, stranded
 	}
 	q, err := n.slot(src, at)
 	if err != nil {
 		return 0, err
 	}
+	// Timers and counters of the sending side belong to the part of the source.
 	x := n.of(src)
 	s, r, c := &n.senders[q], &n.receive[q], &n.control[q]
 	was := *s
+	// The tag counts the uses of the index, so that stray packets of an earlier one are recognised.
 	tag := was.tag + 1<<slotBits
 	*s = sender{src: src, dst: dst, class: class, oldest: -1, sending: -1, newest: -1, last: -1, ended: -1, twin: -1,
 		tag: tag, standing: standing, unborn: true, closed: -1, expire: was.expire, adjust: was.adjust,
@@ -103,7 +105,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	}
 	first := was.standing != finished
 	if !first && was.port != s.port {
-		// A timer's events are of the port that it was made for.
+		// A timer's events belong to the port that it was created for.
 		if n.timeout > 0 {
 			x.eng.Release(s.expire)
 		}
@@ -126,7 +128,7 @@ func (n *Network) open(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	return q, nil
 }
 
-// introduce has a queue pair's NIC know it.
+// introduce registers a queue pair with its NIC.
 func (n *Network) introduce(q int32, s *sender) {
 	if s.standing == idle {
 		n.enrol(q, s)
@@ -134,8 +136,8 @@ func (n *Network) introduce(q int32, s *sender) {
 	n.steer(q, s, &n.control[q])
 }
 
-// Use takes note that a class will carry packets: its headroom is kept from then on. Open does so
-// too, but by then the room may be taken.
+// Use declares that a class will carry packets, and reserves its headroom from then on. Open does so too, but by then
+// the space may be occupied.
 func (n *Network) Use(class uint8) error {
 	if was := n.used; n.use(class) {
 		if err := n.setPools(); err != nil {
@@ -146,7 +148,7 @@ func (n *Network) Use(class uint8) error {
 	return nil
 }
 
-// slot is a queue pair index that is unused at a time: one that a queue pair of the host has had that was finished
+// slot returns a queue pair index that is free at the given time: that of a queue pair of the same host that finished
 // long enough before, or a new one.
 func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	if spare := &n.nics[n.ports[n.nodes[src].first].nic].spare; spare.N > 0 &&
@@ -168,9 +170,9 @@ func (n *Network) slot(src int32, at sim.Time) (QP, error) {
 	return QP(q), nil
 }
 
-// setPatience computes how long what a queue pair has left in the network is waited for. Parts of a network may be
-// some delays of links apart in time, so that it takes as long until all of them know what one does; none of this
-// depends on whether there are parts.
+// setPatience computes how long stray packets of a finished queue pair are waited for. Parts of a network can be some
+// link delays apart in time, and an event in one takes as long to become visible in all of them. The times do not
+// depend on whether the network is divided.
 func (n *Network) setPatience() {
 	for i := range n.graph.Links {
 		n.reach = max(n.reach, 2*n.graph.Links[i].Delay)
@@ -179,7 +181,7 @@ func (n *Network) setPatience() {
 	n.rest = n.grace + n.reach + 1
 }
 
-// vacate gives a queue pair's index back to its host.
+// vacate returns a queue pair's index to its host for reuse.
 func (n *Network) vacate(q int32) {
 	s := &n.senders[q]
 	atomic.StoreInt64((*int64)(&s.closed), int64(n.eng.Now()))
@@ -188,8 +190,8 @@ func (n *Network) vacate(q int32) {
 	}
 }
 
-// buried reports whether a receiver's queue pair was finished so long ago that its index may have another by now. Its
-// sender may be another part's, which is then known to have done it.
+// buried reports whether a receiver's queue pair finished so long ago that its index may be reused. The sender may
+// belong to another part, which runs concurrently; by that time its finish is visible here.
 func (n *Network) buried(r *receiver) bool {
 	if !r.done {
 		return false
@@ -198,8 +200,8 @@ func (n *Network) buried(r *receiver) bool {
 	return closed >= 0 && closed+n.grace <= n.eng.Now()
 }
 
-// Pair returns the persistent queue pair whose turn it is from one host to another,
-// opening what is missing.
+// Pair returns the persistent queue pair whose turn it is from one host to another. It opens queue pairs up to the
+// configured number per peer.
 func (n *Network) Pair(src, dst int32, class uint8) (QP, error) {
 	q, err := n.pair(src, dst, class, n.eng.Now())
 	if err == nil && n.senders[q].unborn {
@@ -240,13 +242,13 @@ func (n *Network) pair(src, dst int32, class uint8, at sim.Time) (QP, error) {
 	return q, nil
 }
 
-// Reserve makes room at once for messages that are to come, where that takes less than to make it bit by bit.
+// Reserve preallocates for messages to come, where that is cheaper than growing step by step.
 func (n *Network) Reserve(messages int) {
 	const most = 1 << 22
 	messages = min(messages, most)
 	n.messages = slices.Grow(n.messages, messages)
 	if n.cfg.QueuePairs.Life == PerMessage {
-		return // which use places again
+		return // which reuses indexes
 	}
 	hosts := len(n.nics)
 	pairs := min(messages, hosts*(hosts-1)*n.cfg.QueuePairs.PerPeer)
@@ -257,8 +259,7 @@ func (n *Network) Reserve(messages int) {
 	n.paths = slices.Grow(n.paths, 2*n.hopLimit*pairs)
 }
 
-// Send posts a message from one host to another, on a queue pair of its own or one that is shared, as the
-// configuration says.
+// Send posts a message from one host to another, on a queue pair of its own or a shared one, as configured.
 func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, error) {
 	open := n.Pair
 	if n.cfg.QueuePairs.Life == PerMessage {
@@ -280,7 +281,7 @@ func (n *Network) Post(q QP, size units.Bytes) (int32, error) {
 	return m, err
 }
 
-// plan makes a message that has not been posted yet.
+// plan creates a message that is not yet posted.
 func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 	if size <= 0 || size > maxMessage {
 		return 0, fmt.Errorf("a message of %v is not possible; use 1B to 1TiB", size)
@@ -309,7 +310,7 @@ func (n *Network) plan(q QP, size units.Bytes) (int32, error) {
 	return m, nil
 }
 
-// begin posts a message that was planned.
+// begin posts a planned message.
 func (n *Network) begin(m int32) error {
 	msg := &n.messages[m]
 	q := msg.QP
@@ -324,6 +325,7 @@ func (n *Network) begin(m int32) error {
 		last.next = m
 		msg.from = last.from + uint64(last.Size)
 	} else {
+		// An acknowledged message stays linked, because the receiver follows next from the last one delivered.
 		if s.last >= 0 {
 			n.messages[s.last].next = m
 		}
@@ -347,14 +349,14 @@ func (n *Network) begin(m int32) error {
 	return nil
 }
 
-// Forget says that a message's owner, who knows that it was acknowledged, will not ask for it again. Its
-// index is used for another one some time later. Where nobody forgets, messages are kept for ever.
+// Forget reports that the owner of a message, which knows that it was acknowledged, will not look it up again. Its
+// index is reused some time later. Messages that are never forgotten are kept for ever.
 func (n *Network) Forget(m int32) { n.note(m, forgotten) }
 
-// Known reports whether an index is one of a message that was not forgotten.
+// Known reports whether an index belongs to a message that was not forgotten.
 func (n *Network) Known(m int32) bool { return n.messages[m].over&forgotten == 0 }
 
-// note notes that something is over about a message.
+// note adds to the ending of a message, and frees its index once that is complete.
 func (n *Network) note(m int32, what ending) {
 	x := &n.messages[m]
 	if x.over |= what; x.over == forgotten|superseded {
@@ -363,16 +365,16 @@ func (n *Network) note(m int32, what ending) {
 	}
 }
 
-// Messages are all that were posted and not forgotten, in order unless some were. They are the network's; the caller
-// does not change them.
+// Messages returns all messages that were posted and not forgotten, in order of posting unless some were forgotten. The
+// slice is the network's; the caller must not change it.
 func (n *Network) Messages() []Message { return n.messages }
 
-// Begun is when a message's first packet was sent, sim.Forever if it was not.
+// Begun returns when a message's first packet was sent, sim.Forever if it was not.
 func (n *Network) Begun(m int32) sim.Time { return n.messages[m].Begun }
 
-// Ideal is how long a message would take from its posting until its ACK if nothing else were on the network and
-// nothing held it back but the links' rates. It is exact for a message that goes one way. Where switches choose for
-// each packet it may be the time of a packet or two less, if equally short ways are alike.
+// Ideal returns how long a message would take from its posting to its ACK if it had the network to itself and only the
+// links' rates limited it. It is exact for a message on a single path. Where switches choose for each packet, it can be
+// too low by the time of a packet or two, provided that equally short paths are alike.
 func (n *Network) Ideal(m int32) sim.Time {
 	msg := &n.messages[m]
 	if msg.ideal > 0 {
@@ -397,7 +399,7 @@ func (n *Network) Ideal(m int32) sim.Time {
 	return alone.Takes()
 }
 
-// choices are how many ports a switch has to choose from for a packet that goes through this one; a host has one.
+// choices returns how many ports a switch can choose from for a packet that leaves through p; 1 for a host.
 func (n *Network) choices(p *port, dst int32) int {
 	if n.graph.Nodes[p.node].Kind != topo.Switch {
 		return 1
@@ -405,7 +407,7 @@ func (n *Network) choices(p *port, dst int32) int {
 	return len(n.routes.Next(p.node, dst))
 }
 
-// along calls f for each port that a path sends through, from a host's port on.
+// along calls f for each sending port of a path, starting with the host's port pi.
 func (n *Network) along(pi int32, path int, f func(*port)) {
 	for hop := 0; ; hop++ {
 		p := &n.ports[pi]
@@ -417,8 +419,8 @@ func (n *Network) along(pi int32, path int, f func(*port)) {
 	}
 }
 
-// roundTrip is that of a packet that waits nowhere, and the payload that the
-// slowest link on its way carries in that time.
+// roundTrip returns the round trip of a packet that waits nowhere, and its bandwidth-delay product: the payload that
+// the path's slowest link carries in that time.
 func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, units.Bytes) {
 	p, _ := routes.Path(src, dst)
 	data, back := n.cfg.Payload+n.cfg.Header, n.cfg.Acks.Size
@@ -436,8 +438,8 @@ func (n *Network) roundTrip(routes *topo.Routes, src, dst int32) (sim.Time, unit
 	return t, units.Bytes(bdp)
 }
 
-// unlike are hosts of which two stand for all that have one link to the same switch, of the
-// same rate and delay.
+// unlike returns a set of hosts that represents all: of the hosts with a single link of the same rate and delay to the
+// same switch it has only two.
 func (n *Network) unlike() []int32 {
 	type place struct {
 		at    int32
@@ -461,7 +463,7 @@ func (n *Network) unlike() []int32 {
 	return hosts
 }
 
-// setTimes computes what depends on the network as a whole.
+// setTimes computes the timeout and the longest round trip, which depend on the network as a whole.
 func (n *Network) setTimes() {
 	r := &n.cfg.Recovery
 	n.timeout = r.Timeout.Time

@@ -10,39 +10,39 @@ import (
 	"farflash/sim"
 )
 
-// A network can be divided by its nodes into parts that run on engines of their own, a window of time after the
-// other: in turns, so that what one works on stays in the processor's cache, or at the same time. A packet that
-// crosses takes at least the links' delay, so within a window of that length nothing that a part does matters to
-// another. Ties at one time go by component, whose numbers do not depend on the division, so results are the same for
-// any number of parts, one included.
+// A network can be divided by its nodes into parts that run on engines of their own, one window of time after another:
+// in turns, so that the working set of a part stays in the processor's cache, or at the same time. A packet that
+// crosses between parts takes at least the links' delay, so within a window of that length the events of one part
+// cannot affect another. Simultaneous events are ordered by component, whose numbers do not depend on the division, so
+// results are the same for any number of parts, one included.
 //
-// Between windows nothing runs, and the network is seen as a whole: there flows are planned, links fail and the
-// watchdog looks, each before anything else that happens at its time, as it is in one piece. Within a window each
-// field of a queue pair belongs to its sender's part or to its receiver's.
+// Between windows no part runs, and the network is handled as a whole: flows are planned, links fail and the watchdog
+// looks, each before all other events of its time, as in an undivided network. Within a window each field of a queue
+// pair belongs either to its sender's part or to its receiver's.
 
 // Parts is a network in parts.
 type Parts struct {
 	base   *Network
 	list   []*Network
 	split  *split
-	next   []sim.Time   // when the next event of each part may happen
-	ends   []sim.Time   // until when each runs in the present window
+	next   []sim.Time   // time of the next event of each part
+	ends   []sim.Time   // the end of the present window for each part
 	delays [][]sim.Time // see topo.Graph.Delays
-	least  sim.Time     // of delays
-	back   []sim.Time   // the least time until what a part does comes back to it
-	round  uint32       // of windows
-	shared share        // what the parts were given last
+	least  sim.Time     // the smallest of delays
+	back   []sim.Time   // the shortest time in which an effect of a part can come back to it
+	round  uint32       // number of windows
+	shared share        // state last handed to the parts
 }
 
-// split is what the parts of a network share.
+// split is the state shared by the parts of a network.
 type split struct {
 	of    []int32 // part of each node
 	parts []*Network
-	// apart: parts run at the same time, and leave each other's packets in lists. Otherwise they hand them over.
+	// apart is whether parts run at the same time, and pass packets in lists. Otherwise they hand them over directly.
 	apart bool
 }
 
-// share is what grows or is replaced between windows.
+// share is the state that grows or is replaced between windows.
 type share struct {
 	senders  int
 	hopLimit int
@@ -55,15 +55,15 @@ type crossing struct {
 	f    flight
 }
 
-// crossings are what a part has sent to another: in one window to the one list, in the next to the
-// other, so that what was sent can be taken meanwhile.
+// crossings are the packets that a part has sent to another. Consecutive windows use the two lists alternately, so that
+// the receiver can take the packets of the previous window concurrently.
 type crossings [2]struct {
 	packets []crossing
-	notes   []note.Record // of the packets that have one, in order
-	least   sim.Time      // when the first of them arrives
+	notes   []note.Record // telemetry of the packets that have it, in order
+	least   sim.Time      // arrival of the first of them
 }
 
-// Flow is a message that is planned for a time.
+// Flow is a message planned for a time.
 type Flow struct {
 	Src, Dst int32 // nodes
 	Class    uint8
@@ -71,8 +71,8 @@ type Flow struct {
 	Start    sim.Time
 }
 
-// Divide divides a network that nothing has been posted on. of has the part of each node; sinks has one for
-// each part, or nil. apart says that parts may run at the same time.
+// Divide divides a network on which no message has been posted yet. of has the part of each node; sinks has one entry,
+// which may be nil, for each part. apart is whether parts may run at the same time.
 func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 	switch {
 	case len(of) != len(n.nodes):
@@ -138,18 +138,17 @@ func (n *Network) Divide(of []int32, sinks []Sink, apart bool) (*Parts, error) {
 	return p, nil
 }
 
-// Engine is a part's.
+// Engine returns the engine of a part.
 func (p *Parts) Engine(i int) *sim.Engine { return p.list[i].eng }
 
-// Forget does for a message that a part has sent what Network.Forget does.
+// Forget is Network.Forget for a message that part i has sent.
 func (p *Parts) Forget(i int, m int32) { p.list[i].Forget(m) }
 
-// OnPause has f called for the pauses of a part's ports.
+// OnPause registers f for the pauses of a part's ports.
 func (p *Parts) OnPause(i int, f sim.Probe[Pause]) { p.list[i].OnPause = f }
 
-// Plan makes the message of a flow that starts later than all that has happened, and the queue pair for it if it
-// needs one, and has it posted at its time. Flows are planned in order of their starts, not earlier than Horizon
-// says.
+// Plan creates the message of a flow, and a queue pair if it needs one, and schedules its posting. The flow must start
+// later than all past events. Flows must be planned in order of their starts, and no further ahead than Horizon.
 func (p *Parts) Plan(f Flow) (int32, error) {
 	n := p.base
 	var q QP
@@ -180,13 +179,13 @@ func (p *Parts) Plan(f Flow) (int32, error) {
 	return m, nil
 }
 
-// planned is a message that is to be posted.
+// planned is a message to be posted.
 type planned struct {
 	at sim.Time
 	m  int32
 }
 
-// postDue posts what a part has planned for now.
+// postDue posts the part's planned messages that are due.
 func (n *Network) postDue() error {
 	for n.planned.N > 0 && n.planned.First().at <= n.eng.Now() {
 		m := n.planned.Pop().m
@@ -205,7 +204,7 @@ func (n *Network) postDue() error {
 	return nil
 }
 
-// First is when the next thing may happen, sim.Forever if nothing will.
+// First returns the time of the next event, sim.Forever if there is none.
 func (p *Parts) First() sim.Time {
 	first := p.base.eng.Next()
 	for i, x := range p.list {
@@ -221,8 +220,8 @@ func (p *Parts) First() sim.Time {
 	return first
 }
 
-// Horizon is until when flows must be planned before a window that begins at a time. What a link's failure changes is
-// known to those that are planned after it.
+// Horizon returns the time up to which flows must be planned before a window that begins at first. Flows planned after
+// a link's failure see its effect on routes.
 func (p *Parts) Horizon(first sim.Time) sim.Time {
 	to := sim.Forever
 	if first < sim.Forever-p.base.reach {
@@ -234,8 +233,8 @@ func (p *Parts) Horizon(first sim.Time) sim.Time {
 	return to
 }
 
-// Whole does what happens at a time to the network as a whole, if nothing of its parts comes before, and reports
-// whether there was anything.
+// Whole runs the events of the network as a whole at first, unless a part has an earlier event, and reports whether
+// there were any.
 func (p *Parts) Whole(first sim.Time) bool {
 	n := p.base
 	if n.eng.Next() > first {
@@ -253,12 +252,12 @@ func (p *Parts) Whole(first sim.Time) bool {
 	return true
 }
 
-// hand gives the parts what has grown or was replaced.
+// hand gives the parts the slices that have grown or were replaced.
 func (p *Parts) hand() {
 	n := p.base
 	now := share{len(n.senders), n.hopLimit, n.rerouted}
 	for _, x := range p.list {
-		// Messages are made without a queue pair too.
+		// Unlike the rest, messages also grow when no queue pair is opened, so they are handed over every time.
 		x.messages = n.messages
 		if now != p.shared {
 			x.senders, x.control, x.receive, x.keys = n.senders, n.control, n.receive, n.keys
@@ -269,15 +268,15 @@ func (p *Parts) hand() {
 	p.shared = now
 }
 
-// Window begins a window: it finds until when each part may run, at most up to a time, and returns how many have
-// anything to do. First was called before.
+// Window begins a window: it determines how far each part may run, at most up to to, and returns how many parts have
+// events in it. First must have been called before.
 func (p *Parts) Window(to sim.Time) (busy int) {
 	p.hand()
 	if at := p.base.eng.Next(); at <= to {
 		to = at - 1
 	}
 	if after := p.base.cfg.Watchdog.After; after > 0 {
-		// A part in which a port is paused makes the watchdog look at the next multiple of its time.
+		// A port that is paused in a part makes the watchdog look at the next multiple of its time.
 		if k := slices.Min(p.next) / after; k < sim.Forever/after {
 			to = min(to, (k+1)*after-1)
 		}
@@ -299,11 +298,11 @@ func (p *Parts) Window(to sim.Time) (busy int) {
 	return busy
 }
 
-// eachPair is how many parts there may be for each pair's own delay to be reckoned with; with more of them that takes
-// longer than it saves.
+// eachPair is the largest number of parts for which each pair's own delay is used. Beyond it the quadratic cost exceeds
+// the gain.
 const eachPair = 32
 
-// heard is the last time before anything can reach a part that other parts, or itself, have not done yet.
+// heard returns the last time before any future event of another part, or an echo of its own, can reach part i.
 func (p *Parts) heard(i int) sim.Time {
 	end := sim.Forever
 	if at := p.next[i]; at < sim.Forever-p.back[i] {
@@ -317,7 +316,7 @@ func (p *Parts) heard(i int) sim.Time {
 	return end
 }
 
-// Run runs a part to the end of its window. Parts that are apart may do so at the same time.
+// Run runs a part to the end of its window. Parts that are apart may run concurrently.
 func (p *Parts) Run(i int) {
 	n := p.list[i]
 	if p.split.apart {
@@ -329,7 +328,7 @@ func (p *Parts) Run(i int) {
 	}
 }
 
-// Watch has the watchdog look if a part has found that it should. It is called after each window.
+// Watch schedules the watchdog in the whole network if a part has requested it. It must be called after each window.
 func (p *Parts) Watch() {
 	for _, x := range p.list {
 		if x.dog.looking {
@@ -339,7 +338,7 @@ func (p *Parts) Watch() {
 	}
 }
 
-// takeIn puts what other parts have sent to this one, in the window before, on its wires.
+// takeIn puts the packets that other parts have sent to this one, in the window before, on its wires.
 func (n *Network) takeIn(list []*Network, round uint32) {
 	for _, o := range list {
 		in := &o.out[n.part][round%2]
@@ -356,7 +355,7 @@ func (n *Network) takeIn(list []*Network, round uint32) {
 	}
 }
 
-// Join has all packets be where the network as a whole can see them. It is called when no part runs.
+// Join moves all crossing packets to where the whole network can see them. It must be called while no part runs.
 func (p *Parts) Join() {
 	for _, x := range p.list {
 		x.takeIn(p.list, 0)
@@ -364,7 +363,7 @@ func (p *Parts) Join() {
 	}
 }
 
-// Settle makes the whole network's figures those of its parts, up to a time that all have reached.
+// Settle sums the figures of the parts in the whole network, up to a time that all have reached.
 func (p *Parts) Settle() {
 	p.Join()
 	n := p.base
@@ -376,7 +375,7 @@ func (p *Parts) Settle() {
 	}
 }
 
-// Err is what ended a part early, if anything did.
+// Err returns the error that stopped a part early, if any.
 func (p *Parts) Err() error {
 	for _, x := range p.list {
 		if x.failure != nil {
@@ -386,7 +385,7 @@ func (p *Parts) Err() error {
 	return nil
 }
 
-// Events is how many events the parts have run.
+// Events returns the number of events that the parts have run.
 func (p *Parts) Events() uint64 {
 	sum := p.base.eng.Events()
 	for _, x := range p.list {
@@ -395,7 +394,7 @@ func (p *Parts) Events() uint64 {
 	return sum
 }
 
-// Now is the time of the last event.
+// Now returns the time of the last event.
 func (p *Parts) Now() sim.Time {
 	at := p.base.eng.Now()
 	for _, x := range p.list {
@@ -404,7 +403,7 @@ func (p *Parts) Now() sim.Time {
 	return at
 }
 
-// cross puts a packet on a wire to another part.
+// cross sends a packet over a wire to another part.
 func (n *Network) cross(pi int32, at sim.Time, x packet) {
 	part := n.split.of[n.ports[n.ports[pi].peer].node]
 	if !n.split.apart {
@@ -426,10 +425,10 @@ func (n *Network) cross(pi int32, at sim.Time, x packet) {
 	to.least = min(to.least, at)
 }
 
-// now is the time that figures are taken at.
+// now returns the time that figures are taken at.
 func (n *Network) now() sim.Time { return max(n.at, n.eng.Now()) }
 
-// of is the network, or its part, that a node is in.
+// of returns the network, or its part, that owns a node.
 func (n *Network) of(node int32) *Network {
 	if n.split == nil {
 		return n
@@ -437,5 +436,5 @@ func (n *Network) of(node int32) *Network {
 	return n.split.parts[n.split.of[node]]
 }
 
-// pool is where a node's queues have their packets.
+// pool returns the storage of a node's queues.
 func (n *Network) pool(node int32) *chunks { return &n.of(node).chunks }

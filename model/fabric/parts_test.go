@@ -14,8 +14,7 @@ import (
 	"farflash/sim"
 )
 
-// runParts runs a network in parts, window by window, until nothing happens any more, in turns or each on a goroutine
-// of its own.
+// runParts runs a network in parts, window by window, until it is idle, either in turns or on a goroutine per part.
 func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts {
 	t.Helper()
 	count := int(slices.Max(of)) + 1
@@ -60,8 +59,8 @@ func runParts(t failer, n *Network, of []int32, apart bool, flows []Flow) *Parts
 	return p
 }
 
-// TestPartsAgree holds that a network in parts does what it does in one piece: the same times of all messages, the
-// same counts and the same figures of all ports, whatever the congestion control measures on the way.
+// TestPartsAgree verifies that a network in parts behaves as in one piece: the same times of all messages, the same
+// counters and the same figures of all ports, whatever telemetry the congestion control uses.
 func TestPartsAgree(t *testing.T) {
 	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}},
 		10*units.Gbps, 20*units.Gbps, units.Microsecond)
@@ -109,7 +108,7 @@ func TestPartsAgree(t *testing.T) {
 				for _, parts := range []int{1, -1, 2, -2, 3, -3} {
 					n := newRig(t, c, g, 3).net
 					for i, l := range g.Links {
-						// One link fails where there is another way, and a host's for a while.
+						// A few links with alternatives fail for good, and a host's link for a while.
 						if name := g.Nodes[l.B].Name; g.Nodes[l.A].Tier > 0 && i%7 == 3 || name == "h3" {
 							if err := n.Fail(int32(i), sim.Time(20+i)*units.Microsecond,
 								sim.Time(120+i)*units.Microsecond); err != nil {
@@ -138,7 +137,7 @@ func TestPartsAgree(t *testing.T) {
 	}
 }
 
-// figures are all that a network has to tell.
+// figures prints all results of a network.
 func figures(n *Network) string {
 	c := n.Counters
 	s := fmt.Sprintf("%+v\n", c)
@@ -151,8 +150,8 @@ func figures(n *Network) string {
 	return s + fmt.Sprintln(n.notes.Taken, n.PacketHops())
 }
 
-// TestBalance: by the number of events, two threads that each take the part that is next would need little more than
-// half of the time of one.
+// TestBalance verifies that, counted in events, two threads that each take the next available part would need little
+// more than half the time of one.
 func TestBalance(t *testing.T) {
 	const k, hosts = 8, 128
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: k}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
@@ -231,14 +230,14 @@ type forgetter struct {
 	part  int
 }
 
-// Delivered is for the network.
+// Delivered implements Sink.
 func (forgetter) Delivered(int32) {}
 
-// Acked is for the network.
+// Acked implements Sink.
 func (f forgetter) Acked(m int32) { (*f.parts).Forget(f.part, m) }
 
-// TestPartsForget: what has ended and nobody asks for takes no room in a network in parts either, and its going
-// changes nothing.
+// TestPartsForget verifies that completed and forgotten messages occupy no space in a network in parts either, and that
+// forgetting them does not change results.
 func TestPartsForget(t *testing.T) {
 	g := build(t, topo.Config{Clos: &topo.Clos{Pods: 3, Leaves: 2, Tors: 2, HostsPerPod: 4, Spines: 2}},
 		10*units.Gbps, 20*units.Gbps, units.Microsecond)

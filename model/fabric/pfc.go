@@ -7,10 +7,10 @@ import (
 	"farflash/sim"
 )
 
-// Pause is a pause frame's effect on a port, or its end.
+// Pause reports that a port was paused or resumed.
 type Pause struct {
 	At     sim.Time
-	Port   int32 // that is paused
+	Port   int32 // the paused port
 	Class  uint8
 	Resume bool
 }
@@ -23,7 +23,7 @@ func (n *Network) pause(pi int32, p *port, l *lane, class uint8) {
 	n.keepPaused(pi, p, class)
 }
 
-// resume asks it to go on.
+// resume asks the other end of a port to send a class again.
 func (n *Network) resume(pi int32, p *port, l *lane, class uint8) {
 	l.off = false
 	n.Counters.Resumes++
@@ -34,8 +34,8 @@ func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
 	if n.draws != nil {
 		n.draws.Next() // the frame's identification
 	}
-	// A frame that still waits for the wire says what counts by then: a class has one waiting at
-	// most, which is what the headroom reckons with.
+	// A frame that still waits for the wire is updated in place. So each class has at most one frame waiting, as the
+	// headroom assumes.
 	for i := range p.frames.N {
 		if x := p.frames.At(i); x.class == class {
 			x.kind = k
@@ -48,13 +48,13 @@ func (n *Network) frame(pi int32, p *port, class uint8, k kind) {
 	n.kick(pi, p)
 }
 
-// takeFrame takes a pause frame that waits.
+// takeFrame removes the first waiting pause frame.
 func (p *port) takeFrame() packet {
 	p.urgent = p.frames.N > 1
 	return p.frames.Pop()
 }
 
-// lasts is how long a pause lasts that is not refreshed.
+// lasts returns how long a pause lasts unless it is refreshed: PFC.Quanta of 512 bit times.
 func (n *Network) lasts(p *port) sim.Time {
 	if n.cfg.Pools != nil {
 		return n.cfg.Pools.Lasts
@@ -64,7 +64,7 @@ func (n *Network) lasts(p *port) sim.Time {
 	return sim.Time(t)
 }
 
-// keepPaused has the pause refreshed before it runs out, at half its time.
+// keepPaused schedules a refresh of the pause at half its duration.
 func (n *Network) keepPaused(pi int32, p *port, class uint8) {
 	if n.cfg.PFC.Quanta > 0 {
 		at := n.eng.Now() + n.lasts(p)/2
@@ -73,10 +73,9 @@ func (n *Network) keepPaused(pi int32, p *port, class uint8) {
 	}
 }
 
-// refreshed is for when a pause must be refreshed, by a switch, or ends, at the paused port.
-// Both keep the time that counts in the lane; other events are stale. A lane is
-// paused by the peer or pauses it in its two roles, whose events differ by port kind only where
-// a host is paused, so the paused side's are marked by the top bit.
+// refreshed handles a refresh event: at the pausing switch the pause is due for a refresh, at the paused port it has
+// expired. Both sides keep the time of their latest event; other events are stale. A lane can be paused by its peer and
+// pause it as well, so events of the paused side are marked by the top bit.
 func (n *Network) refreshed(arg int32) {
 	const pausedSide = -1 << 31
 	i := arg &^ pausedSide
@@ -100,7 +99,7 @@ func (n *Network) refreshed(arg int32) {
 	}
 }
 
-// paused is for a pause or resume frame that has come in through a port.
+// paused handles a pause or resume frame received through a port.
 func (n *Network) paused(pi int32, p *port, x packet) {
 	if x.kind == resumeFrame {
 		if p.paused>>x.class&1 != 0 {

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// circleOf is so many switches in a circle, each with two hosts.
+// circleOf returns a ring of switches with two hosts each.
 func circleOf(t failer, switches int) *topo.Graph {
 	t.Helper()
 	var links []topo.LinkSpec
@@ -21,7 +21,7 @@ func circleOf(t failer, switches int) *topo.Graph {
 	return build(t, topo.Config{Links: links}, 40*units.Gbps, 40*units.Gbps, units.Microsecond)
 }
 
-// lockUp posts messages two hops around a ring of five, the only way round that is that short.
+// lockUp posts messages two hops around a ring of five, which have only one shortest path.
 func lockUp(t *testing.T, quanta int, action WatchdogAction, size units.Bytes) *rig {
 	t.Helper()
 	c := plain()
@@ -39,7 +39,7 @@ func lockUp(t *testing.T, quanta int, action WatchdogAction, size units.Bytes) *
 	return r
 }
 
-// TestDeadlock drives a ring into a deadlock, which the watchdog names.
+// TestDeadlock drives a ring into a deadlock, which the watchdog must name.
 func TestDeadlock(t *testing.T) {
 	for _, quanta := range []int{0, 65535, 500} {
 		r := lockUp(t, quanta, WatchdogReport, 2*units.MB)
@@ -73,7 +73,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestDeadlockEnds: a watchdog that ends pauses loses packets, and all is done.
+// TestDeadlockEnds verifies that a watchdog that ends pauses loses packets and lets all messages complete.
 func TestDeadlockEnds(t *testing.T) {
 	for _, quanta := range []int{0, 65535, 500} {
 		r := lockUp(t, quanta, WatchdogIgnore, 300*units.KB)
@@ -86,8 +86,8 @@ func TestDeadlockEnds(t *testing.T) {
 	}
 }
 
-// TestDeadlockProgress: a watchdog that ends pauses lets go-back-N get on, whose timer is that of a network with
-// losses.
+// TestDeadlockProgress verifies that a watchdog that ends pauses lets go-back-N make progress, with the timer of a
+// lossy network.
 func TestDeadlockProgress(t *testing.T) {
 	c := plain()
 	c.Watchdog = Watchdog{After: units.Millisecond, Action: WatchdogIgnore}
@@ -108,7 +108,7 @@ func TestDeadlockProgress(t *testing.T) {
 	}
 }
 
-// TestDragonfly has heavy load on virtual channels and neither deadlock nor loss.
+// TestDragonfly puts a dragonfly's virtual channels under heavy load, without deadlock or loss.
 func TestDragonfly(t *testing.T) {
 	g := build(t, topo.Config{Dragonfly: &topo.Dragonfly{Groups: 5, Routers: 4, HostsPerRouter: 2, GlobalLinks: 1}},
 		40*units.Gbps, 40*units.Gbps, units.Microsecond)
@@ -142,8 +142,8 @@ func TestDragonfly(t *testing.T) {
 	}
 }
 
-// TestRefresh holds that a pause outlasts its quanta while it is needed, and that a switch
-// that stops refreshing lets go on.
+// TestRefresh verifies that a pause outlasts its quanta while it is needed, and that it expires when the switch stops
+// refreshing it.
 func TestRefresh(t *testing.T) {
 	c := plain()
 	c.PFC.Quanta = c.leastQuanta()
@@ -157,7 +157,7 @@ func TestRefresh(t *testing.T) {
 	if r.net.Counters.Refreshes == 0 || r.net.Counters.DropCount() > 0 {
 		t.Errorf("%d refreshes, %d drops", r.net.Counters.Refreshes, r.net.Counters.DropCount())
 	}
-	// A pause from nowhere ends by itself.
+	// A pause without a sender that refreshes it expires.
 	n := r.net
 	n.paused(0, &n.ports[0], packet{kind: pauseFrame, class: 1})
 	before := r.eng.Now()
@@ -167,13 +167,13 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestFramesCoalesce: a class has at most one frame waiting, and what it says last counts.
+// TestFramesCoalesce verifies that a class has at most one frame waiting, and that its latest state counts.
 func TestFramesCoalesce(t *testing.T) {
 	r := newRig(t, plain(), star(t, 2, units.Gbps, units.Microsecond), 1)
 	n := r.net
-	pi := n.PortOf(0, false) // the switch's towards h0
+	pi := n.PortOf(0, false) // the switch's port towards h0
 	p := &n.ports[pi]
-	n.transmit(pi, p, packet{kind: cnpPacket, flags: answers, size: 1000}) // the wire is taken
+	n.transmit(pi, p, packet{kind: cnpPacket, flags: answers, size: 1000}) // occupies the wire
 	p.wire.Pop()
 	for range 5 {
 		n.pause(pi, p, n.lane(pi, 1), 1)
@@ -185,8 +185,7 @@ func TestFramesCoalesce(t *testing.T) {
 	}
 }
 
-// TestClassesShare holds the schedulers to what they promise where a sender's NIC and a switch
-// have two classes to send.
+// TestClassesShare verifies the shares that the schedulers give two classes, at a sender's NIC and in a switch.
 func TestClassesShare(t *testing.T) {
 	for _, x := range []struct {
 		scheduler Scheduler
@@ -196,7 +195,7 @@ func TestClassesShare(t *testing.T) {
 		c := plain()
 		c.Scheduler, c.Weights = x.scheduler, x.weights
 		r := newRig(t, c, star(t, 3, 10*units.Gbps, units.Microsecond), 1)
-		// Class 2 has been alone for a while, which must not count against it.
+		// Class 2 has been alone for a while, which must not be charged to it.
 		r.send(post{0, 1, 0, 2, 4 * units.MB})
 		at := 2 * units.Millisecond
 		r.send(post{at, 1, 0, 1, units.MB})

@@ -8,8 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPlanesCarry: queue pairs between two hosts with a link to each of four planes take as long as those of the
-// plane that most of them have met take one after the other, and those of a plane that fails go on in the others.
+// TestPlanesCarry verifies that queue pairs between two hosts with a link to each of four planes take as long as the
+// queue pairs of the most used plane take in sequence, and that those of a failed plane continue in the others.
 func TestPlanesCarry(t *testing.T) {
 	const planes, pairs, size = 4, 64, units.MB
 	c := plain()
@@ -37,7 +37,7 @@ func TestPlanesCarry(t *testing.T) {
 		t.Errorf("%d planes are met, by %v; the last ends after %.1f us, want %.1f", len(met), met, last, want)
 	}
 	r = newRig(t, c, g, 1)
-	if err := r.net.Fail(0, 100*units.Microsecond, 0); err != nil { // host 0 in the first plane
+	if err := r.net.Fail(0, 100*units.Microsecond, 0); err != nil { // host 0's link in the first plane
 		t.Fatal(err)
 	}
 	for range pairs {

@@ -11,38 +11,38 @@ import (
 	"farflash/sim"
 )
 
-// port is one end of a link: it sends on the link, and counts what came in from it. What each
-// packet needs comes first, in two cache lines.
+// port is one end of a link: it sends on the link and accounts for packets received from it. The fields that every
+// packet touches come first, in two cache lines.
 type port struct {
 	free    sim.Time // when the wire can take the next packet
-	perByte sim.Time // exact time of a byte on the wire, 0 if that is not whole
-	delay   sim.Time // until a bit has come to the other end, and through it if that is a switch
+	perByte sim.Time // time of one byte on the wire, 0 if that is not a whole number of picoseconds
+	delay   sim.Time // of the link, plus the switch latency if the other end is a switch
 	wire    ring[flight]
-	ready   uint8 // classes with packets (a NIC's: queue pairs) that could go
+	ready   uint8 // classes with packets (at a NIC: with queue pairs) ready to send
 	paused  uint8 // classes that the other end has paused
 	host    bool
-	waits   bool // an event is pending for when the wire is free
+	waits   bool // a sent event is pending, for when the wire becomes free
 	down    bool
-	lossy   bool // packets get corrupted on the way
+	lossy   bool // packets are corrupted at random on the link
 	cross   bool // the other end is in another part
-	urgent  bool // pause frames wait
+	urgent  bool // pause frames are waiting
 
 	node    int32
 	peer    int32 // the port at the other end
 	nic     int32
-	onWire  sim.Component // schedules arrivals; see inPort for what schedules everything else
+	onWire  sim.Component // component of the arrivals; see inPort for that of all other events
 	alpha   int32         // of the dynamic threshold, in 1/65536
 	turn    uint8
 	kmin    int64
 	head    int64 // headroom of a lossless class
 	packets uint64
 	bytes   uint64
-	busy    sim.Time // with packets, the last one to its end
+	busy    sim.Time // time spent sending, up to the end of the last packet
 
-	frames   ring[packet] // pause frames to send, before everything else
+	frames   ring[packet] // pause frames to send, ahead of all packets
 	kmax     int64
 	meter    *cc.Meter
-	taken    uint64 // payload that came to the host and was new to it
+	taken    uint64 // new payload delivered to the host
 	rate     units.BitRate
 	deficit  [MaxClasses]int32
 	random   rng.Stream
@@ -52,14 +52,14 @@ type port struct {
 	stats    portStats
 }
 
-// lane is one traffic class of a port: the queue of what will leave through it, and the
-// account of what came in through it and is still in the switch. It is a cache line.
+// lane is one traffic class of a port: the queue of packets that leave through it, and the account of packets that came
+// in through it and are still in the switch. It fits in a cache line.
 type lane struct {
 	waiting queue
 	out     int64  // bytes waiting to leave
-	in      int64  // bytes that came in, in the reserve and the shared part
-	head    int64  // bytes that came in, in the headroom
-	most    uint32 // greatest out
+	in      int64  // bytes of arrivals held in the reserve and the shared part
+	head    int64  // bytes of arrivals held in the headroom
+	most    uint32 // maximum of out
 	off     bool   // the other end has been asked to pause
 }
 
@@ -68,24 +68,24 @@ type node struct {
 	first  int32 // its first port
 	ports  int32
 	pool   int64 // the shared part of the buffer
-	shared int64 // what of it is taken
-	most   int64 // that can be: pool, or what was taken when a class came into use that made it less
+	shared int64 // bytes of it in use
+	most   int64 // upper bound of shared: pool, or the bytes in use when a new class shrank the pool
 }
 
-// maxPorts is what a packet's in can tell apart.
+// maxPorts is the number of ports that packet.in can distinguish.
 const maxPorts = 1 << 16 / MaxClasses
 
-// portStats is what a port has seen.
+// portStats are a port's statistics.
 type portStats struct {
-	pauses  uint64 // times that it was paused, over all classes
-	since   sim.Time
+	pauses  uint64   // number of pauses, over all classes
+	since   sim.Time // start of the current pause, -1 if there is none
 	paused  sim.Time // time in which at least one class was paused
 	marks   uint64
 	drops   uint64
-	longest sim.Time // pause
+	longest sim.Time // longest pause
 }
 
-// build makes ports, lanes and nodes of the graph.
+// build creates the ports, lanes and nodes of the graph.
 func (n *Network) build() error {
 	g := n.graph
 	n.nodes = make([]node, len(g.Nodes))
@@ -133,7 +133,8 @@ func (n *Network) build() error {
 		if p.host {
 			p.nic = int32(len(n.nics))
 			k := nic{port: int32(i), wakeAt: -1}
-			// Parts of a network share its senders, so it makes no difference whose they are here.
+			// The parts of a network share its senders, so it does not matter through which of them Placed reaches
+			// them.
 			k.paced.Placed = func(x *paced, at int) { n.senders[x.qp].place = int32(at) }
 			n.nics = append(n.nics, k)
 		}
@@ -157,8 +158,8 @@ func (n *Network) build() error {
 	return n.setPools()
 }
 
-// streamName is what a port's random stream is called: by its ends, so that a link that is
-// added elsewhere leaves it as it is. twins counts links between the same two nodes.
+// streamName returns the name of a port's random stream. It consists of the port's two ends, so that adding a link
+// elsewhere does not change it. twins counts parallel links.
 func (n *Network) streamName(pi int32, twins map[[2]int32]int) string {
 	p := &n.ports[pi]
 	ends := [2]int32{p.node, n.ports[p.peer].node}
@@ -184,15 +185,15 @@ func (p *port) init(n *Network, node, peer int32, l *topo.Link) {
 	p.stats.since = -1
 }
 
-// inPort is what schedules all that happens in a port but arrivals. It is next to what schedules them, but with whole
-// nanoseconds, where it is behind that of all ports: ns-3 runs first what was scheduled first, and a packet's arrival
-// is scheduled when it leaves, a link's delay and a packet time before, while a port looks no further ahead than a
-// packet time. Such ties are frequent there, and whether an ACK comes before the packet that leaves in the same
-// nanosecond decides where HPCC's round trips end.
+// inPort returns the component that schedules all events of a port except arrivals. It follows directly the component
+// of the arrivals, except with whole nanoseconds, where it comes after the arrivals of all ports: ns-3 runs events of
+// one instant in the order in which they were scheduled, and a packet's arrival is scheduled when it leaves, a link's
+// delay and a packet time ahead, while a port looks only a packet time ahead. Such ties are frequent there, and whether
+// an ACK is handled before the packet that leaves in the same nanosecond decides where HPCC's round trips end.
 func (n *Network) inPort(p *port) sim.Component { return p.onWire + n.inside }
 
-// onTheWire is how long a packet takes on a link of a rate. ns-3 computes it in double
-// precision and cuts it to nanoseconds, which makes even a whole number of them one
+// onTheWire returns the time that a packet of size bytes takes on a link, rounded to the nearest picosecond. ns-3
+// computes it in double precision and truncates it to nanoseconds, which turns a whole number of nanoseconds into one
 // less.
 func (n *Network) onTheWire(size uint16, rate units.BitRate) sim.Time {
 	hi, lo := bits.Mul64(uint64(size)*8, uint64(units.Second))
@@ -215,12 +216,12 @@ func (n *Network) time(p *port, size uint16) sim.Time {
 	return n.onTheWire(size, p.rate)
 }
 
-// lane is a port's class.
+// lane returns the state of a port's class.
 func (n *Network) lane(pi int32, class uint8) *lane {
 	return &n.lanes[int(pi)*MaxClasses+int(class)]
 }
 
-// transmit puts a packet on the wire, which is free.
+// transmit puts a packet on the wire, which must be free.
 func (n *Network) transmit(pi int32, p *port, x packet) {
 	took := n.time(p, x.size)
 	p.free = n.eng.Now() + took
@@ -238,7 +239,8 @@ func (n *Network) transmit(pi int32, p *port, x packet) {
 	n.fly(pi, at, x)
 }
 
-// fly has a packet arrive at a time, behind those that are on the wire.
+// fly schedules a packet's arrival at the given time. Arrivals on a wire are in order of time, so only the first needs
+// an event.
 func (n *Network) fly(pi int32, at sim.Time, x packet) {
 	p := &n.ports[pi]
 	if p.wire.N == 0 {
@@ -247,7 +249,7 @@ func (n *Network) fly(pi int32, at sim.Time, x packet) {
 	p.wire.Push(flight{at, x})
 }
 
-// later has the port served when its wire is free, if it is not about to be.
+// later schedules serve for when the wire becomes free, unless that is already scheduled.
 func (n *Network) later(pi int32, p *port) {
 	if !p.waits {
 		p.waits = true
@@ -255,7 +257,7 @@ func (n *Network) later(pi int32, p *port) {
 	}
 }
 
-// kick serves a port that may have got something to send.
+// kick serves a port that may have something to send, now or as soon as its wire is free.
 func (n *Network) kick(pi int32, p *port) {
 	switch {
 	case p.waits:
@@ -266,7 +268,7 @@ func (n *Network) kick(pi int32, p *port) {
 	}
 }
 
-// serve sends the next packet, if there is one that may go. The wire is free.
+// serve sends the next eligible packet, if any. The wire must be free.
 func (n *Network) serve(pi int32, p *port) {
 	switch {
 	case p.down:
@@ -281,7 +283,7 @@ func (n *Network) serve(pi int32, p *port) {
 func (n *Network) arrived(pi int32) {
 	p := &n.ports[pi]
 	if p.wire.N == 0 || p.wire.First().at != n.eng.Now() {
-		return // what was on the wire when the link failed
+		return // the event of a packet that was lost when the link failed
 	}
 	x := p.wire.Pop().x
 	if p.wire.N > 0 {
@@ -290,8 +292,8 @@ func (n *Network) arrived(pi int32) {
 	in := p.peer
 	q := &n.ports[in]
 	if p.lossy && p.corrupts.Float64() < p.loss && (x.kind < pauseFrame || n.cfg.PFC.Quanta > 0) {
-		// A frame that lasts until it is taken back gets through: without quanta nothing would ever end
-		// the pause whose resume frame is lost.
+		// Without quanta a pause lasts until its resume frame arrives, so pause frames are never lost then: the pause
+		// whose resume frame is lost would never end.
 		n.drop(in, q, &x, DropCorrupted)
 		return
 	}
@@ -309,17 +311,17 @@ func (n *Network) arrived(pi int32) {
 	}
 }
 
-// pick chooses the class that a port serves next among those that could go.
+// pick chooses which of the open classes a port serves next. open is not 0.
 func (n *Network) pick(p *port, open uint8) uint8 {
 	if n.cfg.Scheduler == Strict || open&1 != 0 || open&(open-1) == 0 {
 		c := uint8(bits.TrailingZeros8(open))
 		if n.rivals {
-			p.deficit[c] = 0 // what a class takes while no other wants it is not held against it
+			p.deficit[c] = 0 // bandwidth used while no other class wants it is not charged
 		}
 		return c
 	}
-	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn
-	// while its deficit lasts.
+	// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). A class keeps its turn while it has a positive
+	// deficit counter.
 	for {
 		c := p.turn
 		if open&(1<<c) != 0 {

@@ -5,29 +5,29 @@ import (
 	"farflash/sim"
 )
 
-// Receivers that pull (cc.NDP). A host keeps the queue pairs that it owes pulls to in turn, whichever of its ports
-// their packets came through, and sends one pull in the time in which its link takes in a full packet. Pulls are
-// numbered, so that one that comes makes good all before it that were lost. Nobody is pulled from who has nothing to
-// send: when all has come of a queue pair that had nothing behind it, it is told at once of all pulls that it is
-// owed, as credit for what it sends next, and takes no turns of others. NDP has a new queue pair for each message,
-// whose receiver forgets them, and EQDS such credit (Olteanu et al., NSDI 2022).
+// Receivers that pull (cc.NDP). A host serves the queue pairs that it owes pulls to in turn, regardless of the port
+// their packets arrived on, and sends one pull per full packet time of its link. Pulls are numbered cumulatively, so
+// each makes up for lost earlier ones. A sender with no more data is not pulled from: when a queue pair has received
+// everything up to the sender's last packet, it sends all the pulls that it owes at once, as credit for later data, and
+// takes no turns from others. NDP has a new queue pair for each message, whose receiver forgets them, and EQDS has such
+// credit (Olteanu et al., NSDI 2022).
 
-// pulling is what is known of a queue pair's pulls.
+// pulling is the pull state of a queue pair, both sides.
 type pulling struct {
-	owed    int32  // of packets that have come, by the receiver
-	asked   uint32 // for so many the receiver has asked
-	drained uint32 // behind the last packet behind which the sender had nothing, for the receiver
-	heard   uint32 // for so many the sender knows that it was asked
+	owed    int32  // receiver: packets that have arrived and are not yet pulled for
+	asked   uint32 // receiver: packets requested so far
+	drained uint32 // receiver: just past the last packet that emptied the sender
+	heard   uint32 // sender: packets requested so far, as far as it knows
 }
 
-// pulls is what a NIC has to pull for.
+// pulls is the pull queue of a NIC.
 type pulls struct {
-	turns ring[uint32] // queue pairs, by tag
-	free  sim.Time     // when the next pull may go
+	turns ring[uint32] // queue pairs in turn, by tag
+	free  sim.Time     // when the next pull may be sent
 	armed bool
 }
 
-// owe is for a packet that has come: another is to be pulled for.
+// owe records an arrived packet, for which another is to be pulled.
 func (n *Network) owe(r *receiver, x *packet) {
 	p := &n.ports[r.port]
 	k, w := &n.nics[p.nic].pulls, &n.pulling[x.qp&slotMask]
@@ -53,7 +53,7 @@ func (n *Network) pull(nic int32) {
 		if r.tag != qp || w.owed == 0 {
 			continue
 		}
-		if r.done || n.buried(r) { // all has come
+		if r.done || n.buried(r) { // fully received
 			w.owed = 0
 			continue
 		}
@@ -71,14 +71,14 @@ func (n *Network) pull(nic int32) {
 	}
 }
 
-// refund gives a queue pair that has nothing to send all that it is owed.
+// refund sends a queue pair whose sender has no more data all the pulls that it is owed.
 func (n *Network) refund(r *receiver, qp uint32) {
 	if w := &n.pulling[qp&slotMask]; w.owed > 0 && n.cfg.QueuePairs.Life != PerMessage {
 		n.ask(r, qp, w.owed)
 	}
 }
 
-// ask sends a pull for so many packets.
+// ask sends a pull for a number of packets.
 func (n *Network) ask(r *receiver, qp uint32, packets int32) {
 	w := &n.pulling[qp&slotMask]
 	w.owed -= packets
@@ -88,17 +88,17 @@ func (n *Network) ask(r *receiver, qp uint32, packets int32) {
 		class: n.ackClass(&n.senders[qp&slotMask])})
 }
 
-// pulled is for a pull that has come to its sender.
+// pulled handles a pull that arrived at its sender.
 func (n *Network) pulled(x *packet) {
 	q := int32(x.qp & slotMask)
 	s, w := &n.senders[q], &n.pulling[q]
 	if !before(w.heard, x.psn) {
-		return // one that was sent later has overtaken it
+		return // a later pull has overtaken it
 	}
 	n.signal = cc.Signal{Kind: cc.Pull, Now: n.eng.Now(), Pulls: int32(x.psn - w.heard)}
 	w.heard = x.psn
 	if s.timing {
-		n.await(s) // the receiver is at work, though others may have its turns
+		n.await(s) // the receiver is alive, though its turns may go to others
 	}
 	lead, l := n.lead(q, s)
 	if l.standing == finished {

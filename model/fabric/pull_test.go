@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// withPulls is a configuration with NDP and queues of so many packets.
+// withPulls returns a configuration with NDP and queues of a number of packets.
 func withPulls(queue int) Config {
 	c := trimming(queue)
 	c.CongestionControl.Algorithm = cc.SchemeNDP
@@ -17,8 +17,8 @@ func withPulls(queue int) Config {
 	return c
 }
 
-// TestPulledIncast: what is trimmed of an incast is trimmed of first windows; from then on receivers ask for what
-// fits, their link is never idle, and each packet that came was pulled for once.
+// TestPulledIncast verifies that an incast trims packets of first windows only; from then on receivers request what
+// fits, their link is never idle, and each arriving packet is pulled for once.
 func TestPulledIncast(t *testing.T) {
 	const senders, packets = 16, 200
 	c := withPulls(8)
@@ -49,7 +49,7 @@ func TestPulledIncast(t *testing.T) {
 		t.Errorf("%d packets pulled for, with %d pulls, where %d packets and %d headers came", asked, x.Pulls,
 			senders*packets, x.Trimmed)
 	}
-	// All had the same turns: they end within a few turns of each other.
+	// All had equal turns, so they finish within a few turns of each other.
 	ended, last := sim.Forever, sim.Time(0)
 	for _, m := range r.net.Messages() {
 		ended, last = min(ended, m.Delivered), max(last, m.Delivered)
@@ -62,7 +62,8 @@ func TestPulledIncast(t *testing.T) {
 	}
 }
 
-// TestPulledAlone: on an empty way the first window fills it, so that a message is as fast as without any control.
+// TestPulledAlone verifies that the first window fills an empty path, so that a message is as fast as without any
+// control.
 func TestPulledAlone(t *testing.T) {
 	var ended [2]sim.Time
 	for i, scheme := range []cc.Scheme{cc.SchemeNone, cc.SchemeNDP} {
@@ -78,8 +79,8 @@ func TestPulledAlone(t *testing.T) {
 	}
 }
 
-// TestPulledLosses: what links corrupt, data and pulls, is made good by timeouts, and a pull that comes makes good
-// those before it.
+// TestPulledLosses verifies that timeouts recover corrupted data and pulls, and that an arriving pull makes up for lost
+// earlier ones.
 func TestPulledLosses(t *testing.T) {
 	c := withPulls(8)
 	c.Recovery.Timeout, c.Recovery.ShortTimeout = Timeout{Time: 200 * units.Microsecond}, 200*units.Microsecond
@@ -101,7 +102,7 @@ func TestPulledLosses(t *testing.T) {
 	}
 }
 
-// TestPulledInParts: a network whose receivers pull does in parts what it does in one piece.
+// TestPulledInParts verifies that a network whose receivers pull behaves in parts as in one piece.
 func TestPulledInParts(t *testing.T) {
 	for _, life := range []Life{Persistent, PerMessage} {
 		c := withPulls(16)
@@ -110,9 +111,9 @@ func TestPulledInParts(t *testing.T) {
 	}
 }
 
-// TestNDPAnswers holds pulls with trimming and spraying to what htsim answers, which testdata/ndp.txt has:
-// completions within 3 %, trimmed packets within 15 % or four, on the mean of four seeds as there. The two differ in
-// which packet of a full queue is trimmed (its half of the cases is the last in the queue), and in who chooses a way
+// TestNDPAnswers compares pulls with trimming and spraying with the results of htsim in testdata/ndp.txt: completions
+// within 3 %, trimmed packets within 15 % or four, on the mean of four seeds, as there. The two simulators differ in
+// which packet of a full queue is trimmed (in half of its cases, the last in the queue), and in who chooses a path
 // (its hosts, among 64 entropies).
 func TestNDPAnswers(t *testing.T) {
 	trimmedAnswers(t, "testdata/ndp.txt", 0.03, 4, 241, func() Config {
@@ -124,8 +125,8 @@ func TestNDPAnswers(t *testing.T) {
 	})
 }
 
-// TestPulledToTheEnd: queue pairs whose messages have come take no turns of one whose message is longer, though their
-// first windows are still to be pulled for.
+// TestPulledToTheEnd verifies that queue pairs whose messages have arrived take no turns from one whose message is
+// longer, although their first windows are still to be pulled for.
 func TestPulledToTheEnd(t *testing.T) {
 	const senders, short, long = 8, 100, 1000
 	c := withPulls(8)
@@ -142,7 +143,7 @@ func TestPulledToTheEnd(t *testing.T) {
 	}
 }
 
-// TestPullsAllocateNothing in steady state.
+// TestPullsAllocateNothing checks the steady state.
 func TestPullsAllocateNothing(t *testing.T) {
 	r := newRig(t, withPulls(8), star(t, 5, 25*units.Gbps, units.Microsecond), 1)
 	for i := range int32(4) {

@@ -10,24 +10,24 @@ import (
 type receiver struct {
 	expected uint32
 	nacked   uint32   // the packet of the last NACK
-	opening  int32    // the queue pair's first message, -1 before it is known
-	message  int32    // that arrived last as a whole, -1 before the first has
-	unacked  int32    // packets since the last ACK
-	quiet    sim.Time // no NACK for the same packet before
-	calm     sim.Time // no CNP before
-	begun    sim.Time // when the first packet came, for ticking CNPs
+	opening  int32    // the queue pair's first message, -1 until known
+	message  int32    // the last message that has fully arrived, -1 before the first
+	unacked  int32    // packets received since the last ACK
+	quiet    sim.Time // no NACK for the same packet before this time
+	calm     sim.Time // no CNP before this time
+	begun    sim.Time // arrival of the first packet, for ticking CNPs
 	port     int32
 	patience sim.Timer
-	patient  bool // patience has been made
-	marked   bool // a packet since the last ACK was
-	done     bool // all of the queue pair's one message has come
+	patient  bool // the patience timer exists
+	marked   bool // a packet since the last ACK carried a mark
+	done     bool // the queue pair's one message has fully arrived
 	tag      uint32
-	note     uint32 // of the last packet whose ACK is withheld, 0 if none is
-	asker    int32  // the stream at this host whose RDMA Reads this one answers, -1 if it answers none
+	note     uint32 // telemetry of the last packet whose ACK is withheld, 0 if none
+	asker    int32  // stream at this host whose RDMA Reads this receiver's data answers, -1 if none
 	arrived  *window.Set
 }
 
-// received is for a packet that has come to a host.
+// received handles a packet that arrived at a host.
 func (n *Network) received(p *port, x packet) {
 	if n.late(&x) {
 		if x.kind == dataPacket {
@@ -66,8 +66,7 @@ func (n *Network) received(p *port, x packet) {
 	}
 }
 
-// late reports whether a packet is of a queue pair that has done its message, and whose
-// index another has by now.
+// late reports whether a packet belongs to a finished queue pair whose index has been reused since.
 func (n *Network) late(x *packet) bool {
 	if x.flags&answers != 0 {
 		return n.senders[x.qp&slotMask].tag != x.qp
@@ -75,7 +74,7 @@ func (n *Network) late(x *packet) bool {
 	return n.receive[x.qp&slotMask].tag != x.qp
 }
 
-// accept is for a data packet.
+// accept handles a data packet.
 func (n *Network) accept(p *port, x packet) {
 	r := &n.receive[x.qp&slotMask]
 	if n.buried(r) {
@@ -106,6 +105,7 @@ func (n *Network) accept(p *port, x packet) {
 		n.Counters.Received += payload
 		p.taken += payload
 		before := r.message
+		// ended counts the completed messages. They are reported last, after the ACK, because the sink may post.
 		ended := n.inOrder(r, &x)
 		if x.flags&asks != 0 {
 			n.notes.Give(x.note)
@@ -115,6 +115,7 @@ func (n *Network) accept(p *port, x packet) {
 		r.unacked++
 		if int(r.unacked) < n.cfg.Acks.Every && ended == 0 {
 			n.notes.Give(r.note)
+			// The next ACK carries the telemetry of the latest packet it covers.
 			r.note = x.note
 			n.withhold(r, x.qp)
 			return
@@ -130,6 +131,7 @@ func (n *Network) accept(p *port, x packet) {
 		}
 		n.Counters.Wasted += payload
 		now := n.eng.Now()
+		// At most one NACK per missing packet and NackInterval: otherwise each later packet in flight would cause one.
 		if now < r.quiet && r.nacked == r.expected {
 			n.notes.Give(x.note)
 			return
@@ -148,7 +150,7 @@ func (n *Network) accept(p *port, x packet) {
 	}
 }
 
-// outOfOrder is for a packet that came before one that is missing.
+// outOfOrder handles a packet that arrived ahead of a missing one, at a receiver that keeps such packets.
 func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
 	if r.arrived.Has(x.psn) {
 		n.Counters.Duplicates++
@@ -156,6 +158,7 @@ func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
 	} else {
 		n.Counters.Received += uint64(n.payload(x))
 		p.taken += uint64(n.payload(x))
+		// The set is a window that starts at expected. It is moved only when needed.
 		if r.arrived.Base() != r.expected {
 			r.arrived.MoveTo(r.expected)
 		}
@@ -165,10 +168,9 @@ func (n *Network) outOfOrder(p *port, r *receiver, x *packet) {
 	n.acknowledge(r, x, nackPacket)
 }
 
-// withhold has an ACK that waits for more packets to answer sent in any case after a while:
-// the sender's window may be full by now, and no more packets come. The while is
-// four times what these packets take on the host's link, so that up to four senders
-// that share it have their ACKs coalesced.
+// withhold bounds the delay of a coalesced ACK with a timer, because the sender's window may be full, so that no more
+// packets arrive to trigger it. The delay is four times the time of Acks.Every full packets on the host's link, so that
+// up to four senders that share the link still have their ACKs coalesced.
 func (n *Network) withhold(r *receiver, qp uint32) {
 	if r.unacked > 1 {
 		return
@@ -182,7 +184,7 @@ func (n *Network) withhold(r *receiver, qp uint32) {
 		n.eng.Now()+4*sim.Time(n.cfg.Acks.Every)*n.time(p, uint16(n.cfg.Payload+n.cfg.Header+n.cfg.Telemetry.Size)))
 }
 
-// impatient sends an ACK that has been withheld for long enough.
+// impatient sends an ACK that has been withheld long enough.
 func (n *Network) impatient(qp uint32) {
 	if r := &n.receive[qp&slotMask]; r.unacked > 0 {
 		note := r.note
@@ -191,11 +193,11 @@ func (n *Network) impatient(qp uint32) {
 	}
 }
 
-// congested is for a mark that is to be answered with a CNP.
+// congested handles a congestion mark that calls for a CNP.
 func (n *Network) congested(r *receiver, qp uint32) {
 	now := n.eng.Now()
 	if s := &n.senders[qp&slotMask]; s.responds {
-		// The interval is the queue pair's, whichever of its streams was marked.
+		// The interval applies to the queue pair as a whole, whichever of its streams was marked.
 		r = &n.receive[s.twin]
 		if r.begun < 0 {
 			r.begun = now
@@ -203,6 +205,7 @@ func (n *Network) congested(r *receiver, qp uint32) {
 	}
 	if n.cfg.CNP.Ticking {
 		if r.calm <= now {
+			// The next multiple of the interval after the first packet.
 			since := now - r.begun
 			r.calm = now - since%n.cfg.CNP.Interval + n.cfg.CNP.Interval
 			n.eng.Schedule(n.inPort(&n.ports[r.port]), n.target, r.calm, notify, qp)
@@ -221,8 +224,8 @@ func (n *Network) notify(r *receiver, qp uint32) {
 	n.answer(r, packet{qp: qp, kind: cnpPacket, size: uint16(n.cfg.CNP.Size), flags: answers})
 }
 
-// inOrder moves on behind a packet that was expected, and behind those that came before
-// it, and returns how many messages are thereby complete.
+// inOrder advances past an expected packet and past those that had already arrived behind it. It returns the number of
+// messages completed.
 func (n *Network) inOrder(r *receiver, x *packet) int {
 	to := x.psn + 1
 	if r.arrived != nil {
@@ -238,8 +241,8 @@ func (n *Network) inOrder(r *receiver, x *packet) int {
 	return n.deliver(r)
 }
 
-// deliver ends the messages that have arrived as a whole and returns how many these are. It
-// looks at no message that has not: its sender, in another part, may be about to post it.
+// deliver completes the messages that have fully arrived and returns their number. It does not touch later messages:
+// their sender, in another part, may be posting them concurrently.
 func (n *Network) deliver(r *receiver) int {
 	for ended := 0; ; ended++ {
 		if r.done {
@@ -262,8 +265,7 @@ func (n *Network) deliver(r *receiver) int {
 	}
 }
 
-// reportDelivered calls the sink of so many messages of a queue pair behind the given one, last as
-// reportAcked does.
+// reportDelivered notifies the sink of count messages, the ones after message m. Like reportAcked, it must come last.
 func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 	if n.sink == nil {
 		return
@@ -278,7 +280,7 @@ func (n *Network) reportDelivered(r *receiver, m int32, count int) {
 	}
 }
 
-// acknowledge answers a data packet.
+// acknowledge sends an ACK or NACK for a data packet.
 func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	a := packet{qp: x.qp, psn: r.expected, note: x.note, sack: x.psn, kind: k, flags: answers,
 		class: n.ackClass(&n.senders[x.qp&slotMask]),
@@ -287,6 +289,7 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 		a.flags |= ceMark
 	}
 	if k == nackPacket {
+		// Either way sack names the packet: trimmed for one that was cut, sacked for one that arrived.
 		if a.flags |= x.flags & trimmed; a.flags&trimmed == 0 {
 			a.flags |= sacked
 		}
@@ -300,8 +303,8 @@ func (n *Network) acknowledge(r *receiver, x *packet, k kind) {
 	n.answer(r, a)
 }
 
-// answer puts a packet before the data of the port that the receiver answers through, which need not
-// be the one that the data came in through.
+// answer queues a packet ahead of the data of the receiver's return port, which need not be the port on which the data
+// arrived.
 func (n *Network) answer(r *receiver, x packet) {
 	l := n.lane(r.port, 0)
 	l.out += int64(x.size)

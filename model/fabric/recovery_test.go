@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// repaired runs two messages of one queue pair over a star and loses one packet on the
-// path from its host: the one of a kind and number.
+// repaired runs two messages of one queue pair over a star and loses the packet of the given kind and number on its way
+// from its host.
 func repaired(t *testing.T, kind kind, k int, recovery RecoveryKind) *rig {
 	t.Helper()
 	c := plain()
@@ -62,8 +62,8 @@ func lossEverywhere(t *testing.T, recovery RecoveryKind, loss float64, size unit
 	return r
 }
 
-// TestSelectiveRepeatSendsWhatIsLost and no more: what it repeats beyond the packets that were lost
-// are rounds in which a repetition was itself lost, and tails whose ACK was.
+// TestSelectiveRepeatSendsWhatIsLost verifies that only lost packets are retransmitted. The tolerance covers rounds in
+// which a retransmission was itself lost, and tails whose ACK was.
 func TestSelectiveRepeatSendsWhatIsLost(t *testing.T) {
 	for _, loss := range []float64{.001, .01, .05} {
 		r := lossEverywhere(t, SelectiveRepeat, loss, 200*units.KB)
@@ -79,8 +79,7 @@ func TestSelectiveRepeatSendsWhatIsLost(t *testing.T) {
 	}
 }
 
-// TestOneLost loses one packet of each kind: data in the middle and at the tail, an ACK in
-// the middle and the last one.
+// TestOneLost loses one packet of each kind: data in the middle and at the tail, an ACK in the middle and the last one.
 func TestOneLost(t *testing.T) {
 	for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 		for _, x := range []struct {
@@ -94,7 +93,7 @@ func TestOneLost(t *testing.T) {
 	}
 }
 
-// TestLostTail loses everything from some packet on, by a link that fails for a while.
+// TestLostTail loses all packets from some point on, by a link that fails for a while.
 func TestLostTail(t *testing.T) {
 	for _, recovery := range []RecoveryKind{GoBackN, SelectiveRepeat} {
 		for at := 2 * units.Microsecond; at < 22*units.Microsecond; at += 500 * units.Nanosecond {
@@ -113,8 +112,8 @@ func TestLostTail(t *testing.T) {
 	}
 }
 
-// TestWithheldAck: a window smaller than what one ACK answers must not stop a queue pair
-// until its timer expires.
+// TestWithheldAck verifies that a window smaller than the number of packets per ACK does not stall a queue pair until
+// its timer expires.
 func TestWithheldAck(t *testing.T) {
 	c := plain()
 	c.CongestionControl.None.Window = cc.WindowBDP
@@ -128,7 +127,7 @@ func TestWithheldAck(t *testing.T) {
 	}
 }
 
-// TestSinkPostsAndOpens: a sink may post and open queue pairs when it is called for a message.
+// TestSinkPostsAndOpens verifies that a sink can post and open queue pairs from its notifications.
 func TestSinkPostsAndOpens(t *testing.T) {
 	for _, life := range []Life{Persistent, PerMessage} {
 		c := DefaultConfig()

@@ -8,30 +8,31 @@ import (
 	"farflash/numeric/units"
 )
 
-// A queue pair of a reliable connection has two sides at each host: the requester's, whose work requests leave in the
-// order in which they were posted, and the responder's, which answers the RDMA Reads of the other host. Both number
-// their packets and have them acknowledged by themselves, and neither is ordered behind the other (InfiniBand
-// specification, volume 1, chapter 9.7: a responder's packets carry the numbers of the requests that they answer). A
-// stream in one direction is one sender and receiver here, so a queue pair that answers RDMA Reads is two: the NIC,
-// its pacing and the congestion control know the pair by the requester's, the lead; a CNP slows both, as RoCEv2's
-// annex A17 has it reach a queue pair and not a side; and the two take turns, packet by packet.
+// A queue pair of a reliable connection has two sides at each host: the requester's, whose work requests are sent in
+// the order in which they were posted, and the responder's, which answers the RDMA Reads of the other host. Each side
+// numbers its packets and has them acknowledged independently, and neither is ordered behind the other (InfiniBand
+// specification, volume 1, chapter 9.7: a responder's packets carry the numbers of the requests that they answer). Here
+// a stream in one direction is one sender and one receiver, so a queue pair that answers RDMA Reads consists of two
+// streams. The NIC, its pacing and the congestion control know the pair by the requester's stream, the lead. A CNP
+// slows both, since RoCEv2's annex A17 addresses it to a queue pair and not to a side. The two streams take turns,
+// packet by packet.
 //
-// The answer of an RDMA Read stands for its request's ACK (the same chapter): the request has none of its own, and
-// the answer's first packet acknowledges it. With selective repeat it has one, and so in both cases have the packets
-// of the answer: IRN splits the numbers into requests' and answers' and adds ACKs of answers for its recovery
-// (section 5 of its paper).
+// The answer of an RDMA Read acknowledges its request (same chapter): the request has no ACK of its own, and the
+// answer's first packet acknowledges it. With selective repeat the request is acknowledged explicitly. The packets of
+// the answer are acknowledged explicitly in both cases: IRN splits the numbers into those of requests and answers and
+// adds ACKs of answers for its recovery (section 5 of its paper).
 
-// reading is what a message has to do with RDMA Reads.
+// reading is a message's role in an RDMA Read.
 type reading uint8
 
 const (
 	noRead      reading = iota
-	asksRead            // the request of one, without an ACK of its own
+	asksRead            // the request of a Read, which has no ACK of its own
 	answersRead         // the answer to such a request
 )
 
-// Respond opens the stream in which the host that sends on the queue pair out answers the RDMA Reads that come to it
-// on the queue pair back. Queue pairs persist, and have one such stream at most.
+// Respond opens the stream in which the sender of queue pair out answers the RDMA Reads that reach it on queue pair
+// back. Only persistent queue pairs can have one, and each has at most one.
 func (n *Network) Respond(out, back QP) (QP, error) {
 	for _, q := range [...]QP{out, back} {
 		if q < 0 || int(q) >= len(n.senders) {
@@ -73,7 +74,7 @@ func (n *Network) Respond(out, back QP) (QP, error) {
 	return q, nil
 }
 
-// Ask posts the request of an RDMA Read, which has so many bytes, on a queue pair. When it has been delivered it is
+// Ask posts the request of an RDMA Read on a queue pair; size is that of the request. Once it is delivered, it must be
 // answered with Answer.
 func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	implicit := !n.cfg.Recovery.Kind.Keeps()
@@ -90,9 +91,8 @@ func (n *Network) Ask(q QP, size units.Bytes) (int32, error) {
 	return m, n.begin(m)
 }
 
-// Answer posts the data that an RDMA Read has asked for on the responder's stream of its queue pair. It is called
-// once for each request, in the order of their delivery, and while request has not been acknowledged: from inside
-// Delivered.
+// Answer posts the data of an RDMA Read on the responder's stream of its queue pair. It must be called once for each
+// request, in the order of their delivery, and before the request is acknowledged: that is, from inside Delivered.
 func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
 	m, err := n.plan(q, size)
 	if err != nil {
@@ -105,8 +105,8 @@ func (n *Network) Answer(q QP, size units.Bytes, request int32) (int32, error) {
 	return m, n.begin(m)
 }
 
-// replied: a packet of an answer has come to who asked. It shows that the other side is at work, so that the timer
-// begins anew, and the first packet acknowledges the request.
+// replied handles a packet of an answer at the host that asked for it. The packet shows that the other side is making
+// progress, so the timer restarts; the first packet of an answer acknowledges the request.
 func (n *Network) replied(q int32, x *packet) {
 	s := &n.senders[q]
 	if x.flags&implied == 0 || !before(s.una, x.sack) || before(s.top, x.sack) {
@@ -121,7 +121,7 @@ func (n *Network) replied(q int32, x *packet) {
 	n.reportAcked(done, ended)
 }
 
-// read sets what a packet of a message says of an RDMA Read.
+// read sets the fields of a packet that concern RDMA Reads.
 func (x *packet) read(m *Message) {
 	switch {
 	case m.reads == asksRead:
@@ -132,14 +132,14 @@ func (x *packet) read(m *Message) {
 	}
 }
 
-// goOn has the NIC look at a queue pair whose window may have opened, or that may have something to send again.
+// goOn places a queue pair whose window may have opened, or which may have gained packets to send.
 func (n *Network) goOn(q int32, s *sender) {
 	if s.standing == blocked || s.standing == idle && n.more(s) {
 		n.offer(q, s)
 	}
 }
 
-// lead is the stream by which the NIC and the congestion control know a queue pair.
+// lead returns the stream by which the NIC and the congestion control know a queue pair.
 func (n *Network) lead(q int32, s *sender) (int32, *sender) {
 	if s.responds {
 		return s.twin, &n.senders[s.twin]
@@ -152,17 +152,18 @@ func (n *Network) more(s *sender) bool {
 	return s.next != s.stop || (s.repair != nil || s.twin >= 0) && n.moreElse(s)
 }
 
-// moreElse is more for a queue pair that has nothing new on its lead.
+// moreElse is the slow path of more, for a queue pair without new packets on its lead.
 func (n *Network) moreElse(s *sender) bool {
 	return s.hasMore() || s.twin >= 0 && n.senders[s.twin].hasMore()
 }
 
-// repeats reports whether a packet is to be sent again on either stream.
+// repeats reports whether a retransmission is pending on either stream.
 func (n *Network) repeats(s *sender) bool {
 	return s.repair != nil && (s.repair.Pending() || s.twin >= 0 && n.senders[s.twin].repair.Pending())
 }
 
-// progress is how many bytes of a queue pair's streams are acknowledged, and before their next packets.
+// progress returns the payload of a queue pair's streams that is acknowledged, and that precedes their next packets, in
+// bytes.
 func (n *Network) progress(s *sender) (acked, next uint64) {
 	if s.twin < 0 {
 		return s.acked, s.pos
@@ -171,8 +172,8 @@ func (n *Network) progress(s *sender) (acked, next uint64) {
 	return s.acked + t.acked, s.pos + t.pos
 }
 
-// turn is the one of two streams that sends a queue pair's next packet: what is sent again before what is new, and in
-// turns. There is such a packet.
+// turn returns the stream that sends a queue pair's next packet: retransmissions precede new packets, and otherwise the
+// streams alternate. At least one must have a packet.
 func (n *Network) turn(s *sender) *sender {
 	t := &n.senders[s.twin]
 	switch {

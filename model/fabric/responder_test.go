@@ -12,7 +12,8 @@ import (
 	"farflash/sim"
 )
 
-// reads is a queue pair between the first two hosts of a rig: each direction, and what the first host answers.
+// reads is a queue pair between the first two hosts of a rig, with both directions and the stream on which the first
+// host answers.
 type reads struct {
 	*rig
 	out, back, answers QP
@@ -33,7 +34,7 @@ func newReads(t failer, r *rig) *reads {
 	return x
 }
 
-// answer has each request answered with so much.
+// answer answers each request with a message of the given size.
 func (x *reads) answer(t failer, size func() units.Bytes) {
 	x.onDelivered = func(m int32) {
 		if msg := &x.net.messages[m]; msg.QP == x.back && msg.Size == 16 {
@@ -62,7 +63,7 @@ func (x *reads) post(t failer, q QP, size units.Bytes) int32 {
 	return m
 }
 
-// TestReadAlone: a read takes the sum of its two ways, and its request has no ACK but the answer.
+// TestReadAlone verifies that a read takes the sum of its two paths, and that its request has no ACK but the answer.
 func TestReadAlone(t *testing.T) {
 	r := newRig(t, plain(), star(t, 2, 10*units.Gbps, units.Microsecond), 1)
 	x := newReads(t, r)
@@ -84,8 +85,8 @@ func TestReadAlone(t *testing.T) {
 	}
 }
 
-// TestOneQueuePair: an answer takes turns with its host's send queue, and both together have the share of one queue
-// pair, that of another beside them.
+// TestOneQueuePair verifies that an answer takes turns with its host's send queue, and that both together get the share
+// of one queue pair when another competes.
 func TestOneQueuePair(t *testing.T) {
 	r := newRig(t, plain(), star(t, 3, 10*units.Gbps, units.Microsecond), 1)
 	x := newReads(t, r)
@@ -114,7 +115,7 @@ func TestOneQueuePair(t *testing.T) {
 	r.drained(t)
 }
 
-// TestOneRate: what congestion control learns from the answers holds for the send queue too.
+// TestOneRate verifies that congestion signals of the answers affect the send queue too.
 func TestOneRate(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeDCQCN, cc.SchemeDCTCP, cc.SchemeTimely, cc.SchemeHPCC} {
 		t.Run(fmt.Sprint(scheme), func(t *testing.T) {
@@ -152,8 +153,8 @@ func TestOneRate(t *testing.T) {
 	}
 }
 
-// TestReadsLost: with losses everywhere each request is answered once and all of it arrives in order, however the
-// network recovers.
+// TestReadsLost verifies that with losses everywhere each request is answered once and all data arrives in order,
+// whatever the recovery.
 func TestReadsLost(t *testing.T) {
 	lost, timeouts := uint64(0), uint64(0)
 	draws.Until(t, func() bool { return lost > 0 && timeouts > 0 }, func(t *rapid.T) {
@@ -201,7 +202,8 @@ func TestReadsLost(t *testing.T) {
 	})
 }
 
-// TestAnswerIsHeard: while an answer comes its request's timer does not end, however long the answer is.
+// TestAnswerIsHeard verifies that a request's timer does not expire while its answer is arriving, however long the
+// answer is.
 func TestAnswerIsHeard(t *testing.T) {
 	c := plain()
 	c.Recovery.Timeout = Timeout{Time: 100 * units.Microsecond}
@@ -209,7 +211,7 @@ func TestAnswerIsHeard(t *testing.T) {
 	x := newReads(t, r)
 	x.answer(t, func() units.Bytes { return 256 * units.KiB })
 	x.ask(t)
-	x.ask(t) // which waits for the first answer's two milliseconds
+	x.ask(t) // waits for the first answer's two milliseconds
 	r.run(t, 1e6)
 	r.drained(t)
 	if r.net.Counters.Timeouts > 0 || r.net.Counters.Retransmits > 0 {
@@ -255,8 +257,8 @@ func TestRespondRefuses(t *testing.T) {
 	}
 }
 
-// TestReadsRescued: a link that fails in the middle of answers strands both streams of their queue pair, and when it
-// is mended all of them arrive.
+// TestReadsRescued verifies that a link that fails during answers strands both streams of their queue pair, and that
+// all answers arrive once it is mended.
 func TestReadsRescued(t *testing.T) {
 	for _, kind := range []RecoveryKind{GoBackN, SelectiveRepeat, Sack} {
 		c := plain()

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// failer is what testing.T, testing.B and rapid.T have in common.
+// failer is the common part of testing.T, testing.B and rapid.T.
 type failer interface {
 	Helper()
 	Fatal(...any)
@@ -29,7 +29,7 @@ type rig struct {
 	delivered            []int32 // in order
 }
 
-// post is a message that is sent at a time.
+// post is a message to be posted at a time.
 type post struct {
 	at       sim.Time
 	src, dst int32
@@ -51,7 +51,7 @@ func (r *rig) Acked(m int32) {
 	}
 }
 
-// Handle posts what is due.
+// Handle posts the message that is due.
 func (r *rig) Handle(e sim.Event) {
 	p := r.posts[e.Arg]
 	if _, err := r.net.Send(p.src, p.dst, p.class, p.size); err != nil {
@@ -86,7 +86,7 @@ func (r *rig) mustSend(t failer, src, dst int32, class uint8, size units.Bytes) 
 	return m
 }
 
-// build makes a shape, or fails.
+// build builds a shape, or fails.
 func build(t failer, c topo.Config, host, up units.BitRate, delay sim.Time) *topo.Graph {
 	t.Helper()
 	g, err := topo.Build(c, host, up, delay)
@@ -101,7 +101,7 @@ func star(t failer, hosts int, rate units.BitRate, delay sim.Time) *topo.Graph {
 	return build(t, topo.Config{Star: &topo.Star{Hosts: hosts}}, rate, rate, delay)
 }
 
-// plain is a configuration in which nothing but PFC and line rate acts.
+// plain returns a configuration in which only PFC and line rate act.
 func plain() Config {
 	c := DefaultConfig()
 	c.CongestionControl.Algorithm = cc.SchemeNone
@@ -109,7 +109,7 @@ func plain() Config {
 	return c
 }
 
-// check fails if a law of the network is broken.
+// check fails if a law of the network is violated.
 func (r *rig) check(t failer) {
 	t.Helper()
 	if err := r.net.Check(); err != nil {
@@ -131,7 +131,7 @@ func (r *rig) completed(t failer) {
 	}
 }
 
-// drained fails unless nothing is left in the network and all that was begun has ended.
+// drained fails unless the network is empty and every message that was begun has completed.
 func (r *rig) drained(t failer) {
 	t.Helper()
 	r.check(t)
@@ -167,7 +167,7 @@ func (r *rig) drained(t failer) {
 	}
 }
 
-// leftOver names what is still in a queue or an account.
+// leftOver reports any packet or byte that is still in a queue or an account.
 func (r *rig) leftOver() error {
 	n := r.net
 	for i := range n.ports {
@@ -196,7 +196,7 @@ func (r *rig) leftOver() error {
 	return nil
 }
 
-// run goes on until nothing happens any more, and gives up after so many events.
+// run runs until the network is idle, and fails after most events.
 func (r *rig) run(t failer, most int) {
 	t.Helper()
 	step := units.Millisecond

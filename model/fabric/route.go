@@ -6,27 +6,27 @@ import (
 	"farflash/model/fabric/topo"
 )
 
-// The addresses that switches hash: a host's IPv4 address is 11.0.0.1 and its node's number,
-// its queue pairs to another host come from ports 10000 on. That is how HPCC's simulator numbers
-// them, so that the choice of paths can be compared.
+// The addresses that switches hash: the IPv4 address of the host at node 256x + y is 11.x.y.1, and its queue pairs to
+// another host use source ports from 10000 on. HPCC's simulator numbers them the same way, so that the choice of paths
+// can be compared.
 const (
 	firstPort   = 10000
 	servicePort = 100
 )
 
-// flowKey is what a switch chooses a path by.
+// flowKey is the input of a switch's path hash.
 type flowKey struct {
 	src, dst uint32
 	from, to uint16
 }
 
-// Address is the IPv4 address of a host's node.
+// address returns the IPv4 address of a host's node.
 func address(node int32) uint32 {
 	return 0x0b000001 + uint32(node)/256<<16 + uint32(node)%256<<8
 }
 
-// hash is MurmurHash3 (x86, 32 bits; Appleby's public description) of the twelve
-// bytes, whose last step in each word HPCC's switches have as h*5 = h + h<<2.
+// hash is MurmurHash3 (x86, 32 bits; Appleby's public description) of the key's twelve bytes. HPCC's switches write its
+// last step in each word as h + h<<2, which is h*5.
 func (f flowKey) hash(seed uint32) uint32 {
 	h := seed
 	for _, k := range [...]uint32{f.src, f.dst, uint32(f.from) | uint32(f.to)<<16} {
@@ -45,15 +45,16 @@ func (f flowKey) hash(seed uint32) uint32 {
 	return h ^ h>>16
 }
 
-// back is the key of what goes the other way.
+// back returns the key of the reverse direction.
 func (f flowKey) back() flowKey { return flowKey{f.dst, f.src, f.to, f.from} }
 
-// Connected reports whether there are ways between two hosts, there and back.
+// Connected reports whether two hosts have paths to each other in both directions.
 func (n *Network) Connected(src, dst int32) bool {
 	return n.routes.Reachable(src, dst) && n.routes.Reachable(dst, src)
 }
 
-// findPaths chooses a queue pair's path there and back, as each switch would by its hash. There are such paths.
+// findPaths computes a queue pair's forward and return paths, as the switches' hashes would choose them. Both must
+// exist.
 func (n *Network) findPaths(q QP, routes *topo.Routes) {
 	s, r := &n.senders[q], &n.receive[q]
 	k := n.keys[q]
@@ -61,7 +62,7 @@ func (n *Network) findPaths(q QP, routes *topo.Routes) {
 	r.port = n.path(routes, int(q)*2+1, s.dst, s.src, k.back(), n.ackClass(s))
 }
 
-// path writes one direction's steps and returns the port that it begins with. There is a path.
+// path writes the steps of one direction and returns its first port. A path must exist.
 func (n *Network) path(routes *topo.Routes, i int, from, to int32, k flowKey, class uint8) int32 {
 	first, hops := int32(-1), 0
 	for hop, at := -1, from; at != to; hop++ {
@@ -77,16 +78,16 @@ func (n *Network) path(routes *topo.Routes, i int, from, to int32, k flowKey, cl
 		}
 		at = n.ports[n.ports[step&stepPort].peer].node
 	}
-	// What is behind the end is a host's port, so that no switch to which a failed link has led
-	// a packet takes it for its path.
+	// The steps past the end are filled with a host's port. A packet that a failed link has diverted to some switch
+	// then never finds a port of that switch there.
 	for hop := hops; hop < n.hopLimit; hop++ {
 		n.paths[i*n.hopLimit+hop] = n.nics[0].port
 	}
 	return first
 }
 
-// step is the port that a node sends a queue pair's packets through, and their class on the
-// link behind it: the virtual channels of a class are the classes from it on.
+// step returns the port through which a node sends a queue pair's packets, and their class on the link behind it. The
+// virtual channels of a class are the classes from it on.
 func (n *Network) step(routes *topo.Routes, at, to int32, k flowKey, class uint8) (int32, bool) {
 	next := routes.Next(at, to)
 	if len(next) == 0 {
@@ -103,7 +104,7 @@ func (n *Network) step(routes *topo.Routes, at, to int32, k flowKey, class uint8
 	return n.nodes[at].first + int32(h.Port) | (int32(class)+int32(h.Channel))<<stepBits, true
 }
 
-// ackClass is the traffic class of a queue pair's ACKs.
+// ackClass returns the traffic class of a queue pair's ACKs.
 func (n *Network) ackClass(s *sender) uint8 {
 	if n.cfg.Acks.Follow {
 		return s.class
@@ -111,7 +112,7 @@ func (n *Network) ackClass(s *sender) uint8 {
 	return uint8(n.cfg.Acks.Class)
 }
 
-// widen makes room for longer paths.
+// widen makes space for longer paths.
 func (n *Network) widen() {
 	was, limit := n.paths, n.hopLimit
 	n.hopLimit = max(6, 2*limit)
@@ -124,8 +125,7 @@ func (n *Network) widen() {
 	}
 }
 
-// stray is the next step of a packet whose queue pair goes another way since a link
-// failed.
+// stray returns the next step of a packet that was in flight when its queue pair was rerouted after a link failure.
 func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	s, k := &n.senders[x.qp&slotMask], n.keys[x.qp&slotMask]
 	to, class := s.dst, s.class
@@ -135,7 +135,7 @@ func (n *Network) stray(at int32, x *packet) (int32, bool) {
 	return n.step(n.routes, at, to, k, class)
 }
 
-// choose is the next step, if there is one, of a data packet whose way each switch chooses.
+// choose returns the next step of a data packet whose path each switch chooses, if there is one.
 func (n *Network) choose(at int32, x *packet) (int32, bool) {
 	s := &n.senders[x.qp&slotMask]
 	next := n.routes.Next(at, s.dst)
@@ -149,7 +149,7 @@ func (n *Network) choose(at int32, x *packet) (int32, bool) {
 	return n.nodes[at].first + int32(next[i].Port) | (int32(s.class)+int32(next[i].Channel))<<stepBits, true
 }
 
-// chooseOf is the number of the way that a packet takes, of several.
+// chooseOf returns the index in next of the hop that a packet takes.
 func (n *Network) chooseOf(at int32, x *packet, s *sender, next []topo.Hop) int {
 	k, hash := n.chooser, uint32(0)
 	if k.Flowlets() {
@@ -175,8 +175,8 @@ func (n *Network) chooseOf(at int32, x *packet, s *sender, next []topo.Hop) int 
 	return i
 }
 
-// waitAt is what a packet finds ahead of it in a port's class, in bytes: an idle port comes before one that is
-// sending, one that is paused after all others.
+// waitAt ranks a port for a packet of a class by the bytes queued ahead of it. At equal queues an idle port precedes
+// one that is sending; a paused port comes after all others.
 func (n *Network) waitAt(pi int32, class uint8) int64 {
 	p := &n.ports[pi]
 	wait := n.lane(pi, class).out << 1

@@ -7,49 +7,49 @@ import (
 	"farflash/sim"
 )
 
-// sender is a queue pair's sending side. Packets are numbered from 0 over all of its
-// messages; a message begins with a new packet.
+// sender is the sending side of a queue pair. Packets are numbered consecutively over all of its messages; each message
+// starts a new packet.
 type sender struct {
 	next     uint32 // number of the next packet to send
-	una      uint32 // the first that is not acknowledged
-	end      uint32 // behind the last that was posted
-	stop     uint32 // behind the last that may be sent for now
-	top      uint32 // behind the last that was ever sent
+	una      uint32 // the first unacknowledged packet
+	end      uint32 // one past the last packet posted
+	stop     uint32 // one past the last packet that may be sent for now
+	top      uint32 // one past the last packet ever sent
 	port     int32
-	place    int32  // in the NIC's heap
-	number   uint32 // at the NIC
-	oldest   int32  // message that una is in, -1 if there is none
-	sending  int32  // message that next is in
+	place    int32  // index in the NIC's heap
+	number   uint32 // its number at the NIC
+	oldest   int32  // the message of una, -1 if there is none
+	sending  int32  // the message of next
 	newest   int32
-	last     int32 // message that was posted last, acknowledged or not
+	last     int32 // the last message posted, acknowledged or not
 	avail    sim.Time
-	pos      uint64 // of next in the stream of payload
-	acked    uint64 // of una
+	pos      uint64 // position of next in the payload stream
+	acked    uint64 // position of una in it
 	expire   sim.Timer
 	adjust   sim.Timer
 	lastSize uint16
 	class    uint8
 	standing standing
-	timing   bool     // the retransmission timer runs
+	timing   bool     // the retransmission timer is running
 	tries    uint8    // timeouts without progress
-	steered  bool     // adjust has been made
-	unborn   bool     // it is planned, and its NIC does not know it yet
-	closed   sim.Time // when it was finished; -1 is not yet
+	steered  bool     // the adjust timer exists
+	unborn   bool     // planned, and not yet introduced to its NIC
+	closed   sim.Time // when it was finished, -1 before; accessed atomically across parts
 	repair   *repair.Sender
 	src, dst int32
-	tag      uint32 // what its packets have for qp
+	tag      uint32 // value of its packets' qp
 	twin     int32  // the other stream of its queue pair, -1 if there is none (responder.go)
-	ended    int32  // message that was acknowledged last
-	responds bool   // it is the responder's
-	other    bool   // the responder's stream has had the queue pair's turn last
+	ended    int32  // the last acknowledged message
+	responds bool   // this is the responder's stream
+	other    bool   // the responder's stream had the queue pair's last turn
 }
 
-// hasMore reports whether there is a packet to send.
+// hasMore reports whether the stream has a packet to send.
 func (s *sender) hasMore() bool {
 	return s.next != s.stop || s.repair != nil && s.repair.Pending()
 }
 
-// take makes the queue pair's next packet.
+// take returns the stream's next packet and its payload: a retransmission, if one is pending, or the next in order.
 func (n *Network) take(s *sender) (packet, units.Bytes) {
 	if r := s.repair; r != nil && r.Pending() {
 		psn := r.Take(s.top)
@@ -75,7 +75,7 @@ func (n *Network) take(s *sender) (packet, units.Bytes) {
 	return x, payload
 }
 
-// make makes packet psn, which is in message m.
+// make builds packet psn, which is in message m.
 func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	msg := &n.messages[m]
 	payload := n.cfg.Payload
@@ -101,7 +101,8 @@ func (n *Network) make(s *sender, m int32, psn uint32) (packet, units.Bytes) {
 	return x, payload
 }
 
-// full reports whether the window is, if there is one. What is sent again has its place in it already.
+// full reports whether the queue pair's window, or its credit where receivers pull, is exhausted. Retransmissions
+// already have their place in the window.
 func (n *Network) full(s *sender, c *cc.Sender) bool {
 	if n.wants.Pulls {
 		return c.Credit <= 0
@@ -116,7 +117,7 @@ func (n *Network) full(s *sender, c *cc.Sender) bool {
 	return units.Bytes(next-acked) >= c.Window && !n.repeats(s)
 }
 
-// answered is for an ACK or NACK that has come to its sender.
+// answered handles an ACK or NACK that arrived at its sender.
 func (n *Network) answered(x packet) {
 	q := int32(x.qp & slotMask)
 	s := &n.senders[q]
@@ -138,11 +139,12 @@ func (n *Network) answered(x packet) {
 		if x.flags&sacked == 0 {
 			s.repair.Acked(s.una)
 		} else if lost = s.repair.Named(x.sack, s.una, s.top); lost && s.repair.TCP() && s.timing {
-			n.await(s) // the timer was perhaps a probe's
+			n.await(s) // the timer may have been a probe's
 		}
 	} else if lost = x.kind == nackPacket && s.next != s.una && !before(x.psn, s.una); lost {
 		n.rewind(s)
 	}
+	// A finished queue pair gets no more signals.
 	if s.una == s.end && n.cfg.QueuePairs.Life == PerMessage {
 		n.close(q, s, c, done)
 		n.notes.Give(x.note)
@@ -178,8 +180,8 @@ func (n *Network) answered(x packet) {
 	n.reportAcked(done, ended)
 }
 
-// reportAcked calls the sink of so many messages of a queue pair from m on. It comes last: the
-// sink may post, and open queue pairs, which moves all of them in memory.
+// reportAcked notifies the sink of count messages from m on. It must come last: the sink may post and open queue pairs,
+// which can reallocate the slices of both.
 func (n *Network) reportAcked(m int32, count int) {
 	if n.sink == nil {
 		return
@@ -192,8 +194,8 @@ func (n *Network) reportAcked(m int32, count int) {
 	}
 }
 
-// supersede: a message has been acknowledged, so that sender and receiver are behind the one before it. A queue pair
-// that has done its one message refers to it no more.
+// supersede records that message m has been acknowledged, so that sender and receiver no longer refer to the one before
+// it. A queue pair that is finished refers to none.
 func (n *Network) supersede(m int32) {
 	if n.cfg.QueuePairs.Life == PerMessage {
 		n.note(m, superseded)
@@ -206,8 +208,7 @@ func (n *Network) supersede(m int32) {
 	s.ended = m
 }
 
-// advance moves una to psn, ends the messages that are thereby complete and returns how
-// many these are.
+// advance moves una to psn, completes the messages before it and returns their number.
 func (n *Network) advance(s *sender, psn uint32) int {
 	now := n.eng.Now()
 	ended := 0
@@ -217,12 +218,12 @@ func (n *Network) advance(s *sender, psn uint32) int {
 		s.repair.Progress()
 	}
 	if before(s.next, psn) {
-		// An ACK of what was sent before the queue pair went back: it need not be sent
-		// again.
+		// An ACK of packets sent before the queue pair went back: they need no retransmission.
 		s.next = psn
 	}
 	for s.oldest >= 0 {
 		m := &n.messages[s.oldest]
+		// The message is acknowledged in part. All its packets but the last are full.
 		if before(psn, m.first+m.packets) {
 			s.acked = m.from + uint64(psn-m.first)*uint64(n.cfg.Payload)
 			break
@@ -251,7 +252,7 @@ func (n *Network) advance(s *sender, psn uint32) int {
 	return ended
 }
 
-// bound has a sender stop where its receiver has no more bits for what comes out of order.
+// bound limits a sender to the receiver's window for packets out of order.
 func (n *Network) bound(s *sender) {
 	s.stop = s.end
 	if w := uint32(n.cfg.Recovery.Window); w > 0 && before(s.una+w, s.end) {
@@ -259,14 +260,14 @@ func (n *Network) bound(s *sender) {
 	}
 }
 
-// rewind goes back to the first packet that is not acknowledged.
+// rewind goes back to the first unacknowledged packet.
 func (n *Network) rewind(s *sender) {
 	s.next, s.pos, s.sending = s.una, s.acked, s.oldest
 }
 
-// timeoutOf is how long a queue pair waits for progress: twice as long after each timeout, up to
-// 64 times. A timeout below the round trip of a congested network would otherwise send
-// everything again for ever, and congest it.
+// timeoutOf returns how long a queue pair waits for progress. The time doubles with each timeout, up to 64 times: a
+// timeout shorter than the round trip of a congested network would otherwise retransmit everything for ever and keep it
+// congested.
 func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil {
 		if after, ok := s.repair.Probes(s.top - s.una); ok {
@@ -277,13 +278,14 @@ func (n *Network) timeoutOf(s *sender) sim.Time {
 	if s.repair != nil && int(s.top-s.una) <= n.cfg.Recovery.ShortCount {
 		t = n.cfg.Recovery.ShortTimeout
 	}
+	// The shift below would overflow.
 	if t > sim.Forever>>s.tries {
 		return sim.Forever
 	}
 	return t << s.tries
 }
 
-// await sets the retransmission timer, unless time ends before it would expire.
+// await starts the retransmission timer, unless it would expire after the end of time.
 func (n *Network) await(s *sender) {
 	now, wait := n.eng.Now(), n.timeoutOf(s)
 	if s.timing = wait < sim.Forever-now; s.timing {
@@ -291,7 +293,7 @@ func (n *Network) await(s *sender) {
 	}
 }
 
-// expired is for a retransmission timer.
+// expired handles a retransmission timer.
 func (n *Network) expired(q int32) {
 	s := &n.senders[q]
 	s.timing = false
@@ -313,6 +315,7 @@ func (n *Network) expired(q int32) {
 	lead, l := n.lead(q, s)
 	if !probe {
 		n.Counters.Timeouts++
+		// 2^6 = 64 is the largest multiple of the timeout.
 		s.tries = min(s.tries+1, 6)
 	}
 	if n.wants.Acks && !probe {
@@ -322,20 +325,21 @@ func (n *Network) expired(q int32) {
 	}
 	n.await(s)
 	if l.standing == blocked || l.standing == idle {
-		// What the window counts may be lost: the first packet goes in any case.
+		// The packets that fill the window may be lost, so the first one is sent regardless.
 		p := &n.ports[l.port]
 		n.stand(p, &n.nics[p.nic], l)
 		n.kick(l.port, p)
 	}
 }
 
-// react hands n.signal to the congestion control and does what follows from it.
+// react passes n.signal to the congestion control and applies the new rate, window and timer.
 func (n *Network) react(q int32, s *sender, c *cc.Sender) {
 	was, window := c.Rate, c.Window
 	wakes := c.Wake
 	n.alg.React(q, c, &n.signal)
 	if c.Rate != was || c.Window != window {
 		n.OnRate.Fire(RateChange{At: n.eng.Now(), RTT: n.signal.RTT, QP: QP(q), Sender: c})
+		// The gap behind the last packet is recomputed at the new rate.
 		if n.wants.Repace && s.lastSize > 0 && c.Rate != was {
 			p := &n.ports[s.port]
 			old := cc.Sender{Rate: was}
@@ -347,7 +351,7 @@ func (n *Network) react(q int32, s *sender, c *cc.Sender) {
 	}
 }
 
-// steer sets the timer that the congestion control asked for.
+// steer sets the timer that the congestion control requested.
 func (n *Network) steer(q int32, s *sender, c *cc.Sender) {
 	if c.Wake == sim.Forever {
 		if s.steered {
@@ -373,15 +377,16 @@ func (n *Network) adjusted(q int32) {
 	}
 }
 
-// close ends a queue pair that has done its one message.
+// close finishes a queue pair whose one message has been acknowledged.
 func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	c.Wake = sim.Forever
 	n.steer(q, s, c)
 	k := &n.nics[n.ports[s.port].nic]
-	n.withdraw(s, s.port) // what was to be sent again has been acknowledged meanwhile
+	n.withdraw(s, s.port) // pending retransmissions have been acknowledged by now
 	s.standing = finished
 	n.messages[done].ideal = n.Ideal(done)
 	n.vacate(q)
+	// Numbers only grow, so the NIC's sets slide past the finished ones.
 	for int(k.oldest) < len(k.qps) && n.gone(k, k.oldest) {
 		k.oldest++
 	}
@@ -392,13 +397,13 @@ func (n *Network) close(q int32, s *sender, c *cc.Sender, done int32) {
 	}
 }
 
-// gone reports whether the queue pair that had a number at a NIC is finished.
+// gone reports whether a number at a NIC is no longer in use: its queue pair is finished, or has another number.
 func (n *Network) gone(k *nic, number uint32) bool {
 	s := &n.senders[k.qps[number]]
 	return s.number != number || s.standing == finished
 }
 
-// unready takes a queue pair out of its turns.
+// unready removes a queue pair from the turns of its class.
 func (n *Network) unready(p *port, k *nic, s *sender) {
 	t := &k.turns[s.class]
 	t.remove(s.number)
@@ -407,7 +412,7 @@ func (n *Network) unready(p *port, k *nic, s *sender) {
 	}
 }
 
-// enrol gives a queue pair its number at its port's NIC.
+// enrol gives a queue pair the next number at its port's NIC.
 func (n *Network) enrol(q int32, s *sender) {
 	k := &n.nics[n.ports[s.port].nic]
 	s.number = uint32(len(k.qps))

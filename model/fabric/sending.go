@@ -5,39 +5,39 @@ import (
 	"farflash/sim"
 )
 
-// Carries is what a packet is for.
+// Carries is a packet's purpose.
 type Carries uint8
 
-// What packets carry.
+// The purposes.
 const (
 	Payload    Carries = iota // a part of a message
 	Answer                    // an ACK or a NACK
 	Congestion                // a CNP
 	Asking                    // a receiver's pull
-	PauseFrame                // or its taking back
+	PauseFrame                // a pause or resume frame
 )
 
 var carriesNames = [...]string{"data", "ack", "cnp", "pull", "pause frame"}
 
-// String is it in words.
+// String returns the purpose in words.
 func (c Carries) String() string { return carriesNames[c] }
 
-// Sending is a packet that a port puts on its wire, which is busy with it from Begin to End.
+// Sending is a packet on a port's wire, which it occupies from Begin to End.
 type Sending struct {
 	Begin, End sim.Time
 	Port       int32
-	// QP is the packet's queue pair, -1 if it has none: a pause frame.
+	// QP is the packet's queue pair, -1 for a pause frame.
 	QP QP
-	// Message is the one that it is a part of, -1 if it is none or no longer known: one that is sent again although
-	// all of its message had arrived.
+	// Message is the packet's message. It is -1 if the packet carries no part of a message, or if the message is over:
+	// a packet can be retransmitted although its message had fully arrived.
 	Message int32
 	Size    units.Bytes // on the wire
 	Carries Carries
 	Class   uint8
 }
 
-// reportSend reports a packet to OnSend. It looks at the sender's side of the queue pair, which belongs to another
-// goroutine where the network runs in parts, so who listens runs it in one piece.
+// reportSend reports a packet to OnSend. It reads the sender's side of the queue pair, which belongs to another
+// goroutine in a network that runs in parts, so a network with an OnSend probe must run in one piece.
 func (n *Network) reportSend(pi int32, p *port, x *packet) {
 	s := Sending{Begin: n.eng.Now(), End: p.free, Port: pi, QP: -1, Message: -1, Size: units.Bytes(x.size),
 		Class: x.class}
@@ -59,7 +59,7 @@ func (n *Network) reportSend(pi int32, p *port, x *packet) {
 	n.OnSend(s)
 }
 
-// messageOf is the message of a data packet, -1 if it is over.
+// messageOf returns the message of a data packet, -1 if it is over.
 func (n *Network) messageOf(x *packet) int32 {
 	s := &n.senders[x.qp&slotMask]
 	if s.tag != x.qp {

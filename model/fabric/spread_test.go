@@ -11,7 +11,7 @@ import (
 	"farflash/sim"
 )
 
-// spraying is a configuration with packets on several ways.
+// spraying returns a configuration that spreads packets over several paths.
 func spraying(choice spread.Choice) Config {
 	c := plain()
 	c.LoadBalancing.Choice = choice
@@ -20,8 +20,7 @@ func spraying(choice spread.Choice) Config {
 	return c
 }
 
-// crossed is a leaf-spine network whose first n hosts each send to another one behind the other leaf, and who sends
-// to whom by a shift.
+// crossed returns a leaf-spine network whose first n hosts each send to one below the other leaf, rotated by shift.
 func crossed(t *testing.T, c Config, n, shift int, size units.Bytes) *rig {
 	t.Helper()
 	g := build(t, topo.Config{LeafSpine: &topo.LeafSpine{Leaves: 2, Spines: n, HostsPerLeaf: n}}, 100*units.Gbps,
@@ -33,8 +32,8 @@ func crossed(t *testing.T, c Config, n, shift int, size units.Bytes) *rig {
 	return r
 }
 
-// goodput is the payload that has come by a time, as a share of what so many links of 100 Gbit/s carry from when the
-// first packet can come on.
+// goodput returns the payload that has arrived by a time, as a share of the capacity of n links of 100 Gbit/s from when
+// the first packet can arrive.
 func goodput(r *rig, n int, until sim.Time) float64 {
 	const first = 4*units.Microsecond + 500*units.Nanosecond
 	r.eng.Run(first)
@@ -43,9 +42,9 @@ func goodput(r *rig, n int, until sim.Time) float64 {
 	return float64(r.net.Counters.Received-was) * 8 / ((until - first).Seconds() * 100e9 * float64(n))
 }
 
-// TestSprayingFillsAllWays holds that a permutation across two leaves, one flow a host and as many spines as hosts a
-// leaf, reaches the line rate less headers with each way of spreading packets, and with a hash of queue pairs what
-// the spines carry that a hash has met: n balls in n bins leave a share (1 - 1/n)^n of them empty.
+// TestSprayingFillsAllWays verifies that a permutation across two leaves, with one flow a host and as many spines as
+// hosts a leaf, reaches the line rate less headers with each way of spreading packets. With a hash of queue pairs it
+// reaches the capacity of the spines that the hash selects: n balls in n bins leave a share (1 - 1/n)^n of them empty.
 func TestSprayingFillsAllWays(t *testing.T) {
 	const n, size = 8, 8 * units.MB
 	line := 1024.0 / (1024 + 82)
@@ -89,8 +88,8 @@ func TestSprayingFillsAllWays(t *testing.T) {
 	}
 }
 
-// TestReorderingIsBoundedByQueues holds that a packet comes too early by no more packets than its queue pair sends
-// while another waits in the longest queues of the way.
+// TestReorderingIsBoundedByQueues verifies that a packet overtakes at most as many packets as its queue pair sends
+// while another waits in the longest queues of a path.
 func TestReorderingIsBoundedByQueues(t *testing.T) {
 	for _, choice := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {
 		c := spraying(choice)
@@ -101,7 +100,7 @@ func TestReorderingIsBoundedByQueues(t *testing.T) {
 		}
 		r.run(t, 1e7)
 		r.drained(t)
-		most := map[uint8]units.Bytes{} // by tier and direction, of which a way has one each
+		most := map[uint8]units.Bytes{} // by tier and direction; a path has one of each
 		for pi := range int32(r.net.Ports()) {
 			p := r.net.Port(pi)
 			if from := g.Nodes[p.Node]; from.Kind == topo.Switch {
@@ -122,8 +121,8 @@ func TestReorderingIsBoundedByQueues(t *testing.T) {
 	}
 }
 
-// TestFlowletsKeepTheirWay holds that without gaps a queue pair keeps to one way, whichever it is, so that nothing
-// comes out of order, go-back-N or not; and that a message after a gap may take another.
+// TestFlowletsKeepTheirWay verifies that without gaps a queue pair keeps to one path, so that all packets arrive in
+// order, with or without go-back-N; and that a message after a gap may take another.
 func TestFlowletsKeepTheirWay(t *testing.T) {
 	for _, choice := range []spread.Choice{spread.Random, spread.LeastQueue, spread.RoundRobin} {
 		c := plain()
@@ -150,8 +149,8 @@ func TestFlowletsKeepTheirWay(t *testing.T) {
 	}
 }
 
-// TestOvertakenWithLoss holds that with packets on several ways what is lost is repeated, without much more, and the
-// window of numbers is kept.
+// TestOvertakenWithLoss verifies that with packets on several paths the lost ones are retransmitted and few others, and
+// that the window of packet numbers is respected.
 func TestOvertakenWithLoss(t *testing.T) {
 	for _, window := range []int{0, 64, 1024} {
 		c := spraying(spread.Random)
@@ -183,8 +182,8 @@ func TestOvertakenWithLoss(t *testing.T) {
 	}
 }
 
-// TestIdealOfManyWays holds that a message which is alone and whose packets go several ways takes as long as it
-// ideally would, but for a packet or two on the slow links. With a hash it has one of the ways.
+// TestIdealOfManyWays verifies that a lone message whose packets are spread over several paths takes its ideal time, up
+// to a packet or two on the slow links. With a hash it uses one path.
 func TestIdealOfManyWays(t *testing.T) {
 	const up = 10 * units.Gbps
 	packet := sim.Time(1024+82) * 8 * 100 * units.Picosecond // on an uplink
@@ -220,7 +219,7 @@ func TestIdealOfManyWays(t *testing.T) {
 	}
 }
 
-// TestSpreadRefusals holds what packets on several ways do not go with.
+// TestSpreadRefusals verifies which settings do not go with packets on several paths.
 func TestSpreadRefusals(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"load_balancing.choice": func(c *Config) { c.Recovery.Kind, c.Recovery.Reordering = GoBackN, 0 },
@@ -248,7 +247,7 @@ func TestSpreadRefusals(t *testing.T) {
 	}
 }
 
-// TestSpreadAllocatesNothing holds that a packet's way is chosen without allocation once the tables are there.
+// TestSpreadAllocatesNothing verifies that choosing a packet's path allocates no memory once the tables exist.
 func TestSpreadAllocatesNothing(t *testing.T) {
 	for _, choice := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {
 		for _, per := range []spread.Unit{spread.Packet, spread.Flowlet} {
@@ -275,9 +274,9 @@ func ExampleConfig_loadBalancing() {
 	// <nil>
 }
 
-// TestWaitAt holds in which order ports are preferred: an idle one with nothing queued, one that is sending, then by
-// what is queued, of which a byte counts more than being busy; one that is paused comes last, and only for the class
-// that is.
+// TestWaitAt verifies the order in which ports are preferred: an idle one with an empty queue, one that is sending,
+// then by queue length, of which one byte outweighs being busy; a paused port comes last, and only for the paused
+// class.
 func TestWaitAt(t *testing.T) {
 	r := crossed(t, spraying(spread.LeastQueue), 2, 0, units.KB)
 	n := r.net
@@ -304,9 +303,9 @@ func TestWaitAt(t *testing.T) {
 	}
 }
 
-// TestRoundTripByHand: two hosts at one switch, 8 Gbit/s and 1 us a link, packets of 1000 B with 82 B of headers,
-// ACKs of 66 B: with all that twice two links each way take 4 us, (1082 + 66) ns for each of two links. Without
-// headers and ACKs' own time, 4 us and 2 us. The payload of the link in that time is the other figure.
+// TestRoundTripByHand: two hosts at one switch, 8 Gbit/s and 1 us a link, packets of 1000 B with 82 B of headers, ACKs
+// of 66 B. The two links each way take 4 us of delay and, twice, (1082 + 66) ns on the wire. Without headers and the
+// ACKs' time they take 4 us and 2 us. The other figure is the payload of the link in that time.
 func TestRoundTripByHand(t *testing.T) {
 	const us, ns = units.Microsecond, units.Nanosecond
 	for _, c := range []struct {
@@ -324,7 +323,7 @@ func TestRoundTripByHand(t *testing.T) {
 	}
 }
 
-// TestMostPackets: a queue pair numbers its packets modulo 2^32, and takes no more than half of that at once.
+// TestMostPackets verifies that a queue pair numbers its packets modulo 2^32, and accepts at most half of that at once.
 func TestMostPackets(t *testing.T) {
 	cfg := plain()
 	cfg.Payload = 1

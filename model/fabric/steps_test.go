@@ -13,11 +13,11 @@ import (
 
 // TestSteps follows pauses and marks step by step. A file of testdata/steps has these commands:
 //
-//	star hosts=3 rate=10Gbps delay=1us [key=value ...]    a new network of one switch with its buffer; packets have
-//	                                                      1000 B on the wire unless payload says otherwise
+//	star hosts=3 rate=10Gbps delay=1us [key=value ...]    a new network of one switch, with its buffer settings;
+//	                                                      packets have 1000 B on the wire unless payload differs
 //	send src=1 dst=0 bytes=9KB at=0us                     a message, in packets of 900 B and 100 B of headers
-//	run until=20us                                        what happens meanwhile to ports, and the accounts at the end
-//	marks queue=100KB                                     which share of packets is marked that leave so much behind
+//	run until=20us                                        the events at ports until then, and the accounts at the end
+//	marks queue=100KB                                     the share of packets marked with this much behind them
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		var r *rig
@@ -55,7 +55,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// scan reads an argument of a step.
+// scan parses an argument of a step.
 func scan(t *testing.T, d *datadriven.TestData, key string, into interface{ UnmarshalText([]byte) error }) {
 	t.Helper()
 	var text string
@@ -65,7 +65,7 @@ func scan(t *testing.T, d *datadriven.TestData, key string, into interface{ Unma
 	}
 }
 
-// stepsNetwork makes a star whose ports write what happens to them into a log.
+// stepsNetwork returns a star whose ports write their events to a log.
 func stepsNetwork(t *testing.T, d *datadriven.TestData, log *strings.Builder) *rig {
 	c := plain()
 	c.Payload, c.Header, c.Acks.Size = 900, 100, 60
@@ -123,7 +123,7 @@ func stepsNetwork(t *testing.T, d *datadriven.TestData, log *strings.Builder) *r
 	return r
 }
 
-// accounts are what the switch's ports have in the buffer and the counts so far.
+// accounts prints the buffer accounts of the switch's ports and the counters so far.
 func accounts(r *rig) string {
 	n := r.net
 	var b strings.Builder
@@ -146,8 +146,8 @@ func accounts(r *rig) string {
 	return b.String()
 }
 
-// markedShare asks four million times whether a packet that leaves so much behind on the first switch port is to be
-// marked, in per mille. The standard error is at most a quarter of one.
+// markedShare decides four million times whether to mark a packet that leaves queue bytes behind on the first switch
+// port, and returns the share of marks in per mille. The standard error is at most a quarter of one.
 func markedShare(n *Network, queue int64) string {
 	p := &n.ports[n.PortOf(0, false)]
 	if queue <= p.kmin {

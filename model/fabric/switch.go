@@ -5,23 +5,24 @@ import (
 	"farflash/numeric/units"
 )
 
-// A queue pair's path is a list of steps: a switch's port in the low bits, the
-// packets' class on the link behind it above.
+// A queue pair's path is a list of steps. A step has a switch's output port in its low stepBits, and above them the
+// packets' class on the link behind that port.
 const (
 	stepBits = 26
 	stepPort = 1<<stepBits - 1
 )
 
-// forward takes a packet that has come in through a switch's port.
+// forward routes a packet that arrived at a switch through port in, admits it to the buffer and queues it.
 func (n *Network) forward(in int32, q *port, x packet) {
 	path := int(x.qp&slotMask) * 2
 	if x.flags&answers != 0 {
 		path++
 	}
+	// A diverted packet can outrun its path. The step that it reads then belongs to another node, so it is rerouted.
 	step := n.paths[path*n.hopLimit+min(int(x.hop), n.hopLimit-1)]
 	choose := n.chooser != nil && x.kind == dataPacket
 	if choose || n.failed != nil && n.ports[step&stepPort].node != q.node {
-		// Its way is chosen here, or it was on its way when a link failed.
+		// The path is chosen at each switch, or a link failure changed it while the packet was in flight.
 		ok := false
 		if choose {
 			step, ok = n.choose(q.node, &x)
@@ -40,8 +41,9 @@ func (n *Network) forward(in int32, q *port, x packet) {
 		return
 	}
 	x.hop++
+	// Class 0, control traffic and trimmed headers, does not use the buffer.
 	if x.class != 0 {
-		// It is accounted under the class it came in with, which is the one to pause.
+		// The packet is charged to the class it arrived with, because that is the class to pause.
 		x.in = uint16(in-n.nodes[q.node].first)*MaxClasses + uint16(x.class)
 		class := uint8(step >> stepBits)
 		if to := n.lane(out, class); !n.fits(&x, to) {
@@ -49,7 +51,7 @@ func (n *Network) forward(in int32, q *port, x packet) {
 			class = 0
 		} else if !n.admit(in, q, x.class, to, int64(x.size)) {
 			if n.lossless>>x.class&1 == 0 {
-				n.drop(out, o, &x, DropBuffer) // its queue was the reason
+				n.drop(out, o, &x, DropBuffer) // counted at the output queue, which caused it
 			} else {
 				n.drop(in, q, &x, DropBuffer)
 			}
@@ -66,15 +68,15 @@ func (n *Network) forward(in int32, q *port, x packet) {
 	case o.waits:
 	case o.free <= n.eng.Now():
 		n.serveSwitch(out, o)
-	case o.paused>>x.class&1 == 0:
+	case o.paused>>x.class&1 == 0: // otherwise unpause kicks the port
 		n.later(out, o)
 	}
 }
 
-// serveSwitch sends a switch port's next packet.
+// serveSwitch sends the next packet of a switch's port.
 func (n *Network) serveSwitch(pi int32, p *port) {
 	var x packet
-	held := false // x takes room in the buffer
+	held := false // x occupies buffer space
 	if p.urgent {
 		x = p.takeFrame()
 	} else {
@@ -94,6 +96,7 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 		}
 		if class != 0 {
 			held = true
+			// Marking happens on departure, by the queue that remains.
 			if n.cfg.ECN.Enabled && x.kind == dataPacket && l.out > p.kmin && n.marks(p, l.out) {
 				x.flags |= ceMark
 				p.stats.marks++
@@ -103,12 +106,13 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 			n.telemetry(pi, p, &x)
 		}
 	}
+	// PINT's meter must see every packet. telemetry has updated it for those with a note.
 	if p.meter != nil && (x.note == 0 || x.kind != dataPacket) {
 		p.meter.Pass(n.eng.Now(), units.Bytes(x.size))
 	}
 	n.transmit(pi, p, x)
 	if held {
-		// The wire is taken before room is: that may make a frame go out through this port too.
+		// Claim the wire before freeing the buffer: release may send a resume frame through this same port.
 		n.release(&n.nodes[p.node], x.in, int64(x.size))
 	}
 	if p.urgent || p.ready&^p.paused != 0 {
@@ -116,8 +120,8 @@ func (n *Network) serveSwitch(pi int32, p *port) {
 	}
 }
 
-// marks decides whether a packet that leaves a queue of so many bytes behind, more than kmin, is
-// marked.
+// marks decides whether to mark a packet that leaves queue bytes behind it, queue > kmin: RED, linear from 0 at kmin to
+// pmax at kmax.
 func (n *Network) marks(p *port, queue int64) bool {
 	if queue > p.kmax {
 		return true
@@ -137,6 +141,7 @@ func (n *Network) setMarking(p *port) {
 	if !e.Enabled {
 		return
 	}
+	// Thresholds scale with the port's rate; the entries of Ports are taken as they are.
 	p.kmin = int64(float64(e.Kmin) * (float64(p.rate) / float64(e.Rate)))
 	p.kmax = int64(float64(e.Kmax) * (float64(p.rate) / float64(e.Rate)))
 	p.pmax = float64(e.Pmax)
@@ -147,7 +152,7 @@ func (n *Network) setMarking(p *port) {
 	}
 }
 
-// telemetry writes into a packet's note as it leaves a switch.
+// telemetry updates a packet's telemetry record as it leaves a switch.
 func (n *Network) telemetry(pi int32, p *port, x *packet) {
 	if n.wants.PINT {
 		n.notes.Raise(x.note,

@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestTCPSlowStart: a transfer on an idle path takes a round trip for each doubling of ten segments, and then what
-// the line takes.
+// TestTCPSlowStart verifies that a transfer on an idle path takes a round trip for each doubling of ten segments, and
+// then runs at line rate.
 func TestTCPSlowStart(t *testing.T) {
 	c := TCP(DefaultConfig())
 	c.Acks.Every = 1
@@ -25,13 +25,13 @@ func TestTCPSlowStart(t *testing.T) {
 	// 10, 20, 40 and 80 segments: the 150th is the last of the fourth window, behind the other 79.
 	want := 3*trip + 80*rate.TimeFor(full) + rate.TimeFor(full) + 2*delay
 	got := r.net.Messages()[m].Delivered
-	// ACKs come as far apart as their segments, so the first segment of a window goes with the first ACK.
+	// ACKs are as far apart as their segments, so the first segment of a window leaves with the first ACK.
 	if got < want-5*rate.TimeFor(full) || got > want+5*rate.TimeFor(full) {
 		t.Errorf("150 segments took %v, want %v", got, want)
 	}
 }
 
-// TestTCPLoss: a segment that is lost is sent again at once, and a window that is lost as a whole after 200 ms.
+// TestTCPLoss verifies that a lost segment is retransmitted at once, and a window that is lost as a whole after 200 ms.
 func TestTCPLoss(t *testing.T) {
 	for _, growth := range []cc.Growth{cc.GrowthCubic, cc.GrowthNewReno, cc.GrowthDCTCP} {
 		c := TCP(DefaultConfig())
@@ -65,8 +65,8 @@ func TestTCPLoss(t *testing.T) {
 	}
 }
 
-// TestTCPShares: four connections through a link that is a quarter of their lines, with a buffer of two round trips,
-// fill it and have equal shares (Jain's index), by losses or by marks.
+// TestTCPShares verifies that four connections through a link with a quarter of their lines' rate, with a buffer of two
+// round trips, fill it and get equal shares (Jain's index), whether they react to losses or to marks.
 func TestTCPShares(t *testing.T) {
 	lines := golden.Head("", ">of the line", ">Jain's index", ">packets lost after slow start", ">timeouts")
 	for _, growth := range []cc.Growth{cc.GrowthCubic, cc.GrowthNewReno, cc.GrowthDCTCP} {
@@ -84,7 +84,7 @@ func TestTCPShares(t *testing.T) {
 		const warm, span = 50 * units.Millisecond, 250 * units.Millisecond
 		var at [4]uint64
 		r.eng.Run(warm)
-		early := r.net.Counters.DropCount() // slow start's
+		early := r.net.Counters.DropCount() // drops of slow start
 		for q := range at {
 			at[q] = r.net.senders[q].acked
 		}

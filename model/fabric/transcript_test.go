@@ -17,10 +17,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// choose takes one of what may be.
+// choose returns one of the alternatives at random.
 func choose[T any](r *rng.Stream, from ...T) T { return from[r.IntN(int64(len(from)))] }
 
-// chosenGraph is a small network whose every property is drawn.
+// chosenGraph returns a small network with every property drawn at random.
 func chosenGraph(t *testing.T, r *rng.Stream) *topo.Graph {
 	c := choose(r,
 		topo.Config{Star: &topo.Star{Hosts: 5}}, topo.Config{Dumbbell: &topo.Dumbbell{Left: 3, Right: 2}},
@@ -31,7 +31,7 @@ func chosenGraph(t *testing.T, r *rng.Stream) *topo.Graph {
 		choose(r, 10*units.Gbps, 40*units.Gbps, 100*units.Gbps), choose(r, 0, units.Microsecond, 7123457))
 }
 
-// chosenConfig is a configuration whose every setting is drawn.
+// chosenConfig returns a configuration with every setting drawn at random.
 func chosenConfig(r *rng.Stream) Config {
 	c := DefaultConfig()
 	c.Payload, c.Header = choose[units.Bytes](r, 512, 1000, 4096), choose[units.Bytes](r, 48, 82)
@@ -70,7 +70,7 @@ func chosenConfig(r *rng.Stream) Config {
 	return c
 }
 
-// noted digests what is not zero, so that what is counted from now on leaves the digests of those alone that never do
+// noted digests non-zero counters only, so that a new counter leaves the digests of runs unchanged that never increment
 // it.
 type noted struct{ hash.Hash64 }
 
@@ -82,7 +82,7 @@ func (n noted) add(v any) {
 	}
 }
 
-// transcript runs a network that seed draws, under messages, reads, losses and failures, and says what became of it.
+// transcript runs a network drawn from seed, under messages, reads, losses and failures, and prints its results.
 func transcript(t *testing.T, seed uint64) string {
 	r := rng.NewStream(seed, "network")
 	g := chosenGraph(t, &r)
@@ -113,7 +113,7 @@ func transcript(t *testing.T, seed uint64) string {
 			hosts = append(hosts, int32(i))
 		}
 	}
-	// A host asks another for data in the order in which it asks, unless the protocol has no such answers.
+	// A host asks another for data, in order, unless the protocol has no such answers.
 	var back, answers QP = -1, -1
 	if out, err := n.Open(hosts[0], hosts[1], 1); err == nil {
 		if back, err = n.Open(hosts[1], hosts[0], 1); err == nil {
@@ -177,8 +177,8 @@ func transcript(t *testing.T, seed uint64) string {
 		k.Timeouts, k.Pauses, k.DropCount(), all.Sum64())
 }
 
-// TestTranscripts holds what networks that were drawn once do, to the picosecond of every message: a change that was
-// to leave results alone is seen here, one that was not is read here, line by line, before it is kept with -rewrite.
+// TestTranscripts compares drawn networks with their recorded results, to the picosecond of every message. It detects
+// unintended changes of results; review intended ones line by line before recording them with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.RunTest(t, "testdata/transcripts", func(t *testing.T, td *datadriven.TestData) string {
 		var from, to int

@@ -5,14 +5,14 @@ import (
 	"farflash/numeric/units"
 )
 
-// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM
-// 2017) and Ultra Ethernet's may. The header goes on before all data; the receiver reports it, and the sender sends
-// the packet again at once. NDP's switches cut the last packet of the queue instead in half of the cases; this model
-// always cuts the arriving one.
+// Trimming cuts the payload off packets that find their queue full, as NDP's switches do (Handley et al., SIGCOMM 2017)
+// and Ultra Ethernet's may. The header is forwarded ahead of all data; the receiver reports it, and the sender
+// retransmits the packet at once. NDP's switches trim the last packet of the queue instead in half of the cases; this
+// model always trims the arriving one.
 type Trimming struct {
 	// Enabled turns trimming on. It excludes PFC.
 	Enabled bool
-	// Queue is how many bytes may wait in a port's class. A packet beyond it is trimmed.
+	// Queue is how many bytes may wait in a port's class. A packet that would exceed it is trimmed.
 	Queue units.Bytes
 	// Size is the size of a trimmed packet on the wire.
 	Size units.Bytes
@@ -34,12 +34,12 @@ func (c *Trimming) validate(all *Config) error {
 	return f.Err()
 }
 
-// fits reports whether a packet finds room in its queue as a whole.
+// fits reports whether a packet fits into its queue untrimmed.
 func (n *Network) fits(x *packet, to *lane) bool {
 	return !n.cfg.Trimming.Enabled || x.kind != dataPacket || to.out+int64(x.size) <= int64(n.cfg.Trimming.Queue)
 }
 
-// trim leaves the header of a packet.
+// trim cuts a packet to its header.
 func (n *Network) trim(x *packet) {
 	n.Counters.Trimmed++
 	n.Counters.Lost += uint64(n.payload(x))
@@ -48,7 +48,7 @@ func (n *Network) trim(x *packet) {
 	x.class = 0
 }
 
-// headless is for a packet whose payload was cut off: the sender is told, and that there is congestion.
+// headless handles a packet whose payload was cut off: it reports the loss to the sender, and the congestion.
 func (n *Network) headless(r *receiver, x *packet) {
 	r.marked = true
 	if n.wants.CNPs && !n.cfg.CNP.Echo {
@@ -63,7 +63,8 @@ func (n *Network) headless(r *receiver, x *packet) {
 	n.acknowledge(r, x, nackPacket)
 }
 
-// cutOff is for the news that a packet was trimmed. What was measured on its way is of a header that waited for nobody.
+// cutOff handles the report that a packet was trimmed. Its telemetry is discarded, because it is that of a header that
+// waited in no queue.
 func (n *Network) cutOff(s *sender, lead int32, l *sender, x *packet) {
 	s.repair.Acked(s.una)
 	s.repair.Missing(x.sack, s.una)
@@ -76,8 +77,9 @@ func (n *Network) cutOff(s *sender, lead int32, l *sender, x *packet) {
 	}
 }
 
-// patience is how many packets may overtake one before it counts as lost. Where switches trim they say what is lost,
-// and what a link corrupts waits for the timer: a packet that is sent again comes behind all that is on its way.
+// patience returns how many packets may overtake one before it counts as lost. With trimming, switches report the
+// packets that they drop, and a packet corrupted on a link is left to the timer: a retransmission arrives behind all
+// packets in flight, so counting would take it for lost.
 func (n *Network) patience() int {
 	if n.cfg.Trimming.Enabled {
 		return mostReordered

@@ -15,7 +15,7 @@ import (
 	"farflash/sim"
 )
 
-// trimming is a configuration with queues of so many packets and nothing lossless.
+// trimming returns a configuration with queues of a number of packets and no lossless class.
 func trimming(queue int) Config {
 	c := plain()
 	c.PFC.Enabled = false
@@ -25,9 +25,8 @@ func trimming(queue int) Config {
 	return c
 }
 
-// TestTrimmedIncast holds that an incast into a queue of eight packets loses no header, waits for no timer and
-// repeats each trimmed packet once, and keeps the receiver's link busy but for what headers take: what comes on it is
-// payload with headers, and trimmed headers.
+// TestTrimmedIncast verifies that an incast into a queue of eight packets loses no header, waits for no timer and
+// retransmits each trimmed packet once, and that the receiver's link stays busy with full packets and trimmed headers.
 func TestTrimmedIncast(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeNSCC, cc.SchemeDCTCP, cc.SchemeDCQCN, cc.SchemeSwift} {
 		const senders, size = 16, 200 * units.KB
@@ -64,7 +63,7 @@ func TestTrimmedIncast(t *testing.T) {
 	}
 }
 
-// TestTrimmedInParts: a trimmed and sprayed network does in parts what it does in one piece.
+// TestTrimmedInParts verifies that a trimmed and sprayed network behaves in parts as in one piece.
 func TestTrimmedInParts(t *testing.T) {
 	c := trimming(16)
 	c.CongestionControl.Algorithm = cc.SchemeNSCC
@@ -73,8 +72,8 @@ func TestTrimmedInParts(t *testing.T) {
 	sameInParts(t, c)
 }
 
-// sameInParts holds that a fat tree whose packets are trimmed and sprayed comes to the same figures in one piece, in
-// parts one after another (below 0), and in parts beside each other.
+// sameInParts verifies that a fat tree with trimming and spraying yields the same figures in one piece, in parts one
+// after another (below 0), and in concurrent parts.
 func sameInParts(t *testing.T, c Config) {
 	t.Helper()
 	g := build(t, topo.Config{FatTree: &topo.FatTree{K: 4}}, 100*units.Gbps, 100*units.Gbps, units.Microsecond)
@@ -108,10 +107,10 @@ func sameInParts(t *testing.T, c Config) {
 	}
 }
 
-// trimmedAnswers holds trimmed and sprayed packets on a fat tree of 16 hosts to what another simulator answers, which
-// a file has: a row has the load, how many hosts send (incast) or how far to (permutation), when the last message
-// came, the mean of all, and how many packets were trimmed. Times may differ by the share within, trimmed packets by
-// 15 % and a few, on the mean of four seeds as there. A message has the given number of packets.
+// trimmedAnswers compares trimmed and sprayed packets on a fat tree of 16 hosts with the results of another simulator
+// in a file. A row has the load, the number of senders (incast) or the distance (permutation), the arrival of the last
+// message, the mean of all, and the number of trimmed packets. Times may differ by the share within, trimmed packets by
+// 15 % and a few, on the mean of four seeds, as there. A message has the given number of packets.
 func trimmedAnswers(t *testing.T, file string, within, few float64, packets units.Bytes, config func() Config) {
 	t.Helper()
 	f, err := os.Open(file)

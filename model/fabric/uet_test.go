@@ -8,10 +8,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestUltraEthernetAnswers holds NSCC with trimming and spraying to what Ultra Ethernet's simulator answers, which
-// testdata/uet.txt has: completions within 5 %, trimmed packets within 15 %, on the mean of four seeds as there. The
-// two differ in which packet of a full queue is trimmed (its half of the cases is the last in the queue), in who
-// chooses a way (its hosts, among 64 entropies), and in an ACK for each packet.
+// TestUltraEthernetAnswers compares NSCC with trimming and spraying with the results of Ultra Ethernet's simulator in
+// testdata/uet.txt: completions within 5 %, trimmed packets within 15 %, on the mean of four seeds, as there. The
+// simulators differ in which packet of a full queue is trimmed (in half of its cases, the last in the queue), in who
+// chooses a path (its hosts, among 64 entropies), and in that it sends an ACK for each packet.
 func TestUltraEthernetAnswers(t *testing.T) {
 	trimmedAnswers(t, "testdata/uet.txt", 0.05, 2, 489, func() Config {
 		c := trimming(1)

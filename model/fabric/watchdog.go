@@ -8,25 +8,25 @@ import (
 	"farflash/sim"
 )
 
-// watchdog looks at ports that stay paused, while any port is paused.
+// watchdog looks for ports that stay paused. It runs while any port is paused.
 type watchdog struct {
 	looking bool
 	when    sim.Time
 }
 
-// Stuck is a port that stayed paused for longer than the watchdog's time.
+// Stuck is a port that stayed paused longer than the watchdog's time.
 type Stuck struct {
 	At    sim.Time
 	Port  int32
-	Class uint8 // that is paused
+	Class uint8 // the paused class
 	Since sim.Time
-	// Cycle are the ports that wait for each other in a circle, this one first, if it is the first that was found
-	// in one: a deadlock that never ends by itself. All of them have been paused for the
-	// watchdog's time.
+	// Cycle lists the ports that wait for each other in a cycle, this one first: a deadlock, which never resolves. All
+	// of them have been paused for the watchdog's time. It is set only for the first port found in the cycle.
 	Cycle []int32
 }
 
-// begin has the watchdog look at a multiple of its time, so that when it looks at one port does not depend on others'.
+// begin schedules the next look, at a multiple of the watchdog's time, so that when a port is examined does not depend
+// on other ports.
 func (d *watchdog) begin(n *Network) {
 	after := n.cfg.Watchdog.After
 	if d.looking || after == 0 {
@@ -37,7 +37,7 @@ func (d *watchdog) begin(n *Network) {
 	}
 }
 
-// at has it look at a time. A part of a network has the whole do so.
+// at schedules a look. A part of a network only records it, for the whole network to do.
 func (d *watchdog) at(n *Network, when sim.Time) {
 	if d.looking {
 		return
@@ -48,7 +48,7 @@ func (d *watchdog) at(n *Network, when sim.Time) {
 	}
 }
 
-// looked is the watchdog's turn.
+// looked examines all ports and reports those that stay paused.
 func (n *Network) looked() {
 	d := &n.dog
 	d.looking = false
@@ -66,7 +66,7 @@ func (n *Network) looked() {
 			if !n.stays(at) || n.reported[at] == n.since[at]+1 {
 				continue
 			}
-			n.reported[at] = n.since[at] + 1 // 0 is never
+			n.reported[at] = n.since[at] + 1 // plus 1, because 0 means never
 			found = append(found, Stuck{At: now, Port: int32(i), Class: c, Since: n.since[at], Cycle: n.ring(at)})
 		}
 	}
@@ -86,8 +86,8 @@ func (n *Network) looked() {
 	}
 }
 
-// ring is the circle of waits that a class of a port is in, unless it was found before: all of its classes were since
-// they have been paused.
+// ring returns the ports of the cycle of waits that a port's class is in, nil if there is none or if it was found
+// before: that is, if all of its classes were in a reported cycle during their present pauses.
 func (n *Network) ring(at int32) []int32 {
 	lanes := n.circle(at)
 	fresh := false
@@ -103,14 +103,13 @@ func (n *Network) ring(at int32) []int32 {
 	return ports
 }
 
-// stays reports whether a class of a port, port*MaxClasses + class, has been paused for the
-// watchdog's time.
+// stays reports whether class queue at, port*MaxClasses + class, has been paused for the watchdog's time.
 func (n *Network) stays(at int32) bool {
 	return n.ports[at/MaxClasses].paused>>(at%MaxClasses)&1 != 0 && n.eng.Now()-n.since[at] >= n.cfg.Watchdog.After
 }
 
-// circle is a cycle of classes of ports, port*MaxClasses + class, that stay paused, from one on, in which each waits
-// for room that packets take which wait for the next one; nil if there is none through it.
+// circle returns a cycle of waits through class queue from, as port*MaxClasses + class: all of its members stay paused,
+// and each waits for buffer space that packets queued in the next one occupy. It is nil if there is none.
 func (n *Network) circle(from int32) []int32 {
 	seen := map[int32]bool{}
 	var path []int32
@@ -128,6 +127,8 @@ func (n *Network) circle(from int32) []int32 {
 		node := n.ports[in].node
 		sw := &n.nodes[node]
 		if n.graph.Nodes[node].Kind == topo.Switch {
+			// The switch's input port and class to which packets from at are charged: it is their space that at waits
+			// for.
 			account := uint16(in-sw.first)*MaxClasses + uint16(at%MaxClasses)
 			for next := sw.first * MaxClasses; next < (sw.first+sw.ports)*MaxClasses; next++ {
 				if n.stays(next) && n.holds(next, account) && follow(next) {
@@ -144,8 +145,8 @@ func (n *Network) circle(from int32) []int32 {
 	return path
 }
 
-// holds reports whether a class of a port has a packet waiting that is accounted to a class that it
-// came in with.
+// holds reports whether class queue at has a packet waiting that is charged to account, an input port and class as in
+// packet.in.
 func (n *Network) holds(at int32, account uint16) bool {
 	found := false
 	n.pool(n.ports[at/MaxClasses].node).Each(&n.lanes[at].waiting, func(x *packet) bool {
@@ -155,13 +156,13 @@ func (n *Network) holds(at int32, account uint16) bool {
 	return found
 }
 
-// PortName is a port in words, such as tor0->leaf1.
+// PortName returns a port in words, such as tor0->leaf1.
 func (n *Network) PortName(pi int32) string {
 	p := &n.ports[pi]
 	return n.nodeName(p.node) + "->" + n.nodeName(n.ports[p.peer].node)
 }
 
-// NodeName is a node's name, or its number in words if it has none.
+// NodeName returns a node's name, or its number in words if it has none.
 func (n *Network) NodeName(node int32) string { return n.nodeName(node) }
 
 func (n *Network) nodeName(node int32) string {
@@ -171,7 +172,7 @@ func (n *Network) nodeName(node int32) string {
 	return fmt.Sprintf("node %d", node)
 }
 
-// CycleName is a cycle in words.
+// CycleName returns a cycle in words.
 func (n *Network) CycleName(ports []int32) string {
 	var names []string
 	for _, pi := range ports {
@@ -180,8 +181,8 @@ func (n *Network) CycleName(ports []int32) string {
 	return strings.Join(names, " waits for ")
 }
 
-// Hazard names a circle of links, each with its channel, in which pauses can lock up; it is empty
-// if there is none, or no PFC. All paths between all hosts are considered, with all links up.
+// Hazard names a cycle of links, each with its channel, in which pauses can deadlock; it is empty if there is none, or
+// without PFC. It considers all paths between all hosts, with all links up.
 func (n *Network) Hazard() string {
 	if !n.cfg.PFC.Enabled {
 		return ""

@@ -2,7 +2,7 @@ package fabric
 
 import "farflash/model/fabric/setting"
 
-// The words of a network's settings.
+// The types of a network's settings.
 type (
 	Life           = setting.Life
 	RecoveryKind   = setting.RecoveryKind
@@ -27,7 +27,7 @@ type (
 	Telemetry      = setting.Telemetry
 )
 
-// Their values.
+// The values of the settings.
 const (
 	Persistent       = setting.Persistent
 	PerMessage       = setting.PerMessage

@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// Sums by hand on a star of 10 Gbit/s and 1 us: a packet has 900 B and 100 B of headers, which take 800 ns; an ACK 60
-// B, 48 ns.
+// Calculations by hand on a star of 10 Gbit/s and 1 us: a packet has 900 B and 100 B of headers, which take 800 ns; an
+// ACK has 60 B, 48 ns.
 
 func byHand() Config {
 	c := plain()
@@ -20,7 +20,8 @@ func byHand() Config {
 	return c
 }
 
-// marked is byHand with DCQCN that does not slow down and marks on every packet which leaves more than a queue behind.
+// marked returns byHand with a DCQCN that does not slow down, and marks on every packet that leaves more than queue
+// behind.
 func marked(queue units.Bytes) Config {
 	c := byHand()
 	c.CongestionControl.Algorithm = cc.SchemeDCQCN
@@ -31,13 +32,13 @@ func marked(queue units.Bytes) Config {
 
 const ns = units.Nanosecond
 
-// TestMarksByHand: h3's packet makes the port to h0 begin a packet each 800 ns from 1.8 us on; h1's and h2's come 200
-// and 600 ns later, each 800 ns, 40 of each. The j-th that leaves (from 0) is behind 1 + 2 min(j, 40) that came, so
-// it leaves j behind up to the 40th and 80 - j after. More than 30 packets are left by the 31st to the 49th: 19
-// marks. At 40 Gbit/s thresholds are four times as high, and nothing is marked.
+// TestMarksByHand: h3's packet makes the port to h0 start a packet every 800 ns from 1.8 us on; those of h1 and h2
+// arrive 200 and 600 ns later, every 800 ns, 40 of each. The j-th to leave (from 0) follows 1 + 2 min(j, 40) arrivals,
+// so it leaves j behind up to the 40th and 80 - j after. The 31st to the 49th leave more than 30 packets behind: 19
+// marks. At 40 Gbit/s thresholds are four times as high, and no packet is marked.
 func TestMarksByHand(t *testing.T) {
 	for _, x := range []struct {
-		rate units.BitRate // that the threshold is for
+		rate units.BitRate // the rate that the threshold refers to
 		want uint64
 	}{{10 * units.Gbps, 19}, {2500 * units.Mbps, 0}, {20 * units.Gbps, 49}} {
 		c := marked(30 * units.KB)
@@ -55,10 +56,10 @@ func TestMarksByHand(t *testing.T) {
 	}
 }
 
-// TestCNPInterval: of the same packets those of h1 are all marked, and the k-th comes to h0 at 1.8 + 0.8 (2 k + 1) +
-// 0.8 + 1 = 4.4 + 1.6 k us. h0 answers h1 with a CNP at the first mark and at each that comes 10.3 us or more after
-// the last CNP: the 7th from there, 11.2 us. Ticking, it sends them 10.3 us after the first packet, and each 10.3 us
-// from there if a mark has come since; the last packet comes at 66.8 us, so the last CNP goes at 4.4 + 7 * 10.3 us.
+// TestCNPInterval: of the same packets those of h1 are all marked, and the k-th arrives at h0 at 1.8 + 0.8 (2 k + 1) +
+// 0.8 + 1 = 4.4 + 1.6 k us. h0 sends h1 a CNP at the first mark and at each that arrives 10.3 us or more after the last
+// CNP: every 7th, 11.2 us apart. Ticking, it sends them 10.3 us after the first packet, and every 10.3 us from there if
+// a mark has arrived since; the last packet arrives at 66.8 us, so the last CNP leaves at 4.4 + 7 * 10.3 us.
 func TestCNPInterval(t *testing.T) {
 	for _, x := range []struct {
 		ticking bool
@@ -71,7 +72,7 @@ func TestCNPInterval(t *testing.T) {
 		r := newRig(t, c, star(t, 4, 10*units.Gbps, units.Microsecond), 1)
 		var sent []sim.Time
 		r.net.OnSend = func(s Sending) {
-			if s.Carries == Congestion && s.Port == r.net.PortOf(1, false) { // the switch's to h1
+			if s.Carries == Congestion && s.Port == r.net.PortOf(1, false) { // the switch's port to h1
 				sent = append(sent, s.Begin-units.Microsecond-(s.End-s.Begin)) // when h0 sent it
 			}
 		}
@@ -90,11 +91,11 @@ func TestCNPInterval(t *testing.T) {
 	}
 }
 
-// TestDynamicThreshold: with alpha 1/2 a port may have half of what is free of 90,000 B. With 23,000 B of one host
-// and 22,000 of the other that is 22,500 B: who comes to have 23 packets pauses. The j-th packet begins to leave at
-// 1.8 + 0.8 j us, when its place is free; h1's are the odd ones, h2's the even ones from 2. With the k-th from h1, at
-// 2.0 + 0.8 k us, k + 1 have come and (k + 1)/2 have left, rounded down: 23 are there with k = 44, at 37.2 us. With
-// the k-th from h2, at 2.4 + 0.8 k, k/2 have left: 23 are there with k = 43, at 36.8 us.
+// TestDynamicThreshold: with alpha 1/2 a port may occupy half of the free part of 90,000 B. With 23,000 B of one host
+// and 22,000 of the other that is 22,500 B: the first to have 23 packets is paused. The j-th packet starts to leave at
+// 1.8 + 0.8 j us, when its space is freed; h1's are the odd ones, h2's the even ones from 2. At the k-th arrival from
+// h1, at 2.0 + 0.8 k us, k + 1 have arrived and (k + 1)/2 have left, rounded down: 23 are present at k = 44, at 37.2
+// us. At the k-th from h2, at 2.4 + 0.8 k, k/2 have left: 23 are present at k = 43, at 36.8 us.
 func TestDynamicThreshold(t *testing.T) {
 	c := byHand()
 	c.PFC.Enabled, c.PFC.Reserve, c.PFC.Quanta = true, 0, 0
@@ -119,10 +120,10 @@ func TestDynamicThreshold(t *testing.T) {
 	}
 }
 
-// TestWithheldAckByHand: with an ACK for 64 packets and a window of 8 the receiver has 8 packets and hears nothing
-// more; it waits four times the 64 packets' time from the first of them, 204.8 us, and acknowledges what it has. From
-// one ACK to the next it takes that, the ACK's way back and the next packet's way there: 204.8 + 2 * 1.048 + 2 * 1.8
-// us. The last of 80 packets is answered at once, seven packets after the first of its window.
+// TestWithheldAckByHand: with an ACK for 64 packets and a window of 8 the receiver has 8 packets and no more arrive; it
+// waits four times the 64 packets' time from the first of them, 204.8 us, and acknowledges them. From one ACK to the
+// next it takes that, the ACK's return path and the next packet's forward path: 204.8 + 2 * 1.048 + 2 * 1.8 us. The
+// last of 80 packets is acknowledged at once, seven packets after the first of its window.
 func TestWithheldAckByHand(t *testing.T) {
 	c := byHand()
 	c.CongestionControl.Algorithm = cc.SchemeNone

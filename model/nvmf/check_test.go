@@ -11,13 +11,13 @@ import (
 	"farflash/sim"
 )
 
-// silent is a network on which nothing ever arrives.
+// silent is a network on which no message arrives.
 type silent struct {
 	posted int32
-	left   int // queue pairs and streams that it opens; more are an error
+	left   int // number of queue pairs and streams that can still be opened
 }
 
-// open opens one more, if it may.
+// open opens one more, if the limit allows it.
 func (n *silent) open() (fabric.QP, error) {
 	if n.left--; n.left < 0 {
 		return 0, errors.New("there is no more")
@@ -40,7 +40,7 @@ func (n *silent) Answer(q fabric.QP, size units.Bytes, _ int32) (int32, error) {
 	return n.Post(q, size)
 }
 
-// TestCheckNotices: Check reports each law that a system breaks, and none that it keeps.
+// TestCheckNotices verifies that Check reports each broken law, and no intact one.
 func TestCheckNotices(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(*System)
@@ -117,7 +117,8 @@ func TestCheckNotices(t *testing.T) {
 	}
 }
 
-// TestOpening: a connection has a queue pair each way and a stream of answers; without any of them there is none.
+// TestOpening verifies that a connection opens a queue pair each way and a stream of answers, and fails without any of
+// them.
 func TestOpening(t *testing.T) {
 	for left := range 4 {
 		eng := sim.New()

@@ -13,88 +13,88 @@ import (
 // Stage is a part of a command's time.
 type Stage uint8
 
-// The stages. Each moment between a command's submission and its end is in one of them.
+// The stages. At each moment between its submission and its completion a command is in exactly one of them.
 const (
-	// AtInitiator: it waits for a place in a queue pair, and the initiator's software works
-	// on it or on its response.
+	// AtInitiator: it waits for a place in a queue pair, or the initiator's software works on it or on its response.
 	AtInitiator Stage = iota
-	// NetworkOut: its capsule, and a write's data, are on their way.
+	// NetworkOut: its capsule, and a write's data, are in flight.
 	NetworkOut
-	// AtTarget: the target's software works on it, and it waits for a place in a drive's queue.
+	// AtTarget: the target's software works on it, or it waits for a place in a drive's queue.
 	AtTarget
-	// DriveWait: the drive has it and works for others.
+	// DriveWait: the drive has it and works for other commands.
 	DriveWait
 	// Flash: the drive works for it: link, memory, flash array and channel.
 	Flash
-	// TXQ: the drive has ended it; the target's software works, and it waits for room in the
-	// transmit queue and for its first packet to be sent.
+	// TXQ: the drive has completed it; the target's software works on it, or it waits for space in the transmit queue
+	// or for its first packet to be sent.
 	TXQ
-	// NetworkBack: its data and its response are on their way.
+	// NetworkBack: its data and its response are in flight.
 	NetworkBack
-	Stages // how many there are
+	Stages // number of stages
 )
 
 var stageNames = units.Names[Stage]{"initiator", "network_out", "target", "drive_wait", "flash", "txq", "network_back"}
 
-// String is the stage's name in results.
+// String returns the name used in results.
 func (k Stage) String() string { return stageNames.Name(k) }
 
-// command is one command. Commands are named by index; 0 is none.
+// command is an outstanding command. Commands are identified by index; 0 is none.
 type command struct {
 	req       block.Request
-	tag       uint64 // the owner's
+	tag       uint64 // set by the owner
 	submitted sim.Time
-	mark      sim.Time // when it came to where it is
+	mark      sim.Time // start of the current stage
 	stage     [Stages]sim.Time
-	// Points for requests.parquet: the target, the drive's queue, the drive's end, the data's way.
+	// Timestamps for requests.parquet: arrival at the target, the drive's queue, the drive's completion, the data's
+	// transfer.
 	arrived, driveIn, driveOut, netIn, netOut sim.Time
 	begun                                     sim.Time // when the first packet of its answer was sent
-	// where the drive has put an append's data: the response has room for it
+	// where the drive has put an append's data; the response has space for it
 	placed int64
 
 	initiator, target, drive, conn int32
 	next                           int32
-	first                          int32 // the message of its answer that was posted first, until it is acknowledged
+	first                          int32 // the first message of its answer, until it is acknowledged
 	ticket                         int32 // in the separate queues of its drive, if there are any
 	left                           int8  // messages of its answer that have not arrived
-	onItsWay                       bool  // something of its answer has arrived
+	onItsWay                       bool  // a part of its answer has arrived, and NetworkBack has begun
 	status                         block.Status
 }
 
-// Done is a command that has ended.
+// Done is a completed command.
 type Done struct {
 	Tag       uint64
 	Op        block.Op
 	Status    block.Status
 	Length    int64
-	Offset    int64 // of an append that went well: where the drive has put its data
+	Offset    int64 // of a successful append: where the drive has put its data
 	Initiator int32
 	Target    int32
 	Drive     int32
 	Submitted sim.Time
 	Ended     sim.Time
 	Stage     [Stages]sim.Time
-	// Arrived is when it came to the target, its data aside if they are fetched.
+	// Arrived is when it arrived at the target, not counting data that is fetched.
 	Arrived sim.Time
-	// DriveIn is when it entered the drive's queue, DriveOut when the drive had ended it; NetIn is
-	// when its data was handed to the network, NetOut when all of it had arrived.
+	// DriveIn is when it entered the drive's queue, DriveOut when the drive completed it; NetIn is when its data was
+	// handed to the network, NetOut when all of it had arrived.
 	DriveIn, DriveOut, NetIn, NetOut sim.Time
 }
 
-// Since has a command begin earlier, at a time from which on it was with its host.
+// Since moves a command's submission back to at, when it was already with its host.
 func (d *Done) Since(at sim.Time) {
 	d.Stage[AtInitiator] += d.Submitted - at
 	d.Submitted = at
 }
 
-// spent counts the time since a command came to where it is for a stage.
+// spent charges the time since the command's mark to a stage, and moves the mark.
 func (s *System) spent(x *command, k Stage) {
 	now := s.eng.Now()
 	x.stage[k] += now - x.mark
 	x.mark = now
 }
 
-// end tells the owner that a command has ended, and forgets it.
+// end completes a command: it updates the counters, frees the command and notifies the owner.
 func (s *System) end(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, AtInitiator)
@@ -121,8 +121,8 @@ func (s *System) end(c int32) {
 	s.sink.Ended(&s.done)
 }
 
-// Spent is how long all commands have been in each stage, also those that have not ended: of a stage that they are
-// in, nothing but what a message that has arrived has brought to an end.
+// Spent returns the total time of all commands in each stage, including outstanding ones. Of a stage that is not over
+// it counts only the part that ended with the arrival of a message.
 func (s *System) Spent() [Stages]sim.Time {
 	sum := s.Counters.Time
 	s.commands.Each(func(_ int32, x *command) {
@@ -133,14 +133,14 @@ func (s *System) Spent() [Stages]sim.Time {
 	return sum
 }
 
-// Between counts the outstanding commands of an initiator at a target.
+// Between counts an initiator's outstanding commands at a target.
 type Between struct {
 	Initiator, Target int32
 	Count             int
-	Since             sim.Time // when the first was submitted
+	Since             sim.Time // when the first of them was submitted
 }
 
-// Outstanding lists the pairs of initiator and target with outstanding commands, in that order.
+// Outstanding lists the pairs of initiator and target with outstanding commands, sorted by both.
 func (s *System) Outstanding() []Between {
 	var list []Between
 	s.commands.Each(func(_ int32, x *command) {
@@ -161,14 +161,13 @@ func (s *System) Outstanding() []Between {
 	return out
 }
 
-// Visited is how long reads and writes that ended well were in a drive, by the times at which they were given to it
-// and came back.
+// Visited returns the total time of successful reads, and of writes, in a drive, from submission to completion.
 func (s *System) Visited(drive int32) [2]sim.Time { return s.drives[drive].visited }
 
-// Carried is what a message carries, and for which of the commands under way; their numbers are used again.
+// Carried returns a message's content and the index of its command. Indexes are reused.
 func (s *System) Carried(m int32) (Kind, int32) { return s.posted[m].kind, s.posted[m].command }
 
-// Check walks the system's invariants and laws of conservation and reports the first that does not hold.
+// Check verifies the system's invariants and conservation laws and reports the first violation.
 func (s *System) Check() error {
 	var inside uint64
 	s.commands.Each(func(int32, *command) { inside++ })
@@ -235,7 +234,7 @@ func (s *System) push(l *list, c int32) {
 	l.n++
 }
 
-// pop removes a list's first command.
+// pop removes and returns a list's first command.
 func (s *System) pop(l *list) int32 {
 	c := l.head
 	l.head = s.commands.At(c).next

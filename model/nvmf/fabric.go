@@ -8,14 +8,14 @@ import (
 
 // Fabric is the network as initiators and targets see it: reliable, and in order within a queue pair.
 //
-// Open makes a queue pair from one node to another; it is an error if there is no such node, if they are one, or if
-// the traffic class is not possible. Post gives a queue pair a message of one byte at least, and returns its number.
-// The network says of each message first that it was Delivered, as a whole, and then that it was Acked, once each and
-// never inside Post; Delivered in the order in which a queue pair's messages were posted. Whoever it says that to may
-// post.
+// Open opens a queue pair from one node to another; it fails if a node does not exist, if both are the same, or if the
+// traffic class is invalid. Post gives a queue pair a message of at least one byte, and returns its number. The network
+// reports for each message first Delivered, when it has fully arrived, and then Acked, once each and never from inside
+// Post. Delivered is called in the order in which a queue pair's messages were posted. The sink may post from these
+// calls.
 //
-// Begun is when the message's first packet was sent; it may be asked for from Delivered on until Forget. A message's
-// number is not another's before its owner, to whom Acked has been said, calls Forget.
+// Begun returns when the message's first packet was sent; it may be called from Delivered on until Forget. A message's
+// number is not reused before its owner has been notified with Acked and has called Forget.
 type Fabric interface {
 	Open(src, dst int32, class uint8) (fabric.QP, error)
 	Post(q fabric.QP, size units.Bytes) (int32, error)
@@ -23,21 +23,21 @@ type Fabric interface {
 	Forget(m int32)
 }
 
-// Reader is a network whose queue pairs answer RDMA Reads, as InfiniBand's do: on a stream of the responder's own
-// that waits for nothing in the send queue, and beside it shares the queue pair's rate.
+// Reader is a network whose queue pairs answer RDMA Reads as InfiniBand's do: on a separate stream of the responder,
+// which does not wait for the send queue and shares the queue pair's rate.
 //
-// Respond opens the stream on which the sender of out answers what is asked for on back, its other direction; a queue
-// pair has one at most. Ask posts a request, which may have no ACK of its own: then it is Acked with the first of its
-// answer. Answer posts the answer and is called once, from inside the request's Delivered. What Fabric says of Post
-// holds for both.
+// Respond opens the stream on which the sender of out answers the requests that arrive on back, its other direction; a
+// queue pair has at most one. Ask posts a request, which may have no ACK of its own: it is then Acked with the first
+// packet of its answer. Answer posts the answer and must be called once, from inside the request's Delivered. The
+// contract of Post applies to both.
 type Reader interface {
 	Respond(out, back fabric.QP) (fabric.QP, error)
 	Ask(q fabric.QP, size units.Bytes) (int32, error)
 	Answer(q fabric.QP, size units.Bytes, request int32) (int32, error)
 }
 
-// Chooser is a network that chooses the queue pair of each message itself. What Fabric says of Post holds for Send,
-// but that messages arrive in the order in which they were posted.
+// Chooser is a network that chooses the queue pair of each message. The contract of Post applies to Send, except that
+// messages may arrive in any order.
 type Chooser interface {
 	Send(src, dst int32, class uint8, size units.Bytes) (int32, error)
 }

@@ -7,21 +7,21 @@ import (
 	"farflash/numeric/units"
 )
 
-// memory is a target's for the data of writes that it fetches.
+// memory is a target's memory for the data of writes that it fetches.
 type memory struct {
 	used    units.Bytes
-	alone   units.Bytes // a write that is larger than all of it, which has it to itself
-	waiting list        // writes that find no room, or whose pace holds them
+	alone   units.Bytes // size of a write larger than the whole memory, while it occupies it alone
+	waiting list        // writes that wait for memory or are held by their pace
 }
 
-// fetched reports whether the target fetches a command's data, rather than that its capsule brings them.
+// fetched reports whether the target fetches a command's data, which is then not in its capsule.
 func (s *System) fetched(x *command) bool {
 	return s.protocol.Capsules() && x.req.Op == block.Write && x.req.Length > int64(s.cfg.InCapsule)
 }
 
-// fetch gets a write's data: memory first, then one of the queue pair's RDMA Reads. On TCP an R2T asks for all of
-// them at once, as Linux' and SPDK's targets do, so that a command has the one R2T that both their initiators allow
-// (MAXR2T 0).
+// fetch obtains a write's data: it allocates memory first, then one of the queue pair's RDMA Reads. On TCP a single R2T
+// requests all data, as Linux' and SPDK's targets do, so that a command has the one R2T that both their initiators
+// allow (MAXR2T 0).
 func (s *System) fetch(c int32) {
 	x := s.commands.At(c)
 	t := &s.targets[x.target]
@@ -39,13 +39,13 @@ func (s *System) fetch(c int32) {
 	}
 }
 
-// fits reports whether so much more fits.
+// fits reports whether size more bytes fit.
 func (s *System) fits(m *memory, size units.Bytes) bool {
 	return m.used == 0 || m.used+size <= s.cfg.WriteBuffers
 }
 
-// holdsWrites reports whether the target's controller has no more data of writes be asked for now. When their pace is
-// due, they go on.
+// holdsWrites reports whether the pace set by the target's controller forbids requesting more write data now. If so, it
+// sets a timer that resumes the writes.
 func (s *System) holdsWrites(t *transmitter) bool {
 	if t.steered == nil || t.steered.writes.Open(s.eng.Now()) {
 		return false
@@ -54,7 +54,7 @@ func (s *System) holdsWrites(t *transmitter) bool {
 	return true
 }
 
-// hold gives a write its memory, and asks for its data or has it wait for the queue pair's other RDMA Reads.
+// hold allocates a write's memory, and requests its data or queues it for one of the queue pair's RDMA Reads.
 func (s *System) hold(t *transmitter, c int32) {
 	x := s.commands.At(c)
 	m := &t.memory
@@ -76,7 +76,7 @@ func (s *System) hold(t *transmitter, c int32) {
 	s.pull(q, c)
 }
 
-// pull asks for a write's data.
+// pull requests a write's data.
 func (s *System) pull(q *connection, c int32) {
 	q.reading++
 	s.Counters.Pulls++
@@ -85,7 +85,7 @@ func (s *System) pull(q *connection, c int32) {
 	s.post(c, Pull, s.pullBytes(), -1)
 }
 
-// fetchNext: an RDMA Read of a connection has ended, so that another may begin.
+// fetchNext ends an RDMA Read of a connection and starts the next one waiting.
 func (s *System) fetchNext(conn int32) {
 	q := &s.conns[conn]
 	q.reading--
@@ -94,7 +94,7 @@ func (s *System) fetchNext(conn int32) {
 	}
 }
 
-// giveBack: a write's response is acknowledged, and its memory free for others.
+// giveBack frees the memory of a write whose response is acknowledged.
 func (s *System) giveBack(target int32, size units.Bytes) {
 	t := &s.targets[target]
 	m := &t.memory
@@ -105,7 +105,7 @@ func (s *System) giveBack(target int32, size units.Bytes) {
 	s.fetchAll(t)
 }
 
-// fetchAll goes on with the writes that wait for memory, or because their pace holds them.
+// fetchAll resumes the writes that were waiting for memory or held by their pace.
 func (s *System) fetchAll(t *transmitter) {
 	m := &t.memory
 	for m.waiting.n > 0 && s.fits(m, units.Bytes(s.commands.At(m.waiting.head).req.Length)) && !s.holdsWrites(t) {
@@ -113,7 +113,7 @@ func (s *System) fetchAll(t *transmitter) {
 	}
 }
 
-// checkMemory reports whether more is held than there is, or something waits for nothing.
+// checkMemory reports an overcommitted memory, or writes that wait although they could proceed.
 func (s *System) checkMemory(t *transmitter) error {
 	m := &t.memory
 	if m.used < 0 || m.used > max(s.cfg.WriteBuffers, m.alone) ||

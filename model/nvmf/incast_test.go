@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write the tables of docs/validation/nvm
 
 const page = "../../docs/validation/nvmeof.md"
 
-// incast has two targets answer one initiator's reads of 44 KB and take another's writes of 23 KB, the sizes of SRC's
-// first experiment (section IV-D), and returns what was done of each in ten milliseconds.
+// incast has two targets answer one initiator's reads of 44 KB and serve another's writes of 23 KB, the sizes of SRC's
+// first experiment (section IV-D), and returns how many of each complete in ten milliseconds.
 func incast(t *testing.T, reads int, change func(*nvmf.Config)) (k nvmf.Counters, done [2]int) {
 	t.Helper()
 	l := defaultLayout()
@@ -45,11 +45,11 @@ func incast(t *testing.T, reads int, change func(*nvmf.Config)) (k nvmf.Counters
 	return r.sys.Counters, done
 }
 
-// TestTXQHoldsWrites: SRC's mechanism (section II). When two targets' reads meet at one initiator, congestion control
-// stacks them in the targets' transmit queues. While these have room, another initiator's writes do not notice. Once
-// they are full, "the entries in CQ are sequentially transferred into TXQ", so that a write's completion waits behind
-// reads that find no room: writes of a network and drives that could take them collapse. With a transmit queue that
-// holds everything nothing else may do that.
+// TestTXQHoldsWrites reproduces SRC's mechanism (section II). When two targets' reads meet at one initiator, congestion
+// control backs them up in the targets' transmit queues. While these have space, another initiator's writes are
+// unaffected. Once they are full, "the entries in CQ are sequentially transferred into TXQ", so that a write's
+// completion waits behind reads that find no space, and the write throughput collapses although network and drives
+// could sustain it. A transmit queue large enough for all data prevents the collapse.
 func TestTXQHoldsWrites(t *testing.T) {
 	none, alone := incast(t, 0, func(*nvmf.Config) {})
 	_, wide := incast(t, 100, func(*nvmf.Config) {})
@@ -76,8 +76,8 @@ func TestTXQHoldsWrites(t *testing.T) {
 	golden.Table(t, page, "nvmeof-congested", "no random numbers", lines, *update)
 }
 
-// TestBesideWrites: what reads have beside large writes of the same initiator. On RDMA their capsules wait for a
-// packet; on TCP for the data before them in the connection.
+// TestBesideWrites measures reads alongside large writes of the same initiator. On RDMA their capsules wait for a
+// packet; on TCP for all earlier data in the connection.
 func TestBesideWrites(t *testing.T) {
 	const span = 20 * units.Millisecond
 	lines := golden.Head("", "", ">nvmeof", ">nvme-tcp")
@@ -85,7 +85,7 @@ func TestBesideWrites(t *testing.T) {
 		name             string
 		size             int64
 		readers, writers int
-		// TCP's reads take so many times as long at least, and move so little of RDMA's at most
+		// TCP's reads take at least slower times as long, and have at most this share of RDMA's throughput
 		slower, throughput float64
 	}{{"4 KiB reads at depth 1, 128 KiB writes at depth 32", 4096, 1, 32, 4, 0.25},
 		{"16 KiB reads at depth 64, 128 KiB writes at depth 256", 16384, 64, 256, 4, 0.25}} {

@@ -7,8 +7,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Submit gives an initiator a command for a drive. The sink hears of its end, never from
-// inside Submit.
+// Submit gives an initiator a command for a drive. The sink is notified of its completion, never from inside Submit.
 func (s *System) Submit(initiator, drive int32, r block.Request) {
 	c := s.commands.Take()
 	x := s.commands.At(c)
@@ -37,7 +36,7 @@ func (s *System) Submit(initiator, drive int32, r block.Request) {
 	}
 }
 
-// submitFlow sends a write's data, or has the drive read.
+// submitFlow sends a write's data, or passes a read to its drive.
 func (s *System) submitFlow(c int32) {
 	x := s.commands.At(c)
 	if x.req.Op == block.Write {
@@ -49,7 +48,7 @@ func (s *System) submitFlow(c int32) {
 	s.drive(c)
 }
 
-// connect returns the connection whose turn it is from an initiator to a target, making it if it is new.
+// connect returns the next connection in turn from an initiator to a target, opening it on first use.
 func (s *System) connect(initiator, target int32) (int32, error) {
 	if s.conns == nil {
 		pairs := len(s.initiators) * len(s.targets)
@@ -95,7 +94,7 @@ func (s *System) connect(initiator, target int32) (int32, error) {
 	return n, err
 }
 
-// makeCores makes a machine's cores, at most as many as it has queue pairs.
+// makeCores allocates a machine's cores, at most one per queue pair.
 func (m *machine) makeCores(cores, pairs int) {
 	if cores == 0 || cores > pairs {
 		cores = pairs
@@ -103,7 +102,7 @@ func (m *machine) makeCores(cores, pairs int) {
 	m.cores = make([]units.Duration, cores)
 }
 
-// core is the one that works for a queue pair, by its number at the machine.
+// core returns the core that serves a queue pair, by its number at the machine.
 func (s *System) core(m *machine, number int32) *units.Duration {
 	return &m.cores[int(number)%len(m.cores)]
 }
@@ -118,14 +117,14 @@ func (s *System) sendCapsule(c int32) {
 	s.post(c, Capsule, s.capsuleBytes(x), -1)
 }
 
-// pullArrived: the initiator's NIC answers the target's RDMA Read; its software and its send queue have no part in
-// that. On TCP it is an R2T, and the data go behind what was sent before.
+// pullArrived answers the target's RDMA Read. The initiator's NIC does so; its software and its send queue are not
+// involved. On TCP the request is an R2T, and the data follows all data sent before.
 func (s *System) pullArrived(c, request int32) {
 	s.spent(s.commands.At(c), NetworkOut)
 	s.post(c, Pulled, s.fetchedBytes(s.commands.At(c)), request)
 }
 
-// answerArrived: a read's data, or the response, has arrived at the initiator.
+// answerArrived handles the arrival of a read's data or of the response at the initiator.
 func (s *System) answerArrived(c int32, k Kind) {
 	x := s.commands.At(c)
 	now := s.eng.Now()
@@ -133,7 +132,7 @@ func (s *System) answerArrived(c int32, k Kind) {
 		x.netOut = now
 	}
 	if !x.onItsWay {
-		// Its way back began when its first packet left; until then it was in the transmit queue.
+		// NetworkBack starts when the answer's first packet leaves; until then it was in the transmit queue.
 		begun := x.begun
 		if x.first >= 0 {
 			begun = s.net.Begun(x.first)
@@ -158,7 +157,7 @@ func (s *System) answerArrived(c int32, k Kind) {
 		s.cfg.Initiator.Command-s.cfg.Initiator.Command/2, evEnded, c)
 }
 
-// leave frees a place in a connection's queue pair, which a command that waits takes.
+// leave frees a place in a connection's queue pair and gives it to the first waiting command.
 func (s *System) leave(conn int32) {
 	q := &s.conns[conn]
 	q.outstanding--

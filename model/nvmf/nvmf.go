@@ -1,29 +1,26 @@
-// Package nvmf models NVMe over Fabrics on RDMA and on TCP: initiators that send commands to
-// targets, and targets that put them into their drives and send back what comes out.
+// Package nvmf models NVMe over Fabrics on RDMA and on TCP: initiators that send commands to targets, and targets that
+// submit them to their drives and return the results.
 //
-// The main types are Config, which describes both sides in plain values, and System,
-// which holds all initiators and targets of a simulation. What happens to a command:
-// the initiator (initiator.go) waits for a place in a queue pair and sends a command
-// capsule; the target (target.go) puts the command into a drive's submission queue; the
-// completion, and a read's data before it, leave through the target's transmit
-// queue (txq.go) when there is room in it. A write's data comes in the capsule if it is
-// small, or else the target fetches it with an RDMA Read first. command.go keeps the time of
-// each stage, whose sum is the command's latency to the picosecond.
+// The main types are Config, which describes both sides in plain values, and System, which holds all initiators and
+// targets of a simulation. A command's life: the initiator (initiator.go) waits for a place in a queue pair and sends a
+// command capsule; the target (target.go) puts the command into a drive's submission queue; the completion, preceded by
+// a read's data, leaves through the target's transmit queue (txq.go) once there is space in it. A write's data is in
+// the capsule if it is small; otherwise the target fetches it with an RDMA Read first. command.go accounts for the time
+// of each stage. The stages add up to the command's latency to the picosecond.
 //
-// With Protocol NVMeTCP (pdu.go) a queue pair is a TCP connection, a stream of bytes each way: a target asks for a
-// large write's data with an R2T, and the initiator sends them in H2CData behind whatever it has sent before.
+// With Protocol NVMeTCP (pdu.go) a queue pair is a TCP connection, a stream of bytes each way: a target requests a
+// large write's data with an R2T, and the initiator sends it in H2CData behind all it has sent before.
 //
-// With Protocol Flows there are no capsules: a write is one message to the target and a read
-// one message back, as in SNIS (Jia et al., IPCCC 2022) and SRC (Jia et al., 2023).
+// With Protocol Flows there are no capsules: a write is one message to the target and a read one message back, as in
+// SNIS (Jia et al., IPCCC 2022) and SRC (Jia et al., 2023).
 //
-// It follows the NVM Express over Fabrics specification 1.1, sections 2 and 7.3 (RDMA transport), with the sizes of
-// its capsules, and the NVM Express TCP Transport specification 1.0. It sees drives as block.Device, whatever they
-// are, and the network as Fabric.
+// It follows the NVM Express over Fabrics specification 1.1, sections 2 and 7.3 (RDMA transport), with the sizes of its
+// capsules, and the NVM Express TCP Transport specification 1.0. It sees any drive as a block.Device, and the network
+// as a Fabric.
 //
-// What it leaves out: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and
-// discovery, the admin queue, keep-alive, keyed scatter-gather lists, retries after a lost connection, and the
-// content of the data. A read's data has room in the transmit queue only, where SPDK takes a buffer before the drive
-// reads.
+// Not modelled: connecting (on TCP with its handshake and the 128 bytes each of ICReq and ICResp) and discovery, the
+// admin queue, keep-alive, keyed scatter-gather lists, retries after a lost connection, and the content of the data. A
+// read's data needs space in the transmit queue only, where SPDK allocates a buffer before the drive reads.
 package nvmf
 
 import (
@@ -38,14 +35,14 @@ import (
 	"farflash/sim"
 )
 
-// Protocol is how requests travel.
+// Protocol is the transport of requests.
 type Protocol uint8
 
 // The protocols.
 const (
 	// NVMeoF sends capsules over RDMA.
 	NVMeoF Protocol = iota
-	// Flows sends a message of the data alone for each request.
+	// Flows sends one message with the data alone for each request.
 	Flows
 	// NVMeTCP sends capsules over TCP.
 	NVMeTCP
@@ -53,10 +50,10 @@ const (
 
 var protocolNames = units.Names[Protocol]{"nvmeof", "flows", "nvme-tcp"}
 
-// Capsules reports whether commands travel in capsules, on queue pairs of a depth.
+// Capsules reports whether commands travel in capsules, on queue pairs of limited depth.
 func (p Protocol) Capsules() bool { return p != Flows }
 
-// String is the protocol's name in scenarios.
+// String returns the name used in scenarios.
 func (p Protocol) String() string { return protocolNames.Name(p) }
 
 // MarshalText writes the protocol's name.
@@ -67,29 +64,30 @@ func (p *Protocol) UnmarshalText(text []byte) error { return protocolNames.Unmar
 
 // Config describes initiators and targets.
 type Config struct {
-	// QueuePairs is how many I/O queue pairs an initiator has to each target.
+	// QueuePairs is the number of I/O queue pairs from an initiator to each target.
 	QueuePairs int
-	// QueueDepth is how many commands of a queue pair may be outstanding. Others wait at the initiator.
+	// QueueDepth is the largest number of outstanding commands of a queue pair. Others wait at the initiator.
 	QueueDepth int
-	// InCapsule is how much data of a write its capsule carries. The target fetches larger data.
+	// InCapsule is the largest size of write data that the capsule carries. The target fetches larger data.
 	InCapsule units.Bytes
 	// MaxTransfer is the largest command; larger requests are split.
 	MaxTransfer units.Bytes
-	// TXQ is the size of a target's transmit queue, which holds data until they are acknowledged. A completion that
-	// finds no room waits in the drive's completion queue and keeps its place in the submission queue. A response
-	// larger than the queue is sent alone, when the queue is empty.
+	// TXQ is the size of a target's transmit queue, which holds data until it is acknowledged. A completion that finds
+	// no space waits in the drive's completion queue and keeps its place in the submission queue. A response larger
+	// than the queue is sent alone, when the queue is empty.
 	TXQ units.Bytes
-	// WriteBuffers is a target's memory for the data of writes that it fetches. A write takes its part before its
-	// RDMA Read, and keeps it until its response is acknowledged. Others wait in order. A write larger than all of it
-	// is served alone.
+	// WriteBuffers is a target's memory for the data of writes that it fetches. A write allocates its part before its
+	// RDMA Read, and keeps it until its response is acknowledged. Others wait in order. A write larger than the whole
+	// memory is served alone.
 	WriteBuffers units.Bytes
-	// Reads limits the RDMA Reads of a queue pair. TCP has none.
+	// Reads limits the RDMA Reads of a queue pair. It does not apply to TCP.
 	Reads Reads
 	// TCP has the options that hosts negotiate when they connect by TCP.
 	TCP TCP
-	// DriveDepth is how many commands a target's driver gives a drive at once. Others wait in the target.
+	// DriveDepth is the largest number of commands that a target's driver gives a drive at once. Others wait in the
+	// target.
 	DriveDepth int
-	// Class is the traffic class of everything that is sent.
+	// Class is the traffic class of all messages.
 	Class uint8
 	// Initiator is the initiators' software.
 	Initiator Software
@@ -97,40 +95,39 @@ type Config struct {
 	Target Software
 }
 
-// Reads are the two limits on the outstanding RDMA Reads of a queue pair. The smaller one counts: the machines agree
-// on it when they connect (InfiniBand's initiator depth and responder resources).
+// Reads are the two limits on the outstanding RDMA Reads of a queue pair. The smaller one applies: the machines
+// negotiate it when they connect (InfiniBand's initiator depth and responder resources).
 type Reads struct {
-	// Target is how many a target's NIC asks for at once on a queue pair. More writes wait in the target, in the
-	// order of their queue pair, and hold nothing else back.
+	// Target is the largest number of RDMA Reads that a target's NIC has outstanding on a queue pair. Further writes
+	// wait in the target, in the order of their queue pair, and hold back no other command.
 	Target int
-	// Initiator is how many an initiator's NIC can answer at once on a queue pair.
+	// Initiator is the largest number of RDMA Reads that an initiator's NIC can serve at once on a queue pair.
 	Initiator int
 }
 
-// limit is how many may be outstanding.
+// limit returns the largest number that may be outstanding.
 func (r *Reads) limit() int32 { return int32(min(r.Target, r.Initiator)) }
 
-// Software is what the processors of a machine do for each command.
+// Software is the work of a machine's processors for each command.
 type Software struct {
-	// Command is how long a core works on a command, half when it goes and half when it
-	// comes back. Commands of one queue pair are worked on by one core, one after
-	// the other. The default is RDMA's; TCP takes more of a core, which is to be set where it matters.
+	// Command is the time that a core works on a command, half before the request goes out and half when the result
+	// comes back. Commands of one queue pair are handled by one core, one after another. The default is RDMA's; TCP
+	// takes more core time, which must be set where it matters.
 	Command units.Duration
-	// Cores is how many cores share a machine's queue pairs; 0 is one for each, so that commands
-	// never wait for a core.
+	// Cores is the number of cores that share a machine's queue pairs; 0 is one for each, so that commands never wait
+	// for a core.
 	Cores int
 }
 
-// DefaultConfig is the Linux target's and SPDK's protocol with SPDK's software.
+// DefaultConfig returns the Linux target's and SPDK's protocol with SPDK's software.
 //
 // Queue pairs of 128 entries, 4 KiB in the capsule, transfers up to 1 MiB: Linux 6 (drivers/nvme/target/rdma.c,
 // include/linux/nvme-rdma.h: NVME_RDMA_DEFAULT_QUEUE_SIZE, NVMET_RDMA_DEFAULT_INLINE_DATA_SIZE, NVMET_RDMA_MAX_MDTS).
-// Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here as many for each direction. RDMA Reads:
-// the 16 a queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's initiators offer and their
-// targets take (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth; SPDK's max_read_depth,
-// beyond which its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release
-// 24.05: 10.94 M 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us of a
-// core each.
+// Transmit queue and write buffers: SPDK's 4095 shared buffers of 8 KiB, here for each direction. RDMA Reads: the 16
+// per queue pair of NVIDIA's NICs (mlx5's max_qp_rd_atom), which Linux' and SPDK's initiators offer and their targets
+// accept (nvme-rdma's and SPDK's responder_resources; nvmet-rdma's initiator_depth; SPDK's max_read_depth, beyond which
+// its writes wait in software, as they do here). Software: SPDK NVMe-oF RDMA performance report, release 24.05: 10.94 M
+// 4 KiB random reads a second on 8 target cores, 5.46 M on 4 initiator cores, which is 0.73 us of core time each.
 func DefaultConfig() Config {
 	cost := 730 * units.Nanosecond
 	return Config{
@@ -141,7 +138,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate returns an error for each invalid value, with its key.
 func (c *Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.QueuePairs >= 1 && c.QueuePairs <= 128, "queue_pairs", "%d is not possible; use 1 to 128", c.QueuePairs)
@@ -175,41 +172,39 @@ func (s *Software) validate() error {
 	return bad.Err()
 }
 
-// Sizes of RDMA's messages beside data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics
-// 1.1, section 2), and an RDMA Read's request, which is only its header (the InfiniBand
-// specification's RETH).
+// Sizes of RDMA's messages without data, in bytes: an NVMe command, an NVMe completion (NVMe over Fabrics 1.1, section
+// 2), and an RDMA Read's request, which is only its header (the InfiniBand specification's RETH).
 const (
 	capsuleSize  units.Bytes = 64
 	responseSize units.Bytes = 16
 	pullSize     units.Bytes = 16
 )
 
-// Sink gets commands that have ended. It may submit.
+// Sink receives completed commands. It may submit.
 type Sink interface {
-	// Ended: the command's figures hold until the call returns.
+	// Ended reports a completed command. The argument is valid until the call returns.
 	Ended(*Done)
 }
 
-// System is all initiators and targets of a simulation. It belongs to the goroutine that runs
-// its engine.
+// System is all initiators and targets of a simulation. Only the goroutine that runs its engine may use it.
 type System struct {
 	cfg      Config
 	protocol Protocol
-	own      bool // connections have queue pairs of their own
+	own      bool // connections have their own queue pairs
 	eng      *sim.Engine
 	self     sim.Component
 	target   sim.Target
 	net      Fabric
-	reader   Reader  // nil if connections have no queue pairs of their own, or are TCP's
-	chooser  Chooser // nil if they have
+	reader   Reader  // nil if connections have no queue pairs of their own, or with TCP
+	chooser  Chooser // nil if connections have their own queue pairs
 	sink     Sink
 	err      error
 
 	initiators []machine
 	targets    []transmitter
 	drives     []drive
-	conns      []connection // by initiator, target and number
-	turns      []uint16     // of connections, by initiator and target
+	conns      []connection // connections, by initiator, target and number
+	turns      []uint16     // next connection, by initiator and target
 	commands   slab.Slab[command]
 	posted     []posted // by message
 	pace       []pace   // by queue pair
@@ -219,84 +214,84 @@ type System struct {
 	done     Done
 	Counters Counters
 
-	// OnMessage gets each message that is posted, OnVisit each command that a drive has ended, OnLevel
-	// what drives' and transmit queues hold whenever that changes.
+	// OnMessage is called for each posted message, OnVisit for each command that a drive has completed, OnLevel for
+	// each change of the fill level of a drive's queue or a transmit queue.
 	OnMessage sim.Probe[Message]
 	OnVisit   sim.Probe[Visit]
 	OnLevel   sim.Probe[Level]
-	// OnSteered gets what controllers are told and what they change.
+	// OnSteered is called for each input to a controller and each change that it makes.
 	OnSteered sim.Probe[Steered]
 }
 
-// Counters are sums over all commands.
+// Counters are totals over all commands.
 type Counters struct {
 	Submitted, Ended, Failed uint64
-	// Held is how many commands waited for a place in a queue pair, for one in a
-	// drive's queue, and for room in a transmit queue.
+	// The Held counters count commands that had to wait: for a place in a queue pair, for a place in a drive's queue,
+	// and for space in a transmit queue.
 	HeldAtInitiator, HeldAtTarget, HeldAtTXQ uint64
-	// Most are the longest of these queues.
+	// The Most counters are the greatest lengths of these queues.
 	MostAtInitiator, MostAtTarget, MostAtTXQ int32
-	// MostTXQ is the most that a transmit queue has held, and MostBuffers a target's memory for writes.
+	// MostTXQ is the highest fill level of a transmit queue, MostBuffers that of a target's memory for writes.
 	MostTXQ, MostBuffers units.Bytes
-	// HeldForBuffers and HeldForReads are how many writes waited in a target for memory, and for one of the queue
+	// HeldForBuffers and HeldForReads count the writes that waited in a target for memory, and for one of the queue
 	// pair's RDMA Reads.
 	HeldForBuffers, HeldForReads uint64
-	// Pulls are RDMA Reads that were asked for, MostReads the most of a queue pair at once.
+	// Pulls counts the RDMA Reads requested, MostReads is the most outstanding at once on a queue pair.
 	Pulls     uint64
 	MostReads int32
-	// Time is what ended commands spent in each stage.
+	// Time is the total time of completed commands in each stage.
 	Time [Stages]sim.Time
 	// Latency is the sum of their latencies.
 	Latency sim.Time
 }
 
-// machine is a node with processors.
+// machine is a node with processor cores.
 type machine struct {
 	node  int32
-	cores []sim.Time // until when each is busy
+	cores []sim.Time // time until which each is busy
 }
 
 // connection is a queue pair of an initiator to a target.
 type connection struct {
 	out, back   fabric.QP
-	answers     fabric.QP // the initiator's answers to RDMA Reads
+	answers     fabric.QP // the stream on which the initiator answers RDMA Reads
 	open        bool
 	outstanding int32
-	reading     int32 // RDMA Reads
+	reading     int32 // outstanding RDMA Reads
 	waiting     list
-	unread      list  // writes whose RDMA Reads must wait for others
-	core        int32 // its number at the initiator and at the target
+	unread      list  // writes that wait for one of the RDMA Reads
+	core        int32 // index of its core at the initiator and at the target
 	targetCore  int32
 }
 
 // list is a queue of commands.
 type list struct{ head, tail, n int32 }
 
-// posted is what a message is for.
+// posted is a message's purpose.
 type posted struct {
-	command int32 // 0: not one of ours
-	bytes   int32 // of the transmit queue
-	held    int32 // of the memory for writes
+	command int32 // 0: not one of the system's messages
+	bytes   int32 // bytes that it occupies in the transmit queue
+	held    int32 // bytes that it holds of the memory for writes
 	target  int32
 	kind    Kind
 	read    bool     // it answers a read
-	ended   sim.Time // when the drive had ended that
+	ended   sim.Time // when the drive completed that read
 }
 
-// Events of the system; arg is a command.
+// The kinds of the system's events. The argument is a command unless noted.
 const (
 	evSent      uint16 = iota // the initiator's software has prepared the command
-	evReceived                // the target's software has
-	evFinished                // the target's software has the drive's completion
-	evEnded                   // the initiator's software has the response
-	evSteer                   // a controller wants to be called; arg is its target
-	evDemand                  // a given demand is due; arg is its number
-	evSendsDue                // reads that their pace held may be handed to the network; arg is their target
-	evWritesDue               // the data of writes that their pace held may be asked for
+	evReceived                // the target's software has received the command
+	evFinished                // the target's software has processed the drive's completion
+	evEnded                   // the initiator's software has processed the response
+	evSteer                   // a controller's timer; the argument is its target
+	evDemand                  // a given demand is due; the argument is its number
+	evSendsDue                // reads held by their pace may be sent; the argument is their target
+	evWritesDue               // data of writes held by their pace may be requested; likewise
 )
 
-// New makes a system without machines. own says that each connection has queue pairs of
-// its own, which needs a network whose queue pairs persist; without it the network chooses for each message.
+// New returns a system without machines. own gives each connection queue pairs of its own, which requires a network
+// with persistent queue pairs; without it the network chooses a queue pair for each message.
 func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -306,8 +301,8 @@ func New(cfg Config, protocol Protocol, own bool, eng *sim.Engine) (*System, err
 	return s, nil
 }
 
-// Connect sets the network, which needs the system as its sink and so is made after it, and who gets the
-// commands that have ended. Unless connections have queue pairs of their own the network must be a Chooser.
+// Connect sets the network, which needs the system as its sink and is therefore created after it, and the sink of
+// completed commands. Unless connections have queue pairs of their own, the network must be a Chooser.
 func (s *System) Connect(net Fabric, sink Sink) {
 	s.net, s.sink = net, sink
 	var ok bool
@@ -328,8 +323,8 @@ func (s *System) Connect(net Fabric, sink Sink) {
 	}
 }
 
-// AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets
-// are added before the first command.
+// AddInitiator adds an initiator at a node of the network and returns its number. All initiators and targets must be
+// added before the first command.
 func (s *System) AddInitiator(node int32) int32 {
 	s.initiators = append(s.initiators, machine{node: node})
 	return int32(len(s.initiators) - 1)
@@ -341,28 +336,28 @@ func (s *System) AddTarget(node int32) int32 {
 	return int32(len(s.targets) - 1)
 }
 
-// Drives is how many drives there are.
+// Drives returns the number of drives.
 func (s *System) Drives() int { return len(s.drives) }
 
-// Initiators is how many initiators there are.
+// Initiators returns the number of initiators.
 func (s *System) Initiators() int { return len(s.initiators) }
 
-// Targets is how many targets there are.
+// Targets returns the number of targets.
 func (s *System) Targets() int { return len(s.targets) }
 
-// InitiatorNode is where an initiator is in the network.
+// InitiatorNode returns an initiator's node in the network.
 func (s *System) InitiatorNode(i int32) int32 { return s.initiators[i].node }
 
-// TargetNode is where a target is.
+// TargetNode returns a target's node.
 func (s *System) TargetNode(i int32) int32 { return s.targets[i].node }
 
-// Device is a drive.
+// Device returns a drive's device.
 func (s *System) Device(drive int32) block.Device { return s.drives[drive].dev }
 
-// DrivesOf are a target's drives.
+// DrivesOf returns a target's drives.
 func (s *System) DrivesOf(target int32) []int32 { return s.targets[target].drives }
 
-// Err is what stopped the system, if anything did.
+// Err returns the error that stopped the system, if any.
 func (s *System) Err() error { return s.err }
 
 func (s *System) fail(err error) {
@@ -395,7 +390,7 @@ func (s *System) Handle(e sim.Event) {
 	}
 }
 
-// work has a core work for a command, or goes on at once if that takes no time.
+// work occupies a core for a command and then handles kind. It does so at once if the work takes no time.
 func (s *System) work(core *sim.Time, cost sim.Time, kind uint16, c int32) {
 	now := s.eng.Now()
 	if cost == 0 && *core <= now {
@@ -406,7 +401,7 @@ func (s *System) work(core *sim.Time, cost sim.Time, kind uint16, c int32) {
 	s.eng.Schedule(s.self, s.target, *core, kind, uint32(c))
 }
 
-// Delivered implements fabric.Sink: a message has arrived as a whole.
+// Delivered implements fabric.Sink: a message has fully arrived.
 func (s *System) Delivered(m int32) {
 	if int(m) >= len(s.posted) || s.posted[m].command == 0 {
 		return
@@ -424,8 +419,7 @@ func (s *System) Delivered(m int32) {
 	}
 }
 
-// Acked implements fabric.Sink: what a target has sent leaves its transmit queue, and nobody asks for the message any
-// more.
+// Acked implements fabric.Sink: the message leaves its target's transmit queue and is forgotten.
 func (s *System) Acked(m int32) {
 	if !s.Carries(m) {
 		return
@@ -447,10 +441,11 @@ func (s *System) Acked(m int32) {
 	}
 }
 
-// Carries reports whether a message is one of the system's.
+// Carries reports whether a message belongs to the system.
 func (s *System) Carries(m int32) bool { return int(m) < len(s.posted) && s.posted[m].command != 0 }
 
-// post sends a message for a command and returns its number. The answer to an RDMA Read has the number of its request.
+// post sends a message for a command and returns its number. request is the number of the request that an answer to an
+// RDMA Read belongs to.
 func (s *System) post(c int32, k Kind, size units.Bytes, request int32) int32 {
 	x := s.commands.At(c)
 	n := &s.conns[x.conn]

@@ -17,14 +17,14 @@ import (
 
 const us = units.Microsecond
 
-// Sizes on the wire beside data: a command, a completion and an RDMA Read's request.
+// Sizes on the wire without data: a command, a completion and an RDMA Read's request.
 const (
 	command  = 64
 	response = 16
 	pull     = 16
 )
 
-// TestUnloaded: a request that is alone takes the sum of its way, to the picosecond.
+// TestUnloaded verifies that a lone request takes the sum of its steps, to the picosecond.
 func TestUnloaded(t *testing.T) {
 	for _, x := range []struct {
 		name     string
@@ -44,7 +44,7 @@ func TestUnloaded(t *testing.T) {
 			return s
 		}},
 		{"write that is fetched", nvmf.NVMeoF, block.Write, 4608, func(l *layout) (s [nvmf.Stages]sim.Time) {
-			// The data stand for the request's ACK: nothing goes before them.
+			// The data stands for the request's ACK, so no ACK precedes it.
 			s[nvmf.NetworkOut] = hops(l.network, l.delay, command)[0] + hops(l.network, l.delay, pull)[0] +
 				hops(l.network, l.delay, 4608)[0]
 			s[nvmf.NetworkBack] = hops(l.network, l.delay, response)[0]
@@ -52,7 +52,7 @@ func TestUnloaded(t *testing.T) {
 		}},
 		{"read over TCP", nvmf.NVMeTCP, block.Read, 8 << 10, func(l *layout) (s [nvmf.Stages]sim.Time) {
 			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0]
-			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24+8<<10)[0] // and no response of its own
+			s[nvmf.NetworkBack] = hops(l.network, l.delay, 24+8<<10)[0] // no separate response
 			return s
 		}},
 		{"write in the capsule over TCP", nvmf.NVMeTCP, block.Write, 4096, func(l *layout) (s [nvmf.Stages]sim.Time) {
@@ -61,7 +61,7 @@ func TestUnloaded(t *testing.T) {
 			return s
 		}},
 		{"write after an R2T over TCP", nvmf.NVMeTCP, block.Write, 10240, func(l *layout) (s [nvmf.Stages]sim.Time) {
-			// The R2T's ACK leaves the initiator's NIC before the data, which are units of 4 KiB, 4 KiB and 2 KiB.
+			// The R2T's ACK leaves the initiator's NIC before the data, which is in units of 4 KiB, 4 KiB and 2 KiB.
 			ack := rate.TimeFor(l.network.Acks.Size)
 			s[nvmf.NetworkOut] = hops(l.network, l.delay, 72)[0] + hops(l.network, l.delay, 24)[0] + ack +
 				hops(l.network, l.delay, 3*24+10240)[0]
@@ -94,7 +94,7 @@ func TestUnloaded(t *testing.T) {
 				l.network.QueuePairs.Life = fabric.PerMessage
 			}
 			r := newRig(t, l)
-			// Far enough apart that each is alone.
+			// Far enough apart not to overlap.
 			for i := range 5 {
 				r.ask(ask{at: sim.Time(i) * units.Millisecond,
 					req: block.Request{Op: x.op, Offset: int64(i) << 20, Length: x.size}})
@@ -103,7 +103,7 @@ func TestUnloaded(t *testing.T) {
 			want := x.stages(&l)
 			want[nvmf.Flash] = l.device.Latency[x.op]
 			if x.protocol.Capsules() {
-				// Half of each machine's work on the way there, half on the way back.
+				// Half of each machine's work precedes the drive, half follows it.
 				want[nvmf.AtInitiator] = l.cfg.Initiator.Command
 				want[nvmf.AtTarget] = l.cfg.Target.Command / 2
 				want[nvmf.TXQ] = l.cfg.Target.Command - l.cfg.Target.Command/2
@@ -113,8 +113,8 @@ func TestUnloaded(t *testing.T) {
 					t.Fatalf("request %d: stages %v, want %v", d.Tag, d.Stage, want)
 				}
 				if x.protocol == nvmf.Flows {
-					// A write's data leave at once, and it has come when they have; a read's leave when the drive has
-					// them.
+					// A write's data leaves at once, and the write has arrived when its data has; a read's data leaves
+					// when the drive has read it.
 					in, came, out := d.Submitted, d.Submitted+want[nvmf.NetworkOut], d.Submitted+want[nvmf.NetworkOut]
 					if x.op == block.Read {
 						in, out = d.DriveOut, d.Ended
@@ -131,8 +131,8 @@ func TestUnloaded(t *testing.T) {
 	}
 }
 
-// TestInstantDrive: with drives that take no time, requests as flows take as long as the same messages on the network
-// alone.
+// TestInstantDrive verifies that with drives that take no time, requests as flows take as long as the same messages on
+// the network alone.
 func TestInstantDrive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
@@ -162,13 +162,13 @@ func TestInstantDrive(t *testing.T) {
 	})
 }
 
-// outlet sends the messages of requests and nothing else.
+// outlet sends only the messages of requests.
 type outlet struct {
 	*rig
 	asks       []ask
 	initiators int
 	at         sim.Target
-	order      []int32 // requests by message
+	order      []int32 // requests, by message
 }
 
 func (o *outlet) Handle(e sim.Event) {
@@ -183,7 +183,7 @@ func (o *outlet) Handle(e sim.Event) {
 	o.order = append(o.order, int32(e.Arg))
 }
 
-// drawAsks draws reads and writes, and what else is given.
+// drawAsks draws reads and writes, and the given further operations.
 func drawAsks(t *rapid.T, r *rig, l *layout, most int, more ...block.Op) {
 	ops := append([]block.Op{block.Read, block.Write}, more...)
 	gap := rapid.SampledFrom([]sim.Time{0, us / 2, 5 * us, 100 * us}).Draw(t, "gap")
@@ -202,8 +202,8 @@ func drawAsks(t *rapid.T, r *rig, l *layout, most int, more ...block.Op) {
 	}
 }
 
-// TestLaws: nothing is lost and stages add up, however small the queues, with switches that pause each
-// other and drives that refuse requests.
+// TestLaws verifies that no command is lost and that stages add up, however small the queues, with switches that pause
+// each other and drives that refuse requests.
 func TestLaws(t *testing.T) {
 	var pauses, held uint64
 	var waited [2]uint64
@@ -268,13 +268,13 @@ func TestLaws(t *testing.T) {
 			t.Fatalf("%d commands failed, %d were refused", r.sys.Counters.Failed, refused)
 		}
 	})
-	// A draw may have none of these; what each does is held by tests with fixed loads (points_test.go,
-	// TestTXQHoldsWrites).
+	// A draw may have none of these; tests with fixed loads cover each (points_test.go, TestTXQHoldsWrites).
 	t.Logf("%d pauses, %d full transmit queues, %d writes waited for memory and %d for RDMA Reads", pauses, held,
 		waited[0], waited[1])
 }
 
-// TestBackPressure: a full transmit queue keeps completions in the drive's queue, and so holds back the drive.
+// TestBackPressure verifies that a full transmit queue keeps completions in the drive's queue, and thereby throttles
+// the drive.
 func TestBackPressure(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.TXQ = 128 * units.KiB
@@ -296,8 +296,8 @@ func TestBackPressure(t *testing.T) {
 	if k.MostTXQ > l.cfg.TXQ {
 		t.Errorf("%v in a transmit queue of %v", k.MostTXQ, l.cfg.TXQ)
 	}
-	// One command's data fits beside another's response, so the link is never without work and the run takes what the
-	// link needs.
+	// One command's data fits together with another's response, so the link is never idle and the run takes the time
+	// that the link needs.
 	var last sim.Time
 	for _, d := range r.done {
 		last = max(last, d.Ended)
@@ -309,7 +309,8 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// TestDepth: a queue pair never has more commands outstanding than its depth, and a core works on one at a time.
+// TestDepth verifies that a queue pair never has more commands outstanding than its depth, and that a core works on one
+// at a time.
 func TestDepth(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.QueueDepth = 8
@@ -325,7 +326,7 @@ func TestDepth(t *testing.T) {
 	for _, d := range r.done {
 		last = max(last, d.Ended)
 	}
-	// With 8 under way and a way of way, throughput is 8 / way; the core alone would do one in 2 us.
+	// With 8 outstanding and a round trip of way, throughput is 8 / way; the core alone could do one in 2 us.
 	way := 2*us + hops(l.network, l.delay, command)[0] + l.device.Latency[block.Read] +
 		hops(l.network, l.delay, 512, response)[1]
 	if least := n / 8 * way; last < least || last > least+least/10 {
@@ -333,8 +334,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestReadsBesideWrites: the capsules of small reads pass the data of large writes that initiators' NICs answer
-// targets' RDMA Reads with: a read waits for packets that are on the wire, and not for messages.
+// TestReadsBesideWrites verifies that the capsules of small reads overtake the data of large writes with which
+// initiators' NICs answer targets' RDMA Reads: a read waits for packets on the wire, not for messages.
 func TestReadsBesideWrites(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.Initiator, l.cfg.Target = nvmf.Software{}, nvmf.Software{}
@@ -376,13 +377,13 @@ func TestReadsBesideWrites(t *testing.T) {
 		t.Errorf("reads took %v in the mean beside writes, want %v and at most four packets of %v more", mean, alone,
 			packet)
 	}
-	// What a read's capsule takes of the line is all that writes lose.
+	// Writes lose only the bandwidth of the reads' capsules.
 	if share := float64(units.Bytes(writes)*128*units.KiB*8) / last.Seconds() / float64(rate); share < 0.85 {
 		t.Errorf("writes had %.3f of the line", share)
 	}
 }
 
-// TestNoAllocations: once it has been at its fullest, a system takes no memory for a command.
+// TestNoAllocations verifies that a system, once it has been at its fullest, allocates no memory per command.
 func TestNoAllocations(t *testing.T) {
 	l := defaultLayout()
 	l.initiators = 2
@@ -406,7 +407,7 @@ func TestNoAllocations(t *testing.T) {
 	const n = 20000
 	work(n)
 	per := testing.AllocsPerRun(1, func() { work(n) }) / n
-	// Messages are kept, in slices that grow: a few allocations in all.
+	// Messages are kept in growing slices: a few allocations in all.
 	if per > 0.01 {
 		t.Errorf("%.3f allocations a command", per)
 	}
@@ -432,7 +433,7 @@ func BenchmarkSystem(b *testing.B) {
 	b.ReportMetric(float64(r.eng.Events())/float64(b.N), "events/op")
 }
 
-// failNow makes a benchmark a failer.
+// failNow adapts a benchmark to failer.
 type failNow struct{ testing.TB }
 
 func TestConfig(t *testing.T) {
@@ -463,7 +464,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestTune: with queues of their own, writes can be held to one at a time and reads not.
+// TestTune verifies that with separate queues writes can be limited to one at a time without limiting reads.
 func TestTune(t *testing.T) {
 	l := defaultLayout()
 	l.drives = 0
@@ -488,7 +489,7 @@ func TestTune(t *testing.T) {
 	for _, a := range r.done {
 		n := 0
 		for _, b := range r.done {
-			// A drive takes as long for each as it takes for one alone: what began later waited.
+			// A drive takes as long for each command as for a lone one: later ones waited.
 			if start := b.DriveOut - l.device.Latency[b.Op]; b.Op == a.Op &&
 				start <= a.DriveOut-l.device.Latency[a.Op] && a.DriveOut-l.device.Latency[a.Op] < b.DriveOut {
 				n++
@@ -508,8 +509,8 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// TestLargerThanQueue: what is larger than a transmit queue, or than the memory for writes, has it to itself, and the
-// laws hold at each moment of that.
+// TestLargerThanQueue verifies that an answer larger than the transmit queue, or a write larger than the memory for
+// writes, gets it to itself, and that the laws hold throughout.
 func TestLargerThanQueue(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.TXQ, l.cfg.WriteBuffers = 4*units.KiB, 4*units.KiB

@@ -6,8 +6,8 @@ import (
 )
 
 // Sizes of NVMe/TCP's protocol data units without their data, in bytes (NVM Express TCP Transport Specification 1.0,
-// section 3.6): a common header of 8, and in a command's capsule 64 of the command, in a response's 16 of the
-// completion, in the others 16 of their own.
+// section 3.6): a common header of 8, plus the command (64) in a command capsule, the completion (16) in a response
+// capsule, and 16 specific bytes in the others.
 const (
 	commandPDU  units.Bytes = 72
 	responsePDU units.Bytes = 24
@@ -16,24 +16,24 @@ const (
 	digestSize  units.Bytes = 4 // CRC32C
 )
 
-// TCP is what machines agree on when they connect by TCP. The kernel's and SPDK's defaults differ in two points, and
-// both ask for no digests and one R2T a command. The checksums take no time of a core beyond initiator.command and
+// TCP is what machines negotiate when they connect by TCP. The defaults of the kernel and of SPDK differ in two points;
+// both ask for no digests and one R2T a command. The checksums take no core time beyond initiator.command and
 // target.command.
 type TCP struct {
-	// HeaderDigest adds 4 bytes to each unit, a checksum of its header.
+	// HeaderDigest adds a checksum of its header, 4 bytes, to each unit.
 	HeaderDigest bool
-	// DataDigest adds 4 bytes to each unit that carries data.
+	// DataDigest adds a checksum of 4 bytes to each unit that carries data.
 	DataDigest bool
-	// MaxHostData is the most data of a unit that an initiator sends (MAXH2CDATA); more data are several units.
-	// 128KiB (SPDK: its greatest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
+	// MaxHostData is the most data of a unit that an initiator sends (MAXH2CDATA); more data takes several units.
+	// 128KiB (SPDK: its largest I/O); Linux 4MiB (NVMET_TCP_MAXH2CDATA).
 	MaxHostData units.Bytes
-	// SuccessFlag has a read's last data say that it went well, so that it has no response of its own (SPDK's
-	// c2h_success). Linux' target does so only for initiators that have flow control of submission queues off, which
-	// is not its own's default.
+	// SuccessFlag lets the last data of a read report success, so that there is no separate response (SPDK's
+	// c2h_success). Linux' target does so only for initiators that have turned off flow control of submission queues,
+	// which Linux' initiator does not by default.
 	SuccessFlag bool
 }
 
-// defaultTCP is SPDK's.
+// defaultTCP returns SPDK's settings.
 func defaultTCP() TCP { return TCP{MaxHostData: 128 * units.KiB, SuccessFlag: true} }
 
 func (t *TCP) validate() error {
@@ -43,7 +43,7 @@ func (t *TCP) validate() error {
 	return bad.Err()
 }
 
-// unit is how long a protocol data unit is.
+// unit returns the length of a protocol data unit.
 func (t *TCP) unit(header, data units.Bytes) units.Bytes {
 	size := header + data
 	if t.HeaderDigest {
@@ -55,7 +55,7 @@ func (t *TCP) unit(header, data units.Bytes) units.Bytes {
 	return size
 }
 
-// answer is a command's answer with so much data: C2HData and its response, or one of them.
+// answer returns the size of a command's answer with data bytes: C2HData, the response, or both.
 func (t *TCP) answer(data units.Bytes) units.Bytes {
 	size := units.Bytes(0)
 	if data > 0 {
@@ -67,7 +67,7 @@ func (t *TCP) answer(data units.Bytes) units.Bytes {
 	return size
 }
 
-// h2c is the units that carry so much data to a target.
+// h2c returns the size of the units that carry data bytes to a target.
 func (t *TCP) h2c(data units.Bytes) units.Bytes {
 	whole := data / t.MaxHostData
 	size := whole * t.unit(dataPDU, t.MaxHostData)
@@ -77,10 +77,10 @@ func (t *TCP) h2c(data units.Bytes) units.Bytes {
 	return size
 }
 
-// reads reports whether data go back to the initiator.
+// reads reports whether data goes back to the initiator.
 func (x *command) reads() bool { return x.req.Op == block.Read && x.status == block.OK }
 
-// capsuleBytes is a command's capsule, with a write's data if they are not fetched.
+// capsuleBytes returns the size of a command's capsule, including a write's data unless that is fetched.
 func (s *System) capsuleBytes(x *command) units.Bytes {
 	data := units.Bytes(0)
 	if x.req.Op == block.Write && !s.fetched(x) {
@@ -92,7 +92,7 @@ func (s *System) capsuleBytes(x *command) units.Bytes {
 	return capsuleSize + data
 }
 
-// pullBytes is what asks for a write's data.
+// pullBytes returns the size of the request for a write's data.
 func (s *System) pullBytes() units.Bytes {
 	if s.protocol == NVMeTCP {
 		return s.cfg.TCP.unit(r2tPDU, 0)
@@ -100,7 +100,7 @@ func (s *System) pullBytes() units.Bytes {
 	return pullSize
 }
 
-// fetchedBytes is what brings them.
+// fetchedBytes returns the size of the answer to it.
 func (s *System) fetchedBytes(x *command) units.Bytes {
 	if s.protocol == NVMeTCP {
 		return s.cfg.TCP.h2c(units.Bytes(x.req.Length))

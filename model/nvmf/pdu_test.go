@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestUnits: what NVMe/TCP sends for a command, byte by byte: headers of 72 for a command and 24 for all else, 4 for
-// each digest.
+// TestUnits verifies what NVMe/TCP sends for a command, byte by byte: headers of 72 for a command and 24 for all
+// others, 4 for each digest.
 func TestUnits(t *testing.T) {
 	for _, c := range []struct {
 		name   string

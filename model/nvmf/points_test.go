@@ -13,8 +13,8 @@ import (
 	"farflash/sim"
 )
 
-// small is a system of so many initiators, targets and queue pairs over the network in memory, whose times are
-// constant but for the bytes of a queue pair.
+// small is a system with a number of initiators and targets over the network in memory, whose times are constant except
+// for the bytes of a queue pair.
 type small struct {
 	*nvmf.System
 	eng  *sim.Engine
@@ -29,7 +29,8 @@ func (s *small) Ended(d *nvmf.Done) {
 	}
 }
 
-// newSmall makes it, with a drive at each target. waited is what drives say that they worked for others.
+// newSmall returns a small system with a drive at each target. waited is the time that drives report to have worked for
+// others.
 func newSmall(t *testing.T, initiators, targets int, waited sim.Time, change func(*nvmf.Config)) *small {
 	t.Helper()
 	cfg := nvmf.DefaultConfig()
@@ -60,7 +61,7 @@ func newSmall(t *testing.T, initiators, targets int, waited sim.Time, change fun
 	return s
 }
 
-// run goes on until nothing happens, and looks at the laws.
+// run runs until the system is idle, and checks the laws.
 func (s *small) run(t *testing.T) {
 	t.Helper()
 	s.eng.Run(sim.Forever)
@@ -69,8 +70,8 @@ func (s *small) run(t *testing.T) {
 	}
 }
 
-// TestPoints: when a command came to the target and to its drive and left it, and when its data were handed to the
-// network and had arrived, are where its stages meet.
+// TestPoints verifies that the timestamps of a command, its arrival at the target, its entry into and exit from the
+// drive, and the start and end of its data transfer, coincide with the boundaries of its stages.
 func TestPoints(t *testing.T) {
 	for _, c := range []struct {
 		op   block.Op
@@ -81,7 +82,7 @@ func TestPoints(t *testing.T) {
 		})
 		var messages []sim.Time
 		s.OnMessage = func(nvmf.Message) { messages = append(messages, s.eng.Now()) }
-		s.Submit(0, 0, block.Request{Op: block.Flush}) // so that the clock is not at 0
+		s.Submit(0, 0, block.Request{Op: block.Flush}) // moves the clock away from 0
 		s.run(t)
 		messages = messages[:0]
 		s.Submit(0, 0, block.Request{Op: c.op, Length: c.size})
@@ -98,7 +99,7 @@ func TestPoints(t *testing.T) {
 			want.NetIn = sent
 			want.DriveIn = messages[2] + 12*us
 			want.NetOut = want.DriveIn
-		case c.op == block.Write: // 4096 bytes more take a us
+		case c.op == block.Write: // 4096 bytes more take 1 us
 			want.NetIn = sent
 			want.Arrived += us
 			want.DriveIn += us
@@ -107,7 +108,7 @@ func TestPoints(t *testing.T) {
 		want.DriveOut = want.DriveIn + blocktest.DefaultConfig().Latency[c.op]
 		if c.op == block.Read {
 			want.NetIn = want.DriveOut + 2*us
-			want.NetOut = want.NetIn + 12*us // the response is behind the data
+			want.NetOut = want.NetIn + 12*us // the response follows the data
 		}
 		if d.Submitted != want.Submitted || d.Arrived != want.Arrived || d.DriveIn != want.DriveIn ||
 			d.DriveOut != want.DriveOut || d.NetIn != want.NetIn || d.NetOut != want.NetOut {
@@ -120,8 +121,8 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// TestDriveWait: what a drive says that it worked for others is a stage of its own, and never more than the command
-// was in it.
+// TestDriveWait verifies that the time a drive reports to have worked for others is a stage of its own, bounded by the
+// command's time in the drive.
 func TestDriveWait(t *testing.T) {
 	const all = 80 * us
 	for waited, want := range map[sim.Time]sim.Time{0: 0, 30 * us: 30 * us, all: all, 500 * us: all} {
@@ -143,7 +144,8 @@ func TestDriveWait(t *testing.T) {
 	}
 }
 
-// TestExactFit: what fits to the last byte or place does not wait, and one less does.
+// TestExactFit verifies that a command that fits to the last byte or place does not wait, and that one less makes it
+// wait.
 func TestExactFit(t *testing.T) {
 	const answer = 4096 + response
 	for _, c := range []struct {
@@ -181,7 +183,7 @@ func TestExactFit(t *testing.T) {
 			}
 		}
 	}
-	// The capsule's data, to the last byte.
+	// A capsule's data, to the last byte.
 	for size, pulls := range map[int64]uint64{4096: 0, 4096 + 512: 1} {
 		s := newSmall(t, 1, 1, 0, func(*nvmf.Config) {})
 		s.Submit(0, 0, block.Request{Op: block.Write, Length: size})
@@ -192,9 +194,9 @@ func TestExactFit(t *testing.T) {
 	}
 }
 
-// TestCores: two queue pairs of each of two initiators to each of two targets, a command on each at the same time.
-// Each machine has four queue pairs. With as many cores, or more, nothing waits; one core works on one after the
-// other, and two on two each.
+// TestCores has two queue pairs of each of two initiators to each of two targets, with a simultaneous command on each.
+// Each machine has four queue pairs. With four cores or more no command waits; a single core works on them one after
+// another, and two on two each.
 func TestCores(t *testing.T) {
 	for cores, longest := range map[int]sim.Time{0: 1, 1: 4, 2: 2, 4: 1, 100: 1} {
 		for _, at := range []nvmf.Stage{nvmf.AtInitiator, nvmf.AtTarget} {
@@ -210,8 +212,8 @@ func TestCores(t *testing.T) {
 				s.Submit(k/4, k/2%2, block.Request{Op: block.Read, Length: 4096})
 			}
 			s.run(t)
-			// The way there: half of the work. At the initiator nothing waits on the way back, when commands are as
-			// far apart as they left.
+			// The forward path takes half of the work. On the way back commands do not wait at the initiator, because
+			// they are as far apart as when they left.
 			most := sim.Time(0)
 			for _, d := range s.done {
 				there := d.Arrived - d.Submitted - d.Stage[nvmf.NetworkOut]
@@ -227,7 +229,8 @@ func TestCores(t *testing.T) {
 	}
 }
 
-// TestSoftware: halves that are not whole picoseconds are whole together, and nothing takes nothing.
+// TestSoftware verifies that halves that are not whole picoseconds add up to the whole, and that zero work takes no
+// time.
 func TestSoftware(t *testing.T) {
 	for _, cost := range []sim.Time{0, 1, 2, 7} {
 		s := newSmall(t, 1, 1, 0, func(c *nvmf.Config) {
@@ -242,8 +245,8 @@ func TestSoftware(t *testing.T) {
 	}
 }
 
-// TestOutstanding: a queue pair has never more commands under way than its depth, when others wait and when more come
-// later, and takes them in their order.
+// TestOutstanding verifies that a queue pair never has more commands outstanding than its depth, when others wait and
+// when more arrive later, and that it serves them in order.
 func TestOutstanding(t *testing.T) {
 	s := newSmall(t, 1, 1, 0, func(c *nvmf.Config) { c.QueueDepth = 2 })
 	under, most := 0, 0
@@ -273,7 +276,7 @@ func TestOutstanding(t *testing.T) {
 		give()
 	}
 	s.run(t)
-	// The end of a command is told when the next has left.
+	// A command's completion is reported after the next one has been sent.
 	if len(s.done) != all || most != 3 || under != 0 {
 		t.Errorf("%d ended, %d were under way at most", len(s.done), most)
 	}
@@ -287,7 +290,7 @@ func TestOutstanding(t *testing.T) {
 	}
 }
 
-// TestRound: the queue pairs of an initiator to a target take turns, those to each target for themselves.
+// TestRound verifies that the queue pairs of an initiator to a target are used in turn, independently for each target.
 func TestRound(t *testing.T) {
 	s := newSmall(t, 1, 2, 0, func(c *nvmf.Config) {
 		c.QueuePairs, c.QueueDepth = 3, 1
@@ -306,10 +309,10 @@ func TestRound(t *testing.T) {
 	s.run(t)
 }
 
-// bare is a network with nothing but queue pairs.
+// bare is a network that implements Fabric only.
 type bare struct{ nvmf.Fabric }
 
-// TestWrongNetworks: a system says what its network lacks, or what it says is wrong.
+// TestWrongNetworks verifies that a system reports the interfaces its network lacks, and the network's errors.
 func TestWrongNetworks(t *testing.T) {
 	for _, c := range []struct {
 		protocol nvmf.Protocol
@@ -353,12 +356,12 @@ func TestWrongNetworks(t *testing.T) {
 	}
 }
 
-// TestBounds: each key takes its least and greatest value and none beyond.
+// TestBounds verifies that each key accepts its least and greatest value and rejects the values beyond.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		key         string
 		set         func(*nvmf.Config, int64)
-		least, most int64 // most 0: none
+		least, most int64 // most 0: unbounded
 		step        int64
 	}{
 		{"queue_pairs", func(c *nvmf.Config, n int64) { c.QueuePairs = int(n) }, 1, 128, 1},
@@ -402,8 +405,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestLevels: each report of a transmit queue or a drive's queue is of a change, by what one command takes of it, and
-// both end empty.
+// TestLevels verifies that each report of a transmit queue or a drive's queue is a change by one command's share, and
+// that both end empty.
 func TestLevels(t *testing.T) {
 	s := newSmall(t, 1, 1, 0, func(*nvmf.Config) {})
 	level := map[int32]int64{}

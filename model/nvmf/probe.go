@@ -7,9 +7,9 @@ import (
 	"farflash/sim"
 )
 
-// Steps calls f for the stages that the command went through, in the order in which it did: they begin with its
-// submission, each where the one before it ended, and end with its end. A write whose data the target fetches is
-// on the network and at the target twice. Stages that took no time are left out.
+// Steps calls f for each stage of the command in chronological order. The first starts at its submission, each further
+// one where the previous ended, and the last ends with the command. A write whose data the target fetches is on the
+// network and at the target twice. Stages that took no time are left out.
 func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 	at := d.Submitted
 	step := func(k Stage, to sim.Time) {
@@ -18,7 +18,7 @@ func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 			at = to
 		}
 	}
-	// The initiator works at both ends; what is behind the target's answer tells them apart.
+	// The initiator works at both ends. The time after the target's answer separates its two parts.
 	back := d.DriveOut + d.Stage[TXQ] + d.Stage[NetworkBack]
 	step(AtInitiator, d.Submitted+d.Stage[AtInitiator]-(d.Ended-back))
 	step(NetworkOut, d.Arrived)
@@ -34,43 +34,43 @@ func (d *Done) Steps(f func(k Stage, from, to sim.Time)) {
 	step(AtInitiator, d.Ended)
 }
 
-// sent is when the command left the initiator.
+// sent returns when the command left the initiator.
 func (d *Done) sent() sim.Time {
 	back := d.DriveOut + d.Stage[TXQ] + d.Stage[NetworkBack]
 	return d.Submitted + d.Stage[AtInitiator] - (d.Ended - back)
 }
 
-// Kind is what a message carries for a command.
+// Kind is the content of a message.
 type Kind uint8
 
 // The kinds.
 const (
-	Capsule  Kind = iota // the command, with a write's data if they fit
+	Capsule  Kind = iota // the command, with a write's data if it fits
 	Pull                 // an RDMA Read's request or an R2T: the target fetches a write's data
-	Pulled               // its answer: a write's data
-	Data                 // a read's data, on TCP with the completion
+	Pulled               // the answer to a Pull: a write's data
+	Data                 // a read's data; on TCP with the completion
 	Response             // a completion
 )
 
 var kindNames = units.Names[Kind]{"capsule", "pull", "write data", "read data", "response"}
 
-// String is the kind in words.
+// String returns the kind in words.
 func (k Kind) String() string { return kindNames.Name(k) }
 
-// toTarget reports which way it goes.
+// toTarget reports whether messages of the kind go to the target.
 func (k Kind) toTarget() bool { return k == Capsule || k == Pulled }
 
 // Message is a message that was posted for a command.
 type Message struct {
 	Number int32
 	Kind   Kind
-	Tag    uint64 // the command's, as its owner gave it
+	Tag    uint64 // the command's tag, as its owner set it
 }
 
-// Visit is a command's time in a drive, its queue included.
+// Visit is a command's stay in a drive, its queue included.
 type Visit struct {
 	In, Out sim.Time
-	// Waited is how long of it the drive worked for others.
+	// Waited is the part of it during which the drive worked for other commands.
 	Waited        sim.Time
 	Size          units.Bytes
 	Tag           uint64
@@ -79,26 +79,26 @@ type Visit struct {
 	Op            block.Op
 }
 
-// Level is how full something has become.
+// Level is a new fill level of a queue.
 type Level struct {
 	At     sim.Time
 	Target int32
-	// Drive is whose queue it is, in commands; -1 is the target's transmit queue, in bytes.
+	// Drive is the drive whose queue it is, in commands; -1 is the target's transmit queue, in bytes.
 	Drive int32
 	Value int64
 }
 
-// Steered is what a target's controller has been told, or has changed.
+// Steered is an input to a target's controller, or a change that it made.
 type Steered struct {
 	At     sim.Time
 	Target int32
-	// Drive is whose weight ratio it is, by its number over all targets; -1 is the demand on the target, in bytes a
-	// second.
+	// Drive is the drive whose weight ratio changed, by its number over all targets; -1 is the demand on the target, in
+	// bytes per second.
 	Drive int32
 	Value float64
 }
 
-// reportDemand reports what a controller has been told.
+// reportDemand reports the demand passed to a controller.
 func (s *System) reportDemand(t *transmitter) {
 	if s.OnSteered != nil {
 		s.OnSteered(Steered{At: s.eng.Now(), Target: s.drives[t.drives[0]].target, Drive: -1, Value: t.steered.told})
@@ -112,7 +112,7 @@ func (s *System) reportRatio(drive int32, w ratecontrol.Weights) {
 	}
 }
 
-// Tag is what the owner called a command that is under way.
+// Tag returns the owner's tag of an outstanding command.
 func (s *System) Tag(command uint64) uint64 { return s.commands.At(int32(command)).tag }
 
 // reportQueue reports how many commands a drive has.
@@ -123,7 +123,7 @@ func (s *System) reportQueue(d int32) {
 	}
 }
 
-// reportTXQ reports what a transmit queue holds.
+// reportTXQ reports the fill level of a transmit queue.
 func (s *System) reportTXQ(target int32) {
 	if s.OnLevel != nil {
 		s.OnLevel(Level{At: s.eng.Now(), Target: target, Drive: -1, Value: int64(s.targets[target].used)})

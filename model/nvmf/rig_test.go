@@ -18,7 +18,7 @@ const (
 	delay = units.Microsecond
 )
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the common part of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatal(...any)
@@ -35,8 +35,8 @@ type layout struct {
 	network                     fabric.Config
 	delay                       sim.Time
 	lossy                       bool                          // packets may be dropped
-	steered                     func() ratecontrol.Controller // of each target; nil is none
-	given                       bool                          // demands are, whatever the network says
+	steered                     func() ratecontrol.Controller // controller of each target; nil for none
+	given                       bool                          // demands are given; the network's are ignored
 }
 
 func defaultLayout() layout {
@@ -44,7 +44,7 @@ func defaultLayout() layout {
 		device: blocktest.DefaultConfig(), network: fabric.DefaultConfig(), delay: delay}
 }
 
-// ask is a request at a time.
+// ask is a request to be submitted at a time.
 type ask struct {
 	at        sim.Time
 	initiator int32
@@ -67,7 +67,7 @@ type rig struct {
 	onEnded func(*nvmf.Done)
 }
 
-// Handle submits what is due.
+// Handle submits the request that is due.
 func (r *rig) Handle(e sim.Event) {
 	a := &r.asks[e.Arg]
 	a.req.Tag = uint64(e.Arg)
@@ -125,16 +125,16 @@ func newRig(t failer, l layout) *rig {
 	return r
 }
 
-// ask has a request submitted at a time.
+// ask schedules a request.
 func (r *rig) ask(a ask) {
 	r.asks = append(r.asks, a)
 	r.eng.Schedule(r.self, r.own, a.at, 0, uint32(len(r.asks)-1))
 }
 
-// node is a host's.
+// node returns the node of a host.
 func (r *rig) node(host int) int32 { return r.hosts[host] }
 
-// run goes on until nothing happens any more, and looks at the laws.
+// run runs until the system is idle, and checks the laws.
 func (r *rig) run(t failer) {
 	t.Helper()
 	r.eng.Run(sim.Forever)
@@ -186,8 +186,8 @@ func (r *rig) run(t failer) {
 	}
 }
 
-// hops is when each of several messages that are posted at once arrives, over two equal links with a switch
-// that stores and forwards: a recursion over packets, by hand.
+// hops returns the arrivals of several messages that are posted at once, over two equal links with a store-and-forward
+// switch: a recursion over packets, by hand.
 func hops(cfg fabric.Config, delay sim.Time, sizes ...units.Bytes) []sim.Time {
 	var out []sim.Time
 	var first, second sim.Time // until when the links are busy

@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// steered is what a target has whose drives a controller divides (package ratecontrol). Commands go to separate
-// submission queues, from which as many are fetched into the drive's one queue as it takes, and keep their places
+// steered is the state of a target whose drives a controller divides (package ratecontrol). Commands enter separate
+// submission queues and are fetched from these into the drive's single queue, up to its depth. They keep their places
 // until their answers are in the transmit queue.
 type steered struct {
 	ctl      ratecontrol.Controller
@@ -20,33 +20,33 @@ type steered struct {
 	queues   []*ratecontrol.Queues // by drive of the target
 	signal   ratecontrol.Signal
 	timer    sim.Timer
-	demand   units.BitRate // over its queue pairs
+	demand   units.BitRate // sum over its queue pairs
 	line     units.BitRate
-	payload  float64 // of what is sent, the share that is data
-	told     float64 // the demand that the controller has been told
+	payload  float64 // share of the bytes sent that is data
+	told     float64 // the demand last passed to the controller
 	sent     int64   // bytes of reads that initiators have acknowledged
-	turn     int     // the drive that is looked at first when reads may go on
-	passed   []bool  // drives that have nothing more to fetch, while they are looked at
-	given    bool    // demands are given, whatever the network says
+	turn     int     // the drive that is served first when reads are resumed
+	passed   []bool  // scratch: drives with no more reads to fetch
+	given    bool    // demands are given explicitly; the network's are ignored
 
-	// Reads that are handed to the network, and the data of writes that is asked for; when what they hold back may go
-	// on.
+	// Paces of the reads handed to the network and of the write data requested, and the timers that resume those held
+	// back.
 	sends, writes       ratecontrol.Pace
 	sendsDue, writesDue sim.Timer
 }
 
-// Link is what a controller is told of a target's link to the network.
+// Link describes a target's network link to its controller.
 type Link struct {
 	Rate units.BitRate
-	// Share is which part of what is sent is data.
+	// Share is the part of the bytes sent that is data.
 	Share float64
-	// Ack is how many bytes of acknowledgements a byte of data has sent the other way.
+	// Ack is the number of bytes of acknowledgements in the other direction per byte of data.
 	Ack float64
 }
 
-// Steer gives a target, which has all its drives, a controller. depth is how many commands each of its drives holds
-// at once. Unless demands are given (Demands) somebody has the network's OnRate call Paced. Until the first change a
-// queue pair may send at the line's rate.
+// Steer gives a target, all of whose drives have been added, a controller. depth is the number of commands that each of
+// its drives holds at once. Unless demands are given (Demands), the network's OnRate must be connected to Paced. A
+// queue pair counts with the line rate until its first change.
 func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link Link, given bool) error {
 	t := &s.targets[target]
 	if !s.protocol.Capsules() || !s.own {
@@ -82,10 +82,10 @@ func (s *System) Steer(target int32, ctl ratecontrol.Controller, depth int, link
 	return nil
 }
 
-// data is the bytes of data a second at a rate.
+// data returns the bytes of data per second at a rate.
 func (x *steered) data(r units.BitRate) float64 { return float64(r) / 8 * x.payload }
 
-// Steering is what a target's controller wants, and the queues of its drives; nil if it has none.
+// Steering returns the settings of a target's controller, and the queues of its drives; nil if it has none.
 func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Queues) {
 	x := s.targets[target].steered
 	if x == nil {
@@ -94,17 +94,17 @@ func (s *System) Steering(target int32) (*ratecontrol.Steering, []*ratecontrol.Q
 	return &x.steering, x.queues
 }
 
-// Demanded is how many bytes of data a second the network, or whoever stands for it, demands of a target that has a
+// Demanded returns the bytes of data per second that the network, or the given demands, ask of a target that has a
 // controller.
 func (s *System) Demanded(target int32) float64 { return s.targets[target].steered.told }
 
-// Received is how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
+// Received returns how many bytes of a target's answers to reads have been acknowledged, if it has a controller.
 func (s *System) Received(target int32) int64 { return s.targets[target].steered.sent }
 
-// InTXQ is what a target's transmit queue holds.
+// InTXQ returns the fill level of a target's transmit queue.
 func (s *System) InTXQ(target int32) units.Bytes { return s.targets[target].used }
 
-// Demands gives all targets' controllers demands in place of the network, which Steer was told of.
+// Demands gives demands, in place of the network's, to all controllers for which Steer was called with given.
 func (s *System) Demands(list []ratecontrol.Demanded) {
 	s.demands = list
 	if len(list) > 0 {
@@ -112,7 +112,7 @@ func (s *System) Demands(list []ratecontrol.Demanded) {
 	}
 }
 
-// demanded: a given demand is due.
+// demanded applies a given demand that is due.
 func (s *System) demanded(k int32) {
 	for i := range s.targets {
 		if t := &s.targets[i]; t.steered != nil && t.steered.given {
@@ -124,7 +124,7 @@ func (s *System) demanded(k int32) {
 	}
 }
 
-// follow takes a queue pair of a target into account from its opening on.
+// follow adds a newly opened queue pair to its target's demand.
 func (s *System) follow(q fabric.QP, target int32) {
 	x := s.targets[target].steered
 	if x == nil || x.given {
@@ -138,13 +138,13 @@ func (s *System) follow(q fabric.QP, target int32) {
 	x.steering.Pairs++
 }
 
-// pace is a target's queue pair, and what it may send.
+// pace is a target's queue pair and the rate at which it may send.
 type pace struct {
 	target int32
 	rate   units.BitRate
 }
 
-// Paced is for the network's OnRate: a queue pair may send at another rate.
+// Paced must be called by the network's OnRate: a queue pair's rate has changed.
 func (s *System) Paced(c fabric.RateChange) {
 	if int(c.QP) >= len(s.pace) || s.pace[c.QP].target < 0 {
 		return
@@ -154,7 +154,7 @@ func (s *System) Paced(c fabric.RateChange) {
 	rate := c.Sender.Demand(c.RTT)
 	t.steered.demand += rate - p.rate
 	p.rate = rate
-	// Queue pairs that are not congested may each have the whole line.
+	// Several uncongested queue pairs may each have the full line rate, hence the bound.
 	s.demand(t, t.steered.data(min(t.steered.demand, t.steered.line)))
 }
 
@@ -169,7 +169,7 @@ func (s *System) demand(t *transmitter, rate float64) {
 	s.react(t)
 }
 
-// react hands a target's signal to its controller and does what follows from it.
+// react passes a target's signal to its controller and applies the resulting settings.
 func (s *System) react(t *transmitter) {
 	x := t.steered
 	limit, sends, writes := x.steering.ReadLimit, x.steering.SendRate, x.steering.WriteRate
@@ -188,7 +188,7 @@ func (s *System) react(t *transmitter) {
 	s.awaken(x)
 }
 
-// apply sets the weights that are wanted, and reports whether any is new.
+// apply sets the requested weights, and reports whether any changed.
 func (s *System) apply(t *transmitter) (changed bool) {
 	x := t.steered
 	for k, q := range x.queues {
@@ -202,7 +202,7 @@ func (s *System) apply(t *transmitter) (changed bool) {
 	return changed
 }
 
-// awaken sets the timer that the controller wants.
+// awaken sets the timer that the controller requested.
 func (s *System) awaken(x *steered) {
 	switch wake := x.steering.Wake; {
 	case wake == sim.Forever:
@@ -212,7 +212,7 @@ func (s *System) awaken(x *steered) {
 	}
 }
 
-// woken: a controller's time has come.
+// woken handles a controller's timer.
 func (s *System) woken(target int32) {
 	t := &s.targets[target]
 	t.steered.steering.Wake = sim.Forever
@@ -220,7 +220,7 @@ func (s *System) woken(target int32) {
 	s.react(t)
 }
 
-// queue gives a command to the separate queues of its drive.
+// queue adds a command to the separate queues of its drive.
 func (s *System) queue(c int32) {
 	x := s.commands.At(c)
 	d := &s.drives[x.drive]
@@ -240,13 +240,13 @@ func (s *System) queue(c int32) {
 	}
 }
 
-// admit gives a drive what its separate queues have for it.
+// admit fetches commands from a drive's separate queues while they have any for it.
 func (s *System) admit(drive int32) {
 	for s.admitOne(drive) {
 	}
 }
 
-// admitOne gives a drive one command of its separate queues, if they have one for it.
+// admitOne fetches one command from a drive's separate queues, if they have one for it.
 func (s *System) admitOne(drive int32) bool {
 	d := &s.drives[drive]
 	t := &s.targets[d.target]
@@ -268,14 +268,13 @@ func (s *System) admitOne(drive int32) bool {
 	return true
 }
 
-// holdsReads reports whether reads have as much under way as they may.
+// holdsReads reports whether the outstanding reads have reached their limit in bytes.
 func (x *steered) holdsReads() bool {
 	return x.steering.ReadLimit > 0 && x.steering.Reading >= x.steering.ReadLimit
 }
 
-// admitAll is admit of all of a target's drives. What their reads may have under way together is for those that came
-// first, whichever drives they are on: a drive that is asked for more than the others would otherwise have its reads
-// wait longer, and with them the slowest of all.
+// admitAll fetches for all of a target's drives. The reads' shared limit goes to the oldest reads first, whichever
+// drives they are on: otherwise the reads of a busier drive would wait longer, and the slowest of all with them.
 func (s *System) admitAll(t *transmitter) {
 	x := t.steered
 	n := len(t.drives)
@@ -295,7 +294,7 @@ func (s *System) admitAll(t *transmitter) {
 	}
 }
 
-// oldestRead is the drive, of those that are not passed over, whose read queue has the command that came first; -1 is
+// oldestRead returns the drive, among those not passed over, whose read queue has the oldest command; -1 if there is
 // none.
 func (s *System) oldestRead(x *steered) int {
 	oldest, since := -1, sim.Forever
@@ -307,7 +306,7 @@ func (s *System) oldestRead(x *steered) int {
 	return oldest
 }
 
-// readBytes is what a read takes of the transmit queue if it goes well.
+// readBytes returns the transmit queue space of a read that succeeds.
 func (s *System) readBytes(x *command) int64 {
 	if s.protocol == NVMeTCP {
 		return int64(s.cfg.TCP.answer(units.Bytes(x.req.Length)))
@@ -315,21 +314,21 @@ func (s *System) readBytes(x *command) int64 {
 	return x.req.Length + int64(responseSize)
 }
 
-// noteEnded takes note of a command that a drive has ended.
+// noteEnded reports a command that a drive has completed to the controller.
 func (s *System) noteEnded(x *command) {
 	t := &s.targets[x.target]
 	if x.req.Op > block.Write {
 		return
 	}
 	if x.req.Op == block.Read && !x.reads() {
-		t.steered.steering.Reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and brings no data
+		t.steered.steering.Reading -= s.readBytes(x) - int64(s.answerSize(x)) // it has failed, and returns no data
 	}
 	t.steered.signal = ratecontrol.Signal{Event: ratecontrol.Ended, Op: x.req.Op, Drive: s.drives[x.drive].number,
 		Now: s.eng.Now(), Bytes: x.req.Length, Took: s.eng.Now() - x.driveIn}
 	s.react(t)
 }
 
-// noteSent: so much of reads' answers has been acknowledged.
+// noteSent records that bytes of reads' answers were acknowledged.
 func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
 	x := t.steered
 	limit := x.steering.ReadLimit
@@ -343,7 +342,7 @@ func (s *System) noteSent(t *transmitter, bytes int64, ended sim.Time) {
 	}
 }
 
-// checkSteered reports what cannot be of a target's controller.
+// checkSteered reports an inconsistent state of a target's controller.
 func (s *System) checkSteered(t *transmitter) error {
 	x := t.steered
 	for k, d := range t.drives {

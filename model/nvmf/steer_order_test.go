@@ -11,7 +11,7 @@ import (
 	"farflash/sim"
 )
 
-// valves is a controller that sets what it is made with, and weights of 1.
+// valves is a controller with fixed settings and weights of 1.
 type valves struct {
 	readLimit, sendLimit int64
 	sendRate, writeRate  float64
@@ -29,8 +29,8 @@ func (v *valves) React(s *ratecontrol.Steering, _ *ratecontrol.Signal) {
 		v.overtake
 }
 
-// TestOldestReadFirst: what reads may have under way together goes to those that came first, though one drive is
-// asked for three times as much as the other.
+// TestOldestReadFirst verifies that the reads' shared limit goes to the oldest reads although one drive receives three
+// times as many as the other.
 func TestOldestReadFirst(t *testing.T) {
 	l := defaultLayout()
 	l.drives = 2
@@ -57,8 +57,8 @@ func TestOldestReadFirst(t *testing.T) {
 	}
 }
 
-// TestOvertake: behind reads that wait for what may be handed to the network a write's response waits too, unless it
-// may overtake them. All end, and laws hold.
+// TestOvertake verifies that a write's response waits behind reads held by the send limit unless it may overtake them.
+// All commands complete, and the laws hold.
 func TestOvertake(t *testing.T) {
 	took := func(overtake bool) sim.Time {
 		l := defaultLayout()
@@ -82,7 +82,7 @@ func TestOvertake(t *testing.T) {
 	}
 }
 
-// TestSendRate: reads are handed to the network at the rate that a controller says, and no faster, however soon
+// TestSendRate verifies that reads are handed to the network at the controller's rate and no faster, however early
 // drives have read them.
 func TestSendRate(t *testing.T) {
 	const n, size, rate = 100, 64 << 10, 1e9
@@ -98,7 +98,7 @@ func TestSendRate(t *testing.T) {
 		in = append(in, r.done[i].NetIn)
 	}
 	slices.Sort(in)
-	// All but what the slack allows at the beginning, when nothing has gone yet.
+	// Except for what the slack allows at the start.
 	for i := n / 2; i < n; i++ {
 		if gap := in[i] - in[i-1]; gap < units.Seconds(size/rate)-1 {
 			t.Fatalf("read %d is handed over %v after the one before", i, gap)
@@ -110,13 +110,13 @@ func TestSendRate(t *testing.T) {
 	}
 }
 
-// TestWriteRate: so is the data of writes asked for, but not what comes with its command, which nothing holds.
+// TestWriteRate verifies the same for the write data that is requested. Data that arrives with its command is not held.
 func TestWriteRate(t *testing.T) {
 	const n, size, rate = 100, 64 << 10, 1e9
 	l := defaultLayout()
 	l.steered = func() ratecontrol.Controller { return &valves{writeRate: rate} }
 	r := newRig(t, l)
-	// The controller is called for the first time when a command has come.
+	// The controller is called for the first time when a command has arrived.
 	r.ask(ask{req: block.Request{Op: block.Read, Offset: 1 << 31, Length: 4096}})
 	for i := range int64(n) {
 		r.ask(ask{at: 20 * us, req: block.Request{Op: block.Write, Offset: i << 20, Length: size}})

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// controllers are those that need no model.
+// controllers returns the controllers that need no model.
 func controllers() map[string]func() ratecontrol.Controller {
 	return map[string]func() ratecontrol.Controller{
 		"static": func() ratecontrol.Controller { return ratecontrol.NewStatic(4) },
@@ -42,8 +42,8 @@ func steer(t failer, r *rig, l *layout) {
 	}
 }
 
-// TestSteeredSystem: with a controller, whichever and however things are set, every command ends once, laws hold, and
-// commands that overlap are done in the order in which they came to the target.
+// TestSteeredSystem verifies that with a controller, whatever its settings, every command completes once, the laws
+// hold, and overlapping commands are executed in the order of their arrival at the target.
 func TestSteeredSystem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := defaultLayout()
@@ -79,8 +79,8 @@ func TestSteeredSystem(t *testing.T) {
 	})
 }
 
-// TestSteeredIncast: where transmit queues that are full keep places in drives, each controller has more written than
-// none, and reads lose nothing: the network is their bound.
+// TestSteeredIncast verifies that where full transmit queues occupy places in drives, each controller achieves more
+// writes than none, without loss for reads, which the network bounds.
 func TestSteeredIncast(t *testing.T) {
 	run := func(make func() ratecontrol.Controller, scheme cc.Scheme) (k nvmf.Counters, bytes [2]int64) {
 		l := defaultLayout()
@@ -126,7 +126,7 @@ func TestSteeredIncast(t *testing.T) {
 	}
 }
 
-// listener notes what it is told, and changes nothing.
+// listener records its signals, and changes no setting.
 type listener struct {
 	told  []ratecontrol.Signal
 	reads int64
@@ -143,8 +143,8 @@ func (l *listener) React(s *ratecontrol.Steering, x *ratecontrol.Signal) {
 	}
 }
 
-// TestDemandIsHeard: a target is told what its queue pairs may send, by every congestion control that slows them
-// down, as one sum that never exceeds its line.
+// TestDemandIsHeard verifies that a target's controller receives the rate that its queue pairs may send at, under every
+// congestion control that throttles them, as one sum that never exceeds the line.
 func TestDemandIsHeard(t *testing.T) {
 	for _, scheme := range []cc.Scheme{cc.SchemeDCQCN, cc.SchemeTimely, cc.SchemeHPCC, cc.SchemeSwift} {
 		l := defaultLayout()
@@ -183,7 +183,7 @@ func TestDemandIsHeard(t *testing.T) {
 	}
 }
 
-// TestGivenDemands: demands that are given come at their times and the network's do not.
+// TestGivenDemands verifies that given demands apply at their times and the network's are ignored.
 func TestGivenDemands(t *testing.T) {
 	l := defaultLayout()
 	h := &listener{}
@@ -199,7 +199,7 @@ func TestGivenDemands(t *testing.T) {
 	}
 }
 
-// gate is a controller that lets so many bytes of reads be under way, and as many as come from a time on.
+// gate is a controller that limits the outstanding bytes of reads, and changes the limit at a given time.
 type gate struct {
 	limit, then int64
 	at          sim.Time
@@ -216,9 +216,9 @@ func (g *gate) React(s *ratecontrol.Steering, x *ratecontrol.Signal) {
 	}
 }
 
-// TestReadLimit: while reads have as many bytes under way as they may no other is fetched, to the byte; when they
-// have fewer, or may have more, all that may are fetched at once. A drive that takes one command at a time holds the
-// others, which are counted.
+// TestReadLimit verifies that no read is fetched while the outstanding reads have reached their limit, to the byte, and
+// that all permitted ones are fetched at once when the limit rises or reads complete. A drive that serves one command
+// at a time holds the others, which are counted.
 func TestReadLimit(t *testing.T) {
 	const n = 6
 	run := func(g *gate, depth int) (fetched []sim.Time, r *rig) {
@@ -240,8 +240,8 @@ func TestReadLimit(t *testing.T) {
 	}
 	free, _ := run(&gate{at: sim.Forever}, 64)
 	within := func(at []sim.Time) sim.Time { return slices.Max(at) - slices.Min(at) }
-	// One byte lets one read at a time through, and so does a read's own size: each waits until the one before has
-	// been acknowledged.
+	// A limit of one byte admits one read at a time, and so does a read's own size: each waits until the previous one
+	// is acknowledged.
 	for _, limit := range []int64{1, 4096} {
 		at, r := run(&gate{limit: limit, at: sim.Forever}, 64)
 		for k := 1; k < n; k++ {
@@ -253,7 +253,7 @@ func TestReadLimit(t *testing.T) {
 			t.Errorf("at most %d bytes: %d reads are held, at most %d", limit, k.HeldAtTarget, k.MostAtTarget)
 		}
 	}
-	// From a time on there is no limit, or one that all fit in: what was held is fetched then.
+	// From a time on there is no limit, or one that fits all: the held reads are fetched then.
 	const opens = 30 * us
 	for _, then := range []int64{0, 1 << 20} {
 		at, _ := run(&gate{limit: 1, then: then, at: opens}, 64)
@@ -272,7 +272,7 @@ func TestReadLimit(t *testing.T) {
 	}
 }
 
-// TestSteerErrors: a target has one controller, and drives.
+// TestSteerErrors verifies that a target accepts one controller, and only if it has drives.
 func TestSteerErrors(t *testing.T) {
 	l := defaultLayout()
 	l.targets, l.drives = 2, 1
@@ -289,7 +289,7 @@ func TestSteerErrors(t *testing.T) {
 	}
 }
 
-// TestSteeringIsReported: each demand that a controller is told is reported, once.
+// TestSteeringIsReported verifies that each demand passed to a controller is reported, once.
 func TestSteeringIsReported(t *testing.T) {
 	l := defaultLayout()
 	h := &listener{}
@@ -310,7 +310,7 @@ func TestSteeringIsReported(t *testing.T) {
 	}
 }
 
-// ears counts what a controller is told of commands.
+// ears counts the commands that a controller is notified of.
 type ears struct {
 	listener
 	came, ended map[block.Op]int
@@ -327,8 +327,8 @@ func (e *ears) React(_ *ratecontrol.Steering, x *ratecontrol.Signal) {
 	}
 }
 
-// TestArrivalsAreHeard: a controller is told of each read and write that comes, with its size, and of their ends;
-// what moves no data does not come into it.
+// TestArrivalsAreHeard verifies that a controller is notified of each read and write, with its size, and of their
+// completions, and of no command without data.
 func TestArrivalsAreHeard(t *testing.T) {
 	l := defaultLayout()
 	e := &ears{came: map[block.Op]int{}, ended: map[block.Op]int{}, bytes: map[block.Op]int64{}}
@@ -351,8 +351,8 @@ func TestArrivalsAreHeard(t *testing.T) {
 	}
 }
 
-// TestHeldAtInitiator: of commands that a queue pair takes one at a time each is held until the one before has ended,
-// and that, with the initiator's work, is the time of its stage.
+// TestHeldAtInitiator verifies that on a queue pair with a depth of one each command is held until the previous one has
+// completed, and that this time, plus the initiator's work, is the time of its stage.
 func TestHeldAtInitiator(t *testing.T) {
 	l := defaultLayout()
 	l.cfg.QueueDepth = 1
@@ -362,7 +362,7 @@ func TestHeldAtInitiator(t *testing.T) {
 	}
 	r.run(t)
 	for k := range r.done {
-		want := l.cfg.Initiator.Command // its own work, before it sends and when the answer is there
+		want := l.cfg.Initiator.Command // its own work, before it sends and when the answer has arrived
 		if k > 0 {
 			want += r.done[k-1].Ended - r.done[k].Submitted
 		}

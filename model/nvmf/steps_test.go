@@ -16,14 +16,14 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// ear stands between the network and the system, and notes what passes.
+// ear sits between the network and the system, and records the messages.
 type ear struct {
 	*nvmftest.Network
 	sys  *nvmf.System
 	eng  *sim.Engine
 	out  strings.Builder
-	what map[int32]string // messages under way
-	size units.Bytes      // of the message that is being posted
+	what map[int32]string // outstanding messages
+	size units.Bytes      // size of the message being posted
 	asks []block.Request
 }
 
@@ -57,7 +57,7 @@ func (e *ear) Acked(m int32) {
 	e.sys.Acked(m)
 }
 
-// Handle submits what is due.
+// Handle submits the request that is due.
 func (e *ear) Handle(ev sim.Event) {
 	e.asks[ev.Arg].Tag = uint64(ev.Arg)
 	e.sys.Submit(0, 0, e.asks[ev.Arg])
@@ -90,7 +90,7 @@ func TestCommandSteps(t *testing.T) {
 			}
 		}
 		dev := blocktest.DefaultConfig() // reads take 80 us, writes 20
-		var waits [2]int64               // of which it works for others
+		var waits [2]int64               // part of it spent on other commands
 		td.MaybeScanArgs(t, "read-waits", &waits[0])
 		td.MaybeScanArgs(t, "write-waits", &waits[1])
 		dev.Waited[block.Read], dev.Waited[block.Write] = sim.Time(waits[0])*us, sim.Time(waits[1])*us

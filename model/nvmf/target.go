@@ -8,20 +8,20 @@ import (
 	"farflash/sim"
 )
 
-// Queues are those that a target opens on a drive, and which of them the commands of each operation go to.
-// Config.DriveDepth bounds each by itself, and commands that find one full do not wait for another.
+// Queues are the queues that a target opens on a drive, and the queue that the commands of each operation use.
+// Config.DriveDepth bounds each separately, and commands that find one full do not wait for another.
 type Queues struct {
 	Open []block.QueueConfig
 	Of   [block.Ops]uint8
 }
 
-// OneQueue has all commands share a queue.
+// OneQueue puts all commands into one queue.
 func (c *Config) OneQueue() Queues {
 	return Queues{Open: []block.QueueConfig{{Depth: min(c.DriveDepth+1, 65536), Class: block.Medium, Weight: 1}}}
 }
 
-// ReadAndWrite has a queue for reads and one for writes and what changes data in other ways, of the same class, so
-// that their weights (Tune) say how a drive divides itself between them.
+// ReadAndWrite has a queue for reads and one for writes and other commands that change data, of the same class, so that
+// their weights (Tune) determine how a drive divides itself between them.
 func (c *Config) ReadAndWrite() Queues {
 	q := c.OneQueue()
 	q.Open = append(q.Open, q.Open[0])
@@ -36,7 +36,7 @@ type drive struct {
 	queues []driveQueue
 	of     [block.Ops]uint8
 	target int32
-	number int32 // at the target, if that has a controller
+	number int32 // its number at the target, if that has a controller
 	inside int32 // commands in all its queues
 
 	visited [2]sim.Time // see Visited
@@ -45,17 +45,17 @@ type drive struct {
 // driveQueue is one of a drive's queues.
 type driveQueue struct {
 	id      block.QueueID
-	inside  int32 // commands in the drive, or ended and not yet in the transmit queue
+	inside  int32 // commands in the drive, or completed and not yet in the transmit queue
 	waiting list
 }
 
-// AddDrive gives a target a drive with one queue, whose completions go to the system, and returns the drive's number
-// over all targets.
+// AddDrive adds a drive with one queue to a target. The drive's completions must go to the system. It returns the
+// drive's number over all targets.
 func (s *System) AddDrive(target int32, dev block.Device) (int32, error) {
 	return s.AddDriveQueues(target, dev, s.cfg.OneQueue())
 }
 
-// AddDriveQueues is AddDrive with other queues.
+// AddDriveQueues is AddDrive with the given queues.
 func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (int32, error) {
 	d := drive{dev: dev, of: queues.Of, target: target}
 	for _, c := range queues.Open {
@@ -76,7 +76,7 @@ func (s *System) AddDriveQueues(target int32, dev block.Device, queues Queues) (
 	return n, nil
 }
 
-// Tune gives a drive's queue, by its place in Queues.Open, another weight and limit. It reports false if the drive
+// Tune changes the weight and limit of a drive's queue, by its index in Queues.Open. It reports false if the drive
 // cannot be tuned.
 func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
 	d := &s.drives[drive]
@@ -87,7 +87,7 @@ func (s *System) Tune(drive int32, queue, weight, inFlight int) bool {
 	return ok
 }
 
-// capsuleArrived: the target's software looks at a command.
+// capsuleArrived starts the target's software on a command.
 func (s *System) capsuleArrived(c int32) {
 	x := s.commands.At(c)
 	s.spent(x, NetworkOut)
@@ -98,7 +98,7 @@ func (s *System) capsuleArrived(c int32) {
 	s.work(s.core(&s.targets[x.target].machine, s.conns[x.conn].targetCore), s.cfg.Target.Command/2, evReceived, c)
 }
 
-// received: a command is given to its drive, or its data is fetched first.
+// received passes a command to its drive, or fetches its data first.
 func (s *System) received(c int32) {
 	x := s.commands.At(c)
 	if s.fetched(x) {
@@ -108,7 +108,7 @@ func (s *System) received(c int32) {
 	s.drive(c)
 }
 
-// dataArrived: all data of a write is at the target.
+// dataArrived handles a write whose data has fully arrived at the target.
 func (s *System) dataArrived(c int32) {
 	x := s.commands.At(c)
 	x.netOut = s.eng.Now()
@@ -122,7 +122,7 @@ func (s *System) dataArrived(c int32) {
 	s.drive(c)
 }
 
-// drive gives a command to its drive, or has it wait behind others.
+// drive passes a command to its drive, or queues it behind others.
 func (s *System) drive(c int32) {
 	x := s.commands.At(c)
 	if s.targets[x.target].steered != nil {
@@ -153,7 +153,7 @@ func (s *System) enter(d *drive, q *driveQueue, c int32) bool {
 	return true
 }
 
-// quit takes a command whose answer is on its way out of its drive's queue, and returns the queue.
+// quit removes a command, whose answer is about to be sent, from its drive's queue, and returns the queue.
 func (s *System) quit(x *command) *driveQueue {
 	d := &s.drives[x.drive]
 	q := &d.queues[d.of[x.req.Op]]
@@ -166,7 +166,7 @@ func (s *System) quit(x *command) *driveQueue {
 	return q
 }
 
-// Complete implements the drives' sink: a drive has ended a command.
+// Complete implements the drives' sink: a drive has completed a command.
 func (s *System) Complete(done block.Completion) {
 	c := int32(done.Tag)
 	x := s.commands.At(c)
@@ -194,7 +194,7 @@ func (s *System) Complete(done block.Completion) {
 		s.cfg.Target.Command-s.cfg.Target.Command/2, evFinished, c)
 }
 
-// refill gives a drive's queue what waits for a place in it.
+// refill gives a drive's queue the commands that wait for a place in it.
 func (s *System) refill(d *drive, q *driveQueue) {
 	if t := &s.targets[d.target]; t.steered != nil {
 		s.admit(t.drives[d.number])

@@ -10,18 +10,18 @@ type transmitter struct {
 	machine
 	drives  []int32
 	used    units.Bytes
-	alone   units.Bytes // an answer that is larger than the queue, which has it to itself
-	waiting list        // ended commands that find no room
+	alone   units.Bytes // size of an answer larger than the queue, while it occupies the queue alone
+	waiting list        // completed commands that find no space
 	replies list        // those without data that a controller lets overtake the others
 	memory  memory
 	steered *steered // nil without a controller
 }
 
-// finished: a drive's completion is in the target's hands; what it answers goes to the transmit queue.
+// finished moves a completed command's answer to the transmit queue, or has it wait for space.
 func (s *System) finished(c int32) {
 	x := s.commands.At(c)
 	if s.protocol == Flows && !x.reads() {
-		// Nothing goes back: the request ends with the drive.
+		// No answer is sent, so the request completes with the drive.
 		q := s.quit(x)
 		s.spent(x, TXQ)
 		s.refill(&s.drives[x.drive], q)
@@ -42,7 +42,7 @@ func (s *System) finished(c int32) {
 	s.answer(c, t)
 }
 
-// answerSize is what a command's answer takes of the transmit queue.
+// answerSize returns the size of a command's answer in the transmit queue.
 func (s *System) answerSize(x *command) units.Bytes {
 	data := units.Bytes(0)
 	if x.reads() {
@@ -57,11 +57,11 @@ func (s *System) answerSize(x *command) units.Bytes {
 	return data
 }
 
-// overtakes reports whether answers without data go before those with data.
+// overtakes reports whether answers without data precede those with data.
 func (t *transmitter) overtakes() bool { return t.steered != nil && t.steered.steering.Overtake }
 
-// room reports whether there is room for a command's answer, and its turn has come. Something larger than the queue
-// has it to itself. Flows have no transmit queue but the NIC's.
+// room reports whether a command's answer may enter the transmit queue now: there is space and its pace allows it. An
+// answer larger than the queue needs it empty. Flows have only the NIC's transmit queue.
 func (s *System) room(t *transmitter, x *command) bool {
 	if t.steered != nil && x.reads() && !t.steered.sends.Open(s.eng.Now()) {
 		s.eng.Arm(t.steered.sendsDue, t.steered.sends.Due(s.eng.Now()))
@@ -96,7 +96,7 @@ func (s *System) answer(c int32, t *transmitter) {
 	}
 	last := int32(-1)
 	if s.protocol == NVMeTCP {
-		// What is written to a connection at once shares segments.
+		// Data written to a connection at once shares segments.
 		k := Response
 		if x.reads() {
 			k = Data
@@ -120,7 +120,7 @@ func (s *System) answer(c int32, t *transmitter) {
 	s.refill(d, q)
 }
 
-// send posts a message that takes room in a transmit queue until it is acknowledged.
+// send posts a message that occupies the transmit queue until it is acknowledged.
 func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	m := s.post(c, k, size, -1)
 	if m >= 0 && s.protocol.Capsules() {
@@ -135,7 +135,7 @@ func (s *System) send(c int32, k Kind, size units.Bytes, t *transmitter) int32 {
 	return m
 }
 
-// release takes something that was acknowledged out of a transmit queue, and lets in what waits.
+// release frees the transmit queue space of an acknowledged message, and admits waiting commands.
 func (s *System) release(target int32, size units.Bytes) {
 	t := &s.targets[target]
 	t.used -= size
@@ -146,7 +146,7 @@ func (s *System) release(target int32, size units.Bytes) {
 	s.answerAll(t)
 }
 
-// answerAll goes on with the commands that wait for room, or whose pace holds them.
+// answerAll sends the answers of waiting commands for which there is space and that their pace allows.
 func (s *System) answerAll(t *transmitter) {
 	for _, wait := range []*list{&t.replies, &t.waiting} {
 		for wait.n > 0 && s.room(t, s.commands.At(wait.head)) {

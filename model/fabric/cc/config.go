@@ -14,7 +14,7 @@ const (
 	SchemeHPCC                   // rate and window, by telemetry of every hop
 	SchemeHPCCPINT               // like hpcc, with telemetry of one or two bytes
 	SchemeSwift                  // window, by the delay against a target
-	SchemeTCP                    // a window, as cubic, newreno or dctcp have it
+	SchemeTCP                    // a window, by the rules of cubic, newreno or dctcp
 	SchemeNSCC                   // window of Ultra Ethernet, by marks and delay
 	SchemeNDP                    // receivers pull packets, with trimming
 	schemes
@@ -23,7 +23,7 @@ const (
 var schemeNames = units.Names[Scheme]{"none", "dcqcn", "dctcp", "timely", "hpcc", "hpcc-pint", "swift", "tcp", "nscc",
 	"ndp"}
 
-// String is the algorithm's name in scenarios.
+// String returns the name used in scenarios.
 func (k Scheme) String() string { return schemeNames.Name(k) }
 
 // MarshalText writes the algorithm's name.
@@ -32,9 +32,9 @@ func (k Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(k) }
 // UnmarshalText reads an algorithm's name.
 func (k *Scheme) UnmarshalText(text []byte) error { return schemeNames.Unmarshal(text, k) }
 
-// Config chooses an algorithm. Only the settings of that one count.
+// Config selects an algorithm. Only the settings of the selected one apply.
 type Config struct {
-	// Algorithm is the algorithm. The section of its name has its settings.
+	// Algorithm is the algorithm. Its settings are in the section of its name.
 	Algorithm Scheme
 	// MinRate is the lowest rate of a queue pair. An algorithm with a window has a smallest window instead. 100Mbps
 	// (MinRate in both ns-3 simulators' code).
@@ -52,7 +52,7 @@ type Config struct {
 	NDP    NDP
 }
 
-// DefaultConfig is the paper's DCQCN.
+// DefaultConfig selects DCQCN with the paper's parameters.
 func DefaultConfig() Config {
 	return Config{
 		Algorithm: SchemeDCQCN, MinRate: 100 * units.Mbps,
@@ -61,14 +61,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says what is wrong with the chosen algorithm's settings.
+// Validate reports errors in the settings of the selected algorithm.
 func (c Config) Validate() error {
 	_, err := New(c, 0)
 	return err
 }
 
-// New returns the algorithm that c chooses. The seed is the trial's; only HPCC-PINT
-// draws random numbers.
+// New returns the algorithm that c selects. The seed is the trial's; only HPCC-PINT draws random numbers.
 func New(c Config, seed uint64) (Algorithm, error) {
 	switch c.Algorithm {
 	case SchemeNone:

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What every algorithm must do is tested here. A new one is in all of these tests as soon as it has its Scheme.
+// Tests that every algorithm must pass. They include a new one as soon as it has a Scheme.
 
-// schemesUnderTest are all algorithms, and those whose options make other machines.
+// schemesUnderTest returns all algorithms, and variants whose options select other state machines.
 func schemesUnderTest() map[string]Config {
 	out := map[string]Config{}
 	for k := range schemes {
@@ -43,7 +43,7 @@ func schemesUnderTest() map[string]Config {
 	return out
 }
 
-// anySignal is a signal that some network may send, sensible or not.
+// anySignal draws a signal that some network may send, sensible or not.
 func anySignal(r *rapid.T, now sim.Time) Signal {
 	x := Signal{
 		Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(r, "kind")), Marked: rapid.Bool().Draw(r, "marked"),
@@ -113,7 +113,7 @@ func TestRatesStayInBounds(t *testing.T) {
 	}
 }
 
-// TestReactAllocatesNothing holds that Start and React leave no garbage.
+// TestReactAllocatesNothing verifies that Start and React do not allocate.
 func TestReactAllocatesNothing(t *testing.T) {
 	for name, c := range schemesUnderTest() {
 		a := must(New(c, 1))
@@ -122,7 +122,7 @@ func TestReactAllocatesNothing(t *testing.T) {
 		hops := make([]Hop, 3)
 		var now sim.Time
 		var pos uint64
-		x := new(Signal) // the network has one too: what goes through an interface is on the heap
+		x := new(Signal) // on the heap, as the network's is: it passes through an interface
 		n := testing.AllocsPerRun(500, func() {
 			for kind := range kinds {
 				now += 3 * us
@@ -144,11 +144,11 @@ func TestReactAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestStartForgets holds that a slot that is used again knows nothing of its past.
+// TestStartForgets verifies that Start clears all state of a reused index.
 func TestStartForgets(t *testing.T) {
 	for name, c := range schemesUnderTest() {
 		if c.Algorithm == SchemeHPCCPINT && c.PINT.Probability < 1 {
-			continue // its random stream goes on
+			continue // its random stream continues
 		}
 		used, fresh := must(New(c, 1)), must(New(c, 1))
 		s := newSender(100 * units.Gbps)
@@ -178,8 +178,8 @@ func TestStartForgets(t *testing.T) {
 	}
 }
 
-// weather is what a network reports to a queue pair for a while: an acknowledgement each 5 us, with everything that an
-// algorithm can ask for, and a CNP each 50 us and losses in each round trip where it is congested.
+// weather feeds a queue pair the signals of a network for a while: an acknowledgement every 5 us, with all that an
+// algorithm can want, and, when congested, a CNP every 50 us and losses in each round trip.
 func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bool) {
 	for now := from; now < until; now += 5 * us {
 		for s.Wake <= now {
@@ -207,7 +207,7 @@ func weather(a Algorithm, q int32, s *Sender, from, until sim.Time, congested bo
 	}
 }
 
-// allowed is what a queue pair may send in bits a second, by its rate and by its window.
+// allowed returns the rate in bits per second that a queue pair's rate and window permit.
 func allowed(s *Sender) float64 {
 	r := float64(s.Rate)
 	if s.Window > 0 {
@@ -216,11 +216,11 @@ func allowed(s *Sender) float64 {
 	return r
 }
 
-// TestCongestionIsAnswered holds that congestion lowers what may be sent to less than a third, and that most of it
-// comes back when the congestion is over.
+// TestCongestionIsAnswered verifies that congestion lowers the permitted rate to less than a third, and that most of it
+// returns when the congestion is over.
 func TestCongestionIsAnswered(t *testing.T) {
 	for name, c := range schemesUnderTest() {
-		if c.Algorithm == SchemeNone || c.Algorithm == SchemeNDP { // which is told what it may send
+		if c.Algorithm == SchemeNone || c.Algorithm == SchemeNDP { // NDP's receivers pace the sender
 			continue
 		}
 		a := must(New(c, 1))
@@ -239,12 +239,12 @@ func TestCongestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestPairsAreStrangers holds that what one queue pair hears of moves no other.
+// TestPairsAreStrangers verifies that the signals of one queue pair do not affect another.
 func TestPairsAreStrangers(t *testing.T) {
 	for name, c := range schemesUnderTest() {
 		alone, among := must(New(c, 1)), must(New(c, 1))
 		r, s, other := newSender(10*units.Gbps), newSender(10*units.Gbps), newSender(10*units.Gbps)
-		for q := range int32(3) { // slots are dense
+		for q := range int32(3) { // indexes are dense
 			x := newSender(10 * units.Gbps)
 			alone.Start(q, &x)
 			among.Start(q, &x)
@@ -263,7 +263,7 @@ func TestPairsAreStrangers(t *testing.T) {
 	}
 }
 
-// TestWantsStays holds that what an algorithm asks the network for never changes, and that it asks for something.
+// TestWantsStays verifies that an algorithm's Wants is constant and not empty.
 func TestWantsStays(t *testing.T) {
 	for name, c := range schemesUnderTest() {
 		a := must(New(c, 1))
@@ -327,7 +327,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestErrors holds that what is wrong is named by its key.
+// TestErrors verifies that errors name the key at fault.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		scheme Scheme

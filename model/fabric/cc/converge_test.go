@@ -9,16 +9,16 @@ import (
 	"farflash/sim"
 )
 
-// bottle is the smallest network that closes the loop: senders, a link that all of
-// them share, and a path back without a queue.
+// bottle is the smallest network that closes the loop: senders, a link that they share, and a return path without a
+// queue.
 type bottle struct {
 	alg        Algorithm
 	wants      Wants
 	line, link units.BitRate
-	rtt        sim.Time // of a packet that waits nowhere, but for its own transmission
+	rtt        sim.Time // of a packet that waits nowhere, without its time on the wire
 	kmin, kmax units.Bytes
 	pmax       float64
-	cnpEvery   sim.Time // least time between CNPs; 0: every marked packet's acknowledgement is one
+	cnpEvery   sim.Time // least time between CNPs; 0: the ACK of every marked packet is one
 	from       sim.Time // when measuring begins
 
 	flows   []flow
@@ -32,7 +32,7 @@ type bottle struct {
 	queue   float64 // sum over packets
 	packets int
 	marks   int
-	waiting []parcel // the packet on the link and those behind it, from head on
+	waiting []parcel // the packet on the link and those behind it, starting at head
 	head    int
 }
 
@@ -124,7 +124,7 @@ func (b *bottle) react(q int32, x *Signal) {
 	b.arm(q)
 }
 
-// arm sees to it that q sends when it may.
+// arm schedules q's next send.
 func (b *bottle) arm(q int32) {
 	f := &b.flows[q]
 	if !f.pending && (f.Window == 0 || f.next-f.acked < uint64(f.Window)) {
@@ -213,7 +213,7 @@ func (b *bottle) run(until sim.Time) {
 	}
 }
 
-// outcome is the link's use, Jain's index of fairness and the mean queue.
+// outcome returns the link's utilisation, Jain's index of fairness and the mean queue.
 func (b *bottle) outcome(until sim.Time) (use, jain float64, queue units.Bytes) {
 	var sum, squares float64
 	for i := range b.flows {
@@ -225,7 +225,7 @@ func (b *bottle) outcome(until sim.Time) (use, jain float64, queue units.Bytes) 
 	return use, sum * sum / squares / float64(len(b.flows)), units.Bytes(b.queue / float64(b.packets))
 }
 
-// TestConvergence lets each algorithm share a link of 40G among four hosts of 40G.
+// TestConvergence lets four hosts of 40G share a link of 40G under each algorithm.
 func TestConvergence(t *testing.T) {
 	const line = 40 * units.Gbps
 	scaled := MellanoxDCQCN(line)
@@ -280,8 +280,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// TestFixedPointIsMet compares the fluid model with packets, where the model says that
-// its fixed point is stable.
+// TestFixedPointIsMet compares the fluid model with packets where the model predicts a stable fixed point.
 func TestFixedPointIsMet(t *testing.T) {
 	c := DefaultDCQCN()
 	for _, n := range []int{2, 4, 8} {

@@ -8,39 +8,39 @@ import (
 	"farflash/sim"
 )
 
-// dcqcn is DCQCN's reaction point. It keeps no timer that ticks: alpha is brought up to
-// date when a CNP or a cut needs it, a look for CNPs is due only while one is pending,
-// and increases are due only while they would change something.
+// dcqcn is DCQCN's reaction point. It has no periodic timer: alpha is brought up to date when a CNP or a cut needs it,
+// a check for CNPs is scheduled only while one is pending, and increases are scheduled only while they would change the
+// rate.
 type dcqcn struct {
 	limits
 	c    DCQCN
 	gain float64
 	keep float64 // 1 - gain
 	lnK  float64 // ln keep
-	// timerFirst: where an increase and a look for CNPs fall on the same instant, the
-	// increase comes first. Simulators run what was scheduled earlier first, which is
-	// the one with the longer period, and the look if the periods are equal.
+	// timerFirst: if an increase and a check for CNPs are due at the same instant, the increase comes first. Simulators
+	// run the event first that was scheduled earlier, which is the one with the longer period, or the check if the
+	// periods are equal.
 	timerFirst bool
 	qps        []dcqcnState
 }
 
-// dcqcnState is what is remembered of a queue pair; its current rate is Sender.Rate.
+// dcqcnState is the state of a queue pair; its current rate is Sender.Rate.
 type dcqcnState struct {
 	target   units.BitRate
 	alpha    float64
 	alphaAt  sim.Time // alpha is up to date as of this end of an interval
 	grid     sim.Time // an end of a decrease interval that is not after the next one
 	look     sim.Time // when a pending CNP is to be noticed; Forever if none is pending
-	increase sim.Time // the timer's next increase; Forever if it would change nothing
-	left     int64    // what the byte counter has left
-	byTimer  uint16   // T; stays at its greatest value
-	byBytes  uint16   // B; likewise
-	begun    bool     // the first CNP has come
-	seen     bool     // a CNP came in the current alpha epoch
+	increase sim.Time // the timer's next increase; Forever if it would have no effect
+	left     int64    // bytes left of the byte counter
+	byTimer  uint16   // T; saturates
+	byBytes  uint16   // B; saturates
+	begun    bool     // the first CNP has arrived
+	seen     bool     // a CNP arrived in the current alpha epoch
 	hyper    bool     // the last increase was a hyper increase
 }
 
-// NewDCQCN returns DCQCN. No rate goes below minRate.
+// NewDCQCN returns DCQCN. Rates stay at or above minRate.
 func NewDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("dcqcn", minRate, c); err != nil {
 		return nil, err
@@ -52,10 +52,10 @@ func NewDCQCN(c DCQCN, minRate units.BitRate) (Algorithm, error) {
 	}, nil
 }
 
-// Wants asks for CNPs, and for what is sent if there is a byte counter.
+// Wants asks for CNPs, and for sent packets if there is a byte counter.
 func (d *dcqcn) Wants() Wants { return Wants{CNPs: true, Sent: d.c.ByteCounter > 0} }
 
-// Start begins at line rate.
+// Start sets line rate.
 func (d *dcqcn) Start(q int32, s *Sender) {
 	d.qps = grow(d.qps, q)
 	d.qps[q] = dcqcnState{
@@ -65,8 +65,8 @@ func (d *dcqcn) Start(q int32, s *Sender) {
 	d.start(s)
 }
 
-// React first does what has become due, so that it makes no difference in which order
-// the network reports what happens at one instant.
+// React first catches up with the actions that are due, so that the order in which the network reports simultaneous
+// events does not matter.
 func (d *dcqcn) React(q int32, s *Sender, x *Signal) {
 	st := &d.qps[q]
 	if st.look <= x.Now || st.increase <= x.Now {
@@ -86,7 +86,7 @@ func (d *dcqcn) React(q int32, s *Sender, x *Signal) {
 	s.Wake = min(st.look, st.increase)
 }
 
-// catchUp does the looks and timer increases that are due, in order.
+// catchUp performs the checks and timer increases that are due, in order.
 func (d *dcqcn) catchUp(st *dcqcnState, s *Sender, now sim.Time) {
 	for {
 		increases := st.increase < st.look || st.increase == st.look && d.timerFirst
@@ -104,12 +104,12 @@ func (d *dcqcn) catchUp(st *dcqcnState, s *Sender, now sim.Time) {
 	}
 }
 
-// congested takes note of a CNP.
+// congested handles a CNP.
 func (d *dcqcn) congested(st *dcqcnState, s *Sender, now sim.Time) {
 	if !st.begun {
 		st.begun = true
 		st.alphaAt = now
-		st.grid = now + units.Nanosecond // so that a look comes after alpha's update
+		st.grid = now + units.Nanosecond // so that a check comes after alpha's update
 		if d.c.RateOnFirstCNP < 1 {
 			r := d.bound(times(s.Rate, float64(d.c.RateOnFirstCNP)), s)
 			st.target = r
@@ -139,17 +139,17 @@ func (d *dcqcn) congested(st *dcqcnState, s *Sender, now sim.Time) {
 	}
 }
 
-// raiseAlpha is alpha's answer to a CNP: (1-g) alpha + g. The wait starts anew.
+// raiseAlpha updates alpha for a CNP, (1-g) alpha + g, and restarts the interval.
 func (d *dcqcn) raiseAlpha(st *dcqcnState, now sim.Time) {
 	st.alpha = float64(d.keep*st.alpha) + d.gain
 	st.alphaAt = now
 }
 
-// steps is up to how many intervals alpha's decay is multiplied out, which gives the
-// bits of an update per interval.
+// steps is the number of intervals up to which alpha's decay is multiplied out, which matches an update per interval
+// bit for bit.
 const steps = 32
 
-// fold brings alpha up to date.
+// fold brings alpha up to date by the intervals that have passed.
 func (d *dcqcn) fold(st *dcqcnState, now sim.Time) {
 	behind := now - st.alphaAt
 	if behind < d.c.AlphaInterval {
@@ -171,7 +171,7 @@ func (d *dcqcn) fold(st *dcqcnState, now sim.Time) {
 	}
 }
 
-// decay is e to the n*ln.
+// decay returns e^(n*ln).
 func decay(ln float64, n int64) float64 {
 	if math.IsInf(ln, -1) {
 		return 0
@@ -179,7 +179,7 @@ func decay(ln float64, n int64) float64 {
 	return rng.Exp(float64(n) * ln)
 }
 
-// cut lowers the rate by alpha/2 and starts recovery. Alpha is up to date.
+// cut lowers the rate by alpha/2 and starts recovery. The caller has brought alpha up to date.
 func (d *dcqcn) cut(st *dcqcnState, s *Sender, now sim.Time) {
 	clamp := true
 	switch d.c.ClampTarget {
@@ -199,7 +199,7 @@ func (d *dcqcn) cut(st *dcqcnState, s *Sender, now sim.Time) {
 	st.increase = now + d.c.RateIncreaseTimer
 }
 
-// timerIncrease is the increase that st.increase is the time of.
+// timerIncrease performs the increase that was due at st.increase.
 func (d *dcqcn) timerIncrease(st *dcqcnState, s *Sender) {
 	period := d.c.RateIncreaseTimer
 	if d.c.HyperHalves && st.hyper {
@@ -216,15 +216,15 @@ func (d *dcqcn) timerIncrease(st *dcqcnState, s *Sender) {
 		d.raise(st, s, st.byTimer, st.byBytes, true)
 	}
 	st.increase += period
-	// At rest every further increase is in vain, until a cut: the target is at its
-	// greatest and the rate, which integer division may keep a bit below, stays. T
-	// matters no more either, for what a cut asks is whether it is 0.
+	// Once at rest, further increases have no effect until a cut: the target is at its maximum, and the rate, which
+	// integer division may keep slightly below, stays. T need not count either, because a cut only tests whether it is
+	// 0.
 	if s.Rate == before && st.target == s.Line && !d.c.TargetUnbounded {
 		st.increase = sim.Forever
 	}
 }
 
-// bytesIncrease is the byte counter's increase.
+// bytesIncrease performs an increase by the byte counter.
 func (d *dcqcn) bytesIncrease(st *dcqcnState, s *Sender) {
 	st.left = int64(d.c.ByteCounter)
 	if d.c.HyperHalves && st.hyper {

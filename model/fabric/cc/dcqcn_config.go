@@ -5,14 +5,14 @@ import (
 	"farflash/sim"
 )
 
-// Clamp names when a cut makes the rate from before it the new target rate.
+// Clamp names which cuts set the target rate to the rate before the cut.
 type Clamp uint8
 
-// When a cut lowers the target.
+// The rules.
 const (
 	ClampAlways Clamp = iota // every cut (SIGCOMM 2015, equation 1; CLAMP_TARGET_RATE 1 in HPCC's ns-3)
-	// a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's
-	// ns-3, CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
+	// a cut after an increase, so that a series of cuts recovers to where it began (CLAMP_TARGET_RATE 0 in HPCC's ns-3,
+	// CLAMP_TARGET_RATE_AFTER_TIMER 1 in ns3-rdma)
 	ClampAfterIncrease
 	ClampAfterBytes // a cut after an increase by the byte counter (ns3-rdma with neither clamp set)
 	clamps
@@ -20,7 +20,7 @@ const (
 
 var clampNames = units.Names[Clamp]{"always", "after-increase", "after-bytes"}
 
-// String is the rule's name in scenarios.
+// String returns the name used in scenarios.
 func (c Clamp) String() string { return clampNames.Name(c) }
 
 // MarshalText writes the rule's name.
@@ -31,8 +31,8 @@ func (c *Clamp) UnmarshalText(text []byte) error { return clampNames.Unmarshal(t
 
 // DCQCN configures DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015). Two
 // published variants differ in more than numbers; each difference is an option. Three sets of values belong together:
-// the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by the timer since the last
-// cut and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once
+// the paper's (the defaults), Mellanox's and ns3-rdma's. Below, T counts the increases by the timer since the last cut
+// and B those by the byte counter. The phase is fast recovery while max(T, B) < FastRecovery, hyper increase once
 // min(T, B) > FastRecovery, and additive increase in between. Without a byte counter B equals T.
 type DCQCN struct {
 	// Gain is g, the weight of the newest observation in alpha. 1/256 (SIGCOMM 2015);
@@ -43,7 +43,7 @@ type DCQCN struct {
 	// AlphaInterval is how long alpha waits for a CNP before it decays. 55us (SIGCOMM 2015: more than the interval
 	// between CNPs).
 	AlphaInterval sim.Time
-	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP came in
+	// AlphaPerEpoch updates alpha only at the ends of intervals, which count from the first CNP: up if a CNP arrived in
 	// the interval, otherwise down (Mellanox). The first CNP does not count. Otherwise each CNP raises alpha and
 	// restarts the interval.
 	AlphaPerEpoch bool
@@ -51,17 +51,17 @@ type DCQCN struct {
 	// AlphaPerEpoch.
 	RaiseFirst bool
 
-	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease
-	// interval in which a CNP came (Mellanox).
+	// CutAtOnce cuts the rate at every CNP (SIGCOMM 2015). Otherwise the rate is cut at the end of a decrease interval
+	// in which a CNP arrived (Mellanox).
 	CutAtOnce bool
-	// RateDecreaseInterval is how often the sender checks whether a CNP has come. The first check is one interval and
-	// 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period of Mellanox firmware). It has no effect
-	// with CutAtOnce.
+	// RateDecreaseInterval is how often the sender checks whether a CNP has arrived. The first check is one interval
+	// and 1 ns after the first CNP. 4us (HPCC's ns-3; rate_reduce_monitor_period of Mellanox firmware). It has no
+	// effect with CutAtOnce.
 	RateDecreaseInterval sim.Time
-	// RateOnFirstCNP is what the rate is multiplied by at the first CNP. 1 (HPCC's ns-3;
-	// rate_to_set_on_first_cnp of Mellanox firmware).
+	// RateOnFirstCNP is the factor applied to the rate at the first CNP. 1 (HPCC's ns-3; rate_to_set_on_first_cnp of
+	// Mellanox firmware).
 	RateOnFirstCNP units.Fraction
-	// ClampTarget says which cuts lower the target rate.
+	// ClampTarget sets which cuts lower the target rate.
 	ClampTarget Clamp
 	// KeepByteCount keeps the byte count at a cut that does not lower the target (ns3-rdma).
 	KeepByteCount bool
@@ -69,27 +69,26 @@ type DCQCN struct {
 	// RateIncreaseTimer is the time between two increases by the timer. 55us (SIGCOMM 2015); 300us in
 	// HPCC's experiments, 1500us in both simulators' code.
 	RateIncreaseTimer sim.Time
-	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase,
-	// and the excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
+	// ByteCounter is how many bytes are sent between two increases. The packet that exceeds it makes the increase, and
+	// the excess is dropped. 0 is no byte counter. 10MB (SIGCOMM 2015).
 	ByteCounter units.Bytes
 	// FastRecovery is F, at least 1. 5 (SIGCOMM 2015).
 	FastRecovery int
 	// StageFromZero counts an increase after it is made, so that fast recovery has F increases, not F-1 (Mellanox).
 	StageFromZero bool
-	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015, for
-	// 40G links).
+	// RateAI is what an additive increase adds to the target. 40Mbps (SIGCOMM 2015, for 40G links).
 	RateAI units.BitRate
-	// RateHAI is what a hyper increase adds to the target, times min(T, B)-F. 200Mbps
-	// (the configuration that ns3-rdma is shipped with; the paper gives no number).
+	// RateHAI is what a hyper increase adds to the target, times min(T, B)-F. 200Mbps (the configuration shipped with
+	// ns3-rdma; the paper gives no number).
 	RateHAI units.BitRate
-	// HyperFlat adds RateHAI once, however many hyper increases came before (Mellanox).
+	// HyperFlat adds RateHAI once, however many hyper increases preceded (Mellanox).
 	HyperFlat bool
 	// HyperAtF begins hyper increase when min(T, B) reaches F, and adds RateHAI once more (ns3-rdma).
 	HyperAtF bool
 	// HyperByTimer begins hyper increase by the timer alone; the byte counter joins later (ns3-rdma).
 	HyperByTimer bool
-	// HyperHalves halves the timer and the byte counter from the second hyper increase
-	// on (ns3-rdma, as in 802.1Qau). ns3-rdma cuts the half to whole microseconds.
+	// HyperHalves halves the timer and the byte counter from the second hyper increase on (ns3-rdma, as in 802.1Qau).
+	// ns3-rdma truncates the half to whole microseconds.
 	HyperHalves bool
 	// TargetCut divides a target above ten times the rate by eight, instead of increasing it, while T or B is 1
 	// (ns3-rdma, as in 802.1Qau).
@@ -97,12 +96,12 @@ type DCQCN struct {
 	// TargetUnbounded lets the target exceed the line's rate (ns3-rdma).
 	TargetUnbounded bool
 
-	// Window bounds what is in flight; none in the paper.
+	// Window bounds the data in flight; none in the paper.
 	Window Window
 }
 
-// DefaultDCQCN is the paper's machine with the paper's parameters (SIGCOMM 2015), which
-// were deployed on 40G links.
+// DefaultDCQCN returns the paper's state machine with the paper's parameters (SIGCOMM 2015), which were deployed on 40G
+// links.
 func DefaultDCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: 55 * units.Microsecond,
@@ -112,8 +111,8 @@ func DefaultDCQCN() DCQCN {
 	}
 }
 
-// MellanoxDCQCN is the machine of HPCC's ns-3 (CC_MODE 1, said to be the ConnectX-4's)
-// with the parameters of its experiments for hosts of the given rate (run.py "dcqcn").
+// MellanoxDCQCN returns the state machine of HPCC's ns-3 (CC_MODE 1, said to be the ConnectX-4's) with the parameters
+// of its experiments for hosts of the given rate (run.py "dcqcn").
 func MellanoxDCQCN(line units.BitRate) DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 1, AlphaInterval: units.Microsecond, AlphaPerEpoch: true,
@@ -124,9 +123,8 @@ func MellanoxDCQCN(line units.BitRate) DCQCN {
 	}
 }
 
-// NS3RDMADCQCN is the machine of ns3-rdma (Zhu et al., "ECN or Delay: Lessons Learnt
-// from Analysis of DCQCN and TIMELY", CoNEXT 2016) with the parameters of the
-// configuration that it is shipped with.
+// NS3RDMADCQCN returns the state machine of ns3-rdma (Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN
+// and TIMELY", CoNEXT 2016) with the parameters of the configuration shipped with it.
 func NS3RDMADCQCN() DCQCN {
 	return DCQCN{
 		Gain: 1.0 / 256, AlphaInitial: 0.5, AlphaInterval: 55 * units.Microsecond, RaiseFirst: true,
@@ -138,10 +136,10 @@ func NS3RDMADCQCN() DCQCN {
 	}
 }
 
-// maxStages bounds F: stages are counted in 16 bits.
+// maxStages bounds F, because stages are counted in 16 bits.
 const maxStages = 1000
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c DCQCN) Validate() error {
 	var f faults
 	f.share("gain", c.Gain)

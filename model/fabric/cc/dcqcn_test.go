@@ -16,7 +16,7 @@ const (
 	ns = units.Nanosecond
 )
 
-// must is New's result where the configuration is right.
+// must returns New's result and panics on an error.
 func must(a Algorithm, err error) Algorithm {
 	if err != nil {
 		panic(err)
@@ -24,7 +24,7 @@ func must(a Algorithm, err error) Algorithm {
 	return a
 }
 
-// newSender is a queue pair of a 10G host.
+// newSender returns a queue pair of a host with the given line rate.
 func newSender(line units.BitRate) Sender {
 	return Sender{Line: line, BaseRTT: 8 * us, BDP: units.Bytes(line/8) * 8 / 1e6, MTU: 1000, Hops: 1}
 }
@@ -38,7 +38,7 @@ func wakeUntil(a Algorithm, s *Sender, t sim.Time) {
 	}
 }
 
-// TestDCQCNPaper follows the paper's machine by hand: 10G, g = 1/4, F = 2, AI 1G, HAI 2G.
+// TestDCQCNPaper follows the paper's state machine by hand: 10G, g = 1/4, F = 2, AI 1G, HAI 2G.
 func TestDCQCNPaper(t *testing.T) {
 	c := DefaultDCQCN()
 	c.Gain, c.FastRecovery, c.RateAI, c.RateHAI = 0.25, 2, units.Gbps, 2*units.Gbps
@@ -78,8 +78,7 @@ func TestDCQCNPaper(t *testing.T) {
 	}
 }
 
-// TestDCQCNMellanox follows the other machine by hand: 10G, g = 1/4, alpha 2us, look
-// 4us, increase 10us, F = 1.
+// TestDCQCNMellanox follows the other state machine by hand: 10G, g = 1/4, alpha 2us, check 4us, increase 10us, F = 1.
 func TestDCQCNMellanox(t *testing.T) {
 	c := MellanoxDCQCN(10 * units.Gbps)
 	c.Gain, c.AlphaInterval, c.RateIncreaseTimer, c.RateAI, c.RateHAI = 0.25, 2*us, 10*us, units.Gbps, 4*units.Gbps
@@ -107,7 +106,7 @@ func TestDCQCNMellanox(t *testing.T) {
 	check("second cut", 5151977539, 10e9, 118*us+ns)
 	wakeUntil(a, &s, 118*us+ns)
 	check("one fast recovery", 7575988769, 10e9, 128*us+ns)
-	cnp(120*us + ns) // at the very end of an interval: it counts for the next
+	cnp(120*us + ns) // at the very end of an interval, so it counts for the next
 	check("pending", 7575988769, 10e9, 124*us+ns)
 	wakeUntil(a, &s, 127*us)
 	if d.qps[0].target != 7575988769 {
@@ -129,8 +128,7 @@ func TestDCQCNMellanox(t *testing.T) {
 	}
 }
 
-// clock is an eager machine's timers, in ns-3's order: by time, then by when they were
-// scheduled.
+// clock holds the timers of an eager machine, in ns-3's order: by time, then by when they were scheduled.
 type clock struct {
 	at, order [3]int64
 	run       [3]func()
@@ -161,7 +159,7 @@ func (c *clock) until(t int64) {
 	c.now = t
 }
 
-// eager is a machine that steps every timer.
+// eager is a state machine that steps every timer.
 type eager struct {
 	clock
 	c                  DCQCN
@@ -191,7 +189,7 @@ func (e *eager) cutRate() { e.rate = max(e.min, int64(float64(e.rate)*(1-e.alpha
 
 func (e *eager) mean() { e.rate = min(e.line, max(e.min, e.rate/2+e.target/2)) }
 
-// mellanox makes e HPCC's machine; what it returns is the reaction to a CNP.
+// mellanox makes e HPCC's machine; it returns the reaction to a CNP.
 func (e *eager) mellanox() func() {
 	g := float64(e.c.Gain)
 	e.run[alphaTimer] = func() {
@@ -238,7 +236,7 @@ func (e *eager) mellanox() func() {
 	}
 }
 
-// paper makes e SIGCOMM 2015's machine.
+// paper makes e the machine of SIGCOMM 2015.
 func (e *eager) paper() (cnp func(), sent func(int64)) {
 	g := float64(e.c.Gain)
 	f := e.c.FastRecovery
@@ -346,8 +344,8 @@ func (e *eager) ns3rdma() (cnp func(), sent func(int64)) {
 		}
 }
 
-// TestDCQCNLazyIsEager drives the lazy machine and one that steps every timer with the
-// same CNPs and packets, and holds that their rates are the same.
+// TestDCQCNLazyIsEager drives the lazy machine and one that steps every timer with the same CNPs and packets, and
+// verifies that their rates are equal.
 func TestDCQCNLazyIsEager(t *testing.T) {
 	for _, machine := range []string{"mellanox", "paper", "ns3-rdma"} {
 		t.Run(machine, func(t *testing.T) { rapid.Check(t, func(r *rapid.T) { lazyIsEager(r, machine) }) })
@@ -429,8 +427,8 @@ func lazyIsEager(r *rapid.T, machine string) {
 			wakeUntil(a, &s, now)
 		}
 		st := a.(*dcqcn).qps[0]
-		// Alpha folded over more than 32 intervals may differ in its last bits, which may
-		// move a rate by 1 bit/s, of which halving two rates makes 2 at most.
+		// Alpha folded over more than 32 intervals may differ in its last bits, which can move a rate by 1 bit/s;
+		// halving two rates makes that at most 2.
 		if d := int64(s.Rate) - e.rate; d > 3 || d < -3 {
 			r.Fatalf("step %d, %v at %v: rate %d, eagerly %d (target %d, %d; alpha %v, %v)", i, kind, now, s.Rate,
 				e.rate, st.target, e.target, st.alpha, e.alpha)
@@ -460,7 +458,7 @@ func TestDCQCNAlphaFolds(t *testing.T) {
 	}
 }
 
-// TestDCQCNIdleCostsNothing holds that a queue pair at line rate asks for no timer.
+// TestDCQCNIdleCostsNothing verifies that a queue pair at line rate requests no timer.
 func TestDCQCNIdleCostsNothing(t *testing.T) {
 	for _, c := range []DCQCN{DefaultDCQCN(), MellanoxDCQCN(10 * units.Gbps)} {
 		a := must(NewDCQCN(c, units.Mbps))

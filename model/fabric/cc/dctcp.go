@@ -2,24 +2,23 @@ package cc
 
 import "farflash/numeric/units"
 
-// DCTCP configures DCTCP (Alizadeh et al., "Data Center TCP", SIGCOMM 2010) as a rate,
-// which is what HPCC's ns-3 makes of it (CC_MODE 8).
+// DCTCP configures DCTCP (Alizadeh et al., "Data Center TCP", SIGCOMM 2010) as a rate, as HPCC's ns-3 does (CC_MODE 8).
 type DCTCP struct {
 	// Gain is g, the weight of the newest round trip in alpha. 1/16 (SIGCOMM 2010; HPCC's run.py).
 	Gain units.Fraction
-	// RateAI is added once per round trip without a cut. 615Mbps (HPCC's run.py: a
-	// packet of 1 KB per round trip of 13us); 1Gbps in its code.
+	// RateAI is added once per round trip without a cut. 615Mbps (HPCC's run.py: a packet of 1 KB per round trip of
+	// 13us); 1Gbps in its code.
 	RateAI units.BitRate
-	// Window bounds what is in flight; scaled in HPCC's experiments.
+	// Window bounds the data in flight; scaled in HPCC's experiments.
 	Window Window
 }
 
-// DefaultDCTCP is what HPCC's experiments use.
+// DefaultDCTCP returns the settings of HPCC's experiments.
 func DefaultDCTCP() DCTCP {
 	return DCTCP{Gain: 1.0 / 16, RateAI: 615 * units.Mbps, Window: WindowScaled}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c DCTCP) Validate() error {
 	var f faults
 	f.share("gain", c.Gain)
@@ -38,15 +37,15 @@ type dctcp struct {
 }
 
 type dctcpState struct {
-	round  uint64 // an acknowledgement beyond this ends the round trip; 0: none has begun
+	round  uint64 // an acknowledgement beyond this ends the round trip; 0 before the first
 	reduce uint64 // no second cut until something beyond this is acknowledged
 	alpha  float64
-	marked int64 // marks of this round trip
-	size   int64 // packets that this round trip is taken to have
-	cut    bool  // the rate has been cut and reduce is ahead
+	marked int64 // marks in this round trip
+	size   int64 // assumed number of packets in this round trip
+	cut    bool  // the rate has been cut and reduce is not yet acknowledged
 }
 
-// NewDCTCP returns DCTCP. No rate goes below minRate.
+// NewDCTCP returns DCTCP. Rates stay at or above minRate.
 func NewDCTCP(c DCTCP, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("dctcp", minRate, c); err != nil {
 		return nil, err
@@ -57,14 +56,14 @@ func NewDCTCP(c DCTCP, minRate units.BitRate) (Algorithm, error) {
 // Wants asks for acknowledgements, which echo the marks.
 func (*dctcp) Wants() Wants { return Wants{Acks: true} }
 
-// Start begins at line rate with alpha 1.
+// Start sets line rate, with alpha 1.
 func (d *dctcp) Start(q int32, s *Sender) {
 	d.qps = grow(d.qps, q)
 	d.qps[q] = dctcpState{alpha: 1}
 	d.start(s)
 }
 
-// React takes acknowledgements.
+// React handles acknowledgements.
 func (d *dctcp) React(q int32, s *Sender, x *Signal) {
 	if x.Kind != Ack {
 		return
@@ -75,7 +74,7 @@ func (d *dctcp) React(q int32, s *Sender, x *Signal) {
 	}
 	ended := x.Acked > st.round
 	if ended {
-		// The first round trip only counts: its marks go to the second.
+		// The first round trip only counts: its marks are added to the second's.
 		if st.round == 0 {
 			st.size = int64(x.Next)/s.mtu() + 1
 		} else {
@@ -98,7 +97,7 @@ func (d *dctcp) React(q int32, s *Sender, x *Signal) {
 	}
 }
 
-// behind is how much has been sent beyond what is acknowledged.
+// behind returns the number of bytes sent beyond the acknowledged ones.
 func behind(x *Signal) uint64 {
 	if x.Next < x.Acked {
 		return 0

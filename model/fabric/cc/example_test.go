@@ -8,23 +8,23 @@ import (
 	"farflash/sim"
 )
 
-// Gentle is a congestion control of one's own: it halves the rate when a round trip
-// has seen a mark and otherwise adds a fixed step, once per round trip.
+// Gentle is a user-defined congestion control: it halves the rate when a round trip has seen a mark and otherwise adds
+// a fixed step, once per round trip.
 type Gentle struct {
 	Step, Least units.BitRate
 	pairs       []gentlePair // by queue pair
 }
 
-// gentlePair is what Gentle remembers of a queue pair.
+// gentlePair is Gentle's state of a queue pair.
 type gentlePair struct {
 	round  uint64 // an acknowledgement beyond this ends the round trip
 	marked bool
 }
 
-// Wants says what the network is to report: acknowledgements, which carry the marks.
+// Wants selects the signals that the network reports: acknowledgements, which carry the marks.
 func (g *Gentle) Wants() cc.Wants { return cc.Wants{Acks: true} }
 
-// Start is called when queue pair q is opened, or when its slot is used again.
+// Start is called when queue pair q is opened, or when its index is reused.
 func (g *Gentle) Start(q int32, s *cc.Sender) {
 	for int(q) >= len(g.pairs) {
 		g.pairs = append(g.pairs, gentlePair{})
@@ -51,7 +51,7 @@ func (g *Gentle) React(q int32, s *cc.Sender, x *cc.Signal) {
 	*p = gentlePair{round: x.Next}
 }
 
-// An algorithm of one's own is a type with three methods.
+// A user-defined algorithm is a type with three methods.
 func Example_ownAlgorithm() {
 	var a cc.Algorithm = &Gentle{Step: units.Gbps, Least: 100 * units.Mbps}
 	s := cc.Sender{Line: 40 * units.Gbps, BaseRTT: 8 * units.Microsecond}
@@ -72,8 +72,7 @@ func Example_ownAlgorithm() {
 	// 21Gbps
 }
 
-// A queue pair under DCQCN is cut by a congestion notification, and asks to be woken
-// when it may recover.
+// Under DCQCN a congestion notification cuts a queue pair's rate; the queue pair requests a timer for its recovery.
 func Example() {
 	a, err := cc.New(cc.DefaultConfig(), 1)
 	if err != nil {
@@ -97,7 +96,7 @@ func Example() {
 	// 37.5Gbps 320us
 }
 
-// Where four long flows under DCQCN come to rest, by its fluid model.
+// The equilibrium of four long flows under DCQCN, by its fluid model.
 func ExampleFixedPoint() {
 	e, err := cc.FixedPoint(cc.DefaultDCQCN(), cc.Bottleneck{
 		Flows: 4, Capacity: 40 * units.Gbps, Packet: 1048, CNPInterval: 50 * units.Microsecond,

@@ -8,33 +8,33 @@ import (
 	"farflash/sim"
 )
 
-// Bottleneck is the one link that all flows of the fluid model share.
+// Bottleneck is the single link that all flows of the fluid model share.
 type Bottleneck struct {
-	// Flows is N, how many long flows there are.
+	// Flows is N, the number of long flows.
 	Flows int
 	// Capacity is C, the link's rate, headers included.
 	Capacity units.BitRate
 	// Packet is the size of a packet on the wire.
 	Packet units.Bytes
-	// CNPInterval is tau, the least time between two CNPs of a flow. 50us (SIGCOMM
-	// 2015). For a DCQCN that does not cut at once its decrease interval counts instead.
+	// CNPInterval is tau, the shortest time between two CNPs of a flow. 50us (SIGCOMM 2015). For a DCQCN that does not
+	// cut at once, its decrease interval applies instead.
 	CNPInterval sim.Time
-	// KMin and KMax are the queue at which marking begins and at which every packet is
-	// marked; the probability rises between them from 0 to PMax.
+	// KMin and KMax are the queues at which marking begins and at which every packet is marked; the probability rises
+	// between them from 0 to PMax.
 	KMin, KMax units.Bytes
 	// PMax is in (0, 1].
 	PMax units.Fraction
 }
 
-// Equilibrium is where the fluid model comes to rest.
+// Equilibrium is the fixed point of the fluid model.
 type Equilibrium struct {
-	// Queue at the bottleneck.
+	// Queue is the queue at the bottleneck.
 	Queue units.Bytes
-	// Rate of each flow and the target that it climbs towards.
+	// Rate is the rate of each flow, Target the target rate that it approaches.
 	Rate, Target units.BitRate
 	// P is the probability that a packet is marked.
 	P float64
-	// Alpha of each flow.
+	// Alpha is alpha of each flow.
 	Alpha float64
 }
 
@@ -57,12 +57,11 @@ type Equilibrium struct {
 //
 //	a^2 alpha = tau^2 R_AI R (b + d)(c + e)
 //
-// whose left side grows with p from 0 and whose right side shrinks, so that it has one
-// solution. For small p it is close to the cube root of R_AI/(tau' R^2) (1/B + 1/(T R))^2.
-// The queue is where the marking curve has p; where p exceeds PMax the queue stays at
-// KMax. The round trip is missing because delay moves no fixed point, only whether it
-// is stable. What else is left out: hyper increase, the least rate, and that a target
-// cannot exceed the line's rate.
+// whose left side grows with p from 0 and whose right side shrinks, so that it has one solution. For small p it is
+// close to the cube root of R_AI/(tau' R^2) (1/B + 1/(T R))^2. The queue is where the marking curve has p; where p
+// exceeds PMax the queue stays at KMax. The round trip does not occur because delay does not move the fixed point; it
+// only decides whether the point is stable. Also left out: hyper increase, the lowest rate, and the bound of the target
+// by the line rate.
 func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 	tau := n.CNPInterval
 	if !c.CutAtOnce {
@@ -81,7 +80,7 @@ func FixedPoint(c DCQCN, n Bottleneck) (Equilibrium, error) {
 		return Equilibrium{}, err
 	}
 	b := newBalance(c, n, tau)
-	// The logarithm of p is halved upon, for p spans many powers of ten.
+	// The bisection is over ln p, because p spans many powers of ten.
 	low, high := -60.0, 0.0
 	for range 200 {
 		mid := (low + high) / 2
@@ -131,7 +130,7 @@ func newBalance(c DCQCN, n Bottleneck, tau sim.Time) balance {
 	return b
 }
 
-// terms are what the equations are made of.
+// terms are the terms of the equations.
 type terms struct{ a, b, c, d, e, alpha float64 }
 
 func (b balance) terms(p float64) terms {
@@ -146,13 +145,13 @@ func (b balance) terms(p float64) terms {
 	return t
 }
 
-// excess is above 0 where there are more marks than the fixed point has.
+// excess is positive where p exceeds the fixed point.
 func (b balance) excess(p float64) float64 {
 	t := b.terms(p)
 	return float64(t.a*t.a*t.alpha) - float64(b.tau*b.tau*b.ai*b.rate*(t.b+t.d)*(t.c+t.e))
 }
 
-// log1p is ln(1+x) for x > -1, exact to a few units in the last place near 0 as well.
+// log1p returns ln(1+x) for x > -1, accurate to a few units in the last place near 0 too.
 func log1p(x float64) float64 {
 	u := 1 + x
 	if u == 1 {
@@ -161,7 +160,7 @@ func log1p(x float64) float64 {
 	return rng.Log(u) * (x / (u - 1))
 }
 
-// expm1 is e^x - 1, likewise.
+// expm1 returns e^x - 1, with the same accuracy.
 func expm1(x float64) float64 {
 	if math.Abs(x) > 0.25 {
 		return rng.Exp(x) - 1

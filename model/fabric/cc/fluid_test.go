@@ -11,8 +11,7 @@ import (
 var link40 = Bottleneck{Flows: 4, Capacity: 40 * units.Gbps, Packet: 1000, CNPInterval: 50 * us, KMin: 5 * units.KB,
 	KMax: 200 * units.KB, PMax: 0.1}
 
-// TestFixedPointBalances puts the solution into the three equations, with the standard
-// library's functions.
+// TestFixedPointBalances substitutes the solution into the three equations, using the standard library's functions.
 func TestFixedPointBalances(t *testing.T) {
 	noBytes, late, mellanox := DefaultDCQCN(), DefaultDCQCN(), MellanoxDCQCN(40*units.Gbps)
 	noBytes.ByteCounter = 0
@@ -50,7 +49,7 @@ func TestFixedPointBalances(t *testing.T) {
 			if want := 1 - pow(c.AlphaInterval.Seconds()*r); math.Abs(e.Alpha/want-1) > 1e-9 {
 				t.Errorf("config %d, %d flows: alpha %v, want %v", i, n, e.Alpha, want)
 			}
-			// The target is in whole bit/s, which the differences inherit.
+			// The target is rounded to whole bit/s, which affects the differences.
 			down, up := (target-r)/tau*cnp, float64(c.RateAI)/bits*r*active
 			if math.Abs(down-up) > 1e-6*up+cnp/tau/bits {
 				t.Errorf("config %d, %d flows: the target falls by %v and rises by %v", i, n, down, up)
@@ -63,10 +62,10 @@ func TestFixedPointBalances(t *testing.T) {
 	}
 }
 
-// TestFixedPointLimits holds what must be so at the edges.
+// TestFixedPointLimits verifies limiting cases.
 func TestFixedPointLimits(t *testing.T) {
 	c := DefaultDCQCN()
-	c.RateAI = 10 * units.Kbps // small p: the closed form holds
+	c.RateAI = 10 * units.Kbps // small p, so the closed form applies
 	for _, n := range []int{1, 2, 4} {
 		b := link40
 		b.Flows = n

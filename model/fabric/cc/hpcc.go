@@ -5,14 +5,13 @@ import (
 	"farflash/sim"
 )
 
-// HPCC configures HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM
-// 2019, algorithm 1) as the authors' ns-3 has it (CC_MODE 3): in place of a window it
-// moves the rate, and the window follows the rate.
+// HPCC configures HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1) as in the
+// authors' ns-3 (CC_MODE 3): it adjusts the rate in place of a window, and the window follows the rate.
 type HPCC struct {
 	// TargetUtilisation is the utilisation of links to aim for (eta). 0.95 (SIGCOMM 2019).
 	TargetUtilisation units.Fraction
-	// MaxStage is how many additive increases in a row there are before a
-	// multiplicative one. 5 (SIGCOMM 2019); 0 in the experiments of run.py.
+	// MaxStage is how many consecutive additive increases precede a multiplicative one. 5 (SIGCOMM 2019); 0 in the
+	// experiments of run.py.
 	MaxStage int
 	// RateAI is added at every update. 80Mbps for 100G hosts (SIGCOMM 2019;
 	// run.py uses 10Mbps for each 25G of line rate).
@@ -25,16 +24,16 @@ type HPCC struct {
 	MultiRate bool
 	// SampleFeedback ignores hops without a queue within a round trip.
 	SampleFeedback bool
-	// Window bounds what is in flight; scaled in the paper.
+	// Window bounds the data in flight; scaled in the paper.
 	Window Window
 }
 
-// DefaultHPCC has the paper's parameters, with one rate as in its algorithm 1.
+// DefaultHPCC returns the paper's parameters, with one rate as in its algorithm 1.
 func DefaultHPCC() HPCC {
 	return HPCC{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, FastReact: true, Window: WindowScaled}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c HPCC) Validate() error {
 	var f faults
 	f.share("target_utilisation", c.TargetUtilisation)
@@ -44,8 +43,8 @@ func (c HPCC) Validate() error {
 	return f.Err()
 }
 
-// The telemetry header of HPCC's ns-3 (int-header.h): units of bytes sent and of the queue, times the INT_MULTI
-// setting, and the bits of its fields. Its time is in nanoseconds.
+// The telemetry header of HPCC's ns-3 (int-header.h): units of bytes sent and of the queue, both times the INT_MULTI
+// setting, and the widths of its fields in bits. Its time is in nanoseconds.
 const (
 	intBytes units.Bytes = 128
 	intQueue units.Bytes = 80
@@ -53,10 +52,9 @@ const (
 	intTimeBits, intBytesBits, intQueueBits = 24, 20, 17
 )
 
-// Quantise is a hop as the telemetry header of HPCC's ns-3 carries it: time in
-// whole nanoseconds, bytes rounded down to 128*multi and the queue to 80*multi, all of them without what the
-// header's fields have no room for: they wrap around, time after 16.8 ms, bytes after 134 MB*multi and the queue at
-// 10.5 MB*multi. multi below 1 counts as 1.
+// Quantise returns a hop as the telemetry header of HPCC's ns-3 carries it: time in whole nanoseconds, bytes rounded
+// down to 128*multi and the queue to 80*multi. Each value wraps around at the width of its field: time after 16.8 ms,
+// bytes after 134 MB*multi and the queue at 10.5 MB*multi. multi below 1 counts as 1.
 func Quantise(h Hop, multi int) Hop {
 	m := units.Bytes(max(1, multi))
 	h.Time = h.Time % (units.Nanosecond << intTimeBits)
@@ -78,22 +76,22 @@ type hpcc struct {
 }
 
 type hpccState struct {
-	round     uint64 // an acknowledgement beyond this ends the round trip; 0: none has begun
+	round     uint64 // an acknowledgement beyond this ends the round trip; 0 before the first
 	reference units.BitRate
 	u         float64 // average utilisation of the busiest hop
-	stage     int     // additive increases in a row
-	path      uint32  // that last is of
+	stage     int     // consecutive additive increases
+	path      uint32  // the path of last
 	last      [MaxHops]Hop
 }
 
-// hpccHop is one hop's own share of the state.
+// hpccHop is the state of one hop.
 type hpccHop struct {
 	reference units.BitRate
 	u         float64
 	stage     int
 }
 
-// NewHPCC returns HPCC. No rate goes below minRate.
+// NewHPCC returns HPCC. Rates stay at or above minRate.
 func NewHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("hpcc", minRate, c); err != nil {
 		return nil, err
@@ -101,10 +99,10 @@ func NewHPCC(c HPCC, minRate units.BitRate) (Algorithm, error) {
 	return &hpcc{limits: limits{minRate, c.Window}, c: c, eta: float64(c.TargetUtilisation)}, nil
 }
 
-// Wants asks for acknowledgements with telemetry, and for a new rate to count at once.
+// Wants asks for acknowledgements with telemetry, and for new rates to apply at once.
 func (*hpcc) Wants() Wants { return Wants{Acks: true, INT: true, Repace: true} }
 
-// Start begins at line rate with every hop taken to be fully used.
+// Start sets line rate and takes every hop to be fully used.
 func (h *hpcc) Start(q int32, s *Sender) {
 	h.qps = grow(h.qps, q)
 	h.qps[q] = hpccState{reference: s.Line, u: 1}
@@ -117,8 +115,8 @@ func (h *hpcc) Start(q int32, s *Sender) {
 	h.start(s)
 }
 
-// React takes acknowledgements. What ends a round trip moves the reference rate; what
-// comes within one moves only the rate that is sent at.
+// React handles acknowledgements. One that ends a round trip moves the reference rate; others move only the sending
+// rate.
 func (h *hpcc) React(q int32, s *Sender, x *Signal) {
 	if x.Kind != Ack {
 		return
@@ -129,14 +127,14 @@ func (h *hpcc) React(q int32, s *Sender, x *Signal) {
 		return
 	}
 	hops := x.Hops[:min(len(x.Hops), MaxHops)]
-	if st.round == 0 { // there is nothing to compare with yet
+	if st.round == 0 { // no earlier telemetry to compare with
 		st.round, st.path = x.Next, x.Path
 		copy(st.last[:], hops)
 		return
 	}
 	if x.Path != st.path && x.Multiple == 0 {
-		// Other ports, whose counts have nothing to do with those before (section 4.1 of the paper). The ns-3 code
-		// has no path id and subtracts them.
+		// The counters of other ports are unrelated to the earlier ones (section 4.1 of the paper). The ns-3 code has
+		// no path id and subtracts them all the same.
 		st.path = x.Path
 		copy(st.last[:], hops)
 	} else if h.c.MultiRate {
@@ -149,9 +147,9 @@ func (h *hpcc) React(q int32, s *Sender, x *Signal) {
 	}
 }
 
-// update moves the one rate.
+// update adjusts the single rate.
 func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool, multiple int) {
-	var most, over float64 // the busiest hop's utilisation, and for how many ns
+	var most, over float64 // the busiest hop's utilisation, and the interval it was measured over, in ns
 	any := false
 	for i := range hops {
 		if h.skips(&hops[i], full) {
@@ -163,8 +161,7 @@ func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool, multiple 
 			continue
 		}
 		any = true
-		// As in the reference, hops without any traffic leave the average where it is
-		// (with MultiRate they lower it).
+		// As in the reference, hops without any traffic leave the average unchanged (with MultiRate they lower it).
 		if u > most {
 			most, over = u, ns
 		}
@@ -180,7 +177,7 @@ func (h *hpcc) update(st *hpccState, s *Sender, hops []Hop, full bool, multiple 
 	}
 }
 
-// updateHops moves every hop's rate and takes the least.
+// updateHops adjusts every hop's rate and applies the lowest.
 func (h *hpcc) updateHops(st *hpccState, own *[MaxHops]hpccHop, s *Sender, hops []Hop, full bool, multiple int) {
 	least := s.Line
 	any := false
@@ -211,13 +208,14 @@ func (h *hpcc) updateHops(st *hpccState, own *[MaxHops]hpccHop, s *Sender, hops 
 	}
 }
 
-// skips reports whether a hop does not count within a round trip.
+// skips reports whether a hop is ignored within a round trip.
 func (h *hpcc) skips(x *Hop, full bool) bool {
 	return h.c.SampleFeedback && !full && x.Queue == 0
 }
 
-// measure is a hop's utilisation between two packets and the nanoseconds between them. It is not possible if the
-// clock or the count has not gone forward. Those of a header that has a multiple always have: they wrap around.
+// measure returns a hop's utilisation between two packets and the nanoseconds between them. ok is false if the clock or
+// the byte count has not advanced. With a multiple, values are those of a header, whose fields wrap around, so a lower
+// value counts as an advance.
 func measure(a, b *Hop, s *Sender, multiple int) (u, ns float64, ok bool) {
 	took, count := b.Time-a.Time, b.Bytes-a.Bytes
 	if multiple > 0 {
@@ -239,21 +237,20 @@ func measure(a, b *Hop, s *Sender, multiple int) (u, ns float64, ok bool) {
 	return sent/float64(b.Rate) + queue, ns, true
 }
 
-// average moves u towards a measurement over ns nanoseconds, by their share of the
-// round trip.
+// average moves u towards a utilisation measured over ns nanoseconds, weighted by their share of the round trip.
 func average(u, measured, ns float64, baseRTT sim.Time) float64 {
 	rtt := float64(max(1, baseRTT)) / 1000
 	ns = min(ns, rtt)
 	return (float64(u*(rtt-ns)) + float64(measured*ns)) / rtt
 }
 
-// next is the rate that follows from the reference rate at utilisation u.
+// next returns the rate that follows from the reference rate at utilisation u, and the new stage.
 func (h *hpcc) next(reference units.BitRate, u float64, stage int, s *Sender) (units.BitRate, int) {
 	return nextRate(h.limits, reference, u/h.eta, stage, h.c.MaxStage, h.c.RateAI, s)
 }
 
-// nextRate is HPCC's and HPCC-PINT's rule: divide by the load if that is 1 or more, or
-// after enough additive increases; and always add a little.
+// nextRate is the rule of HPCC and HPCC-PINT: divide by the load if it is at least 1, or after enough additive
+// increases; and always add a little.
 func nextRate(l limits, reference units.BitRate, load float64, stage, maxStage int, ai units.BitRate,
 	s *Sender) (units.BitRate, int) {
 	if load >= 1 || stage >= maxStage {

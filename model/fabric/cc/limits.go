@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// Window names how a rate-based algorithm bounds what is in flight.
+// Window names how a rate-based algorithm bounds the data in flight.
 type Window uint8
 
 // The windows.
@@ -22,7 +22,7 @@ const (
 
 var windowNames = units.Names[Window]{"none", "bdp", "scaled"}
 
-// String is the window's name in scenarios.
+// String returns the name used in scenarios.
 func (w Window) String() string { return windowNames.Name(w) }
 
 // MarshalText writes the window's name.
@@ -31,18 +31,18 @@ func (w Window) MarshalText() ([]byte, error) { return windowNames.Marshal(w) }
 // UnmarshalText reads a window's name.
 func (w *Window) UnmarshalText(text []byte) error { return windowNames.Unmarshal(text, w) }
 
-// limits are what rates and windows keep to.
+// limits bounds rates and windows.
 type limits struct {
 	min    units.BitRate
 	window Window
 }
 
-// bound puts r between the least rate and the line's, which wins if it is less.
+// bound limits r to the range from the lowest rate to the line rate; the line rate takes precedence.
 func (l limits) bound(r units.BitRate, s *Sender) units.BitRate {
 	return min(max(r, l.min), s.Line)
 }
 
-// set makes r, which is in bounds, the rate of s.
+// set makes r, which must be in bounds, the rate of s, and sets the window accordingly.
 func (l limits) set(s *Sender, r units.BitRate) {
 	s.Rate = r
 	switch l.window {
@@ -55,13 +55,13 @@ func (l limits) set(s *Sender, r units.BitRate) {
 	}
 }
 
-// start lets s begin at the rate of its line.
+// start sets s to line rate.
 func (l limits) start(s *Sender) {
 	s.Wake = sim.Forever
 	l.set(s, s.Line)
 }
 
-// mulDiv is a*b/c rounded down; what is too great is cut.
+// mulDiv returns a*b/c rounded down, saturated at the greatest int64.
 func mulDiv(a, b, c int64) int64 {
 	if c <= 0 {
 		return a
@@ -74,12 +74,11 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(q, math.MaxInt64))
 }
 
-// top is above every rate there is. What exceeds it is cut to it, so that whole
-// numbers never overflow.
+// top exceeds every rate. Greater values are cut to it, so that integers never overflow.
 const top units.BitRate = 1 << 60
 
-// times is r*f in whole bits per second, rounded towards zero: the reference's rates
-// are whole numbers too. f is not negative.
+// times returns r*f in whole bits per second, rounded towards zero: the reference's rates are integers too. f must not
+// be negative.
 func times(r units.BitRate, f float64) units.BitRate {
 	v := float64(r) * f
 	if !(v < float64(top)) {
@@ -88,7 +87,7 @@ func times(r units.BitRate, f float64) units.BitRate {
 	return units.BitRate(v)
 }
 
-// over is r/f in whole bits per second, rounded towards zero; r/0 is top.
+// over returns r/f in whole bits per second, rounded towards zero; r/0 is top.
 func over(r units.BitRate, f float64) units.BitRate {
 	v := float64(r) / f
 	if !(v < float64(top)) {
@@ -97,7 +96,7 @@ func over(r units.BitRate, f float64) units.BitRate {
 	return units.BitRate(v)
 }
 
-// possible says what is wrong with the least rate or with an algorithm's settings, whose key is given.
+// possible reports an invalid lowest rate or invalid settings of the algorithm with the given key.
 func possible(key string, minRate units.BitRate, settings interface{ Validate() error }) error {
 	var f units.Faults
 	f.Hold(minRate > 0 && minRate <= top, "min_rate",
@@ -106,45 +105,45 @@ func possible(key string, minRate units.BitRate, settings interface{ Validate() 
 	return f.Err()
 }
 
-// faults are what is wrong with an algorithm's settings, with the kinds of quantity that several have.
+// faults collects errors in an algorithm's settings, with checks for the kinds of quantity that several have.
 type faults struct{ units.Faults }
 
-// share: v is above 0 and at most 1.
+// share checks that v is above 0 and at most 1.
 func (f *faults) share(key string, v units.Fraction) {
 	f.Hold(v > 0 && v <= 1, key, "%v is not possible; it must be above 0 and at most 1", float64(v))
 }
 
-// rate: r is a step that a rate can take.
+// rate checks that r can be a step of a rate.
 func (f *faults) rate(key string, r units.BitRate) {
 	f.Hold(r >= 0 && r <= top, key, "%v is not possible; it must be zero or more", r)
 }
 
-// interval: t is a time that can repeat.
+// interval checks that t can be the period of a repetition.
 func (f *faults) interval(key string, t sim.Time) {
 	f.Hold(t >= units.Nanosecond && t <= 1000*units.Second, key, "%v is not possible; it must be 1ns to 1000s", t)
 }
 
-// short: t is from nothing to a second.
+// short checks that t is between zero and a second.
 func (f *faults) short(key string, t sim.Time) {
 	f.Hold(t >= 0 && t <= units.Second, key, "%v is not possible; it must be 0s to 1s", t)
 }
 
-// count: n is not negative.
+// count checks that n is not negative.
 func (f *faults) count(key string, n int) {
 	f.Hold(n >= 0, key, "%d is not possible; it must be zero or more", n)
 }
 
-// window: w is one of them.
+// window checks that w is a known window.
 func (f *faults) window(w Window) {
 	f.Hold(w < windows, "window", "%v is not possible; use none, bdp or scaled", w)
 }
 
-// positive: v is above zero.
+// positive checks that v is above zero.
 func positive[T ~int | ~int64 | ~float64](f *faults, key string, v T) {
 	f.Hold(v > 0, key, "%v is not possible; it must be above zero", v)
 }
 
-// mtu is the payload of a full packet.
+// mtu returns the payload of a full packet.
 func (s *Sender) mtu() int64 {
 	if s.MTU <= 0 {
 		return 1000

@@ -10,15 +10,15 @@ import (
 	"farflash/sim"
 )
 
-// limit is what a key may be: the values at its ends, and those just beyond.
+// limit is the valid range of a key: the values at its ends, and those just beyond.
 type limit struct {
 	key       string
 	set       func(c *Config, v float64)
 	may, must []float64
 }
 
-// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is
-// not is refused, with its key.
+// TestLimits checks the ends of each number's range from both sides: the last valid value is accepted, the first
+// invalid one is rejected with its key.
 func TestLimits(t *testing.T) {
 	const us, most = float64(units.Microsecond), float64(top)
 	least, longest := float64(units.Nanosecond), float64(1000*units.Second)
@@ -154,7 +154,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDefaults holds the parameters to what their papers and programs print.
+// TestDefaults compares the parameters with those printed in papers and set in programs.
 func TestDefaults(t *testing.T) {
 	const us = units.Microsecond
 	for _, x := range []struct{ got, want any }{
@@ -164,7 +164,7 @@ func TestDefaults(t *testing.T) {
 			RateDecreaseInterval: 4 * us, RateOnFirstCNP: 1,
 			RateIncreaseTimer: 55 * us, ByteCounter: 10_000_000, FastRecovery: 5, RateAI: 40_000_000,
 			RateHAI: 200_000_000}},
-		// Of hosts of 100 Gbit/s HPCC's run.py adds 20 and 200 Mbit/s, of 25 Gbit/s 5 and 50.
+		// For hosts of 100 Gbit/s HPCC's run.py adds 20 and 200 Mbit/s, for 25 Gbit/s 5 and 50.
 		{MellanoxDCQCN(100 * units.Gbps).RateAI, 20 * units.Mbps},
 		{MellanoxDCQCN(100 * units.Gbps).RateHAI, 200 * units.Mbps},
 		{MellanoxDCQCN(25 * units.Gbps).RateAI, 5 * units.Mbps},
@@ -176,8 +176,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestDemand: a window over the round trip that was measured, which is never less than that of an empty path; without
-// one a queue pair has its rate.
+// TestDemand verifies that Demand divides the window by the measured round trip, but at least that of an empty path;
+// without a window a queue pair has its rate.
 func TestDemand(t *testing.T) {
 	for _, x := range []struct {
 		s    Sender
@@ -200,7 +200,7 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// TestLimitsSet: the window that goes with a rate, by kind, whatever it was before.
+// TestLimitsSet verifies the window that each kind sets for a rate, whatever the window was before.
 func TestLimitsSet(t *testing.T) {
 	for kind, want := range map[Window]units.Bytes{WindowNone: 0, WindowBDP: 8000, WindowScaled: 2000} {
 		s := Sender{Line: 100 * units.Gbps, BDP: 8000, Window: 77}

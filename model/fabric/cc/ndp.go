@@ -7,21 +7,21 @@ import (
 
 // NDP configures receivers that pull, as in NDP (Handley et al., "Re-architecting datacenter networks and stacks for
 // low latency and high performance", SIGCOMM 2017, section 3). A sender sends its first window at line rate, then one
-// packet for each pull. A receiver sends a pull for each packet that arrives, whole or trimmed. It takes its senders
+// packet for each pull. A receiver sends a pull for each packet that arrives, whole or trimmed. It serves its senders
 // in turn, at the pace of full packets on its own link, so that the link is busy and no queue grows. Use it with
-// trimming, since a packet that a switch drops is never pulled again, and with packets spread over all ways. Left
+// trimming, since a packet that a switch drops is never pulled again, and with packets sprayed over all paths. Left
 // out: headers that return to the sender, priorities among senders, and the credit of EQDS for idle queue pairs.
 type NDP struct {
-	// Window is how many packets a queue pair sends before it is pulled. 0 is the bandwidth-delay product (the
-	// paper's section 3.2). Fewer leave the first round trip partly unused. More are trimmed more often when many
-	// senders begin at once.
+	// Window is how many packets a queue pair sends before it is pulled. 0 is the bandwidth-delay product (the paper's
+	// section 3.2). Fewer leave the first round trip partly unused. More are trimmed more often when many senders start
+	// at once.
 	Window int
 }
 
-// DefaultNDP is the paper's.
+// DefaultNDP returns the paper's settings.
 func DefaultNDP() NDP { return NDP{} }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c NDP) Validate() error {
 	var f faults
 	f.Hold(c.Window >= 0 && c.Window <= mostPackets, "window",
@@ -35,7 +35,7 @@ type ndp struct {
 	first []int32 // packets of the first window, by queue pair
 }
 
-// NewNDP returns NDP. What receivers do is package fabric's.
+// NewNDP returns NDP. The receivers' side is in package fabric.
 func NewNDP(c NDP) (Algorithm, error) {
 	if err := units.Within("ndp", c.Validate()); err != nil {
 		return nil, err
@@ -43,10 +43,10 @@ func NewNDP(c NDP) (Algorithm, error) {
 	return &ndp{c: c}, nil
 }
 
-// Wants asks for pulls, and for what is sent and timeouts to count what may be sent.
+// Wants asks for pulls, and for sent packets and timeouts, which credit depends on.
 func (*ndp) Wants() Wants { return Wants{Acks: true, Sent: true, Pulls: true} }
 
-// Start begins with a window.
+// Start grants the first window.
 func (n *ndp) Start(q int32, s *Sender) {
 	n.first = grow(n.first, q)
 	mtu := s.mtu()
@@ -58,8 +58,8 @@ func (n *ndp) Start(q int32, s *Sender) {
 	s.Rate, s.Wake, s.Credit, s.Window = s.Line, sim.Forever, packets, units.Bytes(int64(packets)*mtu)
 }
 
-// React counts what may be sent. There is never more of it than the first window: what is on its way, what is still
-// to be pulled for and this are as many packets together. After a timeout nothing of them is on its way any more.
+// React keeps the credit. It never exceeds the first window: the packets in flight, those still to be pulled for and
+// the credit add up to that many. After a timeout none of them is in flight any more.
 func (n *ndp) React(q int32, s *Sender, x *Signal) {
 	switch x.Kind {
 	case Sent:

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCreditIsConserved: what may be sent, what is on its way and what is still to be pulled for are a first window
-// together, whatever comes in what order; and after a timeout there is a first window again.
+// TestCreditIsConserved verifies that the credit, the packets in flight and those still to be pulled for add up to a
+// first window, whatever arrives in whatever order; and that a timeout restores the first window.
 func TestCreditIsConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(0, 40).Draw(t, "window")

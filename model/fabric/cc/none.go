@@ -2,22 +2,21 @@ package cc
 
 import "farflash/numeric/units"
 
-// LineRate is the configuration of no congestion control: what a lossless fabric does
-// with flow control alone.
+// LineRate configures no congestion control: a lossless fabric with flow control only.
 type LineRate struct {
-	// Window bounds what is in flight.
+	// Window bounds the data in flight.
 	Window Window
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c LineRate) Validate() error {
 	var f faults
 	f.window(c.Window)
 	return f.Err()
 }
 
-// NewNone returns congestion control that does nothing: every queue pair sends at the
-// rate of its line, always. minRate is not used but must be possible.
+// NewNone returns an algorithm without congestion control: every queue pair always sends at line rate. minRate is not
+// used but must be valid.
 func NewNone(c LineRate, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("none", minRate, c); err != nil {
 		return nil, err

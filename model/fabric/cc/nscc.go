@@ -6,22 +6,21 @@ import (
 )
 
 // NSCC configures the network-signalled congestion control of Ultra Ethernet (UE Specification 1.0, section 3.6.13,
-// with the values that the UEC's simulator uet-htsim computes in uec.cpp). It steers a window by two signals of each
-// acknowledged packet, a mark and how much longer than the base round trip it took:
+// with the values that the UEC's simulator uet-htsim computes in uec.cpp). It controls a window by two signals of each
+// acknowledged packet, a mark and its delay over the base round trip:
 //
-//	no mark, delay below target    the window grows in proportion to the distance from the target; fast while there is
-//	                               hardly any delay
-//	no mark, delay above target    it grows by a fair share, for the queue is about to be empty
-//	mark, delay above target       it shrinks by how far the mean delay is above the target, once a round trip
-//	mark, delay below target       nothing: another way is congested
+//	no mark, delay below target    growth in proportion to the gap to the target; fast while there is hardly any delay
+//	no mark, delay above target    growth by a fair share, because the queue is about to empty
+//	mark, delay above target       decrease by how far the mean delay exceeds the target, once a round trip
+//	mark, delay below target       no change: another path is congested
 //
-// and by quick adaptation: where little has come in a round trip and a packet was lost, trimmed, or late by four
-// targets, the window becomes what has come. Steps are in full packets, times the bandwidth-delay product over that
-// of 100 Gbit/s and 12 us.
+// and by quick adaptation: where few bytes have arrived in a round trip and a packet was lost, trimmed, or late by four
+// targets, the window becomes the bytes that have arrived. Steps are in full packets, times the bandwidth-delay product
+// over that of 100 Gbit/s and 12 us.
 //
-// What it leaves out: penalties that a receiver asks for, probes, and the choice of ways (package fabric's).
+// It leaves out penalties that a receiver asks for, probes, and the choice of paths (package fabric's).
 type NSCC struct {
-	// TargetDelay is the queueing delay to aim for. 0 is the base round trip; with trimming the specification has
+	// TargetDelay is the queueing delay to aim for. 0 is the base round trip; with trimming the specification uses
 	// three quarters of it.
 	TargetDelay sim.Time
 	// Proportional is what an acknowledged window adds at no delay, in packets, for each 12 us of the target. 4
@@ -29,7 +28,7 @@ type NSCC struct {
 	Proportional float64
 	// Fair is what an acknowledged window adds above the target, in packets. 5 (uet-htsim).
 	Fair float64
-	// Fast is the share of what is acknowledged that is added while the delay stays below FastBelow for a window. 25%
+	// Fast is the share of the acknowledged bytes that is added while the delay stays below FastBelow for a window. 25%
 	// (uet-htsim).
 	Fast units.Fraction
 	// FastBelow is the delay below which fast applies. 1us (uet-htsim).
@@ -38,7 +37,7 @@ type NSCC struct {
 	Constant float64
 	// Gamma is the strength of a decrease. 0.8 (uet-htsim).
 	Gamma units.Fraction
-	// MaxDecrease is the most of a window that one decrease takes. 50% (uet-htsim).
+	// MaxDecrease is the largest share of the window that one decrease takes. 50% (uet-htsim).
 	MaxDecrease units.Fraction
 	// Gain is the weight of the newest delay in the mean. 1.25% (uet-htsim).
 	Gain units.Fraction
@@ -49,13 +48,13 @@ type NSCC struct {
 	MaxWindow float64
 }
 
-// DefaultNSCC has uet-htsim's values.
+// DefaultNSCC returns uet-htsim's values.
 func DefaultNSCC() NSCC {
 	return NSCC{Proportional: 4, Fair: 5, Fast: 0.25, FastBelow: units.Microsecond, Constant: 0.15, Gamma: 0.8,
 		MaxDecrease: 0.5, Gain: 0.0125, QuickBelow: 1.0 / 8, MaxWindow: 1.5}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c NSCC) Validate() error {
 	var f faults
 	f.short("target_delay", c.TargetDelay)
@@ -78,7 +77,7 @@ func (c NSCC) Validate() error {
 	return f.Err()
 }
 
-// The network that NSCC's constants are for.
+// The network that NSCC's constants are scaled to.
 const (
 	nsccRTT = 12 * units.Microsecond
 	nsccBDP = 150_000 // bytes: 100 Gbit/s
@@ -90,25 +89,26 @@ type nscc struct {
 	qps []nsccState
 }
 
-// nsccState is a queue pair's; what is counted is bytes.
+// nsccState is the state of a queue pair; sizes are in bytes.
 type nsccState struct {
-	window, most, mtu   float64
-	scale               float64 // a: steps are for a bandwidth-delay product of nsccBDP
-	target, base        sim.Time
-	came                uint64  // what is known to have come
-	gained              float64 // what growth has earned, times the window
-	got                 float64 // since growth was paid out
-	mean                float64 // delay, ps
-	calm                float64 // acknowledged with hardly any delay, in a row
-	fast                bool
-	lowered, paid       sim.Time
-	quickAt             sim.Time // when the present look ends; 0 is before the first
-	looked              float64  // what has come in it
-	ignored, ignoreTill float64  // what comes after an adaptation was sent before it
-	hit                 bool     // something was trimmed or lost since the last adaptation
+	window, most, mtu float64
+	scale             float64 // a: steps are scaled to a bandwidth-delay product of nsccBDP
+	target, base      sim.Time
+	came              uint64  // bytes known to have arrived
+	gained            float64 // growth earned and not yet applied, times the window
+	got               float64 // bytes arrived since growth was applied
+	mean              float64 // delay, ps
+	calm              float64 // bytes acknowledged in a row with hardly any delay
+	fast              bool
+	lowered, paid     sim.Time
+	quickAt           sim.Time // when the present quick adaptation interval ends; 0 before the first
+	looked            float64  // bytes arrived in it
+	// ignored counts bytes arrived since an adaptation; up to ignoreTill they were sent before it
+	ignored, ignoreTill float64
+	hit                 bool // a packet was trimmed or lost since the last adaptation
 }
 
-// NewNSCC returns NSCC. It has a least window of one packet in place of a least rate.
+// NewNSCC returns NSCC. It has a smallest window of one packet instead of a lowest rate.
 func NewNSCC(c NSCC) (Algorithm, error) {
 	if err := units.Within("nscc", c.Validate()); err != nil {
 		return nil, err
@@ -116,10 +116,10 @@ func NewNSCC(c NSCC) (Algorithm, error) {
 	return &nscc{c: c}, nil
 }
 
-// Wants asks for acknowledgements with round trips and what has come out of order, and for losses.
+// Wants asks for acknowledgements with round trips and out-of-order arrivals, and for losses.
 func (*nscc) Wants() Wants { return Wants{Acks: true, RTT: true, Losses: true, Came: true} }
 
-// Start begins with the greatest window.
+// Start sets the largest window.
 func (n *nscc) Start(q int32, s *Sender) {
 	n.qps = grow(n.qps, q)
 	st := &n.qps[q]
@@ -134,7 +134,7 @@ func (n *nscc) Start(q int32, s *Sender) {
 	st.steer(s)
 }
 
-// React takes acknowledgements, and what was trimmed or lost.
+// React handles acknowledgements, and trimmed or lost packets.
 func (n *nscc) React(q int32, s *Sender, x *Signal) {
 	st := &n.qps[q]
 	switch x.Kind {
@@ -148,7 +148,7 @@ func (n *nscc) React(q int32, s *Sender, x *Signal) {
 	st.steer(s)
 }
 
-// acked is for an acknowledgement.
+// acked handles an acknowledgement.
 func (n *nscc) acked(st *nsccState, x *Signal) {
 	fresh := 0.0
 	if to := max(x.Came, x.Acked); to > st.came {
@@ -168,7 +168,8 @@ func (n *nscc) acked(st *nsccState, x *Signal) {
 		st.gained += float64(float64(n.c.Fair*st.mtu) * float64(st.scale*fresh))
 	case !x.Marked:
 		if n.hurry(st, delay, fresh); !st.fast {
-			// The scale of the target over 12 us and the target itself cancel: what is missing counts in 12 us.
+			// Scaling the target to 12 us cancels the target in the divisor, so the gap to the target counts in units
+			// of 12 us.
 			st.gained += float64(float64(n.c.Proportional*st.mtu) * float64(st.scale*fresh) *
 				(float64(st.target-delay) / float64(nsccRTT)))
 		}
@@ -187,7 +188,7 @@ func (n *nscc) acked(st *nsccState, x *Signal) {
 	}
 }
 
-// average takes a delay into the mean. An unmarked packet that was late says that the queue has emptied behind it.
+// average folds a delay into the mean. A late packet without a mark shows that the queue has emptied behind it.
 func (n *nscc) average(st *nsccState, delay sim.Time, marked bool) {
 	d := float64(delay)
 	if !marked && delay > st.target {
@@ -196,7 +197,7 @@ func (n *nscc) average(st *nsccState, delay sim.Time, marked bool) {
 	st.mean += float64(float64(n.c.Gain) * (d - st.mean))
 }
 
-// hurry grows the window fast while there has been hardly any delay for a window.
+// hurry grows the window fast once the delay has stayed below FastBelow for a window.
 func (n *nscc) hurry(st *nsccState, delay sim.Time, fresh float64) {
 	if delay >= n.c.FastBelow {
 		st.calm, st.fast = 0, false
@@ -208,7 +209,7 @@ func (n *nscc) hurry(st *nsccState, delay sim.Time, fresh float64) {
 	}
 }
 
-// lower gives way, once a round trip.
+// lower shrinks the window, at most once a round trip.
 func (n *nscc) lower(st *nsccState, now sim.Time) {
 	st.fast, st.calm = false, 0
 	if over := st.mean - float64(st.target); over > 0 && now-st.lowered > st.base {
@@ -217,8 +218,9 @@ func (n *nscc) lower(st *nsccState, now sim.Time) {
 	}
 }
 
-// quick makes the window what has come in a round trip and a target, where that is little and there is a reason, and
-// reports whether the signal has thereby been answered, or is of what was sent before the last time.
+// quick sets the window to the bytes that have arrived in a round trip and a target, if these are few and there is a
+// reason to. It reports whether the signal needs no further reaction: it caused an adaptation, or it concerns data sent
+// before the last one.
 func (n *nscc) quick(st *nsccState, x *Signal, delay sim.Time, marked, lost bool) (answered bool) {
 	if n.c.QuickBelow == 0 {
 		return false
@@ -245,7 +247,7 @@ func (n *nscc) quick(st *nsccState, x *Signal, delay sim.Time, marked, lost bool
 	return answered
 }
 
-// missed is for a packet that did not come as a whole.
+// missed handles a packet that was trimmed or lost.
 func (n *nscc) missed(st *nsccState, x *Signal) {
 	if x.Kind == Trim {
 		st.ignored += st.mtu

@@ -8,15 +8,14 @@ import (
 	"farflash/numeric/units"
 )
 
-// PINT configures HPCC on probabilistic telemetry (Ben Basat et al., "PINT:
-// Probabilistic In-band Network Telemetry", SIGCOMM 2020) as HPCC's ns-3 has it
-// (CC_MODE 10): switches average the utilisation themselves and a packet carries the
-// greatest of its path, logarithmically, in one or two bytes.
+// PINT configures HPCC on probabilistic telemetry (Ben Basat et al., "PINT: Probabilistic In-band Network Telemetry",
+// SIGCOMM 2020) as in HPCC's ns-3 (CC_MODE 10): switches average the utilisation themselves, and a packet carries the
+// maximum along its path, logarithmically, in one or two bytes.
 type PINT struct {
 	// TargetUtilisation is the utilisation of links to aim for (eta). 0.95 (HPCC, SIGCOMM 2019).
 	TargetUtilisation units.Fraction
-	// MaxStage is how many additive increases in a row there are before a
-	// multiplicative one. 5 (HPCC, SIGCOMM 2019); 0 in the experiments of run.py.
+	// MaxStage is how many consecutive additive increases precede a multiplicative one. 5 (HPCC, SIGCOMM 2019); 0 in
+	// the experiments of run.py.
 	MaxStage int
 	// RateAI is added at every update. 80Mbps for 100G hosts (HPCC, SIGCOMM 2019).
 	RateAI units.BitRate
@@ -24,17 +23,17 @@ type PINT struct {
 	LogBase float64
 	// Probability is the share of acknowledgements that are used. 1 (run.py); the paper goes down to 1/256.
 	Probability units.Fraction
-	// Window bounds what is in flight; scaled in HPCC's experiments.
+	// Window bounds the data in flight; scaled in HPCC's experiments.
 	Window Window
 }
 
-// DefaultPINT is HPCC-PINT with every acknowledgement looked at.
+// DefaultPINT is HPCC-PINT using every acknowledgement.
 func DefaultPINT() PINT {
 	return PINT{TargetUtilisation: 0.95, MaxStage: 5, RateAI: 80 * units.Mbps, LogBase: 1.05, Probability: 1,
 		Window: WindowScaled}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c PINT) Validate() error {
 	var f faults
 	f.share("target_utilisation", c.TargetUtilisation)
@@ -46,11 +45,10 @@ func (c PINT) Validate() error {
 	return f.Err()
 }
 
-// pintUnits is in how many parts a utilisation of 1 is divided: the reference's
-// greatest number of concurrent flows.
+// pintUnits is the number of units in a utilisation of 1: the reference's greatest number of concurrent flows.
 const pintUnits = 512
 
-// Codec turns utilisations into powers of a base and back.
+// Codec converts utilisations to exponents of a base and back.
 type Codec struct {
 	base   float64
 	factor float64 // 1 / ln base
@@ -59,10 +57,10 @@ type Codec struct {
 
 const notCodable = "%v is not possible; it must be 1.0002 to 2"
 
-// codable reports whether 16 bits hold the powers of a base that utilisations need.
+// codable reports whether 16 bits hold the exponents of a base that utilisations need.
 func codable(base float64) bool { return base >= 1.0002 && base <= 2 }
 
-// NewCodec returns the codec with a base of 1.0002 to 2: what it encodes has 16 bits.
+// NewCodec returns the codec with a base of 1.0002 to 2. Its codes have 16 bits.
 func NewCodec(base float64) (*Codec, error) {
 	if !codable(base) {
 		return nil, units.Wrong("pint.log_base", notCodable, base)
@@ -74,7 +72,7 @@ func NewCodec(base float64) (*Codec, error) {
 	return c, nil
 }
 
-// power is base to the p.
+// power returns base to the p.
 func (c *Codec) power(p uint16) float64 {
 	if int(p) < len(c.powers) {
 		return c.powers[p]
@@ -82,9 +80,8 @@ func (c *Codec) power(p uint16) float64 {
 	return rng.Pow(c.base, float64(p))
 }
 
-// Encode is the power of the base that u has in units of 1/512, rounded up or down at
-// random so that the mean of what is decoded is right. A utilisation up to 1/512 is 0.
-// It draws one number.
+// Encode returns the exponent of u in units of 1/512, rounded up or down at random so that the decoded mean is
+// unbiased. A utilisation up to 1/512 is 0. It draws one random number.
 func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
 	n := max(1, math.Ceil(min(u*pintUnits, math.MaxUint32)))
 	log := rng.Log(n) * c.factor
@@ -99,10 +96,10 @@ func (c *Codec) Encode(u float64, r *rng.Stream) uint16 {
 	return down
 }
 
-// Decode is the utilisation that p stands for.
+// Decode returns the utilisation of the code p.
 func (c *Codec) Decode(p uint16) float64 { return c.power(p) / pintUnits }
 
-// Bytes is how many bytes of a header the greatest encoded utilisation takes: 1 or 2.
+// Bytes returns how many header bytes the greatest encoded utilisation takes: 1 or 2.
 func (c *Codec) Bytes() units.Bytes {
 	most := rng.Log(pintUnits*pintUnits) * c.factor
 	if most <= 256 {
@@ -126,14 +123,14 @@ type pint struct {
 }
 
 type pintState struct {
-	round     uint64 // an acknowledgement beyond this ends the round trip; 0: none has begun
+	round     uint64 // an acknowledgement beyond this ends the round trip; 0 before the first
 	reference units.BitRate
 	stage     int
 	random    rng.Stream
 }
 
-// NewPINT returns HPCC-PINT. No rate goes below minRate. The seed is the trial's: each
-// queue pair samples with a stream of its own.
+// NewPINT returns HPCC-PINT. Rates stay at or above minRate. The seed is the trial's: each queue pair samples with an
+// independent stream.
 func NewPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
 	if err := possible("pint", minRate, c); err != nil {
 		return nil, err
@@ -146,10 +143,10 @@ func NewPINT(c PINT, minRate units.BitRate, seed uint64) (Algorithm, error) {
 		threshold: uint32(65536 * float64(c.Probability)), seed: seed, codec: codec}, nil
 }
 
-// Wants asks for acknowledgements with PINT's byte, and for a new rate to count at once.
+// Wants asks for acknowledgements with PINT's byte, and for new rates to apply at once.
 func (*pint) Wants() Wants { return Wants{Acks: true, PINT: true, Repace: true} }
 
-// Start begins at line rate. A slot that is used again goes on with its random stream.
+// Start sets line rate. A reused index continues its random stream.
 func (p *pint) Start(q int32, s *Sender) {
 	for i := int32(len(p.qps)); i <= q; i++ {
 		p.qps = append(p.qps, pintState{random: rng.NewStream(p.seed, fmt.Sprintf("cc/pint[%d]", i))})
@@ -158,7 +155,7 @@ func (p *pint) Start(q int32, s *Sender) {
 	p.start(s)
 }
 
-// React takes acknowledgements, or some of them.
+// React handles acknowledgements, or a random sample of them.
 func (p *pint) React(q int32, s *Sender, x *Signal) {
 	if x.Kind != Ack {
 		return

@@ -7,10 +7,9 @@ import (
 	"farflash/sim"
 )
 
-// TestReferenceRates holds that HPCC, TIMELY, DCTCP and HPCC-PINT give the very rates of
-// HPCC's ns-3. The digests are of the output of its rdma-hw.cc (commit 9f4be2a),
-// compiled on its own with a queue pair and a telemetry header around it and fed with
-// the same 20 runs of 400 acknowledgements, drawn by the generator below.
+// TestReferenceRates verifies that HPCC, TIMELY, DCTCP and HPCC-PINT yield exactly the rates of HPCC's ns-3. The
+// digests are of the output of its rdma-hw.cc (commit 9f4be2a), compiled in isolation with a queue pair and a telemetry
+// header around it and fed with the same 20 runs of 400 acknowledgements, drawn by the generator below.
 func TestReferenceRates(t *testing.T) {
 	state := uint64(12345)
 	draw := func(n uint64) uint64 {
@@ -41,7 +40,7 @@ func TestReferenceRates(t *testing.T) {
 				LogBase: 1.05, Probability: 1}, least, 1))
 		}, 0xb1a959376ef6ac07},
 	} {
-		digest := uint64(14695981039346656037) // FNV-1a over the rates, a word each
+		digest := uint64(14695981039346656037) // FNV-1a over the rates, one word each
 		for trial := range 20 {
 			a := c.make(trial)
 			s := Sender{Line: 100 * units.Gbps, BaseRTT: sim.Time(8000+trial*13) * ns,

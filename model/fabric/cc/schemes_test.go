@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// ack is an acknowledgement.
+// ack returns an acknowledgement.
 func ack(acked, next uint64) Signal { return Signal{Kind: Ack, Acked: acked, Next: next} }
 
 func TestNone(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTimely(t *testing.T) {
 		{"beyond THigh counts even if it falls", 501 * us, 1377796407},
 	} {
 		x := ack(pos+1000, pos+5000)
-		x.RTT = step.rtt + 400 // picoseconds that no clock reads
+		x.RTT = step.rtt + 400 // picoseconds below the clock's resolution
 		a.React(0, &s, &x)
 		inside := ack(pos+4000, pos+9000)
 		inside.RTT = 400 * us
@@ -115,7 +115,7 @@ func TestHPCC(t *testing.T) {
 			rate        units.BitRate
 		}{
 			{"the first only stores", 1000, 8000, us, 1000, 0, 10e9},
-			// 5000 B in 8us are 0.5 of 10G; over a whole round trip nothing of u = 1 stays.
+			// 5000 B in 8us are 0.5 of 10G; over a whole round trip u = 1 is forgotten.
 			{"fast: load 1: 10/1 + AI, at most the line", 2000, 9000, 8 * us, 5000, 0, 10e9},
 			// 5000 B in 4us is u 1, half of the average: 0.75; load 1.5.
 			{"fast: 10/1.5 + AI", 3000, 10000, 4 * us, 5000, 0, 6766666666},
@@ -143,7 +143,7 @@ func TestHPCC(t *testing.T) {
 				t.Fatalf("multi %v, %s: window %d, want %d", multi, step.what, s.Window, want)
 			}
 		}
-		// A path that has changed is measured from the next packet on.
+		// A changed path is measured from the next packet on.
 		before := s.Rate
 		x := ack(25500, 33000)
 		x.Hops = []Hop{{Time: 1, Bytes: 7, Rate: 10 * units.Gbps}}
@@ -191,7 +191,7 @@ func TestQuantise(t *testing.T) {
 	}
 }
 
-// TestCodec holds that what is decoded has the right mean and that rounding is by a power.
+// TestCodec verifies that decoded values have the right mean and that codes round to a power.
 func TestCodec(t *testing.T) {
 	c, err := NewCodec(1.05)
 	if err != nil {
@@ -278,7 +278,7 @@ func TestPINT(t *testing.T) {
 			t.Fatalf("%s: rate %d, want %d", step.what, s.Rate, step.rate)
 		}
 	}
-	// One in four is looked at.
+	// One in four is used.
 	c := DefaultPINT()
 	c.Probability = 0.25
 	a = must(NewPINT(c, units.Mbps, 7))
@@ -302,7 +302,7 @@ func TestPINT(t *testing.T) {
 	}
 }
 
-// TestSwift follows Swift by hand: target 25us, no scaling by flows.
+// TestSwift follows Swift by hand: target 25us, no flow scaling.
 func TestSwift(t *testing.T) {
 	c := DefaultSwift()
 	c.FlowScaling, c.TargetPerHop, c.InitialWindow = 0, 5*us, 4
@@ -343,7 +343,7 @@ func TestSwift(t *testing.T) {
 	if got := w.qps[0].window; got != c.MinWindow {
 		t.Errorf("window %v after five timeouts", got)
 	}
-	// Flow scaling at its ends.
+	// Flow scaling at the ends of its range.
 	w = must(NewSwift(DefaultSwift())).(*swift)
 	for window, want := range map[float64]sim.Time{0.01: 127 * us, 0.1: 127 * us, 100: 27 * us, 1000: 27 * us} {
 		if got := w.target(window, 2); got < want-2 || got > want+2 {
@@ -355,8 +355,8 @@ func TestSwift(t *testing.T) {
 	}
 }
 
-// TestHPCCPath: where a packet took another way, nothing is subtracted from what came the way before; with the header
-// of HPCC's ns-3 it is, and its counters wrap around.
+// TestHPCCPath verifies that after a change of path no counter of the old path is subtracted; with the header of HPCC's
+// ns-3 it is, and its counters wrap around.
 func TestHPCCPath(t *testing.T) {
 	hop := func(at sim.Time, bytes uint64) []Hop {
 		return []Hop{{Time: at, Bytes: bytes, Rate: 100 * units.Gbps}}

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// walk is one queue pair that a file leads through its congestion control.
+// walk is one queue pair that a file drives through its congestion control.
 type walk struct {
 	alg Algorithm
 	s   Sender
@@ -19,13 +19,13 @@ type walk struct {
 	pos uint64
 }
 
-// TestSteps follows algorithms step by step. A file of testdata/steps has these commands, each with the state that it
-// leaves:
+// TestSteps follows algorithms step by step. A file of testdata/steps has these commands, each followed by the
+// resulting state:
 //
 //	start machine [line=40Gbps] [key=value ...]    a new queue pair; dcqcn, mellanox or ns3-rdma
-//	cnp at=10us                                   a congestion notification comes
-//	sent at=10us bytes=1MB                        so much payload is handed to the link
-//	run until=100us                               time passes; every call that the algorithm asked for has its line
+//	cnp at=10us                                   a congestion notification arrives
+//	sent at=10us bytes=1MB                        payload is handed to the link
+//	run until=100us                               time passes; each timer call of the algorithm has its line
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		x := &walk{}
@@ -64,7 +64,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// scan reads an argument of a step.
+// scan parses an argument of a step.
 func scan(t *testing.T, d *datadriven.TestData, key string, into interface{ UnmarshalText([]byte) error }) {
 	t.Helper()
 	var text string
@@ -74,7 +74,7 @@ func scan(t *testing.T, d *datadriven.TestData, key string, into interface{ Unma
 	}
 }
 
-// start makes a queue pair anew.
+// start creates a new queue pair.
 func (x *walk) start(t *testing.T, d *datadriven.TestData) {
 	c := DefaultConfig()
 	line := 40 * units.Gbps
@@ -113,7 +113,7 @@ func (x *walk) start(t *testing.T, d *datadriven.TestData) {
 	x.alg.Start(0, &x.s)
 }
 
-// wait lets time pass and makes the calls that are asked for meanwhile.
+// wait lets time pass and makes the timer calls that fall due.
 func (x *walk) wait(b *strings.Builder, at sim.Time) {
 	for x.s.Wake <= at {
 		x.now = x.s.Wake
@@ -124,7 +124,7 @@ func (x *walk) wait(b *strings.Builder, at sim.Time) {
 	x.now = at
 }
 
-// line is the queue pair's state.
+// line prints the queue pair's state.
 func (x *walk) line() string {
 	st := &x.alg.(*dcqcn).qps[0]
 	wake := "never"

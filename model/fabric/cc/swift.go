@@ -8,8 +8,8 @@ import (
 )
 
 // Swift configures Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
-// Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts
-// of this model add none of their own, so there is one window, not one for the endpoint as well.
+// Datacenter", SIGCOMM 2020). Windows are in full packets. The round trip stands for the paper's fabric delay: hosts of
+// this model add no delay of their own, so there is a single window and no second one for the endpoint.
 type Swift struct {
 	// TargetDelay is the target round trip before scaling. It must exceed the round trip of an empty path; otherwise
 	// the window never grows. 25us; csg-htsim has 20us.
@@ -17,11 +17,11 @@ type Swift struct {
 	// TargetPerHop is added to the target for every switch on the path (topology-based scaling). 1us; csg-htsim has
 	// 3us.
 	TargetPerHop sim.Time
-	// FlowScaling is the most that is added to the target for small windows (fs_range, flow-based scaling). 100us
+	// FlowScaling is the largest amount added to the target for small windows (fs_range, flow-based scaling). 100us
 	// (csg-htsim: five times its target). 0 is none.
 	FlowScaling sim.Time
-	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd, between which flow
-	// scaling falls from its most to nothing. 0.1 and 100 packets (csg-htsim).
+	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd, between which flow scaling falls from its maximum to
+	// zero. 0.1 and 100 packets (csg-htsim).
 	ScalingMin, ScalingMax float64
 	// Increase is what a round trip below the target adds, in packets (ai). 1 (csg-htsim).
 	Increase float64
@@ -32,17 +32,15 @@ type Swift struct {
 	// MinWindow and MaxWindow bound the window, in packets. 0.001 and 10000; csg-htsim
 	// has 10 B and 1000 packets.
 	MinWindow, MaxWindow float64
-	// InitialWindow is the window that a queue pair begins with, in packets; 0 is what the line carries in a round
-	// trip.
+	// InitialWindow is the initial window of a queue pair, in packets; 0 is the bandwidth-delay product.
 	InitialWindow float64
-	// ResetAfter is how many retransmission timeouts in a row set the window to the smallest (RETX_RESET_THRESHOLD in
-	// algorithm 1). 5.
+	// ResetAfter is how many consecutive retransmission timeouts set the window to the smallest (RETX_RESET_THRESHOLD
+	// in algorithm 1). 5.
 	ResetAfter int
 }
 
-// DefaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses:
-// the paper leaves most to the operator. Check them against the round trips of one's own
-// fabric before drawing conclusions.
+// DefaultSwift has mostly the parameters of csg-htsim, whose authors call them guesses: the paper leaves most to the
+// operator. Check them against the round trips of your own fabric before drawing conclusions.
 func DefaultSwift() Swift {
 	return Swift{
 		TargetDelay: 25 * units.Microsecond, TargetPerHop: units.Microsecond,
@@ -51,7 +49,7 @@ func DefaultSwift() Swift {
 	}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c Swift) Validate() error {
 	var f faults
 	f.interval("target_delay", c.TargetDelay)
@@ -75,7 +73,7 @@ func (c Swift) Validate() error {
 	return f.Err()
 }
 
-// mostPackets is beyond any window.
+// mostPackets exceeds any window.
 const mostPackets = 1e6
 
 // swift is Swift's sender.
@@ -93,10 +91,10 @@ type swiftState struct {
 	lowered  sim.Time // when the window was last decreased
 	acked    uint64
 	timeouts int  // in a row
-	may      bool // no decrease yet: the first needs no round trip before it
+	may      bool // no decrease yet: the first need not wait for a round trip
 }
 
-// NewSwift returns Swift. It has a least window in place of a least rate.
+// NewSwift returns Swift. It has a smallest window instead of a lowest rate.
 func NewSwift(c Swift) (Algorithm, error) {
 	if err := units.Within("swift", c.Validate()); err != nil {
 		return nil, err
@@ -112,7 +110,7 @@ func NewSwift(c Swift) (Algorithm, error) {
 // Wants asks for acknowledgements with round trips.
 func (*swift) Wants() Wants { return Wants{Acks: true, RTT: true} }
 
-// Start begins with the initial window.
+// Start sets the initial window.
 func (w *swift) Start(q int32, s *Sender) {
 	w.qps = grow(w.qps, q)
 	cwnd := w.c.InitialWindow
@@ -166,7 +164,7 @@ func (w *swift) React(q int32, s *Sender, x *Signal) {
 	w.steer(st, s)
 }
 
-// target is the target delay of a window over a number of switches.
+// target returns the target delay of a window over a number of switches.
 func (w *swift) target(window float64, hops int) sim.Time {
 	scaling := float64(w.slope/math.Sqrt(window)) + w.offset
 	scaling = max(0, min(scaling, float64(w.c.FlowScaling)))
@@ -177,8 +175,8 @@ func (w *swift) clamp(window float64) float64 {
 	return min(max(window, w.c.MinWindow), w.c.MaxWindow)
 }
 
-// steer sets the window, and below one packet a window of one packet whose sending is
-// spread out: one per round trip divided by the window.
+// steer sets the window. Below one packet it keeps a window of one packet and paces it: one packet per round trip
+// divided by the window.
 func (w *swift) steer(st *swiftState, s *Sender) {
 	mtu := s.mtu()
 	if st.window >= 1 {

@@ -8,30 +8,30 @@ import (
 
 // TCP configures TCP's congestion control (RFC 5681) as a window in full packets: slow start, one reduction for each
 // round of losses, and one of three laws of growth. Only dctcp reacts to marks; the others react to losses. Left out:
-// proportional rate reduction (RFC 6937; the window shrinks at once), HyStart (Linux' exit from slow start with
-// cubic), pacing, and the restart after idling.
+// proportional rate reduction (RFC 6937; the window shrinks at once), HyStart (Linux' exit from slow start with cubic),
+// pacing, and the restart after idling.
 type TCP struct {
 	// Growth is the law of growth and reduction: cubic (RFC 9438, Linux' default), newreno (RFC 5681 and 6582), or
 	// dctcp (RFC 8257), which grows like newreno and shrinks in proportion to the share of marks.
 	Growth Growth
-	// InitialWindow is the window that a connection begins with, in packets. 10 (RFC 6928; Linux).
+	// InitialWindow is the initial window of a connection, in packets. 10 (RFC 6928; Linux).
 	InitialWindow float64
-	// MaxWindow is the most that may be in flight, as the receiver offers it. 3MiB (Linux: half of the largest
+	// MaxWindow is the receiver's window, the upper bound of the data in flight. 3MiB (Linux: half of the largest
 	// receive buffer, the 6 MiB of tcp_rmem).
 	MaxWindow units.Bytes
-	// Beta is the part of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep
+	// Beta is the share of the window that cubic keeps after a loss. 70% (RFC 9438; Linux 717/1024). The others keep
 	// half.
 	Beta units.Fraction
-	// Scale is cubic's C, packets a cubed second. 0.4 (RFC 9438; Linux).
+	// Scale is cubic's C, packets per cubed second. 0.4 (RFC 9438; Linux).
 	Scale float64
 	// Gain is dctcp's g, the weight of the newest round trip in alpha. 1/16 (RFC 8257; Linux).
 	Gain units.Fraction
 }
 
-// Growth is how a TCP's window grows and shrinks.
+// Growth is the law of a TCP window's growth and reduction.
 type Growth uint8
 
-// The ways.
+// The laws.
 const (
 	GrowthCubic Growth = iota
 	GrowthNewReno
@@ -41,21 +41,21 @@ const (
 
 var growthNames = units.Names[Growth]{"cubic", "newreno", "dctcp"}
 
-// String is the way's name in scenarios.
+// String returns the name used in scenarios.
 func (g Growth) String() string { return growthNames.Name(g) }
 
-// MarshalText writes the way's name.
+// MarshalText writes the law's name.
 func (g Growth) MarshalText() ([]byte, error) { return growthNames.Marshal(g) }
 
-// UnmarshalText reads a way's name.
+// UnmarshalText reads a law's name.
 func (g *Growth) UnmarshalText(text []byte) error { return growthNames.Unmarshal(text, g) }
 
-// DefaultTCP is Linux'.
+// DefaultTCP returns Linux' settings.
 func DefaultTCP() TCP {
 	return TCP{InitialWindow: 10, MaxWindow: 3 * units.MiB, Beta: 0.7, Scale: 0.4, Gain: 1.0 / 16}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c TCP) Validate() error {
 	var f faults
 	f.Hold(c.Growth < growths, "growth", "%v is not possible; use cubic, newreno or dctcp", c.Growth)
@@ -75,22 +75,22 @@ func (c TCP) Validate() error {
 // tcp is TCP's sender.
 type tcp struct {
 	c     TCP
-	beta  float64 // what a loss leaves of the window
-	alpha float64 // cubic's additive increase that is as fast as NewReno's
+	beta  float64 // share of the window kept after a loss
+	alpha float64 // cubic's additive increase that grows as fast as NewReno's
 	qps   []tcpState
 }
 
 type tcpState struct {
 	window, threshold float64 // cwnd and ssthresh, packets
 	acked             uint64
-	recover           uint64 // no reduction until something beyond this is acknowledged
-	reduced           bool   // such a reduction is ahead
+	recover           uint64 // no reduction until data beyond this is acknowledged
+	reduced           bool   // recover is not yet acknowledged
 
 	// cubic
 	most   float64  // W_max
-	gentle float64  // W_est, what NewReno would have
-	epoch  sim.Time // since when the window grows after a reduction; -1 is before the first ACK
-	k      float64  // seconds from then until W_max is reached again
+	gentle float64  // W_est, the window that NewReno would have
+	epoch  sim.Time // start of the window's growth after a reduction; -1 before the first ACK
+	k      float64  // seconds from epoch until W_max is reached again
 
 	// dctcp
 	round         uint64
@@ -98,7 +98,7 @@ type tcpState struct {
 	share         float64 // alpha
 }
 
-// NewTCP returns TCP. It has a least window in place of a least rate.
+// NewTCP returns TCP. It has a smallest window instead of a lowest rate.
 func NewTCP(c TCP) (Algorithm, error) {
 	if err := units.Within("tcp", c.Validate()); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func NewTCP(c TCP) (Algorithm, error) {
 // Wants asks for acknowledgements with round trips, and for losses.
 func (*tcp) Wants() Wants { return Wants{Acks: true, RTT: true, Losses: true} }
 
-// Start begins in slow start.
+// Start sets the initial window, in slow start.
 func (t *tcp) Start(q int32, s *Sender) {
 	t.qps = grow(t.qps, q)
 	t.qps[q] = tcpState{window: t.c.InitialWindow, threshold: mostPackets, epoch: -1, share: 1}
@@ -122,7 +122,7 @@ func (t *tcp) Start(q int32, s *Sender) {
 	t.steer(&t.qps[q], s)
 }
 
-// React takes acknowledgements and losses.
+// React handles acknowledgements and losses.
 func (t *tcp) React(q int32, s *Sender, x *Signal) {
 	st := &t.qps[q]
 	switch x.Kind {
@@ -143,10 +143,11 @@ func (t *tcp) React(q int32, s *Sender, x *Signal) {
 	t.steer(st, s)
 }
 
-// acked is for an acknowledgement.
+// acked handles an acknowledgement.
 func (t *tcp) acked(st *tcpState, s *Sender, x *Signal) {
 	packets := 0.0
-	flight := float64(behind(&Signal{Acked: st.acked, Next: x.Next})) / float64(s.mtu()) // before this one
+	// in flight before this acknowledgement
+	flight := float64(behind(&Signal{Acked: st.acked, Next: x.Next})) / float64(s.mtu())
 	if x.Acked > st.acked {
 		packets = float64(x.Acked-st.acked) / float64(s.mtu())
 		st.acked = x.Acked
@@ -155,8 +156,8 @@ func (t *tcp) acked(st *tcpState, s *Sender, x *Signal) {
 		t.marks(st, x, packets)
 	}
 	if st.reduced {
-		// A timer's reduction leaves slow start to fill the window again; a loss's leaves it until its losses are
-		// made good.
+		// After a timer's reduction slow start fills the window again; after a loss's the window stays until the losses
+		// are recovered.
 		if x.Acked >= st.recover {
 			st.reduced = false
 		} else if st.window >= st.threshold {
@@ -166,7 +167,8 @@ func (t *tcp) acked(st *tcpState, s *Sender, x *Signal) {
 	switch {
 	case packets == 0:
 	case st.window < st.threshold:
-		// A window that the sender does not fill says nothing of the network (RFC 7661; Linux' tcp_is_cwnd_limited).
+		// A window that the sender does not fill carries no information about the network (RFC 7661; Linux'
+		// tcp_is_cwnd_limited).
 		if st.window < 2*flight {
 			st.window = min(st.window+packets, st.threshold)
 		}
@@ -178,7 +180,7 @@ func (t *tcp) acked(st *tcpState, s *Sender, x *Signal) {
 	}
 }
 
-// reduce gives way to losses. What slow start had reached counts for cubic's W_max.
+// reduce shrinks the window after a loss. The window that slow start had reached counts for cubic's W_max.
 func (t *tcp) reduce(st *tcpState, keep float64) {
 	if st.window < st.most {
 		st.most = st.window * (1 + t.beta) / 2 // fast convergence (RFC 9438, 4.7)
@@ -214,7 +216,8 @@ func (t *tcp) cubic(st *tcpState, x *Signal, packets float64) {
 	st.window += float64((target - st.window) / st.window * packets)
 }
 
-// marks is section 3.3 of RFC 8257: a window's reduction for the share of the round trip's packets that were marked.
+// marks is section 3.3 of RFC 8257: once a window, a reduction by the share of the round trip's packets that were
+// marked.
 func (t *tcp) marks(st *tcpState, x *Signal, packets float64) {
 	st.total += packets
 	if x.Marked {

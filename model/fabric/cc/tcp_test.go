@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// line is a TCP whose window is always full, on a path of a round trip: it is told of each packet's acknowledgement.
+// line is a TCP on a path with a fixed round trip, whose window is always full; every packet is acknowledged.
 type line struct {
 	Algorithm
 	s    Sender
@@ -29,8 +29,8 @@ func newLine(t *testing.T, c TCP, rtt sim.Time) *line {
 
 func (l *line) window() float64 { return float64(l.s.Window) / segment }
 
-// trip is a round trip: what the window held is acknowledged, with a share of marks, packet by packet, while as much
-// is sent.
+// trip simulates a round trip: the packets in the window are acknowledged one by one, some of them with marks, while as
+// many are sent.
 func (l *line) trip(marked int) {
 	n := int(l.window())
 	first := l.next
@@ -54,8 +54,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// TestSlowStart: the window doubles each round trip; a loss halves it once, however many show; and then it grows by a
-// packet each.
+// TestSlowStart verifies that the window doubles each round trip, that the losses of a round halve it once, and that it
+// then grows by a packet per round trip.
 func TestSlowStart(t *testing.T) {
 	c := DefaultTCP()
 	c.Growth = GrowthNewReno
@@ -67,7 +67,7 @@ func TestSlowStart(t *testing.T) {
 	l.lose()
 	l.lose()
 	near(t, "after losses", l.window(), 80, 0)
-	l.trip(0) // the recovery, of what the window held before
+	l.trip(0) // recovery of the packets sent before the loss
 	l.trip(0)
 	for i := range 10 {
 		near(t, "avoidance", l.window(), 80+float64(i), 0.02*float64(i)+0.02)
@@ -81,7 +81,7 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// TestIdleWindow: a window that is not filled does not grow.
+// TestIdleWindow verifies that a window that is not filled does not grow.
 func TestIdleWindow(t *testing.T) {
 	l := newLine(t, DefaultTCP(), 100*us)
 	for i := range uint64(1000) {
@@ -91,7 +91,7 @@ func TestIdleWindow(t *testing.T) {
 	near(t, "one packet at a time", l.window(), 10, 0)
 }
 
-// TestCubic: RFC 9438's window W(t) = C (t - K)^3 + W_max, where the round trip is long enough that NewReno is slower.
+// TestCubic verifies RFC 9438's window W(t) = C (t - K)^3 + W_max on a round trip so long that NewReno is slower.
 func TestCubic(t *testing.T) {
 	c := DefaultTCP()
 	const rtt = 100 * units.Millisecond
@@ -114,7 +114,7 @@ func TestCubic(t *testing.T) {
 	}
 }
 
-// TestDCTCPShare: the window gives way by half of the smoothed share of marks (RFC 8257, 3.3).
+// TestDCTCPShare verifies that the window shrinks by half of the smoothed share of marks (RFC 8257, 3.3).
 func TestDCTCPShare(t *testing.T) {
 	c := DefaultTCP()
 	c.Growth = GrowthDCTCP
@@ -123,8 +123,8 @@ func TestDCTCPShare(t *testing.T) {
 	for range 400 { // 10 of each window
 		l.trip(int(l.window()) / 4)
 	}
-	// In equilibrium a reduction of share/2 of the window is made good by a packet a round trip; with a quarter
-	// marked the window falls to where the least packets are.
+	// In equilibrium a packet per round trip makes up for a reduction of share/2 of the window; with a quarter marked
+	// the window falls to near its minimum.
 	if w := l.window(); w < 2 || w > 16 {
 		t.Errorf("a window of %v packets with a quarter of them marked", w)
 	}

@@ -5,9 +5,8 @@ import (
 	"farflash/sim"
 )
 
-// Timely configures TIMELY (Mittal et al., "TIMELY: RTT-based Congestion Control for
-// the Datacenter", SIGCOMM 2015, algorithm 1) as HPCC's ns-3 has it (CC_MODE 7): one
-// measured round trip counts per round trip.
+// Timely configures TIMELY (Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
+// algorithm 1) as in HPCC's ns-3 (CC_MODE 7): it uses one measurement per round trip.
 type Timely struct {
 	// Alpha is the weight of the newest difference of round trips. 0.875 (SIGCOMM 2015).
 	Alpha units.Fraction
@@ -19,19 +18,17 @@ type Timely struct {
 	THigh sim.Time
 	// MinRTT is the round trip that the gradient is divided by. 20us (SIGCOMM 2015).
 	MinRTT sim.Time
-	// RateAI is what an increase adds. 10Mbps (SIGCOMM 2015, at 10G; HPCC's run.py
-	// multiplies it by line rate/10G).
+	// RateAI is what an increase adds. 10Mbps (SIGCOMM 2015, at 10G; HPCC's run.py multiplies it by line rate/10G).
 	RateAI units.BitRate
-	// RateHAI is what it adds after HyperAfter increases in a row. 50Mbps (five times
-	// RateAI in the paper).
+	// RateHAI is what an increase adds after HyperAfter consecutive increases. 50Mbps (five times RateAI in the paper).
 	RateHAI units.BitRate
-	// HyperAfter is how many increases in a row add RateAI before RateHAI is used. 5 (SIGCOMM 2015).
+	// HyperAfter is how many consecutive increases add RateAI before RateHAI is used. 5 (SIGCOMM 2015).
 	HyperAfter int
-	// Window bounds what is in flight; none in the paper.
+	// Window bounds the data in flight; none in the paper.
 	Window Window
 }
 
-// DefaultTimely has the paper's parameters.
+// DefaultTimely returns the paper's parameters.
 func DefaultTimely() Timely {
 	return Timely{
 		Alpha: 0.875, Beta: 0.8,
@@ -40,7 +37,7 @@ func DefaultTimely() Timely {
 	}
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate reports invalid settings.
 func (c Timely) Validate() error {
 	var f faults
 	f.share("alpha", c.Alpha)
@@ -56,8 +53,7 @@ func (c Timely) Validate() error {
 	return f.Err()
 }
 
-// timely is TIMELY's sender. Round trips are whole nanoseconds, as clocks of network
-// cards are read.
+// timely is TIMELY's sender. Round trips are in whole nanoseconds, the resolution of network cards' clocks.
 type timely struct {
 	limits
 	c            Timely
@@ -68,13 +64,13 @@ type timely struct {
 }
 
 type timelyState struct {
-	round      uint64 // an acknowledgement beyond this ends the round trip; 0: none has begun
-	last       int64  // the round trip before, ns
+	round      uint64 // an acknowledgement beyond this ends the round trip; 0 before the first
+	last       int64  // the previous round trip, ns
 	difference float64
 	increases  int
 }
 
-// NewTimely returns TIMELY. No rate goes below minRate.
+// NewTimely returns TIMELY. Rates stay at or above minRate.
 func NewTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
 	if err := possible("timely", minRate, c); err != nil {
 		return nil, err
@@ -90,14 +86,14 @@ func NewTimely(c Timely, minRate units.BitRate) (Algorithm, error) {
 // Wants asks for acknowledgements with round trips.
 func (*timely) Wants() Wants { return Wants{Acks: true, RTT: true} }
 
-// Start begins at line rate.
+// Start sets line rate.
 func (t *timely) Start(q int32, s *Sender) {
 	t.qps = grow(t.qps, q)
 	t.qps[q] = timelyState{}
 	t.start(s)
 }
 
-// React takes the acknowledgement that ends a round trip and leaves the others.
+// React handles the acknowledgement that ends a round trip and ignores the others.
 func (t *timely) React(q int32, s *Sender, x *Signal) {
 	st := &t.qps[q]
 	if x.Kind != Ack || x.Acked <= st.round {
@@ -113,7 +109,7 @@ func (t *timely) React(q int32, s *Sender, x *Signal) {
 	}
 }
 
-// update is algorithm 1.
+// update is algorithm 1 of the paper.
 func (t *timely) update(st *timelyState, s *Sender, rtt int64) {
 	st.difference = float64(t.keep*st.difference) + float64(t.alpha*float64(rtt-st.last))
 	gradient := st.difference / t.minRTT

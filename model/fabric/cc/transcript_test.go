@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// transcript feeds what a network that is now and then congested says to an algorithm and notes where its rate and
-// window were, with a digest of each step.
+// transcript feeds an algorithm the signals of a network that is congested now and then, and records its rates and
+// windows, with a digest of each step.
 func transcript(c Config, seed uint64) string {
 	r := rng.NewStream(seed, "feedback")
 	a := must(New(c, seed))
@@ -62,7 +62,7 @@ func transcript(c Config, seed uint64) string {
 		acked = max(acked, next-min(next, uint64(r.IntN(9000))))
 		rtt = s.BaseRTT + sim.Time(r.IntN(5))*units.Microsecond
 		if congested {
-			// Among them those at which thresholds stand.
+			// Some of them are at the thresholds.
 			rtt = []sim.Time{rtt, 50 * us, 500 * us, rtt + sim.Time(r.IntN(int64(600*us))), 0}[r.IntN(5)]
 		}
 		for i := range hops {
@@ -83,8 +83,8 @@ func transcript(c Config, seed uint64) string {
 	return fmt.Sprintf("%s; %016x", strings.TrimPrefix(out.String(), "; "), steps.Sum64())
 }
 
-// TestTranscripts holds what each algorithm does with a feedback that was drawn once, to the bit: a change that was
-// to leave results alone is seen here, one that was not is read here before it is kept with -rewrite.
+// TestTranscripts compares each algorithm's response to drawn feedback with the recorded one, bit for bit. It detects
+// unintended changes of results; review intended ones before recording them with -rewrite.
 func TestTranscripts(t *testing.T) {
 	datadriven.RunTest(t, "testdata/transcripts", func(t *testing.T, td *datadriven.TestData) string {
 		var n int

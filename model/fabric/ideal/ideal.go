@@ -1,81 +1,83 @@
-// Package ideal is how long a message takes that has a network to itself, in closed form: the times of its packets on
-// the links of its way, one behind the other, and those of its ACKs on the way back. What flows take is set in
-// relation to it.
+// Package ideal computes, in closed form, how long a message takes that has a network to itself: the times of its
+// packets on the links of its path, one behind the other, and those of its ACKs on the way back. Flow completion times
+// are set in relation to it.
 //
-// Message is told its way link by link. Where switches choose a way for each packet, Ways says on how many links side
-// by side each part of it is. It is exact for one way, and may be the time of a packet or two less for several that
-// are alike.
+// The caller describes the path to Message link by link. Where switches choose a path for each packet, Ways determines
+// over how many parallel links each stage of the path is spread. The result is exact for a single path. For several
+// paths that are alike it can be too low by the time of a packet or two.
 //
-// It leaves out everything that waits: other messages, windows and rates, what is lost.
+// It leaves out all causes of waiting: other messages, windows and rates, and losses.
 package ideal
 
 import "farflash/numeric/units"
 
-// Message is a message of so many packets, which comes to be known as its way is told. Its other fields are zero.
+// Message is a message of Packets packets, whose path is added link by link. Its other fields start at zero.
 type Message struct {
 	Packets uint32
-	Every   uint32 // packets that an ACK answers
+	Every   uint32 // packets per ACK
 
-	end, before units.Duration // of the last packet, and of the first full one, behind the links so far
-	// of links so far the one that keeps packets the furthest apart, and how many of it there are
+	end, before units.Duration // arrival of the last packet, and of the first full one, past the links so far
+	// the link so far that spaces packets furthest apart, and the number of such links in parallel
 	slowest, wide     units.Duration
 	back, slowestBack units.Duration
 }
 
-// behind is how long after the first packet a later one comes, at least.
+// behind returns the least time by which packet k arrives after the first.
 func (m *Message) behind(k uint32) units.Duration { return units.Duration(k) / m.wide * m.slowest }
 
-// Forth is the next link of the way there: how long it takes to send a full packet and the last one, its delay, and
-// how many such links packets are divided among.
+// Forth adds the next link of the forward path: the times to send a full packet and the last packet, the delay, and the
+// number of parallel links that packets are spread over.
 //
-// The last packet leaves a link when it has arrived there and the one before it there has left; the full ones leave
-// behind each other at the rate of the slowest link so far.
+// The last packet leaves a link once it has arrived there and the packet before it on that link has left. Full packets
+// follow each other at the rate of the slowest link so far.
 func (m *Message) Forth(full, last, delay, abreast units.Duration) {
 	m.before += full
 	if m.wide == 0 || full*m.wide > m.slowest*abreast || full*m.wide == m.slowest*abreast && abreast > m.wide {
 		m.slowest, m.wide = full, abreast
 	}
-	if w := uint32(max(abreast, m.wide)); m.Packets > w { // those of its round come by other links
+	if w := uint32(max(abreast, m.wide)); m.Packets > w { // the others of its round take the other links
 		m.end = max(m.end, m.before+m.behind(m.Packets-1-w))
 	}
 	m.end += last + delay
 	m.before += delay
 }
 
-// Back is the next link of the ACKs' way.
+// Back adds the next link of the ACKs' path.
 func (m *Message) Back(ack, delay units.Duration) {
 	m.back += ack + delay
 	m.slowestBack = max(m.slowestBack, ack)
 }
 
-// Takes is how long the message takes from its posting until its ACK.
+// Takes returns the time from the message's posting to its ACK.
 //
-// The last ACK goes behind the others, which take longer than the packets that they answer if those are small or come
-// a faster way. Packets arrive evenly but for the last, so it is behind all ACKs or behind none or one.
+// The last ACK queues behind the others, which take longer than the packets that they acknowledge if those are small or
+// come over a faster path. Packets arrive evenly except for the last, so the last ACK waits behind all other ACKs, or
+// behind at most one.
 func (m *Message) Takes() units.Duration {
 	end, acks := m.end, (m.Packets+m.Every-1)/m.Every
 	if acks > 1 {
 		full := (acks - 1) * m.Every // answered by the last ACK but one
 		end = max(end, m.before+m.behind(m.Every-1)+units.Duration(acks-1)*m.slowestBack)
-		if m.wide == 1 { // else the last packets come together
+		if m.wide == 1 { // otherwise the last packets arrive together
 			end = max(end, m.before+m.behind(full-1)+m.slowestBack)
 		}
 	}
 	return end + m.back
 }
 
-// longest is how many links a way has at most of which those side by side are counted.
+// longest is the number of a path's links up to which parallel links are counted.
 const longest = 32
 
-// Ways counts the links side by side on which a message's packets pass each part of their way. There are no more than
-// ways have come apart since the source, nor than come together until the destination; in trees, Clos networks and
-// the like, whose equally short ways are alike, there are as many. The zero value is one way.
+// Ways counts the parallel links over which a message's packets are spread at each stage of their path. There are no
+// more than the paths that have diverged since the source, nor than those that converge before the destination; in
+// trees, Clos networks and the like, whose equally short paths are alike, there are exactly as many. The zero value is
+// a single path.
 type Ways struct {
 	apart [2][longest]units.Duration
 	links [2]int
 }
 
-// Link is the next link of a way, there (0) or back (1), at whose beginning a packet has so many to choose from.
+// Link adds the next link of the path, forward (0) or back (1), at whose start a packet has a number of choices.
 func (w *Ways) Link(back, choices int) {
 	n := w.links[back]
 	w.links[back]++
@@ -88,7 +90,7 @@ func (w *Ways) Link(back, choices int) {
 	}
 }
 
-// Abreast is how many links there are side by side at a part of the way there.
+// Abreast returns the number of parallel links at a stage of the forward path.
 func (w *Ways) Abreast(link int) units.Duration {
 	if w.links[0] != w.links[1] || w.links[0] > longest || link >= w.links[0] {
 		return 1

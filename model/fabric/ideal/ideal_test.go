@@ -7,7 +7,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Three packets through a switch: the first link takes 1 us a packet and the second 2 us, of which there may be two.
+// Three packets through a switch: the first link takes 1 us a packet and the second 2 us, with one or two such links in
+// parallel.
 func Example() {
 	for _, choices := range []int{1, 2} {
 		var w ideal.Ways

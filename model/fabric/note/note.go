@@ -1,7 +1,7 @@
-// Package note keeps what is measured on the way of a data packet and its ACK: when it was sent, and what switches
-// wrote into it, for the congestion control that asks for it.
+// Package note stores the telemetry of data packets and their ACKs for congestion control: when a packet was sent, and
+// the data that switches wrote into it.
 //
-// Its main type is Book. What it leaves out: packets, which have the index of their note.
+// Its main type is Book. It leaves out packets, which carry the index of their note.
 package note
 
 import (
@@ -9,20 +9,20 @@ import (
 	"farflash/sim"
 )
 
-// Book has the notes of a network, or of a part of one. A packet has the index of its note; note 0 is none.
+// Book has the notes of a network, or of a part of one. A packet carries the index of its note; 0 is none.
 type Book struct {
-	Used  bool // something is measured
+	Used  bool // the algorithm wants any telemetry
 	at    []sim.Time
 	hops  [][cc.MaxHops]cc.Hop
 	count []uint8
 	path  []uint32
 	power []uint16
 	free  []uint32
-	Taken int // notes that packets have
+	Taken int // notes in use
 	inUse cc.Wants
 }
 
-// New returns a book of what an algorithm wants measured.
+// New returns a book for the telemetry that an algorithm wants.
 func New(w cc.Wants) Book {
 	k := Book{Used: w.RTT || w.INT || w.PINT, inUse: w}
 	k.grow() // note 0
@@ -41,7 +41,7 @@ func (k *Book) grow() uint32 {
 	return i
 }
 
-// Take returns a fresh note.
+// Take allocates a cleared note.
 func (k *Book) Take(now sim.Time) uint32 {
 	k.Taken++
 	var i uint32
@@ -58,7 +58,7 @@ func (k *Book) Take(now sim.Time) uint32 {
 	return i
 }
 
-// Give takes a note back; 0 is none.
+// Give frees a note; 0 is ignored.
 func (k *Book) Give(i uint32) {
 	if i != 0 {
 		k.Taken--
@@ -66,8 +66,9 @@ func (k *Book) Give(i uint32) {
 	}
 }
 
-// Add appends the telemetry of a switch's port. Beyond MaxHops there is no room, as in a packet. The path's id is the
-// ports' as one, where the paper (section 4.1) takes the switches': links side by side are ways of their own.
+// Add appends the telemetry of a switch's port. Records beyond MaxHops are dropped, as in a packet. The path's id
+// combines the ports, where the paper (section 4.1) combines the switches, so that parallel links count as distinct
+// paths.
 func (k *Book) Add(i uint32, h cc.Hop, port int32) {
 	k.path[i] ^= uint32(port+1) * 0x9e3779b1
 	if c := k.count[i]; c < cc.MaxHops {
@@ -76,10 +77,10 @@ func (k *Book) Add(i uint32, h cc.Hop, port int32) {
 	}
 }
 
-// Raise has a note keep the greatest of what it has and a new power.
+// Raise sets the note's power to the maximum of itself and power.
 func (k *Book) Raise(i uint32, power uint16) { k.power[i] = max(k.power[i], power) }
 
-// Most is how many switches have written into a note at most.
+// Most returns the largest number of switches that have written into any one note.
 func (k *Book) Most() uint8 {
 	most := uint8(0)
 	for _, n := range k.count {
@@ -88,7 +89,7 @@ func (k *Book) Most() uint8 {
 	return most
 }
 
-// Read puts a note into a signal.
+// Read copies a note into a signal.
 func (k *Book) Read(i uint32, x *cc.Signal) {
 	if i == 0 {
 		return
@@ -100,7 +101,7 @@ func (k *Book) Read(i uint32, x *cc.Signal) {
 	}
 }
 
-// Record is a note's content, on its way to another book.
+// Record is the content of a note, in transit to another book.
 type Record struct {
 	at    sim.Time
 	power uint16
@@ -109,7 +110,7 @@ type Record struct {
 	hops  [cc.MaxHops]cc.Hop
 }
 
-// Record is a note's content.
+// Record returns the content of a note.
 func (k *Book) Record(i uint32) Record {
 	x := Record{at: k.at[i], power: k.power[i], count: k.count[i]}
 	if k.inUse.INT {
@@ -118,7 +119,7 @@ func (k *Book) Record(i uint32) Record {
 	return x
 }
 
-// Restore makes a note with a content.
+// Restore allocates a note with the given content.
 func (k *Book) Restore(x *Record) uint32 {
 	i := k.Take(x.at)
 	k.power[i], k.count[i] = x.power, x.count

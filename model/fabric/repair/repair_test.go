@@ -6,7 +6,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// takes is all that a sender repeats now.
+// takes returns all packets that a sender retransmits now.
 func takes(r *Sender, top uint32) (out []uint32) {
 	for r.Pending() {
 		out = append(out, r.Take(top))
@@ -26,8 +26,8 @@ func same(t *testing.T, what string, got []uint32, want ...uint32) {
 	}
 }
 
-// TestLostTwice: packets 0, 2 and 5 of ten are lost, and 2 once more when it is repeated. IRN learns that from its
-// timer, TCP from packet 10, which was sent after.
+// TestLostTwice loses packets 0, 2 and 5 of ten, and the retransmission of 2. IRN detects that by its timer, TCP by
+// packet 10, which was sent later.
 func TestLostTwice(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		r := New(tcp, 0)
@@ -46,7 +46,7 @@ func TestLostTwice(t *testing.T) {
 		if n := r.Pipe(0, 10); n != 3 {
 			t.Errorf("%d packets are on their way, want the three repetitions", n)
 		}
-		r.Acked(2) // 0 came, and 2 did not
+		r.Acked(2) // 0 arrived, and 2 did not
 		r.Named(5, 2, 11)
 		same(t, "before what was sent later", takes(r, 11))
 		r.Named(10, 2, 11)
@@ -64,7 +64,8 @@ func TestLostTwice(t *testing.T) {
 	}
 }
 
-// TestProbe: TCP's last packet is repeated once, and what its coming shows to be missing after it.
+// TestProbe verifies that TCP's last packet is retransmitted once, and then the packets that its arrival shows to be
+// missing.
 func TestProbe(t *testing.T) {
 	r := New(true, 0)
 	if _, ok := r.Probes(5); ok {

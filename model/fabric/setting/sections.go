@@ -2,37 +2,37 @@ package setting
 
 import "farflash/numeric/units"
 
-// QueuePairs says how messages share queue pairs.
+// QueuePairs sets how messages share queue pairs.
 type QueuePairs struct {
-	// Life says how long a queue pair lives.
+	// Life sets how long a queue pair lives.
 	Life Life
-	// PerPeer is the number of persistent queue pairs from a host to each other host and class. Messages take turns
-	// on them.
+	// PerPeer is the number of persistent queue pairs from a host to each other host and class. Messages use them in
+	// turn.
 	PerPeer int
 }
 
-// RoundTrip says how round trips are counted.
+// RoundTrip sets how base round trips are computed.
 type RoundTrip struct {
-	// Longest takes the longest round trip in the network instead of the pair's own.
+	// Longest uses the longest round trip in the network instead of the pair's own.
 	Longest bool
-	// PayloadOnly counts a round trip without headers and without the ACK's own time.
+	// PayloadOnly computes a round trip without headers and without the ACK's time on the wire.
 	PayloadOnly bool
 }
 
 // Acks are the receivers' acknowledgements.
 type Acks struct {
-	// Every is the number of packets that one ACK answers. The last packet of a message is answered at once.
+	// Every is the number of packets that one ACK acknowledges. The last packet of a message is acknowledged at once.
 	Every int
 	// Size is the size of an ACK on the wire.
 	Size units.Bytes
 	// Class is the traffic class of ACKs in switches. Class 0 is served first, cannot be paused, and does not use the
 	// shared buffer.
 	Class int
-	// Follow sends ACKs in the traffic class of the data that they answer, instead of class.
+	// Follow sends ACKs in the traffic class of the data that they acknowledge, instead of class.
 	Follow bool
 	// HostClass is the class whose pause stops ACKs in the NIC.
 	HostClass int
-	// Duplicates answers also packets that have come before, in case their ACK was lost.
+	// Duplicates acknowledges duplicate packets too, in case their ACK was lost.
 	Duplicates bool
 }
 
@@ -42,33 +42,33 @@ type CNP struct {
 	Interval units.Duration
 	// Size is the size of a CNP on the wire.
 	Size units.Bytes
-	// Ticking sends CNPs only at multiples of the interval after the first packet, as ns3-rdma does, instead of with
-	// the first mark.
+	// Ticking sends CNPs only at multiples of the interval after the first packet, as ns3-rdma does, instead of at the
+	// first mark.
 	Ticking bool
 	// Echo copies each mark to the packet's ACK. No CNP is sent.
 	Echo bool
 }
 
-// Recovery is what happens when packets are lost.
+// Recovery sets how lost packets are recovered.
 type Recovery struct {
-	// Kind says what is sent again after a loss.
+	// Kind sets which packets are sent again after a loss.
 	Kind RecoveryKind
-	// Timeout is how long a queue pair waits for progress before it sends unacknowledged packets again: a time, none,
+	// Timeout is how long a queue pair waits for progress before it retransmits unacknowledged packets: a time, none,
 	// or auto. It doubles with each failure, up to 64 times. auto is 67.1 ms with PFC (InfiniBand's local ACK timeout
 	// 14), 4 ms without PFC or with a watchdog that ends pauses, and 320 us for selective repeat.
 	Timeout Timeout
-	// ShortTimeout is selective repeat's timeout while at most short_count packets are in flight (RTO_low and N in
+	// ShortTimeout is the timeout of selective repeat while at most short_count packets are in flight (RTO_low and N in
 	// IRN).
 	ShortTimeout units.Duration
-	// ShortCount is the number of packets up to which short_timeout applies.
+	// ShortCount is the number of packets in flight up to which short_timeout applies.
 	ShortCount int
 	// NackInterval is the shortest time between two NACKs for the same packet.
 	NackInterval units.Duration
 	// Reordering is how many packets may overtake one before it counts as lost, where receivers keep packets out of
-	// order. 0 is none. With trimming it has no effect: switches then report losses.
+	// order. 0 is none. With trimming it has no effect, because switches then report losses.
 	Reordering int
-	// Window is how many packets a sender may go beyond the first unacknowledged one: the size of the receiver's
-	// bitmap. 0 is no limit.
+	// Window is how far a sender may run ahead of the first unacknowledged packet, in packets: the size of the
+	// receiver's bitmap. 0 is no limit.
 	Window int
 }
 
@@ -76,55 +76,54 @@ type Recovery struct {
 type PFC struct {
 	// Enabled makes switches lossless: they pause senders before their buffers overflow.
 	Enabled bool
-	// Threshold is how much of the shared buffer one port and class may take before it pauses: dynamic (alpha times
-	// what is free), or a size.
+	// Threshold is how much of the shared buffer one port and class may occupy before it pauses the sender: dynamic
+	// (alpha times the free space), or a size.
 	Threshold Threshold
-	// Alpha is the dynamic threshold's share of what is free.
+	// Alpha is the share of the free space that the dynamic threshold allows.
 	Alpha units.Fraction
-	// AlphaByRate doubles alpha for each doubling of a port's rate over the hosts', up to
-	// 1.
+	// AlphaByRate doubles alpha for each doubling of a port's rate over the hosts', up to 1.
 	AlphaByRate bool
-	// Headroom is kept for each lossless port and class, for packets that arrive after a pause: auto (computed from
-	// rate, delay and packet size, so that nothing is lost), a size, or hpcc (three bandwidth-delay products, which
-	// is too little).
+	// Headroom is reserved for each lossless port and class, for packets that arrive after a pause: auto (computed from
+	// rate, delay and packet size, so that none is lost), a size, or hpcc (three bandwidth-delay products, which is too
+	// little).
 	Headroom Headroom
-	// Reserve is the part of the buffer that each port and class has for itself.
+	// Reserve is the part of the buffer that each port and class has to itself.
 	Reserve units.Bytes
-	// ResumeOffset is how far below the threshold a paused port must fall to resume.
+	// ResumeOffset is how far below the threshold a class must fall before the sender is resumed.
 	ResumeOffset units.Bytes
 	// Frame is the size of a pause frame on the wire.
 	Frame units.Bytes
-	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times, at most 65535. 0 is until
-	// resumed.
+	// Quanta is how long a pause lasts unless it is refreshed, in units of 512 bit times, at most 65535. With 0 it
+	// lasts until resumed.
 	Quanta int
 }
 
-// ECN marks packets that leave a long queue, by RED on the queue's present length.
+// ECN marks packets that leave a long queue, by RED on the instantaneous queue length.
 type ECN struct {
 	// Enabled turns marking on.
 	Enabled bool
-	// Kmin is the queue below which nothing is marked, at a port of the rate in key rate. Other ports have it in
-	// proportion to their rate.
+	// Kmin is the queue length below which no packet is marked, at a port of the rate in key rate. For other ports it
+	// scales with their rate.
 	Kmin units.Bytes
-	// Kmax is the queue above which every packet is marked, at a port of that rate.
+	// Kmax is the queue length above which every packet is marked, at a port of that rate.
 	Kmax units.Bytes
-	// Pmax is the share of packets that is marked at kmax.
+	// Pmax is the share of packets marked at kmax.
 	Pmax units.Fraction
-	// Rate is the port rate that kmin and kmax are for.
+	// Rate is the port rate that kmin and kmax refer to.
 	Rate units.BitRate
 	// Ports are exceptions for ports of given rates.
 	Ports []ECNPort
 }
 
-// ECNPort is marking for ports of one rate.
+// ECNPort sets the marking at ports of one rate.
 type ECNPort struct {
 	// Rate is the rate of these ports.
 	Rate units.BitRate
-	// Kmin is the queue below which nothing is marked.
+	// Kmin is the queue length below which no packet is marked.
 	Kmin units.Bytes
-	// Kmax is the queue above which everything is marked.
+	// Kmax is the queue length above which every packet is marked.
 	Kmax units.Bytes
-	// Pmax is the share that is marked at Kmax.
+	// Pmax is the share of packets marked at kmax.
 	Pmax units.Fraction
 }
 
@@ -132,17 +131,17 @@ type ECNPort struct {
 type Watchdog struct {
 	// After is how long a port may stay paused before it is reported. 0 turns the watchdog off.
 	After units.Duration
-	// Action says what the watchdog does.
+	// Action is the watchdog's response.
 	Action WatchdogAction
 }
 
-// Telemetry is what switches write into packets.
+// Telemetry is the data that switches write into packets.
 type Telemetry struct {
-	// Size is what it adds to each data packet and each ACK.
+	// Size is the size that telemetry adds to each data packet.
 	Size units.Bytes
-	// AckSize is what it adds to each ACK.
+	// AckSize is the size that telemetry adds to each ACK.
 	AckSize units.Bytes
 	// Multiple is INT_MULTI of HPCC's ns-3: values are kept in multiples of 128 B and of 80 B times this number. 0
-	// keeps them exactly.
+	// keeps exact values.
 	Multiple int
 }

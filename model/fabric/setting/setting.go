@@ -1,10 +1,11 @@
-// Package setting has a network's settings: its sections, and the words and quantities in them that are more than a
-// number, how long a queue pair lives, how lost packets are repeated, thresholds that are dynamic or a size.
+// Package setting defines a network's settings: its sections, and the words and quantities in them that are more than a
+// plain number, such as the lifetime of queue pairs, the way lost packets are recovered, and thresholds that are
+// dynamic or a size.
 //
-// Its types are structs of settings, enumerations, and small unions that read and write the words of scenarios.
-// Package fabric has them under its own name, with their defaults and checks.
+// Its types are structs of settings, enumerations, and small unions that read and write the words of scenarios. Package
+// fabric re-exports them, with their defaults and checks.
 //
-// What it leaves out: what they mean, which is package fabric's.
+// It leaves out their meaning, which is package fabric's.
 package setting
 
 import (
@@ -17,16 +18,16 @@ import (
 // Life is how long a queue pair lives.
 type Life uint8
 
-// The lives.
+// The lifetimes.
 const (
-	// messages of a pair of hosts share queue pairs, whose rates carry over from message to message
+	// messages of a pair of hosts share queue pairs, whose rates carry over from one message to the next
 	Persistent Life = iota
-	PerMessage      // each message has a new queue pair, which begins at line rate
+	PerMessage      // each message has a new queue pair, which starts at line rate
 )
 
 var lifeNames = units.Names[Life]{"persistent", "per-message"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (l Life) String() string { return lifeNames.Name(l) }
 
 // MarshalText writes the name.
@@ -35,24 +36,24 @@ func (l Life) MarshalText() ([]byte, error) { return lifeNames.Marshal(l) }
 // UnmarshalText reads a name.
 func (l *Life) UnmarshalText(text []byte) error { return lifeNames.Unmarshal(text, l) }
 
-// RecoveryKind is how lost packets are sent again.
+// RecoveryKind is how lost packets are retransmitted.
 type RecoveryKind uint8
 
 // The kinds.
 const (
 	GoBackN         RecoveryKind = iota // everything from the first lost packet on, as RoCE NICs do
 	SelectiveRepeat                     // only lost packets, as in IRN (Mittal et al., SIGCOMM 2018)
-	// only lost packets, as TCP does: packets known to have arrived or to be lost take no room in the window (RFC
-	// 6675); a repetition counts as lost when a packet sent after it arrives first (RFC 8985)
+	// only lost packets, as TCP does: packets known to have arrived or to be lost take no space in the window (RFC
+	// 6675); a retransmission counts as lost when a packet sent after it arrives first (RFC 8985)
 	Sack
 )
 
-// Keeps reports whether receivers keep what comes out of order.
+// Keeps reports whether receivers keep packets that arrive out of order.
 func (k RecoveryKind) Keeps() bool { return k != GoBackN }
 
 var recoveryNames = units.Names[RecoveryKind]{"go-back-n", "selective-repeat", "sack"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (k RecoveryKind) String() string { return recoveryNames.Name(k) }
 
 // MarshalText writes the name.
@@ -61,7 +62,7 @@ func (k RecoveryKind) MarshalText() ([]byte, error) { return recoveryNames.Marsh
 // UnmarshalText reads a name.
 func (k *RecoveryKind) UnmarshalText(text []byte) error { return recoveryNames.Unmarshal(text, k) }
 
-// Scheduler orders the classes of a port.
+// Scheduler is the order in which a port serves its classes.
 type Scheduler uint8
 
 // The orders.
@@ -72,7 +73,7 @@ const (
 
 var schedulerNames = units.Names[Scheduler]{"dwrr", "strict"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (s Scheduler) String() string { return schedulerNames.Name(s) }
 
 // MarshalText writes the name.
@@ -87,13 +88,13 @@ type PathOrder uint8
 // The orders.
 const (
 	Ascending PathOrder = iota // by ascending number of the next switch
-	// by descending number, which is HPCC's ns-3 in effect: it orders switches by memory address
+	// by descending number, as HPCC's ns-3 does in effect: it orders switches by memory address
 	Descending
 )
 
 var pathNames = units.Names[PathOrder]{"ascending", "descending"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (o PathOrder) String() string { return pathNames.Name(o) }
 
 // MarshalText writes the name.
@@ -102,19 +103,19 @@ func (o PathOrder) MarshalText() ([]byte, error) { return pathNames.Marshal(o) }
 // UnmarshalText reads a name.
 func (o *PathOrder) UnmarshalText(text []byte) error { return pathNames.Unmarshal(text, o) }
 
-// Random is where random numbers come from.
+// Random is the source of random numbers.
 type Random uint8
 
 // The sources.
 const (
-	OwnRandom Random = iota // a stream of its own for each port
-	// one sequence for the network: the numbers that HPCC's ns-3 draws in the run that the seed counts
+	OwnRandom Random = iota // an independent stream for each port
+	// one sequence for the network: the numbers that HPCC's ns-3 draws in the run whose number is the seed
 	NS3Random
 )
 
 var randomNames = units.Names[Random]{"own", "ns-3"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (r Random) String() string { return randomNames.Name(r) }
 
 // MarshalText writes the name.
@@ -123,7 +124,7 @@ func (r Random) MarshalText() ([]byte, error) { return randomNames.Marshal(r) }
 // UnmarshalText reads a name.
 func (r *Random) UnmarshalText(text []byte) error { return randomNames.Unmarshal(text, r) }
 
-// Rounding of times on the wire.
+// Rounding is the rounding of times on the wire.
 type Rounding uint8
 
 // The roundings.
@@ -134,7 +135,7 @@ const (
 
 var roundingNames = units.Names[Rounding]{"exact", "whole-nanoseconds"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (r Rounding) String() string { return roundingNames.Name(r) }
 
 // MarshalText writes the name.
@@ -143,20 +144,20 @@ func (r Rounding) MarshalText() ([]byte, error) { return roundingNames.Marshal(r
 // UnmarshalText reads a name.
 func (r *Rounding) UnmarshalText(text []byte) error { return roundingNames.Unmarshal(text, r) }
 
-// WatchdogAction is what is done about a port that stays paused.
+// WatchdogAction is the watchdog's response to a port that stays paused.
 type WatchdogAction uint8
 
 // The actions.
 const (
 	WatchdogReport WatchdogAction = iota // the pause is reported
-	// the pause is also ended, and further pauses of its class are ignored for as long again, as switches' watchdogs
-	// do; packets that then find no room are lost
+	// the pause is also ended, and further pauses of its class are ignored for the same time again, as switches'
+	// watchdogs do; packets that then find no space are lost
 	WatchdogIgnore
 )
 
 var watchdogNames = units.Names[WatchdogAction]{"report", "ignore"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (a WatchdogAction) String() string { return watchdogNames.Name(a) }
 
 // MarshalText writes the name.
@@ -179,7 +180,7 @@ func (t Threshold) MarshalText() ([]byte, error) {
 	return t.Size.MarshalText()
 }
 
-// Wanted says what to write.
+// Wanted describes the accepted values.
 func (Threshold) Wanted() string { return "dynamic, or a size such as 64KiB" }
 
 // UnmarshalText reads dynamic or a size.
@@ -192,7 +193,7 @@ func (t *Threshold) UnmarshalText(text []byte) error {
 	return orSize(text, &t.Size, "dynamic")
 }
 
-// HeadroomKind is where a headroom's size comes from.
+// HeadroomKind is the source of a headroom's size.
 type HeadroomKind uint8
 
 // The kinds.
@@ -202,10 +203,10 @@ const (
 	HeadroomFixed
 )
 
-// Headroom is what is kept for packets that come after a pause.
+// Headroom is the buffer reserved for packets that arrive after a pause.
 type Headroom struct {
 	Kind HeadroomKind
-	Size units.Bytes // if it is fixed
+	Size units.Bytes // for HeadroomFixed
 }
 
 // MarshalText writes auto, hpcc or the size.
@@ -219,7 +220,7 @@ func (h Headroom) MarshalText() ([]byte, error) {
 	return h.Size.MarshalText()
 }
 
-// Wanted says what to write.
+// Wanted describes the accepted values.
 func (Headroom) Wanted() string { return "auto, hpcc, or a size such as 64KiB" }
 
 // UnmarshalText reads auto, hpcc or a size.
@@ -239,7 +240,7 @@ func (h *Headroom) UnmarshalText(text []byte) error {
 // Timeout is a time, auto or none.
 type Timeout struct {
 	Auto bool
-	Time units.Duration // if it is not auto; 0 is none
+	Time units.Duration // if Auto is false; 0 is none
 }
 
 // MarshalText writes auto, none or the time.
@@ -253,7 +254,7 @@ func (t Timeout) MarshalText() ([]byte, error) {
 	return t.Time.MarshalText()
 }
 
-// Wanted says what to write.
+// Wanted describes the accepted values.
 func (Timeout) Wanted() string { return "auto, none, or a time such as 1ms" }
 
 // UnmarshalText reads auto, none or a time.

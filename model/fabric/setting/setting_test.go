@@ -8,7 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestWords holds that what is written is read back, and that what is neither a word nor a quantity is refused.
+// TestWords verifies that written values are read back, and that text that is neither a word nor a quantity is
+// rejected.
 func TestWords(t *testing.T) {
 	for _, x := range []setting.Threshold{{Dynamic: true}, {Size: 64 * units.KiB}} {
 		text, _ := x.MarshalText()

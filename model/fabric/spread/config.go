@@ -4,26 +4,26 @@ import (
 	"farflash/numeric/units"
 )
 
-// Config says how switches choose among equally short ways.
+// Config sets how switches choose among equally short paths.
 type Config struct {
-	// Choice says how a switch picks one of several equally short ways.
+	// Choice sets how a switch picks one of several equally short paths.
 	Choice Choice
-	// Per says how often a switch picks, if choice is not hash.
+	// Per sets how often a switch picks, if choice is not hash.
 	Per Unit
-	// Gap is the pause between two packets that begins a new flowlet.
+	// Gap is the idle time between two packets that starts a new flowlet.
 	Gap units.Duration
-	// Table is the number of flowlets that a switch tells apart. Flowlets whose hashes collide share an entry.
+	// Table is the number of flowlets that a switch distinguishes. Flowlets whose hashes collide share an entry.
 	Table int
 }
 
-// DefaultConfig hashes. A gap of 100us is what LetFlow (section 5) finds best at 10 Gbit/s, a table of 65,536 is
-// CONGA's (section 3.4).
+// DefaultConfig selects hashing. A gap of 100us is the one that LetFlow (section 5) finds best at 10 Gbit/s; a table of
+// 65,536 entries is CONGA's (section 3.4).
 func DefaultConfig() Config { return Config{Gap: 100 * units.Microsecond, Table: 1 << 16} }
 
-// Reorders reports whether packets of a queue pair overtake each other however long the gaps are.
+// Reorders reports whether packets of a queue pair can overtake each other however long the gaps are.
 func (c *Config) Reorders() bool { return c.Choice != Hash && c.Per == Packet }
 
-// Validate reports what cannot work, as errors of its fields.
+// Validate returns an error for each field that is invalid.
 func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Choice < choices, "choice", "%v is not possible; use hash, round-robin, random or least-queue", c.Choice)
@@ -36,13 +36,13 @@ func (c *Config) Validate() error {
 	return f.Err()
 }
 
-// Choice is what a way is chosen by.
+// Choice is the rule by which a path is chosen.
 type Choice uint8
 
 // The choices.
 const (
-	Hash       Choice = iota // by a hash of addresses and ports, so that a queue pair keeps to one way
-	RoundRobin               // in turns
+	Hash       Choice = iota // by a hash of addresses and ports, so that a queue pair keeps to one path
+	RoundRobin               // in rotation
 	Random                   // at random
 	LeastQueue               // the port with the fewest waiting bytes of the packet's class; paused ports come last
 	choices
@@ -50,7 +50,7 @@ const (
 
 var choiceNames = units.Names[Choice]{"hash", "round-robin", "random", "least-queue"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (c Choice) String() string { return choiceNames.Name(c) }
 
 // MarshalText writes the name.
@@ -59,21 +59,21 @@ func (c Choice) MarshalText() ([]byte, error) { return choiceNames.Marshal(c) }
 // UnmarshalText reads a name.
 func (c *Choice) UnmarshalText(text []byte) error { return choiceNames.Unmarshal(text, c) }
 
-// Unit is what a way is chosen for.
+// Unit is the unit for which a path is chosen.
 type Unit uint8
 
 // The units.
 const (
 	Packet Unit = iota // for each packet
-	// for each flowlet, a burst of a queue pair's packets without a gap; if the gap is longer than the delays of ways
-	// differ, packets stay in order
+	// for each flowlet, a burst of a queue pair's packets without a gap; packets stay in order if the gap exceeds the
+	// difference between the delays of the paths
 	Flowlet
 	unitsOf
 )
 
 var unitNames = units.Names[Unit]{"packet", "flowlet"}
 
-// String is its name in scenarios.
+// String returns the name used in scenarios.
 func (u Unit) String() string { return unitNames.Name(u) }
 
 // MarshalText writes the name.

@@ -1,13 +1,13 @@
-// Package spread chooses, in a switch, which of several equally short ways a packet takes, where that is not a
-// hash's: packet spraying (Dixit et al., "On the Impact of Packet Spraying in Data Center Networks", INFOCOM 2013),
-// adaptive routing by the least queue (DRILL, Ghorbani et al., SIGCOMM 2017, with all ports looked at), and flowlets
-// (CONGA, Alizadeh et al., SIGCOMM 2014; LetFlow, Vanini et al., NSDI 2017).
+// Package spread chooses, in a switch, which of several equally short paths a packet takes, in place of a hash: packet
+// spraying (Dixit et al., "On the Impact of Packet Spraying in Data Center Networks", INFOCOM 2013), adaptive routing
+// by the shortest queue (DRILL, Ghorbani et al., SIGCOMM 2017, sampling all ports), and flowlets (CONGA, Alizadeh et
+// al., SIGCOMM 2014; LetFlow, Vanini et al., NSDI 2017).
 //
-// Its main type is Chooser, which has the state of all switches of a network; Config says what they go by. A switch
-// knows its own queues and nothing else.
+// Its main type is Chooser, which has the state of all switches of a network; Config selects the policy. A switch knows
+// its own queues only.
 //
-// What it leaves out: what the ways are, queues, and what switches tell each other (CONGA's feedback from the leaf at
-// the other end).
+// It leaves out the paths themselves, queues, and feedback between switches, such as CONGA's from the leaf at the other
+// end.
 package spread
 
 import (
@@ -15,29 +15,29 @@ import (
 	"farflash/sim"
 )
 
-// Chooser chooses for all switches of a network. What it has of one is not touched by another, so that parts of a
-// network may share it.
+// Chooser chooses paths for all switches of a network. The state of different switches is disjoint, so that parts of a
+// network can share a Chooser.
 type Chooser struct {
 	cfg      Config
 	switches []state
 }
 
-// state is a switch's.
+// state is the state of one switch.
 type state struct {
 	turn     uint32
 	random   rng.Stream
-	flowlets []flowlet // none before the first
+	flowlets []flowlet // nil until the first packet
 	queues   []int64
 }
 
-// flowlet is what was sent last by a place in the table.
+// flowlet is an entry of the flowlet table: the last packet's time and port.
 type flowlet struct {
 	at   sim.Time
 	port uint16
 	used bool
 }
 
-// New makes a chooser for so many nodes, whose random streams have the names.
+// New returns a chooser for a number of nodes; name gives the name of each node's random stream.
 func New(c Config, nodes int, seed uint64, name func(node int) string) *Chooser {
 	k := &Chooser{cfg: c, switches: make([]state, nodes)}
 	if c.Choice == Random {
@@ -48,13 +48,14 @@ func New(c Config, nodes int, seed uint64, name func(node int) string) *Chooser 
 	return k
 }
 
-// Flowlets reports whether Again is to be asked first, and told of what was chosen with Remember.
+// Flowlets reports whether the caller must ask Again first, and report its choice with Remember.
 func (k *Chooser) Flowlets() bool { return k.cfg.Per == Flowlet }
 
-// Looks reports whether Choose goes by the queues that Queues has.
+// Looks reports whether Choose reads the queue lengths that the caller writes to Queues.
 func (k *Chooser) Looks() bool { return k.cfg.Choice == LeastQueue }
 
-// Again is the port that the flowlet of a packet, which has a hash, goes through; none if the packet begins one.
+// Again returns the port of the flowlet of a packet with the given hash. ok is false if the packet starts a new
+// flowlet.
 func (k *Chooser) Again(node int32, hash uint32, now sim.Time) (port uint16, ok bool) {
 	s := &k.switches[node]
 	if s.flowlets == nil {
@@ -66,14 +67,14 @@ func (k *Chooser) Again(node int32, hash uint32, now sim.Time) (port uint16, ok 
 	return f.port, ok
 }
 
-// Remember has the rest of the flowlet go through a port.
+// Remember binds the current flowlet to a port.
 func (k *Chooser) Remember(node int32, hash uint32, port uint16) {
 	s := &k.switches[node]
 	f := &s.flowlets[hash%uint32(len(s.flowlets))]
 	f.port, f.used = port, true
 }
 
-// Queues is room for how long the queues of n ways are, which Choose reads.
+// Queues returns a slice for the queue lengths of n paths. The caller fills it in before Choose.
 func (k *Chooser) Queues(node int32, n int) []int64 {
 	s := &k.switches[node]
 	if cap(s.queues) < n {
@@ -83,7 +84,7 @@ func (k *Chooser) Queues(node int32, n int) []int64 {
 	return s.queues
 }
 
-// Choose is the number of one of n ways, n of them at least two. Equally long queues take turns.
+// Choose returns the index of one of n paths, n at least 2. Among equally long queues it rotates.
 func (k *Chooser) Choose(node int32, n int) int {
 	s := &k.switches[node]
 	switch k.cfg.Choice {

@@ -15,8 +15,8 @@ func chooser(c spread.Choice, per spread.Unit) *spread.Chooser {
 	return spread.New(x, 2, 1, func(i int) string { return fmt.Sprint("s", i) })
 }
 
-// TestEven holds that each way of choosing takes all ways equally often: exactly in turns, and within five standard
-// errors at random.
+// TestEven verifies that each policy uses all paths equally often: exactly in rotation, and within five standard errors
+// at random.
 func TestEven(t *testing.T) {
 	const ways, times = 5, 50000
 	for _, c := range []spread.Choice{spread.RoundRobin, spread.Random, spread.LeastQueue} {
@@ -48,7 +48,7 @@ func TestLeastQueue(t *testing.T) {
 	}
 }
 
-// TestFlowlets: a place's packets go on where they went until there is a gap.
+// TestFlowlets verifies that the packets of an entry keep their port until there is a gap.
 func TestFlowlets(t *testing.T) {
 	k := chooser(spread.Random, spread.Flowlet)
 	gap := spread.DefaultConfig().Gap
@@ -57,7 +57,7 @@ func TestFlowlets(t *testing.T) {
 	}
 	k.Remember(0, 3, 7)
 	for i := range units.Duration(4) {
-		if port, ok := k.Again(0, 11, i*gap); !ok || port != 7 { // 11 is in the place of 3
+		if port, ok := k.Again(0, 11, i*gap); !ok || port != 7 { // 11 shares the entry of 3
 			t.Errorf("after a gap of %v: %d, %v", gap, port, ok)
 		}
 	}

@@ -7,10 +7,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// Build makes the network that c describes. Links of hosts have the rate hostLink and
-// those between switches upLink; all have the delay. Hosts are nodes 0 to H-1 with the names h0
-// to h(H-1), those of a pod next to each other; switches follow tier by tier. Errors begin with
-// the key in c that is at fault, host_link, up_link and delay included.
+// Build builds the network that c describes. Links of hosts have the rate hostLink and those between switches upLink;
+// all have the delay. Hosts are nodes 0 to H-1 with the names h0 to h(H-1), those of a pod next to each other; switches
+// follow tier by tier. Errors begin with the offending key in c, host_link, up_link and delay included.
 func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Graph, error) {
 	var given []string
 	for _, shape := range []struct {
@@ -75,16 +74,16 @@ func Build(c Config, hostLink, upLink units.BitRate, delay units.Duration) (*Gra
 	return d.g, nil
 }
 
-// drawing is a graph that is being built.
+// drawing is a graph under construction.
 type drawing struct {
 	g                *Graph
 	hostLink, upLink units.BitRate
 	delay            units.Duration
-	usesHost, usesUp bool // whether the rates matter at all
+	usesHost, usesUp bool // whether the rates are used at all
 }
 
-// add makes n nodes named kind0, kind1 and so on, podSize of them to a pod, and
-// returns the first. With podSize 0 they have no pod.
+// add adds n nodes named kind0, kind1 and so on, podSize of them to a pod, and returns the first. With podSize 0 they
+// have no pod.
 func (d *drawing) add(kind string, n int, tier uint8, podSize int) int32 {
 	first := int32(len(d.g.Nodes))
 	what := Switch
@@ -115,7 +114,7 @@ func (d *drawing) up(a, b int32) {
 	d.g.Links = append(d.g.Links, Link{A: a, B: b, Rate: d.upLink, Delay: d.delay})
 }
 
-// mesh links each of n switches from a on to each of m from b on.
+// mesh links each of the n switches from a on to each of the m from b on.
 func (d *drawing) mesh(a int32, n int, b int32, m int) {
 	for i := range n {
 		for j := range m {
@@ -143,7 +142,7 @@ type count struct {
 	n   int
 }
 
-// counts refuses numbers that no shape has.
+// counts rejects numbers that no shape can have.
 func counts(all ...count) error {
 	for _, c := range all {
 		switch {
@@ -159,7 +158,7 @@ func counts(all ...count) error {
 // maxLinks bounds a graph's memory.
 const maxLinks = 1 << 22
 
-// fits refuses networks that are too large, before they are built.
+// fits rejects networks that are too large, before they are built.
 func fits(shape string, hosts, switches, links int64) error {
 	switch {
 	case hosts > MaxPorts:
@@ -231,7 +230,7 @@ func (c *Clos) draw(d *drawing) error {
 	}
 	hosts := int64(c.Pods) * int64(c.HostsPerPod)
 	tors, leaves := int64(c.Pods)*int64(c.Tors), int64(c.Pods)*int64(c.Leaves)
-	// The leaves' spines are multiplied last: the product of the others is below 2^48.
+	// The product with the spines comes last: the product of the others is below 2^48.
 	if err := fits("clos", hosts, max(tors, leaves)+int64(c.Spines), 0); err != nil {
 		return err
 	}
@@ -252,7 +251,7 @@ func (c *Clos) draw(d *drawing) error {
 }
 
 func (f *FatTree) draw(d *drawing) error {
-	// 62 is the largest whose hosts can be numbered.
+	// 62 is the largest K whose hosts can be numbered.
 	if f.K < 2 || f.K > 62 || f.K%2 != 0 {
 		return units.Wrong("fat_tree.k", "%d is not possible; use an even number from 2 to 62", f.K)
 	}
@@ -265,7 +264,7 @@ func (f *FatTree) draw(d *drawing) error {
 	for p := range f.K {
 		d.mesh(edge+int32(p*half), half, agg+int32(p*half), half)
 	}
-	// Aggregation switch j of every pod has the j-th half of cores.
+	// Aggregation switch j of every pod links to the j-th group of K/2 core switches.
 	for i := range f.K * half {
 		d.mesh(agg+int32(i), 1, core+int32(i%half*half), half)
 	}

@@ -26,8 +26,7 @@ func build(t testing.TB, c Config) *Graph {
 	return g
 }
 
-// degrees maps a name without its number to the ports that every such node has; -1
-// where they differ.
+// degrees maps each name without its number to the number of ports of such nodes; -1 where they differ.
 func degrees(g *Graph) map[string]int {
 	out := map[string]int{}
 	ports := g.Ports()
@@ -48,7 +47,7 @@ func TestBuild(t *testing.T) {
 		hosts, switches, links int
 		degrees                map[string]int
 		pods                   int
-		farthest               int // links between the hosts that are farthest apart
+		farthest               int // links between the two hosts furthest apart
 	}{
 		{"default", DefaultConfig(), 2, 1, 2, map[string]int{"h": 1, "s": 2}, 0, 2},
 		{"star", Config{Star: &Star{17}}, 17, 1, 17, map[string]int{"h": 1, "s": 17}, 0, 2},
@@ -120,7 +119,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestDragonflyGroups holds that every two groups are linked equally often.
+// TestDragonflyGroups verifies that every two groups are linked equally often.
 func TestDragonflyGroups(t *testing.T) {
 	for _, c := range []struct {
 		shape Dragonfly

@@ -2,15 +2,14 @@ package topo
 
 import "fmt"
 
-// Check reports the first thing that keeps the graph from being simulated, by the
-// names of the nodes: a link that ends nowhere, a rate, delay or loss that no link has, a host
-// without a link, two hosts that no path connects.
+// Check reports the first reason why the graph cannot be simulated, with the names of the nodes: a link that ends at no
+// node, an invalid rate, delay or loss, a host without a link, two hosts with no path between them.
 func (g *Graph) Check() error {
 	_, err := g.CheckedRoutes()
 	return err
 }
 
-// CheckedRoutes is Check and then Route with all links up, which Check has found already.
+// CheckedRoutes is Check followed by Route with all links up. It computes the routes once.
 func (g *Graph) CheckedRoutes() (*Routes, error) {
 	if err := g.checkParts(); err != nil {
 		return nil, err
@@ -22,7 +21,7 @@ func (g *Graph) CheckedRoutes() (*Routes, error) {
 	return r, nil
 }
 
-// checkParts looks at nodes and links one by one.
+// checkParts checks nodes and links one by one.
 func (g *Graph) checkParts() error {
 	if g.Channels < 0 || g.Channels > MaxChannels {
 		return fmt.Errorf("%d channels are not possible; use 1 to %d", g.Channels, MaxChannels)
@@ -76,9 +75,8 @@ func (g *Graph) checkLink(i int) error {
 	return nil
 }
 
-// checkWays looks for two hosts that cannot reach each other. Destinations that
-// are attached alike are reached alike, so one of each class is enough, and a second one
-// for the first itself.
+// checkWays looks for two hosts that cannot reach each other. Destinations with the same neighbours are reached alike,
+// so one of each class is enough, plus a second one for the first itself.
 func (r *Routes) checkWays() error {
 	g := r.graph
 	for _, members := range r.members {

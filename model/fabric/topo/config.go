@@ -4,7 +4,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Config is a network's shape. Exactly one of its shapes is given.
+// Config is a network's shape. Exactly one shape must be given.
 type Config struct {
 	// Star is one switch with all hosts.
 	Star *Star
@@ -21,8 +21,8 @@ type Config struct {
 	// Links lists every link by the names of its two ends. Hosts are h0, h1 and so on without gaps; every other name
 	// is a switch.
 	Links []LinkSpec
-	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair
-	// keeps to one, by its hash. 0 is one.
+	// Planes is the number of parallel networks of this shape. Each host has a link to each of them; a queue pair keeps
+	// to one, chosen by its hash. 0 means one.
 	Planes int
 }
 
@@ -32,7 +32,7 @@ type Star struct {
 	Hosts int
 }
 
-// Dumbbell is two switches, s0 and s1, with one link between them. It has the rate of links between switches.
+// Dumbbell is two switches, s0 and s1, with one link between them, which has the rate of links between switches.
 type Dumbbell struct {
 	// Left is the number of hosts of s0. They are numbered first.
 	Left int
@@ -53,28 +53,28 @@ type LeafSpine struct {
 // Clos is three tiers of switches. Every host has a link to its ToR, every ToR to every leaf of its pod, every leaf
 // to every spine.
 type Clos struct {
-	// Pods is how many pods there are.
+	// Pods is the number of pods.
 	Pods int
-	// Leaves is how many leaves each pod has.
+	// Leaves is the number of leaves of each pod.
 	Leaves int
-	// Tors is how many top-of-rack switches each pod has.
+	// Tors is the number of top-of-rack switches of each pod.
 	Tors int
-	// HostsPerPod is how many hosts each pod has, spread evenly over its ToRs.
+	// HostsPerPod is the number of hosts of each pod, spread evenly over its ToRs.
 	HostsPerPod int
-	// Spines is how many spines there are in all.
+	// Spines is the total number of spines.
 	Spines int
 }
 
 // FatTree is three tiers of switches that all have K ports: K pods of K/2 edge and K/2
 // aggregation switches, (K/2)^2 core switches and K^3/4 hosts.
 type FatTree struct {
-	// K is how many ports a switch has, an even number.
+	// K is the number of ports of a switch, an even number.
 	K int
 }
 
-// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are
-// spread evenly over the other groups; links that are left over stay unused. With groups = routers*global_links + 1
-// none is left over. Global links have the rate of links between switches.
+// Dragonfly is groups of routers. All routers of a group are linked to each other. The group's global links are spread
+// evenly over the other groups; any remainder stays unused. With groups = routers*global_links + 1 all are used. Global
+// links have the rate of links between switches.
 type Dragonfly struct {
 	// Groups is the number of groups, at most routers*global_links + 1.
 	Groups int

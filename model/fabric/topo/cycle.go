@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// Cycle finds a circle of links, each with its channel, in which every link waits for
-// the next one: packets that come in over one may leave over the next. Flow control that pauses
-// links can lock up in it for good. It returns nil if there is none, which is the condition of
-// Dally and Seitz (1987) under which it cannot. All paths between all hosts are considered, not the
-// paths of any particular traffic.
+// Cycle finds a cycle of links, each with its channel, in which every link waits for the next one: packets that arrive
+// over one may leave over the next. Flow control that pauses links can deadlock in such a cycle. It returns nil if
+// there is none; by Dally and Seitz (1987) a deadlock is then impossible. It considers all paths between all hosts, not
+// those of any particular traffic.
 //
-// The links of a cycle are in order, the last one leads to the first.
+// The links of a cycle are in order; the last one leads to the first.
 func (g *Graph) Cycle(r *Routes) []Directed {
 	if g.upThenDown(r) {
 		return nil
@@ -19,7 +18,7 @@ func (g *Graph) Cycle(r *Routes) []Directed {
 	return g.search(r)
 }
 
-// search is Cycle whatever the graph is like.
+// search is Cycle without the shortcut for graphs that upThenDown accepts.
 func (g *Graph) search(r *Routes) []Directed {
 	w := newWaits(g, r)
 	for class := range r.members {
@@ -28,16 +27,17 @@ func (g *Graph) search(r *Routes) []Directed {
 	return w.cycle()
 }
 
-// upThenDown reports whether links lead up or down by the distance of their switches from the nearest host, and no
-// path that goes down goes up again: what waits for a link is then above it, or goes up below it, and no circle
-// closes (up*/down* routing, Schroeder et al., 1991). That is so in trees and Clos networks that have lost no link,
-// and known much faster than what waits for what.
+// upThenDown reports whether every link leads up or down, by the distance of its switches from the nearest host, and no
+// path that goes down goes up again. Then a wait for a link going up comes only from links below it that go up, so no
+// cycle closes (up*/down* routing, Schroeder et al., 1991). This holds in trees and Clos networks that have lost no
+// link, and is much faster to check than building the graph of waits.
 func (g *Graph) upThenDown(r *Routes) bool {
 	level, ok := g.levels(r)
 	if !ok {
 		return false
 	}
-	// Of each switch's hops to a class: whether one leads up, and one down. Mostly they are those to the class before.
+	// For each switch: whether any of its hops to the class leads up, and whether any leads down. Mostly the hops are
+	// those to the previous class, so the result is reused.
 	type way struct {
 		first    uint32
 		count    uint16
@@ -75,8 +75,8 @@ func (g *Graph) upThenDown(r *Routes) bool {
 	return true
 }
 
-// levels is how many links each switch is from the nearest host, 0 for hosts. It reports false if a link is between
-// switches that are as far, or if a switch has no host at all.
+// levels returns each switch's distance from the nearest host in links, 0 for hosts. ok is false if a link connects
+// switches of the same distance, or if a switch cannot reach a host.
 func (g *Graph) levels(r *Routes) (level []int32, ok bool) {
 	const none = -1
 	level = make([]int32, len(g.Nodes))
@@ -108,27 +108,28 @@ func (g *Graph) levels(r *Routes) (level []int32, ok bool) {
 	return level, true
 }
 
-// waits is the graph of which link and channel waits for which. Links of hosts are
-// not in it: nothing comes before a link that leaves a host, and nothing after one that enters it.
+// waits is the graph of which link and channel waits for which. Links of hosts are not in it: no link waits for one
+// that leaves a host, and a link that enters a host waits for none.
 //
-// A lane is a channel of a link that leaves a switch for a switch. The lanes that enter a
-// switch and those that leave it are each numbered from 0, by port and channel.
+// A lane is a channel of a link that leads from switch to switch. The lanes that enter a switch and those that leave it
+// are each numbered from 0, by port and channel.
 type waits struct {
 	g        *Graph
 	r        *Routes
 	channels int
-	first    []int32 // of each node: its first lane; one more at the end
-	// of each port of each node, in the order of Ports: its first lane, from 0 in its node; -1 ends at a host
+	first    []int32 // of each node: its first lane, plus one entry at the end
+	// of each port of each node, in the order of Ports: its first lane, from 0 in its node; -1 if the link ends at a
+	// host
 	slot  []int32
-	after [][]uint64 // of each node: a row of bits for each lane that enters it, a bit for each that leaves
+	after [][]uint64 // of each node: a row of bits for each lane that enters it, with a bit for each lane that leaves
 
-	order    []int32 // nodes by falling distance
+	order    []int32 // nodes by decreasing distance
 	counts   []int32
-	live     []bool     // nodes that pass packets to the class at hand
-	entering [][]uint64 // of each node: lanes that packets to the class at hand enter over
+	live     []bool     // nodes that forward packets to the current class
+	entering [][]uint64 // of each node: lanes over which packets to the current class enter
 	mask     []uint64
-	fed      []int32 // of each switch: how many hosts have no other
-	spread   []int32 // hosts that have several links
+	fed      []int32 // of each switch: number of its hosts with no other switch
+	spread   []int32 // hosts with several links
 }
 
 func newWaits(g *Graph, r *Routes) *waits {
@@ -167,15 +168,15 @@ func newWaits(g *Graph, r *Routes) *waits {
 	return w
 }
 
-// words is how many words hold a bit for each lane of a node.
+// words returns the number of words that hold a bit for each lane of a node.
 func (w *waits) words(node int32) int { return int(w.first[node+1]-w.first[node]+63) / 64 }
 
-// lane numbers a channel of a port within its node.
+// lane returns the number of a port's channel within its node.
 func (w *waits) lane(node int32, port uint16, channel uint8) int32 {
 	return w.slot[w.r.ports.first[node]+int32(port)] + int32(channel)
 }
 
-// add takes up the waits of packets to a class's hosts, which all come the same paths.
+// add adds the waits of packets to a class's hosts, which are all reached over the same paths.
 func (w *waits) add(class int) {
 	r := w.r
 	rows := r.rows[class*r.columns:][:r.columns]
@@ -183,8 +184,7 @@ func (w *waits) add(class int) {
 	for i := range w.entering {
 		clear(w.entering[i])
 	}
-	// The members are taken for senders to themselves too. That adds no wait: their
-	// switches have them next, and nothing follows.
+	// The members count as senders to themselves too. That adds no wait: their switches deliver to them directly.
 	for i, n := range w.fed {
 		w.live[i] = n > 0
 	}
@@ -219,11 +219,11 @@ func (w *waits) add(class int) {
 	}
 }
 
-// hopsOf is the next hops of a row; none where the destination is next.
+// hopsOf returns the next hops of a row, none where the destination is next.
 func (r *Routes) hopsOf(w *row) []Hop { return r.hops[w.first : w.first+uint32(w.count)] }
 
-// sort orders the switches that have a path by falling distance, so that each is visited
-// after all that send to it.
+// sort orders the switches that have a path by decreasing distance, so that each is visited after all switches that
+// send to it.
 func (w *waits) sort(rows []row) {
 	most := 0
 	for i := range w.g.Nodes {
@@ -251,7 +251,7 @@ func (w *waits) sort(rows []row) {
 	})
 }
 
-// cycle searches depth first for a lane that comes before itself.
+// cycle searches depth first for a lane that waits for itself.
 func (w *waits) cycle() []Directed {
 	const (
 		untouched = iota
@@ -260,7 +260,7 @@ func (w *waits) cycle() []Directed {
 	)
 	type visit struct {
 		lane Directed
-		in   []uint64 // the lanes that follow and were not looked at yet
+		in   []uint64 // the lanes that follow and have not been visited yet
 	}
 	state := make([]uint8, w.first[len(w.g.Nodes)])
 	var stack []visit
@@ -309,7 +309,7 @@ func (w *waits) cycle() []Directed {
 	return nil
 }
 
-// take removes the first lane from a set of lanes that leave a node.
+// take removes and returns the first lane of a set of lanes that leave a node.
 func (w *waits) take(node int32, set []uint64) (Directed, bool) {
 	for i, word := range set {
 		if word == 0 {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ring is n switches in a circle, each with a host.
+// ring returns n switches in a ring, each with a host.
 func ring(t testing.TB, n int) *Graph {
 	var links []LinkSpec
 	for i := range n {
@@ -18,7 +18,7 @@ func ring(t testing.TB, n int) *Graph {
 	return build(t, Config{Links: links})
 }
 
-// closed reports what is wrong with a cycle; "" is nothing.
+// closed reports why a cycle is invalid; "" if it is valid.
 func closed(g *Graph, cycle []Directed) string {
 	for i, l := range cycle {
 		next := cycle[(i+1)%len(cycle)]
@@ -65,12 +65,11 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestFailureMakesCycle is a Clos that is safe until links fail: paths then go down and
-// up again.
+// TestFailureMakesCycle takes links of a safe Clos down: paths then go down and up again.
 func TestFailureMakesCycle(t *testing.T) {
 	g := build(t, Config{LeafSpine: &LeafSpine{4, 4, 1}})
 	down := make([]bool, len(g.Links))
-	// What stays up is a ring: leaf0 spine0 leaf1 spine1 leaf2 spine2 leaf3 spine3.
+	// The remaining links form a ring: leaf0 spine0 leaf1 spine1 leaf2 spine2 leaf3 spine3.
 	for i := range 4 {
 		for j := range 4 {
 			down[4+4*i+j] = j != i && j != (i+3)%4
@@ -81,7 +80,7 @@ func TestFailureMakesCycle(t *testing.T) {
 	}
 }
 
-// TestCycleIsFound compares with the same search over all paths of all pairs.
+// TestCycleIsFound compares Cycle with a search over all paths of all pairs.
 func TestCycleIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := random(t)
@@ -121,7 +120,7 @@ func TestCycleIsFound(t *testing.T) {
 				t.Fatalf("%s: nothing goes from %v to the next", g.Names(cycle), l)
 			}
 		}
-		// Links that wait for nothing that waits are taken away until all are, or none can be.
+		// Remove links that wait for no waiting link until all are gone, or none can be removed.
 		for left := true; left; {
 			left = false
 			for l, after := range waits {
@@ -142,7 +141,7 @@ func TestCycleIsFound(t *testing.T) {
 	})
 }
 
-// Trees and Clos networks are told by their levels alone; what is no such network is searched.
+// Trees and Clos networks are recognised by their levels alone; other networks are searched.
 func TestUpThenDown(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -153,7 +152,7 @@ func TestUpThenDown(t *testing.T) {
 		{"leaf-spine", build(t, Config{LeafSpine: &LeafSpine{6, 3, 4}}), true},
 		{"Clos", build(t, Config{Clos: &Clos{4, 2, 4, 64, 4}}), true},
 		{"fat-tree", build(t, Config{FatTree: &FatTree{8}}), true},
-		{"dumbbell", build(t, Config{Dumbbell: &Dumbbell{4, 4}}), false}, // its switches are level
+		{"dumbbell", build(t, Config{Dumbbell: &Dumbbell{4, 4}}), false}, // its switches are on the same level
 		{"ring of 4", ring(t, 4), false},
 		{"dragonfly", build(t, Config{Dragonfly: &Dragonfly{9, 4, 2, 2}}), false},
 	} {
@@ -161,7 +160,7 @@ func TestUpThenDown(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	// A leaf-spine in which a leaf has lost spines: ways go down and up again.
+	// A leaf-spine in which a leaf has lost spines: paths go down and up again.
 	g := build(t, Config{LeafSpine: &LeafSpine{3, 3, 1}})
 	down := make([]bool, len(g.Links))
 	for i := range 3 {

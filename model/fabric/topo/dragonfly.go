@@ -4,17 +4,15 @@ import "farflash/numeric/units"
 
 // draw builds a dragonfly with two virtual channels, which minimal routing needs.
 //
-// A minimal path is: from the host to its router, a local link, a global link, a local
-// link, to the host, where each of the three may be missing. A hop uses channel 1 if no global
-// link is ahead any more, else channel 0. So what a packet holds while it waits only ever goes
-// upwards in the order
+// A minimal path is: from the host to its router, a local link, a global link, a local link, to the host, where each of
+// the three may be missing. A hop uses channel 1 if no global link lies ahead, else channel 0. So the resources that a
+// packet holds while it waits only ever go upwards in the order
 //
 //	local, channel 0  <  global, channel 0  <  local, channel 1  <  host
 //
-// because routers of a group are fully linked, so that a packet never takes two local links in a
-// row. Without the second channel, packets that wait for a global link after a local one and
-// packets that wait for a local link after a global one can wait for each other in a circle.
-// Failed links may force longer paths; whether those are safe, Cycle tells.
+// because routers of a group are fully linked, so that a packet never takes two local links in a row. Without the
+// second channel, packets that wait for a global link after a local one and packets that wait for a local link after a
+// global one can form a cycle of waits. Failed links may force longer paths; Cycle determines whether those are safe.
 func (f *Dragonfly) draw(d *drawing) error {
 	if err := counts(count{"dragonfly.groups", f.Groups}, count{"dragonfly.routers", f.Routers},
 		count{"dragonfly.hosts_per_router", f.HostsPerRouter}); err != nil {
@@ -53,8 +51,8 @@ func (f *Dragonfly) draw(d *drawing) error {
 	if f.Groups == 1 {
 		return nil
 	}
-	// Global slot s of a group leads s%others+1 groups further round, to the slot there
-	// that leads back. Router s/GlobalLinks has it.
+	// Global slot s of a group leads s%others+1 groups further round the ring, to the slot there that leads back. It
+	// belongs to router s/GlobalLinks.
 	others := f.Groups - 1
 	rounds := f.Routers * f.GlobalLinks / others
 	for a := range f.Groups {

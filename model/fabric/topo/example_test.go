@@ -7,8 +7,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// The network of the paper SNIS: what it is made of, how far apart its hosts are,
-// and whether pausing can lock it up.
+// The network of the paper SNIS: its size, the distance between its hosts, and whether pausing can deadlock it.
 func Example() {
 	c := topo.Config{Clos: &topo.Clos{Pods: 4, Leaves: 2, Tors: 4, HostsPerPod: 64, Spines: 4}}
 	g, err := topo.Build(c, 10*units.Gbps, 40*units.Gbps, units.Microsecond)

@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// drawLinks builds an explicit network. Hosts are numbered by name, switches follow
-// as they are first mentioned. A switch's tier is its distance to the nearest host.
+// drawLinks builds an explicit network. Hosts are numbered by name, switches in order of first mention. A switch's tier
+// is its distance to the nearest host.
 func drawLinks(d *drawing, links []LinkSpec) error {
 	if len(links) == 0 {
 		return units.Wrong("links", "the list is empty; give at least one link")
@@ -86,7 +86,7 @@ func drawLinks(d *drawing, links []LinkSpec) error {
 	return nil
 }
 
-// hostNumber reads a node's name: whether it is a host's, and its number.
+// hostNumber parses a node's name: whether it is a host's, and its number.
 func hostNumber(name string) (number int, host bool, err error) {
 	if name == "" {
 		return 0, false, fmt.Errorf("a node needs a name; use h0 for a host, s0 for a switch")
@@ -112,7 +112,7 @@ func (g *Graph) SetTiers() {
 	}
 }
 
-// tiers counts each node's links to the nearest host, up to 254; 255 is not connected.
+// tiers returns each node's distance to the nearest host in links, up to 254; 255 is not connected.
 func (g *Graph) tiers() []uint8 {
 	ports := g.Ports()
 	out := slices.Repeat([]uint8{255}, len(g.Nodes))

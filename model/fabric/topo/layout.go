@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// Point is where a node is drawn: X from 0, left, to 1, right, and Y from 0, the top,
-// to 1, the bottom.
+// Point is the position of a node in a picture: X from 0, left, to 1, right, and Y from 0, the top, to 1, the bottom.
 type Point struct{ X, Y float64 }
 
-// Layout places the nodes for a picture: tiers above each other with the hosts at the
-// bottom, pods side by side, the nodes of a tier without pods below those that they are linked to.
-// A network with global links is a circle of its groups, with the hosts outside. Where switches
-// have no tiers, their distance to the nearest host counts.
+// Layout places the nodes for a picture: tiers above each other with the hosts at the bottom, pods side by side, and
+// the nodes of a tier without pods below those that they are linked to. A network with global links is drawn as a
+// circle of its groups, with the hosts outside. Where switches have no tiers, their distance to the nearest host is
+// used.
 func (g *Graph) Layout() []Point {
 	out := make([]Point, len(g.Nodes))
 	tier := make([]uint8, len(g.Nodes))
@@ -67,8 +66,8 @@ func (g *Graph) Layout() []Point {
 	return out
 }
 
-// sortBelow orders the nodes of a tier by the mean position of their neighbours above
-// it, so that links cross less. Nodes without any keep their number's place among equals.
+// sortBelow orders the nodes of a tier by the mean position of their neighbours above, so that fewer links cross. The
+// sort is stable: equal nodes stay in order of number.
 func sortBelow(nodes []int32, t int, tier []uint8, ports *Ports, at []Point) {
 	mean := make(map[int32]float64, len(nodes))
 	for _, n := range nodes {
@@ -86,12 +85,12 @@ func sortBelow(nodes []int32, t int, tier []uint8, ports *Ports, at []Point) {
 	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(mean[a], mean[b]) })
 }
 
-// onCircle places a turn from 0 to 1, clockwise from the top.
+// onCircle returns the point at an angle in turns, from 0 to 1, clockwise from the top.
 func onCircle(turn, radius float64) Point {
 	sin, cos := math.Sincos(float64(2 * math.Pi * turn))
 	return Point{snap(0.5 + float64(radius*sin)), snap(0.5 - float64(radius*cos))}
 }
 
-// snap rounds to a grid that is finer than any picture, so that processors which
-// compute the last bit otherwise still give the same bytes.
+// snap rounds to a grid finer than any picture can show, so that processors that differ in the last bit still produce
+// the same bytes.
 func snap(x float64) float64 { return math.Round(float64(x*1e6)) / 1e6 }

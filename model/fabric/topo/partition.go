@@ -6,9 +6,8 @@ import (
 	"farflash/sim"
 )
 
-// Partition divides the nodes among at most n parts, numbered from 0: whole pods, as
-// many in each part as can be, and the nodes without pod in turn. There are never more parts than
-// pods, and a network without pods is one part.
+// Partition divides the nodes among at most n parts, numbered from 0: whole pods, evenly, and the nodes without a pod
+// in rotation. There are never more parts than pods, and a network without pods is one part.
 func (g *Graph) Partition(n int) []int32 {
 	out := make([]int32, len(g.Nodes))
 	var pods []int32
@@ -36,8 +35,8 @@ func (g *Graph) Partition(n int) []int32 {
 	return out
 }
 
-// Apart reports whether a partition's parts can be simulated for some time without each other: no link between two of
-// them is without delay.
+// Apart reports whether the parts of a partition can be simulated independently for some time: every link between two
+// of them has a delay.
 func (g *Graph) Apart(of []int32) bool {
 	for _, l := range g.Links {
 		if of[l.A] != of[l.B] && l.Delay <= 0 {
@@ -47,8 +46,8 @@ func (g *Graph) Apart(of []int32) bool {
 	return true
 }
 
-// Delays are the least times that anything takes from one of so many parts to another, along links and through other
-// parts, sim.Forever if there is no way: for so long nothing that happens in the one matters to the other.
+// Delays returns the shortest times in which an event in one part can affect another, along links and through other
+// parts; sim.Forever if it cannot.
 func (g *Graph) Delays(of []int32, parts int) [][]sim.Time {
 	d := make([][]sim.Time, parts)
 	for i := range d {

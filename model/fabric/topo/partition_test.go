@@ -12,7 +12,7 @@ func TestPartition(t *testing.T) {
 		name   string
 		config Config
 		n      int
-		parts  int // that come out
+		parts  int // expected number of parts
 	}{
 		{"star", Config{Star: &Star{8}}, 4, 1},
 		{"dumbbell", Config{Dumbbell: &Dumbbell{3, 3}}, 4, 2},
@@ -118,7 +118,7 @@ func TestLayout(t *testing.T) {
 				t.Errorf("%s at %v, %s at %v", a.Name, at[l.A], b.Name, at[l.B])
 			}
 		}
-		// Switches that were given no tiers are placed by their distance.
+		// Switches without tiers are placed by their distance.
 		if c.Links != nil {
 			for i := range g.Nodes {
 				g.Nodes[i].Tier = 0

@@ -11,22 +11,22 @@ import (
 // Directed is a link in one direction.
 type Directed struct {
 	Link, From, To int32
-	// Channel is the virtual channel that is used on it.
+	// Channel is the virtual channel used on it.
 	Channel uint8
 }
 
-// Path is what a path costs when nothing else is on it.
+// Path is the cost of a path that carries no other traffic.
 type Path struct {
-	// Hops is how many links it has.
+	// Hops is the number of its links.
 	Hops int
 	// Delay is the sum of the links' propagation delays.
 	Delay sim.Time
-	// Rate is that of the slowest link.
+	// Rate is the rate of the slowest link.
 	Rate units.BitRate
 }
 
-// Walk appends the links of a path from one host to another to buf. pick chooses
-// among n equal next hops, 0 to n-1; nil takes the first. Without a path nothing is appended.
+// Walk appends the links of a path from one host to another to buf. pick chooses among n equal next hops, 0 to n-1; nil
+// takes the first. If there is no path, buf is returned unchanged.
 func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Directed {
 	for node := src; node != dst; {
 		next := r.Next(node, dst)
@@ -44,8 +44,8 @@ func (r *Routes) Walk(buf []Directed, src, dst int32, pick func(n int) int) []Di
 	return buf
 }
 
-// Path measures the first of the shortest paths between two hosts. It reports false
-// if there is none. Nothing is between a host and itself, so Rate is 0 there.
+// Path returns the cost of the first of the shortest paths between two hosts; ok is false if there is none. From a host
+// to itself the path is empty and Rate is 0.
 func (r *Routes) Path(src, dst int32) (Path, bool) {
 	var out Path
 	if !r.Reachable(src, dst) {
@@ -63,11 +63,10 @@ func (r *Routes) Path(src, dst int32) (Path, bool) {
 	return out, true
 }
 
-// Serialisation is how long b bytes take to be sent, one link after the other, along
-// the first of the shortest paths between two hosts: the sum of size over rate. At each link the
-// time is rounded down to a multiple of step: a picosecond is as exact as a simulation, a
-// nanosecond is what ns-3 computes with. Without a path, or over times that cannot be counted, it
-// is sim.Forever.
+// Serialisation returns how long b bytes take to be sent, one link after the other, along the first of the shortest
+// paths between two hosts: the sum of size over rate. Each link's time is rounded down to a multiple of step: a
+// picosecond is the resolution of the simulation, a nanosecond that of ns-3. If there is no path, or if the time
+// overflows, it is sim.Forever.
 func (r *Routes) Serialisation(src, dst int32, b units.Bytes, step sim.Time) sim.Time {
 	if !r.Reachable(src, dst) {
 		return sim.Forever
@@ -85,7 +84,7 @@ func (r *Routes) Serialisation(src, dst int32, b units.Bytes, step sim.Time) sim
 	return sum
 }
 
-// onWire is b's time at a rate, rounded down to a multiple of step.
+// onWire returns the time of b bytes at a rate, rounded down to a multiple of step.
 func onWire(b units.Bytes, rate units.BitRate, step sim.Time) sim.Time {
 	if b <= 0 {
 		return 0
@@ -98,7 +97,7 @@ func onWire(b units.Bytes, rate units.BitRate, step sim.Time) sim.Time {
 	if t >= uint64(sim.Forever) {
 		return sim.Forever
 	}
-	// Rounding down twice is the same as rounding down once.
+	// Rounding down twice equals rounding down once.
 	return sim.Time(t) - sim.Time(t)%max(step, 1)
 }
 

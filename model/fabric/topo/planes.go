@@ -6,11 +6,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// maxPlanes is how many links a host has at most to networks side by side.
+// maxPlanes is the largest number of parallel networks that a host can be linked to.
 const maxPlanes = 16
 
-// planes puts n copies of a network side by side, whose hosts have a link to each. The switches of those behind the
-// first have its names with p1., p2. and so on before them, and are in its pods.
+// planes makes n copies of a network that share its hosts, each of which has a link to every copy. Switches of the
+// copies after the first have the prefix p1., p2. and so on, and are in the same pods.
 func (g *Graph) planes(n int) (*Graph, error) {
 	hosts, switches := g.Hosts(), len(g.Nodes)-g.Hosts()
 	if int64(switches)*int64(n) > MaxSwitches || int64(len(g.Links))*int64(n) > maxLinks {

@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPlanes: as many links and switches as planes, ways that are as long as in one, one more at each host for each
-// plane, and none from one plane to another.
+// TestPlanes verifies that there are as many links and switches as planes, that paths are as long as in one plane, that
+// each host has one choice per plane, and that no path leads from one plane to another.
 func TestPlanes(t *testing.T) {
 	for _, c := range []Config{{Star: &Star{Hosts: 4}}, {FatTree: &FatTree{K: 4}},
 		{LeafSpine: &LeafSpine{Leaves: 3, Spines: 2, HostsPerLeaf: 2}},

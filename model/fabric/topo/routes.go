@@ -2,7 +2,7 @@ package topo
 
 import "slices"
 
-// Hop is one way out of a node.
+// Hop is one link out of a node.
 type Hop struct {
 	// Port is the node's port, from 0.
 	Port uint16
@@ -10,37 +10,34 @@ type Hop struct {
 	Channel uint8
 }
 
-// Routes are the shortest paths from every node to every host over the links that are
-// up. No path leads through a host. Where links are global, the shortest path is the one with the
-// fewest global links, and the fewest links among those.
+// Routes are the shortest paths from every node to every host over the links that are up. No path leads through a host.
+// Where links are global, the shortest path is the one with the fewest global links, and the fewest links among those.
 //
-// Equal paths have a fixed order, the one that the HPCC simulator has: a search goes
-// breadth first from the destination, looks at each node's neighbours by ascending node number,
-// and the next hops of a node are in the order in which the search left them. Parallel
-// links follow each other by port number.
+// Equal paths have a fixed order, that of the HPCC simulator: a search goes breadth first from the destination and
+// visits each node's neighbours by ascending node number, and the next hops of a node are in the order in which the
+// search visited them. Parallel links are in order of port number.
 //
-// Hosts that are attached to the same switches share a row of the table, and a host
-// with a single link has the next hops of its switch; so the table has a row for each switch with
-// hosts, not for each host.
+// Hosts that are attached to the same switches share a row of the table, and a host with a single link has the next
+// hops of its switch; so the table has a row for each switch with hosts, not for each host.
 type Routes struct {
 	graph *Graph
 	ports *Ports
 	down  []bool
 
-	class   []int32   // of each node: hosts with the same neighbours have the same; -1 is a switch
+	class   []int32   // of each node: its class, shared by hosts with the same neighbours; -1 for a switch
 	members [][]int32 // the hosts of each class, ascending
 
 	columns int     // of rows
-	column  []int32 // of each node; a host with a single link has its switch's
-	alone   []int32 // of such a host: its Hop in hops, one for each channel; else -1
+	column  []int32 // of each node; a host with a single link uses its switch's
+	alone   []int32 // of a host with a single link: its Hop in hops, one for each channel; -1 for other nodes
 	rows    []row   // by class and column
-	hops    []Hop   // that rows refer to
+	hops    []Hop   // the lists that rows refer to
 
-	lastFirst []int32 // of each node, in last; one more at the end
+	lastFirst []int32 // of each node, in last, plus one entry at the end
 	last      []delivery
 }
 
-// row is how a node reaches the hosts of a class.
+// row describes how a node reaches the hosts of a class.
 type row struct {
 	first    uint32 // in Routes.hops
 	count    uint16 // 0 where the host itself is next
@@ -56,23 +53,22 @@ type delivery struct {
 	count     uint16
 }
 
-// arc is a link as the search sees it.
+// arc is a link as seen by the search.
 type arc struct {
 	peer int32
 	port uint16 // at the peer
 	cost uint64
 }
 
-// A path's cost is compared as a whole: global links count more than any number of
-// links.
+// Path costs are compared as one number: a global link outweighs any number of links.
 const (
 	perHop    = 1
 	perGlobal = 1<<32 + perHop
 	noPath    = 1<<64 - 1
 )
 
-// Route finds the shortest paths over the links that are not down; nil is all up. The
-// graph's links must end at its nodes.
+// Route finds the shortest paths over the links that are not down; with nil all are up. All links must end at the
+// graph's nodes.
 func (g *Graph) Route(down []bool) *Routes {
 	n := len(g.Nodes)
 	r := &Routes{graph: g, ports: g.Ports(), down: slices.Clone(down), class: make([]int32, n),
@@ -90,11 +86,10 @@ func (g *Graph) Route(down []bool) *Routes {
 	return r
 }
 
-// up reports whether a link is.
+// up reports whether a link is up.
 func (r *Routes) up(link int32) bool { return int(link) >= len(r.down) || !r.down[link] }
 
-// classify groups the hosts by their neighbours, gives nodes their columns, and notes
-// the last hops.
+// classify groups the hosts by their neighbours, assigns columns to nodes, and records the last hops.
 func (r *Routes) classify(s *search) {
 	g := r.graph
 	final := uint8(g.channels() - 1)
@@ -160,8 +155,8 @@ func (r *Routes) soleHops(s *search, host int32) int32 {
 	return int32(first)
 }
 
-// Next returns the next hops from a node to a host, in their fixed order; none if
-// there is no path, or the node is the host. The caller must not change them.
+// Next returns the next hops from a node to a host, in their fixed order. The list is empty if there is no path, or if
+// node is dst. The caller must not change it.
 func (r *Routes) Next(node, dst int32) []Hop {
 	if node == dst {
 		return nil
@@ -189,8 +184,7 @@ func (r *Routes) Next(node, dst int32) []Hop {
 	return nil
 }
 
-// Distance is how many links a packet takes from a node to a host: 0 from the host to
-// itself, -1 if there is no path.
+// Distance returns the number of links from a node to a host: 0 from the host to itself, -1 if there is no path.
 func (r *Routes) Distance(node, dst int32) int {
 	if node == dst {
 		return 0
@@ -208,16 +202,16 @@ func (r *Routes) Distance(node, dst int32) int {
 // Reachable reports whether there is a path from a node to a host.
 func (r *Routes) Reachable(node, dst int32) bool { return r.Distance(node, dst) >= 0 }
 
-// Ports are the ports of the graph's nodes, which Hop refers to.
+// Ports returns the ports of the graph's nodes, to which Hop refers.
 func (r *Routes) Ports() *Ports { return r.ports }
 
-// Graph is what the routes are of.
+// Graph returns the graph that the routes are for.
 func (r *Routes) Graph() *Graph { return r.graph }
 
-// Severed finds two hosts of which the first cannot reach the second, and reports whether there are any: what a
-// failure of links would leave without a way.
+// Severed finds two hosts of which the first cannot reach the second, and reports whether there are any: those that
+// link failures would leave unreachable.
 func (r *Routes) Severed() (from, to int32, found bool) {
-	// Hosts with the same neighbours reach the same hosts; two of them stand for all.
+	// Hosts with the same neighbours reach the same hosts; two of them represent all.
 	var hosts []int32
 	for _, m := range r.members {
 		hosts = append(hosts, m[:min(2, len(m))]...)

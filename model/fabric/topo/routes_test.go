@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// random draws a connected network: hosts with one or more links, some of them to
-// other hosts, switches and hosts numbered in any order, links that run beside each other.
+// random draws a connected network: hosts with one or more links, some of them to other hosts, switches and hosts
+// numbered in any order, and parallel links.
 func random(t *rapid.T) *Graph {
 	g := &Graph{Channels: 1}
 	switches := rapid.IntRange(1, 9).Draw(t, "switches")
@@ -125,8 +125,7 @@ func compare(t interface {
 	}
 }
 
-// TestRoutes compares random networks, before and after links have failed, with
-// HPCC's search.
+// TestRoutes compares routes of random networks, before and after link failures, with HPCC's search.
 func TestRoutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := random(t)
@@ -140,7 +139,7 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// hostsBetween reports a link between two hosts. It is no path for third ones.
+// hostsBetween reports whether a link connects two hosts. It is no path for other hosts.
 func hostsBetween(g *Graph) bool {
 	return slices.ContainsFunc(g.Links,
 		func(l Link) bool { return g.Nodes[l.A].Kind == Host && g.Nodes[l.B].Kind == Host })
@@ -177,14 +176,14 @@ func TestFailure(t *testing.T) {
 	if _, ok := r.Path(0, 1); ok || r.Serialisation(0, 1, 1, 1) != sim.Forever || r.Walk(nil, 0, 1, nil) != nil {
 		t.Error("a path where there is none")
 	}
-	down[3], down[4], down[0] = false, false, true // h0's own
+	down[3], down[4], down[0] = false, false, true // h0's link
 	if r = g.Route(down); r.Reachable(0, 1) || r.Reachable(1, 0) || r.Distance(0, 0) != 0 {
 		t.Error("a host without a link that is up is reached")
 	}
 }
 
-// TestDragonflyChannels holds that minimal paths have at most one global link, and
-// take the channels in the order that keeps them from waiting in a circle.
+// TestDragonflyChannels verifies that minimal paths have at most one global link, and use the channels in the order
+// that prevents cycles of waits.
 func TestDragonflyChannels(t *testing.T) {
 	g := build(t, Config{Dragonfly: &Dragonfly{9, 4, 2, 2}})
 	r := g.Route(nil)
@@ -304,7 +303,8 @@ func BenchmarkNext(b *testing.B) {
 	_ = sum
 }
 
-// TestSevered: hosts without a way are found, and only where there are any: against a search from every host.
+// TestSevered compares Severed with a search from every host: it must find hosts without a path if and only if there
+// are any.
 func TestSevered(t *testing.T) {
 	for _, c := range []Config{
 		{Star: &Star{4}}, {Dumbbell: &Dumbbell{2, 3}}, {LeafSpine: &LeafSpine{2, 2, 2}}, {Clos: &Clos{2, 2, 2, 4, 2}},
@@ -334,7 +334,7 @@ func TestSevered(t *testing.T) {
 	}
 }
 
-// reaches searches for a way that leads through no host.
+// reaches searches for a path that leads through no host.
 func reaches(g *Graph, down []bool, from, to int32) bool {
 	seen := map[int32]bool{from: true}
 	for next := []int32{from}; len(next) > 0; next = next[1:] {

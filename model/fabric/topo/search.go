@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// search is what Route needs while it computes.
+// search is the state of Route while it computes.
 type search struct {
 	r     *Routes
-	first []int32 // of each node in arcs; one more at the end
+	first []int32 // of each node in arcs, plus one entry at the end
 	arcs  []arc   // by node, then by peer and port
 
-	cost   []uint64 // of each node, to the class at hand
-	order  []int32  // the nodes that the search went through
-	near   []item   // reached over a link, in order of cost, as those are that the search comes from
-	far    []item   // reached over a global link
+	cost   []uint64 // of each node, to the current class
+	order  []int32  // the nodes in the order in which the search visited them
+	near   []item   // queue of nodes reached over a link; in order of cost, as the visited nodes are
+	far    []item   // queue of nodes reached over a global link, likewise
 	counts []int32
 	found  []Hop
 	list   []Hop
 	key    []byte
-	seen   map[string]uint32 // lists of hops in Routes.hops
-	before []row             // of each node: its hops to the class before, which are mostly those to the next
+	seen   map[string]uint32 // index in Routes.hops of each list of hops
+	before []row             // of each node: its hops to the previous class, which are mostly those to the next
 }
 
 func (s *search) of(node int32) []arc { return s.arcs[s.first[node]:s.first[node+1]] }
 
-// link lists the links that are up.
+// link builds the arcs of the links that are up.
 func (s *search) link() {
 	g := s.r.graph
 	s.first = make([]int32, len(g.Nodes)+1)
@@ -53,14 +53,14 @@ func (s *search) link() {
 	}
 }
 
-// drop takes the arcs to hosts with a single link away: no path leads through those.
+// drop removes the arcs to hosts with a single link: no path leads through those.
 func (s *search) drop() {
 	kept := s.arcs[:0]
 	from := int32(0)
 	for i := range s.r.graph.Nodes {
 		to := s.first[i+1]
 		for _, a := range s.arcs[from:to] {
-			// The arcs of such hosts themselves tell where a class begins.
+			// The arcs of such hosts themselves are kept too: they show where a class starts.
 			if s.r.alone[a.peer] < 0 {
 				kept = append(kept, a)
 			}
@@ -71,8 +71,8 @@ func (s *search) drop() {
 	s.arcs = kept
 }
 
-// run fills the rows of a class. It searches from a node that stands for all its
-// members: their neighbours are the same.
+// run fills the rows of a class. All members have the same neighbours, so it searches from one node that stands for all
+// of them.
 func (s *search) run(class int) {
 	r := s.r
 	for i := range s.cost {
@@ -107,8 +107,7 @@ func (s *search) run(class int) {
 	s.fill(class)
 }
 
-// reach notes a better path to a node, and that the search goes on from it unless it
-// is a host.
+// reach records a better path to a node, and queues the node unless it is a host.
 func (s *search) reach(node int32, cost uint64, global bool) {
 	s.cost[node] = cost
 	if s.r.graph.Nodes[node].Kind != Switch {
@@ -122,7 +121,7 @@ func (s *search) reach(node int32, cost uint64, global bool) {
 	}
 }
 
-// fill collects every node's next hops, in the order of the search, and stores them.
+// fill collects and stores every node's next hops, in the order of the search.
 func (s *search) fill(class int) {
 	r := s.r
 	for _, now := range s.order {
@@ -169,7 +168,7 @@ func (s *search) fill(class int) {
 	}
 }
 
-// intern stores a list of hops, once however often it occurs.
+// intern stores each distinct list of hops once.
 func (s *search) intern(list []Hop) (first uint32, count uint16) {
 	s.key = s.key[:0]
 	for _, h := range list {
@@ -184,8 +183,8 @@ func (s *search) intern(list []Hop) (first uint32, count uint16) {
 	return first, uint16(len(list))
 }
 
-// item is a node that can be reached at a cost. Nodes are ordered by cost, and by when they were reached among
-// equals. A queue for each cost that a link has is in that order by itself.
+// item is a node that can be reached at a cost. Nodes are ordered by cost, and then by when they were reached. A FIFO
+// queue for each cost that a link can have is in that order without sorting.
 type item struct {
 	cost  uint64
 	order uint32

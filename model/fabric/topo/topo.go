@@ -1,18 +1,17 @@
-// Package topo is the shape of a network: hosts, switches, the links between them,
-// and the paths that packets may take.
+// Package topo describes the shape of a network: hosts, switches, the links between them, and the paths that packets
+// can take.
 //
-// Its main type is Graph. Build makes the shapes of the literature (star, dumbbell,
-// leaf-spine, Clos, fat-tree, dragonfly) and explicit ones; Route finds the shortest paths, Check
-// refuses what cannot work, and Cycle finds the circular waits that flow control by pausing could
-// lock up in. Tree, Partition and Layout serve multicast, parallel runs and pictures.
+// Its main type is Graph. Build makes the shapes of the literature (star, dumbbell, leaf-spine, Clos, fat-tree,
+// dragonfly) and explicit ones; Route finds the shortest paths, Check rejects graphs that cannot be simulated, and
+// Cycle finds the circular waits in which flow control by pausing could deadlock. Tree, Partition and Layout serve
+// multicast, parallel runs and pictures.
 //
-// The Clos is that of SNIS (section III-A) and SRC (section IV): hosts below ToRs, every ToR to
-// every leaf of its pod, every leaf to every spine. Fat-trees follow Al-Fares et al. (SIGCOMM
-// 2008), dragonflies Kim et al. (ISCA 2008). Equal paths have the order that the HPCC simulator
-// gives them.
+// The Clos is that of SNIS (section III-A) and SRC (section IV): hosts below ToRs, every ToR linked to every leaf of
+// its pod, every leaf to every spine. Fat-trees follow Al-Fares et al. (SIGCOMM 2008), dragonflies Kim et al. (ISCA
+// 2008). Equal paths are ordered as in the HPCC simulator.
 //
-// What it leaves out: how a switch chooses among equal paths, paths that are not the shortest,
-// queues, and time beyond a link's delay.
+// It leaves out how a switch chooses among equal paths, paths that are not shortest, queues, and any time beyond a
+// link's delay.
 package topo
 
 import (
@@ -22,7 +21,7 @@ import (
 	"farflash/sim"
 )
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 // The kinds.
@@ -35,9 +34,9 @@ const (
 type Node struct {
 	Name string
 	Kind Kind
-	// Tier is 0 for hosts and counts upwards, as a picture of the network has it.
+	// Tier is 0 for hosts and increases upwards, as drawn in a picture of the network.
 	Tier uint8
-	// Pod groups nodes that stand together: -1 is none. A simulation is divided by pods.
+	// Pod groups nodes that belong together; -1 is none. Simulations are divided by pods.
 	Pod int32
 }
 
@@ -46,24 +45,23 @@ type Link struct {
 	A, B  int32
 	Rate  units.BitRate
 	Delay sim.Time
-	// Loss is the probability that a packet is corrupted on the way, in each direction.
+	// Loss is the probability that a packet is corrupted on the link, in each direction.
 	Loss float64
-	// Global is a link between the groups of a dragonfly. A path has as few global links
-	// as it can, and only then as few links.
+	// Global marks a link between groups of a dragonfly. Paths minimise global links first, and then links.
 	Global bool
 }
 
-// Graph is a network. Nodes are numbered from 0, hosts and switches in any order.
-// Port k of a node is the k-th of Links that mentions it, from 0.
+// Graph is a network. Nodes are numbered from 0, hosts and switches in any order. Port k of a node, from 0, is the k-th
+// entry of Links that mentions it.
 type Graph struct {
 	Nodes []Node
 	Links []Link
-	// Channels is how many virtual channels a packet passes at most, one after the
-	// other, so that no cycle of waits can form; 1 where none can anyway. Zero is 1.
+	// Channels is the largest number of virtual channels that a packet uses one after the other so that no cycle of
+	// waits can form; 1 where none can anyway. Zero means 1.
 	Channels int
 }
 
-// What a graph has at most: ports are numbered and distances counted in 16 bits.
+// Limits of a graph: ports are numbered and distances counted in 16 bits.
 const (
 	MaxPorts    = 1<<16 - 1
 	MaxSwitches = 1<<16 - 4
@@ -76,9 +74,9 @@ type Port struct {
 	Link, Peer int32
 }
 
-// Ports are all nodes' ports.
+// Ports are the ports of all nodes.
 type Ports struct {
-	first []int32 // of each node; one more at the end
+	first []int32 // of each node, plus one entry at the end
 	list  []Port
 	at    [][2]uint16 // of each link: its port number at A and at B
 }
@@ -94,7 +92,7 @@ func (p *Ports) Number(link int32, atA bool) uint16 {
 	return p.at[link][1]
 }
 
-// Ports numbers the ports of a graph whose links end at its nodes.
+// Ports numbers the ports of a graph. All links must end at its nodes.
 func (g *Graph) Ports() *Ports {
 	p := &Ports{first: make([]int32, len(g.Nodes)+1), list: make([]Port, 2*len(g.Links)),
 		at: make([][2]uint16, len(g.Links))}
@@ -118,7 +116,7 @@ func (g *Graph) Ports() *Ports {
 	return p
 }
 
-// Hosts is the number of hosts.
+// Hosts returns the number of hosts.
 func (g *Graph) Hosts() int {
 	n := 0
 	for i := range g.Nodes {
@@ -131,7 +129,7 @@ func (g *Graph) Hosts() int {
 
 func (g *Graph) channels() int { return max(g.Channels, 1) }
 
-// name is what errors call a node.
+// name returns the name of a node in errors.
 func (g *Graph) name(node int32) string {
 	if node < 0 || int(node) >= len(g.Nodes) || g.Nodes[node].Name == "" {
 		return fmt.Sprintf("node %d", node)

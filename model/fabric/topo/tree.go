@@ -5,23 +5,22 @@ import (
 	"slices"
 )
 
-// Tree finds a multicast tree from a host to others along shortest paths: the links in
-// an order in which each begins where the source is or an earlier one has ended, so that every
-// node is entered once. The source and repeated members add nothing. pick chooses among n equal
-// hops, 0 to n-1, and is asked from each member towards the source; nil takes the first.
+// Tree finds a multicast tree from a host to others along shortest paths. Its links are ordered so that each starts at
+// the source or where an earlier one ends, and each node is entered once. The source and repeated members are ignored.
+// pick chooses among n equal hops, 0 to n-1, and is called from each member towards the source; nil takes the first.
 //
-// A packet is on channel 0 until it has passed a global link and moves up by one with each.
+// A packet starts on channel 0 and moves up one channel with each global link it passes.
 func (g *Graph) Tree(r *Routes, src int32, members []int32, pick func(n int) int) ([]Directed, error) {
 	var out, path []Directed
-	// Global links passed on the way to each node of the tree; -1 is not in it.
+	// Global links passed on the way to each node of the tree; -1 if the node is not in it.
 	globals := slices.Repeat([]int32{-1}, len(g.Nodes))
 	globals[src] = 0
 	for _, m := range members {
 		if !r.Reachable(m, src) {
 			return nil, fmt.Errorf("%s cannot reach %s: no path", g.name(src), g.name(m))
 		}
-		// From the member to the tree, so that nothing is entered twice: paths to the
-		// member could meet again after they part.
+		// From the member to the tree, so that no node is entered twice: paths towards the member could meet again
+		// after they part.
 		path = path[:0]
 		for node := m; globals[node] < 0; {
 			next := r.Next(node, src)

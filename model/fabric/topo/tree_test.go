@@ -60,8 +60,8 @@ func TestTree(t *testing.T) {
 }
 
 func TestTreeOfShapes(t *testing.T) {
-	// From h0 up to a spine and down to two pods: 6 links to the first of a pod, and one
-	// more for its neighbour below the same ToR.
+	// From h0 up to a spine and down to two pods: 6 links to the first member of a pod, and one more for its neighbour
+	// below the same ToR.
 	g := build(t, Config{Clos: &Clos{3, 2, 2, 8, 2}})
 	tree, err := g.Tree(g.Route(nil), 0, []int32{8, 9, 16, 0, 8}, nil)
 	if err != nil || len(tree) != 6+1+3 {

@@ -19,8 +19,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// The simulated network keeps the contract, with queue pairs that persist and with one for each message, however it
-// recovers and whoever controls its rates.
+// The simulated network satisfies the contract, with persistent queue pairs and with one per message, with every kind
+// of recovery and congestion control.
 func TestSimulated(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -55,7 +55,7 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// printer hears of messages.
+// printer prints messages' arrivals and acknowledgements.
 type printer struct{ eng *sim.Engine }
 
 func (p printer) Delivered(m int32) { fmt.Println("message", m, "arrived at", p.eng.Now()) }
@@ -79,8 +79,8 @@ func Example() {
 	// message 1 acknowledged at 18us
 }
 
-// The network in memory finds owners that break their side: a number given back early, or twice, or asked for
-// afterwards.
+// The network in memory detects owners that break their side of the contract: a number forgotten early, or twice, or
+// used afterwards.
 func TestOwners(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -1,10 +1,10 @@
-// Package nvmftest is for tests of what stands on either side of nvmf.Fabric: a network in memory, and the test that
-// every Fabric passes.
+// Package nvmftest supports tests on either side of nvmf.Fabric: a network in memory, and the conformance test of every
+// Fabric.
 //
-// Its main parts are Network, whose messages take times that can be added up by hand, and Conform, which holds a
-// Fabric of any kind, that network and the simulated one included, to the contract that package nvmf states.
+// Its main parts are Network, whose message times can be added up by hand, and Conform, which tests a Fabric of any
+// kind, that network and the simulated one included, against the contract that package nvmf states.
 //
-// What it leaves out: packets, losses and congestion. Queue pairs do not disturb each other.
+// It leaves out packets, losses and congestion. Queue pairs do not affect each other.
 package nvmftest
 
 import (
@@ -19,17 +19,17 @@ import (
 type Config struct {
 	Nodes   int32
 	Latency sim.Time       // from when a message's last byte was sent until it has arrived
-	Ack     sim.Time       // from then until its sender knows
+	Ack     sim.Time       // from then until its sender is notified
 	Rate    units.ByteRate // of each queue pair
 }
 
-// DefaultConfig is eight nodes, 10 us apart, whose queue pairs send 4096 bytes in 1 us.
+// DefaultConfig returns eight nodes, 10 us apart, whose queue pairs send 4096 bytes in 1 us.
 func DefaultConfig() Config {
 	return Config{Nodes: 8, Latency: 10 * units.Microsecond, Ack: 5 * units.Microsecond, Rate: 4_096_000_000}
 }
 
-// Network is a network whose queue pairs send one message after the other and disturb nobody. It is an nvmf.Fabric
-// and an nvmf.Chooser, with a queue pair for each two nodes and class.
+// Network is a network whose queue pairs send one message after another, independently of each other. It is an
+// nvmf.Fabric and an nvmf.Chooser, with a queue pair for each two nodes and class.
 type Network struct {
 	cfg      Config
 	eng      *sim.Engine
@@ -54,7 +54,7 @@ type message struct {
 	asks         bool // its answer stands for its ACK
 }
 
-// Kinds of events; arg is a message.
+// Kinds of events. The argument is a message.
 const (
 	evDelivered uint16 = iota
 	evAcked
@@ -103,7 +103,7 @@ func (n *Network) Post(q fabric.QP, size units.Bytes) (int32, error) {
 	return m, nil
 }
 
-// Respond implements nvmf.Reader: an answer disturbs nothing else.
+// Respond implements nvmf.Reader. An answer does not delay other messages.
 func (n *Network) Respond(out, back fabric.QP) (fabric.QP, error) {
 	if last := fabric.QP(len(n.pairs) - 1); min(out, back) < 0 || max(out, back) > last {
 		return 0, fmt.Errorf("there are no queue pairs %d and %d; there are %d", out, back, len(n.pairs))
@@ -124,7 +124,7 @@ func (n *Network) Ask(q fabric.QP, size units.Bytes) (int32, error) {
 	return m, err
 }
 
-// Answer implements nvmf.Reader. The request is acknowledged when the answer's first byte has come.
+// Answer implements nvmf.Reader. The request is acknowledged when the answer's first byte has arrived.
 func (n *Network) Answer(q fabric.QP, size units.Bytes, request int32) (int32, error) {
 	m, err := n.Post(q, size)
 	if err == nil {
@@ -147,7 +147,7 @@ func (n *Network) Send(src, dst int32, class uint8, size units.Bytes) (int32, er
 	return n.Post(q, size)
 }
 
-// Begun implements nvmf.Fabric. It panics if the message is nobody's any more.
+// Begun implements nvmf.Fabric. It panics if the message was forgotten.
 func (n *Network) Begun(m int32) sim.Time {
 	if !n.messages[m].known {
 		panic(fmt.Sprintf("message %d was forgotten", m))
@@ -155,7 +155,7 @@ func (n *Network) Begun(m int32) sim.Time {
 	return n.messages[m].begun
 }
 
-// Forget implements nvmf.Fabric. It panics if that comes too early or twice.
+// Forget implements nvmf.Fabric. It panics if it is called too early or twice.
 func (n *Network) Forget(m int32) {
 	x := &n.messages[m]
 	if !x.known || !x.acked {

@@ -15,13 +15,13 @@ type Subject struct {
 	Fabric nvmf.Fabric
 	Engine *sim.Engine
 	Nodes  []int32 // three or more that can send to each other
-	// Persistent says that queue pairs can be opened and used again and again, as nvmf.Fabric has it; a network that
-	// has one for each message is only a Chooser.
+	// Persistent reports that queue pairs can be opened and reused, as nvmf.Fabric requires; a network with a queue
+	// pair per message is only a Chooser.
 	Persistent bool
 }
 
-// Conform tests that the networks that fresh makes keep the contract of nvmf.Fabric, and that of nvmf.Chooser if they
-// are one. Each call of fresh makes an idle network that reports to sink.
+// Conform tests that the networks that fresh makes satisfy the contract of nvmf.Fabric, and those of nvmf.Chooser and
+// nvmf.Reader if they implement them. Each call of fresh must return an idle network that reports to sink.
 func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 	for _, c := range []struct {
 		name string
@@ -43,23 +43,23 @@ func Conform(t *testing.T, fresh func(t *testing.T, sink fabric.Sink) Subject) {
 	}
 }
 
-// letter is a message as its owner knows it.
+// letter is a message as seen by its owner.
 type letter struct {
 	posted    sim.Time
-	order     int // in its queue pair; -1 if that is the network's
+	order     int // position in its queue pair; -1 if the network chose the queue pair
 	pair      fabric.QP
 	delivered bool
 }
 
-// session is one network and what was posted.
+// session is one network and the messages posted on it.
 type session struct {
 	t *testing.T
 	Subject
 	under     map[int32]*letter
-	last      map[fabric.QP]int // the message of each queue pair that was delivered last
+	last      map[fabric.QP]int // the last message delivered on each queue pair
 	posted    map[fabric.QP]int
 	posting   bool
-	keep      bool // acknowledged messages are not forgotten
+	keep      bool // do not forget acknowledged messages
 	kept      []int32
 	delivered int
 	acked     int
@@ -83,7 +83,7 @@ func (s *session) post(q fabric.QP, size units.Bytes) {
 	s.send(q, func() (int32, error) { return s.Fabric.Post(q, size) })
 }
 
-// send posts something on a queue pair.
+// send posts a message on a queue pair with post.
 func (s *session) send(q fabric.QP, post func() (int32, error)) {
 	s.t.Helper()
 	if s.posted == nil {
@@ -155,7 +155,7 @@ func (s *session) Acked(m int32) {
 	s.Fabric.Forget(m)
 }
 
-// run lets all arrive.
+// run lets all messages arrive.
 func (s *session) run(want int) {
 	s.t.Helper()
 	s.Engine.Run(sim.Forever)
@@ -230,7 +230,7 @@ func (s *session) chain() {
 	s.run(300)
 }
 
-// numbers holds that a message that nobody has forgotten keeps its number and its time.
+// numbers verifies that a message keeps its number and its time until it is forgotten.
 func (s *session) numbers() {
 	q := s.open(0, 1)
 	s.keep = true
@@ -244,7 +244,7 @@ func (s *session) numbers() {
 	}
 	s.keep = false
 	for range 40 {
-		s.post(q, 100) // note finds a number that is given twice
+		s.post(q, 100) // note detects a number that is given twice
 	}
 	s.run(60)
 	for m, at := range begun {
@@ -260,7 +260,7 @@ func (s *session) numbers() {
 	s.run(100)
 }
 
-// reader opens two directions and what answers on the first.
+// reader opens both directions of a queue pair and the answer stream on the first.
 func (s *session) reader() (x nvmf.Reader, out, back, answers fabric.QP) {
 	s.t.Helper()
 	out, back = s.open(0, 1), s.open(1, 0)
@@ -315,7 +315,7 @@ func (s *session) answered() {
 	}
 }
 
-// beside holds that an answer passes what its host has posted before.
+// beside verifies that an answer overtakes messages that its host has posted before.
 func (s *session) beside() {
 	x, out, back, answers := s.reader()
 	var order []fabric.QP
