@@ -16,7 +16,7 @@ type task struct {
 	update  bool     // a part of a stored chunk is overwritten
 	place   int64    // index of the overwritten part
 	attempt int8     // from 0
-	mends   int32    // number of the repair that reads the chunk, from 1; 0: none
+	mends   int32    // completion has been reported to OnDone
 	told    bool     // completion has been reported to the gateway's user
 	pieces  int8     // pieces of this attempt that targets have begun to write
 	started sim.Time // when the gateway started this attempt
