@@ -42,6 +42,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
 		disks += 1 / c.mean(func(size units.Bytes) float64 { return c.takes(int32(i), size).Seconds() })
 	}
+	// Failed targets take the mean share of the disks with them.
 	if failed > 0 {
 		disks *= targets / float64(c.cfg.used())
 	}

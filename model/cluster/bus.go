@@ -82,6 +82,7 @@ func (c *Cluster) hold(m put.Message, after sim.Time) {
 func (c *Cluster) held(i int32) {
 	p := &c.parcels.Items[i]
 	t := p.message.From
+	// The target has failed in between.
 	if c.targets[t].fell != p.fell {
 		c.over(i)
 		return

@@ -94,6 +94,7 @@ type stamp struct{ target, fell int32 }
 // stamps records that a target has received a piece of a chunk, for its disk.
 func (c *Cluster) stamps(target int32, m *put.Message, piece units.Bytes) {
 	x := &c.bus.Chunks[m.Chunk]
+	// Acknowledgements of protocols that never retry carry no ID.
 	if m.ID != 0 && x.ID != m.ID || !c.tasks.Items[m.Chunk].live {
 		c.Counters.Wasted += piece
 		return
@@ -132,6 +133,7 @@ func (c *Cluster) done(i int32) {
 		c.fix.fetched(i)
 		return
 	}
+	// A chunk that has waited for capacity teaches its lateness, any other one its whole time (retry.go).
 	if c.lossy {
 		if g := &c.gateways[x.Gateway]; t.due > 0 {
 			g.late.Learn(c.eng.Now() - t.due)

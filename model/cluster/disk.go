@@ -109,6 +109,7 @@ func (c *Cluster) writeTime(target int32) sim.Time {
 	for k := range n {
 		sum += c.takes(target*n+k, c.piece)
 	}
+	// The mean time of a disk over n, because n disks write in parallel.
 	return sum / sim.Time(n*n)
 }
 
@@ -180,6 +181,7 @@ func (c *Cluster) work(j job) int32 {
 	if !j.read {
 		c.volume(&j).Handed += j.size
 	}
+	// A rebuild job reserves its service time over repair.disk, so that rebuilding never exceeds that share.
 	if j.repairs && c.cfg.Repair.Disk < 1 {
 		j.since = max(j.since, d.free)
 		d.free = j.since + share(j.takes, c.cfg.Repair.Disk)
@@ -241,6 +243,7 @@ func (c *Cluster) volume(j *job) *Volume {
 func (c *Cluster) next(at int32) {
 	d := &c.disks[at]
 	for !d.queue.Empty() {
+		// Cancelled jobs stay in the queue until they reach its head; waiting excludes them.
 		i := d.queue.Pop()
 		j := &c.jobs.Items[i]
 		if j.void {

@@ -63,6 +63,7 @@ func (c *Cluster) mishap(f fault) {
 	case faultUp:
 		t.down = false
 	case faultKnown:
+		// From here on the pieces of earlier incarnations count as lost.
 		t.known = t.fell
 		c.bus.Away[f.target] = true
 		c.remap()
@@ -127,6 +128,7 @@ func (c *Cluster) remap() {
 	if err != nil {
 		return // no targets are left; chunks still go to the absent ones, and fail
 	}
+	// Keep the old placement if the new one has too few targets for a chunk.
 	if before := c.bus.Places; c.checkPlacer() == nil {
 		c.bus.Places = places
 		if c.checkPlacer() != nil {

@@ -11,6 +11,7 @@ const foreseen = 5000
 
 // foresee touches the memory that events are about to read, one level of indirection at a time.
 func (c *Cluster) foresee(list []sim.Event) {
+	// First the entries that events index directly.
 	sum := int64(0)
 	for k := range list {
 		switch i := list[k].Arg; list[k].Kind {

@@ -52,6 +52,7 @@ func (g *getter) begin(i int32) {
 			x.N++
 		}
 	}
+	// Reads by repairs are not counted as degraded or unavailable.
 	if int(x.N) < c.copies {
 		gateways := c.tasks.Items[i].mends == 0
 		if int(x.N) < c.cfg.pieces() {
@@ -109,6 +110,7 @@ func (g *getter) request(i int32, n int) {
 	for ; n > 0; n-- {
 		t := x.Targets[s.asked]
 		s.asked++
+		// A is the size of the piece.
 		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID, A: sim.Time(x.Piece)},
 			g.node(c.nodeOfTarget(t)))
 	}

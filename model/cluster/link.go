@@ -204,6 +204,7 @@ func (c *Cluster) puts(node, i int32) {
 	if c.books.links != nil {
 		c.turnsLink(node)
 	}
+	// The core is cut-through: the first bit arrives a trip later, while the parcel is still being sent.
 	c.eng.Schedule(c.self, c.here, now+p.takes, evSent, uint32(node))
 	c.eng.Schedule(c.self, c.here, now+c.cfg.Link.Trip, evHead, uint32(i))
 }
@@ -221,6 +222,7 @@ func (c *Cluster) heads(i int32) {
 			c.takesIn(node, i)
 			c.looks(node)
 		case p.data:
+			// The queue length counts every waiting frame as a full one.
 			p.marked = p.marked || c.bus.Traits.Marks && in.data.Len()*int(c.cfg.Link.Frame) > int(c.cfg.Link.Mark)
 			in.data.Push(i)
 		default:
@@ -275,6 +277,7 @@ func (c *Cluster) arrive(i int32) {
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels.Items[i]
 	p.left--
+	// A target that is down loses even sure messages.
 	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) ||
 		node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
 		c.Counters.Lost++

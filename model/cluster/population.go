@@ -63,6 +63,7 @@ func (c *Cluster) store(i int32) {
 	if p.targets == nil {
 		return
 	}
+	// The object that this chunk replaces.
 	n := int(p.rand.IntN(int64(c.cfg.Objects)))
 	at := n * p.copies
 	if p.version != nil {

@@ -87,6 +87,7 @@ func (r *repairer) gone(target int32) {
 		}
 	}
 	for i := range r.active.Items {
+		// The piece goes back to the queue, for another substitute.
 		if m := &r.active.Items[i]; m.live && m.target == target {
 			r.end(int32(i), false)
 		}
@@ -144,6 +145,7 @@ func (r *repairer) pump() {
 			live++
 		}
 	}
+	// Streams for each live target, and at least one.
 	for most := max(int(float64(c.cfg.Repair.Streams)*float64(live)), 1); r.under < most && !r.queue.Empty(); {
 		r.begin(r.queue.Pop())
 	}
@@ -241,6 +243,7 @@ func (r *repairer) fetched(k int32) {
 	m.chunk, m.writes = -1, true
 	piece := c.pieceAt(k)
 	c.release(k)
+	// The job names its repair, because the chunk slot of the read is free already.
 	c.work(job{disk: c.idlest(m.target), size: piece, repairs: true, message: put.Message{Chunk: i, N: m.fell}})
 }
 

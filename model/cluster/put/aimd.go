@@ -52,6 +52,7 @@ func (a *aimd) ask(i int32, replica int8) {
 		a.rate = append(a.rate, reserve.AIMD{})
 	}
 	a.rate[n] = reserve.NewAIMD(a.b.Times)
+	// The request counts against the flow's rate.
 	a.rate[n].Use(a.b.Now(), 8*int64(a.b.Times.ControlSize))
 }
 

@@ -43,6 +43,7 @@ func newGrants(b *Bus) *grants {
 	g.pick = chooser{b: b, chosen: g.chosen, coming: func(t int32) int { return len(g.come[t]) }}
 	d := b.Times
 	roundTrip := 2*d.Trip + d.Control
+	// The frames of a round trip, and two more, so that the link does not idle while a grant is in flight.
 	g.reach = units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize
 	for t := range b.Targets {
 		g.clock = append(g.clock, b.NewTimer(uint32(t)))

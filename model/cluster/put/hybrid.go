@@ -176,6 +176,7 @@ func (h *hybrid) choose(i int32) {
 // Timer implements Protocol: the next frame of a flow is due, or it is time to ask for more bids.
 func (h *hybrid) Timer(arg uint32) {
 	b := h.b
+	// The low bit distinguishes a chunk that asks for bids from a flow.
 	if arg&1 != 0 {
 		if i := int32(arg >> 1); h.puts[i].again == b.Now() {
 			h.ask(i)

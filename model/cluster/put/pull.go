@@ -234,6 +234,7 @@ func (p *pull) bind(i int32) {
 	free := &p.free[x.Gateway]
 	*free = max(*free, s.bound)
 	p.toAsked(Message{Kind: take, From: x.Gateway, Chunk: i, ID: x.ID, A: *free - s.bound})
+	// The link carries an announcement to each group, and the data.
 	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N), b.pieceOf(i))
 	b.Outcomes.Bound(i, max(done, *free+b.alongChain())-s.bound)
 	b.sendOut(i)

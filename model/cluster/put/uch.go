@@ -75,6 +75,7 @@ func (u *uch) Message(m *Message) {
 	case rateSet:
 		switch {
 		case f.id != m.ID || f.sent >= f.piece:
+		// The new rate has overtaken the answer to the request, which may be delayed at the target.
 		case !f.started:
 			f.waiting = units.BitRate(m.A)
 		default:
