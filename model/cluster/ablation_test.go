@@ -98,7 +98,7 @@ func TestDepth(t *testing.T) {
 		cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = cluster.Pull, x.chunk, 1000*units.ByteRate(units.MiB)
 		x.set(&cfg)
 		from, until := 6*units.Millisecond, 12*units.Millisecond
-		// a chunk takes 3 ms, and chunks that start together finish together
+		// A chunk takes 3 ms, and chunks that start together finish together.
 		if cfg.Code.Data > 0 && cfg.Outstanding > 2 {
 			from, until = 2*from, 2*until
 		}

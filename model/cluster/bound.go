@@ -22,7 +22,7 @@ type Bound struct {
 }
 
 // Bounds returns the throughput ceiling of every resource that each chunk uses, each taken alone. The disks write every
-// piece that is put and read those that are got; the links of targets and gateways carry, in each direction, whatever
+// piece of a put and read every piece of a get; the links of targets and gateways carry, in each direction, whatever
 // the protocol sends over them; and a closed-loop gateway with n chunks outstanding cannot complete more than n in the
 // least time one takes. Headers are excluded from the link rates, and so is the share that Replicast reserves for
 // control messages. With a packet network, the network reports the capacity of its links.
@@ -114,7 +114,7 @@ func (c *Cluster) swiftest() put.Plan {
 	cfg.Link.Trip = min(c.net.Trip(c.control), c.net.Trip(frame), c.net.Trip((c.piece-1)%frame+1))
 	p, err := cfg.plan(c.seed)
 	if err != nil {
-		// faster links only shorten the times that depend on them
+		// Faster links only shorten the times that depend on them.
 		panic("cluster: faster links make a plan impossible: " + err.Error())
 	}
 	p.Settle()

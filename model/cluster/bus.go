@@ -34,7 +34,7 @@ type frames struct{ c *Cluster }
 func (f frames) Send(from, chunk int32, x put.Frame, takes sim.Time, to []int32) {
 	c := f.c
 	if c.cfg.Control.Queued {
-		// the protocol paces by its own time, but the frame occupies the link at the link's rate
+		// The protocol paces by its own time, but the frame occupies the link at the link's rate.
 		takes = c.bus.FrameTime(x.Size)
 	}
 	c.send(from, chunk, c.bus.Chunks[chunk].ID, x.Arg, x.Size, takes, to)
@@ -47,7 +47,7 @@ func (f frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFram
 		p := &c.parcels.Items[i]
 		takes += p.takes
 		if p.arg&readFrame == 0 && c.bus.Chunks[p.message.Chunk].ID == p.message.ID {
-			// skip frames of reads and of abandoned attempts; their time counts toward the next frame
+			// Frames of reads and of abandoned attempts are skipped; their time counts toward the next frame.
 			seen = append(seen, put.WaitingFrame{Arg: p.arg, Takes: takes})
 			takes = 0
 		}

@@ -16,8 +16,8 @@ type task struct {
 	update  bool     // a part of a stored chunk is overwritten
 	place   int64    // index of the overwritten part
 	attempt int8     // from 0
-	mends   int32    // completion has been reported to OnDone
-	told    bool     // completion has been reported to the gateway's user
+	mends   int32    // number of the repair that reads the chunk, from 1; 0: none
+	told    bool     // completion has been reported to OnDone
 	pieces  int8     // pieces of this attempt that targets have begun to write
 	started sim.Time // when the gateway started this attempt
 	resumes sim.Time // when the gateway retries, if the attempt is waiting to be retried; 0: it is not
@@ -60,7 +60,7 @@ func (c *Cluster) take(a *Arrival) {
 // sized sets the size of a chunk.
 func (c *Cluster) sized(i int32, size units.Bytes) {
 	if size == c.cfg.Chunk {
-		return // Begin set this size already
+		return // the slot has this size already
 	}
 	c.tasks.Items[i].size, c.bus.Chunks[i].Piece = size, c.cfg.pieceOf(size)
 }

@@ -213,12 +213,12 @@ func TestLaws(t *testing.T) {
 			}
 			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastH && cfg.Choosy &&
 				cfg.Compat == cluster.CompatSURGEHead {
-				// without queues, a gateway of SURGE's last build that restarts its negotiation may hold windows of two
+				// Without queues, a gateway of SURGE's last build that restarts its negotiation may hold windows of two
 				// replicas at once
 				continue
 			}
 			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastHDouble && !cfg.Control.Queued {
-				// both targets of a chunk may have granted the same window, and without queues the gateway sends to
+				// Both targets of a chunk may have granted the same window, and without queues the gateway sends to
 				// both at once
 				continue
 			}
@@ -227,7 +227,7 @@ func TestLaws(t *testing.T) {
 			under := cfg.Gateways * cfg.Outstanding
 			if cfg.Acknowledge == cluster.WriteBack {
 				piece := max(cfg.Chunk/units.Bytes(max(cfg.Code.Data, 1)), 1)
-				// a fast disk of the unequal ones has a queue three times as long
+				// A fast disk of the unequal ones has a queue three times as long.
 				under += 3 * cfg.Targets * max(2, int(cfg.Disk.Queue/piece))
 			}
 			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(under)/until.Seconds() {

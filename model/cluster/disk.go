@@ -11,7 +11,7 @@ import (
 )
 
 // A target has one or more disks, each of which serves one job at a time. The queue is explicit so that a read which
-// another target has begun can be cancelled. A write goes to the target's disk with the shortest backlog; the disk that
+// another target has begun can be canceled. A write goes to the target's disk with the shortest backlog; the disk that
 // a stored piece is read from follows from the chunk and the target. Protocols see the disks of a target as a single
 // one with their combined rate.
 
@@ -39,7 +39,7 @@ type job struct {
 	updates bool // it overwrites a part
 	since   sim.Time
 	begun   bool
-	void    bool        // cancelled before it began, or lost with its target
+	void    bool        // canceled before it began, or lost with its target
 	acked   bool        // the write has been acknowledged
 	held    bool        // it is throttled by repair.disk
 	late    sim.Time    // delay from completion to acknowledgement
@@ -243,7 +243,7 @@ func (c *Cluster) volume(j *job) *Volume {
 func (c *Cluster) next(at int32) {
 	d := &c.disks[at]
 	for !d.queue.Empty() {
-		// Cancelled jobs stay in the queue until they reach its head; waiting excludes them.
+		// Canceled jobs stay in the queue until they reach its head; waiting excludes them.
 		i := d.queue.Pop()
 		j := &c.jobs.Items[i]
 		if j.void {

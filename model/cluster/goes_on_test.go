@@ -59,7 +59,7 @@ func TestReadsGoOn(t *testing.T) {
 	})
 }
 
-// TestTiedUnderACode: of six targets with a piece, five are asked, and the fifth read is cancelled only when four have
+// TestTiedUnderACode: of six targets with a piece, five are asked, and the fifth read is canceled only when four have
 // begun.
 func TestTiedUnderACode(t *testing.T) {
 	cfg := cluster.DefaultConfig()

@@ -117,7 +117,7 @@ func TestPort(t *testing.T) {
 	var p port
 	p.use(100, 50)
 	p.use(120, 50) // until 170: adds 20
-	p.use(130, 10) // adds nothing
+	p.use(130, 10) // already counted
 	for at, want := range map[sim.Time]sim.Time{100: 0, 110: 10, 169: 69, 170: 70, 500: 70} {
 		if got := p.until(at); got != want {
 			t.Errorf("until %d: %d, not %d", at, got, want)
@@ -267,14 +267,14 @@ func TestDriveRate(t *testing.T) {
 		d.used(eng.Now()) != 20*units.Microsecond || v.bytes != 0 {
 		t.Errorf("%v for a piece, not %v; busy for %v", c.takes(2, 6000), want, d.used(eng.Now()))
 	}
-	// With four jobs, two are outstanding at the drive; one that waits is cancelled.
+	// With four jobs, two are outstanding at the drive; one that waits is canceled.
 	var jobs []int32
 	for range 4 {
 		jobs = append(jobs, c.work(job{disk: 2, size: 6000, read: false, acked: true}))
 	}
 	c.takeBack(jobs[3])
 	c.takeBack(jobs[3]) // a second time has no effect
-	c.takeBack(jobs[0]) // it has begun, so it is not cancelled
+	c.takeBack(jobs[0]) // it has begun, so it is not canceled
 	if len(v.inside) != 2 || v.bytes != 18000 {
 		t.Errorf("%d inside, %v in all", len(v.inside), v.bytes)
 	}

@@ -45,7 +45,7 @@ type work struct {
 
 // processor is the processor of a node.
 type processor struct {
-	queue queue.Queue[work] // the work in service, and what is queued behind it
+	queue queue.Queue[work] // the work in service, and the work queued behind it
 	used  sim.Time          // service time of all work begun
 	ends  sim.Time          // when the current work completes
 }

@@ -104,7 +104,7 @@ func TestReadsAlone(t *testing.T) {
 }
 
 // TestReadsBeside verifies that the policies that ask first choose the idle disk, that random does not, and that a tied
-// read is cancelled at the disk that has not begun.
+// read is canceled at the disk that has not begun.
 func TestReadsBeside(t *testing.T) {
 	for _, read := range []cluster.Reading{cluster.ReadBids, cluster.ReadLeastLoaded, cluster.ReadTied} {
 		cfg := round()
@@ -332,7 +332,8 @@ func TestLimits(t *testing.T) {
 		"disk.kinds": {[]change{func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1, Weight: 1e6}} },
 			func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.5}} }},
 			[]change{func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0}} },
-				func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1.01}} }, func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.51}} },
+				func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 1.01}} },
+				func(c *cluster.Config) { c.Disk.Kinds = []cluster.Kind{{Share: 0.5}, {Share: 0.51}} },
 				func(c *cluster.Config) {
 					c.Disk.Kinds = []cluster.Kind{{Share: 1,
 						Weight: 1e6 + 1}}
@@ -422,7 +423,8 @@ func TestLimits(t *testing.T) {
 				c.Failures = []cluster.Failure{{At: 7, Back: 12}, {At: 17}}
 			}},
 			[]change{func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: 4}} },
-				func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: -1}} }, func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: -1}} },
+				func(c *cluster.Config) { c.Failures = []cluster.Failure{{Target: -1}} },
+				func(c *cluster.Config) { c.Failures = []cluster.Failure{{At: -1}} },
 				func(c *cluster.Config) {
 					c.Repair.Detect = 5
 					c.Failures = []cluster.Failure{{At: 7,

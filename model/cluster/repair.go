@@ -265,7 +265,7 @@ func (r *repairer) failed(k int32) {
 	} else {
 		r.end(i, false)
 	}
-	// an event, because a read that fails inside begin calls failed
+	// Deferred to an event, because a read that fails inside begin calls failed.
 	c.eng.Schedule(c.self, c.here, c.eng.Now(), evPump, 0)
 }
 

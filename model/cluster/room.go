@@ -29,7 +29,7 @@ func (c *Cluster) admits(node, i int32) bool {
 	p := &c.parcels.Items[i]
 	m := &p.message
 	if !p.data || p.arg&readFrame != 0 || c.tasks.Items[m.Chunk].update || c.bus.Chunks[m.Chunk].ID != m.ID {
-		// data of repairs and parts of pieces stream to the disk; stale data is dropped
+		// Data of repairs and parts of pieces stream to the disk; stale data is dropped.
 		return true
 	}
 	return c.rooms[t].Takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory,

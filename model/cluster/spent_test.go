@@ -45,7 +45,7 @@ func TestSpent(t *testing.T) {
 			if change(&cfg); cfg.Validate() != nil {
 				continue // no protocol supports all of these
 			}
-			// has a phase before data
+			// Whether the protocol has a phase before data.
 			negotiates := !slices.Contains([]cluster.Scheme{cluster.Chain, cluster.Grants, cluster.DCTCP,
 				cluster.CommandWindow}, p)
 			const until = 20 * units.Millisecond

@@ -42,7 +42,7 @@ func leafKeys(t reflect.Type, within string) []string {
 	return out
 }
 
-// fingerprint summarizes a run, so that different runs can be told apart.
+// fingerprint summarizes a run, so that different runs can be distinguished.
 func fingerprint(t *testing.T, cfg cluster.Config) string {
 	t.Helper()
 	c, done := run(t, cfg, 1, 3*units.Millisecond)

@@ -58,7 +58,7 @@ func watch(t *testing.T, cfg cluster.Config, until sim.Time) (*cluster.Cluster, 
 			delete(open, k)
 			w.used++
 		case cfg.Protocol == cluster.ReplicastHDouble && x.State == reserve.Canceled && !there:
-			// a bid that was withdrawn is then canceled by a gateway that has not heard of it
+			// A bid that was withdrawn is then canceled by a gateway that has not heard of it.
 		default:
 			t.Fatalf("%+v after %v (%v)", x, state, there)
 		}

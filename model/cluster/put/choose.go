@@ -4,7 +4,7 @@ import "farflash/sim"
 
 // Where no group bids, a gateway finds a chunk's targets itself: by the placement alone, or by asking more targets than
 // it needs for their load and choosing the least loaded ones (the power of d choices: Azar et al. 1999, Mitzenmacher
-// 2001). A target counts the backlog of its disk and the pieces that have begun to arrive. It does not see what is in
+// 2001). A target counts the backlog of its disk and the pieces that have begun to arrive. It does not see data in
 // flight, which is why asking more targets does not help further.
 
 // MaxCandidates is the largest number of targets asked for a chunk.

@@ -21,7 +21,7 @@ const unbounded = units.Bytes(sim.Forever)
 // 2010; RFC 8257). A gateway sends all replicas concurrently. Frames that find a queue longer than link.mark in front
 // of a target's link are marked; each frame is acknowledged, with its mark. A window grows by the bytes acknowledged
 // until the first mark and by a frame per round trip after it, and shrinks once per round trip by half the smoothed
-// fraction of marks. Each replica starts with the initial window of RFC 6928. Buffers are unlimited and nothing is
+// fraction of marks. Each replica starts with the initial window of RFC 6928. Buffers are unlimited and no frame is
 // dropped, which favours this protocol.
 type dctcp struct {
 	b     *Bus

@@ -238,7 +238,7 @@ func TestAbandonedGroups(t *testing.T) {
 func TestForgottenBids(t *testing.T) {
 	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
 		f := newFaulty(t, p, func(*put.Plan) {})
-		f.Lose = func(node int32, _ bool) bool { return node == 0 } // gateway 0 receives nothing
+		f.Lose = func(node int32, _ bool) bool { return node == 0 } // gateway 0 is cut off
 		f.Begin(0)
 		f.Begin(0)
 		f.eng.Run(units.Second)

@@ -116,7 +116,7 @@ func (h *hybrid) Message(m *Message) {
 		if m.N != s.round || m.ID != b.Chunks[m.Chunk].ID {
 			return // the attempt was abandoned, or a late rejection has made the gateway ask again
 		}
-		// bids of an idle group arrive simultaneously
+		// Bids of an idle group arrive simultaneously.
 		s.offers.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties())
 		if s.offers.Len() == s.asked {
 			h.choose(m.Chunk)

@@ -92,7 +92,7 @@ func orders(n int, f func(order []int)) {
 
 // TestGrantsOrder verifies that, in whatever order pieces began to arrive, a target grants to the two with the fewest
 // bytes missing, fewest first, up to the bytes received plus a round trip's reach (2.1 us, so two frames, and two
-// more), and that a full disk grants nothing.
+// more), and that a full disk stops grants.
 func TestGrantsOrder(t *testing.T) {
 	orders(4, func(order []int) {
 		b, s := bench(t, Grants, func(p *Plan) { p.Piece = 7500 })
@@ -224,7 +224,7 @@ func TestPullTakes(t *testing.T) {
 }
 
 // TestCancelledFlows verifies that an abandoned flow leaves the whole link, 8 bit/ns, to the other one, which the
-// target notifies, and that cancelling an unknown flow has no effect.
+// target notifies, and that canceling an unknown flow has no effect.
 func TestCancelledFlows(t *testing.T) {
 	b, s := bench(t, UCH, func(p *Plan) { p.Copies = 1 })
 	u := newUCH(b, reserve.DivideEqually)

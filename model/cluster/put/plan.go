@@ -107,7 +107,8 @@ func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
 	return false, late
 }
 
-// KeepTime returns how long a target delays the acknowledgement of a piece that its idle disk writes in takes.
+// KeepTime returns the time from the arrival of a piece to its acknowledgement, for an idle disk that writes it in the
+// given time.
 func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 	now, late := p.Acknowledges(takes)
 	if now {
@@ -128,7 +129,7 @@ func (p *Plan) probing() sim.Time {
 		return 0
 	}
 	n := sim.Time(p.Choices * p.Copies)
-	// the requests leave one after the other, and so do the answers arrive
+	// The requests leave one after the other, and the answers arrive one after the other.
 	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink()
 }
 

@@ -105,7 +105,7 @@ func overFloor(p *put.Plan) (sim.Time, bool) {
 		}
 		return 0, p.Traits.Name != "uch-aimd"
 	case "pull":
-		// the data need not wait until the announcements have left
+		// The data need not wait until the announcements have left.
 		return -sim.Time(p.Candidates) * p.Times.Send(p.Times.ControlSize, p.Times.Effective), true
 	case "replicast-m", "replicast-proxy":
 		return 0, p.Queued

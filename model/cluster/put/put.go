@@ -41,8 +41,8 @@ type Forecast interface {
 	// Floor returns the time of a lone chunk under a plan, which no chunk can beat. The plan is the bus's, or one with
 	// shorter times.
 	Floor(p *Plan) sim.Time
-	// Expects reports whether a target has promised data outstanding, or data received in part, and whether it has an
-	// offer open.
+	// Expects reports whether a target expects data, promised or received in part, and whether it has an open offer
+	// or a tentative bid.
 	Expects(target int32) (promised, open bool)
 }
 

@@ -18,9 +18,9 @@ import (
 // 1000 B, and a trip takes 1 us.
 //
 // The command is put, with arguments as in scenarios; its input is one chunk per line, with its arrival time and its
-// gateway. The output lists what is received, when it was handed to its sender's link and when it had arrived in full
-// (a multicast is one line), bids when they are made and when they end, disk jobs, and completed chunks; times are in
-// microseconds. -rewrite updates the file.
+// gateway. The output lists each receipt, with the times at which it was handed to its sender's link and had arrived in
+// full (a multicast is one line), bids when they are made and when they end, disk jobs, and completed chunks; times are
+// in microseconds. -rewrite updates the file.
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

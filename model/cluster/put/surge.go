@@ -30,7 +30,9 @@ func surgeOrder(seed uint64, now sim.Time, c Compat, group, gateway int32, targe
 	x := rng.SplitMix(seed ^ uint64(now)*rng.Golden ^ uint64(group)<<48)
 	shuffle(&x, targets)
 	if c == CompatSURGEHead {
-		return // compared only with its models' code, where a bid goes straight to its gateway: one order for all
+		// this build is compared only with its models' code, where a bid goes straight to its gateway: one order for
+		// all
+		return
 	}
 	x ^= rng.SplitMix(gateway+1) << 40
 	turn := below(&x, len(targets)+1)

@@ -96,7 +96,7 @@ func (u *unicast) draw(x *Chunk) {
 	last := &u.last[x.Gateway]
 	for tries := 0; int(x.N) < b.Copies; tries++ {
 		t := int32(b.Rand.IntN(int64(b.Targets)))
-		// bounded, because too few may be left
+		// Bounded, because too few targets may be left.
 		taken := b.Away[t] && tries < 64*b.Targets || b.Shares(x.Targets[:x.N], t)
 		for k := range b.Copies {
 			taken = taken || last[k] == t || k < int(x.N) && x.Targets[k] == t

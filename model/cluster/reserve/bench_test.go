@@ -95,7 +95,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// TestNoAllocation verifies that nothing allocates once slices have grown.
+// TestNoAllocation verifies that no call allocates once slices have grown.
 func TestNoAllocation(t *testing.T) {
 	check := func(name string, f func()) {
 		t.Helper()

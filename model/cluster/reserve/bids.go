@@ -80,8 +80,8 @@ func (q *queue) Done(chunk uint64) bool {
 	return true
 }
 
-// Expire removes the bids, in any state, whose windows ended more than grace before now: nobody has answered or used
-// them. It returns the number of chunks that have lost a bid. Only lost messages and dead gateways make this necessary.
+// Expire removes the bids, in any state, whose windows ended more than grace before now: they were neither answered nor
+// used. It returns the number of chunks that have lost a bid. Only lost messages and dead gateways make this necessary.
 func (q *queue) Expire(now, grace sim.Time) int {
 	n, kept := 0, q.bids[:0]
 	for _, b := range q.bids {

@@ -74,7 +74,7 @@ func (l *Leaky) When(now sim.Time, bits int64) sim.Time {
 		return sim.Forever
 	}
 	// The least t for which t times the rate, plus rest, makes up the missing bits, all in units of 1e-12 bits. One of
-	// the bits is accounted separately so that nothing is negative.
+	// the bits is accounted separately so that no term is negative.
 	t, _ := muldivrem(missing-1, int64(units.Second), int64(units.Second)-l.rest+int64(l.rate)-1, int64(l.rate))
 	at := l.seen + sim.Time(t)
 	if l.compat.wholeNanoseconds() {

@@ -6,7 +6,7 @@ import "farflash/sim"
 // the patience each time. It is the gateway of SURGE's last build, models 8 and 9.
 type Choosy struct {
 	Sequence
-	wait, before sim.Time // patience now, and at the start of the previous chunk
+	wait, before sim.Time // patience now, and just before the last Start
 }
 
 // NewChoosy returns a Choosy for one gateway.
@@ -14,7 +14,7 @@ func NewChoosy(d *Durations) *Choosy {
 	return &Choosy{Sequence: Sequence{d: d, previous: never}, wait: d.MaxBidWait, before: d.MaxBidWait}
 }
 
-// Start begins a chunk. The patience becomes the mean of its present value and that at the start of the previous chunk.
+// Start begins a chunk. The patience becomes the mean of its present value and the value before the last Start.
 func (c *Choosy) Start() {
 	c.Sequence.Start()
 	c.wait, c.before = c.d.Compat.cut((c.wait+c.before)/2), c.wait
@@ -23,7 +23,7 @@ func (c *Choosy) Start() {
 // Patience returns half the distance from which the best offer makes the gateway ask again.
 func (c *Choosy) Patience() sim.Time { return c.wait }
 
-// Choose is Sequence.Choose, except that it chooses nothing and doubles the patience if the best offer is too far away.
+// Choose is Sequence.Choose, except that it makes no choice and doubles the patience if the best offer is too far away.
 func (c *Choosy) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick {
 	from := len(dst)
 	dst = c.Sequence.Choose(now, o, missing, dst)
@@ -34,7 +34,7 @@ func (c *Choosy) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick
 	return dst
 }
 
-// More is Sequence.More; if nothing was chosen, the next request is due after a quarter of the patience.
+// More is Sequence.More; after no choice, the next request is due after a quarter of the patience.
 func (c *Choosy) More(now sim.Time, picks []Pick) (at, notBefore sim.Time) {
 	if len(picks) > 0 {
 		return c.Sequence.More(now, picks)

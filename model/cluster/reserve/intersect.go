@@ -5,7 +5,7 @@ import "farflash/sim"
 // Intersect chooses for a gateway that sends one multicast to all replicas: the earliest window that at least replicas
 // of the offers have in common, and that begins no earlier than an acceptance can have been sent. The picks, appended
 // to dst, all have the same window: at most the accepted width, and at least the needed one. If more offers qualify,
-// those that begin first are chosen. It returns false, and appends nothing, if there is no such window.
+// those that begin first are chosen. It returns false, and appends no picks, if there is no such window.
 func (d *Durations) Intersect(now sim.Time, o *Offers, replicas int, dst []Pick) ([]Pick, bool) {
 	soonest := now + d.Control
 	if d.Compat.onlyNeighbours() {

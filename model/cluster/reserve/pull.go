@@ -163,8 +163,8 @@ func (p *Puller) expire(now sim.Time) {
 	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return p.until(&x) <= now })
 }
 
-// until returns how long a target waits for a piece. While other pieces arrive, the deadline moves, because the piece
-// may be queued behind them.
+// until returns the deadline of a piece. It moves while other pieces arrive, because the piece may be queued behind
+// them.
 func (p *Puller) until(x *Coming) sim.Time { return x.Due + p.link - x.carried + p.Patience }
 
 // limit returns how much work a target may have when it sends an offer: Ahead, plus three quarters of the write times
@@ -215,8 +215,8 @@ func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int)
 	return work, link, n
 }
 
-// crowded returns until when later pieces leave no capacity: they arrive together, and some of them would wait for
-// longer than limit.
+// crowded returns the time until which later pieces leave no capacity: they arrive together, and some of them would
+// wait for longer than limit.
 func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (until sim.Time) {
 	done := now + work
 	for i := n; i < len(p.coming); i++ {
@@ -228,8 +228,8 @@ func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (unti
 	return until
 }
 
-// Wake returns the time after which Offer may act: because the disk has worked off its backlog, or because an offer or
-// an announced piece has timed out. It returns sim.Forever if only a message can change the state.
+// Wake returns how long it takes until Offer may act: because the disk has worked off its backlog, or because an offer
+// or an announced piece has timed out. It returns sim.Forever if only a message can change the state.
 func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	in := sim.Forever
 	if p.open < len(p.asks) {

@@ -30,7 +30,7 @@ func (s *Sequence) reach() sim.Time {
 }
 
 // Choose appends to dst the servers that the gateway accepts, at most missing, in the order of their windows, which do
-// not overlap. It appends nothing if no offer is usable any more. The caller must cancel all other offers.
+// not overlap. It appends none if no offer is usable any more. The caller must cancel all other offers.
 //
 // With Compat it changes the offers' windows where SURGE does; see Foresee.
 func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick {

@@ -38,8 +38,8 @@ func (l Layout) At(place int64) (s Part) {
 	end := min(offset+l.Size, l.Chunk)
 	first, last := int(offset/piece), int((end-1)/piece)
 	from, to := offset-units.Bytes(first)*piece, end-units.Bytes(last)*piece
-	// The parity changes wherever any piece does: from the start of the first piece's range to the end of the last
-	// one's, or everywhere.
+	// The written range of the parity is the union of the pieces' ranges: [from, to) within one piece, [from, piece)
+	// and [0, to) for two, otherwise all.
 	parity := piece
 	switch {
 	case first == last:

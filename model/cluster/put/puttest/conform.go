@@ -53,7 +53,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, protocol func(*put.Bus) put.
 	}
 }
 
-// session is a protocol that records what arrives. A test is what it does when its chunk begins; after verifies the
+// session is a protocol that records what arrives. A test runs when its chunk begins; after verifies the
 // records at the end.
 type session struct {
 	Subject

@@ -30,7 +30,7 @@ type Memory struct {
 	// Done counts the chunks with all replicas stored, Aborted the attempts that found no capacity, and Dropped the
 	// chunks that were not retried after that, under SURGE's rules.
 	Done, Aborted, Dropped int
-	// Lose decides whether an arrival at a node is lost; nil loses nothing. Cancellations are never lost.
+	// Lose decides whether an arrival at a node is lost; with nil, none is lost. Cancellations are never lost.
 	Lose func(node int32, data bool) bool
 	// Wrong is the first violation of what protocols may do: sending a target more than its piece, sending to another
 	// node, writing data that has not arrived, completing with fewer targets than copies, or choosing a target outside
