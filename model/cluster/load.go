@@ -9,8 +9,7 @@ import (
 
 // Load describes how chunks arrive. In a closed loop each gateway keeps its maximum of chunks outstanding and begins
 // the next one when one completes. In an open loop chunks arrive independently of completions, from a Poisson process,
-// one by one or in bursts (burst.go), or from a source, and queue at their gateway while it has its maximum
-// outstanding.
+// one by one or in bursts, or from a source, and queue at their gateway while it has its maximum outstanding.
 type Load struct {
 	// Rate is the number of chunks per second that arrive at the cluster, in an open loop; 0 is a closed loop.
 	Rate float64
