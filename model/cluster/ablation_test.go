@@ -9,9 +9,9 @@ import (
 	"farflash/sim"
 )
 
-// TestAblation: what each part of pull brings, docs/validation/replicast.md: the share of the disks' time that is
-// left without it, of a cluster of the Replicast paper in its second 10 ms of 20, each within what ten seeds over 100
-// ms spread by and the shorter run adds.
+// TestAblation verifies the contribution of each part of pull (docs/validation/replicast.md): the disk utilization that
+// remains without it, for a cluster of the Replicast paper in the second 10 ms of 20 ms. Each interval covers the
+// spread of ten seeds over 100 ms, widened for the shorter run.
 func TestAblation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -56,8 +56,8 @@ func TestAblation(t *testing.T) {
 	}
 }
 
-// TestTwoGroups: with 57 chunks outstanding for two groups of five, as in the laboratory of the Replicast paper's
-// table 4, hardly a negotiation of Replicast-M ends with a common window, where Replicast-H needs none.
+// TestTwoGroups: with 57 chunks outstanding for two groups of five, as in the laboratory of the Replicast paper's table
+// 4, hardly any negotiation of Replicast-M finds a common window; Replicast-H does not need one.
 func TestTwoGroups(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -75,9 +75,9 @@ func TestTwoGroups(t *testing.T) {
 	}
 }
 
-// TestDepth: pull keeps disks busy with any number of chunks outstanding, and where gateways send each piece of a
-// code themselves; in an open loop it keeps up, and a burst at one gateway, whose link is busy for long, does not
-// hold the targets of others.
+// TestDepth verifies that pull keeps disks busy with any number of chunks outstanding and when gateways send each piece
+// of a code themselves, that it keeps up in an open loop, and that a burst at one gateway, whose link stays busy for
+// long, does not stall the targets of other gateways.
 func TestDepth(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -98,7 +98,8 @@ func TestDepth(t *testing.T) {
 		cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = cluster.Pull, x.chunk, 1000*units.ByteRate(units.MiB)
 		x.set(&cfg)
 		from, until := 6*units.Millisecond, 12*units.Millisecond
-		if cfg.Code.Data > 0 && cfg.Outstanding > 2 { // a chunk takes 3 ms, and what all begin together ends together
+		// A chunk takes 3 ms, and chunks that start together finish together.
+		if cfg.Code.Data > 0 && cfg.Outstanding > 2 {
 			from, until = 2*from, 2*until
 		}
 		_, done := run(t, cfg, 1, until)
@@ -120,7 +121,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// bursts has gateway 0 take so many chunks at once, and all others one now and then.
+// bursts yields n chunks at gateway 0 at once, and occasional single chunks at the others.
 type bursts struct{ left, n int }
 
 func (b *bursts) Next(a *cluster.Arrival) bool {
@@ -134,8 +135,8 @@ func (b *bursts) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// TestBurst: 64 chunks at one gateway take its link 6.8 ms; those of others, which begin meanwhile, take hardly
-// longer than without it.
+// TestBurst: a burst of 64 chunks occupies one gateway's link for 6.8 ms; the chunks that other gateways start in that
+// time take hardly longer than without the burst.
 func TestBurst(t *testing.T) {
 	mean := func(burst int) float64 {
 		cfg := cluster.DefaultConfig()
@@ -162,9 +163,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestLateIsSoonKnown: what pull has sent and is lost is begun again after what sending takes, and not after what
-// waiting for room takes as well, so that of losses the tail is not longer than that of a chain, however many chunks
-// wait.
+// TestLateIsSoonKnown verifies that pull retries lost data after the time that sending takes, without the time of the
+// wait for capacity; under loss its tail is therefore no longer than that of chain, however many chunks are queued.
 func TestLateIsSoonKnown(t *testing.T) {
 	tail := func(p cluster.Scheme) sim.Time {
 		cfg := cluster.DefaultConfig()

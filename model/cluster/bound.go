@@ -6,7 +6,7 @@ import (
 	"farflash/sim"
 )
 
-// The resources.
+// Names of the resources that Bounds reports.
 const (
 	boundDisks       = "disks"
 	boundDrives      = "drives"
@@ -15,20 +15,20 @@ const (
 	boundOutstanding = "chunks outstanding"
 )
 
-// Bound is what a resource allows.
+// Bound is the throughput ceiling that one resource imposes.
 type Bound struct {
 	Resource string
-	Chunks   float64 // a second, over the whole cluster
+	Chunks   float64 // per second, over the whole cluster
 }
 
-// Bounds are what the resources allow that every chunk needs, each by itself: the disks write each piece that is put
-// and read those that are got, the links of targets and gateways carry what the protocol sends over them, in each
-// direction, and a gateway of a closed loop with so many chunks outstanding cannot do more than these in the least
-// time that one takes. Headers, and for Replicast the share that is kept for control messages, are left out of the
-// links' rates. A packet network says what its links carry.
+// Bounds returns the throughput ceiling of every resource that each chunk uses, each taken alone. The disks write every
+// piece of a put and read every piece of a get; the links of targets and gateways carry, in each direction, whatever
+// the protocol sends over them; and a closed-loop gateway with n chunks outstanding cannot complete more than n in the
+// least time one takes. Headers are excluded from the link rates, and so is the share that Replicast reserves for
+// control messages. With a packet network, the network reports the capacity of its links.
 func (c *Cluster) Bounds() []Bound { return c.BoundsWithout(0) }
 
-// BoundsWithout are the Bounds of what is left when so many targets are not there.
+// BoundsWithout returns the Bounds of the cluster with the given number of targets failed.
 func (c *Cluster) BoundsWithout(failed int) []Bound {
 	rate := c.d.DataRate
 	if c.cfg.Control.Queued {
@@ -42,6 +42,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
 		disks += 1 / c.mean(func(size units.Bytes) float64 { return c.takes(int32(i), size).Seconds() })
 	}
+	// Failed targets take the mean share of the disks with them.
 	if failed > 0 {
 		disks *= targets / float64(c.cfg.used())
 	}
@@ -69,7 +70,7 @@ func (c *Cluster) BoundsWithout(failed int) []Bound {
 	return list
 }
 
-// links are how many links of a rate nodes have, from one to before another, or what carries as much.
+// links returns the capacity of the links of nodes [from, to), expressed in links of the given rate.
 func (c *Cluster) links(from, to int32, rate units.BitRate) float64 {
 	if c.net == nil {
 		return float64(to - from)
@@ -81,15 +82,15 @@ func (c *Cluster) links(from, to int32, rate units.BitRate) float64 {
 	return sum / float64(rate)
 }
 
-// Least is the least time that a chunk can take which is put: its way is the shortest, and its disks are the fastest.
-// A drive may take in no time what it has room for.
+// Least returns a lower bound on the time to put a chunk: shortest path, fastest disks. A drive may absorb a piece in
+// no time while its buffer has space.
 func (c *Cluster) Least() sim.Time {
 	p := c.bus.Plan
 	if c.net != nil {
 		p = c.swiftest()
 	}
-	// Of several chunks the control messages of one go before the data of others, and a window that is asked for anew
-	// may be at the same time as another.
+	// With several chunks in flight, the control messages of one overtake the data of others, and a renewed request may
+	// be granted a window at the same time as another.
 	p.Pass = c.net != nil || c.cfg.Outstanding > 1 || c.cfg.Choosy || c.cfg.Protocol == ReplicastHDouble
 	for i := range c.disks[:c.cfg.used()*c.cfg.Disk.Count] {
 		if c.disks[i].drive != nil {
@@ -101,11 +102,11 @@ func (c *Cluster) Least() sim.Time {
 	return c.forecast.Floor(&p)
 }
 
-// swiftest is the plan by which nothing takes longer than it can in the network: each node has the links of the one
-// that has most, and all messages the shortest way.
+// swiftest returns a plan whose times are lower bounds for the network: every node has the links of the best-connected
+// node, and every message takes the shortest path.
 func (c *Cluster) swiftest() put.Plan {
 	cfg := c.cfg
-	cfg.Link.Rate, cfg.Link.Overhead = c.d.Effective, 0 // protocols pace by that what they pace
+	cfg.Link.Rate, cfg.Link.Overhead = c.d.Effective, 0 // protocols keep the rate that they pace at
 	for node := range int32(len(c.gateways) + len(c.targets)) {
 		cfg.Link.Rate = max(cfg.Link.Rate, c.net.Rate(node))
 	}
@@ -113,13 +114,15 @@ func (c *Cluster) swiftest() put.Plan {
 	cfg.Link.Trip = min(c.net.Trip(c.control), c.net.Trip(frame), c.net.Trip((c.piece-1)%frame+1))
 	p, err := cfg.plan(c.seed)
 	if err != nil {
-		panic("cluster: faster links make a plan impossible: " + err.Error()) // what depends on them only gets shorter
+		// Faster links only shorten the times that depend on them.
+		panic("cluster: faster links make a plan impossible: " + err.Error())
 	}
 	p.Settle()
 	return p
 }
 
-// crossings are how many pieces of a chunk cross the links in each direction, mean over puts and gets.
+// crossings returns the mean number of a chunk's pieces that cross the links in each direction, averaged over puts and
+// gets.
 func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets float64) {
 	get := float64(c.cfg.Reads)
 	put := 1 - get
@@ -138,7 +141,7 @@ func (c *Cluster) crossings() (fromGateways, fromTargets, toGateways, toTargets 
 	return written, read, read, written
 }
 
-// Bound is the least of the Bounds.
+// Bound returns the tightest of the Bounds.
 func (c *Cluster) Bound() Bound {
 	var least Bound
 	for i, b := range c.Bounds() {
@@ -149,13 +152,13 @@ func (c *Cluster) Bound() Bound {
 	return least
 }
 
-// Floor is how long a chunk takes that is alone in the cluster.
+// Floor returns the time that a chunk takes when it is alone in the cluster.
 func (c *Cluster) Floor() sim.Time { return c.forecast.Floor(&c.bus.Plan) }
 
-// Busy is how long each target's disks, mean over them, each gateway's sending and each target's receiving link have
-// been busy until a time.
+// Busy returns the busy time until at: of each target's disks (their mean), of each gateway's transmit link and of each
+// target's receive link.
 func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
-	// The peers count a write as soon as it is queued, and what is on a link as soon as it is sent.
+	// The peers count a write as soon as it is queued, and a transmission as soon as it starts.
 	ends := at
 	if c.cfg.Compat != CompatNone {
 		ends = sim.Forever
@@ -188,5 +191,5 @@ func (c *Cluster) Busy(at sim.Time) (disks, sent, got []sim.Time) {
 	return disks, sent, got
 }
 
-// Events is how many events have been handled.
+// Events returns the number of events handled.
 func (c *Cluster) Events() uint64 { return c.eng.Events() }

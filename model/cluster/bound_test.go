@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestBoundsHold: of real clusters in a closed loop of puts no chunk takes less than the least time, and none of the
-// bounds is exceeded from the beginning on.
+// TestBoundsHold verifies, for real clusters in a closed loop of puts, that no chunk beats Least and that no bound is
+// ever exceeded.
 func TestBoundsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
@@ -55,7 +55,7 @@ func TestBoundsHold(t *testing.T) {
 		}
 		for _, b := range c.Bounds() {
 			if writesBack && b.Resource == "disks" {
-				continue // what is acknowledged may wait for them
+				continue // with early acknowledgement, acknowledged pieces may still wait for the disks
 			}
 			if got, most := float64(len(done)), b.Chunks*until.Seconds(); got > most*(1+1e-6) {
 				t.Fatalf("%v chunks, more than the %s allow, %v", got, b.Resource, most)

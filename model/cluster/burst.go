@@ -5,12 +5,12 @@ import (
 	"farflash/numeric/units"
 )
 
-// Bursts: in an open loop chunks may come several at a time to one gateway, as the chunks of one object do.
+// Bursts: in an open loop several chunks may arrive at one gateway at once, as the chunks of one object do.
 
-// usualShape is their distribution's where nothing is said.
+// usualShape is the default shape of the burst-size distribution.
 const usualShape = 1.2
 
-// mostBurst is of how many chunks a burst may be.
+// mostBurst is the largest burst, in chunks.
 const mostBurst = 4096
 
 func (c *Config) checkBursts(f *units.Faults) {
@@ -24,7 +24,7 @@ func (c *Config) checkBursts(f *units.Faults) {
 	f.Hold(l.Shape == 0 || l.Burst > 1, "load.shape", "chunks come one by one; give load.burst, or leave it out")
 }
 
-// bursts is how large they are.
+// bursts returns the distribution of burst sizes.
 func (l *Load) bursts() bursts.Pareto {
 	shape := l.Shape
 	if shape == 0 {

@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// TestBurstsArrive: bursts come to one gateway each, at the rate that is asked for.
+// TestBurstsArrive verifies that each burst arrives at one gateway, and that the rate is the configured one.
 func TestBurstsArrive(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Protocol, cfg.Outstanding, cfg.Chunk, cfg.Load = Chain, 256, 4*units.KiB, Load{Rate: 200_000, Burst: 16}
@@ -20,7 +20,7 @@ func TestBurstsArrive(t *testing.T) {
 	at, n, runs := sim.Time(-1), 0, 0
 	for runs = 0; c.eng.Now() < 200*units.Millisecond; runs++ {
 		next := c.load.coming
-		c.eng.Run(next.At) // all of a burst come at the same time
+		c.eng.Run(next.At) // all chunks of a burst arrive at the same time
 		came := int(c.Counters.Arrived) - n
 		if n += came; came < 1 || came > 16 || next.At == at {
 			t.Fatalf("a burst of %d", came)
@@ -38,7 +38,7 @@ func TestBurstsArrive(t *testing.T) {
 	}
 }
 
-// TestBurstKeys: what decides nothing is refused.
+// TestBurstKeys verifies that keys without effect are refused.
 func TestBurstKeys(t *testing.T) {
 	for _, l := range []Load{{Burst: 4}, {Rate: 1, Shape: 1}, {Rate: 1, Burst: -1}, {Rate: 1, Burst: 1 << 20},
 		{Rate: 1, Burst: 4, Shape: 1e-9}, {Rate: 1, Burst: 4, Shape: math.NaN()}} {

@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// newBus makes what the protocol sees of the cluster.
+// newBus builds the protocol's view of the cluster.
 func (c *Cluster) newBus(p put.Plan) *put.Bus {
 	b := put.NewBus(p)
 	b.Clock = put.Clock{Engine: c.eng, Self: c.self, Handler: c.here, Kind: evTimer}
@@ -34,7 +34,8 @@ type frames struct{ c *Cluster }
 func (f frames) Send(from, chunk int32, x put.Frame, takes sim.Time, to []int32) {
 	c := f.c
 	if c.cfg.Control.Queued {
-		takes = c.bus.FrameTime(x.Size) // its protocol paces it, but a frame is on the link at the link's rate
+		// The protocol paces by its own time, but the frame occupies the link at the link's rate.
+		takes = c.bus.FrameTime(x.Size)
 	}
 	c.send(from, chunk, c.bus.Chunks[chunk].ID, x.Arg, x.Size, takes, to)
 }
@@ -46,7 +47,7 @@ func (f frames) Waiting(target int32, seen []put.WaitingFrame) []put.WaitingFram
 		p := &c.parcels.Items[i]
 		takes += p.takes
 		if p.arg&readFrame == 0 && c.bus.Chunks[p.message.Chunk].ID == p.message.ID {
-			// not of what is read, nor given up
+			// Frames of reads and of abandoned attempts are skipped; their time counts toward the next frame.
 			seen = append(seen, put.WaitingFrame{Arg: p.arg, Takes: takes})
 			takes = 0
 		}
@@ -68,7 +69,7 @@ func (o outcomes) Acknowledged(chunk int32)          { o.c.acknowledged(chunk) }
 func (o outcomes) Abort(chunk int32, wait sim.Time)  { o.c.abort(chunk, wait) }
 func (o outcomes) Bound(chunk int32, takes sim.Time) { o.c.bound(chunk, takes) }
 
-// hold sends a control message from a target to a gateway after a time.
+// hold sends a control message from a target to a gateway after a delay.
 func (c *Cluster) hold(m put.Message, after sim.Time) {
 	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
@@ -77,10 +78,11 @@ func (c *Cluster) hold(m put.Message, after sim.Time) {
 	c.eng.Schedule(c.self, c.here, c.eng.Now()+after, evHeld, uint32(i))
 }
 
-// held: a target no longer holds a message back.
+// held sends a message whose delay at its target is over. The message is lost if the target has failed since.
 func (c *Cluster) held(i int32) {
 	p := &c.parcels.Items[i]
 	t := p.message.From
+	// The target has failed in between.
 	if c.targets[t].fell != p.fell {
 		c.over(i)
 		return
@@ -88,7 +90,7 @@ func (c *Cluster) held(i int32) {
 	c.dispatch(c.nodeOfTarget(t), i)
 }
 
-// toGateway sends a control message from target m.From to gateway m.To, after a time.
+// toGateway sends a control message from target m.From to gateway m.To after a delay.
 func (c *Cluster) toGateway(m put.Message, after sim.Time) {
 	if after > 0 {
 		c.hold(m, after)
@@ -98,14 +100,14 @@ func (c *Cluster) toGateway(m put.Message, after sim.Time) {
 	c.post(c.nodeOfTarget(m.From), m, to[:], false)
 }
 
-// tell sends a control message from a node to nodes, if there are any.
+// tell sends a control message from a node to zero or more nodes.
 func (c *Cluster) tell(from int32, m put.Message, nodes []int32) {
 	if len(nodes) > 0 {
 		c.post(from, m, nodes, false)
 	}
 }
 
-// post sends a control message from a node to nodes. If sure it is not lost on its path.
+// post sends a control message from a node to nodes. A sure message is never lost on its path.
 func (c *Cluster) post(from int32, m put.Message, nodes []int32, sure bool) {
 	i := c.parcels.Take()
 	p := &c.parcels.Items[i]
@@ -114,7 +116,7 @@ func (c *Cluster) post(from int32, m put.Message, nodes []int32, sure bool) {
 	c.dispatch(from, i)
 }
 
-// accept sends an acceptance from a gateway to targets, each with the window that is taken there, if one is.
+// accept sends an acceptance from a gateway to targets, each with the window that is reserved there, if any.
 func (c *Cluster) accept(m put.Message, targets []int32, picks []reserve.Pick) {
 	i := c.parcels.Take()
 	p := &c.parcels.Items[i]

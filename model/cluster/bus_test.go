@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// TestBus holds what protocols see of a cluster to the contracts of package put: with links that queue, with links
-// that do not, where messages may be lost but are not, and on a network.
+// TestBus runs the conformance tests of package put on the cluster's bus: with links that queue, with links that do
+// not, where messages could be lost but are not, and on a packet network.
 func TestBus(t *testing.T) {
 	for name, change := range map[string]func(*cluster.Config){
 		"queued":     func(*cluster.Config) {},
@@ -24,7 +24,7 @@ func TestBus(t *testing.T) {
 			puttest.Conform(t, func(t *testing.T, protocol func(*put.Bus) put.Protocol) puttest.Subject {
 				cfg := cluster.DefaultConfig()
 				cfg.Gateways, cfg.Targets = 2, 18
-				cfg.RetryAfter = 10 * units.Second // the protocol of this test puts nothing
+				cfg.RetryAfter = 10 * units.Second // the test's protocol puts no chunks
 				change(&cfg)
 				eng := sim.New()
 				c, bus, err := cluster.NewOn(cfg, eng, protocol)

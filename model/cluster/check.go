@@ -8,9 +8,9 @@ import (
 	"farflash/numeric/units"
 )
 
-// What Validate asks of parts of a configuration, and the values that follow from it.
+// Validation of parts of a configuration, and values derived from it.
 
-// copies is how many targets keep a part of each chunk.
+// copies returns the number of targets that store a part of each chunk.
 func (c *Config) copies() int {
 	if c.Code.Data > 0 {
 		return c.Code.Data + c.Code.Parity
@@ -18,12 +18,12 @@ func (c *Config) copies() int {
 	return c.Replicas
 }
 
-// piece is what each of them keeps.
+// piece returns the size that each of them stores.
 func (c *Config) piece() units.Bytes {
 	return c.pieceOf(c.Chunk)
 }
 
-// quorum is with how many acknowledgements a chunk is put.
+// quorum returns the number of acknowledgements that complete a put.
 func (c *Cluster) quorum() int {
 	if c.cfg.Quorum > 0 {
 		return min(c.cfg.Quorum, c.copies)
@@ -31,10 +31,10 @@ func (c *Cluster) quorum() int {
 	return c.copies
 }
 
-// pieces is from how many targets a chunk is read.
+// pieces returns the number of targets that a chunk is read from.
 func (c *Config) pieces() int { return max(c.Code.Data, 1) }
 
-// candidates is how many groups may keep a chunk; 0 where there are no groups.
+// candidates returns the number of groups that may store a chunk, or 0 for protocols without groups.
 func (c *Config) candidates() int {
 	switch {
 	case c.Protocol.traits().Several:
@@ -45,7 +45,7 @@ func (c *Config) candidates() int {
 	return 0
 }
 
-// hedgeAfter is after how long a hedged read asks another target.
+// hedgeAfter returns the delay after which a hedged read asks another target.
 func (c *Config) hedgeAfter(d *reserve.Durations) units.Duration {
 	if c.HedgeAfter > 0 {
 		return c.HedgeAfter
@@ -112,7 +112,7 @@ func (c *Config) checkKinds(f *units.Faults) {
 	f.Hold(sum <= 1+1e-9, "disk.kinds", "the shares add up to %v; use at most 100%%", sum)
 }
 
-// lossy reports whether messages may be lost.
+// lossy reports whether messages can be lost.
 func (c *Config) lossy() bool { return c.Link.Loss > 0 || len(c.Failures) > 0 }
 
 func (c *Config) checkCompat(f *units.Faults) {
@@ -126,7 +126,7 @@ func (c *Config) checkCompat(f *units.Faults) {
 		"SURGE's control messages never wait for each other; use false, or compat: none")
 }
 
-// checkRacks checks that pieces of a chunk fit into different racks.
+// checkRacks verifies that the pieces of a chunk fit into distinct racks.
 func (c *Config) checkRacks(f *units.Faults) {
 	t := c.Protocol.traits()
 	f.Hold(c.Racks >= 0 && c.Racks <= c.Targets, "racks", "%d are not possible for %d targets; use 0 for none, to %d",
@@ -153,7 +153,7 @@ func (c *Config) checkRacks(f *units.Faults) {
 		min(c.Group, c.Racks), c.copies(), c.copies())
 }
 
-// checkTargets checks what says how the targets of a chunk are found and sent to.
+// checkTargets validates the settings of target selection and of sending.
 func (c *Config) checkTargets(f *units.Faults) {
 	t := c.Protocol.traits()
 	f.Hold(!c.Choosy || t.Sequential, "choosy",

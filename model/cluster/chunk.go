@@ -6,25 +6,26 @@ import (
 	"farflash/sim"
 )
 
-// task is what the cluster knows of a chunk that a gateway puts or gets, beside what protocols see of it.
+// task is the cluster's state of a chunk that a gateway puts or gets, apart from the part that protocols see
+// (put.Chunk).
 type task struct {
-	object  int32 // that is read
+	object  int32 // the object that is read or updated
 	size    units.Bytes
 	live    bool
 	read    bool
-	update  bool     // a part of it is written over
-	place   int64    // which
+	update  bool     // a part of a stored chunk is overwritten
+	place   int64    // index of the overwritten part
 	attempt int8     // from 0
-	mends   int32    // the repair that reads it, from 1; 0: none
-	told    bool     // its gateway has said that it is put
-	pieces  int8     // of the present attempt that targets have begun to write
-	started sim.Time // when its gateway began the present attempt
-	resumes sim.Time // when its gateway begins the next attempt, where it waits with that; 0: it does not
-	// when targets have said that it will be kept, where it has waited for them and is sent; 0: it has not
+	mends   int32    // number of the repair that reads the chunk, from 1; 0: none
+	told    bool     // completion has been reported to OnDone
+	pieces  int8     // pieces of this attempt that targets have begun to write
+	started sim.Time // when the gateway started this attempt
+	resumes sim.Time // when the gateway retries, if the attempt is waiting to be retried; 0: it is not
+	// when its targets predict that it is stored, for a chunk that waited for them and is being sent; 0: it is not
 	due sim.Time
 }
 
-// take has a gateway begin with a chunk that may have waited.
+// take starts a chunk at its gateway; the chunk may have queued before.
 func (c *Cluster) take(a *Arrival) {
 	i := c.slot()
 	c.attempts++
@@ -56,15 +57,15 @@ func (c *Cluster) take(a *Arrival) {
 	c.proto.Begin(i)
 }
 
-// sized says how large a chunk is.
+// sized sets the size of a chunk.
 func (c *Cluster) sized(i int32, size units.Bytes) {
 	if size == c.cfg.Chunk {
-		return // it is so already
+		return // the slot has this size already
 	}
 	c.tasks.Items[i].size, c.bus.Chunks[i].Piece = size, c.cfg.pieceOf(size)
 }
 
-// slot is an unused place for a chunk.
+// slot returns a free chunk slot.
 func (c *Cluster) slot() int32 {
 	i := c.tasks.Take()
 	if int(i) == len(c.bus.Chunks) {
@@ -73,7 +74,7 @@ func (c *Cluster) slot() int32 {
 	return i
 }
 
-// acknowledged: a replica is kept. After the last one the chunk is done and gone.
+// acknowledged counts a stored replica. The last one completes the chunk and frees its slot.
 func (c *Cluster) acknowledged(i int32) {
 	x := &c.bus.Chunks[i]
 	c.Counters.Replicas++
@@ -87,12 +88,13 @@ func (c *Cluster) acknowledged(i int32) {
 	c.done(i)
 }
 
-// stamp is which of a target's lives a piece was written in: how often the target had failed.
+// stamp identifies the incarnation of a target in which a piece was written: fell is the number of failures until then.
 type stamp struct{ target, fell int32 }
 
-// stamps notes that a target has a piece of a chunk, for its disk.
+// stamps records that a target has received a piece of a chunk, for its disk.
 func (c *Cluster) stamps(target int32, m *put.Message, piece units.Bytes) {
 	x := &c.bus.Chunks[m.Chunk]
+	// Acknowledgements of protocols that never retry carry no ID.
 	if m.ID != 0 && x.ID != m.ID || !c.tasks.Items[m.Chunk].live {
 		c.Counters.Wasted += piece
 		return
@@ -107,7 +109,7 @@ func (c *Cluster) stamps(target int32, m *put.Message, piece units.Bytes) {
 	t.pieces++
 }
 
-// stamped is in which of a target's lives it got its piece of a chunk.
+// stamped returns the incarnation of a target in which it received its piece of a chunk.
 func (c *Cluster) stamped(i, target int32) int32 {
 	for _, s := range c.wrote[i][:c.tasks.Items[i].pieces] {
 		if s.target == target {
@@ -117,20 +119,21 @@ func (c *Cluster) stamped(i, target int32) int32 {
 	return 0
 }
 
-// wastes notes that what has been written of an attempt at a chunk is for nothing.
+// wastes counts the pieces written by the present attempt as wasted.
 func (c *Cluster) wastes(i int32) {
 	t := &c.tasks.Items[i]
 	c.Counters.Wasted += units.Bytes(t.pieces) * c.pieceAt(i)
 	t.pieces = 0
 }
 
-// done: a chunk has been put or got.
+// done completes a put or a get.
 func (c *Cluster) done(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	if t.mends > 0 {
 		c.fix.fetched(i)
 		return
 	}
+	// A chunk that has waited for capacity teaches its lateness, any other one its whole time (retry.go).
 	if c.lossy {
 		if g := &c.gateways[x.Gateway]; t.due > 0 {
 			g.late.Learn(c.eng.Now() - t.due)
@@ -154,7 +157,7 @@ func (c *Cluster) done(i int32) {
 	c.forget(i)
 }
 
-// tells who wanted it that a chunk is put or got. With a quorum that may be before all its pieces are kept.
+// tells reports completion of a put or a get to OnDone. With a quorum, pieces may still be outstanding.
 func (c *Cluster) tells(i int32) {
 	x, t := &c.bus.Chunks[i], &c.tasks.Items[i]
 	t.told = true
@@ -167,8 +170,8 @@ func (c *Cluster) tells(i int32) {
 	}
 }
 
-// abort ends an attempt at a chunk for which its gateway has found no room. After a time it begins again with the
-// same chunk; a gateway of SURGE forgets it and takes another one.
+// abort ends an attempt at a chunk for which the targets have no capacity. The gateway retries the same chunk after
+// wait; a gateway of SURGE drops it and takes another one.
 func (c *Cluster) abort(i int32, wait sim.Time) {
 	c.Counters.Aborted++
 	if c.cfg.Compat != CompatNone {
@@ -185,15 +188,15 @@ func (c *Cluster) abort(i int32, wait sim.Time) {
 	c.eng.Schedule(c.self, c.here, t.resumes, evResume, uint32(i))
 }
 
-// resumed: it is time for the next attempt at a chunk for which there was no room.
+// resumed starts the next attempt at a chunk whose previous one was aborted.
 func (c *Cluster) resumed(i int32) {
 	if t := &c.tasks.Items[i]; t.live && t.resumes == c.eng.Now() {
 		c.tries(i)
 	}
 }
 
-// renumber ends an attempt at a chunk: what still comes of it is stale. What is put or got, its size and since when
-// it waits stay.
+// renumber ends an attempt at a chunk by giving it a new ID, so that everything in flight for the old one is stale. The
+// operation, its size and its start time stay.
 func (c *Cluster) renumber(i int32) {
 	c.wastes(i)
 	x := &c.bus.Chunks[i]
@@ -201,7 +204,7 @@ func (c *Cluster) renumber(i int32) {
 	x.ID, x.Acked, x.N = c.attempts, 0, 0
 }
 
-// tries begins an attempt at a chunk that is not the first.
+// tries starts an attempt at a chunk that is not the first one.
 func (c *Cluster) tries(i int32) {
 	t := &c.tasks.Items[i]
 	t.started, t.due, t.resumes = c.eng.Now(), 0, 0
@@ -214,13 +217,13 @@ func (c *Cluster) tries(i int32) {
 	default:
 		c.proto.Begin(i)
 	}
-	if c.bus.Chunks[i].ID == id { // a read of which too little is left has failed by now
+	if c.bus.Chunks[i].ID == id { // unless a read with too few pieces left has already failed
 		c.watch(i)
 	}
 }
 
-// endsShort ends a chunk of which not all pieces are kept. One that was said to be put is counted as that, any other
-// as the caller says.
+// endsShort ends a chunk of which some pieces are not stored. A chunk already reported as put counts as Short; any
+// other one counts as the caller says.
 func (c *Cluster) endsShort(i int32, as *uint64) {
 	if c.tasks.Items[i].told {
 		as = &c.Counters.Short
@@ -230,8 +233,8 @@ func (c *Cluster) endsShort(i int32, as *uint64) {
 	c.forget(i)
 }
 
-// forget frees a chunk's slot; its gateway takes the next chunk. A chunk that could not even be tried costs its
-// gateway the shortest time of a chunk.
+// forget frees a chunk's slot, and its gateway takes the next chunk. If the attempt took no time, the gateway waits for
+// Floor first, so that a closed loop cannot spin at one instant.
 func (c *Cluster) forget(i int32) {
 	g, tried := c.bus.Chunks[i].Gateway, c.eng.Now() > c.tasks.Items[i].started
 	c.books.under[g]--
@@ -244,7 +247,7 @@ func (c *Cluster) forget(i int32) {
 	c.freed(g)
 }
 
-// release frees a chunk's place. What still comes for it is stale.
+// release frees a chunk's slot. Messages and frames still in flight for it become stale.
 func (c *Cluster) release(i int32) {
 	c.unwatch(i)
 	c.tasks.Items[i].live, c.bus.Chunks[i].ID = false, 0

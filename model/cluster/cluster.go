@@ -1,21 +1,21 @@
-// Package cluster models object clusters: gateways that put chunks, and targets that keep replicas
-// of them on their disks.
+// Package cluster models object clusters: gateways that put chunks, and targets that store replicas of them on their
+// disks.
 //
-// The main types are Config, which describes a cluster and a protocol in plain values, and Cluster, one event loop
-// with all nodes. The path of a chunk: a gateway takes it (chunk.go) and the protocol, a state machine of package
-// model/cluster/put on the bus that bus.go makes, chooses targets and sends; control messages and frames of data
-// travel over the nodes' links (link.go); a target writes a chunk that has arrived as a whole to its disk (disk.go)
-// and acknowledges it; the chunk is done with the last acknowledgement. bound.go says what no protocol can exceed,
-// and why.
+// The main types are Config, which describes a cluster and a protocol in plain values, and Cluster, one event loop with
+// all nodes. The path of a chunk: a gateway takes it (chunk.go) and the protocol, a state machine of package
+// model/cluster/put on the bus that bus.go builds, chooses targets and sends; control messages and frames of data
+// travel over the nodes' links (link.go); a target writes a chunk to its disk once all of it has arrived (disk.go) and
+// acknowledges it; the last acknowledgement completes the chunk. bound.go computes the throughput and latency limits
+// that no protocol can beat.
 //
-// What a protocol decides by, bids and rates, is package model/cluster/reserve; where replicas may go is package
-// model/cluster/placement.
+// Bids and rates, on which protocols base their decisions, are in package model/cluster/reserve; the placement of
+// replicas is in package model/cluster/placement.
 //
 // It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the
-// Replicast paper), sections II to IV, and the models of its simulator SURGE, build d92018f. What SURGE does
-// differently from a real cluster is behind Compat.
+// Replicast paper), sections II to IV, and the models of its simulator SURGE, build d92018f. SURGE's deviations from a
+// real cluster are behind Compat.
 //
-// What it leaves out: the core of the network, which never blocks; metadata; and the chunks' content.
+// It leaves out the core of the network, which never blocks; metadata; and the chunks' content.
 package cluster
 
 import (
@@ -25,130 +25,131 @@ import (
 	"farflash/numeric/units"
 )
 
-// Config describes a cluster and what its gateways do.
+// Config describes a cluster and its workload.
 type Config struct {
-	// Gateways is how many initiators put chunks.
+	// Gateways is the number of initiators that put chunks.
 	Gateways int
-	// Targets is how many targets there are, each with a disk.
+	// Targets is the number of targets, each with a disk.
 	Targets int
-	// Protocol is how chunks are put.
+	// Protocol is the protocol by which chunks are put.
 	Protocol Scheme
 	// Chunk is the size of a chunk.
 	Chunk units.Bytes
-	// Sizes are shares of smaller chunks, up to Chunk; without them all have that size.
+	// Sizes are shares of smaller chunks, up to Chunk. Without them every chunk has size Chunk.
 	Sizes []Size
-	// Replicas is how many targets keep each chunk. command-window has 1 where nothing is said.
+	// Replicas is the number of targets that store each chunk. The default for command-window is 1.
 	Replicas int
-	// Group is how many targets a negotiating group of Replicast has.
+	// Group is the number of targets in a negotiating group of Replicast.
 	Group int
-	// Groups is how many negotiating groups a chunk of protocol pull asks.
+	// Groups is the number of negotiating groups that a chunk of protocol pull asks.
 	Groups int
-	// Ahead is for how long a target of protocol pull still has work when it offers itself. 0 is the time in which a
+	// Ahead is how much work a target of protocol pull still has when it sends an offer. 0 is the time in which a
 	// single chunk reaches its last target, plus half a write for the other offers to arrive.
 	Ahead units.Duration
-	// BidWidth is how wide the bids of Replicast are, as a share of the time that a chunk and a trip take. A bid is
-	// never narrower than the chunk and a frame. 0 is as in the paper: 140%, for replicast-h 110%, and 120% if that
-	// is less than three frames.
+	// BidWidth is the width of Replicast's bids, as a share of the time that a chunk and a trip take. A bid is never
+	// narrower than the chunk and a frame. 0 is the paper's 140%; for replicast-h it is 110%, or 120% if that is less
+	// than three frames.
 	BidWidth units.Fraction
-	// Code is an erasure code: a chunk is cut into pieces, of which some can be lost. Without one there are Replicas.
+	// Code is an erasure code: a chunk is cut into pieces, and some of them can be lost. Without a code, chunks are
+	// stored as Replicas.
 	Code Code
-	// Placement is how targets are found by the protocols that have no groups: random (as SURGE does), ring, hrw,
-	// jump, maglev, straw2, bounded-load or copysets.
+	// Placement is how the protocols without groups find targets: random (as SURGE does), ring, hrw, jump, maglev,
+	// straw2, bounded-load or copysets.
 	Placement Placement
-	// Choices is how many candidates are asked for each replica; the least loaded one is taken. 1 asks none.
+	// Choices is the number of candidates that are asked for each replica; the least loaded one is chosen. 1 asks none.
 	Choices int
-	// Outstanding is how many chunks a gateway works on at once; in an open loop, others wait. The default is 2 for
-	// command-window.
+	// Outstanding is the number of chunks a gateway has in flight at once; in an open loop, further ones queue. The
+	// default is 2 for command-window.
 	Outstanding int
-	// Load is what gateways do. The default is a closed loop.
+	// Load is how chunks arrive at the gateways. The default is a closed loop.
 	Load Load
 	// Reads is the share of chunks that are read.
 	Reads units.Fraction
 	// Update overwrites parts of stored chunks.
 	Update Update
-	// Read says who delivers a chunk.
+	// Read is how the targets that deliver a chunk are chosen.
 	Read Reading
-	// HedgeAfter is after how long a hedged read asks another target; 0 is the time that 19 of 20 of its gateway's
-	// reads take.
+	// HedgeAfter is the delay after which a hedged read asks another target; 0 is the 95th percentile of the gateway's
+	// recent read times.
 	HedgeAfter units.Duration
-	// Objects is how many chunks can be read.
+	// Objects is the number of stored chunks that can be read.
 	Objects int
-	// Disk is each target's disk.
+	// Disk is the disk of each target.
 	Disk Disk
-	// Core is what connects the nodes. With packet, the congestion control of section fabric replaces protocol
+	// Core is the network between the nodes. With packet, the congestion control of section fabric replaces protocol
 	// dctcp's windows.
 	Core Core
-	// Link is each node's link.
+	// Link is the link of each node.
 	Link Link
-	// Control is what control messages are.
+	// Control is the size of control messages and how links carry them.
 	Control Control
-	// Processor is the time that a node's processor takes for messages; without it they take none.
+	// Processor is the time that a node's processor takes for messages. Without it, processing is instantaneous.
 	Processor Processor
-	// Memory is how much incoming data a target holds until it is on the disk. The rest waits in the network. 0 is no
-	// limit.
+	// Memory is the amount of incoming data that a target can buffer until it is on the disk. Further data waits in the
+	// network. 0 is no limit.
 	Memory units.Bytes
-	// Acknowledge says when a target acknowledges a replica. The default is write-through, with compat: surge-9872498
+	// Acknowledge is when a target acknowledges a replica. The default is write-through, with compat: surge-9872498
 	// write-back.
 	Acknowledge Acknowledge
-	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best is too
-	// far away, with twice the patience each time. The default is true for replicast-h-double and compat:
+	// Choosy lets a gateway of replicast-h and replicast-h-double cancel all bids and ask again when the best one is
+	// too late, with twice the patience each time. The default is true for replicast-h-double and compat:
 	// surge-9872498.
 	Choosy bool
-	// RetryAfter is the time after which an unfinished chunk is begun again, if messages can be lost. 0 is learnt by
-	// each gateway.
+	// RetryAfter is the time after which an unfinished chunk is retried, if messages can be lost. 0 lets each gateway
+	// learn it from its completion times.
 	RetryAfter units.Duration
-	// Failures are targets that fail.
+	// Failures are the failures of targets.
 	Failures []Failure
-	// Repair is what happens when targets have failed.
+	// Repair is how lost pieces are rebuilt after targets have failed.
 	Repair Repair
-	// Quorum is how many acknowledgements a put needs. The gateway still keeps the chunk until the others have come.
-	// 0 is all of them.
+	// Quorum is the number of acknowledgements that complete a put. The gateway still holds the chunk until the
+	// remaining ones have arrived. 0 is all of them.
 	Quorum int
-	// Racks is how many racks the targets are in. Target t is in rack t modulo this number, and no two pieces of a
-	// chunk share a rack. 0 is no racks.
+	// Racks is the number of racks. Target t is in rack t modulo this number, and no two pieces of a chunk share a
+	// rack. 0 is no racks.
 	Racks int
-	// Overcommit is how many replicas a target of protocol grants may grant to at a time.
+	// Overcommit is the number of replicas that a target of protocol grants may grant to at a time.
 	Overcommit int
-	// Compat is whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the Replicast
-	// paper) or surge-9872498 (the last one).
+	// Compat selects whose deviations from a real cluster are reproduced: none, surge-d92018f (the build of the
+	// Replicast paper) or surge-9872498 (the last build).
 	Compat Compat
 }
 
-// Disk is a target's disk.
+// Disk is the disk of a target.
 type Disk struct {
-	// Model is what the disk is: rate, with a constant rate, one piece after the other; or ssd, the drive of the
+	// Model is the model of the disk: rate, with a constant rate and one piece at a time; or ssd, the drive of the
 	// scenario's section ssd.
 	Model Model
-	// Count is how many such disks a target has; they are lost together.
+	// Count is the number of such disks in a target; they fail together.
 	Count int
-	// Depth is how many commands a target gives its ssd to do at once.
+	// Depth is the number of commands a target has outstanding at its ssd.
 	Depth int
-	// Rate is how fast it is; for an ssd, the rate that protocols use to plan ahead.
+	// Rate is the disk's write and read rate; for an ssd, the rate that protocols use to plan ahead.
 	Rate units.ByteRate
-	// Queue is how much may wait for each disk before a target delays what it is sent; at least two chunks.
+	// Queue is how much data may wait for each disk before a target throttles its senders; at least two chunks.
 	Queue units.Bytes
-	// Latency says whether acknowledgements take longer the more waits for the disk: constant or grows. The default
-	// is grows for command-window.
+	// Latency is whether acknowledgements take longer as the disk's queue grows: constant or grows. The default is
+	// grows for command-window.
 	Latency DiskLatency
-	// Kinds are disks that differ, each of a share of the targets.
+	// Kinds are kinds of disks that differ from the rest, each for a share of the targets.
 	Kinds []Kind
 }
 
 // Kind is a kind of disk.
 type Kind struct {
-	// Share of the targets, drawn at random, that have it.
+	// Share is the share of the targets, drawn at random, that have this kind.
 	Share units.Fraction
-	// Rate is how fast it is; 0 is as all others.
+	// Rate is the rate of this kind; 0 is the rate of all others.
 	Rate units.ByteRate
-	// Weight is its capacity, where that of all others is 1: placements give it as many times the chunks.
+	// Weight is its capacity relative to all others', which is 1: placements give it that multiple of the chunks.
 	Weight float64
 }
 
 // Code is an erasure code.
 type Code struct {
-	// Data is how many pieces a chunk has; 0 is no code.
+	// Data is the number of pieces that a chunk is cut into; 0 is no code.
 	Data int
-	// Parity is how many pieces are added, and how many can be lost.
+	// Parity is the number of pieces that are added, and the number that can be lost.
 	Parity int
 }
 
@@ -160,20 +161,20 @@ type Link struct {
 	Overhead units.Fraction
 	// Frame is the largest frame.
 	Frame units.Bytes
-	// Trip is the time from one node to another, beside the frame's own.
+	// Trip is the one-way delay between two nodes, without the frame's own transmission time.
 	Trip units.Duration
-	// Loss is the share of frames and messages that are lost on their way, at each receiver by itself.
+	// Loss is the probability that a frame or message is lost, independently at each receiver.
 	Loss units.Fraction
-	// Mark is from which queue before a node's link on frames are marked, for protocol dctcp.
+	// Mark is the queue length at a node's link above which frames are ECN-marked, for protocol dctcp.
 	Mark units.Bytes
 }
 
-// Effective is the rate without headers.
+// Effective returns the rate without headers.
 func (l *Link) Effective() units.BitRate {
 	return l.Rate - l.Rate*units.BitRate(math.Round(float64(l.Overhead)*100))/100
 }
 
-// CheckOverhead is an error if headers cannot take such a share.
+// CheckOverhead returns an error if headers cannot take this share.
 func (l *Link) CheckOverhead() error {
 	var f units.Faults
 	f.Hold(l.Overhead >= 0 && l.Overhead < 1 && l.Overhead.WholePercent(), "overhead",
@@ -181,20 +182,20 @@ func (l *Link) CheckOverhead() error {
 	return f.Err()
 }
 
-// Control is what control messages are.
+// Control is the size of control messages and how links carry them.
 type Control struct {
 	// Unicast is the size of a control message of the unicast protocols.
 	Unicast units.Bytes
-	// Replicast is the size of one of Replicast's.
+	// Replicast is the size of a control message of Replicast.
 	Replicast units.Bytes
-	// Share is the share of a link that Replicast keeps for control messages.
+	// Share is the share of a link that Replicast reserves for control messages.
 	Share units.Fraction
-	// Queued makes control messages wait for each other at both ends of a link; without it any number of them pass at
-	// the same time.
+	// Queued makes control messages queue at both ends of a link. Without it, any number of them pass at the same time.
 	Queued bool
 }
 
-// DefaultConfig is the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of 400 MiB/s.
+// DefaultConfig returns the cluster of the Replicast paper's table 2: 90 gateways, 90 targets, 128 KiB, disks of
+// 400 MiB/s.
 func DefaultConfig() Config {
 	return Config{
 		Gateways: 90, Targets: 90, Protocol: ReplicastM, Chunk: 128 * units.KiB, Replicas: 3, Group: 9, Groups: 2,
@@ -206,7 +207,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate reports every invalid setting, each with its key.
 func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways,
@@ -258,7 +259,7 @@ func (c *Config) Validate() error {
 	return f.Err()
 }
 
-// Limits of what is simulated.
+// Limits of the simulation.
 const (
 	maxNodes    = 1 << 20
 	maxReplicas = put.MaxReplicas

@@ -14,14 +14,14 @@ import (
 	"farflash/sim"
 )
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the part of testing.T and rapid.T that the helpers use.
 type failer interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-// run simulates a cluster for a time and returns it with the chunks that were done.
+// run simulates a cluster until a time and returns it with the completed chunks.
 func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cluster, []cluster.Done) {
 	t.Helper()
 	eng := sim.New()
@@ -41,7 +41,7 @@ func run(t failer, cfg cluster.Config, seed uint64, until sim.Time) (*cluster.Cl
 
 var schemes = cluster.Schemes()
 
-// lone is a cluster with one gateway, whose chunks are alone.
+// lone returns a cluster with one gateway, whose chunks never contend.
 func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Chunk = p, 1, size
@@ -54,8 +54,8 @@ func lone(p cluster.Scheme, compat bool, size units.Bytes) cluster.Config {
 	return cfg
 }
 
-// TestFloor: with one gateway the first chunk, which meets idle targets, takes what the closed form says: to the
-// picosecond by the rules of SURGE, and with queues for control messages besides their turns on the link.
+// TestFloor verifies that with one gateway the first chunk, which meets idle targets, takes the time of the closed
+// form: exactly under SURGE's rules, and with queued control messages up to the time that they wait for the link.
 func TestFloor(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.UCH, cluster.ReplicastM, cluster.Pull, cluster.Chain, cluster.UCHAIMD,
 		cluster.ReplicastProxy, cluster.CommandWindow} {
@@ -74,8 +74,8 @@ func TestFloor(t *testing.T) {
 					got, floor := done[0].Done-done[0].Begun, c.Floor()
 					slack := sim.Time(0)
 					if !compat && p == cluster.ReplicastM {
-						// Nine bids of 300 B come at the same time and take turns on the gateway's link, and so do
-						// three acknowledgements; windows may begin later than the acceptance is out.
+						// Nine bids of 300 B arrive together and take turns on the gateway's link, and so do three
+						// acknowledgements; windows may begin later than the acceptance is out.
 						link := units.BitRate(9_900_000_000)
 						slack = 12*link.TimeFor(300) + 3*units.Microsecond
 					}
@@ -89,9 +89,9 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestWindow: with one command outstanding a gateway does a chunk in each floor; with two the disk is busy all the
-// time; the disk's latency grows with the queue, which by Little's law changes nothing about the rate as long as the
-// disk has something to write.
+// TestWindow verifies that with a window of one command a gateway completes a chunk per floor, and that with two the
+// disk is always busy. The disk's latency grows with the queue; by Little's law this does not change the rate as long
+// as the disk has work.
 func TestWindow(t *testing.T) {
 	for _, x := range []struct {
 		window int
@@ -107,7 +107,7 @@ func TestWindow(t *testing.T) {
 		c, done := run(t, cfg, 1, 200*units.Millisecond)
 		disk := units.Duration(312_500 * int64(units.Nanosecond))
 		tail := done[len(done)-100:]
-		mean := (tail[99].Done - tail[3].Done) / 96 // whole turns of any window here
+		mean := (tail[99].Done - tail[3].Done) / 96 // a multiple of every window tested here
 		if want := x.want(c.Floor(), disk); mean != want {
 			t.Errorf("window %d: a chunk every %v, not %v", x.window, mean, want)
 		}
@@ -121,8 +121,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestFloorOfOneReplica: the protocols whose gateways take windows one after another have an exact floor for one
-// replica.
+// TestFloorOfOneReplica: for the protocols whose gateways reserve windows one after another, the floor is exact with
+// one replica.
 func TestFloorOfOneReplica(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.ReplicastH, cluster.ReplicastHDouble} {
 		for _, size := range []units.Bytes{16 * units.KiB, units.MiB} {
@@ -136,7 +136,7 @@ func TestFloorOfOneReplica(t *testing.T) {
 	}
 }
 
-// slackOfFrames is what queues on the links add where they are simulated: the frame that a request waits for.
+// slackOfFrames returns the delay that simulated link queues add: the frame that a request waits for.
 func slackOfFrames(cfg cluster.Config, compat bool) sim.Time {
 	if compat {
 		return 0
@@ -145,8 +145,8 @@ func slackOfFrames(cfg cluster.Config, compat bool) sim.Time {
 	return 4 * link.TimeFor(cfg.Link.Frame)
 }
 
-// TestLaws: whatever the cluster, chunks are conserved, every chunk has all its replicas acknowledged, and nothing is
-// faster than the bound.
+// TestLaws verifies for random clusters that chunks are conserved, that every chunk has all its replicas acknowledged,
+// and that no bound is exceeded.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
@@ -202,32 +202,32 @@ func TestLaws(t *testing.T) {
 			t.Fatalf("%d chunks seen, %+v", len(done), k)
 		}
 		if cfg.Load.Share > 0 || cfg.Reads > 0 {
-			return // a chance mix may need less than the mean one
+			return // a random mix may need less than the mean one
 		}
 		for _, b := range c.Bounds() {
 			if b.Resource == "chunks outstanding" && cfg.Protocol.Sequential() {
-				continue // the floor of several replicas is an estimate
+				continue // with several replicas the floor is an estimate
 			}
 			if b.Resource == "gateways' links" && cfg.Protocol.Placed() && !cfg.Control.Queued {
 				continue // SURGE does not charge the sender's link for the last frame of a replica
 			}
 			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastH && cfg.Choosy &&
 				cfg.Compat == cluster.CompatSURGEHead {
-				// without queues a gateway of SURGE's last build that begins its bids anew may have windows of two
+				// Without queues, a gateway of SURGE's last build that restarts its negotiation may hold windows of two
 				// replicas at once
 				continue
 			}
 			if b.Resource == "gateways' links" && cfg.Protocol == cluster.ReplicastHDouble && !cfg.Control.Queued {
-				// both targets of a chunk may have promised the same time, and without queues the gateway sends to
+				// Both targets of a chunk may have granted the same window, and without queues the gateway sends to
 				// both at once
 				continue
 			}
-			// What is under way at the end may have had a part of its work done, and with write-back what waits for
-			// the disks is done.
+			// Chunks in flight at the end are partly processed, and with write-back, pieces waiting for the disks count
+			// as done.
 			under := cfg.Gateways * cfg.Outstanding
 			if cfg.Acknowledge == cluster.WriteBack {
 				piece := max(cfg.Chunk/units.Bytes(max(cfg.Code.Data, 1)), 1)
-				// a fast disk of the unequal ones has three times as much waiting
+				// A fast disk of the unequal ones has a queue three times as long.
 				under += 3 * cfg.Targets * max(2, int(cfg.Disk.Queue/piece))
 			}
 			if got := float64(len(done)) / until.Seconds(); got > b.Chunks*1.01+float64(under)/until.Seconds() {
@@ -237,7 +237,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// variety draws what real links allow: reads, codes, open loops, placements, unequal disks, losses.
+// variety draws features that need queued links: reads, codes, open loops, placements, unequal disks, losses.
 func variety(t *rapid.T, cfg *cluster.Config) {
 	if !cfg.Protocol.Multicasts() && cfg.Protocol != cluster.CommandWindow && rapid.Bool().Draw(t, "coded") {
 		cfg.Code = cluster.Code{Data: rapid.IntRange(1, 4).Draw(t, "data"),
@@ -265,14 +265,15 @@ func variety(t *rapid.T, cfg *cluster.Config) {
 	cfg.Objects = 100
 	if rapid.Bool().Draw(t, "open") {
 		cfg.Load.Share = units.Fraction(rapid.SampledFrom([]float64{0.3, 0.9, 2}).Draw(t, "load"))
-		cfg.Chunk = max(cfg.Chunk, 4000) // of chunks of a byte gigabytes of arrivals would wait
+		cfg.Chunk = max(cfg.Chunk, 4000) // one-byte chunks would queue gigabytes of arrivals
 	}
 	if rapid.Bool().Draw(t, "unequal") {
 		cfg.Disk.Kinds = []cluster.Kind{{Share: 0.3, Rate: cfg.Disk.Rate / 2}, {Share: 0.2, Rate: 3 * cfg.Disk.Rate}}
 	}
 }
 
-// TestSame: a configuration and a seed give the same chunks at the same times, another seed others.
+// TestSame verifies that a configuration and a seed determine the chunks and their times, and that another seed gives
+// others.
 func TestSame(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
@@ -286,13 +287,13 @@ func TestSame(t *testing.T) {
 		if !slices.Equal(a, b) {
 			t.Errorf("%v: two runs of a seed differ", p)
 		}
-		if slices.Equal(a, other) && p != cluster.CommandWindow { // which draws nothing
+		if slices.Equal(a, other) && p != cluster.CommandWindow { // command-window draws no random numbers
 			t.Errorf("%v: two seeds give the same", p)
 		}
 	}
 }
 
-// TestNoAllocations: once it is warm, a cluster allocates nothing.
+// TestNoAllocations verifies that a warm cluster does not allocate.
 func TestNoAllocations(t *testing.T) {
 	if cluster.Walks {
 		t.Skip("looking at the laws allocates")
@@ -316,7 +317,7 @@ func TestNoAllocations(t *testing.T) {
 			at += 5 * units.Millisecond
 			eng.Run(at)
 		})
-		// Rings and pools may still grow when a new most is reached.
+		// Rings and pools may still grow when a queue reaches a new maximum.
 		if frames := float64(c.Counters.Frames-before) / 2; n > frames/200 {
 			t.Errorf("%v: %g allocations for %g frames", p, n, frames)
 		}
@@ -397,8 +398,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestBoundsWithout: what is left when targets are not there allows as much less as they would have done, and
-// gateways' links the same.
+// TestBoundsWithout verifies that failed targets reduce the bounds of disks and targets' links proportionally, and
+// leave that of gateways' links unchanged.
 func TestBoundsWithout(t *testing.T) {
 	c, _ := run(t, cluster.DefaultConfig(), 1, 0)
 	all, less := c.Bounds(), c.BoundsWithout(30)

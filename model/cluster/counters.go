@@ -5,8 +5,8 @@ import (
 	"farflash/sim"
 )
 
-// NodeBytes is what a node's link has carried since the start. What is multicast counts once where it is sent and
-// once at each receiver; a packet network has no multicast, so there it is sent once for each.
+// NodeBytes is the traffic on a node's link since the start. A multicast counts once at its sender and once at each
+// receiver; a packet network has no multicast, so there it counts once at the sender for each receiver.
 type NodeBytes struct {
 	Sent    units.Bytes // handed to the link
 	Data    units.Bytes // received
@@ -31,10 +31,10 @@ func (c *Cluster) gets(node int32, p *parcel) {
 	}
 }
 
-// AppendBytes appends what each node's link has carried, gateways first.
+// AppendBytes appends the traffic of each node's link to dst, gateways first.
 func (c *Cluster) AppendBytes(dst []NodeBytes) []NodeBytes { return append(dst, c.bytes...) }
 
-// SumBytes is what the links of gateways and of targets have carried.
+// SumBytes returns the traffic of the links of all gateways and of all targets.
 func (c *Cluster) SumBytes() (gateways, targets NodeBytes) {
 	for i := range c.bytes {
 		sum := &gateways
@@ -48,10 +48,10 @@ func (c *Cluster) SumBytes() (gateways, targets NodeBytes) {
 	return gateways, targets
 }
 
-// OnLink is how long so many bytes are on a link.
+// OnLink returns the transmission time of n bytes on a link.
 func (c *Cluster) OnLink(n units.Bytes) sim.Time { return c.d.Effective.TimeFor(n) }
 
-// DiskFrames is how many frames wait for the disks now, all together, and for the one with most.
+// DiskFrames returns the number of frames queued for the disks: the sum over targets, and the longest queue.
 func (c *Cluster) DiskFrames() (sum, most int) {
 	for i := range c.targets {
 		n := c.d.QueuedFrames(c.backlogOf(int32(i)))
@@ -61,5 +61,5 @@ func (c *Cluster) DiskFrames() (sum, most int) {
 	return sum, most
 }
 
-// Nodes is how many gateways and how many targets there are.
+// Nodes returns the number of gateways and of targets.
 func (c *Cluster) Nodes() (gateways, targets int) { return len(c.gateways), len(c.targets) }

@@ -10,44 +10,44 @@ import (
 	"farflash/sim"
 )
 
-// A target has one disk, or several, each of which does one thing after the other. Its queue is explicit, so that a
-// read that another target has begun can be taken back. Of several the target gives what is written to the one that
-// has the least to do; which of them a piece lies on that is read follows from the chunk and the target. Protocols
-// see a target's disks as one that is as fast as all.
+// A target has one or more disks, each of which serves one job at a time. The queue is explicit so that a read which
+// another target has begun can be canceled. A write goes to the target's disk with the shortest backlog; the disk that
+// a stored piece is read from follows from the chunk and the target. Protocols see the disks of a target as a single
+// one with their combined rate.
 
-// disk is a target's.
+// disk is one disk of a target.
 type disk struct {
 	rate    units.ByteRate
 	queue   queue.Queue[int32] // jobs
 	current int32              // the job being done, -1 if none
-	ends    sim.Time           // when it is done
-	waiting sim.Time           // that the queue will take
-	busy    sim.Time           // sum of all that is done or being done
-	drive   *drive             // what it is, if it has no constant rate
-	target  int32              // whose it is
-	held    queue.Queue[int32] // jobs that make pieces again and are not its turn yet, by repair.disk
-	free    sim.Time           // from when the next such job may be queued
+	ends    sim.Time           // when it completes
+	waiting sim.Time           // service time of the jobs in the queue
+	busy    sim.Time           // service time of all jobs completed or in service
+	drive   *drive             // the drive model, if the disk has no constant rate
+	target  int32              // the target it belongs to
+	held    queue.Queue[int32] // rebuild jobs that are throttled by repair.disk
+	free    sim.Time           // earliest time at which the next rebuild job may be queued
 }
 
-// job is one thing for a disk to do.
+// job is one read or write at a disk.
 type job struct {
 	takes   sim.Time
 	size    units.Bytes
-	disk    int32 // of all disks
+	disk    int32 // index into Cluster.disks
 	read    bool
-	repairs bool // it makes a piece again
-	updates bool // it is of a part that is written over
+	repairs bool // it rebuilds a piece
+	updates bool // it overwrites a part
 	since   sim.Time
 	begun   bool
-	void    bool        // taken back before it began, or lost with its target
+	void    bool        // canceled before it began, or lost with its target
 	acked   bool        // the write has been acknowledged
-	held    bool        // it waits for its share of the disk
-	late    sim.Time    // by how much its acknowledgement comes later than it is done
-	of      uint64      // the attempt at its chunk whose memory it gives back
-	message put.Message // what is sent when a write is done; what was asked for by a read
+	held    bool        // it is throttled by repair.disk
+	late    sim.Time    // delay from completion to acknowledgement
+	of      uint64      // the attempt whose memory the completion frees
+	message put.Message // sent when a write completes; for a read, the request
 }
 
-// equip gives each target its disk: the kinds' shares of them are drawn at random.
+// equip gives each target its disks. The targets that have each kind are drawn at random.
 func (c *Cluster) equip() {
 	c.disks = make([]disk, len(c.targets)*c.cfg.Disk.Count)
 	for t := range c.targets {
@@ -81,13 +81,13 @@ func (c *Cluster) equip() {
 	}
 }
 
-// disksOf are a target's.
+// disksOf returns the disks of a target.
 func (c *Cluster) disksOf(target int32) []disk {
 	n := c.cfg.Disk.Count
 	return c.disks[int(target)*n : (int(target)+1)*n]
 }
 
-// takes is how long a disk takes for a size.
+// takes returns the service time of a disk for a size.
 func (c *Cluster) takes(i int32, size units.Bytes) sim.Time {
 	d := &c.disks[i]
 	switch {
@@ -99,7 +99,7 @@ func (c *Cluster) takes(i int32, size units.Bytes) sim.Time {
 	return c.d.Write(size)
 }
 
-// writeTime is how long a target's disks take for a piece, all of them together: as if each did a part of it.
+// writeTime returns the time in which all disks of a target together write a piece, as if each wrote a part of it.
 func (c *Cluster) writeTime(target int32) sim.Time {
 	n := int32(c.cfg.Disk.Count)
 	if n == 1 {
@@ -109,10 +109,11 @@ func (c *Cluster) writeTime(target int32) sim.Time {
 	for k := range n {
 		sum += c.takes(target*n+k, c.piece)
 	}
+	// The mean time of a disk over n, because n disks write in parallel.
 	return sum / sim.Time(n*n)
 }
 
-// backlogOf is how long a target's disks will be busy with what they have, shared evenly.
+// backlogOf returns the mean time for which a target's disks stay busy with their backlog.
 func (c *Cluster) backlogOf(target int32) sim.Time {
 	now := c.eng.Now()
 	list := c.disksOf(target)
@@ -126,7 +127,7 @@ func (c *Cluster) backlogOf(target int32) sim.Time {
 	return sum / sim.Time(len(list))
 }
 
-// idlest is the disk of a target that has the least to do.
+// idlest returns the disk of a target with the shortest backlog.
 func (c *Cluster) idlest(target int32) int32 {
 	n := int32(c.cfg.Disk.Count)
 	best, least := target*n, sim.Forever
@@ -141,7 +142,7 @@ func (c *Cluster) idlest(target int32) int32 {
 	return best
 }
 
-// lies is the disk of a target that its piece of a chunk which is kept lies on.
+// lies returns the disk on which a target stores its piece of an object.
 func (c *Cluster) lies(object, target int32) int32 {
 	n := int32(c.cfg.Disk.Count)
 	if n == 1 {
@@ -150,7 +151,7 @@ func (c *Cluster) lies(object, target int32) int32 {
 	return target*n + int32(rng.Mix(uint64(uint32(object))<<32|uint64(uint32(target)))%uint64(n))
 }
 
-// backlog is how long the disk will be busy with what it has.
+// backlog returns the time until the disk has completed its current jobs.
 func (d *disk) backlog(now sim.Time) sim.Time {
 	switch {
 	case d.drive != nil:
@@ -161,7 +162,7 @@ func (d *disk) backlog(now sim.Time) sim.Time {
 	return d.ends - now + d.waiting
 }
 
-// used is how long the disk has been busy until a time, which is not before its last event.
+// used returns the time for which the disk has been busy until at. at is not before the disk's last event.
 func (d *disk) used(at sim.Time) sim.Time {
 	switch {
 	case d.drive != nil && len(d.drive.inside) > 0:
@@ -172,7 +173,7 @@ func (d *disk) used(at sim.Time) sim.Time {
 	return d.busy - (d.ends - at)
 }
 
-// work gives a job's disk something to do and returns its number.
+// work submits a job to its disk and returns its number.
 func (c *Cluster) work(j job) int32 {
 	i := c.jobs.Take()
 	d := &c.disks[j.disk]
@@ -180,6 +181,7 @@ func (c *Cluster) work(j job) int32 {
 	if !j.read {
 		c.volume(&j).Handed += j.size
 	}
+	// A rebuild job reserves its service time over repair.disk, so that rebuilding never exceeds that share.
 	if j.repairs && c.cfg.Repair.Disk < 1 {
 		j.since = max(j.since, d.free)
 		d.free = j.since + share(j.takes, c.cfg.Repair.Disk)
@@ -195,7 +197,7 @@ func (c *Cluster) work(j job) int32 {
 	return i
 }
 
-// queues puts a job into its disk's queue.
+// queues appends a job to its disk's queue.
 func (c *Cluster) queues(i int32) {
 	j := &c.jobs.Items[i]
 	at, d := j.disk, &c.disks[j.disk]
@@ -211,7 +213,7 @@ func (c *Cluster) queues(i int32) {
 	}
 }
 
-// shares queues what makes pieces again at a disk and is its turn.
+// shares moves the throttled rebuild jobs whose time has come to the disk's queue.
 func (c *Cluster) shares(at int32) {
 	d := &c.disks[at]
 	for !d.held.Empty() && c.jobs.Items[d.held.All()[0]].since <= c.eng.Now() {
@@ -226,7 +228,7 @@ func (c *Cluster) shares(at int32) {
 	}
 }
 
-// volume is what has become of what was written for gateways, to make pieces again, or of parts.
+// volume returns the counters of a job: of puts, of rebuilt pieces, or of overwritten parts.
 func (c *Cluster) volume(j *job) *Volume {
 	switch {
 	case j.repairs:
@@ -237,10 +239,11 @@ func (c *Cluster) volume(j *job) *Volume {
 	return &c.Counters.Put
 }
 
-// next has a disk begin what is next.
+// next starts the next job of a disk.
 func (c *Cluster) next(at int32) {
 	d := &c.disks[at]
 	for !d.queue.Empty() {
+		// Canceled jobs stay in the queue until they reach its head; waiting excludes them.
 		i := d.queue.Pop()
 		j := &c.jobs.Items[i]
 		if j.void {
@@ -261,12 +264,12 @@ func (c *Cluster) next(at int32) {
 	d.current = -1
 }
 
-// worked: a disk is done with what it did.
+// worked completes the current job of a disk.
 func (c *Cluster) worked(at int32) {
 	d := &c.disks[at]
 	i := d.current
 	if i < 0 || d.ends != c.eng.Now() {
-		return // the target failed meanwhile
+		return // the target has failed in between
 	}
 	j := c.jobs.Items[i]
 	c.jobs.Give(i)
@@ -275,7 +278,7 @@ func (c *Cluster) worked(at int32) {
 	c.finished(d.target, &j)
 }
 
-// finished tells who waits for it that something is done.
+// finished notifies whoever waits for a job that it is done.
 func (c *Cluster) finished(target int32, j *job) {
 	if j.read {
 		c.get.read(target, &j.message)
@@ -295,7 +298,7 @@ func (c *Cluster) finished(target int32, j *job) {
 	}
 }
 
-// takeBack removes a read from its disk's queue if it has not begun.
+// takeBack cancels a read that its disk has not begun.
 func (c *Cluster) takeBack(i int32) {
 	if j := &c.jobs.Items[i]; !j.void && !j.begun {
 		d := &c.disks[j.disk]
@@ -311,8 +314,8 @@ func (c *Cluster) takeBack(i int32) {
 	}
 }
 
-// keep has a target write a piece that has arrived and tell its gateway when it is on the disk, or earlier if it
-// acknowledges so.
+// keep has a target write a piece that has arrived. The acknowledgement goes to the gateway when the piece is on the
+// disk, or at once if the target acknowledges early.
 func (c *Cluster) keep(target int32, m put.Message) {
 	at := c.idlest(target)
 	piece := c.pieceAt(m.Chunk)

@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// TestSeveralDisks: a target of n disks does n times as much where its link allows it, and a chunk that is alone
-// takes no less time than with one: a piece is written by one disk.
+// TestSeveralDisks verifies that a target of n disks has n times the throughput where its link allows it, and that a
+// lone chunk takes as long as with one disk, because one disk writes a piece.
 func TestSeveralDisks(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.Pull, cluster.Chain, cluster.DCTCP, cluster.Grants, cluster.UCH} {
 		rates := map[int]float64{}
@@ -56,7 +56,7 @@ func TestSeveralDisks(t *testing.T) {
 	}
 }
 
-// floorOf is how long a chunk takes that is alone.
+// floorOf returns the time of a lone chunk.
 func floorOf(t *testing.T, p cluster.Scheme, disks int) sim.Time {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Disk.Count = p, 1, 18, disks
@@ -70,8 +70,8 @@ func floorOf(t *testing.T, p cluster.Scheme, disks int) sim.Time {
 	return done[0].Done - done[0].Begun
 }
 
-// TestDisksLaws: with several disks a target, reads, losses, failures and repairs keep the laws, and the time of
-// disks is accounted for.
+// TestDisksLaws verifies the laws with several disks per target under reads, losses, failures and repairs, and that the
+// disks' time is fully accounted.
 func TestDisksLaws(t *testing.T) {
 	s := rng.NewStream(7, "disks")
 	for k, p := range []cluster.Scheme{cluster.Pull, cluster.Chain, cluster.DCTCP, cluster.Grants, cluster.UCH,

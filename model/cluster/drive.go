@@ -8,40 +8,41 @@ import (
 	"farflash/sim"
 )
 
-// A target's disk may be a drive: a model with queues, caches and garbage collection of its own, behind block.Device.
-// Its target gives it several things to do at once, and reckons how long they will take by what it has done lately,
-// as a target of a real cluster would.
+// A target's disk may be a drive: a full model with queues, caches and garbage collection, behind block.Device. The
+// target keeps several commands outstanding and predicts service times from the drive's recent throughput, as a target
+// of a real cluster would.
 
-// drive is a target's disk that is one.
+// drive is a disk of a target that is a block.Device.
 type drive struct {
 	dev    block.Device
 	queue  block.QueueID
-	inside []int32 // jobs that it has
-	extent int64   // bytes that a piece takes
-	slots  int64   // pieces that it has room for
+	inside []int32 // jobs outstanding at the device
+	extent int64   // bytes that a piece occupies
+	slots  int64   // pieces that fit
 	since  sim.Time
-	last   sim.Time // that something was done, or that it began to be busy
+	last   sim.Time // time of the last completion, or of the start of the busy period
 	bytes  units.Bytes
-	moved  float64 // lately
+	moved  float64 // bytes completed, exponentially decayed
 	during float64
 }
 
-// memory is over how many pieces a drive's rate is smoothed.
+// memory is the number of pieces over which a drive's rate is smoothed.
 const memory = 64
 
-// Ceiling is what no drive of this cluster can do for long.
+// Ceiling is the sustained rate that no drive of this cluster exceeds.
 type Ceiling struct{ Write, Read units.ByteRate }
 
-// Sink is where a drive reports what it has done.
+// Sink receives a drive's completions.
 type Sink struct {
 	c  *Cluster
 	at int32
 }
 
-// Sink returns that of a drive. Drives are numbered target by target: those of target t from t times Disk.Count on.
+// Sink returns the sink of a drive. Drives are numbered target by target: those of target t start at t times
+// Disk.Count.
 func (c *Cluster) Sink(number int) Sink { return Sink{c, int32(number)} }
 
-// Attach gives a target one of its drives, which reports to its Sink; it is called before Start.
+// Attach gives a target one of its drives, which reports completions to its Sink. It must be called before Start.
 func (c *Cluster) Attach(number int, dev block.Device, most Ceiling) error {
 	d := &c.disks[number]
 	const sector = int64(4 * units.KiB)
@@ -54,7 +55,7 @@ func (c *Cluster) Attach(number int, dev block.Device, most Ceiling) error {
 		nil {
 		return err
 	}
-	// Until it has done something, disk.rate is what it is taken for.
+	// Until the first completion, the drive is assumed to have disk.rate.
 	v.moved = memory / 4 * float64(c.piece)
 	v.during = memory / 4 * float64(d.rate.TimeFor(c.piece))
 	d.drive = v
@@ -62,12 +63,12 @@ func (c *Cluster) Attach(number int, dev block.Device, most Ceiling) error {
 	return nil
 }
 
-// takes is how long it will take for a size, by what it has done lately.
+// takes predicts the service time of a size from the recent throughput.
 func (d *drive) takes(size units.Bytes) sim.Time {
 	return sim.Time(float64(size) * d.during / d.moved)
 }
 
-// feed has a drive begin what is next while it may have more at once.
+// feed submits queued jobs while the drive has fewer than Disk.Depth outstanding.
 func (c *Cluster) feed(at int32) {
 	d := &c.disks[at]
 	v := d.drive
@@ -88,7 +89,8 @@ func (c *Cluster) feed(at int32) {
 		if j.read {
 			op = block.Read
 		}
-		// Where a piece is does not matter to who keeps it: the place of any older one for a write, and for a read any.
+		// The location of a piece does not matter to the target: a write replaces any older piece, and a read may be of
+		// any.
 		r := block.Request{Tag: uint64(i), Op: op, Offset: c.slots.IntN(v.slots) * v.extent,
 			Length: (int64(j.size) + int64(units.Sector) - 1) / int64(units.Sector) * int64(units.Sector)}
 		if !v.dev.Submit(v.queue, r) {
@@ -100,7 +102,7 @@ func (c *Cluster) feed(at int32) {
 	}
 }
 
-// Complete is what a drive calls when it has done something.
+// Complete handles a completion of the drive.
 func (s Sink) Complete(x block.Completion) {
 	c := s.c
 	d := &c.disks[s.at]
@@ -133,7 +135,7 @@ func (s Sink) Complete(x block.Completion) {
 	c.showWork(d.target, &j, x.Submitted, now)
 }
 
-// crash has a drive's target forget what the drive is doing for it.
+// crash voids the jobs that the drive is doing for its failed target.
 func (d *drive) crash(c *Cluster) {
 	d.bytes = 0
 	for _, i := range d.inside {
@@ -145,7 +147,7 @@ func (d *drive) crash(c *Cluster) {
 	}
 }
 
-// Err is what went wrong with a drive, if anything.
+// Err returns the first error that a drive has reported.
 func (c *Cluster) Err() error { return c.err }
 
 func (c *Config) checkModel(f *units.Faults) {

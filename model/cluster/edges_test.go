@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// TestPopulationIsPlaced: a cluster that reads begins with all its objects kept, each piece at another target, where
-// the placement says and where groups bid.
+// TestPopulationIsPlaced verifies that a cluster with reads starts with all its objects stored, each piece at a
+// different target, as the placement or the groups prescribe.
 func TestPopulationIsPlaced(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.Chain, cluster.ReplicastM, cluster.Pull} {
 		cfg := cluster.DefaultConfig()
@@ -40,7 +40,7 @@ func TestPopulationIsPlaced(t *testing.T) {
 	}
 }
 
-// TestSumBytes: what gateways' and targets' links carried is the sum of the nodes'.
+// TestSumBytes verifies that SumBytes is the sum of the nodes' traffic.
 func TestSumBytes(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Gateways, cfg.Targets, cfg.Reads = 7, 18, .3
@@ -56,7 +56,8 @@ func TestSumBytes(t *testing.T) {
 	}
 }
 
-// TestRacksLimits: how many racks there must be for chunks that go to others than the last ones did, from both sides.
+// TestRacksLimits tests both sides of the minimum number of racks for chunks that avoid the targets of the previous
+// one.
 func TestRacksLimits(t *testing.T) {
 	for _, x := range []struct {
 		racks, targets int

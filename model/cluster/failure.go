@@ -9,26 +9,26 @@ import (
 	"farflash/sim"
 )
 
-// Targets fail and come back empty. Gateways hear of it after a time; until then they ask in vain and begin again
-// (retry.go). What a target kept is made again elsewhere (repair.go).
+// Targets fail and return empty. Gateways learn of it after Repair.Detect; until then their requests go unanswered and
+// time out (retry.go). The pieces that a failed target stored are rebuilt elsewhere (repair.go).
 
-// Failure is a target that fails.
+// Failure is the failure of one target.
 type Failure struct {
-	// Target is its number, from 0.
+	// Target is the number of the target that fails, from 0.
 	Target int
-	// At is when it fails.
+	// At is the time at which it fails.
 	At units.Duration
-	// Back is when it is there again, empty; 0 is never.
+	// Back is the time at which it returns, empty; 0 is never.
 	Back units.Duration
 }
 
-// fault is a thing to happen to a target.
+// fault is an event in the failure of a target.
 type fault struct {
 	target int32
 	what   uint8
 }
 
-// What happens to a target.
+// Kinds of faults.
 const (
 	faultDown uint8 = iota
 	faultKnown
@@ -36,7 +36,7 @@ const (
 	faultJoins
 )
 
-// planFailures has targets fail at their times.
+// planFailures schedules the faults.
 func (c *Cluster) planFailures() {
 	add := func(at sim.Time, f fault) {
 		c.faults = append(c.faults, f)
@@ -52,7 +52,7 @@ func (c *Cluster) planFailures() {
 	}
 }
 
-// mishap has something happen to a target.
+// mishap applies a fault to its target.
 func (c *Cluster) mishap(f fault) {
 	t := &c.targets[f.target]
 	switch f.what {
@@ -63,6 +63,7 @@ func (c *Cluster) mishap(f fault) {
 	case faultUp:
 		t.down = false
 	case faultKnown:
+		// From here on the pieces of earlier incarnations count as lost.
 		t.known = t.fell
 		c.bus.Away[f.target] = true
 		c.remap()
@@ -75,7 +76,7 @@ func (c *Cluster) mishap(f fault) {
 	c.turns(f.target)
 }
 
-// crash has a target lose what it is doing and what it knows.
+// crash has a target lose its jobs and its state.
 func (c *Cluster) crash(target int32) {
 	now := c.eng.Now()
 	for k := range c.disksOf(target) {
@@ -97,7 +98,7 @@ func (c *Cluster) crash(target int32) {
 		}
 	}
 	c.targets[target].reads = c.targets[target].reads[:0]
-	// What it has not begun to send is not sent.
+	// Messages and frames that it has not started to send are lost.
 	o := &c.out[c.nodeOfTarget(target)]
 	for !o.control.Empty() {
 		c.over(o.control.Pop())
@@ -110,7 +111,7 @@ func (c *Cluster) crash(target int32) {
 	c.emptied(target)
 }
 
-// drop gives a job back that its target's failure ends.
+// drop frees a job that ends with its target's failure.
 func (c *Cluster) drop(i int32) {
 	if j := &c.jobs.Items[i]; !j.void && !j.read {
 		c.volume(j).Dropped += j.size
@@ -118,15 +119,16 @@ func (c *Cluster) drop(i int32) {
 	c.jobs.Give(i)
 }
 
-// remap has placements leave out the targets that are known to be away.
+// remap rebuilds the placement without the targets that are known to be away.
 func (c *Cluster) remap() {
 	if c.bus.Places == nil {
 		return
 	}
 	places, err := c.placer()
 	if err != nil {
-		return // nobody is left; chunks go on to those who are gone, and fail
+		return // no targets are left; chunks still go to the absent ones, and fail
 	}
+	// Keep the old placement if the new one has too few targets for a chunk.
 	if before := c.bus.Places; c.checkPlacer() == nil {
 		c.bus.Places = places
 		if c.checkPlacer() != nil {
@@ -167,5 +169,5 @@ func (c *Config) checkFailures(f *units.Faults) {
 		strings.Join(names(where(recovers)), ", "))
 }
 
-// recovers reports whether a protocol goes on when messages are lost and targets fail.
+// recovers reports whether a protocol makes progress despite lost messages and failed targets.
 func recovers(t *put.Traits) bool { return t.Stuck == "" }

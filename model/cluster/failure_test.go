@@ -11,12 +11,12 @@ import (
 	"farflash/numeric/units"
 )
 
-// recovering are the protocols that go on when messages are lost and targets fail.
+// recovering returns the protocols that make progress despite lost messages and failed targets.
 func recovering() []cluster.Scheme {
 	return slices.DeleteFunc(cluster.Schemes(), func(p cluster.Scheme) bool { return !p.Recovers() })
 }
 
-// TestLoss: with lost frames and messages every chunk is put or got in the end, and nobody stands still.
+// TestLoss verifies that under loss of frames and messages every chunk is eventually put or read, and none hangs.
 func TestLoss(t *testing.T) {
 	for _, p := range recovering() {
 		cfg := cluster.DefaultConfig()
@@ -28,7 +28,7 @@ func TestLoss(t *testing.T) {
 				cfg := cfg
 				cfg.Link.Loss = loss
 				c, done := run(t, cfg, 1, 20*units.Millisecond)
-				// Most of what replicast-h-double needs 70 messages for does not come through at once.
+				// Most negotiations of replicast-h-double, 70 messages each, lose one and must be retried.
 				if len(done) < len(want)/8 || c.Counters.Retried == 0 || c.Counters.Failed > 0 {
 					t.Errorf("%d chunks done, %d without losses; %+v", len(done), len(want), c.Counters)
 				}
@@ -46,8 +46,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestFailures: targets that fail are gone round, what they kept is made again where it belongs, and they take part
-// when they are back.
+// TestFailures verifies that failed targets are avoided, that the pieces they stored are rebuilt at valid places, and
+// that they take part again after their return.
 func TestFailures(t *testing.T) {
 	for _, p := range recovering() {
 		for _, code := range []cluster.Code{{}, {Data: 2, Parity: 2}} {
@@ -67,7 +67,7 @@ func TestFailures(t *testing.T) {
 					k.Unavailable > 0 || k.Failed > 0 {
 					t.Errorf("%+v", k)
 				}
-				// Chunks that take the place of those that were kept come whole, so some pieces need not be made again.
+				// New chunks replace stored ones in full, so some pieces need no rebuilding.
 				if missing := c.Missing(); missing > 0 {
 					t.Errorf("%d pieces are missing at the end", missing)
 				}
@@ -88,7 +88,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestTooManyFailures: chunks of which too little is left are not read, which is counted, and all else goes on.
+// TestTooManyFailures verifies that chunks with too few pieces left are counted as unavailable, and that everything
+// else continues.
 func TestTooManyFailures(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Replicas = cluster.Pull, 16*units.KiB, 2
@@ -106,8 +107,8 @@ func TestTooManyFailures(t *testing.T) {
 	}
 }
 
-// TestSentOnce: a timer of an attempt that was given up may come at the same instant as that of the next attempt,
-// whose data is sent once all the same.
+// TestSentOnce verifies that data is sent once even if the timer of an abandoned attempt fires at the same instant as
+// that of the next attempt.
 func TestSentOnce(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Replicas = cluster.ReplicastM, 500, 1
@@ -120,7 +121,7 @@ func TestSentOnce(t *testing.T) {
 	}
 }
 
-// TestHarshLaws: whatever is lost and whoever fails, chunks are conserved and gateways go on.
+// TestHarshLaws verifies that chunks are conserved and gateways make progress under any losses and failures.
 func TestHarshLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()

@@ -2,15 +2,16 @@ package cluster
 
 import "farflash/sim"
 
-// A cluster of thousands of nodes does not fit into a processor's cache, and each event reads lines of it that
-// nothing has read for long. Events that are about to be handled are known some at a time, so what they are going to
-// read is read for all of them together: the processor waits for many lines at once.
+// A cluster of thousands of nodes does not fit into a processor's cache, and each event reads cache lines that have
+// long been evicted. The engine knows the next few events in advance, so foresee touches the lines of all of them
+// together, which lets the processor overlap the misses.
 
-// foreseen is from how many nodes on that is worth it: with 1,800 it is not.
+// foreseen is the number of nodes from which prefetching pays off; with 1,800 it does not.
 const foreseen = 5000
 
-// foresee reads what events are going to read, one step of their pointers after the other.
+// foresee touches the memory that events are about to read, one level of indirection at a time.
 func (c *Cluster) foresee(list []sim.Event) {
+	// First the entries that events index directly.
 	sum := int64(0)
 	for k := range list {
 		switch i := list[k].Arg; list[k].Kind {
@@ -60,5 +61,5 @@ func (c *Cluster) foresee(list []sim.Event) {
 	c.read += sum
 }
 
-// read reads both lines of a parcel.
+// read touches both cache lines of a parcel.
 func (p *parcel) read() int64 { return int64(p.takes) + int64(p.message.A) }

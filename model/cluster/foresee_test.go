@@ -7,7 +7,7 @@ import (
 	"farflash/sim"
 )
 
-// TestForesee: reading ahead changes nothing, whatever is under way.
+// TestForesee verifies that prefetching does not change results.
 func TestForesee(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"puts": func(*Config) {},

@@ -6,38 +6,38 @@ import (
 	"farflash/sim"
 )
 
-// getter is how chunks are read, by any protocol of putting them. A chunk under an erasure code is read from as many
-// of its targets as it has pieces of data.
+// getter implements reads, which are the same for every put protocol. A chunk under an erasure code is read from as
+// many of its targets as it has pieces of data.
 type getter struct {
 	c     *Cluster
 	gets  []get // by chunk
 	nodes []int32
 }
 
-// get is what a gateway knows of a chunk that it reads.
+// get is a gateway's state of one read.
 type get struct {
-	bids    [maxReplicas]sim.Time // how long those who have it say they will be busy
+	bids    [maxReplicas]sim.Time // bids, ascending: the backlogs that the holders report
 	bidders [maxReplicas]int32
-	n       int8 // bids
-	asked   int8 // of those who have it, for the data
-	pieces  int8 // that have come as a whole
+	n       int8 // number of bids
+	asked   int8 // number of targets asked for the data: the first of the chunk's
+	pieces  int8 // pieces received in full
 	got     [maxReplicas]units.Bytes
-	hedge   sim.Time // when another one is asked; 0 if none will be
+	hedge   sim.Time // when another target is asked; 0: never
 }
 
 // Kinds of control messages of reading.
 const (
-	readAsk   = put.FirstRead + iota // when could you begin?
-	readBid                          // then; or never
-	readNow                          // begin
-	readLeave                        // you need not
-	readBegun                        // the other one of two has
+	readAsk   = put.FirstRead + iota // when could you begin? (gateway to holders)
+	readBid                          // the backlog, or N = -1 from a target without the chunk
+	readNow                          // deliver the piece
+	readLeave                        // cancel: the piece is no longer needed
+	readBegun                        // another target of a tied read has begun to read
 )
 
-// readFrame marks frames of data that is read.
+// readFrame marks data frames of reads.
 const readFrame = put.MaxArg
 
-// begin has a gateway read a chunk.
+// begin starts a read at its gateway.
 func (g *getter) begin(i int32) {
 	c := g.c
 	for int(i) >= len(g.gets) {
@@ -52,6 +52,7 @@ func (g *getter) begin(i int32) {
 			x.N++
 		}
 	}
+	// Reads by repairs are not counted as degraded or unavailable.
 	if int(x.N) < c.copies {
 		gateways := c.tasks.Items[i].mends == 0
 		if int(x.N) < c.cfg.pieces() {
@@ -68,7 +69,7 @@ func (g *getter) begin(i int32) {
 	ask := put.Message{Kind: readAsk, From: x.Gateway, Chunk: i, ID: x.ID}
 	switch {
 	case c.cfg.Read == ReadBids && c.kept.each > 0:
-		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) { // a multicast each
+		for _, group := range c.kept.groupsOf(c.tasks.Items[i].object) { // one multicast per group
 			g.nodes = g.nodes[:0]
 			for k := range int32(c.cfg.Group) {
 				g.nodes = append(g.nodes, c.nodeOfTarget(group*int32(c.cfg.Group)+k))
@@ -80,7 +81,7 @@ func (g *getter) begin(i int32) {
 			c.tell(x.Gateway, ask, g.node(c.nodeOfTarget(t)))
 		}
 	default:
-		// Anyone: they are put into an order at random, and asked from the first on.
+		// The other policies ask the holders in random order.
 		for k := int(x.N) - 1; k > 0; k-- {
 			j := int(c.bus.Rand.IntN(int64(k + 1)))
 			x.Targets[k], x.Targets[j] = x.Targets[j], x.Targets[k]
@@ -109,12 +110,13 @@ func (g *getter) request(i int32, n int) {
 	for ; n > 0; n-- {
 		t := x.Targets[s.asked]
 		s.asked++
+		// A is the size of the piece.
 		c.tell(x.Gateway, put.Message{Kind: readNow, From: x.Gateway, Chunk: i, ID: x.ID, A: sim.Time(x.Piece)},
 			g.node(c.nodeOfTarget(t)))
 	}
 }
 
-// abandon gives up an attempt at reading a chunk.
+// abandon cancels an attempt at a read.
 func (g *getter) abandon(i int32) {
 	c := g.c
 	x, s := &c.bus.Chunks[i], &g.gets[i]
@@ -126,7 +128,7 @@ func (g *getter) abandon(i int32) {
 	}
 }
 
-// message handles what is heard of reading.
+// message handles the control messages of reads.
 func (g *getter) message(m *put.Message) {
 	c := g.c
 	now := c.eng.Now()
@@ -135,7 +137,7 @@ func (g *getter) message(m *put.Message) {
 	case partWanted, partKept:
 		c.renew.message(m)
 	case readAsk:
-		// A target knows what it has; who has the chunk is in it for the simulation alone.
+		// A real target knows which chunks it stores; the simulation looks that up in the chunk.
 		answer := put.Message{Kind: readBid, From: m.To, Chunk: m.Chunk, ID: m.ID, N: -1}
 		if x.ID == m.ID && x.Keeps(m.To) {
 			answer.N, answer.A = 1, c.disks[c.lies(c.tasks.Items[m.Chunk].object, m.To)].backlog(now)
@@ -145,7 +147,7 @@ func (g *getter) message(m *put.Message) {
 		g.bid(m)
 	case readNow:
 		if x.ID == m.ID {
-			m.N = int32(max(x.Place(m.To), 0)) // which of its targets it is, as the request says
+			m.N = int32(max(x.Place(m.To), 0)) // its index among the chunk's targets, which the request carries
 		}
 		at := c.lies(c.tasks.Items[m.Chunk].object, m.To)
 		job := c.work(job{disk: at, size: units.Bytes(m.A), read: true, repairs: m.From >= int32(len(c.gateways)),
@@ -161,7 +163,7 @@ func (g *getter) message(m *put.Message) {
 			}
 			if m.Kind == readBegun {
 				if reads[k].begun++; int(reads[k].begun) < c.cfg.pieces() {
-					return // the others that have begun do not deliver enough
+					return // too few of the other targets have begun
 				}
 			}
 			c.takeBack(reads[k].job)
@@ -173,12 +175,12 @@ func (g *getter) message(m *put.Message) {
 
 // pending is a read in a target's queue.
 type pending struct {
-	id    uint64 // of the chunk
+	id    uint64 // of the attempt
 	job   int32
-	begun int8 // others that have said that their disks have begun to read it
+	begun int8 // number of other targets that have reported that their disks have begun the read
 }
 
-// bid: a target has said when it could begin. With the last of those who have the chunk, the earliest are taken.
+// bid handles a target's bid. When the bids of all holders have arrived, the gateway chooses the earliest.
 func (g *getter) bid(m *put.Message) {
 	c := g.c
 	x, s := &c.bus.Chunks[m.Chunk], &g.gets[m.Chunk]
@@ -196,7 +198,7 @@ func (g *getter) bid(m *put.Message) {
 	}
 	copy(x.Targets[:], s.bidders[:s.n])
 	if c.cfg.Read == ReadBids && c.kept.each > 0 {
-		// The acceptance goes to a group as a whole; those that are named in it begin.
+		// The acceptance is multicast to each group; the targets that it names begin.
 		s.asked = int8(c.cfg.pieces())
 		for _, group := range c.kept.groupsOf(c.tasks.Items[m.Chunk].object) {
 			g.nodes = g.nodes[:0]
@@ -213,7 +215,7 @@ func (g *getter) bid(m *put.Message) {
 	g.request(m.Chunk, c.cfg.pieces())
 }
 
-// hedged: it is time to ask another one.
+// hedged asks another target when the hedging delay of a read has passed.
 func (g *getter) hedged(i int32) {
 	s := &g.gets[i]
 	if t := &g.c.tasks.Items[i]; t.live && t.read && s.hedge == g.c.eng.Now() {
@@ -223,7 +225,7 @@ func (g *getter) hedged(i int32) {
 	}
 }
 
-// starts: a target's disk begins to read.
+// starts handles the start of a read at a target's disk.
 func (g *getter) starts(target, job int32) {
 	c := g.c
 	m := &c.jobs.Items[job].message
@@ -241,7 +243,7 @@ func (g *getter) starts(target, job int32) {
 	if c.cfg.Read != ReadTied || x.ID != m.ID || int(s.asked) <= c.cfg.pieces() {
 		return
 	}
-	// The request named who else has it, so the message goes from target to target.
+	// The request named the other holders, so the notification goes directly from target to target.
 	for _, t := range x.Targets[:s.asked] {
 		if t != target {
 			c.tell(c.nodeOfTarget(target), put.Message{Kind: readBegun, From: target, Chunk: m.Chunk, ID: m.ID},
@@ -250,7 +252,7 @@ func (g *getter) starts(target, job int32) {
 	}
 }
 
-// read: a target's disk has read a piece, which goes to its gateway.
+// read sends a piece that a target's disk has read to its gateway, in frames.
 func (g *getter) read(target int32, m *put.Message) {
 	c := g.c
 	for piece, sent := units.Bytes(m.A), units.Bytes(0); sent < piece; {
@@ -265,7 +267,7 @@ func (g *getter) read(target int32, m *put.Message) {
 	}
 }
 
-// frame: some data has come to a gateway.
+// frame handles data of a read that has arrived at its gateway.
 func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	c := g.c
 	x, s := &c.bus.Chunks[i], &g.gets[i]
@@ -278,7 +280,7 @@ func (g *getter) frame(i int32, place int32, size units.Bytes) {
 	if int(x.Gateway) < len(c.gateways) && c.cfg.HedgeAfter == 0 {
 		c.gateways[x.Gateway].patience.Learn(c.eng.Now() - x.Begun)
 	}
-	// Who is still asked need not deliver.
+	// Cancel the requests that have not delivered anything yet.
 	for k, t := range x.Targets[:s.asked] {
 		if s.got[k] == 0 {
 			c.tell(x.Gateway, put.Message{Kind: readLeave, From: x.Gateway, Chunk: i, ID: x.ID},

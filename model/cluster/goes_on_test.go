@@ -11,9 +11,9 @@ import (
 	"farflash/sim"
 )
 
-// TestReadsGoOn: whatever the code and whoever delivers, gateways go on for as long as they have something to do. In
-// a closed loop what they have under way is what they may, by Little's law, and no read waits for ever; in an open
-// one all that came some time before the end are done.
+// TestReadsGoOn verifies that gateways make progress with any code and read policy. In a closed loop, by Little's law,
+// the chunks in flight are the permitted maximum, so no read hangs; in an open loop, all chunks that arrive some time
+// before the end complete.
 func TestReadsGoOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
@@ -59,7 +59,7 @@ func TestReadsGoOn(t *testing.T) {
 	})
 }
 
-// TestTiedUnderACode: of six that have a piece five are asked, and the fifth read is given up only when four have
+// TestTiedUnderACode: of six targets with a piece, five are asked, and the fifth read is canceled only when four have
 // begun.
 func TestTiedUnderACode(t *testing.T) {
 	cfg := cluster.DefaultConfig()
@@ -85,8 +85,8 @@ func TestTiedUnderACode(t *testing.T) {
 	}
 }
 
-// TestNothingIsGivenUp: a chunk without a common window is put all the same, in an open loop and in a closed one, and
-// its latency counts from when it came.
+// TestNothingIsGivenUp verifies that a chunk that finds no common window is put eventually, in open and closed loops,
+// and that its latency counts from its arrival.
 func TestNothingIsGivenUp(t *testing.T) {
 	for _, share := range []units.Fraction{0.5, 0.7} {
 		cfg := cluster.DefaultConfig()
@@ -97,7 +97,7 @@ func TestNothingIsGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// By Little's law the latencies are the time that chunks are in the cluster, from when they come.
+		// By Little's law the sum of latencies from arrival is the total time of chunks in the cluster.
 		came, here := 0.0, 0.0
 		c.OnDone = func(d *cluster.Done) { came += (d.Done - d.Begun).Seconds() }
 		c.Start()
@@ -117,9 +117,9 @@ func TestNothingIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestMixStays: what is begun again is what it was: of a closed loop as many are read as the configuration says, and
-// none is put more often than the bound allows. No three groups with many chunks outstanding keep each other from
-// ever finding a common window.
+// TestMixStays verifies that retries keep their operation: in a closed loop the share of reads is the configured one,
+// and puts do not exceed the bound. Three groups with many chunks outstanding do not livelock in search of a common
+// window.
 func TestMixStays(t *testing.T) {
 	for _, reads := range []units.Fraction{0.05, 0.2, 0.5} {
 		for seed := range uint64(3) {
@@ -129,7 +129,7 @@ func TestMixStays(t *testing.T) {
 			const until = 150 * units.Millisecond
 			c, done := run(t, cfg, seed, until)
 			k := &c.Counters
-			// Of those that began: what is done depends on which are under way at the end.
+			// Counts starts, because which chunks complete depends on which are in flight at the end.
 			n, got := float64(k.Begun+k.Gets.Begun), float64(k.Gets.Begun)
 			if off := (got/n - float64(reads)) / math.Sqrt(float64(reads*(1-reads))/n); math.Abs(off) > 4 ||
 				k.Aborted == 0 {

@@ -7,8 +7,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestPutsFail: where too few targets are left for any chunk, puts fail and are counted, by every protocol that goes
-// on when targets fail; gateways go on, and put again when there are enough.
+// TestPutsFail verifies that while too few targets are left for any chunk, puts fail and are counted, for every
+// protocol that tolerates failures, and that gateways put again once there are enough.
 func TestPutsFail(t *testing.T) {
 	for _, p := range recovering() {
 		cfg := cluster.DefaultConfig()
@@ -37,7 +37,7 @@ func TestPutsFail(t *testing.T) {
 	}
 }
 
-// TestQuorumOfFew: with a quorum of those that are left puts go on, and each is known to be short of a piece.
+// TestQuorumOfFew verifies that puts continue with a quorum of the targets left, each counted as short of a piece.
 func TestQuorumOfFew(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Code, cfg.Quorum, cfg.Objects = cluster.Chain, 1, 4,
@@ -55,7 +55,7 @@ func TestQuorumOfFew(t *testing.T) {
 	}
 }
 
-// TestReadsOfNothing: a gateway that can read nothing does not ask for ever at one time.
+// TestReadsOfNothing verifies that a gateway that cannot read anything does not loop at one instant.
 func TestReadsOfNothing(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		cfg := cluster.DefaultConfig()

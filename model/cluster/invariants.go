@@ -6,14 +6,14 @@ import (
 	"farflash/sim"
 )
 
-// With the build tag invariants a cluster looks at its own laws after every checkEvery events, Check's and those of
-// its parts (walk), and stops at the first that is broken, where without it only tests and the end of a run look; and
-// a test can have frames and messages lost of its own choice. Without the tag both are constants that the compiler
-// takes out.
+// With the build tag invariants, a cluster verifies its own laws (Check) and those of its parts (walk) every checkEvery
+// events and panics at the first violation; without the tag, only tests and the end of a run call Check. The tag also
+// lets a test choose which frames and messages are lost. Without the tag both are constants, and the compiler removes
+// the code.
 //
 //	go test -tags invariants ./model/cluster
 
-// holds panics if a law is broken.
+// holds panics if a law is violated.
 func (c *Cluster) holds() {
 	err := c.Check()
 	if err == nil {
@@ -24,7 +24,7 @@ func (c *Cluster) holds() {
 	}
 }
 
-// walk goes through links, disks and chunks and reports the first thing that cannot be.
+// walk checks links, disks and chunks and returns the first inconsistency.
 func (c *Cluster) walk() error {
 	for _, look := range []func() error{c.walkLinks, c.walkDisks, c.walkChunks} {
 		if err := look(); err != nil {
@@ -34,7 +34,7 @@ func (c *Cluster) walk() error {
 	return nil
 }
 
-// walkLinks: an end that is not busy has nothing waiting, and no parcel is in two places of the same kind.
+// walkLinks verifies that an idle port has an empty queue and that no parcel is queued twice.
 func (c *Cluster) walkLinks() error {
 	leaves := map[int32]bool{}
 	for node := range c.out {
@@ -62,7 +62,7 @@ func (c *Cluster) walkLinks() error {
 	return nil
 }
 
-// walkDisks: a disk's queue takes the time that it says, and every job is at one disk.
+// walkDisks verifies that each disk's waiting time is that of its queue, and that every job is at exactly one disk.
 func (c *Cluster) walkDisks() error {
 	now := c.eng.Now()
 	jobs := 0
@@ -98,7 +98,8 @@ func (c *Cluster) walkDisks() error {
 	return nil
 }
 
-// walkChunks: chunks under way belong to their gateways, no two have a number, and each has targets that are different.
+// walkChunks verifies that live chunks are accounted to their gateways, that their IDs are unique, and that each
+// chunk's targets are distinct.
 func (c *Cluster) walkChunks() error {
 	under := make([]int32, len(c.gateways))
 	seen := map[uint64]bool{}
@@ -142,5 +143,5 @@ func (c *Cluster) walkChunks() error {
 	return nil
 }
 
-// faulted asks whether a test wants what arrives at a node to be lost.
+// faulted reports whether a test wants the arrival of p at a node to be lost.
 func (c *Cluster) faulted(node int32, p *parcel) bool { return c.fault != nil && c.fault(node, p.data) }

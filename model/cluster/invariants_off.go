@@ -2,7 +2,7 @@
 
 package cluster
 
-// checkEvery 0 is never, and nothing is lost but by the model.
+// A checkEvery of 0 disables the checks; without faults, only the model loses messages.
 const (
 	checkEvery = 0
 	faults     = false

@@ -2,7 +2,7 @@
 
 package cluster
 
-// checkEvery is a compromise: a walk over all nodes of a small cluster costs as much as some dozen events.
+// checkEvery is a compromise: walking all nodes of a small cluster costs as much as some dozen events.
 const (
 	checkEvery = 64
 	faults     = true

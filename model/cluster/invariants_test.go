@@ -11,7 +11,7 @@ import (
 	"farflash/sim"
 )
 
-// script is chunks that come at given times.
+// script yields chunks at given times.
 type script []cluster.Arrival
 
 func (s *script) Next(a *cluster.Arrival) bool {
@@ -22,8 +22,8 @@ func (s *script) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// faultRun puts and gets some chunks on a small cluster, of which things go wrong as change and lose say. All must be
-// done all the same, one after the other attempt, and every law is looked at meanwhile.
+// faultRun puts and reads some chunks on a small cluster with the faults that change and lose inject. All of them must
+// complete, and every law is checked throughout.
 func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.Config),
 	lose func(arrival int, data bool) bool) (arrivals int, until sim.Time) {
 	t.Helper()
@@ -31,7 +31,7 @@ func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Replicas, cfg.Chunk = p, 2, 8, 4, 2, 20*units.KB
 	cfg.Outstanding, cfg.Reads, cfg.Objects = 2, 0.3, 30
 	cfg.Read = cluster.Reading(seed % uint64(cluster.ReadTied+1))
-	cfg.Link.Loss = 1e-300 // messages may be lost, and are when this test says so
+	cfg.Link.Loss = 1e-300 // messages can be lost, but only this test loses any
 	cfg.Repair.Detect = 100 * units.Microsecond
 	change(&cfg)
 	eng := sim.New()
@@ -64,7 +64,7 @@ func faultRun(t *testing.T, p cluster.Scheme, seed uint64, change func(*cluster.
 	if k := &c.Counters; done+int(k.Unavailable) != want || k.Failed > k.Unavailable {
 		t.Fatalf("%v: %d of %d are done; %+v", p, done, want, k)
 	}
-	// A target of Replicast whose cancellation is lost keeps its bid until it is asked again.
+	// A target of Replicast that misses a cancellation keeps its bid until the next request.
 	if promised, open := c.Expects(); promised > 0 || open > 0 && (!p.Grouped() || p == cluster.Pull) {
 		t.Errorf("%v: all is done, %d targets expect data and %d an answer", p, promised, open)
 	}
@@ -86,7 +86,7 @@ func TestEverySingleLoss(t *testing.T) {
 	}
 }
 
-// TestEverySingleDeath has each target fail at each of many moments of a run, for good and not for good.
+// TestEverySingleDeath has each target fail at each of many moments of a run, for good or temporarily.
 func TestEverySingleDeath(t *testing.T) {
 	for _, p := range recovering() {
 		_, until := faultRun(t, p, 1, unchanged, func(int, bool) bool { return false })
@@ -106,8 +106,7 @@ func TestEverySingleDeath(t *testing.T) {
 	}
 }
 
-// TestRandomFaults draws losses, and a target that fails, by seed. Some gateways are so impatient that they begin
-// again while data is under way.
+// TestRandomFaults draws losses and a failing target by seed. Some gateways time out while data is in flight.
 func TestRandomFaults(t *testing.T) {
 	for _, p := range recovering() {
 		for seed := range uint64(100) {
@@ -115,7 +114,7 @@ func TestRandomFaults(t *testing.T) {
 			chance := float64(seed%3+1) / 150
 			faultRun(t, p, seed, func(c *cluster.Config) {
 				if seed%3 == 0 {
-					c.RetryAfter = 20 * units.Microsecond // while data is under way
+					c.RetryAfter = 20 * units.Microsecond // expires while data is in flight
 				}
 				if seed%2 == 1 {
 					c.Failures = []cluster.Failure{{Target: int(s.IntN(8)),

@@ -2,21 +2,21 @@ package cluster
 
 import "farflash/numeric/units"
 
-// Keeping is how and where a cluster keeps a chunk, for those who ask what that is worth.
+// Keeping describes how and where a cluster stores a chunk, as input for durability models.
 type Keeping struct {
-	// Data and Parity are its pieces: any Data of them restore it. Of replicas that is one.
+	// Data and Parity are the numbers of its pieces: any Data of them restore it. With replicas, Data is 1.
 	Data, Parity int
 	// Piece is the size of each.
 	Piece units.Bytes
-	// Nodes are those among which the pieces are.
+	// Nodes is the number of nodes among which the pieces are distributed.
 	Nodes int
-	// Groups is how many groups of so many nodes there are, in one of which a chunk stays; 0: there are none.
+	// Groups is the number of disjoint groups of Nodes nodes, one of which stores all pieces of a chunk; 0: no groups.
 	Groups int
-	// Scatter is how many others have pieces of what a node has, where that is limited; 0: all.
+	// Scatter is the number of other nodes that share chunks with a node, if placement limits it; 0: all.
 	Scatter int
 }
 
-// Keeping is the configuration's.
+// Keeping returns the Keeping of the configuration.
 func (c *Config) Keeping() Keeping {
 	k := Keeping{Data: 1, Parity: c.Replicas - 1, Piece: c.piece(), Nodes: c.Targets}
 	if c.Code.Data > 0 {

@@ -7,8 +7,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestKeeping: a chunk's pieces are in its group where it has one, among all targets where it asks several or none,
-// and with copysets among few others.
+// TestKeeping verifies that a chunk's pieces are within one group for protocols that ask one, among all targets for
+// those that ask several groups or none, and among few other targets with copysets.
 func TestKeeping(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(*cluster.Config)

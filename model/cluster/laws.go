@@ -6,7 +6,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Check walks the laws of conservation and reports the first that does not hold.
+// Check verifies the conservation laws and returns the first violation.
 func (c *Cluster) Check() error {
 	for _, law := range []func() error{c.checkChunks, c.checkBytes, c.checkPieces} {
 		if err := law(); err != nil {
@@ -16,7 +16,8 @@ func (c *Cluster) Check() error {
 	return nil
 }
 
-// checkChunks: those that were begun are done, given up, failed or under way, and those that are done are acknowledged.
+// checkChunks verifies that each chunk begun is done, dropped, failed or in flight, and that each one done has been
+// acknowledged by its quorum.
 func (c *Cluster) checkChunks() error {
 	under := uint64(0)
 	for i := range c.tasks.Items {
@@ -45,9 +46,9 @@ func (c *Cluster) checkChunks() error {
 	return nil
 }
 
-// checkBytes: what disks are given to write are all pieces of chunks that are put, what has come of those under way,
-// and what attempts that were given up had; and it is written, waits at a disk, or was lost with its target. Repairs
-// are counted apart.
+// checkBytes verifies both sides of the bytes written. The bytes handed to disks are the pieces of stored chunks, the
+// pieces of chunks in flight, and the waste of abandoned attempts; and each of these bytes is written, queued at a
+// disk, or lost with its target. Repairs are counted separately.
 func (c *Cluster) checkBytes() error {
 	k := &c.Counters
 	var under units.Bytes
@@ -99,8 +100,9 @@ func (c *Cluster) checkBytes() error {
 	return nil
 }
 
-// checkPieces: each piece that a failure has cost is made again, was replaced with its chunk, is gone with it, or is
-// missing; every chunk that is put has all its pieces; and no piece is believed to be where it is known to be lost.
+// checkPieces verifies that each piece lost to a failure has been rebuilt, was replaced with its chunk, is gone with
+// its chunk, or is missing; that every stored chunk got all its pieces; and that no piece is recorded at a target that
+// is known to have lost it.
 func (c *Cluster) checkPieces() error {
 	k, p := &c.Counters, &c.kept
 	if k.Kept != k.wholes {

@@ -8,63 +8,62 @@ import (
 	"farflash/sim"
 )
 
-// Links. A node sends and receives at its link's rate; the core between never blocks and takes the same time, the
-// trip, for everything. With control.queued each end of a link carries one frame at a time, control messages before
-// data, and a frame that finds the far end busy waits there, as at a switch's port. What is sent to several targets
-// takes the sender's link once. Without control.queued only data takes turns, by its protocol's own rates, and
-// control messages pass at any time, which is what SURGE does.
+// Links. A node sends and receives at its link's rate; the core never blocks, and every parcel crosses it in the same
+// time, the trip. With control.queued, each end of a link carries one frame at a time, control messages before data,
+// and a frame that finds the far end busy queues there, as at a switch port. A multicast occupies the sender's link
+// once. Without control.queued, only data takes turns, at its protocol's own rates, and control messages pass at any
+// time; this is SURGE's model.
 
-// parcel is something in flight: a control message, or a frame of data. It takes two lines of the processor's cache;
-// the first has all that a frame needs, the last of it the first words of its message.
+// parcel is a control message or a frame of data in flight. It occupies two cache lines; the first one has everything
+// that a frame needs and ends in the first words of the message.
 type parcel struct {
-	takes   sim.Time // on a link
+	takes   sim.Time // transmission time on a link
 	size    units.Bytes
-	one     [1]int32 // the node that it goes to, if it is one
-	cast    int32    // number of the cast that says it otherwise, or -1
-	fell    int32    // how often the target had failed that holds it back
-	sender  int32    // for who watches
-	arg     uint32   // of a frame, for the protocol
+	one     [1]int32 // the destination node, if there is one only
+	cast    int32    // index of the cast with the destinations, or -1
+	fell    int32    // failures of the sending target when it was held back
+	sender  int32    // for probes
+	arg     uint32   // the protocol's argument of a frame
 	data    bool
-	marked  bool // it found a long queue
-	n       int8 // nodes that it goes to
+	marked  bool // ECN-marked: it found a long queue
+	n       int8 // number of destinations
 	left    int8
-	sure    bool  // it is not lost on its path
-	more    int32 // frames like it that its sender sends after it
+	sure    bool  // exempt from loss on its path
+	more    int32 // identical frames that its sender sends after it
 	message put.Message
-	sent    sim.Time // for who watches
+	sent    sim.Time // for probes
 	_       [24]byte
 }
 
-// cast is what few parcels have: several receivers, and what each of them hears.
+// cast has the part of a parcel that few need: several destinations, and the pick for each of them.
 type cast struct {
 	to     [put.MaxHeard]int32 // nodes
 	picked int8
-	picks  [maxReplicas]reserve.Pick // of an acceptance
+	picks  [maxReplicas]reserve.Pick // windows of an acceptance
 }
 
-// port is one end of a link in one direction. It takes two lines of the processor's cache, of which one that has no
-// frames waiting needs the first.
+// port is one end of a link in one direction. It occupies two cache lines; a port without frames waiting needs only the
+// first one.
 type port struct {
 	busy    bool
-	parcel  int32    // that it is receiving or sending, while it is busy
-	used    sim.Time // time that it was busy, until it ends
-	ends    sim.Time // what it does, or did last
+	parcel  int32    // the parcel being received or sent, while busy
+	used    sim.Time // busy time through ends
+	ends    sim.Time // when the current or the last transfer ends
 	control queue.Queue[int32]
 	data    queue.Queue[int32]
 	_       [40]byte
 }
 
-// use has an end be busy for a time from now on. Where links have no queues that may be while it is busy already: it
-// is busy once.
+// use makes the port busy for a duration from now. Without queues transfers may overlap; overlapping time counts once.
 func (p *port) use(now, takes sim.Time) {
 	p.used += takes - min(takes, max(0, p.ends-now))
 	p.ends = max(p.ends, now+takes)
 }
 
-// until is how long an end has been busy until a time.
+// until returns the port's busy time up to at.
 func (p *port) until(at sim.Time) sim.Time { return max(0, p.used-max(0, p.ends-at)) }
 
-// Nodes are gateways, then targets.
+// nodeOfTarget returns the node of a target. Nodes are numbered gateways first, then targets.
 func (c *Cluster) nodeOfTarget(t int32) int32 { return int32(len(c.gateways)) + t }
 
 // castOf returns an unused cast.
@@ -74,7 +73,7 @@ func (c *Cluster) castOf() int32 {
 	return i
 }
 
-// over gives a parcel back.
+// over frees a parcel.
 func (c *Cluster) over(i int32) {
 	if k := c.parcels.Items[i].cast; k >= 0 {
 		c.casts.Give(k)
@@ -82,7 +81,7 @@ func (c *Cluster) over(i int32) {
 	c.parcels.Give(i)
 }
 
-// to is the nodes that a parcel goes to.
+// to returns the destination nodes of a parcel.
 func (c *Cluster) to(p *parcel) []int32 {
 	if p.cast < 0 {
 		return p.one[:p.n]
@@ -90,7 +89,7 @@ func (c *Cluster) to(p *parcel) []int32 {
 	return c.casts.Items[p.cast].to[:p.n]
 }
 
-// receivers makes room in a parcel for so many nodes that it goes to.
+// receivers sizes a parcel for n destinations and returns them, to be filled in.
 func (c *Cluster) receivers(p *parcel, n int) []int32 {
 	p.n, p.cast = int8(n), -1
 	if n > 1 {
@@ -99,7 +98,7 @@ func (c *Cluster) receivers(p *parcel, n int) []int32 {
 	return c.to(p)
 }
 
-// dispatch has a node send a parcel.
+// dispatch sends a parcel from a node, through the node's processor if it has one.
 func (c *Cluster) dispatch(node, i int32) {
 	if !c.worksFor(node, i, true) {
 		c.leaves(node, i)
@@ -116,7 +115,7 @@ func (c *Cluster) leaves(node, i int32) {
 		used := c.d.Send(p.size, c.d.Effective)
 		now := c.eng.Now()
 		if c.cfg.Compat != CompatNone {
-			now = max(now, c.out[node].ends) // each counts whole
+			now = max(now, c.out[node].ends) // SURGE counts each transmission in full
 		}
 		c.out[node].use(now, used)
 		for _, to := range c.to(p) {
@@ -138,7 +137,7 @@ func (c *Cluster) leaves(node, i int32) {
 	}
 	switch o := &c.out[node]; {
 	case !o.busy:
-		c.puts(node, i) // an end that is not busy has nothing waiting
+		c.puts(node, i) // an idle port has an empty queue
 	case p.data:
 		if !c.joins(o, p) {
 			o.data.Push(i)
@@ -150,8 +149,8 @@ func (c *Cluster) leaves(node, i int32) {
 	}
 }
 
-// joins counts a frame with those that wait to be sent, if it is as the last of them: all frames of a piece are one
-// parcel until they are sent.
+// joins merges a frame into the last waiting one if they are identical, so that the frames of a piece are one parcel
+// until they are sent.
 func (c *Cluster) joins(o *port, p *parcel) bool {
 	list := o.data.All()
 	if len(list) == 0 {
@@ -166,7 +165,7 @@ func (c *Cluster) joins(o *port, p *parcel) bool {
 	return true
 }
 
-// frame is the next frame that a node sends.
+// frame removes the next frame of a node's transmit queue, splitting it off merged frames.
 func (c *Cluster) frame(o *port) int32 {
 	i := o.data.All()[0]
 	if c.parcels.Items[i].more == 0 {
@@ -180,7 +179,7 @@ func (c *Cluster) frame(o *port) int32 {
 	return k
 }
 
-// transmit has a node send what is next. The far ends begin to receive a trip later.
+// transmit sends the next parcel of a node. The far ends begin to receive it a trip later.
 func (c *Cluster) transmit(node int32) {
 	switch o := &c.out[node]; {
 	case !o.control.Empty():
@@ -195,7 +194,7 @@ func (c *Cluster) transmit(node int32) {
 	}
 }
 
-// puts has a node's end put a parcel on the link.
+// puts starts the transmission of a parcel.
 func (c *Cluster) puts(node, i int32) {
 	o := &c.out[node]
 	p := &c.parcels.Items[i]
@@ -205,15 +204,16 @@ func (c *Cluster) puts(node, i int32) {
 	if c.books.links != nil {
 		c.turnsLink(node)
 	}
+	// The core is cut-through: the first bit arrives a trip later, while the parcel is still being sent.
 	c.eng.Schedule(c.self, c.here, now+p.takes, evSent, uint32(node))
 	c.eng.Schedule(c.self, c.here, now+c.cfg.Link.Trip, evHead, uint32(i))
 }
 
-// heads: a parcel comes to its receivers' ports.
+// heads handles the arrival of a parcel's first bit at the ports of its receivers.
 func (c *Cluster) heads(i int32) {
 	p := &c.parcels.Items[i]
 	if p.n == 0 {
-		c.over(i) // nobody hears it
+		c.over(i) // it has no receivers
 		return
 	}
 	for _, node := range c.to(p) {
@@ -222,6 +222,7 @@ func (c *Cluster) heads(i int32) {
 			c.takesIn(node, i)
 			c.looks(node)
 		case p.data:
+			// The queue length counts every waiting frame as a full one.
 			p.marked = p.marked || c.bus.Traits.Marks && in.data.Len()*int(c.cfg.Link.Frame) > int(c.cfg.Link.Mark)
 			in.data.Push(i)
 		default:
@@ -230,7 +231,7 @@ func (c *Cluster) heads(i int32) {
 	}
 }
 
-// receive has a node's port take what is next.
+// receive starts the reception of the next parcel at a node's port.
 func (c *Cluster) receive(node int32) {
 	switch in := &c.in[node]; {
 	case !in.control.Empty():
@@ -240,13 +241,13 @@ func (c *Cluster) receive(node int32) {
 			c.takesIn(node, i)
 			return
 		}
-		in.busy = false // there is no room for what waits
+		in.busy = false // memory has no space for any waiting frame
 	default:
 		in.busy = false
 	}
 }
 
-// takesIn has a node's port receive a parcel.
+// takesIn starts the reception of a parcel at a node's port.
 func (c *Cluster) takesIn(node, i int32) {
 	in := &c.in[node]
 	takes := c.parcels.Items[i].takes
@@ -255,14 +256,14 @@ func (c *Cluster) takesIn(node, i int32) {
 	c.eng.Schedule(c.self, c.here, c.eng.Now()+takes, evReceived, uint32(node))
 }
 
-// received: a parcel is at its receiver as a whole.
+// received handles the end of a reception.
 func (c *Cluster) received(node int32) {
 	i := c.in[node].parcel
 	c.receive(node)
 	c.comesIn(i, node)
 }
 
-// arrive: a parcel is at all its receivers.
+// arrive delivers a parcel to all its receivers, where links do not queue.
 func (c *Cluster) arrive(i int32) {
 	for k := range c.parcels.Items[i].n {
 		node := c.to(&c.parcels.Items[i])[k]
@@ -272,10 +273,11 @@ func (c *Cluster) arrive(i int32) {
 	c.over(i)
 }
 
-// deliver tells the protocol of a parcel.
+// deliver hands a parcel to its protocol, or loses it.
 func (c *Cluster) deliver(i, node int32) {
 	p := &c.parcels.Items[i]
 	p.left--
+	// A target that is down loses even sure messages.
 	if c.lossy && (!p.sure && (c.loses() || faults && c.faulted(node, p)) ||
 		node >= int32(len(c.gateways)) && c.targets[node-int32(len(c.gateways))].down) {
 		c.Counters.Lost++
@@ -288,7 +290,7 @@ func (c *Cluster) deliver(i, node int32) {
 		c.Counters.DataBytes += uint64(p.size)
 		switch i := p.message.Chunk; {
 		case c.bus.Chunks[i].ID != p.message.ID:
-			c.Counters.Stale++ // of a chunk that its gateway has given up or has from elsewhere
+			c.Counters.Stale++ // of an attempt that its gateway has abandoned or completed
 		case c.cfg.Update.Share > 0 && c.tasks.Items[i].update:
 			c.renew.frame(i, int32(p.arg&^readFrame), p.size)
 		case p.arg&readFrame != 0:
@@ -301,7 +303,7 @@ func (c *Cluster) deliver(i, node int32) {
 	c.Counters.Messages++
 	c.Counters.ControlBytes += uint64(p.size)
 	c.heard = p.message
-	m := &c.heard // handlers do not deliver, so nothing else is heard meanwhile
+	m := &c.heard // a single copy suffices because handlers never deliver
 	if t := node - int32(len(c.gateways)); t >= 0 {
 		m.To = t
 		if p.cast >= 0 {

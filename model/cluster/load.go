@@ -7,49 +7,49 @@ import (
 	"farflash/sim"
 )
 
-// Load is what gateways do. In a closed loop each has as many chunks under way as it may and begins the next one when
-// one is done. In an open loop chunks come in their own time, by a Poisson process, one by one or in bursts
-// (burst.go), or from a source, and wait at their gateway if it has as many under way as it may.
+// Load describes how chunks arrive. In a closed loop each gateway keeps its maximum of chunks outstanding and begins
+// the next one when one completes. In an open loop chunks arrive independently of completions, from a Poisson process,
+// one by one or in bursts, or from a source, and queue at their gateway while it has its maximum outstanding.
 type Load struct {
-	// Rate is how many chunks a second come to the cluster, in an open loop; 0 is a closed loop.
+	// Rate is the number of chunks per second that arrive at the cluster, in an open loop; 0 is a closed loop.
 	Rate float64
-	// Share is the rate as a share of what the cluster's resources allow; 0 is a closed loop.
+	// Share is the rate as a share of the throughput that the cluster's resources allow; 0 is a closed loop.
 	Share units.Fraction
-	// Burst is how many chunks come to a gateway at once at most, in an open loop; 0 and 1 are one at a time. How
-	// many a burst has is drawn from a bounded Pareto distribution.
+	// Burst is the largest number of chunks that arrive at a gateway at once, in an open loop; 0 and 1 are single
+	// arrivals. Burst sizes are drawn from a bounded Pareto distribution.
 	Burst int
-	// Shape is with which power the sizes of bursts become rarer; 0 is 1.2.
+	// Shape is the exponent of the Pareto distribution of burst sizes; 0 is 1.2.
 	Shape float64
 }
 
-// open reports whether chunks come in their own time.
+// open reports whether chunks arrive in an open loop.
 func (l *Load) open() bool { return l.Rate > 0 || l.Share > 0 }
 
-// Arrival is a chunk that comes to a gateway.
+// Arrival is the arrival of a chunk at a gateway.
 type Arrival struct {
 	At      sim.Time
 	Gateway int32
 	Read    bool
-	Object  int64 // which of those that are kept is read; negative: any
+	Object  int64 // which stored chunk is read; negative: one at random
 }
 
-// Source tells of chunks that come in their own time, as from a trace.
+// Source yields the arrivals of an open loop, for example from a trace.
 type Source interface {
-	// Next fills in the next one, or reports that there is none. Times do not go back.
+	// Next fills in the next arrival and reports whether there is one. Times never decrease.
 	Next(*Arrival) bool
 }
 
-// loader has gateways begin chunks.
+// loader starts the chunks of gateways.
 type loader struct {
 	source  Source
-	mix     rng.Stream // which are read
+	mix     rng.Stream // decides which chunks are reads
 	times   rng.Stream
-	gap     float64                // mean time between arrivals, ps
-	waiting []queue.Queue[Arrival] // by gateway
-	behind  int                    // of them in all
-	under   []int32                // by gateway: chunks under way
-	coming  Arrival                // the next
-	more    int                    // that come with it
+	gap     float64                // mean time between arrivals or bursts, in picoseconds
+	waiting []queue.Queue[Arrival] // queued arrivals, by gateway
+	behind  int                    // total number of queued arrivals
+	under   []int32                // chunks in flight, by gateway
+	coming  Arrival                // the next arrival
+	more    int                    // remaining arrivals of its burst
 }
 
 // Start has each gateway take its first chunks.
@@ -72,10 +72,10 @@ func (c *Cluster) Start() {
 	}
 }
 
-// Replay has chunks come from a source; it is called before Start.
+// Replay takes arrivals from a source. It must be called before Start.
 func (c *Cluster) Replay(s Source) { c.load.source = s }
 
-// Offered is how many chunks a second come in an open loop that is not from a source; 0 in others.
+// Offered returns the offered load in chunks per second of an open loop without a source, otherwise 0.
 func (c *Cluster) Offered() float64 {
 	if c.load.source != nil {
 		return 0
@@ -86,12 +86,12 @@ func (c *Cluster) Offered() float64 {
 	return float64(c.cfg.Load.Share) * c.Bound().Chunks
 }
 
-// draw is whether a chunk is read.
+// draw reports whether the next chunk is a read.
 func (l *loader) draw(share units.Fraction) bool {
 	return share > 0 && (share >= 1 || l.mix.Float64() < float64(share))
 }
 
-// arrivalAt plans the next arrival.
+// arrivalAt schedules the next arrival.
 func (c *Cluster) arrivalAt(from sim.Time) {
 	l := &c.load
 	x := &l.coming
@@ -115,7 +115,7 @@ func (c *Cluster) arrivalAt(from sim.Time) {
 	c.eng.Schedule(c.self, c.here, x.At, evArrival, 0)
 }
 
-// arrives: a chunk comes.
+// arrives handles the arrival of a chunk.
 func (c *Cluster) arrives() {
 	l := &c.load
 	x := l.coming
@@ -137,15 +137,15 @@ func (c *Cluster) arrives() {
 	l.waiting[x.Gateway].Push(x)
 }
 
-// mostWaiting bounds the chunks of an open loop that nobody works on, and with them memory.
+// mostWaiting bounds the queued chunks of an open loop, and with them memory.
 const mostWaiting = 1 << 24
 
-// begin has a gateway of a closed loop take a chunk.
+// begin starts a chunk at a gateway of a closed loop.
 func (c *Cluster) begin(gateway int32) {
 	c.take(&Arrival{At: c.eng.Now(), Gateway: gateway, Read: c.load.draw(c.cfg.Reads), Object: -1})
 }
 
-// freed: a gateway has one chunk fewer under way.
+// freed handles the end of a chunk: its gateway has one fewer in flight.
 func (c *Cluster) freed(gateway int32) {
 	l := &c.load
 	if l.source == nil && !c.cfg.Load.open() {

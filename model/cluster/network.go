@@ -5,35 +5,35 @@ import (
 	"farflash/sim"
 )
 
-// What lies between nodes may be a network of its own, packet by packet, in place of the core that never blocks.
-// Every parcel is then one message of that network, and what is multicast is one for each receiver, for its transport
-// is between two.
+// A packet-level network can replace the ideal core. Every parcel is then one message of that network, and a multicast
+// is one message for each receiver, because transports are point to point.
 
-// Network carries messages from node to node; gateways come first, then targets. Package networktest has one in
-// memory, and what all must do.
+// Network carries messages between nodes; gateways are numbered first, then targets. Package networktest has an
+// in-memory implementation and a conformance test.
 type Network interface {
-	// Send sends so many bytes from a node to another and returns a number, not negative, with which
-	// Cluster.Delivered is called once, when they have arrived, never before Send returns. No two messages have a
-	// number at the same time; when Delivered has been called it may be used again. Control messages do not wait for
-	// all data before them. An error ends the run.
+	// Send sends size bytes from one node to another and returns a non-negative number. Cluster.Delivered is called
+	// with it exactly once, when all bytes have arrived, and never before Send returns. Numbers of messages in flight
+	// are unique; a number may be reused after Delivered has been called with it. Control messages do not queue behind
+	// all earlier data. An error ends the run.
 	Send(from, to int32, size units.Bytes, control bool) (int32, error)
-	// Busy is how long a node's link has been sending and receiving, until a time up to which the network has been
-	// run: each at most that time, never less than at an earlier one.
+	// Busy returns how long a node's link has been sending and receiving up to at, a time up to which the network has
+	// run. Each value is at most at, and never decreases.
 	Busy(node int32, at sim.Time) (sent, got sim.Time)
-	// Rate is what a node's links together carry of messages at most, in each direction; 1000Tbps stands for no limit.
+	// Rate returns the most that a node's links together carry of messages, in each direction; 1000Tbps stands for no
+	// limit.
 	Rate(node int32) units.BitRate
-	// Trip is the least time in which a message of so many bytes is from any node to another, beside that in which it
-	// leaves its sender.
+	// Trip returns the minimum latency of a message of the given size between any two nodes, excluding its transmission
+	// time at the sender.
 	Trip(size units.Bytes) sim.Time
 }
 
 // cargo is a parcel in flight to one of its receivers.
 type cargo struct{ parcel, node int32 }
 
-// Carry has a network carry everything; it is called before Start.
+// Carry has a network carry all messages and frames. It must be called before Start.
 func (c *Cluster) Carry(n Network) { c.net, c.bus.Unpaced = n, true }
 
-// ship gives a parcel to the network.
+// ship hands a parcel to the network.
 func (c *Cluster) ship(from, i int32) {
 	p := &c.parcels.Items[i]
 	for _, to := range c.to(p) {
@@ -51,7 +51,7 @@ func (c *Cluster) ship(from, i int32) {
 	}
 }
 
-// Delivered is what the network calls when a message has arrived.
+// Delivered is called by the network when message m has arrived.
 func (c *Cluster) Delivered(m int32) {
 	x := c.cargo[m]
 	c.comesIn(x.parcel, x.node)

@@ -13,7 +13,8 @@ import (
 	"farflash/sim"
 )
 
-// Cluster is all nodes of a cluster in one event loop. It belongs to the goroutine that runs its engine.
+// Cluster is all nodes of a cluster in one event loop. It belongs to the goroutine that runs its engine and is not safe
+// for concurrent use.
 type Cluster struct {
 	cfg  Config
 	d    *reserve.Durations
@@ -29,158 +30,158 @@ type Cluster struct {
 
 	gateways   []gateway
 	targets    []target
-	disks      []disk // of targets, one after the other
+	disks      []disk // of all targets in order, Disk.Count each
 	books      books
-	tasks      slab.Slab[task] // as bus.Chunks
+	tasks      slab.Slab[task] // parallel to bus.Chunks
 	parcels    slab.Slab[parcel]
 	casts      slab.Slab[cast]
-	in, out    []port      // of nodes
-	rooms      []room.Room // of targets, if their memory has a limit
-	processors []processor // of nodes, if they take any time
-	heard      put.Message // the message that is being handled
+	in, out    []port      // by node
+	rooms      []room.Room // by target; nil if memory is unlimited
+	processors []processor // by node; nil if processing takes no time
+	heard      put.Message // the message being handled
 	control    units.Bytes
-	bytes      []NodeBytes // of nodes
+	bytes      []NodeBytes // by node
 
 	get      getter
 	renew    updater
-	updates  rng.Stream // which chunks are written in part, and where
+	updates  rng.Stream // draws the chunks that are updated, and the part of each
 	jobs     slab.Slab[job]
 	kept     population
 	load     loader
 	fix      repairer
 	faults   []fault
-	lossy    bool        // messages may be lost, so gateways watch over chunks
-	alarms   []sim.Timer // by chunk
+	lossy    bool        // messages can be lost, so gateways run timeouts
+	alarms   []sim.Timer // timeouts, by chunk
 	losses   rng.Stream
 	copies   int                  // targets of a chunk
-	piece    units.Bytes          // what each of them keeps
-	attempts uint64               // chunks begun
-	wrote    [][maxReplicas]stamp // by chunk, where targets fail
-	sizes    rng.Stream           // of chunks
-	slots    rng.Stream           // places of pieces on drives
+	piece    units.Bytes          // size that each of them stores
+	attempts uint64               // attempts begun; the last attempt's ID
+	wrote    [][maxReplicas]stamp // by chunk; only where targets fail
+	sizes    rng.Stream           // draws chunk sizes
+	slots    rng.Stream           // draws the locations of pieces on drives
 	ceiling  Ceiling              // of each drive
-	net      Network              // between nodes, instead of the links here
-	cargo    []cargo              // by the network's number
+	net      Network              // replaces the links if not nil
+	cargo    []cargo              // by the network's message number
 	err      error
 	ahead    put.Ahead                        // nil if the protocol has none
-	read     int64                            // what foresee has read, so that it reads it
-	fault    func(node int32, data bool) bool // of tests: whether what arrives at a node is lost
+	read     int64                            // sink of foresee's loads, so that the compiler keeps them
+	fault    func(node int32, data bool) bool // set by tests: whether an arrival at a node is lost
 
 	Counters Counters
-	// OnDone is called with each chunk that is done.
+	// OnDone is called with each completed chunk.
 	OnDone sim.Probe[*Done]
 	Probes
-	// RepairedAt is when the last piece was made again that a failure has cost.
+	// RepairedAt is the time at which the last piece lost to a failure was rebuilt.
 	RepairedAt sim.Time
 }
 
-// Counters are sums since the start.
+// Counters are totals since the start.
 type Counters struct {
-	Begun, Done uint64 // chunks that are put
-	// attempts at putting a chunk for which there was no room
+	Begun, Done uint64 // puts of whole chunks
+	// attempts at a put that found no capacity
 	Aborted uint64
-	// chunks that were not begun again after that, which is SURGE's
+	// chunks not retried after that; SURGE only
 	Dropped uint64
-	Gets    struct{ Begun, Done uint64 } // chunks that are read
-	Updates struct{ Begun, Done uint64 } // chunks of which a part is written over
-	Arrived uint64                       // chunks that came in an open loop
-	Hedged  uint64                       // reads that asked one target more
-	Stale   uint64                       // frames of chunks that nobody waited for
-	Written uint64                       // pieces, to disks
-	// frames and messages, by link.loss or at targets that were down, once for each receiver
+	Gets    struct{ Begun, Done uint64 } // reads
+	Updates struct{ Begun, Done uint64 } // partial overwrites
+	Arrived uint64                       // arrivals in an open loop
+	Hedged  uint64                       // reads that asked an additional target
+	Stale   uint64                       // frames of attempts that were abandoned or already complete
+	Written uint64                       // pieces written to disks
+	// frames and messages lost to link.loss or at targets that were down, once for each receiver
 	Lost     uint64
-	Retried  uint64 // attempts that took too long
-	Failed   uint64 // chunks that could not be put or got
-	Degraded uint64 // reads of chunks of which a piece was missing
-	// reads of chunks of which too many pieces were missing
+	Retried  uint64 // attempts that timed out
+	Failed   uint64 // puts and reads that failed
+	Degraded uint64 // reads of chunks with a missing piece
+	// reads of chunks with too many missing pieces
 	Unavailable                      uint64
-	PiecesLost, Repaired, Unrepaired uint64 // of chunks that are kept
-	// lost pieces whose chunk another one has replaced, or of which too little is left
+	PiecesLost, Repaired, Unrepaired uint64 // pieces of stored chunks
+	// lost pieces whose chunk was replaced by another one, or has too few pieces left
 	Replaced, PiecesGone uint64
-	LostChunks           uint64 // of which too little is left
-	RepairRetried        uint64 // attempts at reading for a repair that took too long
-	// chunks that were said to be put and of which not all pieces could be kept
+	LostChunks           uint64 // chunks with too few pieces left
+	RepairRetried        uint64 // reads for a repair that timed out
+	// chunks reported as put without all their pieces stored
 	Short uint64
-	// what disks write for gateways, to make pieces again, and of parts that are written over
+	// disk writes: of puts, of rebuilt pieces, and of overwritten parts
 	Put, Mended, Renewed Volume
 	wholes               units.Bytes // all pieces of chunks that are put
-	// of Put: of chunks that are put, and of attempts that were given up
+	// parts of Put: of chunks that are put, and of abandoned attempts
 	Kept, Wasted units.Bytes
-	Replicas     uint64 // acknowledged
-	Messages     uint64 // of control
-	Frames       uint64 // of data, counted once for each receiver
+	Replicas     uint64 // acknowledged replicas
+	Messages     uint64 // control messages
+	Frames       uint64 // data frames, once for each receiver
 	ControlBytes uint64 // received
 	DataBytes    uint64
-	put.Tally    // of what protocols do
+	put.Tally    // counters of the protocol
 }
 
-// Volume is what disks have to write.
+// Volume is the balance of bytes to be written to disks.
 type Volume struct {
-	Handed  units.Bytes // to them
+	Handed  units.Bytes // given to disks
 	Written units.Bytes
-	Dropped units.Bytes // by targets that failed
+	Dropped units.Bytes // lost with targets that failed
 }
 
 // Overlap counts how often a target is asked for a bid while another of its bids is still tentative.
 type Overlap = put.Overlap
 
-// Done is a chunk that is done.
+// Done is a completed chunk.
 type Done struct {
-	Chunk       uint64 // counted from 1, by attempts
+	Chunk       uint64 // the attempt's ID, from 1
 	Gateway     int32
 	Begun, Done sim.Time
 	Size        units.Bytes
 	Read        bool
-	Update      bool // of a part
+	Update      bool // a partial overwrite
 }
 
-// gateway puts chunks.
+// gateway is a gateway's state.
 type gateway struct {
-	patience learn.Patience // after which a read is hedged: 19 of 20 take no longer, unless the configuration says it
+	patience learn.Patience // 95th percentile of its read times, the hedging delay unless the configuration sets it
 	clock    learn.Clock
-	late     learn.Clock // by how much what is sent is later than targets have said, where they say it
+	// how late chunks complete relative to their targets' predictions, for protocols that have these
+	late learn.Clock
 }
 
-// target keeps replicas.
+// target is a target's state.
 type target struct {
-	weight float64 // its capacity, relative to others
+	weight float64 // capacity, relative to others
 	down   bool
-	fell   int32     // how often it has failed
-	known  int32     // how often others know that it has
-	reads  []pending // that its disk has not begun
+	fell   int32     // number of failures
+	known  int32     // number of failures that others know of
+	reads  []pending // reads in its disks' queues
 }
 
-// Kinds of events; arg says which gateway, node or parcel.
+// Kinds of events. The argument is the number of a gateway, node, parcel, disk, chunk, target, fault or repair.
 const (
 	evBegin     uint16 = iota // a gateway takes its next chunk
-	evTimer                   // a protocol's own, arg is its
-	evHeld                    // a target no longer holds a message back
+	evTimer                   // a timer of the protocol, with the protocol's argument
+	evHeld                    // a delayed message or frame leaves its target
 	evArrive                  // a parcel is at all its receivers
-	evHead                    // it comes to their ports
-	evSent                    // a node has sent one
-	evReceived                // a node has received one
-	evDisk                    // a target's disk is done with what it did
-	evArrival                 // a chunk comes to its gateway
-	evFault                   // something happens to a target
-	evRepair                  // a target's link has room for what a repair reads
-	evPump                    // another piece may be made again
-	evShare                   // a disk may make pieces again
-	evRetry                   // a chunk is not done in time
-	evProcessed               // a node's processor is done with what it did
-	evRoom                    // a target's memory may have room
-	evResume                  // a gateway tries again to put a chunk for which there was no room
-	evHedge                   // it is time to ask another target for a chunk
+	evHead                    // a parcel's first bit is at the receivers' ports
+	evSent                    // a node has sent a parcel
+	evReceived                // a node has received a parcel
+	evDisk                    // a disk completes its job
+	evArrival                 // a chunk arrives at its gateway
+	evFault                   // a fault of a target
+	evRepair                  // a target's link has capacity for the reads of a repair
+	evPump                    // another piece may be rebuilt
+	evShare                   // a disk may serve a throttled rebuild job
+	evRetry                   // an attempt at a chunk times out
+	evProcessed               // a node's processor completes its work
+	evRoom                    // a target's memory may have space
+	evResume                  // a gateway retries a chunk whose attempt was aborted
+	evHedge                   // a hedged read asks another target
 	evFreed                   // a gateway resumes after a chunk that could not be tried
 )
 
-// New makes a cluster that does nothing before Start.
+// New returns a cluster that is idle until Start.
 func New(cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	return NewUnder(cfg.Protocol.traits().New, cfg, eng, seed)
 }
 
-// NewUnder is New of a cluster whose chunks are put by a protocol of one's own, in the place of the one that the
-// configuration names. It has that one's traits: how targets are found, how links are shared, what its messages are
-// called.
+// NewUnder is New with the caller's protocol instead of the configured one. The protocol has the traits of the
+// configured one: how it finds targets, how links are shared, and the names of its messages.
 func NewUnder(protocol func(*put.Bus) put.Protocol, cfg Config, eng *sim.Engine, seed uint64) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func NewUnder(protocol func(*put.Bus) put.Protocol, cfg Config, eng *sim.Engine,
 	return newCluster(cfg, eng, seed, protocol)
 }
 
-// newCluster makes a cluster of a configuration that is valid.
+// newCluster returns a cluster of a valid configuration.
 func newCluster(cfg Config, eng *sim.Engine, seed uint64, protocol func(*put.Bus) put.Protocol) (*Cluster, error) {
 	plan, err := cfg.plan(seed)
 	if err != nil {
@@ -292,5 +293,5 @@ func (c *Cluster) Handle(e sim.Event) {
 	}
 }
 
-// Config is what the cluster was made of.
+// Config returns the configuration of the cluster.
 func (c *Cluster) Config() *Config { return &c.cfg }

@@ -14,7 +14,7 @@ import (
 	"farflash/sim"
 )
 
-// TestPlan: what protocols go by is what the configuration says.
+// TestPlan verifies that the protocols' plan reflects the configuration.
 func TestPlan(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Group, cfg.Groups, cfg.Choices, cfg.Overcommit = ReplicastH, 7, 20,
@@ -34,7 +34,7 @@ func TestPlan(t *testing.T) {
 		!p.WriteBack || !p.Grows || p.Compat != CompatNone {
 		t.Errorf("%+v", p)
 	}
-	// 40 Gbit/s less 2 %, of which 7 % is kept: a chunk takes 262,144 ns on a disk.
+	// 40 Gbit/s less 2%, of which 7% is reserved: a chunk takes 262,144 ns on a disk.
 	if d.Effective != 39_200_000_000 || d.DataRate != 36_456_000_000 || d.ControlSize != 250 ||
 		d.DiskChunk != 262_144*units.Nanosecond || d.Trip != 3*units.Microsecond || d.FrameSize != 4000 ||
 		d.Lead != 4*units.BitRate(39_200_000_000).TimeFor(250) {
@@ -84,9 +84,9 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v, %+v, %+v", name, err, p, cfg.durations())
 		}
 	}
-	// Pull looks ahead for as long as it takes until the last target of a lone chunk has it: two messages of 100 ns
-	// and a trip, 18 messages that are listened to, the chunk, a trip, and for each other copy a frame and a trip,
-	// and half a write; or with a code for each other copy a piece.
+	// Pull looks ahead until the last target of a lone chunk has it: two messages of 100 ns and a trip, 18 messages
+	// received, the chunk, a trip, a frame and a trip for each further copy, and half a write; with a code, a piece for
+	// each further copy instead.
 	cfg = DefaultConfig()
 	cfg.Protocol, cfg.Chunk, cfg.Disk.Rate = Pull, 2000, units.ByteRate(units.GB)
 	cfg.Link = Link{Rate: 8 * units.Gbps, Frame: 1000, Trip: units.Microsecond}
@@ -96,8 +96,8 @@ func TestPlan(t *testing.T) {
 		if p, err = cfg.plan(1); err != nil || p.Ahead != want*units.Nanosecond {
 			t.Errorf("%+v: %v ahead, not %v ns; %v", code, p.Ahead, int64(want), err)
 		}
-		// A read is hedged after twice a message there, a disk's read of a chunk or a piece, and that on the way back
-		// with a message's trip.
+		// The hedging delay is twice the sum of the request's time, a disk's read of the chunk or piece, and its
+		// transfer back with a trip.
 		piece := units.Duration(2000)
 		if code.Data > 0 {
 			piece = 1000
@@ -112,12 +112,12 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPort: an end of a link is busy once, whatever it does at the same time.
+// TestPort verifies that overlapping transfers count once toward a port's busy time.
 func TestPort(t *testing.T) {
 	var p port
 	p.use(100, 50)
-	p.use(120, 50) // until 170: 20 more
-	p.use(130, 10) // within
+	p.use(120, 50) // until 170: adds 20
+	p.use(130, 10) // already counted
 	for at, want := range map[sim.Time]sim.Time{100: 0, 110: 10, 169: 69, 170: 70, 500: 70} {
 		if got := p.until(at); got != want {
 			t.Errorf("until %d: %d, not %d", at, got, want)
@@ -129,8 +129,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// TestClock: how long an attempt may take by what gateways have learnt, and how much later than said what is sent may
-// come.
+// TestClock verifies the timeouts that follow from what gateways have learnt, before and after the data is sent.
 func TestClock(t *testing.T) {
 	c, err := New(DefaultConfig(), sim.New(), 1)
 	if err != nil {
@@ -142,7 +141,7 @@ func TestClock(t *testing.T) {
 	}
 	c.gateways[3].clock, c.gateways[89].clock = learn.Clock{Mean: 1000 * floor, Spread: 10 * floor},
 		learn.Clock{Mean: floor / 8}
-	c.fix.clock = learn.Clock{Mean: 20 * floor, Spread: 8 * floor} // of targets that make pieces again
+	c.fix.clock = learn.Clock{Mean: 20 * floor, Spread: 8 * floor} // of repairs
 	for _, x := range []struct {
 		gateway int32
 		attempt int8
@@ -166,13 +165,13 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// nothing is a source without chunks.
+// nothing is a source that yields no chunks.
 type nothing struct{}
 
 func (nothing) Next(*Arrival) bool { return false }
 
-// withDrives is a small cluster whose targets have drives in memory, which take a write in 20 us and a read in 80,
-// any number at once.
+// withDrives returns a small cluster whose targets have in-memory drives that take 20 us for a write and 80 us for a
+// read, any number at once.
 func withDrives(t *testing.T, change func(*Config)) (*Cluster, *sim.Engine) {
 	t.Helper()
 	cfg := DefaultConfig()
@@ -198,8 +197,8 @@ func withDrives(t *testing.T, change func(*Config)) (*Cluster, *sim.Engine) {
 	return c, eng
 }
 
-// TestDrives: a cluster of drives keeps its laws, gives each drive so many things at once, and its disks are busy
-// when they have something.
+// TestDrives verifies that a cluster of drives keeps its laws, that each drive has the configured number of commands
+// outstanding, and that drives are busy while they have work.
 func TestDrives(t *testing.T) {
 	for _, failures := range [][]Failure{nil, {{Target: 1, At: 3 * units.Millisecond, Back: 12 * units.Millisecond}}} {
 		c, eng := withDrives(t, func(x *Config) { x.Failures, x.Repair.Detect = failures, units.Millisecond })
@@ -244,20 +243,20 @@ func TestDrives(t *testing.T) {
 	}
 }
 
-// TestDriveRate: a drive is taken for what it did for the last 64 pieces or so, at first for disk.rate; a piece takes
-// whole sectors of it, and a drive that says that it failed ends the run.
+// TestDriveRate verifies that a drive's predicted rate is disk.rate at first and follows the last 64 or so pieces, that
+// a piece occupies whole sectors, and that a drive's error ends the run.
 func TestDriveRate(t *testing.T) {
 	c, eng := withDrives(t, func(x *Config) { x.Disk.Rate, x.Reads = 100_000_000, 0 })
 	c.Replay(nothing{})
 	c.Start()
 	d := &c.disks[2]
 	v := d.drive
-	// 6000 B at 100 MB/s are 60 us; two sectors of 4 KiB, of 1 GiB.
+	// 6000 B at 100 MB/s take 60 us; they occupy two sectors of 4 KiB, of 1 GiB.
 	if c.takes(2, 6000) != 60*units.Microsecond || c.takes(2, 3000) != 30*units.Microsecond || v.extent != 8192 ||
 		v.slots != 1<<17 || d.backlog(0) != 0 {
 		t.Errorf("%v, %d of %d", c.takes(2, 6000), v.extent, v.slots)
 	}
-	// One write of 20 us: 16 of 60 us less a 64th, and one of 20.
+	// After one write of 20 us the estimate is 16 times 60 us, less a 64th, plus 20 us.
 	c.work(job{disk: 2, size: 6000, acked: true})
 	if d.backlog(0) != 60*units.Microsecond || len(v.inside) != 1 || d.used(0) != 0 {
 		t.Errorf("%v before it, %d inside", d.backlog(0), len(v.inside))
@@ -268,14 +267,14 @@ func TestDriveRate(t *testing.T) {
 		d.used(eng.Now()) != 20*units.Microsecond || v.bytes != 0 {
 		t.Errorf("%v for a piece, not %v; busy for %v", c.takes(2, 6000), want, d.used(eng.Now()))
 	}
-	// Three at once, of which two are inside; one that waits is taken back.
+	// With four jobs, two are outstanding at the drive; one that waits is canceled.
 	var jobs []int32
 	for range 4 {
 		jobs = append(jobs, c.work(job{disk: 2, size: 6000, read: false, acked: true}))
 	}
 	c.takeBack(jobs[3])
-	c.takeBack(jobs[3]) // again, which is nothing
-	c.takeBack(jobs[0]) // which has begun
+	c.takeBack(jobs[3]) // a second time has no effect
+	c.takeBack(jobs[0]) // it has begun, so it is not canceled
 	if len(v.inside) != 2 || v.bytes != 18000 {
 		t.Errorf("%d inside, %v in all", len(v.inside), v.bytes)
 	}
@@ -297,7 +296,7 @@ func TestDriveRate(t *testing.T) {
 	if err != nil || c.Attach(0, dev, Ceiling{}) == nil {
 		t.Errorf("a drive without room for a piece was taken: %v", err)
 	}
-	// What drives cannot exceed: four of them, 300 MB/s, two pieces of 6000 B a chunk.
+	// The ceiling of four drives: 300 MB/s each, two pieces of 6000 B per chunk.
 	for _, b := range c.Bounds() {
 		if b.Resource == "disks" || b.Resource == "drives" && math.Abs(b.Chunks-4*300e6/12000) > 1 {
 			t.Errorf("%+v", b)
@@ -305,7 +304,7 @@ func TestDriveRate(t *testing.T) {
 	}
 }
 
-// TestWalkNotices: the laws of links, disks and chunks are noticed when they are broken, and not when they hold.
+// TestWalkNotices verifies that walk reports violated laws of links, disks and chunks, and no others.
 func TestWalkNotices(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(c *Cluster, at int32)
@@ -406,8 +405,8 @@ func TestWalkNotices(t *testing.T) {
 	}
 }
 
-// TestWaiting: the frames of chunks that are put, as they wait before a target; what is read, or of a chunk that is
-// over, only takes time.
+// TestWaiting verifies that Waiting lists the frames of puts that are queued at a target, and that frames of reads and
+// of stale chunks only add to the time.
 func TestWaiting(t *testing.T) {
 	c, err := New(DefaultConfig(), sim.New(), 1)
 	if err != nil {
@@ -436,8 +435,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestCopysets: with three copies, a target shares chunks with at most four times two others, and with more than half
-// as many.
+// TestCopysets verifies that with copysets a target shares chunks with at most four times (copies-1) others, and with
+// more than half of that.
 func TestCopysets(t *testing.T) {
 	for copies, bounds := range map[int][2]int{3: {5, 8}, 5: {9, 16}, 2: {3, 4}} {
 		cfg := DefaultConfig()

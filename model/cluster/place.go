@@ -6,12 +6,12 @@ import (
 	"farflash/numeric/units"
 )
 
-// Placement is how the targets of a chunk are found where no group bids for it.
+// Placement is the policy that finds the targets of a chunk for protocols without groups.
 type Placement uint8
 
-// The choices, which package model/cluster/placement has.
+// The policies, which package model/cluster/placement implements.
 const (
-	PlaceRandom Placement = iota // any targets but those of the gateway's last chunk, as SURGE does it
+	PlaceRandom Placement = iota // any targets but those of the gateway's last chunk, as in SURGE
 	PlaceRing
 	PlaceHRW
 	PlaceJump
@@ -24,23 +24,23 @@ const (
 var placementNames = units.Names[Placement]{"random", "ring", "hrw", "jump", "maglev", "straw2", "bounded-load",
 	"copysets"}
 
-// String is the choice's name in scenarios.
+// String returns the policy's name in scenarios.
 func (p Placement) String() string { return placementNames.Name(p) }
 
-// MarshalText writes the choice's name.
+// MarshalText returns the policy's name.
 func (p Placement) MarshalText() ([]byte, error) { return placementNames.Marshal(p) }
 
-// UnmarshalText reads a choice's name.
+// UnmarshalText parses a policy's name.
 func (p *Placement) UnmarshalText(text []byte) error { return placementNames.Unmarshal(text, p) }
 
-// Parameters of the placements, those of their papers or of the systems that use them.
+// Parameters of the policies, from their papers or from the systems that use them.
 const (
 	virtualNodes = placement.DefaultVirtualNodes
-	boundedSlack = 0.25 // above the mean that a target's load may be
+	boundedSlack = 0.25 // excess over the mean load that a target may have
 	scatterWidth = 4    // of copysets, times the number of copies less one
 )
 
-// placer makes what finds the targets of chunks. Weights are the targets' capacities.
+// placer builds the placement of the targets that are present, weighted by capacity.
 func (c *Cluster) placer() (placement.Placer, error) {
 	m := placement.Uniform(len(c.targets))
 	for t := range c.targets {
@@ -73,7 +73,7 @@ func (c *Cluster) placer() (placement.Placer, error) {
 	return placement.NewRandom(m, rng.NewStream(c.seed, "cluster/placement"), false)
 }
 
-// checkPlacer is an error if the placement cannot serve a chunk's copies and their candidates.
+// checkPlacer returns an error if the placement cannot find enough targets for a chunk's copies and their candidates.
 func (c *Cluster) checkPlacer() error {
 	if c.cfg.candidates() > 0 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"farflash/sim"
 )
 
-// What protocols go by, from a configuration.
+// Derives the protocols' plan from a configuration.
 
-// durations is what all times follow from.
+// durations returns the parameters that all durations follow from.
 func (c *Config) durations() reserve.Config {
 	t := c.Protocol.traits()
 	r := t.Times()
@@ -24,15 +24,15 @@ func (c *Config) durations() reserve.Config {
 		r.ReservedPercent = 100 - int64(math.Round(float64(c.Control.Share)*100))
 	}
 	if t.Gathers && c.Control.Queued {
-		// The bids of a group come at the same time and take turns on the gateway's link.
+		// The bids of a group arrive together and take turns on the gateway's link.
 		r.Lead = units.Duration(c.Group-1) * c.Link.Effective().TimeFor(c.Control.Replicast)
 	}
 	if c.BidWidth > 0 {
 		r.WidthPercent, r.WiderPercent = int64(math.Round(float64(c.BidWidth)*100)), 0
 	}
 	if t.Reserves {
-		// A request is sent and handled, a bid sent, all the bids of a group handled, and an acceptance sent and
-		// handled.
+		// Processing time: the request is sent and handled, a bid is sent, all the bids of a group are handled, and the
+		// acceptance is sent and handled.
 		r.Lead += units.Duration(c.Group+5) * c.Processor.Message
 	}
 	r.Compat = reserve.Compat(c.Compat != CompatNone)
@@ -48,11 +48,11 @@ func (c *Config) durations() reserve.Config {
 	return r
 }
 
-// surgeBidWait is SURGE's value for how far away a choosy gateway at first lets the best bid be. It is computed
-// before SURGE knows how long a control message takes.
+// surgeBidWait is SURGE's initial patience of a choosy gateway: how far away the best bid may be. SURGE computes it
+// before it knows how long a control message takes.
 const surgeBidWait = 6 * units.Microsecond
 
-// plan is what protocols go by.
+// plan returns the protocols' plan.
 func (c *Config) plan(seed uint64) (put.Plan, error) {
 	d, err := reserve.New(c.durations())
 	if err != nil {
@@ -77,23 +77,24 @@ func (c *Config) plan(seed uint64) (put.Plan, error) {
 	}, nil
 }
 
-// ahead is for how long a target still has work when it offers itself.
+// ahead returns how much work a target still has when it sends an offer.
 func (c *Config) ahead(d *reserve.Durations) units.Duration {
 	if c.Ahead > 0 {
 		return c.Ahead
 	}
 	once := d.Send(c.piece(), d.Effective)
 	hop := d.Send(min(c.Link.Frame, c.piece()), d.Effective) + d.Trip
-	// An offer is sent and handled, others are listened to, taking it is sent, and a frame sent and handled.
+	// Until the first piece arrives: an offer is sent and handled, others are collected, the acceptance is sent, and a
+	// frame is sent and handled.
 	first := sim.Time(2+c.candidates()*c.Group)*d.Control + 2*d.Trip + once + d.Trip + 3*c.Processor.Message +
 		2*c.Processor.Frame
 	if c.Code.Data > 0 {
-		return first + sim.Time(c.copies()-1)*once // the other offers come while the first pieces are sent
+		return first + sim.Time(c.copies()-1)*once // the remaining offers arrive while the first pieces are being sent
 	}
 	return first + sim.Time(c.copies()-1)*hop + d.DiskChunk/2
 }
 
-// UsualAhead is what Ahead is where it is 0.
+// UsualAhead returns the value that an Ahead of 0 stands for.
 func (c *Config) UsualAhead() (units.Duration, error) {
 	usual := *c
 	usual.Ahead = 0

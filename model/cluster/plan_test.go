@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// TestBidWidth: the first bids of idle targets are wider by what the configuration asks for, of the time that a chunk
-// and a trip take; nothing said is 140 %.
+// TestBidWidth verifies that the first bids of idle targets are as wide as configured, relative to the time of a chunk
+// and a trip, and that the default is 140%.
 func TestBidWidth(t *testing.T) {
 	first := func(width units.Fraction) sim.Time {
 		cfg := cluster.DefaultConfig()
@@ -29,7 +29,7 @@ func TestBidWidth(t *testing.T) {
 		eng.Run(100 * units.Microsecond)
 		return got
 	}
-	const rate = 8910 * units.Mbps // 90 % of a link of 9.9 Gbit/s is for data
+	const rate = 8910 * units.Mbps // 90% of a link of 9.9 Gbit/s is for data
 	share := rate.TimeFor(128*units.KiB) + units.Microsecond
 	if a, b := first(0), first(1.4); a != b || a == 0 {
 		t.Errorf("a bid is %v wide, and %v with 140 %%", a, b)

@@ -6,20 +6,20 @@ import (
 	"farflash/numeric/units"
 )
 
-// population is the chunks that are kept and can be read: as many as the configuration says. A chunk that is put
-// takes the place of one of them, drawn at random, as if that had been deleted.
+// population is the set of stored chunks, Config.Objects of them. A chunk that is put replaces one of them, drawn at
+// random, as if that one had been deleted.
 type population struct {
 	copies  int
-	targets []int32 // of all chunks, so many each; below 0 with whom it is not (repair.go)
-	fell    []int32 // where targets fail: how often each of these had failed when it got its piece
+	targets []int32 // of all chunks, copies each; a negative value: the piece is at no target (repair.go)
+	fell    []int32 // number of failures of each of these targets when it received the piece; only where targets fail
 	version []uint32
-	groups  []int32 // the candidate groups of each, where the protocol has any
-	each    int     // groups of a chunk
+	groups  []int32 // candidate groups of each chunk, if the protocol has any
+	each    int     // number of groups per chunk
 	rand    rng.Stream
-	sizes   []units.Bytes // of each, if they are not all the same
+	sizes   []units.Bytes // of each chunk, if they differ
 }
 
-// fill makes a population, each chunk where the protocol would have put it on an idle cluster.
+// fill creates the population, each chunk where the protocol would have put it on an idle cluster.
 func (c *Cluster) fill() {
 	p := &c.kept
 	*p = population{copies: c.copies, rand: rng.NewStream(c.seed, "cluster/population")}
@@ -57,12 +57,13 @@ func (c *Cluster) fill() {
 	}
 }
 
-// store remembers where a chunk is that has been put. A target that has failed since it got its piece has it no more.
+// store records the location of a chunk that has been put. Pieces at targets that have failed since are lost already.
 func (c *Cluster) store(i int32) {
 	p, x := &c.kept, &c.bus.Chunks[i]
 	if p.targets == nil {
 		return
 	}
+	// The object that this chunk replaces.
 	n := int(p.rand.IntN(int64(c.cfg.Objects)))
 	at := n * p.copies
 	if p.version != nil {
@@ -92,11 +93,11 @@ func (c *Cluster) store(i int32) {
 	c.fix.pump()
 }
 
-// at is the number of a piece.
+// at returns the index of a piece in targets.
 func (p *population) at(x lost) int { return int(x.object)*p.copies + int(x.piece) }
 
-// left is how many pieces of a chunk are with targets that are not known to have failed, and whether others are being
-// written.
+// left returns the number of an object's pieces at targets that are not known to have failed, and whether any other
+// piece is being rebuilt.
 func (p *population) left(c *Cluster, object int32) (n int, made bool) {
 	for _, t := range p.find(object) {
 		if t >= 0 && !c.bus.Away[t] {
@@ -107,12 +108,12 @@ func (p *population) left(c *Cluster, object int32) (n int, made bool) {
 	return n, made
 }
 
-// find says where a chunk is.
+// find returns the locations of an object's pieces.
 func (p *population) find(object int32) []int32 {
 	return p.targets[int(object)*p.copies : (int(object)+1)*p.copies]
 }
 
-// groupsOf are the candidate groups of a chunk.
+// groupsOf returns the candidate groups of an object.
 func (p *population) groupsOf(object int32) []int32 {
 	return p.groups[int(object)*p.each : (int(object)+1)*p.each]
 }

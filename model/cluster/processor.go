@@ -6,23 +6,22 @@ import (
 	"farflash/sim"
 )
 
-// Processors. A node's processor takes as long as the configuration says to send a control message or a frame and to
-// handle one that has come, and does one thing after the other, in the order in which they ask for it. Data that
-// costs nothing, as a network adapter puts it into memory by itself, takes its turn all the same: that it is there is
-// told in the order of one completion queue, and so nobody has data before the message that says what it is. Without
-// a processor's times there are none, and nothing of this is done.
+// Processors. A node's processor takes the configured time to send a control message or a frame and to handle one that
+// has arrived, and serves these in FIFO order. Data that costs no processor time, as with an adapter that writes to
+// memory itself (RDMA), still takes its turn: its arrival is reported through the same completion queue, so no node
+// sees data before the message that announces it. With zero times, no processors are simulated.
 
-// Processor is what a node's processor takes for what it sends and hears.
+// Processor is the processing time of a node for messages and frames.
 type Processor struct {
-	// Message is how long it takes to send a control message, which may go to several nodes, and to handle one that
-	// has come.
+	// Message is the time to send a control message, to one node or several, and the time to handle one that has
+	// arrived.
 	Message units.Duration
-	// Frame is how long it takes to send or handle a frame of data; 0 is a network adapter that needs no processor
-	// for it, as with RDMA.
+	// Frame is the time to send or handle a frame of data; 0 is a network adapter that needs no processor for it, as
+	// with RDMA.
 	Frame units.Duration
 }
 
-// longestWork is the most that a processor may take for one thing.
+// longestWork is the longest processing time of a message or frame.
 const longestWork = 100 * units.Millisecond
 
 func (c *Config) checkProcessor(f *units.Faults) {
@@ -37,22 +36,21 @@ func (c *Config) checkProcessor(f *units.Faults) {
 		"messages that wait for no link wait for no processor; use control.queued: true, or leave it out")
 }
 
-// work is a parcel that a processor has something to do for.
+// work is a parcel to be processed.
 type work struct {
 	parcel int32
 	sends  bool
-	fell   int32 // how often the target had failed by then
+	fell   int32 // number of failures of the target when it was queued
 }
 
-// processor is a node's.
+// processor is the processor of a node.
 type processor struct {
-	queue queue.Queue[work] // what it does, and what waits
-	used  sim.Time          // for what it has begun
-	ends  sim.Time          // when it is done with what it does
+	queue queue.Queue[work] // the work in service, and the work queued behind it
+	used  sim.Time          // service time of all work begun
+	ends  sim.Time          // when the current work completes
 }
 
-// worksFor has a node's processor begin with a parcel when it is done with all before, and reports false if there is
-// nothing to wait for.
+// worksFor queues a parcel at a node's processor. It returns false if the parcel need not wait.
 func (c *Cluster) worksFor(node, i int32, sends bool) bool {
 	if c.processors == nil {
 		return false
@@ -72,8 +70,8 @@ func (c *Cluster) worksFor(node, i int32, sends bool) bool {
 	return true
 }
 
-// handling is what a parcel costs a node that sends it or has got it. A network that carries nothing to several nodes
-// at once is sent it as often.
+// handling returns the processing time of a parcel at a node that sends or has received it. A network without multicast
+// costs one send for each receiver.
 func (c *Cluster) handling(i int32, sends bool) sim.Time {
 	p := &c.parcels.Items[i]
 	takes := c.cfg.Processor.Message
@@ -86,7 +84,7 @@ func (c *Cluster) handling(i int32, sends bool) sim.Time {
 	return takes
 }
 
-// process has a node's processor begin with what is next.
+// process starts the next work of a node's processor.
 func (c *Cluster) process(node int32) {
 	p := &c.processors[node]
 	w := &p.queue.All()[0]
@@ -96,7 +94,7 @@ func (c *Cluster) process(node int32) {
 	c.eng.Schedule(c.self, c.here, p.ends, evProcessed, uint32(node))
 }
 
-// processed: a node's processor is done with a parcel. What a target was to send is gone if it has failed since.
+// processed handles the completion of a processor's work. A send is dropped if its target has failed since.
 func (c *Cluster) processed(node int32) {
 	p := &c.processors[node]
 	w := p.queue.Pop()
@@ -113,14 +111,14 @@ func (c *Cluster) processed(node int32) {
 	}
 }
 
-// comesIn: a parcel has come to a node as a whole.
+// comesIn handles a parcel that a node has received in full.
 func (c *Cluster) comesIn(i, node int32) {
 	if !c.worksFor(node, i, false) {
 		c.hears(i, node)
 	}
 }
 
-// hears: a node has got a parcel, and gives it back if it was the last.
+// hears delivers a parcel to a node, and frees it after the last receiver.
 func (c *Cluster) hears(i, node int32) {
 	c.deliver(i, node)
 	c.looks(node)
@@ -129,8 +127,7 @@ func (c *Cluster) hears(i, node int32) {
 	}
 }
 
-// ProcessorTime is for how long processors have worked until a time: those of gateways and those of targets, each sum
-// over nodes.
+// ProcessorTime returns the busy time of processors up to at: the sum over gateways and the sum over targets.
 func (c *Cluster) ProcessorTime(at sim.Time) (gateways, targets sim.Time) {
 	for node := range c.processors {
 		p := &c.processors[node]

@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawWork draws what a processor takes for something, most often nothing.
+// drawWork draws a processing time, most often zero.
 func drawWork(t *rapid.T, what string) units.Duration {
 	return units.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 3000, 40_000}).Draw(t, what)) * units.Nanosecond
 }
 
-// TestProcessorAlone: a lone chunk of one frame that goes along a chain takes as much longer as its frame is sent and
-// handled at each hop, and the last acknowledgement is sent and handled; the acknowledgements before it have been
-// handled by then.
+// TestProcessorAlone verifies that processing delays a lone one-frame chunk on a chain by one send and one receive of
+// the frame at each hop, plus sending and handling the last acknowledgement; earlier acknowledgements have been handled
+// by then.
 func TestProcessorAlone(t *testing.T) {
 	cfg := lone(cluster.Chain, false, 8000)
 	cfg.Gateways = 1
@@ -44,9 +44,9 @@ func TestProcessorAlone(t *testing.T) {
 	}
 }
 
-// TestProcessorFull: where the acknowledgements of a chunk are what takes longest, a gateway's processor works all
-// the time, and chunks come as fast as it handles those of each; where frames are, a target's does, which gets each
-// once and sends on two of three.
+// TestProcessorFull verifies that a saturated processor is always busy and sets the throughput: a gateway's where
+// acknowledgements dominate, and where frames dominate, that of a target, which receives each frame once and forwards
+// two of three.
 func TestProcessorFull(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Chunk = cluster.Chain, 8000
@@ -54,7 +54,7 @@ func TestProcessorFull(t *testing.T) {
 	const until = 200 * units.Millisecond
 	for _, x := range []struct {
 		p     cluster.Processor
-		chunk units.Duration // of the busiest node, for one
+		chunk units.Duration // processing time per chunk at the busiest node
 		under int            // chunks that keep it busy
 	}{
 		{cluster.Processor{Message: 50 * units.Microsecond}, 3 * 50 * units.Microsecond, 16},
@@ -70,8 +70,8 @@ func TestProcessorFull(t *testing.T) {
 		if share := gateways.Seconds() / until.Seconds() / 4; share < 0.98 || share > 1 {
 			t.Errorf("with %+v gateways' processors work %.3f of the time", x.p, share)
 		}
-		// Each chunk is three acknowledgements that targets send and gateways handle, or a frame that gateways send,
-		// targets get three times and send on twice.
+		// Each chunk is three acknowledgements that targets send and gateways handle, or one frame that gateways send
+		// and that targets receive three times and forward twice.
 		of := map[bool]float64{true: 1, false: 5}[x.p.Message > 0]
 		if got := targets.Seconds() / gateways.Seconds(); math.Abs(got/of-1) > 0.02 {
 			t.Errorf("with %+v targets' processors work %.3f times as long as gateways', not %g", x.p, got, of)
@@ -79,7 +79,8 @@ func TestProcessorFull(t *testing.T) {
 	}
 }
 
-// TestProcessorLost: what a target's processor was to send is gone with the target, and chunks are done all the same.
+// TestProcessorLost verifies that messages queued at a failed target's processor are lost, and that chunks complete all
+// the same.
 func TestProcessorLost(t *testing.T) {
 	for _, p := range recovering() {
 		cfg := cluster.DefaultConfig()

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// arrivals is chunks that come at given times.
+// arrivals yields chunks at given times.
 type arrivals []cluster.Arrival
 
 func (s *arrivals) Next(a *cluster.Arrival) bool {
@@ -20,8 +20,8 @@ func (s *arrivals) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// round is a cluster whose numbers are: a link carries a byte in a nanosecond, a message has 100 B, a frame 1000, a
-// trip takes a microsecond and a disk reads a byte in a nanosecond. Each of two replicas has 2000 B.
+// round returns a cluster with round numbers: links and disks take 1 ns per byte, a message has 100 B, a frame 1000 B,
+// and a trip takes 1 us. Each of two replicas has 2000 B.
 func round() cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Placement = cluster.Chain, cluster.PlaceHRW
@@ -32,36 +32,36 @@ func round() cluster.Config {
 	return cfg
 }
 
-// TestReadsAlone: a chunk that is read from idle disks takes, by hand, in ns. A request is there after 100 + 1000;
-// the disk takes 2000; a frame takes 1000 at each end of its path, which overlap, and a trip: the first of two is
-// there 2000 after it was sent, the second 1000 later.
+// TestReadsAlone verifies read times from idle disks, computed by hand in ns. A request arrives after 100 + 1000; the
+// disk takes 2000; a frame takes 1000 at each end of its path, overlapping, and a trip: the first of two frames arrives
+// 2000 after it was sent, the second 1000 later.
 func TestReadsAlone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		read   cluster.Reading
 		change func(*cluster.Config)
 		want   sim.Time // ns
-		works  int      // of disks
+		works  int      // disk jobs
 		hedged uint64
-		stale  uint64 // frames
+		stale  uint64 // stale frames
 	}{
 		{"random", cluster.ReadRandom, nil, 1100 + 2000 + 3000, 1, 0, 0},
-		// Two are asked, one after the other; the answer of the second comes 100 later. Then as random.
+		// Two targets are asked, one after the other; the second answer arrives 100 later. Then as random.
 		{"bids", cluster.ReadBids, nil, 1200 + 1100 + 6100, 1, 0, 0},
 		{"least-loaded", cluster.ReadLeastLoaded, nil, 1200 + 1100 + 6100, 1, 0, 0},
-		// The other one is asked when the first has begun; its frames begin 500 behind the end of the first's.
+		// The hedge starts when the first read has begun; its frames start 500 after the end of the first one's.
 		{"hedged", cluster.ReadHedged, func(c *cluster.Config) { c.HedgeAfter = 1500 * units.Nanosecond }, 6100, 2, 1,
 			2},
 		{"hedged too late", cluster.ReadHedged, func(c *cluster.Config) { c.HedgeAfter = 6200 * units.Nanosecond },
 			6100, 1, 0, 0},
-		// Both begin, 100 apart, and the first hears of the other too late. Their frames take turns at the gateway:
-		// 4100 to 5100, then the other's first, and from 6100 the second; the other's second comes too late.
+		// Both reads begin, 100 apart, and the notification to the first arrives too late. Their frames take turns at
+		// the gateway: 4100 to 5100, then the other's first, and from 6100 the second; the other's second is stale.
 		{"tied", cluster.ReadTied, nil, 7100, 2, 0, 1},
-		// Two pieces of 1000, each a frame, asked for 100 apart: 1100 + 1000 + 1000, from there 1000, and the other's
-		// 1000 behind it.
+		// Two one-frame pieces of 1000, requested 100 apart: 1100 + 1000 + 1000, then 1000 of reception, and the
+		// other's 1000 behind it.
 		{"a code of 2+1", cluster.ReadRandom, func(c *cluster.Config) { c.Code = cluster.Code{Data: 2, Parity: 1} },
 			5100, 2, 0, 0},
-		// The last frame has 500 B: 2000 + 2500 + 2500, and it is there 500 after it is sent, and a trip.
+		// The last frame has 500 B: 2000 + 2500 + 2500, plus its 500 of reception and a trip.
 		{"a frame that is not full", cluster.ReadRandom, func(c *cluster.Config) { c.Chunk = 2500 },
 			1100 + 2500 + 1000 + 1000 + 1500, 1, 0, 0},
 	} {
@@ -103,8 +103,8 @@ func TestReadsAlone(t *testing.T) {
 	}
 }
 
-// TestReadsBeside: who asks first goes to the disk that is free, and who is random does not look; a tied read is
-// taken back from the disk that has not begun.
+// TestReadsBeside verifies that the policies that ask first choose the idle disk, that random does not, and that a tied
+// read is canceled at the disk that has not begun.
 func TestReadsBeside(t *testing.T) {
 	for _, read := range []cluster.Reading{cluster.ReadBids, cluster.ReadLeastLoaded, cluster.ReadTied} {
 		cfg := round()
@@ -115,7 +115,7 @@ func TestReadsBeside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The second asks when the first one's disk reads: 20 us.
+		// The second read is requested while the first one occupies its disk for 20 us.
 		k.Replay(&arrivals{{At: 0, Gateway: 0, Read: true}, {At: 5 * units.Microsecond, Gateway: 1, Read: true}})
 		began := map[uint64][]sim.Time{}
 		targets := map[int32]int{}
@@ -129,8 +129,8 @@ func TestReadsBeside(t *testing.T) {
 			t.Fatalf("%v: %+v", read, k.Counters)
 		}
 		if read == cluster.ReadTied {
-			// The first reads from both. The second waits for both, begins where it was queued first, and the other
-			// one drops it unless it has begun, 100 ns later.
+			// The first request reads from both targets. The second is queued at both, begins at the one where it was
+			// queued first, and the other cancels it 100 ns later unless it has begun.
 			if len(began[2]) < 1 || began[2][0] < 21*units.Microsecond {
 				t.Errorf("%v: %v", read, began)
 			}
@@ -142,15 +142,15 @@ func TestReadsBeside(t *testing.T) {
 	}
 }
 
-// TestOpenLoop: chunks come as often as is said, by a number or by a share of what the cluster allows, of which so
-// many are read; those that find their gateway busy wait, in their order.
+// TestOpenLoop verifies that chunks arrive at the configured rate, given as a number or as a share of the bound, with
+// the configured share of reads, and that those that find their gateway busy queue in FIFO order.
 func TestOpenLoop(t *testing.T) {
 	cfg := round()
 	cfg.Objects, cfg.Reads, cfg.Read = 100, 0.3, cluster.ReadRandom
 	cfg.Load.Rate = 100_000
 	c, done := run(t, cfg, 1, 100*units.Millisecond)
 	n := float64(c.Counters.Arrived)
-	// 10,000 by a Poisson process: three standard deviations are 300; of reads, 3000, 137.
+	// 10,000 Poisson arrivals: three standard deviations are 300; of 3000 reads, 137.
 	if c.Offered() != 100_000 || n < 9700 || n > 10300 || float64(c.Counters.Gets.Begun) < 0.3*n-140 ||
 		float64(c.Counters.Gets.Begun) > 0.3*n+140 || len(done) < 9600 {
 		t.Errorf("%v a second are offered, %d come, %d of them read, %d are done", c.Offered(), c.Counters.Arrived,
@@ -158,8 +158,8 @@ func TestOpenLoop(t *testing.T) {
 	}
 	cfg.Load.Rate, cfg.Load.Share, cfg.Reads = 0, 0.5, 0
 	c, _ = run(t, cfg, 1, 10*units.Millisecond)
-	// Four disks write 2000 B in 2 us, of which each chunk has two: 1,000,000 a second. Two gateways' links carry
-	// 2000 B of each once, along a chain: 1,000,000 as well.
+	// Four disks write 2000 B in 2 us, and each chunk has two pieces: 1,000,000 per second. Two gateways' links carry
+	// the 2000 B of each chunk once, with a chain: also 1,000,000.
 	if c.Offered() != 500_000 || c.Bound().Chunks != 1_000_000 || c.Counters.Arrived < 4700 ||
 		c.Counters.Arrived > 5300 {
 		t.Errorf("%v of %v a second are offered, %d come", c.Offered(), c.Bound(), c.Counters.Arrived)
@@ -168,7 +168,7 @@ func TestOpenLoop(t *testing.T) {
 	if c, _ = run(t, cfg, 1, units.Millisecond); c.Offered() != 0 || c.Counters.Arrived != 0 || c.Counters.Begun == 0 {
 		t.Errorf("a closed loop is offered %v", c.Offered())
 	}
-	// One at a time: each begins when the one before it is done.
+	// With one chunk outstanding, each begins when the one before it completes.
 	cfg.Outstanding, cfg.Gateways = 1, 1
 	eng := sim.New()
 	c, err := cluster.New(cfg, eng, 1)
@@ -195,14 +195,14 @@ func TestOpenLoop(t *testing.T) {
 	}
 }
 
-// TestBoundsByHand: what disks and links allow, of puts and gets, by how often a chunk crosses each link. A piece
-// takes 2 us on a disk and on a link.
+// TestBoundsByHand verifies the bounds of disks and links for puts and reads, from the number of times a chunk crosses
+// each link. A piece takes 2 us on a disk and on a link.
 func TestBoundsByHand(t *testing.T) {
-	const each = 500_000 // pieces a second
+	const each = 500_000 // pieces per second
 	for _, c := range []struct {
 		name            string
 		change          func(*cluster.Config)
-		disks, gateways float64 // chunks a second
+		disks, gateways float64 // chunks per second
 		targets         float64
 		binding         string
 	}{
@@ -253,8 +253,8 @@ func TestBoundsByHand(t *testing.T) {
 	}
 }
 
-// TestKinds: as many targets have a kind of disk as its share says, drawn by seed, and weights say how much of all
-// comes to a target.
+// TestKinds verifies that the configured share of the targets, drawn by seed, has each kind of disk, and that weights
+// set the share of the chunks that a target stores.
 func TestKinds(t *testing.T) {
 	cfg := round()
 	cfg.Targets, cfg.Reads, cfg.Gateways = 40, 0, 10
@@ -274,8 +274,8 @@ func TestKinds(t *testing.T) {
 		if len(slow[seed]) != 10 {
 			t.Errorf("%d targets are slow", len(slow[seed]))
 		}
-		// Eight of four times the weight have 32 of 64 parts of the chunks, so each writes about four times as much
-		// as another of its speed.
+		// Eight targets of weight four receive 32 of 64 parts of the chunks, so each of them writes about four times as
+		// much as another one of its speed.
 		var list []float64
 		for target, v := range c.Speeds() {
 			list = append(list, disks[target].Seconds()*v)
@@ -300,7 +300,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestLimits: each key takes its least and greatest value and none beyond.
+// TestLimits verifies that each key accepts its minimum and maximum and no value beyond.
 func TestLimits(t *testing.T) {
 	type change func(*cluster.Config)
 	for key, list := range map[string]struct{ good, bad []change }{
@@ -488,18 +488,18 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// surge makes a configuration one that SURGE has.
+// surge restricts a configuration to features that SURGE has.
 func surge(c *cluster.Config) {
 	c.Protocol, c.Placement, c.Compat, c.Control.Queued = cluster.UCH, cluster.PlaceRandom, cluster.CompatSURGE, false
 	c.Reads, c.Outstanding = 0, 1
 }
 
-// grouped has two groups of two bid for chunks.
+// grouped configures two groups of two that bid for chunks.
 func grouped(c *cluster.Config) {
 	c.Protocol, c.Placement, c.Group = cluster.ReplicastM, cluster.PlaceRandom, 2
 }
 
-// pulled has a chunk ask two groups of two.
+// pulled configures pull with two groups of two.
 func pulled(c *cluster.Config) {
 	grouped(c)
 	c.Protocol, c.Groups = cluster.Pull, 2

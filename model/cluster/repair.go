@@ -12,64 +12,63 @@ import (
 	"farflash/sim"
 )
 
-// Pieces that a failure has cost are made again: a target that takes the place of the one that is gone reads what it
-// takes from those that are left, as a gateway would, and writes the piece. Every lost piece is made again, is none
-// any more because its chunk was replaced, is lost for good with its chunk, or is counted as missing; Check holds
-// that to the piece.
+// Pieces lost to a failure are rebuilt. A substitute target reads the chunk from the surviving targets, as a gateway
+// would, and writes the piece. Every lost piece ends in one of four states: rebuilt, obsolete because its chunk was
+// replaced, gone because too little of its chunk survives, or missing. Check verifies the balance to the piece.
 //
-// So that none is forgotten, each repair under way has one end: it is written, its reads have failed too often, its
-// target's failure has become known (which puts the piece back into the queue), or its chunk is another one
-// meanwhile. Reads are watched over as those of gateways are (retry.go), by how long repairs have taken.
+// To keep that balance, each repair in flight has exactly one end: its piece is written, its reads have failed too
+// often, the failure of its target becomes known (the piece goes back to the queue), or its chunk has been replaced.
+// Reads time out as gateways' do (retry.go), based on how long earlier repairs took.
 
-// Repair is what happens after a failure.
+// Repair is how the cluster reacts to failures.
 type Repair struct {
-	// Detect is how long it takes until gateways and targets know.
+	// Detect is the time until gateways and targets learn of a failure.
 	Detect units.Duration
-	// Streams is how many chunks are made again at a time for each target that is left; 0 makes none again.
+	// Streams is the number of chunks rebuilt concurrently for each target that is left; 0 rebuilds none.
 	Streams units.Fraction
-	// Disk is the share of each disk's time that may go to making pieces again.
+	// Disk is the share of each disk's time that rebuilding may use.
 	Disk units.Fraction
-	// Link is the share of each target's link, in each direction, that the data of making pieces again may take.
+	// Link is the share of each target's link, in each direction, that the data of rebuilding may use.
 	Link units.Fraction
 }
 
-// Where a piece is that is with no target.
+// Locations of pieces that are at no target.
 const (
-	pieceMissing int32 = -1 // it is to be made again, or nobody can
-	pieceGone    int32 = -2 // too few of its chunk are left
-	pieceMade    int32 = -3 // less the number of the target that is making it again
+	pieceMissing int32 = -1 // to be rebuilt, or cannot be
+	pieceGone    int32 = -2 // too few pieces of the chunk are left
+	pieceMade    int32 = -3 // minus the number of the target that is rebuilding it
 )
 
-// lost is a piece of a chunk that is to be made again.
+// lost is a piece to be rebuilt.
 type lost struct {
 	object int32
 	piece  int8
 }
 
-// mending is a repair under way.
+// mending is a repair in flight.
 type mending struct {
 	lost
-	version uint32 // of the chunk
-	target  int32  // that makes it
-	chunk   int32  // by which it reads, -1 when it does not
-	fell    int32  // how often the target had failed
+	version uint32 // of the chunk, to detect that it was replaced
+	target  int32  // the substitute that rebuilds it
+	chunk   int32  // chunk slot of its read, -1 if it is not reading
+	fell    int32  // the substitute's number of failures at the start
 	live    bool
 	writes  bool
-	from    sim.Time // when its link has room for what it reads
+	from    sim.Time // when the substitute's link has capacity for the read
 }
 
-// repairer makes pieces again.
+// repairer rebuilds pieces.
 type repairer struct {
 	c      *Cluster
 	queue  queue.Queue[lost]
-	aside  []lost // that no target may take as things are
+	aside  []lost // pieces that no target can take at present
 	active slab.Slab[mending]
 	under  int
 	rand   rng.Stream
 	places []int32
-	clock  learn.Clock // how long reads take
-	links  []sim.Time  // of targets: from when the link may take data of the next repair
-	paces  []sim.Time  // of targets: from when it may send more of it
+	clock  learn.Clock // read times of repairs
+	links  []sim.Time  // by target: when its link may receive data of the next repair
+	paces  []sim.Time  // by target: when its link may send the next frame for repairs
 }
 
 func newRepairer(c *Cluster) repairer {
@@ -79,7 +78,7 @@ func newRepairer(c *Cluster) repairer {
 	return r
 }
 
-// gone: it is known that a target has failed. What it kept, and what it was making, is to be made again.
+// gone handles a target's failure becoming known: the pieces that it stored or was rebuilding must be rebuilt.
 func (r *repairer) gone(target int32) {
 	p := &r.c.kept
 	for i, t := range p.targets {
@@ -88,6 +87,7 @@ func (r *repairer) gone(target int32) {
 		}
 	}
 	for i := range r.active.Items {
+		// The piece goes back to the queue, for another substitute.
 		if m := &r.active.Items[i]; m.live && m.target == target {
 			r.end(int32(i), false)
 		}
@@ -95,7 +95,7 @@ func (r *repairer) gone(target int32) {
 	r.pump()
 }
 
-// loses notes that a piece is lost.
+// loses records the loss of a piece and queues its repair.
 func (r *repairer) loses(at int) {
 	c, p := r.c, &r.c.kept
 	x := lost{int32(at / p.copies), int8(at % p.copies)}
@@ -109,7 +109,7 @@ func (r *repairer) loses(at int) {
 	}
 }
 
-// joined: a target is back, and may take what nobody could.
+// joined handles a target's return: it may take pieces that no other target could.
 func (r *repairer) joined() {
 	for _, x := range r.aside {
 		r.queue.Push(x)
@@ -118,7 +118,7 @@ func (r *repairer) joined() {
 	r.pump()
 }
 
-// crashed: a target has failed, which only itself would know: what it was making stands still.
+// crashed handles a target's failure before others know of it: the repairs at that target stop.
 func (r *repairer) crashed(target int32) {
 	for i := range r.active.Items {
 		if m := &r.active.Items[i]; m.live && m.target == target {
@@ -128,7 +128,7 @@ func (r *repairer) crashed(target int32) {
 	}
 }
 
-// stop has a repair read no more.
+// stop cancels the read of a repair.
 func (r *repairer) stop(m *mending) {
 	if m.chunk >= 0 {
 		r.c.release(m.chunk)
@@ -136,7 +136,7 @@ func (r *repairer) stop(m *mending) {
 	}
 }
 
-// pump begins repairs while there are streams for them.
+// pump starts repairs while streams are free.
 func (r *repairer) pump() {
 	c := r.c
 	live := 0
@@ -145,21 +145,22 @@ func (r *repairer) pump() {
 			live++
 		}
 	}
+	// Streams for each live target, and at least one.
 	for most := max(int(float64(c.cfg.Repair.Streams)*float64(live)), 1); r.under < most && !r.queue.Empty(); {
 		r.begin(r.queue.Pop())
 	}
 }
 
-// begin begins to make a piece again, if that can be.
+// begin starts the repair of a piece, if one is possible.
 func (r *repairer) begin(x lost) {
 	c, p := r.c, &r.c.kept
 	at := p.at(x)
 	if p.targets[at] != pieceMissing {
-		return // put again meanwhile, or gone
+		return // replaced in between, or gone
 	}
 	if left, made := p.left(c, x.object); left < c.cfg.pieces() {
 		if made {
-			r.aside = append(r.aside, x) // until it is known what becomes of the others
+			r.aside = append(r.aside, x) // until the outcome of the other repairs is known
 			return
 		}
 		r.lose(x.object)
@@ -176,7 +177,7 @@ func (r *repairer) begin(x lost) {
 		live: true}
 	r.under++
 	if c.targets[t].down {
-		return // nobody knows yet, and it answers nobody
+		return // not known yet; the target does not answer
 	}
 	from := r.admit(t, x.object)
 	if r.active.Items[i].from = from; from > c.eng.Now() {
@@ -186,7 +187,7 @@ func (r *repairer) begin(x lost) {
 	r.read(i)
 }
 
-// admit says from when a target's link may take what a repair reads.
+// admit returns when the target's link may receive the data of a repair, and reserves that capacity.
 func (r *repairer) admit(t, object int32) sim.Time {
 	c := r.c
 	if c.cfg.Repair.Link >= 1 {
@@ -198,10 +199,10 @@ func (r *repairer) admit(t, object int32) sim.Time {
 	return from
 }
 
-// share is a time over a share.
+// share returns t scaled up so that it makes up the given share of the time.
 func share(t sim.Time, of units.Fraction) sim.Time { return sim.Time(float64(t) / float64(of)) }
 
-// read has a repair's target read the chunk. A time may have gone by since it was chosen.
+// read starts the read of a repair. The target or the repair may have failed since it was scheduled.
 func (r *repairer) read(i int32) {
 	c, m := r.c, &r.active.Items[i]
 	if !m.live || m.chunk >= 0 || m.writes || m.fell != c.targets[m.target].fell || m.from != c.eng.Now() {
@@ -218,7 +219,7 @@ func (r *repairer) read(i int32) {
 	c.get.begin(k)
 }
 
-// paced has a target send a frame to one that makes a piece again, when its link's share for that allows it.
+// paced sends a frame of a repair when the share of the sender's link for repairs allows it.
 func (r *repairer) paced(target int32, m *put.Message, size units.Bytes) {
 	c := r.c
 	takes := c.bus.FrameTime(size)
@@ -232,7 +233,7 @@ func (r *repairer) paced(target int32, m *put.Message, size units.Bytes) {
 	c.eng.Schedule(c.self, c.here, at, evHeld, uint32(i))
 }
 
-// fetched: a target has read what it needs to make a piece again. It writes it.
+// fetched handles the completion of a repair's read: the target writes the piece.
 func (r *repairer) fetched(k int32) {
 	c := r.c
 	t := c.tasks.Items[k]
@@ -242,16 +243,17 @@ func (r *repairer) fetched(k int32) {
 	m.chunk, m.writes = -1, true
 	piece := c.pieceAt(k)
 	c.release(k)
+	// The job names its repair, because the chunk slot of the read is free already.
 	c.work(job{disk: c.idlest(m.target), size: piece, repairs: true, message: put.Message{Chunk: i, N: m.fell}})
 }
 
-// written: a target has made a piece again.
+// written completes a repair.
 func (r *repairer) written(i int32) {
 	r.end(i, true)
 	r.pump()
 }
 
-// failed: a repair could not read what it needs, too often or because too little is left.
+// failed handles a read that failed: it timed out too often, or too few pieces are left.
 func (r *repairer) failed(k int32) {
 	c := r.c
 	i := c.tasks.Items[k].mends - 1
@@ -263,10 +265,11 @@ func (r *repairer) failed(k int32) {
 	} else {
 		r.end(i, false)
 	}
-	c.eng.Schedule(c.self, c.here, c.eng.Now(), evPump, 0) // not within what has failed
+	// Deferred to an event, because a read that fails inside begin calls failed.
+	c.eng.Schedule(c.self, c.here, c.eng.Now(), evPump, 0)
 }
 
-// end ends a repair that is written, or that another one has to do.
+// end ends a repair that is complete, or whose piece another repair must rebuild.
 func (r *repairer) end(i int32, done bool) {
 	c, p, m := r.c, &r.c.kept, &r.active.Items[i]
 	r.stop(m)
@@ -286,7 +289,7 @@ func (r *repairer) end(i int32, done bool) {
 	r.finish(i, m.target)
 }
 
-// finish gives a repair's stream back and says where its piece is, unless the chunk is another one meanwhile.
+// finish frees a repair's stream and records where its piece is, unless the chunk has been replaced.
 func (r *repairer) finish(i, where int32) {
 	p, m := &r.c.kept, &r.active.Items[i]
 	if p.version[m.object] == m.version {
@@ -295,7 +298,7 @@ func (r *repairer) finish(i, where int32) {
 	m.live = false
 	r.active.Give(i)
 	r.under--
-	// Whoever waits for what becomes of this one looks again.
+	// Pieces set aside for the outcome of this repair are queued again.
 	n := 0
 	for _, x := range r.aside {
 		if x.object == m.object {
@@ -308,7 +311,7 @@ func (r *repairer) finish(i, where int32) {
 	r.aside = r.aside[:n]
 }
 
-// lose notes that too little is left of a chunk.
+// lose records that too few pieces of a chunk are left.
 func (r *repairer) lose(object int32) {
 	c := r.c
 	list := c.kept.find(object)
@@ -323,8 +326,8 @@ func (r *repairer) lose(object int32) {
 	}
 }
 
-// substitute chooses who takes the place of a target that is gone: one that may keep the chunk and does not, in a
-// rack where no other piece is.
+// substitute chooses the target that replaces a failed one: it may store the chunk, has no piece of it, and shares no
+// rack with another piece. It returns -1 if there is none.
 func (r *repairer) substitute(object int32) int32 {
 	c, p := r.c, &r.c.kept
 	r.places = r.places[:0]
@@ -359,11 +362,11 @@ func (r *repairer) substitute(object int32) int32 {
 	return r.places[r.rand.IntN(int64(n))]
 }
 
-// Rebuilding reports whether pieces are being made again.
+// Rebuilding reports whether any piece is being rebuilt.
 func (c *Cluster) Rebuilding() bool { return c.fix.under > 0 }
 
-// Missing is how many pieces of chunks that are kept are with no target that is known to be there, beside those of
-// chunks of which too little is left.
+// Missing returns the number of stored chunks' pieces that are at no target known to be present, excluding those of
+// lost chunks.
 func (c *Cluster) Missing() int {
 	n := 0
 	for _, t := range c.kept.targets {

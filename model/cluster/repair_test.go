@@ -13,7 +13,7 @@ import (
 	"farflash/sim"
 )
 
-// some is so many chunks that come at random times of the first milliseconds, some of them reads.
+// some yields a number of chunks at random times in the first milliseconds, some of them reads.
 type some struct {
 	left, gateways int
 	at             sim.Time
@@ -30,8 +30,8 @@ func (s *some) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// rest runs a cluster that puts a number of chunks until nothing happens any more, and holds that everything that was
-// taken is back, and that every piece is with a target that is there, in a rack of its own, or counted.
+// rest runs a cluster with a number of chunks until it is idle, and verifies that all resources are free again and that
+// every piece is at a present target in a rack of its own, or counted.
 func rest(t failer, cfg cluster.Config, seed uint64, chunks int) *cluster.Cluster {
 	t.Helper()
 	eng := sim.New()
@@ -43,7 +43,7 @@ func rest(t failer, cfg cluster.Config, seed uint64, chunks int) *cluster.Cluste
 	c.Start()
 	eng.Run(1000 * units.Second)
 	if _, _, _, tasks, _, _ := c.Used(); tasks > 0 {
-		eng.Run(100_000 * units.Second) // a gateway that has lost many attempts is very patient
+		eng.Run(100_000 * units.Second) // a gateway that has lost many attempts backs off for long
 	}
 	if err := c.Check(); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func rest(t failer, cfg cluster.Config, seed uint64, chunks int) *cluster.Cluste
 	return c
 }
 
-// TestRandomFailures: whatever fails, comes back and is lost on its way, at the end all chunks are put or counted,
-// every lost piece is made again or counted, and streams, jobs and buffers are all back.
+// TestRandomFailures verifies that after any failures, returns and losses all chunks are put or counted, every lost
+// piece is rebuilt or counted, and all streams, jobs and buffers are free again.
 func TestRandomFailures(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := cluster.DefaultConfig()
@@ -138,8 +138,8 @@ func TestRandomFailures(t *testing.T) {
 	})
 }
 
-// TestRebuildEnds: what one to three failures cost is all made again, with messages lost, by every protocol and way
-// of reading, whether anything is read or not.
+// TestRebuildEnds verifies that every piece lost to one to three failures is rebuilt, under message loss, for every
+// protocol and read policy, with and without other reads.
 func TestRebuildEnds(t *testing.T) {
 	for _, p := range recovering() {
 		for _, reads := range []units.Fraction{0, 0.3} {
@@ -161,8 +161,8 @@ func TestRebuildEnds(t *testing.T) {
 	}
 }
 
-// TestWhole: without losses and failures disks write each chunk that is put as often as it has copies and nothing
-// else, and targets receive nothing else, whatever the protocol: conservation of bytes.
+// TestWhole verifies conservation of bytes for every protocol: without losses and failures, disks write exactly the
+// pieces of the chunks that are put, and targets receive exactly these.
 func TestWhole(t *testing.T) {
 	for _, p := range cluster.Schemes() {
 		for _, code := range []cluster.Code{{}, {Data: 3, Parity: 2}} {
@@ -188,8 +188,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestLostChunks: of chunks with one copy every one that a failed target had is lost, and counted once; nothing of
-// them is missing.
+// TestLostChunks verifies that with one copy every chunk of a failed target is lost and counted once, and no piece of
+// it counts as missing.
 func TestLostChunks(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Replicas = cluster.Chain, 2, 10,
@@ -200,7 +200,7 @@ func TestLostChunks(t *testing.T) {
 		k.PiecesLost != k.LostChunks || k.Repaired > 0 || c.Missing() > 0 {
 		t.Errorf("%+v", k)
 	}
-	// With two copies and both targets gone before that is known, the chunks that had both are.
+	// With two copies, and both targets down before the failure is known, the chunks stored on both are lost.
 	cfg.Replicas = 2
 	cfg.Failures = append(cfg.Failures, cluster.Failure{Target: 4, At: 2 * units.Millisecond})
 	c = rest(t, cfg, 1, 0)
@@ -210,8 +210,8 @@ func TestLostChunks(t *testing.T) {
 	}
 }
 
-// TestStaysDead: a chunk that is done after its target's death is known, or after that is back and empty, has its
-// piece made again.
+// TestStaysDead verifies that the piece of a chunk that completes after its target's failure is known, or after the
+// target is back and empty, is rebuilt.
 func TestStaysDead(t *testing.T) {
 	for _, back := range []units.Duration{0, 300 * units.Microsecond} {
 		lost := uint64(0)
@@ -219,7 +219,7 @@ func TestStaysDead(t *testing.T) {
 			cfg := cluster.DefaultConfig()
 			cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Objects, cfg.Outstanding = cluster.Chain, 1, 6,
 				16*units.KiB, 1, 64
-			// 3 ms a piece: chunks wait for their last copy while the others fail
+			// 3 ms per piece, so that chunks wait for their last copy while targets fail
 			cfg.Disk.Kinds = []cluster.Kind{{Share: 0.5, Rate: 5 * units.ByteRate(units.MiB)}}
 			cfg.Failures = []cluster.Failure{{Target: int(at) % 6, At: at * 300 * units.Microsecond}}
 			if back > 0 {
@@ -238,7 +238,7 @@ func TestStaysDead(t *testing.T) {
 	}
 }
 
-// TestWideCodes: two groups of nine keep eleven pieces.
+// TestWideCodes verifies that two groups of nine store eleven pieces.
 func TestWideCodes(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Code = cluster.Pull, 9, 90, 256*units.KiB,
@@ -253,7 +253,7 @@ func TestWideCodes(t *testing.T) {
 	}
 }
 
-// TestShares: with a share of the disks and links for repairs, they take no more of either, and the rebuild as much
+// TestShares verifies that repairs stay within their share of disks and links, and that rebuilding takes proportionally
 // longer.
 func TestShares(t *testing.T) {
 	cfg := cluster.DefaultConfig()
@@ -268,7 +268,7 @@ func TestShares(t *testing.T) {
 	free, _ := until(1, 1)
 	for _, share := range []float64{0.2, 0.05} {
 		byDisk, c := until(units.Fraction(share), 1)
-		// A disk reads or writes its part of twice what was lost; those that have more than the mean take longer.
+		// Each disk reads or writes its share of twice the lost bytes; those with more than the mean take longer.
 		each := float64(c.Counters.Mended.Written) * 2 / 11 / float64(cfg.Disk.Rate) / share
 		if got := byDisk.Seconds(); got < each || got > 1.6*each {
 			t.Errorf("with %v of the disks %v, and a disk's part takes %v s", share, byDisk, each)
@@ -284,8 +284,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestQuorum: with a quorum a chunk counts as put when so many of its pieces are kept, which is when the slowest are
-// not waited for; its gateway keeps it until all are.
+// TestQuorum verifies that a put is reported at its quorum, without waiting for the slowest targets, and that its
+// gateway holds the chunk until all pieces are stored.
 func TestQuorum(t *testing.T) {
 	cfg := cluster.DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk = cluster.Chain, 4, 30, 64*units.KiB
@@ -317,7 +317,7 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// TestRacks: no two pieces of a chunk are in one rack, whatever the protocol and the placement.
+// TestRacks verifies that no two pieces of a chunk share a rack, for every protocol and placement.
 func TestRacks(t *testing.T) {
 	for _, p := range recovering() {
 		for placement := range cluster.PlaceCopysets + 1 {
@@ -341,8 +341,8 @@ func TestRacks(t *testing.T) {
 	}
 }
 
-// TestRebuildTable holds the table in docs/models/cluster.md of what repairs take from puts: all of it with
-// FARFLASH_LONG, else the row in which one protocol ends and the other does not.
+// TestRebuildTable verifies the table in docs/models/cluster.md of what repairs cost puts: all of it with
+// FARFLASH_LONG, otherwise the row in which one protocol completes and the other does not.
 func TestRebuildTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")

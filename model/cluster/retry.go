@@ -2,17 +2,18 @@ package cluster
 
 import "farflash/sim"
 
-// Frames and messages are lost, by link.loss or because a target has failed. There is no acknowledgement of a frame:
-// a chunk is acknowledged as a whole, and one that is not done in time is put or got again (the Replicast paper,
-// section III-G). What in time means a gateway learns from what its chunks take, as TCP does from round trips (RFC
-// 6298). With a protocol whose gateways wait for targets to have room before they send, it learns both apart: the
-// wait grows with what is outstanding. Such targets have said how long what they have will take, so of what is sent a
-// gateway learns by how much that is wrong, which is little, and what is lost is soon known to be.
+// Frames and messages can be lost, by link.loss or because a target has failed. Frames are not acknowledged: a chunk is
+// acknowledged as a whole, and one that does not complete in time is retried (the Replicast paper, section III-G). A
+// gateway learns its timeout from the completion times of its chunks, as TCP does from round trips (RFC 6298). With a
+// protocol whose gateways wait for capacity at targets before they send, a gateway learns the two phases separately,
+// because the wait grows with the load. Such targets have predicted when the data will be stored, so for the second
+// phase the gateway learns only the error of that prediction. That error is small, and losses are detected soon.
 
-// maxAttempts is after how many attempts a chunk has failed.
+// maxAttempts is the number of attempts after which a chunk fails.
 const maxAttempts = 16
 
-// limit is how long an attempt may take, or how late it may be once its data are sent; each further one twice as long.
+// limit returns the timeout of an attempt, or how late it may be once its data is being sent. It doubles with each
+// attempt, up to ten times.
 func (c *Cluster) limit(node int32, t *task) sim.Time {
 	k, least := &c.fix.clock, 2*c.Floor()
 	if int(node) < len(c.gateways) {
@@ -27,7 +28,8 @@ func (c *Cluster) limit(node int32, t *task) sim.Time {
 	return most << min(t.attempt, 10)
 }
 
-// bound: a gateway has waited for targets to have room for a chunk, and sends it; they say that it takes so long.
+// bound handles the end of a gateway's wait for capacity: it sends the chunk, and the targets predict that it is stored
+// after takes.
 func (c *Cluster) bound(i int32, takes sim.Time) {
 	if !c.lossy || c.cfg.RetryAfter > 0 {
 		return
@@ -39,7 +41,7 @@ func (c *Cluster) bound(i int32, takes sim.Time) {
 	c.eng.Arm(c.alarms[i], t.due+c.limit(gateway, t))
 }
 
-// watch begins to watch over an attempt.
+// watch starts the timeout of an attempt.
 func (c *Cluster) watch(i int32) {
 	if !c.lossy {
 		return
@@ -50,14 +52,14 @@ func (c *Cluster) watch(i int32) {
 	c.eng.Arm(c.alarms[i], c.eng.Now()+c.limit(c.bus.Chunks[i].Gateway, &c.tasks.Items[i]))
 }
 
-// unwatch ends it.
+// unwatch stops the timeout.
 func (c *Cluster) unwatch(i int32) {
 	if c.lossy && int(i) < len(c.alarms) {
 		c.eng.Disarm(c.alarms[i])
 	}
 }
 
-// retry begins again with a chunk that is not done in time.
+// retry handles the timeout of an attempt.
 func (c *Cluster) retry(i int32) {
 	t := &c.tasks.Items[i]
 	if t.mends > 0 {
@@ -68,7 +70,7 @@ func (c *Cluster) retry(i int32) {
 	switch {
 	case t.read:
 		c.get.abandon(i)
-	case !t.update: // of a part everything is written again
+	case !t.update: // an update rewrites the whole part, which needs no cleanup at targets
 		c.recovery.Abandon(i)
 	}
 	c.looksAgain(i)
@@ -89,7 +91,7 @@ func (c *Cluster) hopeless(t *task) bool {
 	return !t.read && !t.update && t.mends == 0 && c.bus.Holders() < need
 }
 
-// fail ends a chunk that could not be put or got.
+// fail ends a chunk that could not be put or read.
 func (c *Cluster) fail(i int32) {
 	if c.tasks.Items[i].mends > 0 {
 		c.fix.failed(i)
@@ -98,7 +100,7 @@ func (c *Cluster) fail(i int32) {
 	c.endsShort(i, &c.Counters.Failed)
 }
 
-// loses draws whether a receiver misses something.
+// loses draws whether a receiver loses a parcel.
 func (c *Cluster) loses() bool {
 	return c.cfg.Link.Loss > 0 && c.losses.Float64() < float64(c.cfg.Link.Loss)
 }

@@ -4,10 +4,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Memory of targets. A piece that comes in is kept in its target's memory until it is on the disk. Room for all of it
-// is taken with its first frame; a frame of a piece for which there is none waits in the network, where what has room
-// passes it, so that every piece that has begun to come comes as a whole and no two wait for each other. Pieces of
-// attempts that are given up give their room back when it is wanted. Without a limit nothing of this is done.
+// Memory of targets. An incoming piece is held in its target's memory until it is on the disk. Space for the whole
+// piece is allocated with its first frame. A frame of a piece without space waits in the network, and frames of pieces
+// with space pass it; therefore every piece that has begun to arrive can complete, and no two pieces deadlock. Pieces
+// of abandoned attempts lose their space when it is needed. Without a limit none of this is simulated.
 
 func (c *Config) checkMemory(f *units.Faults) {
 	if c.Memory == 0 {
@@ -20,7 +20,7 @@ func (c *Config) checkMemory(f *units.Faults) {
 	f.Hold(c.Core == CoreIdeal, "memory", "a packet network has its own ports, in which nothing passes; leave it out")
 }
 
-// admits reports whether a target may take a frame in, and takes room for its piece if it is the first.
+// admits reports whether a target can accept a frame, and allocates space for its piece if it is the first one.
 func (c *Cluster) admits(node, i int32) bool {
 	t := node - int32(len(c.gateways))
 	if c.rooms == nil || t < 0 {
@@ -29,14 +29,14 @@ func (c *Cluster) admits(node, i int32) bool {
 	p := &c.parcels.Items[i]
 	m := &p.message
 	if !p.data || p.arg&readFrame != 0 || c.tasks.Items[m.Chunk].update || c.bus.Chunks[m.Chunk].ID != m.ID {
-		// what makes a piece again and parts of pieces go on to the disk as they come, and what nobody waits for goes
+		// Data of repairs and parts of pieces stream to the disk; stale data is dropped.
 		return true
 	}
 	return c.rooms[t].Takes(m.ID, m.Chunk, c.pieceAt(m.Chunk), c.cfg.Memory,
 		func(chunk int32, id uint64) bool { return c.bus.Chunks[chunk].ID == id })
 }
 
-// fills notes that a piece has come as a whole, and returns what it is known by.
+// fills records that a piece has arrived in full, and returns its ID.
 func (c *Cluster) fills(target, chunk int32) uint64 {
 	if c.rooms == nil {
 		return 0
@@ -46,7 +46,7 @@ func (c *Cluster) fills(target, chunk int32) uint64 {
 	return id
 }
 
-// leavesMemory gives back the room of a piece that is written.
+// leavesMemory frees the space of a piece that is written.
 func (c *Cluster) leavesMemory(target int32, id uint64) {
 	if c.rooms == nil {
 		return
@@ -55,7 +55,7 @@ func (c *Cluster) leavesMemory(target int32, id uint64) {
 	c.hasRoom(target)
 }
 
-// hasRoom has a target's port look again at what waits, for there may be room.
+// hasRoom re-examines the frames waiting at a target's port after space may have become free.
 func (c *Cluster) hasRoom(target int32) {
 	node := c.nodeOfTarget(target)
 	if in := &c.in[node]; !in.busy && !in.data.Empty() {
@@ -64,7 +64,7 @@ func (c *Cluster) hasRoom(target int32) {
 	}
 }
 
-// emptied: a target has failed, and its memory with it.
+// emptied frees all memory of a failed target.
 func (c *Cluster) emptied(target int32) {
 	if c.rooms != nil {
 		c.rooms[target].Clear()
@@ -72,7 +72,7 @@ func (c *Cluster) emptied(target int32) {
 	}
 }
 
-// nextData takes the first frame at a port for which there is room; -1 if there is none.
+// nextData removes the first frame at a port that can be admitted; -1 if there is none.
 func (c *Cluster) nextData(node int32) int32 {
 	q := &c.in[node].data
 	if c.rooms == nil {
@@ -87,7 +87,7 @@ func (c *Cluster) nextData(node int32) int32 {
 	return -1
 }
 
-// looksAgain has targets look at what waits for room of an attempt at a chunk that is given up, a moment later.
+// looksAgain schedules hasRoom at the targets of an abandoned attempt, whose space is now reclaimable, a trip later.
 func (c *Cluster) looksAgain(i int32) {
 	if c.rooms == nil {
 		return

@@ -7,8 +7,9 @@ import (
 	"farflash/sim"
 )
 
-// TestMemory: with a limit nothing takes more, every protocol goes on with room for one piece, as much is done as
-// without a limit if there is plenty, and less if there is little; all laws hold with losses and failures.
+// TestMemory verifies that memory never exceeds its limit, that every protocol makes progress with space for one piece,
+// that throughput is unchanged if there is plenty and lower if there is little, and that all laws hold under losses and
+// failures.
 func TestMemory(t *testing.T) {
 	run := func(p Scheme, memory units.Bytes, change func(*Config)) (*Cluster, float64) {
 		cfg := DefaultConfig()
@@ -68,7 +69,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryKeys: less than a piece, a packet network and links without queues are refused.
+// TestMemoryKeys verifies that a limit below a piece, a packet network and links without queues are refused.
 func TestMemoryKeys(t *testing.T) {
 	for _, change := range []func(*Config){func(c *Config) { c.Memory = 1000 },
 		func(c *Config) { c.Control.Queued = false }, func(c *Config) { c.Core = CorePacket }} {

@@ -5,7 +5,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Scheme is how chunks are put: a protocol of package put.
+// Scheme is a put protocol of package put.
 type Scheme uint8
 
 // The protocols.
@@ -24,12 +24,12 @@ const (
 	CommandWindow    = Scheme(put.CommandWindow)
 )
 
-// SchemeCount is how many protocols there are; their numbers are below it.
+// SchemeCount is the number of protocols; their numbers are below it.
 const SchemeCount = int(put.Count)
 
 func (s Scheme) traits() *put.Traits { return put.Scheme(s).Traits() }
 
-// where are the schemes whose traits a function chooses.
+// where returns the schemes whose traits satisfy choose.
 func where(choose func(*put.Traits) bool) []Scheme {
 	var list []Scheme
 	for k := range SchemeCount {
@@ -43,12 +43,12 @@ func where(choose func(*put.Traits) bool) []Scheme {
 // Schemes lists all protocols.
 func Schemes() []Scheme { return where(func(*put.Traits) bool { return true }) }
 
-// SharedSchemes lists the protocols by which any gateway puts chunks on any target.
+// SharedSchemes lists the protocols by which any gateway can put chunks on any target.
 func SharedSchemes() []Scheme {
 	return where(func(t *put.Traits) bool { return t.Finds == put.FindsPlaced || t.Finds == put.FindsBidders })
 }
 
-// names are those of schemes.
+// names returns the schemes' names.
 func names(list []Scheme) []string {
 	var out []string
 	for _, s := range list {
@@ -59,13 +59,13 @@ func names(list []Scheme) []string {
 
 var schemeNames = units.Names[Scheme](names(Schemes()))
 
-// String is the protocol's name in scenarios.
+// String returns the protocol's name in scenarios.
 func (s Scheme) String() string { return schemeNames.Name(s) }
 
-// MarshalText writes the protocol's name.
+// MarshalText returns the protocol's name.
 func (s Scheme) MarshalText() ([]byte, error) { return schemeNames.Marshal(s) }
 
-// UnmarshalText reads a protocol's name, or SURGE's number for it.
+// UnmarshalText parses a protocol's name, or SURGE's number for it.
 func (s *Scheme) UnmarshalText(text []byte) error {
 	if numbered := where(func(t *put.Traits) bool {
 		return t.Number != "" &&
@@ -77,19 +77,19 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 	return schemeNames.Unmarshal(text, s)
 }
 
-// Number is SURGE's for its model of the protocol; "" if it has none.
+// Number returns SURGE's number for its model of the protocol, or "" if it has none.
 func (s Scheme) Number() string { return s.traits().Number }
 
 // Grouped reports whether negotiating groups bid for chunks.
 func (s Scheme) Grouped() bool { return s.traits().Finds == put.FindsBidders }
 
-// Several reports whether a chunk asks as many groups as Config.Groups says, and not one.
+// Several reports whether a chunk asks Config.Groups groups instead of one.
 func (s Scheme) Several() bool { return s.traits().Several }
 
-// Multicasts reports whether all replicas are sent at once.
+// Multicasts reports whether one multicast sends all replicas.
 func (s Scheme) Multicasts() bool { return s.traits().Multicasts }
 
-// used is how many targets chunks go to.
+// used returns the number of targets that chunks go to.
 func (c *Config) used() int {
 	if c.Protocol.traits().Finds == put.FindsOwn {
 		return c.Gateways
@@ -97,10 +97,10 @@ func (c *Config) used() int {
 	return c.Targets
 }
 
-// Compat is whose deviations from a real cluster are reproduced.
+// Compat selects whose deviations from a real cluster are reproduced.
 type Compat = put.Compat
 
-// The choices.
+// The peers.
 const (
 	CompatNone      = put.CompatNone
 	CompatSURGE     = put.CompatSURGE

@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/validation/replicast.md anew")
 
-// long is set at night, when all of a table is made.
+// long enables the full tables, for nightly runs.
 var long = os.Getenv("FARFLASH_LONG") != ""
 
-// form is a protocol and how many candidates it asks, or how large its groups are.
+// form is a protocol and the number of candidates it asks, or its group size.
 type form struct {
 	protocol cluster.Scheme
 	choices  int
@@ -34,10 +34,10 @@ func (f form) String() string {
 	return f.protocol.String()
 }
 
-// sensitivity holds a table of docs/validation/replicast.md, of what protocols do under each of several changes:
-// thousand chunks a second and mean time in us, with disks of 1000 MiB/s and four chunks outstanding. With
-// FARFLASH_LONG that is all of it, else rows of pull, of what it is compared with, and of a group's proxy. Last is
-// another column, if there is one.
+// sensitivity verifies a table of docs/validation/replicast.md: throughput in thousands of chunks per second and mean
+// latency in us of protocols under each of several changes, with disks of 1000 MiB/s and four chunks outstanding. With
+// FARFLASH_LONG it runs the whole table, otherwise the rows of pull, of its comparison, and of a group's proxy. last
+// computes an additional column, if not nil.
 func sensitivity(t *testing.T, name string, columns []string, until sim.Time,
 	change func(cfg *cluster.Config, column int), head string, last func(c *cluster.Cluster, column int) string) {
 	if testing.Short() {
@@ -94,7 +94,7 @@ func sensitivity(t *testing.T, name string, columns []string, until sim.Time,
 	golden.Table(t, page, name, "seed 1", lines, *update)
 }
 
-// TestProcessorTable: what protocols are left with when a message costs a processor time.
+// TestProcessorTable verifies the throughput of protocols when messages cost processing time.
 func TestProcessorTable(t *testing.T) {
 	costs := []units.Duration{0, 200 * units.Nanosecond, 500 * units.Nanosecond, units.Microsecond,
 		2 * units.Microsecond, 5 * units.Microsecond}
@@ -117,7 +117,7 @@ func TestProcessorTable(t *testing.T) {
 		})
 }
 
-// TestMemoryTable: what protocols are left with when a target's memory has a limit.
+// TestMemoryTable verifies the throughput of protocols when a target's memory is limited.
 func TestMemoryTable(t *testing.T) {
 	sizes := []units.Bytes{0, 16, 8, 4, 2, 1}
 	columns := []string{"no limit"}

@@ -7,19 +7,19 @@ import (
 	"farflash/numeric/units"
 )
 
-// Chunks of several sizes: what is put is drawn from shares of sizes, of which chunk is the largest; what is read is
-// as large as it was put. Protocols send and write what a chunk has. Windows that targets bid, and what else is
-// reckoned in advance, are those of the largest, as a group's rules are made once.
+// Chunks of several sizes: the size of a put is drawn from the configured shares, the largest of which is chunk; a read
+// has the size of its stored chunk. Protocols send and write the actual size. Bid windows and other durations that are
+// computed in advance are those of the largest size, because a group's rules are fixed at the start.
 
-// Size is a size of chunks.
+// Size is one of several chunk sizes.
 type Size struct {
 	// Chunk is the size.
 	Chunk units.Bytes
-	// Share of the chunks that are put, drawn at random, that have it.
+	// Share is the share of the chunks that are put, drawn at random, that have this size.
 	Share units.Fraction
 }
 
-// mostSizes is how many sizes there may be.
+// mostSizes is the largest number of sizes.
 const mostSizes = 64
 
 func (c *Config) checkSizes(f *units.Faults) {
@@ -41,7 +41,7 @@ func (c *Config) checkSizes(f *units.Faults) {
 	f.Hold(c.Compat == CompatNone, "sizes", "SURGE's chunks are all of one size; leave it out, or use compat: none")
 }
 
-// MeanChunk is the mean size of a chunk.
+// MeanChunk returns the mean size of a chunk.
 func (c *Config) MeanChunk() float64 {
 	if len(c.Sizes) == 0 {
 		return float64(c.Chunk)
@@ -53,7 +53,7 @@ func (c *Config) MeanChunk() float64 {
 	return sum
 }
 
-// pieceOf is what each target keeps of a chunk of a size.
+// pieceOf returns the size that each target stores of a chunk.
 func (c *Config) pieceOf(chunk units.Bytes) units.Bytes {
 	if k := units.Bytes(c.Code.Data); k > 0 {
 		return (chunk + k - 1) / k
@@ -75,10 +75,10 @@ func (c *Cluster) drawn() units.Bytes {
 	return c.cfg.Chunk
 }
 
-// piece is what each target keeps of a chunk under way.
+// pieceAt returns the size that each target stores of a chunk in flight.
 func (c *Cluster) pieceAt(i int32) units.Bytes { return c.bus.Chunks[i].Piece }
 
-// sizeOf is the size of a chunk that is kept.
+// sizeOf returns the size of a stored chunk.
 func (p *population) sizeOf(object int32, all units.Bytes) units.Bytes {
 	if p.sizes == nil {
 		return all
@@ -86,7 +86,7 @@ func (p *population) sizeOf(object int32, all units.Bytes) units.Bytes {
 	return p.sizes[object]
 }
 
-// mean is the mean over sizes of what is reckoned for a piece.
+// mean returns the mean of a function of the piece size over the distribution of sizes.
 func (c *Cluster) mean(of func(piece units.Bytes) float64) float64 {
 	if len(c.cfg.Sizes) == 0 {
 		return of(c.piece)

@@ -8,8 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestSizes: chunks of several sizes have their shares, keep every law with reads, codes, losses and failures, and
-// what disks write is what they are large.
+// TestSizes verifies that chunks of several sizes have their shares, that all laws hold with reads, codes, losses and
+// failures, and that disks write the actual sizes.
 func TestSizes(t *testing.T) {
 	for k, p := range cluster.Schemes() {
 		if p == cluster.CommandWindow {
@@ -48,7 +48,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestSizesBound: disks allow as many chunks as their mean size says, and pull and chain reach that.
+// TestSizesBound verifies that the disks' bound follows from the mean size, and that pull and chain reach it.
 func TestSizesBound(t *testing.T) {
 	for _, p := range []cluster.Scheme{cluster.Pull, cluster.Chain} {
 		cfg := cluster.DefaultConfig()
@@ -78,8 +78,8 @@ func TestSizesBound(t *testing.T) {
 	}
 }
 
-// TestSizesRefused: sizes whose shares are not all, that are larger than chunk or none of which is that large, or
-// that SURGE would not have.
+// TestSizesRefused: shares that do not add up, sizes above chunk, lists without chunk itself, and sizes with SURGE are
+// refused.
 func TestSizesRefused(t *testing.T) {
 	for name, list := range map[string][]cluster.Size{
 		"too little": {{Chunk: 128 * units.KiB, Share: 0.9}}, "too large": {{Chunk: 256 * units.KiB, Share: 1}},

@@ -7,20 +7,20 @@ import (
 	"farflash/sim"
 )
 
-// Where the time of what bounds the cluster went: each disk's always, and each link's where links are what allows
-// least. At every moment one is used for one thing, so the parts add up to all of the time. Whatever comes first in
-// the list of uses takes a time in which several things are so.
+// Time accounting of the bottleneck: of every disk always, and of every link if links are the bottleneck. At each
+// moment a resource is in exactly one use, so the parts add up to the total time. If several uses apply, the first one
+// in the list of uses counts.
 
-// books are all ledgers.
+// books is the set of all ledgers.
 type books struct {
-	disks   []uses.Ledger // of each
-	links   []uses.Ledger // of gateways or targets, where those bound the cluster
-	targets bool          // they are the targets'
-	sends   bool          // in the direction from the node
-	under   []int32       // chunks under way, by gateway
+	disks   []uses.Ledger // by disk
+	links   []uses.Ledger // by gateway or target, if their links are the bottleneck
+	targets bool          // links are the targets', not the gateways'
+	sends   bool          // links are accounted in the sending direction
+	under   []int32       // chunks in flight, by gateway
 }
 
-// open opens the books.
+// open initializes the books.
 func (b *books) open(c *Cluster) {
 	b.disks = make([]uses.Ledger, len(c.disks))
 	for t := range b.disks {
@@ -42,8 +42,8 @@ func (b *books) open(c *Cluster) {
 	}
 }
 
-// binding is which resource allows least, of disks and links, and in which direction of links. Links that do not
-// queue carry any number of messages, and are none; those of a packet network are its own.
+// binding returns the tightest resource, of disks and links, and the direction if it is links. Links without queues
+// carry any number of messages and never bind; the links of a packet network are not the cluster's.
 func (c *Cluster) binding() (resource string, sends bool) {
 	least := Bound{boundDisks, math.Inf(1)}
 	for _, b := range c.Bounds() {
@@ -62,14 +62,14 @@ func (c *Cluster) binding() (resource string, sends bool) {
 	return least.Resource, fromGateways >= toGateways
 }
 
-// looks brings the books of a target up to date after something has happened there.
+// looks updates the books of a target after an event there.
 func (c *Cluster) looks(node int32) {
 	t := node - int32(len(c.gateways))
 	if t < 0 {
 		c.turnsLink(node)
 		return
 	}
-	// A disk that works goes on until it is done, which turns says.
+	// A working disk stays so until its job completes, which turnsDisk handles.
 	for i := t * int32(c.cfg.Disk.Count); i < (t+1)*int32(c.cfg.Disk.Count); i++ {
 		if l := &c.books.disks[i]; l.Now > uses.Repair {
 			l.Turn(c.eng.Now(), c.diskUse(i))
@@ -78,20 +78,20 @@ func (c *Cluster) looks(node int32) {
 	c.turnsLink(node)
 }
 
-// turns brings the books of a target's disks up to date when they have something else to do.
+// turns updates the books of a target's disks when their jobs change.
 func (c *Cluster) turns(target int32) {
 	for i := target * int32(c.cfg.Disk.Count); i < (target+1)*int32(c.cfg.Disk.Count); i++ {
 		c.turnsDisk(i)
 	}
 }
 
-// turnsDisk is turns of one disk.
+// turnsDisk updates the books of one disk.
 func (c *Cluster) turnsDisk(i int32) {
 	c.books.disks[i].Turn(c.eng.Now(), c.diskUse(i))
 	c.turnsLink(c.nodeOfTarget(c.disks[i].target))
 }
 
-// turnsLink brings the books of a node's link up to date.
+// turnsLink updates the books of a node's link.
 func (c *Cluster) turnsLink(node int32) {
 	b := &c.books
 	if b.links == nil {
@@ -102,7 +102,7 @@ func (c *Cluster) turnsLink(node int32) {
 		k -= int32(len(c.gateways))
 	}
 	if k < 0 || int(k) >= len(b.links) {
-		return // the other end's
+		return // the links of the other side are accounted
 	}
 	end, parcel := &c.in[node], c.in[node].parcel
 	if b.sends {
@@ -111,14 +111,14 @@ func (c *Cluster) turnsLink(node int32) {
 	b.links[k].Turn(c.eng.Now(), c.linkUse(node, end, parcel))
 }
 
-// comes: data comes in at a node from one time, which is at most a trip away, to another, where links do not queue.
-// Frames that are less than that apart are taken as one.
+// comes announces data that a node receives from one time, which is at most a trip away, to another, where links do not
+// queue. Frames less than a trip apart count as one interval.
 func (c *Cluster) comes(node int32, from, to sim.Time) {
 	t := node - int32(len(c.gateways))
 	if t < 0 {
 		return
 	}
-	l := &c.books.disks[t] // with several disks links queue
+	l := &c.books.disks[t] // links always queue if targets have several disks
 	l.Turn(c.eng.Now(), c.diskUse(t))
 	if l.To <= c.eng.Now() {
 		l.From = from
@@ -126,7 +126,7 @@ func (c *Cluster) comes(node int32, from, to sim.Time) {
 	l.To = max(l.To, to)
 }
 
-// works reports whether any of a target's disks does something.
+// works reports whether any of a target's disks is working.
 func (c *Cluster) works(target int32) bool {
 	n := int32(c.cfg.Disk.Count)
 	for i := target * n; i < (target+1)*n; i++ {
@@ -137,7 +137,7 @@ func (c *Cluster) works(target int32) bool {
 	return false
 }
 
-// diskUse is what a disk does.
+// diskUse returns the current use of a disk.
 func (c *Cluster) diskUse(at int32) uses.Use {
 	d := &c.disks[at]
 	target, t := d.target, &c.targets[d.target]
@@ -160,7 +160,7 @@ func (c *Cluster) diskUse(at int32) uses.Use {
 	return c.expected(target)
 }
 
-// expected is what a target waits for that does nothing.
+// expected returns what an idle target waits for.
 func (c *Cluster) expected(target int32) uses.Use {
 	switch promised, open := c.forecast.Expects(target); {
 	case promised:
@@ -171,7 +171,7 @@ func (c *Cluster) expected(target int32) uses.Use {
 	return uses.Idle
 }
 
-// linkUse is what one direction of a node's link does; the parcel is what it carries if it is busy.
+// linkUse returns the current use of one direction of a node's link; parcel is the one on it if end is busy.
 func (c *Cluster) linkUse(node int32, end *port, parcel int32) uses.Use {
 	t := node - int32(len(c.gateways))
 	switch {
@@ -189,13 +189,13 @@ func (c *Cluster) linkUse(node int32, end *port, parcel int32) uses.Use {
 	return c.expected(t)
 }
 
-// Binding is what bounds the cluster, disks or links.
+// Binding names the bottleneck: disks, or the links of gateways or targets.
 func (c *Cluster) Binding() string {
 	name, _ := c.binding()
 	return name
 }
 
-// Speeds are how many pieces a second each target's disks can write or read.
+// Speeds returns the number of pieces per second that each target's disks can write or read.
 func (c *Cluster) Speeds() []float64 {
 	out := make([]float64, c.cfg.used())
 	for t := range out {
@@ -204,7 +204,7 @@ func (c *Cluster) Speeds() []float64 {
 	return out
 }
 
-// Groups is how many negotiating groups the cluster has; 0 if its protocol has none.
+// Groups returns the number of negotiating groups; 0 if the protocol has none.
 func (c *Cluster) Groups() int {
 	if c.cfg.candidates() == 0 {
 		return 0
@@ -212,8 +212,8 @@ func (c *Cluster) Groups() int {
 	return c.bus.GroupCount()
 }
 
-// Spent is what the time of each target's disks that chunks go to until a time went to, the sum over them, and of
-// each link if links bound the cluster. The cluster has run up to that time.
+// Spent returns how the disks of each target that chunks go to (the sum over its disks) and each link, if links are the
+// bottleneck, have spent their time up to at. The cluster must have run up to at.
 func (c *Cluster) Spent(at sim.Time) (disks, links []uses.Spent) {
 	settled := func(list []uses.Ledger) []uses.Spent {
 		out := make([]uses.Spent, len(list))

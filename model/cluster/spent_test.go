@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// TestSpent: the time of each disk and link is accounted for to the picosecond, that of disks as it is elsewhere, by
-// every protocol, with puts, gets, codes, lost messages and failures.
+// TestSpent verifies that the time of each disk and link is accounted to the picosecond and agrees with the disks' busy
+// time, for every protocol, with puts, reads, codes, lost messages and failures.
 func TestSpent(t *testing.T) {
 	for _, p := range schemes {
 		for name, change := range map[string]func(*cluster.Config){
@@ -43,9 +43,9 @@ func TestSpent(t *testing.T) {
 				cfg.Replicas = 1
 			}
 			if change(&cfg); cfg.Validate() != nil {
-				continue // no protocol has all
+				continue // no protocol supports all of these
 			}
-			// before data
+			// Whether the protocol has a phase before data.
 			negotiates := !slices.Contains([]cluster.Scheme{cluster.Chain, cluster.Grants, cluster.DCTCP,
 				cluster.CommandWindow}, p)
 			const until = 20 * units.Millisecond
@@ -89,8 +89,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestSpentIsTheBound: what the accounts call work is the share of the bound that was reached, but for what is under
-// way at the ends.
+// TestSpentIsTheBound verifies that the accounted work is the share of the bound that was reached, apart from chunks in
+// flight at the ends.
 func TestSpentIsTheBound(t *testing.T) {
 	for _, p := range schemes {
 		cfg := cluster.DefaultConfig()
@@ -112,7 +112,7 @@ func TestSpentIsTheBound(t *testing.T) {
 	}
 }
 
-// TestSpentOfOneChunk: where a replica's path is known, each part is what it must be.
+// TestSpentOfOneChunk verifies each part of the time of a replica whose path is known.
 func TestSpentOfOneChunk(t *testing.T) {
 	cfg := lone(cluster.ReplicastM, true, 128*units.KiB)
 	const until = 400 * units.Microsecond
@@ -130,8 +130,8 @@ func TestSpentOfOneChunk(t *testing.T) {
 		}
 		tentative = max(tentative, s[uses.Tentative])
 	}
-	// 131,072 B at 8.91 Gbit/s; two control messages of 300 B at 0.99 and two trips. SURGE rounds a frame's time down
-	// to ns.
+	// 131,072 B at 8.91 Gbit/s; two control messages of 300 B at 0.99 Gbit/s and two trips. SURGE rounds a frame's time
+	// down to ns.
 	if n != 3 || data < 117670*units.Nanosecond || data > 117690*units.Nanosecond {
 		t.Errorf("%d targets received for %v", n, data)
 	}

@@ -12,7 +12,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestSURGEAnswers holds clusters to what SURGE's own model code answers, which testdata/surge.txt has.
+// TestSURGEAnswers compares clusters with the results of SURGE's own model code, in testdata/surge.txt.
 func TestSURGEAnswers(t *testing.T) {
 	f, err := os.Open("testdata/surge.txt")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestSURGEAnswers(t *testing.T) {
 				cfg.Protocol, cfg.Compat, cfg.Chunk, cfg.Gateways = protocol, build, chunk, gateways
 				cfg.Disk.Rate, cfg.Control.Queued = disk, false
 				if build == cluster.CompatSURGEHead {
-					cfg.Acknowledge = cluster.WriteBack // as it means where nothing is said
+					cfg.Acknowledge = cluster.WriteBack // SURGE's default
 					cfg.Choosy = strings.HasPrefix(protocol.String(), "replicast-h")
 				}
 				_, chunks := run(t, cfg, seed+1, until)

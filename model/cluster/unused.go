@@ -5,27 +5,27 @@ import (
 	"farflash/numeric/units"
 )
 
-// Keys that decide nothing are mistakes: who writes one expects something of it. A key that has its default says
-// nothing.
+// Keys without effect are mistakes: whoever sets one expects it to matter. Only keys that differ from their defaults
+// count.
 
-// Unused is a key that is not at its default and decides nothing.
+// Unused is a key that is not at its default and has no effect.
 type Unused struct {
 	Key, Why string
-	// Reset sets it to its default.
+	// Reset sets the key to its default.
 	Reset func()
 }
 
-// unused collects keys that decide nothing.
+// unused collects keys without effect.
 type unused []Unused
 
-// hold notes a key that differs from its default and does not act.
+// hold records a key that differs from its default and has no effect.
 func hold[T comparable](list *unused, key string, v *T, def T, acts bool, why string) {
 	if !acts && *v != def {
 		*list = append(*list, Unused{key, why, func() { *v = def }})
 	}
 }
 
-// Unused are the keys that the protocol has no use for.
+// Unused returns the keys that the protocol ignores.
 func (c *Config) Unused() []Unused {
 	var list unused
 	d, t := DefaultConfig(), c.Protocol.traits()
@@ -66,13 +66,13 @@ func marks(t *put.Traits, core Core) string {
 	return t.Name + " marks no frames; leave it out, or use dctcp"
 }
 
-// Idle are the keys that decide nothing beside what else the configuration says. Reads is whether anything is read.
+// Idle returns the keys that have no effect given the rest of the configuration. reads is whether anything is read.
 func (c *Config) Idle(reads bool) []Unused {
 	var list unused
 	d := DefaultConfig()
 	fails := len(c.Failures) > 0
 	reads = reads || c.Reads > 0 || fails
-	kept := reads || c.Update.Share > 0 // a piece that is made again is read as gateways read
+	kept := reads || c.Update.Share > 0 // a repair reads a piece as a gateway does
 	hold(&list, "read", &c.Read, d.Read, reads, "nothing is read; leave it out, or give reads")
 	hold(&list, "objects", &c.Objects, d.Objects, kept, "nothing is read; leave it out, or give reads")
 	hold(&list, "hedge_after", &c.HedgeAfter, d.HedgeAfter, reads && c.Read == ReadHedged,

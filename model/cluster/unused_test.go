@@ -12,7 +12,7 @@ import (
 	"farflash/sim"
 )
 
-// key is a field's name in scenarios.
+// key returns a field's name in scenarios.
 func key(field string) string {
 	if strings.ToUpper(field) == field {
 		return strings.ToLower(field)
@@ -27,7 +27,7 @@ func key(field string) string {
 	return b.String()
 }
 
-// leafKeys are all keys of a configuration.
+// leafKeys returns all keys of a configuration.
 func leafKeys(t reflect.Type, within string) []string {
 	var out []string
 	for i := range t.NumField() {
@@ -42,7 +42,7 @@ func leafKeys(t reflect.Type, within string) []string {
 	return out
 }
 
-// fingerprint is what a run can be told from another one by.
+// fingerprint summarizes a run, so that different runs can be distinguished.
 func fingerprint(t *testing.T, cfg cluster.Config) string {
 	t.Helper()
 	c, done := run(t, cfg, 1, 3*units.Millisecond)
@@ -54,8 +54,8 @@ func fingerprint(t *testing.T, cfg cluster.Config) string {
 	return fmt.Sprint(len(done), at, c.Counters, c.AppendBytes(nil), disks, links)
 }
 
-// TestEveryKeyActs: whatever the protocol, a key that is not at its default makes a run another one, or is refused by
-// its name.
+// TestEveryKeyActs verifies, for every protocol, that a key that is not at its default changes the run or is refused by
+// name.
 func TestEveryKeyActs(t *testing.T) {
 	type change = func(*cluster.Config)
 	both := func(list ...change) change {
@@ -153,7 +153,7 @@ func TestEveryKeyActs(t *testing.T) {
 			t.Errorf("no test of %s", k)
 		}
 	}
-	// Most keys are changed in one and the same run, which is done once.
+	// Most keys are changed in the same few runs, each of which is simulated once.
 	known := map[string]string{}
 	does := func(cfg cluster.Config) string {
 		key := fmt.Sprintf("%+v", cfg)
@@ -172,15 +172,15 @@ func TestEveryKeyActs(t *testing.T) {
 			on := base
 			x.on(&on)
 			if on.Validate() != nil {
-				continue // what would make it act is refused
+				continue // the setting that would make it act is refused
 			}
 			off := on
 			x.change(&off)
 			switch {
 			case p == cluster.CommandWindow && (k == "control.queued" || k == "quorum"):
-				continue // no two of its messages are ever at one end of a link, and one copy is all: both are the same
+				continue // its messages never meet at one end of a link, and with one copy there is no difference
 			case k == "racks" && p.Grouped() && p != cluster.Pull:
-				continue // the targets of a group are in different racks, which check holds
+				continue // the targets of a group are in different racks, which Validate enforces
 			}
 			if err := off.Validate(); err != nil {
 				found := false
@@ -200,7 +200,7 @@ func TestEveryKeyActs(t *testing.T) {
 	}
 }
 
-// settled is a configuration of which nothing decides nothing.
+// settled resets every unused key of a configuration.
 func settled(cfg cluster.Config) cluster.Config {
 	for _, u := range cfg.Unused() {
 		u.Reset()

@@ -7,15 +7,16 @@ import (
 	"farflash/sim"
 )
 
-// Writes of a part of a chunk that is kept under an erasure code: the gateway reads what package stripe says, and
-// then writes the data and the parity to the targets that have them. Nobody chooses targets: pieces stay where they
-// are, so no protocol has a part in it. What a piece keeps beside what is written of it is not touched.
+// Partial overwrites of stored chunks under an erasure code: the gateway reads the parts that package stripe lists, and
+// then writes data and parity to the targets that store them. Pieces stay where they are, so no targets are chosen and
+// no put protocol takes part. The rest of each piece is not touched.
 
-// Update says which chunks are written in part.
+// Update describes the share of puts that overwrite a part of a stored chunk.
 type Update struct {
-	// Share of the chunks that are put of which a part is written over; the others are new ones. It needs a code.
+	// Share is the share of the chunks that are put of which a part is overwritten; the others are new ones. It needs a
+	// code.
 	Share units.Fraction
-	// Size is how much of them, at any multiple of it.
+	// Size is the size of the part, which lies at a multiple of it.
 	Size units.Bytes
 }
 
@@ -38,32 +39,32 @@ func (c *Config) checkUpdate(f *units.Faults) {
 	f.Hold(c.Reads < 1, "update.share", "all chunks are read; leave it out, or lower reads")
 }
 
-// parts is how chunks are written over.
+// parts returns the layout of overwrites.
 func (c *Config) parts() stripe.Layout {
 	return stripe.Layout{Chunk: c.Chunk, Data: c.Code.Data, Parity: c.Code.Parity, Size: c.Update.Size}
 }
 
-// updater is the gateways' and targets' side of it.
+// updater implements both sides, the gateways' and the targets'.
 type updater struct {
 	c     *Cluster
 	under []renewal // by chunk
 }
 
-// renewal is an update under way.
+// renewal is an overwrite in flight.
 type renewal struct {
 	stripe.Part
-	got   [maxReplicas]units.Bytes // at the gateway, and when it has all at targets
-	sends bool                     // it has all that it reads
-	left  int8                     // pieces that are to be read, or to be kept
+	got   [maxReplicas]units.Bytes // received by the gateway during its reads, then by the targets
+	sends bool                     // all reads are done, and it is writing
+	left  int8                     // pieces still to be read, or to be written
 }
 
-// Kinds of control messages of updates, behind those of reading.
+// Kinds of control messages of updates, after those of reads.
 const (
-	partWanted = readBegun + 1 + iota // a part of a piece is read
-	partKept                          // it is written
+	partWanted = readBegun + 1 + iota // a request to read a part of a piece
+	partKept                          // the part is written
 )
 
-// begin has a gateway write over a part of a chunk.
+// begin starts an overwrite at its gateway.
 func (u *updater) begin(i int32) {
 	c := u.c
 	for int(i) >= len(u.under) {
@@ -85,7 +86,7 @@ func (u *updater) begin(i int32) {
 	}
 }
 
-// send has a gateway send the parts that are written.
+// send sends the parts that are written, once all reads are done.
 func (u *updater) send(i int32) {
 	c := u.c
 	x, s := &c.bus.Chunks[i], &u.under[i]
@@ -103,7 +104,7 @@ func (u *updater) send(i int32) {
 	}
 }
 
-// message handles what is heard of updates.
+// message handles the control messages of updates.
 func (u *updater) message(m *put.Message) {
 	c := u.c
 	if c.bus.Chunks[m.Chunk].ID != m.ID {
@@ -121,7 +122,7 @@ func (u *updater) message(m *put.Message) {
 	}
 }
 
-// frame: some of a part has come, to its gateway or to a target.
+// frame handles data of an overwrite that has arrived at its gateway or at a target.
 func (u *updater) frame(i, place int32, size units.Bytes) {
 	c := u.c
 	x, s := &c.bus.Chunks[i], &u.under[i]

@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// TestUpdateAlone: one that is alone takes two messages, what the slowest reads and sends, the gateway's sending, and
-// the last write.
+// TestUpdateAlone verifies that a lone update takes two messages, the slowest read and its transfer, the gateway's
+// transmission, and the last write.
 func TestUpdateAlone(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Protocol, cfg.Gateways, cfg.Targets, cfg.Chunk, cfg.Code = Chain, 1, 18, 64*units.KiB, Code{Data: 4, Parity: 2}
@@ -31,8 +31,8 @@ func TestUpdateAlone(t *testing.T) {
 	c.Start()
 	eng.Run(units.Millisecond)
 	message, disk, part := c.bus.OnLink(), c.takes(0, 4*units.KiB), c.bus.FrameTime(4*units.KiB)
-	// Three requests leave one after the other; what the first target reads comes when the last is still being asked;
-	// three parts come one after the other, and leave so.
+	// Three requests leave one after the other; the first target's data arrives while the last one is still being
+	// asked; three parts arrive one after the other, and leave likewise.
 	trip := cfg.Link.Trip
 	want := message + trip + disk + trip + 3*part + 3*part + trip + disk + message + trip
 	if off := took - want; off < -2*message || off > 2*message {
@@ -40,8 +40,8 @@ func TestUpdateAlone(t *testing.T) {
 	}
 }
 
-// TestUpdates: parts are written beside whole chunks, reads and losses by every protocol with codes; disks write what
-// the stripes say, the bound is kept to, and all laws hold.
+// TestUpdates verifies partial overwrites mixed with whole chunks, reads and losses, for every protocol with codes:
+// disks write what the stripes prescribe, bounds are respected, and all laws hold.
 func TestUpdates(t *testing.T) {
 	for _, p := range Schemes() {
 		cfg := DefaultConfig()
@@ -81,7 +81,7 @@ func TestUpdates(t *testing.T) {
 			cfg.Racks = 0
 		}
 		if c, err = New(cfg, sim.New(), 2); err != nil {
-			continue // it does not go on when something is lost
+			continue // it does not tolerate loss
 		}
 		c.Start()
 		c.eng.Run(until)
@@ -92,7 +92,8 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestUpdateKeys: parts of replicas, of chunks of several sizes, larger than a chunk or beside failures are refused.
+// TestUpdateKeys verifies that updates of replicas, of chunks of several sizes, larger than a chunk or with failures
+// are refused.
 func TestUpdateKeys(t *testing.T) {
 	for _, change := range []func(*Config){
 		func(c *Config) { c.Code = Code{} }, func(c *Config) { c.Update.Size = 0 },

@@ -6,47 +6,46 @@ import (
 	"farflash/sim"
 )
 
-// What a cluster tells those who watch it: messages and frames as they come in, bids as their state changes, and what
-// disks do. A probe that nobody has set costs a nil check.
+// Probes of a cluster: messages and frames in flight, state changes of bids, and jobs of disks. An unset probe costs a
+// nil check.
 
-// Probes are what may be watched. What they are given holds until the call returns.
+// Probes are the events that can be observed. Their arguments are valid until the call returns.
 type Probes struct {
-	// OnSend is called with each control message and frame as its sender hands it to its link, once for all its
+	// OnSend is called with each control message and frame when its sender hands it to its link, once for all
 	// receivers.
 	OnSend sim.Probe[*Passage]
-	// OnReceive is called with the same at each receiver, when it has come in as a whole.
+	// OnReceive is called with each control message and frame at each receiver, once it has arrived in full.
 	OnReceive sim.Probe[*Passage]
-	// OnBid is called when a target gives a bid, and when it hears what becomes of it.
+	// OnBid is called when a target makes a bid, and when the target learns its outcome.
 	OnBid sim.Probe[*BidChange]
-	// OnDisk is called when a target's disk begins to write or read a piece, and when a drive is done with it.
+	// OnDisk is called when a target's disk begins to write or read a piece; for a drive, when it completes.
 	OnDisk sim.Probe[*Work]
 }
 
-// Passage is a control message or a frame of data between nodes. Nodes are gateways, then targets.
+// Passage is a control message or a frame of data between nodes. Nodes are numbered gateways first, then targets.
 type Passage struct {
-	Kind  string // of a control message; "data" for a frame
+	Kind  string // name of a control message; "data" for a frame
 	Data  bool
-	Chunk uint64 // what it is about, counted from 1; 0 if the protocol does not say
-	// that the chunk is of, or the target that makes a piece of it again; of chunks that are over, the one that sends
-	// or receives
+	Chunk uint64 // the attempt's ID, from 1; 0 if the protocol does not name it
+	// the chunk's gateway, or the target that rebuilds a piece of it; for a stale chunk, the one that sends or receives
 	Gateway  int32
 	From     int32
-	To       []int32 // all receivers when it is sent, one when it is received
+	To       []int32 // all receivers in OnSend, the one in OnReceive
 	Size     units.Bytes
-	Takes    sim.Time // on a link
+	Takes    sim.Time // transmission time on a link
 	Sent     sim.Time // when its sender handed it to its link
 	Received sim.Time
 }
 
-// BidChange is a bid when it is given, and when its gateway or the last byte of the data ends it.
+// BidChange is a bid when it is made, and when its gateway or the last byte of the data ends it.
 type BidChange = put.BidChange
 
-// Work is what a disk does for a piece of a chunk.
+// Work is a disk's job for a piece of a chunk.
 type Work struct {
-	Target, Disk int32    // disks are numbered over all targets
-	Chunk        uint64   // 0 of a piece that is made again
-	At           sim.Time // when it is queued
-	From, To     sim.Time // when it is done, if the target does not fail meanwhile
+	Target, Disk int32    // Disk is numbered over all targets
+	Chunk        uint64   // 0 for a piece that is being rebuilt
+	At           sim.Time // when it was queued
+	From, To     sim.Time // To is the completion time, if the target does not fail before
 	Read, Repair bool
 }
 
@@ -54,7 +53,7 @@ var readNames = [...]string{readAsk - put.FirstRead: "read request", readBid - p
 	readNow - put.FirstRead: "read", readLeave - put.FirstRead: "leave", readBegun - put.FirstRead: "begun",
 	partWanted - put.FirstRead: "read part", partKept - put.FirstRead: "part kept"}
 
-// says is a message's name.
+// says returns the name of a kind of message.
 func (c *Cluster) says(kind uint8) string {
 	if kind >= put.FirstRead {
 		return readNames[kind-put.FirstRead]
@@ -62,10 +61,10 @@ func (c *Cluster) says(kind uint8) string {
 	return c.bus.Traits.Says(kind)
 }
 
-// LastChunk is the number of the last attempt at a chunk that has begun.
+// LastChunk returns the ID of the last attempt that has begun.
 func (c *Cluster) LastChunk() uint64 { return c.attempts }
 
-// sees notes who sends a parcel and when, and tells of it.
+// sees records a parcel's sender and time, and calls OnSend.
 func (c *Cluster) sees(node, i int32) {
 	p := &c.parcels.Items[i]
 	p.sender, p.sent = node, c.eng.Now()
@@ -76,7 +75,7 @@ func (c *Cluster) sees(node, i int32) {
 	}
 }
 
-// shows tells of a parcel that has come in at a node.
+// shows calls OnReceive for a parcel that has arrived at a node.
 func (c *Cluster) shows(p *parcel, node int32) {
 	if c.OnReceive != nil {
 		c.showReceipt(p, node)
@@ -98,7 +97,7 @@ func (c *Cluster) passage(p *parcel) Passage {
 	}
 	i := p.message.Chunk
 	if x.Chunk == 0 {
-		x.Chunk = c.bus.Chunks[i].ID // of protocols that never begin again, some messages name a chunk's place alone
+		x.Chunk = c.bus.Chunks[i].ID // some messages of protocols that never retry carry only the chunk's slot
 	}
 	switch {
 	case c.bus.Chunks[i].ID == x.Chunk:
@@ -111,7 +110,7 @@ func (c *Cluster) passage(p *parcel) Passage {
 	return x
 }
 
-// showWork tells of what a disk does from one time to another.
+// showWork calls OnDisk for a job.
 func (c *Cluster) showWork(target int32, j *job, from, to sim.Time) {
 	if c.OnDisk == nil {
 		return

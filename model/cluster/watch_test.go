@@ -9,13 +9,13 @@ import (
 	"farflash/sim"
 )
 
-// watched is what probes were called with.
+// watched counts the calls of probes.
 type watched struct {
 	messages, frames, given, taken, freed, used uint64
 	writes                                      map[int32][]cluster.Work
 }
 
-// watch runs a cluster with all probes set, and holds what each must say.
+// watch runs a cluster with all probes set, and verifies each call.
 func watch(t *testing.T, cfg cluster.Config, until sim.Time) (*cluster.Cluster, *watched) {
 	t.Helper()
 	eng := sim.New()
@@ -58,7 +58,7 @@ func watch(t *testing.T, cfg cluster.Config, until sim.Time) (*cluster.Cluster, 
 			delete(open, k)
 			w.used++
 		case cfg.Protocol == cluster.ReplicastHDouble && x.State == reserve.Canceled && !there:
-			// what was taken back is then canceled by who has not heard of that
+			// A bid that was withdrawn is then canceled by a gateway that has not heard of it.
 		default:
 			t.Fatalf("%+v after %v (%v)", x, state, there)
 		}
@@ -79,7 +79,7 @@ func watch(t *testing.T, cfg cluster.Config, until sim.Time) (*cluster.Cluster, 
 	return c, w
 }
 
-// TestProbes: probes tell of all that is counted, in an order that makes sense, and change nothing.
+// TestProbes verifies that probes report everything that is counted, in a plausible order, without changing results.
 func TestProbes(t *testing.T) {
 	for _, p := range schemes {
 		for _, queued := range []bool{true, false} {

@@ -2,7 +2,7 @@ package cluster
 
 import "farflash/model/cluster/setting"
 
-// Choices of a configuration, which package setting has.
+// Choices of a configuration, defined in package setting.
 type (
 	Acknowledge = setting.Acknowledge
 	DiskLatency = setting.DiskLatency
@@ -11,7 +11,7 @@ type (
 	Reading     = setting.Reading
 )
 
-// They are these.
+// Values of these choices.
 const (
 	WriteThrough    = setting.WriteThrough
 	WriteBack       = setting.WriteBack

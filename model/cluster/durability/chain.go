@@ -5,26 +5,25 @@ import (
 	"math"
 )
 
-// Repair says how many drives of a group are rebuilt at once.
+// Repair selects how many drives of a group are rebuilt concurrently.
 type Repair uint8
 
 // Kinds of rebuilds.
 const (
-	Parallel Repair = iota // every failed drive has a rebuild of its own: rate i/Rebuild with i failed
+	Parallel Repair = iota // every failed drive is rebuilt independently: rate i/Rebuild with i failed
 	Serial                 // one after another: rate 1/Rebuild
 )
 
-// Config is a redundancy group: Width drives, each with a shard of everything the group
-// holds, which is lost when more than Parity of them have failed.
+// Config is a redundancy group: Width drives, each with a shard of all the group's data, which is lost when more than
+// Parity of them have failed.
 type Config struct {
 	Scheme  Scheme
 	MTTF    Hours // mean time to failure of a drive
-	Rebuild Hours // mean time from a drive's failure, or its turn, to its content being whole again; may be +Inf
+	Rebuild Hours // mean time from a drive's failure, or from its turn, until its content is restored; may be +Inf
 	Repair  Repair
 }
 
-// DefaultConfig is three replicas on drives of 1.5 % AFR (assumed) that are rebuilt in ten hours
-// (assumed).
+// DefaultConfig is three replicas on drives of 1.5% AFR (assumed) that are rebuilt in ten hours (assumed).
 func DefaultConfig() Config {
 	mttf, _ := MTTF(0.015) // the rate is in range
 	return Config{Scheme: Replicas(3), MTTF: mttf, Rebuild: 10}
@@ -45,15 +44,15 @@ func (c Config) check() error {
 	return nil
 }
 
-// Chain is the Markov chain of a group's failed drives, from 0 to Parity, with loss beyond.
-// Lifetimes and rebuilds are exponential in it.
+// Chain is the Markov chain of the number of failed drives in a group, from 0 to Parity, with data loss beyond.
+// Lifetimes and rebuild times are exponential.
 type Chain struct {
 	cfg  Config
-	fail []float64 // an hour, with i failed
+	fail []float64 // per hour, with i drives failed
 	mend []float64
 }
 
-// New makes the chain of a group.
+// New returns the chain of a group.
 func New(cfg Config) (*Chain, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -70,10 +69,9 @@ func New(cfg Config) (*Chain, error) {
 	return c, nil
 }
 
-// MTTDL is the exact mean time to data loss of a group whose drives all work at first. It
-// solves the chain's linear system by forward elimination: the mean time from i to i+1
-// failed drives is T(i) = (1 + mend(i) T(i-1)) / fail(i), and MTTDL is their sum. Nothing is
-// subtracted, so it is exact to rounding however rare a loss is.
+// MTTDL returns the exact mean time to data loss of a group whose drives all work initially. It solves the chain's
+// linear system by forward elimination: the mean time from i to i+1 failed drives is T(i) = (1 + mend(i) T(i-1)) /
+// fail(i), and MTTDL is their sum. There is no subtraction, so it is exact to rounding however rare a loss is.
 func (c *Chain) MTTDL() Hours {
 	sum, step := 0.0, 0.0
 	for i, f := range c.fail {
@@ -83,13 +81,12 @@ func (c *Chain) MTTDL() Hours {
 	return Hours(sum)
 }
 
-// Approximation is the usual formula for rebuilds that are much faster than failures:
+// Approximation returns the usual formula for rebuilds that are much faster than failures:
 //
 //	MTTF^(m+1) / (n (n-1) ... (n-m) Rebuild^m), times m! if rebuilds run in parallel
 //
-// For m = 1 it is MTTF^2 / (n (n-1) MTTR), for m = 2 and serial repair
-// MTTF^3 / (n (n-1) (n-2) MTTR^2), as textbooks have RAID-5 and RAID-6. It is always less
-// than MTTDL.
+// For m = 1 it is MTTF^2 / (n (n-1) MTTR), for m = 2 and serial repair MTTF^3 / (n (n-1) (n-2) MTTR^2), the textbook
+// formulas for RAID-5 and RAID-6. It is always less than MTTDL.
 func (c *Chain) Approximation() Hours {
 	t := 1 / c.fail[0]
 	for i := 1; i < len(c.fail); i++ {
@@ -98,15 +95,14 @@ func (c *Chain) Approximation() Hours {
 	return Hours(t)
 }
 
-// LossWithin is the chance that a group whose drives all work at first loses data within
-// a time. It is exact: the transition matrix over a short time by uniformisation, which
-// is then squared until the time is reached. All terms are positive and rows are kept at
-// sum 1, so tiny chances keep their digits.
+// LossWithin returns the probability that a group whose drives all work initially loses data within t. It is exact: the
+// transition matrix over a short time is computed by uniformisation, and then squared until it covers t. All terms are
+// positive and row sums are kept at 1, so tiny probabilities keep their digits.
 func (c *Chain) LossWithin(t Hours) float64 {
 	if !(t > 0) {
 		return 0
 	}
-	n := len(c.fail) + 1 // states; the last is loss
+	n := len(c.fail) + 1 // states; the last one is data loss
 	fastest := 0.0
 	for i, f := range c.fail {
 		fastest = max(fastest, f+c.mend[i])
@@ -126,7 +122,7 @@ func (c *Chain) LossWithin(t Hours) float64 {
 		}
 	}
 	step[n-1][n-1] = 1
-	// The first n terms have to be there for a loss to be reached at all; 24 more make 1/24!.
+	// The first n terms are needed to reach the loss state at all; 24 more reduce the error to 1/24!.
 	p := newMatrix(n)
 	power, weight := identity(n), 1.0
 	for k := range n + 24 {
@@ -147,7 +143,7 @@ func (c *Chain) LossWithin(t Hours) float64 {
 	return p[0][n-1]
 }
 
-// Nines are the nines of not losing the group's data in a year.
+// Nines returns the nines of the group's durability over a year.
 func (c *Chain) Nines() float64 { return Nines(c.LossWithin(Year)) }
 
 type matrix [][]float64
@@ -183,7 +179,7 @@ func (m matrix) times(o matrix) matrix {
 	return out
 }
 
-// normalise makes the rows' sums 1. Otherwise squaring doubles what they are off.
+// normalise scales each row to sum 1. Otherwise each squaring would double the error of the sums.
 func (m matrix) normalise() {
 	for _, row := range m {
 		sum := 0.0

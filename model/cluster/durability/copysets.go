@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// Failures at once, as after a power cut: which of them lose data depends on how many
-// sets of drives hold all shards of some chunk. Those are copysets (Cidon et al. 2013).
+// Simultaneous failures, as after a power cut: which of them lose data depends on the number of sets of drives that
+// hold all shards of some chunk. Those are copysets (Cidon et al. 2013).
 
-// logChoose is the logarithm of n over k, for k from 0 to n.
+// logChoose returns the logarithm of n over k, for k from 0 to n.
 func logChoose(n, k int) float64 {
 	k = min(k, n-k)
 	s := 0.0
@@ -19,8 +19,8 @@ func logChoose(n, k int) float64 {
 	return s
 }
 
-// LossOfOne is the chance that a chunk on different nodes at random is lost when so many
-// of the nodes fail at once: that more than Parity of its nodes are among them.
+// LossOfOne returns the probability that a chunk on distinct random nodes is lost when the given number of nodes fail
+// simultaneously: that more than Parity of its nodes are among them.
 func LossOfOne(s Scheme, nodes, failed int) (float64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
@@ -38,9 +38,9 @@ func LossOfOne(s Scheme, nodes, failed int) (float64, error) {
 	return min(p, 1), nil
 }
 
-// LossAtOnce is the chance that any data are lost when so many nodes fail at once, with
-// chunks on so many copysets at random: 1-(1-p)^copysets, p being LossOfOne. It takes
-// copysets for independent, which those of a permutation nearly are.
+// LossAtOnce returns the probability that any data is lost when the given number of nodes fail simultaneously, with
+// chunks on random copysets: 1-(1-p)^copysets, where p is LossOfOne. It treats copysets as independent, which those of
+// a permutation nearly are.
 func LossAtOnce(s Scheme, nodes, failed int, copysets float64) (float64, error) {
 	p, err := LossOfOne(s, nodes, failed)
 	if err != nil {
@@ -49,16 +49,15 @@ func LossAtOnce(s Scheme, nodes, failed int, copysets float64) (float64, error) 
 	return Any(p, copysets), nil
 }
 
-// Distinct is how many different ones of the possible copysets so many chunks use on
-// average, each drawing one at random.
+// Distinct returns the expected number of distinct copysets in use when each chunk draws one of the possible ones at
+// random.
 func Distinct(possible, chunks float64) float64 { return possible * Any(1/possible, chunks) }
 
-// AllCopysets is how many copysets random placement can use: all sets of Width nodes.
+// AllCopysets returns the number of copysets that random placement can use: all sets of Width nodes.
 func AllCopysets(s Scheme, nodes int) float64 { return rng.Exp(logChoose(nodes, s.Width())) }
 
-// WindowCopysets is how many copysets there can be if a chunk's first node is random and
-// the others are among the so many that follow it: nodes C(scatter, Width-1), as
-// Facebook's HDFS limits the scatter width.
+// WindowCopysets returns the number of possible copysets if a chunk's first node is random and the others are among the
+// scatter nodes that follow it: nodes C(scatter, Width-1), as Facebook's HDFS limits the scatter width.
 func WindowCopysets(s Scheme, nodes, scatter int) float64 {
 	if scatter < s.Width()-1 {
 		return 0
@@ -66,8 +65,8 @@ func WindowCopysets(s Scheme, nodes, scatter int) float64 {
 	return float64(nodes) * rng.Exp(logChoose(scatter, s.Width()-1))
 }
 
-// FewestCopysets is how many copysets copyset replication makes for a scatter width: so
-// many permutations of the nodes as reach it, each cut into sets of Width.
+// FewestCopysets returns the number of copysets that copyset replication creates for a scatter width: enough
+// permutations of the nodes to reach it, each cut into sets of Width.
 func FewestCopysets(s Scheme, nodes, scatter int) float64 {
 	w := s.Width()
 	if w < 2 {

@@ -10,11 +10,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// The abstract's figures: 1 % of 5000 nodes fail. RAMCloud: everywhere, 8000 chunks a
-// node, or one permutation; HDFS at Facebook: scatter width 10 by five permutations.
+// TestCopysetPaper checks the abstract's figures: 1% of 5000 nodes fail. RAMCloud: everywhere, 8000 chunks a node, or
+// one permutation; HDFS at Facebook: scatter width 10 by five permutations.
 func TestCopysetPaper(t *testing.T) {
 	s := Replicas(3)
-	// Printed as 99.99 %, which stands for certainty.
+	// Printed as 99.99%, which stands for certainty.
 	if got, err := LossAtOnce(s, 5000, 50, Distinct(AllCopysets(s, 5000), 5000*8000)); err != nil || got < 0.9999 {
 		t.Errorf("RAMCloud, random: %v, printed 99.99 %%", got)
 	}
@@ -44,7 +44,7 @@ func TestCopysetCounts(t *testing.T) {
 	if n := FewestCopysets(s, 9, 4); n != 6 {
 		t.Errorf("%v copysets for nine nodes with scatter width 4", n)
 	}
-	// Windows: every set that spans at most the window, counted one by one.
+	// Windows: count every set that spans at most the window.
 	sets := map[[3]int]bool{}
 	for i := range 30 {
 		for _, c := range combin.Combinations(6, 2) {
@@ -73,7 +73,7 @@ func TestCopysetCounts(t *testing.T) {
 	}
 }
 
-// LossOfOne counted over all sets of failures, and LossAtOnce drawn.
+// TestLossAtOnce compares LossOfOne with an enumeration of all failures, and LossAtOnce with random draws.
 func TestLossAtOnce(t *testing.T) {
 	for _, s := range []Scheme{Replicas(2), Replicas(3), {2, 1}, {3, 2}, {4, 0}} {
 		for failed := range 10 {
@@ -160,7 +160,7 @@ func TestAssess(t *testing.T) {
 			a.Nines() > a.ChunkNines() {
 			t.Errorf("%+v", a)
 		}
-		// Rare losses: the chance in a year is the year over the mean.
+		// Losses are rare: the probability in a year is the year over the mean.
 		if !near(a.Loss, float64(Year/a.MTTDL), 0.03) {
 			t.Errorf("spread %d: loss in a year with %v, by the mean %v", spread, a.Loss, Year/a.MTTDL)
 		}

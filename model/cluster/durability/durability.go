@@ -1,24 +1,18 @@
-// Package durability says how long a redundancy scheme keeps data: mean time to data
-// loss, the chance of a loss within a year and its nines, for replicas and erasure
-// codes, and what the placement of copies does to them.
+// Package durability computes how long a redundancy scheme keeps data: mean time to data loss, the probability of a
+// loss within a year and its nines, for replicas and erasure codes, and the effect of copy placement on them.
 //
-// Its main types are Scheme (k data and m parity shards), Rebuild (how long a drive's
-// content takes to be made again), Chain (the birth-death chain of a redundancy group,
-// solved exactly, with the usual approximation beside it), Fleet (a cluster of such
-// groups) and Simulation, which plays drives' failures and rebuilds as events and must
-// agree with the chain where both apply. The copyset functions are the chances that a
-// number of failures at once loses data.
+// Its main types are Scheme (k data and m parity shards), Rebuild (how long it takes to rebuild a drive's content),
+// Chain (the birth-death chain of a redundancy group, solved exactly, and the usual approximation), Fleet (a cluster of
+// such groups) and Simulation, which simulates drives' failures and rebuilds as events and must agree with the chain
+// where both apply. The copyset functions compute the probability that simultaneous failures lose data.
 //
-// It follows Gibson and Patterson's chains (Patterson, Gibson and Katz, SIGMOD 1988;
-// Chen et al., ACM Computing Surveys 26(2), 1994) and Cidon et al., "Copysets: Reducing
-// the Frequency of Data Loss in Cloud Storage" (USENIX ATC 2013).
+// It follows Gibson and Patterson's chains (Patterson, Gibson and Katz, SIGMOD 1988; Chen et al., ACM Computing Surveys
+// 26(2), 1994) and Cidon et al., "Copysets: Reducing the Frequency of Data Loss in Cloud Storage" (USENIX ATC 2013).
 //
-// Spans of time here are years to billions of years, beyond units.Duration: they are
-// Hours.
+// Time spans here are years to billions of years, beyond the range of units.Duration, so they are Hours.
 //
-// What it leaves out: sectors that are lost silently and found during a rebuild, data
-// that are unavailable but not lost, local reconstruction codes, failures of whole racks
-// other than as a number of nodes that fail at once, and operators.
+// It leaves out sectors that are lost silently and found during a rebuild, data that is unavailable but not lost, local
+// reconstruction codes, failures of whole racks other than as simultaneous failures of nodes, and operator errors.
 package durability
 
 import (
@@ -29,10 +23,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Hours is a span of time in hours, at any scale.
+// Hours is a time span in hours, at any scale.
 type Hours float64
 
-// Year is 365 days, as vendors convert AFR and MTTF.
+// Year is 365 days, as in vendors' conversions of AFR and MTTF.
 const Year Hours = 8760
 
 // Years returns h in years.
@@ -41,8 +35,8 @@ func (h Hours) Years() float64 { return float64(h / Year) }
 // HoursOf converts a duration.
 func HoursOf(d units.Duration) Hours { return Hours(d.Seconds() / 3600) }
 
-// MTTF is the mean time to failure of a drive with exponential lifetime of which such a
-// share fails within a year: AFR = 1 - exp(-Year/MTTF).
+// MTTF returns the mean time to failure of a drive with exponential lifetime and the given annual failure rate: AFR = 1
+// - exp(-Year/MTTF).
 func MTTF(afr units.Fraction) (Hours, error) {
 	if !(afr > 0 && afr < 1) {
 		return 0, fmt.Errorf("an annual failure rate of %v; it must be more than 0 and less than 100%%", afr)
@@ -53,19 +47,19 @@ func MTTF(afr units.Fraction) (Hours, error) {
 // AFR is the inverse of MTTF.
 func AFR(mttf Hours) units.Fraction { return units.Fraction(lossOf(float64(Year / mttf))) }
 
-// Scheme is how a chunk is made redundant: any Data of its Data+Parity shards restore it.
+// Scheme is the redundancy of a chunk: any Data of its Data+Parity shards restore it.
 type Scheme struct {
 	Data   int // k: 1 for replicas
-	Parity int // m: how many losses it stands
+	Parity int // m: the number of losses it tolerates
 }
 
-// Replicas is the scheme of n whole copies.
+// Replicas returns the scheme of n whole copies.
 func Replicas(n int) Scheme { return Scheme{Data: 1, Parity: n - 1} }
 
-// Width is how many drives hold a chunk.
+// Width returns the number of drives that hold a chunk.
 func (s Scheme) Width() int { return s.Data + s.Parity }
 
-// Overhead is the bytes stored a byte of content.
+// Overhead returns the bytes stored per byte of content.
 func (s Scheme) Overhead() float64 { return float64(s.Width()) / float64(s.Data) }
 
 func (s Scheme) check() error {
@@ -79,12 +73,11 @@ func (s Scheme) check() error {
 	return nil
 }
 
-// Nines is minus the decimal logarithm of a chance of loss: 11 for 1e-11. It is infinite
-// if the chance is 0.
+// Nines returns minus the decimal logarithm of a probability of loss: 11 for 1e-11. It is infinite for 0.
 func Nines(loss float64) float64 { return -rng.Log(loss) / math.Ln10 }
 
-// Any is the chance that at least one of n independent things happens, each with chance
-// p: 1-(1-p)^n, exact also where p is tiny. n need not be whole.
+// Any returns the probability that at least one of n independent events of probability p happens: 1-(1-p)^n, exact also
+// for tiny p. n need not be an integer.
 func Any(p, n float64) float64 {
 	switch {
 	case n <= 0:
@@ -95,10 +88,10 @@ func Any(p, n float64) float64 {
 	return lossOf(-float64(n * logOneMinus(p)))
 }
 
-// series is below what argument the first terms of a power series are exact.
+// series is the argument below which the first terms of a power series are exact.
 const series = 1e-3
 
-// logOneMinus is ln(1-p), exact also for tiny p.
+// logOneMinus returns ln(1-p), exact also for tiny p.
 func logOneMinus(p float64) float64 {
 	if p > series {
 		return rng.Log(1 - p)
@@ -110,7 +103,7 @@ func logOneMinus(p float64) float64 {
 	return -float64(s * p)
 }
 
-// lossOf is 1-exp(-x) for x >= 0, exact also for tiny x.
+// lossOf returns 1-exp(-x) for x >= 0, exact also for tiny x.
 func lossOf(x float64) float64 {
 	if x > series {
 		return 1 - rng.Exp(-x)

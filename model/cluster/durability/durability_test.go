@@ -22,7 +22,7 @@ func chain(t testing.TB, s Scheme, mttf, rebuild Hours, r Repair) *Chain {
 	return c
 }
 
-// Closed forms from textbooks, with l and m the rates of failure and repair.
+// TestTextbookMTTDL checks closed forms from textbooks, with l and m the rates of failure and repair.
 func TestTextbookMTTDL(t *testing.T) {
 	const mttf, mttr = 1e5, 24.0
 	l, m := 1/mttf, 1/mttr
@@ -54,8 +54,8 @@ func TestTextbookMTTDL(t *testing.T) {
 	}
 }
 
-// Figures that were printed: the RAID paper's level 5 for drives of 30,000 h and repairs of
-// one hour, and the survey's hundred drives of 200,000 h in groups of 16.
+// TestPrintedMTTDL checks printed figures: the RAID paper's level 5 for drives of 30,000 h and repairs of one hour, and
+// the survey's hundred drives of 200,000 h in groups of 16.
 func TestPrintedMTTDL(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -68,7 +68,7 @@ func TestPrintedMTTDL(t *testing.T) {
 		{"SIGMOD 1988, G = 25", 30_000, 26, 104, 346_000, 0.005},
 		{"Surveys 1994, 3000 years", 200_000, 16, 100, 3000 * Year, 0.02},
 	} {
-		// A group's approximation, over the number of groups.
+		// A group's approximation, divided by the number of groups.
 		got := chain(t, Scheme{int(c.group) - 1, 1}, c.mttf, 1, Serial).Approximation() / Hours(c.drives/c.group)
 		if !near(float64(got), float64(c.printed), c.within) {
 			t.Errorf("%s: %.0f h, printed %.0f", c.name, got, c.printed)
@@ -76,7 +76,7 @@ func TestPrintedMTTDL(t *testing.T) {
 	}
 }
 
-// The recursion against gonum solving the linear system, wherever that is well conditioned.
+// TestLinearSystem compares the recursion with gonum's solution of the linear system, where that is well conditioned.
 func TestLinearSystem(t *testing.T) {
 	for _, s := range []Scheme{Replicas(2), Replicas(3), Replicas(5), {4, 2}, {8, 3}, {10, 4}} {
 		for _, ratio := range []float64{0.5, 5, 50} {
@@ -106,10 +106,9 @@ func TestLinearSystem(t *testing.T) {
 	}
 }
 
-// LossWithin against closed forms, and against the mean for long times.
+// TestLossWithin compares LossWithin with closed forms, and with the mean for long times.
 func TestLossWithin(t *testing.T) {
-	// A mirror's survival is a sum of two exponentials whose rates are the roots of
-	// s^2 + (3l+m) s + 2l^2.
+	// A mirror's survival is a sum of two exponentials whose rates are the roots of s^2 + (3l+m) s + 2l^2.
 	const l, m = 1e-3, 0.1
 	c := chain(t, Replicas(2), 1/l, 1/m, Parallel)
 	root := math.Sqrt((3*l+m)*(3*l+m) - 8*l*l)
@@ -120,19 +119,19 @@ func TestLossWithin(t *testing.T) {
 			t.Errorf("mirror lost within %v h with %v, the closed form has %v", at, got, want)
 		}
 	}
-	// Of one drive it is the exponential itself, however small or large.
+	// For one drive it is the exponential itself, for small and large times.
 	one := chain(t, Replicas(1), 1e6, 10, Parallel)
 	for _, at := range []float64{1e-9, 1e-3, 1, 1e6, 1e8} {
 		if got, want := one.LossWithin(Hours(at)), -math.Expm1(-at/1e6); !near(got, want, 1e-9) {
 			t.Errorf("one drive lost within %v h with %v, want %v", at, got, want)
 		}
 	}
-	// Rare losses come at the rate 1/MTTDL once rebuilds have set in: 17+3 shards, 1e-17 a year.
+	// Rare losses have the rate 1/MTTDL once rebuilds have set in: 17+3 shards, 1e-17 a year.
 	rare := chain(t, Scheme{17, 3}, 1.2e6, 2, Parallel)
 	if got, want := rare.LossWithin(Year), float64(Year/rare.MTTDL()); !near(got, want, 1e-3) || got > 1e-11 {
 		t.Errorf("17+3 lost within a year with %v, by the mean %v", got, want)
 	}
-	// Squaring forty times and more loses nothing.
+	// Squaring forty times and more loses no accuracy.
 	if got, want := rare.LossWithin(rare.MTTDL()), 1-math.Exp(-1); !near(got, want, 1e-6) {
 		t.Errorf("lost within the mean time with %v, want %v", got, want)
 	}
@@ -144,7 +143,7 @@ func TestLossWithin(t *testing.T) {
 	}
 }
 
-// More parity, better drives and faster rebuilds never hurt; more data shards never help.
+// TestMonotone: more parity, better drives and faster rebuilds never hurt; more data shards never help.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{
@@ -194,7 +193,7 @@ func TestMonotone(t *testing.T) {
 }
 
 func TestAFR(t *testing.T) {
-	// The usual example: 1.2 million hours are 0.73 % a year.
+	// The usual example: 1.2 million hours are 0.73% a year.
 	if a := float64(AFR(1.2e6)); !near(a, 0.00727, 1e-3) {
 		t.Errorf("AFR of 1.2 million hours is %v", a)
 	}

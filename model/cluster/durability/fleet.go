@@ -6,51 +6,50 @@ import (
 	"farflash/numeric/units"
 )
 
-// Spread is how chunks are spread over copysets.
+// Spread selects how chunks are spread over copysets.
 type Spread uint8
 
 // Kinds of spreads.
 const (
-	Everywhere Spread = iota // any nodes: AllCopysets, and everyone helps to rebuild
+	Everywhere Spread = iota // any nodes: AllCopysets, and every node helps to rebuild
 	Window                   // WindowCopysets of the scatter width
 	Copysets                 // FewestCopysets of the scatter width
 )
 
-// Fleet is a cluster of equal drives, one a node.
+// Fleet is a cluster of identical drives, one per node.
 type Fleet struct {
 	Scheme  Scheme
 	Nodes   int
 	AFR     units.Fraction // of a drive
 	Chunks  float64        // in the cluster
 	Spread  Spread
-	Scatter int // how many others hold shards of what a node holds; with Everywhere it is all
-	// Rebuild is how a drive is rebuilt. Data and Helpers are taken from the scheme and the scatter
-	// width.
+	Scatter int // number of other nodes that hold shards of a node's chunks; with Everywhere it is all
+	// Rebuild describes the rebuild of a drive. Its Data and Helpers are ignored; they follow from the scheme and the
+	// scatter width.
 	Rebuild Rebuild
 	Repair  Repair
 }
 
-// Assessment is how durable a fleet is.
+// Assessment is the durability of a fleet.
 type Assessment struct {
 	MTTF     Hours   // of a drive
 	Rebuild  Hours   // of a drive
-	Copysets float64 // that chunks use, on average
+	Copysets float64 // expected number of copysets in use
 	Group    Hours   // mean time until a given copyset's chunks are lost
 	MTTDL    Hours   // mean time until any chunk is lost
-	Loss     float64 // chance that any chunk is lost within a year
-	Chunk    float64 // chance that a given chunk is lost within a year
+	Loss     float64 // probability that any chunk is lost within a year
+	Chunk    float64 // probability that a given chunk is lost within a year
 }
 
-// Nines are of the fleet: no chunk lost in a year.
+// Nines returns the nines of the fleet: no chunk is lost in a year.
 func (a Assessment) Nines() float64 { return Nines(a.Loss) }
 
-// ChunkNines are of one chunk, what providers advertise.
+// ChunkNines returns the nines of one chunk, which providers advertise.
 func (a Assessment) ChunkNines() float64 { return Nines(a.Chunk) }
 
-// Assess solves the chain of a copyset and takes the copysets for independent groups:
-// losses are rare, so that what two sets share hardly matters (Simulation shows how
-// much). A copyset counts as short of a shard until the whole drive is rebuilt, though its own
-// part may be done earlier: the figures are on the safe side.
+// Assess solves the chain of a copyset and treats the copysets as independent groups: losses are rare, so the drives
+// that two sets share hardly matter (Simulation quantifies this). A copyset counts as short of a shard until the whole
+// drive is rebuilt, though its own part may be complete earlier, so the results are conservative.
 func Assess(f Fleet) (Assessment, error) {
 	var a Assessment
 	if err := f.Scheme.check(); err != nil {

@@ -6,27 +6,27 @@ import (
 	"farflash/numeric/units"
 )
 
-// Rebuild is how the content of a failed drive is made again.
+// Rebuild describes how the content of a failed drive is rebuilt.
 type Rebuild struct {
-	// Capacity is what the drive held.
+	// Capacity is the amount of data that the drive held.
 	Capacity units.Bytes
-	// Data is how many shards are read for each that is made: 1 for replicas, k for a k+m code.
+	// Data is the number of shards read for each one rebuilt: 1 for replicas, k for a k+m code.
 	Data int
-	// Helpers are the other drives that take part: the scatter width, or those of the group.
+	// Helpers is the number of other drives that take part: the scatter width, or those of the group.
 	Helpers int
-	// Bandwidth is what each drive gives to rebuilding, reads and writes together.
+	// Bandwidth is the bandwidth that each drive contributes to rebuilding, reads and writes together.
 	Bandwidth units.ByteRate
 	// Spare writes everything to one new drive. Otherwise the helpers share the writes.
 	Spare bool
-	// Network is what all rebuilding together may take of the network, counted once for
-	// each byte that is read; 0 is no limit.
+	// Network is the bandwidth that all rebuilding together may use of the network, counted once for each byte read; 0
+	// is no limit.
 	Network units.ByteRate
-	// Detection is from the failure to the first byte.
+	// Detection is the time from the failure to the first byte.
 	Detection units.Duration
 }
 
-// Time is how long a drive's content is short of a copy. With capacity C, k shards read for
-// each made, h helpers of bandwidth B and a network of W:
+// Time returns how long a drive's content is short of a copy. With capacity C, k shards read for each one rebuilt, h
+// helpers of bandwidth B and a network of W:
 //
 //	shared   detection + max(C (k+1) / (h B), C k / W)
 //	spare    detection + max(C / B, C k / (h B), C k / W)

@@ -9,24 +9,23 @@ import (
 	"farflash/numeric/stats"
 )
 
-// Simulation plays failures and rebuilds of drives one by one until data are lost, again
-// and again. It assumes less than the chain: lifetimes may age, rebuilds may take always
-// the same time, and groups may share drives.
+// Simulation simulates individual failures and rebuilds of drives until data is lost, repeatedly. It makes fewer
+// assumptions than the chain: lifetimes may age, rebuilds may take a fixed time, and groups may share drives.
 type Simulation struct {
 	Config
-	// Drives is how many there are; 0 is one group of its own.
+	// Drives is the number of drives; 0 is a single group.
 	Drives int
-	// Groups are the copysets, each of Width drives numbered from 0; none is one group of the
-	// first Width drives. With Serial repair one rebuild runs in the whole fleet.
+	// Groups are the copysets, each of Width drives numbered from 0; nil is one group of the first Width drives. With
+	// Serial repair one rebuild at a time runs in the whole fleet.
 	Groups [][]int32
-	// Shape is of the drives' Weibull lifetimes, whose mean is MTTF: 1 is exponential, less
-	// is infant mortality, more is wear. Drives are new at first and after a rebuild.
+	// Shape is the shape of the drives' Weibull lifetimes, whose mean is MTTF: 1 is exponential, less is infant
+	// mortality, more is wear. Drives are new initially and after a rebuild.
 	Shape float64
-	// Fixed makes every rebuild take its mean time. Otherwise it is exponential.
+	// Fixed makes every rebuild take its mean time. Otherwise rebuild times are exponential.
 	Fixed bool
-	// Runs is how many losses are waited for.
+	// Runs is the number of data losses to simulate.
 	Runs int
-	// MostEvents is when to give up: losses that are too rare to be simulated.
+	// MostEvents is the number of events after which the simulation gives up, because losses are too rare.
 	MostEvents uint64
 }
 
@@ -35,11 +34,11 @@ func DefaultSimulation(cfg Config) Simulation {
 	return Simulation{Config: cfg, Shape: 1, Runs: 1000, MostEvents: 1 << 30}
 }
 
-// Outcome is what a simulation found.
+// Outcome is the result of a simulation.
 type Outcome struct {
-	MTTDL  stats.Interval // hours, with its interval at the level asked for
+	MTTDL  stats.Interval // in hours, with its interval at the requested level
 	Events uint64         // failures and rebuilds
-	Times  []Hours        // to the loss, run by run
+	Times  []Hours        // time to data loss of each run
 }
 
 // pending is the next event of a drive.
@@ -56,16 +55,16 @@ type player struct {
 	Simulation
 	stream  *rng.Stream
 	scale   float64   // of the Weibull distribution
-	member  [][]int32 // of each drive: its groups
-	lost    []int     // of each group: failed drives
+	member  [][]int32 // the groups of each drive
+	lost    []int     // failed drives of each group
 	down    []bool
 	queue   heap.Heap[pending, *pending]
 	waiting []int32 // failed drives whose serial rebuild has not begun
 	busy    bool
 }
 
-// Simulate plays the runs with numbers from the stream and gives the mean time to data
-// loss with its interval at a confidence level such as 0.95.
+// Simulate performs the runs with random numbers from the stream. It returns the mean time to data loss with its
+// interval at a confidence level such as 0.95.
 func Simulate(s Simulation, stream *rng.Stream, level float64) (Outcome, error) {
 	p, err := newPlayer(s, stream)
 	if err != nil {
@@ -129,7 +128,7 @@ func newPlayer(s Simulation, stream *rng.Stream) (*player, error) {
 	return p, nil
 }
 
-// run plays until data are lost and reports when; NaN if that takes too many events.
+// run simulates until data is lost and returns that time, or NaN if it takes too many events.
 func (p *player) run(most uint64) (float64, uint64) {
 	clear(p.down)
 	clear(p.lost)
@@ -149,7 +148,7 @@ func (p *player) run(most uint64) (float64, uint64) {
 	return math.NaN(), most
 }
 
-// failed takes a drive out and reports whether data are lost.
+// failed takes a drive out of service and reports whether data is lost.
 func (p *player) failed(ev pending) bool {
 	p.down[ev.drive] = true
 	for _, g := range p.member[ev.drive] {
@@ -177,7 +176,7 @@ func (p *player) begin(now float64, drive int32) {
 	}
 }
 
-// mended puts a new drive with the old one's content in.
+// mended puts a new drive with the rebuilt content into service.
 func (p *player) mended(ev pending) {
 	p.down[ev.drive] = false
 	for _, g := range p.member[ev.drive] {
@@ -200,8 +199,8 @@ func (p *player) lifetime() float64 {
 	return float64(x * p.scale)
 }
 
-// gamma is the gamma function for x >= 1, by Lanczos' approximation (g = 7, nine terms), the
-// same bits on every machine.
+// gamma is the gamma function for x >= 1, by Lanczos' approximation (g = 7, nine terms). Its bits are the same on every
+// machine.
 func gamma(x float64) float64 {
 	c := [...]float64{0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
 		-176.61502916214059,

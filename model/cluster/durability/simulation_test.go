@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The simulated mean is within its interval of the chain's, over schemes, rates and ways to
-// repair. At level 0.999 one of a thousand right ones would be outside.
+// TestSimulationAgrees verifies that the simulated mean is within its interval of the chain's, over schemes, rates and
+// repair modes. At level 0.999 one in a thousand correct ones would be outside.
 func TestSimulationAgrees(t *testing.T) {
 	for _, s := range []Scheme{Replicas(1), Replicas(2), Replicas(3), {4, 1}, {4, 2}, {8, 3}} {
 		for _, ratio := range []Hours{5, 20} { // rebuilds in the mean life of a drive
@@ -37,7 +37,7 @@ func TestSimulationAgrees(t *testing.T) {
 	}
 }
 
-// The share of runs lost within a time is the chain's.
+// TestSimulatedLoss verifies that the share of runs lost within a time agrees with the chain.
 func TestSimulatedLoss(t *testing.T) {
 	cfg := Config{Scheme: Replicas(3), MTTF: 1000, Rebuild: 100}
 	stream := rng.NewStream(12, "durability")
@@ -63,7 +63,7 @@ func TestSimulatedLoss(t *testing.T) {
 	}
 }
 
-// Weibull lifetimes without repair: the later of two drives is at 2 - 2^(-1/shape) means.
+// TestWeibull: with Weibull lifetimes and no repair, the later of two drives fails at 2 - 2^(-1/shape) means.
 func TestWeibull(t *testing.T) {
 	for _, shape := range []float64{0.5, 1, 1.5, 4} {
 		stream := rng.NewStream(13, "durability")
@@ -85,9 +85,9 @@ func TestWeibull(t *testing.T) {
 	}
 }
 
-// A mirror whose rebuilds always take R: both drives work for 1/(2l) on average, then the
-// other one fails within R with chance p = 1-exp(-lR), and until then or until the rebuild
-// is done it takes p/l. So the mean is (1/(2l) + p/l) / p.
+// TestFixedRebuild: a mirror whose rebuilds always take R. Both drives work for 1/(2l) on average, then the other one
+// fails within R with probability p = 1-exp(-lR); until then, or until the rebuild completes, p/l passes. So the mean
+// is (1/(2l) + p/l) / p.
 func TestFixedRebuild(t *testing.T) {
 	const l, took = 1e-3, 50.0
 	stream := rng.NewStream(14, "durability")
@@ -104,8 +104,8 @@ func TestFixedRebuild(t *testing.T) {
 	}
 }
 
-// Groups that share drives: the fleet's mean is the group's over their number while losses
-// are rare. Disjoint and overlapping copysets of 3 on 30 drives, each beside the estimate.
+// TestSharedDrives: for groups that share drives, the fleet's mean is the group's over their number while losses are
+// rare. Disjoint and overlapping copysets of 3 on 30 drives, each compared with the estimate.
 func TestSharedDrives(t *testing.T) {
 	const drives = 30
 	cfg := Config{Scheme: Replicas(3), MTTF: 1000, Rebuild: 10}
@@ -166,7 +166,7 @@ func TestSimulationRefused(t *testing.T) {
 			t.Errorf("%s is not refused", name)
 		}
 	}
-	// And the same seed gives the same times.
+	// The same seed gives the same times.
 	a, b := rng.NewStream(5, "x"), rng.NewStream(5, "x")
 	first, _ := Simulate(good, &a, 0.95)
 	second, _ := Simulate(good, &b, 0.95)

@@ -1,11 +1,10 @@
-// Package networktest is for tests of what stands on either side of cluster.Network: a network in memory, and the
-// test that every Network passes.
+// Package networktest supports tests of both sides of cluster.Network: an in-memory network, and a conformance test for
+// networks.
 //
-// Its main parts are Network, which carries each message by itself in a time that can be computed by hand, and
-// Conform, which holds a Network of any kind, the one in memory included, to the contract that package cluster
-// states.
+// Its main parts are Network, which carries each message independently in a time that can be computed by hand, and
+// Conform, which tests any Network, including the in-memory one, against the contract stated in package cluster.
 //
-// What it leaves out: shapes, queues and loss, and what protocols do with a network.
+// It leaves out topologies, queues and loss, and the behaviour of protocols on a network.
 package networktest
 
 import (
@@ -17,8 +16,8 @@ import (
 	"farflash/sim"
 )
 
-// Network is one in memory: every message takes the time of its bytes at a rate, and a trip, whatever else is on its
-// path.
+// Network is an in-memory network: every message takes the transmission time of its bytes and a trip, independent of
+// other traffic.
 type Network struct {
 	rate units.BitRate
 	trip sim.Time
@@ -31,7 +30,7 @@ type Network struct {
 	under     slab.Slab[struct{}]
 }
 
-// New returns a network that reports what has arrived.
+// New returns a network that reports arrivals to delivered.
 func New(eng *sim.Engine, rate units.BitRate, trip sim.Time, delivered func(m int32)) *Network {
 	n := &Network{rate: rate, trip: trip, eng: eng, self: eng.NewComponent(), delivered: delivered,
 		sent: map[int32][]spell{}, got: map[int32][]spell{}}
@@ -49,10 +48,10 @@ func (n *Network) Send(from, to int32, size units.Bytes, _ bool) (int32, error) 
 	return m, nil
 }
 
-// spell is a time, from and to, in which a link carried anything, of any number of messages at once.
+// spell is an interval, start and end, in which a link carried one or more messages.
 type spell [2]sim.Time
 
-// add has a link carry something; from is no earlier than that of what it was given before.
+// add records a transmission. from must not be earlier than that of the previous one.
 func add(links map[int32][]spell, node int32, from, ends sim.Time) {
 	list := links[node]
 	if k := len(list) - 1; k >= 0 && from <= list[k][1] {
@@ -62,7 +61,7 @@ func add(links map[int32][]spell, node int32, from, ends sim.Time) {
 	links[node] = append(list, spell{from, ends})
 }
 
-// until is how much of the spells is before a time.
+// until returns the total duration of the spells before a time.
 func until(list []spell, at sim.Time) (sum sim.Time) {
 	for _, s := range list {
 		sum += min(at, s[1]) - min(at, s[0])
@@ -78,7 +77,7 @@ func (n *Network) Busy(node int32, at sim.Time) (sent, got sim.Time) {
 // Rate implements cluster.Network: any number of messages pass at the same time.
 func (n *Network) Rate(int32) units.BitRate { return maxRate }
 
-// maxRate is what any number of links carry.
+// maxRate stands for an unlimited rate.
 const maxRate = 1e6 * units.Gbps
 
 // Trip implements cluster.Network.
@@ -90,24 +89,24 @@ func (n *Network) Handle(e sim.Event) {
 	n.under.Give(int32(e.Arg))
 }
 
-// Under is how many messages are on their path.
+// Under returns the number of messages in flight.
 func (n *Network) Under() int { return n.under.Used() }
 
 // Subject is a network under test.
 type Subject struct {
 	Network cluster.Network
-	// Nodes is how many there are, at least 4.
+	// Nodes is the number of nodes, at least 4.
 	Nodes int32
-	// Rate is that of one of a node's links, and Trip no longer than the shortest time between two nodes: nothing
-	// arrives before both.
+	// Rate is the rate of one of a node's links, and Trip is at most the minimum latency between two nodes: no message
+	// arrives before their sum.
 	Rate units.BitRate
 	Trip sim.Time
 	// Engine runs it.
 	Engine *sim.Engine
 }
 
-// Conform tests that the networks that fresh makes keep the contract of cluster.Network. Each is idle and reports to
-// delivered.
+// Conform tests that the networks that fresh makes fulfil the contract of cluster.Network. Each must be idle and report
+// to delivered.
 func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Subject) {
 	for _, c := range []struct {
 		name string
@@ -132,18 +131,18 @@ func Conform(t *testing.T, fresh func(t *testing.T, delivered func(m int32)) Sub
 	}
 }
 
-// session is one network and what was sent through it.
+// session is one network and the messages sent through it.
 type session struct {
 	Subject
 	t       *testing.T
 	under   map[int32]sent
 	sending bool
-	order   []sent        // as they arrived
-	busy    [][2]sim.Time // of each node, when it was last asked
+	order   []sent        // in order of arrival
+	busy    [][2]sim.Time // of each node, when it was last queried
 	then    func(sent)
 }
 
-// sent is a message under way.
+// sent is a message in flight.
 type sent struct {
 	from, to int32
 	size     units.Bytes
@@ -183,7 +182,8 @@ func (s *session) arrived(m int32) {
 	}
 }
 
-// carries: links are busy at most all of the time, and with a message at least as long as its bytes take.
+// carries verifies that links are never busy for more than the elapsed time, and at least for the transmission time of
+// a message.
 func (s *session) carries() {
 	s.busy = make([][2]sim.Time, s.Nodes)
 	most := [2]sim.Time{}
@@ -214,7 +214,7 @@ func (s *session) carries() {
 	}
 }
 
-// one: a message arrives, whatever its size.
+// one verifies that messages of any size arrive.
 func (s *session) one() {
 	for _, size := range []units.Bytes{1, 100, 9000, 64 * units.KiB} {
 		s.send(0, 1, size, size < 1000)
@@ -225,7 +225,7 @@ func (s *session) one() {
 	}
 }
 
-// once: many messages between all nodes arrive, each once.
+// once verifies that many messages between all nodes arrive, each exactly once.
 func (s *session) once() {
 	const rounds = 20
 	n := 0
@@ -246,14 +246,14 @@ func (s *session) once() {
 	}
 }
 
-// numbers: messages of the same size between the same nodes have different numbers.
+// numbers verifies that concurrent messages of the same size between the same nodes have different numbers.
 func (s *session) numbers() {
 	for range 1000 {
-		s.send(2, 3, 9000, false) // which fails if a number is that of one under way
+		s.send(2, 3, 9000, false) // fails if the number is that of a message in flight
 	}
 }
 
-// reply: whoever hears of a message may send.
+// reply verifies that a node may send while a delivery is handled.
 func (s *session) reply() {
 	left := 100
 	s.then = func(x sent) {
@@ -268,7 +268,7 @@ func (s *session) reply() {
 	}
 }
 
-// control: a control message that is sent when much data waits does not come last.
+// control verifies that a control message sent behind much data does not arrive last.
 func (s *session) control() {
 	for range 50 {
 		s.send(0, 1, 64*units.KiB, false)

@@ -16,7 +16,7 @@ const (
 	trip = units.Microsecond
 )
 
-// TestMemory holds the network in memory to the contract.
+// TestMemory tests the in-memory network against the contract.
 func TestMemory(t *testing.T) {
 	networktest.Conform(t, func(_ *testing.T, delivered func(m int32)) networktest.Subject {
 		eng := sim.New()
@@ -25,7 +25,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// packets is a network of package fabric as a cluster has it: hosts of a star, two classes.
+// packets is a network of package fabric as a cluster uses it: hosts of a star, two classes.
 type packets struct {
 	net       *fabric.Network
 	delivered func(m int32)
@@ -52,7 +52,7 @@ func (p *packets) Trip(size units.Bytes) sim.Time {
 func (p *packets) Delivered(m int32) { p.delivered(m) }
 func (p *packets) Acked(m int32)     { p.net.Forget(m) }
 
-// TestPackets holds networks that are simulated packet by packet to the same.
+// TestPackets tests packet-level networks against the contract.
 func TestPackets(t *testing.T) {
 	networktest.Conform(t, func(t *testing.T, delivered func(m int32)) networktest.Subject {
 		const hosts = 8
@@ -68,15 +68,15 @@ func TestPackets(t *testing.T) {
 	})
 }
 
-// TestCluster: every protocol that such a network can carry puts chunks over the one in memory, whatever is sent
-// arrives, and a lone frame takes what the network takes.
+// TestCluster verifies that every protocol that such a network can carry puts chunks over the in-memory network, that
+// all messages arrive, and that a lone frame takes the network's time.
 func TestCluster(t *testing.T) {
 	for _, p := range cluster.SharedSchemes() {
 		cfg := cluster.DefaultConfig()
 		cfg.Protocol, cfg.Core, cfg.Gateways, cfg.Targets, cfg.Chunk = p, cluster.CorePacket, 9, 18, 32*units.KiB
 		cfg.Reads, cfg.Objects = 0.25, 100
 		if cfg.Validate() != nil {
-			continue // its targets look at ports
+			continue // its targets observe ports
 		}
 		eng := sim.New()
 		c, err := cluster.New(cfg, eng, 1)

@@ -8,7 +8,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// counts places n copies of so many chunks.
+// counts places n copies of each chunk and counts them per target.
 func counts(p Placer, targets, chunks, n int) []float64 {
 	out := make([]float64, targets)
 	var at []int32
@@ -21,7 +21,7 @@ func counts(p Placer, targets, chunks, n int) []float64 {
 	return out
 }
 
-// chiSquare is the statistic of counts against expected ones.
+// chiSquare returns the statistic of counts against expected ones.
 func chiSquare(got, want []float64) float64 {
 	x := 0.0
 	for i, g := range got {
@@ -32,8 +32,8 @@ func chiSquare(got, want []float64) float64 {
 	return x
 }
 
-// What hashes or draws every chunk on its own is multinomial: the statistic has mean
-// n-1 and variance 2(n-1).
+// TestMultinomial: placers that hash or draw each chunk independently are multinomial, so the statistic has mean n-1
+// and variance 2(n-1).
 func TestMultinomial(t *testing.T) {
 	weighted := Uniform(90)
 	for i := range weighted.Weights {
@@ -72,7 +72,8 @@ func TestMultinomial(t *testing.T) {
 	}
 }
 
-// Several copies of equal weight are equally many everywhere, in domains or not.
+// TestCopiesBalanced verifies that several copies are spread evenly over targets of equal weight, with and without
+// domains.
 func TestCopiesBalanced(t *testing.T) {
 	const chunks = 60_000
 	for _, mk := range makers() {
@@ -80,7 +81,7 @@ func TestCopiesBalanced(t *testing.T) {
 			continue // their shares are not all equal; see below
 		}
 		if mk.name == "copysets" {
-			continue // copies come in sets, so that their counts are correlated
+			continue // copies come in sets, so their counts are correlated
 		}
 		for _, m := range []Map{Uniform(90), Uniform(90).Racks(9)} {
 			p := must(t, nil2(mk.make(m)), nil)
@@ -88,7 +89,7 @@ func TestCopiesBalanced(t *testing.T) {
 			for i := range want {
 				want[i] = 3 * chunks / 90.0
 			}
-			// Copies of a chunk differ, so the counts spread a little less than multinomial ones.
+			// Copies of a chunk are distinct, so the counts spread slightly less than multinomial ones.
 			if x := chiSquare(counts(p, 90, chunks, 3), want); x > 89+3.5*math.Sqrt(2*89) {
 				t.Errorf("%s: chi-square %.1f of 89 degrees", mk.name, x)
 			}
@@ -96,8 +97,8 @@ func TestCopiesBalanced(t *testing.T) {
 	}
 }
 
-// A target's share of the circle is Beta(v, (n-1)v): its variance is
-// (n-1)/(n^2 (nv+1)) for v virtual nodes and n targets.
+// TestRingSpread: a target's share of the circle is Beta(v, (n-1)v) with variance (n-1)/(n^2 (nv+1)) for v virtual
+// nodes and n targets.
 func TestRingSpread(t *testing.T) {
 	for _, v := range []int{1, 16, 128} {
 		const n = 900
@@ -120,11 +121,11 @@ func TestRingSpread(t *testing.T) {
 		}
 		got, want := math.Sqrt(square/n), math.Sqrt(float64(n-1)/(n*n*float64(n*v+1)))
 		t.Logf("%d virtual nodes: deviation %.2f %% of the mean, in theory %.2f %%", v, 100*n*got, 100*n*want)
-		// The deviation of 900 shares is itself known to some 1/sqrt(1800), more where they are skewed.
+		// The deviation of 900 shares is itself known only to some 1/sqrt(1800), worse where shares are skewed.
 		if got < 0.9*want || got > 1.1*want {
 			t.Errorf("%d virtual nodes: deviation %v, in theory %v", v, got, want)
 		}
-		// And lookups find those arcs.
+		// Lookups find these arcs.
 		for c := range uint64(2000) {
 			h := attempt(c, 0)
 			at := r.find(h)
@@ -135,7 +136,7 @@ func TestRingSpread(t *testing.T) {
 	}
 }
 
-// The paper's bound for tables of a hundred entries a target: 1 % between shares.
+// TestMaglevBalance verifies the paper's bound for tables of a hundred entries per target: 1% between shares.
 func TestMaglevBalance(t *testing.T) {
 	for _, n := range []int{9, 90, 900} {
 		p, err := NewMaglev(Uniform(n), MaglevTable(n))
@@ -174,8 +175,8 @@ func TestMaglevBalance(t *testing.T) {
 	}
 }
 
-// The chance that a target is among the first n drawn one after another without
-// replacement, by going through all orders.
+// successive computes the probability that a target is among the first n drawn one after another without replacement,
+// by enumerating all orders.
 func successive(weights []float64, n int) []float64 {
 	in := make([]float64, len(weights))
 	used := make([]bool, len(weights))
@@ -201,8 +202,8 @@ func successive(weights []float64, n int) []float64 {
 	return in
 }
 
-// Several weighted copies are draws one after another, exactly: a heavy target gets
-// fewer copies than its weight, because it cannot have two of one chunk.
+// TestSuccessive verifies that several weighted copies are exactly successive draws: a heavy target gets fewer copies
+// than its weight suggests, because it cannot have two of one chunk.
 func TestSuccessive(t *testing.T) {
 	m := Map{Weights: []float64{1, 1, 2, 3, 5, 8}}
 	const chunks = 100_000
@@ -222,7 +223,7 @@ func TestSuccessive(t *testing.T) {
 	}
 }
 
-// No target is ever above ceil((1+e) m w/W), while a ring alone is far above it.
+// TestBoundedLoad verifies that no target exceeds ceil((1+e) m w/W), while a plain ring is far above it.
 func TestBoundedLoad(t *testing.T) {
 	weighted := Uniform(90)
 	for i := range weighted.Weights {
@@ -252,7 +253,7 @@ func TestBoundedLoad(t *testing.T) {
 			}
 		}
 	}
-	// Three copies on three targets leave no choice: after 2 on one alone, a bound is broken and counted.
+	// Three copies on three targets leave no choice: with the load on one of them, its bound is exceeded and counted.
 	p, _ := NewBoundedLoad(Uniform(3), 16, 0.1)
 	p.Add(0, 50)
 	if out := p.Place(1, 3, nil); len(out) != 3 || p.Overfull() != 1 {
@@ -260,8 +261,8 @@ func TestBoundedLoad(t *testing.T) {
 	}
 }
 
-// With one choice the fullest of n bins with n balls has about ln n / ln ln n, with two
-// about ln ln n / ln 2 plus a constant (Azar et al., theorem 4).
+// TestTwoChoices: with one choice the fullest of n bins with n balls has about ln n / ln ln n, with two about ln ln n /
+// ln 2 plus a constant (Azar et al., theorem 4).
 func TestTwoChoices(t *testing.T) {
 	const n = 9000
 	h := nil2(NewJump(Uniform(n)))
@@ -282,7 +283,7 @@ func TestTwoChoices(t *testing.T) {
 	}
 }
 
-// Ties between straws of 16 bits favour the first of very many items, as in Ceph.
+// TestStraw2Ties verifies that ties between straws of 16 bits favour the first of very many items, as in Ceph.
 func TestStraw2Ties(t *testing.T) {
 	const n, chunks = 3000, 10_000
 	p := nil2(NewStraw2(Uniform(n)))

@@ -7,24 +7,22 @@ import (
 	"slices"
 )
 
-// Copysets is copyset replication (Cidon et al., USENIX ATC 2013, section 4): the targets
-// are put into so many random orders, each is cut into sets of as many as a chunk has
-// copies, and a chunk goes to one set of its primary. Few sets mean that few
-// combinations of failures lose data; package durability has their price and gain.
+// Copysets is copyset replication (Cidon et al., USENIX ATC 2013, section 4): the targets are permuted at random
+// several times, each permutation is cut into sets of the number of copies, and a chunk goes to one set of its primary.
+// With few sets, few combinations of failures lose data; package durability computes the cost and the gain.
 //
-// The primary is found by jump hash. There are no weights, and a target that goes or comes
-// makes other sets everywhere: it is for clusters whose targets are replaced one for one.
+// The primary is found by jump hash. There are no weights, and a target that is removed or added changes the sets
+// everywhere: it suits clusters whose targets are replaced one for one.
 type Copysets struct {
 	view
 	copies int
 	sets   [][]int32 // the targets of each set
-	of     [][]int32 // of each target: its sets, one an order unless it was left over
+	of     [][]int32 // the sets of each target, one per permutation unless it was left over
 }
 
-// NewCopysets makes the sets for so many copies of a chunk and a scatter width, the
-// number of others that share chunks with a target, of at least copies-1. Orders that do
-// not divide leave the last targets out, other ones in each order; a target that is left
-// out of all is an error.
+// NewCopysets creates the sets for the given number of copies of a chunk and scatter width, the number of other targets
+// that share chunks with a target, at least copies-1. If the copies do not divide the number of targets, each
+// permutation leaves some targets out; a target that is left out of all of them is an error.
 func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
 	v, err := newView(m)
 	switch {
@@ -54,9 +52,9 @@ func NewCopysets(m Map, copies, scatter int) (*Copysets, error) {
 	return p, nil
 }
 
-// cut puts the targets into the key's order and makes sets of it: each takes one target
-// from each of the failure domains that have most left, so that as few as can be are left
-// out, and those that come first in the order where they have as many.
+// cut sorts the targets by a hash with the key and forms sets: each takes one target from each of the domains with the
+// most targets left, which leaves out as few as possible; ties go to the domain whose next target comes first in the
+// order.
 func (p *Copysets) cut(key uint64) {
 	type place struct {
 		at     uint64
@@ -81,11 +79,11 @@ func (p *Copysets) cut(key uint64) {
 	for {
 		slices.SortFunc(rest, func(a, b []place) int { return cmp.Or(cmp.Compare(len(b), len(a)), first(a[0], b[0])) })
 		if len(rest) < p.copies {
-			return // what is left is in too few domains
+			return // the remaining targets are in too few domains
 		}
 		sets := 1
 		if len(rest[0]) == 1 {
-			sets = len(rest) / p.copies // the order of what is left does not change any more
+			sets = len(rest) / p.copies // the order of the remaining domains is final
 		}
 		for domains := range slices.Chunk(rest[:sets*p.copies], p.copies) {
 			var set []int32
@@ -101,14 +99,13 @@ func (p *Copysets) cut(key uint64) {
 	}
 }
 
-// Sets are the copysets, which durability.Simulation takes as its groups. They must not
-// be changed.
+// Sets returns the copysets, which durability.Simulation takes as its groups. The caller must not modify them.
 func (p *Copysets) Sets() [][]int32 { return p.sets }
 
-// Most implements Placer: as many copies as the sets are made for.
+// Most implements Placer: the number of copies that the sets are made for.
 func (p *Copysets) Most() int { return p.copies }
 
-// Place implements Placer. Fewer copies than the sets are made for leave out the last.
+// Place implements Placer. With fewer copies than the sets are made for, the last ones are left out.
 func (p *Copysets) Place(chunk uint64, n int, out []int32) []int32 {
 	demand(n, p.copies)
 	if n == 0 {

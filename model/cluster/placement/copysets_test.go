@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Every chunk is on one of the sets, there are as many sets as the paper says, and no
-// more than the scatter width of others share chunks with a target.
+// TestCopysets verifies that every chunk is on one of the sets, that the number of sets is the paper's, and that no
+// more than the scatter width of other targets share chunks with a target.
 func TestCopysets(t *testing.T) {
 	for _, m := range []Map{Uniform(90), Uniform(90).Racks(9)} {
 		p, err := NewCopysets(m, 3, 10)
@@ -29,7 +29,7 @@ func TestCopysets(t *testing.T) {
 				}
 			}
 		}
-		// Five orders of thirty sets, and every target in one set of each order.
+		// Five permutations of thirty sets, and every target in one set of each.
 		if n := len(p.Sets()); n != 150 {
 			t.Errorf("%d copysets", n)
 		}

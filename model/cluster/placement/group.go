@@ -8,31 +8,28 @@ import (
 	"slices"
 )
 
-// Group hashes a chunk to a negotiating group, within which Replicast's targets bid for
-// it. Which members store it is the protocol's business; Place stands for a protocol
-// that always takes the same ones.
+// Group hashes a chunk to a negotiating group, within which Replicast's targets bid for it. The protocol decides which
+// members store it; Place stands for a protocol that always chooses the same ones.
 //
-// Groups are as large as asked for and fixed by the targets' numbers: neighbours without
-// failure domains, one target from each domain in turn with them. A target out of use
-// leaves a hole in its group. Chunks find their groups by rendezvous hashing over the
-// groups, by weight, where SURGE takes the chunk's number modulo theirs: so a new group
-// takes only its share of the chunks, and the runner-up is a second candidate for
+// Groups have the requested size and are fixed by the targets' numbers: without failure domains they are consecutive
+// targets, with domains they take one target from each domain in turn. A target out of use leaves a hole in its group.
+// Chunks find their groups by weighted rendezvous hashing over the groups, where SURGE takes the chunk's number modulo
+// the number of groups: so a new group takes only its share of the chunks, and the runner-up is a second candidate for
 // protocols that ask two groups.
 type Group struct {
 	view
 	size    int
-	first   []int32 // of each group: where its members begin; one more at the end
-	member  []int32 // those in use, group after group
+	first   []int32 // index of each group's first member, and the number of members at the end
+	member  []int32 // targets in use, group by group
 	seed    []uint64
-	weights []float64 // of member[i]
+	weights []float64 // parallel to member
 	group   []float64 // weights of groups
-	seeds   []uint64  // of groups
+	seeds   []uint64  // seeds of groups
 	room    int
 	score   []float64
 }
 
-// NewGroup divides the targets, in use or not, into groups of the size, which must
-// divide their number.
+// NewGroup divides the targets, in use or not, into groups of the given size, which must divide their number.
 func NewGroup(m Map, size int) (*Group, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -78,16 +75,16 @@ func NewGroup(m Map, size int) (*Group, error) {
 	return p, nil
 }
 
-// Groups is how many there are, those without a target in use included.
+// Groups returns the number of groups, including those without a target in use.
 func (p *Group) Groups() int { return len(p.group) }
 
-// Size is how many targets a group has if all are in use.
+// Size returns the number of targets in a group if all are in use.
 func (p *Group) Size() int { return p.size }
 
-// Members are a group's targets in use. They must not be changed.
+// Members returns a group's targets in use. The caller must not modify them.
 func (p *Group) Members(group int) []int32 { return p.member[p.first[group]:p.first[group+1]] }
 
-// Candidates are the chunk's group and a second one, -1 if there is no other.
+// Candidates returns the chunk's group and the runner-up, -1 if there is none.
 func (p *Group) Candidates(chunk uint64) (first, second int) {
 	first, second = -1, -1
 	key := attempt(chunk, 0)
@@ -108,7 +105,7 @@ func (p *Group) Candidates(chunk uint64) (first, second int) {
 	return first, second
 }
 
-// Most implements Placer: what every group has room for.
+// Most implements Placer: the number of copies that every group has space for.
 func (p *Group) Most() int { return p.room }
 
 // Place implements Placer: rendezvous hashing within the chunk's group.

@@ -5,20 +5,19 @@ import (
 	"math"
 )
 
-// HRW is highest random weight, or rendezvous hashing (Thaler and Ravishankar,
-// IEEE/ACM ToN 6(1), 1998): each target has a score that is a hash of itself and the
-// chunk, and the best ones get it. With weights the score is -w / ln(u) (Schindelhauer
-// and Schomaker, SPAA 2005; Resch's talk at SDC 2015), so that a target is the primary
-// of a share of chunks proportional to its weight.
+// HRW is highest random weight, or rendezvous hashing (Thaler and Ravishankar, IEEE/ACM ToN 6(1), 1998): each target's
+// score is a hash of the target and the chunk, and the targets with the highest scores store the chunk. With weights
+// the score is -w / ln(u) (Schindelhauer and Schomaker, SPAA 2005; Resch's talk at SDC 2015), so that a target is the
+// primary of a share of the chunks proportional to its weight.
 //
-// A target that goes or comes moves only chunks that it had or gets. Place looks at
-// every target: its time grows with their number.
+// A target that is removed or added moves only the chunks that it had or receives. Place examines every target: its
+// time is linear in their number.
 type HRW struct {
 	view
 	score []float64
 }
 
-// NewHRW makes a placer by rendezvous hashing.
+// NewHRW returns a placer by rendezvous hashing.
 func NewHRW(m Map) (*HRW, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -34,9 +33,8 @@ func (p *HRW) Place(chunk uint64, n int, out []int32) []int32 {
 	return out
 }
 
-// rendezvous appends the n best of the targets for a key: in each domain the best
-// target stands, and of those the n best. There must be as many domains. seeds and
-// weights are the targets', score is scratch.
+// rendezvous appends the n best targets for a key: the best target of each domain is a candidate, and the n best of
+// these are chosen. There must be at least n domains. seeds and weights belong to targets; score is scratch.
 func (v *view) rendezvous(key uint64, targets []int32, seeds []uint64, weights []float64, n int, out []int32,
 	score []float64) ([]int32, []float64) {
 	if n == 0 {
@@ -47,7 +45,7 @@ func (v *view) rendezvous(key uint64, targets []int32, seeds []uint64, weights [
 	worst := math.Inf(1)
 	for i, t := range targets {
 		u := open(rng.Mix(key ^ seeds[i]))
-		// -ln(u) >= 1-u, so most targets lose without a logarithm.
+		// -ln(u) >= 1-u, so most targets are rejected without a logarithm.
 		if 1-u >= worst*weights[i] {
 			continue
 		}

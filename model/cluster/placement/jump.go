@@ -2,9 +2,8 @@ package placement
 
 import "fmt"
 
-// JumpHash is the jump consistent hash of a key (Lamping and Veach, arXiv:1406.2294,
-// 2014): a bucket in [0, buckets). From n to n+1 buckets a key stays or goes to the new
-// one. buckets must be positive.
+// JumpHash is the jump consistent hash of a key (Lamping and Veach, arXiv:1406.2294, 2014): a bucket in [0, buckets).
+// From n to n+1 buckets a key stays or moves to the new one. buckets must be positive.
 func JumpHash(key uint64, buckets int32) int32 {
 	var bucket, next int64
 	for next < int64(buckets) {
@@ -16,15 +15,14 @@ func JumpHash(key uint64, buckets int32) int32 {
 	return int32(bucket)
 }
 
-// Jump places by JumpHash, with no memory at all and a perfect balance. Copies after
-// the first hash the chunk again and skip what is taken.
+// Jump places by JumpHash, without any state and with perfect balance. Copies after the first rehash the chunk and skip
+// domains that are taken.
 //
-// Buckets are the targets in use, in order: one that is added at the end takes just its
-// share, one that goes elsewhere than from the end renumbers all behind it. There are no
-// weights.
+// Buckets are the targets in use, in order: a target added at the end takes exactly its share, while one removed from
+// elsewhere than the end renumbers all targets after it. There are no weights.
 type Jump struct{ view }
 
-// NewJump makes a placer by jump hash. The weights must be the same or 0.
+// NewJump returns a placer by jump hash. All weights must be equal or 0.
 func NewJump(m Map) (*Jump, error) {
 	v, err := newView(m)
 	if err != nil {

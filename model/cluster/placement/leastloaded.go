@@ -2,14 +2,13 @@ package placement
 
 import "fmt"
 
-// LeastLoaded is the power of d choices (Azar et al., SIAM J. Computing 29(1), 1999;
-// Mitzenmacher 2001): for each copy d candidates of another placer, of which the one
-// with the least load gets it. With d = 2 the fullest of n targets is above the mean by
-// about ln ln n instead of by a power of ln n.
+// LeastLoaded is the power of d choices (Azar et al., SIAM J. Computing 29(1), 1999; Mitzenmacher 2001): for each copy,
+// another placer supplies d candidates, and the least loaded one is chosen. With d = 2 the fullest of n targets is
+// above the mean by about ln ln n instead of by a power of ln n.
 //
-// The candidates of all copies are in different failure domains, so it takes d times as
-// many of them. Of equal loads the earlier candidate wins. Where a chunk is, is known
-// only up to its candidates: a reader asks n*d targets or keeps a note.
+// The candidates of all copies are in different failure domains, so it needs d times as many domains. Ties go to the
+// earlier candidate. The location of a chunk is known only up to its candidates: a reader must ask n*d targets or keep
+// a record.
 type LeastLoaded struct {
 	among Placer
 	d     int
@@ -17,8 +16,8 @@ type LeastLoaded struct {
 	probe []int32
 }
 
-// NewLeastLoaded chooses among d candidates a copy. load is asked once a candidate, in
-// order; it may count queued bytes, copies, or time in any unit.
+// NewLeastLoaded chooses among d candidates for each copy. load is called once per candidate, in order; it may count
+// queued bytes, copies, or time in any unit.
 func NewLeastLoaded(among Placer, d int, load func(target int32) int64) (*LeastLoaded, error) {
 	if d < 1 {
 		return nil, fmt.Errorf("the best of %d candidates is none; it takes at least 1", d)
@@ -29,7 +28,7 @@ func NewLeastLoaded(among Placer, d int, load func(target int32) int64) (*LeastL
 // Most implements Placer.
 func (p *LeastLoaded) Most() int { return p.among.Most() / p.d }
 
-// Candidates appends the n*d targets that Place would choose among, d for each copy.
+// Candidates appends the n*d targets among which Place would choose, d for each copy.
 func (p *LeastLoaded) Candidates(chunk uint64, n int, out []int32) []int32 {
 	return p.among.Place(chunk, n*p.d, out)
 }

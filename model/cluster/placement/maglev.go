@@ -6,21 +6,19 @@ import (
 	"slices"
 )
 
-// Maglev is the hash of Google's load balancer (Eisenbud et al., NSDI 2016, 3.4): a
-// table of prime size that targets fill in turns, each along its own permutation. It is
-// looked up in one step and is better balanced than a ring; when a target goes, some
-// entries move beyond those it had (5.3 there), fewer the larger the table.
+// Maglev is the hash of Google's load balancer (Eisenbud et al., NSDI 2016, 3.4): a table of prime size that targets
+// fill in turn, each along its own permutation. A lookup takes one step, and the balance is better than a ring's; when
+// a target is removed, some entries besides its own move (5.3 there), fewer the larger the table.
 //
-// The table size has to stay what it is as targets come and go: with another one nearly
-// everything moves. Weights give targets more turns or fewer. Copies after the first
-// hash the chunk again and skip what is taken.
+// The table size must stay the same as targets are added and removed: with another size nearly everything moves.
+// Weights scale the number of turns. Copies after the first rehash the chunk and skip domains that are taken.
 type Maglev struct {
 	view
 	table []int32
 }
 
-// MaglevTable is the table size if nothing else is said: the least prime that is at
-// least a hundred times the number of targets, which keeps shares within 1 % (3.4).
+// MaglevTable returns the default table size: the smallest prime that is at least a hundred times the number of
+// targets, which keeps shares within 1% (3.4).
 func MaglevTable(targets int) int {
 	n := max(100*targets, 2)
 	for !prime(n) {
@@ -38,8 +36,7 @@ func prime(n int) bool {
 	return n > 1
 }
 
-// NewMaglev fills the table, whose size must be a prime no less than the number of
-// targets.
+// NewMaglev fills the table. Its size must be a prime, and no less than the number of targets.
 func NewMaglev(m Map, table int) (*Maglev, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -67,9 +64,8 @@ func NewMaglev(m Map, table int) (*Maglev, error) {
 	return p, nil
 }
 
-// populate lets the owners take turns at the next free entry of their permutations,
-// offset, offset+skip, ... modulo the size. A round gives the heaviest one turn, others
-// as their weights add up.
+// populate lets the owners take turns at the next free entry of their permutations, offset, offset+skip, ... modulo the
+// size. The heaviest owner has a turn in each round; the others whenever their accumulated weight allows it.
 func populate(offset, skip []int, weights []float64, size int) []int32 {
 	table := make([]int32, size)
 	for i := range table {

@@ -8,20 +8,20 @@ import (
 	"farflash/numeric/units"
 )
 
-// Movement is what a change of the map does to the copies of some chunks.
+// Movement is the effect of a map change on the copies of some chunks.
 type Movement struct {
-	Copies int // chunks times copies of each
+	Copies int // number of chunks times copies of each
 	Moved  int // copies on targets that did not have the chunk before
-	// Shifted counts copies whose place in the list has another target: what has to move
-	// if the place matters, as with the shards of an erasure code. It is no less than Moved.
+	// Shifted counts the copies whose index in the list has another target: they must move if the index matters, as
+	// with the shards of an erasure code. It is no less than Moved.
 	Shifted int
 }
 
-// Share is the part of the copies that moved.
+// Share returns the fraction of the copies that moved.
 func (m Movement) Share() units.Fraction { return units.Fraction(float64(m.Moved) / float64(m.Copies)) }
 
-// Moved places n copies of each of the chunks 0 to chunks-1 before and after a change
-// of the map and counts what moved. Set its Share beside LeastMoved.
+// Moved places n copies of each of the chunks 0 to chunks-1 before and after a change of the map and counts the copies
+// that moved. Compare its Share with LeastMoved.
 func Moved(before, after Placer, chunks uint64, n int) Movement {
 	var m Movement
 	var was, is []int32
@@ -40,9 +40,9 @@ func Moved(before, after Placer, chunks uint64, n int) Movement {
 	return m
 }
 
-// Shares are, for each target, the share of all chunks of which it has one of n copies,
-// if the weights are met as far as one copy a domain allows: in proportion to the weight,
-// but no domain has more than every chunk. They add up to n.
+// Shares returns, for each target, the share of all chunks of which it stores one of n copies, if the weights are met
+// as far as one copy per domain allows: proportional to the weight, except that no domain has more than one copy of
+// every chunk. The shares add up to n.
 func Shares(m Map, n int) ([]float64, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -67,7 +67,7 @@ func Shares(m Map, n int) ([]float64, error) {
 		}
 		domains[k].weight += v.weight[t]
 	}
-	// The heaviest are full first; the others share what is left.
+	// The heaviest domains reach one copy of every chunk first; the others share the rest.
 	slices.SortFunc(domains, func(a, b domain) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.number, b.number))
 	})
@@ -91,9 +91,8 @@ func Shares(m Map, n int) ([]float64, error) {
 	return out, nil
 }
 
-// LeastMoved is the least share of the copies that any placement must move to get from
-// the shares of one map to those of another: what the growing targets gain. The maps
-// number the targets alike.
+// LeastMoved returns the smallest share of the copies that any placement must move between the shares of two maps: the
+// sum of the targets' gains. The maps must number the targets alike.
 func LeastMoved(before, after Map, n int) (units.Fraction, error) {
 	was, err := Shares(before, n)
 	if err != nil {

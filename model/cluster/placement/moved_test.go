@@ -17,7 +17,7 @@ func TestShares(t *testing.T) {
 		{Uniform(4), 1, []float64{0.25, 0.25, 0.25, 0.25}},
 		{Uniform(4).Without(1), 3, []float64{1, 0, 1, 1}},
 		{Map{Weights: []float64{1, 2, 3}}, 1, []float64{1. / 6, 2. / 6, 3. / 6}},
-		// The third would have 1.5 copies of two; it can have 1, and the others share one.
+		// The third would have 1.5 copies of two; it can have 1, and the others share the other one.
 		{Map{Weights: []float64{1, 1, 6}}, 2, []float64{0.5, 0.5, 1}},
 		// A full domain shares its one copy among its targets.
 		{Map{Weights: []float64{1, 1, 3, 3}, Domains: []int32{0, 1, 2, 2}}, 2, []float64{0.5, 0.5, 0.5, 0.5}},
@@ -88,8 +88,8 @@ func TestLeastMoved(t *testing.T) {
 	}
 }
 
-// What a ring, rendezvous hashing and flat straw2 promise: a chunk that is not on the
-// target that goes keeps its targets, and one that is loses only that.
+// TestMinimalDisruption verifies the promise of ring, rendezvous hashing and flat straw2: a chunk that is not on the
+// removed target keeps its targets, and one that is loses only that target.
 func TestMinimalDisruption(t *testing.T) {
 	for _, mk := range makers() {
 		if mk.name != "ring" && mk.name != "hrw" && mk.name != "straw2" {
@@ -118,7 +118,7 @@ func TestMinimalDisruption(t *testing.T) {
 					c := rapid.Uint64().Draw(t, "chunk")
 					was, is := before.Place(c, n, nil), after.Place(c, n, nil)
 					if mk.name == "straw2" && n > 1 {
-						// Retries shift with a collision that is gone, so only the first copy is strict.
+						// Retries shift when a collision disappears, so only the first copy is strict.
 						was, is = was[:1], is[:1]
 					}
 					moved := 0
@@ -136,12 +136,12 @@ func TestMinimalDisruption(t *testing.T) {
 	}
 }
 
-// How much each placer moves when a target comes, goes, or doubles, beside the least.
+// TestMoved compares the copies that each placer moves when a target is added, removed, or doubled, with the minimum.
 func TestMoved(t *testing.T) {
-	// Bounds on what is moved over the least: for a target at the end, for one from the middle.
+	// Bounds on the copies moved over the minimum: for a target at the end, for one in the middle.
 	bounds := map[string][2]float64{
 		"ring": {1.02, 1.02}, "hrw": {1.02, 1.02}, "jump": {1.06, 60}, "maglev": {2.5, 2.5}, "straw2": {1.1, 1.1},
-		// A group that loses one of nine members also passes on a ninth of its chunks, whole.
+		// A group that loses one of nine members also passes on a ninth of its chunks completely.
 		"bounded": {1.02, 1.02}, "group": {0, 1.82},
 	}
 	const chunks = 40_000
@@ -153,7 +153,7 @@ func TestMoved(t *testing.T) {
 		}
 		for i, after := range []Map{m.With(1, 0), m.Without(40)} {
 			if bound[i] == 0 {
-				continue // 91 targets make no groups of 9
+				continue // 91 targets do not divide into groups of 9
 			}
 			least, err := LeastMoved(m, after, 3)
 			if err != nil {
@@ -168,7 +168,7 @@ func TestMoved(t *testing.T) {
 			t.Logf("%-8s %s: %.2f %% of the copies move, %.2f times the least; with their order %.2f times", mk.name,
 				[]string{"one more", "one less"}[i], 100*float64(got.Share()), ratio,
 				float64(got.Shifted)/float64(got.Copies)/float64(least))
-			// Of 1,300 moves that are expected, chance makes it 3 % more or less; the ring's targets differ by 9 %.
+			// Of 1,300 expected moves, chance makes it 3% more or less; the ring's targets differ by 9%.
 			spread := 0.08
 			if mk.name == "ring" || mk.name == "bounded" {
 				spread = 0.27
@@ -183,8 +183,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Section 5.3 of the Maglev paper: the larger the table, the fewer entries change beyond
-// those of the backend that failed.
+// TestMaglevDisruption verifies section 5.3 of the Maglev paper: the larger the table, the fewer entries change besides
+// those of the failed backend.
 func TestMaglevDisruption(t *testing.T) {
 	const n, gone = 1000, 7
 	excess := func(size int) float64 {
@@ -212,8 +212,8 @@ func TestMaglevDisruption(t *testing.T) {
 	}
 }
 
-// Growing by a whole group moves chunks to that group only, and the second candidate
-// takes over when the first group is gone.
+// TestGroups verifies that adding a whole group moves chunks to that group only, and that the second candidate takes
+// over when the first group is gone.
 func TestGroups(t *testing.T) {
 	m := Uniform(90)
 	bigger := m.clone()

@@ -1,21 +1,17 @@
-// Package placement says where the replicas or shards of a chunk go: the hash
-// functions that storage clusters use in place of a directory.
+// Package placement decides where the replicas or shards of a chunk go: the hash functions that storage clusters use
+// instead of a directory.
 //
-// Its main types are Map (targets with weights and failure domains), Placer (the
-// interface that all of them share) and the placers: Random, Ring, HRW, Jump,
-// Maglev, Straw2, BoundedLoad, Group, Copysets, and LeastLoaded, which chooses among
-// another one's candidates by load. Moved counts what a change of the map moves, and
-// LeastMoved is what any placement has to move. RulesPerSwitch and BIERHeader are
-// the price of multicast to the places found.
+// Its main types are Map (targets with weights and failure domains), Placer (the interface that all of them share) and
+// the placers: Random, Ring, HRW, Jump, Maglev, Straw2, BoundedLoad, Group, Copysets, and LeastLoaded, which chooses
+// among another placer's candidates by load. Moved counts the copies that a change of the map moves, and LeastMoved is
+// the minimum for any placement. RulesPerSwitch and BIERHeader are the cost of multicast to the chosen targets.
 //
-// Each file names the paper it follows. All placers put at most one copy of a chunk
-// into a failure domain, answer the same for the same chunk, map and loads (Random
-// alone draws from a stream), and allocate nothing once they have seen the number of
-// copies that is asked for.
+// Each file names the paper it follows. All placers put at most one copy of a chunk into a failure domain, give the
+// same result for the same chunk, map and loads (except Random, which draws from a stream), and do not allocate once
+// they have been called with the number of copies.
 //
-// What it leaves out: more than one copy of a chunk in a failure domain, hierarchies
-// deeper than domain and target, placement groups between chunk and target (hash the
-// chunk to its group and place that), directories, and moving the data.
+// It leaves out more than one copy of a chunk in a failure domain, hierarchies deeper than domain and target, placement
+// groups between chunk and target (hash the chunk to its group and place that), directories, and moving the data.
 package placement
 
 import (
@@ -26,18 +22,17 @@ import (
 	"slices"
 )
 
-// Placer names the targets of a chunk. A gateway asks when it has a chunk to store
-// or to find; the gateways of one simulation may share a placer, but threads may not.
+// Placer names the targets of a chunk. A gateway calls it when it stores or looks up a chunk. The gateways of one
+// simulation may share a placer; it is not safe for concurrent use.
 type Placer interface {
-	// Place appends n different targets for the chunk to out and returns it. The first
-	// is the primary. No two are in one failure domain. It panics if n is negative or
-	// more than Most, which whoever builds a cluster asks first: see Check.
+	// Place appends n distinct targets for the chunk to out and returns it. The first is the primary. No two are in the
+	// same failure domain. It panics if n is negative or more than Most; use Check when building a cluster.
 	Place(chunk uint64, n int, out []int32) []int32
-	// Most is the largest n that Place can serve.
+	// Most returns the largest n that Place can serve.
 	Most() int
 }
 
-// Check is an error if a placer cannot serve n copies of a chunk.
+// Check returns an error if a placer cannot serve n copies of a chunk.
 func Check(p Placer, n int) error {
 	switch most := p.Most(); {
 	case n < 1:
@@ -49,18 +44,18 @@ func Check(p Placer, n int) error {
 	return nil
 }
 
-// Map is the cluster as placement sees it. The index of a target is its id, which it
-// keeps for life: a target that is gone has weight 0, a new one goes to the end.
+// Map is the cluster as placement sees it. The index of a target is its permanent id: a removed target has weight 0,
+// and a new one is appended at the end.
 type Map struct {
-	// Weights are the targets' shares of the chunks before they are normalised, usually
-	// their capacities. 0 is a target that is not in use.
+	// Weights are the targets' shares of the chunks before normalisation, usually their capacities. 0 is a target that
+	// is not in use.
 	Weights []float64
-	// Domains are the targets' failure domains, numbered from 0, such as racks. If nil,
-	// each target is a domain of its own.
+	// Domains are the targets' failure domains, such as racks, numbered from 0. If nil, each target is a domain of its
+	// own.
 	Domains []int32
 }
 
-// Uniform is a map of n targets of weight 1, without failure domains.
+// Uniform returns a map of n targets of weight 1, without failure domains.
 func Uniform(n int) Map {
 	m := Map{Weights: make([]float64, n)}
 	for i := range m.Weights {
@@ -69,7 +64,7 @@ func Uniform(n int) Map {
 	return m
 }
 
-// Racks is the map with failure domains of so many neighbouring targets each.
+// Racks returns the map with failure domains of size consecutive targets each.
 func (m Map) Racks(size int) Map {
 	m = m.clone()
 	m.Domains = make([]int32, len(m.Weights))
@@ -79,7 +74,7 @@ func (m Map) Racks(size int) Map {
 	return m
 }
 
-// Without is the map with the named targets out of use.
+// Without returns the map with the given targets out of use.
 func (m Map) Without(targets ...int32) Map {
 	m = m.clone()
 	for _, t := range targets {
@@ -88,8 +83,7 @@ func (m Map) Without(targets ...int32) Map {
 	return m
 }
 
-// With is the map with one more target at the end. The domain is ignored if the map
-// has none.
+// With returns the map with one more target at the end. The domain is ignored if the map has none.
 func (m Map) With(weight float64, domain int32) Map {
 	m = m.clone()
 	m.Weights = append(m.Weights, weight)
@@ -103,17 +97,17 @@ func (m Map) clone() Map {
 	return Map{Weights: slices.Clone(m.Weights), Domains: slices.Clone(m.Domains)}
 }
 
-// view is a checked Map with what placers need of it.
+// view is a checked Map with the derived values that placers need.
 type view struct {
 	weight  []float64
 	domain  []int32   // of each target; its own number if the map has no domains
 	live    []int32   // targets in use, ascending
 	seed    []uint64  // of live[i]: a hash of the target's id, not of its position
 	flat    bool      // the map has no domains
-	equal   bool      // all weights in use are the same
-	total   float64   // of all weights
-	most    int       // domains in use
-	weights []float64 // of live[i]
+	equal   bool      // all weights in use are equal
+	total   float64   // sum of all weights
+	most    int       // number of domains in use
+	weights []float64 // parallel to live
 }
 
 func newView(m Map) (view, error) {
@@ -155,7 +149,7 @@ func newView(m Map) (view, error) {
 	return v, nil
 }
 
-// Most is how many failure domains are in use.
+// Most returns the number of failure domains in use.
 func (v *view) Most() int { return v.most }
 
 // taken reports whether one of the chosen targets is t or in its failure domain.
@@ -175,7 +169,7 @@ func demand(n, most int) {
 	}
 }
 
-// attempt is the i-th hash of a chunk.
+// attempt returns the i-th hash of a chunk.
 func attempt(chunk uint64, i int) uint64 { return rng.Mix(chunk + uint64(i+1)*rng.Golden) }
 
 // below reduces a hash to [0, n) by multiplication. The bias is below n/2^64.
@@ -184,15 +178,15 @@ func below(h uint64, n int) int {
 	return int(hi)
 }
 
-// open makes a hash a number in (0, 1), never 0 and never 1.
+// open maps a hash to a number in (0, 1), excluding both ends.
 func open(h uint64) float64 { return float64(float64(h>>12)*0x1p-52) + 0x1p-53 }
 
 // picker maps one hash to one target.
 type picker interface{ pick(hash uint64) int32 }
 
-// rehash places copies for functions that name one target a hash: it hashes the chunk
-// again and again and skips what is taken. After many collisions, which need nearly as
-// many copies as there are domains, it goes on through the targets in order.
+// rehash places copies for functions that map a hash to one target: it rehashes the chunk repeatedly and skips domains
+// that are taken. After many collisions, which occur only with nearly as many copies as domains, it continues through
+// the targets in order.
 func (v *view) rehash(p picker, chunk uint64, n int, out []int32) []int32 {
 	demand(n, v.most)
 	from := len(out)

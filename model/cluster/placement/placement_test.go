@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// maker makes a placer of one kind for a map.
+// maker creates a placer of one kind for a map.
 type maker struct {
 	name  string
 	make  func(Map) (Placer, error)
@@ -54,8 +54,8 @@ func must(t testing.TB, p Placer, err error) Placer {
 	return p
 }
 
-// Every placer gives n live targets in different domains, appends them, and, but for
-// Random, says the same again.
+// TestPlaced verifies that every placer returns n live targets in different domains, appends them, and, except for
+// Random, is deterministic.
 func TestPlaced(t *testing.T) {
 	for _, mk := range makers() {
 		t.Run(mk.name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func second[T any](_ T, err error) error { return err }
 
 func nil2(p Placer, _ error) Placer { return p }
 
-// With as many copies as domains everything is used, however uneven the weights.
+// TestAll verifies that with as many copies as domains every domain is used, whatever the weights.
 func TestAll(t *testing.T) {
 	m := Uniform(18)
 	m.Weights[0], m.Weights[5] = 1e5, 1e-5
@@ -187,7 +187,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// Place allocates nothing, whatever the placer.
+// TestAllocations verifies that Place does not allocate.
 func TestAllocations(t *testing.T) {
 	for _, mk := range makers() {
 		for _, m := range []Map{Uniform(90), Uniform(90).Racks(9)} {

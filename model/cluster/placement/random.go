@@ -5,24 +5,22 @@ import (
 	"slices"
 )
 
-// Random draws targets from a stream, with probabilities proportional to their weights
-// among those in failure domains that are still free. It is what SURGE calls a
-// consistent hash: its targets of a chunk are drawn, not hashed, and those of the
-// gateway's previous chunk are excluded. A chunk is not found again by it.
+// Random draws targets from a stream, with probabilities proportional to their weights among those in failure domains
+// that are still free. It is SURGE's "consistent hash": its targets of a chunk are drawn, not hashed, and those of the
+// gateway's previous chunk are excluded. It cannot look up a chunk again.
 //
-// A gateway has a Random of its own, for its stream and its previous chunk.
+// Each gateway has a Random of its own, because of its stream and its previous chunk.
 type Random struct {
 	view
 	stream   rng.Stream
 	excluded bool
 	previous []int32
-	split    []float64 // alias table (Walker 1977): below the split itself, above it the alias
+	split    []float64 // alias table (Walker 1977): below the split the entry itself, above it the alias
 	alias    []int32
 }
 
-// NewRandom makes a placer that draws. If excludePrevious is set, the targets of the
-// chunk before are not drawn again, and Most is half the number of failure domains: with
-// fewer, SURGE spins for ever.
+// NewRandom returns a placer that draws. If excludePrevious is set, the targets of the previous chunk are not drawn
+// again, and Most is half the number of failure domains: with fewer, SURGE spins forever.
 func NewRandom(m Map, stream rng.Stream, excludePrevious bool) (*Random, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -43,8 +41,8 @@ func (p *Random) Most() int {
 	return p.most
 }
 
-// tabulate makes the alias table: each entry holds an equal share of the probability,
-// split between itself and one other.
+// tabulate builds the alias table: each entry holds an equal share of the probability, split between itself and another
+// one.
 func (p *Random) tabulate() {
 	n := len(p.live)
 	p.split, p.alias = make([]float64, n), make([]int32, n)
@@ -67,7 +65,7 @@ func (p *Random) tabulate() {
 			small = append(small, l)
 		}
 	}
-	// What is left over is 1 but for rounding.
+	// The rest are 1, apart from rounding.
 	for _, i := range append(small, large...) {
 		p.split[i] = 1
 	}
@@ -85,7 +83,7 @@ func (p *Random) refused(chosen []int32, t int32) bool {
 	return p.taken(chosen, t) || slices.Contains(p.previous, t)
 }
 
-// Place implements Placer. The chunk's id does not matter.
+// Place implements Placer. It ignores the chunk's id.
 func (p *Random) Place(_ uint64, n int, out []int32) []int32 {
 	demand(n, p.Most())
 	from := len(out)
@@ -104,8 +102,8 @@ func (p *Random) Place(_ uint64, n int, out []int32) []int32 {
 	return out
 }
 
-// drawFree draws among the free targets only, at the price of a walk through all. The
-// distribution is that of drawing until a free one comes.
+// drawFree draws among the free targets only, at the cost of a walk through all targets. The distribution is that of
+// drawing repeatedly until a target is free.
 func (p *Random) drawFree(chosen []int32) int32 {
 	sum, last := 0.0, int32(-1)
 	for i, t := range p.live {

@@ -9,14 +9,13 @@ import (
 	"slices"
 )
 
-// Ring is consistent hashing (Karger et al., STOC 1997) with virtual nodes, as Dynamo
-// has it (DeCandia et al., SOSP 2007, 4.2 and 6.2): every target stands at many points
-// of a circle, and a chunk's copies go to the next targets clockwise in different
-// failure domains. The share of a target spreads by about 1/sqrt(virtual nodes).
+// Ring is consistent hashing (Karger et al., STOC 1997) with virtual nodes, as in Dynamo (DeCandia et al., SOSP 2007,
+// 4.2 and 6.2): every target has many points on a circle, and a chunk's copies go to the next targets clockwise in
+// different failure domains. The relative deviation of a target's share is about 1/sqrt(virtual nodes).
 type Ring struct {
 	view
 	point []point
-	start []int32 // the first point at or after each of equal parts of the circle
+	start []int32 // index of the first point at or after the start of each of equal parts of the circle
 	shift uint    // 64 minus the logarithm of the number of parts
 }
 
@@ -25,13 +24,12 @@ type point struct {
 	target int32
 }
 
-// DefaultVirtualNodes is how many points a target of weight 1 has if nothing else is
-// said.
+// DefaultVirtualNodes is the default number of points of a target of weight 1.
 const DefaultVirtualNodes = 128
 
-// NewRing makes a ring. A target of weight 1 has so many virtual nodes, others in
-// proportion, at least one. They depend on the target's own weight alone, or a change of
-// one target would move the points of others: so weights are best scaled to be about 1.
+// NewRing returns a ring. A target of weight 1 has virtualNodes points, others in proportion, at least one. The number
+// depends only on the target's own weight, because otherwise a change of one target would move the points of others; so
+// weights are best scaled to be about 1.
 func NewRing(m Map, virtualNodes int) (*Ring, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -48,7 +46,7 @@ func NewRing(m Map, virtualNodes int) (*Ring, error) {
 				points)
 		}
 		for k := range max(1, int(points)) {
-			// The points of a target depend on its id alone, so that others stay put.
+			// The points of a target depend on its id alone, so those of others stay in place.
 			r.point = append(r.point, point{rng.Mix(v.seed[i] + uint64(k+1)*rng.Golden), t})
 		}
 		if len(r.point) > 1<<28 {
@@ -58,7 +56,7 @@ func NewRing(m Map, virtualNodes int) (*Ring, error) {
 	slices.SortFunc(r.point, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.target, b.target))
 	})
-	// As many parts as points: a lookup begins a step or two before its point.
+	// About as many parts as points: a lookup starts a step or two before its point.
 	parts := bits.Len(uint(len(r.point)))
 	r.shift = uint(64 - parts)
 	r.start = make([]int32, 1<<parts)
@@ -72,7 +70,7 @@ func NewRing(m Map, virtualNodes int) (*Ring, error) {
 	return r, nil
 }
 
-// find is the index of the first point at or clockwise of a hash.
+// find returns the index of the first point at or clockwise of a hash.
 func (r *Ring) find(h uint64) int {
 	at := int(r.start[h>>r.shift])
 	for at < len(r.point) && r.point[at].at < h {

@@ -6,33 +6,31 @@ import (
 	"slices"
 )
 
-// Straw2 is CRUSH (Weil et al., SC 2006) over two levels, with the straw2 buckets and
-// the placement of Ceph since Jewel: Jenkins' 32-bit hash, 16 bits of it a draw, rules
-// "take root, chooseleaf firstn n type domain", retries with another r, chooseleaf_vary_r
-// and chooseleaf_stable on. Each domain weighs what its targets weigh. Without domains
-// the targets hang below the root ("choose firstn n type osd").
+// Straw2 is CRUSH (Weil et al., SC 2006) over two levels, with the straw2 buckets and the placement of Ceph since
+// Jewel: Jenkins' 32-bit hash, 16 bits of it per draw, rules "take root, chooseleaf firstn n type domain", retries with
+// another r, chooseleaf_vary_r and chooseleaf_stable on. The weight of a domain is the sum of its targets' weights.
+// Without domains the targets are directly below the root ("choose firstn n type osd").
 //
-// It gives what Ceph's own code gives for the same hash of the chunk, but for 12 of
-// 100,000 chunks on 5 domains of 4 targets and 235 on 100 domains of 90: Ceph has the
-// logarithm from a table in fixed point, here it is exact. And where Ceph gives up on a
-// copy after 50 retries, here the last draw is among the domains that are free. Ties
-// between draws of 16 bits go to the earlier item, as there, which favours early items
-// by some percent if thousands are in one bucket.
+// It agrees with Ceph's own code for the same hash of the chunk, except for 12 of 100,000 chunks on 5 domains of 4
+// targets and 235 on 100 domains of 90, because Ceph takes the logarithm from a fixed-point table and here it is exact.
+// And where Ceph gives up on a copy after 50 retries, here the last draw is among the free domains. Ties between draws
+// of 16 bits go to the earlier item, as in Ceph, which favours early items by some percent if a bucket has thousands of
+// items.
 //
-// Its time grows with the number of domains plus the targets in one of them.
+// Its time is linear in the number of domains plus the targets in one of them.
 type Straw2 struct {
 	view
 	root   bucket
 	leaves []bucket // below the root's items; none if the map is flat
 }
 
-// bucket is a node of the hierarchy: ids as the hash has them, and weights.
+// bucket is a node of the hierarchy: its items' ids, as hashed, and weights.
 type bucket struct {
 	id     []int32
 	weight []float64
 }
 
-// NewStraw2 makes a CRUSH placer.
+// NewStraw2 returns a CRUSH placer.
 func NewStraw2(m Map) (*Straw2, error) {
 	v, err := newView(m)
 	if err != nil {
@@ -50,7 +48,7 @@ func NewStraw2(m Map) (*Straw2, error) {
 		if !ok {
 			k = len(p.leaves)
 			at[d] = k
-			// Ceph numbers buckets from -1 downwards, the root first.
+			// Ceph numbers buckets from -1 downwards, starting with the root.
 			p.root.id = append(p.root.id, -2-d)
 			p.root.weight = append(p.root.weight, 0)
 			p.leaves = append(p.leaves, bucket{})
@@ -71,7 +69,7 @@ func (p *Straw2) Place(chunk uint64, n int, out []int32) []int32 {
 	return p.place(uint32(attempt(chunk, 0)>>32), n, out)
 }
 
-// place is the rule for x, Ceph's 32-bit hash of a placement group.
+// place applies the rule to x, Ceph's 32-bit hash of a placement group.
 func (p *Straw2) place(x uint32, n int, out []int32) []int32 {
 	from := len(out)
 	for rep := range n {
@@ -92,7 +90,7 @@ func (p *Straw2) place(x uint32, n int, out []int32) []int32 {
 	return out
 }
 
-// first is a target below the root's i-th item.
+// first returns a target below the root's i-th item.
 func (p *Straw2) first(i int) int32 {
 	if p.flat {
 		return p.root.id[i]
@@ -100,7 +98,7 @@ func (p *Straw2) first(i int) int32 {
 	return p.leaves[i].id[0]
 }
 
-// leaf is the target drawn below the root's i-th item.
+// leaf returns the target drawn below the root's i-th item.
 func (p *Straw2) leaf(i int, x, r uint32) int32 {
 	if p.flat {
 		return p.root.id[i]
@@ -109,13 +107,12 @@ func (p *Straw2) leaf(i int, x, r uint32) int32 {
 	return b.id[b.choose(x, r, nil)]
 }
 
-// choose draws a straw for each item and returns the index of the longest. Items that
-// are skipped draw none.
+// choose draws a straw for each item and returns the index of the longest. Skipped items draw none.
 func (b *bucket) choose(x, r uint32, skip func(int) bool) int {
 	best, least := -1, math.Inf(1)
 	for i, id := range b.id {
 		u := float64(float64(jenkins3(x, uint32(id), r)&0xffff+1) * 0x1p-16)
-		// The longest straw is the largest ln(u)/w, the smallest -ln(u)/w; -ln(u) >= 1-u.
+		// The longest straw is the largest ln(u)/w, that is, the smallest -ln(u)/w; and -ln(u) >= 1-u.
 		if best >= 0 && 1-u >= least*b.weight[i] || skip != nil && skip(i) {
 			continue
 		}
@@ -126,8 +123,8 @@ func (b *bucket) choose(x, r uint32, skip func(int) bool) int {
 	return best
 }
 
-// jenkins3 hashes three words as CRUSH does, with the mixing function of Bob Jenkins
-// (1996, public domain) and CRUSH's own constants.
+// jenkins3 hashes three words as CRUSH does, with the mixing function of Bob Jenkins (1996, public domain) and CRUSH's
+// own constants.
 func jenkins3(a, b, c uint32) uint32 {
 	h := 1315423911 ^ a ^ b ^ c
 	x, y := uint32(231232), uint32(1232)

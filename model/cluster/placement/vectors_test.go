@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Values that implementations of jump hash check themselves with.
+// TestJumpVectors checks the test values of other implementations of jump hash.
 func TestJumpVectors(t *testing.T) {
 	for _, c := range []struct {
 		key     uint64
@@ -18,8 +18,8 @@ func TestJumpVectors(t *testing.T) {
 	}
 }
 
-// Tables 1 and 2 of the Maglev paper: three backends, seven entries, before and after
-// the second one is gone.
+// TestMaglevVectors checks tables 1 and 2 of the Maglev paper: three backends, seven entries, before and after the
+// second one is removed.
 func TestMaglevVectors(t *testing.T) {
 	if got, want := populate([]int{3, 0, 3}, []int{4, 2, 1}, []float64{1, 1, 1}, 7),
 		[]int32{1, 0, 1, 0, 2, 2, 0}; !slices.Equal(got, want) {
@@ -31,9 +31,9 @@ func TestMaglevVectors(t *testing.T) {
 	}
 }
 
-// What Ceph's libcrush (github.com/ceph/libcrush, default tunables) says for x = 0, 1, ...
-// where target i weighs 1 + i mod 3, domain d is bucket -2-d, and the rule is
-// "take root, chooseleaf firstn 3 type domain".
+// TestStraw2Vectors compares with the results of Ceph's libcrush (github.com/ceph/libcrush, default tunables) for x =
+// 0, 1, ..., where target i has weight 1 + i mod 3, domain d is bucket -2-d, and the rule is "take root, chooseleaf
+// firstn 3 type domain".
 func TestStraw2Vectors(t *testing.T) {
 	if h := jenkins3(1, 2, 3); h != 1935332395 {
 		t.Errorf("hash of 1, 2, 3 is %d", h)
@@ -78,7 +78,7 @@ func crushMap(domains, size int) Map {
 	return m
 }
 
-// The paper's own figures, section IV.E, and others that follow from the RFCs.
+// TestMulticast checks the paper's own values, section IV.E, and others that follow from the RFCs.
 func TestMulticast(t *testing.T) {
 	if Choose(9, 3) != 84 || Choose(9, 2) != 36 || Choose(5, 6) != 0 || Choose(60, 30) != 118264581564861424 {
 		t.Error("binomial coefficients are wrong")

@@ -6,32 +6,32 @@ import (
 	"farflash/sim"
 )
 
-// UCHAIMD is SURGE's UCH-AIMD (model 6): as UCH, but senders go faster until a target dings them.
+// UCHAIMD is SURGE's UCH-AIMD (model 6): as UCH, but senders speed up until a target dings them.
 const UCHAIMD Scheme = 8
 
 var uchAIMD = Traits{Name: "uch-aimd", Number: "6", Build: CompatSURGE, Finds: FindsPlaced, SeesPorts: true,
 	Times: reserve.UnicastConfig, Messages: unicastMessages,
 	New: func(b *Bus) Protocol { return newAIMD(b) }}
 
-// aimd is UCH-AIMD, unicast with consistent hashing and additive increase, multiplicative decrease (SURGE's model 6).
-// A gateway puts replicas as unicast does, but a target does not say at which rate. Each replica begins at a tenth of
-// its link and goes up by as much after every frame and control message sent; a target that sees frames come too
-// close to each other, or whose disk's queue is full, dings senders, and each ding halves a rate.
+// aimd is UCH-AIMD, unicast with consistent hashing and additive increase, multiplicative decrease (SURGE's model 6). A
+// gateway puts replicas as unicast does, but targets do not assign rates. Each replica starts at a tenth of its link
+// and gains that much after every frame and control message sent. A target dings senders when frames arrive too closely
+// spaced or its disk queue is full, and each ding halves a rate.
 //
-// What a target sees is what waits at its port (control.queued). In SURGE, and without control.queued, it sees the
-// frames that have been sent and have not come in.
+// A target observes the frames that wait at its port (control.queued). In SURGE, and without control.queued, it
+// observes the frames in flight to it.
 type aimd struct {
 	unicast
-	rate   []reserve.AIMD    // of flows
-	dinger []*reserve.Dinger // of targets
-	look   []sim.Timer       // of targets
+	rate   []reserve.AIMD    // by flow
+	dinger []*reserve.Dinger // by target
+	look   []sim.Timer       // by target
 	coming [][]reserve.Arrival
 	seen   []reserve.Arrival
 	queue  []WaitingFrame
 	ding   []uint64
 }
 
-// lookKind is the flag of a timer's argument that is a target's.
+// lookKind flags a timer's argument as a target's.
 const lookKind = 1 << 31
 
 func newAIMD(b *Bus) *aimd {
@@ -45,13 +45,14 @@ func newAIMD(b *Bus) *aimd {
 	return a
 }
 
-// ask begins a replica.
+// ask starts a replica.
 func (a *aimd) ask(i int32, replica int8) {
 	n := a.unicast.ask(i, replica)
 	for int(n) >= len(a.rate) {
 		a.rate = append(a.rate, reserve.AIMD{})
 	}
 	a.rate[n] = reserve.NewAIMD(a.b.Times)
+	// The request counts against the flow's rate.
 	a.rate[n].Use(a.b.Now(), 8*int64(a.b.Times.ControlSize))
 }
 
@@ -65,7 +66,7 @@ func (a *aimd) Message(m *Message) {
 	switch m.Kind {
 	case putRequest:
 		if f.id != m.ID {
-			return // given up before it came
+			return // abandoned before the request arrived
 		}
 		a.dinger[m.To].Admit(a.key(m.N), f.piece)
 		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID},
@@ -79,7 +80,7 @@ func (a *aimd) Message(m *Message) {
 		a.try(m.N)
 	case dinged:
 		if f.id != m.ID || f.target != m.From || f.sent >= f.piece {
-			return // all of the replica has been sent
+			return // the replica has been sent in full
 		}
 		b.Tally.Dings++
 		a.rate[m.N].Ding(b.Now())
@@ -90,7 +91,7 @@ func (a *aimd) Message(m *Message) {
 	}
 }
 
-// Timer implements Protocol: a flow may have become able to send, or it is time for a target to look at what comes.
+// Timer implements Protocol: a flow may be able to send, or a target's inspection is due.
 func (a *aimd) Timer(arg uint32) {
 	if arg&lookKind == 0 {
 		a.try(int32(arg))
@@ -99,12 +100,12 @@ func (a *aimd) Timer(arg uint32) {
 	a.inspect(int32(arg &^ lookKind))
 }
 
-// watch has a target look at what comes when it is due, as long as it has flows.
+// watch arms a target's next inspection, as long as it has flows.
 func (a *aimd) watch(target int32) {
 	a.b.Arm(a.look[target], max(a.dinger[target].Due()+units.Nanosecond, a.b.Now()))
 }
 
-// inspect has a target look at what comes, and ding.
+// inspect has a target examine the incoming frames and ding senders.
 func (a *aimd) inspect(target int32) {
 	b := a.b
 	a.ding = a.dinger[target].Look(b.Now(), a.arrivals(target), b.Disks.Backlog(target), a.ding[:0])
@@ -118,7 +119,7 @@ func (a *aimd) inspect(target int32) {
 	}
 }
 
-// arrivals are the frames that a target sees come, in order. Those that wait at its port come one after the other.
+// arrivals returns the incoming frames that a target observes, in order. Those at its port arrive back to back.
 func (a *aimd) arrivals(target int32) []reserve.Arrival {
 	if !a.b.Queued {
 		return a.coming[target]
@@ -133,7 +134,7 @@ func (a *aimd) arrivals(target int32) []reserve.Arrival {
 	return a.seen
 }
 
-// try sends a flow's frames as far as everything allows it.
+// try sends frames of a flow until a rate, the link or the port holds it back.
 func (a *aimd) try(n int32) {
 	b := a.b
 	for {
@@ -159,7 +160,7 @@ func (a *aimd) try(n int32) {
 	}
 }
 
-// expect enters a frame among those that come to a target.
+// expect inserts a frame into the list of those in flight to a target.
 func (a *aimd) expect(target int32, next reserve.Arrival) {
 	list := append(a.coming[target], next)
 	for k := len(list) - 1; k > 0 && list[k-1].At > next.At; k-- {
@@ -189,14 +190,14 @@ func (a *aimd) Frame(x Frame) {
 // Restart implements Recovery.
 func (a *aimd) Restart(target int32) { a.dinger[target] = reserve.NewDinger(a.b.Times) }
 
-// Floor implements Forecast: frames at the rate that the flow has come to without a ding.
+// Floor implements Forecast: frames at the rate that the flow reaches without a ding.
 func (a *aimd) Floor(p *Plan) sim.Time {
 	d := p.Times
 	r := reserve.NewAIMD(d)
 	r.Use(0, 8*int64(d.ControlSize))
 	frames, sent := sim.Time(0), units.Bytes(0)
 	for ; p.Piece-sent > p.Frame; sent += p.Frame {
-		// The bucket never holds a flow back that waits for its own frames.
+		// The bucket never holds a flow back while it waits for its own frames.
 		frames += d.Send(p.Frame, r.Rate())
 		r.Use(frames, 8*int64(p.Frame))
 	}
@@ -207,5 +208,5 @@ func (a *aimd) Floor(p *Plan) sim.Time {
 	return p.oneByOne(frames, last)
 }
 
-// Expects implements Forecast: replicas that the target has been asked for.
+// Expects implements Forecast: replicas that the target has been asked to accept.
 func (a *aimd) Expects(target int32) (promised, open bool) { return a.dinger[target].Len() > 0, false }

@@ -2,22 +2,22 @@ package put
 
 import "farflash/numeric/units"
 
-// arrivals is what a target knows of the pieces that come to it without its having been asked: those of which it has
-// some frames and not yet all, in the order in which they began.
+// arrivals is a target's state of pieces that arrive without a request: those received in part, in the order in which
+// they began.
 type arrivals []coming
 
-// coming is a piece that comes.
+// coming is a piece received in part.
 type coming struct {
 	chunk    int32
-	place    int8 // which of the chunk's targets this is
+	place    int8 // the target's index in the chunk
 	gateway  int32
 	id       uint64
 	received units.Bytes
-	piece    units.Bytes // of protocol grants, as granted is: how large it is; 0 is the largest
-	granted  units.Bytes // up to where its gateway may send, of protocol grants
+	piece    units.Bytes // protocol grants: the piece's size, once a frame has arrived; 0 is the largest
+	granted  units.Bytes // protocol grants: the offset up to which its gateway may send
 }
 
-// of returns the number of a chunk's piece, or -1.
+// of returns the index of a chunk's piece, or -1.
 func (a arrivals) of(id uint64) int {
 	for k := range a {
 		if a[k].id == id {
@@ -27,7 +27,7 @@ func (a arrivals) of(id uint64) int {
 	return -1
 }
 
-// add takes a frame in and returns the number of its piece.
+// add counts a received frame and returns the index of its piece.
 func (a *arrivals) add(x *Chunk, i int32, f Frame) int {
 	k := a.of(x.ID)
 	if k < 0 {
@@ -38,8 +38,7 @@ func (a *arrivals) add(x *Chunk, i int32, f Frame) int {
 	return k
 }
 
-// whole takes a frame in and reports whether the target has now all of its piece, which is then none that comes any
-// more.
+// whole counts a received frame and reports whether that completes the piece, which is then removed.
 func (a *arrivals) whole(x *Chunk, i int32, f Frame, piece units.Bytes) bool {
 	k := a.add(x, i, f)
 	if (*a)[k].received < piece {
@@ -49,7 +48,7 @@ func (a *arrivals) whole(x *Chunk, i int32, f Frame, piece units.Bytes) bool {
 	return true
 }
 
-// forget forgets a chunk's piece, if one has begun to come.
+// forget removes a chunk's piece, if there is one.
 func (a *arrivals) forget(id uint64) {
 	if k := a.of(id); k >= 0 {
 		a.remove(k)

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// waiting is links on which the same frames wait for ever.
+// waiting is Frames with a fixed list of waiting frames.
 type waiting []WaitingFrame
 
 func (waiting) Send(int32, int32, Frame, sim.Time, []int32) {}
@@ -17,8 +17,8 @@ func (w waiting) Waiting(_ int32, seen []WaitingFrame) []WaitingFrame {
 	return append(seen, w...)
 }
 
-// TestArrivals: what an AIMD target sees come: with queues what waits at its port, one after the other from now on;
-// without them what has been sent, in the order in which it comes, which is not that in which it was sent.
+// TestArrivals verifies the frames that an AIMD target observes: with queues, those at its port, back to back from now
+// on; without queues, those in flight in order of arrival, which is not the order of sending.
 func TestArrivals(t *testing.T) {
 	d, err := reserve.New(reserve.UnicastConfig())
 	if err != nil {
@@ -55,7 +55,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestPieces: pieces that come, frame by frame, in the order in which they began, until they are whole or forgotten.
+// TestPieces verifies that pieces in arrival are kept in the order in which they began, frame by frame, until they are
+// whole or forgotten.
 func TestPieces(t *testing.T) {
 	var a arrivals
 	one, two := &Chunk{ID: 5, Gateway: 3, N: 2, Targets: [MaxReplicas]int32{7, 9}},
@@ -80,8 +81,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPlanTimes: how long what is a plan's alone takes, by hand: 1 ns a byte on a link at 8 Gbit/s, a message of 100
-// B, a trip of 1 us, a disk of 4 us for 2500 B.
+// TestPlanTimes verifies a plan's durations, computed by hand: 1 ns per byte on a link at 8 Gbit/s, a message of 100 B,
+// a trip of 1 us, a disk of 4 us for 2500 B.
 func TestPlanTimes(t *testing.T) {
 	c := reserve.UnicastConfig()
 	c.LinkRate, c.OverheadPercent, c.FrameSize, c.ChunkSize, c.Trip, c.Replicas = 8*units.Gbps, 0, 1000, 2500,

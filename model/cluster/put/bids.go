@@ -7,8 +7,8 @@ import (
 	"farflash/sim"
 )
 
-// What the protocols have in common whose targets bid: the messages, what a target does with a request and with a
-// gateway's answer, and data that is multicast.
+// Common parts of the protocols whose targets bid: the messages, a target's handling of requests and of gateways'
+// answers, and multicast data.
 
 // Kinds of control messages of Replicast.
 const (
@@ -16,33 +16,33 @@ const (
 	bid
 	accept
 	kept       // a replica is on its disk
-	lateReject // a window that was promised is another's
+	lateReject // a window has been given to another gateway
 )
 
 var replicastMessages = []string{askBids: "request", bid: "bid", accept: "accept", kept: "ack",
 	lateReject: "late reject"}
 
-// asked is a target's queue of bids when a request comes in.
+// asked is the part of a target's queue of bids that handles requests.
 type asked interface {
-	// Expire gives back what nobody asks for any more.
+	// Expire frees the bids whose gateways no longer answer.
 	Expire(now, grace sim.Time) int
 	// Tentative reports whether a bid waits for its gateway's answer.
 	Tentative() bool
-	// Request returns a bid.
+	// Request makes a bid.
 	Request(now sim.Time, chunk uint64, gateway int32, notBefore, delay sim.Time, ties *rng.Stream) reserve.Window
 }
 
-// answered is the same when a gateway's answer comes in.
+// answered is the part of a target's queue of bids that handles gateways' answers.
 type answered interface {
-	// Undecided is for how long a chunk's bid has been tentative, and whether it is.
+	// Undecided returns for how long a chunk's bid has been tentative, and whether it still is.
 	Undecided(now sim.Time, chunk uint64) (sim.Time, bool)
-	// Cancel takes a tentative bid back, if there is one.
+	// Cancel withdraws a tentative bid, if there is one.
 	Cancel(now sim.Time, chunk uint64) bool
-	// Done ends an accepted one, if there is one.
+	// Done ends an accepted bid, if there is one.
 	Done(chunk uint64) bool
 }
 
-// giveBid has a target answer a request by a bid.
+// giveBid has a target answer a request with a bid.
 func (b *Bus) giveBid(q asked, m *Message, key uint64) {
 	now := b.Now()
 	if b.Lossy {
@@ -54,7 +54,7 @@ func (b *Bus) giveBid(q asked, m *Message, key uint64) {
 	b.toGateway(Message{Kind: bid, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID, N: m.N, A: w.Left, B: w.Right}, 0)
 }
 
-// dropBid has a target take back a bid that its gateway does not want, or an accepted one of a chunk that is given up.
+// dropBid has a target drop a bid that its gateway declines, or an accepted one of an abandoned attempt.
 func (b *Bus) dropBid(q answered, m *Message, key uint64) {
 	if q.Cancel(b.Now(), key) || q.Done(key) {
 		b.showBid(m.To, m.From, m.ID, reserve.Canceled, reserve.Window{})
@@ -64,10 +64,10 @@ func (b *Bus) dropBid(q answered, m *Message, key uint64) {
 // multicast is data in flight to all targets of a chunk at once.
 type multicast struct {
 	sent units.Bytes
-	got  [MaxReplicas]units.Bytes // at each target
+	got  [MaxReplicas]units.Bytes // by target
 }
 
-// send sends the next frame of a chunk, and says how long that takes and whether there are more.
+// send sends the next frame of a chunk. It returns the time that the frame takes, and whether there are more.
 func (m *multicast) send(b *Bus, i int32) (takes sim.Time, more bool) {
 	x := &b.Chunks[i]
 	piece := b.pieceOf(i)
@@ -78,7 +78,7 @@ func (m *multicast) send(b *Bus, i int32) (takes sim.Time, more bool) {
 	return takes, m.sent < piece
 }
 
-// whole takes a frame in and reports whether its target has now all of the chunk.
+// whole counts a received frame and reports whether its target now has all of the chunk.
 func (m *multicast) whole(b *Bus, f Frame) bool {
 	k := b.Chunks[f.Arg].Place(f.Target)
 	m.got[k] += f.Size

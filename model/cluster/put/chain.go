@@ -19,13 +19,13 @@ const (
 )
 
 // chained is chain replication of data (van Renesse and Schneider, OSDI 2004; the pipeline of GFS, SOSP 2003) over
-// hashed placement: a gateway sends to the chunk's first target, which passes each frame on to the second as it
-// comes, and so on. Nobody asks before sending, so what comes together at a target queues before its link. Each
-// target acknowledges by itself. With an erasure code the gateway sends each piece to its target.
+// hashed placement: a gateway sends to the chunk's first target, which forwards each frame to the second as it arrives,
+// and so on. There is no request before the data, so concurrent chunks queue in front of a target's link. Each target
+// acknowledges to the gateway itself. With an erasure code the gateway sends each piece to its target.
 type chained struct {
 	b    *Bus
 	pick chooser
-	come []arrivals // of targets
+	come []arrivals // by target
 }
 
 func newChained(b *Bus) *chained {
@@ -48,7 +48,7 @@ func (c *chained) Message(m *Message) {
 	}
 }
 
-// Timer implements Protocol: there are none.
+// Timer implements Protocol. It is never called, because chained sets no timers.
 func (c *chained) Timer(uint32) {}
 
 // Frame implements Protocol.
@@ -66,11 +66,11 @@ func (c *chained) Floor(p *Plan) sim.Time {
 	return p.probing() + p.alongChain() + p.kept() + p.OnLink() + p.Times.Trip
 }
 
-// Abandon implements Recovery: targets that have a part of the chunk forget it.
+// Abandon implements Recovery: targets with a part of the chunk drop it.
 func (c *chained) Abandon(i int32) { c.b.cancelEach(i, chainCancel) }
 
 // Restart implements Recovery.
 func (c *chained) Restart(target int32) { c.come[target] = c.come[target][:0] }
 
-// Expects implements Forecast: pieces of which some has come.
+// Expects implements Forecast: pieces received in part.
 func (c *chained) Expects(target int32) (promised, open bool) { return len(c.come[target]) > 0, false }

@@ -2,23 +2,23 @@ package put
 
 import "farflash/sim"
 
-// Where no group bids, a gateway finds a chunk's targets itself: by the placement alone, or by asking more of them
-// than it needs how busy they are and taking the least busy ones (the power of d choices: Azar et al. 1999,
-// Mitzenmacher 2001). A target counts what its disk has and what has begun to arrive; of what is in flight it knows
-// nothing, which is why asking more of them does not help more.
+// Where no group bids, a gateway finds a chunk's targets itself: by the placement alone, or by asking more targets than
+// it needs for their load and choosing the least loaded ones (the power of d choices: Azar et al. 1999, Mitzenmacher
+// 2001). A target counts the backlog of its disk and the pieces that have begun to arrive. It does not see data in
+// flight, which is why asking more targets does not help further.
 
-// MaxCandidates is how many targets are asked for a chunk at most.
+// MaxCandidates is the largest number of targets asked for a chunk.
 const MaxCandidates = 64
 
 // chooser finds targets for a protocol.
 type chooser struct {
 	b      *Bus
-	chosen func(chunk int32)      // is called when a chunk's targets are known
-	coming func(target int32) int // how many pieces have begun to come to a target
+	chosen func(chunk int32)      // called when a chunk's targets are known
+	coming func(target int32) int // number of pieces that a target is receiving
 	list   []candidates           // by chunk
 }
 
-// candidates are the targets that are asked for a chunk.
+// candidates are the targets asked for a chunk.
 type candidates struct {
 	targets  [MaxCandidates]int32
 	busy     [MaxCandidates]sim.Time
@@ -26,13 +26,13 @@ type candidates struct {
 	answered int8
 }
 
-// Kinds of control messages by which targets are asked. A protocol's own are below.
+// Kinds of control messages of the chooser. A protocol's own kinds are below.
 const (
 	probe uint8 = FirstRead - 2 + iota
 	probed
 )
 
-// choose finds a chunk's targets, now or after asking.
+// choose finds a chunk's targets, at once or after asking.
 func (c *chooser) choose(i int32) {
 	b := c.b
 	x := &b.Chunks[i]
@@ -52,7 +52,7 @@ func (c *chooser) choose(i int32) {
 	}
 }
 
-// message handles what is heard of asking, and reports whether it was that.
+// message handles the chooser's messages, and reports whether m was one.
 func (c *chooser) message(m *Message) bool {
 	b := c.b
 	switch m.Kind {
@@ -69,8 +69,8 @@ func (c *chooser) message(m *Message) bool {
 	return true
 }
 
-// answer sorts an answer in. With the last one the least busy targets are taken; of equally busy ones those that
-// answered first.
+// answer inserts an answer in order of load. After the last answer the least loaded targets are chosen; ties go to
+// those that answered first.
 func (c *chooser) answer(x *Chunk, m *Message) {
 	s := &c.list[m.Chunk]
 	k := int(s.answered)

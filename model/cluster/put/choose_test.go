@@ -8,8 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// TestLeastBusy: of those that are asked the least busy are taken, of equally busy ones those that answered first,
-// whatever the order of answers, and only with the last.
+// TestLeastBusy verifies that the least busy candidates are chosen, with ties in order of answer, whatever the order of
+// answers, and not before the last answer.
 func TestLeastBusy(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rng.NewStream(seed, "busy")

@@ -14,19 +14,20 @@ var windowed = Traits{Name: "dctcp", Finds: FindsPlaced, Queued: true, Marks: tr
 	Messages: []string{frameAck: "frame ack", dctcpKept: "ack", dctcpCancel: "cancel"},
 	New:      func(b *Bus) Protocol { return newDCTCP(b) }}
 
-// unbounded is a window that never closes: a network that paces what is sent has its own.
+// unbounded is a window that never closes, for networks that pace all data themselves.
 const unbounded = units.Bytes(sim.Forever)
 
-// dctcp is window-based unicast over hashed placement, as DCTCP has it (Alizadeh et al., SIGCOMM 2010; RFC 8257). A
-// gateway sends all replicas at the same time. Frames that find a queue before a target's link of more than link.mark
-// are marked; each is acknowledged, with its mark; a window grows by what is acknowledged until the first mark, then
-// by a frame in a round trip, and shrinks once in a round trip by half the smoothed share of marks. Each replica
-// begins with the window of RFC 6928. There is no buffer limit: nothing is dropped, which favours it.
+// dctcp is window-based unicast over hashed placement with the congestion control of DCTCP (Alizadeh et al., SIGCOMM
+// 2010; RFC 8257). A gateway sends all replicas concurrently. Frames that find a queue longer than link.mark in front
+// of a target's link are marked; each frame is acknowledged, with its mark. A window grows by the bytes acknowledged
+// until the first mark and by a frame per round trip after it, and shrinks once per round trip by half the smoothed
+// fraction of marks. Each replica starts with the initial window of RFC 6928. Buffers are unlimited and no frame is
+// dropped, which favours this protocol.
 type dctcp struct {
 	b     *Bus
 	pick  chooser
 	flows [][MaxReplicas]window // by chunk
-	come  []arrivals            // of targets
+	come  []arrivals            // by target
 }
 
 // window is a replica in flight.
@@ -34,10 +35,10 @@ type window struct {
 	sent, acked units.Bytes
 	cwnd        units.Bytes
 	slow        bool        // slow start
-	end         units.Bytes // of the present round: when it is acknowledged, the next begins
-	marked      units.Bytes // of this round
+	end         units.Bytes // end of the present round: the next one begins when this offset is acknowledged
+	marked      units.Bytes // bytes marked in this round
 	seen        units.Bytes
-	alpha       int64 // smoothed share of marks, of alphaOne
+	alpha       int64 // smoothed fraction of marks, in units of 1/alphaOne
 }
 
 // Constants of DCTCP: the gain is 1/16 (RFC 8257, section 3.3), the initial window ten segments of 1460 B (RFC 6928).
@@ -68,7 +69,7 @@ func (d *dctcp) Begin(i int32) {
 	d.pick.choose(i)
 }
 
-// chosen has the gateway send the first windows.
+// chosen sends the first windows.
 func (d *dctcp) chosen(i int32) {
 	for k := range d.b.Chunks[i].N {
 		d.flows[i][k] = window{cwnd: max(initialWindow, d.b.Frame), slow: true, alpha: alphaOne}
@@ -79,7 +80,7 @@ func (d *dctcp) chosen(i int32) {
 	}
 }
 
-// send sends what the window allows.
+// send sends frames while the window allows it.
 func (d *dctcp) send(i int32, k int) {
 	b := d.b
 	x, w := &b.Chunks[i], &d.flows[i][k]
@@ -110,7 +111,7 @@ func (d *dctcp) Message(m *Message) {
 	}
 }
 
-// ack: some bytes have arrived, with or without a mark.
+// ack handles the acknowledgement of size bytes, with or without a mark.
 func (w *window) ack(size units.Bytes, mark bool, frame units.Bytes) {
 	w.acked += size
 	w.seen += size
@@ -126,7 +127,7 @@ func (w *window) ack(size units.Bytes, mark bool, frame units.Bytes) {
 	if w.acked < w.end {
 		return
 	}
-	// A round is over.
+	// End of a round: update alpha, and cut the window if there were marks (RFC 8257, section 3.3).
 	if w.seen > 0 {
 		w.alpha += (alphaOne*int64(w.marked)/int64(w.seen) - w.alpha) >> alphaShift
 	}
@@ -136,7 +137,7 @@ func (w *window) ack(size units.Bytes, mark bool, frame units.Bytes) {
 	w.end, w.marked, w.seen = w.sent, 0, 0
 }
 
-// Timer implements Protocol: there are none.
+// Timer implements Protocol. It is never called, because dctcp sets no timers.
 func (d *dctcp) Timer(uint32) {}
 
 // Frame implements Protocol.
@@ -151,7 +152,7 @@ func (d *dctcp) Frame(f Frame) {
 	}
 }
 
-// acknowledge has a target tell the gateway of a frame, and whether it was marked.
+// acknowledge has a target acknowledge a frame, with its mark.
 func (d *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
 	b := d.b
 	ack := Message{Kind: frameAck, From: f.Target, Chunk: i, ID: x.ID, N: int32(x.Place(f.Target)), A: sim.Time(f.Size)}
@@ -161,15 +162,15 @@ func (d *dctcp) acknowledge(x *Chunk, i int32, f Frame) {
 	b.toNode(b.Node(f.Target), ack, x.Gateway)
 }
 
-// Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the
-// acknowledgement. Windows that are still small make it longer.
+// Floor implements Forecast: all replicas one after the other on the gateway's link, the disk and the acknowledgement.
+// Windows that are still small only add to it.
 func (d *dctcp) Floor(p *Plan) sim.Time { return p.sideBySide() }
 
-// Abandon implements Recovery: targets that have a part of the chunk forget it.
+// Abandon implements Recovery: targets with a part of the chunk drop it.
 func (d *dctcp) Abandon(i int32) { d.b.cancelEach(i, dctcpCancel) }
 
 // Restart implements Recovery.
 func (d *dctcp) Restart(target int32) { d.come[target] = d.come[target][:0] }
 
-// Expects implements Forecast: pieces of which some has come.
+// Expects implements Forecast: pieces received in part.
 func (d *dctcp) Expects(target int32) (promised, open bool) { return len(d.come[target]) > 0, false }

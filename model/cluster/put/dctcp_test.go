@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestWindow holds a window of DCTCP to RFC 8257: the share of marks is smoothed by 1/16 once in a round, and a round
-// with marks takes half of that share of the window.
+// TestWindow verifies a window of DCTCP against RFC 8257: the fraction of marks is smoothed by 1/16 once per round, and
+// a round with marks cuts the window by half of that fraction.
 func TestWindow(t *testing.T) {
 	const frame units.Bytes = 1000
 	w := window{cwnd: 10_000, slow: true, alpha: alphaOne}
@@ -20,7 +20,7 @@ func TestWindow(t *testing.T) {
 	if w.alpha != alphaOne/16*15 {
 		t.Fatalf("a clean round: the share is %v of %v", w.alpha, alphaOne)
 	}
-	// A round of four frames of which two are marked: congestion avoidance adds frame^2 / cwnd for each, then the cut.
+	// A round of four frames, two of them marked: congestion avoidance adds frame^2 / cwnd for each, then the cut.
 	for range 4 {
 		send()
 	}
@@ -41,14 +41,14 @@ func TestWindow(t *testing.T) {
 	if w.alpha != alpha || w.cwnd < want-1 || w.cwnd > want+1 || w.slow {
 		t.Fatalf("window %v and share %v, want %v and %v", w.cwnd, w.alpha, want, alpha)
 	}
-	// A clean round after it only grows.
+	// A round without marks only grows the window.
 	before := w.cwnd
 	send()
 	w.end = w.sent
 	if w.ack(frame, false, frame); w.cwnd <= before {
 		t.Fatalf("a round without marks takes the window from %v to %v", before, w.cwnd)
 	}
-	// Whatever is marked, a frame is left.
+	// The window never falls below a frame.
 	for range 200 {
 		send()
 		w.end = w.sent

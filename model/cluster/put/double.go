@@ -5,7 +5,7 @@ import (
 	"farflash/sim"
 )
 
-// ReplicastHDouble is ReplicastH with windows that are promised twice (model 9).
+// ReplicastHDouble is ReplicastH with double booking of windows (model 9).
 const ReplicastHDouble Scheme = 9
 
 var replicastDouble = Traits{Name: "replicast-h-double", Number: "9", Build: CompatSURGEHead, Finds: FindsBidders,
@@ -13,16 +13,16 @@ var replicastDouble = Traits{Name: "replicast-h-double", Number: "9", Build: Com
 	Sequential: true, Reserves: true, Gathers: true,
 	Times: reserve.HybridConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newDouble(b) }}
 
-// double is Replicast-H with double booking (SURGE's model 9): a target promises the window of its latest tentative
-// bid to a second gateway as long as it can take it back. If both accept, the first one has it, and the other gets a
-// late rejection and asks again for the replica that it has lost. Most tentative bids are canceled, and then the
-// second gateway has a window that would have stood empty.
+// double is Replicast-H with double booking (SURGE's model 9): while a target's latest bid is tentative, it offers the
+// same window to a second gateway. If both accept, the first one has it; the other gets a late rejection and asks again
+// for the replica that it has lost. Most tentative bids are canceled, and then the second gateway uses a window that
+// would have stayed idle.
 //
-// A rejection that comes when the gateway has begun to send, which takes control messages that wait for each other,
-// is too late: the target takes what comes.
+// Where control messages queue, a rejection may arrive after the gateway has begun to send. It is then too late, and
+// the target receives the data.
 type double struct {
 	hybrid
-	twice []*reserve.DoubleBooked // of targets; hybrid.bids are what they are made of
+	twice []*reserve.DoubleBooked // by target; each entry of hybrid.bids is the Sparse within
 }
 
 func newDouble(b *Bus) *double {
@@ -54,12 +54,12 @@ func (d *double) Message(m *Message) {
 			b.showBid(m.To, m.From, m.ID, reserve.Accepted, reserve.Window{Left: m.A, Right: m.B})
 		}
 		if v.Verdict != reserve.TakenFrom {
-			return // a bid that had been rejected: the rejection is in flight
+			return // the bid was already revoked, and its rejection is in flight
 		}
 		i := int32(v.Loser.Chunk & (1<<placeBits - 1))
 		b.showBid(m.To, v.Loser.Gateway, v.Loser.Chunk>>placeBits, reserve.Canceled, reserve.Window{})
 		if b.Compat != CompatNone {
-			d.puts[i].offers.Reject(m.To) // in SURGE the bid is one object, which both sides see
+			d.puts[i].offers.Reject(m.To) // in SURGE the bid is one object that both sides share
 		}
 		b.toGateway(Message{Kind: lateReject, From: m.To, To: v.Loser.Gateway, Chunk: i,
 			ID: v.Loser.Chunk >> placeBits}, 0)
@@ -70,7 +70,7 @@ func (d *double) Message(m *Message) {
 	}
 }
 
-// lose has a gateway give up a window that was taken back, and ask again for the replica.
+// lose has a gateway give up a window that was revoked, and ask again for the replica.
 func (d *double) lose(m *Message) {
 	b := d.b
 	x, s := &b.Chunks[m.Chunk], &d.puts[m.Chunk]
@@ -79,7 +79,7 @@ func (d *double) lose(m *Message) {
 	}
 	k := x.Place(m.From)
 	if k < 0 {
-		s.offers.Reject(m.From) // it has not been chosen, and will not be
+		s.offers.Reject(m.From) // not chosen yet, and cannot be any more
 		return
 	}
 	n := s.booked[k].flow

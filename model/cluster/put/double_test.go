@@ -9,14 +9,14 @@ import (
 	"farflash/sim"
 )
 
-// quiet is an engine's handler that does nothing.
+// quiet is an event handler that ignores events.
 type quiet struct{}
 
 func (quiet) Handle(sim.Event) {}
 
-// TestLose: a gateway that hears that a window was taken back gives up that replica, asks again at once for what is
-// missing, and not before the windows that it still has of its last choice; unless it has begun to send, has been
-// told too late, or will ask soon enough anyhow.
+// TestLose verifies that a gateway whose window is revoked gives up that replica and asks again at once for the missing
+// ones, not before the windows left from its last choice; unless it has begun to send, the rejection is late, or it
+// will ask soon enough anyway.
 func TestLose(t *testing.T) {
 	d, err := reserve.New(reserve.HybridConfig())
 	if err != nil {
@@ -30,7 +30,7 @@ func TestLose(t *testing.T) {
 		targets []int32
 		rights  []sim.Time
 		before  int8
-		after   sim.Time // not before so long after now, where it asks again; -1 if it does not
+		after   sim.Time // notBefore of the new request, relative to now; -1: no new request
 	}{
 		{"chosen before", 4, nil, []int32{5, 6}, []sim.Time{20, 30}, 1, 30},
 		{"the second of them", 5, nil, []int32{4, 6}, []sim.Time{10, 30}, 1, 30},

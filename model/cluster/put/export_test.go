@@ -1,6 +1,6 @@
 package put
 
-// InFlight is how many replicas a protocol has in flight, for tests; 0 where it does not number them.
+// InFlight returns the number of replicas in flight, for tests; 0 for protocols that do not number them.
 func InFlight(p Protocol) int {
 	switch x := p.(type) {
 	case *uch:
@@ -15,8 +15,8 @@ func InFlight(p Protocol) int {
 	return 0
 }
 
-// Idle is how many choices a gateway keeps for its next chunks, of protocols that have any, and whether none of them
-// is kept twice.
+// Idle returns the number of free Choosy instances of a gateway, for protocols that use them, and whether all of them
+// are distinct.
 func Idle(p Protocol, gateway int32) (n int, once bool) {
 	var h *hybrid
 	switch x := p.(type) {

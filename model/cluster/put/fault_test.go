@@ -10,12 +10,12 @@ import (
 	"farflash/sim"
 )
 
-// faulty is a run of a protocol on a cluster in memory in which things go wrong.
+// faulty is a run of a protocol on an in-memory cluster with faults.
 type faulty struct {
 	*puttest.Memory
 	eng   *sim.Engine
-	alone sim.Time // how long a chunk takes that is
-	again int      // attempts that were given up
+	alone sim.Time // time of a lone chunk
+	again int      // abandoned attempts
 }
 
 func newFaulty(t *testing.T, p put.Scheme, change func(*put.Plan)) *faulty {
@@ -35,8 +35,8 @@ func newFaulty(t *testing.T, p put.Scheme, change func(*put.Plan)) *faulty {
 	return &faulty{Memory: m, eng: eng, alone: m.Protocol.(put.Forecast).Floor(&m.Bus.Plan)}
 }
 
-// until runs until all is done that has begun, or for so long. Attempts that take longer than some floors begin
-// again, as at gateways whose messages may be lost.
+// until runs until all chunks are done, or until end. Attempts that take longer than patience are retried, as at
+// gateways whose messages can be lost.
 func (f *faulty) until(all int, patience, end sim.Time, happens func()) {
 	since := map[int32]uint64{}
 	at := map[int32]sim.Time{}
@@ -58,7 +58,7 @@ func (f *faulty) until(all int, patience, end sim.Time, happens func()) {
 	}
 }
 
-// ends holds that all is done and nothing is left of it.
+// ends verifies that all chunks are done and no state of them is left.
 func (f *faulty) ends(t *testing.T, all int, what string) {
 	t.Helper()
 	name := f.Bus.Traits.Name
@@ -73,7 +73,7 @@ func (f *faulty) ends(t *testing.T, all int, what string) {
 		t.Errorf("%v, %s: all is done, and %d replicas are in flight", name, what, n)
 	}
 	for g := range int32(min(f.Bus.Gateways, all)) {
-		// A gateway with k chunks has no more choices than that, and with the last of them it has at least one to keep.
+		// A gateway with k chunks has at most k Choosy instances, and after its last chunk at least one is free.
 		if n, once := put.Idle(f.Protocol, g); n < 1 || n > (all+f.Bus.Gateways-1)/f.Bus.Gateways || !once {
 			t.Errorf("%v, %s: gateway %d keeps %d choices, each once: %v", name, what, g, n, once)
 		}
@@ -83,7 +83,7 @@ func (f *faulty) ends(t *testing.T, all int, what string) {
 	}
 }
 
-// expects is how many targets still expect data, or an answer.
+// expects returns the number of targets that still expect data, and of those that expect an answer.
 func (f *faulty) expects() (promised, open int) {
 	for target := range int32(f.Bus.Targets) {
 		p, o := f.Protocol.(put.Forecast).Expects(target)
@@ -97,7 +97,7 @@ func (f *faulty) expects() (promised, open int) {
 	return promised, open
 }
 
-// each calls a function for each protocol that goes on when messages are lost, and for its variants.
+// each calls run for each protocol that tolerates loss, and for its variants.
 func each(run func(p put.Scheme, variant string, change func(*put.Plan))) {
 	for p := range put.Count {
 		traits := p.Traits()
@@ -119,8 +119,8 @@ func each(run func(p put.Scheme, variant string, change func(*put.Plan))) {
 	}
 }
 
-// TestEveryLoss loses each message and frame of two chunks in turn: both are put all the same, kept as they should
-// be, and nothing of the lost attempts is left.
+// TestEveryLoss loses each message and frame of two chunks in turn, and verifies that both are put and stored correctly
+// and that no state of the lost attempts is left.
 func TestEveryLoss(t *testing.T) {
 	each(func(p put.Scheme, variant string, change func(*put.Plan)) {
 		arrivals := 0
@@ -140,7 +140,7 @@ func TestEveryLoss(t *testing.T) {
 					t.Fatalf("%v, %s: %d arrivals, begun again %d times", p.Traits().Name, variant, n, f.again)
 				}
 			}
-			// A target whose gateway's answer is lost keeps its bid until it is asked again.
+			// A target whose gateway's answer is lost keeps its bid until the next request.
 			if promised, open := f.expects(); promised > 0 ||
 				open > 0 && (p.Traits().Finds != put.FindsBidders || p == put.Pull) {
 				t.Errorf("%v, %s, arrival %d is lost: %d targets expect data and %d an answer", p.Traits().Name,
@@ -150,8 +150,7 @@ func TestEveryLoss(t *testing.T) {
 	})
 }
 
-// TestImpatience: gateways begin again at any moment of an attempt, targets lose what they know, and messages are
-// lost, by seed.
+// TestImpatience draws retries at any moment of an attempt, restarts of targets, and lost messages, by seed.
 func TestImpatience(t *testing.T) {
 	each(func(p put.Scheme, variant string, change func(*put.Plan)) {
 		again := 0
@@ -188,8 +187,8 @@ func TestImpatience(t *testing.T) {
 	})
 }
 
-// TestAbandonedGroups: an attempt that is given up is forgotten by all whom it asked, whatever another chunk asked
-// meanwhile: no more groups expect anything than chunks are under way.
+// TestAbandonedGroups verifies that an abandoned attempt is forgotten by all targets that it asked, whatever another
+// chunk has asked since: no more groups expect anything than chunks are in flight.
 func TestAbandonedGroups(t *testing.T) {
 	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
 		seen := 0
@@ -234,12 +233,12 @@ func TestAbandonedGroups(t *testing.T) {
 	}
 }
 
-// TestForgottenBids: where messages may be lost, a bid whose gateway is never heard of again is forgotten when its
-// target is asked by another, and its window is another's.
+// TestForgottenBids verifies that, where messages can be lost, the bid of a gateway that has fallen silent expires when
+// another gateway asks the target, which can then offer its window again.
 func TestForgottenBids(t *testing.T) {
 	for _, p := range []put.Scheme{put.ReplicastM, put.ReplicastH, put.ReplicastHDouble} {
 		f := newFaulty(t, p, func(*put.Plan) {})
-		f.Lose = func(node int32, _ bool) bool { return node == 0 } // nothing comes to gateway 0
+		f.Lose = func(node int32, _ bool) bool { return node == 0 } // gateway 0 is cut off
 		f.Begin(0)
 		f.Begin(0)
 		f.eng.Run(units.Second)
@@ -260,7 +259,7 @@ func TestForgottenBids(t *testing.T) {
 	}
 }
 
-// TestGroups: a gateway's chunk goes to any group but that of the one before, as often to each.
+// TestGroups verifies that a chunk goes to any group but that of its gateway's last one, with equal frequency.
 func TestGroups(t *testing.T) {
 	plan, err := puttest.Parts(put.ReplicastM)
 	if err != nil {
@@ -284,7 +283,7 @@ func TestGroups(t *testing.T) {
 			last = g
 			m.Bus.ChooseGroup(1) // another gateway's
 		}
-		// Four standard deviations of a fifth of 5000 are 113; the second of two tries makes it no more even.
+		// Four standard deviations of a fifth of 5000 are 113; the second of the two tries does not change the balance.
 		for g, n := range drawn[:groups] {
 			if n < all/groups-120 || n > all/groups+120 {
 				t.Errorf("group %d of %d is drawn %d times of %d", g, groups, n, all)
@@ -293,8 +292,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestOracle: by SURGE's rules senders know what others send to a target, and do not send more than its link takes:
-// frames that come take no more turns than two that begin at once.
+// TestOracle verifies that under SURGE's rules senders know what others send to a target and do not exceed its link:
+// incoming frames never queue longer than two that begin simultaneously.
 func TestOracle(t *testing.T) {
 	for _, p := range []put.Scheme{put.UCH, put.UCHInverse, put.UCHAIMD} {
 		plan, err := puttest.Peers(p)

@@ -14,18 +14,18 @@ var receiverGrants = Traits{Name: "grants", Finds: FindsPlaced, Queued: true, Gr
 	Messages: []string{granted: "grant", grantKept: "ack", grantCancel: "cancel"},
 	New:      func(b *Bus) Protocol { return newGrants(b) }}
 
-// grants is receiver-driven transport over hashed placement, in the manner of Homa (Montazeri et al., SIGCOMM 2018)
-// and NDP (Handley et al., SIGCOMM 2017). A gateway sends all replicas at the same time, of each as much at once as a
-// link carries in a round trip; the rest when the target grants it. A target grants to the replicas of which the
-// least is missing, a few at a time, so much ahead that its link does not idle; and not while its disk has as much
-// waiting as it may. It leaves out the priorities of Homa's packets and the trimming of NDP's.
+// grants is receiver-driven transport over hashed placement, in the manner of Homa (Montazeri et al., SIGCOMM 2018) and
+// NDP (Handley et al., SIGCOMM 2017). A gateway sends all replicas concurrently. It sends the first round trip's worth
+// of each replica at once, and the rest as the target grants it. A target grants to the few replicas with the fewest
+// bytes missing, far enough ahead that its link does not idle, and it stops while its disk's queue is full. The
+// priorities of Homa's packets and NDP's trimming are left out.
 type grants struct {
 	b     *Bus
 	pick  chooser
 	sends [][MaxReplicas]transfer // by chunk
-	come  []arrivals              // of targets
-	clock []sim.Timer             // of targets: when the disk has room
-	reach units.Bytes             // what is granted ahead
+	come  []arrivals              // by target
+	clock []sim.Timer             // by target: when the disk queue has space again
+	reach units.Bytes             // bytes granted ahead of the data received
 }
 
 // transfer is a replica in flight, as its gateway sees it.
@@ -43,6 +43,7 @@ func newGrants(b *Bus) *grants {
 	g.pick = chooser{b: b, chosen: g.chosen, coming: func(t int32) int { return len(g.come[t]) }}
 	d := b.Times
 	roundTrip := 2*d.Trip + d.Control
+	// The frames of a round trip, and two more, so that the link does not idle while a grant is in flight.
 	g.reach = units.Bytes(int64(roundTrip/d.Frame)+2) * d.FrameSize
 	for t := range b.Targets {
 		g.clock = append(g.clock, b.NewTimer(uint32(t)))
@@ -59,7 +60,7 @@ func (g *grants) Begin(i int32) {
 	g.pick.choose(i)
 }
 
-// chosen has the gateway send what needs no grant.
+// chosen sends the part of each replica that needs no grant.
 func (g *grants) chosen(i int32) {
 	for k := range g.b.Chunks[i].N {
 		g.grant(i, int(k), min(g.reach, g.b.pieceOf(i)))
@@ -113,7 +114,7 @@ func (g *grants) Frame(f Frame) {
 	g.serve(f.Target)
 }
 
-// serve has a target grant what it can.
+// serve has a target issue the grants that are due.
 func (g *grants) serve(target int32) {
 	b := g.b
 	list := g.come[target]
@@ -124,7 +125,7 @@ func (g *grants) serve(target int32) {
 		}
 		return
 	}
-	// The list is kept in the order of what is missing, the least first; it is short, and mostly in order already.
+	// Keep the list ordered by bytes missing, fewest first. It is short and mostly sorted, which suits insertion sort.
 	for k := 1; k < len(list); k++ {
 		for j := k; j > 0 && g.missing(&list[j]) < g.missing(&list[j-1]); j-- {
 			list[j], list[j-1] = list[j-1], list[j]
@@ -141,7 +142,7 @@ func (g *grants) serve(target int32) {
 	}
 }
 
-// missing is how much of a piece has not come.
+// missing returns the number of bytes of a piece that have not arrived.
 func (g *grants) missing(r *coming) units.Bytes {
 	if r.piece == 0 {
 		return g.b.Piece - r.received
@@ -149,10 +150,10 @@ func (g *grants) missing(r *coming) units.Bytes {
 	return r.piece - r.received
 }
 
-// Timer implements Protocol: a target's disk may have room.
+// Timer implements Protocol: a target's disk queue may have space again.
 func (g *grants) Timer(arg uint32) { g.serve(int32(arg)) }
 
-// Floor implements Forecast: all replicas on the gateway's link one after the other, the disk and the acknowledgement.
+// Floor implements Forecast: all replicas one after the other on the gateway's link, the disk and the acknowledgement.
 func (g *grants) Floor(p *Plan) sim.Time { return p.sideBySide() }
 
 // Abandon implements Recovery.
@@ -163,5 +164,5 @@ func (g *grants) Abandon(i int32) {
 // Restart implements Recovery.
 func (g *grants) Restart(target int32) { g.come[target] = g.come[target][:0] }
 
-// Expects implements Forecast: pieces of which some has come.
+// Expects implements Forecast: pieces received in part.
 func (g *grants) Expects(target int32) (promised, open bool) { return len(g.come[target]) > 0, false }

@@ -6,14 +6,14 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Groups are the negotiating groups: targets that stand next to each other, so many each.
+// Groups are the negotiating groups, each of which consists of GroupSize consecutive targets.
 type Groups struct {
-	// Away has for each target whether others know that it is down.
+	// Away is, for each target, whether others know that it is down.
 	Away []bool
-	last []int32 // by gateway: that of the chunk before
+	last []int32 // by gateway: the group of its last chunk
 }
 
-// newGroups returns the groups of so many targets and gateways.
+// newGroups returns the groups for the given numbers of gateways and targets.
 func newGroups(gateways, targets int) Groups {
 	g := Groups{Away: make([]bool, targets), last: make([]int32, gateways)}
 	for k := range g.last {
@@ -22,10 +22,10 @@ func newGroups(gateways, targets int) Groups {
 	return g
 }
 
-// GroupCount is how many negotiating groups there are.
+// GroupCount returns the number of negotiating groups.
 func (p *Plan) GroupCount() int { return p.Targets / p.GroupSize }
 
-// chooseGroup draws the negotiating group of a chunk: any but that of the gateway's last one.
+// chooseGroup draws the negotiating group of a chunk: any group but that of the gateway's last chunk.
 func (b *Bus) chooseGroup(x *Chunk) int32 {
 	last := &b.last[x.Gateway]
 	n := int64(b.GroupCount())
@@ -40,7 +40,7 @@ func (b *Bus) chooseGroup(x *Chunk) int32 {
 	return group
 }
 
-// DrawGroups draws different ones of n groups.
+// DrawGroups draws len(groups) distinct groups of n.
 func DrawGroups(s *rng.Stream, n int, groups []int32) {
 	for k := range groups {
 		g := int32(s.IntN(int64(n)))
@@ -61,22 +61,22 @@ func (b *Bus) GroupOf(group int32, dst []int32) []int32 {
 	return dst
 }
 
-// askOrder puts the targets of a group that a gateway asks for bids now into the order in which they answer.
+// askOrder permutes the targets of a group that a gateway asks for bids now into the order of their answers.
 func (b *Bus) askOrder(group, gateway int32, targets []int32) {
 	if b.Compat != CompatNone {
 		surgeOrder(b.Seed, b.Now(), b.Compat, group, gateway, targets)
 	}
 }
 
-// ties is where the order of bids is drawn from that begin and come in at the same time.
+// ties returns the stream that orders simultaneous bids with equal windows.
 func (b *Bus) ties() *rng.Stream {
 	if b.Compat != CompatNone {
-		return nil // surgeOrder has decided
+		return nil // surgeOrder has already decided
 	}
 	return &b.Rand
 }
 
-// Nearest is the multiple of a group's size that is closest to a number of targets, and at least two groups.
+// Nearest returns the multiple of the group size that is closest to a number of targets, and is at least two groups.
 func Nearest(targets, group int) int {
 	if group < 1 {
 		return targets
@@ -84,7 +84,7 @@ func Nearest(targets, group int) int {
 	return max((targets+group/2)/group, 2) * group
 }
 
-// Pick moves a random choice of n targets, no two in one rack, to the front of the candidates.
+// Pick moves a random selection of n targets, no two in the same rack, to the front of the candidates.
 func (b *Bus) Pick(s *rng.Stream, n int, among []int32) {
 	for k := range n {
 		i := k + int(s.IntN(int64(len(among)-k)))

@@ -15,36 +15,36 @@ var replicastH = Traits{Name: "replicast-h", Number: "8", Build: CompatSURGE, Fi
 	Times: reserve.HybridConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newHybrid(b) }}
 
 // hybrid is Replicast with multicast control and unicast data (the Replicast paper, sections III-F and IV-D; SURGE's
-// model 8). A gateway takes bids whose windows follow each other, sends to one target after another, and asks again
-// for what is missing.
+// model 8). A gateway accepts bids with consecutive windows, sends to one target after another, and asks again for the
+// replicas that are missing.
 type hybrid struct {
 	b     *Bus
-	bids  []*reserve.Sparse // of targets
+	bids  []*reserve.Sparse // by target
 	puts  []sequel          // by chunk
 	flows slab.Slab[delivery]
 	picks []reserve.Pick
 	group []int32
 	to    [1]int32
-	idle  [][]*reserve.Choosy // of gateways: choices that no chunk uses
+	idle  [][]*reserve.Choosy // by gateway: free instances
 }
 
-// sequel is what a gateway knows of a chunk that it puts.
+// sequel is a gateway's state of a chunk that it puts.
 type sequel struct {
 	group     int32
 	offers    *reserve.Offers
 	order     *reserve.Choosy
 	notBefore sim.Time
-	again     sim.Time             // when it asks for what is missing
-	control   sim.Time             // until when its last control message is on the link
-	asked     int                  // of how many targets
-	round     int32                // how often bids were asked for
-	booked    [MaxReplicas]booking // by place
-	before    int8                 // replicas that were chosen before the last choice
+	again     sim.Time             // when it asks for the missing replicas
+	control   sim.Time             // when its last control message has left the link
+	asked     int                  // number of targets asked
+	round     int32                // number of requests for bids so far
+	booked    [MaxReplicas]booking // by index of the target in the chunk
+	before    int8                 // number of replicas chosen before the last choice
 }
 
-// booking is a window that a gateway has taken.
+// booking is a reserved window.
 type booking struct {
-	flow  int32 // -1 when it has arrived as a whole
+	flow  int32 // -1 when the replica has arrived in full
 	right sim.Time
 }
 
@@ -53,7 +53,7 @@ type delivery struct {
 	chunk     int32
 	target    int32
 	sent, got units.Bytes
-	dead      bool // given up; its timer still runs
+	dead      bool // abandoned; its timer is still set
 }
 
 func newHybrid(b *Bus) *hybrid {
@@ -78,7 +78,7 @@ func (h *hybrid) Begin(i int32) {
 	h.ask(i)
 }
 
-// ask requests bids of all of the group that have no replica yet.
+// ask requests bids from all targets of the group that have no replica yet.
 func (h *hybrid) ask(i int32) {
 	b := h.b
 	x, s := &b.Chunks[i], &h.puts[i]
@@ -92,7 +92,7 @@ func (h *hybrid) ask(i int32) {
 	b.toTargets(Message{Kind: askBids, From: x.Gateway, Chunk: i, ID: x.ID, A: s.notBefore, N: s.round}, h.group)
 }
 
-// others are the targets of a chunk's group that have not been chosen.
+// others returns the targets of a chunk's group that have not been chosen.
 func (h *hybrid) others(x *Chunk, group int32) []int32 {
 	list := h.b.GroupOf(group, h.group[:0])
 	kept := list[:0]
@@ -114,9 +114,9 @@ func (h *hybrid) Message(m *Message) {
 	case bid:
 		s := &h.puts[m.Chunk]
 		if m.N != s.round || m.ID != b.Chunks[m.Chunk].ID {
-			return // it has been given up, or a late rejection has made the gateway ask again
+			return // the attempt was abandoned, or a late rejection has made the gateway ask again
 		}
-		// bids of an idle group come at the same time
+		// Bids of an idle group arrive simultaneously.
 		s.offers.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties())
 		if s.offers.Len() == s.asked {
 			h.choose(m.Chunk)
@@ -142,7 +142,7 @@ func (h *hybrid) Message(m *Message) {
 	}
 }
 
-// choose takes from a chunk's bids, which are all there, and begins to send.
+// choose accepts some of a chunk's bids, which are complete, and starts to send.
 func (h *hybrid) choose(i int32) {
 	b := h.b
 	now := b.Now()
@@ -151,6 +151,7 @@ func (h *hybrid) choose(i int32) {
 	h.picks = h.picksOf(s, b.Copies-int(x.N))
 	s.before = x.N
 	if b.Compat != CompatNone {
+		// In SURGE, gateway and target share the bid objects (Compat.sharesBids in package reserve).
 		for k := range s.offers.Len() {
 			o := s.offers.At(k)
 			h.bids[o.Server].Foresee(key(x.ID, i), o.Window)
@@ -172,9 +173,10 @@ func (h *hybrid) choose(i int32) {
 	}
 }
 
-// Timer implements Protocol: the next frame of a flow may be sent, or it is time to ask for more.
+// Timer implements Protocol: the next frame of a flow is due, or it is time to ask for more bids.
 func (h *hybrid) Timer(arg uint32) {
 	b := h.b
+	// The low bit distinguishes a chunk that asks for bids from a flow.
 	if arg&1 != 0 {
 		if i := int32(arg >> 1); h.puts[i].again == b.Now() {
 			h.ask(i)
@@ -209,7 +211,7 @@ func (h *hybrid) Abandon(i int32) {
 	for k := range x.N {
 		n := s.booked[k].flow
 		switch {
-		case n < 0: // it has arrived, and its number may be another's
+		case n < 0: // it has arrived, and its number may have been reused
 		case h.flows.Items[n].sent < b.pieceOf(i):
 			h.flows.Items[n].dead = true
 		default:
@@ -239,17 +241,17 @@ func (h *hybrid) Frame(f Frame) {
 	h.puts[d.chunk].booked[x.Place(f.Target)].flow = -1
 }
 
-// key is what a target's queue knows a chunk by: its id and its place, so that the place can be said to who has lost
-// its window.
+// key identifies a chunk in a target's queue. It combines the attempt's ID and the chunk's slot, so that a late
+// rejection can name the slot to the gateway that has lost its window.
 func key(id uint64, chunk int32) uint64 { return id<<placeBits | uint64(chunk) }
 
-// placeBits are those of a chunk's place: 2^20 gateways with 2^10 chunks each.
+// placeBits is the width of a chunk's slot in a key: 2^20 gateways with 2^10 chunks each.
 const placeBits = 30
 
-// key is that of the chunk that a message is about.
+// key returns the key of the message's chunk.
 func (m *Message) key() uint64 { return key(m.ID, m.Chunk) }
 
-// orderOf takes a gateway's choice that no other of its chunks uses.
+// orderOf returns a Choosy of the gateway that no other of its chunks uses.
 func (h *hybrid) orderOf(gateway int32) *reserve.Choosy {
 	list := h.idle[gateway]
 	if k := len(list) - 1; k >= 0 {
@@ -259,13 +261,13 @@ func (h *hybrid) orderOf(gateway int32) *reserve.Choosy {
 	return reserve.NewChoosy(h.b.Times)
 }
 
-// putBack has a gateway keep a chunk's choice for its next one.
+// putBack frees a chunk's Choosy for the gateway's next chunk.
 func (h *hybrid) putBack(i int32) {
 	g := h.b.Chunks[i].Gateway
 	h.idle[g] = append(h.idle[g], h.puts[i].order)
 }
 
-// picksOf takes windows of a chunk's bids.
+// picksOf chooses windows among a chunk's bids.
 func (h *hybrid) picksOf(s *sequel, missing int) []reserve.Pick {
 	now := h.b.Now()
 	if !h.b.Choosy {
@@ -279,7 +281,7 @@ func (h *hybrid) picksOf(s *sequel, missing int) []reserve.Pick {
 	return picks
 }
 
-// more says when to ask for what is missing after a choice.
+// more returns when to ask for the missing replicas after a choice.
 func (h *hybrid) more(s *sequel) (at, notBefore sim.Time) {
 	if h.b.Choosy {
 		return s.order.More(h.b.Now(), h.picks)
@@ -287,26 +289,26 @@ func (h *hybrid) more(s *sequel) (at, notBefore sim.Time) {
 	return s.order.Sequence.More(h.b.Now(), h.picks)
 }
 
-// askAt asks for more bids of a chunk at a time, and not before unless asked again.
+// askAt schedules the next request for bids of a chunk. A later call replaces it.
 func (h *hybrid) askAt(i int32, at, notBefore sim.Time) {
 	s := &h.puts[i]
 	s.notBefore, s.again = notBefore, max(at, h.b.Now())
 	h.b.After(s.again, uint32(i)<<1|1)
 }
 
-// Floor implements Forecast: as Replicast's for the first replica; the others, alone, are asked for again and again.
+// Floor implements Forecast: as Replicast's for the first replica; a lone chunk asks for each of the others in turn.
 func (h *hybrid) Floor(p *Plan) sim.Time {
 	d, ctl := p.Times, p.OnLink()
 	first := ctl + d.Trip + 2*d.Control + d.Trip + d.Lead
 	data := sim.Time(p.Copies) * p.dataTime()
 	if p.Pass {
-		// A window that was another's may begin as soon as it is accepted. Windows overlap, and the link has all of
-		// its time.
+		// A window freed by another gateway may begin as soon as it is accepted. Windows overlap, and the data has the
+		// link's full rate.
 		first = 3*ctl + 2*d.Trip
 		data = max(p.dataTime(), sim.Time(p.Copies)*d.Send(p.Piece, d.Effective))
 	}
 	return first + data + d.Trip + p.kept() + ctl + d.Trip
 }
 
-// Expects implements Forecast: a bid that is accepted, or tentative.
+// Expects implements Forecast: an accepted or a tentative bid.
 func (h *hybrid) Expects(target int32) (promised, open bool) { return h.bids[target].Expects() }

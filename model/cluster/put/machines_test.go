@@ -10,7 +10,7 @@ import (
 	"farflash/sim"
 )
 
-// sheet is messages, frames and disks that note what they are given; busy is every disk's backlog.
+// sheet records messages, frames and writes; busy is every disk's backlog.
 type sheet struct {
 	messages []Message
 	frames   int
@@ -35,9 +35,9 @@ type sheetFrames struct{ *sheet }
 func (s *sheetFrames) Send(int32, int32, Frame, sim.Time, []int32)         { s.frames++ }
 func (s *sheetFrames) Waiting(_ int32, seen []WaitingFrame) []WaitingFrame { return seen }
 
-// bench is a bus whose numbers are round: a byte takes a nanosecond on a link, a message has 100 B, a frame at most
-// 1000, a trip takes a microsecond and a piece has 4000 B. Chunk n is n+1, of gateway 0, and all of two groups of
-// four targets may keep it.
+// bench returns a bus with round numbers: a byte takes 1 ns on a link, a message has 100 B, a frame at most 1000 B, a
+// trip takes 1 us and a piece has 4000 B. Chunk n has ID n+1 and belongs to gateway 0; all of two groups of four
+// targets are its candidates.
 func bench(t *testing.T, p Scheme, change func(*Plan)) (*Bus, *sheet) {
 	t.Helper()
 	c := reserve.UnicastConfig()
@@ -62,18 +62,18 @@ func bench(t *testing.T, p Scheme, change func(*Plan)) (*Bus, *sheet) {
 	return b, s
 }
 
-// clockwork takes events that only move the clock.
+// clockwork handles events that only advance the clock.
 type clockwork struct{}
 
 func (clockwork) Handle(sim.Event) {}
 
-// pass lets some time pass.
+// pass advances the clock.
 func pass(b *Bus, by sim.Time) {
 	b.After(b.Now()+by, 0)
 	b.Engine.Run(b.Now() + by)
 }
 
-// orders calls a function with all orders of 0 to n-1.
+// orders calls a function with all permutations of 0 to n-1.
 func orders(n int, f func(order []int)) {
 	var next func(order []int)
 	next = func(order []int) {
@@ -90,9 +90,9 @@ func orders(n int, f func(order []int)) {
 	next(nil)
 }
 
-// TestGrantsOrder: whatever the order in which pieces began to come, a target grants to the two of which the least is
-// missing, the next first: what they have and a round trip's reach, which is 2.1 us, so two frames, and two more. A
-// disk that is full grants nothing.
+// TestGrantsOrder verifies that, in whatever order pieces began to arrive, a target grants to the two with the fewest
+// bytes missing, fewest first, up to the bytes received plus a round trip's reach (2.1 us, so two frames, and two
+// more), and that a full disk stops grants.
 func TestGrantsOrder(t *testing.T) {
 	orders(4, func(order []int) {
 		b, s := bench(t, Grants, func(p *Plan) { p.Piece = 7500 })
@@ -120,9 +120,8 @@ func TestGrantsOrder(t *testing.T) {
 	})
 }
 
-// TestOffersOrder: a gateway that has heard all that could offer themselves at once binds with as many as there are
-// copies, in the order in which targets' links are free, the first to come first where they are free at the same
-// time, and refuses what comes later.
+// TestOffersOrder verifies that a gateway whose collection of offers is over binds with as many targets as there are
+// copies, in the order in which their links are free, with ties in order of arrival, and declines later offers.
 func TestOffersOrder(t *testing.T) {
 	in := []sim.Time{30, 10, 20, 10}
 	orders(4, func(order []int) {
@@ -143,7 +142,7 @@ func TestOffersOrder(t *testing.T) {
 		if !slices.Equal(x.Targets[:x.N], want) {
 			t.Errorf("offers of %v: %v, not %v", order, x.Targets[:x.N], want)
 		}
-		// One that comes when all must have heard who is taken is refused, and none of those that are.
+		// An offer after the announcement must have arrived is declined, unless it is from a chosen target.
 		s.take()
 		pass(b, 3*units.Microsecond)
 		p.Message(&Message{Kind: offer, From: 5, Chunk: 0, ID: 1})
@@ -154,9 +153,9 @@ func TestOffersOrder(t *testing.T) {
 	})
 }
 
-// TestPullListens: of six targets that offer themselves at once a gateway takes the three that are done the soonest,
-// whatever the order in which it hears them, after the time that the messages of all eight take on its link; a timer
-// of an attempt that is over does nothing.
+// TestPullListens verifies that of six simultaneous offers a gateway chooses the three with the soonest completion,
+// whatever their order, after the time that the messages of all eight targets take on its link, and that a timer of an
+// earlier attempt has no effect.
 func TestPullListens(t *testing.T) {
 	done := []sim.Time{60, 10, 50, 20, 40, 30}
 	orders(6, func(order []int) {
@@ -183,15 +182,15 @@ func TestPullListens(t *testing.T) {
 	})
 }
 
-// TestPullTakes: what a gateway says it will begin to send, and when targets expect it. Its link has a message for
-// each of two groups, 0.1 us, and the data, 4 us a piece, of each chunk that was bound before: of a chain's once, of
-// a code's pieces each. A target of a code that comes behind k others has k pieces' time until then. It counts as
-// work only what begins within 5 us (ahead): the third's does not, at 8 us.
+// TestPullTakes verifies when a gateway announces that it will begin to send, and when targets expect the data. Per
+// chunk bound before, its link carries a message for each of two groups, 0.1 us, and the data, 4 us a piece: one piece
+// for a chain, all pieces for a code. A target of a code behind k others waits another k pieces. It counts as work only
+// data that begins within 5 us (ahead): the third target's does not, at 8 us.
 func TestPullTakes(t *testing.T) {
 	for _, c := range []struct {
 		coded bool
-		each  sim.Time    // of a chunk on its gateway's link
-		ready [3]sim.Time // in how long the link of each target is free
+		each  sim.Time    // time of a chunk on its gateway's link
+		ready [3]sim.Time // time until each target's link is free
 	}{
 		{false, 4200 * units.Nanosecond,
 			[3]sim.Time{4 * units.Microsecond, 4 * units.Microsecond, 4 * units.Microsecond}},
@@ -224,8 +223,8 @@ func TestPullTakes(t *testing.T) {
 	}
 }
 
-// TestCancelledFlows: a flow that is given up leaves the other the whole link, 8 bit/ns, and the target says so; a
-// cancel for one that the target does not know changes nothing.
+// TestCancelledFlows verifies that an abandoned flow leaves the whole link, 8 bit/ns, to the other one, which the
+// target notifies, and that canceling an unknown flow has no effect.
 func TestCancelledFlows(t *testing.T) {
 	b, s := bench(t, UCH, func(p *Plan) { p.Copies = 1 })
 	u := newUCH(b, reserve.DivideEqually)
@@ -251,7 +250,8 @@ func TestCancelledFlows(t *testing.T) {
 	}
 }
 
-// TestFlowsThatMayNotSend: a flow that has no answer yet sends nothing, nor does one that has sent all; the others do.
+// TestFlowsThatMayNotSend verifies that a flow without an answer, or with all data sent, sends no frames, and that
+// others do.
 func TestFlowsThatMayNotSend(t *testing.T) {
 	for _, c := range []struct {
 		started bool
@@ -282,7 +282,7 @@ func TestFlowsThatMayNotSend(t *testing.T) {
 	}
 }
 
-// TestTargetsLook: an AIMD target looks again for as long as it has a flow, one alone included.
+// TestTargetsLook verifies that an AIMD target keeps inspecting its port while it has at least one flow.
 func TestTargetsLook(t *testing.T) {
 	for flows := range uint64(3) {
 		b, _ := bench(t, UCHAIMD, func(*Plan) {})
@@ -296,7 +296,7 @@ func TestTargetsLook(t *testing.T) {
 	}
 }
 
-// TestAbandonedAsksNoMore: when a chunk has been given up the time to ask for its other replicas is none any more.
+// TestAbandonedAsksNoMore verifies that an abandoned chunk's timer does not ask for its other replicas.
 func TestAbandonedAsksNoMore(t *testing.T) {
 	b, s := bench(t, ReplicastH, func(p *Plan) { p.Copies = 2 })
 	h := newHybrid(b)
@@ -311,7 +311,7 @@ func TestAbandonedAsksNoMore(t *testing.T) {
 	}
 }
 
-// TestAbandonedSendsNoMore: nor is the time to send its frames.
+// TestAbandonedSendsNoMore verifies that an abandoned chunk's timer does not send frames.
 func TestAbandonedSendsNoMore(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		b, s := bench(t, ReplicastM, func(*Plan) {})
@@ -328,7 +328,7 @@ func TestAbandonedSendsNoMore(t *testing.T) {
 	}
 }
 
-// TestDings: a ding is taken to heart by the flow that it is for, unless that has sent all.
+// TestDings verifies that a ding slows down the flow it addresses, unless that flow has sent all its data.
 func TestDings(t *testing.T) {
 	for _, c := range []struct {
 		id   uint64
@@ -350,8 +350,8 @@ func TestDings(t *testing.T) {
 	}
 }
 
-// TestDataWaitsForItsAcceptance: a frame that is due while the message that takes its window is on the link goes when
-// that has left, and no frame before.
+// TestDataWaitsForItsAcceptance verifies that a frame that is due while the acceptance of its window is on the link is
+// sent when that has left, and no frame before.
 func TestDataWaitsForItsAcceptance(t *testing.T) {
 	for _, wait := range []sim.Time{0, 5 * units.Microsecond} {
 		b, s := bench(t, ReplicastH, func(p *Plan) { p.Copies = 1 })
@@ -361,7 +361,7 @@ func TestDataWaitsForItsAcceptance(t *testing.T) {
 		h.flows.Items[n] = delivery{chunk: 0, target: 2}
 		h.puts[0].control = b.Now() + wait
 		h.Timer(uint32(n) << 1)
-		next := 1 * units.Microsecond // the next frame, if this one went
+		next := 1 * units.Microsecond // when the next frame is due, if this one was sent
 		if wait > 0 {
 			next = wait
 		}

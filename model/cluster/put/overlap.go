@@ -3,15 +3,15 @@ package put
 import "farflash/sim"
 
 // Overlap counts how often a target is asked for a bid while another of its bids is still tentative, so that the new
-// one has to go behind a window which may never be used (the Replicast paper, section IV-H and table 5).
+// bid goes behind a window that may never be used (the Replicast paper, section IV-H and table 5).
 type Overlap struct {
-	Asked    uint64   // requests that came to targets
-	Behind   uint64   // of those, while another bid was tentative
-	Decided  uint64   // bids that were accepted or canceled
-	Deciding sim.Time // the sum of the times for which those were tentative
+	Asked    uint64   // requests at targets
+	Behind   uint64   // those that found another bid tentative
+	Decided  uint64   // bids accepted or canceled
+	Deciding sim.Time // total time for which they were tentative
 }
 
-// asked counts a request before its target answers it.
+// asked counts a request. It is called before the target answers.
 func (o *Overlap) asked(q asked) {
 	o.Asked++
 	if q.Tentative() {
@@ -19,7 +19,7 @@ func (o *Overlap) asked(q asked) {
 	}
 }
 
-// decided counts a gateway's answer before its target does what it says.
+// decided counts a gateway's answer. It is called before the target acts on it.
 func (o *Overlap) decided(q answered, now sim.Time, chunk uint64) {
 	if t, ok := q.Undecided(now, chunk); ok {
 		o.Decided++

@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// Plan is what protocols go by and what does not change.
+// Plan has the constant parameters of a protocol.
 type Plan struct {
 	Traits *Traits
 	Times  *reserve.Durations
@@ -16,37 +16,38 @@ type Plan struct {
 
 	Gateways, Targets int
 	Copies            int         // targets of a chunk
-	Piece             units.Bytes // what each of them keeps
-	Coded             bool        // the pieces differ
+	Piece             units.Bytes // size that each of them stores
+	Coded             bool        // the pieces of a chunk differ
 	Frame             units.Bytes // the largest
-	// that a disk takes for a piece; a target of several disks is as fast as all, by Times
+	// time in which one disk writes a piece; Times treats the disks of a target as a single one with their combined
+	// rate
 	Alone sim.Time
-	Trip  sim.Time // from node to node
+	Trip  sim.Time // one-way delay between nodes
 
 	GroupSize  int  // targets of a negotiating group
-	Racks      int  // of targets, target t in rack t modulo Racks; 0: none
+	Racks      int  // number of racks: target t is in rack t modulo Racks; 0: none
 	Candidates int  // groups that a chunk asks
-	Spread     bool // targets are drawn, but for those of the gateway's last chunk: no placement says which
-	Choices    int  // candidates for each replica, of which the least loaded is taken
-	Overcommit int  // replicas that a target grants at a time
+	Spread     bool // targets are drawn at random, excluding those of the gateway's last chunk, instead of placed
+	Choices    int  // candidates for each replica, of which the least loaded one is chosen
+	Overcommit int  // replicas that a target grants to concurrently
 	Choosy     bool
-	Room       units.Bytes // of a target's memory for pieces until they are written; 0: no limit
-	Ahead      sim.Time    // for how long a target still has work when it offers itself
+	Room       units.Bytes // memory of a target for pieces until they are written; 0: unlimited
+	Ahead      sim.Time    // how much work a target still has when it sends an offer
 
 	Queued bool // each end of a link carries one frame at a time
-	// of a plan to forecast by: messages pass each other, as in a network with classes for control and data and
-	// several ways, and so do windows
+	// for forecasts only: messages and windows can overtake each other, as in a network with separate classes for
+	// control and data and with several paths
 	Pass      bool
 	Lossy     bool // messages may be lost and targets may fail
 	WriteBack bool // replicas are acknowledged when they have arrived
-	Grows     bool // a disk's acknowledgements come later the more waits
+	Grows     bool // a disk's acknowledgements are delayed by its backlog
 	Compat    Compat
 
-	onLink    sim.Time // of a control message
-	fullFrame sim.Time // on a link
+	onLink    sim.Time // transmission time of a control message
+	fullFrame sim.Time // transmission time of a full frame
 }
 
-// Settle derives what follows from the plan's other fields; a bus has a plan that is settled.
+// Settle derives the plan's unexported fields from the others. A bus's plan is settled.
 func (p *Plan) Settle() {
 	p.onLink, p.fullFrame = p.Times.Control, p.Times.Send(p.Frame, p.Times.Effective)
 	if p.Queued {
@@ -54,25 +55,26 @@ func (p *Plan) Settle() {
 	}
 }
 
-// Node is the number of a target among all nodes.
+// Node returns the node of a target.
 func (p *Plan) Node(target int32) int32 { return int32(p.Gateways) + target }
 
-// SameRack reports whether two targets stand in one rack.
+// SameRack reports whether two targets are in the same rack.
 func (p *Plan) SameRack(a, b int32) bool { return p.Racks > 0 && a%int32(p.Racks) == b%int32(p.Racks) }
 
-// Shares reports whether a target stands in the rack of one of others.
+// Shares reports whether a target is in the rack of any of the others.
 func (p *Plan) Shares(others []int32, target int32) bool {
 	return p.Racks > 0 && slices.ContainsFunc(others, func(t int32) bool { return p.SameRack(t, target) })
 }
 
-// OnLink is how long a control message is on a link. By itself it has the share of the link that is kept for such;
-// where messages take turns it has the whole link.
+// OnLink returns the transmission time of a control message. Without queues, control messages have their reserved share
+// of the link; with queues they have the whole link.
 func (p *Plan) OnLink() sim.Time { return p.onLink }
 
-// Listens is for how long a gateway listens after an offer before it has heard all that were made at the same time.
+// Listens returns how long a gateway collects offers after the first one, until it has received all that were made
+// simultaneously.
 func (p *Plan) Listens() sim.Time { return sim.Time(p.Candidates*p.GroupSize) * p.onLink }
 
-// FrameTime is how long a frame is on a link, at the link's rate.
+// FrameTime returns the transmission time of a frame at the link's rate.
 func (p *Plan) FrameTime(size units.Bytes) sim.Time {
 	if size == p.Frame {
 		return p.fullFrame
@@ -80,11 +82,10 @@ func (p *Plan) FrameTime(size units.Bytes) sim.Time {
 	return p.Times.Send(size, p.Times.Effective)
 }
 
-// dataTime is how long it takes to send a chunk's frames at the rate for data, and the last one at the rate of its
-// link.
+// dataTime returns the time to send a chunk's frames at the rate for data, and the last one at the rate of its link.
 func (p *Plan) dataTime() sim.Time { return p.dataTimeOf(p.Piece) }
 
-// dataTimeOf is dataTime of a piece.
+// dataTimeOf is dataTime of a piece of the given size.
 func (p *Plan) dataTimeOf(piece units.Bytes) sim.Time {
 	full := (piece - 1) / p.Frame
 	rate := p.Times.DataRate
@@ -94,8 +95,8 @@ func (p *Plan) dataTimeOf(piece units.Bytes) sim.Time {
 	return sim.Time(full)*p.Times.Frame + p.Times.Send(piece-full*p.Frame, rate)
 }
 
-// Acknowledges says whether a target acknowledges a piece at once that keeps its disk busy for so long, and if not,
-// how much later than when it is on the disk.
+// Acknowledges reports whether a target acknowledges a piece at once, given how long its disk will be busy with it, and
+// if not, how much later than its completion on the disk.
 func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
 	if p.Times.AckDelay(busy, p.WriteBack) == 0 {
 		return true, 0
@@ -106,8 +107,8 @@ func (p *Plan) Acknowledges(busy sim.Time) (now bool, late sim.Time) {
 	return false, late
 }
 
-// KeepTime is how long a target holds back the acknowledgement of a piece for which its disk, which is idle, takes a
-// time.
+// KeepTime returns the time from the arrival of a piece to its acknowledgement, for an idle disk that writes it in the
+// given time.
 func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 	now, late := p.Acknowledges(takes)
 	if now {
@@ -116,22 +117,23 @@ func (p *Plan) KeepTime(takes sim.Time) sim.Time {
 	return takes + late
 }
 
-// kept is KeepTime of a usual disk.
+// kept is KeepTime of the configured disk.
 func (p *Plan) kept() sim.Time { return p.KeepTime(p.Alone) }
 
-// Chained reports whether data goes from target to target.
+// Chained reports whether data is forwarded from target to target.
 func (p *Plan) Chained() bool { return p.Traits.Chained && !p.Coded }
 
-// probing is how long it takes to ask candidates how busy they are.
+// probing returns the time to ask candidates for their load.
 func (p *Plan) probing() sim.Time {
 	if p.Choices == 1 {
 		return 0
 	}
 	n := sim.Time(p.Choices * p.Copies)
-	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink() // the requests leave and the answers come one after the other
+	// The requests leave one after the other, and the answers arrive one after the other.
+	return n*p.OnLink() + 2*p.Times.Trip + p.OnLink()
 }
 
-// fromGateway is how long so many pieces of a size are on their gateway's link; those of a chain are one.
+// fromGateway returns how long pieces of a size occupy their gateway's link. A chain needs only one of them.
 func (p *Plan) fromGateway(pieces int, size units.Bytes) sim.Time {
 	if p.Chained() {
 		pieces = min(pieces, 1)
@@ -139,12 +141,12 @@ func (p *Plan) fromGateway(pieces int, size units.Bytes) sim.Time {
 	return sim.Time(pieces) * p.dataTimeOf(size)
 }
 
-// alongChain is how long data takes to all targets of a chunk that is alone: through the chain, or to one after the
-// other.
+// alongChain returns the time until a lone chunk's data is at all its targets: through the chain, or sent to one after
+// the other.
 func (p *Plan) alongChain() sim.Time {
 	frame := min(p.Frame, p.Piece)
 	if p.Pass {
-		frame = (p.Piece-1)%frame + 1 // the last one may overtake others
+		frame = (p.Piece-1)%frame + 1 // the last frame may overtake others
 	}
 	each := p.Times.Send(frame, p.Times.Effective) + p.Times.Trip
 	if !p.Chained() {
@@ -153,10 +155,10 @@ func (p *Plan) alongChain() sim.Time {
 	return p.dataTime() + p.Times.Trip + sim.Time(p.Copies-1)*each
 }
 
-// oneByOne is how long a chunk takes that is alone and whose replicas are asked for and sent one after the other,
-// where the frames of each but the last take a time, and the last one another: for each replica a request, an answer
-// and its frames; the next is asked when the last frame is begun, or, if messages take turns on the link, when it is
-// sent; then the last frame's path, the disk and the acknowledgement.
+// oneByOne returns the time of a lone chunk whose replicas are requested and sent one after the other, where all frames
+// of a replica but the last take frames, and the last takes last. Each replica needs a request, an answer and its
+// frames. The next one is requested when the last frame begins, or, if messages queue on the link, when it has left.
+// The last frame's trip, the disk and the acknowledgement complete the chunk.
 func (p *Plan) oneByOne(frames, last sim.Time) sim.Time {
 	d := p.Times
 	k := sim.Time(p.Copies)
@@ -167,8 +169,8 @@ func (p *Plan) oneByOne(frames, last sim.Time) sim.Time {
 	return t + p.probing()
 }
 
-// ahead is how long something on a node's link holds up what is sent behind it, by messages of both kinds: where they
-// pass each other, not at all.
+// ahead returns how long a transmission delays the traffic behind it on a node's link, for messages of both kinds; zero
+// where they pass each other.
 func (p *Plan) ahead(takes sim.Time) sim.Time {
 	if p.Pass {
 		return 0
@@ -176,8 +178,8 @@ func (p *Plan) ahead(takes sim.Time) sim.Time {
 	return takes
 }
 
-// sideBySide is how long a chunk takes that is alone and whose replicas are all sent by its gateway, which need not
-// ask: all on its link one after the other, the disk and the acknowledgement.
+// sideBySide returns the time of a lone chunk whose gateway sends all replicas without a request: one after the other
+// on its link, the disk and the acknowledgement.
 func (p *Plan) sideBySide() sim.Time {
 	d := p.Times
 	return p.probing() + sim.Time(p.Copies)*p.dataTime() + d.Trip + p.kept() + p.OnLink() + d.Trip

@@ -10,9 +10,9 @@ import (
 	"farflash/sim"
 )
 
-// TestProtocols: every protocol puts chunks on a cluster that is none of package cluster's: one alone in no less than
-// its floor allows, and many at the same time; it then expects nothing any more, and gives as many windows as it
-// takes back.
+// TestProtocols verifies that every protocol works on a cluster other than package cluster's: a lone chunk is no faster
+// than the floor, and many chunks complete concurrently; afterwards no target expects anything, and every bid made has
+// ended.
 func TestProtocols(t *testing.T) {
 	for k := range 4 * put.Count {
 		p := k % put.Count
@@ -94,9 +94,9 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// overFloor is how much longer a lone chunk takes on a cluster in memory than its floor says, of protocols that leave
-// nothing to chance. No message waits behind another there, or behind frames as the request for each next replica
-// does on a link: for the last frame of the one before.
+// overFloor returns the difference between a lone chunk's time on an in-memory cluster and its floor, for protocols
+// without randomness. Messages never queue there, neither behind each other nor behind frames; on a link, the request
+// for each next replica waits for the last frame of the one before.
 func overFloor(p *put.Plan) (sim.Time, bool) {
 	switch p.Traits.Name {
 	case "uch-ccp", "uch-ccp-inverse", "uch-aimd":
@@ -105,17 +105,18 @@ func overFloor(p *put.Plan) (sim.Time, bool) {
 		}
 		return 0, p.Traits.Name != "uch-aimd"
 	case "pull":
-		// the data need not wait for the takings to leave
+		// The data need not wait until the announcements have left.
 		return -sim.Time(p.Candidates) * p.Times.Send(p.Times.ControlSize, p.Times.Effective), true
 	case "replicast-m", "replicast-proxy":
 		return 0, p.Queued
 	case "replicast-h", "replicast-h-double":
-		return 0, false // later replicas are asked for when chance has it
+		return 0, false // later replicas are requested at random times
 	}
 	return 0, true
 }
 
-// TestTable: protocols have names of their own, foresee and recover as their traits say, and name their messages.
+// TestTable verifies that protocols have distinct names, implement Forecast and Recovery as their traits say, and name
+// their messages.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for p := range put.Count {

@@ -18,22 +18,23 @@ var replicastProxy = Traits{Name: "replicast-proxy", Number: "a", Build: CompatS
 		memberDone: "done"},
 	New: func(b *Bus) Protocol { return newProxied(b) }}
 
-// proxied is Replicast with a proxy for each group (SURGE's model a): a gateway asks the group's first target, which
-// knows what all members have promised, takes those whose disks can begin to write first, tells them, and answers
-// with one window for all. The gateway multicasts the data in it. A member tells the proxy when it has the chunk and
-// when its disk will have written all that it has.
+// proxied is Replicast with a proxy for each group (SURGE's model a). A gateway asks the group's first target, the
+// proxy, which knows all reservations of the members. It chooses the members whose disks can begin to write first,
+// notifies them, and answers with one window for all. The gateway multicasts the data in that window. A member reports
+// to the proxy when it has received the chunk, together with the time at which its disk will have completed its
+// backlog.
 type proxied struct {
 	b       *Bus
-	proxies []*reserve.Proxy       // of groups
-	pacer   []reserve.Pacer        // of groups: what a proxy may send, where messages do not take turns on the link
-	waiting []queue.Queue[Message] // of groups: requests, for their pacer
-	wake    []sim.Timer            // of groups
-	bids    []*reserve.Sparse      // of targets
+	proxies []*reserve.Proxy       // by group
+	pacer   []reserve.Pacer        // by group: limits a proxy's answers, where messages do not queue on the link
+	waiting []queue.Queue[Message] // by group: requests held back by the pacer
+	wake    []sim.Timer            // by group
+	bids    []*reserve.Sparse      // by target
 	puts    []promised             // by chunk
 	picks   []reserve.Pick
 }
 
-// promised is what a gateway knows of a chunk that it puts.
+// promised is a gateway's state of a chunk that it puts.
 type promised struct {
 	multicast
 	group int32
@@ -43,9 +44,9 @@ type promised struct {
 const (
 	askProxy uint8 = iota
 	proxyAnswer
-	proxyTakes // for a member: a window has been promised for it
+	proxyTakes // to a member: a window has been reserved at it
 	proxyKept
-	memberDone // for the proxy
+	memberDone // to the proxy
 )
 
 func newProxied(b *Bus) *proxied {
@@ -61,10 +62,10 @@ func newProxied(b *Bus) *proxied {
 	return p
 }
 
-// wakeKind is the flag of a timer's argument that is a proxy's.
+// wakeKind flags a timer's argument as a proxy's.
 const wakeKind = 1 << 31
 
-// leader is the proxy of a group.
+// leader returns the proxy of a group.
 func (p *proxied) leader(group int32) int32 { return group * int32(p.b.GroupSize) }
 
 // Begin implements Protocol.
@@ -103,20 +104,20 @@ func (p *proxied) Message(m *Message) {
 	}
 }
 
-// mayAnswer reports whether a proxy's share of the link for control messages is free for an answer, and takes it.
+// mayAnswer reports whether a proxy's share of the link for control messages has capacity for an answer, and uses it.
 func (p *proxied) mayAnswer(group int32) bool {
 	b := p.b
 	if b.Queued {
-		return true // they take turns on its link
+		return true // messages queue on the proxy's link
 	}
 	size := units.Bytes(b.Copies+1) * b.Times.ControlSize
 	if b.Compat != CompatNone {
-		size /= 8 // SURGE takes its bytes for bits
+		size /= 8 // SURGE counts these bytes as bits
 	}
 	return p.pacer[group].Use(b.Now(), size)
 }
 
-// answer has a proxy choose for a gateway and tell all whom it concerns.
+// answer has a proxy choose for a gateway and notify everyone involved.
 func (p *proxied) answer(m *Message) {
 	b := p.b
 	now, group := b.Now(), m.To/int32(b.GroupSize)
@@ -124,7 +125,7 @@ func (p *proxied) answer(m *Message) {
 	x := &b.Chunks[m.Chunk]
 	x.N = int8(len(p.picks))
 	w := p.picks[0].Window
-	// The gateway looks at its targets when the answer comes; the answer goes first, because it has farther to go.
+	// The gateway reads its targets when the answer arrives. The answer is sent first, because its path is longer.
 	b.toGateway(Message{Kind: proxyAnswer, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID, A: w.Left, B: w.Right}, 0)
 	for k, pick := range p.picks {
 		t := p.leader(group) + pick.Server
@@ -134,7 +135,7 @@ func (p *proxied) answer(m *Message) {
 	}
 }
 
-// between sends a control message from a target to another, or to itself, which takes no time.
+// between sends a control message from a target to another. One to the target itself is delivered at once.
 func (p *proxied) between(m Message) {
 	if m.From == m.To {
 		p.Message(&m)
@@ -143,7 +144,7 @@ func (p *proxied) between(m Message) {
 	p.b.toNode(p.b.Node(m.From), m, p.b.Node(m.To))
 }
 
-// Timer implements Protocol: the next frame of a chunk may be sent, or a proxy may answer the next request.
+// Timer implements Protocol: the next frame of a chunk is due, or a proxy may answer the next request.
 func (p *proxied) Timer(arg uint32) {
 	if arg&wakeKind != 0 {
 		p.next(int32(arg &^ wakeKind))
@@ -154,7 +155,7 @@ func (p *proxied) Timer(arg uint32) {
 	}
 }
 
-// next has a proxy answer the requests that have waited longest.
+// next has a proxy answer the oldest requests while its share of the link allows it.
 func (p *proxied) next(group int32) {
 	w := &p.waiting[group]
 	for !w.Empty() && p.mayAnswer(group) {
@@ -188,5 +189,5 @@ func (p *proxied) Floor(plan *Plan) sim.Time {
 	return ctl + d.Trip + max(ctl, d.Control) + d.Trip + d.Lead + plan.dataTime() + d.Trip + plan.kept() + ctl + d.Trip
 }
 
-// Expects implements Forecast: windows that its proxy has promised for the target.
+// Expects implements Forecast: windows that the proxy has reserved at the target.
 func (p *proxied) Expects(target int32) (promised, open bool) { return p.bids[target].Expects() }

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// Pull is late binding over two groups, our own (docs/adr/0006-pull.md).
+// Pull is late binding over two groups, a protocol of this project (docs/adr/0006-pull.md).
 const Pull Scheme = 4
 
 var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Chained: true, Several: true,
@@ -17,39 +17,40 @@ var receiverPull = Traits{Name: "pull", Finds: FindsBidders, Chosen: byBids, Cha
 	Messages: []string{askRoom: "request", offer: "offer", take: "take", stored: "ack", giveUp: "cancel"},
 	New:      func(b *Bus) Protocol { return newPull(b) }}
 
-// pull is late binding, our own protocol; docs/adr/0006-pull.md says why it is as it is. A gateway asks the targets
-// of two groups by a multicast each. Each remembers it and offers itself when it runs out of work, to who has waited
-// longest: targets pull chunks as they have room for them. A gateway listens until all that have room at once have
-// said so, and takes those that are done the soonest; if they are not enough it binds with the offer that it still
-// needs. It tells both groups, again by one message each, which targets it takes, those whose links are free the
-// soonest first, which it leaves, and when its link has sent what was bound before. The data follows right behind,
-// from the gateway to the first target, from there to the second as it comes in, and so on.
+// pull is late binding, a protocol of this project; docs/adr/0006-pull.md has the rationale. A gateway sends a request
+// to the targets of two groups, one multicast each. Each target remembers it and, when it is about to run out of work,
+// sends an offer to the gateway that has waited longest: targets pull chunks as they have capacity. A gateway collects
+// offers until all targets with capacity at that time have been heard, and chooses those that will complete soonest; if
+// they are too few, it binds when the last missing offer arrives. It then multicasts to each group which targets it
+// takes, those with the soonest free links first, and when its own link will have sent the chunks bound before; the
+// others learn that they are released. The data follows immediately, from the gateway to the first target, from there
+// to the second as it arrives, and so on.
 type pull struct {
 	b     *Bus
-	ends  []reserve.Puller // of targets
-	clock []sim.Timer      // of targets: when they may make their next offer
+	ends  []reserve.Puller // by target
+	clock []sim.Timer      // by target: time of its next offer
 	puts  []pulled         // by chunk
-	free  []sim.Time       // of gateways: when their link has sent all that is bound
+	free  []sim.Time       // by gateway: when its link has sent all bound chunks
 	among []int32
 }
 
-// pulled is a chunk that is put.
+// pulled is a chunk being put.
 type pulled struct {
 	id     uint64               // of the attempt
-	offers [MaxReplicas]offered // the best that have been heard, the soonest done first
+	offers [MaxReplicas]offered // the best offers so far, the soonest completion first
 	n      int8
-	heard  bool     // all that had room when they were asked have been heard
-	bound  sim.Time // when its gateway told who is taken
+	heard  bool     // all targets that had capacity when they were asked have been heard
+	bound  sim.Time // when the gateway announced its choice
 }
 
-// offered is an offer that a gateway has.
+// offered is an offer at its gateway.
 type offered struct {
 	target int32
-	ready  sim.Time // when its link is free
-	done   sim.Time // when a piece that comes now is written
+	ready  sim.Time // when the target's link is free
+	done   sim.Time // when a piece that arrives now would be written
 }
 
-// listens is the flag of a timer's argument that is a gateway's, with the number of its chunk.
+// listens flags a timer's argument as a gateway's, with the number of its chunk.
 const listens = 1 << 31
 
 // Kinds of control messages of pull.
@@ -70,8 +71,8 @@ func newPull(b *Bus) *pull {
 	return p
 }
 
-// end is a target that knows nothing. Where messages are lost its patience is so long as two chunks take that are
-// alone.
+// end returns the state of a target without requests. Where messages can be lost, its patience is twice the time of a
+// lone chunk.
 func (p *pull) end() reserve.Puller {
 	b := p.b
 	patience := sim.Forever
@@ -92,7 +93,7 @@ func (p *pull) Abandon(i int32) {
 // Restart implements Recovery.
 func (p *pull) Restart(target int32) { p.ends[target] = p.end() }
 
-// Begin implements Protocol: a gateway asks targets for room.
+// Begin implements Protocol: the gateway sends requests to the targets.
 func (p *pull) Begin(i int32) {
 	b := p.b
 	for int(i) >= len(p.puts) {
@@ -105,8 +106,8 @@ func (p *pull) Begin(i int32) {
 		B: sim.Time(b.pieceOf(i))})
 }
 
-// toAsked sends a message from a chunk's gateway to all that it asks: to each group by a multicast of its own, for a
-// switch has a rule for each group and none for two.
+// toAsked sends a message from a chunk's gateway to all targets that it has asked, with one multicast per group:
+// switches have a rule for each group and none for a pair of groups.
 func (p *pull) toAsked(m Message) {
 	for _, g := range p.b.Chunks[m.Chunk].Groups[:p.b.Candidates] {
 		if p.among = p.b.GroupOf(g, p.among[:0]); len(p.among) > 0 {
@@ -149,7 +150,7 @@ func (p *pull) Message(m *Message) {
 	}
 }
 
-// offer has a target make an offer if it is time, or else look again when it is.
+// offer has a target make an offer if one is due, and otherwise arms its timer.
 func (p *pull) offer(target int32) {
 	b := p.b
 	now := b.Now()
@@ -163,33 +164,33 @@ func (p *pull) offer(target int32) {
 	}
 }
 
-// refuse has a gateway answer an offer that it has no use for.
+// refuse has a gateway decline an offer.
 func (p *pull) refuse(m *Message) {
 	p.b.toTarget(Message{Kind: giveUp, From: m.To, To: m.From, Chunk: m.Chunk, ID: m.ID})
 }
 
-// offered: a gateway has an offer for a chunk. It keeps the best. Of those that come while it listens it takes none
-// before it has heard all.
+// offered handles an offer at its gateway, which keeps the best ones. While the gateway collects offers, it does not
+// bind before it has heard them all.
 func (p *pull) offered(m *Message) {
 	b := p.b
 	x, s := &b.Chunks[m.Chunk], &p.puts[m.Chunk]
 	now := b.Now()
 	switch {
 	case x.ID != m.ID:
-		p.refuse(m) // it has been given up, and the target has not heard that
+		p.refuse(m) // the attempt was abandoned, and the target has not learnt it
 		return
 	case x.N > 0:
 		if now > s.bound+2*b.Trip+sim.Time(b.Candidates+1)*b.OnLink() && !x.Keeps(m.From) {
-			p.refuse(m) // it has all that it needs, and the target has not heard that
+			p.refuse(m) // the chunk is bound, and the target should have learnt it by now
 		}
 		return
 	}
 	if slices.ContainsFunc(s.offers[:s.n], func(o offered) bool { return b.SameRack(o.target, m.From) }) {
-		p.refuse(m) // one of a rack is enough
+		p.refuse(m) // one target per rack
 		return
 	}
 	if s.n == 0 && !s.heard {
-		// Offers that are made at once come one after the other on the gateway's link.
+		// Offers made simultaneously arrive one after the other on the gateway's link.
 		b.After(now+b.Listens(), uint32(m.Chunk)|listens)
 	}
 	o := offered{target: m.From, ready: now + m.A, done: now + m.B}
@@ -209,18 +210,18 @@ func (p *pull) offered(m *Message) {
 	}
 }
 
-// listened: a gateway has heard all that could offer themselves at once.
+// listened handles the end of the collection of offers.
 func (p *pull) listened(i int32) {
 	x, s := &p.b.Chunks[i], &p.puts[i]
 	if x.ID != s.id || x.N > 0 {
-		return // the attempt that listened is over
+		return // the timer belongs to an earlier attempt
 	}
 	if s.heard = true; int(s.n) == p.b.Copies {
 		p.bind(i)
 	}
 }
 
-// bind has a gateway take the targets that are done the soonest, and send.
+// bind has a gateway choose the targets with the soonest completion, and send.
 func (p *pull) bind(i int32) {
 	b := p.b
 	x, s := &b.Chunks[i], &p.puts[i]
@@ -233,12 +234,13 @@ func (p *pull) bind(i int32) {
 	free := &p.free[x.Gateway]
 	*free = max(*free, s.bound)
 	p.toAsked(Message{Kind: take, From: x.Gateway, Chunk: i, ID: x.ID, A: *free - s.bound})
+	// The link carries an announcement to each group, and the data.
 	*free += sim.Time(b.Candidates)*b.OnLink() + b.fromGateway(int(x.N), b.pieceOf(i))
 	b.Outcomes.Bound(i, max(done, *free+b.alongChain())-s.bound)
 	b.sendOut(i)
 }
 
-// Timer implements Protocol: a target may make an offer, or a gateway has listened for long enough.
+// Timer implements Protocol: a target may make an offer, or a gateway has collected offers for long enough.
 func (p *pull) Timer(arg uint32) {
 	if arg&listens != 0 {
 		p.listened(int32(arg &^ listens))
@@ -258,15 +260,15 @@ func (p *pull) Frame(f Frame) {
 	}
 }
 
-// Floor implements Forecast: the first group's request, the first offer, for how long a gateway listens, taking in
-// all groups, the data's path along the chain, the disk and the acknowledgement.
+// Floor implements Forecast: the first group's request, the first offer, the collection of offers, the messages that
+// bind all groups, the data's path along the chain, the disk and the acknowledgement.
 func (p *pull) Floor(plan *Plan) sim.Time {
 	ctl := plan.OnLink()
 	return 3*ctl + plan.ahead(sim.Time(plan.Candidates)*ctl) + plan.Listens() + 3*plan.Times.Trip +
 		plan.alongChain() + plan.kept()
 }
 
-// Expects implements Forecast: what has been taken, and offers.
+// Expects implements Forecast: pieces of bound chunks, and open offers.
 func (p *pull) Expects(target int32) (promised, open bool) { return p.ends[target].Expects() }
 
 // Ahead implements Ahead.

@@ -1,18 +1,19 @@
-// Package put has the protocols by which gateways of an object cluster put chunks on targets: who asks whom, who
-// sends when, and what is done when a message is lost or a target fails.
+// Package put implements the protocols by which gateways of an object cluster put chunks on targets: who asks whom, who
+// sends when, and how lost messages and failed targets are handled.
 //
-// A protocol is a Protocol: a plain state machine that has both roles, gateways' and targets', and is called when a
-// chunk begins, a message or a frame of data has come, or a time has come that it asked for. It acts through a Bus
-// (bus.go), which has what a protocol may know and do: the Plan (plan.go), all sizes and times that do not change;
-// chunks; a clock; and four narrow interfaces to the nodes' links and disks. Traits (table.go) say what others need
-// to know of a protocol. Each protocol has a file of its own; chunks find their targets by Groups (groups.go), or by
-// a placement and a chooser (choose.go). What protocols decide by, bids and rates, is package model/cluster/reserve.
+// A protocol is a Protocol: a plain state machine that plays both roles, gateways' and targets'. It is called when a
+// chunk begins, when a message or a frame of data arrives, and when a timer expires. It acts through a Bus (bus.go),
+// which provides all that a protocol may know and do: the Plan (plan.go) with all constant sizes and times; chunks; a
+// clock; and four narrow interfaces to the nodes' links and disks. Traits (table.go) are the properties of a protocol
+// that other code depends on. Each protocol has a file of its own; chunks find their targets by Groups (groups.go), or
+// by a placement and a chooser (choose.go). Bids and rates, on which protocols base their decisions, are in package
+// model/cluster/reserve.
 //
 // It follows Aizman and Bestler, "Scalable Object Storage with Resource Reservations and Dynamic Load Balancing" (the
-// Replicast paper), sections II to IV, and the models of its simulator SURGE; chain replication, Homa, NDP and DCTCP
-// as their files say; and docs/adr/0006-pull.md.
+// Replicast paper), sections II to IV, and the models of its simulator SURGE; chain replication, Homa, NDP and DCTCP as
+// cited in their files; and docs/adr/0006-pull.md.
 //
-// What it leaves out: links, disks, reading, failures, and who puts when, which are package cluster's.
+// It leaves out links, disks, reads, failures, and the arrival of chunks, which package cluster models.
 package put
 
 import (
@@ -20,98 +21,99 @@ import (
 	"farflash/sim"
 )
 
-// Protocol is how chunks are put. The cluster calls it, one call at a time, and it acts through its Bus before it
+// Protocol puts chunks. The cluster makes one call at a time, and the protocol acts through its Bus before the call
 // returns.
 type Protocol interface {
-	// Begin puts a chunk, whose ID, Gateway and Begun are set and which has no targets yet.
+	// Begin puts a chunk. Its ID, Gateway and Begun are set; it has no targets yet.
 	Begin(chunk int32)
-	// Message: a control message has arrived at Message.To, if that is a target, or at the chunk's gateway. It holds
-	// until the call returns.
+	// Message handles a control message that has arrived at Message.To, if that is a target, or at the chunk's gateway.
+	// m is valid until the call returns.
 	Message(m *Message)
-	// Frame: a frame of data has arrived at a target. Frames of chunks that are over or have begun again do not come.
+	// Frame handles a frame of data that has arrived at a target. Frames of completed or abandoned attempts are not
+	// delivered.
 	Frame(f Frame)
-	// Timer: a time has come that the protocol asked for.
+	// Timer handles the expiry of a timer that the protocol has set.
 	Timer(arg uint32)
 }
 
-// Forecast is what a protocol foresees; all have it.
+// Forecast predicts a protocol's behaviour. Every protocol implements it.
 type Forecast interface {
-	// Floor is how long a chunk takes by a plan that is alone: no chunk takes less by it. The plan is the bus's, or
-	// one with times that are shorter.
+	// Floor returns the time of a lone chunk under a plan, which no chunk can beat. The plan is the bus's, or one with
+	// shorter times.
 	Floor(p *Plan) sim.Time
-	// Expects reports whether data is promised to a target or has come in part, and whether the target has made an
-	// offer that is open.
+	// Expects reports whether a target expects data, promised or received in part, and whether it has an open offer
+	// or a tentative bid.
 	Expects(target int32) (promised, open bool)
 }
 
-// Recovery is what a protocol does besides where messages are lost and targets fail; those whose Traits.Stuck is
-// empty have it.
+// Recovery is the part of a protocol that handles lost messages and failed targets. Protocols whose Traits.Stuck is
+// empty implement it.
 type Recovery interface {
-	// Abandon: the gateway gives up its attempt at a chunk. It forgets what it knows of it and tells the targets.
+	// Abandon ends an attempt at a chunk: the gateway drops its state of it and notifies the targets.
 	Abandon(chunk int32)
-	// Restart: a target has lost all that it knew.
+	// Restart resets a target that has lost all its state.
 	Restart(target int32)
 }
 
-// Ahead is what a protocol may have that keeps much of each target.
+// Ahead is optional, for protocols with much state per target.
 type Ahead interface {
-	// Ahead reads what it is going to read when something comes to a target, so that many are read together, and
-	// returns something of it.
+	// Ahead touches the state that the protocol is about to read when something arrives at a target, so that the cache
+	// misses of many targets overlap. It returns a value derived from it, so that the loads are not removed.
 	Ahead(target int32) int64
 }
 
-// Message is a control message. What frames have of one is first.
+// Message is a control message. The fields that frames use come first.
 type Message struct {
-	ID       uint64 // the chunk's
+	ID       uint64 // of the attempt at the chunk
 	Chunk    int32
-	Kind     uint8 // below FirstRead, and below probe for all but a chooser's
-	From, To int32 // of a gateway or a target, as the kind says
+	Kind     uint8 // below FirstRead, and below probe except for a chooser's
+	From, To int32 // a gateway or a target, depending on Kind
 	N        int32
-	A, B     sim.Time // what it says
+	A, B     sim.Time // arguments, depending on Kind
 }
 
-// FirstRead is the first kind of message that is none of a protocol's: reading has those from here on.
+// FirstRead is the first kind of message that does not belong to a put protocol; reads use the kinds from here on.
 const FirstRead uint8 = 64
 
-// Frame is a frame of data at its target.
+// Frame is a data frame that has arrived at its target.
 type Frame struct {
-	Arg    uint32 // what the sender gave with it
+	Arg    uint32 // the sender's argument
 	Target int32
 	Size   units.Bytes
-	Marked bool // it found a long queue on its path; where Traits.Marks
+	Marked bool // ECN-marked: it found a long queue on its path, where Traits.Marks
 }
 
-// MaxArg is above all that a sender may give with a frame.
+// MaxArg is the exclusive upper limit of a frame's argument.
 const MaxArg uint32 = 1 << 31
 
-// Chunk is what a protocol sees of a chunk that is put, and what it sets: its targets. It takes two lines of the
-// processor's cache, of which the first has what a frame needs of a chunk with few targets.
+// Chunk is the part of a chunk in flight that protocols see; they set its targets. It occupies two cache lines, the
+// first of which has all that a frame needs of a chunk with few targets.
 type Chunk struct {
-	ID      uint64 // of this attempt, counted from 1; 0: nobody puts it
+	ID      uint64 // of this attempt, counted from 1; 0: the slot is free
 	Gateway int32
-	Piece   units.Bytes // what each of its targets keeps; 0 is the plan's, which is the most
-	N       int8        // targets that are chosen
-	Acked   int8        // replicas that are kept
+	Piece   units.Bytes // size that each of its targets stores; 0 is the plan's, the largest
+	N       int8        // number of targets chosen
+	Acked   int8        // number of acknowledged replicas
 	Targets [MaxReplicas]int32
-	Groups  [MaxGroups]int32 // that may keep it, of protocols that have groups
-	Begun   sim.Time         // since when it waits
+	Groups  [MaxGroups]int32 // candidate groups, for protocols that have groups
+	Begun   sim.Time         // when it arrived; its latency counts from here
 	_       [8]byte
 }
 
-// Limits of what is simulated.
+// Limits of the simulation.
 const (
-	// MaxReplicas is how many targets keep a part of a chunk at most.
+	// MaxReplicas is the largest number of targets that store a part of a chunk.
 	MaxReplicas = 16
-	// MaxGroups is how many candidate groups a chunk has at most.
+	// MaxGroups is the largest number of candidate groups of a chunk.
 	MaxGroups = 4
-	// MaxHeard is how many nodes hear one multicast at most.
+	// MaxHeard is the largest number of receivers of a multicast.
 	MaxHeard = 64
 )
 
 // Keeps reports whether a target has been chosen for the chunk.
 func (c *Chunk) Keeps(target int32) bool { return c.Place(target) >= 0 }
 
-// Place is a target's number among those of the chunk, -1 if it is none.
+// Place returns a target's index among those of the chunk, or -1.
 func (c *Chunk) Place(target int32) int {
 	for k, t := range c.Targets[:c.N] {
 		if t == target {

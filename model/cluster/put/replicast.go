@@ -12,27 +12,27 @@ var replicastM = Traits{Name: "replicast-m", Number: "7", Build: CompatSURGE, Fi
 	Multicasts: true, Reserves: true, Gathers: true,
 	Times: reserve.DefaultConfig, Messages: replicastMessages, New: func(b *Bus) Protocol { return newReplicast(b) }}
 
-// replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's
-// model 7). A gateway multicasts a request to the chunk's negotiating group; each target of it answers with a bid, a
-// window of time that it keeps; the gateway takes the earliest window that enough bids have in common and multicasts
-// its acceptance, which cancels the others; at the window's beginning it multicasts the data. Without a common window
-// the attempt ends, and the gateway asks again when the first window that it was offered begins: if all asked again
-// at once they could keep each other from a common window for ever.
+// replicast is Replicast with multicast of control and data (the Replicast paper, sections II-B and IV-E; SURGE's model
+// 7). A gateway multicasts a request to the chunk's negotiating group; each target answers with a bid, a window of time
+// that it reserves tentatively; the gateway chooses the earliest window that enough bids have in common and multicasts
+// its acceptance, which cancels the other bids; at the start of the window it multicasts the data. Without a common
+// window the attempt ends, and the gateway asks again when the first window that it was offered begins: if all gateways
+// asked again at once, they could livelock without ever finding a common window.
 type replicast struct {
 	b     *Bus
-	bids  []*reserve.Regular // of targets
+	bids  []*reserve.Regular // by target
 	puts  []negotiation      // by chunk
 	picks []reserve.Pick
-	group []int32 // targets of a group, for sending
+	group []int32 // scratch: targets of a group
 }
 
-// negotiation is what a gateway knows of a chunk that it puts.
+// negotiation is a gateway's state of a chunk that it puts.
 type negotiation struct {
 	multicast
 	group  int32
 	asked  int
 	offers *reserve.Offers
-	next   sim.Time // when a frame may be sent
+	next   sim.Time // when the next frame is due
 }
 
 func newReplicast(b *Bus) *replicast {
@@ -70,7 +70,7 @@ func (r *replicast) Message(m *Message) {
 			return
 		}
 		o := r.puts[m.Chunk].offers
-		o.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties()) // bids of an idle group come at the same time
+		o.Add(m.From, reserve.Window{Left: m.A, Right: m.B}, b.ties()) // bids of an idle group arrive simultaneously
 		if o.Len() == r.puts[m.Chunk].asked {
 			r.choose(m.Chunk)
 		}
@@ -83,7 +83,7 @@ func (r *replicast) Message(m *Message) {
 	}
 }
 
-// answered has a target hear which window its gateway takes, if any.
+// answered handles the gateway's answer at a target: the reserved window, or none.
 func (r *replicast) answered(m *Message) {
 	b, q := r.b, r.bids[m.To]
 	b.Tally.Bids.decided(q, b.Now(), m.ID)
@@ -96,7 +96,7 @@ func (r *replicast) answered(m *Message) {
 	b.showBid(m.To, m.From, m.ID, reserve.Accepted, w)
 }
 
-// choose takes from a chunk's bids, which are all there.
+// choose accepts some of a chunk's bids, which are complete.
 func (r *replicast) choose(i int32) {
 	b := r.b
 	x := &b.Chunks[i]
@@ -120,13 +120,13 @@ func (r *replicast) choose(i int32) {
 	b.After(r.puts[i].next, uint32(i))
 }
 
-// Timer implements Protocol: the next frame of a chunk may be sent.
+// Timer implements Protocol: the next frame of a chunk is due.
 func (r *replicast) Timer(arg uint32) {
 	b, s := r.b, &r.puts[arg]
 	if b.Now() != s.next {
-		return // of an attempt that was given up
+		return // of an abandoned attempt
 	}
-	s.next = -1 // a timer of such an attempt may come at the same instant as this one's
+	s.next = -1 // a timer of an abandoned attempt may fire at the same instant as this one
 	if takes, more := s.send(b, int32(arg)); more {
 		s.next = b.Now() + takes
 		b.After(s.next, arg)
@@ -163,5 +163,5 @@ func (r *replicast) Floor(p *Plan) sim.Time {
 	return ctl + d.Trip + 2*d.Control + d.Trip + d.Lead + p.dataTime() + d.Trip + p.kept() + ctl + d.Trip
 }
 
-// Expects implements Forecast: a bid that is accepted, or tentative.
+// Expects implements Forecast: an accepted or a tentative bid.
 func (r *replicast) Expects(target int32) (promised, open bool) { return r.bids[target].Expects() }

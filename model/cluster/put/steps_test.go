@@ -13,14 +13,14 @@ import (
 	"farflash/sim"
 )
 
-// TestSteps holds each protocol step by step: a few chunks on a cluster whose numbers are round, so that every time
-// in testdata/steps can be, and is, computed by hand there. A link carries a byte in a nanosecond, a message has 100
-// B, a frame at most 1000, a trip takes a microsecond and a disk writes a byte in a nanosecond.
+// TestSteps traces each protocol step by step: a few chunks on a cluster with round numbers, so that every time in
+// testdata/steps is computed by hand there. Links and disks take 1 ns per byte, a message has 100 B, a frame at most
+// 1000 B, and a trip takes 1 us.
 //
-// The command is put, with arguments as in scenarios; its input is one chunk a line, when it comes and to which
-// gateway. The output has what is received, when it was handed to its sender's link and when it had come as a whole
-// (what goes to several at once is one line), bids as they are given and end, what disks do, and chunks that are
-// done; times are microseconds. -rewrite writes it anew.
+// The command is put, with arguments as in scenarios; its input is one chunk per line, with its arrival time and its
+// gateway. The output lists each receipt, with the times at which it was handed to its sender's link and had arrived in
+// full (a multicast is one line), bids when they are made and when they end, disk jobs, and completed chunks; times are
+// in microseconds. -rewrite updates the file.
 func TestSteps(t *testing.T) {
 	datadriven.Walk(t, "testdata/steps", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -32,7 +32,7 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// small is the cluster of TestSteps.
+// small returns the cluster of TestSteps.
 func small() cluster.Config {
 	cfg := cluster.DefaultConfig()
 	cfg.Gateways, cfg.Targets, cfg.Group, cfg.Groups, cfg.Replicas, cfg.Chunk = 2, 4, 2, 2, 2, 2000
@@ -54,7 +54,7 @@ func argument(cfg *cluster.Config, key, value string) error {
 	case "protocol":
 		err := cfg.Protocol.UnmarshalText(text)
 		if cfg.Protocol.Grouped() || cfg.Protocol == cluster.CommandWindow {
-			cfg.Placement = cluster.PlaceRandom // which is to say nothing
+			cfg.Placement = cluster.PlaceRandom // the default, which placement cannot override here
 		}
 		return err
 	case "placement":
@@ -99,7 +99,7 @@ func argument(cfg *cluster.Config, key, value string) error {
 	return fmt.Errorf("no argument %s", key)
 }
 
-// script is chunks that come at given times.
+// script yields chunks at given times.
 type script []cluster.Arrival
 
 func (s *script) Next(a *cluster.Arrival) bool {
@@ -110,7 +110,7 @@ func (s *script) Next(a *cluster.Arrival) bool {
 	return true
 }
 
-// steps runs a command and tells what happens.
+// steps runs a command and returns its trace.
 func steps(t *testing.T, d *datadriven.TestData) string {
 	cfg := small()
 	for _, a := range d.CmdArgs {
@@ -121,7 +121,7 @@ func steps(t *testing.T, d *datadriven.TestData) string {
 		}
 	}
 	for _, u := range cfg.Unused() {
-		u.Reset() // what small says of other protocols
+		u.Reset() // keys of small that the protocol does not use
 	}
 	var chunks script
 	for line := range strings.Lines(d.Input) {
@@ -141,7 +141,7 @@ func steps(t *testing.T, d *datadriven.TestData) string {
 	return tell(t, cfg, chunks)
 }
 
-// tell runs a cluster with some chunks and returns what happens.
+// tell runs a cluster with some chunks and returns the trace.
 func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	t.Helper()
 	eng := sim.New()
@@ -152,7 +152,7 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	want := len(chunks)
 	c.Replay(&chunks)
 	var out strings.Builder
-	var to string // of the line that is being written
+	var to string // of the line being written
 	var last cluster.Passage
 	node := func(n int32) string {
 		if n >= int32(cfg.Gateways) {
@@ -226,7 +226,8 @@ func tell(t *testing.T, cfg cluster.Config, chunks script) string {
 	return out.String()
 }
 
-// us is a time in microseconds, to the nanosecond if it is a whole number of those and to the picosecond if not.
+// us formats a time in microseconds, to the nanosecond if it is a whole number of nanoseconds, otherwise to the
+// picosecond.
 func us(t sim.Time) string {
 	if t%units.Nanosecond == 0 {
 		return fmt.Sprintf("%.3f", float64(t)/float64(units.Microsecond))

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestSurgeOrder holds that gateways that ask at the same time share an order of the targets in part, as their turns
-// among the targets fall: two targets are in different orders at two gateways half the time, but never if both run
-// between them. They do for d/10 squared of the pairs that are d apart of 9 targets, 0.15 of all.
+// TestSurgeOrder verifies that gateways that ask at the same time partly share an order of the targets, according to
+// their turns among the targets: two targets are in opposite orders at two gateways half the time, except if both run
+// between the two gateways' turns, in which case they never are. Of 9 targets, this fraction is d/10 squared for pairs
+// at distance d, 0.15 of all.
 func TestSurgeOrder(t *testing.T) {
 	const rounds, n = 20000, 9
 	inverted, pairs := 0, 0
@@ -43,8 +44,8 @@ func TestSurgeOrder(t *testing.T) {
 	}
 }
 
-// TestSurgeOrderOfGroups: the orders of two groups have nothing to do with each other, at one gateway and one moment:
-// half of the pairs are inverted.
+// TestSurgeOrderOfGroups verifies that the orders of two groups at one gateway and moment are independent: half of the
+// pairs are inverted.
 func TestSurgeOrderOfGroups(t *testing.T) {
 	const rounds, n = 20000, 5
 	for _, c := range []Compat{CompatSURGE, CompatSURGEHead} {

@@ -5,10 +5,10 @@ import (
 	"farflash/numeric/units"
 )
 
-// Scheme is the number of a protocol. Each has its own in its file.
+// Scheme is the number of a protocol. Each protocol's file defines its own.
 type Scheme uint8
 
-// table has all protocols. A new one is a file and a line here.
+// table has all protocols. A new protocol is a file and a line here.
 var table = [...]*Traits{
 	UCH:              &uchEqual,
 	UCHInverse:       &uchInverse,
@@ -24,59 +24,59 @@ var table = [...]*Traits{
 	CommandWindow:    &ownTarget,
 }
 
-// Count is how many protocols there are; their numbers are below it.
+// Count is the number of protocols; their numbers are below it.
 const Count = Scheme(len(table))
 
-// Traits are a protocol's.
+// Traits returns the traits of a protocol.
 func (s Scheme) Traits() *Traits { return table[s] }
 
 // Finds is how a gateway finds the targets of a chunk.
 type Finds uint8
 
-// The kinds.
+// Ways of finding targets.
 const (
-	FindsPlaced  Finds = iota + 1 // a placement says which
-	FindsBidders                  // groups of targets offer themselves
-	FindsOwn                      // it has one of its own
+	FindsPlaced  Finds = iota + 1 // a placement determines them
+	FindsBidders                  // groups of targets bid or offer
+	FindsOwn                      // the gateway has a fixed target
 )
 
-// Traits are what others need to know of a protocol, so that code that serves several asks for a property and not for
-// names.
+// Traits are the properties of a protocol that other code depends on, so that this code tests for a property and not
+// for names.
 type Traits struct {
 	Name   string // in scenarios
-	Number string // SURGE's for its model
-	Build  Compat // of SURGE, the first that has it
+	Number string // SURGE's number of its model
+	Build  Compat // the first build of SURGE that has it
 	Finds  Finds
-	Chosen string // by whom targets are chosen that no placement finds
-	Stuck  string // why it does not go on when messages are lost and targets fail; "": it does
+	Chosen string // who chooses the targets, if no placement does
+	Stuck  string // why it makes no progress when messages are lost and targets fail; "": it does
 
-	Multicasts bool // all replicas are sent at once
-	Sequential bool // a gateway takes windows one after another
-	Chained    bool // data goes from target to target
-	Several    bool // a chunk asks as many groups as the configuration says, not one
-	Queued     bool // links have to carry one frame at a time
+	Multicasts bool // all replicas are sent in one multicast
+	Sequential bool // a gateway reserves windows one after another
+	Chained    bool // targets forward data to each other
+	Several    bool // a chunk asks the configured number of groups, not one
+	Queued     bool // requires links that carry one frame at a time
 	Marks      bool // frames that find a long queue are marked
-	Heedless   bool // targets take what comes, however much waits for their disks
-	Offers     bool // targets offer themselves before they are out of work
-	Grants     bool // targets grant what they are sent, to several at a time
-	SeesPorts  bool // targets look at what waits at their ports
+	Heedless   bool // targets exert no back-pressure, however long their disk queue
+	Offers     bool // targets send offers before they are out of work
+	Grants     bool // targets grant data to several senders at a time
+	SeesPorts  bool // targets observe the frames waiting at their ports
 
-	Reserves bool                  // a share of each link is kept for control messages, which have Replicast's size
-	Gathers  bool                  // bids of a group come to their gateway at the same time
-	Times    func() reserve.Config // what its durations follow from, but for what a configuration says
+	Reserves bool                  // a share of each link is reserved for control messages, which have Replicast's size
+	Gathers  bool                  // bids of a group arrive at their gateway simultaneously
+	Times    func() reserve.Config // parameters of its durations, apart from the configuration
 
 	Messages []string // names of its control messages, by kind
 	New      func(*Bus) Protocol
 }
 
-// Why targets of some are not chosen by a placement.
+// Reasons why no placement chooses the targets.
 const (
 	byBids  = "the group of a chunk bids for it"
 	byProxy = "the proxy of a chunk's group chooses"
 	byOwner = "each gateway has a target of its own"
 )
 
-// Says is a control message's name.
+// Says returns the name of a control message.
 func (t *Traits) Says(kind uint8) string {
 	switch {
 	case kind == probe:
@@ -89,10 +89,10 @@ func (t *Traits) Says(kind uint8) string {
 	return "message"
 }
 
-// Compat is whose deviations from a real cluster are reproduced.
+// Compat selects whose deviations from a real cluster are reproduced.
 type Compat uint8
 
-// The choices.
+// The peers.
 const (
 	CompatNone Compat = iota
 	// CompatSURGE is SURGE as the Replicast paper used it, build d92018f.
@@ -103,11 +103,11 @@ const (
 
 var compatNames = units.Names[Compat]{"none", "surge-d92018f", "surge-9872498"}
 
-// String is the choice's name in scenarios.
+// String returns the peer's name in scenarios.
 func (c Compat) String() string { return compatNames.Name(c) }
 
-// MarshalText writes the choice's name.
+// MarshalText returns the peer's name.
 func (c Compat) MarshalText() ([]byte, error) { return compatNames.Marshal(c) }
 
-// UnmarshalText reads a choice's name.
+// UnmarshalText parses a peer's name.
 func (c *Compat) UnmarshalText(text []byte) error { return compatNames.Unmarshal(text, c) }

@@ -6,11 +6,11 @@ import (
 	"farflash/sim"
 )
 
-// The numbers of UCH-CCP's variants.
+// Numbers of UCH-CCP's variants.
 const (
-	// UCH is SURGE's UCH-CCP (model 5): targets at random, unicast, the receiver divides its link.
+	// UCH is SURGE's UCH-CCP (model 5): random targets, unicast, and each receiver divides its link among its flows.
 	UCH Scheme = 0
-	// UCHInverse is the same, but a flow gets the more of the link the less it has to send.
+	// UCHInverse is the same, but a flow's share of the link is larger the less it has left to send.
 	UCHInverse Scheme = 1
 )
 
@@ -24,12 +24,12 @@ var (
 )
 
 // uch is UCH-CCP, unicast with consistent hashing and captive congestion points (the Replicast paper, section IV-B;
-// SURGE's model 5). A gateway puts replicas as unicast does. A target answers with a rate, its link divided by the
-// flows that it has. Whenever it has more flows or fewer, it sends those that go on for a while the new rate.
+// SURGE's model 5). A gateway puts replicas as unicast does. A target answers with a rate: its link divided by its
+// number of flows. When that number changes, it sends the new rate to the flows that continue for a while.
 type uch struct {
 	unicast
 	division reserve.Division
-	share    []*reserve.Share // of targets: how each divides its link
+	share    []*reserve.Share // by target: the division of its link
 	changed  []reserve.Rate
 }
 
@@ -42,7 +42,7 @@ func newUCH(b *Bus, division reserve.Division) *uch {
 	return u
 }
 
-// ask begins a replica.
+// ask starts a replica.
 func (u *uch) ask(i int32, replica int8) {
 	n := u.unicast.ask(i, replica)
 	f := &u.flows.Items[n]
@@ -60,7 +60,7 @@ func (u *uch) Message(m *Message) {
 	switch m.Kind {
 	case putRequest:
 		if f.id != m.ID {
-			return // given up before it came
+			return // abandoned before the request arrived
 		}
 		rate := u.share[m.To].Admit(u.key(m.N), f.piece)
 		b.toGateway(Message{Kind: rateInit, From: m.To, To: f.gateway, N: m.N, ID: m.ID, A: sim.Time(rate)},
@@ -75,6 +75,7 @@ func (u *uch) Message(m *Message) {
 	case rateSet:
 		switch {
 		case f.id != m.ID || f.sent >= f.piece:
+		// The new rate has overtaken the answer to the request, which may be delayed at the target.
 		case !f.started:
 			f.waiting = units.BitRate(m.A)
 		default:
@@ -89,7 +90,7 @@ func (u *uch) Message(m *Message) {
 	}
 }
 
-// setRate has a flow go on at a rate, or if that is 0 at another.
+// setRate continues a flow at a rate, or if that is 0, at the other one.
 func (u *uch) setRate(n int32, rate, otherwise units.BitRate) {
 	f := &u.flows.Items[n]
 	if f.rate = rate; rate == 0 {
@@ -99,7 +100,7 @@ func (u *uch) setRate(n int32, rate, otherwise units.BitRate) {
 	u.try(n)
 }
 
-// divide has a target send its flows their new rates, if they are more or fewer than before.
+// divide has a target send its flows their new rates after their number has changed.
 func (u *uch) divide(target int32) {
 	u.changed = u.share[target].Divide(u.changed[:0])
 	for _, r := range u.changed {
@@ -109,10 +110,10 @@ func (u *uch) divide(target int32) {
 	}
 }
 
-// Timer implements Protocol: a flow may have become able to send.
+// Timer implements Protocol: a flow may be able to send.
 func (u *uch) Timer(n uint32) { u.try(int32(n)) }
 
-// try sends a flow's frames as far as everything allows it.
+// try sends frames of a flow until a rate, the link or the port holds it back.
 func (u *uch) try(n int32) {
 	b := u.b
 	for {
@@ -166,5 +167,5 @@ func (u *uch) Floor(p *Plan) sim.Time {
 	return p.oneByOne(sim.Time(full)*d.Frame, d.Send(p.Piece-full*p.Frame, d.Effective))
 }
 
-// Expects implements Forecast: flows that the target has given a rate.
+// Expects implements Forecast: flows to which the target has assigned a rate.
 func (u *uch) Expects(target int32) (promised, open bool) { return u.share[target].Len() > 0, false }

@@ -7,16 +7,16 @@ import (
 	"farflash/sim"
 )
 
-// unicast is what uch and aimd have in common: a gateway puts the replicas of a chunk one after the other. It asks a
-// target, sends when the answer has come, and asks the next target when it has begun to send the last frame.
+// unicast is the common part of uch and aimd: a gateway puts the replicas of a chunk one after the other. It asks a
+// target, sends once the answer has arrived, and asks the next target when it has begun to send the last frame.
 type unicast struct {
 	b     *Bus
-	link  []reserve.Leaky // of gateways: what they may send
-	port  []reserve.Leaky // of targets: what may be sent to them, which senders take from at once; SURGE's oracle
+	link  []reserve.Leaky // by gateway: its transmit rate
+	port  []reserve.Leaky // by target: its receive rate, which senders debit at the moment they send; SURGE's oracle
 	flows slab.Slab[flow]
 	last  [][MaxReplicas]int32 // by gateway: the targets of its last chunk
 	clock []sim.Timer          // by flow
-	of    [][MaxReplicas]int32 // by chunk: its flows
+	of    [][MaxReplicas]int32 // by chunk: its flows, -1 for none
 	pick  chooser
 	to    [1]int32
 }
@@ -24,22 +24,23 @@ type unicast struct {
 // flow is a replica in flight.
 type flow struct {
 	chunk          int32
-	epoch          uint32 // tells it from others that had its number
+	epoch          uint32 // incremented when a flow number is reused
 	gateway        int32
 	target         int32
-	id             uint64 // the chunk's
+	id             uint64 // of the attempt at the chunk
 	replica        int8
 	started        bool // the target has answered
 	piece          units.Bytes
 	sent, received units.Bytes
-	free           sim.Time // until when its last frame, or its request, is on the link
+	free           sim.Time // when its last frame, or its request, has left the link
 	pace                    // of uch
 }
 
-// pace is how fast a flow sends whose target says so. It is part of the flow because both are wanted for each frame.
+// pace is the rate state of a flow whose target assigns the rate. It is embedded in the flow because each frame needs
+// both.
 type pace struct {
-	waiting units.BitRate // a rate that came before the first
-	rate    units.BitRate // 0: not yet, or no more
+	waiting units.BitRate // a new rate that arrived before the answer
+	rate    units.BitRate // 0: not assigned yet, or abandoned
 	own     reserve.Leaky
 }
 
@@ -89,13 +90,14 @@ func (u *unicast) Begin(i int32) {
 	u.pick.chosen(i)
 }
 
-// draw draws the chunk's targets: any but those of the gateway's last chunk.
+// draw draws the chunk's targets, excluding those of the gateway's last chunk.
 func (u *unicast) draw(x *Chunk) {
 	b := u.b
 	last := &u.last[x.Gateway]
 	for tries := 0; int(x.N) < b.Copies; tries++ {
 		t := int32(b.Rand.IntN(int64(b.Targets)))
-		taken := b.Away[t] && tries < 64*b.Targets || b.Shares(x.Targets[:x.N], t) // too few may be left
+		// Bounded, because too few targets may be left.
+		taken := b.Away[t] && tries < 64*b.Targets || b.Shares(x.Targets[:x.N], t)
 		for k := range b.Copies {
 			taken = taken || last[k] == t || k < int(x.N) && x.Targets[k] == t
 		}
@@ -107,7 +109,7 @@ func (u *unicast) draw(x *Chunk) {
 	*last = x.Targets
 }
 
-// ask begins a replica: the target is asked whether, and how fast, it may be sent. It returns the flow's number.
+// ask starts a replica: it requests permission, and possibly a rate, from the target. It returns the flow's number.
 func (u *unicast) ask(i int32, replica int8) int32 {
 	b := u.b
 	x := &b.Chunks[i]
@@ -125,11 +127,11 @@ func (u *unicast) ask(i int32, replica int8) int32 {
 	return n
 }
 
-// next is the size of a flow's next frame.
+// next returns the size of a flow's next frame.
 func (u *unicast) next(f *flow) units.Bytes { return min(u.b.Frame, f.piece-f.sent) }
 
-// may reports whether a flow may send its next frame now, which its own rate allows from a time on. If not, it looks
-// again when it may.
+// may reports whether a flow may send its next frame now; own is the earliest time that its own rate allows. If not,
+// the flow's timer is armed for the time when it may.
 func (u *unicast) may(n int32, own sim.Time) bool {
 	b, f := u.b, &u.flows.Items[n]
 	now, need := b.Now(), 8*int64(u.next(f))
@@ -147,7 +149,7 @@ func (u *unicast) may(n int32, own sim.Time) bool {
 	return true
 }
 
-// send sends a flow's next frame at a rate, and reports whether there are more. If not, it is the next replica's turn.
+// send sends a flow's next frame at a rate, and reports whether there are more. If not, the next replica can start.
 func (u *unicast) send(n int32, rate units.BitRate) (more bool) {
 	b, f := u.b, &u.flows.Items[n]
 	size := u.next(f)
@@ -157,12 +159,12 @@ func (u *unicast) send(n int32, rate units.BitRate) (more bool) {
 	u.to[0] = f.target
 	b.sendPaced(f.chunk, uint32(n), size, takes, u.to[:])
 	if more = f.sent < f.piece; more || b.Compat == CompatNone {
-		u.link[f.gateway].Use(b.Now(), 8*int64(size)) // SURGE does not charge it for the last frame
+		u.link[f.gateway].Use(b.Now(), 8*int64(size)) // SURGE does not charge the link for the last frame
 	}
 	return more
 }
 
-// kept: a replica is on its disk.
+// kept handles the acknowledgement of a replica.
 func (u *unicast) kept(m *Message) {
 	b, f := u.b, &u.flows.Items[m.N]
 	if f.id != m.ID || b.Chunks[f.chunk].ID != m.ID {
@@ -175,7 +177,7 @@ func (u *unicast) kept(m *Message) {
 	b.Outcomes.Acknowledged(i)
 }
 
-// arrives takes a frame in at its target, and reports whether the replica is whole, which is then written.
+// arrives counts a received frame at its target, and reports whether that completes the replica, which is then written.
 func (u *unicast) arrives(x Frame) (f *flow, whole bool) {
 	f = &u.flows.Items[x.Arg]
 	if f.received += x.Size; f.received < f.piece {
@@ -186,11 +188,10 @@ func (u *unicast) arrives(x Frame) (f *flow, whole bool) {
 	return f, true
 }
 
-// key is what a target knows a flow by.
+// key identifies a flow at its target.
 func (u *unicast) key(n int32) uint64 { return uint64(uint32(n)) | uint64(u.flows.Items[n].epoch)<<32 }
 
-// flowOf is the flow that a target knows by a key, nil if its gateway has given it up, which the target has not heard
-// yet.
+// flowOf returns the flow of a key, or nil if its gateway has abandoned it and the target has not learnt that yet.
 func (u *unicast) flowOf(key uint64) (n int32, f *flow) {
 	if n = int32(uint32(key)); u.key(n) != key {
 		return n, nil

@@ -15,21 +15,21 @@ var ownTarget = Traits{Name: "command-window", Number: "b", Build: CompatSURGEHe
 	Times: reserve.UnicastConfig, Messages: []string{writeBegins: "request", written: "ack"},
 	New: func(b *Bus) Protocol { return newCommandWindow(b) }}
 
-// commandWindow is one target for each gateway and nothing between them (SURGE's model b): gateway i writes to target
-// i, and has as many chunks outstanding as its window of commands allows. A request goes first, and the data right
-// behind it; frames of one chunk after the other.
+// commandWindow pairs each gateway with a target, without any protocol between them (SURGE's model b): gateway i writes
+// to target i, and has as many chunks outstanding as its command window allows. The request is sent first and the data
+// directly behind it; frames are sent chunk by chunk.
 type commandWindow struct {
 	b      *Bus
 	sender []sender
 	got    []units.Bytes // by chunk
-	coming []int32       // by target: chunks that have been announced
+	coming []int32       // by target: announced chunks
 }
 
-// sender is a gateway's link: what it has to send, in the order it was taken.
+// sender is a gateway's transmit queue, in FIFO order.
 type sender struct {
 	chunks queue.Queue[int32]
 	sent   units.Bytes // of the first chunk
-	free   sim.Time    // until when the link is taken
+	free   sim.Time    // when the link is free
 	asleep bool        // no timer is set
 }
 
@@ -57,14 +57,14 @@ func (w *commandWindow) Begin(i int32) {
 	x := &b.Chunks[i]
 	x.Targets[0], x.N = x.Gateway, 1
 	s := &w.sender[x.Gateway]
-	// A frame waits for the request before it.
+	// The data follows its request on the link.
 	s.free = max(s.free, b.Now()) + b.Times.Control
 	b.toTarget(Message{Kind: writeBegins, From: x.Gateway, To: x.Gateway, Chunk: i, ID: x.ID})
 	s.chunks.Push(i)
 	w.wakeUp(x.Gateway)
 }
 
-// wakeUp has a gateway look at its link when it is free.
+// wakeUp schedules the gateway's next transmission for when its link is free.
 func (w *commandWindow) wakeUp(gateway int32) {
 	if s := &w.sender[gateway]; s.asleep {
 		s.asleep = false
@@ -92,7 +92,7 @@ func (w *commandWindow) Timer(arg uint32) {
 	case s.chunks.Empty():
 		return
 	case s.free > now:
-		w.wakeUp(g) // a request has come between
+		w.wakeUp(g) // another request has taken the link
 		return
 	}
 	i := s.chunks.All()[0]
@@ -124,7 +124,7 @@ func (w *commandWindow) Floor(p *Plan) sim.Time {
 	return d.Control + p.dataTime() + d.Trip + p.kept() + d.Control + d.Trip
 }
 
-// Expects implements Forecast: chunks that have been announced.
+// Expects implements Forecast: announced chunks.
 func (w *commandWindow) Expects(target int32) (promised, open bool) {
 	return w.coming[target] > 0, false
 }

@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// put is the bids of one chunk at one target among eight others that ask: most bids are canceled.
+// put makes and decides the bids of one chunk and eight concurrent others at one target: most bids are canceled.
 func put(q bidQueue, d *Durations, now sim.Time, chunk uint64) {
 	for i := range uint64(9) {
 		q.Request(now+sim.Time(i)*6*units.Microsecond, chunk+i, int32(i), 0, 0, nil)
@@ -95,7 +95,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// TestNoAllocation holds that nothing allocates once slices have grown.
+// TestNoAllocation verifies that no call allocates once slices have grown.
 func TestNoAllocation(t *testing.T) {
 	check := func(name string, f func()) {
 		t.Helper()

@@ -2,12 +2,11 @@ package reserve
 
 import "farflash/sim"
 
-// firstBids is how many bids a queue has room for before it grows: a group's gateways rarely have more of them
-// pending.
+// firstBids is the initial capacity of a queue: a group's gateways rarely have more bids pending.
 const firstBids = 16
 
-// queue is what the three queues have in common: bids in the order of their left edges. A queue
-// is as long as there are gateways that ask at once, so it is searched from one end to the other.
+// queue is the common part of the three queues: bids in the order of their left edges. Its length is the number of
+// gateways that ask concurrently, which is small, so it is searched linearly.
 type queue struct {
 	d     *Durations
 	bids  []Bid
@@ -16,13 +15,13 @@ type queue struct {
 
 func newQueue(d *Durations) queue { return queue{d: d, bids: make([]Bid, 0, firstBids)} }
 
-// Len is how many bids are pending, canceled ones that wait for another gateway among them.
+// Len returns the number of pending bids, including canceled ones that are kept for reuse.
 func (q *queue) Len() int { return len(q.bids) }
 
-// At is the pending bid i in the order of left edges.
+// At returns pending bid i in the order of left edges.
 func (q *queue) At(i int) Bid { return q.bids[i] }
 
-// Find is the pending bid for a chunk that is not canceled.
+// Find returns the pending bid for a chunk, ignoring canceled ones.
 func (q *queue) Find(chunk uint64) (Bid, bool) {
 	if k := q.find(chunk); k >= 0 {
 		return q.bids[k], true
@@ -30,10 +29,10 @@ func (q *queue) Find(chunk uint64) (Bid, bool) {
 	return Bid{}, false
 }
 
-// Tally counts what has become of the bids so far.
+// Tally returns the counters of the bids' outcomes so far.
 func (q *queue) Tally() Tally { return q.tally }
 
-// find is the place of a chunk's bid, or -1.
+// find returns the index of a chunk's bid, or -1.
 func (q *queue) find(chunk uint64) int {
 	for k := range q.bids {
 		if q.bids[k].Chunk == chunk && q.bids[k].State != Canceled {
@@ -47,13 +46,13 @@ func (q *queue) remove(k int) {
 	q.bids = append(q.bids[:k], q.bids[k+1:]...)
 }
 
-// insert puts a bid behind those that begin at the same moment or earlier, and returns its place.
+// insert inserts a bid after those that begin at the same time or earlier, and returns its index.
 func (q *queue) insert(b Bid) int {
 	q.bids = append(q.bids, b)
 	return q.settle(len(q.bids) - 1)
 }
 
-// settle moves a bid whose window has changed to where it belongs in the order, and returns its place.
+// settle restores the order after a bid's window has changed, and returns the bid's index.
 func (q *queue) settle(k int) int {
 	for ; k > 0 && q.bids[k-1].Window.Left > q.bids[k].Window.Left; k-- {
 		q.bids[k-1], q.bids[k] = q.bids[k], q.bids[k-1]
@@ -64,13 +63,13 @@ func (q *queue) settle(k int) int {
 	return k
 }
 
-// give makes a bid, counts it, and returns its place.
+// give makes a bid, counts it, and returns its index.
 func (q *queue) give(now sim.Time, chunk uint64, gateway int32, w Window) int {
 	q.tally.Given++
 	return q.insert(Bid{Chunk: chunk, Gateway: gateway, Window: w, Created: now, Offered: w.Left})
 }
 
-// Done says that a chunk's last byte has arrived: its bid ends. It reports whether there was an accepted one.
+// Done ends a chunk's bid when the last byte has arrived. It reports whether there was an accepted bid.
 func (q *queue) Done(chunk uint64) bool {
 	k := q.find(chunk)
 	if k < 0 || q.bids[k].State != Accepted {
@@ -81,9 +80,8 @@ func (q *queue) Done(chunk uint64) bool {
 	return true
 }
 
-// Expire gives back what nobody has answered or used: bids of any state whose window ended more than grace before
-// now. It returns how many chunks have lost their bid by it. Only lost messages and dead gateways make it needed; a
-// caller that has neither need not call it.
+// Expire removes the bids, in any state, whose windows ended more than grace before now: they were neither answered nor
+// used. It returns the number of chunks that have lost a bid. Only lost messages and dead gateways make this necessary.
 func (q *queue) Expire(now, grace sim.Time) int {
 	n, kept := 0, q.bids[:0]
 	for _, b := range q.bids {
@@ -100,7 +98,7 @@ func (q *queue) Expire(now, grace sim.Time) int {
 	return n
 }
 
-// mustLieIn holds that a gateway takes no more than it was given.
+// mustLieIn panics if a gateway takes more than it was offered.
 func mustLieIn(w Window, b *Bid) {
 	if !w.Within(b.Window) || w.Width() <= 0 {
 		panic("reserve: a gateway accepts a window outside of its bid")

@@ -5,24 +5,24 @@ import (
 	"farflash/sim"
 )
 
-// Leaky is a bucket of bits that fills at a rate. Who sends takes from it. As a receiver's it is taken from by remote
-// senders at the moment they send: an oracle, which makes UCH-CCP better than any real protocol.
+// Leaky is a bucket of bits that fills at a rate and that senders draw from. As a receiver's bucket it is debited by
+// remote senders at the moment they send: an oracle, which makes UCH-CCP better than any real protocol.
 type Leaky struct {
 	compat      Compat
-	room, value int64 // bits
-	rest        int64 // of a bit, in trillionths
+	room, value int64 // in bits
+	rest        int64 // fraction of a bit, in units of 1e-12
 	rate        units.BitRate
 	seen        sim.Time
 }
 
-// NewLeaky returns a full bucket with room for a frame and a control message.
+// NewLeaky returns a full bucket with capacity for a frame and a control message.
 func NewLeaky(d *Durations, rate units.BitRate) Leaky {
 	room := d.bucketRoom()
 	return Leaky{compat: d.Compat, room: room, value: room, rate: rate}
 }
 
-// bucketRoom is a frame and a control message in bits. The unicast protocols of SURGE make their control messages
-// smaller after that is computed.
+// bucketRoom returns the size of a frame and a control message in bits. SURGE computes it before its unicast protocols
+// reduce the size of their control messages.
 func (d *Durations) bucketRoom() int64 {
 	if d.Compat.ignoresOptions() {
 		return 8 * int64(d.FrameSize+surgeControl)
@@ -30,7 +30,7 @@ func (d *Durations) bucketRoom() int64 {
 	return 8 * int64(d.FrameSize+d.ControlSize)
 }
 
-// fill adds what has come since the bucket was last looked at.
+// fill adds the bits accumulated since the last update.
 func (l *Leaky) fill(now sim.Time) {
 	if now <= l.seen {
 		return
@@ -48,13 +48,13 @@ func (l *Leaky) fill(now sim.Time) {
 	l.seen = now
 }
 
-// Holds reports whether so many bits are in the bucket.
+// Holds reports whether the bucket holds at least the given number of bits.
 func (l *Leaky) Holds(now sim.Time, bits int64) bool {
 	l.fill(now)
 	return bits <= l.value
 }
 
-// Use takes so many bits out, if they are there.
+// Use removes bits from the bucket, if it holds that many.
 func (l *Leaky) Use(now sim.Time, bits int64) bool {
 	if !l.Holds(now, bits) {
 		return false
@@ -63,8 +63,8 @@ func (l *Leaky) Use(now sim.Time, bits int64) bool {
 	return true
 }
 
-// When is the earliest time from now on at which so many bits will be there if nobody takes any, or sim.Forever. It
-// does not look at the bucket in the sense of Compat.
+// When returns the earliest time from now on at which the bucket will hold the given number of bits if none are removed
+// before, or sim.Forever. It does not update the bucket, which matters under Compat (losesFractions).
 func (l *Leaky) When(now sim.Time, bits int64) sim.Time {
 	missing := bits - l.value
 	switch {
@@ -73,8 +73,8 @@ func (l *Leaky) When(now sim.Time, bits int64) sim.Time {
 	case bits > l.room || l.rate <= 0:
 		return sim.Forever
 	}
-	// The least t for which t times the rate, and the rest, make up the missing bits, all in trillionths; one of the
-	// bits is counted apart so that nothing is negative.
+	// The least t for which t times the rate, plus rest, makes up the missing bits, all in units of 1e-12 bits. One of
+	// the bits is accounted separately so that no term is negative.
 	t, _ := muldivrem(missing-1, int64(units.Second), int64(units.Second)-l.rest+int64(l.rate)-1, int64(l.rate))
 	at := l.seen + sim.Time(t)
 	if l.compat.wholeNanoseconds() {
@@ -89,11 +89,10 @@ func (l *Leaky) SetRate(now sim.Time, rate units.BitRate) {
 	l.rate = rate
 }
 
-// Rate is the rate at which the bucket fills.
+// Rate returns the rate at which the bucket fills.
 func (l *Leaky) Rate() units.BitRate { return l.rate }
 
-// AIMD is a Leaky bucket that fills faster after each frame and a control message sent, and at half the rate after
-// each ding.
+// AIMD is a Leaky bucket whose rate rises by a step after each frame and control message sent, and halves at each ding.
 type AIMD struct {
 	Leaky
 	step, top units.BitRate
@@ -101,10 +100,10 @@ type AIMD struct {
 	left      int64
 }
 
-// dingDivisor is what a ding divides the rate by.
+// dingDivisor is the factor by which a ding reduces the rate.
 const dingDivisor = 2
 
-// NewAIMD returns a full bucket at the least rate, a tenth of the link's.
+// NewAIMD returns a full bucket at the minimum rate, a tenth of the link's.
 func NewAIMD(d *Durations) AIMD {
 	step, every := d.LinkRate/10, 8*int64(d.FrameSize+d.ControlSize)
 	if d.Compat.ignoresOptions() {
@@ -113,7 +112,8 @@ func NewAIMD(d *Durations) AIMD {
 	return AIMD{Leaky: NewLeaky(d, step), step: step, top: d.Effective, every: every, left: every}
 }
 
-// Use takes so many bits out, if they are there, and raises the rate when enough have been.
+// Use removes bits from the bucket, if it holds that many, and raises the rate after every frame and control message's
+// worth.
 func (a *AIMD) Use(now sim.Time, bits int64) bool {
 	if !a.Leaky.Use(now, bits) {
 		return false
@@ -125,7 +125,7 @@ func (a *AIMD) Use(now sim.Time, bits int64) bool {
 	return true
 }
 
-// Ding halves the rate, but not below the least.
+// Ding halves the rate, but not below the minimum.
 func (a *AIMD) Ding(now sim.Time) {
 	if !a.compat.dingsThePast() {
 		a.fill(now)
@@ -134,8 +134,7 @@ func (a *AIMD) Ding(now sim.Time) {
 	a.left = a.every
 }
 
-// Pacer lets one message at a time through, at a rate. It is how the proxy's control messages are kept to their
-// share.
+// Pacer admits one message at a time, at a rate. It limits the proxy's control messages to their share of the link.
 type Pacer struct {
 	d    *Durations
 	rate units.BitRate
@@ -145,13 +144,13 @@ type Pacer struct {
 // NewPacer returns a Pacer that is ready.
 func NewPacer(d *Durations, rate units.BitRate) Pacer { return Pacer{d: d, rate: rate} }
 
-// Ready reports whether the message before has been sent.
+// Ready reports whether the previous message has been sent.
 func (p *Pacer) Ready(now sim.Time) bool { return now >= p.next }
 
-// Next is when it will have been.
+// Next returns the time at which the previous message will have been sent.
 func (p *Pacer) Next() sim.Time { return p.next }
 
-// Use sends a message of so many bytes, if the one before has been sent.
+// Use sends a message of the given size, if the previous one has been sent.
 func (p *Pacer) Use(now sim.Time, size units.Bytes) bool {
 	if !p.Ready(now) {
 		return false
@@ -160,5 +159,5 @@ func (p *Pacer) Use(now sim.Time, size units.Bytes) bool {
 	return true
 }
 
-// SetRate changes the rate of the messages that follow.
+// SetRate changes the rate for later messages.
 func (p *Pacer) SetRate(rate units.BitRate) { p.rate = rate }

@@ -19,7 +19,7 @@ func TestIntersectByHand(t *testing.T) {
 		name         string
 		now          sim.Time
 		lefts        []sim.Time
-		surge, exact sim.Time // where the picks' window begins, or -1
+		surge, exact sim.Time // start of the picks' window, or -1
 	}{
 		{"all alike", 0, []sim.Time{5848, 5848, 5848, 5848}, 5848, 5848},
 		{"late answer", 10000, []sim.Time{5848, 5848, 5848, 5848}, 12424, 12424},
@@ -51,7 +51,7 @@ func TestIntersectByHand(t *testing.T) {
 	}
 }
 
-// TestIntersectIsEarliest compares the choice with all subsets of the offers.
+// TestIntersectIsEarliest compares the choice with an exhaustive search over subsets of the offers.
 func TestIntersectIsEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := DefaultConfig()
@@ -153,17 +153,17 @@ func TestSequenceByHand(t *testing.T) {
 		}
 		return s.Choose(0, o, missing, nil)
 	}
-	// The second begins 8080 after the end of the first, the third a nanosecond too late.
+	// The second begins 8080 after the end of the first; the third is a nanosecond too late.
 	picks := choose(3, 6000, 6000+129553+8080, 6000+2*(129553+8080)+1, 900000)
 	want := []Pick{{0, win(6000, 135553)}, {1, win(143633, 273186)}}
 	if !slices.Equal(picks, want) {
 		t.Errorf("picks %v, want %v", picks, want)
 	}
-	// There is room between the two: the request goes out at the end of the first.
+	// There is a usable gap between the two: the next request is sent at the end of the first.
 	if at, from := s.More(0, picks); at != 135553*ns || from != 273186*ns {
 		t.Errorf("more at %v from %v", at, from)
 	}
-	// What comes begins later than was asked for, and the end of what there was can still be reached.
+	// The new window begins later than requested, and the end of the previous ones can still be reached.
 	picks = choose(1, 300000, 300100)
 	if at, from := s.More(200000*ns, picks); at != 273186*ns || from != 429553*ns {
 		t.Errorf("more at %v from %v", at, from)
@@ -173,14 +173,14 @@ func TestSequenceByHand(t *testing.T) {
 	if at, from := s.More(420000*ns, picks); at != (559553-4848)*ns || from != 559553*ns {
 		t.Errorf("more at %v from %v", at, from)
 	}
-	// A hole, but too near to be used.
+	// A hole, but too close to be used.
 	s.Start()
 	s.More(0, choose(1, 6000))
 	if at, _ := s.More(134000*ns, choose(1, 500000)); at != (629553-4848)*ns {
 		t.Errorf("more at %v", at)
 	}
 
-	// Without SURGE's faults a window that begins too early is taken in part, or not at all.
+	// Without SURGE's faults, a window that begins too early is used in part, or not at all.
 	exact := mustNew(t, HybridConfig())
 	e := NewSequence(exact)
 	o := NewOffers(exact)
@@ -206,8 +206,8 @@ func TestSequenceByHand(t *testing.T) {
 	}
 }
 
-// TestSequenceLiesInOffers holds that what is taken was offered, in order and without overlap, also when answers are
-// late.
+// TestSequenceLiesInOffers verifies that the chosen windows lie in their offers, in order and without overlap, even if
+// answers are late.
 func TestSequenceLiesInOffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := HybridConfig()
@@ -253,7 +253,7 @@ func TestChoosyByHand(t *testing.T) {
 	c.Start()
 	o := NewOffers(d)
 	o.Add(0, win(141088, 271641), nil)
-	// 2*20544 from now or more is too far; patience doubles.
+	// A distance of 2*20544 or more is too far; patience doubles.
 	if got := c.Choose(100000*ns, o, 3, nil); len(got) != 0 || c.Patience() != 41088*ns {
 		t.Errorf("too far: %v, patience %v", got, c.Patience())
 	}
@@ -267,7 +267,7 @@ func TestChoosyByHand(t *testing.T) {
 	if at, from := c.More(100001*ns, got); at != 141088*ns || from != 270641*ns {
 		t.Errorf("more at %v from %v", at, from)
 	}
-	// The acceptance has to settle first: sent by +2424, a trip, and half a control message.
+	// The acceptance must settle first: sent by +2424, a trip, and half a control message.
 	if at, _ := c.More(140000*ns, got); at != (140000+2424+1000+1212)*ns {
 		t.Errorf("more at %v", at)
 	}
@@ -279,7 +279,7 @@ func TestChoosyByHand(t *testing.T) {
 	if c.Patience() != (30816+41088)/2*ns {
 		t.Errorf("patience of %v after two", c.Patience())
 	}
-	// Rejections: one that is soon enough anyway, one that brings the next request forward.
+	// Rejections: one with a request due soon enough anyway, one that advances the next request.
 	if at, from := c.Rejected(1000*ns, 3000*ns, 7*ns, 0, 0); at != 3000*ns || from != 7*ns {
 		t.Errorf("rejected: %v from %v", at, from)
 	}
@@ -305,7 +305,7 @@ func TestProxyByHand(t *testing.T) {
 	if p.DiskDone(0) != (169583+312500)*ns || p.Pending(0) != 1 {
 		t.Errorf("disk done at %v, %d pending", p.DiskDone(0), p.Pending(0))
 	}
-	// Idle members first; then those whose turn comes first.
+	// Idle members come first, then those with the earliest start.
 	for i, got := range p.Assign(0, 2, nil, nil) {
 		if got != (Pick{int32(i + 3), win(3424, 169583)}) {
 			t.Errorf("second chunk: %v", got)
@@ -317,7 +317,7 @@ func TestProxyByHand(t *testing.T) {
 			t.Errorf("fourth chunk: %v", got)
 		}
 	}
-	// A member that reports is believed; what else it has been promised is written behind that.
+	// A member's report overrides the estimate; its remaining reservations are written after that.
 	if !p.Done(1, 1, 430000*ns) || p.Done(1, 1, 0) {
 		t.Error("a chunk is done once")
 	}
@@ -329,8 +329,8 @@ func TestProxyByHand(t *testing.T) {
 	}
 }
 
-// TestProxyTakesTheEarliest holds that no member that is left out could have begun to write before one that is taken,
-// and that windows of a member do not overlap.
+// TestProxyTakesTheEarliest verifies that no omitted member could have begun to write before a chosen one, and that the
+// windows of a member do not overlap.
 func TestProxyTakesTheEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := ProxyConfig()
@@ -355,7 +355,7 @@ func TestProxyTakesTheEarliest(t *testing.T) {
 					t.Fatal("a promise is lost")
 				}
 				if p.Pending(g.server) == 0 {
-					last[g.server] = 0 // what came early leaves its window
+					last[g.server] = 0 // early data frees its window
 				}
 			}
 			picks := p.Assign(now, chunk, &rnd, nil)

@@ -2,11 +2,11 @@ package reserve
 
 import "farflash/sim"
 
-// Choosy is a Sequence that does not take what is too far away: it cancels all and asks again soon, twice as patient
-// each time. It is the gateway of SURGE's last build, models 8 and 9.
+// Choosy is a Sequence that declines offers that are too far away: it cancels all bids and asks again soon, with twice
+// the patience each time. It is the gateway of SURGE's last build, models 8 and 9.
 type Choosy struct {
 	Sequence
-	wait, before sim.Time // its patience now, and when the chunk before began
+	wait, before sim.Time // patience now, and just before the last Start
 }
 
 // NewChoosy returns a Choosy for one gateway.
@@ -14,17 +14,16 @@ func NewChoosy(d *Durations) *Choosy {
 	return &Choosy{Sequence: Sequence{d: d, previous: never}, wait: d.MaxBidWait, before: d.MaxBidWait}
 }
 
-// Start begins a chunk; patience goes half way back to what it was.
+// Start begins a chunk. The patience becomes the mean of its present value and the value before the last Start.
 func (c *Choosy) Start() {
 	c.Sequence.Start()
 	c.wait, c.before = c.d.Compat.cut((c.wait+c.before)/2), c.wait
 }
 
-// Patience is how far away the best offer may be before half of what makes the gateway ask again.
+// Patience returns half the distance from which the best offer makes the gateway ask again.
 func (c *Choosy) Patience() sim.Time { return c.wait }
 
-// Choose is Sequence.Choose, or takes nothing and is twice as patient from then on, if the best offer is too far
-// away.
+// Choose is Sequence.Choose, except that it makes no choice and doubles the patience if the best offer is too far away.
 func (c *Choosy) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick {
 	from := len(dst)
 	dst = c.Sequence.Choose(now, o, missing, dst)
@@ -35,7 +34,7 @@ func (c *Choosy) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick
 	return dst
 }
 
-// More is Sequence.More, and after nothing was taken a quarter of the patience from now.
+// More is Sequence.More; after no choice, the next request is due after a quarter of the patience.
 func (c *Choosy) More(now sim.Time, picks []Pick) (at, notBefore sim.Time) {
 	if len(picks) > 0 {
 		return c.Sequence.More(now, picks)
@@ -44,9 +43,9 @@ func (c *Choosy) More(now sim.Time, picks []Pick) (at, notBefore sim.Time) {
 	return max(soon, c.settled(now)), soon
 }
 
-// Rejected says when to ask for the replica that a late rejection has taken away. planned is when the next request
-// was to be sent, or sim.Forever, and planNotBefore what it was to ask for; sent is when the last control message
-// left; lastRight is the end of the last window that the gateway still has of this negotiation, or 0.
+// Rejected returns when to ask for the replica lost to a late rejection. planned is when the next request is due, or
+// sim.Forever, and planNotBefore is its notBefore; sent is when the last control message left; lastRight is the end of
+// the last window that the gateway still has in this negotiation, or 0.
 func (c *Choosy) Rejected(now, planned, planNotBefore, sent, lastRight sim.Time) (at, notBefore sim.Time) {
 	if planned < now+c.d.Control {
 		return planned, planNotBefore // soon enough

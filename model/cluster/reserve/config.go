@@ -7,56 +7,57 @@ import (
 	"farflash/sim"
 )
 
-// Rules are SURGE's two sets of rules: neither is a fault.
+// Rules selects one of SURGE's two sets of rules. Neither is a fault.
 type Rules uint8
 
 const (
-	// RulesPaper are those of build d92018f, which made the paper's tables.
+	// RulesPaper are the rules of build d92018f, which produced the paper's tables.
 	RulesPaper Rules = iota
-	// RulesHead are those of SURGE's last build, 9872498.
+	// RulesHead are the rules of SURGE's last build, 9872498.
 	RulesHead
 )
 
-// AcceptRule is how much of the bids' windows a gateway takes.
+// AcceptRule determines how much of a bid's window a gateway takes.
 type AcceptRule uint8
 
 const (
-	// AcceptSlack takes the chunk's time and a frame's, or, when bids are wider by more than four frames, the chunk's
-	// time and a third of that slack. Replicast-M.
+	// AcceptSlack takes the chunk's time and a frame's, or, if bids are wider than that by more than four frames, the
+	// chunk's time and a third of that slack. Replicast-M.
 	AcceptSlack AcceptRule = iota
-	// AcceptWindow takes the bid's width but for a trip. Replicast-H.
+	// AcceptWindow takes the bid's width less a trip. Replicast-H.
 	AcceptWindow
-	// AcceptAll takes the bid's width. The proxy, which makes all bids alike.
+	// AcceptAll takes the bid's width. The proxy, whose bids are all alike.
 	AcceptAll
 )
 
-// Config is what all durations follow from.
+// Config has the parameters from which all durations follow.
 type Config struct {
 	Rules  Rules
 	Compat Compat
 
 	LinkRate        units.BitRate // of an edge link
-	OverheadPercent int64         // of the link, lost to headers
-	ReservedPercent int64         // of the rest, for data; what is left is for control messages. 100: they share it
+	OverheadPercent int64         // share of the link lost to headers
+	// share of the rest that data gets; control messages get the remainder. 100: data and control share the whole link
+	ReservedPercent int64
 
 	ControlSize units.Bytes // of a control message
 	FrameSize   units.Bytes
 	ChunkSize   units.Bytes
 
-	Trip sim.Time // from node to node, without sending
-	Lead sim.Time // added to the earliest start of a window, for control messages that wait
+	Trip sim.Time // one-way delay between nodes, without transmission
+	Lead sim.Time // added to the earliest start of a window, to allow for queueing of control messages
 
-	Replicas int // of a chunk
+	Replicas int // replicas of a chunk
 	Group    int // targets that bid for one chunk
 
 	Accept           AcceptRule
-	WidthPercent     int64    // of the chunk's time and a trip: the width of a bid
-	WiderPercent     int64    // the same where the first gives less than three frames; 0: the same
-	Gap              sim.Time // between bids, beside the trip
+	WidthPercent     int64    // width of a bid, as a share of the chunk's time and a trip
+	WiderPercent     int64    // the same if WidthPercent gives less than three frames; 0: WidthPercent
+	Gap              sim.Time // between bids, in addition to the trip
 	ReplicasInWindow bool     // the gateway sends all replicas in one window, one after another
 
 	DiskRate  units.ByteRate
-	DiskQueue units.Bytes // a target lets at most this much wait for its disk, and at least two chunks
+	DiskQueue units.Bytes // limit of the data that waits for a target's disk; at least two chunks are allowed
 }
 
 // DefaultConfig is Replicast-M on 10 GbE with 128 KiB chunks and 400 MiB/s disks, as in the paper.
@@ -70,22 +71,22 @@ func DefaultConfig() Config {
 	}
 }
 
-// HybridConfig is DefaultConfig with what Replicast-H has otherwise.
+// HybridConfig is DefaultConfig with Replicast-H's settings.
 func HybridConfig() Config {
 	c := DefaultConfig()
 	c.Accept, c.WidthPercent, c.WiderPercent = AcceptWindow, 110, 120
 	return c
 }
 
-// ProxyConfig is DefaultConfig with what the proxied group has otherwise. Its rules are those of the last build; the
-// paper has no proxy.
+// ProxyConfig is DefaultConfig with the settings of the proxied group. Its rules are those of the last build; the paper
+// has no proxy.
 func ProxyConfig() Config {
 	c := DefaultConfig()
 	c.Rules, c.Accept = RulesHead, AcceptAll
 	return c
 }
 
-// UnicastConfig is DefaultConfig with what UCH-CCP and UCH-AIMD have otherwise: no share for control, 100 B messages.
+// UnicastConfig is DefaultConfig with the settings of UCH-CCP and UCH-AIMD: no share for control, 100 B messages.
 func UnicastConfig() Config {
 	c := DefaultConfig()
 	c.ReservedPercent, c.ControlSize = 100, 100

@@ -5,26 +5,26 @@ import (
 	"farflash/sim"
 )
 
-// Dinger is a receiver of UCH-AIMD: from time to time it looks at what is in flight to it, and dings senders that
-// come too close to each other, or all of them when its disk's queue is full.
+// Dinger is a receiver of UCH-AIMD. It periodically inspects the frames in flight to it, and dings senders that are too
+// closely spaced, or all of them when its disk's queue is full.
 type Dinger struct {
 	d        *Durations
 	interval sim.Time
-	frame    sim.Time // of a full frame on the whole link
+	frame    sim.Time // transmission time of a full frame on the whole link
 	last     sim.Time
 	flows    []flow
 }
 
-// Arrival is a frame in flight to a receiver, and when it will be there.
+// Arrival is a frame in flight to a receiver, with its time of arrival.
 type Arrival struct {
 	Flow uint64
 	At   sim.Time
 }
 
-// overlaps is how many of the frames under way may come within a frame's time of the one before.
+// overlaps is the number of frames within a frame's time of the previous one from which the receiver dings.
 const overlaps = 2
 
-// NewDinger returns a receiver without flows that looks for the first time one interval after time 0.
+// NewDinger returns a receiver without flows whose first inspection is due one interval after time 0.
 func NewDinger(d *Durations) *Dinger {
 	size, rate := d.FrameSize, d.Effective
 	if d.Compat.ignoresOptions() && d.Rules == RulesHead {
@@ -35,29 +35,28 @@ func NewDinger(d *Durations) *Dinger {
 	return g
 }
 
-// Len is how many flows there are.
+// Len returns the number of flows.
 func (g *Dinger) Len() int { return len(g.flows) }
 
-// Admit takes in a flow of so many bytes.
+// Admit adds a flow of the given size.
 func (g *Dinger) Admit(id uint64, total units.Bytes) {
 	g.flows = append(g.flows, flow{id: id, total: total})
 }
 
-// Received says that a flow's bytes below offset have arrived.
+// Received records that a flow's bytes below offset have arrived.
 func (g *Dinger) Received(id uint64, offset units.Bytes) { received(g.flows, id, offset) }
 
-// Remove says that a flow has ended. It reports whether there was one.
+// Remove removes a flow that has ended. It reports whether there was one.
 func (g *Dinger) Remove(id uint64) bool { return remove(&g.flows, id) }
 
-// Due is the time after which the receiver looks again.
+// Due returns the time after which the next inspection is due.
 func (g *Dinger) Due() sim.Time { return g.last + g.interval }
 
-// Look appends to dst the flows that are to be dinged, once for each ding, if the receiver is due. The arrivals are
-// the data frames that are in flight or have not been taken in, in the order of their times; busy is how long the
-// disk will be.
+// Look appends to dst the flows to be dinged, once per ding, if an inspection is due. arrivals are the data frames in
+// flight or not yet received, in order of time; busy is how long the disk will be busy.
 //
-// A full disk dings for each frame. Otherwise one flow is dinged, that of the first frame, unless it is near its end
-// or has been dinged less than a frame ago.
+// A full disk dings once for each frame. Otherwise only the flow of the first frame is dinged, unless it is near its
+// end or was dinged less than a frame ago.
 func (g *Dinger) Look(now sim.Time, arrivals []Arrival, busy sim.Time, dst []uint64) []uint64 {
 	if now-g.last <= g.interval {
 		return dst

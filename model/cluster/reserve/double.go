@@ -5,9 +5,9 @@ import (
 	"farflash/sim"
 )
 
-// DoubleBooked is a Sparse queue that promises the window of its latest tentative bid to a second gateway when there
-// is still time to take it back. Most tentative bids are canceled, and then the second gateway has the window that it
-// would have lost. If both accept, the first acceptance holds and the other gateway gets a late rejection, before it
+// DoubleBooked is a Sparse queue that offers the window of its latest tentative bid to a second gateway while there is
+// still time to revoke it. Most tentative bids are canceled, and then the second gateway has a window that would
+// otherwise stay idle. If both accept, the first acceptance wins and the other gateway gets a late rejection before it
 // would begin to send.
 //
 // It is SURGE's model 9, of its last build.
@@ -18,7 +18,7 @@ type DoubleBooked struct {
 // NewDoubleBooked returns an empty queue.
 func NewDoubleBooked(d *Durations) *DoubleBooked { return &DoubleBooked{Sparse{queue: newQueue(d)}} }
 
-// Request is as Sparse.Request, or gives a window that another gateway has been offered.
+// Request is Sparse.Request, but may return a window that another gateway has already been offered.
 func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time,
 	rnd *rng.Stream) Window {
 	q.withdraw(chunk)
@@ -36,18 +36,18 @@ func (q *DoubleBooked) Request(now sim.Time, chunk uint64, gateway int32, notBef
 	return q.Sparse.Request(now, chunk, gateway, notBefore, diskDelay, rnd)
 }
 
-// toDouble is the place of the bid that a second gateway can be offered, or -1.
+// toDouble returns the index of the bid whose window can be offered to a second gateway, or -1.
 func (q *DoubleBooked) toDouble(now, notBefore sim.Time) int {
 	for k := len(q.bids) - 1; k >= 0; k-- {
 		b := &q.bids[k]
 		if q.partner(k) >= 0 || b.State != Tentative {
-			continue // two have it, or one has it for good
+			continue // both halves of a double booking are pending, or the bid is accepted
 		}
-		// The bid that goes out now and that one's have to come back, and a rejection has to go out, before the
-		// window begins; the older bid has been in flight since it was made.
+		// Before the window begins, both bids must reach their gateways, the acceptances must return, and a rejection
+		// must be sent. The older bid has been in flight since it was made.
 		age := now - b.Created
 		if age < q.d.Control {
-			return -1 // it has not even been sent
+			return -1 // it has not left yet
 		}
 		sure := now + 3*(q.d.Control+q.d.Trip) - age + 2*q.d.Trip
 		if b.Offered < max(sure, notBefore) {
@@ -58,7 +58,7 @@ func (q *DoubleBooked) toDouble(now, notBefore sim.Time) int {
 	return -1
 }
 
-// partner is the place of the other bid for the same window, or -1.
+// partner returns the index of the other bid for the same window, or -1.
 func (q *DoubleBooked) partner(k int) int {
 	if !q.bids[k].paired {
 		return -1
@@ -66,8 +66,9 @@ func (q *DoubleBooked) partner(k int) int {
 	return q.find(q.bids[k].other)
 }
 
-// Accept says that a gateway takes the window w, which lies in its bid. With TakenFrom the caller sends a late
-// rejection to the loser's gateway. A rejected bid stays until its gateway's acceptance or cancellation comes in.
+// Accept handles a gateway's acceptance of window w, which must lie in its bid. If the verdict is TakenFrom, the caller
+// must send a late rejection to the loser's gateway. A rejected bid stays until its gateway's acceptance or
+// cancellation arrives.
 func (q *DoubleBooked) Accept(_ sim.Time, chunk uint64, w Window) Acceptance {
 	k := q.find(chunk)
 	switch {

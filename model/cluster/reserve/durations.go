@@ -8,33 +8,33 @@ import (
 	"farflash/sim"
 )
 
-// Durations are what follows from a Config. They do not change; queues and choosers share one by pointer.
+// Durations has the values derived from a Config. They are immutable; queues and choosers share one by pointer.
 type Durations struct {
 	Config
 
-	Effective   units.BitRate // the link without overhead
+	Effective   units.BitRate // the link's rate without overhead
 	DataRate    units.BitRate
 	ControlRate units.BitRate
 
-	Control sim.Time // to send one control message
-	Chunk   sim.Time // to send one chunk, in one piece
-	Frame   sim.Time // to send one full frame
+	Control sim.Time // transmission time of a control message
+	Chunk   sim.Time // transmission time of a chunk, as one piece
+	Frame   sim.Time // transmission time of a full frame
 
-	Window   sim.Time // a bid's width
-	Accepted sim.Time // what a gateway takes of it at most
-	Needed   sim.Time // what a gateway takes at least: below it the chunk might not fit
+	Window   sim.Time // width of a bid
+	Accepted sim.Time // most of a bid that a gateway takes
+	Needed   sim.Time // least that a gateway takes: below it the chunk might not fit
 
-	// MaxBidWait is how far away a choosy gateway at first lets the best bid be: three round trips of control
-	// messages. (SURGE computes it before it knows a message's time, so its own value is 6 us; set that here to have
-	// it.)
+	// MaxBidWait is the initial patience of a choosy gateway: how far away the best bid may be, three round trips of
+	// control messages. (SURGE computes it before it knows a message's time, so its own value is 6 us; set it here to
+	// reproduce that.)
 	MaxBidWait sim.Time
 
-	DiskChunk     sim.Time // to write a chunk
-	DiskFrame     sim.Time // to write a frame's bytes
-	MaxDiskChunks int      // that may wait for a disk
+	DiskChunk     sim.Time // write time of a chunk
+	DiskFrame     sim.Time // write time of a frame's bytes
+	MaxDiskChunks int      // limit of the chunks that wait for a disk
 }
 
-// New derives all durations.
+// New validates a Config and derives its durations.
 func New(c Config) (*Durations, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -79,7 +79,8 @@ func New(c Config) (*Durations, error) {
 	return d, nil
 }
 
-// least is what a transfer needs in a window: its chunk, a frame for its end, and all that as often as it is sent.
+// least returns the time that a transfer needs in a window: its chunk and a frame for its end, times the number of
+// replicas that are sent in the window.
 func (d *Durations) least() sim.Time {
 	t := d.Chunk + d.Frame
 	if d.ReplicasInWindow {
@@ -88,7 +89,7 @@ func (d *Durations) least() sim.Time {
 	return t
 }
 
-// widths sets the bids' and the accepted widths.
+// widths sets the widths of bids and of accepted windows.
 func (d *Durations) widths(percent int64) {
 	if d.ReplicasInWindow {
 		percent = 110 * int64(d.Replicas)
@@ -96,7 +97,7 @@ func (d *Durations) widths(percent int64) {
 	d.Window = d.Compat.cut(muldiv(d.Chunk+d.Trip, percent, 100))
 	d.Accepted = d.least()
 	if d.Window < d.Accepted {
-		// The paper's build leaves room to find a common window; the last one has none.
+		// The paper's build leaves slack for finding a common window; the last build does not.
 		d.Window = d.Accepted
 		if d.Rules == RulesPaper {
 			d.Window += d.Frame
@@ -104,8 +105,7 @@ func (d *Durations) widths(percent int64) {
 	}
 }
 
-// takeOfSlack widens what is accepted when bids are much wider than a chunk, so that frames that come late do no
-// harm.
+// takeOfSlack widens the accepted window when bids are much wider than a chunk, so that late frames still fit.
 func (d *Durations) takeOfSlack() {
 	frames := (d.Window - d.Accepted) / d.Frame
 	if frames <= 4 {
@@ -121,30 +121,29 @@ func (d *Durations) takeOfSlack() {
 	d.Accepted = max(least, chunks+d.Frame*(frames/3))
 }
 
-// Send is how long so many bytes take at a rate.
+// Send returns the transmission time of a size at a rate.
 func (d *Durations) Send(size units.Bytes, rate units.BitRate) sim.Time {
 	return d.Compat.cut(muldiv(units.Second, int64(size)*8, int64(rate)))
 }
 
-// Write is how long a disk takes to write so many bytes.
+// Write returns the time in which a disk writes a size.
 func (d *Durations) Write(size units.Bytes) sim.Time {
 	return d.Compat.cut(muldiv(units.Second, int64(size), int64(d.DiskRate)))
 }
 
-// earliest is when a gateway that asks for a window not before notBefore can use it: the bid must reach it and its
-// acceptance be on the way.
+// earliest returns when a gateway that asks for a window not before notBefore can use it: the bid must have reached it,
+// and its acceptance must have been sent.
 func (d *Durations) earliest(now, notBefore sim.Time) sim.Time {
 	return max(now+2*d.Control+d.Trip+d.Lead, notBefore)
 }
 
-// muldiv is t times a over b, rounded down, for numbers that are not negative; the product may have 128 bits.
+// muldiv returns t*a/b, rounded down, for non-negative arguments. The product may have 128 bits.
 func muldiv(t sim.Time, a, b int64) sim.Time {
 	q, _ := muldivrem(int64(t), a, 0, b)
 	return sim.Time(q)
 }
 
-// muldivrem is (x times a plus more) over b and its remainder. A quotient above 63 bits is held there: nothing lasts
-// longer.
+// muldivrem returns (x*a+more)/b and the remainder. A quotient that does not fit into 63 bits saturates at sim.Forever.
 func muldivrem(x, a, more, b int64) (quotient, remainder int64) {
 	hi, lo := bits.Mul64(uint64(x), uint64(a))
 	lo, carry := bits.Add64(lo, uint64(more), 0)

@@ -16,14 +16,13 @@ func mustNew(t testing.TB, c Config) *Durations {
 	return d
 }
 
-// surge is a configuration with the paper's faults.
+// surge returns a configuration with the paper's faults.
 func surge(c Config, chunk units.Bytes) Config {
 	c.Compat, c.ChunkSize = true, chunk
 	return c
 }
 
-// TestWidths holds the widths of bids and of what is accepted against figures worked out by hand from the link's
-// rate.
+// TestWidths compares the widths of bids and of accepted windows with values computed by hand from the link's rate.
 func TestWidths(t *testing.T) {
 	head := func(c Config) Config { c.Rules = RulesHead; return c }
 	narrow := DefaultConfig()
@@ -57,7 +56,7 @@ func TestWidths(t *testing.T) {
 		c.config.Compat = false
 		exact := mustNew(t, c.config)
 		if c.name == "M unicast 1M" {
-			// Three replicas and a third of the slack: SURGE forgets two of them.
+			// Three replicas and a third of the slack: SURGE counts only one replica.
 			if want := 3*exact.Chunk +
 				exact.Frame*((exact.Window-exact.least())/exact.Frame/3); exact.Accepted != want {
 				t.Errorf("%s: accepted %v, want %v", c.name, exact.Accepted, want)
@@ -73,7 +72,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestTimes holds single durations.
+// TestTimes verifies single durations.
 func TestTimes(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -102,7 +101,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestRefused holds that a configuration that cannot work is refused.
+// TestRefused verifies that unworkable configurations are refused.
 func TestRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*Config){
 		"no link":           func(c *Config) { c.LinkRate = 0 },

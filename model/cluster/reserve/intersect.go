@@ -2,10 +2,10 @@ package reserve
 
 import "farflash/sim"
 
-// Intersect is the choice of a gateway that sends one multicast to all replicas: the earliest window that so many of
-// the offers have in common, and that begins no earlier than an acceptance can have been sent. The picks, appended to
-// dst, all have the same window: at most the accepted width, and at least the needed one. Of more offers than are
-// wanted those are taken that begin first. It reports false, and appends nothing, when there is no such window.
+// Intersect chooses for a gateway that sends one multicast to all replicas: the earliest window that at least replicas
+// of the offers have in common, and that begins no earlier than an acceptance can have been sent. The picks, appended
+// to dst, all have the same window: at most the accepted width, and at least the needed one. If more offers qualify,
+// those that begin first are chosen. It returns false, and appends no picks, if there is no such window.
 func (d *Durations) Intersect(now sim.Time, o *Offers, replicas int, dst []Pick) ([]Pick, bool) {
 	soonest := now + d.Control
 	if d.Compat.onlyNeighbours() {
@@ -32,7 +32,7 @@ func (d *Durations) Intersect(now sim.Time, o *Offers, replicas int, dst []Pick)
 	return dst, false
 }
 
-// intersectNeighbours is the same as SURGE does it.
+// intersectNeighbours is Intersect as SURGE implements it.
 func (d *Durations) intersectNeighbours(soonest sim.Time, o *Offers, replicas int, dst []Pick) ([]Pick, bool) {
 	last := len(o.list) - replicas
 	if d.Compat.skipsLast() {
@@ -56,7 +56,7 @@ func (d *Durations) intersectNeighbours(soonest sim.Time, o *Offers, replicas in
 	return dst, false
 }
 
-// common gives all picks from one on the same window.
+// common sets the window of all picks from index from on.
 func common(dst []Pick, from int, w Window) []Pick {
 	for i := from; i < len(dst); i++ {
 		dst[i].Window = w

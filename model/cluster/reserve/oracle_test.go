@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The oracles of this file are SURGE's rules once more, from their description: in whole nanoseconds, with lists that
-// are made anew at each step, and without the rest of the package.
+// The oracles of this file are a second implementation of SURGE's rules, from their description: in whole nanoseconds,
+// with lists rebuilt at each step, and independent of the rest of the package.
 
-// rules are the times that the oracles need.
+// rules are the durations that the oracles need.
 type rules struct {
 	control, trip, chunk, frame, window, accepted int64
 	head                                          bool
@@ -28,7 +28,7 @@ func rulesOf(d *Durations) rules {
 type card struct {
 	chunk        uint64
 	left, right  int64
-	made, origin int64 // when it was made, and its left edge then
+	made, origin int64 // when it was made, and its left edge at that time
 	state        byte  // tentative, accepted, canceled, rejected
 }
 
@@ -47,7 +47,7 @@ func (o *oracle) sort() {
 	slices.SortStableFunc(o.cards, func(a, b card) int { return int(a.left - b.left) })
 }
 
-// sweep drops what a regular queue forgets.
+// sweep removes the bids that a Regular queue forgets.
 func (o *oracle) sweep(now int64) {
 	if o.kind != "regular" {
 		return
@@ -96,7 +96,7 @@ func (o *oracle) request(now int64, chunk uint64, notBefore, delay int64) (int64
 		}
 		fallthrough
 	default:
-		// The first place, of those right behind a bid and the earliest one possible, that is far enough from all.
+		// The first of the earliest possible start and the ends of bids that is far enough from all bids.
 		at := []int64{max(answer, notBefore, now+delay)}
 		keep := slices.DeleteFunc(slices.Clone(o.cards), func(b card) bool { return b.state == 'r' })
 		for _, b := range keep {
@@ -118,7 +118,7 @@ func (o *oracle) request(now int64, chunk uint64, notBefore, delay int64) (int64
 	return c.left, c.right
 }
 
-// second is where a double booking would go: the newest slot that one tentative bid alone has.
+// second returns the start of a double booking: the latest window that only one tentative bid has.
 func (o *oracle) second(now, notBefore, delay int64) (int64, bool) {
 	if delay > 0 {
 		return 0, false
@@ -154,7 +154,7 @@ func (o *oracle) cancel(now int64, chunk uint64) {
 		return
 	}
 	o.cards[k].state = 'c'
-	from, to := k, k // merged with its neighbours, but they not with theirs
+	from, to := k, k // merge with its neighbours, but not them with theirs
 	if k > 0 && o.cards[k-1].state == 'c' {
 		from--
 	}
@@ -192,8 +192,8 @@ func (o *oracle) accept(now int64, chunk uint64, left, right int64) {
 	o.sort()
 }
 
-// TestQueuesAgainstOracle runs the queues by SURGE's rules and the oracle side by side, on sequences of messages as a
-// cluster has them: a bid is answered within some tens of microseconds, a window is used when it comes.
+// TestQueuesAgainstOracle compares the queues under SURGE's rules with the oracle, on realistic message sequences: a
+// bid is answered within some tens of microseconds, and a window is used when its time comes.
 func TestQueuesAgainstOracle(t *testing.T) {
 	states := map[byte]State{'t': Tentative, 'a': Accepted, 'c': Canceled, 'r': Rejected}
 	for _, k := range queueKinds {
@@ -268,8 +268,8 @@ type leaf struct {
 	left, right int64
 }
 
-// leaves are offers in SURGE's order: of two that begin together, the later in the paper's build, the earlier in the
-// last one.
+// leaves returns offers in SURGE's order: of two that begin together, the later one is first in the paper's build, the
+// earlier one in the last build.
 func leaves(offers []leaf, head bool) []leaf {
 	l := slices.Clone(offers)
 	if !head {
@@ -279,7 +279,7 @@ func leaves(offers []leaf, head bool) []leaf {
 	return l
 }
 
-// drawOffers makes offers around each other, as a group's servers have them.
+// drawOffers draws offers close to each other, as from the servers of a group.
 func drawOffers(t *rapid.T, d *Durations, n int) []leaf {
 	r := rulesOf(d)
 	out := make([]leaf, n)
@@ -300,7 +300,7 @@ func fill(d *Durations, offers []leaf) *Offers {
 	return o
 }
 
-// TestIntersectAgainstOracle compares the choice of a common window by SURGE's rules.
+// TestIntersectAgainstOracle verifies the choice of a common window under SURGE's rules.
 func TestIntersectAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := surge(DefaultConfig(),
@@ -312,7 +312,7 @@ func TestIntersectAgainstOracle(t *testing.T) {
 		now := rapid.Int64Range(0, 2*r.window).Draw(t, "now")
 		picks, ok := d.Intersect(sim.Time(now)*ns, fill(d, offers), 3, nil)
 		l := leaves(offers, r.head)
-		for k := 0; k < 6; k++ { // the seventh triple is never looked at
+		for k := 0; k < 6; k++ { // the seventh triple is never considered
 			begin := max(l[k+2].left, now+r.control)
 			end := min(l[k].right, l[k+1].right, l[k+2].right)
 			if end-begin < r.accepted {
@@ -334,7 +334,7 @@ func TestIntersectAgainstOracle(t *testing.T) {
 	})
 }
 
-// sequence is what SURGE's gateway of Replicast-H takes, and how it leaves the offers.
+// sequence returns the choice of SURGE's gateway of Replicast-H, and the offers as it leaves them.
 func (r rules) sequence(l []leaf, most int) (picks []leaf, after map[int32]leaf) {
 	after = map[int32]leaf{}
 	for _, f := range l {
@@ -383,7 +383,7 @@ func (r rules) sequence(l []leaf, most int) (picks []leaf, after map[int32]leaf)
 	return picks, after
 }
 
-// TestSequenceAgainstOracle compares the choice of a sequence by SURGE's rules, and what targets see of it.
+// TestSequenceAgainstOracle verifies the choice of a sequence under SURGE's rules, and the windows that targets see.
 func TestSequenceAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := surge(HybridConfig(),

@@ -5,9 +5,9 @@ import (
 	"farflash/sim"
 )
 
-// Proxy is the first server of a group, which knows what all members have promised and when their disks will be done,
-// chooses for a gateway and accepts for the members: one request and one answer in the place of a multicast, nine
-// bids and a multicast. It is SURGE's model a, of its last build.
+// Proxy is the first server of a group. It knows all reservations of the members and when their disks will be done,
+// chooses for a gateway and accepts for the members: one request and one answer instead of a multicast, nine bids and a
+// multicast. It is SURGE's model a, of its last build.
 //
 // Members are numbered from 0.
 type Proxy struct {
@@ -15,12 +15,12 @@ type Proxy struct {
 	members []member
 }
 
-// member is what a proxy knows of one server.
+// member is a proxy's state of one server.
 type member struct {
-	pending  []promise // in the order of their windows
-	diskDone sim.Time  // when its disk will have written all that is promised
-	left     sim.Time  // when a window could begin
-	start    sim.Time  // when the disk could begin to write what comes in it
+	pending  []promise // in order of their windows
+	diskDone sim.Time  // when its disk will have written all reserved chunks
+	left     sim.Time  // earliest start of a new window
+	start    sim.Time  // when the disk could begin to write the data of that window
 	chosen   bool
 }
 
@@ -38,9 +38,9 @@ func NewProxy(d *Durations) *Proxy {
 	return p
 }
 
-// Assign chooses the members whose disks can begin to write a new chunk first, the same window at all of them, and
-// appends them to dst. Members that are equal are taken in a random order if there is a stream, otherwise by number.
-// The caller sends each chosen member its reservation, and the gateway one answer, both now.
+// Assign chooses the members whose disks can begin to write a new chunk first, with the same window at all of them, and
+// appends them to dst. With a stream, ties are broken at random, otherwise by number. The caller must send each chosen
+// member its reservation, and the gateway one answer, immediately.
 func (p *Proxy) Assign(now sim.Time, chunk uint64, rnd *rng.Stream, dst []Pick) []Pick {
 	for i := range p.members {
 		p.estimate(now, &p.members[i])
@@ -76,8 +76,8 @@ func (p *Proxy) Assign(now sim.Time, chunk uint64, rnd *rng.Stream, dst []Pick) 
 	return dst
 }
 
-// Done says that a member has received a chunk, and when its disk will have written all that it has received. It
-// reports whether the chunk had been promised.
+// Done records that a member has received a chunk, and when its disk will have written everything that it has received.
+// It reports whether the chunk had been reserved.
 func (p *Proxy) Done(server int32, chunk uint64, diskDone sim.Time) bool {
 	m := &p.members[server]
 	for k := range m.pending {
@@ -94,8 +94,8 @@ func (p *Proxy) Done(server int32, chunk uint64, diskDone sim.Time) bool {
 	return false
 }
 
-// Expire forgets promises whose windows ended more than grace before now, and returns how many. Only lost messages
-// and dead nodes make it needed.
+// Expire removes reservations whose windows ended more than grace before now, and returns their number. Only lost
+// messages and dead nodes make this necessary.
 func (p *Proxy) Expire(now, grace sim.Time) int {
 	n := 0
 	for i := range p.members {
@@ -113,13 +113,13 @@ func (p *Proxy) Expire(now, grace sim.Time) int {
 	return n
 }
 
-// Pending is how many chunks a member has been promised that it has not received.
+// Pending returns the number of chunks reserved at a member that it has not received.
 func (p *Proxy) Pending(server int32) int { return len(p.members[server].pending) }
 
-// DiskDone is when a member's disk will have written all that is promised, as far as the proxy knows.
+// DiskDone returns when a member's disk will have written everything that is reserved, as far as the proxy knows.
 func (p *Proxy) DiskDone(server int32) sim.Time { return p.members[server].diskDone }
 
-// written is when a disk that is busy until some moment has written a chunk that arrives at another.
+// written returns when a disk that is busy until a time has written a chunk that arrives at another time.
 func (p *Proxy) written(busy, arrives sim.Time) sim.Time { return max(busy, arrives) + p.d.DiskChunk }
 
 // estimate computes when a member could begin to receive and to write a new chunk.

@@ -7,22 +7,22 @@ import (
 	"farflash/sim"
 )
 
-// Late binding, our own protocol (docs/adr/0006-pull.md). A target remembers who has asked it for room and offers
-// itself to the oldest of them when it is about to run out of work, so that who gets a target is decided when it is
-// free and not when it is asked. An offer that is open counts as work, and so does what has been taken, unless its
-// sender has said that it comes only when the target has nothing to do any more. The more chunks ask, the further
-// ahead a target offers itself: there is work for all then, whoever has it, and a queue bridges the time until what
-// has been taken comes, behind what else is on the links.
+// Late binding, a protocol of this project (docs/adr/0006-pull.md). A target remembers the chunks whose gateways have
+// asked it and, when it is about to run out of work, sends an offer to the oldest of them. Which chunk gets a target is
+// thus decided when the target is free, not when it is asked. An open offer counts as work, and so does data that has
+// been announced, unless its sender will start only after the target has run out of work. The more chunks ask, the
+// further ahead a target sends offers: then there is work for all targets, whichever of them gets it, and a queue
+// bridges the time until the announced data arrives, behind the other traffic on the links.
 
-// Waiting is a chunk that has asked a target for room.
+// Waiting is a chunk that waits for capacity at a target.
 type Waiting struct {
-	ID    uint64      // the chunk's, not 0
-	Tag   int32       // the caller's own
+	ID    uint64      // of the attempt, not 0
+	Tag   int32       // the caller's
 	From  int32       // the gateway that asks
-	Since sim.Time    // since when the chunk waits, by the target's clock
+	Since sim.Time    // start of the chunk's wait, by the target's clock
 	Size  units.Bytes // of a piece
 
-	offered sim.Time // when it got an offer
+	offered sim.Time // when an offer was made to it
 }
 
 // Coming is a piece that a target will receive.
@@ -32,41 +32,41 @@ type Coming struct {
 	Size units.Bytes
 
 	got     units.Bytes
-	carried sim.Time // what the link had carried when it was due
+	carried sim.Time // Puller.link when the piece was announced
 }
 
-// Promise is how far a target goes in offering itself.
+// Promise limits a target's offers.
 type Promise struct {
-	// Ahead is for how long it still has work when it offers itself to a chunk that is alone.
+	// Ahead is how much work the target may still have when it sends an offer to a single waiting chunk.
 	Ahead sim.Time
-	// Mine and Among say how much of those who ask it will have: Mine of each Among, as many pieces as a chunk has of
-	// the targets that it asks.
+	// Mine and Among give the expected fraction of the waiting chunks that the target receives: Mine in every Among,
+	// the number of pieces of a chunk over the number of targets that it asks.
 	Mine, Among int
 	// Piece is the size of the largest piece.
 	Piece units.Bytes
-	// Room is how much may come and wait for the disk; 0 is no limit.
+	// Room is the limit of the data that is announced or waits for the disk; 0 is no limit.
 	Room units.Bytes
-	// Patience is for how long an offer is open that nobody answers, and how late a piece may come, without what
-	// other pieces take that come meanwhile; sim.Forever where no message is lost.
+	// Patience is how long an offer stays open without an answer, and how late a piece may be, not counting the time of
+	// other pieces that arrive in between; sim.Forever where no message is lost.
 	Patience sim.Time
 }
 
 // Puller is a target's side of late binding. Its zero value is not usable; NewPuller returns one.
 type Puller struct {
 	d      *Durations
-	asks   []Waiting   // oldest first; the first of them have offers
+	asks   []Waiting   // oldest first; the first p.open of them have offers
 	coming []Coming    // in the order in which they are due
-	open   int         // offers
-	bytes  units.Bytes // of all that ask
-	small  int         // of them whose piece is not the largest
-	link   sim.Time    // for how long what has come was on the link
+	open   int         // number of open offers
+	bytes  units.Bytes // total piece size of asks
+	small  int         // number of asks whose piece is not the largest
+	link   sim.Time    // cumulative link time of received data
 	Promise
 }
 
 // NewPuller returns a target's side of late binding.
 func NewPuller(d *Durations, p Promise) *Puller { return &Puller{d: d, Promise: p} }
 
-// Ask remembers a chunk.
+// Ask adds a waiting chunk.
 func (p *Puller) Ask(w Waiting) {
 	i := len(p.asks)
 	for i > p.open && w.before(&p.asks[i-1]) {
@@ -84,7 +84,7 @@ func (w *Waiting) before(x *Waiting) bool {
 	return w.Since < x.Since || w.Since == x.Since && w.ID < x.ID
 }
 
-// Forget removes a chunk that has all the targets it needs, or has been given up. An open offer to it is closed.
+// Forget removes a chunk that has all the targets it needs, or has been abandoned. An open offer to it is closed.
 func (p *Puller) Forget(id uint64) {
 	for i := range p.asks {
 		if p.asks[i].ID == id {
@@ -101,12 +101,12 @@ func (p *Puller) Forget(id uint64) {
 	}
 }
 
-// Drop forgets a piece that was to come and will not.
+// Drop removes an announced piece that will not arrive.
 func (p *Puller) Drop(id uint64) {
 	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return x.ID == id })
 }
 
-// Take makes a chunk one of which a piece comes, and answers the open offer to it.
+// Take replaces a waiting chunk by an announced piece, and closes the open offer to it.
 func (p *Puller) Take(x Coming) {
 	p.Forget(x.ID)
 	x.carried = p.link
@@ -117,9 +117,9 @@ func (p *Puller) Take(x Coming) {
 	p.coming = slices.Insert(p.coming, i, x)
 }
 
-// Offer decides on an offer: to whom, how long until the link is free for it, and how long until a piece that comes
-// at once is written, if all other offers that are open are taken. backlog is for how long the disk has work, write
-// how long it takes to write a piece.
+// Offer makes an offer if one is due. It returns the chunk, the time until the link is free for it, and the time until
+// a piece that arrives at once would be written, if all other open offers are accepted. backlog is how long the disk
+// has work, and write is how long it takes to write a piece.
 func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready, done sim.Time, ok bool) {
 	p.expire(now)
 	if p.open == len(p.asks) {
@@ -136,7 +136,8 @@ func (p *Puller) Offer(now, backlog, write sim.Time) (to Waiting, ready, done si
 	return to, ready, work + p.takes(to.Size, write), true
 }
 
-// lacks is how much room is missing for the next piece: for what has been taken and offered, what the disk has and it.
+// lacks returns how much memory is missing for the next offer, given the announced pieces, the open offers and the
+// disk's backlog.
 func (p *Puller) lacks(backlog, write sim.Time) units.Bytes {
 	if p.Room == 0 {
 		return 0
@@ -151,7 +152,7 @@ func (p *Puller) lacks(backlog, write sim.Time) units.Bytes {
 	return need + units.Bytes(float64(backlog)/float64(write)*float64(p.Piece)) - p.Room
 }
 
-// expire takes back offers that nobody has answered, and promises whose piece has not come.
+// expire closes offers that have not been answered, and drops announced pieces that have not arrived.
 func (p *Puller) expire(now sim.Time) {
 	if p.Patience == sim.Forever {
 		return
@@ -162,12 +163,13 @@ func (p *Puller) expire(now sim.Time) {
 	p.coming = slices.DeleteFunc(p.coming, func(x Coming) bool { return p.until(&x) <= now })
 }
 
-// until is until when a target waits for a piece, if nothing comes meanwhile: while others come it may be behind them.
+// until returns the deadline of a piece. It moves while other pieces arrive, because the piece may be queued behind
+// them.
 func (p *Puller) until(x *Coming) sim.Time { return x.Due + p.link - x.carried + p.Patience }
 
-// limit is for how long a target may have work that offers itself: Ahead, and three quarters of the writes of all but
-// one of the pieces that it is going to have of those who ask. A slow disk is going to have fewer, so what counts is
-// what a usual one takes for them.
+// limit returns how much work a target may have when it sends an offer: Ahead, plus three quarters of the write times
+// of all but one of the pieces that it expects to receive from the waiting chunks. A slow disk will receive fewer
+// pieces, so a usual disk's write time counts for it.
 func (p *Puller) limit(write sim.Time) sim.Time {
 	mine := sim.Time((len(p.asks)-p.open)*p.Mine - p.Among)
 	usual := min(write, p.d.DiskChunk)
@@ -177,7 +179,7 @@ func (p *Puller) limit(write sim.Time) sim.Time {
 	return p.Ahead + 3*max(mine, 0)*usual/sim.Time(4*p.Among)
 }
 
-// takes is how long a piece takes of what the largest does.
+// takes returns the time for a piece of the given size, given that of the largest.
 func (p *Puller) takes(size units.Bytes, write sim.Time) sim.Time {
 	if size == p.Piece {
 		return write
@@ -185,9 +187,10 @@ func (p *Puller) takes(size units.Bytes, write sim.Time) sim.Time {
 	return sim.Time(float64(write) * float64(size) / float64(p.Piece))
 }
 
-// work is for how long a target has work: what its disk has, what comes, and what is offered; and for how long what
-// comes takes its link. What is due only when all before it is done, and later than Ahead, counts when its time is
-// near: until then there is room for others.
+// work returns how long a target has work (its disk's backlog, announced pieces and open offers), how long the
+// announced data occupies its link, and the number of announced pieces counted. A piece due only after everything
+// before it is done, and later than Ahead, is not counted until its time is near: until then there is capacity for
+// others.
 func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int) {
 	var left units.Bytes
 	var last sim.Time
@@ -212,8 +215,8 @@ func (p *Puller) work(now, backlog, write sim.Time) (work, link sim.Time, n int)
 	return work, link, n
 }
 
-// crowded is until when what is due later leaves no room: it comes together, and some of it would wait for longer
-// than limit.
+// crowded returns the time until which later pieces leave no capacity: they arrive together, and some of them would
+// wait for longer than limit.
 func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (until sim.Time) {
 	done := now + work
 	for i := n; i < len(p.coming); i++ {
@@ -225,8 +228,8 @@ func (p *Puller) crowded(now sim.Time, n int, work, write, limit sim.Time) (unti
 	return until
 }
 
-// Wake is in how long Offer will have something to say because the disk has worked off its backlog, or to forget
-// because an offer is open, or a piece has not come, for too long; Forever if only a message can change it.
+// Wake returns how long it takes until Offer may act: because the disk has worked off its backlog, or because an offer
+// or an announced piece has timed out. It returns sim.Forever if only a message can change the state.
 func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	in := sim.Forever
 	if p.open < len(p.asks) {
@@ -236,7 +239,7 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 		if lacks := p.lacks(backlog, write); lacks > 0 {
 			switch takes := p.takes(lacks, write) + 1; {
 			case takes > backlog+1:
-				in = sim.Forever // what comes must come first
+				in = sim.Forever // an announced piece must arrive first
 			default:
 				in = max(in, takes)
 			}
@@ -254,8 +257,8 @@ func (p *Puller) Wake(now, backlog, write sim.Time) sim.Time {
 	return in
 }
 
-// Received: some of a piece has come. It reports whether it is the last. Of a piece that the target did not know to
-// come, because the message that takes it was lost or it had waited for too long, it is told the size.
+// Received counts received data of a piece and reports whether it completes the piece. piece is the size of a piece
+// that the target does not know, because its announcement was lost or had timed out.
 func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool {
 	p.link += p.d.Send(size, p.d.Effective)
 	i := slices.IndexFunc(p.coming, func(x Coming) bool { return x.ID == id })
@@ -271,7 +274,7 @@ func (p *Puller) Received(now sim.Time, id uint64, size, piece units.Bytes) bool
 	return true
 }
 
-// Read reads what will be read when something comes, and returns something of it.
+// Read touches the state that an arrival will read, and returns a value derived from it.
 func (p *Puller) Read() int64 {
 	n := int64(p.bytes)
 	if len(p.coming) > 0 {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bidQueue is what the three queues have in common.
+// bidQueue is the common interface of the three queues.
 type bidQueue interface {
 	Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time, rnd *rng.Stream) Window
 	Accept(now sim.Time, chunk uint64, w Window) Acceptance
@@ -42,10 +42,10 @@ func headHybrid() Config {
 
 const ns = units.Nanosecond
 
-// win is a window in nanoseconds.
+// win returns a window given in nanoseconds.
 func win(left, right sim.Time) Window { return Window{left * ns, right * ns} }
 
-// wantBids compares a queue with chunk, state and window in turn.
+// wantBids compares the chunks, states and windows of a queue.
 func wantBids(t *testing.T, q bidQueue, want ...Bid) {
 	t.Helper()
 	if q.Len() != len(want) {
@@ -72,12 +72,12 @@ func TestRegularByHand(t *testing.T) {
 			t.Errorf("chunk %d at %d: %v, want %v", chunk, now, got, want)
 		}
 	}
-	ask(0, 1, 0, win(5848, 407377))         // idle: two chunk times wider
+	ask(0, 1, 0, win(5848, 407377))         // idle: wider by two chunk times
 	ask(100, 2, 0, win(408377, 574536))     // a trip behind it
 	ask(200, 3, 0, win(575536, 741695))     //
 	ask(300, 4, 2e6, win(2000300, 2166459)) // the disk is full for 2 ms
 
-	// The first is accepted and trimmed; the second is canceled and grows into neither of its neighbours.
+	// The first is accepted and trimmed; the second is canceled and cannot grow into either neighbour.
 	q.Accept(10000*ns, 1, win(5848, 131613))
 	q.Cancel(10000*ns, 2)
 	q.Cancel(10100*ns, 3)
@@ -86,7 +86,7 @@ func TestRegularByHand(t *testing.T) {
 		Bid{Chunk: 3, State: Canceled, Window: win(408377, 741695)}, // merged
 		Bid{Chunk: 4, State: Tentative, Window: win(2000300, 2166459)})
 
-	// A new request takes the merged bid, whole; with a full disk it would not.
+	// A new request reuses the merged bid whole; with a full disk it would not.
 	ask(10200, 5, 0, win(408377, 741695))
 	q.Accept(15000*ns, 5, win(408377, 534142))
 	ask(15100, 6, 1000, win(2167459, 2333618))
@@ -94,7 +94,7 @@ func TestRegularByHand(t *testing.T) {
 	q.Done(1)
 	ask(15300, 7, 0, win(2000300, 2166459)) // in the hole again, with three pending
 	q.Cancel(15400*ns, 7)
-	q.Cancel(15500*ns, 6) // all behind the accepted ones is canceled now, and forgotten
+	q.Cancel(15500*ns, 6) // everything behind the accepted ones is now canceled and forgotten
 	ask(15600, 8, 0, win(535142, 701301))
 	wantBids(t, q,
 		Bid{Chunk: 5, State: Accepted, Window: win(408377, 534142)},
@@ -104,7 +104,7 @@ func TestRegularByHand(t *testing.T) {
 	}
 }
 
-// TestRegularGivesBack is the growth of canceled bids into what an acceptance does not take.
+// TestRegularGivesBack verifies that canceled bids grow into the part that an acceptance does not use.
 func TestRegularGivesBack(t *testing.T) {
 	q := NewRegular(mustNew(t, surge(DefaultConfig(), 128*units.KiB)))
 	for chunk := range uint64(4) {
@@ -119,12 +119,12 @@ func TestRegularGivesBack(t *testing.T) {
 		Bid{Chunk: 1, State: Accepted, Window: win(440000, 565765)},
 		Bid{Chunk: 2, State: Canceled, Window: win(565765, 741695)},
 		Bid{Chunk: 3, State: Tentative, Window: win(742695, 908854)})
-	// Four are pending, so none is used again.
+	// With four bids pending, none is reused.
 	if got := q.Request(2000*ns, 4, 0, 0, 0, nil); got != win(909854, 1076013) {
 		t.Errorf("with four pending: %v", got)
 	}
 	q.Cancel(2000*ns, 4)
-	// The first has too little left when a gateway could hear of it: 440000 - (t + 3424) < 166159.
+	// Too little is left of the first one by the time a gateway could use it: 440000 - (t + 3424) < 166159.
 	q.Cancel(270417*ns, 99)
 	if q.Len() != 4 {
 		t.Errorf("%d pending one nanosecond before the first expires", q.Len())
@@ -147,12 +147,12 @@ func TestSparseByHand(t *testing.T) {
 	ask(0, 1, 0, 0, win(5848, 136401))
 	ask(0, 2, 300000, 0, win(300000, 430553))
 	ask(0, 3, 0, 0, win(137401, 267954)) // into the hole
-	ask(0, 4, 0, 0, win(431553, 562106)) // the hole that is left is too small
+	ask(0, 4, 0, 0, win(431553, 562106)) // the remaining hole is too small
 	ask(0, 5, 0, 700000, win(700000, 830553))
-	ask(0, 6, 0, 0, win(563106, 693659)) // and this one just holds it
+	ask(0, 6, 0, 0, win(563106, 693659)) // and this one just fits
 	q.Accept(0, 1, win(5848, 135401))
 	q.Cancel(0, 3)
-	ask(0, 7, 0, 0, win(136401, 266954)) // a canceled one leaves a hole
+	ask(0, 7, 0, 0, win(136401, 266954)) // a canceled bid leaves a hole
 	q.Foresee(7, win(136401, 265954))
 	wantBids(t, q,
 		Bid{Chunk: 1, State: Accepted, Window: win(5848, 135401)},
@@ -162,7 +162,7 @@ func TestSparseByHand(t *testing.T) {
 		Bid{Chunk: 6, State: Tentative, Window: win(563106, 693659)},
 		Bid{Chunk: 5, State: Tentative, Window: win(700000, 830553)})
 
-	// An idle target's bid is wider by two chunk times for about half of the requests.
+	// An idle target widens its bid by two chunk times for about half of the requests.
 	rnd := rng.NewStream(1, "target[0]/bids")
 	wide := 0
 	for chunk := range uint64(1000) {
@@ -194,15 +194,15 @@ func TestDoubleBookedByHand(t *testing.T) {
 	if first != win(5848, 138401) {
 		t.Fatalf("first bid %v", first)
 	}
-	// It begins too soon to be taken back: 3*(2424+1000) - age + 2000 from now.
+	// The window begins too soon to be revoked: 3*(2424+1000) - age + 2000 from now.
 	if got := q.Request(3000*ns, 2, 2, 0, 0, nil); got != win(139401, 269954) {
 		t.Errorf("second bid %v", got)
 	}
-	// The second begins late enough, and has been sent.
+	// The second begins late enough, and its bid has been sent.
 	if got := q.Request(5424*ns, 3, 3, 0, 0, nil); got != win(139401, 269954) {
 		t.Errorf("doubled bid %v", got)
 	}
-	// A third one for the same is not given, nor one that has just been made, nor one when the disk is full.
+	// No third bid is made for a window, none for one that has just been offered, and none when the disk is full.
 	if got := q.Request(9000*ns, 4, 4, 0, 0, nil); got != win(270954, 401507) {
 		t.Errorf("third bid %v", got)
 	}
@@ -225,7 +225,7 @@ func TestDoubleBookedByHand(t *testing.T) {
 	if _, ok := q.Find(3); ok {
 		t.Error("the loser is still there")
 	}
-	// When the first is canceled, the second has the window for itself.
+	// When the first is canceled, the second has the window alone.
 	q.Request(20000*ns, 7, 7, 0, 0, nil)
 	if b, _ := q.Find(7); b.Window != win(534060, 664613) {
 		t.Errorf("doubled bid %v", b.Window)
@@ -236,7 +236,7 @@ func TestDoubleBookedByHand(t *testing.T) {
 	if a := q.Accept(22000*ns, 7, win(534060, 663613)); a.Verdict != Taken {
 		t.Errorf("acceptance of the one that is left: %+v", a)
 	}
-	// A loser that hears of it in time cancels.
+	// A loser that learns of it in time cancels.
 	q.Request(30000*ns, 8, 8, 0, 0, nil)
 	b, _ := q.Find(8)
 	if b.Window != win(402507, 533060) {
@@ -251,7 +251,7 @@ func TestDoubleBookedByHand(t *testing.T) {
 	}
 }
 
-// bidRun drives a queue with random operations and holds what must always be so.
+// bidRun drives a queue with random operations and checks its invariants.
 type bidRun struct {
 	t    failer
 	kind string
@@ -267,7 +267,7 @@ type failer interface {
 	Fatalf(string, ...any)
 }
 
-// step does one operation, chosen by five numbers.
+// step performs one operation, chosen by five numbers.
 func (r *bidRun) step(op, which uint8, a, b, c uint32) {
 	r.t.Helper()
 	switch op % 8 {
@@ -299,7 +299,7 @@ func (r *bidRun) step(op, which uint8, a, b, c uint32) {
 	r.hold()
 }
 
-// pick is a chunk that has a bid.
+// pick returns a chunk that has a bid.
 func (r *bidRun) pick(which uint8) (uint64, bool) {
 	if r.q.Len() == 0 {
 		return 0, false
@@ -354,7 +354,7 @@ func (r *bidRun) accept(which uint8, a, b uint32) {
 	}
 }
 
-// hold is what holds after each operation.
+// hold verifies the invariants that hold after each operation.
 func (r *bidRun) hold() {
 	r.t.Helper()
 	var pending, canceled int64
@@ -432,7 +432,7 @@ func FuzzBids(f *testing.F) {
 	})
 }
 
-// TestCanceledIsReused holds that time that is given back goes to who asks next.
+// TestCanceledIsReused verifies that released time goes to the next request.
 func TestCanceledIsReused(t *testing.T) {
 	for _, k := range queueKinds {
 		t.Run(k.name, rapid.MakeCheck(func(t *rapid.T) {
@@ -454,7 +454,7 @@ func TestCanceledIsReused(t *testing.T) {
 	}
 }
 
-// TestAskedAgain holds that a second request for a chunk takes the place of the first.
+// TestAskedAgain verifies that a second request for a chunk replaces the first.
 func TestAskedAgain(t *testing.T) {
 	for _, k := range queueKinds {
 		d := mustNew(t, k.config())
@@ -475,7 +475,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// TestOutside holds that a gateway cannot take what it was not given.
+// TestOutside verifies that a gateway cannot take more than its bid.
 func TestOutside(t *testing.T) {
 	defer func() {
 		if recover() == nil {

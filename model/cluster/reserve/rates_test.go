@@ -13,7 +13,7 @@ import (
 func surgeUnicast() Config { return surge(UnicastConfig(), 128*units.KiB) }
 
 func TestLeakyByHand(t *testing.T) {
-	// Room for 72000+2400 bits in SURGE, which reckons with 300 B of control; 9.9 bits a nanosecond.
+	// SURGE's capacity of 72000+2400 bits, which assumes 300 B of control; 9.9 bits per nanosecond.
 	l := NewLeaky(mustNew(t, surgeUnicast()), 9900*units.Mbps)
 	if !l.Use(0, 74400) || l.Use(0, 1) {
 		t.Fatal("not 74400 bits")
@@ -51,7 +51,7 @@ func TestLeakyByHand(t *testing.T) {
 	}
 }
 
-// TestLeakyWhen holds that bits are there at the time that When says and not before.
+// TestLeakyWhen verifies that bits are available at the time that When returns and not before.
 func TestLeakyWhen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := UnicastConfig()
@@ -79,8 +79,8 @@ func TestLeakyWhen(t *testing.T) {
 	})
 }
 
-// TestLeakyConserves holds that no more goes out than was there and has come in, and that a bucket without faults
-// loses nothing.
+// TestLeakyConserves verifies that no more bits leave than the initial ones and those added, and that a bucket without
+// faults loses none.
 func TestLeakyConserves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, _ := New(UnicastConfig())
@@ -114,7 +114,7 @@ func TestAIMDByHand(t *testing.T) {
 	if a.Rate() != units.Gbps {
 		t.Errorf("begins at %v", a.Rate())
 	}
-	// A step for each 74400 bits or more: the second frame brings it to 2 Gb/s.
+	// A step after every 74400 bits or more: the second frame raises the rate to 2 Gb/s.
 	if !a.Use(0, 72000) || a.Rate() != units.Gbps || a.Use(0, 72000) {
 		t.Error("the first frame")
 	}
@@ -142,7 +142,7 @@ func TestAIMDByHand(t *testing.T) {
 	if a.Rate() != units.Gbps {
 		t.Errorf("at least %v", a.Rate())
 	}
-	// A ding changes the rate from then on; in SURGE from when the bucket was last looked at.
+	// A ding changes the rate from then on; in SURGE from the bucket's last update.
 	b, c := NewAIMD(d), NewAIMD(mustNew(t, UnicastConfig()))
 	for _, x := range []*AIMD{&b, &c} {
 		x.Use(0, x.room)
@@ -186,7 +186,7 @@ func TestShareByHand(t *testing.T) {
 	if got := s.Admit(2, 128*units.KiB); got != 4950*units.Mbps {
 		t.Errorf("with another %v", got)
 	}
-	// 9.9 Gb/s for a trip are 1237 B: with 9000+1237 left nobody hears one, with one more he does.
+	// 9.9 Gb/s for a trip are 1237 B: with 9000+1237 B left a flow gets no rate, with one more it does.
 	s.Received(1, 128*units.KiB-10237)
 	if got := s.Divide(nil); !slices.Equal(got, []Rate{{2, 4950 * units.Mbps}}) {
 		t.Errorf("rates %v", got)
@@ -221,7 +221,7 @@ func TestShareByHand(t *testing.T) {
 	}
 }
 
-// TestShareDividesTheLink holds that the rates that flows hear are the link or a little less.
+// TestShareDividesTheLink verifies that the assigned rates add up to the link or slightly less.
 func TestShareDividesTheLink(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, _ := New(UnicastConfig())
@@ -267,7 +267,7 @@ func TestDingerByHand(t *testing.T) {
 	if got := g.Look(10273*ns, three, 0, nil); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("three frames too near: %v", got)
 	}
-	// Not again until a frame after that; not near its end.
+	// Not again until a frame later, and not near its end.
 	g.Received(1, 36000)
 	if got := g.Look(30000*ns, three, 0, nil); len(got) != 0 {
 		t.Errorf("dinged again: %v", got)

@@ -5,23 +5,23 @@ import (
 	"farflash/sim"
 )
 
-// Regular is the bid queue of Replicast-M's targets. Each new bid goes behind the last one. A canceled bid stays: it
-// is merged with canceled neighbours, grows into time that its neighbours give back, and is given to the next gateway
-// that asks, until too little of it is left.
+// Regular is the bid queue of Replicast-M's targets. Each new bid goes behind the last one. A canceled bid stays in the
+// queue: it merges with canceled neighbours, grows into time that its neighbours release, and is offered to the next
+// gateway that asks, until too little of it is left.
 type Regular struct {
 	queue
-	canceled int // among the pending
+	canceled int // number of canceled bids in the queue
 }
 
 // NewRegular returns an empty queue.
 func NewRegular(d *Durations) *Regular { return &Regular{queue: newQueue(d)} }
 
-// reuseBelow is the length of queue above which canceled bids are not given again: they would be far away.
+// reuseBelow is the queue length from which canceled bids are not reused: they would be far away.
 const reuseBelow = 4
 
-// Request asks for a window for a chunk, not before a time, and later by diskDelay from now if the disk is full. A
-// second request for a chunk withdraws the first one's bid. The stream is not used: it is there because other queues
-// draw from it.
+// Request makes a bid for a chunk, not before notBefore, and not before diskDelay from now if the disk is full. A
+// second request for a chunk withdraws the bid of the first. The stream is unused; it is a parameter because other
+// queues draw from it.
 func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time,
 	_ *rng.Stream) Window {
 	if k := q.find(chunk); k >= 0 {
@@ -44,7 +44,7 @@ func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, 
 	}
 	w := Window{left, left + q.d.Window}
 	if len(q.bids) == 0 && diskDelay < q.d.Chunk {
-		// An idle target makes its bid wider, so that it is more likely to have time in common with others.
+		// An idle target widens its bid, which makes an overlap with others' bids more likely.
 		w.Right += 2 * q.d.Chunk
 		q.tally.Stretched++
 	}
@@ -52,7 +52,7 @@ func (q *Regular) Request(now sim.Time, chunk uint64, gateway int32, notBefore, 
 	return w
 }
 
-// reuse gives the latest canceled bid again if enough of it is left.
+// reuse offers the latest canceled bid again if enough of it is left.
 func (q *Regular) reuse(now sim.Time, chunk uint64, gateway int32, earliest sim.Time) (Window, bool) {
 	for k := len(q.bids) - 1; k >= 0; k-- {
 		b := &q.bids[k]
@@ -61,7 +61,7 @@ func (q *Regular) reuse(now sim.Time, chunk uint64, gateway int32, earliest sim.
 		}
 		if earliest > b.Window.Left {
 			if b.Window.Right-earliest < q.d.Window {
-				return Window{}, false // those before it have still less left
+				return Window{}, false // earlier ones have still less left
 			}
 			if !q.d.Compat.reusesThePast() {
 				b.Window.Left = earliest
@@ -76,7 +76,7 @@ func (q *Regular) reuse(now sim.Time, chunk uint64, gateway int32, earliest sim.
 	return Window{}, false
 }
 
-// Cancel says that a gateway has chosen others. It reports whether there was a bid.
+// Cancel handles a gateway's cancellation. It reports whether there was a bid.
 func (q *Regular) Cancel(now sim.Time, chunk uint64) bool {
 	q.forget(now)
 	k := q.find(chunk)
@@ -88,7 +88,7 @@ func (q *Regular) Cancel(now sim.Time, chunk uint64) bool {
 	return true
 }
 
-// cancel makes a bid free and merges it with free neighbours.
+// cancel marks a bid as canceled and merges it with canceled neighbours.
 func (q *Regular) cancel(k int) {
 	q.bids[k].State = Canceled
 	q.canceled++
@@ -104,7 +104,8 @@ func (q *Regular) cancel(k int) {
 	}
 }
 
-// Accept says that a gateway takes the window w, which lies in its bid. The rest goes to canceled neighbours.
+// Accept handles a gateway's acceptance of window w, which must lie in its bid. The remainder goes to canceled
+// neighbours.
 func (q *Regular) Accept(now sim.Time, chunk uint64, w Window) Acceptance {
 	q.forget(now)
 	k := q.find(chunk)
@@ -130,7 +131,7 @@ func (q *Regular) Accept(now sim.Time, chunk uint64, w Window) Acceptance {
 	return Acceptance{Verdict: Taken}
 }
 
-// Expire is as for all queues.
+// Expire is queue.Expire.
 func (q *Regular) Expire(now, grace sim.Time) int {
 	n := q.queue.Expire(now, grace)
 	q.canceled = 0
@@ -142,8 +143,8 @@ func (q *Regular) Expire(now, grace sim.Time) int {
 	return n
 }
 
-// forget drops canceled bids that are of no more use: those behind which there is nothing, because a new bid can
-// begin there, and those of which too little is left for a gateway that heard of them now.
+// forget removes useless canceled bids: those at the end of the queue, because a new bid can begin there, and those of
+// which too little is left for a gateway that is offered them now.
 func (q *Regular) forget(now sim.Time) {
 	for l := len(q.bids); l > 0 && q.bids[l-1].State == Canceled; l-- {
 		q.remove(l - 1)

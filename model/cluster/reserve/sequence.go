@@ -2,17 +2,17 @@ package reserve
 
 import "farflash/sim"
 
-// Sequence is the choice of a gateway that sends to one replica after another: the first offer and those that follow
-// it without much of a gap, or else the offer of an idle server. What is still missing it asks for again, from the
-// end of what it has.
+// Sequence chooses for a gateway that sends to one replica after another: the first offer and those that follow it
+// without much of a gap, or else the offer of an idle server. The gateway asks again for the missing replicas, from the
+// end of the windows that it has.
 //
-// The state is one chunk's: Start begins it, Choose takes from the offers, More says when to ask for the rest.
+// The state is one chunk's: Start begins the chunk, Choose chooses among the offers, More returns when to ask again.
 type Sequence struct {
 	d        *Durations
-	previous sim.Time // where the last request asked to begin, or never
+	previous sim.Time // where the last request's windows end, or never
 }
 
-// never is a time that has not been set.
+// never is the value of an unset time.
 const never = -1
 
 // NewSequence returns a Sequence for one gateway.
@@ -21,7 +21,7 @@ func NewSequence(d *Durations) *Sequence { return &Sequence{d: d, previous: neve
 // Start begins a chunk. Its first request asks for windows from now on.
 func (s *Sequence) Start() { s.previous = never }
 
-// reach is how long a gap between two windows in a sequence may be.
+// reach returns the largest gap between consecutive windows in a sequence.
 func (s *Sequence) reach() sim.Time {
 	if s.d.Rules == RulesHead {
 		return s.d.Control + s.d.Trip
@@ -29,9 +29,8 @@ func (s *Sequence) reach() sim.Time {
 	return max(3*s.d.Control, s.d.Frame)
 }
 
-// Choose appends to dst the servers that the gateway accepts, at most as many as are missing, in the order of their
-// windows, which do not overlap. It appends nothing if no offer can be used any more. All other offers are to be
-// canceled.
+// Choose appends to dst the servers that the gateway accepts, at most missing, in the order of their windows, which do
+// not overlap. It appends none if no offer is usable any more. The caller must cancel all other offers.
 //
 // With Compat it changes the offers' windows where SURGE does; see Foresee.
 func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pick {
@@ -76,14 +75,14 @@ func (s *Sequence) Choose(now sim.Time, o *Offers, missing int, dst []Pick) []Pi
 	return dst
 }
 
-// fit is the part of an offer that a gateway would take if it began at some moment or later.
+// fit returns the part of an offer that a gateway would take if it began at a time or later, and whether it suffices.
 func (s *Sequence) fit(f *Offer, from sim.Time) (Window, bool) {
 	left := max(f.Window.Left, from)
 	w := Window{left, min(left+s.d.Accepted, f.Window.Right)}
 	return w, !f.Rejected && !f.taken && w.Width() >= s.d.Needed
 }
 
-// adjacent is the first offer that can follow a window's end, and what the gateway takes of it.
+// adjacent returns the first offer that can follow the end of a window, and the part of it that the gateway takes.
 func (s *Sequence) adjacent(o *Offers, end sim.Time) (int, Window) {
 	for k := range o.list {
 		f := &o.list[k]
@@ -100,7 +99,7 @@ func (s *Sequence) adjacent(o *Offers, end sim.Time) (int, Window) {
 	return -1, Window{}
 }
 
-// idle looks for a server that has made its bid wider, instead of the one that has the first: it is idle, and not
+// idle looks for a server that has widened its bid, to use instead of the first one: it is idle, and its bid begins not
 // much later.
 func (s *Sequence) idle(o *Offers, first int, soonest sim.Time, pick Pick) Pick {
 	if s.d.Compat.takesIdleWhole() && s.d.Rules == RulesPaper {
@@ -123,8 +122,8 @@ func (s *Sequence) idle(o *Offers, first int, soonest sim.Time, pick Pick) Pick 
 	return pick
 }
 
-// idleWhole is the same as SURGE's paper build does it: only the second and the third offer are looked at, they are
-// compared with what is left of the first after trimming, and the window is taken as it is.
+// idleWhole is idle as in SURGE's paper build: it considers only the second and the third offer, compares them with the
+// remainder of the first after trimming, and takes the window as it is.
 func (s *Sequence) idleWhole(o *Offers, pick Pick) Pick {
 	if len(o.list) <= 2 {
 		return pick
@@ -138,8 +137,8 @@ func (s *Sequence) idleWhole(o *Offers, pick Pick) Pick {
 	return pick
 }
 
-// More says when to send the next request for what is still missing, and from when on windows are wanted. The picks
-// are those of the last Choose; the gateway sends their acceptance now.
+// More returns when to send the next request for the missing replicas, and from when on windows are wanted. picks is
+// the result of the last Choose; the gateway sends their acceptance now.
 func (s *Sequence) More(now sim.Time, picks []Pick) (at, notBefore sim.Time) {
 	if len(picks) == 0 {
 		at = s.settled(now)
@@ -152,16 +151,16 @@ func (s *Sequence) More(now sim.Time, picks []Pick) (at, notBefore sim.Time) {
 	case s.d.Rules == RulesHead:
 		return max(last.Left, s.settled(now)), last.Right
 	case previous != never && head.Left-previous > s.d.Control && previous-now > s.d.Control+s.d.Trip:
-		at = previous // there is a hole before what was found
+		at = previous // there is a hole before these windows
 	case len(picks) > 1 && picks[1].Window.Left-head.Right > s.d.Control:
-		at = head.Right // or between
+		at = head.Right // or between them
 	default:
 		at = max(last.Left, last.Right-2*s.d.Control)
 	}
 	return at, last.Right
 }
 
-// settled is when all servers know of an acceptance that is sent now.
+// settled returns when all servers will have received an acceptance that is sent now.
 func (s *Sequence) settled(now sim.Time) sim.Time {
 	return s.d.Compat.cut(now + s.d.Control + s.d.Trip + s.d.Control/2)
 }

@@ -6,34 +6,33 @@ import (
 	"farflash/numeric/units"
 )
 
-// Division is how a receiver divides its link.
+// Division selects how a receiver divides its link.
 type Division uint8
 
 const (
-	// DivideEqually gives each flow the same.
+	// DivideEqually gives each flow the same rate.
 	DivideEqually Division = iota
-	// DivideByRemaining gives a flow the more, the less it still has to send.
+	// DivideByRemaining gives a flow a larger share the less it has left to send.
 	DivideByRemaining
 )
 
-// Share is a receiver of UCH-CCP: it knows the flows to it, and divides its link among them each time that their
-// number changes.
+// Share is a receiver of UCH-CCP: it tracks its flows, and divides its link among them whenever their number changes.
 type Share struct {
 	d        *Durations
 	division Division
 	flows    []flow
-	divided  int // how many flows there were when the link was last divided
+	divided  int // number of flows when the link was last divided
 }
 
 // flow is one transfer to a receiver.
 type flow struct {
 	id            uint64
 	total, offset units.Bytes
-	mark          units.Bytes // Dinger's: from where on the flow may be dinged again
+	mark          units.Bytes // Dinger's: the offset from which the flow may be dinged again
 	rate          units.BitRate
 }
 
-// Rate is a rate that a receiver tells a flow.
+// Rate is a rate that a receiver assigns to a flow.
 type Rate struct {
 	Flow uint64
 	Rate units.BitRate
@@ -44,10 +43,10 @@ func NewShare(d *Durations, division Division) *Share {
 	return &Share{d: d, division: division, flows: make([]flow, 0, firstBids)}
 }
 
-// Len is how many flows there are.
+// Len returns the number of flows.
 func (s *Share) Len() int { return len(s.flows) }
 
-// Admit takes in a flow of so many bytes and says at which rate it begins: an equal part of the link.
+// Admit adds a flow of the given size and returns its initial rate: an equal part of the link.
 func (s *Share) Admit(id uint64, total units.Bytes) units.BitRate {
 	s.flows = append(s.flows, flow{id: id, total: total})
 	rate := s.d.Effective / units.BitRate(len(s.flows))
@@ -55,15 +54,15 @@ func (s *Share) Admit(id uint64, total units.Bytes) units.BitRate {
 	return rate
 }
 
-// Received says that a flow's bytes below offset have arrived.
+// Received records that a flow's bytes below offset have arrived.
 func (s *Share) Received(id uint64, offset units.Bytes) { received(s.flows, id, offset) }
 
-// Remove says that a flow has ended. It reports whether there was one.
+// Remove removes a flow that has ended. It reports whether there was one.
 func (s *Share) Remove(id uint64) bool { return remove(&s.flows, id) }
 
-// Divide appends to dst the rates that flows are to hear, if their number has changed since the last call. A flow
-// whose end is in flight hears none. A flow that has just been admitted hears it again, as in SURGE, because its
-// first rate waits for the disk and this one does not.
+// Divide appends to dst the rates that flows must be sent, if their number has changed since the last call. A flow
+// whose end is in flight gets none. A flow that has just been admitted gets its rate again, as in SURGE, because the
+// first one waits for the disk and this one does not.
 func (s *Share) Divide(dst []Rate) []Rate {
 	same := len(s.flows) == s.divided
 	s.divided = len(s.flows)
@@ -106,7 +105,7 @@ func (s *Share) divideByRemaining(dst []Rate) []Rate {
 	return dst
 }
 
-// indexOf is the place of a flow, or -1.
+// indexOf returns the index of a flow, or -1.
 func indexOf(flows []flow, id uint64) int {
 	for k := range flows {
 		if flows[k].id == id {
@@ -116,14 +115,14 @@ func indexOf(flows []flow, id uint64) int {
 	return -1
 }
 
-// received notes that a flow's bytes below offset have arrived.
+// received records that a flow's bytes below offset have arrived.
 func received(flows []flow, id uint64, offset units.Bytes) {
 	if k := indexOf(flows, id); k >= 0 {
 		flows[k].offset = offset
 	}
 }
 
-// remove takes a flow out and reports whether there was one.
+// remove removes a flow and reports whether there was one.
 func remove(flows *[]flow, id uint64) bool {
 	k := indexOf(*flows, id)
 	if k < 0 {

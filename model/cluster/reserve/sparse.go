@@ -6,7 +6,7 @@ import (
 )
 
 // Sparse is the bid queue of Replicast-H's targets. A bid takes the first hole that is wide enough at or after the
-// time it is asked for; a canceled one leaves a hole.
+// requested time; a canceled bid leaves a hole.
 type Sparse struct {
 	queue
 }
@@ -14,9 +14,9 @@ type Sparse struct {
 // NewSparse returns an empty queue.
 func NewSparse(d *Durations) *Sparse { return &Sparse{queue: newQueue(d)} }
 
-// Request asks for a window for a chunk, not before a time, and later by diskDelay from now if the disk is full. A
-// second request for a chunk withdraws the first one's bid. The stream decides, under the paper's rules, whether an
-// idle target makes its bid wider; without a stream it never does.
+// Request makes a bid for a chunk, not before notBefore, and not before diskDelay from now if the disk is full. A
+// second request for a chunk withdraws the bid of the first. Under the paper's rules the stream decides whether an idle
+// target widens its bid; without a stream it never does.
 func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, diskDelay sim.Time,
 	rnd *rng.Stream) Window {
 	q.withdraw(chunk)
@@ -24,7 +24,7 @@ func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, d
 	for k := range q.bids {
 		w := q.bids[k].Window
 		if q.bids[k].State == Rejected {
-			continue // its window is another's
+			continue // the other gateway has its window
 		}
 		if w.Left-left >= q.d.Window+q.d.Gap {
 			break
@@ -40,7 +40,7 @@ func (q *Sparse) Request(now sim.Time, chunk uint64, gateway int32, notBefore, d
 	return w
 }
 
-// stretch is by how much an idle target makes its bid wider, so that it is preferred.
+// stretch returns how much an idle target widens its bid, so that it is preferred.
 func (q *Sparse) stretch(diskDelay sim.Time, rnd *rng.Stream) sim.Time {
 	switch {
 	case len(q.bids) > 0:
@@ -60,7 +60,7 @@ func (q *Sparse) withdraw(chunk uint64) {
 	}
 }
 
-// Cancel says that a gateway has chosen others. It reports whether there was a bid.
+// Cancel handles a gateway's cancellation. It reports whether there was a bid.
 func (q *Sparse) Cancel(_ sim.Time, chunk uint64) bool {
 	k := q.find(chunk)
 	if k < 0 || q.bids[k].State == Accepted {
@@ -71,7 +71,7 @@ func (q *Sparse) Cancel(_ sim.Time, chunk uint64) bool {
 	return true
 }
 
-// Accept says that a gateway takes the window w, which lies in its bid.
+// Accept handles a gateway's acceptance of window w, which must lie in its bid.
 func (q *Sparse) Accept(_ sim.Time, chunk uint64, w Window) Acceptance {
 	k := q.find(chunk)
 	if k < 0 || q.bids[k].State != Tentative {
@@ -81,7 +81,7 @@ func (q *Sparse) Accept(_ sim.Time, chunk uint64, w Window) Acceptance {
 	return Acceptance{Verdict: Taken}
 }
 
-// take makes a bid an accepted one of the window w and returns its place.
+// take marks a bid as accepted with window w and returns its index.
 func (q *Sparse) take(k int, w Window) int {
 	mustLieIn(w, &q.bids[k])
 	q.bids[k].State, q.bids[k].Window = Accepted, w

@@ -12,7 +12,7 @@ func (q *queue) Tentative() bool {
 	return false
 }
 
-// Undecided is for how long a chunk's bid has waited for its gateway's answer, and whether it does.
+// Undecided returns how long a chunk's bid has waited for its gateway's answer, and whether it still does.
 func (q *queue) Undecided(now sim.Time, chunk uint64) (sim.Time, bool) {
 	k := q.find(chunk)
 	if k < 0 || q.bids[k].State != Tentative {
@@ -21,8 +21,7 @@ func (q *queue) Undecided(now sim.Time, chunk uint64) (sim.Time, bool) {
 	return now - q.bids[k].Created, true
 }
 
-// Expects reports whether a bid has been accepted whose data has not come, and whether one waits for its gateway's
-// answer.
+// Expects reports whether an accepted bid waits for its data, and whether a bid waits for its gateway's answer.
 func (q *queue) Expects() (accepted, tentative bool) {
 	for k := range q.bids {
 		accepted = accepted || q.bids[k].State == Accepted
@@ -31,5 +30,5 @@ func (q *queue) Expects() (accepted, tentative bool) {
 	return accepted, tentative
 }
 
-// Expects reports whether data has been taken that has not come, and whether an offer is open.
+// Expects reports whether announced data has not arrived, and whether an offer is open.
 func (p *Puller) Expects() (taken, open bool) { return len(p.coming) > 0, p.open > 0 }

@@ -7,7 +7,7 @@ import (
 	"farflash/sim"
 )
 
-// TestTentative: a bid waits from when it is given until its gateway says what it takes.
+// TestTentative verifies that a bid is tentative from when it is made until its gateway answers.
 func TestTentative(t *testing.T) {
 	d, err := reserve.New(reserve.DefaultConfig())
 	if err != nil {

@@ -7,36 +7,36 @@ import (
 	"farflash/sim"
 )
 
-// cycle is how the SSD divides its time: it takes so many writes and moves so many chunks, and then looks at its
-// watermarks again. It ends early when what is left to do cannot be done: there is no room, or nothing to move.
+// cycle is the SSD's division of its time: it accepts toTake writes and moves toMove chunks, and then checks its
+// watermarks again. It ends early when the remaining work is impossible, because there is no space or no chunk to move.
 type cycle struct {
-	share    float64 // of the cycle that is writes
+	share    float64 // share of the cycle for writes
 	toTake   int
 	toMove   int
 	taken    int
 	moved    int
 	moving   int // chunks that HDDs have not acknowledged
-	turn     int // the HDD whose turn it is, from 0
+	turn     int // index of the next HDD, from 0
 	draining bool
 	awake    bool
 }
 
-// Cycle is a cycle that begins.
+// Cycle is the start of a cycle.
 type Cycle struct {
 	At       sim.Time
 	Used     units.Bytes
-	Take     int  // how many writes it is to take
-	Move     int  // how many chunks it is to move
-	Draining bool // the high watermark was reached, and the SSD has not come down yet
+	Take     int  // number of writes to accept
+	Move     int  // number of chunks to move
+	Draining bool // the high watermark was reached, and the SSD has not fallen below resume since
 }
 
-// Below favourWrites writes get favour more of a cycle than the watermarks say; SURGE's numbers.
+// Below a share of favourWrites, writes get favour more of a cycle than the watermarks give; the values are SURGE's.
 const (
 	favourWrites = 0.60
 	favour       = 0.10
 )
 
-// next begins a cycle.
+// next starts a cycle.
 func (y *cycle) next(s *Server) {
 	used := float64(s.used) / float64(s.cfg.SSD.Capacity)
 	low, resume, high := float64(s.cfg.Low), float64(s.cfg.Resume), float64(s.cfg.High)
@@ -46,7 +46,7 @@ func (y *cycle) next(s *Server) {
 	case used <= low:
 		y.share, y.draining = 1, false
 	case used < resume:
-		y.draining = false // but it goes on as before until it is at the low watermark
+		y.draining = false // the share stays as it was until the low watermark
 	case y.draining:
 		y.share = 0
 	case used < high:
@@ -66,7 +66,7 @@ func (y *cycle) next(s *Server) {
 	}
 }
 
-// drain lets the SSD only move chunks.
+// drain switches the SSD to moving chunks only.
 func (y *cycle) drain(s *Server) {
 	if !y.draining {
 		s.Counters.HighReached++
@@ -74,7 +74,7 @@ func (y *cycle) drain(s *Server) {
 	y.share, y.draining = 0, true
 }
 
-// step does all that can be done now.
+// step does all work that is possible now.
 func (s *Server) step() {
 	y := &s.cycle
 	for {
@@ -82,7 +82,7 @@ func (s *Server) step() {
 		progress = s.takeWaiting() || progress
 		if (y.taken >= y.toTake || s.full()) && (y.moved >= y.toMove || s.used < s.cfg.Chunk && y.moving == 0) {
 			if y.taken+y.moved == 0 {
-				return // there was nothing to do; the next event looks again
+				return // no progress was possible; the next event tries again
 			}
 			y.next(s)
 			continue
@@ -93,12 +93,12 @@ func (s *Server) step() {
 	}
 }
 
-// full reports whether a chunk has no room on the SSD.
+// full reports whether the SSD has no space for a chunk.
 func (s *Server) full() bool { return s.used+s.cfg.Chunk > s.cfg.SSD.Capacity }
 
-// takeWaiting has the SSD take the write that has waited longest, if it is its turn. When all of the initiator's
-// commands wait one is taken out of turn, because otherwise nothing would be under way between the initiator and the
-// SSD, unless it drains.
+// takeWaiting has the SSD accept the oldest waiting write, if the cycle allows it. When all of the initiator's commands
+// wait, one is accepted out of turn, because otherwise no command would be in flight between the initiator and the SSD;
+// this does not apply while the SSD drains.
 func (s *Server) takeWaiting() bool {
 	y := &s.cycle
 	if s.waiting.Len() == 0 || s.full() {
@@ -115,8 +115,8 @@ func (s *Server) takeWaiting() bool {
 	return true
 }
 
-// moveOn sends the next chunk to the next HDD whose link is free, in turns. Its room on the SSD is free as soon as it
-// is sent.
+// moveOn sends the next chunk to the next HDD whose link is free, round-robin. Its space on the SSD is free as soon as
+// it is sent.
 func (s *Server) moveOn() bool {
 	y := &s.cycle
 	if y.moved >= y.toMove || y.moving >= s.cfg.Moving || s.used < s.cfg.Chunk {

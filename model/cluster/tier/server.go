@@ -18,37 +18,37 @@ type Server struct {
 
 	devices  []device // the SSD, then the HDDs
 	commands []command
-	control  sim.Time // of a command on a link
-	transfer sim.Time // of a chunk on a link
+	control  sim.Time // transmission time of a command
+	transfer sim.Time // transmission time of a chunk
 
-	used    units.Bytes        // of the SSD
-	waiting queue.Queue[int32] // writes that the SSD has not taken
+	used    units.Bytes        // bytes on the SSD
+	waiting queue.Queue[int32] // writes that the SSD has not accepted
 	cycle   cycle
 
 	Counters Counters
-	// OnDone is called with each write that is done.
+	// OnDone is called with each completed write.
 	OnDone sim.Probe[*Done]
-	// OnCycle is called with each cycle that begins.
+	// OnCycle is called at the start of each cycle.
 	OnCycle sim.Probe[*Cycle]
 }
 
-// Counters are sums since the start.
+// Counters are totals since the start.
 type Counters struct {
 	Begun         uint64 // writes
-	FastDone      uint64 // writes of the SSD
-	SlowDone      uint64 // writes of HDDs
-	Taken         uint64 // chunks that the SSD has taken
-	Moved         uint64 // of those, chunks that have left it
-	Arrived       uint64 // of those, chunks that HDDs have written
-	Held          uint64 // writes that waited for the SSD to take them
+	FastDone      uint64 // writes completed by the SSD
+	SlowDone      uint64 // writes completed by HDDs
+	Taken         uint64 // chunks accepted by the SSD
+	Moved         uint64 // of Taken: chunks that have left it
+	Arrived       uint64 // of Moved: chunks that HDDs have written
+	Held          uint64 // writes that waited for the SSD to accept them
 	Cycles        uint64
-	HighReached   uint64 // times that the SSD came to its high watermark
+	HighReached   uint64 // times that the SSD reached its high watermark
 	MostWaiting   int
 	ControlBytes  uint64
-	TransferBytes uint64 // of writes and of chunks that move
+	TransferBytes uint64 // of writes and of chunks moved
 }
 
-// Done is a write that is done.
+// Done is a completed write.
 type Done struct {
 	Device      int32 // 0 is the SSD
 	Begun, Done sim.Time
@@ -56,15 +56,15 @@ type Done struct {
 
 // device is an SSD or an HDD and its link.
 type device struct {
-	chunk  sim.Time // to write one
-	moved  sim.Time // to write one that comes from the SSD
-	done   sim.Time // of the last write
-	busy   sim.Time // sum of all writes
-	free   sim.Time // from when on its link can take the next write
-	bridge sim.Time // from when on the link from the SSD can
-	awake  bool     // an event is planned that looks at its link
+	chunk  sim.Time // time to write a chunk
+	moved  sim.Time // time to write a chunk that comes from the SSD
+	done   sim.Time // when the last write completes
+	busy   sim.Time // total time of all writes
+	free   sim.Time // when its link can take the next write
+	bridge sim.Time // when the link from the SSD can take the next chunk
+	awake  bool     // an evSend is scheduled
 	window int
-	spare  []int32 // commands that nothing is written with
+	spare  []int32 // idle commands
 }
 
 // command is a write.
@@ -73,17 +73,17 @@ type command struct {
 	begun  sim.Time
 }
 
-// Kinds of events; arg is a device or a command.
+// Kinds of events. The argument is a device or a command.
 const (
 	evSend  uint16 = iota // the initiator's link to a device is free
 	evWrite               // a write has arrived
-	evAck                 // its acknowledgement has
+	evAck                 // the acknowledgement of a write has arrived
 	evMove                // a chunk from the SSD has arrived at an HDD
-	evMoved               // its acknowledgement has
+	evMoved               // the HDD's acknowledgement of a chunk has arrived
 	evCycle               // the SSD's link to an HDD is free
 )
 
-// New makes a server that does nothing before Start.
+// New returns a server that is idle until Start.
 func New(cfg Config, eng *sim.Engine) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Server) after(d sim.Time, kind uint16, arg int32) {
 	s.eng.Schedule(s.self, s.here, s.eng.Now()+d, kind, uint32(arg))
 }
 
-// wake has the initiator look at its link to a device when it is free.
+// wake schedules a send on the initiator's link to a device for when the link is free.
 func (s *Server) wake(i int32) {
 	d := &s.devices[i]
 	if d.awake || len(d.spare) == 0 {
@@ -154,7 +154,7 @@ func (s *Server) wake(i int32) {
 	s.after(max(d.free-s.eng.Now(), 0), evSend, i)
 }
 
-// send sends a write, the command and the chunk right behind it.
+// send sends a write: the command and, directly behind it, the chunk.
 func (s *Server) send(i int32) {
 	d := &s.devices[i]
 	k := d.spare[len(d.spare)-1]
@@ -168,7 +168,7 @@ func (s *Server) send(i int32) {
 	s.wake(i)
 }
 
-// arrive: a write is at its device as a whole.
+// arrive handles a write that has arrived at its device in full.
 func (s *Server) arrive(k int32) {
 	i := s.commands[k].device
 	if i > 0 {
@@ -184,14 +184,14 @@ func (s *Server) arrive(k int32) {
 	}
 }
 
-// take has a device write, and acknowledge when it has.
+// take has a device write a chunk and acknowledge it.
 func (s *Server) take(k int32) {
 	d := &s.devices[s.commands[k].device]
 	at := s.write(d, d.chunk) - s.eng.Now()
 	s.after(at+s.control+s.cfg.Trip, evAck, k)
 }
 
-// write queues a write that takes a time, and returns when it is acknowledged: the later, the more waits.
+// write queues a write and returns when it is acknowledged. The delay after its completion grows with the queue.
 func (s *Server) write(d *device, takes sim.Time) sim.Time {
 	now := s.eng.Now()
 	d.done = max(d.done, now) + takes
@@ -200,7 +200,7 @@ func (s *Server) write(d *device, takes sim.Time) sim.Time {
 	return d.done + sim.Time(reserve.ExtraLatency(waiting))*d.chunk
 }
 
-// ack: the initiator knows that a write is done, and sends the next one.
+// ack handles an acknowledgement at the initiator, which sends the next write.
 func (s *Server) ack(k int32) {
 	x := &s.commands[k]
 	s.Counters.ControlBytes += uint64(s.cfg.Control)
@@ -217,13 +217,13 @@ func (s *Server) ack(k int32) {
 	s.wake(x.device)
 }
 
-// Used is how much is on the SSD.
+// Used returns the number of bytes on the SSD.
 func (s *Server) Used() units.Bytes { return s.used }
 
-// Waiting is how many writes the SSD has not taken yet.
+// Waiting returns the number of writes that the SSD has not accepted yet.
 func (s *Server) Waiting() int { return s.waiting.Len() }
 
-// Busy is how long each device has been busy until a time, the SSD first.
+// Busy returns how long each device has been busy up to at, the SSD first.
 func (s *Server) Busy(at sim.Time) []sim.Time {
 	list := make([]sim.Time, len(s.devices))
 	for i := range s.devices {
@@ -233,13 +233,13 @@ func (s *Server) Busy(at sim.Time) []sim.Time {
 	return list
 }
 
-// Floor is how long a write takes that is alone: the command, the chunk, the device and the acknowledgement.
+// Floor returns the time of a lone write: the command, the chunk, the device and the acknowledgement.
 func (s *Server) Floor(device int) sim.Time {
 	return 2*(s.control+s.cfg.Trip) + s.transfer + s.devices[device].chunk
 }
 
-// Bound is how many bytes a second all devices take at most in the long run: what the SSD takes must move, and a
-// chunk that comes from it takes an HDD less time than one that an initiator writes there.
+// Bound returns the maximum sustained throughput of all devices in bytes per second. Everything that the SSD accepts
+// must move, and a chunk from the SSD takes an HDD less time than one from the initiator.
 func (s *Server) Bound() float64 {
 	fast, slow := float64(s.cfg.SSD.Rate), float64(float64(s.cfg.HDDs)*float64(s.cfg.HDD.Rate))
 	fast = min(fast, slow*float64(s.cfg.HDD.Sequential))
@@ -249,7 +249,7 @@ func (s *Server) Bound() float64 {
 	return fast + slow - float64(fast/float64(s.cfg.HDD.Sequential))
 }
 
-// Check walks the laws of conservation and reports the first that does not hold.
+// Check verifies the conservation laws and returns the first violation.
 func (s *Server) Check() error {
 	k := &s.Counters
 	out := 0

@@ -1,24 +1,24 @@
-// Package tier models one storage server with two tiers: an SSD that takes writes and moves them on to hard disks
-// (HDDs), and the HDDs, which take writes as well.
+// Package tier models one storage server with two tiers: an SSD that accepts writes and moves them on to hard disks
+// (HDDs), and the HDDs, which accept writes as well.
 //
-// The main types are Config, whose Policy says what the tiers are and when chunks move, and Server, a state machine
-// on a sim.Engine. An initiator keeps a window of commands outstanding at each device (server.go). The SSD divides
-// its time between writes that come and chunks that move to the HDDs, in cycles (cycle.go): below the low watermark
-// it only takes, from the high one on it only moves, until it has come down below a third one. What comes meanwhile
-// waits.
+// The main types are Config, whose Policy describes the tiers and when chunks move, and Server, a state machine on a
+// sim.Engine. An initiator keeps a window of commands outstanding at each device (server.go). The SSD divides its time
+// between incoming writes and chunks that move to the HDDs, in cycles (cycle.go): below the low watermark it only
+// accepts writes; from the high watermark on it only moves chunks, until it has fallen below a third one. Incoming
+// writes wait in between.
 //
-// It is SURGE's model c, at build 9872498, whose constants are DefaultConfig: with any number of HDDs, any rates,
-// sizes and watermarks. What SURGE leaves undefined is defined: an SSD without room lets writes wait, and one that is
-// empty has nothing to move.
+// It is SURGE's model c, at build 9872498, whose constants are DefaultConfig, generalised to any number of HDDs, rates,
+// sizes and watermarks. SURGE's undefined cases are defined: an SSD without space lets writes wait, and an empty one
+// has no chunks to move.
 //
-// What it leaves out: reads; where on a device a chunk is; the SSD's own time for reading what it moves; failures.
+// It leaves out reads; where on a device a chunk is; the SSD's own time for reading the chunks that it moves; failures.
 package tier
 
 import (
 	"farflash/numeric/units"
 )
 
-// Name is the model's in scenarios, and Number what SURGE has for it.
+// Name is the model's name in scenarios, and Number is SURGE's number for it.
 const (
 	Name   = "tiering"
 	Number = "c"
@@ -27,53 +27,54 @@ const (
 // Config describes a server and its initiator.
 type Config struct {
 	Policy
-	// HDDs is how many hard disks there are behind the SSD.
+	// HDDs is the number of hard disks behind the SSD.
 	HDDs int
 	// Chunk is the size of each write.
 	Chunk units.Bytes
 	// Link is the rate of the link to each device, and of the SSD's to each HDD.
 	Link units.BitRate
-	// Trip is the time from one end of a link to the other.
+	// Trip is the one-way delay of a link.
 	Trip units.Duration
 	// Control is the size of a command and of an acknowledgement.
 	Control units.Bytes
 }
 
-// Policy is what the tiers are and when chunks move.
+// Policy describes the tiers and when chunks move.
 type Policy struct {
 	// SSD is the fast tier.
 	SSD Fast
-	// HDD is each disk of the slow one.
+	// HDD is each disk of the slow tier.
 	HDD Slow
-	// Low is the share of the SSD below which it takes writes only.
+	// Low is the share of the SSD below which it only accepts writes.
 	Low units.Fraction
-	// Resume is the share below which an SSD that was at high takes writes again when it is at low.
+	// Resume is the share below which an SSD that has reached high resumes accepting writes once it is at low.
 	Resume units.Fraction
-	// High is the share from which on it only moves chunks.
+	// High is the share from which on the SSD only moves chunks.
 	High units.Fraction
-	// Cycle is how many chunks, written and moved, the SSD's time is divided over.
+	// Cycle is the number of chunks, written and moved, over which the SSD's time is divided.
 	Cycle int
-	// Moving is how many chunks are on their way to HDDs at most.
+	// Moving is the largest number of chunks in flight to HDDs.
 	Moving int
 }
 
 // Fast is an SSD.
 type Fast struct {
-	// Rate is how fast it writes.
+	// Rate is its write rate.
 	Rate units.ByteRate
-	// Capacity is how much it holds.
+	// Capacity is the amount of data it holds.
 	Capacity units.Bytes
-	// Window is how many writes an initiator has outstanding there.
+	// Window is the number of writes that an initiator has outstanding at it.
 	Window int
 }
 
 // Slow is an HDD.
 type Slow struct {
-	// Rate is how fast it writes.
+	// Rate is its write rate.
 	Rate units.ByteRate
-	// Window is how many writes an initiator has outstanding there; 0 has it write to the SSD alone.
+	// Window is the number of writes that an initiator has outstanding at it; with 0 the initiator writes only to the
+	// SSD.
 	Window int
-	// Sequential is how many times faster chunks are written that come from the SSD, one behind the other.
+	// Sequential is the factor by which chunks from the SSD, which arrive sequentially, are written faster.
 	Sequential int
 }
 
@@ -85,8 +86,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultPolicy is that of DefaultConfig. SURGE's 100 MB are 100,000 KiB, and its chunks come from the SSD 16 times
-// as fast, where a comment says 4.
+// DefaultPolicy is the policy of DefaultConfig. SURGE's 100 MB are 100,000 KiB, and chunks from its SSD are written 16
+// times as fast, where a comment says 4.
 func DefaultPolicy() Policy {
 	return Policy{
 		SSD: Fast{Rate: 1400 * units.ByteRate(units.MiB), Capacity: 100_000 * units.KiB, Window: 32},
@@ -95,7 +96,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate reports every invalid setting, each with its key.
 func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.HDDs >= 1 && c.HDDs < maxDevices, "hdds", "%d is not possible; use 1 to %d", c.HDDs, maxDevices-1)
@@ -122,7 +123,7 @@ func (c *Config) Validate() error {
 	return f.Err()
 }
 
-// Limits of what is simulated.
+// Limits of the simulation.
 const (
 	maxDevices = 1 << 16
 	maxWindow  = 1 << 14

@@ -14,13 +14,13 @@ import (
 	"farflash/sim"
 )
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the part of testing.T and rapid.T that the helpers use.
 type failer interface {
 	Helper()
 	Fatal(...any)
 }
 
-// run simulates a server for a time and returns it with the writes that were done and its cycles.
+// run simulates a server until a time and returns it with the completed writes and its cycles.
 func run(t failer, cfg tier.Config, until sim.Time) (*tier.Server, []tier.Done, []tier.Cycle) {
 	t.Helper()
 	eng := sim.New()
@@ -43,7 +43,7 @@ func run(t failer, cfg tier.Config, until sim.Time) (*tier.Server, []tier.Done, 
 	return s, done, cycles
 }
 
-// TestFloor: a write that is alone takes what the closed form says, to the picosecond.
+// TestFloor verifies that a lone write takes exactly the time of the closed form.
 func TestFloor(t *testing.T) {
 	cfg := tier.DefaultConfig()
 	cfg.SSD.Window, cfg.HDD.Window, cfg.Trip = 1, 1, units.Microsecond
@@ -63,7 +63,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestRates: an SSD with room and HDDs without chunks that move are busy all the time, and do what they can.
+// TestRates verifies that an SSD with space and HDDs without moved chunks are always busy and reach their rates.
 func TestRates(t *testing.T) {
 	cfg := tier.DefaultConfig()
 	cfg.SSD.Capacity = 100 * units.GiB
@@ -80,7 +80,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestMoves: in the long run the SSD takes as much as the HDDs take from it, if that is less than it could.
+// TestMoves verifies that in the long run the SSD accepts as much as the HDDs drain, if that is less than its own rate.
 func TestMoves(t *testing.T) {
 	for _, hdds := range []int{1, 3, 6} {
 		cfg := tier.DefaultConfig()
@@ -97,8 +97,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestWatermarks: below the low watermark a cycle only takes; from the high one on the SSD takes nothing until it has
-// come down below the third, and goes on to move until it is at the low one.
+// TestWatermarks verifies that below the low watermark a cycle only accepts writes, and that from the high one on the
+// SSD accepts none until it has fallen below the third, and continues to move until it is at the low one.
 func TestWatermarks(t *testing.T) {
 	cfg := tier.DefaultConfig()
 	_, _, cycles := run(t, cfg, 5*units.Second)
@@ -129,8 +129,8 @@ func TestWatermarks(t *testing.T) {
 	t.Logf("%d cycles, %d drains", len(cycles), drains)
 }
 
-// TestLaws: whatever the server, writes and chunks are conserved, the SSD never holds more than it can, and work goes
-// on.
+// TestLaws verifies for random servers that writes and chunks are conserved, that the SSD never exceeds its capacity,
+// and that work progresses.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := tier.DefaultConfig()
@@ -154,7 +154,7 @@ func TestLaws(t *testing.T) {
 				half++
 			}
 		}
-		// What the SSD can hold, and what is in flight, may have been begun before.
+		// Writes stored on the SSD or in flight may have begun before.
 		all, slack := 0.0, float64(cfg.SSD.Capacity)+
 			float64(cfg.Chunk)*float64(cfg.SSD.Window+cfg.HDDs*cfg.HDD.Window+cfg.Moving)
 		for _, d := range done {
@@ -171,7 +171,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// TestSame: the same configuration gives the same writes at the same times.
+// TestSame verifies that a configuration determines the writes and their times.
 func TestSame(t *testing.T) {
 	_, a, _ := run(t, tier.DefaultConfig(), units.Second)
 	_, b, _ := run(t, tier.DefaultConfig(), units.Second)

@@ -2,7 +2,7 @@ package traffic
 
 import "farflash/sim"
 
-// choose draws a peer for a node, the least loaded of so many; -1 if none that was drawn has room.
+// choose draws a peer for a node: the least loaded of Choices; -1 if no peer has capacity.
 func (m *Machine) choose(i int32) int32 {
 	best := int32(-1)
 	for range m.cfg.Choices {
@@ -17,7 +17,7 @@ func (m *Machine) choose(i int32) int32 {
 	return best
 }
 
-// draw draws a peer at random, or the next one with room.
+// draw draws a peer at random, or the next one with capacity; -1 if there is none.
 func (m *Machine) draw(i int32) int32 {
 	first, n := int64(m.cfg.Gateways), int64(m.cfg.Targets)
 	if int(i) >= m.cfg.Gateways {
@@ -39,18 +39,18 @@ func (m *Machine) draw(i int32) int32 {
 	return -1
 }
 
-// pair numbers a gateway and a target.
+// pair returns the number of a pair of gateway and target.
 func (m *Machine) pair(gateway, target int32) int {
 	return int(gateway)*m.cfg.Targets + int(target) - m.cfg.Gateways
 }
 
-// bucket is a leaky one: so many exchanges at once, and then one in each refill.
+// bucket is a leaky bucket: it admits Burst exchanges at once, and then one per Refill.
 type bucket struct {
 	tokens int
-	since  sim.Time // of the last token
+	since  sim.Time // time of the last token
 }
 
-// attempt has a node of an open loop begin an exchange as soon as its bucket lets it.
+// attempt has a node of an open loop begin an exchange as soon as its bucket permits.
 func (m *Machine) attempt(i int32) {
 	b := &m.nodes[i].bucket
 	now := m.eng.Now()
@@ -67,7 +67,7 @@ func (m *Machine) attempt(i int32) {
 		b.tokens += got
 	}
 	if b.tokens == 0 {
-		// A node that has to wait plans nothing before it has sent.
+		// A node that must wait schedules its next exchange only after it has sent this one.
 		m.Counters.Waited++
 		m.eng.Schedule(m.self, m.here, b.since+m.cfg.Refill, evBegin, uint32(i))
 		return

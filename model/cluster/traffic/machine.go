@@ -19,29 +19,29 @@ type Machine struct {
 
 	nodes     []node // gateways, then targets
 	exchanges slab.Slab[exchange]
-	between   []bool // pairs of nodes with an exchange, if they are kept apart
+	between   []bool // by pair: whether it has an exchange, if exchanges are kept apart
 
 	pending  int64 // events in flight or waiting
 	area     float64
 	crowded  float64  // sum over nodes of the time with more than one event pending
-	measured sim.Time // up to when area is
+	measured sim.Time // time up to which area is integrated
 
 	Counters Counters
-	// OnDone is called with each exchange that is done.
+	// OnDone is called with each completed exchange.
 	OnDone sim.Probe[*Done]
 }
 
-// Counters are sums since the start.
+// Counters are totals since the start.
 type Counters struct {
 	Begun, Done   uint64 // exchanges
 	Sent, Handled uint64 // events
-	Held          uint64 // exchanges that were not begun, because no peer that was drawn had room
-	Waited        uint64 // exchanges that waited for their bucket
+	Held          uint64 // exchanges not begun because no drawn peer had capacity
+	Waited        uint64 // exchanges delayed by their bucket
 	Bytes         uint64 // sent
-	MostPending   int32  // events at one node
+	MostPending   int32  // largest number of events at one node
 }
 
-// Done is an exchange that is done.
+// Done is a completed exchange.
 type Done struct {
 	From, To    int32 // nodes: gateways, then targets
 	Begun, Done sim.Time
@@ -50,26 +50,26 @@ type Done struct {
 // node is a gateway or a target.
 type node struct {
 	pending int32    // events in flight to it or waiting
-	crowded sim.Time // since when more than one is
-	busy    sim.Time // until when it handles what it has
+	crowded sim.Time // since when more than one is pending
+	busy    sim.Time // when it has handled its current events
 	bucket  bucket
 }
 
-// exchange is events that two nodes send each other.
+// exchange is a sequence of events that two nodes send each other.
 type exchange struct {
 	from, to int32
 	hop      int32
 	begun    sim.Time
 }
 
-// Kinds of events; arg is a node or an exchange.
+// Kinds of events. The argument is a node or an exchange.
 const (
 	evBegin   uint16 = iota // a node begins an exchange
-	evArrive                // an event is at its node
-	evHandled               // it has been dealt with
+	evArrive                // an event has arrived at its node
+	evHandled               // an event has been handled
 )
 
-// New makes a machine that does nothing before Start.
+// New returns a machine that is idle until Start.
 func New(cfg Config, eng *sim.Engine, seed uint64) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func New(cfg Config, eng *sim.Engine, seed uint64) (*Machine, error) {
 	return m, nil
 }
 
-// Start has nodes begin.
+// Start has nodes begin their exchanges.
 func (m *Machine) Start() {
 	if m.cfg.Outstanding > 0 {
 		for g := range m.cfg.Gateways {
@@ -105,7 +105,7 @@ func (m *Machine) Start() {
 	}
 }
 
-// plan has a node of an open loop begin its next exchange after a random time.
+// plan schedules the next exchange of a node of an open loop.
 func (m *Machine) plan(i int32) {
 	gap := sim.Time(float64(m.cfg.Interval) * m.rand.Exp())
 	m.eng.Schedule(m.self, m.here, m.eng.Now()+gap, evBegin, uint32(i))
@@ -123,7 +123,7 @@ func (m *Machine) Handle(e sim.Event) {
 	}
 }
 
-// begin has a node begin an exchange, if there is a peer with room.
+// begin has a node begin an exchange, if there is a peer with capacity.
 func (m *Machine) begin(i int32) bool {
 	to := m.choose(i)
 	if to < 0 {
@@ -154,7 +154,7 @@ func (m *Machine) send(k int32) {
 	m.eng.Schedule(m.self, m.here, m.eng.Now()+takes, evArrive, uint32(k))
 }
 
-// at is where an exchange's event goes: the odd ones to the peer, the even ones back.
+// at returns the destination of an exchange's present event: odd hops go to the peer, even ones back.
 func (x *exchange) at() int32 {
 	if x.hop&1 != 0 {
 		return x.to
@@ -162,7 +162,7 @@ func (x *exchange) at() int32 {
 	return x.from
 }
 
-// count changes how many events are pending at a node.
+// count changes the number of events pending at a node.
 func (m *Machine) count(i, by int32) {
 	now := m.eng.Now()
 	m.measure(now)
@@ -179,13 +179,13 @@ func (m *Machine) count(i, by int32) {
 	}
 }
 
-// measure adds to the time that events were pending, times their number.
+// measure integrates the number of pending events over time.
 func (m *Machine) measure(now sim.Time) {
 	m.area += float64(float64(now-m.measured) * float64(m.pending))
 	m.measured = now
 }
 
-// arrive: an event is at its node, which handles one after the other.
+// arrive handles the arrival of an event at its node, which handles events one after the other.
 func (m *Machine) arrive(k int32) {
 	if m.cfg.Service == 0 {
 		m.handled(k)
@@ -196,7 +196,7 @@ func (m *Machine) arrive(k int32) {
 	m.eng.Schedule(m.self, m.here, n.busy, evHandled, uint32(k))
 }
 
-// handled: an event has been dealt with; the next one is sent, or the exchange is done.
+// handled handles the completion of an event: the next one is sent, or the exchange is complete.
 func (m *Machine) handled(k int32) {
 	x := &m.exchanges.Items[k]
 	m.Counters.Handled++
@@ -219,14 +219,14 @@ func (m *Machine) handled(k int32) {
 	}
 }
 
-// Pending is the sum over nodes and time, up to now, of events in flight to a node or waiting there, in events times
-// seconds. The difference of two over the time between, over Receivers, is the mean load of a node.
+// Pending returns the integral over time, up to now, of the events in flight to nodes or waiting there, in events times
+// seconds. The difference of two values, over the time between and over Receivers, is the mean load of a node.
 func (m *Machine) Pending(now sim.Time) float64 {
 	m.measure(now)
 	return m.area / float64(units.Second)
 }
 
-// Crowded is the sum over nodes of the time, up to now, with more than one event pending, in seconds.
+// Crowded returns the total time of nodes, up to now, with more than one event pending, in seconds.
 func (m *Machine) Crowded(now sim.Time) float64 {
 	sum := m.crowded
 	for i := range m.nodes {
@@ -237,7 +237,7 @@ func (m *Machine) Crowded(now sim.Time) float64 {
 	return sum / float64(units.Second)
 }
 
-// Receivers is how many nodes get events.
+// Receivers returns the number of nodes that receive events.
 func (m *Machine) Receivers() int {
 	if m.cfg.Both || m.cfg.Hops > 1 {
 		return len(m.nodes)
@@ -245,8 +245,8 @@ func (m *Machine) Receivers() int {
 	return m.cfg.Targets
 }
 
-// Bound is how many events a second the pattern makes at most, in the long run: what open loops begin, or their
-// buckets let through, times an exchange's events; or what closed loops do when events wait for nothing.
+// Bound returns the maximum sustained rate of events per second: the exchanges that open loops begin, or that their
+// buckets admit, times the events of an exchange; or the rate of closed loops when events never wait.
 func (m *Machine) Bound() float64 {
 	c := &m.cfg
 	if c.Outstanding > 0 {
@@ -263,7 +263,7 @@ func (m *Machine) Bound() float64 {
 	return float64(senders*c.Hops) / gap.Seconds()
 }
 
-// Check walks the laws of conservation and reports the first that does not hold.
+// Check verifies the conservation laws and returns the first violation.
 func (m *Machine) Check() error {
 	k := &m.Counters
 	live := uint64(m.exchanges.Used())

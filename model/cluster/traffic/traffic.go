@@ -1,39 +1,39 @@
-// Package traffic models nodes that exchange small events and do nothing else: what a cluster's control messages do
-// to its nodes when nobody plans them.
+// Package traffic models nodes that exchange small events and do no other work: the load that a cluster's control
+// messages put on its nodes when they are not scheduled.
 //
-// The main types are Config, whose Pattern says who sends how much to whom, and Machine, a state machine on a
-// sim.Engine. An exchange is a number of events that two nodes send each other in turns (machine.go): one in a storm,
-// two in ping-pong, four in a pipeline of request, acknowledgement, transfer and acknowledgement. A pattern is an
-// open loop, where each node begins exchanges at random times, through a leaky bucket if there is one (choose.go), or
-// a closed loop, where it keeps so many going. A peer is drawn at random, or is the one of several with the fewest
-// events in flight to it or waiting there.
+// The main types are Config, whose Pattern describes who sends how much to whom, and Machine, a state machine on a
+// sim.Engine. An exchange is a number of events that two nodes send each other alternately (machine.go): one in a
+// storm, two in ping-pong, four in a pipeline of request, acknowledgement, transfer and acknowledgement. A pattern is
+// an open loop, where each node begins exchanges at random times, through a leaky bucket if there is one (choose.go),
+// or a closed loop, where it keeps a fixed number outstanding. A peer is drawn at random, or is the one of several with
+// the fewest events in flight to it or waiting there.
 //
 // It has SURGE's models 1, 1.1, 2, 2.1, 3 and 4, at build 9872498, as patterns. In SURGE nodes send as fast as its
-// goroutines are scheduled, which is no model of anything, so an open loop has a mean interval here. The closed forms
+// goroutines are scheduled, which does not model anything, so an open loop has a mean interval here. The closed forms
 // that it is checked against are Little's law, the queue with one server, and for the least loaded of two the
 // mean-field limit of Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (IEEE TPDS 12, 2001).
 //
-// What it leaves out: links and their rates; loss.
+// It leaves out links and their rates, and loss.
 package traffic
 
 import (
 	"farflash/numeric/units"
 )
 
-// Kind is a pattern of SURGE's.
+// Kind is one of SURGE's patterns.
 type Kind uint8
 
-// The kinds.
+// The patterns.
 const (
-	// Storm: gateways send to targets drawn at random (model 1).
+	// Storm: gateways send to random targets (model 1).
 	Storm Kind = iota
-	// PowerOfTwo: to the less loaded of two (model 1.1).
+	// PowerOfTwo: gateways send to the less loaded of two targets (model 1.1).
 	PowerOfTwo
-	// Peers: gateways and targets send each other, to the less loaded of two (model 2).
+	// Peers: gateways and targets send to each other, to the less loaded of two (model 2).
 	Peers
-	// PeersBucket: the same, each through a leaky bucket (model 2.1).
+	// PeersBucket: as Peers, each node through a leaky bucket (model 2.1).
 	PeersBucket
-	// PingPong: each gateway has one event in flight to each target or back (model 3).
+	// PingPong: each gateway has one event in flight to or from each target (model 3).
 	PingPong
 	// Pipeline: transactions of four events (model 4).
 	Pipeline
@@ -41,56 +41,56 @@ const (
 
 var kindNames = units.Names[Kind]{"storm", "power-of-two", "peers", "peers-bucket", "ping-pong", "pipeline"}
 
-// Kinds lists all.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Storm, PowerOfTwo, Peers, PeersBucket, PingPong, Pipeline} }
 
-// Number is SURGE's for its model.
+// Number returns SURGE's number of its model.
 func (k Kind) Number() string {
 	return [...]string{Storm: "1", PowerOfTwo: "1.1", Peers: "2", PeersBucket: "2.1", PingPong: "3", Pipeline: "4"}[k]
 }
 
-// String is the kind's name in scenarios.
+// String returns the kind's name in scenarios.
 func (k Kind) String() string { return kindNames.Name(k) }
 
-// UnmarshalText reads a kind's name.
+// UnmarshalText parses a kind's name.
 func (k *Kind) UnmarshalText(text []byte) error { return kindNames.Unmarshal(text, k) }
 
-// Config describes nodes and what they send each other.
+// Config describes nodes and the events that they send each other.
 type Config struct {
 	Pattern
 	// Gateways and Targets are the two sides; an exchange is between one of each.
 	Gateways, Targets int
-	// Trip is the shortest time of an event in flight.
+	// Trip is the minimum latency of an event.
 	Trip units.Duration
-	// Size is that of an event.
+	// Size is the size of an event.
 	Size units.Bytes
 }
 
-// Pattern is who sends how much to whom.
+// Pattern describes who sends how much to whom.
 type Pattern struct {
-	// Both has targets begin exchanges as well as gateways.
+	// Both makes targets begin exchanges as well as gateways.
 	Both bool
-	// Interval is the mean time between exchanges that a node begins, in an open loop; the times are exponential.
+	// Interval is the mean time between the exchanges that a node begins, in an open loop; the times are exponential.
 	Interval units.Duration
-	// Choices is how many peers are drawn; the one with the fewest events pending is taken.
+	// Choices is the number of peers that are drawn; the one with the fewest events pending is chosen.
 	Choices int
-	// Load is how many events may be pending at a peer that is drawn, beside which the next one is looked at; 0 is
-	// any number.
+	// Load is the number of events pending at a peer above which the next peer is considered instead; 0 is no limit.
 	Load int
-	// Burst is how many exchanges a node may begin at once, and then one in each Refill; 0 is any number.
+	// Burst is the number of exchanges that a node may begin at once, after which it may begin one in each Refill; 0 is
+	// no limit.
 	Burst int
-	// Refill is how long a leaky bucket takes for one more exchange.
+	// Refill is the time in which a leaky bucket gains one exchange.
 	Refill units.Duration
-	// Hops is how many events an exchange has.
+	// Hops is the number of events in an exchange.
 	Hops int
-	// Outstanding is how many exchanges each gateway keeps going, in a closed loop; 0 is an open loop.
+	// Outstanding is the number of exchanges that each gateway keeps outstanding, in a closed loop; 0 is an open loop.
 	Outstanding int
-	// Apart allows one exchange at a time between a gateway and a target.
+	// Apart limits each pair of gateway and target to one exchange at a time.
 	Apart bool
-	// Jitter is the most that an event takes longer than the trip; all times up to it are as likely.
+	// Jitter is the largest delay of an event beyond the trip; delays are uniform up to it.
 	Jitter units.Duration
-	// Service is the mean time that a node takes for an event, one after the other; the times are exponential. 0 is
-	// none.
+	// Service is the mean time in which a node handles an event, one after the other; the times are exponential. 0 is
+	// no time.
 	Service units.Duration
 }
 
@@ -99,14 +99,14 @@ const (
 	surgeLoad   = 64 // events pending at a peer
 	surgeBurst  = 10
 	surgeRefill = units.Microsecond / 2
-	surgeDeep   = 10 // transactions of a pipeline, times targets
+	surgeDeep   = 10 // transactions in flight of a pipeline, per target
 )
 
-// interval is that of open loops: what SURGE's bucket lets through.
+// interval is the mean interval of open loops: the rate that SURGE's bucket admits.
 const interval = surgeRefill
 
-// PatternOf is a kind's pattern: with SURGE's constants, and intervals that SURGE does not have. With a bucket nodes
-// want twice of what it lets through.
+// PatternOf returns the pattern of a kind, with SURGE's constants, and with intervals, which SURGE does not have. With
+// a bucket, nodes attempt twice the rate that it admits.
 func PatternOf(k Kind, targets int) Pattern {
 	p := Pattern{Interval: interval, Choices: 1, Load: surgeLoad, Hops: 1}
 	switch k {
@@ -125,7 +125,7 @@ func PatternOf(k Kind, targets int) Pattern {
 	return p
 }
 
-// Trip is SURGE's trip for a kind. An event takes up to twice as long.
+// Trip returns SURGE's trip for a kind. An event takes up to twice as long.
 func (k Kind) Trip() units.Duration {
 	switch k {
 	case PowerOfTwo, PeersBucket:
@@ -139,12 +139,12 @@ func (k Kind) Trip() units.Duration {
 // DefaultConfig is SURGE's storm, with its ten nodes on each side.
 func DefaultConfig() Config { return ConfigOf(Storm, 10, 10) }
 
-// ConfigOf is a kind's configuration.
+// ConfigOf returns the configuration of a kind.
 func ConfigOf(k Kind, gateways, targets int) Config {
 	return Config{Pattern: PatternOf(k, targets), Gateways: gateways, Targets: targets, Trip: k.Trip(), Size: 100}
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate reports every invalid setting, each with its key.
 func (c *Config) Validate() error {
 	var f units.Faults
 	f.Hold(c.Gateways >= 1 && c.Gateways <= maxNodes, "gateways", "%d is not possible; use 1 to %d", c.Gateways,
@@ -182,5 +182,5 @@ func (c *Config) Validate() error {
 	return f.Err()
 }
 
-// maxNodes is how many nodes a side has at most.
+// maxNodes is the largest number of nodes on a side.
 const maxNodes = 1 << 20

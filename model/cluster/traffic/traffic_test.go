@@ -17,13 +17,13 @@ import (
 var kinds = []traffic.Kind{traffic.Storm, traffic.PowerOfTwo, traffic.Peers, traffic.PeersBucket, traffic.PingPong,
 	traffic.Pipeline}
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the part of testing.T and rapid.T that the helpers use.
 type failer interface {
 	Helper()
 	Fatal(...any)
 }
 
-// start makes a machine and runs it for a time.
+// start creates a machine and runs it until a time.
 func start(t failer, cfg traffic.Config, seed uint64, until sim.Time) (*traffic.Machine, *sim.Engine) {
 	t.Helper()
 	eng := sim.New()
@@ -39,7 +39,7 @@ func start(t failer, cfg traffic.Config, seed uint64, until sim.Time) (*traffic.
 	return m, eng
 }
 
-// load is the mean number of events pending at a receiver after a warm-up.
+// load measures the mean number of events pending at a receiver after a warm-up.
 func load(t failer, cfg traffic.Config, warm, until sim.Time) (mean, rate float64) {
 	m, eng := start(t, cfg, 1, warm)
 	before, sent := m.Pending(warm), m.Counters.Sent
@@ -51,8 +51,8 @@ func load(t failer, cfg traffic.Config, warm, until sim.Time) (mean, rate float6
 	return (m.Pending(until) - before) / span / float64(m.Receivers()), float64(m.Counters.Sent-sent) / span
 }
 
-// TestKinds: each of SURGE's patterns sends what its closed form says, and by Little's law that times an event's time
-// is what is pending.
+// TestKinds verifies that each of SURGE's patterns has the rate of its closed form, and that by Little's law this rate
+// times an event's latency is the number pending.
 func TestKinds(t *testing.T) {
 	for _, k := range kinds {
 		cfg := traffic.ConfigOf(k, 20, 20)
@@ -68,8 +68,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestQueue: targets that take their time are queues with one server, whose length is known; the less loaded of two
-// is the supermarket model.
+// TestQueue: targets with a service time are single-server queues, whose length is known; the less loaded of two is the
+// supermarket model.
 func TestQueue(t *testing.T) {
 	const n, service = 200, units.Microsecond
 	for _, x := range []struct {
@@ -82,10 +82,10 @@ func TestQueue(t *testing.T) {
 		mean, _ := load(t, cfg, 2*units.Millisecond, 12*units.Millisecond)
 		want := 0.0
 		for k, exponent := 1, 1.0; k < 100; k++ {
-			want += math.Pow(x.rho, exponent) // the share of queues with k or more
+			want += math.Pow(x.rho, exponent) // the share of queues with k or more events
 			exponent = float64(x.choices)*exponent + 1
 		}
-		// The limit is that of many nodes.
+		// The limit is for many nodes.
 		if off := math.Abs(mean/want - 1); off > 0.04 {
 			t.Errorf("load %g, best of %d: %.4g events at a target, not %.4g (%.1f %%)", x.rho, x.choices, mean, want,
 				100*off)
@@ -93,7 +93,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestBucket: a node that is free for a while sends a burst, and then what the bucket lets through.
+// TestBucket verifies that a node that has been idle sends a burst, and then at the rate that the bucket admits.
 func TestBucket(t *testing.T) {
 	cfg := traffic.ConfigOf(traffic.PeersBucket, 1, 1)
 	cfg.Interval, cfg.Both, cfg.Load = units.Nanosecond, false, 0
@@ -103,7 +103,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestLoad: no peer gets more than it may have.
+// TestLoad verifies that no peer exceeds its limit of pending events.
 func TestLoad(t *testing.T) {
 	cfg := traffic.ConfigOf(traffic.Storm, 50, 5)
 	cfg.Interval = 20 * units.Nanosecond
@@ -116,7 +116,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLaws: whatever the pattern, events and exchanges are conserved.
+// TestLaws verifies for random patterns that events and exchanges are conserved.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := traffic.ConfigOf(rapid.SampledFrom(kinds).Draw(t, "kind"), rapid.IntRange(1, 30).Draw(t, "gateways"),
@@ -136,7 +136,8 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// TestSame: a configuration and a seed give the same exchanges at the same times, another seed others.
+// TestSame verifies that a configuration and a seed determine the exchanges and their times, and that another seed
+// gives others.
 func TestSame(t *testing.T) {
 	list := func(k traffic.Kind, seed uint64) (done []traffic.Done) {
 		eng := sim.New()
@@ -169,7 +170,7 @@ func TestNoAllocations(t *testing.T) {
 			at += units.Millisecond
 			eng.Run(at)
 		})
-		// The pool may still grow when a new most is reached.
+		// The pool may still grow when the number of exchanges reaches a new maximum.
 		if events := float64(m.Counters.Sent-before) / 2; n > events/1000 {
 			t.Errorf("%v: %g allocations for %g events", k, n, events)
 		}
@@ -218,7 +219,7 @@ func BenchmarkTraffic(b *testing.B) {
 	}
 }
 
-// Example shows what the less loaded of two does to the most loaded target of a storm.
+// Example shows the effect of choosing the less loaded of two on the most loaded target of a storm.
 func Example() {
 	for _, choices := range []int{1, 2} {
 		cfg := traffic.ConfigOf(traffic.Storm, 90, 90)

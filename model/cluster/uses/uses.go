@@ -1,5 +1,6 @@
-// Package uses has what a disk or a link of a cluster is used for, or why it is not (Use), for how long (Spent), and
-// a Ledger that accounts for each moment once. It leaves out how it is known what something is used for.
+// Package uses defines the uses of a disk or a link of a cluster, including the reasons for being idle (Use), the time
+// spent in each (Spent), and a Ledger that accounts for each moment exactly once. It leaves out how the current use is
+// determined.
 package uses
 
 import (
@@ -7,44 +8,44 @@ import (
 	"farflash/sim"
 )
 
-// Use is what a disk or a link is used for, or why it is not.
+// Use is the use of a disk or a link, or the reason that it is idle.
 type Use uint8
 
 // The uses.
 const (
-	// Work: a disk writes or reads a piece of a chunk, a link carries some of one.
+	// Work: a disk writes or reads a piece of a chunk, or a link carries data of one.
 	Work Use = iota
-	// Repair: a disk reads or writes to make a piece again.
+	// Repair: a disk reads or writes to rebuild a piece.
 	Repair
 	// Control: a link carries a control message.
 	Control
-	// Receiving: a disk waits for a piece that comes in just now.
+	// Receiving: a disk waits for a piece that is currently arriving.
 	Receiving
-	// Reserved: data has been promised to the target, or some of a piece has come, and nothing is sent to it just now.
+	// Reserved: data has been promised to the target, or a piece has arrived in part, but none is currently arriving.
 	Reserved
-	// Tentative: a target has offered itself, or bid, and nobody has answered.
+	// Tentative: the target has an unanswered offer or bid.
 	Tentative
-	// Waiting: a link waits: a gateway's for answers while chunks are under way, a target's for what its disk reads.
+	// Waiting: a link waits: a gateway's for answers while chunks are in flight, a target's for its disk to read.
 	Waiting
-	// Idle: nothing is asked of it.
+	// Idle: there is no work.
 	Idle
 	// Down: the target has failed.
 	Down
 
-	// Count is how many uses there are.
+	// Count is the number of uses.
 	Count int = iota
 )
 
 var useNames = units.Names[Use]{"work", "repair", "control", "receiving", "reserved", "tentative", "waiting", "idle",
 	"down"}
 
-// String is the use's name in metrics.
+// String returns the use's name in metrics.
 func (u Use) String() string { return useNames.Name(u) }
 
-// Spent is for how long something was used for what.
+// Spent is the time spent in each use.
 type Spent [Count]sim.Time
 
-// All is the sum.
+// All returns the total.
 func (s *Spent) All() sim.Time {
 	sum := sim.Time(0)
 	for _, t := range s {
@@ -55,13 +56,13 @@ func (s *Spent) All() sim.Time {
 
 // Ledger accounts for the time of a disk or a link.
 type Ledger struct {
-	at       sim.Time // until when it is accounted for
-	Now      Use      // since then
-	From, To sim.Time // where links do not queue: when data comes in
+	at       sim.Time // time up to which it is accounted
+	Now      Use      // use since then
+	From, To sim.Time // where links do not queue: interval in which data arrives
 	Spent    Spent
 }
 
-// Turn accounts for the time since the last turn, and notes what the use is from now on.
+// Turn accounts for the time since the last turn, and sets the use from now on.
 func (l *Ledger) Turn(now sim.Time, next Use) {
 	left := now - l.at
 	if l.To > l.at && l.Now > Repair {

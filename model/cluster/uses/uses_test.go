@@ -2,7 +2,8 @@ package uses
 
 import "testing"
 
-// TestLedger: each moment goes to one use; what comes in counts as receiving for as long as nothing works.
+// TestLedger verifies that each moment goes to one use, and that arriving data counts as receiving while the disk does
+// no work.
 func TestLedger(t *testing.T) {
 	l := Ledger{Now: Idle}
 	l.Turn(10, Reserved)
@@ -10,7 +11,7 @@ func TestLedger(t *testing.T) {
 	l.Turn(20, Tentative) // 2 reserved, 8 receiving
 	l.Turn(40, Work)      // 10 receiving, 10 tentative
 	l.From, l.To = 41, 60
-	l.Turn(70, Down) // work comes first
+	l.Turn(70, Down) // work takes precedence
 	want := Spent{Idle: 10, Reserved: 2, Receiving: 18, Tentative: 10, Work: 30}
 	if l.Spent != want || l.Spent.All() != 70 {
 		t.Errorf("%v, not %v", l.Spent, want)

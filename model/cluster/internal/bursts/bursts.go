@@ -1,28 +1,28 @@
-// Package bursts has how many chunks come to a gateway at once: whole numbers of a bounded Pareto distribution (heavy
-// tails of what is written together: Crovella and Bestavros, Self-Similarity in World Wide Web Traffic, SIGMETRICS
-// 1996).
+// Package bursts computes how many chunks arrive at a gateway at once: integers from a bounded Pareto distribution
+// (heavy tails of data that is written together: Crovella and Bestavros, Self-Similarity in World Wide Web Traffic,
+// SIGMETRICS 1996).
 //
-// Its main type is Pareto; it leaves out when they come.
+// Its main type is Pareto; it leaves out when bursts arrive.
 package bursts
 
 import "farflash/numeric/rng"
 
-// Pareto is a distribution from 1 to Most, bounded; the probability that a burst is of k or more falls as the power
-// Shape of k.
+// Pareto is a distribution from 1 to Most, bounded; the probability that a burst has k or more chunks falls as k to the
+// power -Shape.
 type Pareto struct {
 	Most  int
 	Shape float64
 }
 
-// end is the power at which the distribution ends, of which a whole number is left.
+// end returns the probability that an unbounded burst has more than Most chunks.
 func (p Pareto) end() float64 { return rng.Pow(float64(p.Most)+1, -p.Shape) }
 
-// Size is that of a burst, from a number from 0 to 1: the distribution's inverse.
+// Size maps a uniform number in [0, 1) to a burst size: the distribution's inverse.
 func (p Pareto) Size(u float64) int {
 	return max(1, min(int(rng.Pow(1-float64(u*(1-p.end())), -1/p.Shape)), p.Most))
 }
 
-// Mean is the mean size: the sum of the probabilities that a burst is as large as that.
+// Mean returns the mean size: the sum over k of the probabilities that a burst has at least k chunks.
 func (p Pareto) Mean() float64 {
 	sum := 0.0
 	for k := 1; k <= p.Most; k++ {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBursts: sizes of bursts have the distribution's probabilities, and their mean is what is reckoned with.
+// TestBursts verifies that burst sizes have the distribution's probabilities, and that their mean is Mean.
 func TestBursts(t *testing.T) {
 	for _, l := range []Pareto{{64, 1.2}, {2, 1}, {7, 0.5}, {300, 3}} {
 		const n = 200_000

@@ -1,26 +1,26 @@
-// Package learn has what nodes learn of how long things take: a Clock, after what time something is late, and a
-// Patience, what few take longer than. It leaves out what is done about that.
+// Package learn has estimators of durations that nodes learn online: a Clock, after which a reply is late, and a
+// Patience, a high quantile. It leaves out the reaction to a late reply.
 package learn
 
 import "farflash/sim"
 
-// Clock is a smoothed mean of times, and their deviation from it, as TCP has them of round trips (RFC 6298).
+// Clock is a smoothed mean of durations and of their deviation, as TCP's round-trip estimator (RFC 6298).
 type Clock struct{ Mean, Spread sim.Time }
 
-// Learn takes a time in.
+// Learn adds a duration.
 func (c *Clock) Learn(took sim.Time) {
 	c.Spread += (max(took-c.Mean, c.Mean-took) - c.Spread) / 4
 	c.Mean += (took - c.Mean) / 8
 }
 
-// Late is after what time something is late, which is not less than a least.
+// Late returns the duration after which a reply is late, at least the given minimum.
 func (c *Clock) Late(least sim.Time) sim.Time { return max(c.Mean+8*c.Spread, least) }
 
-// Patience is what 19 of 20 take no longer than, by stochastic approximation (Robbins and Monro 1951), a sixty-fourth
-// of itself at a time.
+// Patience estimates the 95th percentile by stochastic approximation (Robbins and Monro 1951), in steps of a
+// sixty-fourth of its value.
 type Patience sim.Time
 
-// Learn takes a time in.
+// Learn adds a duration.
 func (p *Patience) Learn(took sim.Time) {
 	step := max(*p/64, 20)
 	if took > sim.Time(*p) {

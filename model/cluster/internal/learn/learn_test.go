@@ -6,8 +6,7 @@ import (
 	"farflash/sim"
 )
 
-// TestClock: RFC 6298's eighth and quarter, of times and of how much later than said something comes, which may be
-// less than nothing.
+// TestClock verifies RFC 6298's eighth and quarter, for durations and for lateness, which may be negative.
 func TestClock(t *testing.T) {
 	c := Clock{Mean: 800, Spread: 400}
 	for _, x := range []struct {
@@ -27,7 +26,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestPatience: of 20 steps 19 go down, a step is a sixty-fourth and not less than 20 ps.
+// TestPatience verifies that 19 of 20 steps go down, and that a step is a sixty-fourth and at least 20 ps.
 func TestPatience(t *testing.T) {
 	for _, x := range []struct {
 		from Patience

@@ -1,25 +1,25 @@
-// Package queue has first-in first-out queues for hot paths of cluster models: Queue, whose room is used again, so
-// that one which has reached its greatest length allocates nothing. It leaves out priorities, and giving room back.
+// Package queue has a first-in first-out queue for hot paths of cluster models: Queue, which reuses its space, so that
+// one that has reached its maximum length does not allocate. It leaves out priorities, and releasing space.
 package queue
 
-// Queue is a first-in first-out queue. The zero one is empty. How many wait is beside the list and not in it, so that
-// who asks whether any do reads one word.
+// Queue is a first-in first-out queue. The zero value is empty. The length is stored separately from the slice, so that
+// Empty reads a single word.
 type Queue[T any] struct {
 	waiting, head int32
 	items         []T
 }
 
-// Empty reports whether nothing waits.
+// Empty reports whether the queue is empty.
 func (q *Queue[T]) Empty() bool { return q.waiting == 0 }
 
-// Len is how many wait.
+// Len returns the number of elements.
 func (q *Queue[T]) Len() int { return int(q.waiting) }
 
-// All are those that wait, the next first, until the queue changes.
+// All returns the elements in order. It is valid until the queue changes.
 func (q *Queue[T]) All() []T { return q.items[q.head:] }
 
-// Push adds one at the end. Where half of a full list has gone, the rest moves down: a queue that is never empty does
-// not grow for ever.
+// Push appends an element. If more than half of a full slice has been popped, the rest moves down, so that a queue that
+// is never empty does not grow forever.
 func (q *Queue[T]) Push(x T) {
 	if len(q.items) == cap(q.items) && int(q.head) > len(q.items)/2 {
 		q.items, q.head = q.items[:copy(q.items, q.items[q.head:])], 0
@@ -28,7 +28,7 @@ func (q *Queue[T]) Push(x T) {
 	q.waiting++
 }
 
-// Remove removes number k of those that wait.
+// Remove removes element k of All.
 func (q *Queue[T]) Remove(k int) {
 	if k == 0 {
 		q.Pop()
@@ -39,7 +39,7 @@ func (q *Queue[T]) Remove(k int) {
 	q.waiting--
 }
 
-// Pop takes the next one; there must be one.
+// Pop removes and returns the first element. The queue must not be empty.
 func (q *Queue[T]) Pop() T {
 	x := q.items[q.head]
 	q.head++

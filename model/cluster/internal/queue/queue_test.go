@@ -2,7 +2,8 @@ package queue
 
 import "testing"
 
-// TestQueue: a queue that is never empty keeps its order and does not grow with what has gone through it.
+// TestQueue verifies that a queue that is never empty keeps its order and does not grow with the number of elements
+// that have passed through it.
 func TestQueue(t *testing.T) {
 	var q Queue[int32]
 	next := int32(0)

@@ -1,5 +1,5 @@
-// Package room has the memory of a node for pieces of chunks that come in and wait until they are written: Room. Room
-// for all of a piece is taken when it begins to come. It leaves out who waits for room.
+// Package room manages the memory of a node for incoming pieces of chunks until they are written: Room. Space for a
+// whole piece is allocated when it begins to arrive. It leaves out who waits for space.
 package room
 
 import "farflash/numeric/units"
@@ -9,20 +9,20 @@ type held struct {
 	id    uint64 // of the attempt at its chunk
 	chunk int32
 	size  units.Bytes
-	whole bool // it has come
+	whole bool // it has arrived in full
 }
 
-// Room is a node's memory. The zero one is empty.
+// Room is a node's memory. The zero value is empty.
 type Room struct {
 	pieces []held
 	used   units.Bytes
 }
 
-// Used is how much is taken.
+// Used returns the allocated bytes.
 func (r *Room) Used() units.Bytes { return r.used }
 
-// Takes reports whether there is room for a piece, of a limit, and takes it, unless it has been taken. Pieces of
-// which the rest will not come, as live says of a chunk and an attempt at it, give theirs back when it is wanted.
+// Takes allocates space for a piece within the limit, unless that has been done, and reports whether the piece has
+// space. If space is short, it first frees incomplete pieces whose attempts are over according to live.
 func (r *Room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(chunk int32, id uint64) bool) bool {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {
@@ -49,7 +49,7 @@ func (r *Room) Takes(id uint64, chunk int32, size, limit units.Bytes, live func(
 	return true
 }
 
-// Whole notes that a piece has come as a whole: it stays until it leaves.
+// Whole records that a piece has arrived in full: it stays until it leaves.
 func (r *Room) Whole(id uint64) {
 	for k := range r.pieces {
 		if r.pieces[k].id == id {
@@ -58,7 +58,7 @@ func (r *Room) Whole(id uint64) {
 	}
 }
 
-// Leaves gives back the room of a piece that has come as a whole and is written.
+// Leaves frees the space of a piece that has arrived in full and is written.
 func (r *Room) Leaves(id uint64) {
 	for k, x := range r.pieces {
 		if x.id == id && x.whole {
@@ -69,5 +69,5 @@ func (r *Room) Leaves(id uint64) {
 	}
 }
 
-// Clear empties it.
+// Clear frees everything.
 func (r *Room) Clear() { r.pieces, r.used = r.pieces[:0], 0 }

@@ -2,8 +2,8 @@ package room
 
 import "testing"
 
-// TestRoom: a piece is taken once, what does not fit is refused, what is given up makes room when it is wanted, and
-// what has come as a whole stays until it leaves.
+// TestRoom verifies that a piece is allocated once, that a piece that does not fit is refused, that abandoned pieces
+// are freed when space is needed, and that a whole piece stays until it leaves.
 func TestRoom(t *testing.T) {
 	var r Room
 	gone := map[uint64]bool{}

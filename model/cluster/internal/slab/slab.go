@@ -1,14 +1,15 @@
-// Package slab has numbered places that are used again, for what cluster models make and forget millions of times:
-// Slab. It leaves out checks that a place is not given back twice.
+// Package slab has numbered slots that are reused, for values that cluster models create and drop millions of times:
+// Slab. It leaves out detection of double frees.
 package slab
 
-// Slab is places for values of a type. The zero one has none. Pointers into Items hold until the next Take.
+// Slab is a set of slots for values of a type. The zero value has none. Pointers into Items are valid until the next
+// Take.
 type Slab[T any] struct {
 	Items []T
 	free  []int32
 }
 
-// Take returns the number of a place that nobody uses, the one that was given back last. It has what was left there.
+// Take returns the number of a free slot, the most recently freed one. The slot still has its old value.
 func (s *Slab[T]) Take() int32 {
 	if k := len(s.free) - 1; k >= 0 {
 		i := s.free[k]
@@ -20,8 +21,8 @@ func (s *Slab[T]) Take() int32 {
 	return int32(len(s.Items) - 1)
 }
 
-// Give gives a place back.
+// Give frees a slot.
 func (s *Slab[T]) Give(i int32) { s.free = append(s.free, i) }
 
-// Used is how many places are taken.
+// Used returns the number of slots in use.
 func (s *Slab[T]) Used() int { return len(s.Items) - len(s.free) }

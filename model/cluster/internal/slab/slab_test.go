@@ -2,7 +2,7 @@ package slab
 
 import "testing"
 
-// TestSlab: places that are taken are different, and what is given back last is taken first.
+// TestSlab verifies that slots in use are distinct, and that the slot freed last is reused first.
 func TestSlab(t *testing.T) {
 	var s Slab[string]
 	a, b := s.Take(), s.Take()

@@ -1,45 +1,45 @@
-// Package stripe has what writing over a part of a chunk comes to under an erasure code. Parity follows from all
-// data, so what is not written has to be known: either what is going to be overwritten is read and the parity with
-// it, or the rest of the stripe, whichever is less (read-modify-write and reconstruct-write: Chen et al., RAID, ACM
+// Package stripe computes the reads and writes of a partial overwrite of a chunk under an erasure code. Parity depends
+// on all data, so the rest must be known: either the data to be overwritten is read together with the parity, or the
+// rest of the stripe is read, whichever is less (read-modify-write and reconstruct-write: Chen et al., RAID, ACM
 // Computing Surveys 1994, section 3.2).
 //
-// Its main type is Layout; it leaves out who reads and writes, and what is in the pieces.
+// Its main type is Layout; it leaves out who reads and writes, and the content of the pieces.
 package stripe
 
 import "farflash/numeric/units"
 
-// Most is how many pieces a chunk has at most.
+// Most is the largest number of pieces of a chunk.
 const Most = 16
 
-// Layout is how chunks are cut, and how much of them is written at a time.
+// Layout describes how chunks are cut, and how much of them is written at a time.
 type Layout struct {
 	Chunk        units.Bytes
-	Data, Parity int         // pieces
-	Size         units.Bytes // of a part, at any multiple of it
+	Data, Parity int         // numbers of pieces
+	Size         units.Bytes // of a part, which lies at a multiple of it
 }
 
-// Part is how many bytes of each piece are read first, and how many are written.
+// Part gives the number of bytes of each piece that are read first, and that are written.
 type Part struct {
 	Read, Write [Most]units.Bytes
 }
 
-// Piece is the size of a piece.
+// Piece returns the size of a piece.
 func (l Layout) Piece() units.Bytes {
 	k := units.Bytes(l.Data)
 	return (l.Chunk + k - 1) / k
 }
 
-// Places is at how many places of a chunk a part may be.
+// Places returns the number of places of a chunk at which a part can be.
 func (l Layout) Places() int64 { return max(int64(l.Chunk/max(l.Size, 1)), 1) }
 
-// At is the part at a place, from 0 on.
+// At returns the part at a place, from 0.
 func (l Layout) At(place int64) (s Part) {
 	piece, offset := l.Piece(), units.Bytes(place)*l.Size
 	end := min(offset+l.Size, l.Chunk)
 	first, last := int(offset/piece), int((end-1)/piece)
 	from, to := offset-units.Bytes(first)*piece, end-units.Bytes(last)*piece
-	// Of the parity as much as any of the pieces: from where the first begins to be written and up to where the last
-	// one ends, or all between.
+	// The written range of the parity is the union of the pieces' ranges: [from, to) within one piece, [from, piece)
+	// and [0, to) for two, otherwise all.
 	parity := piece
 	switch {
 	case first == last:
@@ -72,7 +72,7 @@ func (l Layout) At(place int64) (s Part) {
 	return s
 }
 
-// Mean is how much is read and written for a part, mean over places, in pieces.
+// Mean returns the amounts read and written for a part, averaged over places, in pieces.
 func (l Layout) Mean() (read, written float64) {
 	n := l.Places()
 	for place := range n {

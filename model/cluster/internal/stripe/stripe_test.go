@@ -7,7 +7,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// TestStripe: what is read and written for a part of a chunk, by hand for 4+2 of 64 KiB (pieces of 16 KiB).
+// TestStripe verifies reads and writes of partial overwrites, computed by hand for 4+2 of 64 KiB (pieces of 16 KiB).
 func TestStripe(t *testing.T) {
 	const k = units.KiB
 	for _, x := range []struct {
@@ -37,8 +37,8 @@ func TestStripe(t *testing.T) {
 	}
 }
 
-// TestStripeLaws: all of a part is written, parity as much as the most of any piece at least, and what is read is no
-// more than by either way.
+// TestStripeLaws verifies that all of a part is written, that parity covers at least the largest range of any piece,
+// and that reads do not exceed either method's.
 func TestStripeLaws(t *testing.T) {
 	s := rng.NewStream(3, "stripes")
 	for range 20_000 {
@@ -69,7 +69,7 @@ func TestStripeLaws(t *testing.T) {
 	}
 }
 
-// TestMean: of 4+2 a quarter of a piece at a time reads and writes three quarters.
+// TestMean: with 4+2, a quarter of a piece at a time reads and writes three quarters of a piece.
 func TestMean(t *testing.T) {
 	read, written := Layout{Chunk: 64 * units.KiB, Data: 4, Parity: 2, Size: 4 * units.KiB}.Mean()
 	if read != 0.75 || written != 0.75 {

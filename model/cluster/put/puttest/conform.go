@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// Subject is a cluster under test, idle, with at least 2 gateways and 6 targets. Its Traits.New is to make the
-// protocol that fresh is given.
+// Subject is an idle cluster under test, with at least 2 gateways and 6 targets. Its Traits.New must make the protocol
+// that fresh is given.
 type Subject struct {
 	Bus    *put.Bus
 	Engine *sim.Engine
@@ -19,7 +19,7 @@ type Subject struct {
 	Begin func(gateway int32)
 }
 
-// Conform tests that the bus of the clusters that fresh makes keeps its contracts.
+// Conform tests that the bus of the clusters that fresh makes fulfils its contracts.
 func Conform(t *testing.T, fresh func(t *testing.T, protocol func(*put.Bus) put.Protocol) Subject) {
 	for _, c := range []struct {
 		name string
@@ -39,7 +39,7 @@ func Conform(t *testing.T, fresh func(t *testing.T, protocol func(*put.Bus) put.
 			s := &session{t: t}
 			s.Subject = fresh(t, func(*put.Bus) put.Protocol { return s })
 			s.begin = func(i int32) {
-				s.begin = func(int32) {} // of a closed loop
+				s.begin = func(int32) {} // a closed loop begins more chunks, which the test ignores
 				s.chunk = i
 				c.test(s)
 			}
@@ -53,8 +53,8 @@ func Conform(t *testing.T, fresh func(t *testing.T, protocol func(*put.Bus) put.
 	}
 }
 
-// session is a protocol that notes what comes. A test is what it does when its chunk begins; after is what it holds
-// at the end.
+// session is a protocol that records what arrives. A test runs when its chunk begins; after verifies the
+// records at the end.
 type session struct {
 	Subject
 	t     *testing.T
@@ -94,16 +94,16 @@ func (s *session) Floor(*put.Plan) sim.Time { return units.Millisecond }
 // Expects implements put.Forecast.
 func (s *session) Expects(int32) (promised, open bool) { return false, false }
 
-// message is one of the session's chunk.
+// message returns a message about the session's chunk.
 func (s *session) message(kind uint8, from, to int32) put.Message {
 	return put.Message{Kind: kind, From: from, To: to, Chunk: s.chunk, ID: s.Bus.Chunks[s.chunk].ID, A: 5, B: 7, N: 11}
 }
 
-// soonest is when a message that is sent now may have arrived.
+// soonest returns the earliest time at which a message sent now may arrive.
 func (s *session) soonest() sim.Time { return s.Engine.Now() + s.Bus.OnLink() + s.Bus.Trip }
 
-// send: what is sent arrives once at each receiver, as it was and not too soon; targets know their number; what was
-// given may be used again.
+// send verifies that messages arrive once at each receiver, unchanged and not too early, that targets receive their own
+// number, and that arguments may be reused.
 func (s *session) send() {
 	b := s.Bus
 	at := s.soonest()
@@ -130,7 +130,7 @@ func (s *session) send() {
 	}
 }
 
-// hold: a message that a target holds back comes later by so much.
+// hold verifies that a message held at a target arrives later by the delay.
 func (s *session) hold() {
 	const long = 50 * units.Microsecond
 	at := s.soonest() + long
@@ -142,7 +142,7 @@ func (s *session) hold() {
 	}
 }
 
-// accept: those that are picked hear their windows, others what all hear.
+// accept verifies that picked targets receive their windows, and the others the common message.
 func (s *session) accept() {
 	m := s.message(1, 0, -1)
 	m.A, m.B, m.N = 0, 0, -1
@@ -165,8 +165,8 @@ func (s *session) accept() {
 	}
 }
 
-// frames: frames arrive once at each receiver in the order in which they were sent, no sooner than their link allows:
-// one after the other where links queue. A message is not behind all of them.
+// frames verifies that frames arrive once at each receiver in the order in which they were sent, no earlier than their
+// link allows: one after the other where links queue. A message does not queue behind all of them.
 func (s *session) frames() {
 	b := s.Bus
 	const n = 20
@@ -196,7 +196,7 @@ func (s *session) frames() {
 	}
 }
 
-// stale: frames of a chunk that is over do not come.
+// stale verifies that frames of a completed chunk are not delivered.
 func (s *session) stale() {
 	b := s.Bus
 	b.Frames.Send(0, s.chunk, put.Frame{Arg: 1, Size: b.Frame}, 0, []int32{b.Node(1)})
@@ -208,7 +208,7 @@ func (s *session) stale() {
 	}
 }
 
-// disks: a target writes one piece after the other, each in the time that it says, and its gateway hears of each.
+// disks verifies that a target writes pieces one after the other, each in its WriteTime, and acknowledges each one.
 func (s *session) disks() {
 	b := s.Bus
 	start, write := s.Engine.Now(), b.Disks.WriteTime(2)
@@ -236,11 +236,11 @@ func (s *session) disks() {
 	}
 }
 
-// outcomes: with the last acknowledgement a chunk is over, and not before.
+// outcomes verifies that the last acknowledgement ends a chunk, and no earlier one does.
 func (s *session) outcomes() {
 	b := s.Bus
 	id := b.Chunks[s.chunk].ID
-	b.Chunks[s.chunk].N = int8(b.Copies) // where they are
+	b.Chunks[s.chunk].N = int8(b.Copies) // as a protocol would choose them
 	for k := range b.Copies {
 		if b.Chunks[s.chunk].ID != id || int(b.Chunks[s.chunk].Acked) != k {
 			s.t.Fatalf("after %d acknowledgements of %d: %+v", k, b.Copies, b.Chunks[s.chunk])
@@ -253,7 +253,7 @@ func (s *session) outcomes() {
 	s.after = func() {}
 }
 
-// timers: a time that a protocol asked for comes then, unless it is stopped; one that has passed comes now.
+// timers verifies that timers fire at their time unless stopped, and that a time in the past fires now.
 func (s *session) timers() {
 	b, now := s.Bus, s.Engine.Now()
 	b.After(now+300, 3)
@@ -270,7 +270,7 @@ func (s *session) timers() {
 	}
 }
 
-// groups: a group's targets but for those that are away.
+// groups verifies that GroupOf leaves out targets that are away.
 func (s *session) groups() {
 	b := s.Bus
 	size := int32(b.GroupSize)

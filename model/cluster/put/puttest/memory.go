@@ -1,12 +1,12 @@
-// Package puttest is for tests of what stands on either side of put.Bus: a cluster in memory, and the test that every
-// bus passes.
+// Package puttest supports tests of both sides of put.Bus: an in-memory cluster for protocols, and a conformance test
+// for buses.
 //
-// Its main parts are Memory, which carries each message and frame by itself and whose disks write one piece after the
-// other, so that any protocol of package put runs on it and its times can be computed by hand, and Conform, which
-// holds the bus of any cluster, the one in memory included, to the contracts of put.Messages, put.Frames, put.Disks
+// Its main parts are Memory and Conform. Memory carries each message and frame independently and has disks that write
+// one piece after the other, so that any protocol of package put runs on it and its times can be computed by hand.
+// Conform tests the bus of any cluster, including Memory, against the contracts of put.Messages, put.Frames, put.Disks
 // and put.Outcomes.
 //
-// What it leaves out: queues on links and reads.
+// It leaves out queues on links, and reads.
 package puttest
 
 import (
@@ -22,39 +22,39 @@ import (
 	"farflash/sim"
 )
 
-// Memory is a cluster in memory. Any number of messages pass at the same time; only the frames that a node sends take
-// turns on its link.
+// Memory is an in-memory cluster. Any number of messages pass at the same time; only the frames that a node sends queue
+// on its link.
 type Memory struct {
 	Bus      *put.Bus
 	Protocol put.Protocol
-	// Done counts the chunks whose replicas are all kept, Aborted the attempts for which there was no room, and
-	// Dropped the chunks that were not begun again after that, by the rules of SURGE.
+	// Done counts the chunks with all replicas stored, Aborted the attempts that found no capacity, and Dropped the
+	// chunks that were not retried after that, under SURGE's rules.
 	Done, Aborted, Dropped int
-	// Lose says whether what arrives at a node is lost; nil loses nothing. What takes something back is never lost.
+	// Lose decides whether an arrival at a node is lost; with nil, none is lost. Cancellations are never lost.
 	Lose func(node int32, data bool) bool
-	// Wrong is the first thing that was done that no protocol may do: to send a target of a chunk more than its
-	// piece, to send to another, to write what has not come, to be done with fewer targets than there are copies, or
-	// to have one of a group that the chunk does not ask.
+	// Wrong is the first violation of what protocols may do: sending a target more than its piece, sending to another
+	// node, writing data that has not arrived, completing with fewer targets than copies, or choosing a target outside
+	// the chunk's groups.
 	Wrong error
 
-	// Crowd is for how long frames would have waited before a target at most, if it took them in turn.
+	// Crowd is the longest time for which frames would have queued in front of a target that received them one by one.
 	Crowd sim.Time
 
 	ways   map[way]*moved
-	ports  []sim.Time // of targets: until when they would take frames
-	fell   []int      // of targets: how often they have failed
+	ports  []sim.Time // by target: when its port would be free
+	fell   []int      // by target: number of failures
 	eng    *sim.Engine
 	self   sim.Component
 	here   sim.Target
 	things slab.Slab[thing]
 	chunks slab.Slab[struct{}]
-	resume map[int32]sim.Time // of chunks whose gateways wait with the next attempt: when it begins
+	resume map[int32]sim.Time // by chunk: when an aborted attempt is retried
 	began  uint64
-	free   []sim.Time // of nodes: until when frames are on their links
-	busy   []sim.Time // of targets: until when their disks write
+	free   []sim.Time // by node: when its link has sent all frames
+	busy   []sim.Time // by target: when its disk is idle
 }
 
-// thing is something that is to happen.
+// thing is a pending event.
 type thing struct {
 	message put.Message
 	frame   put.Frame
@@ -62,18 +62,18 @@ type thing struct {
 	chunk   int32 // of a frame
 	id      uint64
 	data    bool
-	sure    bool  // not lost
-	from    int32 // the target that holds it back, or -1
-	fell    int   // how often that had failed
+	sure    bool  // exempt from loss
+	from    int32 // the target that delays it, or -1
+	fell    int   // number of failures of that target when it was sent
 }
 
-// way is an attempt at a chunk and one of its targets.
+// way identifies an attempt at a chunk and one of its targets.
 type way struct {
 	id     uint64
 	target int32
 }
 
-// moved is what has been done of a piece.
+// moved is the progress of a piece.
 type moved struct {
 	sent, got units.Bytes
 	wrote     bool
@@ -86,11 +86,11 @@ const (
 	resumes
 )
 
-// Parts is a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in
-// frames of 5 KiB, so that the last is not full.
+// Parts returns a plan of a small cluster for a protocol: 4 gateways, two groups of 6 targets, 3 copies of 16 KiB in
+// frames of 5 KiB, so that the last frame is not full.
 func Parts(p put.Scheme) (put.Plan, error) { return parts(p, put.CompatNone) }
 
-// Peers is the same by the rules of SURGE, of a protocol that it has: links have no queues.
+// Peers is Parts under SURGE's rules, for a protocol that SURGE has: links have no queues.
 func Peers(p put.Scheme) (put.Plan, error) { return parts(p, p.Traits().Build) }
 
 func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
@@ -115,7 +115,7 @@ func parts(p put.Scheme, compat put.Compat) (put.Plan, error) {
 		Queued: compat == put.CompatNone, Compat: compat}, nil
 }
 
-// NewMemory returns a cluster in memory on which a plan's protocol runs.
+// NewMemory returns an in-memory cluster that runs a plan's protocol.
 func NewMemory(p put.Plan, eng *sim.Engine) (*Memory, error) {
 	m := &Memory{eng: eng, self: eng.NewComponent(), free: make([]sim.Time, p.Gateways+p.Targets),
 		busy: make([]sim.Time, p.Targets), ways: map[way]*moved{}, resume: map[int32]sim.Time{},
@@ -178,27 +178,27 @@ func (m *Memory) Handle(e sim.Event) {
 	}
 }
 
-// Again has a gateway give up its attempt at a chunk and begin another.
+// Again has a gateway abandon its attempt at a chunk and start another one.
 func (m *Memory) Again(i int32) {
 	m.Protocol.(put.Recovery).Abandon(i)
 	m.renumber(i)
 	m.tries(i)
 }
 
-// renumber ends an attempt at a chunk.
+// renumber gives a chunk a new attempt ID.
 func (m *Memory) renumber(i int32) {
 	x := &m.Bus.Chunks[i]
 	m.began++
 	x.ID, x.N, x.Acked = m.began, 0, 0
 }
 
-// tries begins the next one.
+// tries starts the next attempt.
 func (m *Memory) tries(i int32) {
 	delete(m.resume, i)
 	m.Protocol.Begin(i)
 }
 
-// Crash has a target lose all that it knows, and what its disk was to write.
+// Crash has a target lose all its state, and the pieces that its disk has not written.
 func (m *Memory) Crash(target int32) {
 	m.fell[target]++
 	m.busy[target] = m.eng.Now()
@@ -208,7 +208,7 @@ func (m *Memory) Crash(target int32) {
 	}
 }
 
-// piece is what has been done of a chunk at a target.
+// piece returns the progress of a chunk's piece at a target.
 func (m *Memory) piece(id uint64, target int32) *moved {
 	k := way{id, target}
 	if m.ways[k] == nil {
@@ -217,14 +217,14 @@ func (m *Memory) piece(id uint64, target int32) *moved {
 	return m.ways[k]
 }
 
-// wrong notes the first thing that is.
+// wrong records the first violation.
 func (m *Memory) wrong(format string, args ...any) {
 	if m.Wrong == nil {
 		m.Wrong = fmt.Errorf("%v, at %v: %s", m.Bus.Traits.Name, m.eng.Now(), fmt.Sprintf(format, args...))
 	}
 }
 
-// at has something happen.
+// at schedules an event.
 func (m *Memory) at(t sim.Time, x thing) {
 	i := m.things.Take()
 	m.things.Items[i] = x
@@ -312,7 +312,7 @@ func (o outcomes) Acknowledged(chunk int32) {
 	}
 }
 
-// whole holds that a chunk that is done is kept where it should be.
+// whole verifies that a completed chunk is stored where it should be.
 func (m *Memory) whole(x *put.Chunk) {
 	if int(x.N) != m.Bus.Copies {
 		m.wrong("chunk %d is done with targets %v", x.ID, x.Targets[:x.N])

@@ -8,7 +8,7 @@ import (
 	"farflash/sim"
 )
 
-// TestMemory holds the cluster in memory to the contracts of the bus.
+// TestMemory verifies that Memory fulfils the contracts of the bus.
 func TestMemory(t *testing.T) {
 	puttest.Conform(t, func(t *testing.T, protocol func(*put.Bus) put.Protocol) puttest.Subject {
 		plan, err := puttest.Parts(put.Chain)
