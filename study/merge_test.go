@@ -169,12 +169,10 @@ func TestMergeRefusals(t *testing.T) {
 		"0 points with 3 replicates are no study":      func(m *manifest) { m.Points = nil },
 		"3 points with 400000 replicates are no study": func(m *manifest) { m.Reps = 400_000 },
 		"point read_latency=80us has 2 values for 1 axes": func(m *manifest) {
-			m.Points[1].Values = []string{"80us",
-				"7%"}
+			m.Points[1].Values = []string{"80us", "7%"}
 		},
 		"does not fit its own digest": func(m *manifest) {
-			m.Points[0].Label, m.Digest = "other",
-				"x"
+			m.Points[0].Label, m.Digest = "other", "x"
 		},
 		`the shard "1/2000000" cannot be`: func(m *manifest) { m.Shard = "1/2000000" },
 		`the shard "2/1" cannot be`:       func(m *manifest) { m.Shard = "2/1" },
