@@ -222,6 +222,27 @@ workload: [{synthetic: {reads: {size: 64KiB, interarrival: 1us}, requests: 20000
 	}
 }
 
+// TestLongWaits: the parts of a request's time add up to its latency where the waits of all requests together exceed
+// the 106 days that the clock holds.
+func TestLongWaits(t *testing.T) {
+	o := trialtest.Run(t, `
+ssd: {preset: mqsim-default, geometry: {channels: 1, chips_per_channel: 1, dies_per_chip: 1, planes_per_die: 1}, timing: {read_latency: 10s}}
+workload: [{synthetic: {reads: {size: 8KiB, addresses: {align: 8KiB}, interarrival: 1us}, requests: 3000}}]
+`, 1)
+	sum := 0.0
+	m, _ := o.Result.Matrix("ssd.latency.breakdown")
+	for k, part := range m.V[0] {
+		if part < 0 {
+			t.Errorf("%s takes %v us", m.Cols[k], part)
+		}
+		sum += part
+	}
+	if mean := trialtest.Metric(t, o, "read.latency.mean"); mean*3000 < (106*units.Day).Microseconds() ||
+		math.Abs(sum/mean-1) > 1e-9 {
+		t.Errorf("the parts are %v us together, the mean latency %v us", sum, mean)
+	}
+}
+
 // TestLocated holds that what goes wrong in a run names the flow and its place.
 func TestLocated(t *testing.T) {
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ func (m *Meter) Fill(out *experiment.Outcome) {
 	f := figures{r: r, cfg: m.same, drives: m.drives, now: last.drive.Since(&from.drive), span: end - from.at}
 	if m.Inside == nil {
 		for op := range f.outside {
-			f.outside[op] = last.spent[op] - from.spent[op] - f.now.Breakdown[op].All
+			f.outside[op] = last.spent[op].Minus(from.spent[op]).Minus(f.now.Breakdown[op].All)
 		}
 	}
 	f.fill()
@@ -148,7 +148,7 @@ type figures struct {
 	now    ssd.Stats
 	span   units.Duration
 	// Of a local drive's reads and writes, the part of their latencies in which the drive did not have them.
-	outside [2]sim.Time
+	outside [2]units.Total
 }
 
 func (f *figures) fill() {
@@ -384,12 +384,12 @@ func (f *figures) breakdown() {
 	if !f.some(func(c *ssd.Config) bool { return c.Controller != nil }) {
 		cols = cols[:len(cols)-1]
 	}
-	waits := f.outside != [2]sim.Time{}
+	waits := f.outside != [2]units.Total{}
 	var v [][]float64
 	for i := range 2 {
 		b := &f.now.Breakdown[i]
 		line := make([]float64, len(cols))
-		for k, t := range []sim.Time{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer,
+		for k, t := range []units.Total{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Wait, b.Array, b.Transfer,
 			b.Backlog, b.Controller}[:len(cols)] {
 			line[k] = math.NaN()
 			if b.Requests > 0 {
@@ -448,7 +448,7 @@ func (f *figures) queues() {
 				order = append(order, name)
 			}
 			x.Left += q.Left
-			x.Wait += q.Wait
+			x.Wait = x.Wait.Plus(q.Wait)
 			x.MaxWait = max(x.MaxWait, q.MaxWait)
 			x.MaxLength = max(x.MaxLength, q.MaxLength)
 		}
@@ -461,7 +461,7 @@ func (f *figures) queues() {
 			f.r.Set(wait+".max", q.MaxWait.Microseconds())
 		}
 		if f.span > 0 {
-			f.r.Set(length+".mean", float64(q.Wait)/float64(f.span)/float64(f.lanes()))
+			f.r.Set(length+".mean", q.Wait.Picoseconds()/float64(f.span)/float64(f.lanes()))
 		}
 		f.r.Set(length+".max", float64(q.MaxLength))
 	}

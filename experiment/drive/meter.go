@@ -42,8 +42,8 @@ type Meter struct {
 	Others func() []stats.Occurrence
 
 	latency [2]*stats.LatencySeries
-	spent   [2]sim.Time // the sum of latencies so far
-	steady  *steady     // nil unless the run is to end by itself
+	spent   [2]units.Total // the sum of latencies so far
+	steady  *steady        // nil unless the run is to end by itself
 }
 
 // histogram is what was measured of one operation in a slice.
@@ -73,7 +73,7 @@ type mark struct {
 	drive  ssd.Stats
 	count  [block.Ops]int64
 	bytes  [block.Ops]int64
-	spent  [2]sim.Time // the sum of latencies
+	spent  [2]units.Total // the sum of latencies
 	issued uint64
 	ended  uint64
 	each   []driveMark // of a system's drives, up to mostDriveRows
@@ -132,7 +132,7 @@ func (m *Meter) Sample(x *cosim.Sample, initiator int32) {
 		return
 	}
 	m.latency[x.Op].Add(x.Finished, d)
-	m.spent[x.Op] += d
+	m.spent[x.Op].Add(d)
 	if m.steady != nil {
 		m.steady.observe(x)
 	}

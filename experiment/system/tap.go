@@ -156,7 +156,7 @@ func (t *tap) check(r *result.Result, drives []*ssd.Drive) {
 	for i, d := range drives {
 		s := d.Stats()
 		for op, visited := range t.Visited(int32(i)) {
-			all := s.Breakdown[op].All
+			all, _ := s.Breakdown[op].All.Duration() // both sums wrap alike where they exceed 106 days
 			ours, theirs = ours+visited, theirs+all
 			if visited != all && ok {
 				ok = false

@@ -2,6 +2,7 @@ package cosim
 
 import (
 	"farflash/numeric/stats"
+	"farflash/numeric/units"
 	"farflash/sim"
 )
 
@@ -16,24 +17,31 @@ type Anatomy struct {
 // row sums the requests of a latency bucket.
 type row struct {
 	n      int64
-	stage  [mostStages]sim.Time
+	stage  [mostStages]units.Total
 	bucket int32
 }
 
 // mostStages is the largest number of stages of a request.
 const mostStages = 17
 
-func (r *row) add(n int64, stage []sim.Time) {
-	r.n += n
+func (r *row) add(stage []sim.Time) {
+	r.n++
 	for k, t := range stage {
-		r.stage[k] += t
+		r.stage[k].Add(t)
+	}
+}
+
+func (r *row) merge(o *row) {
+	r.n += o.n
+	for k, t := range o.stage {
+		r.stage[k] = r.stage[k].Plus(t)
 	}
 }
 
 // Add records a request and its time in each of at most 17 stages. All requests must have the same number of stages.
 func (a *Anatomy) Add(latency sim.Time, stage []sim.Time) {
-	a.row(int32(stats.Bucket(latency))).add(1, stage)
-	a.total.add(1, stage)
+	a.row(int32(stats.Bucket(latency))).add(stage)
+	a.total.add(stage)
 }
 
 func (a *Anatomy) row(bucket int32) *row {
@@ -53,9 +61,9 @@ func (a *Anatomy) row(bucket int32) *row {
 func (a *Anatomy) Merge(o *Anatomy) {
 	for i := range o.rows {
 		x := &o.rows[i]
-		a.row(x.bucket).add(x.n, x.stage[:])
+		a.row(x.bucket).merge(x)
 	}
-	a.total.add(o.total.n, o.total.stage[:])
+	a.total.merge(&o.total)
 }
 
 // Reset empties it and keeps its memory.
@@ -73,7 +81,7 @@ func (a *Anatomy) Mean() [mostStages]float64 { return a.total.mean() }
 
 func (r *row) mean() (out [mostStages]float64) {
 	for k, t := range r.stage {
-		out[k] = float64(t) / float64(r.n)
+		out[k] = t.Picoseconds() / float64(r.n)
 	}
 	return out
 }
@@ -91,7 +99,7 @@ func (a *Anatomy) Around(from, to float64) ([mostStages]float64, bool) {
 		}
 		x := &a.rows[i]
 		if float64(before+x.n) > first && (float64(before) < last || sum.n == 0) {
-			sum.add(x.n, x.stage[:])
+			sum.merge(x)
 		}
 		before += x.n
 	}

@@ -5,6 +5,7 @@ import (
 
 	"farflash/model/cosim"
 	"farflash/model/nvmf"
+	"farflash/numeric/units"
 	"farflash/sim"
 )
 
@@ -62,5 +63,22 @@ func TestAnatomy(t *testing.T) {
 	}
 	if got, ok := a.Around(1, 1); ok {
 		t.Errorf("behind the last are %v", got)
+	}
+}
+
+// TestAnatomyOfOverload: the time of all requests together may exceed the clock's 106 days, as it does where millions of
+// requests wait for seconds.
+func TestAnatomyOfOverload(t *testing.T) {
+	var a, b cosim.Anatomy
+	for range 3 {
+		a.Add(100*units.Day, []sim.Time{60 * units.Day, 40 * units.Day})
+		b.Add(100*units.Day, []sim.Time{30 * units.Day, 70 * units.Day})
+	}
+	a.Merge(&b)
+	if mean := a.Mean(); mean[0] != float64(45*units.Day) || mean[1] != float64(55*units.Day) {
+		t.Errorf("the mean of 60 and 30 days is %v ps, of 40 and 70 %v", mean[0], mean[1])
+	}
+	if around, ok := a.Around(0, 1); !ok || around[0] != float64(45*units.Day) {
+		t.Errorf("around all requests: %v ps", around[0])
 	}
 }

@@ -53,23 +53,23 @@ func TestAccounts(t *testing.T) {
 				}
 				b := &sums[a.Op]
 				b.Requests++
-				b.Queue += a.Queue
-				b.Link += a.Link
-				b.DRAM += a.DRAM
-				b.Cache += a.Cache
-				b.Mapping += a.Mapping
-				b.Backlog += a.Backlog
-				b.Wait += a.Wait
-				b.Array += a.Array
-				b.Transfer += a.Transfer
-				b.All += a.Whole
+				b.Queue.Add(a.Queue)
+				b.Link.Add(a.Link)
+				b.DRAM.Add(a.DRAM)
+				b.Cache.Add(a.Cache)
+				b.Mapping.Add(a.Mapping)
+				b.Backlog.Add(a.Backlog)
+				b.Wait.Add(a.Wait)
+				b.Array.Add(a.Array)
+				b.Transfer.Add(a.Transfer)
+				b.All.Add(a.Whole)
 			}
 		})
 		if got := d.Stats().Breakdown; got != sums || flashed+not != 800 || flashed == 0 ||
 			name == "cached" && not == 0 {
 			t.Errorf("%s: the breakdown is %+v, the sums %+v, of %d and %d requests", name, got, sums, flashed, not)
 		}
-		if b := &sums[block.Read]; name == "mapped" && b.Mapping == 0 {
+		if b := &sums[block.Read]; name == "mapped" && b.Mapping.Sign() == 0 {
 			t.Errorf("nobody waits for the map: no test")
 		}
 	}

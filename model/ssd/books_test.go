@@ -1,6 +1,10 @@
 package ssd
 
-import "fmt"
+import (
+	"fmt"
+
+	"farflash/numeric/units"
+)
 
 // Books holds what the drive counts as it goes against what a walk of the same things finds: lists, hash tables,
 // chains and queues, each of which something else says as well. It says what differs first.
@@ -283,7 +287,7 @@ func (d *Drive) booksOfScheduler() error {
 			return fmt.Errorf("%s: %d wait, %d are counted; %d entered and %d left, at most %d", queueNames[q],
 				lengths[q], s.length, s.Entered, s.Left, s.MaxLength)
 		}
-		if (s.MaxLength == 0) != (s.Entered == 0) || s.MaxWait > s.Wait {
+		if (s.MaxLength == 0) != (s.Entered == 0) || units.TotalOf(s.MaxWait).Minus(s.Wait).Sign() > 0 {
 			return fmt.Errorf("%s: %+v", queueNames[q], s)
 		}
 	}
@@ -294,4 +298,14 @@ func (d *Drive) booksOfScheduler() error {
 		}
 	}
 	return nil
+}
+
+// partsOf is the sum of a breakdown's parts.
+func partsOf(b *Breakdown) units.Total {
+	var sum units.Total
+	for _, x := range []units.Total{b.Queue, b.Link, b.DRAM, b.Cache, b.Mapping, b.Backlog, b.Wait, b.Array, b.Transfer,
+		b.Controller} {
+		sum = sum.Plus(x)
+	}
+	return sum
 }

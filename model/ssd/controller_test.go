@@ -29,8 +29,8 @@ func TestControllerByHand(t *testing.T) {
 			t.Errorf("%d processors: a read takes %v longer", processors, got)
 		}
 		s := a.d.Stats()
-		if b := s.Breakdown[block.Read]; b.Controller != us || s.ControllerBusy != us ||
-			b.Queue+b.Link+b.DRAM+b.Mapping+b.Backlog+b.Wait+b.Array+b.Transfer+b.Controller != b.All {
+		if b := s.Breakdown[block.Read]; b.Controller != units.TotalOf(us) || s.ControllerBusy != us ||
+			partsOf(&b) != b.All {
 			t.Errorf("%d processors: the breakdown is %+v, they were busy for %v", processors, b, s.ControllerBusy)
 		}
 	}

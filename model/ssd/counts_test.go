@@ -84,7 +84,7 @@ func counted(now Stats, was *Stats) (out []string) {
 	for _, x := range now.Queues {
 		for _, y := range was.Queues {
 			if y.Name == x.Name {
-				x.Entered, x.Left, x.Wait = x.Entered-y.Entered, x.Left-y.Left, x.Wait-y.Wait
+				x.Entered, x.Left, x.Wait = x.Entered-y.Entered, x.Left-y.Left, x.Wait.Minus(y.Wait)
 			}
 		}
 		if x.Entered > 0 {

@@ -1,5 +1,7 @@
 package ssd
 
+import "farflash/numeric/units"
+
 // Whole has the map keep every page, so that the end check walks them all. It reports whether it did not before.
 func (d *Drive) Whole() bool {
 	if d.l2p.chunks != nil {
@@ -28,3 +30,6 @@ func (d *Drive) GroupOf(l int64) int {
 	g := &d.cfg.Geometry
 	return int(plane) / g.PlanesPerDie / (g.Dies() / d.cfg.FDP.Groups)
 }
+
+// Parts is the sum of a breakdown's parts.
+func (b *Breakdown) Parts() units.Total { return partsOf(b) }

@@ -85,13 +85,13 @@ func TestRetryBreakdown(t *testing.T) {
 	tm := &cfg.Timing
 	b := &s.Breakdown[block.Read]
 	senses := units.Duration(n + s.Errors.Retries)
-	if b.Array != senses*(tm.Read[0]+tm.ReadyBusy) ||
-		b.Transfer != senses*(tm.ReadCommand(1)+tm.DataOutSetup+tm.Data(4096)) || b.Backlog != 0 ||
+	if b.Array != units.TotalOf(senses*(tm.Read[0]+tm.ReadyBusy)) ||
+		b.Transfer != units.TotalOf(senses*(tm.ReadCommand(1)+tm.DataOutSetup+tm.Data(4096))) || b.Backlog.Sign() != 0 ||
 		s.Errors.Retries == 0 || s.Reads != uint64(senses) {
 		t.Errorf("%d tries of %d reads: array %v, channel %v, other %v", s.Errors.Retries, n, b.Array, b.Transfer,
 			b.Backlog)
 	}
-	if sum := b.Queue + b.Link + b.DRAM + b.Mapping + b.Wait + b.Array + b.Transfer + b.Backlog; sum != b.All {
+	if sum := b.Parts(); sum != b.All {
 		t.Errorf("the parts are %v, all is %v", sum, b.All)
 	}
 }

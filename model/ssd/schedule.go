@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"farflash/block"
+	"farflash/numeric/units"
 	"farflash/sim"
 )
 
@@ -92,7 +93,7 @@ const readsPerPause = 16
 // queueStats is what is known of one kind of queue over all lanes.
 type queueStats struct {
 	Entered, Left uint64
-	Wait          sim.Time // total
+	Wait          units.Total
 	MaxWait       sim.Time
 	length        int64
 	MaxLength     int64
@@ -582,6 +583,6 @@ func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q uint8, i uint32) {
 	}
 	wait := d.eng.Now() - x.queued
 	s.Left++
-	s.Wait += wait
+	s.Wait.Add(wait)
 	s.MaxWait = max(s.MaxWait, wait)
 }

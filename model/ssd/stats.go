@@ -5,6 +5,7 @@ import (
 
 	"farflash/block"
 	"farflash/model/ssd/nand"
+	"farflash/numeric/units"
 	"farflash/policy/ftl"
 	"farflash/sim"
 )
@@ -37,7 +38,7 @@ type counters struct {
 
 	// Of the host's own transactions, by direction: 0 reads, 1 programs.
 	hostTxns                          [2]uint64
-	hostArray, hostTransfer, hostWait [2]sim.Time
+	hostArray, hostTransfer, hostWait [2]units.Total
 
 	byNamespace []NamespaceStats // nil if there is one
 
@@ -52,7 +53,7 @@ type Breakdown struct {
 	Requests uint64
 	// Queue is the wait for the drive to fetch the command, behind others.
 	// Cache is the wait of a write for a place in the cache, behind what leaves it for flash.
-	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All sim.Time
+	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All units.Total
 }
 
 // Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended,
@@ -109,17 +110,17 @@ func (d *Drive) account(i int32, r *request) {
 	b.Requests++
 	all := r.done.Finished - r.done.Submitted
 	inside := r.served - r.accepted
-	b.All += all
+	b.All.Add(all)
 	// A command alone in its queue is fetched in so long.
 	queued := r.done.Fetched - r.done.Submitted - d.bellTime - d.readRequestTime - d.submissionTime
 	r.done.Waited = queued
 	link := all - inside - queued - r.processed
-	b.Queue += queued
-	b.Link += link
-	b.Controller += r.processed
+	b.Queue.Add(queued)
+	b.Link.Add(link)
+	b.Controller.Add(r.processed)
 	if r.array == 0 && r.transfer == 0 {
-		b.Cache += r.roomless
-		b.DRAM += inside - r.roomless
+		b.Cache.Add(r.roomless)
+		b.DRAM.Add(inside - r.roomless)
 		r.done.Waited += max(inside-r.dram, 0)
 		if d.OnAccount != nil {
 			d.reportAccount(Account{Tag: r.done.Tag, Op: op, Queue: queued, Link: link, Cache: r.roomless,
@@ -127,12 +128,12 @@ func (d *Drive) account(i int32, r *request) {
 		}
 		return
 	}
-	b.Mapping += r.mapping
-	b.Wait += r.wait
-	b.Array += r.array
-	b.Transfer += r.transfer
+	b.Mapping.Add(r.mapping)
+	b.Wait.Add(r.wait)
+	b.Array.Add(r.array)
+	b.Transfer.Add(r.transfer)
 	backlog := inside - r.mapping - r.wait - r.array - r.transfer
-	b.Backlog += backlog
+	b.Backlog.Add(backlog)
 	r.done.Waited += r.wait + backlog
 	if d.OnAccount != nil {
 		d.reportFlashAccount(i, r, queued, link, backlog, all)
@@ -176,9 +177,9 @@ func (d *Drive) accountTransaction(x *transaction) {
 		return
 	}
 	d.hostTxns[dir]++
-	d.hostArray[dir] += x.array
-	d.hostTransfer[dir] += x.transfer
-	d.hostWait[dir] += d.eng.Now() - x.created - x.array - x.transfer
+	d.hostArray[dir].Add(x.array)
+	d.hostTransfer[dir].Add(x.transfer)
+	d.hostWait[dir].Add(d.eng.Now() - x.created - x.array - x.transfer)
 }
 
 // Stats is what a drive did since the last ResetStats. Times are totals.
@@ -210,7 +211,7 @@ type Stats struct {
 
 	// Of the host's transactions: 0 reads, 1 programs.
 	Transactions          [2]uint64
-	Array, Transfer, Wait [2]sim.Time
+	Array, Transfer, Wait [2]units.Total
 	Breakdown             [2]Breakdown
 
 	Namespaces            []NamespaceStats // of a drive that has several
@@ -241,7 +242,8 @@ type NamespaceStats struct{ Written, Moved uint64 }
 type QueueStats struct {
 	Name          string
 	Entered, Left uint64
-	Wait, MaxWait sim.Time
+	Wait          units.Total
+	MaxWait       sim.Time
 	MaxLength     int64
 }
 

@@ -3,6 +3,7 @@ package ssd
 import (
 	"slices"
 
+	"farflash/numeric/units"
 	"farflash/sim"
 )
 
@@ -37,7 +38,11 @@ func (s *Stats) sizes() []*int64 {
 }
 
 func (s *Stats) times() []*sim.Time {
-	out := []*sim.Time{&s.LinkBusy[0], &s.LinkBusy[1], &s.DRAMBusy, &s.ControllerBusy}
+	return []*sim.Time{&s.LinkBusy[0], &s.LinkBusy[1], &s.DRAMBusy, &s.ControllerBusy}
+}
+
+func (s *Stats) totals() []*units.Total {
+	var out []*units.Total
 	for i := range s.Array {
 		b := &s.Breakdown[i]
 		out = append(out, &s.Array[i], &s.Transfer[i], &s.Wait[i],
@@ -62,6 +67,14 @@ func (s *Stats) sum(o *Stats, away bool) {
 	plus(s.counts(), o.counts(), away)
 	plus(s.sizes(), o.sizes(), away)
 	plus(s.times(), o.times(), away)
+	theirs := o.totals()
+	for i, x := range s.totals() {
+		if away {
+			*x = x.Minus(*theirs[i])
+		} else {
+			*x = x.Plus(*theirs[i])
+		}
+	}
 }
 
 // Since is what a drive did between an earlier time and s. Levels, maxima and the numbers of commands are s's own.
@@ -89,7 +102,7 @@ func (s *Stats) Since(earlier *Stats) Stats {
 			if q.Name == x.Name {
 				x.Entered -= q.Entered
 				x.Left -= q.Left
-				x.Wait -= q.Wait
+				x.Wait = x.Wait.Minus(q.Wait)
 			}
 		}
 	}
@@ -165,7 +178,7 @@ func (s *Stats) addQueue(q QueueStats) {
 		if x := &s.Queues[i]; x.Name == q.Name {
 			x.Entered += q.Entered
 			x.Left += q.Left
-			x.Wait += q.Wait
+			x.Wait = x.Wait.Plus(q.Wait)
 			x.MaxWait = max(x.MaxWait, q.MaxWait)
 			x.MaxLength = max(x.MaxLength, q.MaxLength)
 			return

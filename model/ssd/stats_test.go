@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"farflash/model/ssd"
+	"farflash/numeric/units"
 )
 
 // numbered sets every number in v, at any depth, to a prime times k: no sum of two fields is another's.
@@ -13,6 +14,10 @@ func numbered(v reflect.Value, n *int, k int) {
 	next := func() int { *n += 7; return *n * k }
 	switch v.Kind() {
 	case reflect.Struct:
+		if _, ok := v.Interface().(units.Total); ok {
+			v.Set(reflect.ValueOf(units.TotalOf(units.Duration(next()))))
+			return
+		}
 		for i := range v.NumField() {
 			numbered(v.Field(i), n, k)
 		}

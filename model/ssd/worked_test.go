@@ -60,8 +60,10 @@ func TestWaitedByHand(t *testing.T) {
 	}
 	// What is said of requests one by one is said of all of them together.
 	b := a.d.Stats().Breakdown[block.Read]
-	if b.Queue+b.Backlog+b.Wait != (1+2+3)*13*us+4*bells || b.Array != 5*10*us || b.Transfer != 5*3*us {
-		t.Errorf("reads waited %v, the array took %v, the channel %v", b.Queue+b.Backlog+b.Wait, b.Array, b.Transfer)
+	waited := b.Queue.Plus(b.Backlog).Plus(b.Wait)
+	if waited != units.TotalOf((1+2+3)*13*us+4*bells) || b.Array != units.TotalOf(5*10*us) ||
+		b.Transfer != units.TotalOf(5*3*us) {
+		t.Errorf("reads waited %v, the array took %v, the channel %v", waited, b.Array, b.Transfer)
 	}
 
 	// With two commands in the controller the other two wait to be fetched: in another place, but a wait all the
@@ -71,7 +73,7 @@ func TestWaitedByHand(t *testing.T) {
 	a = newAsker(t, cfg)
 	q = a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
 	c := a.submit(t, q, read(1), read(2), read(3), read(4))
-	if b := a.d.Stats().Breakdown[block.Read]; b.Queue == 0 || c[3].Waited <= c[2].Waited ||
+	if b := a.d.Stats().Breakdown[block.Read]; b.Queue.Sign() == 0 || c[3].Waited <= c[2].Waited ||
 		c[2].Waited <= c[1].Waited {
 		t.Errorf("reads waited %v, %v, %v, in the queue %v", c[1].Waited, c[2].Waited, c[3].Waited, b.Queue)
 	}
@@ -189,11 +191,12 @@ func TestRequestsBeginAnew(t *testing.T) {
 	a.submit(t, q, block.Request{Op: block.Write, Offset: 1 << 20, Length: 8192})
 	s := a.d.Stats()
 	w, r := s.Breakdown[block.Write], s.Breakdown[block.Read]
-	if w.Requests != 1 || w.Array != 0 || w.Transfer != 0 || w.Mapping != 0 || w.Wait != 0 || w.Cache != 0 ||
-		w.DRAM <= 0 || w.All != w.Queue+w.Link+w.DRAM {
+	var none units.Total
+	if w.Requests != 1 || w.Array != none || w.Transfer != none || w.Mapping != none || w.Wait != none ||
+		w.Cache != none || w.DRAM.Sign() <= 0 || w.All != w.Queue.Plus(w.Link).Plus(w.DRAM) {
 		t.Errorf("the write: %+v", w)
 	}
-	if r.Array != 10*us || r.Transfer != 3*us {
+	if r.Array != units.TotalOf(10*us) || r.Transfer != units.TotalOf(3*us) {
 		t.Errorf("the read: %+v", r)
 	}
 }
