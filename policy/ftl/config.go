@@ -15,11 +15,11 @@ type Victim uint8
 // The victim policies.
 const (
 	Greedy Victim = iota // fewest valid pages; among equals the block that lost a page longest ago
-	// fewest valid pages among Choices blocks drawn at random with replacement (RGA in MQSim)
+	// fewest valid pages among choices blocks drawn at random with replacement (RGA in MQSim)
 	DChoices
 	Random         // any block, with equal chances
 	FIFO           // the block that was filled first
-	WindowedGreedy // fewest valid pages within the oldest blocks, a share of Window (Hu et al. 2009)
+	WindowedGreedy // fewest valid pages among the oldest blocks, a share given by window (Hu et al. 2009)
 	// greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum and Ousterhout 1992)
 	CostBenefit
 	CostAge // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
