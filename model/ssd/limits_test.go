@@ -10,16 +10,16 @@ import (
 	"farflash/numeric/units"
 )
 
-// limit is what a key may be: the values at its ends, and those just beyond.
+// limit is the valid range of a key: the values at its ends, and those just beyond.
 type limit struct {
 	key  string
 	set  func(c *ssd.Config, v float64)
 	may  []float64
-	must []float64 // what is refused
+	must []float64 // values that must be rejected
 }
 
-// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is
-// not is refused, with its key.
+// TestLimits verifies both sides of each numeric limit: the last valid value is accepted, and the first invalid one is
+// rejected with its key.
 func TestLimits(t *testing.T) {
 	const most = 1 << 30
 	above, below := func(x float64) float64 { return math.Nextafter(x, 2*x+1) },
@@ -79,7 +79,8 @@ func TestLimits(t *testing.T) {
 			c.Controller = &ssd.Controller{Processors: 1, Command: 1, Completion: units.Duration(v)}
 		}, []float64{0, 1e12}, []float64{-1, 1e12 + 1}},
 		{"power_states[0].after",
-			func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: units.Duration(v)}} }, []float64{1, 100e12}, []float64{0, 100e12 + 1}},
+			func(c *ssd.Config, v float64) { c.PowerStates = []ssd.PowerState{{After: units.Duration(v)}} },
+			[]float64{1, 100e12}, []float64{0, 100e12 + 1}},
 		{"power_states[1].after", func(c *ssd.Config, v float64) {
 			c.PowerStates = []ssd.PowerState{{After: 10, Entry: 5}, {After: units.Duration(v)}}
 		}, []float64{15}, []float64{14}},
@@ -165,7 +166,8 @@ func TestLimits(t *testing.T) {
 			c.FDP, c.Namespaces = &ssd.FDP{Handles: 4, Groups: 1}, []ssd.Namespace{{Handles: []int{0, int(v)}}}
 		}, []float64{1, 3}, []float64{-1, 0, 4}},
 		{"namespaces[0].handles",
-			func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Handles: []int{int(v)}}} }, nil, []float64{0}},
+			func(c *ssd.Config, v float64) { c.Namespaces = []ssd.Namespace{{Handles: []int{int(v)}}} }, nil,
+			[]float64{0}},
 		{"collection.streams",
 			func(c *ssd.Config, v float64) {
 				c.FDP, c.Collection.Streams = &ssd.FDP{Handles: 4, Groups: 1},
@@ -244,7 +246,7 @@ func TestLimits(t *testing.T) {
 	} {
 		for i, v := range append(append([]float64(nil), l.may...), l.must...) {
 			cfg := ofPages()
-			cfg.OverProvisioning = .5 // room for whatever else is asked
+			cfg.OverProvisioning = .5 // space for whatever else is set
 			l.set(&cfg, v)
 			err := cfg.Validate()
 			if i < len(l.may) && err != nil {
@@ -257,7 +259,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// named reports whether an error is about a key, or one inside of it.
+// named reports whether an error is about a key, or one inside it.
 func named(err error, key string) bool {
 	for _, e := range units.FieldErrors(err) {
 		if e.Path == key || strings.HasPrefix(e.Path, key+"[") || strings.HasPrefix(e.Path, key+".") {
@@ -267,10 +269,10 @@ func named(err error, key string) bool {
 	return false
 }
 
-// superblock is how much one of the drive holds.
+// superblock is the size of a superblock of the default drive.
 const superblock = 8 * 4 * 2 * 2 * 256 * 8192
 
-// withZones is a change of a drive with zones.
+// withZones returns a change to a drive with zones.
 func withZones(change func(z *ssd.Zones, v float64)) func(c *ssd.Config, v float64) {
 	return func(c *ssd.Config, v float64) {
 		c.Mapping.Ideal = true
@@ -281,7 +283,7 @@ func withZones(change func(z *ssd.Zones, v float64)) func(c *ssd.Config, v float
 	}
 }
 
-// withSLC is a change of a drive with an SLC cache.
+// withSLC returns a change to a drive with an SLC cache.
 func withSLC(change func(s *ssd.SLCCache, v float64)) func(c *ssd.Config, v float64) {
 	return func(c *ssd.Config, v float64) {
 		c.Timing.Cell = nand.TLC
