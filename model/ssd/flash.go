@@ -71,8 +71,8 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 		took += d.retryTime(l.txns[:k])
 	}
 	for i := range k {
-		x := d.txns.At(l.txns[i&(len(l.txns)-1)]) // a retried read: add to the times of earlier tries
-		if x.tries > 0 {                          // of a read that is sent again, what it took so far stands
+		x := d.txns.At(l.txns[i&(len(l.txns)-1)])
+		if x.tries > 0 { // a retried read: add to the times of earlier tries
 			x.transfer += bus
 			x.array += took
 			continue

@@ -8,8 +8,8 @@ import "farflash/sim"
 // die.
 
 // planeRead is a plane's read in progress.
-type planeRead struct { // the busy time that it adds to its die's
-	begin, end sim.Time // what it adds to the time that its die is busy
+type planeRead struct {
+	begin, end sim.Time // the busy time that it adds to its die's
 	txn        int32    // 0: none
 }
 

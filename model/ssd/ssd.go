@@ -451,8 +451,8 @@ func (d *Drive) soon(at sim.Time, kind uint16, arg uint32) {
 
 // nextEvent is an event that may be the next one. Its place in the order of simultaneous events is claimed when it is
 // made.
-type nextEvent struct { // evNone if there is none
-	sim.Event // of the kind evNone: there is none
+type nextEvent struct {
+	sim.Event // evNone if there is none
 	order     uint64
 }
 

@@ -306,7 +306,7 @@ func TestLightlyUsedDriveIsSmall(t *testing.T) {
 	runtime.ReadMemStats(&a)
 	d, _, _ := play(t, cfg, 16, random(2000, block.Write, 8192, 1<<40))
 	runtime.GC()
-	runtime.ReadMemStats(&b)                                               // 1.6 KB for each of 4096 planes
+	runtime.ReadMemStats(&b)
 	if used := float64(b.HeapAlloc) - float64(a.HeapAlloc); used > 6.5e6 { // 1.6 KB for each of 4096 planes
 		t.Errorf("a drive of %v uses %.1f MB after 2000 writes", d.LogicalSize(), used/1e6)
 	}

@@ -277,7 +277,8 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 		FTL: d.ftl.Stats().Sub(d.before), Span: at, ValidPages: d.mapped,
 		Programmed: int64(d.hostPrograms+d.movePrograms+d.mappingPrograms) * int64(d.cfg.Geometry.PageSize),
 	}
-	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations, &s.FTL.Renewals, &s.FTL.Folds} {
+	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations,
+		&s.FTL.Renewals, &s.FTL.Folds} {
 		*n *= int64(d.pools.size) // counted in superblocks, each of this many blocks
 	}
 	if d.cfg.Controller != nil {

@@ -359,8 +359,8 @@ func (d *Drive) padZone(z *zone) {
 	next := uint32(d.ftl.PPA(b, 0)) + d.perBlockPages() - uint32(d.ftl.Left(b))
 	q, in := d.perPage.Split(uint64(next))
 	g := d.packing.Find(pool, uint32(q))
-	if g == nil || in == 0 || uint32(g.Grains) < z.out { // the rest is still to arrive, or already programmed
-		return // the rest is on its way to the page, or from it
+	if g == nil || in == 0 || uint32(g.Grains) < z.out {
+		return // the rest is still to arrive, or already programmed
 	}
 	if !g.Queued {
 		d.queuePage(pool, g)
