@@ -18,7 +18,7 @@ func (d *Drive) accept(i int32, r *request) {
 		d.acceptedAt = r.accepted
 	}
 	r.number = d.accepted
-	r.left = 1
+	r.left = 1 // the request itself, until all of its parts have been issued
 	switch r.done.Op {
 	case block.Read:
 		d.read(i, r)
@@ -57,6 +57,7 @@ func (d *Drive) nextPart(r *request) part {
 	}
 	page := d.pageOf(r.cursor)
 	first := r.cursor - page*d.sectorsPerGrain
+	// With Quirks.CutAcross parts end shift sectors before the page does.
 	n := d.sectorsPerGrain - first - ns.shift
 	if n <= 0 {
 		n += d.sectorsPerGrain
@@ -248,6 +249,7 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 		d.readOfLost(t, x)
 		return
 	}
+	// trimmed and noPage are the two largest entries: anything below is a place.
 	if page := d.l2p.get(x.logical); page < trimmed {
 		d.at(x, page)
 	} else if d.unwritten(t, x, page) {
@@ -255,6 +257,7 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 	} else {
 		return
 	}
+	// The grain may still be waiting in memory for its page of flash to fill.
 	if d.grains > 1 && d.inMemory(x.page) {
 		d.fromMemory(t)
 		return
@@ -293,6 +296,7 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		_, k := n.inTurn(x.logical - n.base)
 		pool = n.readPoolOf[k]
 	}
+	// The place counts as a host page that is programmed at once. No flash command follows.
 	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
@@ -389,12 +393,14 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	old, part := d.l2p.look(x.logical)
 	have := d.valid(old, part)
 	if d.stored != nil {
+		// Quirks.SectorsLost: the stored bitmap was empty, so no older sector is merged.
 		if _, blank := d.stored.blank.get(x.logical); blank {
 			have = 0
 			d.stored.blank.remove(x.logical)
 		}
 	}
 	update := int32(0)
+	// The read of the old sectors must pin its block before the old page is invalidated below.
 	if have&^x.sectors != 0 {
 		update = d.leaves(t, x, old, have)
 		x = d.txns.At(t)
@@ -511,6 +517,7 @@ func (d *Drive) unpark(pool int) {
 		return
 	}
 	l := &d.parkedIn(int32(pool)).list
+	// Take the whole list: transactions that fail again are parked at the end of an empty one.
 	waiting := *l
 	*l = list{}
 	for t := waiting.head; t != 0; {
@@ -522,7 +529,7 @@ func (d *Drive) unpark(pool int) {
 			return
 		}
 		d.parked--
-		d.parkings--
+		d.parkings-- // not a new wait if place parks it again
 		d.place(t, d.txns.At(t))
 		t = next
 	}
@@ -653,6 +660,7 @@ func (d *Drive) updateDone(x *transaction) {
 //go:noinline
 func (d *Drive) released(t int32) {
 	x := d.txns.At(t)
+	// A chain is represented by its first element.
 	if x.joined {
 		x = d.txns.At(x.prev)
 	}
@@ -691,6 +699,7 @@ func (d *Drive) hostDone(x *transaction) {
 		return
 	}
 	r := d.requests.At(i)
+	// The last transaction to complete determines the request's breakdown.
 	if r.left == 1 {
 		r.array, r.transfer = x.array, x.transfer
 		r.mapping = max(0, x.queued-x.created)

@@ -133,6 +133,7 @@ func (c *cache) insert(l uint32, ns uint8) int32 {
 	s := c.free
 	if s != 0 {
 		c.free = c.slots[s].next
+		// The version carries over, so that a program of the slot's previous data is recognised as stale.
 		c.slots[s] = slot{version: c.slots[s].version + 1}
 	} else {
 		s = c.newSlot()
@@ -219,6 +220,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	for r.cursor < r.end {
 		p := d.nextPart(r)
 		if d.zones != nil && d.ns[r.ns].zones != nil {
+			// Data for a zone that is being reset are discarded.
 			if z := d.beingReset(r.ns, p.logical); z != nil {
 				z.out--
 				r.cursor += int64(p.count)
@@ -227,6 +229,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 		}
 		s, ok := c.index.get(p.logical)
 		if !ok {
+			// A new page needs a slot: evict a clean one, or stop until destaging makes space.
 			if c.n >= c.most && !c.evictClean() {
 				break
 			}
@@ -286,6 +289,7 @@ func (d *Drive) destage(c *cache) {
 			c.dirty--
 			x := &c.slots[s]
 			x.state = leaving
+			// The flush now waits for this program instead of for the slot to leave.
 			if x.mark {
 				x.mark, x.flying = false, true
 			}
@@ -373,6 +377,7 @@ func (d *Drive) disown(l uint32) {
 func (d *Drive) admit(c *cache) {
 	for i := c.waiting.head; i != 0; i = c.waiting.head {
 		r := d.requests.At(i)
+		// roomless is the start of the wait while the write is queued, and its duration afterwards.
 		next, since := r.next, r.roomless
 		r.roomless = d.eng.Now() - since
 		if !d.takeIn(c, i) {
@@ -452,6 +457,7 @@ func (d *Drive) flush(i int32, r *request) {
 	}
 	for s := 1; s < len(c.slots); s++ {
 		x := &c.slots[s]
+		// A free slot keeps its old page number, so the index decides whether it is in use.
 		if si, ok := c.index.get(x.logical); !ok || int(si) != s {
 			continue
 		}
@@ -469,6 +475,7 @@ func (d *Drive) flush(i int32, r *request) {
 			}
 		}
 	}
+	// All pages that flushes wait for are packed: do not wait for partly filled pages of flash.
 	if c.loose == 0 {
 		d.queueCached(c)
 	}

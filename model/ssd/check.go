@@ -52,6 +52,7 @@ func (d *Drive) Checks() []Check {
 			d.mapped, inMap, onFlash)
 	}
 
+	// A copyback counts as a program.
 	done := d.flashed[opProgram] + d.flashed[opCopyback]
 	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
 		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms,
@@ -82,6 +83,7 @@ func (d *Drive) checkGrains(add func(name string, ok bool, format string, args .
 		s.FoldPrograms)
 	filling := uint64(d.packing.Grains())
 	places := uint64(d.grains) * d.pagesTaken
+	// Places taken by reads, or abandoned in failing blocks, are in neither count.
 	exact := d.laidOut == 0 && s.Failures == 0
 	ok := handed == d.packed+d.laidOut && (places == d.packed-filling+uint64(s.Skipped) || !exact)
 	add("grains add up", ok,
@@ -152,6 +154,7 @@ type pairs struct {
 }
 
 func (p *pairs) add(logical, page uint32) {
+	// The sum of the hashes does not depend on the order of the pairs.
 	x := (uint64(logical)<<32 | uint64(page)) * 0x9e3779b97f4a7c15
 	p.sum += (x ^ x>>32) * 0xd6e8feb86659fd93
 	p.n++
@@ -234,6 +237,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 		}
 		if was := f.place(c.key - 1); was != noPage {
 			moved++
+			// Its original page must be invalid, unless the block has been erased since.
 			if w.err == nil && d.ftl.Wear(d.ftl.BlockOf(ftl.PPA(was))) == 0 && d.ftl.IsValid(ftl.PPA(was)) {
 				w.err = fmt.Errorf("page %d was written anew, but still lies on physical page %d", c.key-1, was)
 			}
@@ -272,6 +276,7 @@ func (d *Drive) programsUnderWay() (all uint64) {
 				all += uint64(l.queues[q].n)
 			}
 		}
+		// A copyback has its destination from the end of its read.
 		if l.op == opProgram || l.op == opCopyback && l.phase == transfer {
 			all += uint64(l.n)
 		}

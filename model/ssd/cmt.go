@@ -132,10 +132,12 @@ func (d *Drive) entryAtHand(t int32) bool {
 	d.mapMisses++
 	m := d.mappingPageOf(x.logical, x.ns)
 	p := d.peekState(m)
+	// No read is needed: the page's content is in DRAM, or the page was never written.
 	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
 		d.addEntry(x.logical, x.ns, false)
 		return true
 	}
+	// Another transaction may already be waiting for the same entry.
 	if _, ok := c.index.get(x.logical); !ok {
 		d.addEntry(x.logical, x.ns, true)
 	}
@@ -345,6 +347,7 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 // writeBack programs a new version of a mapping page, after which all its entries are clean. Entries that are not in
 // DRAM are first read from the old page.
 func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
+	// The sectors with clean cached entries; MQSim reads those back (Quirks.MappingProgramsVanish).
 	sectors := uint64(0)
 	n := &d.ns[ns]
 	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
@@ -359,6 +362,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
 		}
 	}
+	// Promote in address order.
 	slices.Sort(d.used)
 	for _, u := range d.used {
 		c.toFront(int32(uint32(u)))
@@ -387,6 +391,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingWrite
 	x.sectors = d.allSectors
+	// Entries that are not cached come from the old page: the program waits for its read.
 	if d.onFlash(m, ns) {
 		x.waitsFor = 1
 		d.pageState(m).reading = true

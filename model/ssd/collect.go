@@ -60,6 +60,7 @@ func (d *Drive) collectPool(pool int) {
 		return
 	}
 	d.pull(pool)
+	// Holding moves may let the victim be erased, which gives pull more work.
 	for d.grains > 1 && d.hold(pool) {
 		d.pull(pool)
 	}
@@ -110,6 +111,7 @@ func (d *Drive) pull(pool int) {
 		} else {
 			last = d.move(pool, a, last)
 		}
+		// A page of flash is read whole, so take all of its grains before stopping.
 		if d.enoughMoves(pool) && (a.Kind == ftl.Erase || !d.moreOfPage(a.Source)) {
 			break
 		}
@@ -244,6 +246,7 @@ func (d *Drive) moveSpoilt(x *transaction) {
 func (d *Drive) moveProgrammed(t int32, x *transaction) {
 	pool, l := int(x.pool), x.logical
 	moved := d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick())
+	// Under Quirks.MovesUse the entry was marked when the page had been read.
 	if moved && !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase && !d.cfg.Quirks.MovesUse {
 		d.dirtyEntry(l, d.namespaceOf(l))
 	}
@@ -269,6 +272,7 @@ func (d *Drive) eraseDone(t int32, x *transaction) {
 	if !d.erased(b) {
 		return
 	}
+	// The owners must be dropped before the block can be opened again.
 	d.owners.forget(pool, blk)
 	d.ftl.Erased(b)
 	d.zoneErased(b)

@@ -37,7 +37,7 @@ func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 //go:noinline
 func (d *Drive) lineUpTransfer(ns uint8, bytes int64, kind uint16, arg uint32) {
 	m, x := &d.memoryTurns, memoryTransfer{d.dramTime(bytes), arg, kind}
-	of := min(int(ns), len(m.queues)-1)
+	of := min(int(ns), len(m.queues)-1) // a single queue under MessagesInTurn with one cache
 	if m.busy {
 		m.queues[of].Push(x)
 		return

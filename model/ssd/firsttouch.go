@@ -21,6 +21,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	now := d.eng.Now()
 	var sectors, evictedSectors, leavingSectors int64
 	evicted, lastEvicted, first, last := int32(0), int32(0), int32(0), int32(0)
+	// Stop during a flush, and once a superpage is in flight. The rest of the write waits.
 	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
 		p := d.nextPart(r)
 		si, ok := c.index.get(p.logical)
@@ -69,6 +70,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	}
 	whole := r.cursor == r.end
 	c.sectors += evictedSectors + leavingSectors
+	// Evicted data are read from DRAM before they are programmed.
 	if evicted != 0 {
 		d.dram(r.ns, evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
 	}
@@ -77,6 +79,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		d.dram(r.ns, sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	ns := r.ns
+	// First touches are programmed straight from the host's data, without a read of DRAM.
 	d.gather()
 	for first != 0 {
 		t := first
@@ -174,6 +177,7 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 	x := d.txns.At(t)
 	c.sectors -= int64(bits.OnesCount64(x.sectors))
 	if si, ok := c.index.get(x.logical); ok {
+		// If no newer write has hit the slot, its data are on flash. Request numbers wrap, hence the signed difference.
 		if s := int32(si); int32(x.version-c.slots[s].version) >= 0 {
 			c.unlink(0, s)
 			c.discard(s)

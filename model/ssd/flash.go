@@ -214,6 +214,7 @@ func (d *Drive) free(l *lane) {
 	if l.mask != 0 {
 		d.setReady(l)
 	}
+	// A suspended operation resumes when no reads are left or it has let its quota pass.
 	if l.paused.n > 0 {
 		if q, _ := d.nextReads(l); q < 0 || l.paused.reads >= readsPerPause {
 			d.resume(l)
@@ -242,6 +243,7 @@ func (d *Drive) dataOut(l *lane, c *channel, t int32) {
 func (d *Drive) dataSent(ch int32) {
 	c := &d.channels[ch]
 	l, t, plane := &d.lanes[c.lane], c.txn, int32(0)
+	// Note the plane now, because completed frees the transaction.
 	if l.phase == reading {
 		plane = d.txns.At(t).plane
 	}
@@ -272,6 +274,7 @@ func (d *Drive) release(ch int32, c *channel) {
 		d.sendWaiting(c)
 		return
 	}
+	// In a batch, service waits for the end, so that all of its transactions compete.
 	if d.batch > 0 {
 		d.touch(ch)
 		return
@@ -344,6 +347,7 @@ func (d *Drive) copybackProgram(l *lane) {
 // and enough time is left. It reports whether the channel was taken.
 func (d *Drive) interrupt(l *lane) bool {
 	s := &d.cfg.Scheduling
+	// Only a program or erase whose array has started can be suspended, and only one a lane.
 	if l.paused.n > 0 || l.op == opRead || l.op == opCopyback || d.eng.Now() < l.starts {
 		return false
 	}
@@ -367,6 +371,7 @@ func (d *Drive) interrupt(l *lane) bool {
 			continue
 		}
 		l.paused = pausedOp{txns: l.txns, n: l.n, op: l.op, rest: left}
+		// The remaining time is uncounted here, and counted again by work on resumption.
 		d.arrayBusy[l.op] -= left
 		d.laneBusy[l.number] -= left
 		d.suspensions[l.op]++

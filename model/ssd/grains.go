@@ -45,6 +45,7 @@ func (d *Drive) link(last, t int32) {
 	f := d.txns.At(first)
 	f.shared = true
 	f.others += x.bytes
+	// The chain can start only when all of its members can.
 	f.waitsFor += x.waitsFor
 	x.waitsFor = 0
 }
@@ -350,6 +351,7 @@ func (d *Drive) isAwaited(x *transaction) bool {
 // so the victim can be erased, and survivors never take more space than they need. It reports whether there were any.
 func (d *Drive) hold(pool int) bool {
 	n := d.packing.Moves(pool)
+	// Other moves are still in flight and may join the pages.
 	if n == 0 || n != d.moving[pool] {
 		return false
 	}
@@ -406,10 +408,11 @@ func (d *Drive) completedAll(t int32) {
 	}
 	d.accountTransaction(first)
 	failed := d.programFails != nil && wrote(first.queue) && d.programFails(first.page)
+	// Defer collection until every grain of the page has completed.
 	d.chaining = true
 	for t != 0 {
 		x := d.txns.At(t)
-		next := x.pair
+		next := x.pair // read before finish, which may free x
 		x.pair, x.others, x.shared, x.joined = 0, 0, false, false
 		x.array, x.transfer = array, transfer
 		if x.pinned {

@@ -123,6 +123,7 @@ func (d *Drive) Close() error {
 // implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	p := &d.queues[q]
+	// One slot stays free to tell a full ring from an empty one. reported is the head as the host knows it.
 	if p.tail-p.reported >= p.depth-1 {
 		return false
 	}
@@ -288,6 +289,7 @@ func (d *Drive) doorbell(q block.QueueID) {
 		if d.turns != nil {
 			d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
 		} else if asked := d.send(&d.up, d.readRequestTime); d.eng.Advance(asked) {
+			// No other event comes first: take the next step without a trip through the queue.
 			d.fetchAsked(i)
 		} else {
 			d.schedule(asked, evFetchAsked, uint32(i))
@@ -384,6 +386,7 @@ func (d *Drive) arbitrate() (block.QueueID, bool) {
 			}
 			d.turn[class] = q + 1
 		}
+		// All queues of the class are out of credit: start a new round.
 		for i := range d.queues {
 			if p := &d.queues[i]; p.class == class {
 				p.credit = p.weight * int32(d.cfg.Host.Burst)
@@ -493,6 +496,7 @@ func (d *Drive) answer(i int32, r *request) {
 	if d.held == 0 {
 		d.endedCommands()
 	}
+	// The data precede the completion on the same direction of the link.
 	if r.done.Op == block.Read && r.done.Status == block.OK {
 		if d.turns != nil {
 			d.pass(upward, d.linkTime(r.done.Length), evNone, 0)
@@ -513,6 +517,7 @@ func (d *Drive) answer(i int32, r *request) {
 func (d *Drive) complete(i int32) {
 	r := d.requests.At(i)
 	r.done.Finished = d.eng.Now()
+	// The completion reports the submission queue head, which returns slots to the host.
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(i, r)
 	switch { // the completion queue's head doorbell

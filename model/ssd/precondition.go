@@ -172,6 +172,7 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 			}
 			k -= in[i]
 		}
+		// Writes cover whole, aligned units.
 		first := uint32(k) - uint32(k)%unit
 		for i := range unit {
 			if err := m.put(n, first+i); err != nil {
@@ -258,6 +259,7 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 					"over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
+		// Planes with equally many data share one spread.
 		if data != last {
 			last = data
 			counts, err := validCounts(policy, closed, g.PagesPerBlock/unit, data/unit)
@@ -276,10 +278,10 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 }
 
 // free returns the number of free blocks per plane left by steady writes of the given number of namespaces, plus those
-// that will be opened: at the threshold of collection, or at the urgent one. The host's first block is gained at no
-// cost and the first of survivors costs as much, so starting with one block less than will be opened gives neither a
-// head start. If the host is throttled while collection is urgent there is no head start to offset, because its first
-// block makes collection urgent.
+// that will be opened: at the threshold of collection, or at the urgent one. Filling the host's first block costs no
+// collection, and the first block of survivors costs one in return, so starting with one block less than will be opened
+// gives neither a head start. If the host is throttled while collection is urgent there is no head start to offset,
+// because its first block makes collection urgent.
 func (m *Image) free(t *ftl.Config, namespaces int) int {
 	least, open := t.GCStart, 2*namespaces-1
 	if m.cfg.Preconditioning.Free == FreeHard && m.cfg.Collection.Preemptible {
@@ -317,6 +319,7 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 	counts := make([]int, blocks)
 	sum, level, below := 0, 0, 0.0
 	for b := range counts {
+		// Each block takes the quantile at the middle of its share.
 		at := (float64(b) + 0.5) / float64(blocks)
 		for level < levels && below+dist[level] < at {
 			below += dist[level]

@@ -204,6 +204,7 @@ func (d *Drive) reread(t int32) bool {
 		pool, blk, _ = d.split(x.page)
 		e.reads[int(x.plane)*d.cfg.Geometry.BlocksPerPlane+blk]++
 	}
+	// The first try decides how many the page needs.
 	if x.tries == 0 {
 		var p float64
 		if known {
@@ -240,6 +241,7 @@ func (d *Drive) reread(t int32) bool {
 	e.underway--
 	if int(x.needs) > e.cfg.Retries {
 		e.Uncorrectable++
+		// All grains that share the page are lost.
 		for y := x; ; y = d.txns.At(y.pair) {
 			y.spoilt = true
 			if !y.shared && !y.joined || y.pair == 0 {

@@ -118,6 +118,7 @@ func (d *Drive) rotate(l *lane, first int, have uint16) int {
 		class, weight = int(block.Urgent), weights[0]
 	}
 	found := -1
+	// Each lap over the classes lowers the weight that a class needs by one, down to 1, then back to that of high.
 	for tries := 0; tries < weights[0]; {
 		if class++; class >= int(block.Classes) {
 			class = int(block.High)

@@ -383,7 +383,7 @@ func (d *Drive) computeTimes() {
 	}
 	d.suspendCommand = t.SuspendCommand()
 	d.suspendTime[opProgram], d.suspendTime[opErase] = t.SuspendProgram, t.SuspendErase
-	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1
+	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1 // no cached value
 	d.bellTime = d.linkTime(doorbellBytes)
 	d.submissionTime = d.linkTime(submissionBytes)
 	d.completionTime = d.linkTime(completionBytes)
@@ -502,6 +502,7 @@ func (d *Drive) Handle(ev sim.Event) {
 		}
 		ev = d.next.Event
 		d.next.Kind = evNone
+		// Advance succeeds only if no other event comes first.
 		if !d.eng.Advance(ev.At) {
 			d.eng.ScheduleAs(d.next.order, d.target, ev.At, ev.Kind, ev.Arg)
 			break

@@ -198,6 +198,7 @@ func (d *Drive) openZone(n *namespace, set *zoneSet, z *zone, k uint32, explicit
 	if was == zoneEmpty && c.MaxActive > 0 && set.active >= c.MaxActive {
 		return block.TooManyActive
 	}
+	// At the limit, close the zone that was implicitly opened first, as the specification allows.
 	if was != zoneImplicit && c.MaxOpen > 0 && set.explicit+len(set.implicit) >= c.MaxOpen {
 		if len(set.implicit) == 0 {
 			return block.TooManyOpen
@@ -272,6 +273,7 @@ func (d *Drive) forgetCached(n *namespace, z *zone, k uint32) {
 		if !ok {
 			continue
 		}
+		// A dirty slot has not left yet, so its data will never reach flash.
 		if x := &c.slots[s]; x.state == dirty {
 			z.out--
 			c.drop(base + in)
@@ -306,6 +308,7 @@ func (d *Drive) settleIfReset(ns uint8, sector int64) {
 func (d *Drive) settleZone(ns int, k uint32) {
 	n := &d.ns[ns]
 	z := &d.zones[ns].list[k]
+	// Data are still being written: make sure that their last page does not wait for more.
 	if z.out > 0 {
 		d.padZone(z)
 		return

@@ -203,6 +203,7 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		return 0, fmt.Errorf("%d blocks are retired, %d are counted", bad, p.retired)
 	case most != p.mostErases:
 		return 0, fmt.Errorf("the most erases are %d, not %d", most, p.mostErases)
+	// Admission control: only a failure can make victims owe more than there is.
 	case f.owed(p, nil, GC) > p.free && !p.short:
 		return 0, fmt.Errorf("victims may need %d blocks, %d are free", f.owed(p, nil, GC), p.free)
 	case p.restoring == nil && p.guarded != (f.mixed && (len(p.victims) > 0 || p.free == 0)):

@@ -47,6 +47,7 @@ func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	}
 	b := Block(int64(pool)*int64(f.blocks) + int64(s.block))
 	if page := f.nextValid(p, s.block, s.cursor); page < f.pages {
+		// A failure may have taken the destination that begin counted on.
 		if p.short && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
 			return Action{}, false // wait until a block has been erased
 		}
@@ -82,6 +83,7 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 
 // start makes another block a victim if the pool needs one, has one and can afford it.
 func (f *FTL) start(p *pool) bool {
+	// In order of urgency: empty blocks if space is short, failing blocks, renewals, folds, wear, space.
 	if p.short && f.startEmpty(p) {
 		return true
 	}
@@ -185,6 +187,7 @@ func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
 	for i := range p.victims {
 		m := &p.blocks[p.victims[i].block]
 		to := f.target(m, Reason(m.prev))
+		// Victims with the same target share blocks: sum their pages before rounding up.
 		pages := int32(0)
 		for j := range p.victims {
 			m := &p.blocks[p.victims[j].block]
@@ -234,7 +237,8 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	if m.state != victim || m.next == 0 || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
-	m.next--
+	m.next-- // this move will not ask again
+	// Superseded by a host write, or trimmed.
 	if !f.has(p, b, page) || f.drv.Lookup(f.drv.Owner(src)) != src {
 		f.moveOver(p, m)
 		return NoPPA, false
@@ -301,6 +305,7 @@ func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	if m.state != victim || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
+	// A host write that has completed in the meantime has changed the entry, and wins.
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
 		bit := uint64(1) << (page & 63)
@@ -338,7 +343,7 @@ func (f *FTL) Erased(b Block) {
 	p, i := f.ended(b)
 	m := &p.blocks[i]
 	if m.erases < maxErases {
-		m.erases++
+		m.erases++ // saturates at maxErases
 	}
 	p.counts.erases++
 	p.erases++

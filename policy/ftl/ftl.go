@@ -215,6 +215,7 @@ func (f *FTL) Config() Config { return f.cfg }
 func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	p := f.touch(pool)
 	w := &p.frontiers[stream]
+	// The last page of a block, guarded pools and HostStop need the checks of the slow path.
 	if w.left <= 1 || p.guarded || p.free < f.hostStop {
 		return f.allocateSlow(p, pool, stream, now)
 	}

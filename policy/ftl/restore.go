@@ -80,6 +80,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		return nil
 	}
 	p.free--
+	// A pool being restored shares no bitmaps, so this is the block's own.
 	all := f.bitmap(p, i)
 	copy(all, r.Valid)
 	for _, w := range all {
@@ -107,6 +108,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	}
 	p.counts.restored += int64(r.Written) + int64(f.pages-f.size(m))
 	m.state = open
+	// As in openBlock, pages not handed out yet count as valid.
 	for page := r.Written; page < int(f.size(m)); page++ {
 		all[page>>6] |= 1 << (page & 63)
 	}
@@ -178,6 +180,7 @@ func (f *FTL) checkRestored(r Restored) error {
 		return fmt.Errorf("a bitmap of %d words; a block has %d pages", len(r.Valid), f.pages)
 	}
 	for i, w := range r.Valid {
+		// No page at or beyond written can be valid.
 		if beyond := w >> max(0, min(63, written-64*i)); w != 0 &&
 			(written <= 64*i || written < 64*(i+1) && beyond != 0) {
 			return fmt.Errorf("a page from %d on is valid, but only %d are written", 64*i, written)

@@ -63,6 +63,7 @@ func (p *pool) remove(f *FTL, b int32) {
 			p.bucket(old, q)
 		}
 	case f.order == byArray:
+		// Fill the gap with the last block, to keep the array dense.
 		last := p.array[len(p.array)-1]
 		p.array[m.next] = last
 		p.blocks[last].next = m.next
@@ -115,7 +116,7 @@ func (f *FTL) pick(p *pool) int32 {
 // from the most recent event in any bucket, plus one so that equal ages still compare by u.
 func (f *FTL) mostBeneficial(p *pool) int32 {
 	if p.least == 0 {
-		return p.buckets[0].head
+		return p.buckets[0].head // no page to move: always the best
 	}
 	now := p.blocks[p.buckets[p.least].tail].stamp
 	for v := p.least + 1; v <= f.pages; v++ {
@@ -146,7 +147,7 @@ func (f *FTL) oldestBenefit(p *pool) int32 {
 	for b := p.young.head; b != none; b = p.blocks[b].next {
 		m := &p.blocks[b]
 		if m.valid == 0 {
-			return b
+			return b // no page to move: always the best
 		}
 		age := float64(p.erases-uint32(m.pending)) + 1
 		if benefit := float64(f.pages-m.valid) / float64(m.valid) * age; benefit > most {
