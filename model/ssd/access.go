@@ -118,6 +118,7 @@ func (d *Drive) read(i int32, r *request) {
 		x.bytes = int32(bits.OnesCount64(p.sectors)) * nand.SectorSize
 		d.locate(t, x)
 	}
+	// One DRAM transfer carries all cached parts of the request.
 	if cached > 0 {
 		r.left++
 		d.dram(r.ns, cached*nand.SectorSize, evMemoryDone, uint32(i))
@@ -133,6 +134,7 @@ func (d *Drive) writeThrough(i int32, r *request) {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
 		r.left++
+		// A cache that holds the page takes over the new data.
 		if n := &d.ns[r.ns]; n.cache != CacheOff && !d.cfg.Quirks.WritesUnseen {
 			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
 		}
@@ -178,6 +180,7 @@ func (d *Drive) gather() {
 	}
 }
 
+// dispatch ends what gather started. Nested pairs act on the outermost dispatch.
 func (d *Drive) dispatch() {
 	if !d.cfg.Quirks.LookUpsFirst {
 		d.closeBatch()
@@ -244,6 +247,7 @@ func (d *Drive) place(t int32, x *transaction) {
 	}
 }
 
+// placeRead directs a host read to its page on flash, and pins the page's block until the read completes.
 func (d *Drive) placeRead(t int32, x *transaction) {
 	if d.errs != nil && d.isLost(x.logical) {
 		d.readOfLost(t, x)
@@ -584,6 +588,7 @@ func (d *Drive) completed(t int32) {
 		d.completedAll(t)
 		return
 	}
+	// Unpinning may be the last thing that the erase of a victim waits for.
 	if x.pinned {
 		pool := int(x.pool)
 		d.ftl.ReadDoneIn(pool, int(x.blk))

@@ -56,6 +56,7 @@ type cache struct {
 	touched []hash[uint32] // by namespace
 }
 
+// slotList is a list of slots linked by their prev and next fields.
 type slotList struct{ head, tail int32 }
 
 // list32 is a queue of requests linked by their next field.
@@ -121,6 +122,7 @@ func (c *cache) unlink(o int, s int32) {
 	}
 }
 
+// toBack marks a slot as the most recently used of its list.
 func (c *cache) toBack(o int, s int32) {
 	if c.order[o].tail != s {
 		c.unlink(o, s)
@@ -353,7 +355,7 @@ func (d *Drive) destaged(t int32) {
 			c.append(1, s)
 			c.dirty++
 		case d.ns[x.ns].cache == CacheWrite:
-			c.discard(s)
+			c.discard(s) // a pure write cache keeps no clean pages
 		default:
 			y.state = clean
 			c.append(0, s)
@@ -449,6 +451,7 @@ func (d *Drive) flush(i int32, r *request) {
 	d.queueRequest(&c.flushes, i)
 	d.openBatch()
 	defer d.closeBatch()
+	// New writes wait behind a flush, so all dirty pages are known now.
 	if d.cfg.Cache.Destage == DestageFirstTouch {
 		d.queueCached(c)
 		d.destageAll(c)

@@ -153,6 +153,7 @@ type pairs struct {
 	sum uint64
 }
 
+// add adds a page and its place to the set.
 func (p *pairs) add(logical, page uint32) {
 	// The sum of the hashes does not depend on the order of the pairs.
 	x := (uint64(logical)<<32 | uint64(page)) * 0x9e3779b97f4a7c15

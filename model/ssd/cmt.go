@@ -164,6 +164,7 @@ func (d *Drive) onFlash(m uint32, ns uint8) bool {
 	if d.l2p.get(l) < trimmed {
 		return true
 	}
+	// On a filled drive all mapping pages but a last, partial one are on flash from the start.
 	n := &d.ns[ns]
 	return (d.cfg.Initial == InitialFormula || d.cfg.Preconditioning.Fill != FillNone) && l-n.mapBase < n.stored
 }
@@ -178,6 +179,7 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingRead
 	if page := d.l2p.get(x.logical); page < trimmed {
+		// The grain may still be waiting in memory for its page of flash to fill.
 		if d.grains > 1 && d.inMemory(page) {
 			d.fromMemory(t)
 			d.closeBatch()
@@ -236,6 +238,7 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	}
 	c.numbered++
 	c.entries[e].number = c.numbered
+	// Link the entry to its mapping page, where writeBack looks for dirty entries.
 	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
@@ -350,7 +353,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	// The sectors with clean cached entries; MQSim reads those back (Quirks.MappingProgramsVanish).
 	sectors := uint64(0)
 	n := &d.ns[ns]
-	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
+	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage // first page whose entry is in m
 	for e := d.peekState(m).entries; e != 0; e = c.entries[e].mnext {
 		x := &c.entries[e]
 		if x.dirty {
@@ -455,6 +458,7 @@ func (d *Drive) mappingDone(t int32) {
 		d.programmed(x)
 		return
 	}
+	// A new version of the page was waiting for this read of the old one.
 	if x.pair != 0 {
 		d.released(x.pair)
 	}
@@ -470,6 +474,7 @@ func (d *Drive) mappingDone(t int32) {
 		}
 	}
 	d.forgetState(m)
+	// All waiting entries of the mapping page become usable at once.
 	for w := waiting; w != 0; w = d.txns.At(w).next {
 		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
 			c.entries[e].waiting = false
@@ -525,6 +530,7 @@ func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on 
 // byEntry reorders the transactions that wait for a mapping page: those of each entry together, in the position of the
 // first of them, reads before writes.
 func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
+	// The key sorts by position, then reads before writes; its low half is the transaction.
 	order := d.waited[:0]
 	several := d.cfg.Quirks.WaitersEvicted && waiting != 0
 	for w := waiting; w != 0; w = d.txns.At(w).next {

@@ -54,6 +54,7 @@ func (d *Drive) collect(pool int) {
 // mayCollect reports whether collect may have work in a pool.
 func (d *Drive) mayCollect(pool int) bool { return d.grains > 1 || d.slc.on || d.ftl.Wants(pool) }
 
+// collectPool is collect once there may be work.
 func (d *Drive) collectPool(pool int) {
 	if d.chaining { // wait until the whole chain has completed
 		d.postpone(int32(pool))
@@ -80,6 +81,8 @@ func (d *Drive) unparkRetired(pool int) {
 	}
 }
 
+// postpone defers collection in a pool until the current chain has completed.
+//
 //go:noinline
 func (d *Drive) postpone(pool int32) {
 	if !slices.Contains(d.postponed, pool) {

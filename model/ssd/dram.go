@@ -34,6 +34,8 @@ func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 	}
 }
 
+// lineUpTransfer starts a transfer if the DRAM channel is idle, and queues it otherwise.
+//
 //go:noinline
 func (d *Drive) lineUpTransfer(ns uint8, bytes int64, kind uint16, arg uint32) {
 	m, x := &d.memoryTurns, memoryTransfer{d.dramTime(bytes), arg, kind}
@@ -100,6 +102,8 @@ func (d *Drive) dramTime(bytes int64) sim.Time {
 	return d.lastDRAMTime
 }
 
+// computeDRAM is dramTime for another size than the last.
+//
 //go:noinline
 func (d *Drive) computeDRAM(bytes int64) {
 	m := &d.cfg.DRAM

@@ -9,6 +9,7 @@ type fifo struct {
 	n    uint32
 }
 
+// waiter is a transaction in a queue, with the fields that picking compares.
 type waiter struct {
 	txn int32
 	spot

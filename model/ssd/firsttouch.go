@@ -52,6 +52,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
+		// First touch since the filter was last emptied: program the page at once.
 		if _, seen := c.touched[r.ns].get(p.logical); !seen {
 			c.touched[r.ns].set(p.logical, 1)
 			x.state = leaving
@@ -124,6 +125,7 @@ func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 		d.txns.At(t).queue = queue
 		d.txns.At(t).next = 0
 	}
+	// misplace changed the page for the program only.
 	x.logical = logical
 	c.discard(s)
 	return t

@@ -78,6 +78,7 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 			continue
 		}
 		x.transfer = bus
+		// In a multi-plane program each page is charged the whole command, but only its own data.
 		if op == opProgram && k > 1 {
 			x.transfer = d.programCommand[k] + d.dataTime(x.load())
 		}
@@ -312,6 +313,7 @@ func (d *Drive) copybackRead(l *lane) {
 			kept++
 		}
 	}
+	// If all moves were superseded, the command has no program half.
 	if l.n = kept; kept == 0 {
 		d.free(l)
 		d.touch(l.channel)
@@ -416,6 +418,8 @@ func (d *Drive) dataTime(b int32) sim.Time {
 	return d.lastData
 }
 
+// computeData is dataTime for another size than the last.
+//
 //go:noinline
 func (d *Drive) computeData(b int32) {
 	t := d.cfg.Timing.Data(units.Bytes(b))

@@ -159,6 +159,8 @@ func (d *Drive) countGrain(x *transaction) {
 	}
 }
 
+// countApart is countGrain for a drive with several namespaces or groups.
+//
 //go:noinline
 func (d *Drive) countApart(x *transaction) {
 	if d.groups != nil {
@@ -221,6 +223,7 @@ func (d *Drive) pack(t int32) {
 	case fromMove:
 		kind = pack.Move
 	}
+	// Join the chain of the page, if it has one already.
 	if g := d.packing.Find(pool, number); g != nil {
 		if f := d.txns.At(g.First); !g.Queued && f.queue > queueMappingWrite && f.queue < queueMoveWrite {
 			f.queue = min(f.queue, x.queue) // the most urgent of the host's queues
@@ -230,6 +233,7 @@ func (d *Drive) pack(t int32) {
 	g := d.packing.Add(pool, number, t, kind, set)
 	d.packed++
 	full := int32(in) == d.grains-1
+	// Queue the page when it is full, or early if something waits for this grain.
 	if !g.Queued && (full || wanted) {
 		d.queuePage(pool, g)
 	}
@@ -324,6 +328,7 @@ func (d *Drive) queueBlock(b ftl.Block) {
 // press prevents a deadlock between a write that waits for space in a cache and grains leaving that cache that wait for
 // their pages to fill.
 func (d *Drive) press(c *cache) {
+	// If any program of the cache's pages is queued, it will free a slot.
 	if d.grains == 1 || c.waiting.head == 0 || c.out == 0 || c.out != d.packing.Cached(c.set) {
 		return
 	}

@@ -254,6 +254,8 @@ func (d *Drive) linkTime(bytes int64) sim.Time {
 	return d.lastLink
 }
 
+// computeLink is linkTime for another payload than the last: a TLP header for each MaxPayload bytes.
+//
 //go:noinline
 func (d *Drive) computeLink(bytes int64) {
 	h := &d.cfg.Host
@@ -309,6 +311,7 @@ func (d *Drive) wakes(q block.QueueID) bool {
 	return true
 }
 
+// roomForCommand reports whether the limit on the commands in the controller allows another.
 func (d *Drive) roomForCommand() bool {
 	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
 }

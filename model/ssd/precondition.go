@@ -193,6 +193,7 @@ func (m *Image) put(n *namespace, i uint32) error {
 	plane := n.pool(i)
 	l := n.base + i
 	dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
+	// Collect until the host gets a page. A round without work means that there is none to gain.
 	for !ok {
 		if !m.collectNow(int(plane)) {
 			return units.Wrong("preconditioning",
@@ -249,10 +250,11 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 			continue
 		}
 		data := int(f.pages(plane))
-		closed := g.BlocksPerPlane - m.free(&t, len(users))
+		closed := g.BlocksPerPlane - m.free(&t, len(users)) // blocks with data at time 0
 		if err := m.room(plane, int64(data)); err != nil {
 			return err
 		}
+		// Without spare pages there is no steady state.
 		if closed*g.PagesPerBlock <= data {
 			return units.Wrong("preconditioning.occupancy",
 				"%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise "+

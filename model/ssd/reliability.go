@@ -144,6 +144,7 @@ func (c ErrorCounts) String() string {
 		c.Retried, c.Retries, c.Uncorrectable, c.Lost, c.RateSum)
 }
 
+// newErrs returns the error model of a drive, or nil if its flash has no errors.
 func newErrs(c *Config, seed uint64, name string) *errs {
 	r := c.Reliability
 	if r == nil {

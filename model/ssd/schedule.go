@@ -139,6 +139,7 @@ func (d *Drive) touch(channel int32) { d.dirty[channel>>6] |= 1 << (channel & 63
 // outermost openBatch.
 func (d *Drive) openBatch() { d.batch++ }
 
+// closeBatch ends a batch and, if it was the outermost, serves the channels marked by touch.
 func (d *Drive) closeBatch() {
 	d.batch--
 	if d.batch > 0 {
@@ -542,6 +543,7 @@ func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
 	}
 }
 
+// operationOf returns the array operation of a queue's transactions.
 func operationOf(queue int) operation {
 	return operationsOf[queue&(len(operationsOf)-1)]
 }

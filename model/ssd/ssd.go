@@ -390,6 +390,7 @@ func (d *Drive) computeTimes() {
 	d.readRequestTime = d.wireTime(int64(d.cfg.Host.PacketBytes) + 4)
 }
 
+// makeCaches sets up the data caches and the mapping tables: one for all namespaces, or one each.
 func (d *Drive) makeCaches() {
 	sets, tables := 1, 1
 	if d.cfg.Cache.Partitioned {

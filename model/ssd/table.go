@@ -99,6 +99,7 @@ func (t *table) set(l, p uint32) {
 	t.setEntry(l, p)
 }
 
+// setEntry is set for a table of arrays.
 func (t *table) setEntry(l, p uint32) {
 	k := l >> chunkBits
 	if t.shared != nil {
@@ -133,6 +134,8 @@ func (t *table) put(l, p uint32, sectors uint64) {
 	}
 }
 
+// putWide is put for pages with more than 32 sectors.
+//
 //go:noinline
 func (t *table) putWide(l, p uint32, sectors uint64) {
 	if t.set(l, p); sectors != 0 {
@@ -142,6 +145,8 @@ func (t *table) putWide(l, p uint32, sectors uint64) {
 	}
 }
 
+// setSectors sets the valid sectors of a page in a table of arrays. Chunks of sectors are created on demand.
+//
 //go:noinline
 func (t *table) setSectors(l, sectors uint32) {
 	k := l >> chunkBits
@@ -398,6 +403,7 @@ func (o *owners) forget(plane, block int) {
 	}
 }
 
+// clone returns a copy with the same owners. Existing runs become read-only on both sides.
 func (o *owners) clone() owners {
 	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), recent: noneRecent(len(o.block)),
 		filled: o.filled}

@@ -81,6 +81,7 @@ func (d *Drive) makeZones() {
 		}
 		d.zones[i].list = make([]zone, n.zones.count)
 		for k := range d.zones[i].list {
+			// A fill writes zones whole.
 			if z := &d.zones[i].list[k]; d.l2p.get(n.base+uint32(k)*n.zones.size) < trimmed {
 				z.state, z.pointer, z.prefilled = zoneFull, n.zones.capacity, true
 			}
@@ -126,6 +127,7 @@ func (d *Drive) toZone(r *request) block.Status {
 	return status
 }
 
+// inZone implements toZone once the zone is known: k is its number, in the offset of the request within it.
 func (d *Drive) inZone(r *request, n *namespace, set *zoneSet, z *zone, k, in uint32) block.Status {
 	if z.resetting {
 		return block.ZoneTransition
@@ -150,6 +152,7 @@ func (d *Drive) inZone(r *request, n *namespace, set *zoneSet, z *zone, k, in ui
 		if z.state != zoneEmpty && z.state != zoneFull {
 			set.active--
 		}
+		// A finished zone has its partly filled last page padded.
 		z.state, z.padding = zoneFull, z.pointer > 0 && z.pointer < n.zones.capacity
 		d.zoneStats.Finishes++
 	case block.Reset:
@@ -178,6 +181,7 @@ func (d *Drive) toWrite(r *request, n *namespace, set *zoneSet, z *zone, k, in u
 		r.done.Offset = r.offset * nand.SectorSize
 		d.zoneStats.Appends++
 	}
+	// The write pointer advances when the command is decoded, before its data arrive.
 	z.pointer += grains
 	z.out += grains
 	if z.pointer == n.zones.capacity {
@@ -252,6 +256,7 @@ func (d *Drive) zoneCommand(i int32, r *request) {
 	z := &d.zones[r.ns].list[k]
 	d.openBatch()
 	if r.done.Op == block.Reset {
+		// The request completes when the zone's superblocks have been erased.
 		r.left++
 		z.request = i
 		d.forgetCached(n, z, k)
@@ -323,6 +328,7 @@ func (d *Drive) settleZone(ns int, k uint32) {
 	base := n.base + k*n.zones.size
 	for in := range z.pointer {
 		if p := d.l2p.get(base + in); p < trimmed {
+			// The superblocks of a prefilled zone are found through the map.
 			if z.prefilled {
 				if b := d.ftl.BlockOf(ftl.PPA(p)); len(z.blocks) == 0 || z.blocks[len(z.blocks)-1] != b {
 					z.blocks = append(z.blocks, b)
@@ -359,6 +365,7 @@ func (d *Drive) padZone(z *zone) {
 	}
 	b := z.blocks[len(z.blocks)-1]
 	pool := int(b) / d.cfg.Geometry.BlocksPerPlane
+	// next is the grain that the zone fills next, q its page of flash.
 	next := uint32(d.ftl.PPA(b, 0)) + d.perBlockPages() - uint32(d.ftl.Left(b))
 	q, in := d.perPage.Split(uint64(next))
 	g := d.packing.Find(pool, uint32(q))

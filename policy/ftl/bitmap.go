@@ -29,6 +29,8 @@ func (f *FTL) word(p *pool, b, w int32) uint64 {
 	return *f.lentWord(p, b, w)
 }
 
+// lentWord is word for a pool with a loan: it finds the chunk in the pool's own bits or in the origin's.
+//
 //go:noinline
 func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
 	k, size := w/chunkWords, f.chunk
@@ -60,6 +62,8 @@ func (f *FTL) borrowed(p *pool, b, w int32) *uint64 {
 	return f.lentWord(p, b, w)
 }
 
+// copyChunk copies chunk k of block b from the origin to the end of the pool's own bits.
+//
 //go:noinline
 func (f *FTL) copyChunk(p *pool, b, k int32) {
 	size, part := int(f.chunk), f.lentPart(p, b, k)

@@ -230,6 +230,7 @@ func (f *FTL) RelocateTo(src PPA, stream int, now Tick) (PPA, bool) {
 	return f.relocate(src, stream, now)
 }
 
+// relocate is Relocate if stream is negative, and RelocateTo otherwise.
 func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
@@ -298,6 +299,7 @@ func (f *FTL) Moved(src, dst PPA, now Tick) bool { return f.moved(src, dst, now,
 // from now on.
 func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, false) }
 
+// moved is Moved or, if the page at dst has yet to be programmed, Held.
 func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
@@ -376,6 +378,7 @@ func (f *FTL) Retire(b Block) {
 	f.changed(f.poolOf(b), p)
 }
 
+// retire takes a block out of service. The caller has removed it from every structure.
 func (f *FTL) retire(p *pool, m *block) {
 	m.state = retired
 	p.retired++

@@ -148,6 +148,8 @@ func (f *FTL) touch(pool int) *pool {
 	return p
 }
 
+// own makes pool i f's own: it finishes its restoring, or replaces it by a copy.
+//
 //go:noinline
 func (f *FTL) own(i int) *pool {
 	p := f.pools[i]
@@ -288,6 +290,7 @@ func (f *FTL) addFree(p *pool, b int32) {
 	p.push(freeBlock{order, b})
 }
 
+// push adds an entry to the heap of free blocks.
 func (p *pool) push(e freeBlock) {
 	p.heap = append(p.heap, e)
 	p.rise(len(p.heap)-1, e)

@@ -200,6 +200,7 @@ func (p *pool) rerank(b int32, m *block) {
 	p.least = min(p.least, m.valid)
 }
 
+// append adds block b at the tail of a list.
 func (p *pool) append(l *list, b int32, m *block) {
 	m.prev, m.next = l.tail, none
 	if l.tail == none {
