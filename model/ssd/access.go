@@ -89,8 +89,8 @@ func (d *Drive) partDone(i int32, r *request) {
 
 // read sends cached sectors from DRAM and reads the rest from flash.
 //
-// It is kept out of line, as are others with this directive, because the compiler does not inline the calls of a
-// function that it inlines on account of a profile.
+// It is kept out of line, as are others with this directive: the compiler does not inline the calls in a function that
+// it has itself inlined because of a profile.
 //
 //go:noinline
 func (d *Drive) read(i int32, r *request) {

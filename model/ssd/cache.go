@@ -283,7 +283,7 @@ func (c *cache) evictClean() bool {
 // at most destageDepth in flight.
 func (d *Drive) destage(c *cache) {
 	for d.mayDestage(c) {
-		// A page of flash worth of grains leaves DRAM in one transfer.
+		// The grains of one page of flash leave DRAM in one transfer.
 		first, last, bytes := int32(0), int32(0), int64(0)
 		for n := d.grains; n > 0 && d.mayDestage(c); n-- {
 			s := c.order[1].head

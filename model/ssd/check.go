@@ -98,7 +98,7 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	if n, same := d.mapIsOwners(); same {
 		return n, nil
 	}
-	// The drive was filled, moves are in flight, or there is an error: the walk page by page finds which.
+	// The drive was filled, moves are in flight, or there is an error, which a walk page by page locates.
 	if d.l2p.chunks == nil {
 		return d.walkChanges()
 	}

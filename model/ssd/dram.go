@@ -15,7 +15,7 @@ type memoryTurns struct {
 	busy    bool
 }
 
-// memoryTransfer is a transfer on the DRAM channel, and the event at its end: evNone if nothing waits for it.
+// memoryTransfer is a transfer on the DRAM channel, and the event at its end: evNone if it has no waiter.
 type memoryTransfer struct {
 	took sim.Time
 	arg  uint32

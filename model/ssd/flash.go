@@ -5,8 +5,8 @@ import (
 	"farflash/sim"
 )
 
-// channel is the bus between the controller and a channel's chips. While nothing waits for it, its end of use is known
-// from freeAt alone, without an event.
+// channel is the bus between the controller and a channel's chips. While it has no waiters, freeAt alone marks the end
+// of its use, without an event.
 type channel struct {
 	freeAt    sim.Time // when the command on it has been sent
 	order     uint64   // place of that end among simultaneous events (Quirks.EndsAreEvents)

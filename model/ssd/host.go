@@ -12,7 +12,7 @@ import (
 
 // The host interface: queue pairs in host memory, doorbells, the PCIe link and the controller's fetching. The link is
 // two independent directions, each of which carries one message at a time, first come, first served. The arrival time
-// of a message is therefore known when it is sent, and messages that nothing waits for cost no event.
+// of a message is therefore known when it is sent, and messages without waiters cost no event.
 
 // Sizes of the messages, in bytes (NVMe Base Specification 2.0, sections 3.3.3 and 4; the submission entry travels with
 // its address words).

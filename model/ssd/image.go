@@ -10,8 +10,8 @@ import (
 )
 
 // Image is the state of a drive's flash before time 0. Drives made from one image share it until they change it, page
-// by page of the map and plane by plane of the translation layer, so many equally preconditioned drives cost little
-// more than one. An Image is safe for concurrent use.
+// by page of the map and plane by plane of the translation layer, which makes many equally preconditioned drives cost
+// little more than one. An Image is safe for concurrent use.
 type Image struct {
 	mu     sync.Mutex // ftl.Clone changes the owner of the pools on both sides
 	cfg    Config
@@ -57,7 +57,7 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	if err := m.precondition(&random, watch); err != nil {
 		return nil, err
 	}
-	// Drives check only what they change, so the image is checked here.
+	// Drives check only their own changes, so the image is checked here.
 	if err := m.ftl.CheckBlocks(); err != nil {
 		panic(err)
 	}

@@ -25,8 +25,8 @@ type Reliability struct {
 	Cycles int
 	// Retention is the age of the drive's data at time 0.
 	Retention units.Days
-	// Reads is the number of reads, since they were written, of each page that holds data at time 0, on average over
-	// its block.
+	// Reads is the number of reads of each page that holds data at time 0, since it was written and on average over its
+	// block.
 	Reads float64
 	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to see
 	// months in a run of seconds.
@@ -51,7 +51,7 @@ type Reliability struct {
 type Refresh struct {
 	// At is the share of the code's correctable bits that are wrong, on average, when a block's data are moved.
 	At units.Fraction
-	// Patrol is the time between checks of blocks, which go through all blocks in turn, even those never read. 0 is
+	// Patrol is the time between two checks of the patrol, which visits all blocks in turn, even those never read. 0 is
 	// never.
 	Patrol units.Duration
 }

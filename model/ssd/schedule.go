@@ -188,7 +188,7 @@ func (d *Drive) wake(ch int32, c *channel) {
 }
 
 // serve gives an idle channel to the work that keeps most of the drive busy. Commands without data, those of reads and
-// erases, go first, from lanes in turn: for less than a microsecond on the channel an array starts to work. Data come
+// erases, go first, from lanes in turn: because less than a microsecond on the channel puts an array to work. Data come
 // next, a program's and read data waiting in chips, alternating when both wait, so that neither starves the other. The
 // firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level request scheduler) visits a channel's ways in this order:
 // reads to be triggered, erases, programs, read data. It needs no alternation because it gives each waiting way one
@@ -496,9 +496,8 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	return true
 }
 
-// firstReady returns the index of the first program of a queue that waits for nothing else, given that the program at
-// the front does wait; the length of the queue means none. Under Quirks.HeadBlocks it returns the front, and waits is
-// true.
+// firstReady returns the index of the first ready program of a queue, given that the one at the front is not ready; the
+// length of the queue means none. Under Quirks.HeadBlocks it returns the front, and waits is true.
 //
 //go:noinline
 func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {

@@ -187,7 +187,6 @@ func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
 	for i := range p.victims {
 		m := &p.blocks[p.victims[i].block]
 		to := f.target(m, Reason(m.prev))
-		// Victims with the same target share blocks: sum their pages before rounding up.
 		pages := int32(0)
 		for j := range p.victims {
 			m := &p.blocks[p.victims[j].block]
@@ -238,7 +237,7 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	if m.state != victim || m.next == 0 || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
-	m.next-- // this move will not ask again
+	m.next-- // this move no longer needs a page
 	// Superseded by a host write, or trimmed.
 	if !f.has(p, b, page) || f.drv.Lookup(f.drv.Owner(src)) != src {
 		f.moveOver(p, m)

@@ -8,8 +8,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// flash is a driver for tests: an array of pages that remember what they were programmed with, a map, and operations
-// that complete on request, in any order.
+// flash is a driver for tests: an array of pages with their last programmed content, a map, and operations that
+// complete on request, in any order.
 type flash struct {
 	*ftl.FTL
 	to    []ftl.PPA // by logical page

@@ -224,7 +224,7 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// TestCrash loses what is in flight at a random moment, scans the flash and continues. The scan finds the newest
+// TestCrash loses all operations in flight at a random moment, scans the flash and continues. The scan finds the newest
 // version of each page. In an open block, pages beyond the last programmed one can still be used; unprogrammed pages
 // before it are lost.
 func TestCrash(t *testing.T) {

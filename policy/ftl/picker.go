@@ -24,7 +24,7 @@ type Candidate struct {
 	Stream int   // the stream that wrote it
 	Valid  int   // pages that hold data and would be moved
 	Pages  int   // of a block
-	Age    int   // erases of the pool since the block's last page was handed out
+	Age    int   // erases of the pool since the block became a candidate
 	Erases int   // erases of the pool since the block's last page was programmed
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TestPlaceAndDatumAreInverse verifies that every datum is found on the page it is placed on, that no two share a page,
-// and that blocks hold what they report.
+// and that blocks hold the data they report.
 func TestPlaceAndDatumAreInverse(t *testing.T) {
 	for _, c := range []struct {
 		pages  int
