@@ -8,7 +8,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// accept takes a command that the controller has in full.
+// accept starts work on a command that the controller has received in full.
 //
 //go:noinline
 func (d *Drive) accept(i int32, r *request) {
@@ -18,7 +18,7 @@ func (d *Drive) accept(i int32, r *request) {
 		d.acceptedAt = r.accepted
 	}
 	r.number = d.accepted
-	r.left = 1
+	r.left = 1 // the request itself, until all of its parts have been issued
 	switch r.done.Op {
 	case block.Read:
 		d.read(i, r)
@@ -37,14 +37,14 @@ func (d *Drive) accept(i int32, r *request) {
 	}
 }
 
-// part is the piece of a request that lies in one page.
+// part is the piece of a request that lies in one logical page.
 type part struct {
 	logical uint32
 	sectors uint64
 	count   int32
 }
 
-// pageOf returns the page that a sector of a namespace lies in.
+// pageOf returns the logical page, within its namespace, that a sector lies in.
 func (d *Drive) pageOf(sector int64) int64 {
 	return int64(d.perGrain.Of(uint64(sector)))
 }
@@ -57,6 +57,7 @@ func (d *Drive) nextPart(r *request) part {
 	}
 	page := d.pageOf(r.cursor)
 	first := r.cursor - page*d.sectorsPerGrain
+	// With Quirks.CutAcross parts end shift sectors before the page does.
 	n := d.sectorsPerGrain - first - ns.shift
 	if n <= 0 {
 		n += d.sectorsPerGrain
@@ -64,13 +65,13 @@ func (d *Drive) nextPart(r *request) part {
 	n = min(n, r.end-r.cursor)
 	return part{
 		logical: ns.base + uint32(page),
-		sectors: ^uint64(0) >> (-n & 63) << (first & 63), // a grain has 64 at most
+		sectors: ^uint64(0) >> (-n & 63) << (first & 63), // a grain has 64 sectors at most
 		count:   int32(n),
 	}
 }
 
 // fold maps a request beyond the namespace's last used sector back into it as MQSim does: modulo that sector, counted
-// from the namespace's first. Native drives refuse such requests.
+// from the namespace's first. Native drives reject such requests.
 //
 //go:noinline
 func (n *namespace) fold(r *request) {
@@ -79,16 +80,17 @@ func (n *namespace) fold(r *request) {
 	r.end = r.cursor + left
 }
 
-// partDone ends one thing that a request waited for.
+// partDone completes one of the things that a request waits for; the request is served when none is left.
 func (d *Drive) partDone(i int32, r *request) {
 	if r.left--; r.left == 0 {
 		d.served(i, r)
 	}
 }
 
-// read sends what is in the cache from DRAM and reads the rest from flash.
+// read sends cached sectors from DRAM and reads the rest from flash.
 //
-// It stays apart, as do others with this mark: of what is inlined because a profile says so, what that calls is not.
+// It is kept out of line, as are others with this directive: the compiler does not inline the calls in a function that
+// it has itself inlined because of a profile.
 //
 //go:noinline
 func (d *Drive) read(i int32, r *request) {
@@ -116,6 +118,7 @@ func (d *Drive) read(i int32, r *request) {
 		x.bytes = int32(bits.OnesCount64(p.sectors)) * nand.SectorSize
 		d.locate(t, x)
 	}
+	// One DRAM transfer carries all cached parts of the request.
 	if cached > 0 {
 		r.left++
 		d.dram(r.ns, cached*nand.SectorSize, evMemoryDone, uint32(i))
@@ -124,13 +127,14 @@ func (d *Drive) read(i int32, r *request) {
 	d.partDone(i, r)
 }
 
-// writeThrough programs a request's pages; it completes when they are on flash.
+// writeThrough programs a request's pages; the request completes when they are on flash.
 func (d *Drive) writeThrough(i int32, r *request) {
 	d.gather()
 	for r.cursor < r.end {
 		p := d.nextPart(r)
 		r.cursor += int64(p.count)
 		r.left++
+		// A cache that holds the page takes over the new data.
 		if n := &d.ns[r.ns]; n.cache != CacheOff && !d.cfg.Quirks.WritesUnseen {
 			d.caches[n.cacheSet].superseded(p.logical, p.sectors)
 		}
@@ -142,7 +146,7 @@ func (d *Drive) writeThrough(i int32, r *request) {
 	d.partDone(i, r)
 }
 
-// newWrite makes the program of some sectors of a logical page.
+// newWrite makes the transaction that programs some sectors of a logical page.
 func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class uint8) (int32, *transaction) {
 	t, x := d.newTransaction()
 	x.logical, x.sectors, x.ns = logical, sectors, ns
@@ -157,7 +161,7 @@ func (d *Drive) newWrite(logical uint32, sectors uint64, ns, placement, class ui
 	return t, x
 }
 
-// classOf maps a class to a scheduler queue; there is one queue if classes are off.
+// classOf maps a class to a scheduler queue. All use one queue if classes are off.
 func (d *Drive) classOf(class uint8) uint8 {
 	if !d.cfg.Scheduling.Classes {
 		return uint8(block.High)
@@ -165,8 +169,9 @@ func (d *Drive) classOf(class uint8) uint8 {
 	return class
 }
 
-// gather begins the look-ups of transactions that come together, which dispatch ends; the scheduler acts on all of
-// them then. A peer sends each read of the map that they need at once, and the transactions behind it.
+// gather starts collecting transactions that arrive together; dispatch ends it, and the scheduler then acts on all of
+// them. MQSim, in contrast, sends each map read that they need at once, ahead of the transactions themselves
+// (Quirks.LookUpsFirst).
 func (d *Drive) gather() {
 	if d.cfg.Quirks.LookUpsFirst {
 		d.gathering++
@@ -175,6 +180,7 @@ func (d *Drive) gather() {
 	}
 }
 
+// dispatch ends what gather started. Nested pairs act on the outermost dispatch.
 func (d *Drive) dispatch() {
 	if !d.cfg.Quirks.LookUpsFirst {
 		d.closeBatch()
@@ -190,7 +196,7 @@ func (d *Drive) dispatch() {
 	d.serveNow()
 }
 
-// serveNow lets idle channels act on what there is, in the midst of a batch.
+// serveNow lets idle channels act at once, in the middle of a batch.
 func (d *Drive) serveNow() {
 	outer := d.batch
 	d.batch = 1
@@ -198,15 +204,16 @@ func (d *Drive) serveNow() {
 	d.batch = outer
 }
 
-// atOnce is for what the drive sends for itself, which the peer schedules as soon as it is in its queues, but not
-// while transactions that waited for the map go on.
+// atOnce is called after the drive has queued transactions of its own. MQSim schedules these as soon as they are
+// queued, except while it resumes transactions that waited for the map.
 func (d *Drive) atOnce() {
 	if d.cfg.Quirks.LookUpsFirst && !d.mapArrives {
 		d.serveNow()
 	}
 }
 
-// submit hands a host transaction that has its place to the scheduler, when all that came with it have been looked up.
+// submit hands a host transaction that has its place to the scheduler, once all that were gathered with it have been
+// looked up.
 func (d *Drive) submit(t int32, x *transaction) {
 	if d.gathering > 0 {
 		d.gathered = append(d.gathered, t)
@@ -215,8 +222,8 @@ func (d *Drive) submit(t int32, x *transaction) {
 	}
 }
 
-// locate finds a host transaction's place on flash, if the map's entry is at
-// hand, and hands it to the scheduler; otherwise it waits for the entry.
+// locate finds a host transaction's place on flash if the map's entry is cached, and hands the transaction to the
+// scheduler. Otherwise the transaction waits for the entry.
 func (d *Drive) locate(t int32, x *transaction) {
 	if d.cfg.Mapping.Ideal {
 		d.mapHits++
@@ -240,11 +247,13 @@ func (d *Drive) place(t int32, x *transaction) {
 	}
 }
 
+// placeRead directs a host read to its page on flash, and pins the page's block until the read completes.
 func (d *Drive) placeRead(t int32, x *transaction) {
 	if d.errs != nil && d.isLost(x.logical) {
 		d.readOfLost(t, x)
 		return
 	}
+	// trimmed and noPage are the two largest entries: anything below is a place.
 	if page := d.l2p.get(x.logical); page < trimmed {
 		d.at(x, page)
 	} else if d.unwritten(t, x, page) {
@@ -252,6 +261,7 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 	} else {
 		return
 	}
+	// The grain may still be waiting in memory for its page of flash to fill.
 	if d.grains > 1 && d.inMemory(x.page) {
 		d.fromMemory(t)
 		return
@@ -260,7 +270,7 @@ func (d *Drive) placeRead(t int32, x *transaction) {
 	d.submitRead(t, x)
 }
 
-// readOfLost answers the read of a page whose data are gone.
+// readOfLost completes the read of a page whose data are lost.
 //
 //go:noinline
 func (d *Drive) readOfLost(t int32, x *transaction) {
@@ -269,8 +279,9 @@ func (d *Drive) readOfLost(t int32, x *transaction) {
 	d.freeTransaction(t)
 }
 
-// unwritten sees to the read of a page that the map has no place for: it is answered, or read where the drive's
-// layout has it, or waits; or it gets a place now, as if it had been written, and then true is returned.
+// unwritten handles the read of a page that the map has no place for. It completes the read, or reads where the drive's
+// formula puts the page, or parks it; in these cases it returns false. Or it allocates a place now, as if the page had
+// been written, and returns true.
 func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 	n := &d.ns[x.ns]
 	switch {
@@ -289,6 +300,7 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		_, k := n.inTurn(x.logical - n.base)
 		pool = n.readPoolOf[k]
 	}
+	// The place counts as a host page that is programmed at once. No flash command follows.
 	ppa, ok := d.ftl.Allocate(int(pool), n.stream, d.tick())
 	if !ok {
 		d.park(pool, t)
@@ -305,14 +317,14 @@ func (d *Drive) unwritten(t int32, x *transaction, page uint32) bool {
 		d.came(pool, noPage)
 	}
 	logical, ns := x.logical, x.ns
-	d.collect(int(pool)) // which may make transactions
+	d.collect(int(pool)) // may create transactions and so move the slab
 	if !d.cfg.Mapping.Ideal {
 		d.dirtyEntry(logical, ns)
 	}
 	return true
 }
 
-// readOfNothing answers the read of a page without data. The controller does so with zeros; nothing is read.
+// readOfNothing completes the read of a page without data. The controller answers with zeros, without reading flash.
 //
 //go:noinline
 func (d *Drive) readOfNothing(t int32, x *transaction) {
@@ -321,14 +333,15 @@ func (d *Drive) readOfNothing(t int32, x *transaction) {
 	d.freeTransaction(t)
 }
 
-// atFormula puts a read where the drive's layout in address order has the page.
+// atFormula directs a read to the place where the formula, the layout in address order, puts the page.
 func (d *Drive) atFormula(x *transaction) {
 	n := &d.ns[x.ns]
 	plane, index := n.place(x.logical - n.base)
 	d.atFlash(x, plane, uint32(index))
 }
 
-// install puts a transaction on ppa and makes that the place of its logical page, of which some sectors hold data.
+// install places a transaction on ppa and makes that the place of its logical page, of which the given sectors hold
+// data.
 //
 //go:noinline
 func (d *Drive) install(x *transaction, ppa ftl.PPA, sectors uint64) {
@@ -340,20 +353,20 @@ func (d *Drive) install(x *transaction, ppa ftl.PPA, sectors uint64) {
 	d.l2p.put(x.logical, uint32(ppa), sectors)
 }
 
-// reinstall puts a transaction on ppa and makes that the place of its logical page, of which the same sectors hold
-// data as before.
+// reinstall places a transaction on ppa and makes that the place of its logical page, whose valid sectors do not
+// change.
 func (d *Drive) reinstall(x *transaction, ppa ftl.PPA) {
 	d.take(x, ppa)
 	d.l2p.set(x.logical, uint32(ppa))
 }
 
-// take puts a transaction on ppa, which its logical page owns from now on.
+// take places a transaction on ppa, which its logical page owns from now on.
 func (d *Drive) take(x *transaction, ppa ftl.PPA) {
 	inBlock := d.at(x, uint32(ppa))
 	d.own(x.logical, int(x.pool), int(x.blk), inBlock)
 }
 
-// own notes that logical page l lies on a page.
+// own records that logical page l is stored on a page.
 func (d *Drive) own(l uint32, pool, blk, inBlock int) {
 	d.owners.set(pool, blk, inBlock, l)
 	if d.errs != nil && inBlock == 0 {
@@ -361,8 +374,7 @@ func (d *Drive) own(l uint32, pool, blk, inBlock int) {
 	}
 }
 
-// placeWrite allocates a page for a program. A write that leaves older sectors of
-// the page standing needs them read first.
+// placeWrite allocates a page for a program. A write that leaves older sectors of its page valid needs them read first.
 func (d *Drive) placeWrite(t int32, x *transaction) {
 	n := &d.ns[x.ns]
 	pool := int32(0)
@@ -385,12 +397,14 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	old, part := d.l2p.look(x.logical)
 	have := d.valid(old, part)
 	if d.stored != nil {
+		// Quirks.SectorsLost: the stored bitmap was empty, so no older sector is merged.
 		if _, blank := d.stored.blank.get(x.logical); blank {
 			have = 0
 			d.stored.blank.remove(x.logical)
 		}
 	}
 	update := int32(0)
+	// The read of the old sectors must pin its block before the old page is invalidated below.
 	if have&^x.sectors != 0 {
 		update = d.leaves(t, x, old, have)
 		x = d.txns.At(t)
@@ -419,18 +433,18 @@ func (d *Drive) placeWrite(t int32, x *transaction) {
 	d.collect(int(pool))
 }
 
-// submitUpdate hands the read of what a partial write leaves standing to the scheduler.
+// submitUpdate hands the read of the sectors that a partial write leaves valid to the scheduler.
 //
 //go:noinline
 func (d *Drive) submitUpdate(t int32) { d.submit(t, d.txns.At(t)) }
 
-// leaves sees to the sectors that a partial write leaves standing, and returns the read of them, or 0 if there is
-// nothing to be read.
+// leaves handles the sectors that a partial write leaves valid. It returns the transaction that reads them, or 0 if
+// none is needed.
 //
 //go:noinline
 func (d *Drive) leaves(write int32, x *transaction, old uint32, have uint64) int32 {
 	if d.grains > 1 {
-		// it is merged in memory and programmed whole
+		// the grain is merged in memory and programmed whole
 		x.bytes = int32(bits.OnesCount64(have|x.sectors)) * nand.SectorSize
 	}
 	if d.grains > 1 && old < trimmed && d.inMemory(old) {
@@ -439,7 +453,7 @@ func (d *Drive) leaves(write int32, x *transaction, old uint32, have uint64) int
 	return d.updateRead(write, old, have&^x.sectors)
 }
 
-// valid tells which sectors hold data of a logical page whose place the map gives so.
+// valid returns the sectors of a logical page that hold data, given its map entry.
 func (d *Drive) valid(page uint32, sectors uint64) uint64 {
 	switch {
 	case page == trimmed || page == noPage && d.cfg.Initial != InitialFormula:
@@ -450,7 +464,7 @@ func (d *Drive) valid(page uint32, sectors uint64) uint64 {
 	return d.allSectors
 }
 
-// updateRead makes the read of the sectors that a partial write leaves standing.
+// updateRead makes the read of the sectors that a partial write leaves valid. The write waits for it.
 func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	t, x := d.newTransaction()
 	w := d.txns.At(write)
@@ -471,7 +485,7 @@ func (d *Drive) updateRead(write int32, old uint32, sectors uint64) int32 {
 	return t
 }
 
-// park makes a host transaction wait until its pool has a free page. Collection may have to begin for that.
+// park makes a host transaction wait until its pool has a free page, and gives collection a chance to provide one.
 //
 //go:noinline
 func (d *Drive) park(pool int32, t int32) {
@@ -483,14 +497,14 @@ func (d *Drive) park(pool int32, t int32) {
 	d.collect(int(pool))
 }
 
-// parkedList is the transactions that wait for space in a pool.
+// parkedList is the queue of transactions that wait for space in a pool.
 type parkedList struct {
 	list
-	retired int // blocks of the pool that were retired when the last of them began to wait
+	retired int // retired blocks of the pool when the last of them started to wait
 }
 
-// parkedIn is the list of transactions that wait for space in a pool. The lists
-// come into being with the first wait: most drives never have one.
+// parkedIn returns the transactions that wait for space in a pool. The lists are created at the first wait, because
+// most drives never have one.
 func (d *Drive) parkedIn(pool int32) *parkedList {
 	if d.parkedLists == nil {
 		d.makeParkedLists()
@@ -501,31 +515,31 @@ func (d *Drive) parkedIn(pool int32) *parkedList {
 //go:noinline
 func (d *Drive) makeParkedLists() { d.parkedLists = make([]parkedList, d.pools.count()) }
 
-// unpark gives the writes that wait for space in a pool another try, in order.
+// unpark retries the writes that wait for space in a pool, in order.
 func (d *Drive) unpark(pool int) {
 	if d.parked == 0 {
 		return
 	}
 	l := &d.parkedIn(int32(pool)).list
+	// Take the whole list: transactions that fail again are parked at the end of an empty one.
 	waiting := *l
 	*l = list{}
 	for t := waiting.head; t != 0; {
 		next := d.txns.At(t).next
-		if l.head != 0 { // one could not go on, so none behind it can
+		if l.head != 0 { // one failed, so none behind it can proceed
 			d.txns.At(t).prev, d.txns.At(l.tail).next = l.tail, t
 			l.tail = waiting.tail
 			d.txns.At(l.tail).next = 0
 			return
 		}
 		d.parked--
-		d.parkings--
+		d.parkings-- // not a new wait if place parks it again
 		d.place(t, d.txns.At(t))
 		t = next
 	}
 }
 
-// trim deallocates the pages that a request covers in full. The rest of a page
-// is left as it is, as NVMe allows.
+// trim deallocates the pages that a request covers in full. Partly covered pages are left as they are, as NVMe allows.
 func (d *Drive) trim(i int32, r *request) {
 	pages := int64(0)
 	d.openBatch()
@@ -562,11 +576,10 @@ func (d *Drive) trim(i int32, r *request) {
 	d.partDone(i, r)
 }
 
-// trimmed is the map's entry of a page that was deallocated. noPage, the entry of
-// a page never written, is the only one above it.
+// trimmed is the map entry of a deallocated page. Only noPage, the entry of a page never written, is above it.
 const trimmed = noPage - 1
 
-// completed ends a transaction: whoever wanted it goes on.
+// completed finishes a transaction and resumes whatever waited for it.
 //
 //go:noinline
 func (d *Drive) completed(t int32) {
@@ -575,6 +588,7 @@ func (d *Drive) completed(t int32) {
 		d.completedAll(t)
 		return
 	}
+	// Unpinning may be the last thing that the erase of a victim waits for.
 	if x.pinned {
 		pool := int(x.pool)
 		d.ftl.ReadDoneIn(pool, int(x.blk))
@@ -591,7 +605,7 @@ func (d *Drive) completed(t int32) {
 	d.finish(t, x)
 }
 
-// collectAfterRead does what a pool's collection has waited for the end of a read of its victim for.
+// collectAfterRead resumes collection in a pool whose victim could not be erased while it was being read.
 //
 //go:noinline
 func (d *Drive) collectAfterRead(pool int) {
@@ -600,7 +614,7 @@ func (d *Drive) collectAfterRead(pool int) {
 	}
 }
 
-// finish has whoever wanted a transaction go on, and forgets it.
+// finish resumes whatever a transaction was made for, and frees it.
 //
 //go:noinline
 func (d *Drive) finish(t int32, x *transaction) {
@@ -628,28 +642,30 @@ func (d *Drive) finish(t int32, x *transaction) {
 		d.mappingDone(t)
 	case fromMove:
 		d.moveDone(t)
-		return // which frees it, or uses it again
+		return // which frees or reuses it
 	case fromHeld:
 		d.programmed(x)
 	}
 	d.freeTransaction(t)
 }
 
-// updateDone ends the read of what a partial write leaves standing.
+// updateDone completes the read of the sectors that a partial write leaves valid.
 //
 //go:noinline
 func (d *Drive) updateDone(x *transaction) {
-	if x.spoilt && d.l2p.get(x.logical) == d.txns.At(x.pair).page { // else it was written again meanwhile
+	if x.spoilt && d.l2p.get(x.logical) == d.txns.At(x.pair).page { // else it has been rewritten since
 		d.lose(x.logical)
 	}
 	d.released(x.pair)
 }
 
-// released tells a program that one of those that it waits for has ended. It may be in another die, of another channel.
+// released notifies a program that one of the transactions it waits for has completed. The program may be on another
+// die, on another channel.
 //
 //go:noinline
 func (d *Drive) released(t int32) {
 	x := d.txns.At(t)
+	// A chain is represented by its first element.
 	if x.joined {
 		x = d.txns.At(x.prev)
 	}
@@ -657,8 +673,8 @@ func (d *Drive) released(t int32) {
 	d.touch(d.lanes[d.planes[x.plane].lane].channel)
 }
 
-// programmed tells the translation layer that a page is on flash. That may make its
-// block the victim which those who wait for space could not get before.
+// programmed reports to the translation layer that a page is on flash. Its block may thereby become the victim that
+// parked transactions have been waiting for.
 func (d *Drive) programmed(x *transaction) {
 	pool := int(x.pool)
 	if x.failed {
@@ -672,7 +688,7 @@ func (d *Drive) programmed(x *transaction) {
 	}
 }
 
-// unparkLate is unpark where nothing that is under way will make room.
+// unparkLate is unpark for a pool without a victim in progress that would free space.
 //
 //go:noinline
 func (d *Drive) unparkLate(pool int) {
@@ -681,13 +697,14 @@ func (d *Drive) unparkLate(pool int) {
 	}
 }
 
-// hostDone ends a transaction's part of a host request.
+// hostDone completes a transaction's part of a host request.
 func (d *Drive) hostDone(x *transaction) {
 	i := x.request
 	if i == 0 {
 		return
 	}
 	r := d.requests.At(i)
+	// The last transaction to complete determines the request's breakdown.
 	if r.left == 1 {
 		r.array, r.transfer = x.array, x.transfer
 		r.mapping = max(0, x.queued-x.created)

@@ -8,9 +8,9 @@ import (
 	"farflash/model/ssd"
 )
 
-// TestAccounts: each read and write is told of once; its parts are its latency, and the sums over all are the
-// breakdown. Of one that flash worked for the lane is told and the wait there is what the time since it was queued
-// leaves; one that none did has no lane.
+// TestAccounts verifies that each read and write is reported once, that its parts add up to its latency, and that the
+// sums over all requests equal the breakdown. For a request that used flash the lane is reported, and Wait is the rest
+// of the time since it was queued; one that used none has no lane.
 func TestAccounts(t *testing.T) {
 	for name, change := range map[string]func(*ssd.Config){
 		"cached": func(cfg *ssd.Config) {

@@ -55,7 +55,7 @@ func loop(b testing.TB, cfg ssd.Config, op block.Op, size, span int64, outstandi
 	return eng, h, u
 }
 
-// run lets so many requests end.
+// run runs until n more requests have completed.
 func run(eng *sim.Engine, h *cosim.Host, n uint64) {
 	end := h.Ended() + n
 	h.OnProgress = func(ended uint64) {
@@ -66,7 +66,7 @@ func run(eng *sim.Engine, h *cosim.Host, n uint64) {
 	eng.Run(sim.Forever)
 }
 
-// ofPages is the default drive with a map of pages.
+// ofPages returns the default drive with a map of whole pages.
 func ofPages() ssd.Config {
 	cfg := ssd.DefaultConfig()
 	cfg.Mapping.Grain = 0
@@ -90,14 +90,14 @@ func collectingConfig() ssd.Config {
 	return cfg
 }
 
-// The four loads of docs/validation/mqsim.md's speed table.
+// loads are the four loads of the speed table in docs/validation/mqsim.md.
 var loads = []struct {
 	name        string
 	cfg         func() ssd.Config
 	op          block.Op
 	size        int64
 	outstanding int
-	share       float64 // of the address space
+	share       float64 // share of the address space
 	warm        uint64
 }{
 	{"read/ideal", smallConfig, block.Read, 4096, 32, 1, 20000},
@@ -131,15 +131,15 @@ func BenchmarkIO(b *testing.B) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing holds the promise of no allocation per I/O. Maps
-// that grow with the addresses touched are given their growth first.
+// TestSteadyStateAllocatesNothing verifies that I/O does not allocate. Maps that grow with the addresses touched are
+// first grown to their full size.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if checked {
 		t.Skip("testing laws allocates")
 	}
 	for _, l := range loads {
 		if l.name == "read/miss" || l.name == "write/cached" {
-			continue // their address space is never covered: the map goes on growing
+			continue // their address space is never covered: the map keeps growing
 		}
 		cfg := ssd.MQSim(l.cfg())
 		span := int64(float64(cfg.Geometry.Capacity()) * (1 - float64(cfg.OverProvisioning)) * .05)

@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Books holds what the drive counts as it goes against what a walk of the same things finds: lists, hash tables,
-// chains and queues, each of which something else says as well. It says what differs first.
+// Books compares the drive's running counts with a walk over the same state: lists, hash tables, chains and queues,
+// each of which is also recorded elsewhere. It returns the first difference.
 func (d *Drive) Books() error {
 	for i := range d.caches {
 		if err := d.caches[i].books(); err != nil {
@@ -44,8 +44,8 @@ func (d *Drive) Books() error {
 	return nil
 }
 
-// booksOfGroups walks the pages that have a place: each pool holds as many as it is said to and no more than it may,
-// in dies that are no other group's.
+// booksOfGroups walks the located pages: each pool must hold as many as it counts and no more than its limit, on dies
+// of no other group.
 func (d *Drive) booksOfGroups() error {
 	if d.groups == nil {
 		return nil
@@ -75,7 +75,7 @@ func (d *Drive) booksOfGroups() error {
 	return nil
 }
 
-// walk follows a list both ways and returns its slots.
+// walk follows a list in both directions and returns its slots.
 func (c *cache) walk(o int) (all []int32, err error) {
 	prev := int32(0)
 	for s := c.order[o].head; s != 0; s = c.slots[s].next {
@@ -160,8 +160,8 @@ func (c *cache) books() error {
 	return nil
 }
 
-// booksOfMap says nothing of how many entries a table has: those that were waited for at once stay until the next one
-// comes.
+// booksOfMap does not check the number of entries in a table, because entries waited for at the same time may exceed
+// its capacity until the next insertion.
 func (d *Drive) booksOfMap() error {
 	entries := 0
 	for i := range d.tables {
@@ -228,7 +228,7 @@ func (d *Drive) booksOfMap() error {
 	return nil
 }
 
-// pageNamespace is the namespace of a mapping page.
+// pageNamespace returns the namespace of a mapping page.
 func (d *Drive) pageNamespace(m uint32) int {
 	for i := range d.ns {
 		if n := &d.ns[i]; m+d.ns[0].mapBase < n.mapBase+n.mapPages {
@@ -239,7 +239,7 @@ func (d *Drive) pageNamespace(m uint32) int {
 }
 
 func (d *Drive) booksOfScheduler() error {
-	var lengths, again [queues]int64 // again: of reads that are sent once more, which entered and left before
+	var lengths, again [queues]int64 // again: reads being retried, which entered and left before
 	for n := range d.lanes {
 		l := &d.lanes[n]
 		counts := make([]uint32, int(d.planesPerLane)*queues)

@@ -13,13 +13,14 @@ import (
 	"farflash/workload"
 )
 
-// linkTime is how long a payload takes on the link: 28 or more bytes a packet, striped over the lanes.
+// linkTime returns the time of a payload on the link: 28 or more bytes of overhead a packet, striped over the lanes.
 func linkTime(h *ssd.Host, bytes int64) units.Duration {
 	wire := bytes + (bytes+int64(h.MaxPayload)-1)/int64(h.MaxPayload)*int64(h.PacketBytes)
 	return h.LaneRate.TimeFor(units.Bytes((wire + int64(h.Lanes) - 1) / int64(h.Lanes)))
 }
 
-// dramTime is how long a transfer takes in DRAM: the first row is opened, each further one after the last is closed.
+// dramTime returns the time of a DRAM transfer: the first row is opened, each further one after the previous one is
+// closed.
 func dramTime(m *ssd.DRAM, bytes int64) units.Duration {
 	rows := units.Duration((bytes + int64(m.RowSize) - 1) / int64(m.RowSize))
 	return rows*(m.TRCD+m.TCL) + (rows-1)*m.TRP + m.DataRate.TimeFor((bytes+int64(m.BurstSize)-1)/int64(m.BurstSize))
@@ -34,7 +35,7 @@ func inOrder(n int, op block.Op, size int64) []workload.Record {
 	return out
 }
 
-// boundsConfig is a drive in which nothing takes long: what is to be the bound is made slow.
+// boundsConfig returns a drive in which every part is fast; each case slows down the one that should be the bottleneck.
 func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
 	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: channels, ChipsPerChannel: dies, DiesPerChip: 1, PlanesPerDie: planes,
@@ -55,9 +56,9 @@ func boundsConfig(channels, dies, planes int, page units.Bytes) ssd.Config {
 	return cfg
 }
 
-// TestBounds holds that a drive which is loaded deeply enough is as fast as the slowest of its parts allows,
-// whichever that is and whatever its shape: to 2 % below, and never above. Programs are of random addresses; reads
-// and what is cached go in order, so that all dies have as much to do, and nothing is written twice in the cache.
+// TestBounds verifies that a drive under enough load is as fast as its slowest part allows, whichever that is and
+// whatever the drive's shape: within 2 % below, and never above. Programs go to random addresses; reads and cached
+// writes go in order, so that all dies have equal work and no address is rewritten in the cache.
 func TestBounds(t *testing.T) {
 	read := func(cfg *ssd.Config, n int, size units.Bytes) units.Duration { // of n planes, on the channel
 		return cfg.Timing.ReadCommand(n) + units.Duration(n)*(cfg.Timing.DataOutSetup+cfg.Timing.Data(size))
@@ -69,8 +70,8 @@ func TestBounds(t *testing.T) {
 		what   string
 		op     block.Op
 		change func(cfg *ssd.Config)
-		least  func(cfg *ssd.Config, size units.Bytes) units.Duration // a request, of the whole drive
-		deep   int                                                    // requests a plane
+		least  func(cfg *ssd.Config, size units.Bytes) units.Duration // time of a request on the whole drive
+		deep   int                                                    // outstanding requests a plane
 	}{
 		{"channel, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Timing.TransferRate = 400_000_000
@@ -84,7 +85,7 @@ func TestBounds(t *testing.T) {
 			return program(cfg, n) / units.Duration(n*cfg.Geometry.Channels*int(cfg.Geometry.PageSize/size))
 		}, 16},
 		{"dies, reads", block.Read, func(cfg *ssd.Config) {
-			cfg.Geometry.PlanesPerDie = 1 // planes pair by chance only
+			cfg.Geometry.PlanesPerDie = 1 // planes would pair only by chance
 			for k := range cfg.Timing.Read {
 				cfg.Timing.Read[k] = units.Millisecond
 			}
@@ -112,7 +113,7 @@ func TestBounds(t *testing.T) {
 		{"link, reads", block.Read, func(cfg *ssd.Config) {
 			cfg.Host.LaneRate, cfg.Host.Lanes = 200_000_000, 1
 		}, func(cfg *ssd.Config, size units.Bytes) units.Duration {
-			h := &cfg.Host // the controller asks for the entry, then come data and completion
+			h := &cfg.Host // the controller requests the entry, then data and completion follow
 			return h.LaneRate.TimeFor(units.Bytes(h.PacketBytes+4)) + linkTime(h, int64(size)) + linkTime(h, 16)
 		}, 16},
 		{"DRAM, cached writes", block.Write, func(cfg *ssd.Config) {
@@ -142,7 +143,7 @@ func TestBounds(t *testing.T) {
 					cfg.Cache.Capacity = 64 * units.Bytes(cfg.Geometry.Planes()) * g.page
 					depth := c.deep * cfg.Geometry.Planes()
 					if c.op == block.Write {
-						depth *= int(g.page / g.size) // as many pages
+						depth *= int(g.page / g.size) // equally many pages
 					}
 					n := 80 * depth
 					if c.op == block.Read {
@@ -163,9 +164,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestNoConvoys holds that random reads keep channels busy as well: 4 KiB a page at depth 1000, which finds all dies
-// of a channel at work but those whose data have the channel. A channel sends data for 12.6 us a page and could
-// always.
+// TestNoConvoys verifies that random reads keep channels busy: 4 KiB a page at depth 1000, where all dies of a channel
+// are busy except those whose data are on the channel. A channel needs 12.6 us a page and could transfer without gaps.
 func TestNoConvoys(t *testing.T) {
 	cfg := ofPages()
 	cfg.Geometry.PageSize = 4096
@@ -202,11 +202,11 @@ func TestNoConvoys(t *testing.T) {
 	}
 }
 
-// TestOneRequest holds the latency of one request to an idle drive of many shapes against the sum of what it is made
-// of, worked out by hand, to a nanosecond.
+// TestOneRequest compares the latency of one request to idle drives of many shapes with the sum of its parts, computed
+// by hand, to a nanosecond.
 func TestOneRequest(t *testing.T) {
 	const ns, us = units.Nanosecond, units.Microsecond
-	fast := func(cfg *ssd.Config) { // as tlc-enterprise has it
+	fast := func(cfg *ssd.Config) { // as in tlc-enterprise
 		cfg.Geometry.PageSize = 16384
 		cfg.Timing.TransferRate = 1_600_000_000
 		cfg.Host.LaneRate, cfg.Host.MaxPayload = 3_938_000_000, 512
@@ -222,11 +222,10 @@ func TestOneRequest(t *testing.T) {
 				planes, 128
 		}
 	}
-	// On the link at 4 lanes of 1 GB/s: doorbell 30 bytes, 8 ns; the controller's request 32 bytes, 8 ns; entry 100
+	// On the link with 4 lanes of 1 GB/s: doorbell 30 bytes, 8 ns; the controller's request 32 bytes, 8 ns; entry 100
 	// bytes, 25 ns; 4 KiB in 32 packets of 156 bytes, 1,248 ns; completion 44 bytes, 11 ns.
 	const ask, data4K = 8*ns + 8*ns + 25*ns, 1248 * ns
-	// A page of 4 KiB crosses the channel of 333 MB/s in 12,300.3 ns; a read command takes 290 ns, data are set up in
-	// 30.
+	// A page of 4 KiB crosses the channel of 333 MB/s in 12,300.3 ns; a read command takes 290 ns, data setup 30.
 	const bus4K = 12_300_300
 	for _, c := range []struct {
 		name   string
@@ -241,13 +240,13 @@ func TestOneRequest(t *testing.T) {
 			ask + 290*ns + 75*us + 20*ns + 30*ns + 24_600_600 + 2*data4K + 11*ns},
 		// Eight pages on eight channels at once.
 		{"64 KiB", block.Read, 65536, nil, ask + 290*ns + 75*us + 20*ns + 30*ns + 24_600_600 + 16*data4K + 11*ns},
-		// Two pages of one die: the second's command follows the first's data.
+		// Two pages on one die: the second command follows the first's data.
 		{"two pages, one die", block.Read, 16384, []func(*ssd.Config){shape(1, 1, 1)},
 			ask + 2*(290*ns+75*us+20*ns+30*ns+24_600_600) + 4*data4K + 11*ns},
-		// Of two dies: the second's data wait for the first's.
+		// On two dies: the second's data wait for the first's.
 		{"two pages, two dies", block.Read, 16384, []func(*ssd.Config){shape(1, 2, 1)},
 			ask + 290*ns + 75*us + 20*ns + 2*(30*ns+24_600_600) + 4*data4K + 11*ns},
-		// Of two planes: one command of 940 ns.
+		// On two planes: one command of 940 ns.
 		{"two pages, two planes", block.Read, 16384, []func(*ssd.Config){shape(1, 1, 2)},
 			ask + 940*ns + 75*us + 20*ns + 2*(30*ns+24_600_600) + 4*data4K + 11*ns},
 		{"two bytes wide", block.Read, 4096, []func(*ssd.Config){func(cfg *ssd.Config) { cfg.Timing.Width = 2 }},
@@ -256,7 +255,7 @@ func TestOneRequest(t *testing.T) {
 		// bytes in 1,097.004 (4,320 a lane), 44 in 2.794 (11 a lane); the page crosses the channel in 10.24 us.
 		{"fast", block.Read, 16384, []func(*ssd.Config){fast},
 			2_032 + 2_032 + 6_349 + 290*ns + 58*us + 20*ns + 30*ns + 10_240*ns + 1_097_004 + 2_794},
-		// In DRAM: 26 ns to open the row, 512 transfers of 8 bytes at 800 MT/s. The controller asks for the data first.
+		// In DRAM: 26 ns to open the row, 512 transfers of 8 bytes at 800 MT/s. The controller requests the data first.
 		{"cached write", block.Write, 4096, nil, ask + 8*ns + data4K + 26*ns + 640*ns + 11*ns},
 		// To flash: a program command of 361 ns, the data, 750 us.
 		{"write through", block.Write, 8192, []func(*ssd.Config){through},

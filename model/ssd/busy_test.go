@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spans is what a channel or a die was busy with, as the drive's probes have it.
+// spans are the busy intervals of a channel or a die, as reported by the drive's probes.
 type spans []struct{ begin, end sim.Time }
 
-// before is how much of it lies before a time.
+// before returns the part of the total that lies before a time.
 func (s spans) before(at sim.Time) (sum sim.Time) {
 	for _, x := range s {
 		sum += max(0, min(x.end, at)-x.begin)
@@ -24,9 +24,9 @@ func (s spans) before(at sim.Time) (sum sim.Time) {
 	return sum
 }
 
-// TestBusyIsCut holds, over drives and loads by chance, that busy times up to any moment are those of what lies
-// before it, as the probes have it, to the picosecond: so nothing is busy for longer than the time there was,
-// whatever a run or a warm-up cuts.
+// TestBusyIsCut verifies, for random drives and loads, that busy times up to any moment equal the busy intervals
+// clipped at that moment, as reported by the probes, to the picosecond. Busy time therefore never exceeds elapsed time,
+// wherever a run or a warm-up is cut.
 func TestBusyIsCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)

@@ -7,28 +7,28 @@ import (
 	"farflash/policy/ftl"
 )
 
-// A slot is a page in the data cache. Slots are named by index; 0 is none.
+// slot is a page in the data cache. Slots are named by index; 0 is none.
 type slot struct {
-	sectors uint64 // that are in the slot
+	sectors uint64 // sectors present in the slot
 	logical uint32
 	prev    int32
 	next    int32
-	version uint32 // of its data; under DestageFirstTouch the number of the request that wrote them
+	version uint32 // of its data; under DestageFirstTouch the number of the request that wrote it
 	state   slotState
 	ns      uint8
 	class   uint8
 	stream  uint8
-	mark    bool // a flush waits for the data that are dirty
-	flying  bool // a flush waits for the data that are on their way
-	packed  bool // leaving: in a page of flash, or waiting for it to fill
+	mark    bool // a flush waits for its dirty data
+	flying  bool // a flush waits for its data in flight
+	packed  bool // leaving: already in a page of flash, or waiting for one to fill
 }
 
 type slotState uint8
 
 const (
 	clean   slotState = iota
-	dirty             // holds data that flash does not
-	leaving           // dirty, and on its way to flash
+	dirty             // holds data newer than flash
+	leaving           // dirty, and being written to flash
 )
 
 // cache is the data cache of the drive, or of one namespace.
@@ -37,26 +37,26 @@ type cache struct {
 	slots []slot
 	free  int32
 	n     int
-	most  int // slots there may be
+	most  int // capacity in slots
 	set   uint8
 
-	// order lists slots from the least recently used on. Under DestageOldest
-	// order[dirty] holds those that are dirty and not leaving, order[clean] the
-	// clean ones; under DestageFirstTouch order[clean] holds all.
+	// order lists slots by use, least recently used first. Under DestageOldest order[dirty] holds those that are dirty
+	// and not leaving, order[clean] the clean ones; under DestageFirstTouch order[clean] holds all.
 	order [2]slotList
 	dirty int // slots in order[dirty]
 
-	leaving int   // pages on their way to flash
-	out     int32 // programs of its pages that have not ended
-	sectors int64 // the same in sectors, under DestageFirstTouch
+	leaving int   // pages being written to flash
+	out     int32 // programs of its pages in flight
+	sectors int64 // sectors being written to flash, under DestageFirstTouch
 
-	waiting list32 // requests that wait for room
+	waiting list32 // writes that wait for space
 	flushes list32
 	marked  int            // pages that flushes wait for
-	loose   int            // of them, those that are in no page of flash yet
+	loose   int            // those of them not yet in a page of flash
 	touched []hash[uint32] // by namespace
 }
 
+// slotList is a list of slots linked by their prev and next fields.
 type slotList struct{ head, tail int32 }
 
 // list32 is a queue of requests linked by their next field.
@@ -72,7 +72,7 @@ func (d *Drive) queueRequest(l *list32, i int32) {
 	l.tail = i
 }
 
-// lookup returns which sectors of a page are cached and counts the use.
+// lookup returns the sectors of a page that are cached, and marks the slot as used.
 func (c *cache) lookup(l uint32) uint64 {
 	s, ok := c.index.get(l)
 	if !ok {
@@ -84,7 +84,7 @@ func (c *cache) lookup(l uint32) uint64 {
 	return c.slots[s].sectors
 }
 
-// listOf is the list a slot is in, or -1.
+// listOf returns the list a slot is in, or -1.
 func (c *cache) listOf(s *slot) int {
 	if s.state == leaving && c.touched == nil {
 		return -1
@@ -122,6 +122,7 @@ func (c *cache) unlink(o int, s int32) {
 	}
 }
 
+// toBack marks a slot as the most recently used of its list.
 func (c *cache) toBack(o int, s int32) {
 	if c.order[o].tail != s {
 		c.unlink(o, s)
@@ -129,11 +130,12 @@ func (c *cache) toBack(o int, s int32) {
 	}
 }
 
-// insert adds a slot for a page that has none. The cache must have room.
+// insert adds a slot for a page that has none. The cache must have space.
 func (c *cache) insert(l uint32, ns uint8) int32 {
 	s := c.free
 	if s != 0 {
 		c.free = c.slots[s].next
+		// The version carries over, so that a program of the slot's previous data is recognised as stale.
 		c.slots[s] = slot{version: c.slots[s].version + 1}
 	} else {
 		s = c.newSlot()
@@ -153,7 +155,7 @@ func (c *cache) newSlot() int32 {
 	return int32(len(c.slots) - 1)
 }
 
-// discard takes a slot that is in no list out of the cache.
+// discard frees a slot that is in no list.
 func (c *cache) discard(s int32) {
 	x := &c.slots[s]
 	c.index.remove(x.logical)
@@ -167,8 +169,7 @@ func (c *cache) discard(s int32) {
 	c.n--
 }
 
-// drop forgets a page: it was trimmed. Data on their way to flash are superseded
-// there.
+// drop removes a trimmed page from the cache. Its data in flight are superseded on flash.
 func (c *cache) drop(l uint32) {
 	s, ok := c.index.get(l)
 	if !ok {
@@ -177,7 +178,7 @@ func (c *cache) drop(l uint32) {
 	x := &c.slots[s]
 	o := c.listOf(x)
 	if o < 0 || x.flying {
-		// Still leaving: the slot goes when that ends.
+		// Still leaving: the slot is freed when the program completes.
 		x.sectors = 0
 		return
 	}
@@ -188,19 +189,19 @@ func (c *cache) drop(l uint32) {
 	c.discard(int32(s))
 }
 
-// superseded notes that sectors of a page were written past the cache.
+// superseded records that sectors of a page were written past the cache.
 func (c *cache) superseded(l uint32, sectors uint64) {
 	if s, ok := c.index.get(l); ok {
 		c.slots[s].sectors |= sectors
 	}
 }
 
-// cacheWrite takes as much of a write into the cache as there is room for. The
-// request ends when its last part is in DRAM; what finds no room waits its turn.
+// cacheWrite admits as much of a write as the cache has space for. The request is served when its last part is in DRAM;
+// the rest waits its turn.
 func (d *Drive) cacheWrite(i int32) {
 	c := &d.caches[d.ns[d.requests.At(i).ns].cacheSet]
-	// Under DestageFirstTouch there is no room while somebody waits, but whoever asks may find that a filter is to be
-	// emptied.
+	// Under DestageFirstTouch there is no space while a write waits, but a new write may find that a filter is due to
+	// be emptied.
 	behind := c.waiting.head != 0 && d.cfg.Cache.Destage != DestageFirstTouch
 	if behind || !d.takeIn(c, i) {
 		d.requests.At(i).roomless = d.eng.Now()
@@ -209,8 +210,7 @@ func (d *Drive) cacheWrite(i int32) {
 	}
 }
 
-// takeIn moves a write's cursor on as far as the cache has room and reports
-// whether it got to the end.
+// takeIn advances a write's cursor as far as the cache has space, and reports whether it reached the end.
 func (d *Drive) takeIn(c *cache, i int32) bool {
 	d.openBatch()
 	defer d.closeBatch()
@@ -222,6 +222,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	for r.cursor < r.end {
 		p := d.nextPart(r)
 		if d.zones != nil && d.ns[r.ns].zones != nil {
+			// Data for a zone that is being reset are discarded.
 			if z := d.beingReset(r.ns, p.logical); z != nil {
 				z.out--
 				r.cursor += int64(p.count)
@@ -230,6 +231,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 		}
 		s, ok := c.index.get(p.logical)
 		if !ok {
+			// A new page needs a slot: evict a clean one, or stop until destaging makes space.
 			if c.n >= c.most && !c.evictClean() {
 				break
 			}
@@ -244,7 +246,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 			}
 			c.append(1, int32(s))
 			x.state = dirty
-		} // else it is leaving, and joins the dirty ones when that ends
+		} // else it is leaving, and becomes dirty again when that completes
 		x.sectors |= p.sectors
 		x.version++
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
@@ -266,7 +268,7 @@ func (d *Drive) takeIn(c *cache, i int32) bool {
 	return whole
 }
 
-// evictClean gives up the least recently used clean page.
+// evictClean frees the least recently used clean slot.
 func (c *cache) evictClean() bool {
 	s := c.order[0].head
 	if s == 0 {
@@ -277,11 +279,11 @@ func (c *cache) evictClean() bool {
 	return true
 }
 
-// destage sends the oldest dirty pages to flash while more than DestageAt of the
-// cache is dirty or somebody waits, and not too many are on their way.
+// destage sends the oldest dirty pages to flash while more than DestageAt of the cache is dirty or a write waits, with
+// at most destageDepth in flight.
 func (d *Drive) destage(c *cache) {
 	for d.mayDestage(c) {
-		// As many as a page of flash holds leave DRAM together.
+		// The grains of one page of flash leave DRAM in one transfer.
 		first, last, bytes := int32(0), int32(0), int64(0)
 		for n := d.grains; n > 0 && d.mayDestage(c); n-- {
 			s := c.order[1].head
@@ -289,6 +291,7 @@ func (d *Drive) destage(c *cache) {
 			c.dirty--
 			x := &c.slots[s]
 			x.state = leaving
+			// The flush now waits for this program instead of for the slot to leave.
 			if x.mark {
 				x.mark, x.flying = false, true
 			}
@@ -309,8 +312,8 @@ func (d *Drive) destage(c *cache) {
 	}
 }
 
-// mayDestage reports whether the cache's oldest dirty page is to leave. Those that wait for others to fill a page of
-// flash do not count as on their way.
+// mayDestage reports whether the cache's oldest dirty page should be written now. Pages that wait for others to fill a
+// page of flash do not count as in flight.
 func (d *Drive) mayDestage(c *cache) bool {
 	return c.dirty > 0 && c.leaving-int(d.packing.Cached(c.set)) < d.destageDepth &&
 		(c.dirty > d.destageAt || c.waiting.head != 0 || c.marked > 0)
@@ -325,7 +328,7 @@ func (d *Drive) evicted(c *cache, s int32) int32 {
 	return t
 }
 
-// destaged: a page that left the cache is on flash.
+// destaged handles the completion of a page that left the cache: it is on flash.
 func (d *Drive) destaged(t int32) {
 	x := d.txns.At(t)
 	c := &d.caches[d.ns[x.ns].cacheSet]
@@ -344,15 +347,15 @@ func (d *Drive) destaged(t int32) {
 			c.marked--
 		}
 		switch {
-		case y.sectors == 0: // trimmed meanwhile
+		case y.sectors == 0: // trimmed in the meantime
 			d.disown(x.logical)
 			c.discard(s)
-		case y.version != x.version: // written again meanwhile
+		case y.version != x.version: // rewritten in the meantime
 			y.state = dirty
 			c.append(1, s)
 			c.dirty++
 		case d.ns[x.ns].cache == CacheWrite:
-			c.discard(s)
+			c.discard(s) // a pure write cache keeps no clean pages
 		default:
 			y.state = clean
 			c.append(0, s)
@@ -363,8 +366,7 @@ func (d *Drive) destaged(t int32) {
 	d.endFlushes(c)
 }
 
-// disown gives up the flash page of a logical page whose data were trimmed while
-// they were on their way.
+// disown gives up the flash page of a logical page that was trimmed while its data were being written.
 func (d *Drive) disown(l uint32) {
 	if p := d.l2p.get(l); p < trimmed {
 		d.vacate(p)
@@ -373,10 +375,11 @@ func (d *Drive) disown(l uint32) {
 	}
 }
 
-// admit lets waiting writes go on, in order.
+// admit lets waiting writes continue, in order.
 func (d *Drive) admit(c *cache) {
 	for i := c.waiting.head; i != 0; i = c.waiting.head {
 		r := d.requests.At(i)
+		// roomless is the start of the wait while the write is queued, and its duration afterwards.
 		next, since := r.next, r.roomless
 		r.roomless = d.eng.Now() - since
 		if !d.takeIn(c, i) {
@@ -388,11 +391,11 @@ func (d *Drive) admit(c *cache) {
 	}
 }
 
-// nobody stands in MQSim's read cache for every page that no program wrote (Quirks.FillsNeedProgram). No namespace
-// has this page.
+// nobody stands in MQSim's read cache for every page that no program wrote (Quirks.FillsNeedProgram). It is no page of
+// any namespace.
 const nobody = noPage - 1
 
-// later is the later of two wrapping time numbers.
+// later returns the later of two wrapping sequence numbers.
 func later(a, b uint32) uint32 {
 	if int32(a-b) > 0 {
 		return a
@@ -400,7 +403,7 @@ func later(a, b uint32) uint32 {
 	return b
 }
 
-// cacheFill keeps what a read brought from flash.
+// cacheFill inserts data read from flash into the cache.
 func (d *Drive) cacheFill(t int32) {
 	x := d.txns.At(t)
 	logical := x.logical
@@ -438,16 +441,17 @@ func (d *Drive) cacheFill(t int32) {
 	d.dram(x.ns, int64(bits.OnesCount64(x.sectors))*nand.SectorSize, evNone, 0)
 }
 
-// flush ends when all that was dirty when it came is on flash.
+// flush completes when all data that were dirty when it arrived are on flash.
 func (d *Drive) flush(i int32, r *request) {
 	if d.ns[r.ns].zones != nil {
-		d.partDone(i, r) // what a zone holds in memory is safe there
+		d.partDone(i, r) // data that a zone holds in memory are protected there
 		return
 	}
 	c := &d.caches[d.ns[r.ns].cacheSet]
 	d.queueRequest(&c.flushes, i)
 	d.openBatch()
 	defer d.closeBatch()
+	// New writes wait behind a flush, so all dirty pages are known now.
 	if d.cfg.Cache.Destage == DestageFirstTouch {
 		d.queueCached(c)
 		d.destageAll(c)
@@ -456,11 +460,12 @@ func (d *Drive) flush(i int32, r *request) {
 	}
 	for s := 1; s < len(c.slots); s++ {
 		x := &c.slots[s]
+		// A free slot keeps its old page number, so the index decides whether it is in use.
 		if si, ok := c.index.get(x.logical); !ok || int(si) != s {
 			continue
 		}
 		switch {
-		case d.ns[x.ns].zones != nil: // it is safe where it is
+		case d.ns[x.ns].zones != nil: // protected where it is
 		case x.state == dirty && !x.mark:
 			x.mark = true
 			c.marked++
@@ -473,6 +478,7 @@ func (d *Drive) flush(i int32, r *request) {
 			}
 		}
 	}
+	// All pages that flushes wait for are packed: do not wait for partly filled pages of flash.
 	if c.loose == 0 {
 		d.queueCached(c)
 	}
@@ -480,7 +486,7 @@ func (d *Drive) flush(i int32, r *request) {
 	d.endFlushes(c)
 }
 
-// endFlushes ends the flushes once nothing is left that any of them waits for.
+// endFlushes completes the flushes once no page that any of them waits for is left.
 func (d *Drive) endFlushes(c *cache) {
 	if c.marked > 0 || c.sectors > 0 {
 		return

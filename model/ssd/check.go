@@ -8,14 +8,14 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Check is one conservation law and whether it holds.
+// Check is a conservation law and whether it holds.
 type Check struct {
 	Name   string
 	OK     bool
 	Detail string
 }
 
-// InFlight is how many requests were submitted and have not completed.
+// InFlight returns the number of requests that were submitted and have not completed.
 func (d *Drive) InFlight() uint64 {
 	n := uint64(0)
 	for op := range d.submitted {
@@ -24,9 +24,9 @@ func (d *Drive) InFlight() uint64 {
 	return n
 }
 
-// Checks tests the laws that hold whenever the engine is between two events. It
-// walks all that has changed since the drive was made and is meant for the end of a run; what a drive shares
-// with its image was checked when that was made.
+// Checks tests the conservation laws that hold between any two events of the engine. It walks everything that has
+// changed since the drive was made and is meant for the end of a run. State that a drive still shares with its image
+// was checked when the image was made.
 func (d *Drive) Checks() []Check {
 	var out []Check
 	add := func(name string, ok bool, format string, args ...any) {
@@ -52,6 +52,7 @@ func (d *Drive) Checks() []Check {
 			d.mapped, inMap, onFlash)
 	}
 
+	// A copyback counts as a program.
 	done := d.flashed[opProgram] + d.flashed[opCopyback]
 	add("programs add up", done+placed == d.hostPrograms+d.movePrograms+d.mappingPrograms,
 		"%d programmed + %d under way = host %d + moved %d + mapping %d", done, placed, d.hostPrograms,
@@ -74,14 +75,15 @@ func (d *Drive) Checks() []Check {
 	return out
 }
 
-// checkGrains tests that each grain which the translation layer handed out since time 0 was put into one page, and
-// that pages hold as many as they have places, with those that were given up.
+// checkGrains tests that each grain that the translation layer handed out since time 0 was put into exactly one page,
+// and that the pages, with the grains given up, hold as many as they have places.
 func (d *Drive) checkGrains(add func(name string, ok bool, format string, args ...any)) {
 	s := d.ftl.Stats().Sub(d.before)
 	handed := uint64(s.HostPrograms + s.GCPrograms + s.WearPrograms + s.FailurePrograms + s.RenewalPrograms +
 		s.FoldPrograms)
 	filling := uint64(d.packing.Grains())
 	places := uint64(d.grains) * d.pagesTaken
+	// Places taken by reads, or abandoned in failing blocks, are in neither count.
 	exact := d.laidOut == 0 && s.Failures == 0
 	ok := handed == d.packed+d.laidOut && (places == d.packed-filling+uint64(s.Skipped) || !exact)
 	add("grains add up", ok,
@@ -90,18 +92,17 @@ func (d *Drive) checkGrains(add func(name string, ok bool, format string, args .
 		handed, d.packed, d.laidOut, d.pagesTaken, d.grains, d.packed, filling, s.Skipped)
 }
 
-// walkMap counts the pages that the map has a place for, and checks that each place is
-// valid and was written with that page. With the count of valid pages that makes map
-// and flash inverses of each other.
+// walkMap counts the pages that have a place in the map, and checks that each place is valid and was written with that
+// page. Together with the count of valid pages this makes map and flash inverses of each other.
 func (d *Drive) walkMap() (mapped int64, err error) {
 	if n, same := d.mapIsOwners(); same {
 		return n, nil
 	}
-	// The drive was filled, or moves are under way, or something is wrong: what, is told page by page.
+	// The drive was filled, moves are in flight, or there is an error, which a walk page by page locates.
 	if d.l2p.chunks == nil {
 		return d.walkChanges()
 	}
-	// Pool by pool: the places of a pool's pages lie together.
+	// Go pool by pool, because the places of a pool's pages are close together in memory.
 	w := mapWalk{d: d}
 	for i := range d.ns {
 		n := &d.ns[i]
@@ -119,9 +120,9 @@ func (d *Drive) walkMap() (mapped int64, err error) {
 	return w.mapped, w.err
 }
 
-// mapIsOwners reports whether the map has the very pairs of a page and its place that flash has of its pages that
-// hold data, by a sum over hashes of either's: each is read in its own order, so that nothing is looked up. It says
-// no where pages of a filling would have to be computed, which is as long as looking at what has changed.
+// mapIsOwners reports whether the map and the owners of valid flash pages contain the same pairs of page and place. It
+// compares sums over hashes of the pairs, so that each side is read in its own order without look-ups. It returns false
+// if the pages of a filling would have to be computed, which takes as long as walking the changes.
 func (d *Drive) mapIsOwners() (mapped int64, same bool) {
 	if d.l2p.filled != nil {
 		return 0, false
@@ -146,24 +147,25 @@ func (d *Drive) mapIsOwners() (mapped int64, same bool) {
 	return m.n, known && m == o
 }
 
-// pairs is a set of pages and their places, of which it knows the sum of hashes.
+// pairs is a set of pages and their places, represented by its size and a sum of hashes.
 type pairs struct {
 	n   int64
 	sum uint64
 }
 
+// add adds a page and its place to the set.
 func (p *pairs) add(logical, page uint32) {
+	// The sum of the hashes does not depend on the order of the pairs.
 	x := (uint64(logical)<<32 | uint64(page)) * 0x9e3779b97f4a7c15
 	p.sum += (x ^ x>>32) * 0xd6e8feb86659fd93
 	p.n++
 }
 
-// mapWalk checks places of the map. Who owns a page is far from the processor when it is asked for, and on its way
-// while others are looked at.
+// mapWalk checks places of the map. It prefetches the owners of a batch of pages, whose cache misses then overlap.
 type mapWalk struct {
 	d      *Drive
 	mapped int64 // pages that have a place
-	err    error // the first that is wrong
+	err    error // the first error
 	n      int
 	next   [32]struct {
 		logical, page uint32
@@ -171,7 +173,7 @@ type mapWalk struct {
 	}
 }
 
-// add counts a page that has a place. Its owner is checked soon.
+// add counts a page that has a place. Its owner is checked by a later settle.
 func (w *mapWalk) add(l, page uint32) {
 	if page >= trimmed {
 		return
@@ -199,7 +201,7 @@ func (w *mapWalk) add(l, page uint32) {
 	x.logical, x.page, x.owner = l, page, owner
 }
 
-// settle checks the owners of what was added.
+// settle checks the owners of the pages added since the last call.
 func (w *mapWalk) settle() {
 	for i := range w.next[:w.n] {
 		if x := &w.next[i]; *x.owner != x.logical {
@@ -209,17 +211,17 @@ func (w *mapWalk) settle() {
 	w.n = 0
 }
 
-// fail notes a place that does not hold its page.
+// fail records a place that does not hold its page.
 func (w *mapWalk) fail(l, page uint32) {
 	if w.err == nil {
 		w.err = fmt.Errorf("page %d is mapped to physical page %d, which does not hold it", l, page)
 	}
 }
 
-// walkChanges is walkMap while the map has only what was changed. The rest lies where the drive was filled: there it
-// must be, still, each page that the map has no change of, and no other. A page's change must have made its old place
-// invalid; if as many of the places that the drive was filled at hold their data no longer as have changed, these are
-// the same.
+// walkChanges is walkMap for a map that stores only changes to a filling. Every page without a change must still be
+// stored where the filling put it. It is sufficient to compare counts: a changed page must have invalidated its
+// original place, so if as many original places have become invalid as filled pages have changed, they are the same
+// ones.
 func (d *Drive) walkChanges() (mapped int64, err error) {
 	f := d.l2p.filled
 	moved := int64(0)
@@ -236,6 +238,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 		}
 		if was := f.place(c.key - 1); was != noPage {
 			moved++
+			// Its original page must be invalid, unless the block has been erased since.
 			if w.err == nil && d.ftl.Wear(d.ftl.BlockOf(ftl.PPA(was))) == 0 && d.ftl.IsValid(ftl.PPA(was)) {
 				w.err = fmt.Errorf("page %d was written anew, but still lies on physical page %d", c.key-1, was)
 			}
@@ -265,7 +268,7 @@ func (d *Drive) walkChanges() (mapped int64, err error) {
 	return f.mapped - moved + mapped, err
 }
 
-// programsUnderWay counts the programs that have a page and have not ended.
+// programsUnderWay counts the programs that have a page and have not completed.
 func (d *Drive) programsUnderWay() (all uint64) {
 	for i := range d.lanes {
 		l := &d.lanes[i]
@@ -274,6 +277,7 @@ func (d *Drive) programsUnderWay() (all uint64) {
 				all += uint64(l.queues[q].n)
 			}
 		}
+		// A copyback has its destination from the end of its read.
 		if l.op == opProgram || l.op == opCopyback && l.phase == transfer {
 			all += uint64(l.n)
 		}
@@ -284,11 +288,11 @@ func (d *Drive) programsUnderWay() (all uint64) {
 	return all
 }
 
-// Full reports how many transactions wait for a free page. A drive that has come to a stop with some has no block
-// left that collection could empty.
+// Full returns the number of transactions that wait for a free page. If a drive has stopped with some waiting, no block
+// is left that collection could empty.
 func (d *Drive) Full() int { return d.parked }
 
-// Operations counts page reads, page programs and block erases so far.
+// Operations returns the number of page reads, page programs and block erases so far.
 func (d *Drive) Operations() (n uint64) {
 	for _, k := range d.flashed {
 		n += k
@@ -296,7 +300,7 @@ func (d *Drive) Operations() (n uint64) {
 	return n
 }
 
-// Rounds is how often collection has emptied each block for its space so far, on average, and how often the host has
+// Rounds returns how often, on average, collection has emptied each block to reclaim space, and how often the host has
 // written each page.
 func (d *Drive) Rounds() (collected, written float64) {
 	g := &d.cfg.Geometry
@@ -305,8 +309,7 @@ func (d *Drive) Rounds() (collected, written float64) {
 		float64(d.hostPrograms) / float64(planes*g.PagesPerPlane())
 }
 
-// Held says what the requests in flight wait for, for when a drive has come to a
-// stop with nothing left to happen.
+// Held describes what the requests in flight wait for, for a drive that has stopped with no events left.
 func (d *Drive) Held() string {
 	queued, working, mapping, waiting, flushing, unfetched := 0, 0, 0, 0, 0, 0
 	for i := range d.lanes {

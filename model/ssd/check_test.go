@@ -10,7 +10,7 @@ import (
 	"farflash/sim"
 )
 
-// filled is a small drive that was filled, and written to since.
+// filled returns a small drive that was filled, and written to since.
 func filled(t *testing.T, fill Fill) *Drive {
 	t.Helper()
 	cfg := round()
@@ -34,11 +34,11 @@ func filled(t *testing.T, fill Fill) *Drive {
 	return a.d
 }
 
-// The end check looks at what has changed only, and finds what is wrong with the rest: each of these breaks what the
-// map and the flash say of each other, with counts that still agree.
+// TestEndCheckFinds verifies that the end check, which examines only changes, also finds errors in the rest. Each case
+// breaks the agreement of map and flash without changing any count.
 func TestEndCheckFinds(t *testing.T) {
 	for _, fill := range []Fill{FillSequential, FillSteady} {
-		// A page that nobody wrote, and one that was written.
+		// One page never written, and one that was written.
 		whole := func(d *Drive) (untouched, written uint32) {
 			for untouched = 0; ; untouched++ {
 				if _, ok := d.l2p.sparse.get(untouched); !ok {
@@ -96,7 +96,8 @@ func TestEndCheckFinds(t *testing.T) {
 	}
 }
 
-// TestReplayOfSomePlanes: the end check counts what fill: replay changed in planes that the drive has not written to.
+// TestReplayOfSomePlanes verifies that the end check counts the changes made by fill: replay in planes that the drive
+// has not written to.
 func TestReplayOfSomePlanes(t *testing.T) {
 	cfg := round()
 	cfg.Geometry.PlanesPerDie, cfg.OverProvisioning = 2, .3
@@ -121,8 +122,8 @@ func TestReplayOfSomePlanes(t *testing.T) {
 	}
 }
 
-// Of a drive at rest without a filling, map and flash are compared by sums, which no exchange of places or owners
-// leaves as they are. What is wrong is found page by page then.
+// TestMapIsOwners verifies the comparison of map and flash by sums, for an idle drive without a filling: every exchange
+// of places or owners changes the sums, and the page-by-page walk then finds the error.
 func TestMapIsOwners(t *testing.T) {
 	written := func(cmt bool, pages int64) *Drive {
 		cfg := round()
@@ -197,18 +198,19 @@ func TestMapIsOwners(t *testing.T) {
 	}
 }
 
-// The block that was written last has its run at hand only as long as that is its own.
+// TestOwnersOfRecentBlock verifies that the cached run of the block written last is used only while it belongs to the
+// block.
 func TestOwnersOfRecentBlock(t *testing.T) {
 	o := newOwners(2, 4)
 	o.set(0, 3, 0, 70)
-	o.forget(0, 3) // erased; its run goes to whoever comes next
+	o.forget(0, 3) // erased; its run goes to the next allocation
 	o.set(1, 5, 0, 80)
 	o.set(0, 3, 0, 71)
 	if a, b := o.get(0, 3, 0), o.get(1, 5, 0); a != 71 || b != 80 {
 		t.Errorf("after an erase: %d and %d, not 71 and 80", a, b)
 	}
 	c := o.clone()
-	o.set(0, 3, 1, 72) // each writes to a run of its own from now on
+	o.set(0, 3, 1, 72) // from now on each writes to its own run
 	c.set(1, 5, 1, 81)
 	o.set(1, 5, 1, 82)
 	if a, b := c.get(0, 3, 1), c.get(1, 5, 1); a != 0 || b != 81 {
@@ -219,7 +221,7 @@ func TestOwnersOfRecentBlock(t *testing.T) {
 	}
 }
 
-// A preparation says how far it is and ends when it is told to.
+// TestPreparationCanBeEnded verifies that a preparation reports its progress and ends when the watch returns an error.
 func TestPreparationCanBeEnded(t *testing.T) {
 	enough := errors.New("enough")
 	for _, fill := range []Fill{FillSequential, FillSteady, FillReplay} {

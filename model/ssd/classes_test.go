@@ -11,7 +11,8 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// A scheduler that respects no classes serves an urgent and a low queue as it serves two of one class.
+// TestClassesOff verifies that a scheduler that ignores classes serves an urgent and a low queue like two queues of one
+// class.
 func TestClassesOff(t *testing.T) {
 	took := func(respected bool, classes ...block.Class) [2]float64 {
 		cfg := smallConfig()

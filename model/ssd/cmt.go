@@ -9,15 +9,14 @@ import (
 	"farflash/policy/ftl"
 )
 
-// The demand-paged map, after DFTL (Gupta et al., ASPLOS 2009): the cached mapping
-// table (CMT) holds single entries; the whole map lies in mapping pages on flash,
-// whose places the global translation directory, always in DRAM, knows. A dirty
-// entry that is evicted takes the other dirty entries of its mapping page along.
+// The demand-paged map follows DFTL (Gupta et al., ASPLOS 2009). The cached mapping table (CMT) holds single entries.
+// The whole map is stored in mapping pages on flash, located by the global translation directory, which is always in
+// DRAM. Evicting a dirty entry writes back all dirty entries of its mapping page.
 
-// An entry of the table. Entries are named by index; 0 is none.
+// entry is an entry of the table. Entries are named by index; 0 is none.
 type entry struct {
 	logical        uint32
-	prev, next     int32  // by use, most recent first; an entry that is waited for is in no order yet
+	prev, next     int32  // by use, most recent first; an entry that is waited for is in no list yet
 	mprev, mnext   int32  // of the same mapping page
 	number         uint32 // order of insertion (Quirks.WaitersEvicted)
 	dirty, waiting bool
@@ -68,17 +67,17 @@ func (c *mappingTable) pushFront(e int32) {
 	c.front = e
 }
 
-// A mappingPage is the directory's knowledge of one mapping page.
+// mappingPage is the state of one mapping page in the directory.
 type mappingPage struct {
-	entries  int32 // cached entries that belong to it
+	entries  int32 // head of its cached entries
 	waitHead int32 // host transactions that wait for its read
 	waitTail int32
 	reading  bool
-	leaving  bool // a program of it is on its way; its content is in DRAM
+	leaving  bool // its program is in flight; its content is in DRAM
 }
 
-// pageState returns what is known of a mapping page, for changing. The pointer
-// holds until the next call. Pages of which nothing is known are not in the pool.
+// pageState returns the state of a mapping page, for writing. The pointer is valid until the next call. Pages without
+// state take no slot in the pool.
 func (d *Drive) pageState(m uint32) *mappingPage {
 	i, ok := d.mapIndex.get(m)
 	if !ok {
@@ -95,7 +94,7 @@ func (d *Drive) pageState(m uint32) *mappingPage {
 	return &d.mapPages[i]
 }
 
-// peekState is pageState for looking only: it adds nothing to the pool.
+// peekState is pageState for reading only: it adds no slot to the pool.
 func (d *Drive) peekState(m uint32) mappingPage {
 	if i, ok := d.mapIndex.get(m); ok {
 		return d.mapPages[i]
@@ -103,7 +102,7 @@ func (d *Drive) peekState(m uint32) mappingPage {
 	return mappingPage{}
 }
 
-// forgetState gives a mapping page's place in the pool up if nothing is known of it.
+// forgetState frees a mapping page's slot in the pool if it has no state.
 func (d *Drive) forgetState(m uint32) {
 	if i, ok := d.mapIndex.get(m); ok && d.mapPages[i] == (mappingPage{}) {
 		d.mapIndex.remove(m)
@@ -111,15 +110,14 @@ func (d *Drive) forgetState(m uint32) {
 	}
 }
 
-// mappingPageOf is the number of the mapping page, over all namespaces, that
-// holds a logical page's entry.
+// mappingPageOf returns the number, over all namespaces, of the mapping page that holds a logical page's entry.
 func (d *Drive) mappingPageOf(l uint32, ns uint8) uint32 {
 	n := &d.ns[ns]
 	return n.mapBase - d.ns[0].mapBase + (l-n.base)/d.entriesPerPage
 }
 
-// entryAtHand reports whether the map's entry for a host transaction can be used
-// now. If not, the transaction waits for the mapping page to be read.
+// entryAtHand reports whether the map entry for a host transaction can be used now. If not, the transaction waits for
+// its mapping page to be read.
 func (d *Drive) entryAtHand(t int32) bool {
 	x := d.txns.At(t)
 	n := &d.ns[x.ns]
@@ -134,10 +132,12 @@ func (d *Drive) entryAtHand(t int32) bool {
 	d.mapMisses++
 	m := d.mappingPageOf(x.logical, x.ns)
 	p := d.peekState(m)
+	// No read is needed: the page's content is in DRAM, or the page was never written.
 	if !p.reading && (p.leaving || !d.onFlash(m, x.ns)) {
 		d.addEntry(x.logical, x.ns, false)
 		return true
 	}
+	// Another transaction may already be waiting for the same entry.
 	if _, ok := c.index.get(x.logical); !ok {
 		d.addEntry(x.logical, x.ns, true)
 	}
@@ -164,12 +164,12 @@ func (d *Drive) onFlash(m uint32, ns uint8) bool {
 	if d.l2p.get(l) < trimmed {
 		return true
 	}
+	// On a filled drive all mapping pages but a last, partial one are on flash from the start.
 	n := &d.ns[ns]
 	return (d.cfg.Initial == InitialFormula || d.cfg.Preconditioning.Fill != FillNone) && l-n.mapBase < n.stored
 }
 
-// readMappingPage reads some bytes of a mapping page; pair is the program that
-// waits for it, if any.
+// readMappingPage reads some bytes of a mapping page; pair is the program that waits for the read, if any.
 //
 //go:noinline
 func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
@@ -179,6 +179,7 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingRead
 	if page := d.l2p.get(x.logical); page < trimmed {
+		// The grain may still be waiting in memory for its page of flash to fill.
 		if d.grains > 1 && d.inMemory(page) {
 			d.fromMemory(t)
 			d.closeBatch()
@@ -196,13 +197,14 @@ func (d *Drive) readMappingPage(m uint32, ns uint8, bytes int32, pair int32) {
 	d.atOnce()
 }
 
-// mappingPool is the pool that a mapping page is written to.
+// mappingPool returns the pool that a mapping page is written to.
 func (d *Drive) mappingPool(m uint32, ns uint8) int32 {
 	n := &d.ns[ns]
 	return n.pool(m - (n.mapBase - d.ns[0].mapBase))
 }
 
-// mappingPlace is the plane where the formula puts a mapping page, and where there: after the namespace's data.
+// mappingPlace returns the plane and the page within it where the formula puts a mapping page: after the namespace's
+// data.
 func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	n := &d.ns[ns]
 	k := m - (n.mapBase - d.ns[0].mapBase)
@@ -212,9 +214,9 @@ func (d *Drive) mappingPlace(m uint32, ns uint8) (plane, index int32) {
 	return plane, n.formulaBase[k%turn] + n.formulaPages() + int32(k/turn)
 }
 
-// addEntry makes room in the table and adds a clean entry for a logical page, which counts as used unless it is
-// waited for. While every entry is waited for the table grows instead, because a transaction is never turned away,
-// and is what it should be again as soon as they have come.
+// addEntry adds a clean entry for a logical page to the table, evicting others as needed. The entry counts as used
+// unless it is waited for. If every entry is waited for, the table exceeds its capacity, because a transaction is never
+// rejected, and shrinks again once the entries have been read.
 //
 //go:noinline
 func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
@@ -236,6 +238,7 @@ func (d *Drive) addEntry(l uint32, ns uint8, waiting bool) int32 {
 	}
 	c.numbered++
 	c.entries[e].number = c.numbered
+	// Link the entry to its mapping page, where writeBack looks for dirty entries.
 	p := d.pageState(d.mappingPageOf(l, ns))
 	x := &c.entries[e]
 	x.mnext = p.entries
@@ -255,8 +258,8 @@ func (c *mappingTable) newEntry(l uint32) int32 {
 	return int32(len(c.entries) - 1)
 }
 
-// evictEntry takes the least recently used entry that nobody waits for out of the
-// table, and writes its mapping page back if it is dirty. There is one.
+// evictEntry removes the least recently used entry without waiters, and writes its mapping page back if the entry is
+// dirty. There must be one.
 func (d *Drive) evictEntry(c *mappingTable) {
 	e := c.back
 	x := c.entries[e]
@@ -284,9 +287,9 @@ func (d *Drive) evictEntry(c *mappingTable) {
 	d.forgetState(m)
 }
 
-// storedSectors is the valid-sector bitmaps in MQSim's map on flash (Quirks.SectorsLost). They are stored when a
-// dirty entry is evicted. An entry that was cleaned by the write-back of its mapping page for another one keeps its
-// old bitmap on flash, and reverts to it when evicted.
+// storedSectors holds the valid-sector bitmaps of MQSim's map on flash (Quirks.SectorsLost). A bitmap is stored when
+// its dirty entry is evicted. An entry that became clean because its mapping page was written back for another entry
+// keeps its old bitmap on flash, and reverts to it when evicted.
 type storedSectors struct {
 	of    hash[uint64]
 	blank hash[uint32] // pages that are mapped with an empty bitmap
@@ -322,7 +325,7 @@ func (d *Drive) storeSectors(x *entry) {
 	}
 }
 
-// namespaceOf is the namespace that a logical page belongs to.
+// namespaceOf returns the namespace that a logical page belongs to.
 func (d *Drive) namespaceOf(l uint32) uint8 {
 	for i := len(d.ns) - 1; i > 0; i-- {
 		if l >= d.ns[i].base {
@@ -332,7 +335,7 @@ func (d *Drive) namespaceOf(l uint32) uint8 {
 	return 0
 }
 
-// dirtyEntry notes that the map's entry of a logical page has changed.
+// dirtyEntry marks the map entry of a logical page as changed.
 //
 //go:noinline
 func (d *Drive) dirtyEntry(l uint32, ns uint8) {
@@ -344,12 +347,13 @@ func (d *Drive) dirtyEntry(l uint32, ns uint8) {
 	c.entries[e].dirty = true
 }
 
-// writeBack programs a mapping page anew. All its dirty entries become clean. The
-// entries that are not in DRAM are read from the old page first.
+// writeBack programs a new version of a mapping page, after which all its entries are clean. Entries that are not in
+// DRAM are first read from the old page.
 func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
+	// The sectors with clean cached entries; MQSim reads those back (Quirks.MappingProgramsVanish).
 	sectors := uint64(0)
 	n := &d.ns[ns]
-	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage
+	start := n.base + (m-(n.mapBase-d.ns[0].mapBase))*d.entriesPerPage // first page whose entry is in m
 	for e := d.peekState(m).entries; e != 0; e = c.entries[e].mnext {
 		x := &c.entries[e]
 		if x.dirty {
@@ -361,6 +365,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 			sectors |= 1 << ((x.logical - start) * d.entryBytes / nand.SectorSize)
 		}
 	}
+	// Promote in address order.
 	slices.Sort(d.used)
 	for _, u := range d.used {
 		c.toFront(int32(uint32(u)))
@@ -378,9 +383,8 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 		return
 	}
 	if d.peekState(m).leaving {
-		// The program on its way has not left DRAM's copy yet; it takes the change
-		// along. That is the case until its data are sent, which this approximates
-		// by its end.
+		// The program in flight still has to copy the page from DRAM, so it includes this change. Strictly that holds
+		// until its data are sent, which is approximated by its completion.
 		d.mappingMerged++
 		return
 	}
@@ -390,6 +394,7 @@ func (d *Drive) writeBack(c *mappingTable, m uint32, ns uint8) {
 	x.logical = d.ns[0].mapBase + m
 	x.queue = queueMappingWrite
 	x.sectors = d.allSectors
+	// Entries that are not cached come from the old page: the program waits for its read.
 	if d.onFlash(m, ns) {
 		x.waitsFor = 1
 		d.pageState(m).reading = true
@@ -419,7 +424,7 @@ func (d *Drive) placeMapping(t int32) {
 	d.collect(int(pool))
 }
 
-// moveMappingPage gives a mapping page a new place without programming it.
+// moveMappingPage gives a mapping page a new place without programming it (Quirks.MappingProgramsVanish).
 func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	l := d.ns[0].mapBase + m
 	pool := d.mappingPool(m, ns)
@@ -441,7 +446,7 @@ func (d *Drive) moveMappingPage(m uint32, ns uint8) {
 	d.collect(int(pool))
 }
 
-// mappingDone ends the read or program of a mapping page.
+// mappingDone completes the read or program of a mapping page.
 //
 //go:noinline
 func (d *Drive) mappingDone(t int32) {
@@ -453,6 +458,7 @@ func (d *Drive) mappingDone(t int32) {
 		d.programmed(x)
 		return
 	}
+	// A new version of the page was waiting for this read of the old one.
 	if x.pair != 0 {
 		d.released(x.pair)
 	}
@@ -468,6 +474,7 @@ func (d *Drive) mappingDone(t int32) {
 		}
 	}
 	d.forgetState(m)
+	// All waiting entries of the mapping page become usable at once.
 	for w := waiting; w != 0; w = d.txns.At(w).next {
 		if e, ok := c.index.get(d.txns.At(w).logical); ok && c.entries[e].waiting {
 			c.entries[e].waiting = false
@@ -492,8 +499,8 @@ func (d *Drive) mappingDone(t int32) {
 	d.atOnce()
 }
 
-// stillWaited returns the transactions whose entries are still cached. The others stay queued at the mapping page
-// until their entry is asked for again.
+// stillWaited returns the transactions whose entries are still cached. The others stay queued at the mapping page until
+// another request looks their entry up.
 func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on int32) {
 	last := int32(0)
 	for w := waiting; w != 0; {
@@ -520,9 +527,10 @@ func (d *Drive) stillWaited(c *mappingTable, p *mappingPage, waiting int32) (on 
 	return on
 }
 
-// byEntry puts transactions that wait for a mapping page in another order: those of each entry together, where its
-// first was, reads first.
+// byEntry reorders the transactions that wait for a mapping page: those of each entry together, in the position of the
+// first of them, reads before writes.
 func (d *Drive) byEntry(c *mappingTable, waiting int32) int32 {
+	// The key sorts by position, then reads before writes; its low half is the transaction.
 	order := d.waited[:0]
 	several := d.cfg.Quirks.WaitersEvicted && waiting != 0
 	for w := waiting; w != 0; w = d.txns.At(w).next {

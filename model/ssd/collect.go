@@ -6,10 +6,10 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Garbage collection and wear levelling: ftl says what is to be moved and erased,
-// the drive does it with flash transactions.
+// Garbage collection and wear levelling: ftl decides which pages to move and which blocks to erase, and the drive does
+// it with flash transactions.
 
-// The drive is the map that ftl asks.
+// The drive is the ftl.Map of its translation layer.
 
 // Lookup implements ftl.Map.
 func (d *Drive) Lookup(l ftl.LPA) ftl.PPA { return lookup(&d.l2p, l) }
@@ -25,41 +25,43 @@ func (d *Drive) Owner(p ftl.PPA) ftl.LPA {
 	return ftl.LPA(d.owners.get(pool, blk, page))
 }
 
-// tick is the time as ftl has it: picoseconds, of which a simulation is never so long that they end.
+// tick returns the time as ftl counts it, in picoseconds. An int64 of them lasts longer than any simulation.
 func (d *Drive) tick() ftl.Tick { return ftl.Tick(d.eng.Now()) }
 
-// split takes a page's number apart.
+// split returns the pool of a page, the block within it and the page within that.
 func (d *Drive) split(page uint32) (pool, blk, inBlock int) {
 	p, rest := d.perPool.Split(uint64(page))
 	b, i := d.perBlock.Split(rest)
 	return int(p), int(b), int(i)
 }
 
-// poolOf is the pool of a page.
+// poolOf returns the pool of a page.
 func (d *Drive) poolOf(page uint32) int {
 	return int(d.perPool.Of(uint64(page)))
 }
 
-// movesPerPlane is how many pages a plane of a superblock moves at once, on average: what keeps all dies at work, and
-// does not stand before the host's pages a superblock long.
+// movesPerPlane is the average number of pages that a plane of a superblock moves at once. It keeps all dies busy
+// without queueing a whole superblock of moves ahead of the host's pages.
 const movesPerPlane = 4
 
-// collect does what ftl wants done in a pool, which is nothing most of the time.
+// collect executes the actions that ftl wants in a pool. Usually there are none.
 func (d *Drive) collect(pool int) {
 	if d.mayCollect(pool) {
 		d.collectPool(pool)
 	}
 }
 
-// mayCollect reports whether there may be something to do for collect.
+// mayCollect reports whether collect may have work in a pool.
 func (d *Drive) mayCollect(pool int) bool { return d.grains > 1 || d.slc.on || d.ftl.Wants(pool) }
 
+// collectPool is collect once there may be work.
 func (d *Drive) collectPool(pool int) {
-	if d.chaining { // until all of the chain have ended
+	if d.chaining { // wait until the whole chain has completed
 		d.postpone(int32(pool))
 		return
 	}
 	d.pull(pool)
+	// Holding moves may let the victim be erased, which gives pull more work.
 	for d.grains > 1 && d.hold(pool) {
 		d.pull(pool)
 	}
@@ -68,8 +70,8 @@ func (d *Drive) collectPool(pool int) {
 	}
 }
 
-// unparkRetired is unpark after a block was retired. It is not erased, but if it was of the SLC cache there may be
-// another now.
+// unparkRetired is unpark after a block was retired. The block is not erased, but if it belonged to the SLC cache, the
+// cache may now open another.
 //
 //go:noinline
 func (d *Drive) unparkRetired(pool int) {
@@ -79,6 +81,8 @@ func (d *Drive) unparkRetired(pool int) {
 	}
 }
 
+// postpone defers collection in a pool until the current chain has completed.
+//
 //go:noinline
 func (d *Drive) postpone(pool int32) {
 	if !slices.Contains(d.postponed, pool) {
@@ -86,16 +90,16 @@ func (d *Drive) postpone(pool int32) {
 	}
 }
 
-// enoughMoves reports whether as many moves of a pool are under way as may be. Those that wait for others to fill a
-// page of flash are not.
+// enoughMoves reports whether a pool has reached its limit of moves in flight. Moves that wait for others to fill a
+// page of flash do not count.
 func (d *Drive) enoughMoves(pool int) bool {
 	return d.mostMoving > 0 && d.moving[pool]-d.packing.Moves(pool) >= d.mostMoving
 }
 
-// pull has the drive do what ftl wants done in a pool until there is nothing more, or enough is under way.
+// pull executes the actions that ftl wants in a pool until there are no more, or enough moves are in flight.
 func (d *Drive) pull(pool int) {
 	if d.enoughMoves(pool) {
-		return // until one of them has ended
+		return // until one of them completes
 	}
 	a, ok := d.ftl.Next(pool)
 	if !ok {
@@ -110,6 +114,7 @@ func (d *Drive) pull(pool int) {
 		} else {
 			last = d.move(pool, a, last)
 		}
+		// A page of flash is read whole, so take all of its grains before stopping.
 		if d.enoughMoves(pool) && (a.Kind == ftl.Erase || !d.moreOfPage(a.Source)) {
 			break
 		}
@@ -126,7 +131,7 @@ type erasing struct {
 	left  int32 // planes
 }
 
-// erase erases a block of each plane of a pool.
+// erase erases a block in each plane of a pool.
 func (d *Drive) erase(pool int, b ftl.Block) {
 	d.erasing = append(d.erasing, erasing{b, int32(d.pools.size)})
 	resets := d.isReturning(b)
@@ -138,7 +143,7 @@ func (d *Drive) erase(pool int, b ftl.Block) {
 	}
 }
 
-// erased reports whether the erase of a block of a plane was the last of its superblock.
+// erased reports whether a plane's erase was the last one of its superblock.
 func (d *Drive) erased(b ftl.Block) bool {
 	for i := range d.erasing {
 		if e := &d.erasing[i]; e.block == b {
@@ -152,8 +157,8 @@ func (d *Drive) erased(b ftl.Block) bool {
 	panic("ssd: a block was erased that nobody wanted erased")
 }
 
-// move begins the move of a page. last is the move begun before it, with which it is read if both lie in one page of
-// flash.
+// move starts the move of a page. last is the move started before it; if both sources lie in one page of flash, they
+// share a read.
 func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	d.moving[pool]++
 	if d.mostMoving > 0 {
@@ -177,7 +182,7 @@ func (d *Drive) move(pool int, a ftl.Action, last int32) int32 {
 	return t
 }
 
-// noteCollecting keeps lanes' counts of planes with victims in progress.
+// noteCollecting updates the lanes' counts of planes with victims in progress.
 func (d *Drive) noteCollecting(pool int) {
 	now := d.ftl.Collecting(pool)
 	if now == d.isCollecting[pool] {
@@ -193,7 +198,7 @@ func (d *Drive) noteCollecting(pool int) {
 	}
 }
 
-// moveDone ends a step of collection.
+// moveDone completes a step of collection.
 func (d *Drive) moveDone(t int32) {
 	x := d.txns.At(t)
 	switch x.queue {
@@ -206,7 +211,7 @@ func (d *Drive) moveDone(t int32) {
 	}
 }
 
-// moveRead: the page that is moved has been read. Its program follows, if its data are still wanted.
+// moveRead handles the completed read of a page that is being moved. Its program follows if its data are still valid.
 //
 //go:noinline
 func (d *Drive) moveRead(t int32, x *transaction) {
@@ -228,29 +233,30 @@ func (d *Drive) moveRead(t int32, x *transaction) {
 	}
 }
 
-// moveSpoilt: what is moved could not be read.
+// moveSpoilt handles a move whose source could not be read.
 //
 //go:noinline
 func (d *Drive) moveSpoilt(x *transaction) {
 	x.spoilt = false
-	if x.logical < d.ns[0].mapBase { // mapping pages are thought to be written twice
+	if x.logical < d.ns[0].mapBase { // mapping pages are assumed to be stored twice
 		d.lose(x.logical)
 	}
 }
 
-// moveProgrammed: the page that is moved is where it was to go.
+// moveProgrammed handles the completed program of a page that was moved.
 //
 //go:noinline
 func (d *Drive) moveProgrammed(t int32, x *transaction) {
 	pool, l := int(x.pool), x.logical
 	moved := d.ftl.Moved(x.source, ftl.PPA(x.page), d.tick())
+	// Under Quirks.MovesUse the entry was marked when the page had been read.
 	if moved && !d.cfg.Mapping.Ideal && l < d.ns[0].mapBase && !d.cfg.Quirks.MovesUse {
 		d.dirtyEntry(l, d.namespaceOf(l))
 	}
 	d.moveOver(t, pool)
 }
 
-// moveOver ends a move.
+// moveOver finishes a move.
 func (d *Drive) moveOver(t int32, pool int) {
 	d.freeTransaction(t)
 	d.moveEnded(pool)
@@ -258,7 +264,7 @@ func (d *Drive) moveOver(t int32, pool int) {
 	d.noteCollecting(pool)
 }
 
-// eraseDone: a block of a plane has been erased.
+// eraseDone handles the completed erase of a block of a plane.
 //
 //go:noinline
 func (d *Drive) eraseDone(t int32, x *transaction) {
@@ -269,6 +275,7 @@ func (d *Drive) eraseDone(t int32, x *transaction) {
 	if !d.erased(b) {
 		return
 	}
+	// The owners must be dropped before the block can be opened again.
 	d.owners.forget(pool, blk)
 	d.ftl.Erased(b)
 	d.zoneErased(b)
@@ -278,7 +285,7 @@ func (d *Drive) eraseDone(t int32, x *transaction) {
 	d.noteCollecting(pool)
 }
 
-// useMoved notes that the map's entry of a page whose move was begun is used and changed.
+// useMoved marks the map entry of a page that is being moved as used and changed (Quirks.MovesUse).
 //
 //go:noinline
 func (d *Drive) useMoved(l uint32) {
@@ -293,8 +300,8 @@ func (d *Drive) useMoved(l uint32) {
 	}
 }
 
-// relocate decides where a page that was read is programmed. It reports false if
-// its data were superseded meanwhile; the transaction is then over.
+// relocate decides where a page that was read is programmed. It reports false if its data have been superseded since;
+// the transaction is then over.
 func (d *Drive) relocate(t int32, x *transaction) bool {
 	dst, ok := d.ftl.Relocate(x.source, d.tick())
 	if !ok {
@@ -317,7 +324,7 @@ func (d *Drive) parkMapping(pool int32, t int32) {
 	d.parkedMapping[pool] = append(d.parkedMapping[pool], t)
 }
 
-// unparkMapping gives them another try.
+// unparkMapping retries the parked programs of mapping pages.
 func (d *Drive) unparkMapping(pool int) {
 	if d.parkedMapping == nil || len(d.parkedMapping[pool]) == 0 {
 		return
@@ -329,6 +336,6 @@ func (d *Drive) unparkMapping(pool int) {
 	}
 }
 
-// CollectBy has victims be what a policy of one's own picks from now on; see ftl.CollectBy. Config.Collection.Victim
-// must be FIFO.
+// CollectBy makes a custom policy choose the victims from now on; see ftl.CollectBy. Config.Collection.Victim must be
+// FIFO.
 func (d *Drive) CollectBy(p ftl.Picker) error { return d.ftl.CollectBy(p) }

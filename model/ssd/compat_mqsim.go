@@ -1,9 +1,8 @@
 package ssd
 
-// MQSim returns c with the quirks of MQSim as of commit 7ec40e3 of 2022-10-05 that
-// a comparison with it needs. What each one is and how it was found out is in
-// docs/validation/mqsim.md. Quirks of MQSim that lose requests, crash or only
-// spoil what it prints are not reproduced.
+// MQSim returns c with the quirks of MQSim, as of commit 7ec40e3 of 2022-10-05, that a comparison with it needs.
+// docs/validation/mqsim.md describes each one and how it was found. Quirks of MQSim that lose requests, crash or only
+// corrupt its output are not reproduced.
 func MQSim(c Config) Config {
 	c.Quirks = Quirks{
 		WholeChip:             true,
@@ -36,24 +35,24 @@ func MQSim(c Config) Config {
 		ReadsThenWrites:       true,
 		FiltersShareClock:     true,
 	}
-	// Up to ten victims a plane; moved pages of each flow have blocks of their own.
+	// Up to ten victims a plane; moved pages of each flow have their own blocks.
 	c.Collection.Concurrent = 10
 	c.Collection.Reserve = 1
 	c.Collection.Streams = true
-	// Suspension is configured but can never happen; copyback crashes.
+	// MQSim's suspension is configured but can never occur; its copyback crashes.
 	c.Scheduling.SuspendProgram, c.Scheduling.SuspendErase, c.Scheduling.SuspendEraseForWrite = false, false, false
 	c.Collection.Copyback, c.Scheduling.IndependentReads = false, false
 	c.Mapping.Allocation, c.Mapping.Grain = AllocateStatic, 0
 	c.Timing.DataOutSetup = 0
 	c.Cache.Destage = DestageFirstTouch
 	c.Initial = InitialOnRead
-	// Nothing bounds the commands in the controller but each queue's fetch size.
+	// Only each queue's fetch size limits the commands in the controller.
 	c.Host.Commands = 0
 	// The classes' weights are in its source.
 	c.Host.Weights = [3]int{4, 2, 1}
-	// Wear levelling by erase counts never triggers: MQSim compares block numbers.
+	// MQSim's wear levelling by erase counts never triggers, because it compares block numbers.
 	c.Wear.Dynamic, c.Wear.Static = true, 0
-	// Its flash never errs, its controller takes no time for a command, and never rests.
+	// Its flash has no errors, and its controller takes no time for a command and never sleeps.
 	c.Reliability, c.Controller, c.PowerStates, c.PowerLimit, c.SLCCache, c.Zones, c.FDP = nil, nil, nil, nil, nil,
 		nil, nil
 	return c

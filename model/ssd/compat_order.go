@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// MQSimOrder is the order in which MQSim starts its objects: the iteration order of libstdc++'s unordered_map over
-// their names, which depends on the number of chips and on all names. flows are the names of the flows in the order
-// of the workload file; the result has their indices.
+// MQSimOrder returns the order in which MQSim starts its objects, as indices into flows: the iteration order of
+// libstdc++'s unordered_map over their names, which depends on the number of chips and on all names. flows lists the
+// names of the flows in the order of the workload file.
 func MQSimOrder(channels, chips int, flows []string) []int {
 	names := []string{"SSDDevice"}
 	for channel := range channels {
@@ -30,9 +30,9 @@ func MQSimOrder(channels, chips int, flows []string) []int {
 	return out
 }
 
-// unordered is the iteration order of a libstdc++ unordered_map<string, ...> after the names were inserted one by
-// one, as indices. All nodes form one list: the first of a bucket is prepended to the list, later ones to their
-// bucket. At a load factor of 1 the bucket count doubles, to a prime, and all nodes are inserted anew in list order.
+// unordered returns the iteration order of a libstdc++ unordered_map<string, ...> after the names were inserted one by
+// one, as indices. All nodes form one list: the first of a bucket is prepended to the list, later ones to their bucket.
+// At a load factor of 1 the bucket count doubles, rounded up to a prime, and all nodes are reinserted in list order.
 func unordered(names []string) []int {
 	var order []int
 	var hashes []uint64
@@ -56,7 +56,7 @@ func unordered(names []string) []int {
 	return order
 }
 
-// bucketsFor is libstdc++'s bucket count for at least that many elements.
+// bucketsFor returns libstdc++'s bucket count for at least the given number of elements.
 func bucketsFor(least uint64) uint64 {
 	for _, n := range []uint64{13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043} {
 		if n >= least {
@@ -66,7 +66,7 @@ func bucketsFor(least uint64) uint64 {
 	return 85229
 }
 
-// word is up to eight bytes, little-endian.
+// word returns up to eight bytes as a little-endian integer.
 func word(s string) (w uint64) {
 	for i := range len(s) {
 		w |= uint64(s[i]) << (8 * i)
@@ -74,7 +74,7 @@ func word(s string) (w uint64) {
 	return w
 }
 
-// hashOf is the library's hash of a string: MurmurHash64A.
+// hashOf returns libstdc++'s hash of a string: MurmurHash64A.
 func hashOf(s string) uint64 {
 	const mul, seed = 0xc6a4a7935bd1e995, 0xc70f6907
 	mix := func(v uint64) uint64 { return v ^ v>>47 }

@@ -8,8 +8,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Config describes a drive. Every field is a plain value; a Config does not
-// change once a Drive was made from it.
+// Config describes a drive. Every field is a plain value; a Config does not change once a Drive was made from it.
 type Config struct {
 	Geometry nand.Geometry
 	Timing   nand.Timing
@@ -25,7 +24,7 @@ type Config struct {
 	Scheduling Scheduling
 	Collection Collection
 	Wear       Wear
-	// Initial is what reads find at addresses that were never written.
+	// Initial is the content that reads find at addresses that were never written.
 	Initial Initial
 	// Preconditioning is the state of the drive at time 0.
 	Preconditioning Preconditioning
@@ -33,32 +32,33 @@ type Config struct {
 	// Namespaces divide the drive; an empty list is one namespace over all of it.
 	Namespaces []Namespace
 
-	// FDP is data placement by reclaim unit handles. Without the section a namespace may have streams.
+	// FDP is data placement by reclaim unit handles. Without the section a namespace can have streams instead.
 	FDP *FDP
 
 	// Zones make namespaces zoned (ZNS); without the section they are conventional.
 	Zones *Zones
 
-	// Energy is how much energy each operation uses. Without the section it is not computed.
+	// Energy is the energy that each operation uses. Without the section it is not computed.
 	Energy *Energy
 
-	// Controller is the time that the drive's processors take for commands. Without the section they take no time.
+	// Controller is the time that the drive's processors spend on commands. Without the section they take no time.
 	Controller *Controller
 
-	// PowerStates are the power states that an idle drive enters, in this order. Without any it is always awake.
+	// PowerStates are the power states that an idle drive enters, in this order. Without any, the drive is always
+	// awake.
 	PowerStates []PowerState
 
-	// PowerLimit is how much power the drive may draw. Without the section there is no limit.
+	// PowerLimit is the limit on the drive's power. Without the section there is none.
 	PowerLimit *PowerLimit
 
-	// SLCCache is flash that is written with one bit a cell. Without the section there is none.
+	// SLCCache is a cache of flash written with one bit a cell. Without the section there is none.
 	SLCCache *SLCCache
 
-	// Reliability is how flash errs with wear, age and reads. Without the section it never does.
+	// Reliability is the model of flash errors by wear, age and reads. Without the section there are no errors.
 	Reliability *Reliability
 
-	// Quirks are deviations from how a drive should work that a peer has and a
-	// comparison needs. Only a compat file sets them.
+	// Quirks are deviations from how a drive should work that a peer simulator has and a comparison needs. Only a
+	// compat file sets them.
 	Quirks Quirks
 }
 
@@ -66,45 +66,44 @@ type Config struct {
 type Host struct {
 	// LaneRate is the rate of one lane in one direction, after line coding.
 	LaneRate units.ByteRate
-	// Lanes is how many PCIe lanes there are.
+	// Lanes is the number of PCIe lanes.
 	Lanes int
-	// PacketBytes is what a TLP has beside its payload: physical, data link and transaction layers.
+	// PacketBytes is the overhead of a TLP beyond its payload: physical, data link and transaction layers.
 	PacketBytes int
-	// MaxPayload is how many bytes of payload a TLP has at most.
+	// MaxPayload is the largest payload of a TLP, in bytes.
 	MaxPayload int
-	// FetchSize is how many commands of one queue the controller holds, unless the queue has its own in_flight.
+	// FetchSize is the number of commands of one queue that the controller can hold, unless the queue sets in_flight.
 	FetchSize int
-	// Commands is how many commands the controller holds in all. 0 is no limit. When it is reached, queues are
-	// arbitrated.
+	// Commands is the number of commands that the controller can hold in total. 0 is no limit. When it is reached,
+	// queues are arbitrated.
 	Commands int
-	// Burst is how many commands are fetched from one queue in a row (Arbitration
-	// Burst, NVMe Base Specification 2.0 section 3.4.4).
+	// Burst is the number of commands fetched from one queue in a row (Arbitration Burst, NVMe Base Specification 2.0
+	// section 3.4.4).
 	Burst int
-	// Weights of the classes high, medium and low under weighted round robin.
-	// All equal is plain round robin. Urgent is always strict.
+	// Weights are the weights of the classes high, medium and low under weighted round robin. Equal weights give plain
+	// round robin. Urgent always has strict priority.
 	Weights [3]int
-	// SubmissionDepth is the size of each submission queue unless the queue says
-	// otherwise.
+	// SubmissionDepth is the number of entries of each submission queue, unless the queue sets its own.
 	SubmissionDepth int
 }
 
 // DRAM is the drive's memory channel.
 type DRAM struct {
-	// RowSize is how many bytes one activation opens.
+	// RowSize is the number of bytes that one activation opens.
 	RowSize units.Bytes
 	// DataRate is the rate of the data bus.
 	DataRate units.TransferRate
-	// BurstSize is how many bytes move at each transfer: the width of the bus.
+	// BurstSize is the number of bytes of each transfer: the width of the bus.
 	BurstSize units.Bytes
-	// TRCD is from an activation to a read or write.
+	// TRCD is the time from an activation to a read or write.
 	TRCD units.Duration
-	// TCL is from a read or write to the data.
+	// TCL is the time from a read or write to its data.
 	TCL units.Duration
-	// TRP is a precharge.
+	// TRP is the time of a precharge.
 	TRP units.Duration
 }
 
-// CacheMode is what the data cache is used for.
+// CacheMode is the use of the data cache.
 type CacheMode uint8
 
 // The modes.
@@ -126,17 +125,16 @@ func (m CacheMode) MarshalText() ([]byte, error) { return cacheModeNames.Marshal
 // UnmarshalText reads a mode's name.
 func (m *CacheMode) UnmarshalText(text []byte) error { return cacheModeNames.Unmarshal(text, m) }
 
-// Destage is when written data leaves the cache for flash.
+// Destage is the policy by which written data leave the cache for flash.
 type Destage uint8
 
 // The destaging policies.
 const (
-	// DestageOldest programs the least recently written pages once more than
-	// DestageAt of the cache is dirty, at most DestageDepth at a time.
+	// DestageOldest programs the least recently written pages once more than DestageAt of the cache is dirty, at most
+	// DestageDepth at a time.
 	DestageOldest Destage = iota
-	// DestageFirstTouch programs a page at once when it is written for the first
-	// time in a second, and later writes of it only when it is evicted. Data on
-	// its way to flash is limited to one superpage.
+	// DestageFirstTouch programs a page at once when it is written for the first time in a second, and after later
+	// writes only when it is evicted. Data in flight to flash are limited to one superpage.
 	DestageFirstTouch
 )
 
@@ -153,25 +151,25 @@ func (p *Destage) UnmarshalText(text []byte) error { return destageNames.Unmarsh
 
 // Cache is the data cache in DRAM.
 type Cache struct {
-	// Mode is what the cache is used for.
+	// Mode is the kind of requests that the cache serves.
 	Mode CacheMode
-	// Capacity is how much data it holds.
+	// Capacity is the amount of data that the cache can hold.
 	Capacity units.Bytes
-	// Partitioned gives each namespace an equal share of its own.
+	// Partitioned gives each namespace an equal share of the cache.
 	Partitioned bool
-	// Destage is when written data leaves for flash.
+	// Destage is the policy by which written data leave for flash.
 	Destage Destage
-	// DestageAt is the share of the cache that is dirty when destaging starts.
+	// DestageAt is the share of the cache that must be dirty for destaging to start.
 	DestageAt units.Fraction
-	// DestageDepth is how many pages may be on their way to flash at once. 0 is two a plane.
+	// DestageDepth is the largest number of pages in flight to flash. 0 is two a plane.
 	DestageDepth int
 }
 
-// Scheme is the order in which consecutive logical pages go round channels (C),
-// chips or ways (W), dies (D) and planes (P); the first letter changes fastest.
+// Scheme is the order in which consecutive logical pages are striped over channels (C), chips or ways (W), dies (D) and
+// planes (P); the first letter varies fastest.
 type Scheme [4]byte
 
-// String is the four letters.
+// String returns the four letters.
 func (s Scheme) String() string { return string(s[:]) }
 
 // MarshalText writes the four letters.
@@ -195,14 +193,14 @@ func (s *Scheme) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Allocation is how a page that is written gets its plane.
+// Allocation is how a page that is written is assigned to a plane.
 type Allocation uint8
 
-// The ways.
+// The kinds of allocation.
 const (
-	// AllocateDynamic writes to the next page of an open superblock, a block of every plane, whatever the address.
+	// AllocateDynamic writes to the next page of an open superblock, a block of every plane, regardless of the address.
 	AllocateDynamic Allocation = iota
-	// AllocateStatic writes to the plane that the address belongs to by the scheme.
+	// AllocateStatic writes to the plane that the scheme assigns to the address.
 	AllocateStatic
 )
 
@@ -217,10 +215,10 @@ func (a Allocation) MarshalText() ([]byte, error) { return allocationNames.Marsh
 // UnmarshalText reads a way's name.
 func (a *Allocation) UnmarshalText(text []byte) error { return allocationNames.Unmarshal(text, a) }
 
-// Grain is how much an entry of the map is about; 0 is a page of flash.
+// Grain is the amount of data that an entry of the map covers; 0 is a page of flash.
 type Grain units.Bytes
 
-// String is the size, or "page".
+// String returns the size, or "page".
 func (g Grain) String() string {
 	if g == 0 {
 		return "page"
@@ -252,63 +250,63 @@ func (g *Grain) UnmarshalText(text []byte) error {
 
 // Mapping is the logical-to-physical map.
 type Mapping struct {
-	// Grain is the unit of an entry of the map: page, or a size that divides a page. Grains of different addresses
-	// share a page, which is programmed when it is full.
+	// Grain is the amount of data that an entry of the map covers: page, or a size that divides a page. Grains of
+	// different addresses share a page, which is programmed when it is full.
 	Grain Grain
-	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and kept
-	// in mapping pages on flash (DFTL, Gupta et al., ASPLOS 2009).
+	// Ideal holds the whole map in DRAM; otherwise it is cached on demand and stored in mapping pages on flash (DFTL,
+	// Gupta et al., ASPLOS 2009).
 	Ideal bool
-	// CMTCapacity is how large the cached mapping table is.
+	// CMTCapacity is the size of the cached mapping table.
 	CMTCapacity units.Bytes
 	// CMTShared has one table for all namespaces; otherwise each has an equal share.
 	CMTShared bool
-	// Scheme is the order in which consecutive addresses go round the planes: of what nobody wrote, and under static
-	// allocation of all.
+	// Scheme is the order in which consecutive addresses are striped over the planes: those never written, and all of
+	// them under static allocation.
 	Scheme Scheme
-	// Allocation is how a page that is written gets its plane.
+	// Allocation is how a page that is written is assigned to a plane.
 	Allocation Allocation
 }
 
-// Scheduling is how commands to flash are chosen.
+// Scheduling is how the drive chooses commands to flash.
 type Scheduling struct {
-	// Classes makes the flash scheduler respect the queues' priority classes.
+	// Classes makes the flash scheduler observe the priority classes of the queues.
 	Classes bool
 	// SuspendProgram lets a read interrupt a running program.
 	SuspendProgram bool
 	// SuspendErase lets a read interrupt a running erase.
 	SuspendErase bool
-	// ProgramLeftForRead is how long a program must have to go to be interrupted for a read.
+	// ProgramLeftForRead is the least remaining time of a program that a read interrupts.
 	ProgramLeftForRead units.Duration
-	// EraseLeftForRead is how long an erase must have to go to be interrupted for a read.
+	// EraseLeftForRead is the least remaining time of an erase that a read interrupts.
 	EraseLeftForRead units.Duration
 	// SuspendEraseForWrite lets a write interrupt an erase.
 	SuspendEraseForWrite bool
-	// EraseLeftForWrite is how long an erase must have to go to be interrupted for a write.
+	// EraseLeftForWrite is the least remaining time of an erase that a write interrupts.
 	EraseLeftForWrite units.Duration
-	// IndependentReads lets each plane of a die read pages on its own. Otherwise planes read together, and only pages
-	// of the same number.
+	// IndependentReads lets each plane of a die read pages independently. Otherwise planes read together, and only
+	// pages of the same number.
 	IndependentReads bool
 }
 
 // Collection is garbage collection.
 type Collection struct {
-	// Victim is how the block to collect is chosen.
+	// Victim is the policy that chooses the block to collect.
 	Victim ftl.Victim
 	// Choices is d of the d-choices policy; 0 is log2 of the blocks in a plane.
 	Choices int
-	// Window is the share of the oldest blocks that windowed greedy looks at.
+	// Window is the share of the blocks, oldest first, that windowed greedy considers.
 	Window units.Fraction
 	// Start is the share of a plane's blocks that are free when collection starts.
 	Start units.Fraction
-	// Hard is the share of free blocks below which collection goes before everything else.
+	// Hard is the share of free blocks below which collection has priority over everything else.
 	Hard units.Fraction
-	// Preemptible lets host commands go before collection until Hard is reached.
+	// Preemptible gives host commands priority over collection until Hard is reached.
 	Preemptible bool
-	// Concurrent is how many victims a plane collects at once.
+	// Concurrent is the number of victims that a plane collects at once.
 	Concurrent int
-	// Reserve is how many free blocks of a plane are for collection only.
+	// Reserve is the number of free blocks of a plane that only collection can use.
 	Reserve int
-	// Copyback moves pages inside the plane without the channel.
+	// Copyback moves pages within a plane without using the channel.
 	Copyback bool
 	// Streams keeps the surviving pages of each write stream apart.
 	Streams bool
@@ -316,22 +314,21 @@ type Collection struct {
 
 // Wear is wear levelling and end of life.
 type Wear struct {
-	// Dynamic writes to the least worn free block.
+	// Dynamic writes to the free block with the fewest erases.
 	Dynamic bool
 	// Static is the difference in erase counts within a plane at which a cold block is moved. 0 turns it off.
 	Static int
-	// Cycles is the rated number of program/erase cycles of a block. It only serves to report the life used.
+	// Cycles is the rated number of program/erase cycles of a block. It is only used to report the life used.
 	Cycles int
 }
 
-// Initial is what reads of addresses nobody has written find.
+// Initial is the content that reads find at addresses that were never written.
 type Initial uint8
 
 // The initial states.
 const (
-	// InitialFormula: the data lies where the plane allocation scheme puts it when
-	// the drive is written in address order; reading it reads flash. It takes no
-	// space.
+	// InitialFormula: the data are stored where the plane allocation scheme puts them when the drive is written in
+	// address order, and reading them reads flash. They take no space.
 	InitialFormula Initial = iota
 	// InitialEmpty: never written; the controller answers with zeros at once.
 	InitialEmpty
@@ -359,11 +356,11 @@ const (
 	FillNone Fill = iota
 	// FillSequential: written once from the first address to the last.
 	FillSequential
-	// FillSteady: written at random until garbage collection is in steady state,
-	// computed from the mean-field distribution of valid pages.
+	// FillSteady: written at random until garbage collection is in steady state, computed from the mean-field
+	// distribution of valid pages.
 	FillSteady
-	// FillReplay: written at random Passes times over, every write played through
-	// the translation layer without its timing.
+	// FillReplay: written at random Passes times over, with every write replayed through the translation layer without
+	// its timing.
 	FillReplay
 )
 
@@ -384,27 +381,27 @@ type Preconditioning struct {
 	Fill Fill
 	// Occupancy is the share of the logical pages that hold data.
 	Occupancy units.Fraction
-	// Passes is how many drive writes follow the first fill, with fill: replay.
+	// Passes is the number of drive writes after the first fill, with fill: replay.
 	Passes float64
-	// SmallWrites: the random writes of steady and replay were of a grain of the map each; otherwise of a page of
-	// flash, whose grains then lie together.
+	// SmallWrites makes each random write of steady and replay one grain of the map; otherwise each is a page of flash,
+	// whose grains are then stored together.
 	SmallWrites bool
-	// Free is how many blocks of a plane are free at time 0, with fill: steady.
+	// Free is the number of free blocks of a plane at time 0, with fill: steady.
 	Free Free
 }
 
-// Free is how many blocks of a plane steady writes have left free.
+// Free is the number of blocks of a plane that steady writes have left free.
 type Free uint8
 
 // The levels.
 const (
-	// FreeByLoad: hard if the workload writes more than collection keeps up with behind the host's requests, by what
-	// programs and reads take on average; otherwise start, also of a trace, whose rate is not known before.
+	// FreeByLoad: hard if, by the mean times of programs and reads, the workload writes more than collection can keep
+	// up with behind the host's requests; otherwise start, also for a trace, whose rate is not known in advance.
 	FreeByLoad Free = iota
-	// FreeStart: as many as when collection starts, where a drive stays that collects faster than it is written to.
+	// FreeStart: the number at which collection starts, where a drive stays that collects faster than it is written to.
 	FreeStart
-	// FreeHard: as many as when collection is urgent, where a drive stays that is written to as fast as it takes it.
-	// Without collection.preemptible, which has no such level, it is start.
+	// FreeHard: the number at which collection is urgent, where a drive stays that is written to as fast as it can
+	// accept. Without collection.preemptible there is no such level, and it is the same as start.
 	FreeHard
 )
 
@@ -419,127 +416,125 @@ func (f Free) MarshalText() ([]byte, error) { return freeNames.Marshal(f) }
 // UnmarshalText reads a level's name.
 func (f *Free) UnmarshalText(text []byte) error { return freeNames.Unmarshal(text, f) }
 
-// Namespace is a part of the drive with its own addresses. The lists say which
-// channels, chips of a channel, dies of a chip and planes of a die it lives on;
-// an empty list is all of them. Planes that several namespaces use are shared
+// Namespace is a part of the drive with its own addresses. The lists select the channels, chips of a channel, dies of a
+// chip and planes of a die that store it; an empty list selects all. Namespaces that use the same plane share it
 // equally.
 type Namespace struct {
-	// Channels are the numbers of the channels whose flash it has; none named are all.
+	// Channels are the numbers of the channels that store it; an empty list is all.
 	Channels []int
-	// Chips are the chips of each channel; none named are all.
+	// Chips are the chips of each channel; an empty list is all.
 	Chips []int
-	// Dies are the dies of each chip; none named are all.
+	// Dies are the dies of each chip; an empty list is all.
 	Dies []int
-	// Planes are the planes of each die; none named are all.
+	// Planes are the planes of each die; an empty list is all.
 	Planes []int
-	// Cache is what the namespace uses the cache for; without the key, what the drive does.
+	// Cache is the cache mode of the namespace; without the key, that of the drive.
 	Cache *CacheMode
-	// Streams is how many placement hints (write streams, FDP placement handles) the namespace tells apart. Each has
-	// its own open block in each plane.
+	// Streams is the number of placement hints (write streams, FDP placement handles) that the namespace distinguishes.
+	// Each has its own open block in each plane.
 	Streams int
-	// Handles are the reclaim unit handles that its placement handles stand for, from placement 0 on; none named are
+	// Handles are the reclaim unit handles that its placement handles refer to, from placement 0 on; an empty list is
 	// all, in order.
 	Handles []int
-	// Conventional: it is not zoned, although the drive has zones.
+	// Conventional makes the namespace conventional although the drive has zones.
 	Conventional bool
 }
 
-// Energy is what each operation takes and what the idle drive draws.
+// Energy is the energy of each operation and the power of the idle drive.
 type Energy struct {
-	// Read, Program and Erase are what the array takes for a page, a page and a block.
+	// Read, Program and Erase are the energies of the array for a page read, a page program and a block erase.
 	Read, Program, Erase units.Energy
-	// TransferPerByte is what a byte over a flash channel takes.
+	// TransferPerByte is the energy of a byte over a flash channel.
 	TransferPerByte units.Energy
-	// LinkPerByte is what a byte over the host link takes.
+	// LinkPerByte is the energy of a byte over the host link.
 	LinkPerByte units.Energy
-	// Idle is what the drive draws at rest, in watts.
+	// Idle is the power of the drive at rest, in watts.
 	Idle float64
-	// Source says where the figures come from.
+	// Source is where the figures come from.
 	Source string
 }
 
-// Quirks are knobs that only a compat file turns.
+// Quirks are settings that only a compat file changes.
 type Quirks struct {
-	// WholeChip: a command goes only to a chip none of whose dies is busy.
+	// WholeChip: a command is sent only to a chip none of whose dies is busy.
 	WholeChip bool
-	// HeadBlocks: a command that waits for another one blocks its whole chip's
-	// queue when it is at the head.
+	// HeadBlocks: a command at the head of a chip's queue that waits for another one blocks the whole queue.
 	HeadBlocks bool
-	// DataFirst: read data that wait for a channel go before all commands, so that chips which could work wait for
-	// others' data.
+	// DataFirst: read data that wait for a channel have priority over all commands, so that chips that could work wait
+	// for the data of others.
 	DataFirst bool
-	// MappingProgramsVanish: mapping pages are written for nothing: they take a
-	// page but never a program, and what was written back stays in DRAM for ever.
+	// MappingProgramsVanish: writing back a mapping page has no effect: it takes a page but never a program, and the
+	// contents stay in DRAM forever.
 	MappingProgramsVanish bool
-	// MappingPagesLaidOut: all mapping pages but a last partial one are on flash
-	// at time 0 and take space.
+	// MappingPagesLaidOut: all mapping pages except a last partial one are on flash at time 0 and take space.
 	MappingPagesLaidOut bool
 	// BusCyclesTruncated: a channel's cycle is a whole number of nanoseconds.
 	BusCyclesTruncated bool
 	// RowsHalved: DRAM transfers longer than a row count half the rows.
 	RowsHalved bool
-	// WholeNanoseconds: link and DRAM times are cut to whole nanoseconds.
+	// WholeNanoseconds: link and DRAM times are truncated to whole nanoseconds.
 	WholeNanoseconds bool
-	// FrontiersAtOnce: every stream's open blocks are taken from the pool at time 0.
+	// FrontiersAtOnce: every stream's open blocks are allocated from the pool at time 0.
 	FrontiersAtOnce bool
 	// CollectOnFill: collection is only considered when an open block fills up.
 	CollectOnFill bool
-	// SharesSummed: a namespace is as large as its shares of all its planes together,
-	// although it uses the planes evenly.
+	// SharesSummed: a namespace is as large as the sum of its shares of all its planes, although it uses the planes
+	// evenly.
 	SharesSummed bool
-	// CutAcross: requests are cut where the drive's pages would begin if its namespaces lay behind each other, and
-	// the parts are of the namespace's own pages, which begin at its first sector: a part may reach beyond its page.
+	// CutAcross: requests are split at the page boundaries that the drive would have if its namespaces were laid out
+	// one after the other, but the parts are mapped to the namespace's own pages, which start at its first sector. A
+	// part can therefore extend beyond its page.
 	CutAcross bool
-	// DiesForPlanes: under scheme DWCP a read of a page never written picks its plane from the namespace's list of
+	// DiesForPlanes: under scheme DWCP a read of a page never written chooses its plane from the namespace's list of
 	// dies.
 	DiesForPlanes bool
-	// RotatesClasses: the rotation among classes high, medium and low advances at every poll of a chip, even of one
-	// that cannot start a command, and a poll may come up empty although requests wait.
+	// RotatesClasses: the rotation among classes high, medium and low advances at every poll of a chip, even one that
+	// cannot start a command, and a poll may find no request although some wait.
 	RotatesClasses bool
-	// MessagesInTurn: queued transfers of the link and the DRAM, and array operations, are scheduled when they start
-	// and not when they are queued, which decides ties in time; host and drive share one event order.
+	// MessagesInTurn: queued transfers of the link and the DRAM, and array operations, are scheduled when they start,
+	// not when they are queued, which decides the order of simultaneous events. Host and drive share one event order.
 	MessagesInTurn bool
-	// WaitersEvicted: the map cache evicts entries that transactions wait for; those wait until another request asks
-	// for the entry.
+	// WaitersEvicted: the map cache evicts entries that transactions wait for; these transactions wait until another
+	// request looks the entry up.
 	WaitersEvicted bool
 	// SectorsLost: writing back a mapping page stores the valid-sector bitmap of the evicted entry only.
 	SectorsLost bool
 	// WritesUnseen: a write that bypasses the read cache leaves stale data in it.
 	WritesUnseen bool
-	// UpdatesHigh: a read of what a partial write leaves standing is of class high, whatever class the write is of.
+	// UpdatesHigh: a read of the sectors that a partial write leaves valid has class high, whatever the class of the
+	// write.
 	UpdatesHigh bool
-	// EvictedAsOwn: a page of the cache that gives way to one of another namespace is written as that namespace's
-	// page of the same number, and its own stays as it was.
+	// EvictedAsOwn: a page evicted from the cache for one of another namespace is written as that namespace's page of
+	// the same number, and its own stays as it was.
 	EvictedAsOwn bool
-	// MovesUse: the map's entry of a page that is moved is used and changed when the page has been read.
+	// MovesUse: the map entry of a page that is moved is marked as used and changed when the page has been read.
 	MovesUse bool
-	// HostStop: no host write gets a page while a plane has fewer free blocks.
+	// HostStop: no host write gets a page while a plane has fewer free blocks than this.
 	HostStop int
-	// FillsNeedProgram: a page that no program wrote does not enter the cache when it
-	// is read.
+	// FillsNeedProgram: a page that no program wrote does not enter the cache when it is read.
 	FillsNeedProgram bool
-	// ReadHitDirties: reading a page into a slot that exists makes it dirty.
+	// ReadHitDirties: reading a page into an existing slot marks the slot dirty.
 	ReadHitDirties bool
-	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used then.
+	// WriteBackUses: an entry of the map that is written back with its mapping page counts as used at that time.
 	WriteBackUses bool
-	// LookUpsFirst: of transactions that come together, the map's reads and the moves that some need are sent at
-	// once, before any of the others; and what waited for a read of the map before anything else that follows from
-	// its end.
+	// LookUpsFirst: for transactions that arrive together, map reads and the moves that some of them need are sent
+	// before any of the transactions; and transactions that waited for a map read resume before anything else that
+	// follows from its completion.
 	LookUpsFirst bool
-	// EndsAreEvents: at the very time at which a command has been sent its channel is not free before that has been
-	// taken note of, which is after all that was to happen then already. The end of a command has its place among
-	// what happens at once from its beginning on, whether anybody waits for it or not.
+	// EndsAreEvents: at the instant at which a command has been sent, its channel becomes free only when the end of the
+	// command is processed, after all events scheduled earlier for that instant. The end takes its place among
+	// simultaneous events when the command starts, whether or not anything waits for the channel.
 	EndsAreEvents bool
-	// FiltersShareClock: of all namespaces' filters of first touches, the one whose write comes first is emptied each
-	// second, and the others are not.
+	// FiltersShareClock: of the first-touch filters of all namespaces, only the one whose write comes first is emptied
+	// each second.
 	FiltersShareClock bool
-	// ReadsThenWrites: transactions that wait for the same entry of the map go on reads first.
+	// ReadsThenWrites: transactions that wait for the same entry of the map resume reads first.
 	ReadsThenWrites bool
 }
 
-// DefaultConfig is a drive like the one in MQSim's distributed configuration (FAST'18), with none of its quirks and a
-// map of 4 KiB, as drives of today have it: 8 channels of 4 chips with 2 dies of 2 planes, 2048 blocks of 256 pages
-// of 8 KiB, 512 GiB of raw flash.
+// DefaultConfig is a drive like the one in MQSim's distributed configuration (FAST'18), without its quirks and with a 4
+// KiB map grain, as in current drives: 8 channels of 4 chips with 2 dies of 2 planes, 2048 blocks of 256 pages of 8
+// KiB, 512 GiB of raw flash.
 func DefaultConfig() Config {
 	us, ns := units.Microsecond, units.Nanosecond
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
@@ -577,13 +572,13 @@ func DefaultConfig() Config {
 	}
 }
 
-// MaxNamespaces bounds the namespaces of a drive.
+// MaxNamespaces is the largest number of namespaces of a drive.
 const MaxNamespaces = 128
 
-// MaxStreams bounds the placement hints of a namespace.
+// MaxStreams is the largest number of placement hints of a namespace.
 const MaxStreams = 128
 
-// namespaces is the list with the default filled in.
+// namespaces returns the list with the default filled in.
 func (c *Config) namespaces() []Namespace {
 	if len(c.Namespaces) == 0 {
 		return []Namespace{{}}
@@ -591,7 +586,7 @@ func (c *Config) namespaces() []Namespace {
 	return c.Namespaces
 }
 
-// grainSize is how much an entry of the map is about.
+// grainSize returns the amount of data that an entry of the map covers.
 func (c *Config) grainSize() units.Bytes {
 	if g := units.Bytes(c.Mapping.Grain); g > 0 && g < c.Geometry.PageSize {
 		return g
@@ -599,27 +594,26 @@ func (c *Config) grainSize() units.Bytes {
 	return c.Geometry.PageSize
 }
 
-// grainsPerPage is how many grains a page of flash holds.
+// grainsPerPage returns the number of grains in a page of flash.
 func (c *Config) grainsPerPage() int { return int(c.Geometry.PageSize / c.grainSize()) }
 
-// sectorsPerGrain is the grain in sectors.
+// sectorsPerGrain returns the number of sectors in a grain.
 func (c *Config) sectorsPerGrain() int { return int(c.grainSize() / nand.SectorSize) }
 
-// grains is how many the flash has room for.
+// grains returns the number of grains that the flash can hold.
 func (c *Config) grains() int64 { return c.Geometry.Pages() * int64(c.grainsPerPage()) }
 
-// cmtEntryBytes is the size of a cached mapping entry: logical and physical grain
-// number and one bit a sector.
+// cmtEntryBytes returns the size of a cached mapping entry: logical and physical grain number and one bit a sector.
 func (c *Config) cmtEntryBytes() int64 {
 	bits := 2*math.Log2(float64(c.grains())) + float64(c.sectorsPerGrain())
 	return int64(math.Ceil(bits / 8))
 }
 
-// cmtEntries is how many entries the cached mapping table holds.
+// cmtEntries returns the number of entries that the cached mapping table can hold.
 func (c *Config) cmtEntries() int64 { return int64(c.Mapping.CMTCapacity) / c.cmtEntryBytes() }
 
-// entriesPerMappingPage is how many entries a mapping page on flash holds, which is as large as a grain; there
-// an entry needs no logical number.
+// entriesPerMappingPage returns the number of entries in a mapping page on flash, which is as large as a grain. On
+// flash an entry needs no logical number.
 func (c *Config) entriesPerMappingPage() int64 {
 	bits := math.Log2(float64(c.grains())) + float64(c.sectorsPerGrain())
 	return int64(c.grainSize()) / int64(math.Ceil(bits/8))

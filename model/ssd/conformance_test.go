@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// A drive keeps the contract of block.Device, whatever its cache and its limits are.
+// TestConformance verifies that a drive meets the contract of block.Device for various caches and limits.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name   string

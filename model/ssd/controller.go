@@ -5,21 +5,21 @@ import (
 	"farflash/sim"
 )
 
-// Controller is the time that the drive's own processors take for commands. All commands share them, first come,
-// first served. Without it, a command takes only the time of its link, DRAM and flash.
+// Controller is the time that the drive's own processors spend on commands. All commands share them, first come, first
+// served. Without it, a command takes only the time of its link, DRAM and flash.
 type Controller struct {
-	// Processors is how many commands are worked on at once.
+	// Processors is the number of commands that are processed at once.
 	Processors int
-	// Command is the time that a processor takes to start a command.
+	// Command is the processor time to start a command.
 	Command units.Duration
-	// Completion is the time that a processor takes to complete a command.
+	// Completion is the processor time to complete a command.
 	Completion units.Duration
 }
 
-// DefaultController is one processor; how long it takes must be said.
+// DefaultController is one processor; its times must be given.
 func DefaultController() Controller { return Controller{Processors: 1} }
 
-// mostProcessors bounds the processors, the earliest free of which is looked for at each command.
+// mostProcessors bounds the processors, because each command searches them for the one that is free first.
 const mostProcessors = 256
 
 func (c *Controller) validate() error {
@@ -38,14 +38,14 @@ func (c *Controller) validate() error {
 	return bad.Err()
 }
 
-// A processor is a server of the queue of commands that are to be worked on. Since it is served in order, when each
-// ends is known when it comes.
+// processors are the servers of the queue of commands to be processed. The queue is served in order, so each command's
+// completion time is known on arrival.
 type processors struct {
-	free []sim.Time // when each has done all that was handed to it
-	busy sim.Time   // in total, what lies ahead included
+	free []sim.Time // when each has completed all work given to it
+	busy sim.Time   // total busy time, scheduled work included
 }
 
-// work hands a processor some work that comes now, and returns when it is done.
+// work gives work that arrives now to the processor that is free first, and returns its completion time.
 func (p *processors) work(now, took sim.Time) sim.Time {
 	first := 0
 	for k, at := range p.free {
@@ -58,8 +58,8 @@ func (p *processors) work(now, took sim.Time) sim.Time {
 	return p.free[first]
 }
 
-// busyUntil is how long processors were busy up to a time, which is not before the clock's: from then on each is
-// without a gap until it is free.
+// busyUntil returns how long processors were busy up to a time at, which must not be before the present. From the
+// present on, each processor is busy without a gap until it is free.
 func (p *processors) busyUntil(at sim.Time) sim.Time {
 	busy := p.busy
 	for _, free := range p.free {
@@ -68,7 +68,7 @@ func (p *processors) busyUntil(at sim.Time) sim.Time {
 	return busy
 }
 
-// processed goes on with a request once a processor has spent a time on it.
+// processed resumes a request with an event of the given kind once a processor has spent the given time on it.
 func (d *Drive) processed(i int32, r *request, took sim.Time, kind uint16) {
 	at := d.processors.work(d.eng.Now(), took)
 	r.processed += at - d.eng.Now()

@@ -8,9 +8,9 @@ import (
 	"farflash/sim"
 )
 
-// TestControllerByHand: a read that is alone takes as much longer as the processor spends on it. Of reads to dies of
-// their own that come together, on one processor, the k-th is handed on k commands' times late; and at depth, what
-// flash can do and the processors cannot is not done.
+// TestControllerByHand: a lone read is delayed by the processor time spent on it. Of simultaneous reads to separate
+// dies, on one processor, the k-th is passed on k commands' times late. At high depth, the processors limit the
+// throughput if flash could do more.
 func TestControllerByHand(t *testing.T) {
 	read := func(page int64) block.Request {
 		return block.Request{Op: block.Read, Offset: page * 8192, Length: 8192}
@@ -35,8 +35,8 @@ func TestControllerByHand(t *testing.T) {
 		}
 	}
 
-	// Writes into a cache with room ask for nothing but link, DRAM and processors: in a long run of n, with one
-	// always waiting, 1 us / processors each.
+	// Writes into a cache with space use only link, DRAM and processors: in a long run of n, with one always waiting, 1
+	// us / processors each.
 	cfg.Cache.Mode, cfg.Cache.DestageAt, cfg.Cache.Capacity = CacheWrite, .99, 64<<20
 	for _, processors := range []int{1, 2, 4} {
 		cfg.Controller = &Controller{Processors: processors, Command: 70 * us, Completion: 30 * us}
@@ -56,7 +56,7 @@ func TestControllerByHand(t *testing.T) {
 	}
 }
 
-// TestProcessorsCut holds that processors' busy time up to any moment is that of what lies before it.
+// TestProcessorsCut verifies that the processors' busy time up to any moment is clipped at that moment.
 func TestProcessorsCut(t *testing.T) {
 	p := processors{free: make([]sim.Time, 2)}
 	for _, ends := range []struct{ at, want sim.Time }{{p.work(0, 10), 10}, {p.work(0, 10), 10}, {p.work(2, 10), 20},

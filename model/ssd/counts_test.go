@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestCounts holds what a drive counts of a few requests, each worked out by hand in testdata/counts.
+// TestCounts verifies a drive's counters after a few requests, each computed by hand in testdata/counts.
 func TestCounts(t *testing.T) {
 	var a *asker
 	var q block.QueueID
@@ -63,7 +63,7 @@ func TestCounts(t *testing.T) {
 	})
 }
 
-// counted says what became more, a line a subject.
+// counted describes the counters that increased, one line a subject.
 func counted(now Stats, was *Stats) (out []string) {
 	s := now.Since(was)
 	line := func(format string, args ...any) { out = append(out, fmt.Sprintf(format+"\n", args...)) }

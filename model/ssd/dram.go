@@ -5,24 +5,24 @@ import (
 	"farflash/sim"
 )
 
-// memoryTurns is the DRAM channel of a drive whose namespaces have caches of their own: their transfers wait in
-// queues of their own, which take turns, so that one of them has no more than its share while others wait. One cache
-// has one queue, which is the line d.memory.
+// memoryTurns is the DRAM channel of a drive with a separate cache for each namespace. Each has its own queue of
+// transfers, and the queues take turns, so that none gets more than its share while others wait. A single cache has a
+// single queue, which is the line d.memory.
 type memoryTurns struct {
 	queues  []rings.Ring[memoryTransfer] // by namespace; nil if there is one cache
-	turn    int                          // whose transfer began last
+	turn    int                          // the queue served last
 	current memoryTransfer
 	busy    bool
 }
 
-// memoryTransfer is one of the DRAM channel, and the event at its end: evNone if nobody waits for it.
+// memoryTransfer is a transfer on the DRAM channel, and the event at its end: evNone if it has no waiter.
 type memoryTransfer struct {
 	took sim.Time
 	arg  uint32
 	kind uint16
 }
 
-// dram has bytes of a namespace written to DRAM or read from it, and an event at the end.
+// dram schedules a transfer of a namespace's bytes to or from DRAM, with an event at its end.
 func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 	if d.memoryTurns.queues != nil {
 		d.lineUpTransfer(ns, bytes, kind, arg)
@@ -34,10 +34,12 @@ func (d *Drive) dram(ns uint8, bytes int64, kind uint16, arg uint32) {
 	}
 }
 
+// lineUpTransfer starts a transfer if the DRAM channel is idle, and queues it otherwise.
+//
 //go:noinline
 func (d *Drive) lineUpTransfer(ns uint8, bytes int64, kind uint16, arg uint32) {
 	m, x := &d.memoryTurns, memoryTransfer{d.dramTime(bytes), arg, kind}
-	of := min(int(ns), len(m.queues)-1)
+	of := min(int(ns), len(m.queues)-1) // a single queue under MessagesInTurn with one cache
 	if m.busy {
 		m.queues[of].Push(x)
 		return
@@ -51,7 +53,7 @@ func (d *Drive) beginTransfer(x memoryTransfer) {
 	d.schedule(d.send(&d.memory, x.took), evTransferred, 0)
 }
 
-// transferred ends a transfer; the next one is of the next namespace that has any.
+// transferred completes a transfer and starts that of the next namespace with one queued.
 func (d *Drive) transferred() {
 	m := &d.memoryTurns
 	d.fromDRAM(m.current.kind, int32(m.current.arg))
@@ -67,7 +69,7 @@ func (d *Drive) transferred() {
 	}
 }
 
-// fromDRAM has what waited for a transfer go on.
+// fromDRAM resumes the work that waited for a transfer.
 func (d *Drive) fromDRAM(kind uint16, of int32) {
 	switch kind {
 	case evMemoryDone:
@@ -90,9 +92,9 @@ func (d *Drive) fromDRAM(kind uint16, of int32) {
 	}
 }
 
-// dramTime is how long a transfer takes: a row is opened (tRCD + tCL) and read or
-// written in bursts; each further row is precharged and opened anew. The data bus
-// moves BurstSize bytes a transfer, so a row of R bytes takes R/BurstSize/DataRate.
+// dramTime returns the duration of a transfer: a row is opened (tRCD + tCL) and read or written in bursts; each further
+// row needs a precharge and an activation. The data bus moves BurstSize bytes a transfer, so a row of R bytes takes
+// R/BurstSize/DataRate.
 func (d *Drive) dramTime(bytes int64) sim.Time {
 	if bytes != d.lastDRAM {
 		d.computeDRAM(bytes)
@@ -100,6 +102,8 @@ func (d *Drive) dramTime(bytes int64) sim.Time {
 	return d.lastDRAMTime
 }
 
+// computeDRAM is dramTime for another size than the last.
+//
 //go:noinline
 func (d *Drive) computeDRAM(bytes int64) {
 	m := &d.cfg.DRAM

@@ -9,7 +9,7 @@ import (
 	"farflash/workload"
 )
 
-// pages counts what dies and channels did, as their probe has it.
+// pages counts the work of dies and channels, as reported by their probe.
 type pages struct {
 	of    [ssd.Erase + 1]float64 // by activity
 	bytes float64                // over channels
@@ -20,9 +20,9 @@ func (p *pages) note(w ssd.Work) {
 	p.bytes += float64(w.Bytes)
 }
 
-// Each term of the energy by itself is a figure times a count that something else keeps as well: dies and channels
-// report their work, the host knows its requests, blocks remember their erases. Nothing suspends, so that no work is
-// reported twice.
+// TestEnergyTerms verifies each term of the energy separately: a figure times a count that is also known independently.
+// Dies and channels report their work, the host knows its requests, blocks record their erases. No operation is
+// suspended, so that no work is reported twice.
 func TestEnergyTerms(t *testing.T) {
 	t.Parallel()
 	const page, reads, writes, span = 8192, 300, 20000, 1 << 25
@@ -41,11 +41,11 @@ func TestEnergyTerms(t *testing.T) {
 			func(p *pages, _ *ssd.Stats) float64 { return 11 * p.bytes }},
 		{"link", ssd.Energy{LinkPerByte: 13}, false,
 			func(*pages, *ssd.Stats) float64 { return 13 * page * (reads + writes) }},
-		// who knows the span adds it
+		// added by whoever knows the span
 		{"idle", ssd.Energy{Idle: 17}, false, func(*pages, *ssd.Stats) float64 { return 0 }},
 		{"all", ssd.Energy{Read: 3, Program: 5, Erase: 7, TransferPerByte: 11, LinkPerByte: 13}, false,
 			func(*pages, *ssd.Stats) float64 { return sum }},
-		// A copyback reads and programs a page, and nothing of it crosses the channel.
+		// A copyback reads and programs a page without transferring data over the channel.
 		{"program, copyback", ssd.Energy{Program: 5}, true,
 			func(p *pages, s *ssd.Stats) float64 { return 5 * float64(writes+s.MovePrograms) }},
 		{"channel, copyback", ssd.Energy{TransferPerByte: 11}, true,
@@ -58,7 +58,7 @@ func TestEnergyTerms(t *testing.T) {
 		}
 		g := &cfg.Geometry
 		g.Channels, g.ChipsPerChannel, g.DiesPerChip, g.BlocksPerPlane = 1, 2, 1, 48
-		cfg.Initial = ssd.InitialFormula // a page that nobody wrote is read as well
+		cfg.Initial = ssd.InitialFormula // pages never written are read as well
 		records := append(random(writes, block.Write, page, span), random(reads, block.Read, page, span)...)
 		var p pages
 		d, _, _ := play(t, cfg, 16, records, func(d *ssd.Drive) { d.OnWork = p.note })
@@ -83,7 +83,7 @@ func TestEnergyTerms(t *testing.T) {
 	}
 }
 
-// Without figures there is no energy.
+// TestNoEnergy verifies that without figures the energy is zero.
 func TestNoEnergy(t *testing.T) {
 	d, _, _ := play(t, smallConfig(), 1, []workload.Record{{Op: block.Write, Size: 8192}})
 	if e := d.Stats().Energy; e != 0 {

@@ -2,7 +2,7 @@ package ssd
 
 import "farflash/numeric/units"
 
-// Whole has the map keep every page, so that the end check walks them all. It reports whether it did not before.
+// Whole makes the map store every page, so that the end check walks them all. It reports whether this changed the map.
 func (d *Drive) Whole() bool {
 	if d.l2p.chunks != nil {
 		return false
@@ -11,15 +11,15 @@ func (d *Drive) Whole() bool {
 	return true
 }
 
-// FailPrograms has the programs of pages fail of which fails says so.
+// FailPrograms fails the programs of the pages for which fails returns true.
 func (d *Drive) FailPrograms(fails func(page uint32) bool) { d.programFails = fails }
 
-// PoolPages is how many pages a pool of the translation layer has, and a block of it.
+// PoolPages returns the number of pages in a pool of the translation layer, and in a block of it.
 func (d *Drive) PoolPages() (pool, block int) {
 	return int(d.pools.flash.PagesPerPlane()), d.pools.flash.PagesPerBlock
 }
 
-// GroupOf is the reclaim group whose die a logical page lies in, or -1.
+// GroupOf returns the reclaim group that stores a logical page, or -1.
 func (d *Drive) GroupOf(l int64) int {
 	page := d.l2p.get(uint32(l))
 	if page >= trimmed {

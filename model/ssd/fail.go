@@ -2,25 +2,25 @@ package ssd
 
 import "farflash/policy/ftl"
 
-// Programs that do not take: the data are still in the controller, which writes them elsewhere, and the translation
-// layer gives the block up.
+// Failed programs. The controller still has the data and writes them elsewhere; the translation layer retires the
+// block.
 
-// wrote reports whether a transaction of a queue programs a page.
+// wrote reports whether transactions of a queue program pages.
 func wrote(queue uint8) bool { return operationOf(int(queue)) == opProgram || queue == queueCopyback }
 
-// failedNow reports whether the program that a transaction was did not take.
+// failedNow reports whether a transaction is a program that failed.
 //
 //go:noinline
 func (d *Drive) failedNow(x *transaction) bool { return wrote(x.queue) && d.programFails(x.page) }
 
-// again has a program that did not take done once more elsewhere.
+// again repeats a failed program elsewhere.
 func (d *Drive) again(t int32) {
 	x := d.txns.At(t)
 	pool := d.poolOf(x.page)
 	if x.origin == fromMove {
 		d.ftl.MoveFailed(x.source, ftl.PPA(x.page), d.tick())
 		d.queueBlock(d.ftl.BlockOf(ftl.PPA(x.page)))
-		// What a copyback held in the chip has been read again, as for any move.
+		// A copyback's data were in the chip's register and are read out, as for any move.
 		x.queue = queueMoveWrite
 		if d.relocate(t, x) {
 			d.program(t)
@@ -33,8 +33,8 @@ func (d *Drive) again(t int32) {
 	d.placeAgain(t)
 }
 
-// placeAgain gives a program that did not take another page. Until there is one it counts as under way, and nothing
-// changes. If the page was written or trimmed meanwhile there is nothing to do but to end.
+// placeAgain allocates another page for a failed program. Until there is one, the program counts as in flight and its
+// state does not change. If the page has been rewritten or trimmed since, the program just completes.
 func (d *Drive) placeAgain(t int32) {
 	x := d.txns.At(t)
 	pool := d.poolOf(x.page)

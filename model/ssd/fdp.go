@@ -7,16 +7,16 @@ import (
 )
 
 // FDP is Flexible Data Placement (NVMe TP4146): the host names a reclaim unit handle with each write, and the drive
-// puts data of different handles in different reclaim units. A reclaim unit is a superblock. Each handle has one in
+// stores data of different handles in different reclaim units. A reclaim unit is a superblock. Each handle has one in
 // each reclaim group.
 type FDP struct {
-	// Handles is how many reclaim unit handles the drive has, for all namespaces together.
+	// Handles is the number of reclaim unit handles of the drive, shared by all namespaces.
 	Handles int
-	// Groups is how many reclaim groups the drive is divided into. Each is an equal number of dies, in order of
-	// channel, chip and die.
+	// Groups is the number of reclaim groups that the drive is divided into. Each has an equal number of dies, in order
+	// of channel, chip and die.
 	Groups int
-	// Isolation is what becomes of data that collection moves: under initially they are written together, whatever
-	// handles they came through; under persistently those of each handle stay apart.
+	// Isolation is how collection treats data of different handles: with initially it writes the data it moves
+	// together, whatever their handles; with persistently it keeps those of each handle apart.
 	Isolation Isolation
 }
 
@@ -32,7 +32,7 @@ const (
 
 var isolationNames = units.Names[Isolation]{"initially", "persistently"}
 
-// String is the name in scenarios.
+// String returns the name used in scenarios.
 func (i Isolation) String() string { return isolationNames.Name(i) }
 
 // MarshalText writes the name.
@@ -41,24 +41,24 @@ func (i Isolation) MarshalText() ([]byte, error) { return isolationNames.Marshal
 // UnmarshalText reads a name.
 func (i *Isolation) UnmarshalText(text []byte) error { return isolationNames.Unmarshal(text, i) }
 
-// DefaultFDP has eight initially isolated handles, as drives on the market have (Allison et al., EuroSys 2025, of a
-// Samsung PM9D3).
+// DefaultFDP has eight initially isolated handles, as in current drives (Allison et al., EuroSys 2025, on a Samsung
+// PM9D3).
 func DefaultFDP() FDP { return FDP{Handles: 8, Groups: 1} }
 
-// mostPlacements is how many placements a request can tell apart.
+// mostPlacements is the number of placements that a request can distinguish.
 const mostPlacements = 1 << 8
 
-// MaxHandles bounds the reclaim unit handles of a drive.
+// MaxHandles is the largest number of reclaim unit handles of a drive.
 const MaxHandles = 64
 
-// placement is what a placement hint stands for.
+// placement is the destination that a placement hint selects.
 type placement struct {
 	stream uint8 // of the translation layer
-	group  uint8 // a reclaim group
+	group  uint8 // reclaim group
 }
 
-// placements is what a namespace's placement hints stand for, those of the first reclaim group and then those of the
-// next. first is the namespace's first stream where handles are not shared.
+// placements returns the destinations of a namespace's placement hints, those of the first reclaim group first. first
+// is the namespace's first stream if handles are not shared.
 func (c *Config) placements(ns *Namespace, first int) []placement {
 	handles := ns.Handles
 	if len(handles) == 0 {
@@ -80,17 +80,17 @@ func (c *Config) placements(ns *Namespace, first int) []placement {
 	return out
 }
 
-// Placements is how many placement hints a namespace tells apart in each reclaim group.
+// Placements returns the number of placement hints that a namespace distinguishes in each reclaim group.
 func (c *Config) Placements(namespace int) int {
 	return len(c.placements(&c.namespaces()[namespace], 0)) / c.Groups()
 }
 
-// streamsApart reports whether what survives of each stream is kept apart.
+// streamsApart reports whether the survivors of each stream are kept apart.
 func (c *Config) streamsApart() bool {
 	return c.Collection.Streams || c.Quirks.FrontiersAtOnce || c.FDP != nil && c.FDP.Isolation == PersistentlyIsolated
 }
 
-// validateFDP checks what can be said without a geometry.
+// validateFDP checks all that does not depend on the geometry.
 func (c *Config) validateFDP(bad *units.Faults) {
 	f := c.FDP
 	if f == nil {
@@ -126,7 +126,7 @@ func (c *Config) validateFDP(bad *units.Faults) {
 	}
 }
 
-// ReclaimUnit is how much a reclaim unit of a drive of this configuration holds.
+// ReclaimUnit returns the size of a reclaim unit of a drive with this configuration.
 func (c *Config) ReclaimUnit() units.Bytes {
 	ns := c.layOut()
 	p := c.planePools(ns)

@@ -17,8 +17,7 @@ import (
 	"farflash/workload"
 )
 
-// placed is a load of writes of one page each: a share of them in order through a part of the pages, or at random in
-// it.
+// placed is a share of a load of one-page writes, to a part of the pages, in order or at random.
 type placed struct {
 	first, pages int64
 	inOrder      bool
@@ -26,8 +25,8 @@ type placed struct {
 	placement    uint8
 }
 
-// placedWAF is the write amplification of a drive of one plane under loads that come by their shares, once as many
-// pages were written as it has six times over.
+// placedWAF returns the write amplification of a drive of one plane under loads mixed by their shares, after six times
+// as many pages as it has were written.
 func placedWAF(t *testing.T, cfg ssd.Config, loads ...placed) float64 {
 	t.Helper()
 	eng := sim.New()
@@ -94,7 +93,7 @@ func (p *placedWrites) Next(r *workload.Record) error {
 	return nil
 }
 
-// placedDrive is a plane of 400 blocks of 64 pages, 15 % of them spare, quick enough for the loads.
+// placedDrive returns a plane of 400 blocks of 64 pages, 15 % of them spare, fast enough for the loads.
 func placedDrive(isolation ssd.Isolation) ssd.Config {
 	cfg := ofPages()
 	each := func(d units.Duration) [4]units.Duration { return [4]units.Duration{d, d, d, d} }
@@ -111,16 +110,17 @@ func placedDrive(isolation ssd.Isolation) ssd.Config {
 	return cfg
 }
 
-// TestHandlesMeetClosedForms: a log that is written in order through a handle of its own empties its reclaim units
-// itself, and random writes beside it have the spare space that is left for their own: the write amplification is 1
-// for the one and greedy collection's for the other, weighted by what they write (as Allison et al., EuroSys 2025,
-// have it of caches). Two random classes, one written often and one seldom, that stay apart persistently have that of
-// uniform writes: greedy collection takes victims that are as full of both. Through one handle either costs more.
+// TestHandlesMeetClosedForms: a log written in order through a separate handle empties its own reclaim units, and
+// random writes alongside have the remaining spare space to themselves. The write amplification is 1 for the log and
+// greedy collection's for the random writes, weighted by their writes (as in Allison et al., EuroSys 2025, for caches).
+// Two random classes, one written often and one rarely, that stay apart persistently amplify like uniform writes:
+// greedy collection chooses victims with equally many valid pages from both. Through a single handle both loads cost
+// more.
 func TestHandlesMeetClosedForms(t *testing.T) {
 	t.Parallel()
 	const logical = 340 * 64 // pages
-	// Of 400 blocks 3 are free when a victim is chosen, for collection begins below 4. Those that are open, one for
-	// each stream and its survivors, are half full.
+	// Of 400 blocks 3 are free when a victim is chosen, because collection starts below 4. Open blocks, one for each
+	// stream and its survivors, are half full.
 	free := func(open float64) (closed float64) { return 400 - 3 - open }
 	logAnd := func(placement uint8) []placed {
 		return []placed{{0, logical / 2, true, .5, 0}, {logical / 2, logical / 2, false, .5, placement}}
@@ -145,8 +145,8 @@ func TestHandlesMeetClosedForms(t *testing.T) {
 	}
 }
 
-// TestHandlesAreShared: namespaces that name the same handle write to one reclaim unit, others do not; what one of
-// them says of a placement is a place in its own list.
+// TestHandlesAreShared verifies that namespaces with the same handle write to one reclaim unit and others do not, and
+// that a placement is an index into a namespace's own list of handles.
 func TestHandlesAreShared(t *testing.T) {
 	cfg := placedDrive(ssd.InitiallyIsolated)
 	cfg.Preconditioning.Fill = ssd.FillNone
@@ -181,11 +181,11 @@ func TestHandlesAreShared(t *testing.T) {
 	if got := d.Stats().FTL.Programs[:3]; [3]int64(got) != want {
 		t.Errorf("%v pages went through the handles, not %v", got, want)
 	}
-	// The units that are open are those of three handles.
+	// The open units are those of three handles.
 	if s := d.Stats(); s.FreeBlocks != 400-3 {
 		t.Errorf("%d blocks are in use", 400-s.FreeBlocks)
 	}
-	// Namespaces that were filled through one handle leave it one unit that goes on.
+	// Namespaces filled through one handle leave a single unit of it open.
 	cfg.Preconditioning.Fill, cfg.Preconditioning.Occupancy = ssd.FillSequential, .61
 	cfg.Namespaces = []ssd.Namespace{{Handles: []int{1}}, {Handles: []int{1}}}
 	if d, err = ssd.New(cfg, sim.New(), h, 1, "ssd"); err != nil {

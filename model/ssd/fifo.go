@@ -1,21 +1,22 @@
 package ssd
 
-// fifo is a queue of transactions that the scheduler picks from: mostly at the front,
-// but a command is filled up from anywhere in it. What picking looks at stands in the
-// queue itself, eight bytes an entry, so that a scan stays within few cache lines.
+// fifo is a queue of transactions from which the scheduler picks, mostly at the front; but a multi-plane command is
+// filled up from anywhere in it. The fields that picking compares are in the queue itself, eight bytes an entry, so
+// that a scan touches few cache lines.
 type fifo struct {
-	buf  []waiter // a power of two
+	buf  []waiter // length a power of two
 	head uint32
 	n    uint32
 }
 
+// waiter is a transaction in a queue, with the fields that picking compares.
 type waiter struct {
 	txn int32
 	spot
 }
 
-// spot is where in its lane a transaction goes: the page within its block, the die within the lane, the plane within
-// the die. They are in one word, because what is looked for is all that has the same page and die.
+// spot is the position of a transaction within its lane: the page within its block, the die within the lane, the plane
+// within the die. They share one word, because the scheduler compares page and die at once.
 type spot uint32
 
 const (
@@ -27,9 +28,9 @@ func newSpot(die, plane int32) spot { return spot(die)<<16 | spot(plane)<<24 }
 
 func (s spot) die() uint8      { return uint8(s >> 16) }
 func (s spot) plane() uint8    { return uint8(s >> 24) }
-func (s spot) planeBit() uint8 { return 1 << (s >> 24 & 7) } // of a die's planes
+func (s spot) planeBit() uint8 { return 1 << (s >> 24 & 7) } // bit in a set of a die's planes
 
-// at is the i-th entry from the front.
+// at returns the i-th entry from the front.
 func (f *fifo) at(i uint32) *waiter { return &f.buf[(f.head+i)&uint32(len(f.buf)-1)] }
 
 func (f *fifo) push(w waiter) {
@@ -44,14 +45,14 @@ func (f *fifo) push(w waiter) {
 	*f.at(f.n - 1) = w
 }
 
-// pushFront puts an entry before all others.
+// pushFront inserts an entry before all others.
 func (f *fifo) pushFront(w waiter) {
-	f.push(w) // for the room
+	f.push(w) // makes space for an entry
 	f.head--
 	*f.at(0) = w
 }
 
-// remove takes the i-th entry out, moving whichever side of it is shorter.
+// remove removes the i-th entry by moving whichever side of it is shorter.
 func (f *fifo) remove(i uint32) {
 	if 2*i < f.n {
 		for ; i > 0; i-- {

@@ -2,28 +2,28 @@ package ssd
 
 import "farflash/model/ssd/fill"
 
-// A filling is where the data of a drive that was filled before time 0 lie, and whose they are. It is computed, never
-// changes, and is shared by all drives of an image: what has changed since is in each drive's table and owners, which
-// look here for the rest.
+// filling is the placement and ownership of the data of a drive that was filled before time 0. It is computed, never
+// changes, and is shared by all drives of an image. Each drive's table and owners hold what has changed since, and look
+// here for the rest.
 type filling struct {
 	layout   *fill.Layout
 	ns       []namespace
-	filled   []uint32   // by namespace: logical pages of it that hold data, those from its first on
-	first    [][]uint32 // by namespace, by its pools in turn: the number of its first datum in the pool
-	users    [][]user   // by pool: whose data it holds, by their numbers
+	filled   []uint32   // by namespace: number of logical pages that hold data, from its first on
+	first    [][]uint32 // by namespace, by its pools in turn: index of its first datum in the pool
+	users    [][]user   // by pool: the namespaces with data in it, by their data's indices
 	perPlane uint32     // physical pages
-	unit     uint32     // grains that were written at once: the layout is of these
+	unit     uint32     // grains written at once: the layout places units of these
 	mapped   int64      // pages that hold data
 }
 
-// user is a namespace's share of a plane.
+// user is a namespace's share of a pool.
 type user struct {
-	first uint32 // its first datum
+	first uint32 // index of its first datum
 	ns    int32
-	turn  int32 // of the namespace's planes in turn, this is the one
+	turn  int32 // position of the pool in the namespace's turn
 }
 
-// newFilling divides the data among the planes; the layout has none yet.
+// newFilling divides the data among the planes. The layout is still empty.
 func newFilling(m *Image, seed uint64, unit int) *filling {
 	g := &m.pools.flash
 	f := &filling{
@@ -39,7 +39,7 @@ func newFilling(m *Image, seed uint64, unit int) *filling {
 			f.filled[i] = uint32(float64(z.count)*float64(m.cfg.Preconditioning.Occupancy)) * z.size // whole zones
 		}
 		if m.cfg.Preconditioning.Fill != FillSequential {
-			f.filled[i] -= f.filled[i] % uint32(m.unit()) // what random writes are of, whole
+			f.filled[i] -= f.filled[i] % uint32(m.unit()) // random writes cover whole units
 		}
 		if n.zones != nil {
 			f.mapped += n.zones.pages(f.filled[i])
@@ -58,13 +58,13 @@ func newFilling(m *Image, seed uint64, unit int) *filling {
 	return f
 }
 
-// data is how many pages of a namespace lie in the k-th of its planes in turn.
+// data returns the number of pages of a namespace in the k-th of its pools in turn.
 func (f *filling) data(ns, k int) uint32 { return f.ns[ns].shareOf(f.filled[ns], k) }
 
-// held is how many pages of a user lie in its plane.
+// held returns the number of a user's pages in its pool.
 func (f *filling) held(u user) uint32 { return f.data(int(u.ns), int(u.turn)) }
 
-// pages is how many pages lie in a pool.
+// pages returns the number of pages in a pool.
 func (f *filling) pages(pool int) (sum int64) {
 	for _, u := range f.users[pool] {
 		sum += int64(f.held(u))
@@ -72,7 +72,7 @@ func (f *filling) pages(pool int) (sum int64) {
 	return sum
 }
 
-// at is the page of its pool that a datum lies on.
+// at returns the page, within its pool, that stores a datum.
 func (f *filling) at(pool int, datum uint32) uint32 {
 	if f.unit == 1 {
 		return f.layout.Place(pool, datum)
@@ -80,7 +80,7 @@ func (f *filling) at(pool int, datum uint32) uint32 {
 	return f.layout.Place(pool, datum/f.unit)*f.unit + datum%f.unit
 }
 
-// place is the physical page of a logical page, or noPage.
+// place returns the physical page of a logical page, or noPage.
 func (f *filling) place(l uint32) uint32 {
 	i := len(f.ns) - 1
 	for i > 0 && l < f.ns[i].base {
@@ -110,13 +110,13 @@ func (f *filling) each(visit func(l, page uint32)) {
 	}
 }
 
-// holding is how many pages of a block were written, and how many of them hold data.
+// holding returns the number of pages of a block that were written, and the number that hold data.
 func (f *filling) holding(plane, block int) (written, holding int) {
 	written, holding = f.layout.Holding(plane, block)
 	return written * int(f.unit), holding * int(f.unit)
 }
 
-// block is holding, with a bit in valid, which is all zeros, for each page that holds data.
+// block is holding, and sets a bit in valid, which must be zero, for each page that holds data.
 func (f *filling) block(plane, block int, valid []uint64) (written, holding int) {
 	if f.unit == 1 {
 		return f.layout.Block(plane, block, valid)
@@ -127,7 +127,7 @@ func (f *filling) block(plane, block int, valid []uint64) (written, holding int)
 	return f.holding(plane, block)
 }
 
-// spread sets so many bits in a row for each bit of units.
+// spread sets each consecutive bits of to for each bit of units.
 func spread(to, units []uint64, each uint32) {
 	if each&(each-1) != 0 || each > 8 {
 		for i := range uint32(len(to)) * 64 {
@@ -136,13 +136,13 @@ func spread(to, units []uint64, each uint32) {
 		}
 		return
 	}
-	var bytes [256]uint64 // of eight bits of units
+	var bytes [256]uint64 // expansion of eight bits of units
 	for b := range bytes {
 		for i := range 8 * each {
 			bytes[b] |= uint64(b) >> (i / each) & 1 << i
 		}
 	}
-	per := 8 / each // bytes of units in a word
+	per := 8 / each // bytes of units in a word of to
 	for w := range to {
 		for k := range per {
 			at := uint32(w)*per + k
@@ -151,7 +151,7 @@ func spread(to, units []uint64, each uint32) {
 	}
 }
 
-// owner is the logical page that lies on a page of a plane; there is one if the page held data.
+// owner returns the logical page stored on a page of a plane. It is meaningful only if the page holds data.
 func (f *filling) owner(plane int, page uint32) uint32 {
 	d, ok := f.layout.Datum(plane, page/f.unit)
 	if !ok {

@@ -9,10 +9,9 @@ import (
 	"farflash/sim"
 )
 
-// The first-touch destaging policy: a page goes to flash at once when it is
-// written for the first time since the filter of its namespace was last emptied,
-// about once a second; later writes of it stay in DRAM until they are evicted.
-// What is on its way to flash is bounded by one superpage: a page of every plane.
+// The first-touch destaging policy. A page is programmed at once when it is written for the first time since its
+// namespace's filter was last emptied, about once a second; later writes of it stay in DRAM until they are evicted.
+// Data in flight to flash are bounded by one superpage: a page of every plane.
 
 const touchedPeriod = units.Second
 
@@ -22,6 +21,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	now := d.eng.Now()
 	var sectors, evictedSectors, leavingSectors int64
 	evicted, lastEvicted, first, last := int32(0), int32(0), int32(0), int32(0)
+	// Stop during a flush, and once a superpage is in flight. The rest of the write waits.
 	for r.cursor < r.end && c.flushes.head == 0 && c.sectors+evictedSectors+leavingSectors < d.superpage {
 		p := d.nextPart(r)
 		si, ok := c.index.get(p.logical)
@@ -52,6 +52,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		x.state = dirty
 		x.ns, x.class, x.stream = r.ns, uint8(r.class), r.placement
 		sectors += int64(p.count)
+		// First touch since the filter was last emptied: program the page at once.
 		if _, seen := c.touched[r.ns].get(p.logical); !seen {
 			c.touched[r.ns].set(p.logical, 1)
 			x.state = leaving
@@ -70,6 +71,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 	}
 	whole := r.cursor == r.end
 	c.sectors += evictedSectors + leavingSectors
+	// Evicted data are read from DRAM before they are programmed.
 	if evicted != 0 {
 		d.dram(r.ns, evictedSectors*nand.SectorSize, evEvicted, uint32(evicted))
 	}
@@ -78,6 +80,7 @@ func (d *Drive) takeInFirstTouch(c *cache, i int32) bool {
 		d.dram(r.ns, sectors*nand.SectorSize, evMemoryDone, uint32(i))
 	}
 	ns := r.ns
+	// First touches are programmed straight from the host's data, without a read of DRAM.
 	d.gather()
 	for first != 0 {
 		t := first
@@ -106,8 +109,8 @@ func (d *Drive) forgetTouched(c *cache, ns, clock uint8) {
 	d.touchedReset[clock] = d.eng.Now() + touchedPeriod
 }
 
-// evictOldest gives up the least recently used slot. If flash does not have its
-// data and they are not on their way, it returns the transaction that writes them. ns is whose page needs the room.
+// evictOldest frees the least recently used slot. If its data are newer than flash and not in flight, it returns the
+// transaction that writes them. ns is the namespace whose page needs the space.
 func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 	s := c.order[0].head
 	c.unlink(0, s)
@@ -122,19 +125,21 @@ func (d *Drive) evictOldest(c *cache, ns, queue uint8) int32 {
 		d.txns.At(t).queue = queue
 		d.txns.At(t).next = 0
 	}
+	// misplace changed the page for the program only.
 	x.logical = logical
 	c.discard(s)
 	return t
 }
 
-// misplace makes a page that is evicted for one of another namespace the page of the same number there.
+// misplace turns a page that is evicted for one of another namespace into that namespace's page of the same number
+// (Quirks.EvictedAsOwn).
 func (d *Drive) misplace(x *slot, ns uint8) {
 	if number := x.logical - d.ns[x.ns].base; number < d.ns[ns].pages {
 		x.logical, x.ns = d.ns[ns].base+number, ns
 	}
 }
 
-// evictAny makes room for a page that a namespace read.
+// evictAny makes space for a page that a namespace has read.
 func (d *Drive) evictAny(c *cache, ns uint8) {
 	if t := d.evictOldest(c, ns, queueHostWrite+d.classOf(uint8(block.High))); t != 0 {
 		c.sectors += int64(bits.OnesCount64(d.txns.At(t).sectors))
@@ -142,7 +147,7 @@ func (d *Drive) evictAny(c *cache, ns uint8) {
 	}
 }
 
-// notePrograms records pages that were programmed, and forgets those of erased blocks.
+// notePrograms records pages that were programmed, and removes those of erased blocks.
 //
 //go:noinline
 func (d *Drive) notePrograms(op operation, txns []int32) {
@@ -174,19 +179,20 @@ func (d *Drive) destagedFirstTouch(c *cache, t int32) {
 	x := d.txns.At(t)
 	c.sectors -= int64(bits.OnesCount64(x.sectors))
 	if si, ok := c.index.get(x.logical); ok {
+		// If no newer write has hit the slot, its data are on flash. Request numbers wrap, hence the signed difference.
 		if s := int32(si); int32(x.version-c.slots[s].version) >= 0 {
 			c.unlink(0, s)
 			c.discard(s)
 		} else {
-			c.toBack(0, s) // looked at, it counts as used
+			c.toBack(0, s) // the look-up counts as a use
 		}
 	}
 	d.endFlushes(c)
 	d.admit(c)
 }
 
-// destageAll sends every dirty page to flash, for a flush. Under this policy
-// writes wait while a flush does, so that it ends when nothing is on its way.
+// destageAll writes every dirty page to flash, for a flush. Under this policy writes wait while a flush does, so the
+// flush completes when no page is in flight.
 func (d *Drive) destageAll(c *cache) {
 	for s := c.order[0].head; s != 0; s = c.slots[s].next {
 		x := &c.slots[s]
@@ -201,9 +207,8 @@ func (d *Drive) destageAll(c *cache) {
 	}
 }
 
-// rowsHalved is the DRAM time of the peer: the double-data-rate clock moves two
-// bursts, beyond a row half the rows are counted, and what is over is divided by
-// the rate it should be multiplied with.
+// rowsHalved is MQSim's DRAM time: the double-data-rate clock moves two bursts, a transfer longer than a row counts
+// half its rows, and the remainder is divided by the rate where it should be multiplied.
 func (d *Drive) rowsHalved(bytes int64) sim.Time {
 	m := &d.cfg.DRAM
 	burst, row := int64(m.BurstSize), int64(m.RowSize)

@@ -5,26 +5,26 @@ import (
 	"farflash/sim"
 )
 
-// A channel is the bus between the controller and a channel's chips. While nobody
-// waits for it, that it became free is known by its time alone, without an event.
+// channel is the bus between the controller and a channel's chips. While it has no waiters, freeAt alone marks the end
+// of its use, without an event.
 type channel struct {
-	freeAt    sim.Time // when the command that it carries has been sent
-	order     uint64   // of that among what happens at the same time (Quirks.EndsAreEvents)
-	until     sim.Time // when what it carries, command or data, has been sent
-	wake      bool     // an event will give it on at freeAt
+	freeAt    sim.Time // when the command on it has been sent
+	order     uint64   // place of that end among simultaneous events (Quirks.EndsAreEvents)
+	until     sim.Time // when the command or data on it have been sent
+	wake      bool     // an event at freeAt will release it
 	sending   bool     // read data are on it
-	wrote     bool     // the last data that it carried were a program's
-	turn      int32    // lane whose turn it is, counted within the channel
+	wrote     bool     // the last data on it were a program's
+	turn      int32    // lane to serve next, counted within the channel
 	lane      int32    // whose data are on the bus
 	txn       int32    // the read whose data are on the bus
 	waits     [waits]list
-	copybacks []int32  // lanes that wait for it with a copyback's program
-	time      sim.Time // total busy time, what lies ahead included
+	copybacks []int32  // lanes that wait for it to send a copyback's program
+	time      sim.Time // total busy time, scheduled time included
 	lanes     []lane
-	ready     []uint64 // those of them that have something to do and may be able to, a bit each
+	ready     []uint64 // those that have work and may be able to start it, a bit each
 }
 
-// anyReady reports whether a lane has something to do and may be able to.
+// anyReady reports whether a lane has work and may be able to start it.
 func (c *channel) anyReady() bool {
 	for _, w := range c.ready {
 		if w != 0 {
@@ -34,7 +34,7 @@ func (c *channel) anyReady() bool {
 	return false
 }
 
-// Whose read data wait for a channel, most urgent first.
+// Kinds of read data that wait for a channel, most urgent first.
 const (
 	waitMapping = iota
 	waitHost
@@ -47,8 +47,9 @@ func (c *channel) dataWait() bool {
 	return c.waits[waitMapping].head|c.waits[waitHost].head|c.waits[waitMove].head != 0
 }
 
-// begin starts the command that is in a lane's txns: the channel carries it, after one that suspends what runs if
-// need be, then the array works, once it has stopped what ran: nobody holds the channel for that.
+// begin starts the command in a lane's txns. The channel carries the command, preceded by a suspend command if needed,
+// and then the array works. The time that the array takes to suspend is added to the array's start and does not hold
+// the channel.
 //
 //go:noinline
 func (d *Drive) begin(l *lane, op operation, suspends bool) {
@@ -71,12 +72,13 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 	}
 	for i := range k {
 		x := d.txns.At(l.txns[i&(len(l.txns)-1)])
-		if x.tries > 0 { // of a read that is sent again, what it took so far stands
+		if x.tries > 0 { // a retried read: add to the times of earlier tries
 			x.transfer += bus
 			x.array += took
 			continue
 		}
 		x.transfer = bus
+		// In a multi-plane program each page is charged the whole command, but only its own data.
 		if op == opProgram && k > 1 {
 			x.transfer = d.programCommand[k] + d.dataTime(x.load())
 		}
@@ -93,12 +95,12 @@ func (d *Drive) begin(l *lane, op operation, suspends bool) {
 	d.work(l, took, false)
 }
 
-// occupy takes the idle channel for a lane's command.
+// occupy claims the idle channel for a lane's command.
 func (d *Drive) occupy(l *lane, took sim.Time) {
 	c := &d.channels[l.channel]
 	c.freeAt = d.eng.Now() + took
 	if d.cfg.Quirks.EndsAreEvents {
-		// the place of its end among what happens then, whether anybody asks for it or not
+		// claim its end's place among simultaneous events, whether or not an event will be scheduled
 		c.order = d.eng.Claim(d.self)
 	}
 	c.until = c.freeAt
@@ -116,7 +118,7 @@ func (d *Drive) occupy(l *lane, took sim.Time) {
 	}
 }
 
-// work lets the array start when the command is there, or go on with one that was suspended.
+// work starts the array once the command has been sent, or resumes a suspended operation.
 func (d *Drive) work(l *lane, took sim.Time, resumed bool) {
 	l.phase = working
 	if d.governor.on && !resumed {
@@ -136,7 +138,7 @@ func (d *Drive) work(l *lane, took sim.Time, resumed bool) {
 	}
 }
 
-// channelFree: a command has been sent and somebody waits for the channel.
+// channelFree handles the end of a command on a channel that something waits for.
 func (d *Drive) channelFree(ch int32) {
 	c := &d.channels[ch]
 	c.wake, c.freeAt = false, -1
@@ -146,8 +148,8 @@ func (d *Drive) channelFree(ch int32) {
 	d.release(ch, c)
 }
 
-// arrayDone: read data are ready, or a program or erase has ended. An operation
-// that was suspended left an event behind, which is recognised by its time.
+// arrayDone handles the end of an array operation: read data are ready, or a program or erase has completed. A
+// suspended operation leaves its event behind, which is recognised by its time and ignored.
 func (d *Drive) arrayDone(n int32) {
 	l := &d.lanes[n]
 	if l.phase != working || l.finish != d.eng.Now() {
@@ -181,7 +183,7 @@ func (d *Drive) arrayDone(n int32) {
 	d.closeBatch()
 }
 
-// dataReady sends a read's data, or lets them wait for the channel.
+// dataReady sends a read's data, or queues them for the channel.
 func (d *Drive) dataReady(l *lane, t int32) {
 	c := &d.channels[l.channel]
 	if !d.busy(c) {
@@ -199,7 +201,7 @@ func (d *Drive) dataReady(l *lane, t int32) {
 	d.wake(l.channel, c)
 }
 
-// leader is the transaction that a command of several planes counts as.
+// leader returns the transaction that determines the kind of a multi-plane command.
 func (l *lane) leader(t int32) int32 {
 	if l.phase == transfer {
 		return l.txns[0]
@@ -207,12 +209,13 @@ func (l *lane) leader(t int32) int32 {
 	return t
 }
 
-// free ends a lane's command.
+// free completes a lane's command.
 func (d *Drive) free(l *lane) {
 	l.n, l.phase = 0, idle
 	if l.mask != 0 {
 		d.setReady(l)
 	}
+	// A suspended operation resumes when no reads are left or it has let its quota pass.
 	if l.paused.n > 0 {
 		if q, _ := d.nextReads(l); q < 0 || l.paused.reads >= readsPerPause {
 			d.resume(l)
@@ -220,7 +223,7 @@ func (d *Drive) free(l *lane) {
 	}
 }
 
-// dataOut puts a read's data on the idle channel.
+// dataOut sends a read's data over the idle channel.
 func (d *Drive) dataOut(l *lane, c *channel, t int32) {
 	x := d.txns.At(t)
 	bytes := d.bytesOf(t)
@@ -235,12 +238,13 @@ func (d *Drive) dataOut(l *lane, c *channel, t int32) {
 	d.schedule(c.until, evDataOut, uint32(l.channel))
 }
 
-// dataSent: a read's data have left the chip.
+// dataSent handles the end of a read's data transfer.
 //
 //go:noinline
 func (d *Drive) dataSent(ch int32) {
 	c := &d.channels[ch]
 	l, t, plane := &d.lanes[c.lane], c.txn, int32(0)
+	// Note the plane now, because completed frees the transaction.
 	if l.phase == reading {
 		plane = d.txns.At(t).plane
 	}
@@ -260,8 +264,8 @@ func (d *Drive) dataSent(ch int32) {
 	d.closeBatch()
 }
 
-// release gives a free channel on. The programs of copybacks go first, of which nothing but the command is sent; then
-// serve chooses.
+// release passes a free channel on. Programs of copybacks go first, because they send only a command; then serve
+// chooses.
 func (d *Drive) release(ch int32, c *channel) {
 	if len(c.copybacks) > 0 {
 		d.nextCopyback(c)
@@ -271,6 +275,7 @@ func (d *Drive) release(ch int32, c *channel) {
 		d.sendWaiting(c)
 		return
 	}
+	// In a batch, service waits for the end, so that all of its transactions compete.
 	if d.batch > 0 {
 		d.touch(ch)
 		return
@@ -287,7 +292,7 @@ func (d *Drive) nextCopyback(c *channel) {
 	d.copybackProgram(&d.lanes[n])
 }
 
-// sendWaiting puts the most urgent read data that wait on the idle channel.
+// sendWaiting sends the most urgent of the waiting read data over the idle channel.
 func (d *Drive) sendWaiting(c *channel) {
 	for w := range c.waits {
 		if t := c.waits[w].head; t != 0 {
@@ -298,7 +303,7 @@ func (d *Drive) sendWaiting(c *channel) {
 	}
 }
 
-// copybackRead: the page is in the chip's register; where it goes is decided now.
+// copybackRead handles a page that has arrived in the chip's register, and allocates its destination.
 func (d *Drive) copybackRead(l *lane) {
 	kept := int8(0)
 	d.openBatch()
@@ -308,6 +313,7 @@ func (d *Drive) copybackRead(l *lane) {
 			kept++
 		}
 	}
+	// If all moves were superseded, the command has no program half.
 	if l.n = kept; kept == 0 {
 		d.free(l)
 		d.touch(l.channel)
@@ -324,9 +330,8 @@ func (d *Drive) copybackRead(l *lane) {
 	d.closeBatch()
 }
 
-// copybackProgram sends the program half of a copyback. Destinations of one
-// command may differ in page, which ONFI allows only in separate commands, so
-// each costs a command of its own.
+// copybackProgram sends the program half of a copyback. The destinations of one command can differ in page, which ONFI
+// allows only in separate commands, so each costs a separate command.
 func (d *Drive) copybackProgram(l *lane) {
 	bus := sim.Time(l.n) * d.programCommand[1]
 	for _, t := range l.txns[:l.n] {
@@ -340,11 +345,11 @@ func (d *Drive) copybackProgram(l *lane) {
 	d.work(l, d.programArray[d.txns.At(l.txns[0]).pageIndex], false)
 }
 
-// interrupt suspends a lane's running program or erase for a read, or an erase
-// for a program, where the drive can and enough time is left. It reports whether
-// the channel was taken.
+// interrupt suspends a lane's running program or erase for a read, or an erase for a program, if the drive supports it
+// and enough time is left. It reports whether the channel was taken.
 func (d *Drive) interrupt(l *lane) bool {
 	s := &d.cfg.Scheduling
+	// Only a program or erase whose array has started can be suspended, and only one a lane.
 	if l.paused.n > 0 || l.op == opRead || l.op == opCopyback || d.eng.Now() < l.starts {
 		return false
 	}
@@ -368,6 +373,7 @@ func (d *Drive) interrupt(l *lane) bool {
 			continue
 		}
 		l.paused = pausedOp{txns: l.txns, n: l.n, op: l.op, rest: left}
+		// The remaining time is uncounted here, and counted again by work on resumption.
 		d.arrayBusy[l.op] -= left
 		d.laneBusy[l.number] -= left
 		d.suspensions[l.op]++
@@ -378,7 +384,7 @@ func (d *Drive) interrupt(l *lane) bool {
 	return false
 }
 
-// issuable reports whether anything in a lane's queue can be issued.
+// issuable reports whether any transaction in a lane's queue can be issued.
 //
 //go:noinline
 func (d *Drive) issuable(l *lane, q int) bool {
@@ -394,7 +400,7 @@ func (d *Drive) issuable(l *lane, q int) bool {
 	return false
 }
 
-// resume lets a suspended operation go on.
+// resume continues a suspended operation.
 func (d *Drive) resume(l *lane) {
 	p := &l.paused
 	l.txns, l.n, l.op, l.left = p.txns, p.n, p.op, p.n
@@ -404,7 +410,7 @@ func (d *Drive) resume(l *lane) {
 	d.work(l, rest, true)
 }
 
-// dataTime is how long b bytes occupy a channel.
+// dataTime returns how long b bytes occupy a channel.
 func (d *Drive) dataTime(b int32) sim.Time {
 	if b != d.lastBytes {
 		d.computeData(b)
@@ -412,11 +418,13 @@ func (d *Drive) dataTime(b int32) sim.Time {
 	return d.lastData
 }
 
+// computeData is dataTime for another size than the last.
+//
 //go:noinline
 func (d *Drive) computeData(b int32) {
 	t := d.cfg.Timing.Data(units.Bytes(b))
 	if d.cfg.Quirks.BusCyclesTruncated {
-		// Two transfers a cycle of twice a whole number of nanoseconds.
+		// Two transfers a cycle, whose length is twice a whole number of nanoseconds.
 		ns := units.Duration(1_000_000_000/int64(d.cfg.Timing.TransferRate)) * units.Nanosecond
 		t = units.Duration(b/int32(d.cfg.Timing.Width)/2) * 2 * ns
 	}

@@ -12,8 +12,8 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// A peer's map gives up entries that are waited for, and its looks at a chip may find nothing although something
-// waits; it loses such requests at the end of a run. Here they end late.
+// TestForsaken: MQSim's map evicts entries that transactions wait for, and its polls of a chip may find no work
+// although some waits; it loses such requests at the end of a run. Here they complete late.
 func TestForsaken(t *testing.T) {
 	cfg := ofPages()
 	g := &cfg.Geometry

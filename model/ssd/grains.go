@@ -8,31 +8,31 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Grains in pages of flash. The translation layer hands out grains' places in order, so those of a stream fill a
-// page, then the next plane's. A page is programmed when it is full. Until then what it holds is in the controller's
-// memory, which is as safe as the cache; it is programmed earlier, as soon as its die takes it and with what it holds
-// by then, if somebody waits for one of its grains: a write past the cache, a FLUSH, or a write for which the cache
-// has no room while all that leaves it waits in such pages.
+// Grains in pages of flash. The translation layer hands out places for grains in order, so those of a stream fill one
+// page, then the next plane's. A page is programmed when it is full. Until then its grains are in the controller's
+// memory, which is as safe as the cache. It is programmed early, as soon as its die is free and with the grains it has
+// by then, if something waits for one of them: a write past the cache, a FLUSH, or a write for which the cache has no
+// space while everything leaving the cache waits in such pages.
 
-// sharedRead is the read that the next of its request joins if it is of the same page of flash.
+// sharedRead is the last read of the batch. The next read joins it if it belongs to the same request and page of flash.
 type sharedRead struct {
 	page        uint64
-	first, last int32 // transactions; last 0: there is none
+	first, last int32 // transactions; last is 0 if there is none
 }
 
-// ofFormula tells pages that lie where the formula has them from those that the translation layer numbers.
+// ofFormula is a bit that separates pages placed by the formula from those numbered by the translation layer.
 const ofFormula = 1 << 40
 
-// formulaPage is the page of flash that the formula has a logical page in, as sharedRead knows it.
+// formulaPage returns the page of flash where the formula puts a logical page, in the numbering of sharedRead.
 func (d *Drive) formulaPage(l uint32, ns uint8) uint64 {
 	n := &d.ns[ns]
 	return ofFormula | n.perPage.Of(uint64(l-n.base))
 }
 
-// grainBytes is the size of a grain.
+// grainBytes returns the size of a grain in bytes.
 func (d *Drive) grainBytes() int32 { return int32(d.sectorsPerGrain) * nand.SectorSize }
 
-// link has a transaction share the page of another, the last of a chain.
+// link chains transaction t to last, the end of the chain of a page.
 func (d *Drive) link(last, t int32) {
 	y, x := d.txns.At(last), d.txns.At(t)
 	first := last
@@ -45,17 +45,18 @@ func (d *Drive) link(last, t int32) {
 	f := d.txns.At(first)
 	f.shared = true
 	f.others += x.bytes
+	// The chain can start only when all of its members can.
 	f.waitsFor += x.waitsFor
 	x.waitsFor = 0
 }
 
-// bytesOf is what a transaction and those that share its page move over the channel.
+// bytesOf returns the bytes that a transaction and those that share its page move over the channel.
 func (d *Drive) bytesOf(t int32) int32 { return d.txns.At(t).load() }
 
-// load is what a transaction that shares no other's page, and those that share its own, move over the channel.
+// load returns the bytes that the first transaction of a page and those that share it move over the channel.
 func (x *transaction) load() int32 { return x.bytes + x.others }
 
-// requestOf is the first request that a transaction, or one that shares its page, is part of.
+// requestOf returns the request that a transaction belongs to, or the first one in its chain.
 func (d *Drive) requestOf(t int32) int32 {
 	x := d.txns.At(t)
 	for x.request == 0 && (x.shared || x.joined) && x.pair != 0 {
@@ -64,7 +65,7 @@ func (d *Drive) requestOf(t int32) int32 {
 	return x.request
 }
 
-// submitRead hands a host's read that has its place to the scheduler, or has it join one of the same request and page.
+// submitRead hands a located host read to the scheduler, or joins it to one of the same request and page.
 func (d *Drive) submitRead(t int32, x *transaction) {
 	if d.grains > 1 {
 		d.submitReadOf(t, x, d.perPage.Of(uint64(x.page)))
@@ -73,7 +74,7 @@ func (d *Drive) submitRead(t int32, x *transaction) {
 	}
 }
 
-// submitReadOf is submitRead of a page of flash.
+// submitReadOf is submitRead given the page of flash.
 func (d *Drive) submitReadOf(t int32, x *transaction, page uint64) {
 	if d.grains > 1 {
 		if r := &d.reading; r.last != 0 && r.page == page && d.txns.At(r.first).request == x.request {
@@ -86,7 +87,7 @@ func (d *Drive) submitReadOf(t int32, x *transaction, page uint64) {
 	d.submit(t, x)
 }
 
-// readsWith has the read of a move join another's if both sources lie in one page of flash, and reports whether they
+// readsWith joins the read of a move to another's if both sources lie in one page of flash, and reports whether they
 // do.
 func (d *Drive) readsWith(last, t int32) bool {
 	if d.perPage.Of(uint64(d.txns.At(last).source)) != d.perPage.Of(uint64(d.txns.At(t).source)) {
@@ -96,7 +97,7 @@ func (d *Drive) readsWith(last, t int32) bool {
 	return true
 }
 
-// moreOfPage reports whether grains behind a move's source, in its page of flash, hold data as well.
+// moreOfPage reports whether grains after a move's source, in the same page of flash, hold data as well.
 func (d *Drive) moreOfPage(source ftl.PPA) bool {
 	for source++; source%ftl.PPA(d.grains) != 0; source++ {
 		if d.ftl.IsValid(source) {
@@ -106,15 +107,15 @@ func (d *Drive) moreOfPage(source ftl.PPA) bool {
 	return false
 }
 
-// inMemory reports whether a page that has its place is in the controller's memory still, because its page of flash,
-// which has several grains, is being filled.
+// inMemory reports whether a located grain is still in the controller's memory because its page of flash is being
+// filled.
 //
 //go:noinline
 func (d *Drive) inMemory(page uint32) bool {
 	return d.packing.Find(d.poolOf(page), uint32(d.perPage.Of(uint64(page)))) != nil
 }
 
-// fromMemory ends a read of what is in the controller's memory, when that has been read.
+// fromMemory reads from the controller's memory and then completes the read.
 //
 //go:noinline
 func (d *Drive) fromMemory(t int32) {
@@ -122,7 +123,7 @@ func (d *Drive) fromMemory(t int32) {
 	d.dram(x.ns, int64(x.bytes), evFromMemory, uint32(t))
 }
 
-// program has the data of a page that has its place programmed.
+// program programs the data of a grain that has its place.
 func (d *Drive) program(t int32) {
 	x := d.txns.At(t)
 	d.countGrain(x)
@@ -138,7 +139,7 @@ func (d *Drive) program(t int32) {
 	}
 }
 
-// unpack notes that a grain is in no page any more: the program of the one that it was in did not take.
+// unpack records that a grain is no longer in a page, because that page's program failed.
 func (d *Drive) unpack(t int32) {
 	x := d.txns.At(t)
 	if d.grains == 1 || x.origin != fromCache || d.cfg.Cache.Destage != DestageOldest {
@@ -151,13 +152,15 @@ func (d *Drive) unpack(t int32) {
 	}
 }
 
-// countGrain counts for its namespace and its reclaim group a grain that is to be programmed.
+// countGrain counts a grain to be programmed for its namespace and its reclaim group.
 func (d *Drive) countGrain(x *transaction) {
 	if d.divided && x.logical < d.ns[0].mapBase { // not a mapping page
 		d.countApart(x)
 	}
 }
 
+// countApart is countGrain for a drive with several namespaces or groups.
+//
 //go:noinline
 func (d *Drive) countApart(x *transaction) {
 	if d.groups != nil {
@@ -190,7 +193,7 @@ func (d *Drive) countProgram(x *transaction) {
 	}
 }
 
-// countReason counts the program of a move that is not of collection, by why it was begun.
+// countReason counts the program of a move by its reason, if that is not garbage collection.
 //
 //go:noinline
 func (d *Drive) countReason(x *transaction) {
@@ -204,7 +207,7 @@ func (d *Drive) countReason(x *transaction) {
 	}
 }
 
-// pack puts a grain into its page of flash.
+// pack adds a grain to its page of flash, and queues the page when it is full or something waits for the grain.
 //
 //go:noinline
 func (d *Drive) pack(t int32) {
@@ -220,15 +223,17 @@ func (d *Drive) pack(t int32) {
 	case fromMove:
 		kind = pack.Move
 	}
+	// Join the chain of the page, if it has one already.
 	if g := d.packing.Find(pool, number); g != nil {
 		if f := d.txns.At(g.First); !g.Queued && f.queue > queueMappingWrite && f.queue < queueMoveWrite {
-			f.queue = min(f.queue, x.queue) // the most urgent of the host's
+			f.queue = min(f.queue, x.queue) // the most urgent of the host's queues
 		}
 		d.link(g.Last, t)
 	}
 	g := d.packing.Add(pool, number, t, kind, set)
 	d.packed++
 	full := int32(in) == d.grains-1
+	// Queue the page when it is full, or early if something waits for this grain.
 	if !g.Queued && (full || wanted) {
 		d.queuePage(pool, g)
 	}
@@ -241,8 +246,8 @@ func (d *Drive) pack(t int32) {
 	}
 }
 
-// packedFrom notes that a grain which leaves a cache is in a page. The last of those that FLUSH waits for has the
-// pages programmed that it waits for.
+// packedFrom records that a grain leaving a cache is in a page. When the last grain that a FLUSH waits for is packed,
+// the pages that hold such grains are queued.
 func (d *Drive) packedFrom(c *cache, t int32) {
 	if d.cfg.Cache.Destage == DestageOldest {
 		s := &c.slots[d.txns.At(t).source]
@@ -256,7 +261,7 @@ func (d *Drive) packedFrom(c *cache, t int32) {
 	d.press(c)
 }
 
-// queuePage hands a page's program to the scheduler. Until it is full, or begun, more may join it.
+// queuePage hands a page's program to the scheduler. More grains can join it until it is full or starts.
 func (d *Drive) queuePage(pool int, g *pack.Page) {
 	d.packing.Queue(pool, g)
 	d.countProgram(d.txns.At(g.First))
@@ -266,7 +271,7 @@ func (d *Drive) queuePage(pool int, g *pack.Page) {
 	d.submit(g.First, d.txns.At(g.First))
 }
 
-// begun: a page is programmed as it is. What is left of it is lost.
+// begun handles the start of a page's program. The places left in the page are skipped.
 func (d *Drive) begun(page uint32) {
 	number := uint32(d.perPage.Of(uint64(page)))
 	if _, ok := d.packing.Take(d.poolOf(page), number); ok {
@@ -275,7 +280,8 @@ func (d *Drive) begun(page uint32) {
 	}
 }
 
-// laid notes that a page was given to a read, which programs nothing. It may have been what its page of flash lacked.
+// laid records that a place was given to a read, which programs no data. It may have been the last one that its page of
+// flash lacked.
 func (d *Drive) laid(ppa ftl.PPA) {
 	if int32(ppa%ftl.PPA(d.grains)) != d.grains-1 {
 		return
@@ -290,7 +296,7 @@ func (d *Drive) laid(ppa ftl.PPA) {
 	}
 }
 
-// queueCached hands on all pages that data leaving a cache wait in.
+// queueCached queues all pages that hold data leaving a cache.
 func (d *Drive) queueCached(c *cache) {
 	if d.packing.Cached(c.set) == 0 {
 		return
@@ -305,7 +311,7 @@ func (d *Drive) queueCached(c *cache) {
 	}
 }
 
-// queueBlock hands on the pages of a block that fails: nothing more will be put into them.
+// queueBlock queues the pages of a failing block, which will get no more grains.
 func (d *Drive) queueBlock(b ftl.Block) {
 	if d.grains == 1 {
 		return
@@ -319,9 +325,10 @@ func (d *Drive) queueBlock(b ftl.Block) {
 	}
 }
 
-// press sees to it that a write which waits for room in a cache does not do so for ever because what leaves it waits
-// for company.
+// press prevents a deadlock between a write that waits for space in a cache and grains leaving that cache that wait for
+// their pages to fill.
 func (d *Drive) press(c *cache) {
+	// If any program of the cache's pages is queued, it will free a slot.
 	if d.grains == 1 || c.waiting.head == 0 || c.out == 0 || c.out != d.packing.Cached(c.set) {
 		return
 	}
@@ -333,8 +340,8 @@ func (d *Drive) press(c *cache) {
 	d.closeBatch()
 }
 
-// isAwaited reports whether somebody waits for the program of a grain by itself: a request of the host, or, where
-// writes wait meanwhile, a FLUSH.
+// isAwaited reports whether something waits for the program of this very grain: a host request, or, if writes wait
+// during a flush, a FLUSH.
 func (d *Drive) isAwaited(x *transaction) bool {
 	switch x.origin {
 	case fromHost:
@@ -345,18 +352,18 @@ func (d *Drive) isAwaited(x *transaction) bool {
 	return false
 }
 
-// hold gives up the sources of a pool's moves once all that are under way wait for their pages to fill: the data are
-// safe, and the victim can be erased. So what survives never takes more room than it needs. It reports whether there
-// were any.
+// hold releases the sources of a pool's moves once all moves in flight wait for their pages to fill. The data are safe,
+// so the victim can be erased, and survivors never take more space than they need. It reports whether there were any.
 func (d *Drive) hold(pool int) bool {
 	n := d.packing.Moves(pool)
+	// Other moves are still in flight and may join the pages.
 	if n == 0 || n != d.moving[pool] {
 		return false
 	}
 	d.openBatch()
 	defer d.closeBatch()
 	changed := d.heldPages[:0]
-	d.heldPages = nil // which a collection of another pool may come to need meanwhile
+	d.heldPages = nil // collection of another pool may use it during the calls below
 	open := d.packing.Open(pool)
 	for i := range open {
 		if open[i].Moves == 0 {
@@ -385,7 +392,7 @@ func (d *Drive) hold(pool int) bool {
 	return true
 }
 
-// streamOf is the stream that a page's data belong to.
+// streamOf returns the stream that a page's data belong to.
 func (d *Drive) streamOf(l uint32) int {
 	if l < d.ns[0].mapBase {
 		return d.ns[d.namespaceOf(l)].stream
@@ -397,7 +404,7 @@ func (d *Drive) streamOf(l uint32) int {
 	return d.ns[i].mapping
 }
 
-// completedAll ends those that share a page of flash, one by one.
+// completedAll completes the transactions that share a page of flash, one by one.
 func (d *Drive) completedAll(t int32) {
 	first := d.txns.At(t)
 	pool, array, transfer := -1, first.array, first.transfer
@@ -406,10 +413,11 @@ func (d *Drive) completedAll(t int32) {
 	}
 	d.accountTransaction(first)
 	failed := d.programFails != nil && wrote(first.queue) && d.programFails(first.page)
+	// Defer collection until every grain of the page has completed.
 	d.chaining = true
 	for t != 0 {
 		x := d.txns.At(t)
-		next := x.pair
+		next := x.pair // read before finish, which may free x
 		x.pair, x.others, x.shared, x.joined = 0, 0, false, false
 		x.array, x.transfer = array, transfer
 		if x.pinned {
@@ -428,7 +436,7 @@ func (d *Drive) completedAll(t int32) {
 		d.collect(pool)
 		d.noteCollecting(pool)
 	}
-	// What left the cache now may have asked others for pages.
+	// The grains that left the cache may have made other pools need collection.
 	for len(d.postponed) > 0 {
 		p := int(d.postponed[0])
 		d.postponed = slices.Delete(d.postponed, 0, 1)

@@ -19,7 +19,7 @@ import (
 
 const kib4 = ssd.Grain(4 * units.KiB)
 
-// grained is a small drive of 16 KiB pages with a map of 4 KiB.
+// grained returns a small drive of 16 KiB pages with a map of 4 KiB.
 func grained() ssd.Config {
 	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2,
@@ -32,8 +32,9 @@ func grained() ssd.Config {
 	return cfg
 }
 
-// Writes of a grain fill pages: four to each, whatever their addresses, through the cache and, where enough of them
-// wait, past it. What does not fill a page stays in memory. Of pages as the map's grain each takes one.
+// TestGrainsFillPages: writes of a grain fill pages, four to each, whatever their addresses, through the cache and, if
+// enough of them wait, past it. Grains that do not fill a page stay in memory. With a map of pages each grain takes a
+// page.
 func TestGrainsFillPages(t *testing.T) {
 	const n = 4003
 	for _, c := range []struct {
@@ -67,8 +68,9 @@ func TestGrainsFillPages(t *testing.T) {
 	}
 }
 
-// A read of what was never written takes a grain of the open page where the drive lays its data out on demand. A page
-// is programmed when the last of its four grains is taken, whichever took it, and never if none of them was written.
+// TestReadsTakeGrains: if the drive lays out data on demand, a read of an unwritten address takes a grain of the open
+// page. A page is programmed when the last of its four grains is taken, by a read or a write, and never if none of them
+// was written.
 func TestReadsTakeGrains(t *testing.T) {
 	for seed := range uint64(8) {
 		cfg := grained()
@@ -84,7 +86,7 @@ func TestReadsTakeGrains(t *testing.T) {
 				op, written = block.Write, true
 			}
 			records = append(records, workload.Record{Op: op, Offset: int64(i) * 4096, Size: 4096})
-			if op == block.Write { // it leaves the cache while flash is read, and before the next comes
+			if op == block.Write { // it leaves the cache while flash is read, and before the next request
 				records = append(records, workload.Record{Op: block.Read, Size: 4096},
 					workload.Record{Op: block.Read, Offset: 4096, Size: 4096})
 			}
@@ -102,8 +104,8 @@ func TestReadsTakeGrains(t *testing.T) {
 	}
 }
 
-// A write of a part of a grain that holds data reads that grain, once, and no more; of one that does not, and of a
-// whole one, nothing.
+// TestPartsOfGrains: a write of a part of a grain with data reads that grain, exactly once. A write of a whole grain,
+// or of a part of an empty one, reads no page.
 func TestPartsOfGrains(t *testing.T) {
 	cfg := grained()
 	cfg.Cache.Mode = ssd.CacheOff
@@ -113,7 +115,7 @@ func TestPartsOfGrains(t *testing.T) {
 		size    int64
 		offset  int64 // within 4 KiB
 		reads   uint64
-		bytesIn units.Bytes // over the channel, of what is read
+		bytesIn units.Bytes // bytes read over the channel
 	}{{"a sector", 512, 1024, 1, 7 * 512}, {"a grain", 4096, 0, 0, 0}, {"across two", 4096, 2048, 2, 4096}} {
 		records := append([]workload.Record(nil), whole...)
 		for i := range 100 {
@@ -133,14 +135,14 @@ func TestPartsOfGrains(t *testing.T) {
 				100*c.reads, 100*c.bytesIn)
 		}
 	}
-	// Grains that hold nothing, past each other's.
+	// Empty grains, written past each other's sectors.
 	d, _, _ := play(t, cfg, 1, random(100, block.Write, 512, 1<<26))
 	if s := d.Stats(); s.Reads != 0 {
 		t.Errorf("%d pages read for writes of what holds nothing", s.Reads)
 	}
 }
 
-// A read senses a page once for all its grains that a request asks for, and sends those.
+// TestReadsOfGrains verifies that a read senses a page once for all grains of a request, and transfers just those.
 func TestReadsOfGrains(t *testing.T) {
 	for _, initial := range []ssd.Initial{ssd.InitialEmpty, ssd.InitialFormula} {
 		cfg := grained()
@@ -170,7 +172,7 @@ func TestReadsOfGrains(t *testing.T) {
 	}
 }
 
-// What waits in memory for its page to fill is read from there.
+// TestReadsFromMemory verifies that grains waiting in memory for their page to fill are read from there.
 func TestReadsFromMemory(t *testing.T) {
 	cfg := grained()
 	d, h, _ := play(t, cfg, 1, []workload.Record{{Op: block.Write, Size: 4096}, {Op: block.Read, Size: 4096}})
@@ -182,7 +184,7 @@ func TestReadsFromMemory(t *testing.T) {
 	}
 }
 
-// FLUSH and FUA program pages that are not full, and lose what is left of them.
+// TestPadding verifies that FLUSH and FUA program partly filled pages and lose the rest of them.
 func TestPadding(t *testing.T) {
 	for _, p := range []ssd.Destage{ssd.DestageOldest, ssd.DestageFirstTouch} {
 		cfg := grained()
@@ -205,7 +207,8 @@ func TestPadding(t *testing.T) {
 	}
 }
 
-// A cache so small that its data all wait for pages to fill gives them up to make room.
+// TestTinyCacheOfGrains verifies that a cache so small that all its data wait for pages to fill programs partly filled
+// pages to make space.
 func TestTinyCacheOfGrains(t *testing.T) {
 	for _, p := range []ssd.Destage{ssd.DestageOldest, ssd.DestageFirstTouch} {
 		cfg := grained()
@@ -241,8 +244,9 @@ func TestTinyCacheOfGrains(t *testing.T) {
 	}
 }
 
-// Random writes of a grain amplify as the closed form of greedy collection says, with grains as its pages; in bytes
-// too. With a map of pages the same writes cost four times as many bytes and more.
+// TestGrainsWriteAmplification verifies that random writes of a grain amplify as in the closed form of greedy
+// collection with grains as pages, also in bytes. With a map of pages the same writes cost more than four times as many
+// bytes.
 func TestGrainsWriteAmplification(t *testing.T) {
 	t.Parallel()
 	const span = 70 // percent of the flash
@@ -292,8 +296,8 @@ func TestGrainsWriteAmplification(t *testing.T) {
 			float64(s.Programmed) / float64(s.Bytes[block.Write]), cfg
 	}
 	pages, bytes, cfg := amplify(kib4)
-	// Blocks that hold data: all but two that are free while one is collected, and what two open blocks, half full
-	// each, have left.
+	// Blocks with data: all except two that are free while one is collected, and the unused part of two open blocks,
+	// each half full.
 	g := cfg.Geometry
 	closed := float64(g.BlocksPerPlane) - 3
 	want, err := waf.Policy{Victim: ftl.Greedy}.WAF(closed/float64(g.BlocksPerPlane)/(span/100.),
@@ -305,7 +309,7 @@ func TestGrainsWriteAmplification(t *testing.T) {
 	if r := pages / want; r < .98 || r > 1.02 {
 		t.Errorf("write amplification is %.3f, the closed form has %.3f", pages, want)
 	}
-	if r := bytes / pages; r < .97 || r > 1.01 { // rewritten in the cache: a little less
+	if r := bytes / pages; r < .97 || r > 1.01 { // rewrites in the cache make it slightly less
 		t.Errorf("in bytes it is %.3f, in pages %.3f", bytes, pages)
 	}
 	whole, wholeBytes, _ := amplify(0)
@@ -315,8 +319,8 @@ func TestGrainsWriteAmplification(t *testing.T) {
 	}
 }
 
-// Data that were laid down by time 0 cost collection as much as data that the drive wrote: of valid grains, which it
-// reads a page at a time.
+// TestCollectionReadsPagesOnce verifies that data laid out before time 0 cost collection as much as data written by the
+// drive: it moves valid grains, and reads them a page at a time.
 func TestCollectionReadsPagesOnce(t *testing.T) {
 	t.Parallel()
 	cfg := grained()
@@ -328,12 +332,12 @@ func TestCollectionReadsPagesOnce(t *testing.T) {
 	if s.MovePrograms < 1000 {
 		t.Fatalf("only %d pages were programmed by collection", s.MovePrograms)
 	}
-	// Survivors fill their pages but for those in memory.
+	// Survivors fill their pages, except for those in memory.
 	if full := moved / 4; float64(s.MovePrograms) > full || float64(s.MovePrograms) < full-8 {
 		t.Errorf("%d pages programmed for %.0f grains that were moved", s.MovePrograms, moved)
 	}
-	// Of a victim's pages of four grains, each valid by itself with chance u, as many are read as have one:
-	// (1-(1-u)^4) of 4u a grain.
+	// Of a victim's pages of four grains, each valid independently with probability u, those with at least one are
+	// read: (1-(1-u)^4)/4u pages a grain.
 	u := moved / (float64(s.FTL.Collections) / 8 * 64 * 8 * 4)
 	want := (1 - (1-u)*(1-u)*(1-u)*(1-u)) / (4 * u)
 	if got := float64(s.Reads) / moved; got/want < .97 || got/want > 1.05 {
@@ -341,8 +345,8 @@ func TestCollectionReadsPagesOnce(t *testing.T) {
 	}
 }
 
-// What was written a page at a time is read with one sense of flash, and collected so; what was written a grain at a
-// time is not.
+// TestSteadyOfPagesAndGrains verifies that data written a page at a time are read, and collected, with one sense of
+// flash, and data written a grain at a time are not.
 func TestSteadyOfPagesAndGrains(t *testing.T) {
 	t.Parallel()
 	for _, fill := range []ssd.Fill{ssd.FillSteady, ssd.FillReplay} {
@@ -358,8 +362,8 @@ func TestSteadyOfPagesAndGrains(t *testing.T) {
 }
 
 // TestMergedBytes: a second write of a grain that leaves some of the first one's sectors valid is merged with those,
-// which are read, and what crosses the channel is all that is valid then; one that covers the first is sent by
-// itself. Each write ends in flash before the next: there is no cache, and FLUSH is behind each.
+// which are read, and all sectors that are then valid cross the channel. A write that covers the first is sent alone.
+// Each write reaches flash before the next, because there is no cache and each is followed by a FLUSH.
 func TestMergedBytes(t *testing.T) {
 	type span struct{ from, to int64 } // sectors
 	for _, c := range []struct{ first, second span }{
@@ -407,8 +411,8 @@ func TestMergedBytes(t *testing.T) {
 	}
 }
 
-// TestPoolsOfOneCompletion has what leaves the cache ask one pool for a page while grains of another pool's page end
-// together: a host that then waits for space in the first has its collection begin.
+// TestPoolsOfOneCompletion: when grains of one pool's page complete together, data leaving the cache may ask another
+// pool for a page. If the host then waits for space in that pool, its collection must start.
 func TestPoolsOfOneCompletion(t *testing.T) {
 	for seed := range uint64(6) {
 		cfg := ssd.DefaultConfig()

@@ -7,17 +7,16 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Reclaim groups: pools of planes of their own, so that each has its superblocks, its free ones, its spare space and
-// its collection. The pool of a page is that which its address has in turn among those of the group that its write
-// names. What the drive places by itself (its filling, pages of the map, pages allocated by reads) goes round the
-// pools of all groups.
+// Reclaim groups. Each has its own pools of planes, and with them its own superblocks, free blocks, spare space and
+// collection. A page goes to the pool that its address has in turn among those of the group that its write names. Data
+// that the drive places itself (the filling, mapping pages, pages allocated by reads) are striped over the pools of all
+// groups.
 //
-// A pool may hold as many pages of data as it would if every address were written in turn over all groups, and a
-// superblock more. Of the pools that a page may be in, one a group, some one always has room therefore, and a pool
-// never holds what its collection could not cope with. The superblock lets data change places on a drive that is
-// full.
+// The data in a pool are limited to the pages it would hold if every address were written in turn over all groups, plus
+// one superblock. Of the pools that a page can be in, one a group, at least one therefore always has space, and no pool
+// exceeds what its collection can handle. The extra superblock lets data move between groups on a full drive.
 
-// Groups is how many reclaim groups a drive of this configuration has.
+// Groups returns the number of reclaim groups of a drive with this configuration.
 func (c *Config) Groups() int {
 	if c.FDP == nil {
 		return 1
@@ -25,7 +24,7 @@ func (c *Config) Groups() int {
 	return max(c.FDP.Groups, 1)
 }
 
-// validateGroups checks several reclaim groups of a possible geometry.
+// validateGroups checks several reclaim groups against a valid geometry.
 func (c *Config) validateGroups(bad *units.Faults) {
 	n := c.Groups()
 	if n == 1 {
@@ -43,7 +42,7 @@ func (c *Config) validateGroups(bad *units.Faults) {
 	}
 }
 
-// mostData is how many pages of data a pool may hold.
+// mostData returns the largest number of data pages that a pool may hold.
 func (c *Config) mostData(ns []namespace, p *pools, pool int32) int64 {
 	data, _ := pagesIn(ns, pool, false)
 	if c.Groups() > 1 {
@@ -52,20 +51,20 @@ func (c *Config) mostData(ns []namespace, p *pools, pool int32) int64 {
 	return data
 }
 
-// groups is what a drive with several reclaim groups knows of them.
+// groups is the state of a drive with several reclaim groups.
 type groups struct {
-	held  []int64 // by pool: pages of data that have their place there
-	most  []int64 // by pool: how many may
+	held  []int64 // by pool: pages of data placed there
+	most  []int64 // by pool: limit on held
 	stats []GroupStats
 }
 
-// GroupStats is what flash was programmed with in a reclaim group: grains of data that the host wrote, of these those
-// that named another group, which had no room, and grains that collection, wear levelling and refresh moved.
+// GroupStats counts the grains of data programmed in a reclaim group: written by the host; those of them that named
+// another group, which had no space; and moved by collection, wear levelling and refresh.
 type GroupStats struct{ Written, Strayed, Moved uint64 }
 
 func (s *GroupStats) counts() []*uint64 { return []*uint64{&s.Written, &s.Strayed, &s.Moved} }
 
-// makeGroups makes the groups of a drive, if there are several, as its image left them.
+// makeGroups creates the groups of a drive, if there are several, in the state of its image.
 func (d *Drive) makeGroups() {
 	n := d.cfg.Groups()
 	if n == 1 {
@@ -82,8 +81,8 @@ func (d *Drive) makeGroups() {
 	d.groups = g
 }
 
-// poolIn is the pool of a reclaim group that logical page l is written to, or, if that is full, that of the group
-// with the most room.
+// poolIn returns the pool of a reclaim group that logical page l is written to or, if that is full, the pool of the
+// group with the most space.
 func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	g := d.groups
 	_, k := n.inTurn(l - n.base)
@@ -92,7 +91,7 @@ func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	best := n.poolOf[group*each+k]
 	room := g.most[best] - g.held[best]
 	if page := d.l2p.get(l); room > 0 || page < trimmed && d.poolOf(page) == int(best) {
-		// where it is already it takes no more room
+		// rewriting it in place takes no more space
 		return best
 	}
 	for ; k < len(n.poolOf); k += each {
@@ -103,14 +102,14 @@ func (d *Drive) poolIn(n *namespace, l uint32, group int) int32 {
 	return best
 }
 
-// poolInGroupOf is poolIn of the reclaim group that a pool is part of.
+// poolInGroupOf is poolIn for the reclaim group of a pool.
 //
 //go:noinline
 func (d *Drive) poolInGroupOf(n *namespace, l uint32, pool int32) int32 {
 	return d.poolIn(n, l, d.pools.group(pool))
 }
 
-// came notes that a page of data got a place in a pool, and that old, if that is a place, is no longer its own.
+// came records that a page of data was placed in a pool, and that old, if it is a place, is no longer valid.
 //
 //go:noinline
 func (d *Drive) came(pool int32, old uint32) {
@@ -135,7 +134,7 @@ func (d *Drive) countInGroup(x *transaction) {
 	}
 }
 
-// vacate gives the place of a page up whose data are gone.
+// vacate releases the place of a page whose data are gone.
 func (d *Drive) vacate(page uint32) {
 	d.ftl.Invalidate(ftl.PPA(page), d.tick())
 	d.mapped--

@@ -12,7 +12,8 @@ import (
 	"farflash/workload"
 )
 
-// grouped is placedDrive with so many channels of 120 blocks, each a reclaim group, and no data before time 0.
+// grouped returns placedDrive with the given number of channels of 120 blocks, each a reclaim group, and no data before
+// time 0.
 func grouped(channels int) ssd.Config {
 	cfg := placedDrive(ssd.InitiallyIsolated)
 	cfg.Geometry.Channels, cfg.Geometry.BlocksPerPlane = channels, 120
@@ -22,7 +23,7 @@ func grouped(channels int) ssd.Config {
 	return cfg
 }
 
-// runGroups runs a drive under flows until their requests have ended.
+// runGroups runs a drive under flows until their requests have completed.
 func runGroups(t *testing.T, cfg ssd.Config, watch func(*ssd.Drive), flows ...cosim.Flow) *ssd.Drive {
 	t.Helper()
 	for i := range flows {
@@ -36,14 +37,14 @@ func runGroups(t *testing.T, cfg ssd.Config, watch func(*ssd.Drive), flows ...co
 	return d
 }
 
-// pagesFrom is so many writes of a page each, from one on.
+// pagesFrom returns n writes of a page each, from the first page on.
 func pagesFrom(first, pages, n int64) *placedWrites {
 	return &placedWrites{placed: placed{first: first, pages: pages, inOrder: true}, left: n}
 }
 
-// TestWritesGoToTheirGroup: a page lies in the group that it was last written through, handles are those of each
-// group, and what names no group is written to the first; past the cache and out of it, and where the address chooses
-// among the planes of a group.
+// TestWritesGoToTheirGroup verifies that a page is stored in the group it was last written through, that each group has
+// its own handles, and that writes that name no group go to the first, past the cache and out of it, and also if the
+// address chooses among the planes of a group.
 func TestWritesGoToTheirGroup(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*ssd.Config){
@@ -92,8 +93,8 @@ func TestWritesGoToTheirGroup(t *testing.T) {
 	}
 }
 
-// TestFullGroup: a group holds its share of all addresses and a superblock more. What is written to it beyond goes to
-// the group with the most room, and nothing fails. A page that is in the full group may be written there again.
+// TestFullGroup verifies that a group holds its share of all addresses and one superblock more. Further writes to it go
+// to the group with the most space, and none fails. A page in the full group can be rewritten there.
 func TestFullGroup(t *testing.T) {
 	t.Parallel()
 	cfg := grouped(3)
@@ -117,7 +118,7 @@ func TestFullGroup(t *testing.T) {
 		int64(g[0].Written+g[1].Written+g[2].Written) != all {
 		t.Errorf("%+v", g)
 	}
-	// A page of the full group that is written again stays in it, though another of it is not let in.
+	// A page of the full group that is rewritten stays in it, although no other page is admitted.
 	d = runGroups(t, cfg, nil,
 		cosim.Flow{Placement: 2, Outstanding: 8, Source: pagesFrom(0, most, 3*most)},
 		cosim.Flow{Placement: 2, Outstanding: 8, Start: 20 * units.Second, Source: pagesFrom(most, 10, 10)})
@@ -128,8 +129,8 @@ func TestFullGroup(t *testing.T) {
 	}
 }
 
-// TestGroupIsADriveOfItsOwn: writes through a reclaim group have the write amplification of a drive that is the group
-// alone, page by page, whatever is written through the other.
+// TestGroupIsADriveOfItsOwn verifies that writes through a reclaim group have the write amplification of a drive that
+// consists of that group alone, to the page, whatever is written through the other.
 func TestGroupIsADriveOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const pages = 120 * 64 * 8 / 10
@@ -143,7 +144,7 @@ func TestGroupIsADriveOfItsOwn(t *testing.T) {
 					random: rng.NewStream(seed, "writes")}},
 		}
 	}
-	// Requests of one never meet those of the other on the link.
+	// Requests of the two never meet on the link.
 	const fast, slow = 200 * units.Microsecond, 800 * units.Microsecond
 	one, other := load(0, 1, fast, 0, 12*pages), load(pages, 2, slow, 2, 3*pages)
 	other[0].Start, other[1].Start = 37*units.Microsecond, other[1].Start+37*units.Microsecond
@@ -160,7 +161,7 @@ func TestGroupIsADriveOfItsOwn(t *testing.T) {
 	}
 }
 
-// reading has writes be reads.
+// reading turns writes into reads.
 type reading struct{ placedWrites }
 
 func (r *reading) Next(x *workload.Record) error {
@@ -169,8 +170,8 @@ func (r *reading) Next(x *workload.Record) error {
 	return err
 }
 
-// TestReadsOfAGroup: reads of a group while another is written as fast as it can be, and collected, find dies and
-// channel as idle as if there were nothing else. Of one group they wait for programs.
+// TestReadsOfAGroup verifies that reads of a group find its dies and channel idle while another group is written, and
+// collected, at full speed. Within one group they wait for programs.
 func TestReadsOfAGroup(t *testing.T) {
 	t.Parallel()
 	const table, pages = 1000, 5000
@@ -208,8 +209,8 @@ func TestReadsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestGroupsOfAFullDrive: data that lie evenly over all groups, as a drive was filled, change places as they are
-// written, although the drive is full.
+// TestGroupsOfAFullDrive verifies that data spread evenly over all groups, as a filling leaves them, move between
+// groups as they are rewritten, although the drive is full.
 func TestGroupsOfAFullDrive(t *testing.T) {
 	t.Parallel()
 	for _, fill := range []ssd.Fill{ssd.FillSequential, ssd.FillSteady, ssd.FillReplay} {

@@ -1,13 +1,12 @@
 package ssd
 
-// hash maps logical page numbers to values: open addressing with linear probing
-// and backward-shift deletion, at most 5/8 full, key and value side by side so that
-// a look-up touches one cache line. It allocates only when it grows. The zero hash
-// is empty.
+// hash maps logical page numbers to values: open addressing with linear probing and backward-shift deletion, at most
+// 5/8 full, with key and value in one cell so that a look-up touches one cache line. It allocates only when it grows.
+// The zero hash is empty.
 type hash[V any] struct {
 	cells []cell[V]
 	n     int
-	most  int // of n before it grows
+	most  int // largest n before it grows
 	shift uint8
 }
 
@@ -37,7 +36,8 @@ func (h *hash[V]) get(key uint32) (v V, ok bool) {
 // set makes v the value of key.
 func (h *hash[V]) set(key uint32, v V) { *h.at(key) = v }
 
-// at is the value of key, to be changed before anything else is. What had none has one from now on, zero at first.
+// at returns a pointer to the value of key, inserting a zero value if there was none. It is valid until the next
+// change.
 func (h *hash[V]) at(key uint32) *V {
 	if h.n >= h.most {
 		h.grow()
@@ -55,14 +55,14 @@ func (h *hash[V]) at(key uint32) *V {
 	}
 }
 
-// remove forgets key.
+// remove deletes key.
 func (h *hash[V]) remove(key uint32) {
 	if h.n > 0 {
 		h.removeFilled(key)
 	}
 }
 
-// removeFilled is remove of a table that is not empty.
+// removeFilled is remove for a table that is not empty.
 //
 //go:noinline
 func (h *hash[V]) removeFilled(key uint32) {
@@ -75,7 +75,7 @@ func (h *hash[V]) removeFilled(key uint32) {
 		i = (i + 1) & mask
 	}
 	h.n--
-	// Move back whatever would no longer be found across the gap.
+	// Move back every entry that would otherwise be unreachable across the gap.
 	for j := (i + 1) & mask; h.cells[j].key != 0; j = (j + 1) & mask {
 		if home := h.slot(h.cells[j].key - 1); (j-home)&mask >= (j-i)&mask {
 			h.cells[i] = h.cells[j]
@@ -107,14 +107,14 @@ func (h *hash[V]) grow() {
 	}
 }
 
-// expect says that key will be looked up soon.
+// expect prefetches the cell of key, for a look-up that is about to follow.
 func (h *hash[V]) expect(key uint32) {
 	if h.n > 0 {
 		prefetch(&h.cells[h.slot(key)].key)
 	}
 }
 
-// reset empties the table and keeps its memory.
+// reset empties the table but keeps its memory.
 func (h *hash[V]) reset() {
 	clear(h.cells)
 	h.n = 0

@@ -10,13 +10,12 @@ import (
 	"farflash/sim"
 )
 
-// The host interface: queue pairs in host memory, doorbells, the PCIe link and
-// the controller's fetching. The link is two independent directions that carry
-// one message at a time, first come, first served; so the time a message arrives
-// is known when it is sent, and messages nobody waits for cost no event.
+// The host interface: queue pairs in host memory, doorbells, the PCIe link and the controller's fetching. The link is
+// two independent directions, each of which carries one message at a time, first come, first served. The arrival time
+// of a message is therefore known when it is sent, and messages without waiters cost no event.
 
-// Sizes of the messages, in bytes (NVMe Base Specification 2.0, sections 3.3.3
-// and 4; the submission entry travels with its address words).
+// Sizes of the messages, in bytes (NVMe Base Specification 2.0, sections 3.3.3 and 4; the submission entry travels with
+// its address words).
 const (
 	doorbellBytes   = 2
 	submissionBytes = 72
@@ -26,36 +25,35 @@ const (
 // queuePair is a submission queue and its completion queue.
 type queuePair struct {
 	ring     []int32 // requests in the submission queue, by slot
-	depth    uint32  // its slots
-	head     uint32  // next slot the controller fetches
-	bell     uint32  // tail that the controller knows
-	tail     uint32  // next slot the host fills
-	arrived  uint32  // entries the controller has received
-	reported uint32  // the same, as the host last learned it from a completion
-	inFlight int32   // commands the controller holds
-	limit    int32   // how many it may hold
+	depth    uint32  // number of slots
+	head     uint32  // next slot that the controller fetches
+	bell     uint32  // tail as the controller knows it
+	tail     uint32  // next slot that the host fills
+	arrived  uint32  // entries that the controller has received
+	reported uint32  // the same, as last reported to the host by a completion
+	inFlight int32   // commands that the controller holds
+	limit    int32   // limit on inFlight
 	weight   int32
 	credit   int32 // turns left in the arbitration round
 	class    block.Class
 
-	// Under Quirks.MessagesInTurn: unacknowledged completions, and requests whose completions wait for a completion
-	// queue entry.
+	// Under Quirks.MessagesInTurn: unacknowledged completions, and requests that wait for a completion queue entry.
 	posted uint32
 	unsaid rings.Ring[int32]
 }
 
-// request is one host command: three cache lines, of which the last is filled in while it ends.
+// request is one host command. It takes three cache lines; the last is written only as the request completes.
 type request struct {
 	done      block.Completion
 	offset    int64 // sectors from the start of the namespace
-	cursor    int64 // next sector to be handed on; end when all were
+	cursor    int64 // next sector to process; equal to end when all have been
 	end       int64
 	accepted  sim.Time // when it reached the cache or the map
-	served    sim.Time // when the drive had done its part
-	left      int32    // transactions and DRAM transfers still out, plus one while cursor < end
+	served    sim.Time // when the drive had completed its part
+	left      int32    // outstanding transactions and DRAM transfers, plus one while cursor < end
 	next      int32
 	reported  uint32
-	number    uint32 // of the instant at which it reached the cache or the map
+	number    uint32 // of the instant at which it was accepted
 	ns        uint8
 	class     block.Class // of its queue
 	placement uint8
@@ -65,15 +63,15 @@ type request struct {
 	_ [8]byte
 }
 
-// spent is where the time of a request went so far.
+// spent is the breakdown of a request's time so far.
 type spent struct {
 	mapping, wait, array, transfer, dram sim.Time
-	processed                            sim.Time // in the controller's processors, or waiting for one
-	// a write: how long the cache had no place for it; until it has, since when
+	processed                            sim.Time // in the controller's processors, queueing included
+	// for a write: how long it waited for cache space; while it waits, since when
 	roomless sim.Time
 }
 
-// Open makes a queue pair. It implements block.Device.
+// Open creates a queue pair. It implements block.Device.
 func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	if d.closed {
 		return 0, fmt.Errorf("ssd: the drive is closed")
@@ -94,8 +92,8 @@ func (d *Drive) Open(c block.QueueConfig) (block.QueueID, error) {
 	return q, nil
 }
 
-// Tune sets a queue's weight within its class and how many of its commands the
-// controller may hold (0: the drive's own limit). It implements block.Tuner.
+// Tune sets a queue's weight within its class and the number of its commands that the controller may hold (0: the
+// drive's own limit). It implements block.Tuner.
 func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
 	p := &d.queues[q]
 	p.weight = int32(max(weight, 1))
@@ -106,11 +104,10 @@ func (d *Drive) Tune(q block.QueueID, weight, inFlight int) {
 	p.credit = min(p.credit, p.weight)
 }
 
-// Capacity is what the host can address of a namespace, in bytes. It implements
-// block.Device.
+// Capacity returns the size in bytes that the host can address of a namespace. It implements block.Device.
 func (d *Drive) Capacity(namespace int) int64 { return int64(d.ns[namespace].capacity()) }
 
-// Close ends the drive's service: its queues have no room any more. It implements block.Device.
+// Close ends the drive's service: its queues accept no more requests. It implements block.Device.
 func (d *Drive) Close() error {
 	if n := d.InFlight(); n > 0 {
 		return fmt.Errorf("ssd: %d requests are under way", n)
@@ -122,17 +119,18 @@ func (d *Drive) Close() error {
 	return nil
 }
 
-// Submit puts a request into a submission queue and rings the doorbell. It
-// reports false if the queue is full. It implements block.Device.
+// Submit puts a request into a submission queue and rings the doorbell. It reports false if the queue is full. It
+// implements block.Device.
 func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	p := &d.queues[q]
+	// One slot stays free to tell a full ring from an empty one. reported is the head as the host knows it.
 	if p.tail-p.reported >= p.depth-1 {
 		return false
 	}
 	i := d.requests.Take()
 	x := d.requests.At(i)
 	now := d.eng.Now()
-	// All else is set before it is asked for.
+	// The slab reuses requests: fields that are not set here are set before they are read.
 	x.done = block.Completion{Tag: r.Tag, Submitted: now, Length: r.Length, Queue: q, Op: r.Op}
 	x.spent = spent{}
 	x.ns, x.class, x.placement, x.force, x.append = r.Namespace, p.class, r.Placement, r.ForceUnit, r.Append
@@ -143,7 +141,7 @@ func (d *Drive) Submit(q block.QueueID, r block.Request) bool {
 	}
 	x.done.Status = d.check(&r)
 	if !d.foretold {
-		d.expect(r.Namespace, r.Offset) // late, but it is needed a few events from now
+		d.expect(r.Namespace, r.Offset) // late, but the prefetch still precedes the use by a few events
 	}
 	p.ring[p.tail&uint32(len(p.ring)-1)] = i
 	p.tail++
@@ -165,7 +163,7 @@ func (d *Drive) Expect(namespace uint8, offset int64) {
 	d.expect(namespace, offset)
 }
 
-// expect asks for what the map has of a request's first page.
+// expect prefetches the map entry of a request's first page.
 func (d *Drive) expect(namespace uint8, offset int64) {
 	if int(namespace) >= len(d.ns) {
 		return
@@ -185,7 +183,7 @@ func (d *Drive) expect(namespace uint8, offset int64) {
 	}
 }
 
-// check tells what is wrong with a request, if anything.
+// check returns the error status of a request, or OK.
 func (d *Drive) check(r *block.Request) block.Status {
 	if int(r.Namespace) >= len(d.ns) || r.Op >= block.Ops {
 		return block.Invalid
@@ -207,7 +205,7 @@ func (d *Drive) check(r *block.Request) block.Status {
 	return block.OK
 }
 
-// checkOfZone tells what is wrong with a request as far as zones go.
+// checkOfZone returns the error status of a request as far as zones are concerned.
 //
 //go:noinline
 func (d *Drive) checkOfZone(r *block.Request) block.Status {
@@ -217,13 +215,12 @@ func (d *Drive) checkOfZone(r *block.Request) block.Status {
 	return d.checkZoned(&d.ns[r.Namespace], r)
 }
 
-// sectorBits is how far a number of bytes is shifted to be one of sectors.
+// sectorBits is log2 of the sector size in bytes.
 const sectorBits = 9
 
 var _ [0]struct{} = [nand.SectorSize - 1<<sectorBits]struct{}{}
 
-// grow doubles a queue's ring; its slots are allocated as they are needed, not as
-// the queue is deep.
+// grow doubles a queue's ring. Slots are allocated as they are needed, because most queues stay far below their depth.
 func (p *queuePair) grow() {
 	bigger := make([]int32, 2*len(p.ring))
 	for i := p.head; i != p.tail; i++ {
@@ -232,25 +229,24 @@ func (p *queuePair) grow() {
 	p.ring = bigger
 }
 
-// A line carries one message at a time, first come, first served: a direction of the
-// link, or the DRAM channel.
+// line carries one message at a time, first come, first served: a direction of the link, or the DRAM channel.
 type line struct {
-	free sim.Time // when it has carried all that was handed to it
-	busy sim.Time // in total, what lies ahead included
+	free sim.Time // when it has carried everything given to it
+	busy sim.Time // total busy time, scheduled time included
 }
 
-// busyUntil is how long the line was busy up to a time, which is not before the clock's: from then on it is without a
-// gap until it is free.
+// busyUntil returns how long the line was busy up to a time at, which must not be before the present. From the present
+// on, the line is busy without a gap until it is free.
 func (l *line) busyUntil(at sim.Time) sim.Time { return l.busy - max(0, l.free-at) }
 
-// send occupies a line and returns when the message arrives.
+// send occupies a line and returns the arrival time of the message.
 func (d *Drive) send(l *line, took sim.Time) sim.Time {
 	l.busy += took
 	l.free = max(l.free, d.eng.Now()) + took
 	return l.free
 }
 
-// linkTime is how long a message with a payload occupies the link.
+// linkTime returns how long a message with the given payload occupies the link.
 func (d *Drive) linkTime(bytes int64) sim.Time {
 	if bytes != d.lastPayload {
 		d.computeLink(bytes)
@@ -258,6 +254,8 @@ func (d *Drive) linkTime(bytes int64) sim.Time {
 	return d.lastLink
 }
 
+// computeLink is linkTime for another payload than the last: a TLP header for each MaxPayload bytes.
+//
 //go:noinline
 func (d *Drive) computeLink(bytes int64) {
 	h := &d.cfg.Host
@@ -268,7 +266,7 @@ func (d *Drive) computeLink(bytes int64) {
 	d.lastPayload, d.lastLink = bytes, d.wireTime(wire)
 }
 
-// wireTime is how long so many bytes occupy the link, striped over its lanes.
+// wireTime returns how long the given bytes, striped over the lanes, occupy the link.
 func (d *Drive) wireTime(wire int64) sim.Time {
 	h := &d.cfg.Host
 	lanes := int64(h.Lanes)
@@ -279,7 +277,7 @@ func (d *Drive) wireTime(wire int64) sim.Time {
 	return t
 }
 
-// doorbell: the controller learns of a new entry.
+// doorbell handles the arrival of a doorbell: the controller learns of a new entry.
 //
 //go:noinline
 func (d *Drive) doorbell(q block.QueueID) {
@@ -293,6 +291,7 @@ func (d *Drive) doorbell(q block.QueueID) {
 		if d.turns != nil {
 			d.pass(upward, d.readRequestTime, evFetchAsked, uint32(i))
 		} else if asked := d.send(&d.up, d.readRequestTime); d.eng.Advance(asked) {
+			// No other event comes first: take the next step without a trip through the queue.
 			d.fetchAsked(i)
 		} else {
 			d.schedule(asked, evFetchAsked, uint32(i))
@@ -300,7 +299,7 @@ func (d *Drive) doorbell(q block.QueueID) {
 	}
 }
 
-// wakes reports whether the drive has to come out of a power state before it hears the doorbell.
+// wakes reports whether the drive must first leave a power state to receive the doorbell.
 //
 //go:noinline
 func (d *Drive) wakes(q block.QueueID) bool {
@@ -312,11 +311,12 @@ func (d *Drive) wakes(q block.QueueID) bool {
 	return true
 }
 
+// roomForCommand reports whether the limit on the commands in the controller allows another.
 func (d *Drive) roomForCommand() bool {
 	return d.cfg.Host.Commands == 0 || d.held < int32(d.cfg.Host.Commands)
 }
 
-// fetch takes the next entry of a queue, which the host is still to be asked for, and returns its request.
+// fetch takes the next entry of a queue, to be requested from the host by the caller, and returns its request.
 func (d *Drive) fetch(p *queuePair) (i int32) {
 	i = p.ring[p.head&uint32(len(p.ring)-1)]
 	p.head++
@@ -335,8 +335,8 @@ func (d *Drive) ask(i int32) {
 	d.schedule(d.send(&d.up, d.readRequestTime), evFetchAsked, uint32(i))
 }
 
-// refill fetches again after a command of a queue has ended. Where the limit on
-// all commands together was what held the others back, arbitration chooses.
+// refill fetches again after a command of a queue has completed. If the limit on all commands together applies,
+// arbitration chooses the queue.
 func (d *Drive) refill(p *queuePair) {
 	if d.cfg.Host.Commands > 0 {
 		d.refillAny()
@@ -347,7 +347,7 @@ func (d *Drive) refill(p *queuePair) {
 	}
 }
 
-// refillAny is refill where all queues' commands together are limited.
+// refillAny is refill with a limit on the commands of all queues together.
 //
 //go:noinline
 func (d *Drive) refillAny() {
@@ -360,9 +360,8 @@ func (d *Drive) refillAny() {
 	}
 }
 
-// arbitrate chooses the queue to fetch from: urgent queues strictly first, the
-// others by weighted round robin among the classes and, within a class, by the
-// queues' own weights, in bursts (NVMe Base Specification 2.0, section 3.4.4).
+// arbitrate chooses the queue to fetch from: urgent queues strictly first, the others by weighted round robin among the
+// classes and, within a class, by the queues' weights, in bursts (NVMe Base Specification 2.0, section 3.4.4).
 func (d *Drive) arbitrate() (block.QueueID, bool) {
 	have := uint8(0)
 	for i := range d.queues {
@@ -390,6 +389,7 @@ func (d *Drive) arbitrate() (block.QueueID, bool) {
 			}
 			d.turn[class] = q + 1
 		}
+		// All queues of the class are out of credit: start a new round.
 		for i := range d.queues {
 			if p := &d.queues[i]; p.class == class {
 				p.credit = p.weight * int32(d.cfg.Host.Burst)
@@ -413,7 +413,7 @@ func (d *Drive) nextClass(have uint8) block.Class {
 	}
 }
 
-// fetchAsked: the host's memory answers with the entry.
+// fetchAsked handles a fetch request that has reached host memory, which sends the entry.
 func (d *Drive) fetchAsked(i int32) {
 	if d.turns != nil {
 		d.pass(downward, d.submissionTime, evCommandArrived, uint32(i))
@@ -424,19 +424,19 @@ func (d *Drive) fetchAsked(i int32) {
 	}
 }
 
-// commandArrived: the controller has the entry.
+// commandArrived handles the arrival of an entry at the controller.
 func (d *Drive) commandArrived(i int32) {
 	r := d.requests.At(i)
 	r.done.Fetched = d.eng.Now()
 	d.queues[r.done.Queue].arrived++
-	if c := d.cfg.Controller; c != nil && c.Command > 0 { // what takes no time does not wait
+	if c := d.cfg.Controller; c != nil && c.Command > 0 { // zero time needs no queueing
 		d.processed(i, r, c.Command, evCommandTaken)
 		return
 	}
 	d.commandTaken(i, r)
 }
 
-// commandTaken: the controller knows what it is asked for.
+// commandTaken starts the execution of a decoded command.
 func (d *Drive) commandTaken(i int32, r *request) {
 	if d.zones != nil && r.done.Status == block.OK {
 		d.takenForZone(r)
@@ -459,17 +459,17 @@ func (d *Drive) commandTaken(i int32, r *request) {
 	d.accept(i, r)
 }
 
-// takenForZone is what a command that the controller knows means for a zone, if it is of one.
+// takenForZone applies a decoded command to its zone, if it belongs to one.
 //
 //go:noinline
 func (d *Drive) takenForZone(r *request) {
 	if d.ns[r.ns].zones != nil && (r.done.Op == block.Write || r.done.Op.OfZone()) {
-		r.force = false // what is in the cache of such a namespace is safe
+		r.force = false // cached data of a zoned namespace are protected
 		r.done.Status = d.toZone(r)
 	}
 }
 
-// dataAsked: the host's memory sends the data of a write.
+// dataAsked handles a data request that has reached host memory, which sends the data of the write.
 func (d *Drive) dataAsked(i int32, r *request) {
 	if d.turns != nil {
 		d.pass(downward, d.linkTime(r.done.Length), evDataArrived, uint32(i))
@@ -480,7 +480,7 @@ func (d *Drive) dataAsked(i int32, r *request) {
 	}
 }
 
-// served: the drive has done its part of a request.
+// served handles a request whose part in the drive is complete.
 func (d *Drive) served(i int32, r *request) {
 	r.served = d.eng.Now()
 	if c := d.cfg.Controller; c != nil && c.Completion > 0 {
@@ -490,7 +490,7 @@ func (d *Drive) served(i int32, r *request) {
 	d.answer(i, r)
 }
 
-// answer: the host hears of a request that was served.
+// answer sends the completion of a served request to the host.
 func (d *Drive) answer(i int32, r *request) {
 	p := &d.queues[r.done.Queue]
 	p.inFlight--
@@ -499,6 +499,7 @@ func (d *Drive) answer(i int32, r *request) {
 	if d.held == 0 {
 		d.endedCommands()
 	}
+	// The data precede the completion on the same direction of the link.
 	if r.done.Op == block.Read && r.done.Status == block.OK {
 		if d.turns != nil {
 			d.pass(upward, d.linkTime(r.done.Length), evNone, 0)
@@ -515,10 +516,11 @@ func (d *Drive) answer(i int32, r *request) {
 	d.soon(d.send(&d.up, d.completionTime), evCompleted, uint32(i))
 }
 
-// complete: the completion entry has reached the host.
+// complete handles the arrival of the completion entry at the host.
 func (d *Drive) complete(i int32) {
 	r := d.requests.At(i)
 	r.done.Finished = d.eng.Now()
+	// The completion reports the submission queue head, which returns slots to the host.
 	d.queues[r.done.Queue].reported = r.reported
 	d.account(i, r)
 	switch { // the completion queue's head doorbell
@@ -528,5 +530,5 @@ func (d *Drive) complete(i int32) {
 		d.pass(downward, d.bellTime, evAcknowledged, uint32(r.done.Queue))
 	}
 	d.requests.Give(i)
-	d.sink.Complete(r.done) // a copy, made before anybody can take the request
+	d.sink.Complete(r.done) // a copy, because the request's slot has been released above
 }

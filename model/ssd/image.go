@@ -9,12 +9,11 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Image is the state of a drive's flash before time 0. Drives made from one image
-// share it until they change it, page by page of the map and plane by plane of the
-// translation layer, so many equally preconditioned drives cost little more than
-// one. An Image may be used from several goroutines.
+// Image is the state of a drive's flash before time 0. Drives made from one image share it until they change it, page
+// by page of the map and plane by plane of the translation layer, which makes many equally preconditioned drives cost
+// little more than one. An Image is safe for concurrent use.
 type Image struct {
-	mu     sync.Mutex // ftl.Clone renames the owner of the pools on both sides
+	mu     sync.Mutex // ftl.Clone changes the owner of the pools on both sides
 	cfg    Config
 	ns     []namespace
 	pools  pools
@@ -22,14 +21,14 @@ type Image struct {
 	owners owners
 	ftl    *ftl.FTL
 	mapped int64
-	opened map[[2]int]bool // pools and streams that a block was left open of
+	opened map[[2]int]bool // pools and streams with a block left open
 }
 
-// Watch is told now and then how much of a preparation is done, from 0 to 1. An error ends it.
+// Watch receives the progress of a preparation periodically, from 0 to 1. Returning an error aborts it.
 type Watch func(share float64) error
 
-// Prepare returns the image of a drive preconditioned as its configuration says. watch may be nil; its error is what
-// Prepare then returns.
+// Prepare returns the image of a drive preconditioned according to its configuration. watch may be nil; if it returns
+// an error, so does Prepare.
 func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -39,7 +38,7 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	m.pools.give(m.ns)
 	g := &m.pools.flash
 	last := &m.ns[len(m.ns)-1]
-	reach := int64(0) // of a part beyond its page
+	reach := int64(0) // of a part beyond its page, in sectors
 	for i := range m.ns {
 		reach = max(reach, m.ns[i].shift)
 	}
@@ -51,14 +50,14 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 		return nil, units.Wrong("collection", "%v", err)
 	}
 	m.ftl = f
-	m.ftl.UseFast(false) // what was written before time 0 has been folded
+	m.ftl.UseFast(false) // data written before time 0 have already been folded
 	if watch == nil {
 		watch = func(float64) error { return nil }
 	}
 	if err := m.precondition(&random, watch); err != nil {
 		return nil, err
 	}
-	// Drives check only what they change.
+	// Drives check only their own changes, so the image is checked here.
 	if err := m.ftl.CheckBlocks(); err != nil {
 		panic(err)
 	}
@@ -68,7 +67,7 @@ func Prepare(cfg Config, seed uint64, name string, watch Watch) (*Image, error) 
 	return m, nil
 }
 
-// The image is the map that its own translation layer asks.
+// The image is the ftl.Map of its translation layer.
 
 // Lookup implements ftl.Map.
 func (m *Image) Lookup(l ftl.LPA) ftl.PPA { return lookup(&m.l2p, l) }
@@ -102,8 +101,7 @@ func compareAndSwap(t *table, l ftl.LPA, old, new ftl.PPA) bool {
 	return true
 }
 
-// give moves the image's state to d, for a drive that nobody shares it with. The
-// image is of no use afterwards.
+// give moves the image's state to d, which becomes its only user. The image must not be used afterwards.
 func (m *Image) give(d *Drive) {
 	d.l2p, d.owners, d.ftl, d.mapped = m.l2p, m.owners, m.ftl, m.mapped
 	d.ftl.Rebind(d, &d.random)
@@ -114,7 +112,7 @@ func (m *Image) give(d *Drive) {
 	m.ftl = nil
 }
 
-// clone gives d the image's state.
+// clone gives d a copy-on-write copy of the image's state.
 func (m *Image) clone(d *Drive) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

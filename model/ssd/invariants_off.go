@@ -2,7 +2,7 @@
 
 package ssd
 
-// watch is nothing: with the build tag invariants every drive's laws are tested now and then.
+// watch is empty here; with the build tag invariants every drive's conservation laws are tested periodically.
 type watch struct{} //nolint:unused // embedded, and counts with the build tag
 
 func (d *Drive) happened() {}

@@ -2,5 +2,5 @@
 
 package ssd_test
 
-// checked says that invariants are walked all the time, which takes time and memory.
+// checked reports that invariants are checked continuously, which costs time and memory.
 const checked = false

@@ -2,14 +2,14 @@
 
 package ssd
 
-// checkEvery is after how many events of a small drive its laws are tested; a large one takes as many more as an
-// eighth of its pages, because a test walks them all.
+// checkEvery is the number of events of a small drive between two tests of its laws. For a large drive an eighth of its
+// pages is added, because a test walks all of them.
 const checkEvery = 509
 
-// watch counts a drive's events since its laws were tested.
+// watch counts a drive's events since its last test.
 type watch struct{ events int64 }
 
-// happened is called at the end of every event. It stops the program if a law does not hold.
+// happened is called at the end of every event. It panics if a law does not hold.
 func (d *Drive) happened() {
 	if d.events++; d.events < checkEvery+d.cfg.Geometry.Pages()/8 {
 		return

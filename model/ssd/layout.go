@@ -6,47 +6,47 @@ import (
 	"farflash/numeric/units"
 )
 
-// namespace is a namespace's part of the drive. Its logical pages, each as large as the map's grain, are numbered
-// from base on in the drive's map; its mapping pages, which are as large, follow all data.
+// namespace is a namespace's part of the drive. Its logical pages have the size of the map's grain and are numbered
+// from base on in the drive's map. Its mapping pages, which have the same size, follow the data of all namespaces.
 type namespace struct {
-	sectors int64  // that the host can address
+	sectors int64  // size that the host can address
 	base    uint32 // its first logical page in the drive's map
 	pages   uint32
 
-	// Consecutive addresses that nobody wrote visit planeOf in turn, as many grains at a time as a page of flash holds.
+	// Addresses never written are striped over planeOf by the formula, in stripes of a page of flash's grains.
 	planeOf []int32
-	turn    divide.By // by their number
-	// Consecutive logical pages are written to poolOf in turn, as many at a time.
+	turn    divide.By // divides by its length
+	// Consecutive logical pages are written to poolOf in turn, in stripes of the same size.
 	poolOf   []int32   // those of each reclaim group together
-	poolTurn divide.By // by their number
-	// readPlaneOf and readPoolOf are the placement of pages that are read before they are written
-	// (Quirks.DiesForPlanes); nil: as when written.
+	poolTurn divide.By // divides by its length
+	// readPlaneOf and readPoolOf place pages that are read before they are written (Quirks.DiesForPlanes); nil: as when
+	// written.
 	readPlaneOf, readPoolOf []int32
-	grains                  uint32    // of a page of flash
-	perPage                 divide.By // by those
+	grains                  uint32    // in a page of flash
+	perPage                 divide.By // divides by grains
 
 	mapBase  uint32 // its first mapping page in the drive's map
 	mapPages uint32
 	stored   uint32 // mapping pages that are on flash from the start
 
 	stream     int         // its first write stream
-	placements []placement // what its placement hints stand for
+	placements []placement // what its placement hints select
 	mapping    int         // the stream of its mapping pages
 	cache      CacheMode
-	cacheSet   int   // which cache it uses
+	cacheSet   int   // the cache it uses
 	start      int64 // its first sector in the drive
-	last       int64 // the last sector that is not folded; see Drive.Bound
-	// sectors: how far its first one lies behind the beginning of one of the drive's pages (Quirks.CutAcross)
+	last       int64 // last sector that is not folded; see Drive.Bound
+	// distance in sectors of its first sector from the start of one of the drive's pages (Quirks.CutAcross)
 	shift int64
-	cmt   int // which cached mapping table it uses
+	cmt   int // the cached mapping table it uses
 
 	zones *zoning // nil: the namespace is conventional
 
-	// formulaBase is where, in each of its planes, its formula addresses start.
+	// formulaBase is the first formula page of the namespace in each of its planes.
 	formulaBase []int32
 }
 
-// layOut divides the drive among its namespaces and numbers everything.
+// layOut divides the drive among its namespaces and numbers their pages, streams, caches and tables.
 func (c *Config) layOut() []namespace {
 	g := c.Geometry
 	specs := c.namespaces()
@@ -72,13 +72,12 @@ func (c *Config) layOut() []namespace {
 	perPlane := float64(g.PagesPerPlane()*int64(g.SectorsPerPage())) * (1 - float64(c.OverProvisioning))
 	formula := make([]int32, g.Planes())
 	next := uint32(0)
-	before := int64(0) // sectors of the namespaces before
+	before := int64(0) // sectors of the preceding namespaces
 	stream := 0
 	for i := range out {
 		n := &out[i]
 		n.grains, n.perPage = uint32(grains), divide.New(uint64(grains))
-		// Pages go round the planes evenly, so the plane with the smallest share sets
-		// the size.
+		// Pages are striped over the planes evenly, so the plane with the smallest share determines the size.
 		least := int64(perPlane)
 		for _, p := range n.planeOf {
 			share := int64(perPlane / float64(users[p]))
@@ -95,7 +94,7 @@ func (c *Config) layOut() []namespace {
 		n.base = next
 		next += n.pages
 		if c.Quirks.CutAcross && spp <= 32 {
-			// sectors that a part reaches beyond its page have bits of their own, 64 in all
+			// sectors of a part beyond its page get bits of their own in a bitmap of 64
 			n.shift = before % spp
 		}
 		n.start, n.last = before, n.sectors-1
@@ -103,7 +102,7 @@ func (c *Config) layOut() []namespace {
 		n.placements = c.placements(&specs[i], stream)
 		n.stream = int(n.placements[0].stream)
 		if stream += len(n.placements); c.FDP != nil {
-			stream = c.FDP.Handles // they are the drive's
+			stream = c.FDP.Handles // they are shared by all namespaces
 		}
 		n.cache = c.Cache.Mode
 		if specs[i].Cache != nil {
@@ -111,7 +110,7 @@ func (c *Config) layOut() []namespace {
 		}
 		turns := n.formulaPages()
 		if n.zones != nil {
-			turns = 0 // what was not written holds nothing
+			turns = 0 // unwritten addresses of zones hold no data
 		}
 		n.formulaBase = make([]int32, len(n.planeOf))
 		for k, p := range n.planeOf {
@@ -124,7 +123,7 @@ func (c *Config) layOut() []namespace {
 		n := &out[i]
 		n.mapBase = next
 		n.mapPages = uint32((int64(n.pages) + per - 1) / per)
-		n.stored = uint32(int64(n.pages) / per) // a last, partial one is not
+		n.stored = uint32(int64(n.pages) / per) // a last, partial one is not on flash
 		next += n.mapPages
 		n.mapping = stream + i
 		if c.Cache.Partitioned {
@@ -137,8 +136,7 @@ func (c *Config) layOut() []namespace {
 	return out
 }
 
-// planesInTurn lists the namespace's planes in the order in which consecutive
-// logical pages visit them.
+// planesInTurn lists the namespace's planes in the order in which consecutive logical pages visit them.
 func (n *Namespace) planesInTurn(g nand.Geometry, s Scheme) []int32 {
 	ids := map[byte][]int{
 		'C': orAll(n.Channels, g.Channels), 'W': orAll(n.Chips, g.ChipsPerChannel),
@@ -163,7 +161,7 @@ func (n *Namespace) planesInTurn(g nand.Geometry, s Scheme) []int32 {
 }
 
 // readPlanesInTurn is planesInTurn for pages that are read before they are written (Quirks.DiesForPlanes): plane
-// numbers come from the list of dies, and 0 beyond its end.
+// numbers are taken from the list of dies, and are 0 beyond its end.
 func (n *Namespace) readPlanesInTurn(g nand.Geometry, s Scheme) []int32 {
 	dies := orAll(n.Dies, g.DiesPerChip)
 	planes := make([]int, len(orAll(n.Planes, g.PlanesPerDie)))
@@ -188,13 +186,13 @@ func orAll(ids []int, n int) []int {
 	return all
 }
 
-// formulaPages is how many pages of flash the formula has in each plane for the namespace's data.
+// formulaPages returns the number of pages of flash that the formula uses in each plane for the namespace's data.
 func (n *namespace) formulaPages() int32 {
 	pages := (int64(n.pages) + int64(n.grains) - 1) / int64(n.grains)
 	return int32((pages + int64(len(n.planeOf)) - 1) / int64(len(n.planeOf)))
 }
 
-// place returns the plane that the formula puts the namespace's page i in, and in which page of flash there.
+// place returns the plane and the page of flash within it where the formula puts the namespace's page i.
 func (n *namespace) place(i uint32) (plane int32, index int32) {
 	if n.grains > 1 {
 		i = uint32(n.perPage.Of(uint64(i)))
@@ -203,13 +201,14 @@ func (n *namespace) place(i uint32) (plane int32, index int32) {
 	return n.planeOf[k], n.formulaBase[k] + int32(turn)
 }
 
-// pool returns the pool that the namespace's page i is written to where nobody chooses a reclaim group.
+// pool returns the pool that the namespace's page i is written to if the write names no reclaim group.
 func (n *namespace) pool(i uint32) int32 {
 	_, k := n.inTurn(i)
 	return n.poolOf[k]
 }
 
-// inTurn returns which of its pools, in turn, the namespace's page i is written to, and how many pages before it are.
+// inTurn returns the position k in poolOf of the pool that the namespace's page i is written to, and the number of its
+// pages before it in that pool.
 func (n *namespace) inTurn(i uint32) (before uint32, k int) {
 	if z := n.zones; z != nil { // a zone is in one pool
 		zone, in := z.zone(i)
@@ -225,7 +224,7 @@ func (n *namespace) inTurn(i uint32) (before uint32, k int) {
 	return uint32(q)*n.grains + uint32(in), int(r)
 }
 
-// outOfTurn undoes inTurn.
+// outOfTurn is the inverse of inTurn.
 func (n *namespace) outOfTurn(before uint32, k int) uint32 {
 	turn := uint32(len(n.poolOf))
 	if z := n.zones; z != nil {
@@ -239,7 +238,7 @@ func (n *namespace) outOfTurn(before uint32, k int) uint32 {
 	return (uint32(q)*turn+uint32(k))*n.grains + uint32(in)
 }
 
-// shareOf is how many of the namespace's first so many pages are written to its k-th pool in turn.
+// shareOf returns how many of the namespace's first pages are written to its k-th pool in turn.
 func (n *namespace) shareOf(pages uint32, k int) uint32 {
 	turn := uint32(len(n.poolOf))
 	if z := n.zones; z != nil {
@@ -254,8 +253,8 @@ func (n *namespace) shareOf(pages uint32, k int) uint32 {
 	return share
 }
 
-// Capacity is what the host can address of a namespace.
+// capacity returns the size that the host can address.
 func (n *namespace) capacity() units.Bytes { return units.Bytes(n.sectors) * nand.SectorSize }
 
-// CapacityOf is what a host can address of a namespace of a drive of this configuration.
+// CapacityOf returns the size that a host can address of a namespace of a drive with this configuration.
 func (c *Config) CapacityOf(namespace int) units.Bytes { return c.layOut()[namespace].capacity() }

@@ -10,16 +10,16 @@ import (
 	"farflash/numeric/units"
 )
 
-// limit is what a key may be: the values at its ends, and those just beyond.
+// limit is the valid range of a key: the values at its ends, and those just beyond.
 type limit struct {
 	key  string
 	set  func(c *ssd.Config, v float64)
 	may  []float64
-	must []float64 // what is refused
+	must []float64 // values that must be rejected
 }
 
-// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is
-// not is refused, with its key.
+// TestLimits verifies both sides of each numeric limit: the last valid value is accepted, and the first invalid one is
+// rejected with its key.
 func TestLimits(t *testing.T) {
 	const most = 1 << 30
 	above, below := func(x float64) float64 { return math.Nextafter(x, 2*x+1) },
@@ -246,7 +246,7 @@ func TestLimits(t *testing.T) {
 	} {
 		for i, v := range append(append([]float64(nil), l.may...), l.must...) {
 			cfg := ofPages()
-			cfg.OverProvisioning = .5 // room for whatever else is asked
+			cfg.OverProvisioning = .5 // space for whatever else is set
 			l.set(&cfg, v)
 			err := cfg.Validate()
 			if i < len(l.may) && err != nil {
@@ -259,7 +259,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// named reports whether an error is about a key, or one inside of it.
+// named reports whether an error is about a key, or one inside it.
 func named(err error, key string) bool {
 	for _, e := range units.FieldErrors(err) {
 		if e.Path == key || strings.HasPrefix(e.Path, key+"[") || strings.HasPrefix(e.Path, key+".") {
@@ -269,10 +269,10 @@ func named(err error, key string) bool {
 	return false
 }
 
-// superblock is how much one of the drive holds.
+// superblock is the size of a superblock of the default drive.
 const superblock = 8 * 4 * 2 * 2 * 256 * 8192
 
-// withZones is a change of a drive with zones.
+// withZones returns a change to a drive with zones.
 func withZones(change func(z *ssd.Zones, v float64)) func(c *ssd.Config, v float64) {
 	return func(c *ssd.Config, v float64) {
 		c.Mapping.Ideal = true
@@ -283,7 +283,7 @@ func withZones(change func(z *ssd.Zones, v float64)) func(c *ssd.Config, v float
 	}
 }
 
-// withSLC is a change of a drive with an SLC cache.
+// withSLC returns a change to a drive with an SLC cache.
 func withSLC(change func(s *ssd.SLCCache, v float64)) func(c *ssd.Config, v float64) {
 	return func(c *ssd.Config, v float64) {
 		c.Timing.Cell = nand.TLC

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// What each request touches lies in few cache lines.
+// TestCacheLines verifies that the state each request touches fits in few cache lines.
 func TestCacheLines(t *testing.T) {
 	t.Parallel()
 	const line = 64

@@ -9,8 +9,8 @@ import (
 	"farflash/sim"
 )
 
-// The map of a drive, and that of an image, keep ftl's contract: while few pages are mapped, and when the map holds
-// all.
+// TestMap verifies that the maps of a drive and of an image meet ftl's contract, both while few pages are mapped and
+// when the map is full.
 func TestMap(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -61,8 +61,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// Entries that are waited for are in no order of use, so that looking for one to give up costs the same however many
-// wait; and the table, which grows for them, is what it should be again when they have come.
+// TestMapCacheGrowsForWaitingOnly: entries that are waited for are not in the order of use, so finding one to evict
+// costs the same however many wait. The table, which grows for them, returns to its capacity once they have been read.
 func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
 	cfg := round()
 	cfg.Mapping.Ideal = false
@@ -71,7 +71,7 @@ func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
 	c := &a.d.tables[0]
 	c.most = 16
 	q := a.open(t, block.QueueConfig{Depth: 8, Weight: 1})
-	// Of mapping page 0, whose read takes far longer than it takes to ask for the next page.
+	// Entries of mapping page 0, whose read takes far longer than submitting requests for the next page.
 	a.d.Submit(q, block.Request{Op: block.Read, Length: 1024 * 8192})
 	for c.n < 1024 && a.eng.Pending() > 0 {
 		a.eng.Run(a.eng.Next())
@@ -87,10 +87,10 @@ func TestMapCacheGrowsForWaitingOnly(t *testing.T) {
 	}
 }
 
-// TestArenasApart: what an arena and its clone hand out afterwards, however many chunks they have by then, is each
-// one's own, and what was handed out before stays.
+// TestArenasApart verifies that runs allocated by an arena and its clone after cloning are independent, whatever their
+// number of chunks, and that earlier runs are unchanged.
 func TestArenasApart(t *testing.T) {
-	for before := range 8 { // chunks: at some numbers a list of them has room for more
+	for before := range 8 { // in chunks; for some values the list of chunks has spare capacity
 		a := newArena(arenaChunkWords / 2)
 		for n := range uint32(2 * before) {
 			a.at(a.grow())[0] = n + 1

@@ -15,8 +15,9 @@ import (
 	"farflash/workload/mqsimgen"
 )
 
-// TestMQSimAnswers holds the drive with MQSim's deviations to what MQSim answers to the cases that every clone has,
-// as convert does with what it makes of the same files: MQSim's own requests are made again and played.
+// TestMQSimAnswers compares the drive with MQSim's quirks with MQSim's results for the cases included in every
+// checkout, as convert's tests do with the scenarios made from the same files: MQSim's own requests are regenerated and
+// played.
 func TestMQSimAnswers(t *testing.T) {
 	for i, c := range peertest.MQSim(t, "../../scenario/convert/testdata/mqsim") {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestMQSimAnswers(t *testing.T) {
 	}
 }
 
-// mqsimFlow is the i-th flow, whose sectors are from a first one on.
+// mqsimFlow returns the i-th flow, whose sectors start at first.
 func mqsimFlow(t *testing.T, f *peer.MQSimFlow, i int, first, end int64) cosim.Flow {
 	t.Helper()
 	c := mqsimgen.Config{
@@ -61,7 +62,7 @@ func mqsimFlow(t *testing.T, f *peer.MQSimFlow, i int, first, end int64) cosim.F
 		Start: units.Nanosecond}
 }
 
-// moved has addresses count from a namespace's start.
+// moved makes addresses relative to a namespace's start.
 type moved struct {
 	workload.Source
 	start int64

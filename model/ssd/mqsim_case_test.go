@@ -38,7 +38,7 @@ func mqsimConfig(t testing.TB, c string) (ssd.Config, []*peer.MQSimFlow) {
 	return mqsimDrive(t, f, w)
 }
 
-// mqsimDrive is the drive and the flows of MQSim's files.
+// mqsimDrive returns the drive and the flows of MQSim's files.
 func mqsimDrive(t testing.TB, device, workloads io.Reader) (ssd.Config, []*peer.MQSimFlow) {
 	t.Helper()
 	d, err := peer.ReadMQSimDevice("ssdconfig.xml", device)
@@ -118,7 +118,7 @@ func (l *lines) Next(r *workload.Record) error {
 	return io.EOF
 }
 
-// expected is what MQSim answered, of what is compared here.
+// expected is the part of MQSim's results that is compared.
 type expected struct {
 	Programs uint64 `json:"page_programs"`
 	Erases   uint64 `json:"block_erases"`
@@ -130,10 +130,9 @@ type expected struct {
 	}
 }
 
-// TestMQSimCases plays MQSim's own requests to a drive with its quirks. Where nothing
-// is left to chance the mean latencies agree to less than a nanosecond; what is not is
-// explained in docs/validation/mqsim.md. The tolerances here are far tighter than those
-// the cases come with, so that a change that moves a result shows.
+// TestMQSimCases plays MQSim's own requests to a drive with its quirks. In deterministic cases the mean latencies agree
+// to less than a nanosecond; docs/validation/mqsim.md explains the remaining differences. The tolerances here are far
+// tighter than those that the cases come with, so that any change that moves a result is noticed.
 func TestMQSimCases(t *testing.T) {
 	text, err := os.ReadFile(cases + "expected.json")
 	if err != nil {
@@ -143,8 +142,8 @@ func TestMQSimCases(t *testing.T) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	// A10: one tie of two events in the same nanosecond falls the other way. A12: MQSim
-	// loses 46 requests, so that latencies cannot be compared.
+	// A10: one tie of two events in the same nanosecond is resolved the other way. A12: MQSim loses 46 requests, so
+	// latencies cannot be compared.
 	means := map[string]float64{"A10": .002, "A12": math.Inf(1)}
 	counts := map[string]float64{"A10": .001, "A12": .0005}
 	for c, want := range all {
@@ -199,8 +198,8 @@ func playCase(t *testing.T, c string) (*ssd.Drive, *cosim.Host, []int) {
 	})
 }
 
-// playFlows plays flows, each with its range of sectors, to a drive until nothing is left, and says which of MQSim's
-// flows each of the host's is: MQSim starts them in its own order.
+// playFlows plays flows, each with its range of sectors, to a drive until they are drained, and returns the index of
+// MQSim's flow for each of the host's: MQSim starts them in its own order.
 func playFlows(t *testing.T, cfg ssd.Config, flows []*peer.MQSimFlow,
 	flow func(i int, first, end int64) cosim.Flow) (*ssd.Drive, *cosim.Host, []int) {
 	t.Helper()

@@ -2,29 +2,29 @@ package ssd
 
 import "farflash/policy/ftl"
 
-// A superblock holds a page in thousands of the drive. If the host were stopped while one is collected, whenever
-// blocks are short, it would wait for as long as that takes; so it is slowed down instead: while collection is
-// urgent, dies serve host and collection by turns, and the host writes as many pages as collection gains. Drives do
-// so (write throttling; the gains of a victim with v of b pages valid are b-v for v moves).
+// A superblock holds one page in thousands of the drive's. Stopping the host for the collection of one whenever blocks
+// are short would stall it for that long, so it is throttled instead: while collection is urgent, dies alternate
+// between host and collection, and the host writes as many pages as collection gains. Real drives do the same (write
+// throttling). A victim with v of b pages valid gains b-v pages for v moves.
 
-// pace is how a pool's host is slowed down.
+// pace is the throttling state of a pool's host writes.
 type pace struct {
-	block  ftl.Block // the victim that moves come from
+	block  ftl.Block // the victim being moved
 	credit int64     // pages that the host may write, in units of paceUnit
-	each   int64     // what a move out of block gains, in the same
+	each   int64     // gain of a move out of block, in the same units
 }
 
 const paceUnit = 1 << 16
 
-// paced reports whether a pool's host is slowed down now.
+// paced reports whether a pool's host writes are throttled now.
 func (d *Drive) paced(pool int) bool {
 	return d.mostMoving > 0 && d.cfg.Collection.Preemptible && d.ftl.Urgent(pool) && d.ftl.Collecting(pool)
 }
 
-// mayWrite reports whether the host may have a page of a pool, as far as its pace says.
+// mayWrite reports whether the throttle lets the host have a page of a pool, and charges it.
 func (d *Drive) mayWrite(pool int) bool { return d.mostMoving == 0 || d.spend(pool) }
 
-// spend takes the credit for a page from a pool that is slowed down, and reports false if it has not enough.
+// spend charges a page to the credit of a throttled pool, and reports false if the credit is too low.
 //
 //go:noinline
 func (d *Drive) spend(pool int) bool {
@@ -39,7 +39,7 @@ func (d *Drive) spend(pool int) bool {
 	return true
 }
 
-// movesFrom notes which victim a move comes from.
+// movesFrom records which victim a move comes from.
 func (d *Drive) movesFrom(pool int, b ftl.Block) {
 	p := &d.paces[pool]
 	if p.block == b && p.each > 0 {
@@ -49,7 +49,7 @@ func (d *Drive) movesFrom(pool int, b ftl.Block) {
 	p.block, p.each = b, max(1, gain*paceUnit/max(1, int64(d.pools.flash.PagesPerBlock)-gain))
 }
 
-// moveEnded notes that a move has ended, and lets the host have what that gained.
+// moveEnded records the end of a move and credits the host with its gain.
 func (d *Drive) moveEnded(pool int) {
 	d.moving[pool]--
 	if d.mostMoving > 0 {
@@ -57,7 +57,7 @@ func (d *Drive) moveEnded(pool int) {
 	}
 }
 
-// gained adds what the end of a move gains to a pool's credit.
+// gained adds the gain of a completed move to a pool's credit.
 //
 //go:noinline
 func (d *Drive) gained(pool int) {

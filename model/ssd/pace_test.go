@@ -8,9 +8,9 @@ import (
 	"farflash/model/ssd/nand"
 )
 
-// TestPace holds that a host whose writes have used up what is free is slowed down, not stopped: no write waits for
-// as long as the moves of a whole superblock take, which is what it would wait for if collection went first until its
-// superblock was erased.
+// TestPace verifies that a host whose writes have used up the free blocks is throttled, not stopped: no write waits as
+// long as the moves of a whole superblock take, which it would if collection had priority until the superblock was
+// erased.
 func TestPace(t *testing.T) {
 	cfg := ofPages()
 	cfg.Geometry = nand.Geometry{Channels: 2, ChipsPerChannel: 2, DiesPerChip: 1, PlanesPerDie: 2,
@@ -26,7 +26,7 @@ func TestPace(t *testing.T) {
 	if s.MovePrograms < s.HostPrograms/2 {
 		t.Fatalf("%d pages were moved for %d written", s.MovePrograms, s.HostPrograms)
 	}
-	// Half a superblock's pages, two a command in each of four dies.
+	// Half a superblock's pages, two a command on each of four dies.
 	superblock := 256 / 2 * (cfg.Timing.Read[0] + cfg.Timing.Program[0])
 	most := h.Measured(block.Write).Latency.Max()
 	t.Logf("at most %v; a superblock's moves take %v", most, superblock)

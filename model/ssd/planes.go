@@ -2,24 +2,25 @@ package ssd
 
 import "farflash/sim"
 
-// Independent plane reads: the planes of a die sense pages of any number, each begun and ended by itself, over one
-// set of pins. Parts since some 2019 can (asynchronous independent plane read; US 2023/0317144 describes them:
-// commands are queued by plane and go to it whatever the others do). Programs and erases still take the whole die.
+// Independent plane reads: each plane of a die senses a page of any number, starting and finishing independently, over
+// one set of pins. Parts since about 2019 support this (asynchronous independent plane read; US 2023/0317144 describes
+// it: commands are queued by plane and go to it whatever the others do). Programs and erases still occupy the whole
+// die.
 
 // planeRead is a plane's read in progress.
 type planeRead struct {
-	begin, end sim.Time // what it adds to the time that its die is busy
+	begin, end sim.Time // the busy time that it adds to its die's
 	txn        int32    // 0: none
 }
 
-// issueRead begins the first read of two queues whose plane is idle, and reports whether there was one.
+// issueRead starts the first read of two queues whose plane is idle, and reports whether there was one.
 func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
 	idle := d.idlePlanes(l)
 	for _, q := range [2]int{q1, q2} {
 		if q < 0 {
 			break
 		}
-		if d.wanted[l.wanted+int32(q)]&idle == 0 { // then there is no need to look at all that wait
+		if d.wanted[l.wanted+int32(q)]&idle == 0 { // skip scanning a queue without a read for an idle plane
 			continue
 		}
 		f := &l.queues[q]
@@ -36,7 +37,7 @@ func (d *Drive) issueRead(l *lane, q1, q2 int, suspends bool) bool {
 	return false
 }
 
-// idlePlanes are the planes of a lane, which is one die, that sense nothing, a bit each.
+// idlePlanes returns the set of planes of a lane, which is one die, that are not sensing.
 func (d *Drive) idlePlanes(l *lane) (idle uint8) {
 	for k := range d.planesPerLane {
 		if d.planeReads[l.firstPlane+k].txn == 0 {
@@ -46,7 +47,7 @@ func (d *Drive) idlePlanes(l *lane) (idle uint8) {
 	return idle
 }
 
-// beginRead sends a plane's read over the channel and lets the plane work.
+// beginRead sends a plane's read command over the channel and starts the plane.
 func (d *Drive) beginRead(l *lane, plane, t int32, suspends bool) {
 	x, p := d.txns.At(t), &d.planeReads[plane]
 	took := d.readArray[x.pageIndex]
@@ -59,7 +60,7 @@ func (d *Drive) beginRead(l *lane, plane, t int32, suspends bool) {
 		x.transfer, x.array = bus, took
 	}
 	d.commands[opRead][0]++
-	l.op, l.phase, l.n, l.txns[0] = opRead, reading, 1, t // the last begun, for probes
+	l.op, l.phase, l.n, l.txns[0] = opRead, reading, 1, t // the last started, for probes
 	l.reads++
 	if suspends {
 		d.occupy(l, d.suspendCommand+bus)
@@ -85,8 +86,8 @@ func (d *Drive) beginRead(l *lane, plane, t int32, suspends bool) {
 	}
 }
 
-// join lets a read begin beside others in its die. While a program or an erase waits, reads join only until the first
-// of those under way has ended, so that they cannot keep the die for ever.
+// join starts a read alongside others on its die. While a program or an erase waits, reads join only until the first of
+// those in progress completes, so that they cannot keep the die forever.
 func (d *Drive) join(l *lane) bool {
 	if !l.closed && (l.paused.n == 0 || l.paused.reads < readsPerPause) {
 		if q1, q2 := d.nextReads(l); q1 >= 0 && d.issueRead(l, q1, q2, false) {
@@ -96,11 +97,11 @@ func (d *Drive) join(l *lane) bool {
 			return true
 		}
 	}
-	l.unready() // until a plane is free or another read comes
+	l.unready() // until a plane is free or another read arrives
 	return false
 }
 
-// planeDone: a plane has sensed its page.
+// planeDone handles the end of a plane's sensing: its data are ready.
 func (d *Drive) planeDone(plane int32) {
 	l := &d.lanes[d.planes[plane].lane]
 	if l.paused.n == 0 && l.mask&(writes|1<<queueErase) != 0 {
@@ -109,7 +110,7 @@ func (d *Drive) planeDone(plane int32) {
 	d.dataReady(l, d.planeReads[plane].txn)
 }
 
-// planeSent: a plane's data have left it.
+// planeSent handles the end of a plane's data transfer.
 func (d *Drive) planeSent(l *lane, plane int32) {
 	d.planeReads[plane].txn = 0
 	if l.reads--; l.reads == 0 {

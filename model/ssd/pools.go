@@ -9,25 +9,25 @@ import (
 	"farflash/model/ssd/nand"
 )
 
-// pools says which planes are written as one. A pool is what the translation layer knows: its block b is block b of
-// each of its planes, a superblock, whose successive pages go round the planes. With one plane a pool the translation
-// layer's numbers are the flash's.
+// pools groups planes that are written as one. A pool is one of the translation layer's: its block b consists of block
+// b of each of its planes, a superblock, and successive pages go round the planes. With one plane a pool, the
+// translation layer's numbers are those of the flash.
 type pools struct {
-	size    int     // planes of each
+	size    int     // planes of a pool
 	of      []int32 // by plane
-	apart   int     // planes that follow each other by number and are a reclaim group
-	members []int32 // by pool, then in the order in which they are written
+	apart   int     // consecutive planes that form a reclaim group
+	members []int32 // planes by pool, in the order in which they are written
 	round   divide.By
-	perPage divide.By // by the grains of a page
+	perPage divide.By // divides by grains
 	grains  int
-	flash   nand.Geometry // as the translation layer sees it: a plane a pool, its pages the map's grains
+	flash   nand.Geometry // as the translation layer sees it: each pool is a plane, and pages are grains
 }
 
-// mostSuperblock is how many pages a superblock has at most: what ftl can number.
+// mostSuperblock is the largest number of pages in a superblock that ftl can number.
 const mostSuperblock = 1 << 24
 
-// planePools divides the planes into pools. Under dynamic allocation those of a reclaim group that the same
-// namespaces use are together; where there are several such sets, all are divided into pools of one size.
+// planePools divides the planes into pools. Under dynamic allocation, the planes of a reclaim group that are used by
+// the same namespaces form a set; if there are several sets, all are divided into pools of one common size.
 func (c *Config) planePools(ns []namespace) pools {
 	g := c.Geometry
 	p := pools{size: 1, of: make([]int32, g.Planes()), apart: g.Planes() / c.Groups(), grains: c.grainsPerPage()}
@@ -66,8 +66,8 @@ func (p *pools) canBe(g nand.Geometry) bool {
 	return block <= mostSuperblock && hi == 0 && lo>>63 == 0
 }
 
-// planeSets lists the planes of a reclaim group that the same namespaces use, in the order in which they are written:
-// the planes of a die, then dies of other channels. So many planes are a group.
+// planeSets lists the planes of each reclaim group that are used by the same namespaces, in the order in which they are
+// written: the planes of a die, then dies on other channels. group is the number of planes in a group.
 func (c *Config) planeSets(ns []namespace, group int) [][]int32 {
 	g := c.Geometry
 	users := make([]string, g.Planes())
@@ -106,10 +106,10 @@ func gcd(a, b int) int {
 	return a
 }
 
-// group is the reclaim group that a pool is part of.
+// group returns the reclaim group that a pool belongs to.
 func (p *pools) group(pool int32) int { return int(p.members[int(pool)*p.size]) / p.apart }
 
-// give tells the namespaces which pools they write to.
+// give sets the pools that the namespaces write to.
 func (p *pools) give(ns []namespace) {
 	for i := range ns {
 		n := &ns[i]
@@ -130,14 +130,14 @@ func (p *pools) give(ns []namespace) {
 	}
 }
 
-// count is how many pools there are.
+// count returns the number of pools.
 func (p *pools) count() int { return len(p.members) / p.size }
 
-// planes are a pool's, in the order in which they are written.
+// planes returns a pool's planes, in the order in which they are written.
 func (p *pools) planes(pool int) []int32 { return p.members[pool*p.size : (pool+1)*p.size] }
 
-// at is the plane of a pool's page, as the translation layer numbers them, and the number within its block there of
-// the page of flash that it is part of.
+// at returns the plane of a pool's page, given by its number in the translation layer, and the index within the block
+// of the page of flash that contains it.
 func (p *pools) at(pool, inBlock int) (plane int32, page uint16) {
 	if p.grains > 1 || p.size > 1 {
 		return p.atGrain(pool, inBlock)
@@ -145,7 +145,7 @@ func (p *pools) at(pool, inBlock int) (plane int32, page uint16) {
 	return p.members[pool], uint16(inBlock)
 }
 
-// atGrain is at where a pool has several planes, or a page several grains.
+// atGrain is at for pools of several planes, or pages of several grains.
 func (p *pools) atGrain(pool, inBlock int) (plane int32, page uint16) {
 	row, k := p.round.Split(p.perPage.Of(uint64(inBlock)))
 	return p.members[pool*p.size+int(k)], uint16(row)

@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPools holds, for drives and namespaces by chance, what superblocks rest on: every plane is in one pool, all
-// pools are alike, the planes of a pool are those of the same namespaces and the same reclaim group, a namespace
-// writes to the pools of all its planes and no others, and successive pages of a superblock that lie in one die have
+// TestPools verifies, for random drives and namespaces, the properties that superblocks depend on: every plane is in
+// exactly one pool, all pools are alike, the planes of a pool belong to the same namespaces and the same reclaim group,
+// a namespace writes to the pools of all its planes and no others, and successive pages of a superblock on one die have
 // the same number within their blocks, so that one command programs them.
 func TestPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +58,8 @@ func TestPools(t *testing.T) {
 		if static && p.size != 1 || len(cfg.Namespaces) == 0 && !static && p.count() != groups {
 			t.Errorf("%d pools of %d planes, %d groups", p.count(), p.size, groups)
 		}
-		// A group is as many dies, of as few channels as can be, and its pools are together in turn.
+		// A group consists of consecutive dies on as few channels as possible, and its pools are consecutive in the
+		// turn.
 		dies := g.Dies() / groups
 		for turn, pool := range ns[0].poolOf {
 			group := p.group(pool)

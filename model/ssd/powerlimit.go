@@ -5,17 +5,17 @@ import (
 	"farflash/sim"
 )
 
-// PowerLimit is how much power a drive may draw while it works: the Maximum Power of an operational power state (NVMe
-// Base Specification 2.0, section 8.15), or the power that a slot allows. A die begins an operation only when enough
-// energy has accumulated, at the limit minus the idle power.
+// PowerLimit is the limit on a drive's power while it works: the Maximum Power of an operational power state (NVMe Base
+// Specification 2.0, section 8.15), or the power that a slot allows. A die starts an operation only when enough energy
+// has accumulated, at the rate of the limit minus the idle power.
 type PowerLimit struct {
-	// Watts is the largest power, over times much longer than the window.
+	// Watts is the largest mean power over times much longer than the window.
 	Watts float64
-	// Window is how long the drive may save energy that it does not use, to use it later.
+	// Window is the time over which the drive can accumulate unused energy for later use.
 	Window units.Duration
 }
 
-// DefaultPowerLimit has a window; how much may be drawn must be said.
+// DefaultPowerLimit has a window; the limit must be given.
 func DefaultPowerLimit() PowerLimit { return PowerLimit{Window: 10 * units.Millisecond} }
 
 func (c *Config) validatePowerLimit(bad *units.Faults) {
@@ -30,28 +30,28 @@ func (c *Config) validatePowerLimit(bad *units.Faults) {
 	if c.Energy != nil {
 		idle = c.Energy.Idle
 	}
-	// At a thousandth of a watt a program takes a second.
+	// With a milliwatt to spare, a program takes a second.
 	bad.Hold(p.Watts >= idle+1e-3 && p.Watts <= 1e6, "power_limit.watts",
 		"%v W are not possible; use more than the %v W that the drive draws when it does nothing, and at most 1000000", p.Watts, idle)
 }
 
-// governor lets operations begin at a mean rate of energy (the virtual scheduling of ITU-T I.371, with energy in
+// governor limits operations to a mean rate of energy (the virtual scheduling algorithm of ITU-T I.371, with energy in
 // place of cells).
 type governor struct {
 	on     bool
 	each   float64  // picoseconds a joule
-	due    sim.Time // when all that was drawn has come in
+	due    sim.Time // when all energy drawn so far will have accumulated
 	window sim.Time
 	asked  uint64 // operations
-	held   uint64 // of them, those that had to wait
+	held   uint64 // of them, those that were delayed
 }
 
-// draw notes energy that is drawn whether there is any or not.
+// draw charges energy that is used whether or not it has accumulated.
 func (g *governor) draw(at sim.Time, joules float64) {
 	g.due = max(g.due, at) + sim.Time(float64(joules*g.each))
 }
 
-// admit returns when an operation that could begin at a time does, and notes what it draws.
+// admit returns the start of an operation that could start at a given time, and charges its energy.
 func (g *governor) admit(at sim.Time, joules float64) sim.Time {
 	begin := max(at, g.due-g.window)
 	g.asked++
@@ -62,7 +62,7 @@ func (g *governor) admit(at sim.Time, joules float64) sim.Time {
 	return begin
 }
 
-// newGovernor is that of a drive; it lets everything pass where there is no limit.
+// newGovernor returns the governor of a drive. Without a limit it is off.
 func newGovernor(c *Config) governor {
 	if c.PowerLimit == nil {
 		return governor{}
@@ -71,7 +71,7 @@ func newGovernor(c *Config) governor {
 		window: c.PowerLimit.Window}
 }
 
-// govern moves the beginning of a lane's operation to when there is energy for it and for the data that it moves.
+// govern delays the start of a lane's operation until there is energy for it and for the data that it transfers.
 func (d *Drive) govern(l *lane, op operation, txns []int32) {
 	e, joules, bytes := d.cfg.Energy, 0.0, 0.0
 	for _, t := range txns {
@@ -81,7 +81,7 @@ func (d *Drive) govern(l *lane, op operation, txns []int32) {
 	}
 	n := float64(len(txns))
 	switch op {
-	case opRead, opCopyback: // of which the program is an operation of its own
+	case opRead, opCopyback: // a copyback's program is a separate operation
 		joules = float64(n * float64(e.Read))
 	case opProgram:
 		joules = float64(n * float64(e.Program))

@@ -9,7 +9,7 @@ import (
 	"farflash/sim"
 )
 
-// TestGovernor: with 2 W to give, 1 J every half second; a window of a second saves 2 J.
+// TestGovernor: 2 W to spend yield 1 J every half second; a window of a second saves 2 J.
 func TestGovernor(t *testing.T) {
 	const s = units.Second
 	g := governor{on: true, each: float64(s) / 2, window: s}
@@ -18,7 +18,7 @@ func TestGovernor(t *testing.T) {
 		joules float64
 		want   sim.Time
 	}{
-		{0, 1, 0}, {0, 1, 0}, {0, 1, 0}, // 2 J saved, and one that may begin when they are gone
+		{0, 1, 0}, {0, 1, 0}, {0, 1, 0}, // 2 J saved, and one that may start when they are used up
 		{0, 1, s / 2}, {0, 2, s}, {s, 1, 2 * s},
 		{10 * s, 2, 10 * s}, {10 * s, 1, 10 * s}, {10 * s, 1, 10*s + s/2},
 	} {
@@ -35,8 +35,9 @@ func TestGovernor(t *testing.T) {
 	}
 }
 
-// TestPowerLimitReached: a drive that could do more does what there is energy for, of reads and of programs with
-// their erases, and draws just the limit; one that could not draws what it did, and nothing waits.
+// TestPowerLimitReached verifies that a drive that could do more does as many reads, or programs with their erases, as
+// there is energy for, and draws exactly the limit; and that one that could not draws as much as without a limit, and
+// no operation waits.
 func TestPowerLimitReached(t *testing.T) {
 	for _, op := range []block.Op{block.Read, block.Write} {
 		for _, window := range []units.Duration{0, 100 * us} {
@@ -71,7 +72,7 @@ func TestPowerLimitReached(t *testing.T) {
 				t.Errorf("%v, window %v: limited to %v W it draws %v and does %v a second; not limited %v and %v; %d "+
 					"of %d waited", op, window, limit, watts, rate, free, most, s.PowerHeld, s.PowerAsked)
 			}
-			// Without a window dies that begin together wait for one another.
+			// Without a window, dies that start together wait for one another.
 			if watts, rate, s := power(&PowerLimit{Watts: 10 * free, Window: window}); math.Abs(rate/most-1) > .01 ||
 				window > 0 && (watts != free || rate != most || s.PowerHeld > 0) {
 				t.Errorf("%v, window %v: with more than enough it draws %v and does %v a second; not limited %v and "+

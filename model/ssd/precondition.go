@@ -10,7 +10,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// Preconditioning writes a drive's flash before time 0, without its timing.
+// Preconditioning writes a drive's flash before time 0, without simulating its timing.
 
 func (m *Image) precondition(random *rng.Stream, watch Watch) error {
 	switch p := &m.cfg.Preconditioning; p.Fill {
@@ -35,12 +35,12 @@ func (m *Image) precondition(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// has makes f what the drive was filled with.
+// has makes f the filling of the drive.
 func (m *Image) has(f *filling) {
 	m.l2p.filled, m.owners.filled, m.mapped = f, f, f.mapped
 }
 
-// install puts logical page l on a page of a block.
+// install places logical page l on a page of a block.
 func (m *Image) install(plane, blk, page int, l uint32) {
 	g := &m.pools.flash
 	m.owners.set(plane, blk, page, l)
@@ -48,7 +48,7 @@ func (m *Image) install(plane, blk, page int, l uint32) {
 	m.mapped++
 }
 
-// fillInOrder writes every namespace once in order of address.
+// fillInOrder writes every namespace once in address order.
 func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	f := newFilling(m, random.Uint64(), 1)
 	for plane, users := range f.users {
@@ -67,7 +67,7 @@ func (m *Image) fillInOrder(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// restore tells the translation layer of a pool's blocks, from one on, that a namespace filled.
+// restore restores a pool's blocks, from the given one on, that a namespace filled, in the translation layer.
 func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) error {
 	pages := m.pools.flash.PagesPerBlock
 	valid := make([]uint64, (pages+63)/64)
@@ -82,17 +82,17 @@ func (m *Image) restore(f *filling, plane, from int, n *namespace, watch Watch) 
 		clear(valid)
 		written, _ := f.block(plane, blk, valid)
 		r := ftl.Restored{Use: ftl.Full, Stream: n.stream, Valid: valid}
-		if n.zones != nil { // its zones are full
+		if n.zones != nil { // a zoned namespace's blocks hold full zones
 			if err := m.ftl.RestoreBlock(m.blockOf(plane, blk),
 				ftl.Restored{Use: ftl.Given, Written: pages, Valid: valid}); err != nil {
 				return err
 			}
 			continue
 		}
-		// A page of flash that is not full cannot be programmed any more.
+		// A partly filled page of flash cannot be programmed further.
 		if written = (written + m.pools.grains - 1) / m.pools.grains * m.pools.grains; written < pages &&
 			!m.opened[[2]int{plane, n.stream}] {
-			// Of namespaces that share a handle one has its unit go on; of the others the rest is given up.
+			// Of namespaces that share a handle, one continues its reclaim unit; the others give up the rest of theirs.
 			r.Use, r.Written = ftl.Open, written
 			m.opened[[2]int{plane, n.stream}] = true
 		}
@@ -107,9 +107,9 @@ func (m *Image) blockOf(plane, blk int) ftl.Block {
 	return ftl.Block(plane*m.pools.flash.BlocksPerPlane + blk)
 }
 
-// room checks that a pool is left with blocks to work with beside its data. A drive's own streams have them
-// (validateSpace); a peer, which may promise more than it holds, opens all streams' blocks at once, and its host may
-// write only while so many others are free, which collection can gain only from pages that hold nothing.
+// room checks that a pool has blocks left to work with in addition to its data. For a native drive validateSpace
+// guarantees that. MQSim, which can promise more than the drive holds, opens all streams' blocks at once, and its host
+// may write only while a number of other blocks are free, which collection can gain only from invalid pages.
 func (m *Image) room(pool int, data int64) error {
 	if !m.cfg.Quirks.FrontiersAtOnce {
 		return nil
@@ -130,7 +130,7 @@ func (m *Image) room(pool int, data int64) error {
 		m.cfg.Preconditioning.Occupancy, fills, t.BlocksPerPool, open, free, max(0, t.BlocksPerPool-open-free))
 }
 
-// unit is how many grains the random writes of a preparation were of.
+// unit returns the size in grains of the random writes of preconditioning.
 func (m *Image) unit() int {
 	if m.cfg.Preconditioning.SmallWrites {
 		return 1
@@ -138,13 +138,13 @@ func (m *Image) unit() int {
 	return m.pools.grains
 }
 
-// restoreEvery is after how many blocks the watch of a fill is told.
+// restoreEvery is the interval in blocks between calls of the watch during a fill.
 const restoreEvery = 64
 
-// watchEvery is after how many of a replay's writes its watch is told.
+// watchEvery is the interval in writes between calls of the watch during a replay.
 const watchEvery = 1 << 14
 
-// overwrite writes random pages and lets the translation layer collect as it goes.
+// overwrite writes random pages and lets the translation layer collect as needed.
 func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 	n := &m.ns[0]
 	unit := uint32(m.unit())
@@ -172,6 +172,7 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 			}
 			k -= in[i]
 		}
+		// Writes cover whole, aligned units.
 		first := uint32(k) - uint32(k)%unit
 		for i := range unit {
 			if err := m.put(n, first+i); err != nil {
@@ -186,12 +187,13 @@ func (m *Image) overwrite(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// put writes a namespace's page i anew.
+// put rewrites a namespace's page i.
 func (m *Image) put(n *namespace, i uint32) error {
 	g := &m.pools.flash
 	plane := n.pool(i)
 	l := n.base + i
 	dst, ok := m.ftl.Allocate(int(plane), n.stream, 0)
+	// Collect until the host gets a page. A round without work means that there is none to gain.
 	for !ok {
 		if !m.collectNow(int(plane)) {
 			return units.Wrong("preconditioning",
@@ -209,8 +211,7 @@ func (m *Image) put(n *namespace, i uint32) error {
 	return nil
 }
 
-// collectNow does all that collection wants done in a plane and reports whether it
-// did anything.
+// collectNow executes all actions of collection in a plane and reports whether there were any.
 func (m *Image) collectNow(plane int) bool {
 	g := &m.pools.flash
 	did := false
@@ -232,10 +233,9 @@ func (m *Image) collectNow(plane int) bool {
 	return did
 }
 
-// fillSteady lays down what uniform random overwriting leaves behind in the long
-// run: the closed blocks' valid pages follow the mean-field steady state of the
-// victim policy (Van Houdt, SIGMETRICS 2013), the older a block the fewer; which
-// pages are valid and whose they are is random.
+// fillSteady creates the state that uniform random overwriting reaches in the long run. The valid pages of closed
+// blocks follow the mean-field steady state of the victim policy (Van Houdt, SIGMETRICS 2013), fewer the older a block;
+// which pages are valid, and their owners, are random.
 func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	g := &m.pools.flash
 	t := m.ftl.Config()
@@ -250,16 +250,18 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 			continue
 		}
 		data := int(f.pages(plane))
-		closed := g.BlocksPerPlane - m.free(&t, len(users))
+		closed := g.BlocksPerPlane - m.free(&t, len(users)) // blocks with data at time 0
 		if err := m.room(plane, int64(data)); err != nil {
 			return err
 		}
+		// Without spare pages there is no steady state.
 		if closed*g.PagesPerBlock <= data {
 			return units.Wrong("preconditioning.occupancy",
 				"%v leaves plane %d no spare pages beside open blocks and the reserve; lower it or raise "+
 					"over_provisioning",
 				m.cfg.Preconditioning.Occupancy, plane)
 		}
+		// Planes with equally many data share one spread.
 		if data != last {
 			last = data
 			counts, err := validCounts(policy, closed, g.PagesPerBlock/unit, data/unit)
@@ -277,14 +279,15 @@ func (m *Image) fillSteady(random *rng.Stream, watch Watch) error {
 	return nil
 }
 
-// free is the number of blocks per plane that steady writes of that many namespaces leave free, besides open ones: at
-// the threshold of collection, or at the urgent one. The first block that the host fills is free of cost and the
-// first of survivors costs as much, so one block less than will be open gives neither a head start. Where the host is
-// throttled while collection is urgent it has no head start: its first block makes collection urgent.
+// free returns the number of free blocks per plane left by steady writes of the given number of namespaces, plus those
+// that will be opened: at the threshold of collection, or at the urgent one. Filling the host's first block costs no
+// collection, and the first block of survivors costs one in return, so starting with one block less than will be opened
+// gives neither a head start. If the host is throttled while collection is urgent there is no head start to offset,
+// because its first block makes collection urgent.
 func (m *Image) free(t *ftl.Config, namespaces int) int {
 	least, open := t.GCStart, 2*namespaces-1
 	if m.cfg.Preconditioning.Free == FreeHard && m.cfg.Collection.Preemptible {
-		// The host stops at the reserve, whatever is urgent.
+		// The host stops at the reserve, regardless of urgency.
 		least = min(least, max(t.GCHard, t.HostReserve+1))
 		if m.pools.size > 1 {
 			open--
@@ -293,7 +296,7 @@ func (m *Image) free(t *ftl.Config, namespaces int) int {
 	return least + t.Fast.Least + open
 }
 
-// userOf is a namespace that uses a plane.
+// userOf returns a namespace that uses a plane.
 func (m *Image) userOf(plane int) *namespace {
 	for i := range m.ns {
 		if slices.Contains(m.ns[i].poolOf, int32(plane)) {
@@ -303,13 +306,13 @@ func (m *Image) userOf(plane int) *namespace {
 	return &m.ns[0]
 }
 
-// mostLevels is how many numbers of valid pages the steady state is worked out for.
+// mostLevels is the largest number of valid-page levels for which the steady state is computed.
 const mostLevels = 4096
 
-// validCounts turns the steady distribution into a number of valid pages for each
-// block, ascending, that add up to the data there are.
+// validCounts turns the steady-state distribution into a number of valid pages for each block, ascending, whose sum is
+// the given amount of data.
 func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
-	// Of large blocks the distribution depends no more on their size.
+	// For large blocks the distribution no longer depends on their size.
 	levels := min(pages, mostLevels)
 	dist, err := waf.SteadyState(p, float64(blocks)*float64(pages)/float64(data), levels)
 	if err != nil {
@@ -318,6 +321,7 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 	counts := make([]int, blocks)
 	sum, level, below := 0, 0, 0.0
 	for b := range counts {
+		// Each block takes the quantile at the middle of its share.
 		at := (float64(b) + 0.5) / float64(blocks)
 		for level < levels && below+dist[level] < at {
 			below += dist[level]
@@ -326,7 +330,7 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 		counts[b] = level * pages / levels
 		sum += counts[b]
 	}
-	// Rounding left a few pages over or short: spread them evenly.
+	// Rounding left the sum a few pages off: spread the difference evenly.
 	for step := max(1, blocks/max(1, data-sum, sum-data)); sum != data; step = 1 {
 		each := max(1, max(data-sum, sum-data)/blocks)
 		for b := 0; b < blocks && sum != data; b += step {
@@ -342,7 +346,7 @@ func validCounts(p waf.Policy, blocks, pages, data int) ([]int, error) {
 	return counts, nil
 }
 
-// layOutMapping puts all mapping pages on flash but a last, partial one.
+// layOutMapping puts all mapping pages on flash, except a last, partial one.
 func (m *Image) layOutMapping() error {
 	g := &m.pools.flash
 	for i := range m.ns {

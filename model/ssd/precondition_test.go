@@ -6,7 +6,7 @@ import (
 	"farflash/model/ssd/nand"
 )
 
-// TestEvenWear: random writes leave wear so even that steady images may start with equal erase counts.
+// TestEvenWear verifies that random writes wear blocks so evenly that steady images can start with equal erase counts.
 func TestEvenWear(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Geometry = nand.Geometry{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 1, PlanesPerDie: 1,

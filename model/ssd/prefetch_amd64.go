@@ -1,8 +1,7 @@
 package ssd
 
-// prefetch asks the processor to bring the cache line of p closer. It changes
-// nothing but time: the map is far larger than the caches, and a page's entry is
-// needed several events after the request is known.
+// prefetch hints to the processor to load the cache line of p. It only affects speed: the map is far larger than the
+// caches, and a page's entry is needed several events after the request is known.
 //
 //go:noescape
 func prefetch(p *uint32)

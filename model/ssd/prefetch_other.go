@@ -2,5 +2,5 @@
 
 package ssd
 
-// prefetch does nothing where there is no instruction for it in use.
+// prefetch is a no-op on architectures without an implementation.
 func prefetch(*uint32) {}

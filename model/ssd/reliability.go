@@ -11,60 +11,63 @@ import (
 	"farflash/sim"
 )
 
-// Reliability is how flash errs and how the controller corrects it. Without it, the first read always succeeds.
+// Reliability is the model of flash errors and of their correction by the controller. Without it, the first read always
+// succeeds.
 type Reliability struct {
-	// Curve is the raw bit error rate by wear, age and reads: that of a chip which was measured, or given, what fit
-	// says.
+	// Curve is the raw bit error rate by wear, age and reads: that of a chip that was measured, or given, the one in
+	// fit.
 	Curve decay.Curve
 	// Fit is the curve's coefficients and exponents, with curve: given.
 	Fit *decay.Fit
-	// Scale is what the curve's error rate is multiplied by: other chips, or worse pages than the mean.
+	// Scale multiplies the curve's error rate, for other chips or for pages worse than the mean.
 	Scale float64
 	// Cycles is the number of erases of each block before time 0.
 	Cycles int
 	// Retention is the age of the drive's data at time 0.
 	Retention units.Days
-	// Reads is how often each page that the drive holds data in at time 0 was read since, on average over its block.
+	// Reads is the number of reads of each page that holds data at time 0, since it was written and on average over its
+	// block.
 	Reads float64
-	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to
-	// see months in a run of seconds.
+	// Acceleration is how many times faster data age than time passes: the effect of heat (Arrhenius), or a way to see
+	// months in a run of seconds.
 	Acceleration float64
-	// Codeword is how much of the user's data a codeword protects; a read of less reads one.
+	// Codeword is the amount of user data that a codeword protects; a smaller read still reads a whole codeword.
 	Codeword units.Bytes
-	// Correctable is how many wrong bits of a codeword are corrected.
+	// Correctable is the number of wrong bits that can be corrected in a codeword.
 	Correctable int
-	// Retries is how many times a page is read again, with other reference voltages, until its codewords can be
+	// Retries is how many times a page can be read again, with other reference voltages, until its codewords can be
 	// corrected.
 	Retries int
 	// RetryLatency is the additional array time of each retry.
 	RetryLatency units.Duration
 	// Gain is the share of wrong bits that remain after each retry.
 	Gain units.Fraction
-	// Refresh moves data before they become unreadable. Without the section nothing does.
+	// Refresh moves data before they become unreadable. Without the section there is no refresh.
 	Refresh *Refresh
 }
 
-// Refresh moves the data of blocks that are getting bad, as Cai et al. proposed ("Flash Correct-and-Refresh", ICCD
-// 2012). A read looks at its own block.
+// Refresh moves the data of deteriorating blocks, as Cai et al. proposed ("Flash Correct-and-Refresh", ICCD 2012). Each
+// read checks its own block.
 type Refresh struct {
 	// At is the share of the code's correctable bits that are wrong, on average, when a block's data are moved.
 	At units.Fraction
-	// Patrol is how often a block is checked, one after the other, even if it is never read. 0 is never.
+	// Patrol is the time between two checks of the patrol, which visits all blocks in turn, even those never read. 0 is
+	// never.
 	Patrol units.Duration
 }
 
 // DefaultReliability is a fresh drive with the codes and retries of the literature: 72 bits a codeword of 1 KiB (Park
-// et al., "Reducing Solid-State Drive Read Latency by Optimizing Read-Retry", ASPLOS 2021), and half of the wrong
-// bits left by each further try (Jiao et al., "The Design and Implementation of a Capacity-Variant Storage System",
-// FAST 2024). That there are eight is assumed.
+// et al., "Reducing Solid-State Drive Read Latency by Optimizing Read-Retry", ASPLOS 2021), and half of the wrong bits
+// left by each further try (Jiao et al., "The Design and Implementation of a Capacity-Variant Storage System", FAST
+// 2024). Eight retries are an assumption.
 func DefaultReliability() Reliability {
 	return Reliability{Scale: 1, Acceleration: 1, Codeword: units.KiB, Correctable: 72, Retries: 8, Gain: 0.5}
 }
 
-// DefaultRefresh moves data when half of what the code corrects is wrong on average.
+// DefaultRefresh moves data when half of the bits that the code can correct are wrong on average.
 func DefaultRefresh() Refresh { return Refresh{At: 0.5} }
 
-// mostRetries bounds the retries, so that their number and one more fit a byte.
+// mostRetries bounds the retries so that their number plus one fits in a byte.
 const mostRetries = 100
 
 func (r *Reliability) validate(c *Config) error {
@@ -104,35 +107,35 @@ func (r *Reliability) validate(c *Config) error {
 	return bad.Err()
 }
 
-// errs is what a drive knows of its flash's errors.
+// errs is the state of a drive's error model.
 type errs struct {
 	cfg      Reliability
 	fit      decay.Fit
 	code     decay.Code
-	left     []float64 // share of the wrong bits at each try
+	left     []float64 // share of the wrong bits left at each try
 	random   rng.Stream
 	limit    float64    // error rate at which a block's data are moved; 0: never
-	reads    []uint32   // of a block of a plane, since it was last begun
-	since    []sim.Time // when a superblock was begun, plus 1; 0: before time 0
+	reads    []uint32   // by block of a plane: page reads since it was opened
+	since    []sim.Time // by superblock: when it was opened, plus 1; 0: before time 0
 	lost     hash[uint32]
-	due      sim.Time // of the patrol
-	next     int      // superblock that it looks at
-	underway uint64   // pages that are being read again
+	due      sim.Time // when the patrol next checks a block
+	next     int      // superblock that it checks next
+	underway uint64   // pages being retried
 
 	ErrorCounts
 }
 
-// ErrorCounts is what happened to pages that were read. Each counts page reads unless it says otherwise.
+// ErrorCounts counts the errors of page reads, in page reads unless stated otherwise.
 type ErrorCounts struct {
-	Sensed        uint64  // pages that were read, for whatever reason
-	Retried       uint64  // of those, the ones that had to be read again
-	Retries       uint64  // how often that was
-	Uncorrectable uint64  // those that no try corrected
-	Lost          uint64  // logical pages whose data are gone: nothing but the host's own writes help them
-	RateSum       float64 // of the raw bit error rates of all that were read
+	Sensed        uint64  // pages that were read, for any reason
+	Retried       uint64  // those of them that had to be retried
+	Retries       uint64  // number of retries
+	Uncorrectable uint64  // those that no retry corrected
+	Lost          uint64  // logical pages whose data are lost until the host rewrites or trims them
+	RateSum       float64 // sum of the raw bit error rates of all pages read
 }
 
-// String is short for a drive whose flash never erred.
+// String is short for a drive whose flash has had no error.
 func (c ErrorCounts) String() string {
 	if c == (ErrorCounts{}) {
 		return "0"
@@ -141,6 +144,7 @@ func (c ErrorCounts) String() string {
 		c.Retried, c.Retries, c.Uncorrectable, c.Lost, c.RateSum)
 }
 
+// newErrs returns the error model of a drive, or nil if its flash has no errors.
 func newErrs(c *Config, seed uint64, name string) *errs {
 	r := c.Reliability
 	if r == nil {
@@ -165,7 +169,7 @@ func newErrs(c *Config, seed uint64, name string) *errs {
 	return e
 }
 
-// begun notes that the first page of a block of a pool is handed out: what it holds is young from now on.
+// blockBegun records that the first page of a block of a pool is handed out: its data are new from now on.
 func (d *Drive) blockBegun(pool, blk int) {
 	e := d.errs
 	e.since[pool*d.cfg.Geometry.BlocksPerPlane+blk] = d.eng.Now() + 1
@@ -176,7 +180,7 @@ func (d *Drive) blockBegun(pool, blk int) {
 
 const picosecondsPerDay = 86400 * 1e12
 
-// rate is the raw bit error rate of a block of a plane now, and what it would be if its data were just written.
+// rate returns the raw bit error rate of a block of a plane now, and the rate it would have with freshly written data.
 func (d *Drive) rate(pool, blk int, plane int32) (now, fresh float64) {
 	e, blocks := d.errs, d.cfg.Geometry.BlocksPerPlane
 	since := e.since[pool*blocks+blk]
@@ -191,16 +195,17 @@ func (d *Drive) rate(pool, blk int, plane int32) (now, fresh float64) {
 		min(float64(e.cfg.Scale*e.fit.Rate(cycles, 0, 0)), 0.5)
 }
 
-// reread is told that a read's data have left the chip, and reports whether the page must be read again. If nothing
-// helps, the data count as spoilt.
+// reread is called when a read's data have left the chip, and reports whether the page must be read again. If no retry
+// is left, the data are marked as spoilt.
 func (d *Drive) reread(t int32) bool {
 	e, x := d.errs, d.txns.At(t)
-	known := x.pinned || x.origin == fromMove // to the translation layer
+	known := x.pinned || x.origin == fromMove // the translation layer knows the page
 	var pool, blk int
 	if known {
 		pool, blk, _ = d.split(x.page)
 		e.reads[int(x.plane)*d.cfg.Geometry.BlocksPerPlane+blk]++
 	}
+	// The first try decides how many the page needs.
 	if x.tries == 0 {
 		var p float64
 		if known {
@@ -237,6 +242,7 @@ func (d *Drive) reread(t int32) bool {
 	e.underway--
 	if int(x.needs) > e.cfg.Retries {
 		e.Uncorrectable++
+		// All grains that share the page are lost.
 		for y := x; ; y = d.txns.At(y.pair) {
 			y.spoilt = true
 			if !y.shared && !y.joined || y.pair == 0 {
@@ -248,9 +254,9 @@ func (d *Drive) reread(t int32) bool {
 	return false
 }
 
-// tries is how often a page is read again until all of its codewords are corrected; one more than it can be if none
-// of that helps. The wrong cells are the same ones at each try, so one number decides: each try fails with its own
-// probability, and one that fails has had all before it fail.
+// tries draws how many retries a page needs until all of its codewords are corrected, or one more than there are if
+// none suffices. The same cells are wrong at every try, so a single random number decides: each try fails with its own
+// probability, and a try is reached only if all before it failed.
 func (e *errs) tries(p float64, words int) uint8 {
 	u := e.random.Float64()
 	for k, left := range e.left {
@@ -261,7 +267,7 @@ func (e *errs) tries(p float64, words int) uint8 {
 	return uint8(len(e.left))
 }
 
-// renew has the data of a superblock moved.
+// renew asks for the data of a superblock to be moved.
 func (d *Drive) renew(pool, blk int) {
 	if d.ftl.Renew(ftl.Block(pool*d.cfg.Geometry.BlocksPerPlane + blk)) {
 		d.collect(pool)
@@ -269,8 +275,8 @@ func (d *Drive) renew(pool, blk int) {
 	}
 }
 
-// patrol looks at the blocks that have come due since a command came last, in turn. It has no events of its own: a
-// drive at rest would never come to rest.
+// patrol checks, in turn, the blocks that have come due since the last command. It runs on commands, without events of
+// its own, because these would keep an idle drive from ever becoming idle.
 //
 //go:noinline
 func (d *Drive) patrol() {
@@ -281,7 +287,7 @@ func (d *Drive) patrol() {
 	every := e.cfg.Refresh.Patrol
 	all := d.pools.count() * blocks
 	for n := 0; e.due <= d.eng.Now(); n++ {
-		if n == all { // each was looked at just now
+		if n == all { // each has just been checked
 			e.due = d.eng.Now() + every
 			return
 		}
@@ -299,14 +305,14 @@ func (d *Drive) patrol() {
 	}
 }
 
-// spoiltRead ends a host's read that nothing corrected.
+// spoiltRead fails a host read whose data could not be corrected.
 func (d *Drive) spoiltRead(request int32) {
 	if request != 0 {
 		d.requests.At(request).done.Status = block.ReadFault
 	}
 }
 
-// lose notes that a logical page's data are gone.
+// lose records that a logical page's data are lost.
 //
 //go:noinline
 func (d *Drive) lose(l uint32) {
@@ -316,18 +322,18 @@ func (d *Drive) lose(l uint32) {
 	}
 }
 
-// found notes that a logical page is written or trimmed: what was lost of it is of no concern any more.
+// found clears the loss of a logical page that is written or trimmed.
 //
 //go:noinline
 func (d *Drive) found(l uint32) { d.errs.lost.remove(l) }
 
-// isLost reports whether a logical page's data are gone.
+// isLost reports whether a logical page's data are lost.
 func (d *Drive) isLost(l uint32) bool {
 	_, ok := d.errs.lost.get(l)
 	return ok
 }
 
-// retryTime is how much longer a command of some reads takes because one of them tries again.
+// retryTime returns the additional array time of a read command in which at least one read is a retry.
 func (d *Drive) retryTime(txns []int32) sim.Time {
 	for _, t := range txns {
 		if d.txns.At(t).tries > 0 {

@@ -15,7 +15,7 @@ import (
 	"farflash/workload"
 )
 
-// erring is a drive of one die whose bits are wrong with probability p, whatever happens to them.
+// erring returns a drive of one die whose bits are wrong with constant probability p.
 func erring(p float64, change func(*ssd.Reliability)) ssd.Config {
 	cfg := smallConfig()
 	cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel, cfg.Geometry.DiesPerChip, cfg.Geometry.PlanesPerDie = 1, 1,
@@ -30,9 +30,9 @@ func erring(p float64, change func(*ssd.Reliability)) ssd.Config {
 	return cfg
 }
 
-// TestRetries holds how many reads are tried again, how often, and what that takes, against the closed form: each try
-// fails with a binomial tail's probability, and each further try takes a command, the array, what a retry takes
-// longer, and the data.
+// TestRetries compares the number of retried reads, the number of retries and their time with the closed form: each try
+// fails with the probability of a binomial tail, and each retry takes a command, the array time with its surcharge, and
+// the data transfer.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	const n, size, slow = 6000, 4096, 7 * units.Microsecond
@@ -50,7 +50,7 @@ func TestRetries(t *testing.T) {
 			for _, x := range []struct {
 				what string
 				got  uint64
-				want float64 // of a read
+				want float64 // per read
 			}{{"tried again", e.Retried, fails(0)}, {"tries", e.Retries, fails(0) + fails(1)},
 				{"not corrected", e.Uncorrectable, fails(2)}} {
 				if off := float64(x.got) - n*x.want; math.Abs(off) > 4*math.Sqrt(n*x.want*2)+1e-9 {
@@ -61,7 +61,7 @@ func TestRetries(t *testing.T) {
 				t.Errorf("%v wrong bits: the host heard of %d errors of %d", p, got, e.Uncorrectable)
 			}
 			if e.Uncorrectable > 0 {
-				continue // requests that fail have no latency
+				continue // failed requests have no latency
 			}
 			tm := &cfg.Timing
 			each := tm.ReadCommand(1) + tm.Read[0] + tm.ReadyBusy + slow + tm.DataOutSetup + tm.Data(size)
@@ -74,8 +74,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetryBreakdown is the same for the time of the array and the channel alone, which a read's breakdown has with
-// all its tries.
+// TestRetryBreakdown does the same for the array and channel times alone, which a read's breakdown includes for all its
+// tries.
 func TestRetryBreakdown(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -96,8 +96,8 @@ func TestRetryBreakdown(t *testing.T) {
 	}
 }
 
-// TestReadDisturb holds how often a block that is read all the time is refreshed: whenever its reads have brought as
-// many wrong bits as it may have. Beside it, without refresh, its data are lost.
+// TestReadDisturb verifies how often a block that is read all the time is refreshed: whenever its reads have caused as
+// many wrong bits as the limit allows. Without refresh, in contrast, its data are lost.
 func TestReadDisturb(t *testing.T) {
 	t.Parallel()
 	const each, n = 3000, 60_000 // reads of the block between two refreshes
@@ -108,7 +108,7 @@ func TestReadDisturb(t *testing.T) {
 		cfg.Preconditioning.Fill, cfg.OverProvisioning = ssd.FillSequential, .2
 		r := cfg.Reliability
 		code := decay.NewCode(8192, r.Correctable)
-		// So that half of what is corrected is wrong after so many reads.
+		// Half of the correctable bits are wrong after this many reads.
 		r.Fit = &decay.Fit{Disturb: code.Limit(.5) / (each / pages), DisturbReads: 1}
 		if refresh {
 			f := ssd.DefaultRefresh()
@@ -118,7 +118,7 @@ func TestReadDisturb(t *testing.T) {
 	}
 	d, _, _ := play(t, disturbed(true), 1, random(n, block.Read, 8192, pages*8192))
 	s := d.Stats()
-	// A refresh takes as many programs as the block has pages; what is read meanwhile disturbs what is given up.
+	// A refresh takes as many programs as the block has pages; reads during it still disturb the old block.
 	if got := s.FTL.Renewals; float64(got) > n/each+1 || float64(got) < .9*n/each {
 		t.Errorf("%d refreshes of %d reads, want one each %d", got, n, each)
 	}
@@ -135,8 +135,8 @@ func TestReadDisturb(t *testing.T) {
 	}
 }
 
-// TestPatrol holds that data nobody reads are moved as they come of age, each block once a life: so many times as
-// lives fit into the run.
+// TestPatrol verifies that data that are never read are moved when they come of age, each block once a lifetime: as
+// many times as lifetimes fit into the run.
 func TestPatrol(t *testing.T) {
 	t.Parallel()
 	const life, patrol = 2 * units.Second, units.Millisecond
@@ -150,14 +150,14 @@ func TestPatrol(t *testing.T) {
 	r.Fit = &decay.Fit{Retention: code.Limit(.5) / days, RetentionDays: 1}
 	r.Refresh = &ssd.Refresh{At: .5, Patrol: patrol}
 	var records []workload.Record
-	for i := range 12000 { // of one page, as a clock
+	for i := range 12000 { // of one page, to advance the clock
 		records = append(records,
 			workload.Record{Op: block.Read, Size: 8192, Time: units.Duration(i) * units.Millisecond})
 	}
 	d, _, eng := play(t, cfg, 0, records)
 	s := d.Stats()
 	blocks := float64(d.LogicalSize()) / (16 * 8192)
-	// A round of the patrol and the refresh of all blocks that are due, one after the other, come to a life.
+	// A lifetime is extended by a round of the patrol and the sequential refresh of all blocks that are due.
 	wait := 64*patrol + units.Duration(blocks)*16*units.Millisecond
 	most, least := blocks*float64(eng.Now()/life), blocks*math.Floor(float64(eng.Now())/float64(life+wait))
 	if got := float64(s.FTL.Renewals); got > most || got < least || s.Errors.Uncorrectable > 0 {
@@ -166,13 +166,13 @@ func TestPatrol(t *testing.T) {
 	}
 }
 
-// TestLost holds that data which collection cannot read are gone until they are written or trimmed, and that each
-// reader is told.
+// TestLost verifies that data that collection cannot read are lost until they are written or trimmed, and that every
+// read of them fails.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	const n = 256
 	cfg := erring(0, func(r *ssd.Reliability) {
-		// Hopeless from the hundredth read a page on.
+		// Unreadable from the hundredth read of a page on.
 		r.Fit, r.Reads = &decay.Fit{Disturb: .5, DisturbReads: 1}, 0
 		r.Retries = 1
 	})
@@ -189,7 +189,7 @@ func TestLost(t *testing.T) {
 	if s.Errors.Lost == 0 || h.Measured(block.Read).Failed == 0 || s.Failed != h.Measured(block.Read).Failed {
 		t.Errorf("%d grains lost, %d reads failed of %d", s.Errors.Lost, h.Measured(block.Read).Failed, n)
 	}
-	// Everything is written, or trimmed, at last: nothing fails but what was disturbed since.
+	// Finally everything is written or trimmed: only pages disturbed since can fail.
 	cfg.Reliability.Fit = &decay.Fit{Base: 0}
 	for off := int64(0); off < span; off += 8192 {
 		records = append(records, workload.Record{Op: block.Trim, Size: 8192, Offset: off})
@@ -199,7 +199,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSoakErring has drives of all kinds err, retry, lose and refresh at random.
+// TestSoakErring makes drives of all kinds err, retry, lose and refresh at random.
 func TestSoakErring(t *testing.T) {
 	t.Parallel()
 	var all ssd.ErrorCounts
@@ -221,8 +221,8 @@ func TestSoakErring(t *testing.T) {
 			r.Retries = rapid.IntRange(0, 4).Draw(t, "retries")
 			r.RetryLatency = units.Duration(rapid.IntRange(0, 50).Draw(t, "retry us")) * units.Microsecond
 			if rapid.IntRange(0, 2).Draw(t, "refresh") > 0 {
-				// Data last longer than it takes to write them all anew, and the map's pages stay where they are for a
-				// while, or there would be no end of it: some of these drives went on for minutes.
+				// Data must live longer than it takes to rewrite all of them, and mapping pages must stay in place for
+				// a while, or the refreshes never end: some of these drives ran for minutes.
 				cfg.Mapping.CMTCapacity = max(cfg.Mapping.CMTCapacity, 10000)
 				r.Fit.Base /= 3
 				r.Fit.Disturb = rapid.SampledFrom([]float64{.0003, .0005}).Draw(t, "disturb of what is renewed")
@@ -241,7 +241,7 @@ func TestSoakErring(t *testing.T) {
 	t.Logf("%d retries, %d not corrected, %d lost, %d refreshes", all.Retries, all.Uncorrectable, all.Lost, renewals)
 }
 
-// TestReliabilityLimits holds what cannot be, from both sides.
+// TestReliabilityLimits verifies both sides of each limit.
 func TestReliabilityLimits(t *testing.T) {
 	for _, c := range []struct {
 		change func(*ssd.Config)

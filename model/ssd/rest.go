@@ -7,20 +7,20 @@ import (
 	"farflash/sim"
 )
 
-// PowerState is a non-operational state that an idle drive enters by itself (Autonomous Power State Transitions, NVMe
-// Base Specification 2.0, section 8.15.2). A doorbell wakes it. It fetches nothing before it is awake.
+// PowerState is a non-operational state that an idle drive enters autonomously (Autonomous Power State Transitions,
+// NVMe Base Specification 2.0, section 8.15.2). A doorbell wakes it. It fetches no command before it is awake.
 type PowerState struct {
 	// After is how long the drive must be idle before it enters the state.
 	After units.Duration
-	// Entry is the time that it takes to enter the state (ENLAT). Commands that come meanwhile wait for it.
+	// Entry is the time to enter the state (ENLAT). Commands that arrive during it wait for its end.
 	Entry units.Duration
-	// Exit is the time that it takes to wake up (EXLAT).
+	// Exit is the time to wake up (EXLAT).
 	Exit units.Duration
 	// Watts is the power drawn in the state, instead of energy.idle_watts.
 	Watts float64
 }
 
-// mostPowerStates is as many as a drive can have beside one that works.
+// mostPowerStates is the largest number of power states besides the operational one.
 const mostPowerStates = 31
 
 func (c *Config) validatePowerStates(bad *units.Faults) {
@@ -54,17 +54,17 @@ func (c *Config) validatePowerStates(bad *units.Faults) {
 	}
 }
 
-// rest is what a drive knows of its sleep. It has no timer: which state it has come to is worked out when it is
-// woken, or asked.
+// rest is the state of a drive's power management. It has no timer: the power state that the drive has reached is
+// derived when it is woken or queried.
 type rest struct {
 	states []PowerState
-	since  sim.Time   // when it last ended a command
-	awake  sim.Time   // when it is awake again
-	spent  []sim.Time // in each state
+	since  sim.Time   // when it last completed a command
+	awake  sim.Time   // when it is or was awake again
+	spent  []sim.Time // time spent in each state
 	wakes  uint64
 }
 
-// began is when the drive came to have nothing to do, or false while it has, or is waking.
+// began returns when the drive became idle. It reports false while the drive is busy or waking up.
 func (d *Drive) began(now sim.Time) (sim.Time, bool) {
 	z := &d.rest
 	if d.held > 0 || d.memoryTurns.busy || now < z.awake || now-z.since < z.states[0].After {
@@ -90,8 +90,8 @@ func (d *Drive) began(now sim.Time) (sim.Time, bool) {
 	return at, now > at
 }
 
-// slept adds the time in each state, up to now, of a drive that has had nothing to do since it began to have, and
-// returns which state it is in or entering; -1 is none.
+// slept adds, for a drive idle since began, the time spent in each state up to now, and returns the state it is in or
+// entering; -1 is none.
 func (z *rest) slept(spent []sim.Time, began, now sim.Time) int {
 	in := -1
 	for i := range z.states {
@@ -109,7 +109,7 @@ func (z *rest) slept(spent []sim.Time, began, now sim.Time) int {
 	return in
 }
 
-// rouse is told that there is something to do, and returns when the drive can see to it.
+// rouse handles a doorbell: it returns when the drive is awake to process it.
 func (d *Drive) rouse() sim.Time {
 	z, now := &d.rest, d.eng.Now()
 	if now < z.awake {
@@ -129,7 +129,7 @@ func (d *Drive) rouse() sim.Time {
 	return z.awake
 }
 
-// rested is how long the drive was in each state up to a time that is not before the clock's.
+// rested returns how long the drive was in each state up to a time at, which must not be before the present.
 func (d *Drive) rested(at sim.Time) []sim.Time {
 	if len(d.rest.states) == 0 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"farflash/sim"
 )
 
-// TestRestByHand: reads come after pauses of various lengths to a drive that enters a first state after 10 ms, in 2,
-// leaves it in 5, and a second after 50, in 20, and leaves it in 30. Each is later than one that comes at once by
-// what is left of entering and by leaving.
+// TestRestByHand: reads arrive after pauses of various lengths at a drive that enters a first state after 10 ms, in 2,
+// and leaves it in 5, and a second after 50, in 20, and leaves it in 30. Each is delayed, relative to an immediate one,
+// by the rest of entering plus leaving.
 func TestRestByHand(t *testing.T) {
 	const ms = units.Millisecond
 	cfg := round()
@@ -31,16 +31,16 @@ func TestRestByHand(t *testing.T) {
 	}{
 		{5 * ms, 0, [2]sim.Time{}},
 		{9 * ms, 0, [2]sim.Time{}},
-		{11 * ms, 1*ms + 5*ms, [2]sim.Time{}},              // it had one of two milliseconds to go
-		{12 * ms, 5 * ms, [2]sim.Time{}},                   // just there
+		{11 * ms, 1*ms + 5*ms, [2]sim.Time{}},              // one of two milliseconds was left
+		{12 * ms, 5 * ms, [2]sim.Time{}},                   // just entered
 		{40 * ms, 5 * ms, [2]sim.Time{28 * ms, 0}},         // for 28 ms
 		{60 * ms, (10 + 30) * ms, [2]sim.Time{38 * ms, 0}}, // half way into the second
 		{170 * ms, 30 * ms, [2]sim.Time{38 * ms, 100 * ms}},
 	} {
-		// The pause is from the answer of one to the doorbell of the next; what is on the link before and after is
+		// The pause lasts from the completion of one to the doorbell of the next; the link times before and after are
 		// the same each time.
 		began, _ := a.d.began(sim.Forever / 2)
-		// nothing, but that the clock comes there
+		// an empty event that only advances the clock
 		a.eng.Schedule(a.d.self, a.d.target, began+c.pause-a.d.bellTime, math.MaxUint16, 0)
 		a.eng.Run(began + c.pause - a.d.bellTime)
 		got := a.submit(t, q, read)[0]
@@ -61,7 +61,7 @@ func TestRestByHand(t *testing.T) {
 			t.Errorf("after %v: woken %d times, not %d; %v J, not %v", c.pause, s.Wakes, wakes, s.Energy, want)
 		}
 	}
-	// What it has rested since counts, and asking does not wake it.
+	// The rest since then counts, and querying does not wake the drive.
 	began, _ := a.d.began(sim.Forever / 2)
 	for range 2 {
 		if s := a.d.StatsAt(began + 100*ms); s.Rested[0]-spent[0] != 38*ms || s.Rested[1]-spent[1] != 30*ms {

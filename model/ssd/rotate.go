@@ -5,11 +5,11 @@ import (
 	"farflash/numeric/units"
 )
 
-// MQSim's rotation among priority classes (Quirks.RotatesClasses). It polls every chip of an idle channel whenever a
+// MQSim's rotation among priority classes (Quirks.RotatesClasses). MQSim polls every chip of an idle channel whenever a
 // transaction is queued or a channel or chip becomes idle, and every poll advances the rotation, whether or not the
 // chip can start a command.
 
-// touchAll polls all channels if a transaction was queued since the last time.
+// touchAll polls all channels if a transaction was queued since the last call.
 func (d *Drive) touchAll() {
 	if !d.entered {
 		return
@@ -20,7 +20,7 @@ func (d *Drive) touchAll() {
 	}
 }
 
-// pollLanes is serveLanes that polls every lane, idle or not.
+// pollLanes is serveLanes with a poll of every lane, idle or not.
 func (d *Drive) pollLanes(c *channel) bool {
 	for range c.lanes {
 		l := &c.lanes[c.turn]
@@ -102,8 +102,8 @@ func (d *Drive) urgentAsPeer(l *lane) bool {
 	return false
 }
 
-// rotate selects one of the host's queues of a kind; first is the one of class urgent, have the bit set of non-empty
-// ones. -1 is none.
+// rotate selects one of the host's queues of a kind. first is the queue of class urgent; have has a bit set for each
+// non-empty one. -1 is none.
 func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	if have&1 != 0 { // urgent
 		return first
@@ -118,6 +118,7 @@ func (d *Drive) rotate(l *lane, first int, have uint16) int {
 		class, weight = int(block.Urgent), weights[0]
 	}
 	found := -1
+	// Each lap over the classes lowers the weight that a class needs by one, down to 1, then back to that of high.
 	for tries := 0; tries < weights[0]; {
 		if class++; class >= int(block.Classes) {
 			class = int(block.High)
@@ -140,7 +141,7 @@ func (d *Drive) rotate(l *lane, first int, have uint16) int {
 	return found
 }
 
-// lookout recovers requests that MQSim would leave waiting for ever.
+// lookout recovers requests that MQSim would leave waiting forever.
 type lookout struct {
 	due      bool     // evLookAgain is scheduled
 	begun    uint64   // flash commands begun when it was scheduled
@@ -158,7 +159,7 @@ func (d *Drive) lookAgain() {
 	d.lookout.due = false
 	if d.commandsBegun() == d.lookout.begun {
 		rotates := d.rotates
-		d.rotates = false // which can starve a class
+		d.rotates = false // the rotation can starve a class
 		for ch := range d.channels {
 			d.serve(int32(ch), &d.channels[ch])
 		}

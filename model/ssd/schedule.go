@@ -8,9 +8,8 @@ import (
 	"farflash/sim"
 )
 
-// A lane is what takes one flash command at a time: a die, or a whole chip where
-// a quirk says so. It holds the queues of what waits for it. All that each command
-// looks at lies in its first cache line.
+// lane executes one flash command at a time: it is a die, or a whole chip under Quirks.WholeChip. It holds the queues
+// of transactions waiting for it. The fields read for each command share its first cache line.
 type lane struct {
 	// The command in progress.
 	txns   [4]int32
@@ -18,45 +17,45 @@ type lane struct {
 	left   int8 // transactions not yet completed
 	op     operation
 	phase  phase
-	reads  int8     // while reading: planes that do
+	reads  int8     // while reading: planes that are reading
 	closed bool     // while reading: no more reads may join
-	mask   uint16   // queues that hold something
-	starts sim.Time // the array, after command, address and data in
-	finish sim.Time // of the array operation
+	mask   uint16   // queues that are not empty
+	starts sim.Time // start of the array operation, after command, address and data in
+	finish sim.Time // end of the array operation
 
-	// Where its bit is among those of its channel's lanes that have something to do and may be able to.
+	// Its bit among those of its channel's lanes that have work and may be able to start it.
 	ready    *uint64
 	readyBit uint8
 
-	hostNext   bool  // the last command was collection's: if that is urgent, the host's turn has come
-	collecting int16 // planes of it with victims in progress
+	hostNext   bool  // the last command was collection's: if collection is urgent, it is the host's turn
+	collecting int16 // its planes with victims in progress
 
 	number, channel int32
-	wanted          int32 // where those of its first die begin in Drive.wanted
+	wanted          int32 // index in Drive.wanted of its first die
 
 	queues [queues]fifo
 
 	paused pausedOp
-	busyTo sim.Time // while reading: until when some plane works
+	busyTo sim.Time // while reading: when the last working plane will be done
 
-	// Weighted round robin among the classes high, medium and low, for reads and
-	// for writes: how many turns each has left.
+	// Weighted round robin among the classes high, medium and low, for reads and for writes: the turns that each has
+	// left.
 	credit [2][3]int16
-	// Under RotatesClasses: the class polled last, and the weight that a class needs now.
+	// Under RotatesClasses: the class polled last, and the weight that a class currently needs.
 	last, weight [2]int8
 
 	firstPlane int32
 	_          [4]byte
 }
 
-// planeAt is where a plane lies, and what waits for it.
+// planeAt is the location of a plane and the number of transactions waiting for it.
 type planeAt struct {
 	lane    int32
-	spot    spot           // page 0 of it
-	waiting [queues]uint32 // transactions in the scheduler
+	spot    spot           // page 0 of the plane
+	waiting [queues]uint32 // transactions in the scheduler, by queue
 }
 
-// operation is what the array does.
+// operation is the kind of an array operation.
 type operation uint8
 
 const (
@@ -67,30 +66,29 @@ const (
 	operations
 )
 
-// phase is where a lane's command stands.
+// phase is the progress of a lane's command.
 type phase uint8
 
 const (
 	idle     phase = iota
 	working        // the channel carries the command, then the array works
-	transfer       // read data waits for the channel or is on it
-	reading        // planes read by themselves; see planes.go
+	transfer       // read data wait for the channel or are on it
+	reading        // planes read independently; see planes.go
 )
 
 // pausedOp is a program or erase that was suspended for reads.
 type pausedOp struct {
 	txns  [4]int32
 	n     int8
-	reads int8 // reads served since
+	reads int8 // reads served since the suspension
 	op    operation
 	rest  sim.Time
 }
 
-// readsPerPause bounds how many reads a suspended operation lets go first, so
-// that reads cannot starve it.
+// readsPerPause bounds the reads that a suspended operation lets pass, so that reads cannot starve it.
 const readsPerPause = 16
 
-// queueStats is what is known of one kind of queue over all lanes.
+// queueStats are the statistics of one kind of queue over all lanes.
 type queueStats struct {
 	Entered, Left uint64
 	Wait          units.Total
@@ -99,14 +97,13 @@ type queueStats struct {
 	MaxLength     int64
 }
 
-// enqueue hands a transaction to the scheduler. The channels that may act on it
-// are served when the batch is closed.
+// enqueue hands a transaction to the scheduler. The affected channel is served when the batch is closed.
 func (d *Drive) enqueue(t int32, x *transaction) { d.lineUp(t, x, false) }
 
-// sendAgain puts a read whose data could not be corrected before all others of its queue.
+// sendAgain puts a read whose data could not be corrected at the front of its queue.
 func (d *Drive) sendAgain(t int32) { d.lineUp(t, d.txns.At(t), true) }
 
-// lineUp puts a transaction into its queue, behind all others there, or before them if it has been in it already.
+// lineUp puts a transaction at the back of its queue, or at the front if it has been in it before.
 func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	at := &d.planes[x.plane]
 	l := &d.lanes[at.lane]
@@ -130,7 +127,7 @@ func (d *Drive) lineUp(t int32, x *transaction, before bool) {
 	d.touch(l.channel)
 }
 
-// wantedOf is where what is wanted of a die begins in Drive.wanted, by queue.
+// wantedOf returns the index in Drive.wanted of the queues of a die.
 func (l *lane) wantedOf(s spot) int32 { return l.wanted + int32(s.die())*queues }
 
 // queueBit is a queue's bit in a lane's mask.
@@ -139,10 +136,11 @@ func queueBit(q uint8) uint16 { return 1 << (q & 15) }
 // touch marks a channel for service at the end of the batch.
 func (d *Drive) touch(channel int32) { d.dirty[channel>>6] |= 1 << (channel & 63) }
 
-// openBatch starts to collect transactions; closeBatch lets idle channels act on
-// what was collected since the outermost openBatch.
+// openBatch starts to collect transactions; closeBatch lets idle channels act on all that were collected since the
+// outermost openBatch.
 func (d *Drive) openBatch() { d.batch++ }
 
+// closeBatch ends a batch and, if it was the outermost, serves the channels marked by touch.
 func (d *Drive) closeBatch() {
 	d.batch--
 	if d.batch > 0 {
@@ -161,24 +159,24 @@ func (d *Drive) closeBatch() {
 	}
 }
 
-// setReady notes that a lane has something to do and may be able to.
+// setReady marks a lane as having work that it may be able to start.
 func (d *Drive) setReady(l *lane) {
 	if l.phase == idle || l.phase == reading || d.canInterrupt {
 		*l.ready |= 1 << (l.readyBit & 63)
 	}
 }
 
-// unready notes that it has not, or cannot.
+// unready clears the mark.
 func (l *lane) unready() { *l.ready &^= 1 << (l.readyBit & 63) }
 
-// busy reports whether a channel is taken, or is about to be given on.
+// busy reports whether a channel is in use, or is about to be passed on.
 func (d *Drive) busy(c *channel) bool {
 	now := d.eng.Now()
 	return c.wake || c.sending || now < c.freeAt || now == c.freeAt && d.cfg.Quirks.EndsAreEvents
 }
 
-// wake makes sure that a busy channel is given on when it is free. A channel that
-// carries data is: the end of the transfer sees to it.
+// wake makes sure that a busy channel is passed on when it becomes free. If it carries data, the end of the transfer
+// does so.
 func (d *Drive) wake(ch int32, c *channel) {
 	if !c.wake && !c.sending {
 		c.wake = true
@@ -190,12 +188,12 @@ func (d *Drive) wake(ch int32, c *channel) {
 	}
 }
 
-// serve gives an idle channel to whoever keeps most of the drive at work. Commands that carry no data, those of reads
-// and erases, go first, of lanes in turn: for less than a microsecond on the channel an array works. Then come data,
-// a program's and those that reads have left in chips, by turns when both wait, so that neither starves the other.
-// The firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level request scheduler) goes through a channel's ways in
-// this order: reads to be triggered, erases, programs, read data; it needs no turns because it gives each way that
-// waits one command a round. Under the quirk DataFirst read data are gone before anybody comes here.
+// serve gives an idle channel to the work that keeps most of the drive busy. Commands without data, those of reads and
+// erases, go first, from lanes in turn: because less than a microsecond on the channel puts an array to work. Data come
+// next, a program's and read data waiting in chips, alternating when both wait, so that neither starves the other. The
+// firmware of the Cosmos+ OpenSSD (GreedyFTL, its low-level request scheduler) visits a channel's ways in this order:
+// reads to be triggered, erases, programs, read data. It needs no alternation because it gives each waiting way one
+// command a round. Under Quirks.DataFirst, waiting read data have been sent before serve is called.
 func (d *Drive) serve(ch int32, c *channel) {
 	if d.busy(c) {
 		if c.anyReady() {
@@ -225,8 +223,9 @@ func (d *Drive) serveLanes(c *channel) bool {
 	if d.rotates {
 		return d.pollLanes(c)
 	}
-	// From the lane whose turn it is to the last, then from the first on, its word once more and whole: where classes
-	// take turns by weight, a lane whose class of the turn could begin nothing may begin something of the next.
+	// Scan from the lane whose turn it is to the last, then from the first. The first word is visited again at the end,
+	// whole: if classes take turns by weight, a lane whose class of the turn could not start a command may start one of
+	// the next class.
 	i := uint(c.turn) >> 6
 	w := c.ready[i] >> (c.turn & 63) << (c.turn & 63)
 	for left := len(c.ready); ; left-- {
@@ -249,8 +248,7 @@ func (d *Drive) serveLanes(c *channel) bool {
 	}
 }
 
-// start issues the next command of a lane, if it can take one. It reports whether
-// the channel was taken.
+// start issues the next command of a lane, if the lane can accept one. It reports whether the channel was taken.
 func (d *Drive) start(l *lane) bool {
 	if l.phase != idle || l.paused.n > 0 || l.mask == 0 {
 		if l.phase == reading && l.mask != 0 {
@@ -281,7 +279,7 @@ func (d *Drive) start(l *lane) bool {
 	return false
 }
 
-// startBusy is start of a lane that has nothing to do, or is not idle, or has suspended what it did.
+// startBusy is start for a lane that has no work, is not idle, or has a suspended operation.
 //
 //go:noinline
 func (d *Drive) startBusy(l *lane) bool {
@@ -294,7 +292,7 @@ func (d *Drive) startBusy(l *lane) bool {
 	case l.phase != idle:
 		return l.phase == working && d.interrupt(l)
 	}
-	// Between the reads that a suspended operation was interrupted for.
+	// Serve further reads while the operation is suspended.
 	if q1, q2 := d.nextReads(l); q1 >= 0 && l.paused.reads < readsPerPause {
 		l.paused.reads++
 		return d.issue(l, q1, q2, false)
@@ -303,8 +301,7 @@ func (d *Drive) startBusy(l *lane) bool {
 	return false
 }
 
-// issueOrHold issues from a queue. held says that the queue's choice blocks the
-// lane although nothing could be issued.
+// issueOrHold issues from a queue. held reports that the queue blocks the lane although no command could be issued.
 func (d *Drive) issueOrHold(l *lane, q1, q2 int) (issued, held bool) {
 	if d.issue(l, q1, q2, false) {
 		return true, true
@@ -312,10 +309,10 @@ func (d *Drive) issueOrHold(l *lane, q1, q2 int) (issued, held bool) {
 	return false, d.cfg.Quirks.HeadBlocks
 }
 
-// urgent reports whether collection goes before the host in a lane.
+// urgent reports whether collection precedes the host on a lane.
 func (d *Drive) urgent(l *lane) bool { return !d.cfg.Collection.Preemptible || d.urgentNow(l) }
 
-// urgentNow is urgent where collection goes by turns with the host.
+// urgentNow is urgent for collection that is preemptible.
 //
 //go:noinline
 func (d *Drive) urgentNow(l *lane) bool {
@@ -333,13 +330,13 @@ func (d *Drive) urgentNow(l *lane) bool {
 	return false
 }
 
-// moves are the queues of collection. While a victim waits only for the host's
-// reads of it to end, there is nothing in them, and the host must not be held up.
+// moves are the queues of collection. They are empty while a victim waits only for the host's reads of it to complete,
+// and the host must not be held up then.
 const moves = 1<<queueMoveRead | 1<<queueMoveWrite | 1<<queueCopyback | 1<<queueErase
 
-// canMove reports whether any of a lane's programs and erases of collection can be issued. Where pages hold several
-// grains a move can share its page with a host's write of part of a grain, and waits as that does for what the write
-// leaves standing to be read: one of the host's reads.
+// canMove reports whether any of a lane's collection programs and erases can be issued. If a page holds several grains,
+// a move can share its page with a partial write of a grain by the host. It then waits, as the write does, for a host
+// read of the sectors that the write leaves valid.
 func (d *Drive) canMove(l *lane) bool {
 	return d.grains == 1 || l.mask&(1<<queueCopyback|1<<queueErase) != 0 || d.issuable(l, queueMoveWrite)
 }
@@ -347,8 +344,8 @@ func (d *Drive) canMove(l *lane) bool {
 // writes are the queues that programs are taken from.
 const writes = 1<<queueMappingWrite | 1<<queueMoveWrite | 1<<queueCopyback | hostWrites
 
-// nextReads chooses the queues that a read command is taken from, or -1. Mapping
-// reads go first; collection goes before the host only when it is urgent.
+// nextReads chooses the queues for a read command, or -1. Mapping reads go first; collection precedes the host only
+// when it is urgent.
 func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 	const reads = 1<<queueMappingRead | 1<<queueMoveRead | hostReads
 	m := l.mask
@@ -380,12 +377,12 @@ func (d *Drive) nextReads(l *lane) (q1, q2 int) {
 		return d.nextHost(l, queueHostRead), -1
 	}
 	if m&hostWrites != 0 {
-		return -1, -1 // the host's writes go before collection's reads
+		return -1, -1 // the host's writes precede collection's reads
 	}
 	return queueMoveRead, -1
 }
 
-// nextWrites chooses the queues that a program command is taken from, or -1.
+// nextWrites chooses the queues for a program command, or -1.
 func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 	m := l.mask
 	if d.cfg.Quirks.RotatesClasses {
@@ -415,8 +412,7 @@ func (d *Drive) nextWrites(l *lane) (q1, q2 int) {
 	return move, -1
 }
 
-// second is the queue that fills up a multi-plane command: a copyback shares its
-// command with nothing else.
+// second returns the queue that fills up a multi-plane command. A copyback cannot share its command.
 func second(move, other int) int {
 	if move == queueCopyback {
 		return -1
@@ -424,8 +420,8 @@ func second(move, other int) int {
 	return other
 }
 
-// nextHost chooses among the host's queues, the first of which is queueHostRead or queueHostWrite, or -1: urgent
-// first, the others by weight.
+// nextHost chooses among the host's queues, of which first is queueHostRead or queueHostWrite: urgent first, the others
+// by weight. -1 is none.
 func (d *Drive) nextHost(l *lane, first int) int {
 	have := l.mask >> (first & 15) & (1<<block.Classes - 1)
 	if d.rotates {
@@ -464,9 +460,8 @@ func (d *Drive) nextByWeight(l *lane, first int, have uint16) int {
 	}
 }
 
-// issue puts together a command from queue q1 of a lane, filled up from q2, and
-// starts it. suspends says that what runs is suspended for it first.
-// It reports false if nothing in q1 is ready.
+// issue assembles a command from queue q1 of a lane, filled up from q2, and starts it. If suspends is set, the running
+// operation is suspended for it first. It reports false if no transaction in q1 is ready.
 func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	op := operationOf(q1)
 	if op == opRead && d.planeReads != nil {
@@ -502,8 +497,8 @@ func (d *Drive) issue(l *lane, q1, q2 int, suspends bool) bool {
 	return true
 }
 
-// firstReady is the number of the first program of a queue that waits for nothing, of which the first of all does;
-// the length of the queue is none. Where the first one blocks the others it is that, and waits is true.
+// firstReady returns the index of the first ready program of a queue, given that the one at the front is not ready; the
+// length of the queue means none. Under Quirks.HeadBlocks it returns the front, and waits is true.
 //
 //go:noinline
 func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {
@@ -516,13 +511,13 @@ func (d *Drive) firstReady(f *fifo) (lead uint32, waits bool) {
 	return lead, false
 }
 
-// command is what is known of a command that is being put together. It addresses one die, distinct planes, the same
-// page of each block, if it is not to erase them.
+// command is a command being assembled. It addresses one die and distinct planes and, unless it is an erase, the same
+// page in each block.
 type command struct {
 	head   spot
-	wanted int32 // where those of its die begin in Drive.wanted
+	wanted int32 // index in Drive.wanted of its die
 	op     operation
-	planes uint8 // that it has
+	planes uint8 // the planes it already uses
 }
 
 // fillUp adds to a command what fits from a queue of its lane, from the i-th entry on.
@@ -548,21 +543,22 @@ func (d *Drive) fillUp(l *lane, c *command, q uint8, i uint32) {
 	}
 }
 
+// operationOf returns the array operation of a queue's transactions.
 func operationOf(queue int) operation {
 	return operationsOf[queue&(len(operationsOf)-1)]
 }
 
-// operationsOf is what the array does for transactions of each queue. Beyond them it is as long as lets an index be
-// cut to it.
+// operationsOf is the array operation of each queue's transactions. Its length is a power of two, so that masking the
+// index removes the bounds check.
 var operationsOf = func() (op [16]operation) {
 	for q := queueMappingWrite; q < queueErase; q++ {
 		op[q] = opProgram
 	}
 	op[queueErase], op[queueCopyback] = opErase, opCopyback
-	return op // and reads
+	return op // the rest are reads
 }()
 
-// dequeue takes the i-th transaction, w, out of a lane's queue q, which is f.
+// dequeue removes the i-th transaction, w, from a lane's queue q, which is f.
 func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q uint8, i uint32) {
 	x := d.txns.At(w.txn)
 	if d.grains > 1 && operationOf(int(q)) == opProgram {
@@ -579,7 +575,7 @@ func (d *Drive) dequeue(l *lane, f *fifo, w waiter, q uint8, i uint32) {
 	s := &d.queueStats[q]
 	s.length--
 	if x.tries > 0 {
-		return // it has been here before, and is counted
+		return // a retry, counted before
 	}
 	wait := d.eng.Now() - x.queued
 	s.Left++

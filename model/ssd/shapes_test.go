@@ -12,9 +12,9 @@ import (
 	"farflash/sim"
 )
 
-// TestShapes holds every law over drives of all kinds that can be combined, whatever chance draws elsewhere:
-// namespaces on channels of their own, the first of which nobody uses, and on all of them; grains or pages; the map
-// in memory or on flash; each way of filling, and what reads of an empty drive find.
+// TestShapes verifies every law over drives of all combinable kinds, besides the randomly drawn ones: namespaces on
+// separate channels, the first of which is unused, and on all of them; grains or pages; the map in memory or on flash;
+// each kind of fill, and of initial content.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	namespaces := map[string][]ssd.Namespace{

@@ -6,24 +6,24 @@ import (
 	"farflash/sim"
 )
 
-// SLCCache is flash that is written with one bit a cell, which is fast and takes several times the room. The host's
-// data go there first and are folded, moved to blocks with all bits, when there is time for it or blocks are short.
-// Which blocks are of the cache changes with each erase: it is as large as there are blocks to spare, up to its
-// capacity. Its blocks hold 1/bits of the pages of others.
+// SLCCache is flash written with one bit a cell, which is fast but takes several times the space. The host's data go
+// there first and are folded, that is, moved to blocks with all bits, when there is time for it or blocks are short.
+// Which blocks belong to the cache changes with each erase: the cache is as large as there are blocks to spare, up to
+// its capacity. Its blocks hold 1/bits of the pages of others.
 type SLCCache struct {
-	// Capacity is how much of the host's data the cache can hold at most.
+	// Capacity is the largest amount of the host's data that the cache can hold.
 	Capacity units.Bytes
 	// Reserved is the part of the capacity for which collection keeps blocks free, however full the drive is.
 	Reserved units.Bytes
-	// ReadLatency is how long the array takes to read a page of the cache.
+	// ReadLatency is the time of the array to read a page of the cache.
 	ReadLatency units.Duration
-	// ProgramLatency is how long it takes to program one.
+	// ProgramLatency is the time to program one.
 	ProgramLatency units.Duration
-	// Fold says when data are folded, if blocks are not short.
+	// Fold is when data are folded, as long as blocks are not short.
 	Fold Folding
-	// IdleAfter is how long a drive has had no command when it begins to fold.
+	// IdleAfter is the time without commands after which the drive starts to fold.
 	IdleAfter units.Duration
-	// WhenFull says where new data goes when the cache is full.
+	// WhenFull is where new data go when the cache is full.
 	WhenFull WhenFull
 }
 
@@ -39,7 +39,7 @@ const (
 
 var foldingNames = units.Names[Folding]{"idle", "always"}
 
-// String is the name in scenarios.
+// String returns the name used in scenarios.
 func (f Folding) String() string { return foldingNames.Name(f) }
 
 // MarshalText writes the name.
@@ -48,19 +48,19 @@ func (f Folding) MarshalText() ([]byte, error) { return foldingNames.Marshal(f) 
 // UnmarshalText reads a name.
 func (f *Folding) UnmarshalText(text []byte) error { return foldingNames.Unmarshal(text, f) }
 
-// WhenFull is what becomes of writes for which an SLC cache has no room.
+// WhenFull is the treatment of writes for which an SLC cache has no space.
 type WhenFull uint8
 
-// The ways.
+// The treatments.
 const (
 	Bypass   WhenFull = iota // they go to blocks with all bits
-	WaitFold                 // they wait until a block of the cache was folded
+	WaitFold                 // they wait until a block of the cache has been folded
 	whenFulls
 )
 
 var whenFullNames = units.Names[WhenFull]{"bypass", "wait"}
 
-// String is the name in scenarios.
+// String returns the name used in scenarios.
 func (w WhenFull) String() string { return whenFullNames.Name(w) }
 
 // MarshalText writes the name.
@@ -69,14 +69,14 @@ func (w WhenFull) MarshalText() ([]byte, error) { return whenFullNames.Marshal(w
 // UnmarshalText reads a name.
 func (w *WhenFull) UnmarshalText(text []byte) error { return whenFullNames.Unmarshal(text, w) }
 
-// DefaultSLCCache has latencies that are usual of one bit a cell; how large it is must be said.
+// DefaultSLCCache has typical latencies of one bit a cell; its capacity must be given.
 func DefaultSLCCache() SLCCache {
 	return SLCCache{ReadLatency: 25 * units.Microsecond, ProgramLatency: 75 * units.Microsecond,
 		IdleAfter: 10 * units.Millisecond}
 }
 
-// fast is the cache as the translation layer has it, of pools of flash that is g, where so many streams are written
-// by the host. block is how much of the host's data a block of the cache holds.
+// fast returns the translation layer's configuration of the cache, for flash divided into pools and the given number of
+// host streams, and the amount of the host's data in a block of the cache.
 func (c *Config) fast(p *pools, streams int) (x ftl.Fast, block units.Bytes) {
 	s := c.SLCCache
 	if s == nil || c.Geometry.PagesPerBlock < c.Timing.Cell.Bits() {
@@ -91,7 +91,7 @@ func (c *Config) fast(p *pools, streams int) (x ftl.Fast, block units.Bytes) {
 	return x, block
 }
 
-// validateSLCCache checks what can be said without a geometry.
+// validateSLCCache checks all that does not depend on the geometry.
 func (c *Config) validateSLCCache(bad *units.Faults) {
 	s := c.SLCCache
 	if s == nil {
@@ -117,7 +117,7 @@ func (c *Config) validateSLCCache(bad *units.Faults) {
 		"%v is not possible; use 0B to the capacity, %v", s.Reserved, s.Capacity)
 }
 
-// validateSLCSpace checks that a possible cache has blocks.
+// validateSLCSpace checks that a cache with valid settings gets blocks.
 func (c *Config) validateSLCSpace(bad *units.Faults) {
 	s := c.SLCCache
 	if s == nil {
@@ -148,27 +148,27 @@ func (c *Config) validateSLCSpace(bad *units.Faults) {
 	}
 }
 
-// slc is what a drive knows of its SLC cache.
+// slc is the state of a drive's SLC cache.
 type slc struct {
 	on, folding bool
-	timer       bool     // an event will look whether the drive is idle
-	since       sim.Time // when the last command ended
-	programs    uint64   // of the host's pages, those of the cache
+	timer       bool     // an event to check for idleness is scheduled
+	since       sim.Time // when the last command completed
+	programs    uint64   // host pages programmed in the cache
 	folds       uint64   // pages programmed by folding
 }
 
-// isFast reports whether a page lies in the cache. What is on one is numbered behind all others of its block, as its
-// times are.
+// isFast reports whether a page lies in the cache. Pages of the cache are numbered after all others of a block, and so
+// are their times in readArray and programArray.
 func (d *Drive) isFast(x *transaction) bool { return uint32(x.pageIndex) >= d.pagesPerBlock }
 
-// begunCommand is told that the drive has a command.
+// begunCommand is called when the drive fetches a command.
 func (d *Drive) begunCommand() {
 	if d.slc.folding && d.cfg.SLCCache.Fold == FoldIdle {
 		d.fold(false)
 	}
 }
 
-// endedCommands is told that it has none any more.
+// endedCommands is called when the drive has completed its last command.
 func (d *Drive) endedCommands() {
 	if !d.slc.on || d.cfg.SLCCache.Fold != FoldIdle {
 		return
@@ -180,7 +180,7 @@ func (d *Drive) endedCommands() {
 	}
 }
 
-// idle begins to fold if there has been no command for long enough.
+// idle starts folding if there has been no command for long enough.
 func (d *Drive) idle() {
 	d.slc.timer = false
 	if d.held > 0 || d.slc.folding {
@@ -197,7 +197,7 @@ func (d *Drive) idle() {
 	}
 }
 
-// fold tells the translation layer whether there is time.
+// fold sets whether the translation layer has time to fold.
 func (d *Drive) fold(on bool) {
 	d.slc.folding = on
 	for pool := range d.pools.count() {
@@ -205,7 +205,7 @@ func (d *Drive) fold(on bool) {
 	}
 }
 
-// startSLC is what a drive that has just been made does about its cache: its data before time 0 have long been folded.
+// startSLC initialises the cache of a new drive: data written before time 0 have already been folded.
 func (d *Drive) startSLC() {
 	s := d.cfg.SLCCache
 	d.ftl.UseFast(true)
@@ -222,7 +222,7 @@ func (d *Drive) startSLC() {
 	}
 }
 
-// SLCBlocks is how many blocks are of the SLC cache.
+// SLCBlocks returns the number of blocks in the SLC cache.
 func (d *Drive) SLCBlocks() int {
 	n := 0
 	for pool := range d.pools.count() {

@@ -10,8 +10,8 @@ import (
 	"farflash/sim"
 )
 
-// cached is a drive of one plane whose times are round and whose TLC has a cache of three blocks, of 5 pages each:
-// one bit a cell reads in 3 us and programs in 20, where three bits take 10 and 100.
+// cached returns a drive of one plane with round times whose TLC has a cache of three blocks of 5 pages: one bit a cell
+// reads in 3 us and programs in 20, where three bits take 10 and 100.
 func cached() Config {
 	cfg := round()
 	cfg.Timing.Cell = nand.TLC
@@ -21,7 +21,7 @@ func cached() Config {
 	return cfg
 }
 
-// next submits a request and lets time go on until it has ended, and no longer.
+// next submits a request and runs just until it has completed.
 func next(t *testing.T, a *asker, q block.QueueID, op block.Op, page int) block.Completion {
 	t.Helper()
 	a.done = a.done[:0]
@@ -37,9 +37,9 @@ func next(t *testing.T, a *asker, q block.QueueID, op block.Op, page int) block.
 	return a.done[0]
 }
 
-// TestSLCCacheByHand: what goes to the cache is programmed and read in its times, until it is full; then in those of
-// the flash. A drive that was left alone for long enough has moved all whole blocks of it, and what is read and
-// written then is as at first.
+// TestSLCCacheByHand: pages in the cache are programmed and read in the cache's times until it is full, then in those
+// of the flash. After a long enough idle time the drive has folded all full blocks of the cache, and reads and writes
+// are as fast as at first.
 func TestSLCCacheByHand(t *testing.T) {
 	without := cached()
 	without.SLCCache = nil
@@ -50,10 +50,10 @@ func TestSLCCacheByHand(t *testing.T) {
 	}
 	takes := func(x *asker, op block.Op, page int) sim.Time {
 		c := next(t, x, queues[x], op, page)
-		return (c.Finished - c.Submitted) / us * us // the doorbell of the completion before takes 8 ns of the link
+		return (c.Finished - c.Submitted) / us * us // the previous completion's doorbell takes 8 ns of the link
 	}
 	write, read := takes(plain, block.Write, 0), takes(plain, block.Read, 0)
-	// Idle times are of no account yet: each command comes at once.
+	// Idle times do not matter yet: each command follows at once.
 	for page := range 20 {
 		saved := 80 * us
 		if page >= 15 {
@@ -82,7 +82,7 @@ func TestSLCCacheByHand(t *testing.T) {
 	if got := takes(a, block.Read, 0); got != read {
 		t.Errorf("a folded page is read in %v, not %v", got, read)
 	}
-	for page := range 20 { // the open block of the others has 11 pages left
+	for page := range 20 { // the open normal block has 11 pages left
 		saved := sim.Time(0)
 		if page >= 11 {
 			saved = 80 * us
@@ -98,8 +98,8 @@ func TestSLCCacheByHand(t *testing.T) {
 	}
 }
 
-// TestSLCCacheWaits: a host that waits for the cache gets, in the long run, a block of it in the time that moving one
-// takes and filling one takes.
+// TestSLCCacheWaits verifies that a host that waits for the cache gets, in the long run, a block of it in the time to
+// fold one plus the time to fill one.
 func TestSLCCacheWaits(t *testing.T) {
 	cfg := cached()
 	cfg.SLCCache.WhenFull = WaitFold
@@ -114,8 +114,8 @@ func TestSLCCacheWaits(t *testing.T) {
 	if s.SLCPrograms != s.HostPrograms || s.FTL.Folds != blocks-3 {
 		t.Errorf("%d of %d programs were of the cache, %d blocks folded", s.SLCPrograms, s.HostPrograms, s.FTL.Folds)
 	}
-	// Five pages: each 1 us of command, 3 us in the cache's array and 2 us out, then 1 + 2 us in and 100 us; an erase
-	// of 1 + 1000 us. Meanwhile nothing else goes on.
+	// Five pages, each 1 us of command, 3 us in the cache's array and 2 us out, then 1 + 2 us in and 100 us; and an
+	// erase of 1 + 1000 us. No other work overlaps with it.
 	write := at[1] - at[0]
 	fold := 5*(1+3+2+1+2+100)*us + 1001*us
 	if got, want := at[len(at)-1]-at[len(at)-1-5*20], 20*(5*write+fold); float64(got) > 1.02*float64(want) ||
@@ -124,8 +124,8 @@ func TestSLCCacheWaits(t *testing.T) {
 	}
 }
 
-// TestSLCCacheReserved: of a drive that is full and has long been overwritten, only what is reserved for the cache is
-// left for it.
+// TestSLCCacheReserved verifies that on a full drive that has been overwritten for long only the reserved part of the
+// cache is available.
 func TestSLCCacheReserved(t *testing.T) {
 	for _, reserved := range []units.Bytes{0, 2 * 5 * 8192} {
 		cfg := cached()
@@ -146,8 +146,8 @@ func TestSLCCacheReserved(t *testing.T) {
 	}
 }
 
-// TestSLCCacheFails has blocks of a small cache fail while the host waits for one of them. One that is retired is not
-// erased, but another can be had in its place: the host waits no longer.
+// TestSLCCacheFails fails blocks of a small cache while the host waits for one of them. A retired block is not erased,
+// but another can be opened in its place, so the host must not wait any longer.
 func TestSLCCacheFails(t *testing.T) {
 	for seed := range uint64(50) {
 		cfg := cached()

@@ -112,7 +112,7 @@ func drawConfig(t *rapid.T) ssd.Config {
 			"idle after")
 		s.WhenFull = ssd.WhenFull(rapid.IntRange(0, 1).Draw(t, "when full"))
 		if cfg.SLCCache = &s; cfg.Validate() != nil {
-			cfg.SLCCache = nil // its blocks are not there
+			cfg.SLCCache = nil // the drive lacks the blocks for it
 		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "fdp") == 0 {
@@ -121,9 +121,8 @@ func drawConfig(t *rapid.T) ssd.Config {
 	if rapid.Bool().Draw(t, "mqsim") {
 		cfg.FDP = nil
 		cfg = ssd.MQSim(cfg)
-		// The peer's mapping pages take space that is never given back, its flows may be
-		// promised more than their planes hold, and it keeps ten blocks a plane free, so a
-		// small drive runs full: it does stop, and is not meant to.
+		// MQSim's mapping pages take space that is never freed, its flows may be promised more than their planes hold,
+		// and it keeps ten blocks a plane free, so a small drive can run full. It then stops, as intended.
 		cfg.Mapping.Ideal = true
 		cfg.Geometry.BlocksPerPlane += 60
 		cfg.OverProvisioning = .45
@@ -134,7 +133,7 @@ func drawConfig(t *rapid.T) ssd.Config {
 	return cfg
 }
 
-// drawGroups has a drive place data by handles, in reclaim groups.
+// drawGroups makes a drive place data by handles, in reclaim groups.
 func drawGroups(t *rapid.T, cfg *ssd.Config) {
 	dies := cfg.Geometry.Dies()
 	n := rapid.IntRange(1, dies).Draw(t, "groups")
@@ -158,8 +157,8 @@ func soak(t *rapid.T) {
 	soakOf(t, cfg, nil)
 }
 
-// drawFront may give a drive a controller that takes time, and states that it rests in, of which some are so near
-// that it falls into them between requests.
+// drawFront may give a drive a controller with processing times, and power states, some with such short idle times that
+// the drive enters them between requests.
 func drawFront(t *rapid.T, cfg *ssd.Config) {
 	const us = units.Microsecond
 	if rapid.Bool().Draw(t, "controller") {
@@ -181,14 +180,14 @@ func drawFront(t *rapid.T, cfg *ssd.Config) {
 	}
 }
 
-// soakOf is soak of a drive. watch, if there is one, is given it before it begins.
+// soakOf is soak for a given drive. watch, if any, receives it before it starts.
 func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	seed := rapid.Uint64().Draw(t, "seed")
 	eng := sim.New()
 	h := cosim.NewHost(eng)
 	d, err := ssd.New(cfg, eng, h, seed, "ssd")
 	if err != nil {
-		t.Skip(err) // a geometry that cannot be: the error is tested elsewhere
+		t.Skip(err) // an invalid geometry; the error is tested elsewhere
 	}
 	if watch != nil {
 		watch(d)
@@ -205,7 +204,7 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			total += uint64(n)
 			size := d.Capacity(ns) / 512
 			if cfg.Quirks.HostStop > 0 && cfg.Preconditioning.Fill != ssd.FillNone {
-				// The peer may promise more than it can hold; what it holds it can overwrite.
+				// MQSim may promise more than it can hold; the data it holds can be overwritten.
 				page := int64(cfg.Geometry.PageSize) / 512
 				size = int64(float64(size/page)*float64(cfg.Preconditioning.Occupancy)) * page
 				if size == 0 {
@@ -239,8 +238,8 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 	if err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// A drive whose cached map is far too small may go on writing mapping pages for ever:
-	// each page that collection moves dirties an entry. The host does not wait for that.
+	// A drive whose cached map is far too small may write mapping pages forever, because each page that collection
+	// moves dirties an entry. The host does not wait for that.
 	h.OnIdle = func(sim.Time) { eng.Stop() }
 	for _, ms := range rapid.SliceOfN(rapid.IntRange(1, 20), 3, 3).Draw(t, "looked at, ms") {
 		if eng.Run(eng.Now() + units.Duration(ms)*units.Millisecond); h.Ended() == total {
@@ -250,8 +249,7 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			t.Errorf("%v: %v", eng.Now(), err)
 		}
 	}
-	// And one that collects in an order of its own, without regard to what that costs, may have no page left for the
-	// host in any time.
+	// A drive whose victim policy ignores the cost may never have a page left for the host.
 	at := eng.Now()
 	rounds, _ := d.Rounds()
 	for ended := h.Ended(); h.Ended() < total && eng.Pending() > 0; {
@@ -274,7 +272,7 @@ func soakOf(t *rapid.T, cfg ssd.Config, watch func(*ssd.Drive)) *ssd.Drive {
 			t.Errorf("%s: %s", c.Name, c.Detail)
 		}
 	}
-	// What was checked of the changes alone holds of every page.
+	// The checks of changes alone must hold for every page.
 	if d.Whole() {
 		for _, c := range d.Checks() {
 			if !c.OK {
@@ -293,8 +291,8 @@ func TestSoak(t *testing.T) {
 	rapid.Check(t, soak)
 }
 
-// TestFailedPrograms has programs fail, of the host, of the map and of collection, in up to three blocks of each
-// pool. No request is lost, map and flash agree, and the blocks are retired.
+// TestFailedPrograms fails programs of the host, of the map and of collection, in up to three blocks of each pool. No
+// request is lost, map and flash agree, and the blocks are retired.
 func TestFailedPrograms(t *testing.T) {
 	t.Parallel()
 	var failed, failures, retired int64
@@ -304,7 +302,7 @@ func TestFailedPrograms(t *testing.T) {
 		cfg.Geometry.BlocksPerPlane += 20
 		cfg.OverProvisioning = .45
 		cfg.Collection.Reserve = 4
-		// Pages of the map that programs make dirty again and again would not come to an end beside failures.
+		// A small map cache, which programs dirty again and again, would never settle with failures.
 		cfg.Mapping.CMTCapacity = max(cfg.Mapping.CMTCapacity, 10000)
 		odds := rapid.SampledFrom([]int64{2, 50, 1000}).Draw(t, "odds")
 		random := rng.NewStream(rapid.Uint64().Draw(t, "failures"), "failures")
@@ -321,7 +319,7 @@ func TestFailedPrograms(t *testing.T) {
 					failing[pool]++
 					bad[blk] = true
 				}
-				return random.IntN(4) > 0 // not all others of the block do
+				return random.IntN(4) > 0 // not all others of the block fail
 			})
 		})
 		s := d.Stats().FTL
@@ -336,7 +334,7 @@ func TestFailedPrograms(t *testing.T) {
 	t.Logf("%d programs failed in %d blocks, of which %d are retired", failed, failures, retired)
 }
 
-// TestLongSoak goes on with new systems for as many seconds as FARFLASH_SOAK says.
+// TestLongSoak runs new systems for as many seconds as FARFLASH_SOAK specifies.
 func TestLongSoak(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("FARFLASH_SOAK"))
 	if seconds == 0 {

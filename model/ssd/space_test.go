@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawTight draws a drive that is as small and as full as it is accepted: what its planes have to spare is what its
-// streams' open blocks and the reserve need and little more.
+// drawTight draws a drive that is as small and as full as validation accepts: its planes have just the spare blocks
+// that the open blocks of its streams and the reserve need.
 func drawTight(t *rapid.T) ssd.Config {
 	cfg := drawConfig(t)
 	cfg.Quirks = ssd.Quirks{}
@@ -33,7 +33,7 @@ func drawTight(t *rapid.T) ssd.Config {
 	if cfg.FDP = nil; rapid.Bool().Draw(t, "tight fdp") {
 		drawGroups(t, &cfg)
 	}
-	// As little as is accepted, by a hundredth of the drive at most.
+	// The least over-provisioning accepted, to within a hundredth of the drive.
 	for at := 1; at < 100; at++ {
 		cfg.OverProvisioning = units.Fraction(float64(at) / 100)
 		if cfg.Validate() == nil {
@@ -45,14 +45,13 @@ func drawTight(t *rapid.T) ssd.Config {
 	return cfg
 }
 
-// TestTightDrives: a drive that is accepted comes to the end of whatever its host asks for, however little it has to
-// spare.
+// TestTightDrives verifies that a valid drive completes whatever its host requests, however little spare space it has.
 func TestTightDrives(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { soakOf(t, drawTight(t), nil) })
 }
 
-// TestTightPeers is the same of drives as the peer has them, whose hosts write no more addresses than the drive was
+// TestTightPeers does the same for drives with MQSim's quirks, whose hosts write only the addresses that the drive was
 // filled with.
 func TestTightPeers(t *testing.T) {
 	t.Parallel()
@@ -60,8 +59,8 @@ func TestTightPeers(t *testing.T) {
 		cfg := drawTight(t)
 		cfg.OverProvisioning = units.Fraction(rapid.Float64Range(.1, .9).Draw(t, "peer's op"))
 		cfg = ssd.MQSim(cfg)
-		cfg.Mapping.Ideal = true        // its mapping pages take space that is never given back
-		cfg.Quirks.EvictedAsOwn = false // by it a namespace comes to hold pages that nobody has written there
+		cfg.Mapping.Ideal = true        // its mapping pages take space that is never freed
+		cfg.Quirks.EvictedAsOwn = false // it gives a namespace pages that were never written there
 		cfg.Preconditioning.Fill = ssd.Fill(rapid.IntRange(1, 3).Draw(t, "peer's fill"))
 		cfg.Preconditioning.Occupancy = units.Fraction(rapid.Float64Range(.1, 1).Draw(t, "peer's occupancy"))
 		soakOf(t, cfg, nil)

@@ -6,8 +6,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestSpread: each bit becomes so many in a row, of any number: of grains of a page of flash there may be more than
-// eight, and not a power of two.
+// TestSpread verifies that each bit becomes a run of any length: a page of flash may have more than eight grains, and a
+// number that is not a power of two.
 func TestSpread(t *testing.T) {
 	r := rng.NewStream(1, "spread")
 	for each := uint32(1); each <= 64; each++ {

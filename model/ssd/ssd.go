@@ -1,24 +1,21 @@
 // Package ssd models an NVMe solid-state drive, from doorbells to NAND cells.
 //
-// The main types are Config, which describes a drive in plain values, and Drive, a
-// block.Device that runs on a sim.Engine. Any number of drives run in one engine.
+// The main types are Config, which describes a drive in plain values, and Drive, a block.Device that runs on a
+// sim.Engine. Any number of drives can run in one engine.
 //
-// What happens to a command: the host rings a doorbell; the controller fetches the
-// entry over PCIe (host.go); reads and writes pass the data cache in DRAM
-// (cache.go, dram.go); the map, demand-paged from flash unless it is ideal
-// (table.go, cmt.go), gives each page its place (access.go); the scheduler
-// (schedule.go) sends commands to chips over channels (flash.go); the translation
-// layer of package ftl decides what is collected and erased (collect.go).
+// The path of a command: the host rings a doorbell; the controller fetches the entry over PCIe (host.go); reads and
+// writes pass through the data cache in DRAM (cache.go, dram.go); the map, demand-paged from flash unless it is ideal
+// (table.go, cmt.go), gives each page its place (access.go); the scheduler (schedule.go) sends commands to chips over
+// channels (flash.go); the translation layer of package ftl decides which blocks are collected and erased (collect.go).
 //
-// Level of detail: that of MQSim (Tavakkol et al., FAST 2018) and above: die
-// interleaving, multi-plane commands, program and erase suspension, mapping
-// programs and their collection, copyback, trim, flush, priority classes with
-// weighted arbitration. compat_mqsim.go alone knows how MQSim deviates.
+// The level of detail is that of MQSim (Tavakkol et al., FAST 2018) and above: die interleaving, multi-plane commands,
+// program and erase suspension, mapping programs and their collection, copyback, trim, flush, priority classes with
+// weighted arbitration. Config.Quirks are MQSim's deviations, which only compat_mqsim.go turns on.
 //
-// An entry of the map is about a grain, a part of a page of flash or all of it. What is called a logical page, and
-// what ftl calls a page, is a grain; grains.go fills pages of flash with them.
+// An entry of the map covers a grain, which is a part of a page of flash or all of it. A logical page here, and a page
+// in ftl, is a grain; grains.go fills pages of flash with them.
 //
-// What it leaves out: the wear that makes blocks fail (that they do is survived), redundancy over dies, and the
+// It leaves out the wear that makes blocks fail (the drive survives such failures), redundancy across dies, and the
 // content of the data.
 package ssd
 
@@ -35,10 +32,10 @@ import (
 	"farflash/sim"
 )
 
-// Sink is where a drive's completions go.
+// Sink receives a drive's completions.
 type Sink = block.Sink
 
-// Drive is one simulated drive. It belongs to the goroutine that runs its engine.
+// Drive is one simulated drive. It belongs to the goroutine that runs its engine and is not safe for concurrent use.
 type Drive struct {
 	watch  //nolint:unused // counts with the build tag invariants
 	cfg    Config
@@ -56,48 +53,48 @@ type Drive struct {
 	ftl          *ftl.FTL
 	caches       []cache
 	tables       []mappingTable
-	mapIndex     hash[uint32] // place in mapPages of the mapping pages that something is known of
+	mapIndex     hash[uint32] // index in mapPages of mapping pages with state
 	mapPages     []mappingPage
 	freeMapPages []uint32
-	mapArrives   bool         // transactions that waited for a mapping page go on
-	waited       []uint64     // they, in the order that a quirk asks for
-	firstOf      hash[uint32] // the first of them for each entry
-	used         []uint64     // entries of a mapping page that is written back, by logical page
+	mapArrives   bool         // transactions that waited for a mapping page are being resumed
+	waited       []uint64     // those transactions, in the order that a quirk requires
+	firstOf      hash[uint32] // by entry of the map: the first of them
+	used         []uint64     // entries of a mapping page being written back, by logical page
 	txns         slab.Slab[transaction]
 	requests     slab.Slab[request]
 	queues       []queuePair
 	closed       bool
 	lanes        []lane
 	planes       []planeAt
-	planeReads   []planeRead // by plane; nil if planes do not read by themselves
+	planeReads   []planeRead // by plane; nil unless planes read independently
 	channels     []channel
-	dirty        []uint64 // channels to be served at the end of the batch
-	wanted       []uint8  // the planes of which some wait in the scheduler, a bit each, by die and queue
+	dirty        []uint64 // channels to serve at the end of the batch, a bit each
+	wanted       []uint8  // by die and queue: a bit for each plane with transactions waiting in the scheduler
 	batch        int
-	grains       int32 // of the map that a page of flash holds
+	grains       int32 // grains in a page of flash
 	packing      pack.Pages
-	packed       uint64         // grains that were put into pages, all in all
-	pagesTaken   uint64         // pages that those filled, or that were programmed before they were full
-	reading      sharedRead     // the last read of the batch
-	heldPages    []uint32       // logical pages whose entries hold changes
-	chaining     bool           // what shares a page comes to its end, one by one
-	postponed    []int32        // pools that would have been collected meanwhile
-	noData       bool           // while a channel looks for commands that carry no data
-	heldBack     bool           // some lane would have programmed meanwhile
+	packed       uint64         // grains put into pages, in total
+	pagesTaken   uint64         // pages filled by them, or programmed before they were full
+	reading      sharedRead     // the last read of the batch, which the next can join
+	heldPages    []uint32       // logical pages whose map entries are dirty; scratch space of hold
+	chaining     bool           // transactions that share a page are being completed one by one
+	postponed    []int32        // pools whose collection was deferred while chaining
+	noData       bool           // a channel is looking for commands without data
+	heldBack     bool           // some lane would have programmed during that search
 	stored       *storedSectors // nil unless Quirks.SectorsLost
 	rotates      bool           // polls advance the rotation among classes (Quirks.RotatesClasses)
 	lookout      lookout
-	entered      bool    // a transaction was queued since channels were served
-	foretold     bool    // who submits requests tells of them before, by Expect
-	gathering    int     // look-ups that came together are under way, where a quirk asks
-	gathered     []int32 // those that have their places
+	entered      bool    // a transaction was queued since channels were last served
+	foretold     bool    // whoever submits requests announces them with Expect
+	gathering    int     // nesting depth of gather, under Quirks.LookUpsFirst
+	gathered     []int32 // gathered transactions that have their places
 
 	isCollecting  []bool  // by pool
-	moving        []int32 // moves that are under way, by pool
+	moving        []int32 // moves in flight, by pool
 	paces         []pace  // by pool
 	erasing       []erasing
-	groups        *groups     // nil if there is one
-	divided       bool        // there are several namespaces or groups
+	groups        *groups     // nil if there is only one
+	divided       bool        // there are several namespaces or reclaim groups
 	zones         []zoneSet   // by namespace; nil if none is zoned
 	returning     []returning // superblocks of zones that are being reset
 	parkedLists   []parkedList
@@ -111,23 +108,23 @@ type Drive struct {
 	slc              slc
 	governor         governor
 	held             int32  // commands in the controller
-	accepted         uint32 // distinct instants at which commands were complete
+	accepted         uint32 // distinct instants at which commands were accepted
 	acceptedAt       sim.Time
 	next             nextEvent
-	handling         bool // an event of its own
+	handling         bool // inside one of the drive's own events
 	processors       processors
 	rest             rest
-	touchedReset     []sim.Time // by namespace: when the filter of first touches is emptied next
+	touchedReset     []sim.Time // by namespace: when the filter of first touches is next emptied
 	turn             [block.Classes]int
 	classCredit      [3]int32
 
 	// Constants, computed once.
 	pagesPerBlock uint32
-	// pages of a pool and of its blocks, as the translation layer numbers them: grains
+	// pages of a pool and of its blocks as the translation layer counts them, in grains
 	perPool, perBlock                divide.By
 	byFlashBlock                     divide.By // pages of a block of flash
 	perPage                          divide.By // grains of a page of flash
-	mostMoving                       int32     // moves of a pool that are under way at once; 0 is no limit
+	mostMoving                       int32     // limit on a pool's moves in flight; 0 is no limit
 	perGrain                         divide.By // sectors of a grain
 	sectorsPerGrain                  int64
 	allSectors                       uint64 // of a grain
@@ -149,19 +146,19 @@ type Drive struct {
 
 	errs *errs // nil: flash does not err
 
-	before    ftl.Stats // what preconditioning did
+	before    ftl.Stats // the counters at the end of preconditioning
 	zoneStats ZoneStats
 
 	counters
 
-	// programFails says that the program of a page that has just ended did not take; nil: all do. Only tests set it:
-	// the wear that makes blocks fail is not modelled.
+	// programFails reports whether the program of a page that has just ended failed; nil: none do. Only tests set it,
+	// because the wear that makes blocks fail is not modelled.
 	programFails func(page uint32) bool
 
-	// OnWork gets all that channels and dies do, OnSuspend what they stop doing before its end.
+	// OnWork receives all work of channels and dies, OnSuspend every operation that is suspended before its end.
 	OnWork    sim.Probe[Work]
 	OnSuspend sim.Probe[Suspension]
-	// OnAccount is told where the time of each read and write went, before it completes.
+	// OnAccount receives the breakdown of the time of each read and write, before it completes.
 	OnAccount sim.Probe[*Account]
 	last      []ended // by request; empty unless OnAccount is set
 }
@@ -191,8 +188,8 @@ const (
 	evAcknowledged
 )
 
-// New returns a drive on an engine, in the state that its configuration says. The
-// name tells its random numbers from those of other drives.
+// New returns a drive on an engine, in the state given by its configuration. The name separates its random streams from
+// those of other drives.
 func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Drive, error) {
 	m, err := Prepare(cfg, seed, name, nil)
 	if err != nil {
@@ -201,22 +198,21 @@ func New(cfg Config, eng *sim.Engine, sink Sink, seed uint64, name string) (*Dri
 	return NewOnly(m, eng, sink, seed, name), nil
 }
 
-// NewOnly returns the only drive that is made from an image, which is of no use afterwards.
+// NewOnly returns the only drive made from an image. The image must not be used afterwards.
 func NewOnly(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	d := newDrive(m, eng, sink, seed, name)
 	m.give(d)
 	return d
 }
 
-// NewFrom returns a drive whose flash is in the state of an image, which it shares
-// until it writes.
+// NewFrom returns a drive whose flash is in the state of an image, which it shares copy-on-write.
 func NewFrom(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	d := newDrive(m, eng, sink, seed, name)
 	m.clone(d)
 	return d
 }
 
-// newDrive makes a drive that lacks only its flash's state.
+// newDrive makes a drive that lacks only the state of its flash.
 func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *Drive {
 	cfg := m.cfg
 	g := cfg.Geometry
@@ -276,7 +272,7 @@ func newDrive(m *Image, eng *sim.Engine, sink Sink, seed uint64, name string) *D
 	return d
 }
 
-// layLanes makes the lanes, and says which plane is where.
+// layLanes makes the lanes and assigns planes to them.
 func (d *Drive) layLanes() {
 	g := &d.cfg.Geometry
 	d.lanes = make([]lane, g.Dies()/int(d.diesPerLane))
@@ -297,8 +293,8 @@ func (d *Drive) layLanes() {
 	}
 }
 
-// translation is the configuration of the translation layer of flash in pools;
-// the streams are the namespaces' write streams, then one of mapping pages each.
+// translation returns the configuration of the translation layer for flash divided into pools. The streams are the
+// write streams of all namespaces, then one stream of mapping pages for each.
 func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	g := &p.flash
 	blocks := g.BlocksPerPlane
@@ -314,9 +310,9 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 	for s := range survivors {
 		switch {
 		case c.Quirks.MappingProgramsVanish && s >= streams:
-			survivors[s] = hosts + ns[s-streams].stream // they are never collected
+			survivors[s] = hosts + ns[s-streams].stream // these are never collected
 		case s >= streams:
-			survivors[s] = len(survivors) + s // settled below
+			survivors[s] = len(survivors) + s // replaced below
 		case c.streamsApart():
 			survivors[s] = hosts + s
 		default:
@@ -343,7 +339,7 @@ func (c *Config) translation(ns []namespace, p *pools) ftl.Config {
 			choices++
 		}
 	}
-	var order []int // of each namespace: data, mapping pages, survivors
+	var order []int // for each namespace: data, mapping pages, survivors
 	for i := range ns {
 		for _, p := range ns[i].placements {
 			order = append(order, int(p.stream))
@@ -387,13 +383,14 @@ func (d *Drive) computeTimes() {
 	}
 	d.suspendCommand = t.SuspendCommand()
 	d.suspendTime[opProgram], d.suspendTime[opErase] = t.SuspendProgram, t.SuspendErase
-	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1
+	d.lastPayload, d.lastDRAM, d.lastBytes = -1, -1, -1 // no cached value
 	d.bellTime = d.linkTime(doorbellBytes)
 	d.submissionTime = d.linkTime(submissionBytes)
 	d.completionTime = d.linkTime(completionBytes)
 	d.readRequestTime = d.wireTime(int64(d.cfg.Host.PacketBytes) + 4)
 }
 
+// makeCaches sets up the data caches and the mapping tables: one for all namespaces, or one each.
 func (d *Drive) makeCaches() {
 	sets, tables := 1, 1
 	if d.cfg.Cache.Partitioned {
@@ -442,9 +439,9 @@ func (d *Drive) schedule(at sim.Time, kind uint16, arg uint32) {
 	d.eng.Schedule(d.self, d.target, at, kind, arg)
 }
 
-// soon schedules an event that may well be the next of all: of the first such one in an event the drive sees at the
-// end of that whether it is, and then it takes no trip through the queue. What is scheduled from outside of the
-// drive's own events is scheduled as any other.
+// soon schedules an event that is likely to be the next of all. The first such event of a handler is held back until
+// the handler ends; if it is then the next one, it never enters the queue. Outside the drive's own events soon is the
+// same as schedule.
 func (d *Drive) soon(at sim.Time, kind uint16, arg uint32) {
 	if !d.handling || d.next.Kind != evNone {
 		d.schedule(at, kind, arg)
@@ -453,14 +450,15 @@ func (d *Drive) soon(at sim.Time, kind uint16, arg uint32) {
 	d.next = nextEvent{sim.Event{At: at, Arg: arg, Kind: kind}, d.eng.Claim(d.self)}
 }
 
-// nextEvent is an event that may be the next one.
+// nextEvent is an event that may be the next one. Its place in the order of simultaneous events is claimed when it is
+// made.
 type nextEvent struct {
-	sim.Event // of the kind evNone: there is none
+	sim.Event // evNone if there is none
 	order     uint64
 }
 
-// Handle implements sim.Handler: one event, and those after it that were the next of all and needed no trip through
-// the queue.
+// Handle implements sim.Handler. It handles one event, and directly after it any that are next of all and so need not
+// go through the queue.
 func (d *Drive) Handle(ev sim.Event) {
 	d.handling = true
 	for {
@@ -505,6 +503,7 @@ func (d *Drive) Handle(ev sim.Event) {
 		}
 		ev = d.next.Event
 		d.next.Kind = evNone
+		// Advance succeeds only if no other event comes first.
 		if !d.eng.Advance(ev.At) {
 			d.eng.ScheduleAs(d.next.order, d.target, ev.At, ev.Kind, ev.Arg)
 			break
@@ -523,13 +522,13 @@ func (d *Drive) EraseHistogram() []int64 {
 	return h
 }
 
-// Config returns what the drive was made from.
+// Config returns the configuration that the drive was made from.
 func (d *Drive) Config() Config { return d.cfg }
 
-// Namespaces is how many namespaces the drive has.
+// Namespaces returns the number of namespaces.
 func (d *Drive) Namespaces() int { return len(d.ns) }
 
-// LogicalSize is what the host can address altogether.
+// LogicalSize returns the size that the host can address, summed over all namespaces.
 func (d *Drive) LogicalSize() units.Bytes {
 	total := units.Bytes(0)
 	for i := range d.ns {

@@ -18,8 +18,7 @@ import (
 	"farflash/workload"
 )
 
-// play issues records to a new drive, a number of them outstanding (0: at their
-// times), until all have ended.
+// play issues records to a new drive, a number of them outstanding (0: at their times), until all have completed.
 func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Record,
 	watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host, *sim.Engine) {
 	t.Helper()
@@ -28,7 +27,7 @@ func play(t testing.TB, cfg ssd.Config, outstanding int, records []workload.Reco
 	return runFlows(t, cfg, []cosim.Flow{f}, watch...)
 }
 
-// runFlows runs flows on a new drive until all their requests have ended.
+// runFlows runs flows on a new drive until all their requests have completed.
 func runFlows(t testing.TB, cfg ssd.Config, flows []cosim.Flow, watch ...func(*ssd.Drive)) (*ssd.Drive, *cosim.Host,
 	*sim.Engine) {
 	t.Helper()
@@ -75,7 +74,7 @@ func random(n int, op block.Op, size, span int64) []workload.Record {
 	return out
 }
 
-// An idle drive's latency is a sum of stated parts.
+// TestIdleLatency verifies that an idle drive's latency is the sum of its documented parts.
 func TestIdleLatency(t *testing.T) {
 	cfg := ofPages()
 	cfg.Mapping.Ideal = true
@@ -104,7 +103,7 @@ func TestIdleLatency(t *testing.T) {
 	}
 }
 
-// Dies of a chip work at the same time, which MQSim lost.
+// TestDiesInterleave verifies that the dies of a chip work in parallel, which they do not in MQSim.
 func TestDiesInterleave(t *testing.T) {
 	cfg := smallConfig()
 	cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel = 1, 1
@@ -120,7 +119,7 @@ func TestDiesInterleave(t *testing.T) {
 	}
 }
 
-// Reads that may suspend programs do not wait for them.
+// TestSuspension verifies that reads that may suspend programs do not wait for them.
 func TestSuspension(t *testing.T) {
 	cfg := smallConfig()
 	cfg.Geometry.Channels, cfg.Geometry.ChipsPerChannel, cfg.Geometry.DiesPerChip = 1, 1, 1
@@ -149,8 +148,8 @@ func TestSuspension(t *testing.T) {
 	}
 }
 
-// Urgent and weighted classes share the drive as they should when the controller's
-// commands are what is short.
+// TestArbitration verifies that urgent and weighted classes share the drive correctly when the controller's commands
+// are the bottleneck.
 func TestArbitration(t *testing.T) {
 	cfg := smallConfig()
 	cfg.Host.Commands = 8
@@ -185,7 +184,7 @@ func TestArbitration(t *testing.T) {
 	}
 }
 
-// The whole drive, not just its translation layer, meets the closed form.
+// TestWriteAmplificationOfDrive verifies that the whole drive, not just its translation layer, matches the closed form.
 func TestWriteAmplificationOfDrive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
@@ -224,21 +223,21 @@ func TestWriteAmplificationOfDrive(t *testing.T) {
 	s := d.Stats()
 	got := float64(s.HostPrograms+s.MovePrograms-before.HostPrograms-before.MovePrograms) /
 		float64(s.HostPrograms-before.HostPrograms)
-	// Open blocks and what is free are no spare space: 2 open, 2 free on average.
+	// Open and free blocks are not spare space: 2 open, 2 free on average.
 	want, err := waf.Policy{Victim: ftl.Greedy}.WAF(float64((1024-4)*64)/float64(pages), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Host pages and survivors go to blocks of their own here, which separates a
-	// little hot from cold even under uniform writes; greedy gains less than 1 %.
+	// Host pages and survivors have separate blocks here, which separates slightly hot from cold data even under
+	// uniform writes; greedy gains less than 1 %.
 	if math.Abs(got/want-1) > .015 {
 		t.Errorf("write amplification %.4f, closed form %.4f", got, want)
 	}
 	t.Logf("write amplification %.4f, closed form %.4f", got, want)
 }
 
-// A drive that is preconditioned in full takes at most a byte for two physical pages, a second one from the same
-// image next to nothing, and one that has written to every plane what it has changed.
+// TestMemory verifies that a fully preconditioned drive takes at most a byte for two physical pages, a second one from
+// the same image next to no memory, and one that has written to every plane only memory for its changes.
 func TestMemory(t *testing.T) {
 	cfg := ofPages()
 	cfg.Geometry.BlocksPerPlane = 256
@@ -297,7 +296,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(img)
 }
 
-// A drive of any size costs little until it is used.
+// TestLightlyUsedDriveIsSmall verifies that a drive of any size costs little memory until it is used.
 func TestLightlyUsedDriveIsSmall(t *testing.T) {
 	cfg := ofPages()
 	g := &cfg.Geometry
@@ -314,7 +313,7 @@ func TestLightlyUsedDriveIsSmall(t *testing.T) {
 	runtime.KeepAlive(d)
 }
 
-// Trimmed pages read as zeros without touching flash, and cost no copies.
+// TestTrim verifies that trimmed pages read as zeros without touching flash, and are not copied.
 func TestTrim(t *testing.T) {
 	cfg := smallConfig()
 	cfg.Cache.Mode = ssd.CacheOff
@@ -330,7 +329,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// A flush ends only when everything written before it is on flash.
+// TestFlush verifies that a flush completes only when all earlier writes are on flash.
 func TestFlush(t *testing.T) {
 	for _, p := range []ssd.Destage{ssd.DestageOldest, ssd.DestageFirstTouch} {
 		cfg := smallConfig()
@@ -347,7 +346,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// What a drive does not have is refused in words.
+// TestRequestsRefused verifies that unsupported requests are rejected with an explanation.
 func TestRequestsRefused(t *testing.T) {
 	for _, c := range []struct {
 		r    workload.Record
@@ -376,7 +375,7 @@ func TestRequestsRefused(t *testing.T) {
 	}
 }
 
-// Configurations that cannot be name the field.
+// TestConfigErrors verifies that the error for an invalid configuration names the field.
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*ssd.Config){
 		"geometry.channels":       func(c *ssd.Config) { c.Geometry.Channels = 0 },
@@ -413,11 +412,11 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// All that is wrong is said at once, each with its key.
+// TestAllConfigErrors verifies that all errors are reported at once, each with its key.
 func TestAllConfigErrors(t *testing.T) {
 	cfg := ofPages()
 	cfg.Geometry.Channels, cfg.Timing.Erase, cfg.Host.Burst, cfg.Collection.Concurrent = 0, 0, 0, 0
-	cfg.Namespaces = []ssd.Namespace{{Planes: []int{99}}} // cannot be judged without a geometry
+	cfg.Namespaces = []ssd.Namespace{{Planes: []int{99}}} // cannot be checked without a geometry
 	var got []string
 	for _, e := range units.FieldErrors(cfg.Validate()) {
 		got = append(got, e.Path)
@@ -428,7 +427,7 @@ func TestAllConfigErrors(t *testing.T) {
 	}
 }
 
-// The same configuration and seed give the same run.
+// TestDeterminism verifies that the same configuration and seed give the same run.
 func TestDeterminism(t *testing.T) {
 	cfg := collectingConfig()
 	cfg.Collection.Victim = ftl.DChoices
@@ -466,7 +465,7 @@ func ExampleNew() {
 	// Output: 165.817838us true
 }
 
-// The laws hold whenever the engine is between two events, not only at the end.
+// TestLawsHoldInTheMidst verifies that the laws hold between any two events, not only at the end.
 func TestLawsHoldInTheMidst(t *testing.T) {
 	for _, cfg := range []ssd.Config{collectingConfig(), ssd.MQSim(collectingConfig())} {
 		cfg.Geometry.Channels = 2

@@ -10,7 +10,7 @@ import (
 	"farflash/sim"
 )
 
-// counters is what a drive counts while it runs.
+// counters are the counters of a running drive.
 type counters struct {
 	submitted [block.Ops]uint64
 	finished  [block.Ops]uint64
@@ -33,31 +33,31 @@ type counters struct {
 	suspensions [operations]uint64
 	arrayBusy   [operations]sim.Time
 	laneBusy    []sim.Time
-	fewestFree  int // free blocks of a plane, seen while collecting
+	fewestFree  int // least free blocks of a plane, sampled while collecting
 	queueStats  [queues]queueStats
 
-	// Of the host's own transactions, by direction: 0 reads, 1 programs.
+	// For the host's own transactions, by direction: 0 reads, 1 programs.
 	hostTxns                          [2]uint64
 	hostArray, hostTransfer, hostWait [2]units.Total
 
-	byNamespace []NamespaceStats // nil if there is one
+	byNamespace []NamespaceStats // nil if there is only one
 
 	breakdown [2]Breakdown
 	flashed   [operations]uint64 // pages read and programmed, blocks erased
 	moved     int64              // bytes over the flash channels
 }
 
-// Breakdown says where the time of requests went, in total. Of a request's
-// transactions the one that ended last counts, so the parts add up to the latency.
+// Breakdown is the time of requests by component, in total. Of a request's transactions only the last to complete
+// counts, so the components add up to the latency.
 type Breakdown struct {
 	Requests uint64
-	// Queue is the wait for the drive to fetch the command, behind others.
-	// Cache is the wait of a write for a place in the cache, behind what leaves it for flash.
+	// Queue is the wait behind other commands until the drive fetches this one. Cache is the wait of a write for cache
+	// space, behind data leaving the cache for flash.
 	Queue, Link, DRAM, Cache, Mapping, Backlog, Wait, Array, Transfer, Controller, All units.Total
 }
 
-// Account is where the time of one request went, as in Breakdown. Wait is from Queued on in the lane, up to Ended,
-// less Array and Transfer; a request that no flash worked for has the lane -1.
+// Account is the time of one request by component, as in Breakdown. Wait is the time in the lane from Queued to Ended,
+// less Array and Transfer. A request that needed no flash has Lane -1.
 type Account struct {
 	Tag                                                                                  uint64
 	Op                                                                                   block.Op
@@ -67,13 +67,13 @@ type Account struct {
 	Queued, Ended sim.Time
 }
 
-// ended is the transaction of a request that ended last: in which lane it waited, since when, and when it ended.
+// ended is the last transaction of a request to complete: the lane it waited in, since when, and its completion time.
 type ended struct {
 	lane       int32
 	queued, at sim.Time
 }
 
-// endedLast notes the transaction of a request that ended last, for who listens to accounts.
+// endedLast records the last transaction of a request to complete, for OnAccount.
 //
 //go:noinline
 func (d *Drive) endedLast(i int32, x *transaction) {
@@ -83,7 +83,7 @@ func (d *Drive) endedLast(i int32, x *transaction) {
 	d.last[i] = ended{d.planes[x.plane].lane, x.queued, d.eng.Now()}
 }
 
-// lastOf is what endedLast has noted of a request.
+// lastOf returns the record of endedLast for a request.
 func (d *Drive) lastOf(i int32) (e ended) {
 	if int(i) < len(d.last) {
 		e = d.last[i]
@@ -91,7 +91,7 @@ func (d *Drive) lastOf(i int32) (e ended) {
 	return e
 }
 
-// account notes a finished request.
+// account updates the counters for a finished request.
 func (d *Drive) account(i int32, r *request) {
 	op := r.done.Op
 	d.finished[op]++
@@ -111,7 +111,7 @@ func (d *Drive) account(i int32, r *request) {
 	all := r.done.Finished - r.done.Submitted
 	inside := r.served - r.accepted
 	b.All.Add(all)
-	// A command alone in its queue is fetched in so long.
+	// A command alone in its queue is fetched in the sum of the times subtracted here.
 	queued := r.done.Fetched - r.done.Submitted - d.bellTime - d.readRequestTime - d.submissionTime
 	r.done.Waited = queued
 	link := all - inside - queued - r.processed
@@ -140,19 +140,19 @@ func (d *Drive) account(i int32, r *request) {
 	}
 }
 
-// drawLink notes what the link takes of the drive's power for a request's bytes.
+// drawLink charges the link's energy for a request's bytes to the power limit.
 //
 //go:noinline
 func (d *Drive) drawLink(bytes int64) {
 	d.governor.draw(d.eng.Now(), float64(float64(bytes)*float64(d.cfg.Energy.LinkPerByte)))
 }
 
-// reportAccount tells who listens where the time of a request went.
+// reportAccount passes an account to OnAccount.
 //
 //go:noinline
 func (d *Drive) reportAccount(a Account) { d.OnAccount(&a) }
 
-// reportFlashAccount is reportAccount of a request that flash worked for.
+// reportFlashAccount is reportAccount for a request that used flash.
 //
 //go:noinline
 func (d *Drive) reportFlashAccount(i int32, r *request, queued, link, backlog, all sim.Time) {
@@ -162,7 +162,7 @@ func (d *Drive) reportFlashAccount(i int32, r *request, queued, link, backlog, a
 		Lane: last.lane, Queued: last.queued, Ended: last.at})
 }
 
-// accountTransaction notes a transaction that has ended.
+// accountTransaction updates the counters for a completed transaction.
 func (d *Drive) accountTransaction(x *transaction) {
 	op := operationOf(int(x.queue))
 	d.flashed[op]++
@@ -182,7 +182,7 @@ func (d *Drive) accountTransaction(x *transaction) {
 	d.hostWait[dir].Add(d.eng.Now() - x.created - x.array - x.transfer)
 }
 
-// Stats is what a drive did since the last ResetStats. Times are totals.
+// Stats are a drive's statistics since it was made. Times are totals.
 type Stats struct {
 	Submitted, Finished [block.Ops]uint64
 	Failed              uint64
@@ -192,14 +192,14 @@ type Stats struct {
 	HostPrograms, MovePrograms, MappingPrograms uint64
 	WearPrograms                                uint64 // of MovePrograms, those of wear levelling
 	RenewPrograms                               uint64 // of MovePrograms, those of refresh
-	SLCPrograms                                 uint64 // of HostPrograms, those of the SLC cache
-	FoldPrograms                                uint64 // of MovePrograms, those that empty it
-	// operations that a power limit looked at, and those that it held back
+	SLCPrograms                                 uint64 // of HostPrograms, those to the SLC cache
+	FoldPrograms                                uint64 // of MovePrograms, those that fold the SLC cache
+	// operations that a power limit examined, and those that it delayed
 	PowerAsked, PowerHeld              uint64
 	Errors                             ErrorCounts
 	Zones                              ZoneStats
 	ZoneLevels                         ZoneLevels // at the end
-	Reads, Programs, Erases            uint64     // all of flash, in pages and blocks
+	Reads, Programs, Erases            uint64     // all flash operations, in pages and blocks
 	MappingReads                       uint64
 	Commands                           map[string][nand.MaxPlanesPerDie]uint64
 	ProgramsSuspended, ErasesSuspended uint64
@@ -207,38 +207,38 @@ type Stats struct {
 	MapHits, MapMisses     uint64
 	CacheHits, CacheMisses uint64
 	ZeroReads              uint64
-	WritesHeld             uint64 // that had to wait for a free page
+	WritesHeld             uint64 // writes that had to wait for a free page
 
-	// Of the host's transactions: 0 reads, 1 programs.
+	// For the host's transactions: 0 reads, 1 programs.
 	Transactions          [2]uint64
 	Array, Transfer, Wait [2]units.Total
 	Breakdown             [2]Breakdown
 
-	Namespaces            []NamespaceStats // of a drive that has several
+	Namespaces            []NamespaceStats // of a drive with several
 	Groups                []GroupStats     // reclaim groups, likewise
 	Queues                []QueueStats
 	LaneBusy, ChannelBusy []sim.Time
 	LinkBusy              [2]sim.Time // to the host, to the drive
 	DRAMBusy              sim.Time
-	ControllerBusy        sim.Time   // of its processors together
+	ControllerBusy        sim.Time   // sum over its processors
 	Rested                []sim.Time // in each power state
 	Wakes                 uint64     // from a power state
-	FTL                   ftl.Stats  // its pages are grains of the map
-	// joules, without the idle draw, of which what power states save is taken off; 0 if not known
+	FTL                   ftl.Stats  // pages are grains of the map
+	// in joules, without the idle power, and less the savings of power states; 0 if not modelled
 	Energy            float64
 	Span              sim.Time
-	FreeBlocks        int   // over all planes
-	FewestFree        int   // in any plane, so far
-	Programmed        int64 // bytes of the pages that were programmed for the host, by collection and for the map
+	FreeBlocks        int   // sum over all planes
+	FewestFree        int   // least in any plane so far
+	Programmed        int64 // bytes of pages programmed for the host, by collection and for the map
 	ValidPages        int64 // grains that hold data
-	Cached, CacheRoom int64 // grains in the caches of data, and that they have room for
+	Cached, CacheRoom int64 // grains in the data caches, and their capacity
 }
 
-// NamespaceStats is what flash was programmed with for a namespace: grains of its data that the host wrote, and that
-// collection, wear levelling and refresh moved.
+// NamespaceStats counts the grains of a namespace's data that were programmed for the host's writes, and those moved by
+// collection, wear levelling and refresh.
 type NamespaceStats struct{ Written, Moved uint64 }
 
-// QueueStats is what is known of one kind of scheduler queue over all lanes.
+// QueueStats are the statistics of one kind of scheduler queue over all lanes.
 type QueueStats struct {
 	Name          string
 	Entered, Left uint64
@@ -247,14 +247,14 @@ type QueueStats struct {
 	MaxLength     int64
 }
 
-// Lanes is how many dies the drive works on by themselves, or chips if that is how it works.
+// Lanes returns the number of units that execute flash commands independently: dies, or chips under a quirk.
 func (d *Drive) Lanes() int { return len(d.laneBusy) }
 
-// Stats returns what the drive did up to the present.
+// Stats returns the statistics up to the present.
 func (d *Drive) Stats() Stats { return d.StatsAt(d.eng.Now()) }
 
-// StatsAt returns what the drive did up to a time at which nothing has happened yet that the clock has not come to.
-// Of what is under way then, the part that lies before it counts as busy time.
+// StatsAt returns the statistics up to a time at, before which no event is pending. For work in progress, the part
+// before at counts as busy time.
 func (d *Drive) StatsAt(at sim.Time) Stats {
 	s := Stats{
 		Submitted: d.submitted, Finished: d.finished, Failed: d.failed, Bytes: d.bytes,
@@ -281,7 +281,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	}
 	for _, n := range []*int64{&s.FTL.Erases, &s.FTL.Failures, &s.FTL.Retired, &s.FTL.Collections, &s.FTL.Relocations,
 		&s.FTL.Renewals, &s.FTL.Folds} {
-		*n *= int64(d.pools.size) // of superblocks, which are so many blocks
+		*n *= int64(d.pools.size) // counted in superblocks, each of this many blocks
 	}
 	if d.cfg.Controller != nil {
 		s.ControllerBusy = d.processors.busyUntil(at)
@@ -336,7 +336,7 @@ func (d *Drive) StatsAt(at sim.Time) Stats {
 	return s
 }
 
-// Collected is the pages that garbage collection programmed: what was moved for no other reason.
+// Collected returns the pages that garbage collection programmed: moves for no other reason.
 func (s *Stats) Collected() uint64 {
 	return s.MovePrograms - s.WearPrograms - s.RenewPrograms - s.FoldPrograms
 }

@@ -7,7 +7,7 @@ import (
 	"farflash/sim"
 )
 
-// counts, sizes and times are all of a drive's figures that add up from drive to drive and from one time to the next,
+// counts, sizes and times return pointers to all figures that can be summed over drives and subtracted over time,
 // always in the same order.
 func (s *Stats) counts() []*uint64 {
 	out := []*uint64{
@@ -52,7 +52,7 @@ func (s *Stats) totals() []*units.Total {
 	return out
 }
 
-// plus adds o's figures, or takes them away.
+// plus adds o's figures, or subtracts them.
 func plus[T ~int64 | uint64](to, o []*T, away bool) {
 	for i, x := range o {
 		if away {
@@ -77,7 +77,8 @@ func (s *Stats) sum(o *Stats, away bool) {
 	}
 }
 
-// Since is what a drive did between an earlier time and s. Levels, maxima and the numbers of commands are s's own.
+// Since returns the statistics of the interval between an earlier time and s. Levels, maxima and Commands are those of
+// s.
 func (s *Stats) Since(earlier *Stats) Stats {
 	d := *s
 	d.sum(earlier, true)
@@ -117,9 +118,8 @@ func less(b, a []sim.Time) []sim.Time {
 	return out
 }
 
-// Add adds what another drive did. Dies and channels are added one by one if both drives have as many, so that they
-// are those of a drive that is the sum of both; otherwise none are known. The fewest free blocks are those of the
-// drive that has fewer.
+// Add adds the statistics of another drive. Dies, channels, namespaces and groups are added element by element if both
+// drives have as many, and are dropped otherwise. FewestFree becomes the smaller of the two.
 func (s *Stats) Add(o *Stats) {
 	s.sum(o, false)
 	for op, n := range o.Commands {
@@ -149,7 +149,7 @@ func (s *Stats) Add(o *Stats) {
 	s.CacheRoom += o.CacheRoom
 }
 
-// addNamespaces adds namespaces of the same number, or knows none if another drive has fewer or more.
+// addNamespaces adds namespaces of the same number, or drops them if the drives differ in their number.
 func (s *Stats) addNamespaces(o *Stats) {
 	if len(s.Namespaces) != len(o.Namespaces) {
 		s.Namespaces = nil
@@ -161,7 +161,7 @@ func (s *Stats) addNamespaces(o *Stats) {
 	}
 }
 
-// addGroups likewise.
+// addGroups does the same for reclaim groups.
 func (s *Stats) addGroups(o *Stats) {
 	if len(s.Groups) != len(o.Groups) {
 		s.Groups = nil
@@ -172,7 +172,7 @@ func (s *Stats) addGroups(o *Stats) {
 	}
 }
 
-// addQueue adds what happened in one of another drive's queues.
+// addQueue adds the statistics of one of another drive's queues.
 func (s *Stats) addQueue(q QueueStats) {
 	for i := range s.Queues {
 		if x := &s.Queues[i]; x.Name == q.Name {
@@ -187,7 +187,7 @@ func (s *Stats) addQueue(q QueueStats) {
 	s.Queues = append(s.Queues, q)
 }
 
-// together adds times one by one, or knows none.
+// together adds times element by element, or returns nil if the lengths differ.
 func together(a, b []sim.Time) []sim.Time {
 	if len(a) != len(b) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// numbered sets every number in v, at any depth, to a prime times k: no sum of two fields is another's.
+// numbered sets every number in v, at any depth, to a distinct multiple of k.
 func numbered(v reflect.Value, n *int, k int) {
 	next := func() int { *n += 7; return *n * k }
 	switch v.Kind() {
@@ -54,7 +54,8 @@ func statsOf(k int) *ssd.Stats {
 	return s
 }
 
-// Every field of what drives did is added up and taken away, whoever adds one to Stats: the exceptions are named here.
+// TestStatsSums verifies that every field of Stats is summed and subtracted, so that no new field is forgotten;
+// exceptions are named here.
 func TestStatsSums(t *testing.T) {
 	sum := statsOf(3)
 	sum.Add(statsOf(4))
@@ -69,7 +70,7 @@ func TestStatsSums(t *testing.T) {
 	})
 }
 
-// compare holds each field against want's, or against that of the exception that has its name.
+// compare compares each field with want's, or with that of the exception of its name.
 func compare(t *testing.T, what string, got, want *ssd.Stats, but map[string]*ssd.Stats) {
 	t.Helper()
 	g, w := reflect.ValueOf(got).Elem(), reflect.ValueOf(want).Elem()
@@ -94,7 +95,7 @@ func compare(t *testing.T, what string, got, want *ssd.Stats, but map[string]*ss
 	}
 }
 
-// A queue that only one drive has, and drives of different shapes.
+// TestStatsOfUnlikeDrives covers a queue that only one drive has, and drives of different shapes.
 func TestStatsOfUnlikeDrives(t *testing.T) {
 	a, b := statsOf(1), statsOf(2)
 	b.Queues[0].Name, b.LaneBusy = "other", b.LaneBusy[:1]

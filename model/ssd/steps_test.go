@@ -14,12 +14,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Parts of the drive step by step: what is done stands in testdata, with what must come of it and why.
+// Step-by-step tests of parts of the drive. testdata holds the steps, the expected results and the reasons.
 
 const us = units.Microsecond
 
-// round is a drive whose times are round: a command holds the channel for 1 us and a page of data for 2; the array
-// reads in 10 us, programs in 100 and erases in 1000. A suspension takes 1 us on the channel and no more.
+// round returns a drive with round times: a command holds the channel for 1 us and a page of data for 2; the array
+// reads in 10 us, programs in 100 and erases in 1000. A suspension takes just 1 us on the channel.
 func round() Config {
 	cfg := DefaultConfig()
 	cfg.Mapping.Grain = 0
@@ -35,7 +35,7 @@ func round() Config {
 	return cfg
 }
 
-// count reads an argument that is a number.
+// count reads a numeric argument.
 func count(t *testing.T, d *datadriven.TestData, key string, def int) int {
 	t.Helper()
 	v := def
@@ -43,15 +43,15 @@ func count(t *testing.T, d *datadriven.TestData, key string, def int) int {
 	return v
 }
 
-// bench is a scheduler that is given transactions by hand: nothing above it takes part, so programs and erases need no
-// translation layer.
+// bench is a scheduler that is fed transactions by hand. The layers above it take no part, so programs and erases need
+// no translation layer.
 type bench struct {
 	t      *testing.T
 	d      *Drive
 	eng    *sim.Engine
 	self   sim.Component
 	target sim.Target
-	nobody int32 // the transaction that all others are said to be for
+	nobody int32 // a dummy write that all others are paired with
 	names  map[int32]string
 	byName map[string]int32
 	due    [][]int32 // transactions that enter at the same time
@@ -105,7 +105,7 @@ func newBench(t *testing.T, td *datadriven.TestData) *bench {
 	return b
 }
 
-// Handle has the transactions of one time enter the scheduler.
+// Handle makes the transactions of one time enter the scheduler.
 func (b *bench) Handle(e sim.Event) {
 	b.d.openBatch()
 	for _, x := range b.due[e.Arg] {
@@ -114,14 +114,14 @@ func (b *bench) Handle(e sim.Event) {
 	b.d.closeBatch()
 }
 
-// kinds are the queues by the words of the test files; those of the host have four, by class.
+// kinds maps the words of the test files to queues; the host's have four each, by class.
 var kinds = map[string]uint8{
 	"read": queueHostRead, "write": queueHostWrite, "mapping-read": queueMappingRead,
 	"mapping-write": queueMappingWrite,
 	"move-read":     queueMoveRead, "move-write": queueMoveWrite, "erase": queueErase,
 }
 
-// add reads "TIME NAME KIND key=value...": die, plane, page, class, and after, which is the one that must have ended
+// add parses "TIME NAME KIND key=value...": die, plane, page, class, and after, the transaction that must complete
 // first.
 func (b *bench) add(line string) {
 	b.t.Helper()
@@ -163,7 +163,7 @@ func (b *bench) add(line string) {
 	b.due[len(b.due)-1] = append(b.due[len(b.due)-1], t)
 }
 
-// TestScheduler holds which command each die gets, and when.
+// TestScheduler verifies which command each die gets, and when.
 func TestScheduler(t *testing.T) {
 	datadriven.RunTest(t, "testdata/scheduler", func(t *testing.T, td *datadriven.TestData) string {
 		b := newBench(t, td)
@@ -180,7 +180,7 @@ func TestScheduler(t *testing.T) {
 	})
 }
 
-// asker submits requests and notes the order in which they end.
+// asker submits requests and records the order in which they complete.
 type asker struct {
 	d    *Drive
 	eng  *sim.Engine
@@ -208,8 +208,8 @@ func (a *asker) open(t *testing.T, c block.QueueConfig) block.QueueID {
 	return q
 }
 
-// TestMappingTable holds what the cached mapping table keeps: each page is read or written by itself, the drive idle
-// between.
+// TestMappingTable verifies the contents of the cached mapping table: each page is read or written separately, with the
+// drive idle in between.
 func TestMappingTable(t *testing.T) {
 	var a *asker
 	var q block.QueueID
@@ -217,7 +217,7 @@ func TestMappingTable(t *testing.T) {
 		if td.Cmd == "table" {
 			cfg := round()
 			cfg.Mapping.Ideal = false
-			cfg.Geometry.BlocksPerPlane = 1024 // whose map is several pages
+			cfg.Geometry.BlocksPerPlane = 1024 // whose map takes several pages
 			cfg.Quirks.WriteBackUses = td.HasArg("write-back-uses")
 			a = newAsker(t, cfg)
 			a.d.tables[0].most = count(t, td, "entries", 4)
@@ -255,8 +255,8 @@ func TestMappingTable(t *testing.T) {
 	})
 }
 
-// TestArbitrationSteps holds the order in which the controller fetches from queues that all wait, one command in it
-// at a time.
+// TestArbitrationSteps verifies the order in which the controller fetches from queues that all wait, with one command
+// in it at a time.
 func TestArbitrationSteps(t *testing.T) {
 	datadriven.RunTest(t, "testdata/arbitration", func(t *testing.T, td *datadriven.TestData) string {
 		cfg := round()
@@ -278,7 +278,7 @@ func TestArbitrationSteps(t *testing.T) {
 			a.open(t, c)
 			names, counts = append(names, name), append(counts, n)
 		}
-		// The first command of the first queue takes the only place; all others wait before it ends.
+		// The first command of the first queue takes the only place; all others are waiting before it completes.
 		for most := slices.Max(counts); most > 0; most-- {
 			for q, n := range counts {
 				if n > 0 {

@@ -1,25 +1,25 @@
 package ssd
 
-// table is the logical-to-physical map, with the sectors of a page that hold data where those are not all. What was
-// not written since time 0 is not in it: a drive starts with an empty table, whatever its size, beside the filling
-// that it was prepared with. While little is written the entries are in a hash table; when more than one page in
-// sparseShare is, in chunks of plain arrays, four bytes an entry, and as many for sectors where there is anything to
-// say of them.
+// table is the logical-to-physical map, including the valid sectors of pages that are partly valid. Pages not written
+// since time 0 are not stored: a drive starts with an empty table, whatever its size, on top of the filling it was
+// prepared with. While few pages have been written, entries are in a hash table. Once more than one page in sparseShare
+// has been written, they move to chunks of plain arrays, with four bytes an entry, plus four more for sectors in chunks
+// with partly valid pages.
 type table struct {
 	pages  int64
 	sparse hash[place]
-	filled *filling     // where what is not in sparse lies; nil: nowhere
-	chunks []*chunk     // nil while sparse; of a physical page plus one, 0: never written
-	parts  []*chunk     // of sectors; nil where all pages are whole
-	shared []bool       // chunks that a snapshot also uses: copied before they are written
-	long   bool         // pages have more than 32 sectors, so that
-	wide   hash[uint64] // holds the sectors of those that are not whole
+	filled *filling     // places of pages not in sparse; nil: none
+	chunks []*chunk     // nil while sparse; physical page plus one, 0: never written
+	parts  []*chunk     // valid sectors; nil where all pages are whole
+	shared []bool       // chunks shared with a snapshot: copied before they are written
+	long   bool         // pages have more than 32 sectors; wide then holds
+	wide   hash[uint64] // the valid sectors of pages that are not whole
 }
 
-// place is what the map has of a logical page.
+// place is the map's entry of a logical page.
 type place struct {
-	page    uint32 // the physical one
-	sectors uint32 // those that hold data, a bit a sector; 0: all of them
+	page    uint32 // physical page
+	sectors uint32 // valid sectors, a bit each; 0: all of them
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 
 type chunk [1 << chunkBits]uint32
 
-// newTable returns an empty map of pages of which so many sectors are told apart.
+// newTable returns an empty map of the given number of pages, each with the given number of sectors.
 func newTable(pages int64, sectors int) table { return table{pages: pages, long: sectors > 32} }
 
 // get returns the physical page of logical page l, or noPage.
@@ -43,7 +43,7 @@ func (t *table) get(l uint32) uint32 {
 	return t.fresh(l)
 }
 
-// fresh is the place of a page that was not written since time 0.
+// fresh returns the place of a page that was not written since time 0.
 func (t *table) fresh(l uint32) uint32 {
 	if t.filled != nil {
 		return t.filled.place(l)
@@ -51,8 +51,7 @@ func (t *table) fresh(l uint32) uint32 {
 	return noPage
 }
 
-// look returns the physical page of logical page l, or noPage, and which of its sectors hold data if not all do; 0
-// says that all do.
+// look returns the physical page of logical page l, or noPage, and its valid sectors; 0 means that all are valid.
 func (t *table) look(l uint32) (page uint32, sectors uint64) {
 	if t.long || t.parts != nil {
 		return t.lookApart(l)
@@ -66,7 +65,7 @@ func (t *table) look(l uint32) (page uint32, sectors uint64) {
 	return t.fresh(l), 0
 }
 
-// lookApart is look where the sectors are not beside the place.
+// lookApart is look for tables that store sectors apart from the place.
 //
 //go:noinline
 func (t *table) lookApart(l uint32) (page uint32, sectors uint64) {
@@ -78,7 +77,7 @@ func (t *table) lookApart(l uint32) (page uint32, sectors uint64) {
 	return t.get(l), sectors
 }
 
-// expect says that page l's entry will be looked at soon.
+// expect prefetches the entry of page l, for a look-up that is about to follow.
 func (t *table) expect(l uint32) {
 	if t.chunks != nil {
 		prefetch(&t.chunks[l>>chunkBits][l&(1<<chunkBits-1)])
@@ -90,7 +89,7 @@ func (t *table) expect(l uint32) {
 	}
 }
 
-// set makes p the physical page of logical page l, with the sectors that it has.
+// set makes p the physical page of logical page l and keeps its valid sectors.
 func (t *table) set(l, p uint32) {
 	if t.chunks == nil {
 		t.sparse.at(l).page = p
@@ -100,6 +99,7 @@ func (t *table) set(l, p uint32) {
 	t.setEntry(l, p)
 }
 
+// setEntry is set for a table of arrays.
 func (t *table) setEntry(l, p uint32) {
 	k := l >> chunkBits
 	if t.shared != nil {
@@ -108,7 +108,7 @@ func (t *table) setEntry(l, p uint32) {
 	t.chunks[k][l&(1<<chunkBits-1)] = p + 1
 }
 
-// unshare sees to it that a chunk is no snapshot's.
+// unshare makes sure that a chunk is not shared with a snapshot.
 //
 //go:noinline
 func (t *table) unshare(k uint32) {
@@ -118,7 +118,7 @@ func (t *table) unshare(k uint32) {
 	}
 }
 
-// put makes p the physical page of logical page l, and tells which sectors of it hold data; 0 says that all do.
+// put makes p the physical page of logical page l, with the given valid sectors; 0 means all.
 func (t *table) put(l, p uint32, sectors uint64) {
 	switch {
 	case t.long:
@@ -134,6 +134,8 @@ func (t *table) put(l, p uint32, sectors uint64) {
 	}
 }
 
+// putWide is put for pages with more than 32 sectors.
+//
 //go:noinline
 func (t *table) putWide(l, p uint32, sectors uint64) {
 	if t.set(l, p); sectors != 0 {
@@ -143,6 +145,8 @@ func (t *table) putWide(l, p uint32, sectors uint64) {
 	}
 }
 
+// setSectors sets the valid sectors of a page in a table of arrays. Chunks of sectors are created on demand.
+//
 //go:noinline
 func (t *table) setSectors(l, sectors uint32) {
 	k := l >> chunkBits
@@ -158,14 +162,14 @@ func (t *table) setSectors(l, sectors uint32) {
 	t.parts[k][l&(1<<chunkBits-1)] = sectors
 }
 
-// thicken goes over to arrays if more than one page in sparseShare is in the hash table.
+// thicken switches to arrays once more than one page in sparseShare is in the hash table.
 func (t *table) thicken() {
 	if int64(t.sparse.n)*sparseShare > t.pages {
 		t.toArrays()
 	}
 }
 
-// toArrays goes over to arrays.
+// toArrays switches to arrays.
 //
 //go:noinline
 func (t *table) toArrays() {
@@ -185,7 +189,7 @@ func (t *table) toArrays() {
 	t.sparse = hash[place]{}
 }
 
-// pairs is of the pages that were written since time 0, or of all where the table is of arrays, which have a place.
+// pairs returns the located pages among those written since time 0, or among all pages if the table uses arrays.
 func (t *table) pairs() (all pairs) {
 	for i := range t.sparse.cells {
 		if c := &t.sparse.cells[i]; c.key != 0 && c.val.page < trimmed {
@@ -202,8 +206,8 @@ func (t *table) pairs() (all pairs) {
 	return all
 }
 
-// clone returns a table with the same content. Arrays are shared; both sides copy
-// one before they write to it from now on.
+// clone returns a table with the same content. Arrays are shared; from now on both sides copy one before they write to
+// it.
 func (t *table) clone() table {
 	c := *t
 	c.sparse, c.wide = t.sparse.clone(), t.wide.clone()
@@ -223,18 +227,17 @@ func (t *table) clone() table {
 	return c
 }
 
-// noPage stands for no physical page. It wraps to 0 when one is added.
+// noPage stands for no physical page. Adding one wraps it to 0.
 const noPage = ^uint32(0)
 
-// arena hands out equal runs of 32-bit words without moving those it has handed
-// out. Runs can be given back.
+// arena allocates equal runs of 32-bit words, which never move. Runs can be released.
 type arena struct {
 	run    uint32 // words in a run
 	chunks [][]uint32
 	used   uint32
 	free   []uint32
 	shift  uint8
-	mask   uint32 // of the run within its chunk
+	mask   uint32 // index of the run within its chunk
 }
 
 const arenaChunkWords = 1 << 14 // 64 KiB
@@ -248,18 +251,18 @@ func newArena(run int) arena {
 	return a
 }
 
-// at is a run.
+// at returns run n.
 func (a *arena) at(n uint32) []uint32 {
 	i := (n & a.mask) * a.run
 	return a.chunks[n>>(a.shift&31)][i : i+a.run : i+a.run]
 }
 
-// word is one of a run's words.
+// word returns a pointer to word i of run n.
 func (a *arena) word(n, i uint32) *uint32 {
 	return &a.chunks[n>>(a.shift&31)][(n&a.mask)*a.run+i]
 }
 
-// grow returns the number of a run of zeros.
+// grow returns the number of a zeroed run.
 func (a *arena) grow() uint32 {
 	if k := len(a.free); k > 0 {
 		n := a.free[k-1]
@@ -274,14 +277,14 @@ func (a *arena) grow() uint32 {
 	return a.used - 1
 }
 
-// release gives a run back.
+// release frees a run for reuse.
 func (a *arena) release(n uint32) { a.free = append(a.free, n) }
 
-// clone returns an arena over the same chunks. Runs handed out before must no
-// longer be written through either, nor released.
+// clone returns an arena over the same chunks. Runs allocated before must no longer be written or released through
+// either arena.
 func (a *arena) clone() arena {
 	c := *a
-	// New runs go into chunks of their own, so the last, partly used chunk is closed.
+	// New runs must not share a chunk with old ones, so the last, partly used chunk is closed.
 	c.used = uint32(len(a.chunks)) << a.shift
 	a.used = c.used
 	c.chunks = append([][]uint32(nil), a.chunks...)
@@ -290,17 +293,17 @@ func (a *arena) clone() arena {
 	return c
 }
 
-// owners is the physical-to-logical map: for each block that was written since time 0, a
-// run of logical page numbers, as a real drive keeps them in the spare area.
+// owners is the physical-to-logical map: for each block written since time 0, a run of logical page numbers, which a
+// real drive stores in the spare area.
 type owners struct {
 	runs   arena
-	block  [][]uint32 // by plane, by block: run number plus one, 0: none
+	block  [][]uint32 // by plane, then block: run number plus one, 0: none
 	recent []recent   // by plane
-	shared uint32     // runs up to this number belong to a snapshot
-	filled *filling   // whose the pages of blocks without a run are
+	shared uint32     // runs up to this number are shared with a snapshot
+	filled *filling   // owners of pages in blocks without a run
 }
 
-// recent is the block of a plane that was written last, or none, and its run, which may be written to.
+// recent is the block of a plane that was written last, or none, and its run, which can be written.
 type recent struct {
 	block int32
 	run   uint32
@@ -318,7 +321,7 @@ func noneRecent(planes int) []recent {
 	return r
 }
 
-// get is the logical page last written to a page of a block.
+// get returns the logical page last written to a page of a block.
 func (o *owners) get(plane, block, page int) uint32 {
 	if w := o.word(plane, block, page); w != nil || o.filled == nil {
 		return *w
@@ -326,8 +329,8 @@ func (o *owners) get(plane, block, page int) uint32 {
 	return o.filled.owner(plane, uint32(block)*o.runs.run+uint32(page))
 }
 
-// word is where that is kept; nil if the block was not written since time 0. It holds until the block is erased, or
-// another copy of the map is made.
+// word returns a pointer to that entry, or nil if the block was not written since time 0. It is valid until the block
+// is erased or the map is cloned.
 func (o *owners) word(plane, block, page int) *uint32 {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
 		return o.runs.word(b[block]-1, uint32(page))
@@ -335,7 +338,7 @@ func (o *owners) word(plane, block, page int) *uint32 {
 	return nil
 }
 
-// run is the owners of a block's pages; nil if it was not written since time 0.
+// run returns the owners of a block's pages, or nil if the block was not written since time 0.
 func (o *owners) run(plane, block int) []uint32 {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
 		return o.runs.at(b[block] - 1)
@@ -352,7 +355,7 @@ func (o *owners) set(plane, block, page int, l uint32) {
 	o.setOther(plane, block, page, l)
 }
 
-// setOther is set in another block than the one that was written last.
+// setOther is set for a block other than the one written last.
 //
 //go:noinline
 func (o *owners) setOther(plane, block, page int, l uint32) {
@@ -365,8 +368,8 @@ func (o *owners) setOther(plane, block, page int, l uint32) {
 	*o.runs.word(b[block]-1, uint32(page)) = l
 }
 
-// begin gives a block a run whose page is to be written, as it was not written since time 0, or its run belongs to a
-// snapshot.
+// begin gives a block a new run before one of its pages is written, because it has not been written since time 0 or its
+// run is shared with a snapshot.
 func (o *owners) begin(plane, block, page int) {
 	b := o.block[plane]
 	if block >= len(b) {
@@ -378,7 +381,7 @@ func (o *owners) begin(plane, block, page int) {
 	if n != 0 {
 		copy(o.runs.at(m-1), o.runs.at(n-1))
 	} else if o.filled != nil {
-		// A block that is erased is written from its first page on; this one had been written so far.
+		// An erased block is written from its first page on, so the pages before this one are still the filling's.
 		for k, run := 0, o.runs.at(m-1); k < page; k++ {
 			run[k] = o.filled.owner(plane, uint32(block)*o.runs.run+uint32(k))
 		}
@@ -386,7 +389,7 @@ func (o *owners) begin(plane, block, page int) {
 	b[block] = m
 }
 
-// forget drops an erased block's run.
+// forget releases an erased block's run.
 func (o *owners) forget(plane, block int) {
 	if b := o.block[plane]; block < len(b) && b[block] != 0 {
 		n := b[block]
@@ -400,6 +403,7 @@ func (o *owners) forget(plane, block int) {
 	}
 }
 
+// clone returns a copy with the same owners. Existing runs become read-only on both sides.
 func (o *owners) clone() owners {
 	c := owners{block: make([][]uint32, len(o.block)), runs: o.runs.clone(), recent: noneRecent(len(o.block)),
 		filled: o.filled}

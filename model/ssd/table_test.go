@@ -8,8 +8,8 @@ import (
 	"farflash/internal/draws"
 )
 
-// TestTablesApart writes to a map and to copies of it, of which each is to hold what was written to it and what it
-// was copied with, and nothing of the others: few pages in a hash table and many in arrays, of 8 sectors and of 64.
+// TestTablesApart writes to a map and to copies of it, each of which must hold the entries it was copied with and those
+// written to it, but none of the others: few pages in a hash table and many in arrays, of 8 sectors and of 64.
 func TestTablesApart(t *testing.T) {
 	t.Parallel()
 	var copied, inArrays int

@@ -6,50 +6,50 @@ import (
 	"farflash/sim"
 )
 
-// A transaction is one grain's read or program, or one block's erase. Those of grains that share a page of flash,
-// read or programmed by one command, are a chain of which the first stands for all in the scheduler. All live in one
-// slice, each in two cache lines, and are named by index; 0 is no transaction.
+// transaction is the read or program of one grain, or the erase of one block. The transactions of grains that share a
+// page of flash, read or programmed by one command, form a chain, whose first element represents all of them in the
+// scheduler. All transactions are in one slice, each in two cache lines, and are named by index; 0 is none.
 type transaction struct {
-	sectors   uint64 // which sectors of the page are moved
+	sectors   uint64 // sectors of the page to transfer
 	created   sim.Time
 	queued    sim.Time // when it entered the scheduler
 	array     sim.Time // spent in the array
 	transfer  sim.Time // spent on the channel
-	source    ftl.PPA  // collection: the page that is moved
-	page      uint32   // as the translation layer numbers them; of an erase, the first of the block
-	pool, blk int32    // that it lies in; not of an erase, nor of a read of what the translation layer does not know
+	source    ftl.PPA  // collection: the page being moved
+	page      uint32   // numbered as in the translation layer; of an erase, the first page of the block
+	pool, blk int32    // of page; unset for erases and for reads of pages unknown to the translation layer
 	logical   uint32
-	request   int32 // the host request it is part of, 0: none
-	pair      int32 // a read's: the write that waits for it; of those that share a page: the next
-	prev      int32 // of one that shares another's page: the first of them
+	request   int32 // the host request that it belongs to, 0: none
+	pair      int32 // of a read: the write that waits for it; in a chain: the next
+	prev      int32 // in a chain: the first
 	next      int32
-	bytes     int32 // moved over the channel
-	others    int32 // those of the ones that share its page
+	bytes     int32 // to move over the channel
+	others    int32 // bytes of the others in the chain; of the first only
 	version   uint32
 	plane     int32
 	pageIndex uint16 // within the block
-	queue     uint8  // which of the scheduler's queues it belongs to
-	waitsFor  uint8  // transactions that must be done first
+	queue     uint8  // the scheduler queue it belongs to
+	waitsFor  uint8  // transactions that must complete first
 	ns        uint8
 	stream    uint8
-	group     uint8 // a write's: the reclaim group that it is for
+	group     uint8 // of a write: the target reclaim group
 	origin    origin
 	pinned    bool  // the read pins its block
-	failed    bool  // its program did not take
-	shared    bool  // others share its page
-	joined    bool  // it shares another's page
-	levels    bool  // a move: of wear levelling
-	renews    bool  // a move: of data that get old
-	folds     bool  // a move: out of the SLC cache
-	spoilt    bool  // a read: nothing corrected it
+	failed    bool  // its program failed
+	shared    bool  // first of a chain
+	joined    bool  // in a chain, but not its first
+	levels    bool  // a move for wear levelling
+	renews    bool  // a move of aging data
+	folds     bool  // a move out of the SLC cache
+	spoilt    bool  // a read that could not be corrected
 	blank     bool  // a read of a page never programmed (Quirks.FillsNeedProgram)
-	resets    bool  // an erase: of a zone that the host resets
-	tries     uint8 // a read: how often it was sent again so far
-	needs     uint8 // and how often it has to be
+	resets    bool  // an erase of a zone that the host resets
+	tries     uint8 // of a read: retries so far
+	needs     uint8 // of a read: retries needed
 	_         [5]byte
 }
 
-// origin is who wants a transaction.
+// origin is the reason for a transaction.
 type origin uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 	fromUpdate                // the read half of a partial page write
 	fromMapping               // a mapping page
 	fromMove                  // collection or wear levelling
-	fromHeld                  // the same, but what was moved is safe in memory and the victim does not wait for it
+	fromHeld                  // the same, but the data are safe in memory and the victim does not wait for them
 )
 
 // The scheduler's queues, per die.
@@ -83,7 +83,7 @@ const (
 	hostWrites = uint16(1<<classes-1) << queueHostWrite
 )
 
-// queueNames are the words that statistics use.
+// queueNames are the names of the queues in statistics.
 var queueNames = [queues]string{
 	queueMappingRead: "mapping-read",
 	queueHostRead:    "read-urgent", queueHostRead + 1: "read-high", queueHostRead + 2: "read-medium",
@@ -95,8 +95,8 @@ var queueNames = [queues]string{
 	queueMoveWrite:     "move-write", queueErase: "erase", queueCopyback: "copyback",
 }
 
-// newTransaction returns a transaction with only its time set, and its index. The pointer, as all to transactions,
-// holds until the next one is made.
+// newTransaction returns a transaction with only its creation time set, and its index. The pointer, like all pointers
+// to transactions, is valid until the next one is made.
 func (d *Drive) newTransaction() (int32, *transaction) {
 	t := d.txns.Take()
 	x := d.txns.At(t)
@@ -134,7 +134,8 @@ func (d *Drive) remove(l *list, t int32) {
 	}
 }
 
-// at puts a transaction on a page, numbered as the translation layer does, and says which page of its block that is.
+// at places a transaction on a page, numbered as in the translation layer, and returns the index of the page in its
+// block.
 func (d *Drive) at(x *transaction, page uint32) (inBlock int) {
 	pool, blk, inBlock := d.split(page)
 	x.page, x.pool, x.blk = page, int32(pool), int32(blk)
@@ -145,15 +146,14 @@ func (d *Drive) at(x *transaction, page uint32) (inBlock int) {
 	return inBlock
 }
 
-// pin keeps the block of a read's page from being erased until the read has ended.
+// pin keeps the block of a read's page from being erased until the read completes.
 func (d *Drive) pin(x *transaction) {
 	x.pinned = true
 	d.ftl.ReadStartedIn(int(x.pool), int(x.blk))
 }
 
-// atFlash puts a read on a page that the translation layer does not know, the i-th of a plane; beyond its last they
-// begin anew.
+// atFlash directs a read to a page unknown to the translation layer, the i-th of a plane; indices beyond the last wrap.
 func (d *Drive) atFlash(x *transaction, plane int32, i uint32) {
-	_, page := d.byFlashBlock.Split(uint64(i)) // a plane has whole blocks
+	_, page := d.byFlashBlock.Split(uint64(i)) // a plane has whole blocks, so this also holds after a wrap
 	x.plane, x.pageIndex = plane, uint16(page)
 }

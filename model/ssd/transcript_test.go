@@ -21,10 +21,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// choose takes one of what may be.
+// choose picks one of the alternatives.
 func choose[T any](r *rng.Stream, from ...T) T { return from[r.IntN(int64(len(from)))] }
 
-// chosen is a drive of few blocks whose every setting is drawn.
+// chosen returns a drive of few blocks with every setting drawn.
 func chosen(r *rng.Stream) ssd.Config {
 	cfg := ofPages()
 	g := &cfg.Geometry
@@ -81,7 +81,7 @@ var byOperation = regexp.MustCompile(`((?:Submitted|Finished|Bytes):\[\d+ \d+ \d
 
 var undivided = regexp.MustCompile(`Zone(s|Levels):\{(\w+:0 ?)+\}|Groups:\[\]`)
 
-// noted passes completions on, and digests them.
+// noted passes completions on, and hashes them.
 type noted struct {
 	to  block.Sink
 	all hash.Hash64
@@ -92,11 +92,10 @@ func (n noted) Complete(c block.Completion) {
 	n.to.Complete(c)
 }
 
-// digest adds what of v is not zero, so that what is counted from now on leaves the digests of those alone that never
-// do it.
+// digest adds the non-zero fields of v, so that a new counter changes only the digests of runs in which it counts.
 func (n noted) digest(v any) {
-	// What counts by operation has those of zones at its end; what is said of zones and reclaim groups is so of
-	// drives that have them.
+	// Counts by operation end with those of zone commands, and the statistics of zones and reclaim groups are empty on
+	// drives without them: both are cut where they are zero.
 	text := undivided.ReplaceAllString(byOperation.ReplaceAllString(fmt.Sprintf("%+v", v), "$1]"), "")
 	for _, field := range strings.Fields(text) {
 		if !strings.HasSuffix(field, ":0") {
@@ -105,8 +104,8 @@ func (n noted) digest(v any) {
 	}
 }
 
-// transcript runs a drive that seed draws and says what became of it. Of the requests' order, times and answers it
-// has a digest.
+// transcript runs a drive drawn from seed and describes the outcome, with a hash of the requests' order, times and
+// results.
 func transcript(t *testing.T, seed uint64, failures bool) string {
 	r := rng.NewStream(seed, "drive")
 	cfg := chosen(&r)
@@ -176,8 +175,9 @@ func transcript(t *testing.T, seed uint64, failures bool) string {
 		s.MapMisses, s.CacheHits, s.CacheMisses, ended.all.Sum64())
 }
 
-// TestTranscripts holds what drives that were drawn once do, to the picosecond of every request: a change that was to
-// leave results alone is seen here, one that was not is read here, line by line, before it is kept with -rewrite.
+// TestTranscripts pins the behaviour of drives that were drawn once, to the picosecond of every request. A change that
+// should not move results must not change it; one that should is reviewed here, line by line, before it is accepted
+// with -rewrite.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	datadriven.RunTest(t, "testdata/transcripts", func(t *testing.T, td *datadriven.TestData) string {

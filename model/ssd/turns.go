@@ -6,10 +6,10 @@ import (
 	"farflash/sim"
 )
 
-// MQSim's link (Quirks.MessagesInTurn). A queued message starts when the one before it has been delivered and its
-// effects are done; only then is its own delivery scheduled, which decides ties in time.
+// MQSim's link (Quirks.MessagesInTurn). A queued message starts when the previous one has been delivered and its
+// effects are done. Only then is its own delivery scheduled, which decides the order of simultaneous events.
 
-// message is a transfer and the event that its delivery triggers; evNone triggers none.
+// message is a transfer and the event triggered by its delivery; evNone triggers none.
 type message struct {
 	took sim.Time
 	arg  uint32
@@ -18,7 +18,7 @@ type message struct {
 
 // linkTurns is the state of MQSim's link.
 type linkTurns struct {
-	queues [2]rings.Ring[message] // by direction; the head is on the wire
+	queues [2]rings.Ring[message] // by direction; the head is being transferred
 	joined bool                   // the host acknowledges completions itself; see Join
 }
 
@@ -66,8 +66,8 @@ func (d *Drive) passed(direction uint32) {
 	}
 }
 
-// Join puts a host's events into one order with the drive's, under the component returned. The host acknowledges
-// completions itself from then on.
+// Join puts a host's events into one order with the drive's, under the component returned. From then on the host
+// acknowledges completions itself.
 func (d *Drive) Join() sim.Component {
 	if d.turns != nil {
 		d.turns.joined = true
@@ -85,8 +85,8 @@ func (d *Drive) Acknowledge(q block.QueueID) {
 	}
 }
 
-// post sends the completion of a request, or queues it until the completion queue, as long as the submission queue,
-// has a free entry.
+// post sends the completion of a request, or queues it until the completion queue, which has the size of the submission
+// queue, has a free entry.
 func (d *Drive) post(i int32, p *queuePair) {
 	if p.posted == p.depth-1 {
 		p.unsaid.Push(i)

@@ -9,7 +9,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Validate reports what no drive can be, each with its key as a scenario has it.
+// Validate returns an error that lists every invalid setting by its key in scenarios.
 func (c *Config) Validate() error {
 	var bad units.Faults
 	shape := c.Geometry.Validate()
@@ -60,7 +60,7 @@ func (c *Config) Validate() error {
 	bad.Hold(p.Passes >= 0 && p.Passes <= 1000, "preconditioning.passes", "%v is not possible; use 0 to 1000", p.Passes)
 	bad.Hold(len(c.Namespaces) <= MaxNamespaces, "namespaces", "%d are more than %d", len(c.Namespaces), MaxNamespaces)
 	if shape != nil {
-		return bad.Err() // what follows counts in pages and planes
+		return bad.Err() // the checks below count pages and planes
 	}
 	if g := units.Bytes(c.Mapping.Grain); g > 0 && g < c.Geometry.PageSize {
 		bad.Hold(g%nand.SectorSize == 0 && c.Geometry.PageSize%g == 0, "mapping.grain",
@@ -156,13 +156,13 @@ func (n *Namespace) validate(g nand.Geometry) error {
 	return bad.Err()
 }
 
-// validateSpace checks that each plane has blocks to spare for open blocks, collection and the reserve beside all
-// data that the host may write. A host that waits for a block waits for ever if all blocks that are not open hold
-// nothing but valid pages; so when all other streams' blocks are open, and none of them holds anything, the rest must
-// be more than what is valid fills, by the reserve and a block.
+// validateSpace checks that each plane has blocks to spare for open blocks, collection and the reserve, in addition to
+// all data that the host may write. A host that waits for a block waits forever if all blocks that are not open hold
+// only valid pages. In the worst case all other streams' blocks are open and empty, so the remaining blocks must exceed
+// the valid pages by more than the reserve and a block.
 func (c *Config) validateSpace(bad *units.Faults) {
 	if c.Quirks.FrontiersAtOnce {
-		return // the peer runs such drives as long as their working set is small
+		return // MQSim runs such drives as long as their working set is small
 	}
 	ns := c.layOut()
 	p := c.planePools(ns)
@@ -186,7 +186,7 @@ func (c *Config) validateSpace(bad *units.Faults) {
 	}
 }
 
-// pagesIn is how many pages of data a pool has at most, and of the map.
+// pagesIn returns the largest numbers of data pages and of mapping pages in a pool.
 func pagesIn(ns []namespace, pool int32, maps bool) (data, mapped int64) {
 	for i := range ns {
 		n := &ns[i]
@@ -202,8 +202,8 @@ func pagesIn(ns []namespace, pool int32, maps bool) (data, mapped int64) {
 	return data, mapped
 }
 
-// openIn is how many blocks of a pool may be open at once: each stream's that is written there and those of what
-// survives of it, which wear levelling has others for.
+// openIn returns the largest number of blocks of a pool that can be open at once: one for each stream written there and
+// one for each stream of their survivors, which wear levelling doubles.
 func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 	open := 0
 	survivors := map[int]bool{}
@@ -222,7 +222,7 @@ func (c *Config) openIn(ns []namespace, pool int32, t *ftl.Config) int {
 			continue
 		}
 		for _, p := range n.placements {
-			if n.zones == nil { // else zones have blocks of their own, and never more than their data fill
+			if n.zones == nil { // else zones have their own blocks, never more than their data fill
 				writes(int(p.stream))
 			}
 		}

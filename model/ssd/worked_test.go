@@ -10,7 +10,7 @@ import (
 	"farflash/sim"
 )
 
-// Sums by hand: what a request waits for in the drive, what DRAM takes, what the map programs.
+// Sums by hand: what requests wait for in the drive, DRAM times, programs of the map.
 
 // submit gives a drive requests at once and returns their completions in order of submission.
 func (a *asker) submit(t *testing.T, q block.QueueID, requests ...block.Request) []block.Completion {
@@ -36,9 +36,9 @@ func (a *asker) submit(t *testing.T, q block.QueueID, requests ...block.Request)
 	return out
 }
 
-// TestWaitedByHand: of reads that come together each holds the one die for 13 us (command 1, array 10, data 2), so
-// the k-th takes 13 k us longer than it would alone, all of which it waited; and each waits for the doorbells of the
-// three others, 2 B and 28 B of headers at 4 B a ns. A read that is alone waits for nothing.
+// TestWaitedByHand: of simultaneous reads each holds the one die for 13 us (command 1, array 10, data 2), so the k-th
+// takes 13 k us longer than it would alone, all of it waiting; and each waits for the doorbells of the three others, 2
+// B and 28 B of headers at 4 B a ns. A lone read does not wait.
 func TestWaitedByHand(t *testing.T) {
 	read := func(page int64) block.Request {
 		return block.Request{Op: block.Read, Offset: page * 8192, Length: 8192}
@@ -58,7 +58,7 @@ func TestWaitedByHand(t *testing.T) {
 				took+want, want)
 		}
 	}
-	// What is said of requests one by one is said of all of them together.
+	// The totals over all requests match the individual values.
 	b := a.d.Stats().Breakdown[block.Read]
 	waited := b.Queue.Plus(b.Backlog).Plus(b.Wait)
 	if waited != units.TotalOf((1+2+3)*13*us+4*bells) || b.Array != units.TotalOf(5*10*us) ||
@@ -66,9 +66,9 @@ func TestWaitedByHand(t *testing.T) {
 		t.Errorf("reads waited %v, the array took %v, the channel %v", waited, b.Array, b.Transfer)
 	}
 
-	// With two commands in the controller the other two wait to be fetched: in another place, but a wait all the
-	// same. What is left is what a read takes alone, but for a message of 8 ns that may be before its own on the
-	// link, whose time is the link's.
+	// With two commands in the controller the other two wait to be fetched: the wait is elsewhere, but still a wait.
+	// The rest is the time of a lone read, except for a message of 8 ns that may precede its own on the link, which
+	// counts as link time.
 	cfg.Host.Commands = 2
 	a = newAsker(t, cfg)
 	q = a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
@@ -84,8 +84,8 @@ func TestWaitedByHand(t *testing.T) {
 	}
 }
 
-// TestDRAMByHand: a row of 4 KiB is opened in 10 + 20 ns and moves 8 B each ns; each further row is closed first, in
-// 5 ns.
+// TestDRAMByHand: a row of 4 KiB is opened in 10 + 20 ns and transfers 8 B a ns; each further row is preceded by a
+// precharge of 5 ns.
 func TestDRAMByHand(t *testing.T) {
 	cfg := round()
 	cfg.DRAM = DRAM{RowSize: 4096, DataRate: 1_000_000_000, BurstSize: 8, TRCD: 10 * units.Nanosecond,
@@ -104,9 +104,9 @@ func TestDRAMByHand(t *testing.T) {
 		}
 	}
 
-	// It carries one transfer at a time: of three writes of 8 KiB into the cache at once, over a bus of 8 B each 100
-	// ns, each ends 30 + 30 + 5 ns and 102.4 us after the one before. That is the memory's time; what counts as
-	// waiting are doorbells and fetches of the others.
+	// It carries one transfer at a time: of three simultaneous writes of 8 KiB into the cache, over a bus of 8 B a 100
+	// ns, each completes 30 + 30 + 5 ns and 102.4 us after the previous one. That is memory time; only the doorbells
+	// and fetches of the others count as waiting.
 	cfg.Cache.Mode, cfg.Cache.DestageAt, cfg.DRAM.DataRate = CacheWrite, .99, 10_000_000
 	a := newAsker(t, cfg)
 	q := a.open(t, block.QueueConfig{Depth: 16, Weight: 1})
@@ -123,14 +123,14 @@ func TestDRAMByHand(t *testing.T) {
 	}
 }
 
-// TestMapWriteAmplification holds the programs of mapping pages against a closed form. Pages at random of N are
-// written, one after the other; the table has C entries, the map P pages. An entry is given up when it has not been
-// used for T writes, where C = N (1 - exp(-T/N)) (Che, Tung and Wang, 2002); so a write is the last one of its entry
-// with probability 1 - C/N. A mapping page is programmed when one of its entries is given up dirty, and that makes
-// all of its entries clean: the next program of it follows T writes after the first write of an entry of it that is a
-// last one, which comes P/(1 - C/N) writes later on average. Of P pages that is 1/(1/(1 - C/N) + T/P) programs a
-// write. Each program reads the old page first, and so does each of the 1 - C/N misses, but the two share a read
-// where the page is the same, once in P times.
+// TestMapWriteAmplification compares the programs of mapping pages with a closed form. Random pages of N are written
+// one after the other; the table has C entries, the map P pages. An entry is evicted when it has not been used for T
+// writes, where C = N (1 - exp(-T/N)) (Che, Tung and Wang, 2002); so a write is the last one of its entry with
+// probability 1 - C/N. A mapping page is programmed when one of its entries is evicted dirty, which makes all of its
+// entries clean. The next program of it follows T writes after the first write that is the last one of an entry of it,
+// which takes P/(1 - C/N) writes on average. For P pages that makes 1/(1/(1 - C/N) + T/P) programs a write. Each
+// program reads the old page first, and so does each of the 1 - C/N misses, but the two share a read if the page is the
+// same, once in P times.
 func TestMapWriteAmplification(t *testing.T) {
 	t.Parallel()
 	cfg := round()
@@ -146,7 +146,7 @@ func TestMapWriteAmplification(t *testing.T) {
 		random := rng.NewStream(1, "pages")
 		var was Stats
 		const writes = 30_000
-		warm := 4 * entries // until as many entries have come and gone
+		warm := 4 * entries // until as many entries have been inserted and evicted
 		for i := range warm + writes {
 			if i == warm {
 				was = a.d.Stats()
@@ -180,8 +180,8 @@ func TestMapWriteAmplification(t *testing.T) {
 	}
 }
 
-// TestRequestsBeginAnew: a request that takes the place of one that has ended has nothing of it: a write into the
-// cache, after a read of flash, spent no time with flash and waited for no room.
+// TestRequestsBeginAnew verifies that a request that reuses the slot of a completed one inherits no state: a write into
+// the cache, after a read of flash, reports no time on flash and no wait for space.
 func TestRequestsBeginAnew(t *testing.T) {
 	cfg := round()
 	cfg.Cache.Mode, cfg.Cache.DestageAt = CacheWrite, .99

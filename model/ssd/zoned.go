@@ -8,11 +8,11 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Zones at work: the state of each as the specification has it (NVMe Zoned Namespace Command Set 1.1, section
-// 2.1.1.3), and the superblocks that its data lie in. A command finds or changes its zone's state when the controller
-// has taken the command, one after the other; a reset alone does when it ends.
+// Zone state machine (NVMe Zoned Namespace Command Set 1.1, section 2.1.1.3), and the superblocks that store zones.
+// Commands check and change their zone's state one after the other, as the controller decodes them; only a reset does
+// so when it completes.
 
-// zoneState is a state of a zone. Zones are never read-only or offline: no block of flash fails.
+// zoneState is a state of a zone. Zones are never read-only or offline, because no block of flash fails.
 type zoneState uint8
 
 const (
@@ -25,36 +25,36 @@ const (
 
 // zone is one of a namespace's zones.
 type zone struct {
-	pointer   uint32 // where its data end, in grains from its beginning
-	out       uint32 // grains that were written to it and are not on flash
-	request   int32  // the reset that waits for it, or 0
-	erasing   int32  // of its superblocks
+	pointer   uint32 // write pointer, in grains from the zone's start
+	out       uint32 // grains written to it that are not on flash yet
+	request   int32  // the reset in progress, or 0
+	erasing   int32  // superblocks being erased
 	state     zoneState
-	resetting bool // by a command that has not ended: what comes meanwhile is refused
-	padding   bool // its last page is programmed as it is once nothing is to come
-	prefilled bool // what it holds was written before time 0: its superblocks are not listed
+	resetting bool // a reset has not completed: other commands are rejected
+	padding   bool // its last page is programmed partly filled once no more data will follow
+	prefilled bool // its data were written before time 0: its superblocks are not listed in blocks
 	blocks    []ftl.Block
 }
 
-// zoneSet is the zones of a namespace.
+// zoneSet is the state of a namespace's zones.
 type zoneSet struct {
 	list     []zone
-	implicit []uint32 // those that writes opened, in the order that they did
+	implicit []uint32 // implicitly opened zones, in that order
 	explicit int
-	active   int // that are open or closed
+	active   int // open or closed zones
 }
 
-// ZoneStats is what was done to zones.
+// ZoneStats counts the operations on zones.
 type ZoneStats struct {
-	Appends  uint64 // commands that went well
+	Appends  uint64 // successful commands
 	Resets   uint64
 	Finishes uint64
 	Opened   uint64 // by a write or a command
-	Closed   uint64 // by a command, or to make room for another
-	Refused  uint64 // commands that a zone's state, its end or a limit stood against
+	Closed   uint64 // by a command, or to allow another to be opened
+	Refused  uint64 // commands rejected for a zone's state, its boundary or a limit
 }
 
-// ZoneLevels is how many zones are in a state.
+// ZoneLevels counts the zones in a state.
 type ZoneLevels struct {
 	Open   int
 	Active int // open or closed
@@ -68,7 +68,7 @@ type returning struct {
 	ns    uint8
 }
 
-// makeZones makes the zones of a drive's namespaces as its image left them.
+// makeZones creates the zones of a drive's namespaces in the state of its image.
 func (d *Drive) makeZones() {
 	if !d.cfg.anyZoned() {
 		return
@@ -81,6 +81,7 @@ func (d *Drive) makeZones() {
 		}
 		d.zones[i].list = make([]zone, n.zones.count)
 		for k := range d.zones[i].list {
+			// A fill writes zones whole.
 			if z := &d.zones[i].list[k]; d.l2p.get(n.base+uint32(k)*n.zones.size) < trimmed {
 				z.state, z.pointer, z.prefilled = zoneFull, n.zones.capacity, true
 			}
@@ -88,8 +89,8 @@ func (d *Drive) makeZones() {
 	}
 }
 
-// checkZoned tells what is wrong with a request to a zoned namespace whatever the state of its zones is, or with one
-// that only such a namespace knows.
+// checkZoned returns the error status of a request to a zoned namespace as far as it does not depend on zone state, or
+// of a zone command to a conventional one.
 func (d *Drive) checkZoned(n *namespace, r *block.Request) block.Status {
 	z := n.zones
 	if z == nil {
@@ -112,8 +113,8 @@ func (d *Drive) checkZoned(n *namespace, r *block.Request) block.Status {
 	return block.OK
 }
 
-// toZone does what a command that the controller has taken asks of a zone's state, and says how that went. Its place
-// in the zone is decided here.
+// toZone applies a decoded command to its zone's state and returns the status. A write's place in the zone is
+// determined here.
 func (d *Drive) toZone(r *request) block.Status {
 	n := &d.ns[r.ns]
 	set := &d.zones[r.ns]
@@ -126,6 +127,7 @@ func (d *Drive) toZone(r *request) block.Status {
 	return status
 }
 
+// inZone implements toZone once the zone is known: k is its number, in the offset of the request within it.
 func (d *Drive) inZone(r *request, n *namespace, set *zoneSet, z *zone, k, in uint32) block.Status {
 	if z.resetting {
 		return block.ZoneTransition
@@ -150,6 +152,7 @@ func (d *Drive) inZone(r *request, n *namespace, set *zoneSet, z *zone, k, in ui
 		if z.state != zoneEmpty && z.state != zoneFull {
 			set.active--
 		}
+		// A finished zone has its partly filled last page padded.
 		z.state, z.padding = zoneFull, z.pointer > 0 && z.pointer < n.zones.capacity
 		d.zoneStats.Finishes++
 	case block.Reset:
@@ -158,7 +161,7 @@ func (d *Drive) inZone(r *request, n *namespace, set *zoneSet, z *zone, k, in ui
 	return block.OK
 }
 
-// toWrite gives a write its place in its zone.
+// toWrite assigns a write its place in its zone.
 func (d *Drive) toWrite(r *request, n *namespace, set *zoneSet, z *zone, k, in uint32) block.Status {
 	grains := uint32((r.end - r.cursor) / d.sectorsPerGrain)
 	switch {
@@ -178,6 +181,7 @@ func (d *Drive) toWrite(r *request, n *namespace, set *zoneSet, z *zone, k, in u
 		r.done.Offset = r.offset * nand.SectorSize
 		d.zoneStats.Appends++
 	}
+	// The write pointer advances when the command is decoded, before its data arrive.
 	z.pointer += grains
 	z.out += grains
 	if z.pointer == n.zones.capacity {
@@ -188,7 +192,7 @@ func (d *Drive) toWrite(r *request, n *namespace, set *zoneSet, z *zone, k, in u
 	return block.OK
 }
 
-// openZone opens a zone, by a command or for a write, which leaves an open one as it is.
+// openZone opens a zone, by a command or implicitly for a write. An implicit open leaves an open zone unchanged.
 func (d *Drive) openZone(n *namespace, set *zoneSet, z *zone, k uint32, explicit bool) block.Status {
 	was := z.state
 	if was == zoneExplicit || was == zoneImplicit && !explicit {
@@ -198,6 +202,7 @@ func (d *Drive) openZone(n *namespace, set *zoneSet, z *zone, k uint32, explicit
 	if was == zoneEmpty && c.MaxActive > 0 && set.active >= c.MaxActive {
 		return block.TooManyActive
 	}
+	// At the limit, close the zone that was implicitly opened first, as the specification allows.
 	if was != zoneImplicit && c.MaxOpen > 0 && set.explicit+len(set.implicit) >= c.MaxOpen {
 		if len(set.implicit) == 0 {
 			return block.TooManyOpen
@@ -222,7 +227,7 @@ func (d *Drive) openZone(n *namespace, set *zoneSet, z *zone, k uint32, explicit
 	return block.OK
 }
 
-// leaveOpen takes a zone from those that are open, if it is one.
+// leaveOpen removes a zone from the open ones, if it is open.
 func (d *Drive) leaveOpen(set *zoneSet, z *zone, k uint32) {
 	switch z.state {
 	case zoneExplicit:
@@ -243,7 +248,7 @@ func (d *Drive) closeZone(set *zoneSet, z *zone, k uint32) {
 	d.zoneStats.Closed++
 }
 
-// zoneCommand carries out a command about a zone as a whole, whose state has changed already, but for a reset's.
+// zoneCommand executes a zone management command. The zone's state has already changed, except for a reset.
 func (d *Drive) zoneCommand(i int32, r *request) {
 	r.cursor = r.end
 	n := &d.ns[r.ns]
@@ -251,6 +256,7 @@ func (d *Drive) zoneCommand(i int32, r *request) {
 	z := &d.zones[r.ns].list[k]
 	d.openBatch()
 	if r.done.Op == block.Reset {
+		// The request completes when the zone's superblocks have been erased.
 		r.left++
 		z.request = i
 		d.forgetCached(n, z, k)
@@ -262,8 +268,8 @@ func (d *Drive) zoneCommand(i int32, r *request) {
 	d.partDone(i, r)
 }
 
-// forgetCached drops what the cache holds of a zone that is being reset. What is on its way to flash, or waits for
-// room in the cache, is let go on.
+// forgetCached drops cached data of a zone that is being reset. Data in flight to flash, or waiting for cache space,
+// are left to complete.
 func (d *Drive) forgetCached(n *namespace, z *zone, k uint32) {
 	c := &d.caches[n.cacheSet]
 	base := n.base + k*n.zones.size
@@ -272,6 +278,7 @@ func (d *Drive) forgetCached(n *namespace, z *zone, k uint32) {
 		if !ok {
 			continue
 		}
+		// A dirty slot has not left yet, so its data will never reach flash.
 		if x := &c.slots[s]; x.state == dirty {
 			z.out--
 			c.drop(base + in)
@@ -282,8 +289,8 @@ func (d *Drive) forgetCached(n *namespace, z *zone, k uint32) {
 	d.admit(c)
 }
 
-// beingReset is the zone that a logical page lies in if that is being reset, so that what a write still holds for it
-// is not wanted any more; or nil.
+// beingReset returns the zone of a logical page if the zone is being reset, so that data still to be written to it can
+// be discarded; otherwise nil.
 func (d *Drive) beingReset(ns uint8, l uint32) *zone {
 	n := &d.ns[ns]
 	k, _ := n.zones.zone(l - n.base)
@@ -293,7 +300,7 @@ func (d *Drive) beingReset(ns uint8, l uint32) *zone {
 	return nil
 }
 
-// settleIfReset goes on with the zone that a sector lies in if it is being reset.
+// settleIfReset advances the reset of a sector's zone, if there is one.
 func (d *Drive) settleIfReset(ns uint8, sector int64) {
 	k, _ := d.ns[ns].zones.zone(uint32(d.pageOf(sector)))
 	if d.zones[ns].list[k].resetting {
@@ -301,11 +308,12 @@ func (d *Drive) settleIfReset(ns uint8, sector int64) {
 	}
 }
 
-// settleZone goes on with a zone that is finished or being reset: the rest of its last page is given up once all of
-// its data have their places, and its superblocks are erased once all are on flash.
+// settleZone advances a zone that is being finished or reset: the rest of its last page is given up once all of its
+// data have their places, and its superblocks are erased once all data are on flash.
 func (d *Drive) settleZone(ns int, k uint32) {
 	n := &d.ns[ns]
 	z := &d.zones[ns].list[k]
+	// Data are still being written: make sure that their last page does not wait for more.
 	if z.out > 0 {
 		d.padZone(z)
 		return
@@ -320,6 +328,7 @@ func (d *Drive) settleZone(ns int, k uint32) {
 	base := n.base + k*n.zones.size
 	for in := range z.pointer {
 		if p := d.l2p.get(base + in); p < trimmed {
+			// The superblocks of a prefilled zone are found through the map.
 			if z.prefilled {
 				if b := d.ftl.BlockOf(ftl.PPA(p)); len(z.blocks) == 0 || z.blocks[len(z.blocks)-1] != b {
 					z.blocks = append(z.blocks, b)
@@ -349,29 +358,29 @@ func (d *Drive) settleZone(ns int, k uint32) {
 	d.noteCollecting(pool)
 }
 
-// padZone programs the page that a zone's last grains wait in as it is, if none is to come.
+// padZone programs the page with a zone's last grains partly filled, if no more grains will follow.
 func (d *Drive) padZone(z *zone) {
 	if len(z.blocks) == 0 {
 		return
 	}
 	b := z.blocks[len(z.blocks)-1]
 	pool := int(b) / d.cfg.Geometry.BlocksPerPlane
+	// next is the grain that the zone fills next, q its page of flash.
 	next := uint32(d.ftl.PPA(b, 0)) + d.perBlockPages() - uint32(d.ftl.Left(b))
 	q, in := d.perPage.Split(uint64(next))
 	g := d.packing.Find(pool, uint32(q))
 	if g == nil || in == 0 || uint32(g.Grains) < z.out {
-		return // the rest is on its way to the page, or from it
+		return // the rest is still to arrive, or already programmed
 	}
 	if !g.Queued {
 		d.queuePage(pool, g)
 	}
 }
 
-// perBlockPages is how many grains a superblock holds.
+// perBlockPages returns the number of grains in a superblock.
 func (d *Drive) perBlockPages() uint32 { return uint32(d.pools.flash.PagesPerBlock) }
 
-// zonePage is the next page of the zone that a logical page lies in. It reports false while there is no superblock
-// for it.
+// zonePage allocates the next page of a logical page's zone. It reports false while there is no superblock for it.
 func (d *Drive) zonePage(ns uint8, l uint32, pool int) (ftl.PPA, bool) {
 	n := &d.ns[ns]
 	k, _ := n.zones.zone(l - n.base)
@@ -386,7 +395,7 @@ func (d *Drive) zonePage(ns uint8, l uint32, pool int) (ftl.PPA, bool) {
 	return d.ftl.Fill(z.blocks[len(z.blocks)-1]), true
 }
 
-// zonePlaced goes on with a zone that waits for its data to have their places.
+// zonePlaced advances a zone that waits for its data to have their places.
 func (d *Drive) zonePlaced(ns uint8, l uint32) {
 	n := &d.ns[ns]
 	k, _ := n.zones.zone(l - n.base)
@@ -395,7 +404,7 @@ func (d *Drive) zonePlaced(ns uint8, l uint32) {
 	}
 }
 
-// zoneProgrammed notes that a grain is on flash, if it is of a zone.
+// zoneProgrammed records that a grain is on flash, if it belongs to a zone.
 //
 //go:noinline
 func (d *Drive) zoneProgrammed(x *transaction) {
@@ -411,7 +420,7 @@ func (d *Drive) zoneProgrammed(x *transaction) {
 	}
 }
 
-// zoneErased goes on with the zone whose superblock was erased, if it was a zone's.
+// zoneErased advances the zone whose superblock was erased, if it belonged to one.
 func (d *Drive) zoneErased(b ftl.Block) {
 	for i := range d.returning {
 		x := d.returning[i]
@@ -427,13 +436,13 @@ func (d *Drive) zoneErased(b ftl.Block) {
 	}
 }
 
-// isReturning reports whether a superblock is of a zone that is being reset.
+// isReturning reports whether a superblock belongs to a zone that is being reset.
 func (d *Drive) isReturning(b ftl.Block) bool {
 	return slices.ContainsFunc(d.returning, func(x returning) bool { return x.block == b })
 }
 
-// resetIsDue reports whether the next erase of a lane is of a zone that the host resets, and came before the host's
-// programs that wait there. Collection's erases wait until there are none.
+// resetIsDue reports whether the next erase of a lane belongs to a zone reset and was queued before the host's programs
+// that wait there. Collection's erases, in contrast, wait until there are no host programs.
 func (d *Drive) resetIsDue(l *lane) bool {
 	if l.mask&(1<<queueErase) == 0 {
 		return false
@@ -450,7 +459,7 @@ func (d *Drive) resetIsDue(l *lane) bool {
 	return true
 }
 
-// resetDone ends a reset.
+// resetDone completes a reset.
 func (d *Drive) resetDone(ns int, k uint32) {
 	set := &d.zones[ns]
 	z := &set.list[k]
@@ -465,7 +474,7 @@ func (d *Drive) resetDone(ns int, k uint32) {
 	d.partDone(i, d.requests.At(i))
 }
 
-// zonesNow is how zones are.
+// zonesNow returns the current numbers of zones by state.
 func (d *Drive) zonesNow() (s ZoneLevels) {
 	for i := range d.zones {
 		set := &d.zones[i]

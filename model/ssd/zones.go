@@ -9,51 +9,51 @@ import (
 	"farflash/numeric/units"
 )
 
-// Zones divide namespaces into zones, as the NVMe Zoned Namespace Command Set has them: each is written in order from
-// its beginning, and reset as a whole. A zone's data fill superblocks of its own, which nothing but its reset erases,
-// so that such a namespace is never collected and its write amplification is 1.
+// Zones divide namespaces into zones, as in the NVMe Zoned Namespace Command Set: each zone is written in order from
+// its start, and reset as a whole. A zone's data fill separate superblocks, which only its reset erases, so a zoned
+// namespace is never collected and its write amplification is 1.
 type Zones struct {
-	// Capacity is how much of a zone can be written; 0 is a superblock, and otherwise it is a number of whole ones.
+	// Capacity is the amount of data that can be written to a zone: a number of whole superblocks; 0 is one.
 	Capacity units.Bytes
-	// Size is how far apart zones begin; 0 is their capacity. What lies between is there for hosts that want powers
-	// of two.
+	// Size is the distance between the starts of zones; 0 is their capacity. The gap is for hosts that need powers of
+	// two.
 	Size units.Bytes
-	// MaxOpen is how many zones may be open at once; 0 is no limit. Where a write would open one more, the drive
-	// closes the one that a write opened first.
+	// MaxOpen is the largest number of zones open at once; 0 is no limit. If a write would exceed it, the drive closes
+	// the zone that was implicitly opened first.
 	MaxOpen int
-	// MaxActive is how many zones may be open or closed at once; 0 is no limit.
+	// MaxActive is the largest number of zones open or closed at once; 0 is no limit.
 	MaxActive int
-	// MaxAppend is how much a Zone Append may write; 0 is no limit.
+	// MaxAppend is the largest size of a Zone Append; 0 is no limit.
 	MaxAppend units.Bytes
 }
 
 // DefaultZones has as many open and active zones as the Western Digital ZN540 (2021), in zones of one superblock.
 func DefaultZones() Zones { return Zones{MaxOpen: 14, MaxActive: 14} }
 
-// zoning is how a namespace is divided; nil: it is not.
+// zoning is the division of a namespace into zones; nil: conventional.
 type zoning struct {
 	size, capacity uint32 // of a zone, in grains
-	blocks         int    // superblocks that a zone fills
+	blocks         int    // superblocks of a zone
 	count          uint32
 	bySize         divide.By
 	byCapacity     divide.By
 	cfg            Zones
 }
 
-// zone is the number of the zone that a logical page of the namespace, counted from its first one, lies in, and how
-// far from the zone's beginning.
+// zone returns the number of the zone of a logical page, counted from the namespace's first, and the offset within the
+// zone.
 func (z *zoning) zone(i uint32) (zone, in uint32) {
 	q, r := z.bySize.Split(uint64(i))
 	return uint32(q), uint32(r)
 }
 
-// isHole reports whether such a page lies beyond what can be written of its zone.
+// isHole reports whether such a page lies beyond the writable capacity of its zone.
 func (z *zoning) isHole(i uint32) bool {
 	_, in := z.zone(i)
 	return in >= z.capacity
 }
 
-// pages is how many pages of the namespace's first so many can be written.
+// pages returns how many of the namespace's first pages can be written.
 func (z *zoning) pages(first uint32) int64 {
 	whole, rest := z.zone(first)
 	return int64(whole)*int64(z.capacity) + int64(min(rest, z.capacity))
@@ -64,7 +64,7 @@ func (c *Config) isZoned(ns int) bool {
 	return c.Zones != nil && !c.namespaces()[ns].Conventional
 }
 
-// anyZoned reports whether some namespace is.
+// anyZoned reports whether any namespace is zoned.
 func (c *Config) anyZoned() bool {
 	for i := range c.namespaces() {
 		if c.isZoned(i) {
@@ -74,13 +74,13 @@ func (c *Config) anyZoned() bool {
 	return false
 }
 
-// superblockSize is how much a superblock of pools of so many planes holds.
+// superblockSize returns the size of a superblock of pools with the given number of planes.
 func (c *Config) superblockSize(planes int) units.Bytes {
 	return units.Bytes(planes) * units.Bytes(c.Geometry.PagesPerBlock) * c.Geometry.PageSize
 }
 
-// divideZones divides a namespace with room for so many sectors into zones, and returns how many sectors its
-// addresses are then. Sizes that cannot be are taken for the nearest that can; validateZones has said so.
+// divideZones divides a namespace with space for the given number of sectors into zones, and returns the number of
+// sectors in its address range. Invalid sizes, which validateZones reports, are replaced by the nearest valid ones.
 func (c *Config) divideZones(n *namespace, planes int, room int64) int64 {
 	s := c.superblockSize(planes)
 	spp := int64(c.sectorsPerGrain())
@@ -94,7 +94,7 @@ func (c *Config) divideZones(n *namespace, planes int, room int64) int64 {
 	return int64(z.count) * int64(z.size) * spp
 }
 
-// validateZones checks what can be said of zones without a geometry.
+// validateZones checks all that does not depend on the geometry.
 func (c *Config) validateZones(bad *units.Faults) {
 	z := c.Zones
 	if z == nil {
@@ -143,7 +143,7 @@ func (c *Config) validateZones(bad *units.Faults) {
 		"%v is not possible: zones are written in order; use none or sequential", p.Fill)
 }
 
-// validateZoneSpace checks what needs a possible geometry, before space is.
+// validateZoneSpace checks the settings that need a valid geometry. It precedes validateSpace.
 func (c *Config) validateZoneSpace(bad *units.Faults) {
 	z := c.Zones
 	if z == nil {
@@ -180,7 +180,7 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 	}
 	bad.Hold(all <= mostLogical, "zones.size",
 		"%d grains are more addresses than the map can number; use a smaller size", all)
-	// Grains that wait for others to fill a page of flash must leave the cache room.
+	// Grains that wait for others to fill a page of flash must not take up the whole cache.
 	slots := int64(c.Cache.Capacity / c.grainSize())
 	if c.Cache.Partitioned {
 		slots /= int64(len(ns))
@@ -201,13 +201,13 @@ func (c *Config) validateZoneSpace(bad *units.Faults) {
 		c.Cache.Capacity, slots, c.grainSize(), need)
 }
 
-// mostLogical is how many logical pages the map can number.
+// mostLogical is the largest number of logical pages that the map can number.
 const mostLogical = 1<<32 - 4
 
-// Zones is how a namespace is divided into zones. It implements block.Zoned.
+// Zones returns the division of a namespace into zones. It implements block.Zoned.
 func (d *Drive) Zones(namespace int) block.Zones { return d.ns[namespace].blockZones() }
 
-// ZonesOf is how a namespace of a drive of this configuration is divided.
+// ZonesOf returns the division of a namespace of a drive with this configuration.
 func (c *Config) ZonesOf(namespace int) block.Zones {
 	if !c.isZoned(namespace) {
 		return block.Zones{}

@@ -11,15 +11,15 @@ import (
 	"farflash/workload"
 )
 
-// TestAppendsBesideWrites: of writes to one zone a host has one under way, so that they come one each latency of a
-// write that is alone, whatever the depth; appends come as fast as the processors of the drive take commands.
-// (Doekemeijer et al., CLUSTER 2023, measured both of a ZN540.)
+// TestAppendsBesideWrites: a host has only one write to a zone outstanding, so writes complete at a rate of one per
+// latency of a lone write, whatever the depth; appends complete as fast as the drive's processors accept commands.
+// (Doekemeijer et al., CLUSTER 2023, measured both on a ZN540.)
 func TestAppendsBesideWrites(t *testing.T) {
 	const n, size = 6000, 4096
 	cfg := smallConfig()
 	cfg.Mapping.Grain = ssd.Grain(4 * units.KiB)
 	cfg.Geometry.PagesPerBlock = 512
-	cfg.Cache.DestageAt = .9 // what comes stays in the cache
+	cfg.Cache.DestageAt = .9 // all data stay in the cache
 	cfg.Zones = &ssd.Zones{}
 	cfg.Controller = &ssd.Controller{Processors: 2, Command: 6 * units.Microsecond, Completion: 2 * units.Microsecond}
 	rate := func(depth int, appends bool) (perSecond float64, alone units.Duration) {
@@ -61,7 +61,7 @@ func TestAppendsBesideWrites(t *testing.T) {
 	if got, want := first(rate(32, true)), 2/(8e-6); got < .99*want || got > want {
 		t.Errorf("a zone takes %.0f appends a second; the processors could take %.0f", got, want)
 	}
-	// As many as are under way, until the processors are busy.
+	// Proportional to the depth, until the processors are busy.
 	if got, want := first(rate(2, true)), 2*one; got < .95*want || got > 1.01*want {
 		t.Errorf("at depth 2 a zone takes %.0f appends a second, twice the rate of depth 1 is %.0f", got, want)
 	}
@@ -69,7 +69,7 @@ func TestAppendsBesideWrites(t *testing.T) {
 
 func first(x float64, _ units.Duration) float64 { return x }
 
-// sameWrites are writes of one size.
+// sameWrites is a source of writes of one size.
 type sameWrites struct{ size int64 }
 
 func (s sameWrites) Next(r *workload.Record) error {

@@ -11,8 +11,8 @@ import (
 	"farflash/sim"
 )
 
-// zonedRound is the drive with round times, with pages of two blocks of 4 KiB on two planes: zones of 2 x 16 pages,
-// 64 blocks.
+// zonedRound returns the drive with round times, with pages of two blocks of 4 KiB on two planes: zones of 2 x 16
+// pages, 64 blocks.
 func zonedRound() Config {
 	cfg := round()
 	cfg.Geometry.PlanesPerDie = 2
@@ -24,9 +24,9 @@ func zonedRound() Config {
 
 const zonedBlock = 4096
 
-// TestZoneStates walks a namespace's zones through the states of the specification, one command at a time: w, write
-// of blocks from an offset on; a, append; o, c, f, r, open, close, finish, reset; each with its zone, and how it
-// ends.
+// TestZoneStates walks a namespace's zones through the states of the specification, one command at a time: w, a write
+// of blocks from an offset on; a, append; o, c, f, r, open, close, finish, reset; each with its zone and its expected
+// status.
 func TestZoneStates(t *testing.T) {
 	short := map[block.Status]string{
 		block.OK: "ok", block.ZoneBoundary: "boundary", block.ZoneFull: "full", block.ZoneInvalidWrite: "pointer",
@@ -124,8 +124,8 @@ func sound(t *testing.T, d *Drive) {
 	}
 }
 
-// TestZonesByHand: of a drive at rest, a reset of a full zone takes a command's way there and back and an erase of
-// its superblock, one of an empty zone no erase; what was reset reads as zeros, without flash.
+// TestZonesByHand: on an idle drive, a reset of a full zone takes a command's round trip and an erase of its
+// superblock, one of an empty zone no erase; data that were reset read as zeros, without flash.
 func TestZonesByHand(t *testing.T) {
 	a := newAsker(t, zonedRound())
 	q := a.open(t, block.QueueConfig{Depth: 4, Weight: 1})
@@ -152,13 +152,13 @@ func TestZonesByHand(t *testing.T) {
 	read := takes(block.Request{Op: block.Read, Length: zonedBlock})
 	// 1 us of command for both planes, and 1000 us in the array.
 	if got, want := takes(block.Request{Op: block.Reset}), empty+1001*us; got/us != want/us {
-		// the doorbell of the completion before takes 8 ns of the link
+		// the previous completion's doorbell takes 8 ns of the link
 		t.Errorf("a reset of a full zone takes %v, not %v", got, want)
 	}
 	if zeros := takes(block.Request{Op: block.Read, Length: zonedBlock}); zeros > read-10*us {
 		t.Errorf("a block that was reset is read in %v, one that was written in %v", zeros, read)
 	}
-	// A zone that is reset while its last page is not full has what the cache holds of it forgotten.
+	// Resetting a zone with a partly filled last page drops its data in the cache.
 	takes(block.Request{Op: block.Write, Length: 3 * zonedBlock})
 	if s := a.d.Stats(); s.Programs != 33 {
 		t.Errorf("%d pages are programmed; the fourth block is not there", s.Programs)
@@ -173,7 +173,7 @@ func TestZonesByHand(t *testing.T) {
 	sound(t, a.d)
 }
 
-// zoneModel is what the specification says of one namespace's zones, by itself.
+// zoneModel is an independent model of one namespace's zones according to the specification.
 type zoneModel struct {
 	size, capacity    int64 // blocks
 	zones             []modelZone
@@ -184,7 +184,7 @@ type zoneModel struct {
 type modelZone struct {
 	state   byte // E, I, X, C, F
 	pointer int64
-	opened  int // when a write opened it
+	opened  int // order of its implicit opening
 	busy    bool
 }
 
@@ -224,7 +224,7 @@ func (m *zoneModel) open(z *modelZone, to byte) block.Status {
 	return block.OK
 }
 
-// apply is how a request ends, and where an append's data are.
+// apply returns the expected status of a request, and an append's offset.
 func (m *zoneModel) apply(r *block.Request) (block.Status, int64) {
 	at := r.Offset / zonedBlock
 	z := &m.zones[at/m.size]
@@ -267,8 +267,8 @@ func (m *zoneModel) apply(r *block.Request) (block.Status, int64) {
 	return block.OK, 0
 }
 
-// zoneBench sends what it draws, several commands at once, and compares each end with the model's. Of a zone that is
-// being reset it asks nothing, for when that ends is the drive's.
+// zoneBench sends random commands, several at once, and compares each completion with the model's. It sends none to a
+// zone that is being reset, because the drive determines when the reset completes.
 type zoneBench struct {
 	t    *testing.T
 	d    *Drive
@@ -294,8 +294,8 @@ func (b *zoneBench) Complete(c block.Completion) {
 	}
 }
 
-// TestZonesModel: whatever is asked of zones, in whatever order, ends as the specification's states say; no page is
-// moved, and at the end what the drive holds is what the zones do.
+// TestZonesModel verifies that any commands to zones, in any order, complete according to the specification's states,
+// that no page is moved, and that at the end the drive holds exactly the zones' data.
 func TestZonesModel(t *testing.T) {
 	rounds := 24
 	if testing.Short() {
@@ -326,7 +326,7 @@ func TestZonesModel(t *testing.T) {
 			cfg.Preconditioning.Fill, cfg.Preconditioning.Occupancy = FillSequential, .7
 		}
 		beside := r.IntN(3) == 0
-		if beside { // a conventional one, whose collection goes on in the same pool
+		if beside { // a conventional one, whose collection runs in the same pool
 			cfg.Geometry.BlocksPerPlane = 60
 			cfg.OverProvisioning = .3
 			cfg.Namespaces = []Namespace{{}, {Conventional: true}}
@@ -358,7 +358,7 @@ func TestZonesModel(t *testing.T) {
 				k = r.IntN(min(4, int64(z.Count)))
 			}
 			mz := &b.m.zones[k]
-			alone := false // a zone that is active no more lets others be, from when the drive says
+			alone := false // the reset of an active zone runs alone, because the drive decides when it frees its place
 			req := block.Request{Tag: tag, Offset: k * z.Size}
 			want := block.Completion{Length: k}
 			switch p := r.IntN(20); {
@@ -427,7 +427,7 @@ func TestZonesModel(t *testing.T) {
 			t.Errorf("seed %d: %+v, the model has %d full, %d active, %d open, %d resets", seed, got, b.m.count("F"),
 				b.m.count("IXC"), b.m.count("IX"), b.resets)
 		}
-		// What is not on flash waits in the cache for a page of flash to fill, or for more dirty data.
+		// Data not on flash wait in the cache for a page of flash to fill, or for more dirty data.
 		if in := d.Stats().ValidPages; !beside && in+int64(len(d.caches[0].slots)) < held {
 			t.Errorf("seed %d: %d blocks have a place, the zones hold %d", seed, in, held)
 		}

@@ -7,7 +7,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// array is the leanest driver: two arrays, everything at once.
+// array is a minimal driver: the map and its inverse in two arrays, every operation synchronous.
 type array struct {
 	*ftl.FTL
 	to, of    []int32
@@ -49,7 +49,7 @@ func (d *array) write(lpa int32) {
 	}
 }
 
-// filled is a warm drive of blocks of 256 pages, so much of it logical space.
+// filled returns a warm drive of blocks of 256 pages whose logical space is the given part of its physical space.
 func filled(tb testing.TB, victim ftl.Victim, blocks int, part float64) *array {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.Victim = blocks, victim
@@ -74,8 +74,8 @@ func filled(tb testing.TB, victim ftl.Victim, blocks int, part float64) *array {
 
 func (d *array) draw() int32 { return int32(d.addresses.IntN(int64(len(d.to)))) }
 
-// BenchmarkHostWrite is Allocate, Programmed and Invalidate of the page overwritten
-// half a drive ago, with an erase every 256 writes and nothing to move.
+// BenchmarkHostWrite measures Allocate, Programmed and Invalidate of the page overwritten half a drive ago, with an
+// erase every 256 writes and no page to move.
 func BenchmarkHostWrite(b *testing.B) {
 	for victim := ftl.Greedy; victim <= ftl.CostBenefit; victim++ {
 		b.Run(victim.String(), func(b *testing.B) {
@@ -95,8 +95,7 @@ func BenchmarkHostWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkRandomWrite is a random write at half the drive: invalidation at
-// random, collection now and then.
+// BenchmarkRandomWrite measures a random write on a drive half full: random invalidation and occasional collection.
 func BenchmarkRandomWrite(b *testing.B) {
 	d := filled(b, ftl.Greedy, 2048, 0.5)
 	b.ReportAllocs()
@@ -107,8 +106,8 @@ func BenchmarkRandomWrite(b *testing.B) {
 	b.ReportMetric(d.Stats().Sub(before).WAF(), "WAF")
 }
 
-// BenchmarkCollect is random writes on a drive with 7 % of spare space; the metric
-// is the time of each page programmed, moves included.
+// BenchmarkCollect measures random writes on a drive with 7 % of spare space; the metric is the time per programmed
+// page, moves included.
 func BenchmarkCollect(b *testing.B) {
 	for victim := ftl.Greedy; victim <= ftl.CostBenefit; victim++ {
 		b.Run(victim.String(), func(b *testing.B) {
@@ -125,7 +124,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// TestNoAllocation holds the hot path, collection included, to no allocation.
+// TestNoAllocation verifies that the hot path, collection included, does not allocate.
 func TestNoAllocation(t *testing.T) {
 	if checked {
 		t.Skip("walking invariants allocates")

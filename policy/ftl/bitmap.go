@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// A pool that was cloned reads the validity bitmaps of the pool it was cloned from, which nothing changes any more,
-// and copies a part of a block's when it changes that: copies of one preconditioned drive then cost what they change,
-// and not a bit a page each.
+// A cloned pool shares the validity bitmaps of the pool it was cloned from, which no longer change, and copies a chunk
+// of a block's bitmap on its first write to it. Clones of one preconditioned drive thus cost memory in proportion to
+// their changes, not one bit for every page.
 
-// chunkWords is how many words of a block's bitmap are copied at once; all of a smaller one.
+// chunkWords is the unit of copy-on-write, in 64-bit words of a block's bitmap. A smaller bitmap is copied whole.
 const chunkWords = 256
 
-// loan is the bitmaps that a pool reads of another.
+// loan describes the bitmaps that a cloned pool shares with its origin.
 type loan struct {
-	from *pool   // that this was cloned from: its bits are of all its blocks, in order
-	rows []int32 // by block, by chunk of it: its place in the pool's own bits, in chunks, or lent
+	from *pool   // the pool this one was cloned from; its bits cover all its blocks, in order
+	rows []int32 // by block, then chunk: index of the chunk in the pool's own bits, or lent
 }
 
-// lent stands for a chunk that is the other pool's.
+// lent marks a chunk that is still the origin's.
 const lent = -1
 
-// word is a word of a block's validity, for reading.
+// word returns word w of block b's validity bitmap, for reading.
 func (f *FTL) word(p *pool, b, w int32) uint64 {
 	if p.loan == nil {
 		return p.bits[int(b)*int(f.words)+int(w)]
@@ -29,6 +29,8 @@ func (f *FTL) word(p *pool, b, w int32) uint64 {
 	return *f.lentWord(p, b, w)
 }
 
+// lentWord is word for a pool with a loan: it finds the chunk in the pool's own bits or in the origin's.
+//
 //go:noinline
 func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
 	k, size := w/chunkWords, f.chunk
@@ -41,7 +43,8 @@ func (f *FTL) lentWord(p *pool, b, w int32) *uint64 {
 // has reports whether a page of a block is valid.
 func (f *FTL) has(p *pool, b, page int32) bool { return f.word(p, b, page>>6)>>(page&63)&1 != 0 }
 
-// ownWord is a word of a block's validity, for changing. It holds until the next call.
+// ownWord returns word w of block b's validity bitmap, for writing. The pointer is valid until the next call, which may
+// grow the slice.
 func (f *FTL) ownWord(p *pool, b, w int32) *uint64 {
 	if p.loan == nil {
 		return &p.bits[int(b)*int(f.words)+int(w)]
@@ -49,7 +52,7 @@ func (f *FTL) ownWord(p *pool, b, w int32) *uint64 {
 	return f.borrowed(p, b, w)
 }
 
-// borrowed is ownWord of a pool that reads bitmaps of another.
+// borrowed is ownWord for a pool that shares bitmaps: it copies the chunk first if the chunk is still lent.
 //
 //go:noinline
 func (f *FTL) borrowed(p *pool, b, w int32) *uint64 {
@@ -59,6 +62,8 @@ func (f *FTL) borrowed(p *pool, b, w int32) *uint64 {
 	return f.lentWord(p, b, w)
 }
 
+// copyChunk copies chunk k of block b from the origin to the end of the pool's own bits.
+//
 //go:noinline
 func (f *FTL) copyChunk(p *pool, b, k int32) {
 	size, part := int(f.chunk), f.lentPart(p, b, k)
@@ -67,7 +72,7 @@ func (f *FTL) copyChunk(p *pool, b, k int32) {
 	p.bits = append(p.bits, make([]uint64, size-len(part))...)
 }
 
-// setAll makes all pages of a block valid.
+// setAll marks all pages of a block valid.
 func (f *FTL) setAll(p *pool, b int32) {
 	for w := range f.words {
 		*f.ownWord(p, b, w) = ^uint64(0)
@@ -77,14 +82,14 @@ func (f *FTL) setAll(p *pool, b int32) {
 	}
 }
 
-// clearRange makes pages of a block hold nothing, from one up to another.
+// clearRange marks the pages [from, to) of a block invalid.
 func (f *FTL) clearRange(p *pool, b, from, to int32) {
 	for page := from; page < to; page++ {
 		*f.ownWord(p, b, page>>6) &^= 1 << (page & 63)
 	}
 }
 
-// countValid is how many of a block's first so many pages are valid.
+// countValid returns the number of valid pages among the first pages of a block.
 func (f *FTL) countValid(p *pool, b, pages int32) int {
 	whole, size, n := pages>>6, f.chunk, 0
 	for from := int32(0); from < whole; from += size {
@@ -96,7 +101,8 @@ func (f *FTL) countValid(p *pool, b, pages int32) int {
 	return n
 }
 
-// countAll is how many of a block's pages are valid. Of what the pool reads of another it is known.
+// countAll returns the number of valid pages of a block. For chunks still shared with the origin it relies on the
+// origin's count, so only chunks of its own are scanned.
 func (f *FTL) countAll(p *pool, b int32) int {
 	if p.loan == nil || int(b) >= len(p.loan.from.blocks) {
 		return f.countValid(p, b, f.words*64)
@@ -118,7 +124,7 @@ func count(words []uint64) int {
 	return n
 }
 
-// part is a chunk of a block's validity, for reading.
+// part returns chunk k of a block's validity bitmap, for reading.
 func (f *FTL) part(p *pool, b, k int32) []uint64 {
 	size := int(f.chunk)
 	most := min(size, int(f.words)-int(k)*size)
@@ -131,13 +137,13 @@ func (f *FTL) part(p *pool, b, k int32) []uint64 {
 	return f.lentPart(p, b, k)
 }
 
-// lentPart is a chunk as the pool was lent it.
+// lentPart returns chunk k as it was when the pool was cloned.
 func (f *FTL) lentPart(p *pool, b, k int32) []uint64 {
 	size := int(f.chunk)
 	return p.loan.from.bits[int(b)*int(f.words)+int(k)*size:][:min(size, int(f.words)-int(k)*size)]
 }
 
-// bitmap is a block's validity, for reading.
+// bitmap returns a block's validity bitmap, for reading.
 func (f *FTL) bitmap(p *pool, b int32) []uint64 {
 	if p.loan == nil {
 		return p.bits[int(b)*int(f.words):][:f.words]
@@ -149,11 +155,12 @@ func (f *FTL) bitmap(p *pool, b int32) []uint64 {
 	return all
 }
 
-// lendBitmaps gives c, a copy of p, p's bitmaps to read. A copy of a copy has its own.
+// lendBitmaps shares p's bitmaps with c, a clone of p. If p itself is a clone, c gets copies of p's own chunks and
+// shares the rest with p's origin.
 func (f *FTL) lendBitmaps(p, c *pool) {
 	if p.loan == nil {
 		c.bits, c.loan = nil, nil
-		if len(p.blocks) == 0 { // there is nothing to read
+		if len(p.blocks) == 0 { // no block used yet
 			return
 		}
 		c.loan = &loan{from: p, rows: make([]int32, len(p.blocks)*int(f.chunks))}
@@ -165,7 +172,7 @@ func (f *FTL) lendBitmaps(p, c *pool) {
 	c.bits, c.loan = slices.Clone(p.bits), &loan{p.loan.from, slices.Clone(p.loan.rows)}
 }
 
-// lengthen gives blocks that are used for the first time bitmaps of their own.
+// lengthen allocates bitmaps of the pool's own for blocks that are used for the first time.
 func (f *FTL) lengthen(p *pool, blocks int) {
 	size := int(f.chunk)
 	for len(p.loan.rows) < blocks*int(f.chunks) {

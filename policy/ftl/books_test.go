@@ -5,18 +5,18 @@ import (
 	"unsafe"
 )
 
-// Watching is whether pools count for the walks of the build tag invariants, which takes each into the next class of
-// sizes.
+// Watching reports whether the build tag invariants is set. Pools then carry a counter, which moves each into the next
+// size class.
 const Watching = unsafe.Sizeof(watch{}) > 0
 
-// Books holds what a pool works out from its victims and candidates against their definitions: how many free blocks
-// what is still to be moved may take, and which candidate is the best.
+// Books recomputes from their definitions the results that a pool derives from its victims and candidates: the number
+// of free blocks that pending moves may need, whether a page may stray to another frontier, and the best candidate.
 func (f *FTL) Books(pool int) error {
 	p := f.pools[pool]
 	if p == f.blank || p.restoring != nil {
 		return nil
 	}
-	pages := map[int]int32{} // still to be moved, by where to
+	pages := map[int]int32{} // still to be moved, by target frontier
 	for _, s := range p.victims {
 		m := &p.blocks[s.block]
 		pages[f.target(m, Reason(m.prev))] += m.next
@@ -40,7 +40,7 @@ func (f *FTL) Books(pool int) error {
 		for _, why := range []Reason{GC, WearLevelling} {
 			to := f.target(m, why)
 			if to >= len(p.frontiers) {
-				continue // nothing is levelled
+				continue // no wear levelling
 			}
 			pages[to] += m.valid
 			got, want := f.owed(p, m, why), total()
@@ -67,8 +67,8 @@ func (f *FTL) Books(pool int) error {
 	return f.booksOfBenefit(p)
 }
 
-// booksOfBenefit is for the policy of the greatest (1-u) age / 2u: no block that has waited longest of those with as
-// many valid pages has more.
+// booksOfBenefit checks the cost-benefit choice, the greatest (1-u) age / 2u: of the blocks that have waited longest
+// among those with as many valid pages, none has a greater benefit.
 func (f *FTL) booksOfBenefit(p *pool) error {
 	if f.cfg.Victim != CostBenefit || p.buckets == nil || p.candidates == 0 {
 		return nil

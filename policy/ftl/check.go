@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Valid returns how many handed-out pages of a pool are valid. While moves are in
-// flight a page that is being moved counts at both places.
+// Valid returns the number of valid pages that the pool has handed out. While moves are in flight, a page being moved
+// counts at both its source and its destination.
 func (f *FTL) Valid(pool int) int64 {
 	p := f.pools[pool]
 	n := int64(0)
@@ -19,9 +19,8 @@ func (f *FTL) Valid(pool int) int64 {
 	return n
 }
 
-// ValidPages returns how many pages of the drive hold data: Valid of every pool
-// less the moves in flight. With no host write in flight it equals the number of
-// pages mapped.
+// ValidPages returns the number of pages of the drive that hold data: Valid summed over all pools, less the moves in
+// flight. With no host write in flight it equals the number of mapped pages.
 func (f *FTL) ValidPages() int64 {
 	n := int64(0)
 	for i, p := range f.pools {
@@ -32,9 +31,9 @@ func (f *FTL) ValidPages() int64 {
 	return n
 }
 
-// Exhausted reports whether a pool has no block for the host and collection can
-// gain none as things stand: every candidate is wholly valid, or there is no room to
-// move them to. Only Invalidate, or programs still in flight, can change that.
+// Exhausted reports whether a pool has no block for the host and collection cannot gain one: every candidate is wholly
+// valid, or there is no space to move its pages to. Only Invalidate, or the completion of programs in flight, can
+// change that.
 func (f *FTL) Exhausted(pool int) bool {
 	p := f.pools[pool]
 	if int(p.free) > f.cfg.HostReserve || len(p.victims) > 0 {
@@ -43,23 +42,23 @@ func (f *FTL) Exhausted(pool int) bool {
 	return p.validSum == int64(p.candidates)*int64(f.pages) || p.free == 0 && f.affordable(p) == none
 }
 
-// Check walks every invariant and says which one does not hold: each block is in
-// exactly one place that fits its state, valid counts agree with the bitmaps, what
-// is valid and at rest agrees with the map and its inverse, programs are conserved.
-// It takes time proportional to the pages used.
+// Check verifies every invariant and returns the first violation: each block is in exactly one structure, the one for
+// its state; valid counts agree with the bitmaps; valid pages at rest agree with the map and its inverse; and programs
+// are conserved. It takes time proportional to the pages used.
 func (f *FTL) Check() error { return f.check(true, false) }
 
-// CheckBlocks is Check without the map, for a driver that walks its map itself, in
-// an order that suits it, and asks IsValid.
+// CheckBlocks is Check without the map, for a driver that walks its map itself, in an order of its choice, and calls
+// IsValid.
 func (f *FTL) CheckBlocks() error { return f.check(false, false) }
 
-// CheckTouched is CheckBlocks of the pools that are not Untouched, for a driver that has checked what it cloned.
+// CheckTouched is CheckBlocks restricted to pools that are not Untouched, for a driver that has already checked the
+// drive it cloned.
 func (f *FTL) CheckTouched() error { return f.check(false, true) }
 
-// Untouched reports whether a pool is as it was when it was restored or cloned.
+// Untouched reports whether a pool is unchanged since it was restored or cloned.
 func (f *FTL) Untouched(pool int) bool { return f.pools[pool].owner != f.owner }
 
-// ValidBelow returns how many of the first so many pages of a block that was used hold data.
+// ValidBelow returns the number of valid pages among the first pages of a block that has been used.
 func (f *FTL) ValidBelow(b Block, pages int) int {
 	pool, i := f.poolOf(b), int32(int(b)%int(f.blocks))
 	return f.countValid(f.pools[pool], i, int32(max(0, pages)))
@@ -71,14 +70,14 @@ func (f *FTL) IsValid(ppa PPA) bool {
 	return f.Holds(pool, int(b), int(page))
 }
 
-// Holds is IsValid for a page of a block of a pool.
+// Holds is IsValid by pool, block and page.
 func (f *FTL) Holds(pool, block, page int) bool {
 	p := f.pools[pool]
 	return block < len(p.blocks) && f.has(p, int32(block), int32(page))
 }
 
-// EachHeld visits the pages of a pool that were handed out and hold data, a word of 64 pages of one block at a time,
-// in order; words without any are left out.
+// EachHeld visits the valid pages that a pool has handed out, in order, as 64-bit words of the blocks' bitmaps. Words
+// without a valid page are skipped.
 func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 	p := f.pools[pool]
 	for i := range p.blocks {
@@ -88,7 +87,7 @@ func (f *FTL) EachHeld(pool int, visit func(block, page int, held uint64)) {
 		}
 		handed := f.size(m)
 		if at := f.frontierOf(p, b); at >= 0 {
-			// the bits of a block that is written to are set before its pages are handed out
+			// openBlock sets all bits of a block before its pages are handed out
 			handed -= p.frontiers[at].left
 		}
 		for page := int32(0); page < handed; page += 64 {
@@ -119,7 +118,8 @@ func (f *FTL) check(withMap, touched bool) error {
 	return nil
 }
 
-// checkPrograms compares what a pool has handed out, of blocks that still hold it, with what it was asked for.
+// checkPrograms compares the pages handed out from a pool's blocks, erased ones included, with the pages that its
+// counters account for.
 func (f *FTL) checkPrograms(p *pool, handed int64) error {
 	host := p.counts.filled
 	for i := range f.cfg.Streams {
@@ -142,7 +142,7 @@ func (f *FTL) checkPrograms(p *pool, handed int64) error {
 	return nil
 }
 
-// checkPool returns the pages handed out of the pool's blocks since their last erase.
+// checkPool checks one pool and returns the pages handed out from its blocks since each block's last erase.
 func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err error) {
 	places, err := f.places(p)
 	if err != nil {
@@ -203,6 +203,7 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 		return 0, fmt.Errorf("%d blocks are retired, %d are counted", bad, p.retired)
 	case most != p.mostErases:
 		return 0, fmt.Errorf("the most erases are %d, not %d", most, p.mostErases)
+	// Admission control: only a failure can make victims owe more than there is.
 	case f.owed(p, nil, GC) > p.free && !p.short:
 		return 0, fmt.Errorf("victims may need %d blocks, %d are free", f.owed(p, nil, GC), p.free)
 	case p.restoring == nil && p.guarded != (f.mixed && (len(p.victims) > 0 || p.free == 0)):
@@ -211,7 +212,7 @@ func (f *FTL) checkPool(pool int, p *pool, withMap bool) (handed int64, err erro
 	return handed, nil
 }
 
-// place is a structure that holds blocks.
+// place is a structure that blocks can be linked into.
 type place uint8
 
 const (
@@ -229,7 +230,7 @@ var placeNames = [...]string{"no structure", "the free heap", "a frontier", "the
 
 func (p place) String() string { return placeNames[p] }
 
-// stands says whether a block in this state may be in this place.
+// stands reports whether a block in state s can be in place at.
 func stands(s state, at place) bool {
 	switch s {
 	case unknown, failing, retired, given:
@@ -246,7 +247,7 @@ func stands(s state, at place) bool {
 	return at == inVictims
 }
 
-// places finds the one place of every block.
+// places returns the place of every block, or an error if a block is in two.
 func (f *FTL) places(p *pool) ([]place, error) {
 	at := make([]place, len(p.blocks))
 	var err error
@@ -319,9 +320,8 @@ func (f *FTL) places(p *pool) ([]place, error) {
 	return at, err
 }
 
-// checkBlock compares a block's bitmap with its count and with the map. left pages
-// at its end are not handed out. Pages of blocks with programs or moves in flight
-// may be ahead of the map.
+// checkBlock compares a block's bitmap with its valid count and with the map. The last left pages have not been handed
+// out. Blocks with programs or moves in flight are not compared with the map, because their bitmaps may be ahead of it.
 func (f *FTL) checkBlock(pool int, p *pool, b, left int32, withMap bool) error {
 	m := &p.blocks[b]
 	n := int32(f.countAll(p, b))

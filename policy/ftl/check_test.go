@@ -23,9 +23,9 @@ func (m *tables) CompareAndSwap(lpa LPA, old, new PPA) bool {
 	return true
 }
 
-// lived is a pool of two streams that has been written, collected and worn, with everything that a pool can have:
-// free blocks, some never used, open ones of both streams, candidates, a victim of which a page is being moved, a
-// block that fails and one that is retired.
+// lived returns a pool of two streams that has been written, collected and worn, with blocks in every state: free ones,
+// some never used, open ones of both streams, candidates, a victim with a page being moved, a failing block and a
+// retired one.
 func lived(t *testing.T, victim Victim) (*FTL, *tables) {
 	t.Helper()
 	cfg := DefaultConfig()
@@ -78,7 +78,7 @@ func lived(t *testing.T, victim Victim) (*FTL, *tables) {
 	for a, ok := f.Next(0); ok; a, ok = f.Next(0) {
 		step(a)
 	}
-	// A victim with a page that is being moved, and one that fails.
+	// A victim with a page being moved, and a failing block.
 	for len(p.victims) == 0 {
 		if a, ok := f.Next(0); ok {
 			if a.Kind == Erase {
@@ -101,7 +101,7 @@ func lived(t *testing.T, victim Victim) (*FTL, *tables) {
 	return f, m
 }
 
-// in is the first block in a state.
+// in returns the first block in one of the states.
 func in(p *pool, states ...state) *block {
 	for i := range p.blocks {
 		if slices.Contains(states, p.blocks[i].state) {
@@ -111,7 +111,7 @@ func in(p *pool, states ...state) *block {
 	panic("there is none")
 }
 
-// number is a block's.
+// number returns a block's index in its pool.
 func number(p *pool, m *block) int32 {
 	for i := range p.blocks {
 		if &p.blocks[i] == m {
@@ -121,13 +121,13 @@ func number(p *pool, m *block) int32 {
 	panic("there is none")
 }
 
-// flip changes whether a page is valid.
+// flip toggles the validity bit of a page.
 func flip(f *FTL, m *block, page int32) {
 	p := f.pools[0]
 	*f.ownWord(p, number(p, m), 0) ^= 1 << page
 }
 
-// written is a frontier with pages left.
+// written returns a frontier with pages left.
 func written(p *pool) *frontier {
 	for i := range p.frontiers {
 		if p.frontiers[i].left > 0 {
@@ -137,7 +137,7 @@ func written(p *pool) *frontier {
 	panic("there is none")
 }
 
-// TestCheckNotices: Check reports each thing in a pool that cannot be, and nothing of what is right.
+// TestCheckNotices verifies that Check reports every kind of inconsistency in a pool, and accepts a consistent one.
 func TestCheckNotices(t *testing.T) {
 	cases := map[string]func(f *FTL, p *pool){
 		"a block more is free":            func(_ *FTL, p *pool) { p.free++ },
@@ -242,7 +242,7 @@ func TestCheckNotices(t *testing.T) {
 			}
 		}
 	}
-	// What the map says is looked at by Check alone.
+	// Only Check compares with the map.
 	f, m := lived(t, Greedy)
 	p := f.pools[0]
 	x := in(p, closed, ranked)
@@ -270,7 +270,7 @@ func TestCheckNotices(t *testing.T) {
 	if fresh.pools[0].frontiers[1].block = 5; fresh.Check() == nil {
 		t.Error("a frontier keeps a block that is full, and nobody notices")
 	}
-	// Neither is a pool that nobody has touched since it was cloned.
+	// CheckTouched skips a pool that is untouched since it was cloned.
 	f, m = lived(t, Greedy)
 	c := f.Clone(m, nil)
 	f.pools[0].free++
@@ -279,7 +279,7 @@ func TestCheckNotices(t *testing.T) {
 	}
 }
 
-// bucketOf is the first bucket that has a block.
+// bucketOf returns the first bucket that has a block.
 func bucketOf(p *pool) *list {
 	for v := range p.buckets {
 		if p.buckets[v].head != none {
@@ -289,7 +289,7 @@ func bucketOf(p *pool) *list {
 	panic("there is none")
 }
 
-// swap puts the blocks of the first bucket that has any into the next one.
+// swap moves the blocks of the first non-empty bucket to the next one.
 func swap(p *pool) {
 	l := bucketOf(p)
 	for v := range p.buckets {
@@ -300,9 +300,9 @@ func swap(p *pool) {
 	}
 }
 
-// TestLeastWorn: of candidates that lag by enough and have stayed for two turnovers of 40 erases, the one with the
-// fewest erases, and of these the one that has stayed longest; if there is none, the next look is a sixteenth of a
-// turnover later.
+// TestLeastWorn verifies the choice among candidates that lag by enough and have stayed for two turnovers of 40 erases:
+// the fewest erases, and among equals the one that has stayed longest. If there is none, the next search is a sixteenth
+// of a turnover later.
 func TestLeastWorn(t *testing.T) {
 	type candidate struct {
 		erases, since uint32
@@ -337,7 +337,7 @@ func TestLeastWorn(t *testing.T) {
 		if got := f.leastWorn(p); got != c.want {
 			t.Errorf("%s: block %d, not %d", name, got, c.want)
 		}
-		// 40/16 is 2, and one more.
+		// 40/16 is 2, plus one.
 		if want := uint32(0); c.want == none {
 			if want = 103; p.wearAt != want {
 				t.Errorf("%s: the next look is at %d erases", name, p.wearAt)
@@ -357,8 +357,8 @@ func TestLeastWorn(t *testing.T) {
 	}
 }
 
-// TestTakeWorn: what stays goes to the free block with the most erases, even if it is the only one that was used, and
-// to a new one if none was.
+// TestTakeWorn verifies that data expected to stay go to the free block with the most erases, even if it is the only
+// used one, and to a new block if none has been used.
 func TestTakeWorn(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 40, 8
@@ -380,7 +380,7 @@ func TestTakeWorn(t *testing.T) {
 	}
 }
 
-// TestReadings: what a layer says of blocks, those that were never used included, and what it refuses to restore.
+// TestReadings verifies the accessors, also for blocks that were never used, and which restores are refused.
 func TestReadings(t *testing.T) {
 	f, _ := lived(t, Greedy)
 	p := f.pools[0]
@@ -434,7 +434,7 @@ func TestReadings(t *testing.T) {
 		t.Errorf("%d blocks were erased %d times", all, times)
 	}
 	if err == nil {
-		fresh.Fail(2) // so that blocks 0 to 2 are known
+		fresh.Fail(2) // brings blocks 0 to 2 into existence
 	}
 	if err != nil || fresh.Wear(2) != 0 || fresh.Wear(3) != 0 || fresh.Wear(39) != 0 || fresh.Yield(3) != 8 ||
 		fresh.Yield(39) != 8 || fresh.IsValid(3*8) || fresh.IsValid(39*8) {
@@ -442,7 +442,7 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestTwoOpenBlocks: a stream has at most one open block in a pool, even if only a page of it is left.
+// TestTwoOpenBlocks verifies that a stream can have only one open block in a pool, even if a single page of it is left.
 func TestTwoOpenBlocks(t *testing.T) {
 	for _, written := range []int{0, 6, 7} {
 		f, err := New(func() Config {
@@ -465,7 +465,7 @@ func TestTwoOpenBlocks(t *testing.T) {
 	}
 }
 
-// TestBrokenContracts: what no driver may do stops the program, and says so itself.
+// TestBrokenContracts verifies that every violation of the driver's contract panics, in the function that detects it.
 func TestBrokenContracts(t *testing.T) {
 	for name, do := range map[string]func(f *FTL, m *tables, p *pool){
 		"a page is moved that is not asked for": func(f *FTL, _ *tables,
@@ -550,11 +550,11 @@ func TestBrokenContracts(t *testing.T) {
 	}
 }
 
-// TestPinned: a block is erased when nobody reads it any more, and not before, and so is one retired that fails.
+// TestPinned verifies that a block is erased, or retired if it is failing, only once no reader pins it.
 func TestPinned(t *testing.T) {
 	f, m := lived(t, Greedy)
 	p := f.pools[0]
-	// What is valid of the victim and of the block that fails is overwritten elsewhere, or trimmed.
+	// Overwrite elsewhere, or trim, the valid pages of the victim and of the failing block.
 	v, bad := number(p, in(p, victim)), number(p, in(p, failing))
 	for _, b := range []int32{v, bad} {
 		f.ReadStarted(f.PPA(Block(b), 3))
@@ -596,8 +596,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestAffordable: a pool without a free block and without victims, as after a crash, collects the candidate whose
-// pages fit into what is left of the survivors' block, if the one that the policy picks does not; and nothing if none
+// TestAffordable verifies that a pool with neither free blocks nor victims, as after a crash, collects the candidate
+// whose pages fit into the rest of the survivors' block if the policy's choice does not fit, and none if no candidate
 // fits.
 func TestAffordable(t *testing.T) {
 	for room, want := range map[int]Block{1: -1, 2: 5, 3: 5, 4: 5, 7: 0} {
@@ -611,7 +611,7 @@ func TestAffordable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// FIFO would take block 0, which has 7 valid pages; block 5 has two, and block 7 has four and was filled
+		// FIFO would choose block 0, which has 7 valid pages; block 5 has two, and block 7 has four and was filled
 		// before it.
 		for _, b := range []struct {
 			block Block

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Next returns the next thing that collection wants done in a pool. It reports
-// false when there is nothing until the driver has called something else for the
-// pool. The driver may leave actions unpulled for as long as it likes.
+// Next returns the next action that collection wants done in a pool. Once it has reported false, it does so until the
+// driver makes another call for the pool. The driver can leave actions unpulled for as long as it likes.
 func (f *FTL) Next(pool int) (Action, bool) {
 	if !f.Wants(pool) {
 		return Action{}, false
@@ -15,7 +14,7 @@ func (f *FTL) Next(pool int) (Action, bool) {
 	return f.next(pool)
 }
 
-// Wants reports whether Next may have something to be done in a pool.
+// Wants reports whether Next may have an action for a pool.
 func (f *FTL) Wants(pool int) bool { return f.pools[pool].wake }
 
 func (f *FTL) next(pool int) (Action, bool) {
@@ -40,7 +39,7 @@ func (f *FTL) next(pool int) (Action, bool) {
 	return Action{}, false
 }
 
-// nextOf returns what is to be done next for one victim.
+// nextOf returns the next action for one victim.
 func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	m := &p.blocks[s.block]
 	if m.state == erasing {
@@ -48,15 +47,16 @@ func (f *FTL) nextOf(p *pool, pool int, s *slot) (Action, bool) {
 	}
 	b := Block(int64(pool)*int64(f.blocks) + int64(s.block))
 	if page := f.nextValid(p, s.block, s.cursor); page < f.pages {
+		// A failure may have taken the destination that begin counted on.
 		if p.short && !f.hasRoom(p, f.target(m, Reason(m.prev))) {
-			return Action{}, false // until a block is erased
+			return Action{}, false // wait until a block has been erased
 		}
 		s.cursor = page + 1
 		m.pending++
 		src := f.PPA(b, int(page))
 		return Action{src, f.drv.Owner(src), b, Task{int32(m.stream), Move, Reason(m.prev)}}, true
 	}
-	// No page is left to offer: only moves in flight can still ask for a page.
+	// No page is left to offer. Only moves in flight can still ask for a destination.
 	s.cursor = f.pages
 	if m.valid == 0 && m.pending == 0 && m.reads == 0 && !slices.Contains(p.failing, s.block) {
 		m.state = erasing
@@ -81,8 +81,9 @@ func (f *FTL) nextValid(p *pool, b, page int32) int32 {
 	return i<<6 + int32(bits.TrailingZeros64(word))
 }
 
-// start begins another victim if the pool needs one, has one and can afford it.
+// start makes another block a victim if the pool needs one, has one and can afford it.
 func (f *FTL) start(p *pool) bool {
+	// In order of urgency: empty blocks if space is short, failing blocks, renewals, folds, wear, space.
 	if p.short && f.startEmpty(p) {
 		return true
 	}
@@ -115,7 +116,7 @@ func (f *FTL) start(p *pool) bool {
 	b := f.pick(p)
 	switch {
 	case b == none:
-		p.due = 0 // as in MQSim, a look that finds nothing is not made up for
+		p.due = 0 // as in MQSim, a look that finds no victim is not made up for
 		return false
 	case f.begin(p, b, GC):
 		return true
@@ -126,10 +127,9 @@ func (f *FTL) start(p *pool) bool {
 	return b != none && f.begin(p, b, GC)
 }
 
-// affordable returns the candidate with the fewest valid pages of those whose
-// survivors fit into what is left of the frontiers and the free blocks. Only a pool
-// without free blocks and victims has to ask, after a crash in the midst of
-// collection or when the last free block was retired.
+// affordable returns the candidate with the fewest valid pages among those whose survivors fit into the remaining pages
+// of the frontiers and the free blocks. It is needed only when a pool has neither free blocks nor victims: after a
+// crash in the middle of collection, or when the last free block was retired.
 func (f *FTL) affordable(p *pool) int32 {
 	best := none
 	for i := range p.blocks {
@@ -142,8 +142,8 @@ func (f *FTL) affordable(p *pool) int32 {
 	return best
 }
 
-// begin makes candidate b a victim if its pages and those of the victims in
-// progress fit into the free blocks.
+// begin makes candidate b a victim if its survivors and those of all victims in progress fit into the free blocks. This
+// admission check is what keeps host and collection from deadlocking.
 func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	m := &p.blocks[b]
 	if m.fast && why == GC {
@@ -152,7 +152,7 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	if f.owed(p, m, why) > p.free && m.valid > 0 {
 		return false
 	}
-	if why != Failure { // else it is no candidate
+	if why != Failure { // a failing block is no candidate
 		p.remove(f, b)
 	}
 	if len(p.renewals) > 0 {
@@ -170,7 +170,7 @@ func (f *FTL) begin(p *pool, b int32, why Reason) bool {
 	return true
 }
 
-// target returns the frontier that a victim's survivors go to.
+// target returns the frontier that receives a victim's survivors.
 func (f *FTL) target(m *block, why Reason) int {
 	to := int(f.survivors[m.stream])
 	if why == WearLevelling {
@@ -179,8 +179,9 @@ func (f *FTL) target(m *block, why Reason) int {
 	return to
 }
 
-// owed returns the free blocks that the survivors of the victims in progress may
-// still take, with those of another block (nil: none) if it became one.
+// owed returns the number of free blocks that the survivors of the victims in progress may still need, including those
+// of another block (nil for none) as if it were a victim too. Victims with the same target share blocks, so their pages
+// are summed before rounding up.
 func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
 	total := int32(0)
 	for i := range p.victims {
@@ -192,7 +193,7 @@ func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
 			if f.target(m, Reason(m.prev)) != to {
 				continue
 			}
-			if j < i { // counted with the earlier victim
+			if j < i { // counted with the earlier victim of the same target
 				pages = 0
 				break
 			}
@@ -210,24 +211,25 @@ func (f *FTL) owed(p *pool, another *block, why Reason) int32 {
 	return total
 }
 
-// blocksFor returns the blocks that a frontier must take for so many pages.
+// blocksFor returns the number of blocks that a frontier must open to take the given number of pages.
 func (f *FTL) blocksFor(p *pool, to int, pages int32) int32 {
 	return (max(0, pages-p.frontiers[to].left) + f.pages - 1) / f.pages
 }
 
-// Relocate says where to program a page whose Move was pulled; its source has been
-// read, or is about to be copied within the chip. It reports false when the page
-// was superseded meanwhile: the move is over then, and Moved is not called. So it is
-// when failures have left no page to move it to: Next offers it again when a block has been erased.
+// Relocate returns the page to which a Move's data must be programmed. Its source has been read, or is about to be
+// copied within the chip. It reports false if the host has superseded the page since: the move is then over, and Moved
+// must not be called. It also reports false when failures have left no destination; Next offers the page again once a
+// block has been erased.
 func (f *FTL) Relocate(src PPA, now Tick) (PPA, bool) { return f.relocate(src, -1, now) }
 
-// RelocateTo is Relocate for a driver that knows better than Config.Survivors which stream a page belongs to. The
-// page goes to a block of that stream (0 to the number of streams, survivors' included, less 1) unless the room is
-// needed by what else is to be moved.
+// RelocateTo is Relocate for a driver that knows better than Config.Survivors which stream a page belongs to. The page
+// goes to a block of that stream (0 to the number of streams, survivors' included, less 1) unless other pending moves
+// need that space.
 func (f *FTL) RelocateTo(src PPA, stream int, now Tick) (PPA, bool) {
 	return f.relocate(src, stream, now)
 }
 
+// relocate is Relocate if stream is negative, and RelocateTo otherwise.
 func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
@@ -235,7 +237,8 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	if m.state != victim || m.next == 0 || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
-	m.next--
+	m.next-- // this move no longer needs a page
+	// Superseded by a host write, or trimmed.
 	if !f.has(p, b, page) || f.drv.Lookup(f.drv.Owner(src)) != src {
 		f.moveOver(p, m)
 		return NoPPA, false
@@ -263,10 +266,10 @@ func (f *FTL) relocate(src PPA, stream int, now Tick) (PPA, bool) {
 	return dst, true
 }
 
-// mayStray reports whether a frontier can take a page that was not counted on there: what is still to be moved must
-// find room without it.
+// mayStray reports whether a frontier can take a page that owed did not count there: the remaining moves must still
+// fit.
 func (f *FTL) mayStray(p *pool, to int) bool {
-	if p.short || to < f.cfg.Fast.Streams { // a fast block has no room that is counted on
+	if p.short || to < f.cfg.Fast.Streams { // owed does not count the space of fast blocks
 
 		return false
 	}
@@ -285,17 +288,17 @@ func (f *FTL) mayStray(p *pool, to int) bool {
 	return owed <= free
 }
 
-// Moved says that a relocated page has been programmed at dst, and that Owner
-// holds for it. The map's entry is swapped from src to dst, which is then what is
-// valid. It reports false when the host had written the page meanwhile: the entry
-// stays, and dst is invalid.
+// Moved reports that a relocated page has been programmed at dst, and that Owner holds for it. The map's entry is
+// swapped from src to dst, which becomes the valid page. Moved returns false if the host wrote the page in the
+// meantime: the entry stays, and dst is invalid.
 func (f *FTL) Moved(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, true) }
 
-// Held is Moved of a page that the driver holds in memory which a loss of power does not empty, and has yet to
-// program: src is needed no more. Programmed follows for dst, or ProgramFailed, as for a page that Allocate returned;
-// Owner holds from now on.
+// Held is Moved for a page that the driver has in power-loss-protected memory and has yet to program, so src is no
+// longer needed. Programmed or ProgramFailed follows for dst, as for a page that Allocate returned; Owner must hold
+// from now on.
 func (f *FTL) Held(src, dst PPA, now Tick) bool { return f.moved(src, dst, now, false) }
 
+// moved is Moved or, if the page at dst has yet to be programmed, Held.
 func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	pool, b, page := f.split(src)
 	p := f.touch(pool)
@@ -303,6 +306,7 @@ func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	if m.state != victim || m.pending == 0 {
 		broken("page %d is not being moved", src)
 	}
+	// A host write that has completed in the meantime has changed the entry, and wins.
 	swapped := f.drv.CompareAndSwap(f.drv.Owner(src), src, dst)
 	if swapped {
 		bit := uint64(1) << (page & 63)
@@ -327,24 +331,24 @@ func (f *FTL) moved(src, dst PPA, now Tick, programmed bool) bool {
 	return swapped
 }
 
-// moveOver ends one move out of a victim.
+// moveOver finishes one move out of a victim.
 func (f *FTL) moveOver(p *pool, m *block) {
 	if m.pending--; m.pending == 0 {
 		p.wake = true
 	}
 }
 
-// Erased says that the block of an Erase action is erased. It is free again, or
-// retired if it has reached Config.EraseLimit and is not the pool's only free block.
+// Erased reports that the block of an Erase action has been erased. It becomes free, or is retired if it has reached
+// Config.EraseLimit and is not the pool's only free block.
 func (f *FTL) Erased(b Block) {
 	p, i := f.ended(b)
 	m := &p.blocks[i]
 	if m.erases < maxErases {
-		m.erases++
+		m.erases++ // saturates at maxErases
 	}
 	p.counts.erases++
 	p.erases++
-	// The last free block stays in service unless it fails: without it nothing could be collected.
+	// The last free block stays in service unless it fails: without it, collection could not proceed.
 	worn := f.cfg.EraseLimit > 0 && int(m.erases) >= f.cfg.EraseLimit && p.free > 0
 	if failed := p.mend(i); failed || worn {
 		f.retire(p, m)
@@ -353,7 +357,7 @@ func (f *FTL) Erased(b Block) {
 		p.free++
 	}
 	if f.cfg.Quirks.OnFill && p.free < f.hostStop {
-		p.due = min(p.due+1, int32(f.cfg.Concurrent)) // the host still waits
+		p.due = min(p.due+1, int32(f.cfg.Concurrent)) // the host is still waiting
 	}
 	p.mostErases = max(p.mostErases, m.erases)
 	p.wearDue = f.wearDue(p)
@@ -362,8 +366,8 @@ func (f *FTL) Erased(b Block) {
 	f.changed(f.poolOf(b), p)
 }
 
-// Retire says that the block of an Erase action could not be erased, or must not
-// be used again. It is lost to the pool.
+// Retire reports that the block of an Erase action could not be erased, or must not be used again. It is lost to the
+// pool.
 func (f *FTL) Retire(b Block) {
 	p, i := f.ended(b)
 	p.mend(i)
@@ -373,16 +377,17 @@ func (f *FTL) Retire(b Block) {
 	f.changed(f.poolOf(b), p)
 }
 
+// retire takes a block out of service. The caller has removed it from every structure.
 func (f *FTL) retire(p *pool, m *block) {
 	m.state = retired
 	p.retired++
 	p.counts.retired++
 }
 
-// poolOf is the number of a block's pool.
+// poolOf returns the number of a block's pool.
 func (f *FTL) poolOf(b Block) int { return int(b) / int(f.blocks) }
 
-// ended takes an offered block out of the victims.
+// ended removes a block whose erase was pulled from the victims.
 func (f *FTL) ended(b Block) (*pool, int32) {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	p := f.touch(pool)
@@ -393,7 +398,7 @@ func (f *FTL) ended(b Block) (*pool, int32) {
 	return p, i
 }
 
-// emptied takes a block without data out of the victims.
+// emptied removes a block without valid pages from the victims.
 func (f *FTL) emptied(p *pool, i int32) {
 	for s := range p.victims {
 		if p.victims[s].block == i {

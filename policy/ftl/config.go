@@ -8,8 +8,8 @@ import (
 	"farflash/numeric/units"
 )
 
-// Victim names how a pool chooses the block to collect next. Only blocks whose
-// every page has been programmed, and that are not being collected, are eligible.
+// Victim names the policy by which a pool chooses the next block to collect. Only blocks that are fully programmed and
+// not already being collected are candidates.
 type Victim uint8
 
 // The victim policies.
@@ -19,8 +19,8 @@ const (
 	DChoices
 	Random         // any block, with equal chances
 	FIFO           // the block that was filled first
-	WindowedGreedy // fewest valid pages among the window's share of the oldest blocks (Hu et al. 2009)
-	// greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum, Ousterhout 1992)
+	WindowedGreedy // fewest valid pages among the oldest blocks, a share given by window (Hu et al. 2009)
+	// greatest (1-u)*age/(2u), with age since a page was last invalidated (Rosenblum and Ousterhout 1992)
 	CostBenefit
 	CostAge // greatest (1-u)*age/u, with age since the block was filled, in erases of the pool
 	victims
@@ -48,60 +48,59 @@ func (v *Victim) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Config is the shape of the flash and the policies.
+// Config is the geometry of the flash and the choice of policies.
 type Config struct {
 	Pools         int // independent sets of blocks: planes in a simulated drive
 	BlocksPerPool int // erase blocks of a pool
 	PagesPerBlock int // pages of an erase block
 
-	Streams int // streams the host side writes, 1 to 255: data classes, mapping pages
+	Streams int // streams that the host side writes, 1 to 255: data classes, mapping pages
 
-	// Survivors says, for every stream, which stream the pages join that are moved
-	// out of its blocks. Its length is the number of streams in all; those from
-	// Streams on are written by collection alone. nil means Separate(Streams).
+	// Survivors lists, for every stream, the stream that receives the pages moved out of its blocks. Its length is the
+	// total number of streams; those from Streams on are written by collection alone. nil means Separate(Streams).
 	Survivors []int
 
 	Victim  Victim
 	Choices int            // DChoices: blocks drawn, at least 1
-	Window  units.Fraction // WindowedGreedy: the part of the pool's blocks, oldest first, that is looked at
+	Window  units.Fraction // WindowedGreedy: share of the pool's blocks, oldest first, that is considered
 
-	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each block that is
-	// missing and not on its way already; more than HostReserve.
+	// GCStart: a pool starts victims whenever fewer blocks than this are free, one for each missing block that is not
+	// already being collected; more than HostReserve.
 	GCStart int
 	GCHard  int // collection is urgent while fewer blocks than this are free; 0: never
-	// HostReserve: a host stream gets a new block only while more blocks than this are
-	// free; at least 1. With Concurrent+1 a block is free even in the midst of
-	// collection: a controller that may crash there needs it, because programs that
-	// were lost in flight leave less room than the survivors had.
+	// HostReserve: a host stream gets a new block only while more blocks than this are free; at least 1. With
+	// Concurrent+1, a block is free even in the middle of collection. A controller that may crash there needs it,
+	// because programs lost in flight leave less space than the survivors had.
 	HostReserve int
 	Concurrent  int // victims that a pool collects at once
 
-	DynamicWear bool // take the free block with the fewest erases, else the one free for longest
+	DynamicWear bool // open the free block with the fewest erases, else the one free for longest
 	StaticWear  int  // erases by which a block must lag behind the most worn for its data to be moved; 0: off
 	EraseLimit  int  // a block is retired when it has been erased this often; 0: never
 
-	Fast Fast // a cache of blocks with one bit a cell; none unless it has streams
+	Fast Fast // a cache of blocks with one bit a cell; off unless it has streams
 
 	Quirks Quirks
 	// OpenOrder is the order in which Quirks.OpenAtOnce opens frontiers, survivors' included; nil is by number.
 	OpenOrder []int
 }
 
-// Quirks are policies that no controller should have and a comparison with MQSim needs. A controller leaves them zero.
+// Quirks are behaviours that no controller should have but that a comparison with MQSim needs. A controller leaves them
+// zero.
 type Quirks struct {
-	// OnFill looks whether to collect only when a write frontier's block is full, after the frontier has taken its
-	// next block, and then starts at most one victim. A host write that finds no page looks as well, lest the
-	// pool stop, and so does an erase that leaves fewer free blocks than HostStop.
+	// OnFill decides whether to collect only when a write frontier's block is full and the frontier has opened its next
+	// block, and then starts at most one victim. To keep the pool from stalling, a host write that finds no page makes
+	// the same decision, and so does an erase that leaves fewer free blocks than HostStop.
 	OnFill bool
-	// HostStop: no host write gets a page at all while fewer blocks than this are free (MQSim: 10); 0 is off.
+	// HostStop: no host write gets a page while fewer blocks than this are free (MQSim: 10); 0 is off.
 	HostStop int
-	// OpenAtOnce gives every frontier of a pool its first block when the pool is first used, needed or not, and not
-	// when the first page is wanted.
+	// OpenAtOnce opens a block for every frontier of a pool when the pool is first used, instead of when the frontier's
+	// first page is needed.
 	OpenAtOnce bool
 }
 
-// DefaultConfig is one pool of 2048 blocks of 256 pages, one host stream whose
-// survivors are kept apart, greedy collection at two free blocks.
+// DefaultConfig is one pool of 2048 blocks of 256 pages, with one host stream whose survivors are kept apart and greedy
+// collection below two free blocks.
 func DefaultConfig() Config {
 	return Config{
 		Pools: 1, BlocksPerPool: 2048, PagesPerBlock: 256,
@@ -111,8 +110,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Separate is the Survivors of n host streams whose survivors each have a stream
-// of their own: stream s's pages move to stream n+s and stay there. MQSim does this.
+// Separate returns a Survivors table for n host streams in which each has a stream of its own for survivors: stream s's
+// pages move to stream n+s and stay there. MQSim does this.
 func Separate(n int) []int {
 	s := make([]int, 2*n)
 	for i := range n {
@@ -121,13 +120,12 @@ func Separate(n int) []int {
 	return s
 }
 
-// Pooled is the Survivors of n host streams whose survivors share stream n.
+// Pooled returns a Survivors table for n host streams that share stream n for survivors.
 func Pooled(n int) []int { return Generations(n, 1) }
 
-// Generations is the Survivors of n host streams and k more: pages that survived
-// one collection are written to stream n, those that survived two to n+1, and so
-// on up to n+k-1. What is overwritten seldom ends up in blocks of its own without
-// anybody telling hot data from cold.
+// Generations returns a Survivors table for n host streams and k further ones: pages that survived one collection are
+// written to stream n, those that survived two to n+1, and so on up to n+k-1. Rarely overwritten data thus collects in
+// blocks of its own without any classification of hot and cold data.
 func Generations(n, k int) []int {
 	s := make([]int, n+k)
 	for i := range s {
@@ -136,8 +134,8 @@ func Generations(n, k int) []int {
 	return s
 }
 
-// Mixed is the Survivors of n host streams whose survivors are written among the
-// host's own pages: one write frontier for both, as the closed forms assume.
+// Mixed returns a Survivors table for n host streams in which survivors are written among the host's own pages: one
+// write frontier for both, as the closed forms assume.
 func Mixed(n int) []int {
 	s := make([]int, n)
 	for i := range s {
@@ -146,7 +144,7 @@ func Mixed(n int) []int {
 	return s
 }
 
-// survivors is the table in force: c.Survivors or its default.
+// survivors returns the table in force: c.Survivors or its default.
 func (c Config) survivors() []int {
 	if c.Survivors == nil {
 		return Separate(c.Streams)
@@ -154,7 +152,7 @@ func (c Config) survivors() []int {
 	return c.Survivors
 }
 
-// Validate says what is wrong with c, each with its key.
+// Validate returns an error that lists every invalid field of c by its key.
 func (c Config) Validate() error {
 	var bad units.Faults
 	bad.Hold(c.Pools >= 1, "pools", "%d is not possible; use at least 1", c.Pools)
@@ -191,7 +189,7 @@ func (c Config) Validate() error {
 	return bad.Err()
 }
 
-// validateStreams checks the streams and that there are blocks and numbers for all.
+// validateStreams checks the streams, and that blocks and page numbers suffice for all of them.
 func (c Config) validateStreams(bad *units.Faults) {
 	s := c.survivors()
 	bad.Hold(len(s) >= c.Streams && len(s) <= 255, "survivors", "those of %d streams are named; it must be %d to 255",

@@ -6,7 +6,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// tiny is a drive in memory: the map, its inverse, and nothing that takes time.
+// tiny is an in-memory drive without timing: the map and its inverse.
 type tiny struct {
 	ftl    *ftl.FTL
 	places map[ftl.LPA]ftl.PPA
@@ -57,8 +57,7 @@ func (d *tiny) write(lpa ftl.LPA) error {
 	}
 }
 
-// A drive of 32 blocks of 8 pages with 200 logical pages, every third of which is
-// overwritten again and again.
+// A drive of 32 blocks of 8 pages with 200 logical pages, every third of which is overwritten again and again.
 func Example() {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 32, 8

@@ -2,32 +2,33 @@ package ftl
 
 import "slices"
 
-// Blocks fail before their time: a program does not take, an erase does not end. What is said here of a block that
-// fails holds until it is retired: nothing more is written to it, its valid pages are moved as collection moves them,
-// with Reason Failure, and when it is empty it is retired without an erase. Until then its data can be read where
-// they are.
+// Blocks can fail early, on a program or erase error. A failing block is no longer written. Its valid pages are moved
+// as collection moves them, with Reason Failure, and once empty it is retired without an erase. Until then its data
+// remain readable in place.
 //
-// A failure takes room that was counted on: the rest of the block that was being written, and the block itself.
-// Victims in progress may then want more than there is. Their pages go to any frontier that has room, and if there is
-// none they wait until another victim's block has been erased; nothing is lost, and the host gets no block meanwhile.
-// With a HostReserve of 1+n, n failures between two erases never make collection wait.
+// A failure takes space that was accounted for: the rest of the open block, and the block itself. Victims in progress
+// may then need more than there is. Their pages go to any frontier with space left; if there is none, they wait until
+// another victim's block has been erased. No data is lost, and the host gets no block until then. With a HostReserve of
+// 1+n, n failures between two erases never make collection wait.
 
-// ProgramFailed says that a page which Allocate returned could not be programmed, in place of Programmed. The page is
-// nobody's, the map must not lead there, and the driver allocates another for its data. The block fails.
+// ProgramFailed reports, in place of Programmed, that a page which Allocate returned could not be programmed. The page
+// holds no data, the map must not point to it, and the driver allocates another page for the data. Its block becomes
+// failing.
 func (f *FTL) ProgramFailed(ppa PPA, now Tick) {
 	pool, b, _ := f.split(ppa)
 	p := f.touch(pool)
 	p.counts.failed++
 	f.condemn(p, b)
-	if f.IsValid(ppa) { // else overwritten meanwhile
+	if f.IsValid(ppa) { // else overwritten in the meantime
 		f.Invalidate(ppa, now)
 	}
 	f.programmed(p, b)
 	f.changed(pool, p)
 }
 
-// MoveFailed says that a relocated page could not be programmed at dst, in place of Moved. The move is not over: the
-// driver calls Relocate for src again, which may now report that there is nothing to do. The block of dst fails.
+// MoveFailed reports, in place of Moved, that a relocated page could not be programmed at dst. The move is not over:
+// the driver calls Relocate for src again, which returns false if the page has been superseded since. The block of dst
+// becomes failing.
 func (f *FTL) MoveFailed(src, dst PPA, now Tick) {
 	pool, b, _ := f.split(src)
 	p := f.touch(pool)
@@ -46,8 +47,8 @@ func (f *FTL) MoveFailed(src, dst PPA, now Tick) {
 	f.changed(pool, p)
 }
 
-// Fail says that a block must not be written any more, whatever the reason. It may be in use or free, erased or not;
-// if it fails or is retired already nothing changes.
+// Fail reports that a block must not be written any more, for any reason. The block can be in any state. Fail has no
+// effect on a block that is already failing or retired.
 func (f *FTL) Fail(b Block) {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if b < 0 || pool >= len(f.pools) {
@@ -62,7 +63,7 @@ func (f *FTL) Fail(b Block) {
 	f.changed(pool, p)
 }
 
-// condemn makes a block one that fails.
+// condemn marks a block as failing; a free block is retired at once.
 func (f *FTL) condemn(p *pool, b int32) {
 	m := &p.blocks[b]
 	if m.state == retired || slices.Contains(p.failing, b) {
@@ -90,7 +91,7 @@ func (f *FTL) condemn(p *pool, b int32) {
 	f.guard(p)
 }
 
-// abandonRest takes the pages that an open block has not handed out away from its frontier.
+// abandonRest takes the pages of an open block that have not been handed out away from its frontier.
 func (f *FTL) abandonRest(p *pool, b int32) {
 	at := f.frontierOf(p, b)
 	if at < 0 {
@@ -102,12 +103,12 @@ func (f *FTL) abandonRest(p *pool, b int32) {
 	m.pending -= w.left
 	p.counts.abandoned += int64(w.left)
 	w.left, w.block = 0, none
-	if m.pending == 0 { // Fail, of a block whose every handed-out page was programmed
+	if m.pending == 0 { // Fail of a block with no program in flight
 		m.state = failing
 	}
 }
 
-// mend forgets that a block fails, because it is retired, and reports whether it did.
+// mend removes a block from the failing ones, because it is being retired, and reports whether it was one of them.
 func (p *pool) mend(b int32) bool {
 	at := slices.Index(p.failing, b)
 	if at < 0 {
@@ -117,7 +118,7 @@ func (p *pool) mend(b int32) bool {
 	return true
 }
 
-// easeShort notes whether victims in progress may want more room than there is.
+// easeShort updates p.short: whether victims in progress may need more space than there is.
 func (f *FTL) easeShort(p *pool) {
 	if p.short || len(p.failing) > 0 || p.retired > 0 {
 		p.short = len(p.victims) > 0 && f.owed(p, nil, GC) > p.free || len(p.again) > 0
@@ -140,8 +141,8 @@ func (f *FTL) settleFailing(p *pool) {
 	}
 }
 
-// startFailing begins to empty a failing block if its pages leave a free block, with which collection can go on: what
-// is retired gives no room back.
+// startFailing starts moving the pages of a failing block if that leaves a free block for collection to continue with.
+// Retiring the block frees no space.
 func (f *FTL) startFailing(p *pool) bool {
 	for _, b := range p.failing {
 		m := &p.blocks[b]
@@ -152,7 +153,7 @@ func (f *FTL) startFailing(p *pool) bool {
 	return false
 }
 
-// startEmpty begins a candidate without valid pages: where room is short, erasing it gives some and takes none.
+// startEmpty starts a candidate without valid pages. When space is short, erasing it gains a block at no cost.
 func (f *FTL) startEmpty(p *pool) bool {
 	for i := range p.blocks {
 		if m := &p.blocks[i]; (m.state == closed || m.state == ranked) && m.valid == 0 {
@@ -162,18 +163,18 @@ func (f *FTL) startEmpty(p *pool) bool {
 	return false
 }
 
-// inBlock is the number of a page's block within its pool.
+// inBlock returns the number of a page's block within its pool.
 func (f *FTL) inBlock(ppa PPA) int32 {
 	_, b, _ := f.split(ppa)
 	return b
 }
 
-// hasRoom reports whether a frontier's next page can be had, there or in its stead.
+// hasRoom reports whether a page is available for a frontier, there or on a substitute.
 func (f *FTL) hasRoom(p *pool, to int) bool {
 	return p.frontiers[to].left > 0 || p.free > 0 || p.anyRoom() >= 0
 }
 
-// anyRoom is a frontier that has a page left, one of survivors rather than one of the host, or -1.
+// anyRoom returns a frontier with a page left, survivors' frontiers first, or -1.
 func (p *pool) anyRoom() int {
 	for at := len(p.frontiers) - 1; at >= 0; at-- {
 		if p.frontiers[at].left > 0 {
@@ -183,7 +184,7 @@ func (p *pool) anyRoom() int {
 	return -1
 }
 
-// nextAgain offers a page once more that had found no room.
+// nextAgain offers again a page that found no destination before.
 func (f *FTL) nextAgain(p *pool, pool int) (Action, bool) {
 	for k := len(p.again) - 1; k >= 0; k-- {
 		src := p.again[k]
@@ -194,7 +195,7 @@ func (f *FTL) nextAgain(p *pool, pool int) (Action, bool) {
 		}
 		p.again = slices.Delete(p.again, k, k+1)
 		if !f.has(p, b, page) {
-			m.next-- // superseded meanwhile
+			m.next-- // superseded in the meantime
 			f.easeShort(p)
 			continue
 		}

@@ -11,16 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFailures has host programs, moves' programs and erases fail and blocks be given up, any of them at any time,
-// with crashes in between. Nothing that was written is ever lost, no block that failed is written again, and where
-// the reserve has a block for every failure, collection never waits and each is retired in the end. Where the drive
-// is full and the reserve small, victims are left without room for their pages; then collection may end for good, but
-// not before a trim would help.
+// TestFailures fails host programs, move programs and erases, and gives blocks up, at any time and with crashes in
+// between. It verifies that no written data is ever lost and that no failed block is written again. Where the reserve
+// has a block for every failure, collection never waits and each failed block is eventually retired. Where the drive is
+// full and the reserve small, victims can be left without space for their pages; collection may then stop for good, but
+// never while a trim would help.
 func TestFailures(t *testing.T) {
 	var failures, moves, retired, restored, stuck int
 	draws.Until(t, func() bool { return failures > 0 && moves > 0 && retired > 0 && restored > 0 }, func(t *rapid.T) {
 		cfg := drawConfig(t)
-		most := rapid.IntRange(1, 5).Draw(t, "failing blocks") // a pool
+		most := rapid.IntRange(1, 5).Draw(t, "failing blocks") // per pool
 		roomy := rapid.Bool().Draw(t, "roomy")
 		odds := 8
 		if roomy {
@@ -30,7 +30,7 @@ func TestFailures(t *testing.T) {
 			odds = rapid.IntRange(1, 8).Draw(t, "odds")
 		}
 		crashes := rapid.IntRange(0, 2).Draw(t, "crashes")
-		trims := crashes == 0 // a scan would find what was trimmed
+		trims := crashes == 0 // a scan would bring trimmed pages back
 		if crashes > 0 || roomy {
 			cfg.Quirks = ftl.Quirks{}
 		}
@@ -65,7 +65,7 @@ func TestFailures(t *testing.T) {
 		for p := range left {
 			left[p] = most
 		}
-		// may reports whether a block is to fail now.
+		// may reports whether a block should fail now.
 		may := func(b ftl.Block) bool {
 			p := int(b) / cfg.BlocksPerPool
 			if !d.bad[b] {
@@ -93,7 +93,7 @@ func TestFailures(t *testing.T) {
 					if b := ftl.Block(pool*cfg.BlocksPerPool + below(cfg.BlocksPerPool)); !d.bad[b] && may(b) {
 						d.failBlock(b)
 						d.Fail(b)
-						d.Fail(b) // again changes nothing
+						d.Fail(b) // a second call has no effect
 					}
 				}
 				if trims && below(10) == 0 {
@@ -148,7 +148,7 @@ func TestFailures(t *testing.T) {
 		for p := range cfg.Pools {
 			retired += d.Retired(p)
 			if !roomy {
-				// With all data gone collection ends, if the pool has blocks enough for a byte.
+				// With all data gone, collection completes if the pool has blocks enough for one byte.
 				for lpa := p; lpa < len(d.to); lpa += cfg.Pools {
 					d.trim(ftl.LPA(lpa))
 				}
@@ -184,12 +184,12 @@ func TestFailures(t *testing.T) {
 	})
 	t.Logf("%d failures, %d of them of moves and erases, %d blocks retired, %d crashes; %d pools had victims without "+
 		"room at the end", failures, moves, retired, restored, stuck)
-	// That victims wait for room comes up in a few pools of a hundred draws, and in one seed of some hundred in none:
-	// TestVictimsWithoutRoom brings it about.
+	// Victims that wait for space occur in a few pools per hundred draws, and for one seed in some hundred they do not
+	// occur at all. TestVictimsWithoutRoom provokes them.
 }
 
-// trimBlock trims all that is in a candidate of a pool whose victims wait for room: it must be erased then, unless
-// others gave room.
+// trimBlock trims all data in a candidate of a pool whose victims wait for space. The candidate must then be erased,
+// unless other blocks yielded the space.
 func (d *flash) trimBlock(t rapid.TB, pool int) {
 	first := ftl.Block(-1)
 	d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
@@ -213,8 +213,8 @@ func (d *flash) trimBlock(t rapid.TB, pool int) {
 	}
 }
 
-// TestVictimsWithoutRoom fails the blocks of a full pool's moves, with collection under way, until its victims wait
-// for room that nothing but trimming gives.
+// TestVictimsWithoutRoom fails the blocks of a full pool's moves, with collection in progress, until its victims wait
+// for space that only a trim can provide.
 func TestVictimsWithoutRoom(t *testing.T) {
 	stuck := 0
 	for seed := range uint64(20) {
@@ -256,9 +256,8 @@ func TestVictimsWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestFailureKeepsTheLastBlock: in a pool that is full to the brim a failing block keeps its data where they are,
-// because moving them would take the free block that collection works with. A few pages trimmed anywhere then let
-// both go on.
+// TestFailureKeepsTheLastBlock verifies that in a completely full pool a failing block keeps its data in place, because
+// moving them would take the free block that collection works with. A few pages trimmed anywhere let both proceed.
 func TestFailureKeepsTheLastBlock(t *testing.T) {
 	cfg := small()
 	d := mustFlash(t, cfg, 400)
@@ -297,7 +296,7 @@ func TestFailureKeepsTheLastBlock(t *testing.T) {
 	}
 }
 
-// TestFailFree: blocks that hold nothing are retired at once, whether they were ever used or not.
+// TestFailFree verifies that blocks without data are retired at once, whether or not they were ever used.
 func TestFailFree(t *testing.T) {
 	d := mustFlash(t, small(), 100)
 	d.put(0, 0, 0)
@@ -311,7 +310,7 @@ func TestFailFree(t *testing.T) {
 		t.Errorf("free %d of %d, capacity %d of %d, %d retired", d.Free(0), free, d.Capacity(0), capacity, d.Retired(0))
 	}
 	addresses := rng.NewStream(1, "addresses")
-	for range 5000 { // every block is used again and again; the driver finds one that fails
+	for range 5000 { // every block is reused many times; the driver notices if a failed one is
 		if !d.put(0, 0, ftl.LPA(addresses.IntN(100))) {
 			t.Fatal("no page")
 		}
@@ -321,7 +320,7 @@ func TestFailFree(t *testing.T) {
 	}
 }
 
-// TestCloneOfFailing: a copy knows what fails, and its own failures are its own.
+// TestCloneOfFailing verifies that a copy inherits failing blocks and that its own failures do not affect the original.
 func TestCloneOfFailing(t *testing.T) {
 	a := mustFlash(t, small(), 100)
 	for lpa := range ftl.LPA(40) {
@@ -354,7 +353,8 @@ func TestCloneOfFailing(t *testing.T) {
 	}
 }
 
-// TestFailWhileErasing: a block that is given up while it is erased is retired, though the erase succeeds.
+// TestFailWhileErasing verifies that a block passed to Fail while it is being erased is retired although the erase
+// succeeds.
 func TestFailWhileErasing(t *testing.T) {
 	d := aboutToErase(t)
 	free := d.Free(0)

@@ -6,22 +6,22 @@ import (
 	"farflash/numeric/units"
 )
 
-// Fast is a cache of flash that is written with one bit a cell: the host's data go to fast blocks, which hold a part
-// of what others do, and are folded, moved to blocks that hold all, when the driver says that there is time for it or
-// space is short. Which blocks are fast changes with each erase. Of a fast block the first Pages pages are used, as
-// if the others had been given up when it was opened; so whatever collects blocks collects fast ones as well, most of
-// all those by valid pages, and a fast block is always worth collecting.
+// Fast configures an SLC cache: flash written with one bit a cell. The host's data go to fast blocks, which hold only a
+// part of a normal block's data, and are later folded, that is, moved to normal blocks, when the driver signals that
+// there is time or space is short. Which blocks are fast changes with each erase. Only the first Pages pages of a fast
+// block are used, as if the others had been skipped when it was opened. Every victim policy therefore collects fast
+// blocks too, those that go by valid pages prefer them, and a fast block is always worth collecting.
 type Fast struct {
-	Streams int // host streams 0 to Streams-1 write to fast blocks; 0: there are none
+	Streams int // host streams 0 to Streams-1 write to fast blocks; 0: no cache
 	Pages   int // pages of a fast block, fewer than PagesPerBlock
-	Most    int // fast blocks of a pool; a block is opened fast only while more than GCStart are free
-	Least   int // free blocks beyond GCStart that collection keeps for them, less those that are in use
-	// while there are Most and more than GCStart blocks are free the host waits for one that is folded; else it goes
-	// on in ordinary blocks
+	Most    int // most fast blocks of a pool; a block is opened fast only while more than GCStart are free
+	Least   int // free blocks beyond GCStart that collection keeps for fast blocks, less those in use
+	// Wait makes the host wait for a fold while Most blocks are fast and more than GCStart blocks are free; otherwise
+	// it continues in normal blocks.
 	Wait bool
 }
 
-// validateFast checks the cache.
+// validateFast checks the configuration of the cache.
 func (c Config) validateFast(bad *units.Faults) {
 	x := c.Fast
 	bad.Hold(x.Streams >= 0 && x.Streams <= c.Streams, "fast.streams",
@@ -42,12 +42,12 @@ func (c Config) validateFast(bad *units.Faults) {
 	}
 }
 
-// fastBlocks are those of a pool.
+// fastBlocks is the state of a pool's fast blocks.
 type fastBlocks struct {
-	opened  []int32 // those that are not erased, in the order in which they were opened
-	fold    bool    // there is time to fold
-	pressed bool    // the host waits for one
-	unused  int64   // pages that fast blocks do not use
+	opened  []int32 // fast blocks that have not been erased, oldest first
+	fold    bool    // the driver has time to fold
+	pressed bool    // the host is waiting for a fast block
+	unused  int64   // pages that fast blocks leave unused
 }
 
 func (x *fastBlocks) clone() *fastBlocks {
@@ -56,13 +56,12 @@ func (x *fastBlocks) clone() *fastBlocks {
 	return &c
 }
 
-// UseFast says whether the host's blocks are opened fast from now on, as they are at first. Those that are open stay
-// what they are.
+// UseFast sets whether the host's blocks are opened fast from now on; they are by default. Blocks that are already open
+// do not change.
 func (f *FTL) UseFast(on bool) { f.slow = !on }
 
-// Fold says whether there is time to fold a pool's fast blocks: Next then begins with one, the one that was opened
-// first, whenever it has nothing more urgent to begin with. Of a translation layer without fast blocks it changes
-// nothing.
+// Fold sets whether there is time to fold a pool's fast blocks. While there is, Next starts the fast block opened first
+// whenever it has no more urgent victim. Fold has no effect without fast blocks.
 func (f *FTL) Fold(pool int, on bool) {
 	if x := f.pools[pool].fast; x == nil || x.fold == on {
 		return
@@ -88,7 +87,7 @@ func (f *FTL) FastBlocks(pool int) int {
 	return 0
 }
 
-// size is how many pages of a block are used.
+// size returns the number of usable pages of a block.
 func (f *FTL) size(m *block) int32 {
 	if m.fast {
 		return int32(f.cfg.Fast.Pages)
@@ -96,18 +95,19 @@ func (f *FTL) size(m *block) int32 {
 	return f.pages
 }
 
-// mayFast reports whether a frontier's blocks are fast while there may be more such.
+// mayFast reports whether a frontier opens fast blocks, the limit Most aside.
 func (f *FTL) mayFast(p *pool, to int) bool {
 	return to < f.cfg.Fast.Streams && !f.slow && int(p.free) > f.cfg.GCStart
 }
 
-// opensFast reports whether a frontier's next block is a fast one.
+// opensFast reports whether a frontier's next block will be fast.
 func (f *FTL) opensFast(p *pool, to int) bool {
 	return f.mayFast(p, to) && len(p.fast.opened) < f.cfg.Fast.Most
 }
 
-// waitsForFast reports whether the host waits until a fast block has been emptied, although it could have another. It
-// does not where none can be yet: all are being written, by programs that may be waiting themselves, or fail.
+// waitsForFast reports whether the host waits for a fast block to be emptied although a normal block is available. It
+// does not wait if no fast block can be folded yet, because all are open (possibly with programs that themselves wait)
+// or failing.
 func (f *FTL) waitsForFast(p *pool, to int) bool {
 	if !f.cfg.Fast.Wait || !f.mayFast(p, to) || len(p.fast.opened) < f.cfg.Fast.Most {
 		return false
@@ -118,7 +118,7 @@ func (f *FTL) waitsForFast(p *pool, to int) bool {
 	})
 }
 
-// makeFast takes the pages that a fast block does not use away from a block that is being opened.
+// makeFast marks a block that is being opened as fast, and clears the validity bits of the pages it will not use.
 func (f *FTL) makeFast(p *pool, b int32) {
 	m := &p.blocks[b]
 	m.fast = true
@@ -127,14 +127,14 @@ func (f *FTL) makeFast(p *pool, b int32) {
 	f.clearRange(p, b, f.size(m), f.pages)
 }
 
-// forgetFast makes a block that holds nothing an ordinary one.
+// forgetFast makes an empty fast block a normal one again.
 func (p *pool) forgetFast(b int32) {
 	p.blocks[b].fast = false
 	p.fast.opened = slices.DeleteFunc(p.fast.opened, func(x int32) bool { return x == b })
 	p.fast.pressed = false
 }
 
-// fastReserve is how many free blocks are kept for fast ones.
+// fastReserve returns the number of free blocks that collection keeps for fast blocks.
 func (f *FTL) fastReserve(p *pool) int {
 	switch {
 	case p.fast == nil:
@@ -145,8 +145,8 @@ func (f *FTL) fastReserve(p *pool) int {
 	return max(0, f.cfg.Fast.Least-len(p.fast.opened))
 }
 
-// startFold begins the fast block that was opened first, if there is time or need, it is a candidate and there is
-// room for its pages.
+// startFold starts the candidate among the fast blocks that was opened first, if there is time or need to fold and
+// space for its pages.
 func (f *FTL) startFold(p *pool) bool {
 	if !p.fast.fold && !p.fast.pressed {
 		return false

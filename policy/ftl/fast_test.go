@@ -6,9 +6,9 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestFastByHand: of blocks of 8 pages fast ones have 3; there are two of them at most, and the third block is an
-// ordinary one. Told that there is time, the layer folds them in the order in which they were opened, into an
-// ordinary block of the survivors' stream; what was overwritten meanwhile is not moved.
+// TestFastByHand: blocks have 8 pages, fast ones 3, and there are at most two fast blocks, so the third block is a
+// normal one. When the driver signals that there is time, the layer folds the fast blocks in the order they were
+// opened, into a normal block of the survivors' stream, without the pages overwritten in the meantime.
 func TestFastByHand(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 16, 8
@@ -37,7 +37,7 @@ func TestFastByHand(t *testing.T) {
 	if a, ok := d.Next(0); ok {
 		t.Fatalf("without time %+v is wanted", a)
 	}
-	d.begin(0, 0, 1) // again, in the ordinary block
+	d.begin(0, 0, 1) // again, in the normal block
 	d.finish(len(d.writes) - 1)
 
 	d.Fold(0, true)

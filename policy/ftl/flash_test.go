@@ -8,8 +8,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// flash is a driver for tests: an array of pages that remember what they were
-// programmed with, a map, and operations that finish when asked to, in any order.
+// flash is a driver for tests: an array of pages with their last programmed content, a map, and operations that
+// complete on request, in any order.
 type flash struct {
 	*ftl.FTL
 	to    []ftl.PPA // by logical page
@@ -20,9 +20,9 @@ type flash struct {
 	moves  []move    // actions in progress
 	held   []ftl.PPA // moved to pages that are not programmed yet
 	reads  []ftl.PPA // pinned
-	latest []uint64  // what a read of each logical page must return; 0: nothing
+	latest []uint64  // what a read of each logical page must return; 0: no data
 	serial uint64
-	trace  []string // what was done, when tracing
+	trace  []string // log of operations, when tracing
 	tracer bool
 
 	stray *rng.Stream // moved pages go to any stream
@@ -76,7 +76,7 @@ func (d *flash) note(format string, args ...any) {
 	}
 }
 
-// begin allocates a page for a write and reports whether there was one.
+// begin allocates a page for a write and reports whether it got one.
 func (d *flash) begin(pool, stream int, lpa ftl.LPA) bool {
 	d.now++
 	ppa, ok := d.Allocate(pool, stream, d.now)
@@ -91,12 +91,12 @@ func (d *flash) begin(pool, stream int, lpa ftl.LPA) bool {
 	return true
 }
 
-// finish ends the i-th program in flight.
+// finish completes the i-th program in flight.
 func (d *flash) finish(i int) {
 	d.now++
 	w := d.writes[i]
 	d.writes = slices.Delete(d.writes, i, i+1)
-	d.serial++ // of two writes under way the one that ends last wins
+	d.serial++ // of two writes in flight, the last to complete wins
 	d.pages[w.ppa] = content{w.lpa, d.serial}
 	old := d.to[w.lpa]
 	d.to[w.lpa], d.latest[w.lpa] = w.ppa, d.serial
@@ -106,7 +106,7 @@ func (d *flash) finish(i int) {
 	}
 }
 
-// abandon ends the i-th program in flight without effect.
+// abandon gives up the i-th program in flight.
 func (d *flash) abandon(i int) {
 	d.now++
 	w := d.writes[i]
@@ -116,7 +116,7 @@ func (d *flash) abandon(i int) {
 	d.Programmed(w.ppa)
 }
 
-// failBlock notes that a block fails.
+// failBlock records that a block fails.
 func (d *flash) failBlock(b ftl.Block) {
 	if d.bad == nil {
 		d.bad = map[ftl.Block]bool{}
@@ -124,8 +124,8 @@ func (d *flash) failBlock(b ftl.Block) {
 	d.bad[b] = true
 }
 
-// failProgram ends the i-th program in flight without success: what was there before stays. The map leads to the page
-// already if the driver sets it early.
+// failProgram fails the i-th program in flight: the page keeps its previous data. If the driver sets the map early, the
+// map already points to the new page.
 func (d *flash) failProgram(i int) {
 	d.now++
 	w := d.writes[i]
@@ -136,7 +136,7 @@ func (d *flash) failProgram(i int) {
 	d.note("program of %d failed", w.ppa)
 }
 
-// failStep takes the i-th action one step further, which fails if it is a program or an erase.
+// failStep advances the i-th action one step, and fails the step if it is a program or an erase.
 func (d *flash) failStep(i int) {
 	d.now++
 	m := &d.moves[i]
@@ -166,7 +166,7 @@ func (d *flash) trim(lpa ftl.LPA) {
 	}
 }
 
-// pull takes one action.
+// pull pulls one action.
 func (d *flash) pull(pool int) bool {
 	a, ok := d.Next(pool)
 	if ok {
@@ -176,7 +176,7 @@ func (d *flash) pull(pool int) bool {
 	return ok
 }
 
-// step takes the i-th action one step further.
+// step advances the i-th action one step.
 func (d *flash) step(i int) {
 	d.now++
 	m := &d.moves[i]
@@ -185,7 +185,7 @@ func (d *flash) step(i int) {
 	case m.Kind == ftl.Erase:
 		d.erase(m.Block)
 	case m.dst == ftl.NoPPA:
-		// The block cannot have been erased, so the content is still what was written.
+		// The block cannot have been erased, so the page still holds the data written to it.
 		m.read = d.pages[m.Source]
 		if m.read.version == 0 || m.read.lpa != m.LPA {
 			panic(fmt.Sprintf("moving page %d of %d, which holds %v", m.Source, m.LPA, m.read))
@@ -209,7 +209,7 @@ func (d *flash) step(i int) {
 	}
 }
 
-// hold has the i-th action's source given up while its page is still to be programmed.
+// hold has the i-th action's source released while its destination is still to be programmed.
 func (d *flash) hold(i int) {
 	d.now++
 	m := d.moves[i]
@@ -222,7 +222,7 @@ func (d *flash) hold(i int) {
 	d.held = append(d.held, m.dst)
 }
 
-// programHeld ends the programs of pages that are held.
+// programHeld completes the programs of held pages.
 func (d *flash) programHeld() {
 	for _, ppa := range d.held {
 		d.Programmed(ppa)
@@ -230,7 +230,7 @@ func (d *flash) programHeld() {
 	d.held = d.held[:0]
 }
 
-// skip gives up what lies behind the i-th program in flight in its block, so many pages at most.
+// skip gives up at most the given number of pages behind the i-th program in flight in its block.
 func (d *flash) skip(i, pages int) {
 	d.now++
 	ppa := d.writes[i].ppa
@@ -255,7 +255,7 @@ func (d *flash) wipe(b ftl.Block) {
 	}
 }
 
-// settle pulls and finishes everything there is.
+// settle pulls and completes all outstanding work.
 func (d *flash) settle() {
 	for len(d.reads) > 0 {
 		d.ReadDone(d.reads[0])
@@ -278,10 +278,10 @@ func (d *flash) settle() {
 	}
 }
 
-// put is a write that waits for all it brings about.
+// put writes a page and completes all the work that this causes.
 func (d *flash) put(pool, stream int, lpa ftl.LPA) bool {
 	for tries := 0; !d.begin(pool, stream, lpa); tries++ {
-		// OnFill starts one victim for each failure, and that may have gained nothing.
+		// OnFill starts one victim per failure, which may have gained no space.
 		d.settle()
 		if d.Exhausted(pool) || tries == 100_000 {
 			return false
@@ -292,7 +292,7 @@ func (d *flash) put(pool, stream int, lpa ftl.LPA) bool {
 	return true
 }
 
-// verify compares what reads return with what was written last.
+// verify compares the result of reads with the latest writes.
 func (d *flash) verify() error {
 	for lpa, want := range d.latest {
 		got := uint64(0)

@@ -1,76 +1,66 @@
-// Package ftl is a flash translation layer as a plain state machine: it decides
-// where data is written, which block is collected next, what is moved and what is
-// erased, and counts what that costs. It has no goroutine, no clock and does no
-// I/O, so a simulated drive and a real flash controller drive the same code, each
-// in its own time.
+// Package ftl is a flash translation layer as a plain state machine. It decides where data is written, which block is
+// collected next, which pages are moved and which blocks are erased, and counts the cost. It has no goroutine, no clock
+// and does no I/O, so a simulated drive and a real flash controller drive the same code, each in its own time.
 //
 // The main types are [FTL], [Config], [Map] (supplied by the driver: the logical
 // to physical map and its inverse) and [Action] (what collection wants done).
 //
 // # The driver's side
 //
-// A host write is Allocate, program, then, in one step, the map's entry for the
-// page is set to the new place, Programmed is called with it and Invalidate with
-// the place the entry held before. (A driver that sets the entry earlier, when it
-// allocates, may do so.) A trim is the map's entry cleared and Invalidate. After
-// any call that might have given collection something to do the driver pulls
-// Next until it says false; this costs next to nothing while there is nothing.
+// For a host write the driver calls Allocate and programs the page. Then, in one step, it sets the map's entry for the
+// page to the new place, calls Programmed with it and Invalidate with the place that the entry held before. (The driver
+// can also set the entry earlier, when it allocates.) For a trim it clears the map's entry and calls Invalidate. After
+// any call that might have given collection work, the driver pulls Next until it reports false, which is nearly free
+// while there is no work.
 //
-// A Move means: read Source, call Relocate, program the page it returns, call Moved (or Held, when the data are safe
-// before they are programmed), pull Next. An Erase means: erase, call Erased (or Retire when it failed), pull Next,
-// and let host writes that found no page try again. Moves and erases may be done at any time and in any order, many
-// at once; nothing waits for the driver but the space.
+// For a Move, read Source, call Relocate, program the page it returns, call Moved (or Held, if the data are safe before
+// they are programmed), and pull Next. For an Erase, erase the block, call Erased (or Retire if the erase failed), pull
+// Next, and let host writes that found no page try again. Moves and erases can be done at any time, in any order and
+// many at once. Delaying them only delays the space they free.
 //
-// A program that fails is reported by ProgramFailed or MoveFailed, in place of Programmed or
-// Moved; the data go elsewhere, by Allocate or Relocate again. Its block, as
-// any that Fail says to be failing, is written no more, its valid pages are moved, and it is retired without an
-// erase. A source that cannot be read any more is lost: the driver treats it as trimmed.
+// A failed program is reported by ProgramFailed or MoveFailed, in place of Programmed or Moved; the driver then places
+// the data with Allocate or Relocate again. Its block, like any block passed to Fail, is no longer written: its valid
+// pages are moved, and it is retired without an erase. A source that has become unreadable is lost: the driver treats
+// it as trimmed.
 //
-// A page is valid from Allocate or Relocate until Invalidate (or until Moved
-// invalidates it). A block is a candidate for collection once each of its pages
-// is programmed. It is erased only when none of its pages is valid, no move out
-// of it is in flight and no reader has it pinned. Survivors get blocks that the
-// host cannot take: a victim is started only when the free blocks suffice for the
-// pages of all victims in progress, so a move never lacks a page and the host and
-// collection cannot deadlock, as long as no pool is asked to keep more than
-// Capacity pages valid.
+// A page is valid from Allocate or Relocate until Invalidate (or until Moved invalidates it). A block is a candidate
+// for collection once each of its pages has been programmed. It is erased only when none of its pages is valid, no move
+// out of it is in flight and no reader has it pinned. Survivors get blocks that the host cannot take: a victim is
+// started only when the free blocks suffice for the pages of all victims in progress. A move therefore always finds a
+// page, and host and collection cannot deadlock, as long as no pool is asked to keep more than Capacity pages valid.
 //
 // # Streams
 //
-// A stream is a write frontier per pool: pages of one stream share blocks, pages
-// of different streams never do. Streams 0 to Config.Streams-1 are the host
-// side's: classes of data, mapping pages. Config.Survivors says which stream the
-// pages join that survive collection; [Separate], [Pooled], [Generations] and [Mixed]
-// make the usual tables. Action.Stream is the stream of the block that is collected: with
-// Separate(n), n+s holds the survivors of s.
+// A stream is a write frontier per pool: pages of one stream share blocks, pages of different streams never do. Streams
+// 0 to Config.Streams-1 belong to the host side: classes of data, mapping pages. Config.Survivors lists the stream that
+// receives the survivors of each stream; [Separate], [Pooled], [Generations] and [Mixed] make the usual tables.
+// Action.Stream is the stream of the collected block: with Separate(n), n+s holds the survivors of s.
 //
 // # Given blocks
 //
-// A driver may also take whole blocks (Give), fill them page by page (Fill) and give them back when nothing in them
-// is valid (Return): zones of a zoned namespace are such. No collection looks at them.
+// A driver can also claim whole blocks (Give), fill them page by page (Fill) and return them once they hold no valid
+// page (Return), as for the zones of a zoned namespace. Collection never considers them.
 //
 // # Cost
 //
-// Allocate, Programmed and Invalidate touch no map and allocate no memory in
-// steady state. A pool that was never touched costs a pointer. A touched pool
-// costs some 600 bytes and, for every block used so far, 40 bytes and one bit a
-// page. Clone shares pools until either side touches them.
+// Allocate, Programmed and Invalidate do not access the map and allocate no memory in steady state. An untouched pool
+// costs a pointer. A touched pool costs some 600 bytes and, for every block used so far, 40 bytes and one bit a page.
+// Clone shares pools until either side touches them.
 //
 // # Threads
 //
-// Pools share nothing that changes but three things: the driver's Map; the random stream, which DChoices and Random
-// draw from; and, from RestoreBlock, Clone and Rebind, the pools themselves. So calls that name different pools, by
-// number, page or block, may run side by side if the driver holds a lock for each pool, its Map bears it, and the
-// policy is another. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind, Stats, ValidPages,
-// Check, EraseHistogram) need every pool's.
+// Pools share only three kinds of mutable state: the driver's Map; the random stream that DChoices and Random draw
+// from; and, under RestoreBlock, Clone and Rebind, the pools themselves. Calls for different pools, by pool, page or
+// block number, can therefore run concurrently if the driver holds a lock per pool, its Map is safe for such use, and
+// the policy is neither DChoices nor Random. Config, PPA, BlockOf and PoolOf need no lock. All others (Clone, Rebind,
+// Stats, ValidPages, Check, EraseHistogram) need every pool's lock.
 //
 // # What it leaves out
 //
-// Hybrid and block mapping, the mapping table itself and its cache (the driver's),
-// multi-plane grouping of moves (the driver may group them, it sees them all), what makes data
-// go bad (the driver's, which says Renew). Policies follow Rosenblum and Ousterhout (1992), Hu
-// et al. (SYSTOR 2009), Desnoyers (SYSTOR 2012), Van Houdt (SIGMETRICS 2013) and
-// MQSim (FAST 2018). Package waf has the closed forms that hold it to account.
+// Hybrid and block mapping; the mapping table and its cache, which are the driver's; multi-plane grouping of moves,
+// which the driver can do because it sees all of them; and the causes of data decay, which the driver models and
+// answers by calling Renew. Policies follow Rosenblum and Ousterhout (1992), Hu et al. (SYSTOR 2009), Desnoyers (SYSTOR
+// 2012), Van Houdt (SIGMETRICS 2013) and MQSim (FAST 2018). Package waf verifies it against closed forms.
 package ftl
 
 import (
@@ -81,37 +71,37 @@ import (
 )
 
 // Tick is a point in the driver's time: picoseconds of a simulation, nanoseconds or seconds of a clock, or a count of
-// writes. Only order and differences mean anything (CostBenefit compares ages), and it never runs backwards. A real
-// controller takes one so coarse that it does not end: of picoseconds there are 106 days, of microseconds 292,000
-// years.
+// writes. Only order and differences matter (CostBenefit compares ages), and it never runs backwards. A real controller
+// must choose a unit coarse enough not to overflow: int64 holds 106 days of picoseconds, or 292,000 years of
+// microseconds.
 type Tick int64
 
-// LPA is a logical page number, as the driver numbers them.
+// LPA is a logical page number; the driver chooses the numbering.
 type LPA int64
 
 // PPA is a physical page: (pool*BlocksPerPool + block)*PagesPerBlock + page.
 type PPA int64
 
-// NoPPA is no physical page.
+// NoPPA stands for no physical page.
 const NoPPA PPA = -1
 
 // Block is an erase block: pool*BlocksPerPool + block.
 type Block int64
 
-// Map is the logical to physical map, supplied by the driver, which alone gives pages their first place and trims
-// them. FTL calls it from Relocate, Moved, Next and Check only, for pages of the pool that the call is about, never
-// on the way of a host write. Package ftltest has one in memory, and what every one must do.
+// Map is the logical to physical map, supplied by the driver, which alone enters first placements and trims. FTL calls
+// it only from Relocate, Moved, Next and Check, for pages of the pool that the call is about, and never on the host
+// write path. Package ftltest has an in-memory implementation and the conformance test for all implementations.
 type Map interface {
-	// Lookup returns where lpa's data is, or NoPPA: nothing was written, or it was trimmed.
+	// Lookup returns the page that holds lpa's data, or NoPPA if lpa was never written or has been trimmed.
 	Lookup(lpa LPA) PPA
-	// CompareAndSwap sets lpa's entry to new if it is old, and says whether it was. Both are pages.
+	// CompareAndSwap sets lpa's entry to new if it is old, and reports whether it did. Neither is NoPPA.
 	CompareAndSwap(lpa LPA, old, new PPA) bool
-	// Owner returns the page whose data ppa was programmed with last. It is asked from the
-	// time the page was programmed until its block is erased.
+	// Owner returns the logical page whose data ppa was last programmed with. It can be called from the time the page
+	// was programmed until its block is erased.
 	Owner(ppa PPA) LPA
 }
 
-// Kind is what an Action wants done.
+// Kind is the operation that an Action asks for.
 type Kind uint8
 
 // The kinds of action.
@@ -120,29 +110,29 @@ const (
 	Erase             // erase Block, Erased
 )
 
-// Reason is why a block is collected.
+// Reason is why a block is being collected.
 type Reason uint8
 
 // The reasons.
 const (
-	GC            Reason = iota // for its space
-	WearLevelling               // because it is worn least
-	Failure                     // because it fails: it will be retired
-	Renewal                     // because the driver asked for it: its data are getting old
-	Folding                     // because it is fast: others hold more
-	Returned                    // because the driver, whose it was, gave it back
+	GC            Reason = iota // to reclaim its space
+	WearLevelling               // because it is among the least worn
+	Failure                     // because it is failing and will be retired
+	Renewal                     // because the driver called Renew: its data are aging
+	Folding                     // because it is fast, and normal blocks hold more
+	Returned                    // because the driver returned it with Return
 )
 
-// Action is one thing that collection wants the driver to do.
+// Action is one operation that collection asks of the driver.
 type Action struct {
 	Source PPA   // Move: the page to move
 	LPA    LPA   // Move: its owner
-	Block  Block // the block that is being collected, or is to be erased
+	Block  Block // the block being collected, or the one to erase
 	Task
 }
 
-// Task is what kind of thing an Action is. It is a type of its own because the
-// compiler keeps only small structs with few fields in registers.
+// Task classifies an Action. It is a separate type because the compiler keeps only small structs with few fields in
+// registers.
 type Task struct {
 	Stream int32 // the stream that wrote the block
 	Kind   Kind
@@ -152,33 +142,33 @@ type Task struct {
 // FTL is the translation layer of one drive. It is not safe for concurrent use.
 type FTL struct {
 	cfg       Config
-	survivors []uint8 // by stream
+	survivors []uint8 // by stream: the stream that receives its survivors
 	drv       Map
 	random    *rng.Stream
 
-	pageDiv, poolDiv divide.By // by pages of a block, of a pool
-	pages, blocks    int32     // of a block, of a pool
-	words            int32     // of a block's validity bitmap
-	chunk, chunks    int32     // words of a part of it that is copied at once, and how many of those it has
+	pageDiv, poolDiv divide.By // by the pages of a block, and of a pool
+	pages, blocks    int32     // pages of a block, blocks of a pool
+	words            int32     // 64-bit words of a block's validity bitmap
+	chunk, chunks    int32     // words of a copy-on-write chunk of the bitmap, and chunks of a block
 	hostStop         int32
-	window           int32 // WindowedGreedy: blocks
-	order            order // how candidates are kept
-	mixed            bool  // some host stream takes survivors
+	window           int32 // WindowedGreedy: the window, in blocks
+	order            order // data structure that candidates are kept in
+	mixed            bool  // some host stream receives survivors
 	slow             bool  // the host's blocks are not opened fast
 
-	picker Picker // in the place of cfg.Victim; nil: none
+	picker Picker // replaces cfg.Victim; nil: none
 
 	owner *owner
-	blank *pool // stands for every pool that was never touched
+	blank *pool // shared by all pools that were never touched
 	pools []*pool
 }
 
-// owner's address tells whose a pool is; see touch.
+// owner's address identifies the FTL that may change a pool; see touch. The struct has a size because zero-size
+// allocations can share an address.
 type owner struct{ _ byte }
 
-// New returns the translation layer of an erased drive. The driver's map is
-// consulted only during collection. random is drawn from by DChoices and Random
-// only and may be nil for the other policies.
+// New returns the translation layer of an erased drive. It consults the driver's map only during collection. Only
+// DChoices and Random draw from random, which may be nil for the other policies.
 func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("ftl: %w", err)
@@ -217,15 +207,15 @@ func New(cfg Config, m Map, random *rng.Stream) (*FTL, error) {
 	return f, nil
 }
 
-// Config returns what the FTL was made with.
+// Config returns the configuration the FTL was created with.
 func (f *FTL) Config() Config { return f.cfg }
 
-// Allocate returns the next page of a host stream (0 to Config.Streams-1) in a
-// pool. It reports false while the pool has no page for the host: the driver
-// tries again after Erased. The page counts as programmed by the host from now on.
+// Allocate returns the next page of a host stream (0 to Config.Streams-1) in a pool. It reports false while the pool
+// has no page for the host; the driver tries again after Erased. The page counts as a host program from now on.
 func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	p := f.touch(pool)
 	w := &p.frontiers[stream]
+	// The last page of a block, guarded pools and HostStop need the checks of the slow path.
 	if w.left <= 1 || p.guarded || p.free < f.hostStop {
 		return f.allocateSlow(p, pool, stream, now)
 	}
@@ -236,9 +226,9 @@ func (f *FTL) Allocate(pool, stream int, now Tick) (PPA, bool) {
 	return ppa, true
 }
 
-// Skip gives up the pages of an open or given block that lie before end, in the same block, and were not handed out:
-// a driver that programs several pages at once, of one that would end there, has no data for them. They count as
-// programmed and hold nothing. It returns how many they are.
+// Skip gives up the pages before end, in the same open or given block, that have not been handed out. A driver that
+// programs several pages at once calls it to close a partial program for which it has no more data. The skipped pages
+// count as programmed and hold no data. Skip returns their number.
 func (f *FTL) Skip(end PPA, now Tick) int {
 	pool, b, last := f.split(end - 1)
 	p := f.touch(pool)
@@ -250,7 +240,7 @@ func (f *FTL) Skip(end PPA, now Tick) int {
 			m.pending = last + 1
 			return int(n)
 		}
-		return 0 // all were handed out, or given up because the block fails
+		return 0 // all were handed out, or abandoned because the block is failing
 	}
 	w, m := &p.frontiers[at], &p.blocks[b]
 	first := f.size(m) - w.left
@@ -273,8 +263,8 @@ func (f *FTL) Skip(end PPA, now Tick) int {
 	return int(n)
 }
 
-// Align is Skip of each of a pool's open blocks, up to the next page whose number can be divided by n, which divides
-// the pages of a block.
+// Align skips in each of a pool's open blocks to the next page number that is a multiple of n. n must divide
+// PagesPerBlock.
 func (f *FTL) Align(pool, n int, now Tick) {
 	if f.pools[pool] == f.blank {
 		return
@@ -286,23 +276,22 @@ func (f *FTL) Align(pool, n int, now Tick) {
 	}
 }
 
-// Programmed says that a page which Allocate returned has been programmed, and
-// that the map's entry and Owner hold for it. Until every page of a block is
-// programmed the block is no candidate for collection.
+// Programmed reports that a page which Allocate returned has been programmed, and that the map's entry and Owner hold
+// for it. A block becomes a candidate for collection only when all its pages are programmed.
 func (f *FTL) Programmed(ppa PPA) {
 	pool, b, _ := f.split(ppa)
 	f.ProgrammedIn(pool, int(b))
 }
 
-// ProgrammedIn is Programmed of a page of a block of a pool, for a driver that knows them.
+// ProgrammedIn is Programmed by pool and block, for a driver that knows them.
 func (f *FTL) ProgrammedIn(pool, block int) {
 	p := f.touch(pool)
 	f.programmed(p, int32(block))
 	f.changed(pool, p)
 }
 
-// Invalidate says that a valid page holds data no longer: it was overwritten or
-// trimmed, or the write it was allocated for was given up. now never runs backwards.
+// Invalidate reports that a valid page no longer holds data: it was overwritten or trimmed, or the write it was
+// allocated for was given up. now never runs backwards.
 func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	pool, b, page := f.split(ppa)
 	p := f.touch(pool)
@@ -331,14 +320,14 @@ func (f *FTL) Invalidate(ppa PPA, now Tick) {
 	f.changed(pool, p)
 }
 
-// ReadStarted pins ppa's block: it will not be erased before a ReadDone for each
-// ReadStarted. Drivers whose reads cannot be overtaken by an erase need neither.
+// ReadStarted pins ppa's block: it is not erased until each ReadStarted has been matched by a ReadDone. Drivers whose
+// reads cannot be overtaken by an erase need neither.
 func (f *FTL) ReadStarted(ppa PPA) {
 	pool, b, _ := f.split(ppa)
 	f.ReadStartedIn(pool, int(b))
 }
 
-// ReadStartedIn is ReadStarted of a page of a block of a pool, for a driver that knows them.
+// ReadStartedIn is ReadStarted by pool and block, for a driver that knows them.
 func (f *FTL) ReadStartedIn(pool, block int) { f.touch(pool).blocks[block].reads++ }
 
 // ReadDone undoes one ReadStarted.
@@ -359,7 +348,7 @@ func (f *FTL) ReadDoneIn(pool, block int) {
 	}
 }
 
-// Free returns how many blocks of a pool are erased and in no frontier.
+// Free returns the number of a pool's erased blocks that belong to no frontier.
 func (f *FTL) Free(pool int) int { return int(f.pools[pool].free) }
 
 // Urgent reports whether a pool has fewer free blocks than Config.GCHard.
@@ -368,7 +357,7 @@ func (f *FTL) Urgent(pool int) bool { return int(f.pools[pool].free) < f.cfg.GCH
 // Collecting reports whether a pool has a victim in progress.
 func (f *FTL) Collecting(pool int) bool { return len(f.pools[pool].victims) > 0 }
 
-// Wear returns how often a block has been erased.
+// Wear returns the erase count of a block.
 func (f *FTL) Wear(b Block) int {
 	pool := int(b) / int(f.blocks)
 	if i, p := int(b)%int(f.blocks), f.pools[pool]; i < len(p.blocks) {
@@ -377,30 +366,29 @@ func (f *FTL) Wear(b Block) int {
 	return 0
 }
 
-// Capacity returns how many pages of a pool may be valid at once with collection
-// still certain to gain space: all but its reserve, one block a frontier, and what
-// is retired or fails.
+// Capacity returns the number of pages of a pool that can be valid at once while collection is still guaranteed to gain
+// space: all but the reserve, one block a frontier, and retired or failing blocks.
 func (f *FTL) Capacity(pool int) int {
 	p := f.pools[pool]
 	blocks := int(f.blocks) - int(p.retired) - len(p.failing) - f.cfg.HostReserve - len(p.frontiers)
 	return max(0, blocks*int(f.pages)-1)
 }
 
-// Spare returns how many more blocks a pool can lose before it may hold only as many pages as
-// are valid now; below 0 it has lost too many for that.
+// Spare returns the number of further blocks that a pool can lose and still keep its currently valid pages within
+// Capacity. It is negative once too many are lost.
 func (f *FTL) Spare(pool int) int {
 	p := f.pools[pool]
 	lost := int(p.retired) + len(p.failing) + f.cfg.HostReserve + len(p.frontiers)
-	needed := (f.Valid(pool) + int64(f.pages)) / int64(f.pages) // a page more, as in Capacity
+	needed := (f.Valid(pool) + int64(f.pages)) / int64(f.pages) // one page more, as in Capacity
 	return int(f.blocks) - lost - int(needed)
 }
 
-// StreamOf returns the stream that wrote a block that was used.
+// StreamOf returns the stream that wrote a block. The block must have been used.
 func (f *FTL) StreamOf(b Block) int {
 	return int(f.pools[f.poolOf(b)].blocks[int(b)%int(f.blocks)].stream)
 }
 
-// Yield returns how many pages of a block hold nothing, so that erasing it gains as many.
+// Yield returns the number of pages of a block without valid data, which an erase would gain.
 func (f *FTL) Yield(b Block) int {
 	p, i := f.pools[f.poolOf(b)], int(b)%int(f.blocks)
 	if i >= len(p.blocks) {
@@ -409,14 +397,14 @@ func (f *FTL) Yield(b Block) int {
 	return int(f.pages - p.blocks[i].valid)
 }
 
-// Retired returns how many blocks of a pool are used no more, Failing how many will not be once
-// their pages have been moved.
+// Retired returns the number of retired blocks of a pool. Failing counts those that will follow once their pages have
+// been moved.
 func (f *FTL) Retired(pool int) int { return int(f.pools[pool].retired) }
 
-// Failing returns how many blocks of a pool fail and are not retired yet.
+// Failing returns the number of failing blocks of a pool that are not retired yet.
 func (f *FTL) Failing(pool int) int { return len(f.pools[pool].failing) }
 
-// PPA returns a block's page.
+// PPA returns the physical page number of a page of a block.
 func (f *FTL) PPA(b Block, page int) PPA { return PPA(int64(b)*int64(f.pages) + int64(page)) }
 
 // BlockOf returns the block that ppa lies in.
@@ -425,15 +413,14 @@ func (f *FTL) BlockOf(ppa PPA) Block { return Block(f.pageDiv.Of(uint64(ppa))) }
 // PoolOf returns the pool that ppa lies in.
 func (f *FTL) PoolOf(ppa PPA) int { return int(f.poolDiv.Of(uint64(ppa))) }
 
-// split takes a page number apart: pool, block within it, page within that.
+// split returns the pool of a page, the block within the pool and the page within the block.
 func (f *FTL) split(ppa PPA) (pool int, b, page int32) {
 	q, rest := f.poolDiv.Split(uint64(ppa))
 	r, in := f.pageDiv.Split(rest)
 	return int(q), int32(r), int32(in)
 }
 
-// broken stops the program: the driver or the FTL broke a contract, and going on
-// would lose data.
+// broken panics because the driver or the FTL violated the contract; continuing would lose data.
 //
 //go:noinline
 func broken(format string, args ...any) { panic("ftl: " + fmt.Sprintf(format, args...)) }

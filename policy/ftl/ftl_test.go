@@ -27,7 +27,7 @@ func mustFlash(t testing.TB, cfg ftl.Config, logical int) *flash {
 	return d
 }
 
-// aboutToErase returns a small drive, written until its first victim is empty: moves[0] is the erase of it.
+// aboutToErase returns a small drive, written until its first victim is empty: moves[0] is its erase.
 func aboutToErase(t *testing.T) *flash {
 	t.Helper()
 	d := mustFlash(t, small(), 100)
@@ -78,7 +78,7 @@ func TestConfigErrors(t *testing.T) {
 			t.Errorf("got %v, want an error with %q", err, c.want)
 		}
 	}
-	// All that is wrong is said at once.
+	// All errors are reported at once.
 	cfg := ftl.DefaultConfig()
 	cfg.Pools, cfg.GCHard, cfg.Quirks.HostStop = 0, -1, 99
 	if err := cfg.Validate(); len(units.FieldErrors(err)) != 3 {
@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAddresses takes page numbers apart on geometries that are no powers of two.
+// TestAddresses splits page numbers on geometries that are not powers of two.
 func TestAddresses(t *testing.T) {
 	for _, c := range [][3]int{{1, 8, 2}, {7, 33, 66}, {128, 2048, 256}, {4096, 4096, 1152}, {3, 5000, 4099}} {
 		cfg := ftl.DefaultConfig()
@@ -136,7 +136,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestHostReserve checks where the host stops and that collection does not.
+// TestHostReserve verifies where the host stops and that collection does not stop there.
 func TestHostReserve(t *testing.T) {
 	cfg := small()
 	cfg.GCStart, cfg.HostReserve, cfg.GCHard = 4, 3, 4
@@ -149,7 +149,7 @@ func TestHostReserve(t *testing.T) {
 		!d.Urgent(0) {
 		t.Fatalf("the host got %d pages, not %d; %d blocks are free", n, want, d.Free(0))
 	}
-	// Nothing is invalid: there is nothing to collect.
+	// All pages are valid, so no block can be collected.
 	for len(d.writes) > 0 {
 		d.finish(0)
 	}
@@ -166,7 +166,7 @@ func TestHostReserve(t *testing.T) {
 	}
 }
 
-// TestPolicies has each policy choose between the same blocks.
+// TestPolicies lets each policy choose between the same blocks.
 func TestPolicies(t *testing.T) {
 	for _, c := range []struct {
 		victim ftl.Victim
@@ -177,11 +177,11 @@ func TestPolicies(t *testing.T) {
 		{ftl.Greedy, 0, 5},
 		{ftl.WindowedGreedy, 0, 0},
 		{ftl.WindowedGreedy, 0.1, 1},   // of blocks 0, 1, 2
-		{ftl.WindowedGreedy, 0.075, 1}, // of 2.4, which are blocks 0 and 1
+		{ftl.WindowedGreedy, 0.075, 1}, // of 2.4, i.e. blocks 0 and 1
 		{ftl.WindowedGreedy, 0.04, 0},  // of 1.28
 		{ftl.WindowedGreedy, 1, 5},
 		{ftl.CostBenefit, 0, 1}, // 5 has fewer valid pages but lost them just now
-		{ftl.CostAge, 0, 5},     // no block was erased yet: all are of an age
+		{ftl.CostAge, 0, 5},     // no block was erased yet: all have the same age
 	} {
 		cfg := small()
 		cfg.Victim, cfg.Window = c.victim, units.Fraction(c.window)
@@ -213,9 +213,9 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestBenefitByHand: block 1 has lost one page of eight 1200 ticks before the youngest event, block 5 four of eight
-// 200 before: (1-u)/2u times the age is 1/14 of 1201 and 1/2 of 201, so block 5 is collected; and if it has lost but
-// two, with 1/6 of 201, block 1 is.
+// TestBenefitByHand: block 1 has lost one page of eight, 1200 ticks before the most recent event, block 5 four of
+// eight, 200 ticks before. (1-u)/2u times age is 1/14 of 1201 and 1/2 of 201, so block 5 is collected; if it has lost
+// only two pages, with 1/6 of 201, block 1 is.
 func TestBenefitByHand(t *testing.T) {
 	for lost, want := range map[int]ftl.Block{4: 5, 2: 1} {
 		cfg := small()
@@ -246,7 +246,7 @@ func TestBenefitByHand(t *testing.T) {
 	}
 }
 
-// TestStreams checks that pages of different streams share no block, survivors included.
+// TestStreams verifies that pages of different streams share no block, survivors included.
 func TestStreams(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -264,7 +264,7 @@ func TestStreams(t *testing.T) {
 					t.Fatal("no page")
 				}
 			}
-			// The streams that a class's pages can ever reach.
+			// The streams that pages of each class can ever reach.
 			reach := make([][]bool, 3)
 			for s := range reach {
 				reach[s] = make([]bool, len(c.survivors))
@@ -304,7 +304,7 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// TestOnFill compares MQSim's trigger: one victim per filled block.
+// TestOnFill verifies MQSim's trigger: one victim per filled block.
 func TestOnFill(t *testing.T) {
 	cfg := small()
 	cfg.Quirks, cfg.GCStart, cfg.HostReserve, cfg.Concurrent = ftl.Quirks{OnFill: true, HostStop: 5}, 10, 1, 10
@@ -333,7 +333,7 @@ func TestOnFill(t *testing.T) {
 	}
 }
 
-// TestDynamicWear checks the order in which free blocks are used.
+// TestDynamicWear verifies the order in which free blocks are used.
 func TestDynamicWear(t *testing.T) {
 	for _, dynamic := range []bool{true, false} {
 		cfg := small()
@@ -368,7 +368,7 @@ func TestDynamicWear(t *testing.T) {
 	}
 }
 
-// TestStaticWear overwrites a tenth of the data only.
+// TestStaticWear overwrites only a tenth of the data.
 func TestStaticWear(t *testing.T) {
 	spread := func(static int) (int, ftl.Stats) {
 		cfg := small()
@@ -425,7 +425,7 @@ func TestEndOfLife(t *testing.T) {
 	t.Logf("%d pages written, WAF %.2f, %d of %d blocks retired", n, s.WAF(), s.Retired, cfg.BlocksPerPool)
 }
 
-// TestRetire has an erase fail.
+// TestRetire fails an erase.
 func TestRetire(t *testing.T) {
 	d := aboutToErase(t)
 	bad, free, capacity := d.moves[0].Block, d.Free(0), d.Capacity(0)
@@ -485,7 +485,7 @@ func TestRestoreErrors(t *testing.T) {
 	}
 }
 
-// TestClone checks that copies of a used drive do not disturb each other.
+// TestClone verifies that copies of a used drive do not affect each other.
 func TestClone(t *testing.T) {
 	cfg := small()
 	cfg.Pools, cfg.Victim = 3, ftl.DChoices
@@ -527,7 +527,7 @@ func TestClone(t *testing.T) {
 	}
 	work(base, 2000)
 	work(b, 2000)
-	e := copyOf(a) // which has copied of its pools what it changed
+	e := copyOf(a) // which has its own copies of the pools it changed
 	work(a, 500)
 	work(e, 500)
 	for _, d := range []*flash{base, a, b, c, e} {
@@ -537,7 +537,7 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// TestMemory holds the promises of the package comment.
+// TestMemory verifies the costs stated in the package comment.
 func TestMemory(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.Pools, cfg.BlocksPerPool, cfg.PagesPerBlock, cfg.Streams = 4096, 4096, 256, 2
@@ -602,7 +602,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(clones)
 }
 
-// TestBroken checks that a driver which breaks the contract is stopped.
+// TestBroken verifies that a driver that breaks the contract is stopped.
 func TestBroken(t *testing.T) {
 	for name, f := range map[string]func(*flash){
 		"invalidated twice":     func(d *flash) { d.Invalidate(d.to[0], 0); d.Invalidate(d.to[0], 0) },
@@ -631,16 +631,16 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestWearOrder: of blocks whose data nobody overwrites, those that have been erased least are relocated first, of
-// equals that came at the same time the lower one, and one that is fewer erases behind than the limit not at all; the
-// data go to the free block that has been erased most.
+// TestWearOrder verifies the order of relocation among blocks of cold data: fewest erases first, among equals that were
+// filled at the same time the lower number, and never a block that lags by less than the limit. The data go to the free
+// block with the most erases.
 func TestWearOrder(t *testing.T) {
 	cfg := small()
 	cfg.BlocksPerPool, cfg.StaticWear = 16, 12
 	d := mustFlash(t, cfg, 16*8)
 	all := []uint64{1<<8 - 1}
-	// Blocks 5, 2, 9, 7 and 11 are full of what stays; all others have been erased 20 times, so that all but 11 are
-	// behind from the beginning, and wait for two turnovers.
+	// Blocks 5, 2, 9, 7 and 11 are full of cold data. All others have been erased 20 times, so that all but 11 lag from
+	// the start and wait for two turnovers.
 	cold := map[ftl.Block]int{5: 3, 2: 1, 9: 1, 7: 2, 11: 15}
 	lpa := ftl.LPA(0)
 	for _, b := range []ftl.Block{5, 2, 9, 7, 11} {
@@ -675,7 +675,7 @@ func TestWearOrder(t *testing.T) {
 				if behind := most - d.Wear(m.Block); behind < cfg.StaticWear {
 					t.Errorf("block %d is relocated, which is %d erases behind", m.Block, behind)
 				}
-				// The most worn of those that are free.
+				// The most worn of the free blocks.
 				d.step(0)
 				to := d.BlockOf(d.moves[0].dst)
 				for b := range ftl.Block(16) {
@@ -704,8 +704,8 @@ func TestWearOrder(t *testing.T) {
 	}
 }
 
-// TestRestoredFrontiers: where every stream's blocks are opened at once, those of a pool that was restored are, when
-// it is first touched: its own and survivors', beside the one that is full. Otherwise the host's alone is.
+// TestRestoredFrontiers verifies that with OpenAtOnce a restored pool opens a block for every stream, survivors'
+// included, when it is first touched, in addition to the full one. Otherwise only the host's is opened.
 func TestRestoredFrontiers(t *testing.T) {
 	for _, at := range []bool{false, true} {
 		cfg := small()
@@ -729,7 +729,7 @@ func TestRestoredFrontiers(t *testing.T) {
 	}
 }
 
-// TestErasedIsUntouched: a block that was erased says nothing of when it was touched before.
+// TestErasedIsUntouched verifies that erasing a block resets its time of last touch.
 func TestErasedIsUntouched(t *testing.T) {
 	d := mustFlash(t, small(), 100)
 	random := rng.NewStream(1, "addresses")

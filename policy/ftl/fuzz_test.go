@@ -8,8 +8,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// identity maps every logical page to the physical page of its number, as far as a
-// scan says that it is valid.
+// identity maps every logical page to the physical page of the same number if a scan reports that page valid.
 type identity map[ftl.LPA]ftl.PPA
 
 func (m identity) Lookup(lpa ftl.LPA) ftl.PPA {
@@ -29,8 +28,7 @@ func (m identity) CompareAndSwap(lpa ftl.LPA, old, new ftl.PPA) bool {
 
 func (identity) Owner(ppa ftl.PPA) ftl.LPA { return ftl.LPA(ppa) }
 
-// FuzzRestoreBlock restores whatever a scan may come up with. What is accepted must
-// pass Check.
+// FuzzRestoreBlock restores arbitrary scan results. Whatever is accepted must pass Check.
 func FuzzRestoreBlock(f *testing.F) {
 	f.Add([]byte{0, 2, 0, 3, 0, 0xff, 1, 1, 1, 0, 5, 0x1f, 2, 3, 0, 0, 0, 0})
 	f.Add([]byte{7, 2, 0, 3, 0, 0xf0, 1, 9, 1, 0, 5, 0x3f, 1, 0x81, 0, 7, 7, 7})
@@ -72,7 +70,7 @@ func FuzzRestoreBlock(f *testing.F) {
 	})
 }
 
-// FuzzUnmarshalText reads back whatever is accepted as a name.
+// FuzzUnmarshalText reads back every accepted name.
 func FuzzUnmarshalText(f *testing.F) {
 	f.Add([]byte("greedy"))
 	f.Add([]byte("rga"))
@@ -88,7 +86,7 @@ func FuzzUnmarshalText(f *testing.F) {
 	})
 }
 
-// FuzzAddress takes page numbers apart and puts them together.
+// FuzzAddress splits page numbers and reassembles them.
 func FuzzAddress(f *testing.F) {
 	f.Add(binary.LittleEndian.AppendUint64(nil, 123456789), uint16(3), uint16(999), uint16(77))
 	f.Fuzz(func(t *testing.T, number []byte, pools, blocks, pages uint16) {

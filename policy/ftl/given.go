@@ -1,8 +1,8 @@
 package ftl
 
-// Blocks that the driver fills and empties as a whole, as a zoned namespace's are: Give hands one out, Fill takes its
-// next page (Skip gives up some), and Return gives it back when nothing in it is valid any more, to be erased. The
-// translation layer never moves what is in them, and never looks at them for a victim.
+// Given blocks are filled and emptied by the driver as a whole, as for a zoned namespace. Give hands one out, Fill
+// takes its next page (Skip gives up pages), and Return hands it back to be erased once it holds no valid page. The
+// translation layer never moves their pages and never considers them as victims.
 
 // Give hands a free block of a pool to the driver. It reports false while the pool has no block for the host, as
 // Allocate does.
@@ -22,8 +22,7 @@ func (f *FTL) Give(pool int) (Block, bool) {
 	return Block(int64(pool)*int64(f.blocks) + int64(b)), true
 }
 
-// Fill takes the next page of a given block for the host; it is valid from now on. Programmed need not be called for
-// it.
+// Fill takes the next page of a given block for the host; it is valid from now on. It needs no call to Programmed.
 func (f *FTL) Fill(b Block) PPA {
 	p, i := f.givenBlock(b)
 	m := &p.blocks[i]
@@ -39,13 +38,14 @@ func (f *FTL) Fill(b Block) PPA {
 	return f.PPA(b, int(page))
 }
 
-// Left is how many pages of a given block were not taken.
+// Left returns the number of pages of a given block that have been neither taken nor skipped.
 func (f *FTL) Left(b Block) int {
 	p, i := f.givenBlock(b)
 	return int(f.pages - p.blocks[i].pending)
 }
 
-// Return gives back a given block whose pages are all invalid and programmed, or will not be. Next asks for its erase.
+// Return hands back a given block whose pages are all invalid and have no program pending. Next then asks for its
+// erase.
 func (f *FTL) Return(b Block) {
 	p, i := f.givenBlock(b)
 	m := &p.blocks[i]

@@ -8,11 +8,11 @@ import (
 	"farflash/policy/ftl/ftltest"
 )
 
-// TestGivenBlocks: blocks that the driver has as a whole are filled page by page, hold what it says beside streams
-// that are collected, and are erased when they are given back and no reader has them pinned. Nothing moves their
-// pages, and what was programmed adds up at each step.
+// TestGivenBlocks verifies that given blocks are filled page by page, keep their data alongside streams that are
+// collected, and are erased once they are returned and no reader pins them. No action moves their pages, and the
+// program counts add up at each step.
 func TestGivenBlocks(t *testing.T) {
-	const streamed = 240 // logical pages of the stream; those above are of given blocks, by physical page
+	const streamed = 240 // logical pages of the stream; those above belong to given blocks, by physical page
 	for seed := range uint64(20) {
 		r := rng.NewStream(seed, "given")
 		cfg := ftl.DefaultConfig()
@@ -77,7 +77,7 @@ func TestGivenBlocks(t *testing.T) {
 						t.Fatalf("page %d is taken, not %d", p, f.PPA(g.b, g.taken))
 					}
 					write(streamed+ftl.LPA(p), p)
-					f.Programmed(p) // which changes nothing
+					f.Programmed(p) // without effect
 					g.pages = append(g.pages, p)
 				}
 				if g.taken++; f.Left(g.b) != cfg.PagesPerBlock-g.taken {
@@ -123,7 +123,7 @@ func TestGivenBlocks(t *testing.T) {
 		if s := f.Stats(); s.GCPrograms == 0 && cfg.StaticWear == 0 {
 			t.Errorf("seed %d: nothing was collected beside: %+v", seed, s)
 		}
-		// What another translation layer is restored from is the same.
+		// A translation layer restored from it is identical.
 		g, err := ftl.New(cfg, m, nil)
 		if err != nil {
 			t.Fatal(err)

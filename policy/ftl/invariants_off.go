@@ -2,7 +2,7 @@
 
 package ftl
 
-// watch is nothing: with the build tag invariants every pool's state is walked now and then.
+// watch is empty here; with the build tag invariants, every pool's state is checked periodically.
 type watch struct{}
 
 func (f *FTL) changed(int, *pool) {}

@@ -2,15 +2,15 @@
 
 package ftl
 
-// checkEvery is after how many changes of a small pool its invariants are walked; a large one takes as many more as a
-// sixty-fourth of its pages, because a walk looks at them all.
+// checkEvery is the number of changes of a small pool between two checks of its invariants. For a large pool a
+// sixty-fourth of its pages is added, because a check visits all of them.
 const checkEvery = 16
 
-// watch counts a pool's changes since its invariants were walked.
+// watch counts a pool's changes since its last check.
 type watch struct{ changes uint32 }
 
-// changed is called at the end of everything that changes a pool. It stops the program if an invariant does not hold;
-// what the map says is left out, which may be ahead while the driver is about it.
+// changed is called at the end of every operation that changes a pool. It panics if an invariant does not hold. The map
+// is not checked, because it can be ahead while the driver is in the middle of an operation.
 func (f *FTL) changed(pool int, p *pool) {
 	if p.changes++; p.changes < checkEvery+uint32(f.pages*f.blocks/64) || p.restoring != nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestLimits holds each number's ends from both sides: the last value that is possible is accepted, the first that is
-// not is refused, with its key.
+// TestLimits verifies both sides of each numeric limit: the last valid value is accepted, and the first invalid one is
+// refused with its key.
 func TestLimits(t *testing.T) {
 	for _, l := range []struct {
 		key       string

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestCacheLine: what nearly every call looks at of a pool lies in one cache line.
+// TestCacheLine verifies that the fields of a pool that nearly every call reads fit in one cache line.
 func TestCacheLine(t *testing.T) {
 	if n := unsafe.Offsetof(pool{}.bits); n != 64 && !Watching && unsafe.Sizeof(uintptr(0)) == 8 {
 		t.Errorf("it takes %d bytes", n)

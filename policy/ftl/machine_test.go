@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMain asks for more cases than rapid's 100, and for more still at night; -rapid.checks and RAPID_CHECKS override
-// it.
+// TestMain raises rapid's default of 100 cases, and raises it further for nightly runs; -rapid.checks and RAPID_CHECKS
+// override it.
 func TestMain(m *testing.M) {
 	cases := "200"
 	if os.Getenv("FARFLASH_LONG") != "" {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// drawConfig is a small drive with any policy.
+// drawConfig draws a small drive with any policy.
 func drawConfig(t *rapid.T) ftl.Config {
 	c := ftl.DefaultConfig()
 	c.Pools = rapid.IntRange(1, 3).Draw(t, "pools")
@@ -50,7 +50,7 @@ func drawConfig(t *rapid.T) ftl.Config {
 	if c.Quirks == (ftl.Quirks{}) && rapid.Bool().Draw(t, "fast") {
 		c.Fast.Streams = rapid.IntRange(1, c.Streams).Draw(t, "fast streams")
 		if len(c.Survivors) == c.Streams {
-			c.Survivors = ftl.Pooled(c.Streams) // survivors join no fast stream
+			c.Survivors = ftl.Pooled(c.Streams) // survivors must not join a fast stream
 		}
 		c.Fast.Pages = max(1, c.PagesPerBlock/rapid.IntRange(2, 4).Draw(t, "bits"))
 		c.Fast.Most = rapid.IntRange(1, 8).Draw(t, "most")
@@ -62,8 +62,9 @@ func drawConfig(t *rapid.T) ftl.Config {
 
 const inFlight = 6 // host programs
 
-// drawFlash is a drive whose logical pages leave room for the programs in flight and, where moved pages go to any
-// stream, for what so many crashes leave behind of a block of each: Capacity promises nothing of that.
+// drawFlash draws a drive whose logical pages leave space for the programs in flight and, where moved pages go to any
+// stream, for the partly written block of each stream that every crash leaves behind, which Capacity does not account
+// for.
 func drawFlash(t *rapid.T, cfg ftl.Config, crashes int) *flash {
 	random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 	d, err := newFlash(cfg, 0, &random)
@@ -98,14 +99,13 @@ func hot(t *rapid.T, d *flash) ftl.LPA {
 	return ftl.LPA(rapid.IntRange(0, n-1).Draw(t, "lpa"))
 }
 
-// TestMachine runs random drivers, operations in flight in any order, against what
-// a map of versions says.
+// TestMachine compares random drivers, with operations in flight in any order, with a map of versions.
 func TestMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
 		d := drawFlash(t, cfg, 0)
 		pool := func(lpa ftl.LPA) int { return int(lpa) % cfg.Pools }
-		// Mostly full to begin with, so that collection matters.
+		// Start mostly full, so that collection matters.
 		for lpa := range ftl.LPA(len(d.to)) {
 			if !d.put(pool(lpa), int(lpa)%cfg.Streams, lpa) {
 				t.Fatalf("no page for logical page %d of %d", lpa, len(d.to))
@@ -159,7 +159,7 @@ func TestMachine(t *testing.T) {
 				}
 			},
 			"skip": func(t *rapid.T) {
-				if len(d.writes) == 0 || len(cfg.Survivors) == cfg.Streams { // survivors' room may be promised
+				if len(d.writes) == 0 || len(cfg.Survivors) == cfg.Streams { // the survivors' space may be promised
 					t.Skip("nothing to skip")
 				}
 				d.skip(rapid.IntRange(0, len(d.writes)-1).Draw(t, "which"), rapid.IntRange(1, 8).Draw(t, "skipped"))
@@ -224,9 +224,9 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// TestCrash loses what is in flight at any moment, scans the flash and goes on. The
-// scan finds the newest version of each page; what lies behind the last page that
-// was programmed in an open block can still be used, what lies before is lost.
+// TestCrash loses all operations in flight at a random moment, scans the flash and continues. The scan finds the newest
+// version of each page. In an open block, pages beyond the last programmed one can still be used; unprogrammed pages
+// before it are lost.
 func TestCrash(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
@@ -273,7 +273,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// crash returns the drive as a scan of its flash finds it.
+// crash returns the drive as reconstructed by a scan of its flash.
 func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 	cfg := d.Config()
 	c := &flash{to: slices.Clone(d.to), pages: d.pages, latest: d.latest, now: d.now, serial: d.serial, bad: d.bad}
@@ -284,7 +284,7 @@ func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 	for lpa := range c.to {
 		c.to[lpa] = ftl.NoPPA
 	}
-	// What is on retired blocks is out of date or elsewhere as well.
+	// Data on retired blocks are stale, or stored elsewhere as well.
 	for pool := range cfg.Pools {
 		d.Blocks(pool, func(b ftl.Block, r ftl.Restored) bool {
 			if r.Use == ftl.BadBlock {
@@ -326,13 +326,13 @@ func (d *flash) crash(t *rapid.T, random *rng.Stream) *flash {
 	return c
 }
 
-// TestRestore rebuilds an FTL from a scan and has both do the same work.
+// TestRestore rebuilds an FTL from a scan and verifies that both do the same work.
 func TestRestore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t)
-		cfg.StaticWear = 0            // how long a block has stayed is not on the flash
+		cfg.StaticWear = 0            // how long a block has stayed is not stored on flash
 		cfg.Quirks.OpenAtOnce = false // it would open blocks for frontiers that had none
-		cfg.Fast.Wait = false         // which fast block was opened first is not on the flash either
+		cfg.Fast.Wait = false         // the order in which fast blocks were opened is not stored on flash
 		random := rng.NewStream(rapid.Uint64().Draw(t, "seed"), "victims")
 		a := drawFlash(t, cfg, 0)
 		a.stray = nil
@@ -351,7 +351,7 @@ func TestRestore(t *testing.T) {
 		}
 		work(a, addresses, rapid.IntRange(0, 6*len(a.to)).Draw(t, "before"))
 
-		restored := random // both draw the same from here on
+		restored := random // both draw the same numbers from here on
 		b := &flash{to: slices.Clone(a.to), pages: slices.Clone(a.pages), latest: slices.Clone(a.latest), now: a.now,
 			serial: a.serial}
 		if b.FTL, err = ftl.New(cfg, b, &restored); err != nil {

@@ -2,16 +2,16 @@ package ftl
 
 import "fmt"
 
-// Picker is a victim policy of one's own, in the place of a Victim. It keeps what it remembers itself, asks no clock
-// and draws from a random stream that it was made with.
+// Picker is a custom victim policy that replaces Config.Victim. It keeps its own state, reads no clock and draws only
+// from a random stream it was created with.
 type Picker interface {
-	// Pick returns which of the candidates is collected next: its Block. At least one of them would yield room. One
-	// that yields none is moved all the same, for nothing.
+	// Pick returns the Block of the candidate to collect next. At least one candidate would yield space. If Pick
+	// returns one that yields none, its pages are moved all the same, without gain.
 	Pick(c Candidates) int32
 }
 
-// Candidates are the blocks of a pool that may be collected: every page of theirs has been programmed, and they are
-// not being collected. They are good until Pick returns.
+// Candidates iterates over the blocks of a pool that can be collected: those fully programmed and not being collected.
+// It is valid until Pick returns.
 type Candidates struct {
 	f    *FTL
 	p    *pool
@@ -20,18 +20,18 @@ type Candidates struct {
 
 // Candidate is a block that may be collected.
 type Candidate struct {
-	Block  int32 // its number in the pool
-	Stream int   // which wrote it
-	Valid  int   // pages that hold data; what is moved
+	Block  int32 // number within the pool
+	Stream int   // the stream that wrote it
+	Valid  int   // pages that hold data and would be moved
 	Pages  int   // of a block
-	Age    int   // erases of the pool since the block's last page was handed out
-	Erases int   // of the block
+	Age    int   // erases of the pool since the block became a candidate
+	Erases int   // erases of the pool since the block's last page was programmed
 }
 
-// Len is how many there are, whatever Next has returned.
+// Len returns the total number of candidates, regardless of the iterator's position.
 func (c *Candidates) Len() int { return int(c.p.candidates) }
 
-// Next returns the next one, first filled first, and false after the last.
+// Next returns the next candidate, first filled first, and false after the last.
 func (c *Candidates) Next() (Candidate, bool) {
 	if c.next == none {
 		return Candidate{}, false
@@ -45,9 +45,9 @@ func (c *Candidates) Next() (Candidate, bool) {
 	return x, true
 }
 
-// CollectBy has every pool's victims be what a policy of one's own picks from now on. Config.Victim must be FIFO,
-// whose list of candidates it goes by; what computes a steady state knows only FIFO's. One policy serves all pools;
-// it is kept by Clone, which whoever clones gives one of its own.
+// CollectBy makes a custom policy choose every pool's victims from now on. Config.Victim must be FIFO, because the
+// policy iterates over FIFO's list of candidates; steady-state preconditioning computes FIFO's distribution, not the
+// policy's. One policy serves all pools. Clone keeps it, so whoever clones should install a new one in the copy.
 func (f *FTL) CollectBy(p Picker) error {
 	if f.cfg.Victim != FIFO {
 		return fmt.Errorf("ftl: a policy of one's own goes by fifo's list of candidates, not by that of %v; set "+
@@ -57,7 +57,7 @@ func (f *FTL) CollectBy(p Picker) error {
 	return nil
 }
 
-// picked asks the policy, and holds it to what it was given.
+// picked calls the custom policy and verifies that its choice is a candidate.
 func (f *FTL) picked(p *pool) int32 {
 	b := f.picker.Pick(Candidates{f, p, p.young.head})
 	if b < 0 || int(b) >= len(p.blocks) || p.blocks[b].state != closed {

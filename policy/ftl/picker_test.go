@@ -8,7 +8,7 @@ import (
 	"farflash/policy/ftl"
 )
 
-// first picks what was filled first, as FIFO does.
+// first picks the block filled first, as FIFO does.
 type first struct{ asked, seen int }
 
 func (p *first) Pick(c ftl.Candidates) int32 {
@@ -28,7 +28,7 @@ func (p *first) Pick(c ftl.Candidates) int32 {
 	return best
 }
 
-// fewest picks the fewest valid pages; of equals what was filled first.
+// fewest picks the block with the fewest valid pages and, among equals, the one filled first.
 type fewest struct{}
 
 func (fewest) Pick(c ftl.Candidates) int32 {
@@ -44,8 +44,8 @@ func (fewest) Pick(c ftl.Candidates) int32 {
 	return best.Block
 }
 
-// overwritten is how often a drive of one pool moved pages, and what it did, while 85 % of its pages were overwritten
-// at random.
+// overwritten returns the number of pages moved by a drive of one pool, and a trace of its operations, while 85 % of
+// its pages were overwritten at random.
 func overwritten(t *testing.T, victim ftl.Victim, own ftl.Picker) (moved int64, trace string) {
 	t.Helper()
 	cfg := ftl.DefaultConfig()
@@ -75,8 +75,8 @@ func overwritten(t *testing.T, victim ftl.Victim, own ftl.Picker) (moved int64, 
 	return d.ftl.Stats().GCPrograms, b.String()
 }
 
-// TestOwnPolicy: a policy of one's own that picks as fifo does has every page where fifo has it; one that picks as
-// greedy does moves as much, but for ties.
+// TestOwnPolicy verifies that a custom policy that picks as fifo does places every page where fifo does, and that one
+// that picks as greedy does moves as much, except for ties.
 func TestOwnPolicy(t *testing.T) {
 	mine := &first{}
 	moved, trace := overwritten(t, ftl.FIFO, mine)
@@ -96,7 +96,8 @@ type wrong struct{}
 
 func (wrong) Pick(ftl.Candidates) int32 { return 1 << 20 }
 
-// TestOwnPolicyRefused: what it cannot go by, and what it must not pick.
+// TestOwnPolicyRefused verifies that CollectBy refuses other policies than fifo, and that a pick that is no candidate
+// panics.
 func TestOwnPolicyRefused(t *testing.T) {
 	f, err := newFlash(ftl.DefaultConfig(), 1, nil)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 // maxErases is the highest erase count: free blocks are ordered by 24 bits of it.
 const maxErases = 1<<24 - 1
 
-// state is what a block is used for.
+// state is the role of a block.
 type state uint8
 
 const (
 	unknown state = iota // not yet restored; becomes free
-	free                 // erased, in pool.free
+	free                 // erased, in pool.heap
 	open                 // handed out page by page, or full with programs in flight
-	closed               // a candidate, by age or in the array
-	ranked               // a candidate, by valid pages
+	closed               // a candidate, in the list by age or the array
+	ranked               // a candidate, in the bucket of its valid pages
 	victim               // being collected
-	erasing              // offered for erasing
-	failing              // fails and is not being collected yet: no candidate
+	erasing              // pulled as an Erase action
+	failing              // failing and not being collected yet: no candidate
 	retired              // never used again
-	given                // the driver fills and empties it: no candidate
+	given                // filled and emptied by the driver: no candidate
 )
 
 var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "victim", "erasing", "failing", "retired",
@@ -30,22 +30,21 @@ var stateNames = [...]string{"unknown", "free", "open", "closed", "ranked", "vic
 
 func (s state) String() string { return stateNames[s] }
 
-// none ends a list of blocks.
+// none terminates a list of blocks.
 const none int32 = -1
 
-// block is what is kept of an erase block: 40 bytes.
+// block is the state of an erase block: 40 bytes.
 type block struct {
 	stamp  Tick // when a page was last invalidated, or the last one handed out
 	erases uint32
-	// valid counts the bits set in the validity bitmap. Opening a block sets them
-	// all: a page not handed out yet counts as valid, which spares Allocate the visit.
+	// valid counts the bits set in the validity bitmap. Opening a block sets them all, so that a page not yet handed
+	// out counts as valid and Allocate need not access the bitmap.
 	valid int32
-	// pending is, while open, the pages not programmed yet (those not handed out
-	// included); while a candidate, the pool's erases when it became one; while
-	// collected, the moves in flight; while given, the pages taken or given up.
+	// pending depends on the state. Open: pages not programmed yet, including those not handed out. Candidate: the
+	// pool's erases when it became one. Victim: moves in flight. Given: pages taken or skipped.
 	pending int32
-	// Candidates: links of the list the block is in, or next is its place in the
-	// array. Victims: next is the moves that may yet ask for a page, prev the reason.
+	// Candidates: links of the list that the block is in; in byArray order, next is its index in the array. Victims:
+	// next is the number of moves that may still ask for a page, prev the Reason.
 	next, prev int32
 	reads      uint32
 	stream     uint8
@@ -53,11 +52,11 @@ type block struct {
 	fast       bool
 }
 
-// frontier is where a stream writes.
+// frontier is the write position of a stream.
 type frontier struct {
 	next  PPA
-	host  int64 // pages that it ever gave the host
-	left  int32 // pages of block not handed out
+	host  int64 // pages ever handed out to the host
+	left  int32 // pages of block not yet handed out
 	block int32 // none while left is 0
 }
 
@@ -76,35 +75,35 @@ type slot struct {
 // list is a queue of blocks linked by block.next and block.prev.
 type list struct{ head, tail int32 }
 
-// pool is the state of one pool. Blocks are taken into use in their order, so the
-// slices grow with the blocks used; what lies beyond has never been written.
+// pool is the state of one pool. Never used blocks are opened in numerical order, so the slices grow with the blocks
+// used; blocks beyond their length have never been written.
 type pool struct {
 	watch //nolint:unused // counts with the build tag invariants
 
-	// What nearly every call looks at lies in one cache line, and what a write does besides in the next.
+	// Fields that nearly every call reads share one cache line; those that a write adds lie in the next.
 	owner     *owner
-	frontiers []frontier // by stream; with StaticWear, then again for what wear levelling moves
+	frontiers []frontier // by stream; with StaticWear, a second set for data moved by wear levelling
 	blocks    []block
-	free      int32 // blocks, those never used included
-	wake      bool  // Next may have something
-	starved   bool  // it has nothing only because every candidate is wholly valid
-	short     bool  // a failure took room that victims in progress may need
-	guarded   bool  // a host stream takes survivors and room may be short: each host page needs a look
+	free      int32 // free blocks, including those never used
+	wake      bool  // Next may have an action
+	starved   bool  // no victim was found only because every candidate is wholly valid
+	short     bool  // a failure took space that victims in progress may need
+	guarded   bool  // a host stream receives survivors and space may be short: check each host page
 
-	bits     []uint64 // validity, words of them a block
-	loan     *loan    // nil if bits are of all blocks, in order
+	bits     []uint64 // validity, f.words of them a block
+	loan     *loan    // nil if bits covers all blocks, in order
 	buckets  []list   // order byValid: candidates by valid pages; nil before the first collection
 	validSum int64    // valid pages of candidates
 
-	heap     []freeBlock // free blocks that were used before
+	heap     []freeBlock // free blocks that have been used before
 	victims  []slot      // in the order they were started
-	failing  []int32     // blocks that fail and are not retired, in any state
-	renewals []int32     // blocks whose data are to be moved, candidates when that was asked
-	fast     *fastBlocks // nil: there are none
-	again    []PPA       // pages of victims that found no room and are to be offered once more
+	failing  []int32     // failing blocks that are not retired, in any state
+	renewals []int32     // blocks named by Renew; candidates at that time
+	fast     *fastBlocks // nil: no SLC cache
+	again    []PPA       // pages of victims that found no destination and must be offered again
 	array    []int32     // order byArray: the candidates
 	young    list        // the other candidates, first filled first
-	arrivals uint64      // entries ever made in heap
+	arrivals uint64      // entries ever pushed onto heap
 
 	restoring *owner // set while RestoreBlock fills the pool
 
@@ -113,12 +112,12 @@ type pool struct {
 	candidates int32
 	inBuckets  int32
 	least      int32 // no bucket below this has a block
-	due        int32 // OnFill: victims to start
+	due        int32 // OnFill: victims yet to start
 	retired    int32
 
 	erases     uint32 // of this pool since New or RestoreBlock
-	mostErases uint32 // of a block
-	wearAt     uint32 // look for a block to relocate from so many erases on
+	mostErases uint32 // highest erase count of a block
+	wearAt     uint32 // value of erases before which not to look for a block to relocate
 	wearDue    bool
 }
 
@@ -140,8 +139,7 @@ func (f *FTL) newPool() *pool {
 	return p
 }
 
-// touch returns a pool that f may change. A pool that another FTL shares, or that
-// stands for an untouched one, is copied first.
+// touch returns a pool that f may change. A pool shared with another FTL, or the blank one, is copied first.
 func (f *FTL) touch(pool int) *pool {
 	p := f.pools[pool]
 	if p.owner != f.owner {
@@ -150,6 +148,8 @@ func (f *FTL) touch(pool int) *pool {
 	return p
 }
 
+// own makes pool i f's own: it finishes its restoring, or replaces it by a copy.
+//
 //go:noinline
 func (f *FTL) own(i int) *pool {
 	p := f.pools[i]
@@ -168,8 +168,8 @@ func (f *FTL) own(i int) *pool {
 	return p
 }
 
-// openAll gives every frontier without a block one, if that is wanted at once. A
-// restored pool keeps its reserve.
+// openAll implements Quirks.OpenAtOnce: it opens a block for every frontier that lacks one. A restored pool keeps its
+// reserve.
 func (f *FTL) openAll(p *pool, i int) {
 	if !f.cfg.Quirks.OpenAtOnce {
 		return
@@ -203,10 +203,9 @@ func (f *FTL) clonePool(p *pool) *pool {
 	return &c
 }
 
-// Clone returns an independent copy with its own map and random stream (nil where
-// New takes nil). Pools are shared until either side touches them, so copies of
-// one preconditioned drive cost little. Clone itself must not run beside any other
-// call on f; afterwards f and the copy may be used from different goroutines.
+// Clone returns an independent copy with its own map and random stream (nil where New takes nil). Pools are shared
+// until either side touches them, so copies of one preconditioned drive are cheap. Clone must not run concurrently with
+// any other call on f; afterwards f and the copy can be used from different goroutines.
 func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 	for i, p := range f.pools {
 		if p.restoring != nil && p.restoring == f.owner {
@@ -217,16 +216,16 @@ func (f *FTL) Clone(m Map, random *rng.Stream) *FTL {
 	c := *f
 	c.drv, c.random = m, random
 	c.pools = slices.Clone(f.pools)
-	// Both sides get a new name: neither owns the shared pools any longer.
+	// Both sides get a new owner, because neither owns the shared pools any longer.
 	f.owner, c.owner = new(owner), new(owner)
 	return &c
 }
 
-// Rebind gives f another map with the same content and another random stream, for a
-// driver that takes over what a preconditioning tool has prepared.
+// Rebind gives f another map with the same content and another random stream, for a driver that takes over a drive
+// prepared by a preconditioning tool.
 func (f *FTL) Rebind(m Map, random *rng.Stream) { f.drv, f.random = m, random }
 
-// materialise makes blocks up to and including b exist, in state unknown.
+// materialise extends the pool's slices to include block b; new blocks are in state unknown.
 func (f *FTL) materialise(p *pool, b int32) {
 	n := int(b) + 1
 	if n <= len(p.blocks) {
@@ -251,7 +250,7 @@ func (f *FTL) materialise(p *pool, b int32) {
 	p.bits = p.bits[:n*int(f.words)]
 }
 
-// takeFree removes the free block that is to be used next.
+// takeFree removes and returns the next free block to use. Never used blocks go before blocks that have been erased.
 func (f *FTL) takeFree(p *pool) int32 {
 	p.free--
 	fresh := int32(len(p.blocks)) < f.blocks
@@ -263,7 +262,7 @@ func (f *FTL) takeFree(p *pool) int32 {
 	return p.pop(0)
 }
 
-// takeWorn removes the free block with the most erases, for data that will stay.
+// takeWorn removes and returns the free block with the most erases, for data that is expected to stay.
 func (f *FTL) takeWorn(p *pool) int32 {
 	if len(p.heap) == 0 {
 		return f.takeFree(p)
@@ -278,8 +277,8 @@ func (f *FTL) takeWorn(p *pool) int32 {
 	return p.pop(worn)
 }
 
-// addFree puts an erased block behind those with no more erases. It does not
-// count it: p.free includes blocks that were never used.
+// addFree adds an erased block to the heap, behind those with no more erases. It leaves p.free to the caller, because
+// p.free includes blocks that were never used.
 func (f *FTL) addFree(p *pool, b int32) {
 	m := &p.blocks[b]
 	m.state = free
@@ -291,12 +290,13 @@ func (f *FTL) addFree(p *pool, b int32) {
 	p.push(freeBlock{order, b})
 }
 
+// push adds an entry to the heap of free blocks.
 func (p *pool) push(e freeBlock) {
 	p.heap = append(p.heap, e)
 	p.rise(len(p.heap)-1, e)
 }
 
-// rise puts e at place i of the heap or above.
+// rise places e at index i of the heap or above.
 func (p *pool) rise(i int, e freeBlock) {
 	h := p.heap
 	for i > 0 {
@@ -310,7 +310,7 @@ func (p *pool) rise(i int, e freeBlock) {
 	h[i] = e
 }
 
-// pop removes place i of the heap.
+// pop removes the entry at index i of the heap and returns its block.
 func (p *pool) pop(i int) int32 {
 	h := p.heap
 	b, e := h[i].block, h[len(h)-1]
@@ -337,7 +337,7 @@ func (p *pool) pop(i int) int32 {
 	return b
 }
 
-// openBlock gives a frontier its next block. The caller has made sure there is one.
+// openBlock gives a frontier its next block. The caller has checked that there is one.
 func (f *FTL) openBlock(p *pool, pool int, to int) {
 	if p.free == 0 {
 		broken("pool %d has no block for frontier %d", pool, to)
@@ -364,7 +364,8 @@ func (f *FTL) openBlock(p *pool, pool int, to int) {
 	f.guard(p)
 }
 
-// allocateSlow is Allocate where a block is opened or filled, or the host may not write.
+// allocateSlow is Allocate for the cases where a block must be opened, its last page is taken, or the host may not
+// write.
 //
 //go:noinline
 func (f *FTL) allocateSlow(p *pool, pool, stream int, now Tick) (PPA, bool) {
@@ -391,22 +392,23 @@ func (f *FTL) allocateSlow(p *pool, pool, stream int, now Tick) (PPA, bool) {
 	return ppa, true
 }
 
-// hostMayOpen reports whether a host stream may take a free block.
+// hostMayOpen reports whether a host stream can take a free block without touching the reserve or the survivors'
+// blocks.
 func (f *FTL) hostMayOpen(p *pool) bool {
 	return int(p.free) > f.cfg.HostReserve && f.owed(p, nil, GC) < p.free
 }
 
-// guard notes whether host pages need a look: a host stream also takes survivors, and
-// there are some, or no block is free for any, as after a crash during collection.
+// guard updates p.guarded: whether each host page must be checked because a host stream also receives survivors and
+// either there are victims or, as after a crash during collection, no block is free.
 func (f *FTL) guard(p *pool) {
 	p.guarded = f.mixed && (len(p.victims) > 0 || p.free == 0)
 }
 
-// hostMayTake reports whether a page of a stream that also takes survivors can be
-// spared: survivors must not need another block for it unless the reserve remains.
+// hostMayTake reports whether the host can have a page of a stream that also receives survivors: the survivors must not
+// need another block because of it, unless the reserve remains.
 func (f *FTL) hostMayTake(p *pool, w *frontier) bool {
 	if len(p.victims) == 0 || p.short {
-		return false // the next victim's survivors have no other room
+		return false // the next victim's survivors have no other space
 	}
 	before := f.owed(p, nil, GC)
 	w.left--
@@ -415,7 +417,7 @@ func (f *FTL) hostMayTake(p *pool, w *frontier) bool {
 	return after == before || int(p.free-after) >= f.cfg.HostReserve
 }
 
-// take hands out a frontier's next page and sees to a block that is now full.
+// take hands out a frontier's next page, and closes the frontier's block if that was the last one.
 func (f *FTL) take(p *pool, pool, from int, now Tick) PPA {
 	w := &p.frontiers[from]
 	ppa := w.next
@@ -431,8 +433,8 @@ func (f *FTL) take(p *pool, pool, from int, now Tick) PPA {
 	return ppa
 }
 
-// filled is OnFill's look at the pool: the frontier takes its next block if that
-// leaves survivors theirs, and then a victim is due if blocks are short.
+// filled is OnFill's decision: the frontier opens its next block if enough remain for survivors, and then a victim
+// becomes due if blocks are short.
 func (f *FTL) filled(p *pool, pool, full int) {
 	host := full < f.cfg.Streams
 	if host && f.hostMayOpen(p) || !host && f.owed(p, nil, GC) < p.free {
@@ -456,7 +458,8 @@ func (f *FTL) programmed(p *pool, b int32) {
 	}
 }
 
-// programmedGiven is programmed of a block that a stream was given, of which no more is to be counted; no other may be.
+// programmedGiven handles a program in a block that is not open. In a given block there is no count to update; in any
+// other state the program is a contract violation.
 //
 //go:noinline
 func (m *block) programmedGiven(b int32) {
@@ -465,7 +468,7 @@ func (m *block) programmedGiven(b int32) {
 	}
 }
 
-// close makes a block whose every page is programmed a candidate, unless it fails.
+// close makes a fully programmed block a candidate, unless it is failing.
 //
 //go:noinline
 func (f *FTL) close(p *pool, b int32) {

@@ -10,9 +10,9 @@ import (
 	"farflash/policy/ftl/ftltest"
 )
 
-// TestPoolsApart works on the pools of one translation layer from a goroutine each, as a controller that holds a lock
-// for each pool may, failures included; the race detector says whether they share what they must not. Each pool's
-// logical pages are its own, so the map needs no lock either.
+// TestPoolsApart works on each pool of one translation layer from a goroutine of its own, failures included, as a
+// controller with a lock per pool may; the race detector reports illegal sharing. Each pool has its own logical pages,
+// so the map needs no lock either.
 func TestPoolsApart(t *testing.T) {
 	const each = 60
 	cfg := small()
@@ -72,7 +72,7 @@ func TestPoolsApart(t *testing.T) {
 	}
 }
 
-// TestStatsArithmetic: what is taken away and added again is as it was, field by field.
+// TestStatsArithmetic verifies that subtracting and adding back restores every field.
 func TestStatsArithmetic(t *testing.T) {
 	a := ftl.Stats{Programs: []int64{1, 2}, HostPrograms: 3, GCPrograms: 5, WearPrograms: 7, FailurePrograms: 11,
 		RenewalPrograms: 12, Renewals: 14, FailedPrograms: 13, Raced: 17,
@@ -89,7 +89,7 @@ func TestStatsArithmetic(t *testing.T) {
 	if a.Programs[0] != 1 || twice.Programs[1] != 4 {
 		t.Error("a sum changed what was added")
 	}
-	// Streams that only one has.
+	// Streams that only one of them has.
 	if got := (ftl.Stats{Programs: []int64{1}}).Add(a); len(got.Programs) != 2 || got.Programs[0] != 2 ||
 		got.Programs[1] != 2 {
 		t.Errorf("%+v", got)

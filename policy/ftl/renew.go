@@ -2,10 +2,10 @@ package ftl
 
 import "slices"
 
-// Renew asks that the data of a block be moved, for a reason that only the driver knows: they get old, or are read
-// too much. Next begins with it when it can afford to, before it looks for wear, as any victim, with Reason Renewal.
-// It reports false, and nothing changes, if the block is no candidate for collection (it is free, written, or
-// collected already) or was asked for already.
+// Renew asks for the data of a block to be moved for a reason that only the driver knows, such as retention age or read
+// disturb. Next starts it as a victim with Reason Renewal when it can afford to, ahead of wear levelling. Renew returns
+// false, without effect, if the block is no candidate for collection (it is free, being written or already a victim) or
+// has been named before.
 func (f *FTL) Renew(b Block) bool {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if p := f.pools[pool]; int(i) >= len(p.blocks) || p.blocks[i].state != closed && p.blocks[i].state != ranked ||
@@ -19,14 +19,14 @@ func (f *FTL) Renew(b Block) bool {
 	return true
 }
 
-// startRenewal begins the first of the blocks that Renew named.
+// startRenewal starts the first of the blocks named by Renew.
 func (f *FTL) startRenewal(p *pool) bool {
 	for len(p.renewals) > 0 {
 		b := p.renewals[0]
 		if m := &p.blocks[b]; m.state == closed || m.state == ranked {
 			return f.begin(p, b, Renewal)
 		}
-		p.renewals = p.renewals[1:] // it fails meanwhile, and is moved for that
+		p.renewals = p.renewals[1:] // it has failed since, and is moved for that reason
 	}
 	return false
 }

@@ -6,8 +6,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestRenew has each full block of a drive renewed: its pages move, once each, the block is erased, and nothing is
-// collected for space. A block that is open or free cannot be.
+// TestRenew renews each full block of a drive: its pages move once each, the block is erased, and no block is collected
+// for space. An open or free block cannot be renewed.
 func TestRenew(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 32, 8

@@ -6,40 +6,37 @@ import (
 	"slices"
 )
 
-// Use is what a restored block is used for.
+// Use is the role of a restored block.
 type Use uint8
 
 // The uses.
 const (
 	Erased   Use = iota // free
 	Open                // a stream's frontier: pages from Written on are erased
-	Full                // will be written no more; a candidate for collection
+	Full                // no longer written; a candidate for collection
 	BadBlock            // retired
-	Given               // the driver fills and empties it
+	Given               // filled and emptied by the driver
 )
 
 // Restored describes one block to RestoreBlock.
 type Restored struct {
 	Use     Use
 	Stream  int      // Open, Full: the stream that wrote it
-	Erases  int      // how often it has been erased
+	Erases  int      // erase count
 	Written int      // Open: pages written, fewer than a block has; Given: pages taken
-	Worn    bool     // Open: it takes what wear levelling moves to Stream; needs Config.StaticWear
-	Failing bool     // Full: it is to be emptied and retired; what is not written of it is not valid
+	Worn    bool     // Open: it receives data moved to Stream by wear levelling; needs Config.StaticWear
+	Failing bool     // Full: it must be emptied and retired; its unwritten pages are not valid
 	Fast    bool     // Open, Full: it has one bit a cell and Config.Fast.Pages pages
-	Valid   []uint64 // Open, Full, Given: bit i%64 of word i/64 tells that page i is valid; nil: none
+	Valid   []uint64 // Open, Full, Given: bit i%64 of word i/64 is set if page i is valid; nil: none
 	Touched Tick     // when one of its pages was last invalidated, or the last one was written
-	Age     int      // Full: erases of the pool since it was filled; CostAge goes by it, and no other policy
+	Age     int      // Full: erases of the pool since it was filled; used by CostAge only
 }
 
-// RestoreBlock puts a block into the state that a scan of the flash found it in,
-// or that preconditioning wants it in. It is called before the pool's first use of
-// any other kind, at most once a block; blocks that are not restored are erased
-// and have never been used. The order of the calls matters: full blocks become
-// candidates in the order in which they are given, so give those first that were
-// filled first (cost-benefit goes by Touched), and erased blocks are used in their
-// order among equals. Each stream has at most one open block a pool. The bitmap is
-// copied.
+// RestoreBlock puts a block into the state that a scan of the flash found it in, or that preconditioning computed. It
+// must be called before the pool's first use of any other kind, at most once a block; blocks that are not restored are
+// erased and have never been used. The order of calls matters: full blocks become candidates in that order, so pass
+// them in the order in which they were filled (cost-benefit goes by Touched), and erased blocks with equal erase counts
+// are used in that order. Each stream has at most one open block a pool. The bitmap is copied.
 func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	pool, i := int(b)/int(f.blocks), int32(int(b)%int(f.blocks))
 	if b < 0 || pool >= len(f.pools) {
@@ -83,6 +80,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 		return nil
 	}
 	p.free--
+	// A pool being restored shares no bitmaps, so this is the block's own.
 	all := f.bitmap(p, i)
 	copy(all, r.Valid)
 	for _, w := range all {
@@ -110,6 +108,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	}
 	p.counts.restored += int64(r.Written) + int64(f.pages-f.size(m))
 	m.state = open
+	// As in openBlock, pages not handed out yet count as valid.
 	for page := r.Written; page < int(f.size(m)); page++ {
 		all[page>>6] |= 1 << (page & 63)
 	}
@@ -120,7 +119,7 @@ func (f *FTL) RestoreBlock(b Block, r Restored) error {
 	return nil
 }
 
-// Expect makes room for a pool's first so many blocks, which RestoreBlock is to be called for, and some more, at once.
+// Expect preallocates a pool's first blocks, which RestoreBlock is about to be called for, and some beyond.
 func (f *FTL) Expect(pool, blocks int) {
 	p := f.pools[pool]
 	if p == f.blank {
@@ -132,7 +131,7 @@ func (f *FTL) Expect(pool, blocks int) {
 	if p.restoring != f.owner || blocks <= cap(p.blocks) {
 		return
 	}
-	blocks = min(int(f.blocks), blocks+blocks/8+1) // those that will be opened first as well
+	blocks = min(int(f.blocks), blocks+blocks/8+1) // plus the blocks that will be opened first
 	p.blocks = append(make([]block, 0, blocks), p.blocks...)
 	p.bits = append(make([]uint64, 0, blocks*int(f.words)), p.bits...)
 }
@@ -181,6 +180,7 @@ func (f *FTL) checkRestored(r Restored) error {
 		return fmt.Errorf("a bitmap of %d words; a block has %d pages", len(r.Valid), f.pages)
 	}
 	for i, w := range r.Valid {
+		// No page at or beyond written can be valid.
 		if beyond := w >> max(0, min(63, written-64*i)); w != 0 &&
 			(written <= 64*i || written < 64*(i+1) && beyond != 0) {
 			return fmt.Errorf("a page from %d on is valid, but only %d are written", 64*i, written)
@@ -189,7 +189,7 @@ func (f *FTL) checkRestored(r Restored) error {
 	return nil
 }
 
-// finishRestoring makes a restored pool f's own: blocks nobody spoke of are free.
+// finishRestoring makes a restored pool f's own. Blocks that were not restored are free.
 func (f *FTL) finishRestoring(p *pool) {
 	for i := range p.blocks {
 		if p.blocks[i].state == unknown {
@@ -197,8 +197,8 @@ func (f *FTL) finishRestoring(p *pool) {
 		}
 	}
 	if f.order == byValid {
-		// The order of restoring counts from here on, whenever the first collection is;
-		// but where ages are compared Touched counts.
+		// Candidates rank in the order of restoring, whenever the first collection takes place. Policies that compare
+		// ages go by Touched instead.
 		window := f.oldest(p)
 		if f.cfg.Victim == CostBenefit {
 			window = p.byEvent(window)
@@ -209,10 +209,9 @@ func (f *FTL) finishRestoring(p *pool) {
 	f.guard(p)
 }
 
-// Blocks visits the blocks of a pool that were ever used, in an order in which
-// RestoreBlock rebuilds the pool, until visit returns false. Blocks being collected
-// are visited as full, blocks with programs in flight as if these had finished.
-// visit must not change r.Valid or keep it.
+// Blocks visits the blocks of a pool that were ever used, in an order in which RestoreBlock rebuilds the pool, until
+// visit returns false. Blocks being collected are reported as full, blocks with programs in flight as if those had
+// completed. visit must not change or retain r.Valid.
 func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 	p := f.pools[pool]
 	each := func(i int32) bool {
@@ -246,7 +245,7 @@ func (f *FTL) Blocks(pool int, visit func(b Block, r Restored) bool) {
 	f.inOrder(p, each)
 }
 
-// frontierOf returns the frontier that hands out block i's pages, or -1.
+// frontierOf returns the frontier that hands out pages of block i, or -1.
 func (f *FTL) frontierOf(p *pool, i int32) int {
 	for at := int(p.blocks[i].stream); at < len(p.frontiers); at += len(f.survivors) {
 		if w := p.frontiers[at]; w.left > 0 && w.block == i {
@@ -256,8 +255,7 @@ func (f *FTL) frontierOf(p *pool, i int32) int {
 	return -1
 }
 
-// inOrder visits candidates as their structures hold them, then free blocks as
-// they would be taken, then the rest.
+// inOrder visits candidates in the order of their structures, then free blocks in the order of use, then the rest.
 func (f *FTL) inOrder(p *pool, each func(i int32) bool) {
 	for _, i := range p.array {
 		if !each(i) {
@@ -276,7 +274,7 @@ func (f *FTL) inOrder(p *pool, each func(i int32) bool) {
 	}
 	for _, l := range append(p.buckets[:len(p.buckets):len(p.buckets)], p.young) {
 		for i := l.head; i != none; i = p.blocks[i].next {
-			if seen > 0 { // the first of p.young
+			if seen > 0 { // the window's blocks, already visited
 				seen--
 			} else if !each(i) {
 				return

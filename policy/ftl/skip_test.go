@@ -8,8 +8,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Pages that are skipped hold nothing and are asked of nobody: a block that ends with them is a candidate when the
-// rest is programmed.
+// TestSkip verifies that skipped pages hold no data and need no program: a block that ends with them becomes a
+// candidate when the rest is programmed.
 func TestSkip(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.PagesPerBlock, cfg.BlocksPerPool = 8, 16
@@ -52,7 +52,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// A victim whose survivors are held, but not programmed, is erased; their block is no candidate before they are.
+// TestHeld verifies that a victim whose survivors are held but not programmed is erased, and that the survivors' block
+// becomes a candidate only when they are programmed.
 func TestHeld(t *testing.T) {
 	cfg := ftl.DefaultConfig()
 	cfg.PagesPerBlock, cfg.BlocksPerPool = 4, 8
@@ -64,7 +65,7 @@ func TestHeld(t *testing.T) {
 		d.begin(0, 0, lpa)
 		d.finish(0)
 	}
-	d.trim(0) // the first block's
+	d.trim(0) // of the first block
 	for lpa := range ftl.LPA(4) {
 		d.begin(0, 0, 4+lpa)
 		d.finish(0)
@@ -91,11 +92,11 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// A copy of a drive whose blocks' bitmaps are copied in parts changes what it changes and nothing else: part of a
-// block, blocks that the other never used, blocks that were erased.
+// TestCloneOfLargeBlocks verifies that a copy of a drive with bitmaps larger than one chunk shares no change with the
+// original: part of a block, blocks the other never used, blocks that were erased.
 func TestCloneOfLargeBlocks(t *testing.T) {
 	cfg := ftl.DefaultConfig()
-	cfg.PagesPerBlock, cfg.BlocksPerPool = 17_000, 9 // 266 words: a part and a rest
+	cfg.PagesPerBlock, cfg.BlocksPerPool = 17_000, 9 // 266 words: a full chunk and a partial one
 	const pages = 3 * 17_000
 	base := mustFlash(t, cfg, pages)
 	addresses := rng.NewStream(1, "addresses")

@@ -2,38 +2,38 @@ package ftl
 
 import "slices"
 
-// counts are what a pool counts apart from the host's programs, which its frontiers do.
+// counts are a pool's counters, except the host's programs, which its frontiers count.
 type counts struct {
-	moved       [Returned]int64 // pages relocated, by why; of a block that is returned none is
+	moved       [Returned]int64 // pages relocated, by Reason; a returned block has none
 	collections [Returned]int64
 	found       int64 // valid pages of victims for space, wear and renewal, when started
 	raced       int64
 	erases      int64
 	failed      int64 // programs that failed
 	retired     int32
-	failures    int32 // failing blocks; like retired, at most the number of blocks
+	failures    int32 // blocks that failed; like retired, at most the number of blocks
 	restored    int64 // pages of restored blocks
 	abandoned   int64 // pages of failing and returned blocks that were never handed out
-	skipped     int64 // pages that were given up by Skip
+	skipped     int64 // pages given up by Skip
 	filled      int64 // pages of given blocks that were taken
 	erasedPages int64 // pages of blocks that were erased or retired
 	relocating  int64 // relocated and not yet Moved
 }
 
-// Stats says what the FTL has done since New. Counts are of pages unless said otherwise.
+// Stats counts the work of the FTL since New, in pages unless stated otherwise.
 type Stats struct {
 	Programs        []int64 // handed out by Allocate, by host stream
-	HostPrograms    int64   // their sum, and pages of given blocks
+	HostPrograms    int64   // sum of Programs, plus the pages of given blocks
 	GCPrograms      int64   // programmed to move data out of blocks collected for space
 	WearPrograms    int64   // programmed to move data out of the least worn blocks
 	FailurePrograms int64   // programmed to move data out of failing blocks
 	RenewalPrograms int64   // programmed to move data out of blocks that Renew named
 	FoldPrograms    int64   // programmed to move data out of fast blocks
-	FailedPrograms  int64   // of all these, those that did not take
-	Raced           int64   // of the moves, those that the host overtook while they were under way
-	Skipped         int64   // pages given up by Skip, which are in none of the others
+	FailedPrograms  int64   // of all of the above, those that failed
+	Raced           int64   // moves that a host write overtook while in flight
+	Skipped         int64   // pages given up by Skip; in none of the other counters
 	Erases          int64   // blocks
-	Failures        int64   // blocks that failed before their time, failed erases aside
+	Failures        int64   // blocks that failed early, failed erases excluded
 	Retired         int64   // blocks
 	Renewals        int64   // victims started because Renew named them
 	Folds           int64   // victims started because they are fast
@@ -42,9 +42,8 @@ type Stats struct {
 	Found           int64   // valid pages of victims for space, wear and renewal, when started
 }
 
-// WAF is the write amplification: pages programmed for each page the host side
-// programmed (mapping pages included there, if the driver writes any). It is 1
-// while the host has written nothing.
+// WAF returns the write amplification: pages programmed for each page that the host side programmed (including mapping
+// pages, if the driver writes any). It is 1 before the first host write.
 func (s Stats) WAF() float64 {
 	if s.HostPrograms == 0 {
 		return 1
@@ -53,7 +52,7 @@ func (s Stats) WAF() float64 {
 		float64(s.HostPrograms)
 }
 
-// counters are all of s that is one number, always in the same order.
+// counters returns pointers to all scalar counters of s, always in the same order.
 func (s *Stats) counters() []*int64 {
 	return []*int64{
 		&s.HostPrograms, &s.GCPrograms, &s.WearPrograms, &s.FailurePrograms, &s.RenewalPrograms, &s.FailedPrograms,
@@ -63,10 +62,10 @@ func (s *Stats) counters() []*int64 {
 	}
 }
 
-// Sub returns what happened between the earlier o and s.
+// Sub returns the work done between the earlier o and s.
 func (s Stats) Sub(o Stats) Stats { return s.plus(o, -1) }
 
-// Add returns what two translation layers did together. Streams of the same number are added up.
+// Add returns the sum of the work of two translation layers. Streams with the same number are summed.
 func (s Stats) Add(o Stats) Stats { return s.plus(o, 1) }
 
 func (s Stats) plus(o Stats, sign int64) Stats {
@@ -84,7 +83,7 @@ func (s Stats) plus(o Stats, sign int64) Stats {
 	return s
 }
 
-// Stats returns what the FTL has done since New.
+// Stats returns the counters since New.
 func (f *FTL) Stats() Stats {
 	s := Stats{Programs: make([]int64, f.cfg.Streams)}
 	for _, p := range f.pools {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// order is how a pool keeps its candidates so that its policy finds one fast.
+// order is the data structure in which a pool keeps its candidates, so that its policy finds a victim quickly.
 type order uint8
 
 const (
 	byAge   order = iota // one list, first filled first
-	byArray              // an array that is drawn from
+	byArray              // an array to draw from
 	byValid              // a list for each number of valid pages
 )
 
@@ -24,12 +24,11 @@ func orderOf(v Victim) order {
 	return byValid
 }
 
-// addCandidate makes block b eligible.
+// addCandidate makes block b a candidate.
 //
-// byValid keeps no buckets until the pool first collects (rank builds them), so a
-// drive that only fills up pays for none. Afterwards the f.window oldest
-// candidates are in buckets and the younger ones wait in p.young; f.window is the
-// whole pool but for WindowedGreedy.
+// In byValid order there are no buckets until the pool first collects (rank builds them), so a drive that only fills up
+// does not pay for them. Afterwards the f.window oldest candidates are in buckets and the younger ones wait in p.young.
+// f.window is the whole pool except for WindowedGreedy.
 func (p *pool) addCandidate(f *FTL, b int32) {
 	m := &p.blocks[b]
 	m.state = closed
@@ -41,14 +40,14 @@ func (p *pool) addCandidate(f *FTL, b int32) {
 		m.next = int32(len(p.array))
 		p.array = append(p.array, b)
 	case f.order == byValid && p.buckets != nil && p.inBuckets < f.window:
-		// The window has room only when no younger candidate waits.
+		// The window has space only if no younger candidate is waiting.
 		p.bucket(b, m)
 	default:
 		p.append(&p.young, b, m)
 	}
 }
 
-// remove makes candidate b ineligible.
+// remove takes block b out of the candidates.
 func (p *pool) remove(f *FTL, b int32) {
 	m := &p.blocks[b]
 	p.candidates--
@@ -64,6 +63,7 @@ func (p *pool) remove(f *FTL, b int32) {
 			p.bucket(old, q)
 		}
 	case f.order == byArray:
+		// Fill the gap with the last block, to keep the array dense.
 		last := p.array[len(p.array)-1]
 		p.array[m.next] = last
 		p.blocks[last].next = m.next
@@ -73,8 +73,7 @@ func (p *pool) remove(f *FTL, b int32) {
 	}
 }
 
-// pick returns the policy's victim among the candidates, or none when no
-// candidate would yield space.
+// pick returns the policy's victim among the candidates, or none if no candidate would yield space.
 func (f *FTL) pick(p *pool) int32 {
 	if p.validSum == int64(p.candidates)*int64(f.pages) {
 		p.starved = true
@@ -112,13 +111,12 @@ func (f *FTL) pick(p *pool) int32 {
 	return p.buckets[p.least].head
 }
 
-// mostBeneficial returns the candidate with the greatest (1-u)*age/(2u). Within a
-// bucket u is the same and the head has waited longest (but for programs that ended
-// late, which may have put an older block behind it). Age is counted from the
-// youngest event in any bucket, plus one so that equal ages still compare by u.
+// mostBeneficial returns the candidate with the greatest (1-u)*age/(2u). Within a bucket u is the same and the head has
+// waited longest (except for programs that completed late, which may have put an older block behind it). Age is counted
+// from the most recent event in any bucket, plus one so that equal ages still compare by u.
 func (f *FTL) mostBeneficial(p *pool) int32 {
 	if p.least == 0 {
-		return p.buckets[0].head
+		return p.buckets[0].head // no page to move: always the best
 	}
 	now := p.blocks[p.buckets[p.least].tail].stamp
 	for v := p.least + 1; v <= f.pages; v++ {
@@ -140,16 +138,16 @@ func (f *FTL) mostBeneficial(p *pool) int32 {
 	return best
 }
 
-// oldestBenefit returns the candidate with the greatest (1-u)*age/u. What has stayed long in a block that was filled
-// long ago is cold, and room in its block will not come by itself; a block that was filled lately may lose more yet.
-// (CostBenefit counts age from the last invalidation, which makes a block that is losing pages young again.) Every
-// candidate is looked at: there is no order that keeps as time goes by.
+// oldestBenefit returns the candidate with the greatest (1-u)*age/u. Pages still valid in a block that was filled long
+// ago are cold, so waiting will not free its space; a recently filled block may still lose more pages. (CostBenefit
+// counts age from the last invalidation, which makes a block that is losing pages young again.) Every candidate is
+// scanned, because no order by benefit is stable over time.
 func (f *FTL) oldestBenefit(p *pool) int32 {
 	best, most := none, 0.0
 	for b := p.young.head; b != none; b = p.blocks[b].next {
 		m := &p.blocks[b]
 		if m.valid == 0 {
-			return b
+			return b // no page to move: always the best
 		}
 		age := float64(p.erases-uint32(m.pending)) + 1
 		if benefit := float64(f.pages-m.valid) / float64(m.valid) * age; benefit > most {
@@ -159,8 +157,7 @@ func (f *FTL) oldestBenefit(p *pool) int32 {
 	return best
 }
 
-// oldest returns the candidates that the first collection looks at, first filled
-// first.
+// oldest returns the candidates that the first collection considers, first filled first.
 func (f *FTL) oldest(p *pool) []int32 {
 	var window []int32
 	for b := p.young.head; b != none && int32(len(window)) < f.window; b = p.blocks[b].next {
@@ -169,14 +166,13 @@ func (f *FTL) oldest(p *pool) []int32 {
 	return window
 }
 
-// byEvent puts blocks in the order of their last event, the order in which buckets
-// would hold them if there had been any.
+// byEvent sorts blocks by their last event, the order in which buckets would hold them had they existed all along.
 func (p *pool) byEvent(blocks []int32) []int32 {
 	slices.SortStableFunc(blocks, func(a, b int32) int { return cmp.Compare(p.blocks[a].stamp, p.blocks[b].stamp) })
 	return blocks
 }
 
-// rank moves young candidates into buckets in the given order.
+// rank creates the buckets and moves young candidates into them in the given order.
 func (p *pool) rank(f *FTL, window []int32) {
 	p.buckets = make([]list, f.pages+1)
 	for i := range p.buckets {
@@ -189,7 +185,7 @@ func (p *pool) rank(f *FTL, window []int32) {
 	}
 }
 
-// bucket puts a block into the bucket of its valid pages.
+// bucket adds a block to the bucket of its valid pages.
 func (p *pool) bucket(b int32, m *block) {
 	m.state = ranked
 	p.inBuckets++
@@ -204,6 +200,7 @@ func (p *pool) rerank(b int32, m *block) {
 	p.least = min(p.least, m.valid)
 }
 
+// append adds block b at the tail of a list.
 func (p *pool) append(l *list, b int32, m *block) {
 	m.prev, m.next = l.tail, none
 	if l.tail == none {

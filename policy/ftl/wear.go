@@ -1,21 +1,18 @@
 package ftl
 
-// Static wear levelling: data that is never overwritten keeps its blocks from being
-// erased, so the others wear for them. When a block lags behind the most worn one by
-// Config.StaticWear erases, and its data has stayed for two turnovers of the pool
-// (as many erases as it has blocks, twice), the data is moved to the most worn free
-// block and the block comes into use. The second condition leaves alone those that
-// lag but hold data which will soon be collected anyway. At most one block is begun
-// for each erase.
+// Static wear levelling. Data that is never overwritten keeps its blocks from being erased, so the other blocks wear
+// instead. When a block lags behind the most worn one by Config.StaticWear erases and its data has stayed for two
+// turnovers of the pool (twice as many erases as it has blocks), the data is moved to the most worn free block and the
+// block returns to use. The second condition spares blocks that lag but whose data will soon be collected anyway. At
+// most one block is started for each erase.
 
-// wearDue reports whether to look for a block to relocate.
+// wearDue reports whether it is time to look for a block to relocate.
 func (f *FTL) wearDue(p *pool) bool {
 	return f.cfg.StaticWear > 0 && int(p.mostErases) >= f.cfg.StaticWear && p.erases >= p.wearAt
 }
 
-// leastWorn returns the block to relocate, the one with the fewest erases, which has
-// stayed longest among equals. When there is none it lets a sixteenth of a turnover
-// pass before the next look.
+// leastWorn returns the block to relocate: the one with the fewest erases and, among equals, the one filled first. If
+// there is none it postpones the next search by a sixteenth of a turnover, because a search scans all blocks.
 func (f *FTL) leastWorn(p *pool) int32 {
 	best := none
 	for i := range p.blocks {

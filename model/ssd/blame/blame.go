@@ -1,13 +1,12 @@
-// Package blame says what stood in the way of a drive's requests: what the die and the channel of a request's last
-// page did while it waited for them.
+// Package blame attributes the waits of a drive's requests to their causes: what the die and the channel of a request's
+// last page were doing while it waited for them.
 //
-// Its main type is Watch. It is told of all work of channels and dies (ssd.Work), keeps the last of it, and divides
-// the wait of a request that has been served (ssd.Account) into Stages: behind the host's reads and programs,
-// collection's moves, erases, pages of the map, and what others had on the channel. The parts add up to the request's
-// time in the drive.
+// Its main type is Watch. It receives all work of channels and dies (ssd.Work), keeps the most recent part of it, and
+// divides the wait of a served request (ssd.Account) into Stages: behind the host's reads and programs, collection's
+// moves, erases, mapping pages, and others on the channel. The stages add up to the request's time in the drive.
 //
-// What it leaves out: waits of a request's other pages, which ended earlier; work longer ago than it keeps, whose
-// share stays with no cause.
+// It leaves out the waits of a request's other pages, which completed earlier, and work older than it keeps, whose
+// share of a wait gets no cause.
 package blame
 
 import (
@@ -15,7 +14,7 @@ import (
 	"farflash/sim"
 )
 
-// Stage is where the time of a local drive's request went.
+// Stage is a component of the time of a request to a local drive.
 type Stage uint8
 
 // The stages, in the order of a read.
@@ -24,23 +23,23 @@ const (
 	Queue                   // for the drive to fetch the command
 	Link                    // the host link
 	DRAM                    // the drive's memory
-	Cache                   // a write: for a place in the cache
-	Mapping                 // for the map's page
+	Cache                   // a write: for cache space
+	Mapping                 // for the mapping page
 	Reads                   // behind the host's reads in the die
 	Programs                // behind programs of the host's data in the die
 	Moves                   // behind reads and programs of collection
 	Erases                  // behind an erase
-	Map                     // behind reads and programs of the map's pages
+	Map                     // behind reads and programs of mapping pages
 	Bus                     // behind others on the channel
-	Held                    // in the scheduler for what none of these says
+	Held                    // in the scheduler, for none of the causes above
 	Array                   // the flash array
 	Transfer                // the flash channel
-	Other                   // its other pages, or data that were on their way already
-	Controller              // a processor of the drive's controller, and the wait for one
+	Other                   // other pages of the request, or data already being written
+	Controller              // a processor of the drive's controller, queueing included
 	Stages
 )
 
-// Names are the stages' names in results, Words what they are in tables.
+// Names are the stages' names in results, Words those in tables.
 var (
 	Names = [Stages]string{"host_queue", "queue", "host_link", "dram", "cache", "mapping", "behind_reads",
 		"behind_programs", "behind_gc", "behind_erases", "behind_map", "behind_bus", "held", "array", "transfer",
@@ -51,18 +50,19 @@ var (
 		"flash array", "flash channel", "other pages", "controller's processors"}
 )
 
-// Times are how long a request was in each stage.
+// Times are the times of a request by stage.
 type Times [Stages]sim.Time
 
-// Blame is what stood longest in the way of a request.
+// Blame is the longest wait of a request behind other work.
 type Blame struct {
-	By   Stage // Stages: nothing did
+	By   Stage // Stages: none
 	Time sim.Time
-	// Stream is, of a program of the host's data that was among it, the placement stream; -1 if there was none.
+	// Stream is the placement stream of the last program of host data that the request waited behind; -1 if there was
+	// none.
 	Stream int16
 }
 
-// kept is how many spans of work of a die or a channel are kept; a power of two.
+// kept is the number of spans of work kept for each die or channel; a power of two.
 const kept = 1 << 10
 
 type span struct {
@@ -71,12 +71,12 @@ type span struct {
 	activity   ssd.Activity
 	cause      ssd.Cause
 	stream     uint8
-	own        bool // a host's request waits for it, that with the tag
+	own        bool // a host request, the one with the tag, waits for it
 }
 
 type ring struct {
 	spans []span
-	n     int // in all so far
+	n     int // added so far
 }
 
 func (r *ring) add(s span) {
@@ -88,7 +88,7 @@ func (r *ring) add(s span) {
 	r.n++
 }
 
-// at is the i-th last span, from 0; false if there is none or it is no longer kept.
+// at returns the i-th most recent span, from 0; false if there is none or it is no longer kept.
 func (r *ring) at(i int) (*span, bool) {
 	if i >= len(r.spans) {
 		return nil, false
@@ -100,13 +100,13 @@ func (r *ring) at(i int) (*span, bool) {
 type Watch struct {
 	lanes, channels []ring
 	lanesPerChannel int
-	// Last is what was found of the last request that was explained.
+	// Last is the breakdown of the last request explained.
 	Last  Times
 	Blame Blame
-	Whole sim.Time // its time in the drive
+	Whole sim.Time // that request's time in the drive
 }
 
-// New makes a watch of a drive and lets it be told of everything.
+// New creates a watch of a drive and connects it to the drive's probes.
 func New(d *ssd.Drive) *Watch {
 	w := &Watch{lanes: make([]ring, d.Lanes()), channels: make([]ring, d.Channels()),
 		lanesPerChannel: d.Lanes() / d.Channels()}
@@ -123,7 +123,7 @@ func New(d *ssd.Drive) *Watch {
 	return w
 }
 
-// Work takes a span of work in.
+// Work records a span of work.
 func (w *Watch) Work(x ssd.Work) {
 	s := span{begin: x.Begin, end: x.End, tag: x.Tag, activity: x.Activity, cause: x.Cause, stream: x.Stream,
 		own: x.ForRequest}
@@ -141,7 +141,7 @@ func (w *Watch) Suspend(x ssd.Suspension) {
 	}
 }
 
-// stageOf is what a wait behind a span is.
+// stageOf returns the stage of a wait behind a span.
 func stageOf(s *span) Stage {
 	switch {
 	case s.activity == ssd.Erase:
@@ -156,7 +156,7 @@ func stageOf(s *span) Stage {
 	return Reads
 }
 
-// Explain divides a request's time. What it finds is in Last and Blame until the next one.
+// Explain breaks down a request's time. The result is in Last, Blame and Whole until the next call.
 func (w *Watch) Explain(a *ssd.Account) {
 	t := &w.Last
 	*t = Times{Queue: a.Queue, Link: a.Link, DRAM: a.DRAM, Cache: a.Cache, Mapping: a.Mapping, Array: a.Array,
@@ -178,11 +178,12 @@ func (w *Watch) Explain(a *ssd.Account) {
 	}
 }
 
-// divide gives each part of a request's wait to what its lane, or else its channel, did then. It returns what is left.
+// divide attributes each part of a request's wait to the work of its lane at that time or else of its channel. It
+// returns the rest.
 func (w *Watch) divide(a *ssd.Account) (left sim.Time) {
 	left = a.Wait
 	lane, channel := &w.lanes[a.Lane], &w.channels[int(a.Lane)/w.lanesPerChannel]
-	begin, end := a.Ended, a.Ended // of the array's own work
+	begin, end := a.Ended, a.Ended // of the request's own array operation
 	for i := 0; ; i++ {
 		s, ok := lane.at(i)
 		if !ok || s.end <= a.Queued {
@@ -198,7 +199,7 @@ func (w *Watch) divide(a *ssd.Account) (left sim.Time) {
 		w.Last[k] += d
 		left -= d
 	}
-	// Before the array begins: gaps of what the lane did are the channel's.
+	// Before the array starts, gaps in the lane's work are attributed to the channel.
 	to := begin
 	for i := 0; to > a.Queued; i++ {
 		s, ok := lane.at(i)
@@ -206,7 +207,7 @@ func (w *Watch) divide(a *ssd.Account) (left sim.Time) {
 			break
 		}
 		if s.begin >= begin {
-			continue // its own, or later
+			continue // the request's own, or later
 		}
 		if s.end < to {
 			give(Bus, channel.busy(max(s.end, a.Queued), to, begin))
@@ -227,8 +228,8 @@ func (w *Watch) divide(a *ssd.Account) (left sim.Time) {
 	return left
 }
 
-// busy is how long a channel was busy from one time to another, with what did not end at a third: that is the
-// request's own.
+// busy returns how long a channel was busy between from and to. Work that ends at own is the request's own and does not
+// count.
 func (r *ring) busy(from, to, own sim.Time) (sum sim.Time) {
 	for i := 0; ; i++ {
 		s, ok := r.at(i)

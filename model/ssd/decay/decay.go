@@ -1,14 +1,14 @@
-// Package decay is how flash forgets: how many of a page's bits are wrong by wear, age and reads, and how likely an
-// error correcting code is to fail then.
+// Package decay models the decay of data in flash: the share of a page's bits that are wrong by wear, age and reads,
+// and the resulting failure probability of an error correcting code.
 //
-// Its main types are Fit, a raw bit error rate as a function of program/erase cycles, days since programming and
-// reads, in the form that Kim, Choi and Min fitted to chips ("Design Tradeoffs for SSD Reliability", FAST 2019);
-// Curve, the fits that have a name; and Code, a code of so many bits a codeword. All are pure functions of plain
-// values.
+// Its main types are Fit, a raw bit error rate as a function of program/erase cycles, days since programming and reads,
+// in the form that Kim, Choi and Min fitted to chips ("Design Tradeoffs for SSD Reliability", FAST 2019); Curve, the
+// fits that have a name; and Code, a code with a given number of correctable bits a codeword. All are pure functions of
+// plain values.
 //
-// What it leaves out: differences between blocks, layers and page types, which make some blocks worse than the mean;
-// temperature, but for what ages faster; partial programs; and codes whose failures are no sharp threshold (LDPC,
-// which is taken at its threshold).
+// It leaves out differences between blocks, layers and page types, which make some blocks worse than the mean;
+// temperature, except as faster aging; partial programs; and codes without a sharp failure threshold (LDPC, which is
+// approximated by its threshold).
 package decay
 
 import (
@@ -24,31 +24,31 @@ import (
 //	     + retention cycles^retention_cycles days^retention_days
 //	     + disturb cycles^disturb_cycles reads^disturb_reads
 //
-// of a block that was erased so many times, whose data were programmed so many days ago and each of whose pages was
-// read so many times on average since. Kim et al. call the coefficients epsilon, alpha, beta and gamma, the exponents
-// k, m, n, p and q.
+// of a block with the given number of erases, whose data were programmed the given number of days ago and each of whose
+// pages has been read the given number of times on average since. Kim et al. call the coefficients epsilon, alpha, beta
+// and gamma, the exponents k, m, n, p and q.
 type Fit struct {
-	// Base is the part that is always there.
+	// Base is the constant part.
 	Base float64
-	// Wear is the coefficient of what wear adds.
+	// Wear is the coefficient of the wear term.
 	Wear float64
-	// WearPower is the power of the cycles in it.
+	// WearPower is the exponent of the cycles in the wear term.
 	WearPower float64
-	// Retention is the coefficient of what age adds.
+	// Retention is the coefficient of the retention term.
 	Retention float64
-	// RetentionCycles is the power of the cycles in it.
+	// RetentionCycles is the exponent of the cycles in the retention term.
 	RetentionCycles float64
-	// RetentionDays is the power of the days in it.
+	// RetentionDays is the exponent of the days in the retention term.
 	RetentionDays float64
-	// Disturb is the coefficient of what reads add.
+	// Disturb is the coefficient of the read disturb term.
 	Disturb float64
-	// DisturbCycles is the power of the cycles in it.
+	// DisturbCycles is the exponent of the cycles in the read disturb term.
 	DisturbCycles float64
-	// DisturbReads is the power of the reads of a page in it.
+	// DisturbReads is the exponent of the reads of a page in the read disturb term.
 	DisturbReads float64
 }
 
-// Validate reports what cannot be, each with its key.
+// Validate returns an error that lists every invalid coefficient by its key.
 func (f *Fit) Validate() error {
 	var bad units.Faults
 	for _, x := range []struct {
@@ -66,7 +66,7 @@ func (f *Fit) Validate() error {
 	return bad.Err()
 }
 
-// Rate is the raw bit error rate, at most one half: what no longer holds anything is a coin's toss.
+// Rate returns the raw bit error rate. It is at most one half, at which the bits are random.
 func (f *Fit) Rate(cycles, days, reads float64) float64 {
 	p := f.Base
 	p += float64(f.Wear * power(cycles, f.WearPower))
@@ -75,7 +75,7 @@ func (f *Fit) Rate(cycles, days, reads float64) float64 {
 	return min(p, 0.5)
 }
 
-// power is x^y of x that is not negative.
+// power returns x^y for x >= 0.
 func power(x, y float64) float64 {
 	switch {
 	case y == 0:
@@ -91,17 +91,17 @@ type Curve uint8
 
 // The curves.
 const (
-	// TLC72 is a chip of 72 layers of TLC, as Kim, Choi and Min fitted it (FAST 2019); each of its figures was
-	// compared with two programs that use it. Time is taken to be in days, and reads to be those of a page: a block's
-	// over its pages.
+	// TLC72 is a chip of 72 layers of TLC, as Kim, Choi and Min fitted it (FAST 2019); each of its figures was compared
+	// with two programs that use it. Time is assumed to be in days, and reads to be those of a page: a block's reads
+	// divided by its pages.
 	TLC72 Curve = iota
-	// Given is the fit that the scenario gives.
+	// Given is the fit given in the scenario.
 	Given
 )
 
 var curveNames = units.Names[Curve]{"tlc-72-layers", "given"}
 
-// String is the name used in scenarios.
+// String returns the name used in scenarios.
 func (c Curve) String() string { return curveNames.Name(c) }
 
 // MarshalText writes the curve's name.
@@ -110,7 +110,7 @@ func (c Curve) MarshalText() ([]byte, error) { return curveNames.Marshal(c) }
 // UnmarshalText reads a curve's name.
 func (c *Curve) UnmarshalText(text []byte) error { return curveNames.Unmarshal(text, c) }
 
-// Fit is the curve's; that of Given is zero.
+// Fit returns the curve's fit; that of Given is zero.
 func (c Curve) Fit() Fit {
 	if c != TLC72 {
 		return Fit{}
@@ -123,14 +123,15 @@ func (c Curve) Fit() Fit {
 	}
 }
 
-// Code corrects so many wrong bits in a codeword, and no more. Make one with NewCode.
+// Code corrects up to a fixed number of wrong bits in a codeword. Create one with NewCode.
 type Code struct {
 	bits, corrects int
-	choose         float64 // the logarithm of the number of ways that one bit more than it corrects can be wrong
-	never          float64 // the greatest error rate at which a codeword fails less often than once in 2^64
+	choose         float64 // log of the binomial coefficient (bits over corrects+1)
+	never          float64 // greatest error rate at which a codeword fails with probability below 2^-64
 }
 
-// NewCode is a code of codewords of so many bits, 1 to 2^20, that corrects some of them.
+// NewCode returns a code with codewords of the given number of bits, 1 to 2^20, of which up to corrects can be
+// corrected.
 func NewCode(bits, corrects int) Code {
 	c := Code{bits: bits, corrects: corrects}
 	if corrects >= bits {
@@ -152,8 +153,8 @@ func NewCode(bits, corrects int) Code {
 	return c
 }
 
-// Fails is the probability that a codeword has more wrong bits than the code corrects, if each bit is wrong with
-// probability p of its own: the upper tail of a binomial distribution. Below 2^-64 it is 0.
+// Fails returns the probability that a codeword has more wrong bits than the code can correct, if bits are wrong
+// independently with probability p: the upper tail of a binomial distribution. Below 2^-64 it is 0.
 func (c *Code) Fails(p float64) float64 {
 	if p <= c.never {
 		return 0
@@ -161,7 +162,7 @@ func (c *Code) Fails(p float64) float64 {
 	return c.tail(p)
 }
 
-// tail sums up the terms from the first that is too much on.
+// tail sums the terms of the upper tail, from corrects+1 wrong bits on.
 func (c *Code) tail(p float64) float64 {
 	if p <= 0 {
 		return 0
@@ -177,7 +178,7 @@ func (c *Code) tail(p float64) float64 {
 		}
 		return min(sum, 1)
 	}
-	// They rise, so what is below is summed up instead: from the term before the first, down.
+	// The terms rise, so sum the lower tail instead: from corrects wrong bits downwards.
 	sum := 0.0
 	for k := first; k > 0; k-- {
 		term = float64(term * (float64(k) / float64(c.bits-k+1) / odds))
@@ -189,7 +190,7 @@ func (c *Code) tail(p float64) float64 {
 	return max(0, 1-sum)
 }
 
-// AnyFails is the probability that at least one of so many codewords fails.
+// AnyFails returns the probability that at least one of the codewords fails.
 func (c *Code) AnyFails(p float64, codewords int) float64 {
 	f := c.Fails(p)
 	switch {
@@ -197,14 +198,14 @@ func (c *Code) AnyFails(p float64, codewords int) float64 {
 		return 0
 	case f == 1:
 		return 1
-	case f < 1e-9: // where 1 - f would lose what counts
+	case f < 1e-9: // 1 - f would lose precision
 		return min(float64(float64(codewords)*f), 1)
 	}
 	return 1 - rng.Exp(float64(float64(codewords)*rng.Log(1-f)))
 }
 
-// Limit is the error rate at which as many bits of a codeword are wrong on average as a share of those that the code
-// corrects.
+// Limit returns the error rate at which the mean number of wrong bits in a codeword is the given share of the
+// correctable ones.
 func (c *Code) Limit(share float64) float64 {
 	return math.Min(float64(share*float64(c.corrects))/float64(c.bits), 0.5)
 }

@@ -9,8 +9,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// TestRate holds the curve of 72 layers of TLC against sums worked out with other means (bc -l), for a fresh block, a
-// worn one, an old one and one that is read much.
+// TestRate compares the curve of 72 layers of TLC with sums computed independently (bc -l), for a fresh block, a worn
+// one, an old one and one that is read often.
 func TestRate(t *testing.T) {
 	f := decay.TLC72.Fit()
 	for _, c := range []struct{ cycles, days, reads, want float64 }{
@@ -25,7 +25,8 @@ func TestRate(t *testing.T) {
 			t.Errorf("%v cycles, %v days, %v reads: %v, want %v", c.cycles, c.days, c.reads, got, c.want)
 		}
 	}
-	// 1000 cycles and 100 reads a page at once: 2.126765e-3, as the authors of a program derived from MQSim print it.
+	// 1000 cycles and 100 reads a page together: 2.126765e-3, as printed by the authors of a program derived from
+	// MQSim.
 	if got := f.Rate(1000, 0, 100); math.Abs(got-2.126765e-3) > 5e-10 {
 		t.Errorf("1000 cycles and 100 reads: %v", got)
 	}
@@ -37,7 +38,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// exactTail is the upper tail of a binomial distribution in big numbers.
+// exactTail computes the upper tail of a binomial distribution with big floats.
 func exactTail(n, t int, p float64) float64 {
 	const prec = 400
 	x := new(big.Float).SetPrec(prec).SetFloat64(p)
@@ -56,8 +57,8 @@ func exactTail(n, t int, p float64) float64 {
 	return out
 }
 
-// TestFails holds the chance of a codeword's failure against the binomial distribution in numbers of 400 bits, from
-// what hardly ever fails to what always does.
+// TestFails compares the failure probability of a codeword with the binomial distribution in 400-bit floats, from
+// codewords that hardly ever fail to those that always do.
 func TestFails(t *testing.T) {
 	for _, c := range []struct{ bits, corrects int }{{64, 0}, {512, 4}, {8192, 72}, {32768, 50}} {
 		code := decay.NewCode(c.bits, c.corrects)
@@ -84,7 +85,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestFailsOften holds the same against draws of bits.
+// TestFailsOften compares it with random draws of bits.
 func TestFailsOften(t *testing.T) {
 	const bits, corrects, p, tries = 256, 4, .015, 20000
 	code := decay.NewCode(bits, corrects)
@@ -107,7 +108,7 @@ func TestFailsOften(t *testing.T) {
 	}
 }
 
-// TestLimits holds what cannot be.
+// TestLimits verifies that invalid coefficients are rejected.
 func TestLimits(t *testing.T) {
 	f := decay.TLC72.Fit()
 	if err := f.Validate(); err != nil {

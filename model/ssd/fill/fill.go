@@ -1,16 +1,15 @@
-// Package fill computes where the data of a preconditioned drive lie, and whose they are, from a seed and a few
-// numbers a block, so that a drive of any size is filled at once and costs no memory until it is written to. Drives
-// of the same filling share it: nothing in it changes.
+// Package fill computes the placement and ownership of the data of a preconditioned drive from a seed and a few numbers
+// a block. A drive of any size is thus filled at once and costs no memory until it is written to. A filling is
+// immutable, and drives with the same filling share it.
 //
-// The main type is Layout. A plane holds data that are numbered from 0. In order, they stand as they came. Spread, as
-// uniform random overwriting leaves them behind, each block has its number of valid pages; which of its pages those
-// are, and whose, is random: a permutation of the block's pages, of which the first so many are valid, and one of the
-// plane's data. Both are computed in either direction by a few rounds of additions, odd multiplications and shifts
-// modulo a power of two, each of which can be undone; a result beyond the end goes through again until it is not
-// (cycle walking: Black and Rogaway, CT-RSA 2002).
+// The main type is Layout. A plane holds data numbered from 0. Data appended in order are stored in that order. Data
+// that are spread are in the state left by uniform random overwriting: each block has its number of valid pages; which
+// of its pages these are, and whose, is random: a permutation of the block's pages, of which a prefix is valid, and a
+// permutation of the plane's data. Both can be computed in either direction by a few rounds of additions, odd
+// multiplications and shifts modulo a power of two, each of which is invertible; a result beyond the end is permuted
+// again until it is in range (cycle walking: Black and Rogaway, CT-RSA 2002).
 //
-// What it leaves out: how many pages of a block are valid (policy/ftl/waf), and which plane a logical page belongs to
-// (ssd).
+// It leaves out how many pages of a block are valid (policy/ftl/waf), and which plane a logical page belongs to (ssd).
 package fill
 
 import (
@@ -20,26 +19,26 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Layout is where the data of each plane lie. It does not change once the planes are filled, and may then be used
-// from several goroutines.
+// Layout is the placement of the data of each plane. It does not change once the planes are filled, and is then safe
+// for concurrent use.
 type Layout struct {
 	seed   uint64
 	pages  uint32 // of a block
 	div    divide.By
-	inside shuffle // of a block's pages
+	inside shuffle // permutes a block's pages
 	planes []plane
 }
 
-// plane is the areas that it has, in order of their data and of their blocks.
+// plane lists a plane's areas, in the order of their data and of their blocks.
 type plane struct {
 	areas  []area
-	blocks uint32 // that hold data
+	blocks uint32 // number of blocks with data
 }
 
-// area is some data of a plane that were laid down together in blocks of their own.
+// area is a set of data of a plane that were written together to separate blocks.
 type area struct {
-	first, n    uint32 // its data
-	block, used uint32 // its blocks
+	first, n    uint32 // range of its data
+	block, used uint32 // range of its blocks
 	spread      *Spread
 	key         uint64
 }
@@ -52,12 +51,12 @@ func New(planes, pagesPerBlock int, seed uint64) *Layout {
 	return f
 }
 
-// Append adds n data to a plane, in order, in blocks of their own.
+// Append adds n data to a plane, in order, in new blocks.
 func (f *Layout) Append(plane, n int) {
 	f.add(plane, area{n: uint32(n), used: (uint32(n) + f.pages - 1) / f.pages})
 }
 
-// AppendSpread adds as many data to a plane as s has room for, spread over blocks as s says.
+// AppendSpread adds as many data as s holds to a plane, spread over new blocks as s specifies.
 func (f *Layout) AppendSpread(plane int, s *Spread) {
 	f.add(plane, area{n: s.data(), used: uint32(len(s.before) - 1), spread: s, key: f.key(plane, -1)})
 }
@@ -72,15 +71,15 @@ func (f *Layout) add(plane int, a area) {
 	p.areas = append(p.areas, a)
 }
 
-// key is what makes the permutation of a plane's data (block -1), or of a block's pages, its own.
+// key returns the key of the permutation of a plane's data (block -1), or of a block's pages.
 func (f *Layout) key(plane int, block int64) uint64 {
 	return rng.Mix(f.seed ^ rng.Mix(uint64(plane)<<32^uint64(uint32(block))+0x9e3779b97f4a7c15))
 }
 
-// Blocks is how many blocks of a plane hold data, from its first on.
+// Blocks returns the number of blocks of a plane that hold data, counted from the first.
 func (f *Layout) Blocks(plane int) int { return int(f.planes[plane].blocks) }
 
-// Place is the page of its plane that a datum lies on.
+// Place returns the page of its plane that stores a datum.
 func (f *Layout) Place(plane int, datum uint32) uint32 {
 	p := &f.planes[plane]
 	k := 0
@@ -98,7 +97,7 @@ func (f *Layout) Place(plane int, datum uint32) uint32 {
 	return (a.block+b)*f.pages + f.inside.forward(r-s.before[b], f.key(plane, int64(a.block+b)))
 }
 
-// Datum is the datum that lies on a page of a plane, if one does.
+// Datum returns the datum stored on a page of a plane, if there is one.
 func (f *Layout) Datum(plane int, page uint32) (uint32, bool) {
 	p := &f.planes[plane]
 	q, in := f.div.Split(uint64(page))
@@ -124,8 +123,8 @@ func (f *Layout) Datum(plane int, page uint32) (uint32, bool) {
 	return a.first + s.order.back(s.before[b]+rank, a.key), true
 }
 
-// Block tells how many of a block's pages were written, those from 0 on, and how many of them hold data; into valid,
-// which is all zeros, it writes a bit for each that does.
+// Block returns the number of a block's pages that were written, from 0 on, and the number that hold data. It sets a
+// bit in valid, which must be zero, for each page that holds data.
 func (f *Layout) Block(plane, block int, valid []uint64) (written, holding int) {
 	p := &f.planes[plane]
 	b := uint32(block)
@@ -142,7 +141,7 @@ func (f *Layout) Block(plane, block int, valid []uint64) (written, holding int) 
 	}
 	n := a.spread.before[b+1] - a.spread.before[b]
 	key := f.key(plane, int64(block))
-	// The fewer of both kinds are looked for.
+	// Visit whichever is fewer, valid or invalid pages.
 	if 2*n > f.pages {
 		all(valid, f.pages)
 		f.inside.flip(valid, n, f.pages, key)
@@ -162,7 +161,7 @@ func all(words []uint64, n uint32) {
 	}
 }
 
-// Holding is how many pages of a block hold data, and how many were written.
+// Holding returns the number of pages of a block that were written, and the number that hold data.
 func (f *Layout) Holding(plane, block int) (written, holding int) {
 	p := &f.planes[plane]
 	b := uint32(block)
@@ -179,15 +178,15 @@ func (f *Layout) Holding(plane, block int) (written, holding int) {
 	return 0, 0
 }
 
-// Spread is how many pages of each of some blocks hold data. Planes that are alike share one.
+// Spread is the number of pages with data for each of several blocks. Similar planes share one.
 type Spread struct {
-	before []uint32 // data in the blocks before each; then all
-	guide  []uint32 // the block of every datum whose number is a multiple of 1<<shift
+	before []uint32 // data in the blocks before each; the last is the total
+	guide  []uint32 // the block of each datum whose number is a multiple of 1<<shift
 	shift  uint8
-	order  shuffle // of the data
+	order  shuffle // permutes the data
 }
 
-// NewSpread returns the spread of data over blocks that hold so many each.
+// NewSpread returns a spread of data over blocks with the given numbers of data.
 func NewSpread(counts []int, seed uint64) *Spread {
 	s := &Spread{before: make([]uint32, len(counts)+1)}
 	for b, n := range counts {
@@ -211,7 +210,7 @@ func NewSpread(counts []int, seed uint64) *Spread {
 
 func (s *Spread) data() uint32 { return s.before[len(s.before)-1] }
 
-// blockOf is the block that holds the data numbered r in order of blocks.
+// blockOf returns the block that holds datum r, counted in the order of blocks.
 func (s *Spread) blockOf(r uint32) uint32 {
 	b := s.guide[r>>s.shift]
 	for s.before[b+1] <= r {
@@ -236,7 +235,7 @@ func newShuffle(n uint32, seed uint64) shuffle {
 		seed = rng.Mix(seed + 0x9e3779b97f4a7c15)
 		a := uint32(seed) | 1
 		s.odd[i] = a
-		// Newton's iteration doubles the bits that are right; a is its own inverse in three.
+		// Newton's iteration doubles the number of correct bits; a is its own inverse modulo 8.
 		x := a
 		for range 4 {
 			x *= 2 - a*x
@@ -246,13 +245,13 @@ func newShuffle(n uint32, seed uint64) shuffle {
 	return s
 }
 
-// parts of a key, one a round.
+// parts splits a key into one part a round.
 func parts(key uint64) [rounds]uint32 {
 	lo, hi := uint32(key), uint32(key>>32)
 	return [rounds]uint32{lo, hi, lo>>11 ^ hi<<7, hi>>13 ^ lo<<5}
 }
 
-// forward is where x < n goes.
+// forward returns the image of x < n.
 func (s *shuffle) forward(x uint32, key uint64) uint32 {
 	k := parts(key)
 	for {
@@ -266,8 +265,8 @@ func (s *shuffle) forward(x uint32, key uint64) uint32 {
 	}
 }
 
-// flip turns the bit over of where each number of a range goes. It is forward, many times: what does not change from
-// one to the next stays in registers, so that the processor works on several at once.
+// flip toggles the bit at the image of each number of a range. It is forward in a loop, with the loop-invariant values
+// in registers, so that the processor overlaps several iterations.
 func (s *shuffle) flip(words []uint64, from, to uint32, key uint64) {
 	k := parts(key)
 	k0, k1, k2, k3 := k[0], k[1], k[2], k[3]
@@ -292,7 +291,7 @@ func (s *shuffle) flip(words []uint64, from, to uint32, key uint64) {
 	}
 }
 
-// back is what goes to x < n.
+// back returns the preimage of x < n.
 func (s *shuffle) back(x uint32, key uint64) uint32 {
 	k := parts(key)
 	for {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Where a datum is said to lie is where it is found, no two lie on one page, and what a block is said to hold it holds.
+// TestPlaceAndDatumAreInverse verifies that every datum is found on the page it is placed on, that no two share a page,
+// and that blocks hold the data they report.
 func TestPlaceAndDatumAreInverse(t *testing.T) {
 	for _, c := range []struct {
 		pages  int
@@ -78,8 +79,8 @@ func TestPlaceAndDatumAreInverse(t *testing.T) {
 	}
 }
 
-// Which pages of a block are valid, and in which block a datum lies, is as good as drawn: each page as often as any
-// other, neighbours together as often as any two, and data that follow each other in blocks that do not.
+// TestSpreadIsUniform verifies that valid pages and the blocks of data are as good as random: each page is valid as
+// often as any other, neighbours together as often as any pair, and consecutive data are in independent blocks.
 func TestSpreadIsUniform(t *testing.T) {
 	const pages, blocks, half = 256, 4000, 128
 	counts := make([]int, blocks)
@@ -107,7 +108,7 @@ func TestSpreadIsUniform(t *testing.T) {
 		for _, n := range seen {
 			x += (n - blocks*p) * (n - blocks*p) / (blocks * p * (1 - p))
 		}
-		// Of so many degrees of freedom the square root of twice that is the deviation.
+		// The standard deviation of chi-squared is the square root of twice its degrees of freedom.
 		if z := (x - pages) / math.Sqrt(2*pages); math.Abs(z) > 5 {
 			t.Errorf("%s: %.1f deviations from even", what, z)
 		}
@@ -125,7 +126,7 @@ func TestSpreadIsUniform(t *testing.T) {
 			together++
 		}
 	}
-	// Two in one block by chance: half of blocks*half; Poisson.
+	// By chance half of the blocks*half pairs share a block; Poisson.
 	if z := (float64(together) - half) / math.Sqrt(half); math.Abs(z) > 5 {
 		t.Errorf("%d data share their block with the next, %.1f deviations from %d", together, z, half)
 	}

@@ -1,69 +1,67 @@
-// Package nand describes NAND flash: how a drive's array is laid out and how long
-// each operation on it takes.
+// Package nand describes NAND flash: the organisation of a drive's array and the time of each operation on it.
 //
-// Its main types are Geometry, Cell and Timing. Timing follows ONFI 4.0 (NV-DDR2
-// interface, sections 4.18 to 4.20) for commands and data, and the maker's page
-// latencies for the array. The package leaves out bit errors (package decay).
+// Its main types are Geometry, Cell and Timing. Timing follows ONFI 4.0 (NV-DDR2 interface, sections 4.18 to 4.20) for
+// commands and data, and the manufacturer's page latencies for the array. The package leaves out bit errors (package
+// decay).
 package nand
 
 import "farflash/numeric/units"
 
-// Geometry is how many of everything a drive has. A channel is a bus shared by
-// its chips; a chip has dies that work independently; a die has planes that work
-// together on multi-plane commands.
+// Geometry is the organisation of a drive's flash. A channel is a bus shared by its chips; a chip has dies that work
+// independently; a die has planes that work together on multi-plane commands.
 type Geometry struct {
-	// Channels are the buses between the controller and the flash; each carries one transfer at a time.
+	// Channels is the number of buses between the controller and the flash; each carries one transfer at a time.
 	Channels int
-	// ChipsPerChannel is how many packages share a channel.
+	// ChipsPerChannel is the number of packages that share a channel.
 	ChipsPerChannel int
-	// DiesPerChip is how many dies a package has; each works on one command at a time.
+	// DiesPerChip is the number of dies in a package; each executes one command at a time.
 	DiesPerChip int
-	// PlanesPerDie is how many parts of a die one multi-plane command can use together.
+	// PlanesPerDie is the number of planes of a die, which one multi-plane command can use together.
 	PlanesPerDie int
-	// BlocksPerPlane is how many blocks a plane has; a block is what is erased at once.
+	// BlocksPerPlane is the number of blocks in a plane; a block is the unit of an erase.
 	BlocksPerPlane int
-	// PagesPerBlock is how many pages a block has; a page is what is programmed at once.
+	// PagesPerBlock is the number of pages in a block; a page is the unit of a program.
 	PagesPerBlock int
-	// PageSize is how much data a page holds, without the spare area.
+	// PageSize is the amount of data in a page, without the spare area.
 	PageSize units.Bytes
 }
 
-// SectorSize is the unit that addresses and sizes count in.
+// SectorSize is the unit of addresses and sizes, in bytes.
 const SectorSize = 512
 
-// MaxPlanesPerDie is the most planes one command can address.
+// MaxPlanesPerDie is the largest number of planes that one command can address.
 const MaxPlanesPerDie = 4
 
-// MaxPageSize is bounded by the 64 bits that tell which sectors of a page hold data.
+// MaxPageSize is bounded by the 64-bit masks of the valid sectors of a page.
 const MaxPageSize units.Bytes = 64 * SectorSize
 
-// Chips is the number of chips in the drive.
+// Chips returns the number of chips in the drive.
 func (g Geometry) Chips() int { return g.Channels * g.ChipsPerChannel }
 
-// Dies is the number of dies in the drive.
+// Dies returns the number of dies in the drive.
 func (g Geometry) Dies() int { return g.Chips() * g.DiesPerChip }
 
-// Planes is the number of planes in the drive.
+// Planes returns the number of planes in the drive.
 func (g Geometry) Planes() int { return g.Dies() * g.PlanesPerDie }
 
-// PagesPerPlane is the number of physical pages in a plane.
+// PagesPerPlane returns the number of physical pages in a plane.
 func (g Geometry) PagesPerPlane() int64 { return int64(g.BlocksPerPlane) * int64(g.PagesPerBlock) }
 
-// Pages is the number of physical pages in the drive.
+// Pages returns the number of physical pages in the drive.
 func (g Geometry) Pages() int64 { return int64(g.Planes()) * g.PagesPerPlane() }
 
-// Capacity is the drive's raw size.
+// Capacity returns the drive's raw size.
 func (g Geometry) Capacity() units.Bytes { return units.Bytes(g.Pages()) * g.PageSize }
 
-// SectorsPerPage is the page size in sectors.
+// SectorsPerPage returns the page size in sectors.
 func (g Geometry) SectorsPerPage() int { return int(g.PageSize / SectorSize) }
 
-// Plane numbers a plane: channel first, then chip, die and plane.
+// Plane returns the number of a plane; channels vary slowest, then chips, dies and planes.
 func (g Geometry) Plane(channel, chip, die, plane int) int {
 	return ((channel*g.ChipsPerChannel+chip)*g.DiesPerChip+die)*g.PlanesPerDie + plane
 }
 
-// Validate reports what no drive can have, each with its key.
+// Validate returns an error that lists every invalid field by its key.
 func (g Geometry) Validate() error {
 	var bad units.Faults
 	for _, f := range []struct {

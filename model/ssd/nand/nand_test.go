@@ -13,7 +13,7 @@ import (
 
 const ns, us = units.Nanosecond, units.Microsecond
 
-// onfi is a TLC part on an 8-bit NV-DDR2 channel with the typical command timing of ONFI 4.0, table 4-10.
+// onfi returns a TLC part on an 8-bit NV-DDR2 channel with the typical command timing of ONFI 4.0, table 4-10.
 func onfi() nand.Timing {
 	return nand.Timing{
 		Cell:    nand.TLC,
@@ -27,7 +27,7 @@ func onfi() nand.Timing {
 	}
 }
 
-// The figures were measured on MQSim, which keeps the same commands on a channel for as long.
+// TestCommandTimes compares with figures measured on MQSim, which occupies the channel for the same times.
 func TestCommandTimes(t *testing.T) {
 	tm := onfi()
 	for _, c := range []struct {
@@ -50,8 +50,8 @@ func TestCommandTimes(t *testing.T) {
 	}
 }
 
-// Data moves at the rate that is named, not at a whole number of nanoseconds a cycle: MQSim's buses of 333 and 400
-// MT/s come to 3 and 2 ns a byte, and from 1200 MT/s on to nothing.
+// TestDataTimes verifies that data move at the configured rate, not at a whole number of nanoseconds a cycle. In MQSim,
+// buses of 333 and 400 MT/s take 3 and 2 ns a byte, and from 1200 MT/s on no time at all.
 func TestDataTimes(t *testing.T) {
 	for _, c := range []struct {
 		rate  units.TransferRate
@@ -64,7 +64,7 @@ func TestDataTimes(t *testing.T) {
 		{333 * units.MTPerSecond, 1, 4096, 12_300_300},
 		{400 * units.MTPerSecond, 1, 4096, 10_240 * ns},
 		{400 * units.MTPerSecond, 2, 4096, 5_120 * ns},
-		{400 * units.MTPerSecond, 2, 4095, 5_120 * ns}, // half of the last transfer carries nothing
+		{400 * units.MTPerSecond, 2, 4095, 5_120 * ns}, // half of the last transfer is unused
 		{400 * units.MTPerSecond, 8, 1, 2500},
 		{1200 * units.MTPerSecond, 1, 16 * units.KiB, 13_653_333},
 		{3600 * units.MTPerSecond, 1, 16 * units.KiB, 4_551_111},
@@ -158,7 +158,7 @@ func TestGeometryCounts(t *testing.T) {
 	}
 }
 
-// Planes are numbered without a gap, in the order channel, chip, die, plane.
+// TestPlaneNumbers verifies that planes are numbered without gaps, in the order channel, chip, die, plane.
 func TestPlaneNumbers(t *testing.T) {
 	for _, g := range []nand.Geometry{geometry(), {Channels: 3, ChipsPerChannel: 5, DiesPerChip: 1, PlanesPerDie: 4},
 		{Channels: 1, ChipsPerChannel: 1, DiesPerChip: 7, PlanesPerDie: 3}} {
@@ -186,7 +186,7 @@ func TestGeometryLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*nand.Geometry)
-		want   string // a part of the error; none: it is possible
+		want   string // a part of the error; empty if valid
 	}{
 		{"as it is", func(*nand.Geometry) {}, ""},
 		{"no channels", func(g *nand.Geometry) { g.Channels = 0 }, "channels: 0 is not possible; use 1 to 256"},

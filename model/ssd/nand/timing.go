@@ -6,7 +6,7 @@ import (
 	"farflash/numeric/units"
 )
 
-// Cell is how many bits a cell stores.
+// Cell is the number of bits that a cell stores.
 type Cell uint8
 
 // The cell types.
@@ -19,7 +19,7 @@ const (
 
 var cellNames = units.Names[Cell]{"", "SLC", "MLC", "TLC", "QLC"}
 
-// String is the name used in scenarios.
+// String returns the name used in scenarios.
 func (c Cell) String() string { return cellNames.Name(c) }
 
 // MarshalText writes the cell type's name.
@@ -28,13 +28,12 @@ func (c Cell) MarshalText() ([]byte, error) { return cellNames.Marshal(c) }
 // UnmarshalText reads a cell type's name.
 func (c *Cell) UnmarshalText(text []byte) error { return cellNames.Unmarshal(text, c) }
 
-// Bits is the number of page types: pages that share a word line.
+// Bits returns the number of bits of a cell, which is the number of page types on a word line.
 func (c Cell) Bits() int { return int(c) }
 
-// PageType tells which of a word line's pages a page of a block is: 0 is the
-// fastest (lower) page. MLC alternates. TLC follows the shifted programming
-// order measured by Yaakobi et al. (ICNC 2012): six lower pages, two middle
-// pages, then pairs of lower, middle and upper. QLC goes round the four.
+// PageType returns the type of a page of a block: its position among the pages of its word line, of which 0 is the
+// fastest (lower) page. MLC alternates. TLC follows the shifted programming order measured by Yaakobi et al. (ICNC
+// 2012): six lower pages, two middle pages, then pairs of lower, middle and upper. QLC cycles through the four.
 func (c Cell) PageType(page int) int {
 	switch c {
 	case MLC:
@@ -53,82 +52,80 @@ func (c Cell) PageType(page int) int {
 	return 0
 }
 
-// Timing is how long the bus and the array take. The ONFI parameters are the
-// typical NV-DDR2 values of ONFI 4.0, table 4-10.
+// Timing is the time of operations on the bus and in the array. The ONFI parameters are the typical NV-DDR2 values of
+// ONFI 4.0, table 4-10.
 type Timing struct {
-	// Cell is how many bits a cell holds, and so how many kinds of pages there are.
+	// Cell is the number of bits that a cell stores, and therefore of page types.
 	Cell Cell
-	// Read is how long the array takes to read a page (tR), by kind of page.
+	// Read is the time of the array to read a page (tR), by page type.
 	Read [4]units.Duration
-	// Program is how long it takes to program a page (tPROG), by kind of page.
+	// Program is the time to program a page (tPROG), by page type.
 	Program [4]units.Duration
-	// Erase is how long it takes to erase a block (tBERS).
+	// Erase is the time to erase a block (tBERS).
 	Erase units.Duration
-	// SuspendProgram and SuspendErase are how long a running operation takes to
-	// stop for a read, and to go on afterwards.
+	// SuspendProgram and SuspendErase are the times that a running operation takes to stop for a read, and to resume
+	// afterwards.
 	SuspendProgram units.Duration
 	SuspendErase   units.Duration
 
-	// TransferRate is how many transfers a second the channel makes.
+	// TransferRate is the number of transfers that the channel makes in a second.
 	TransferRate units.TransferRate
-	// Width is how many bytes a transfer has.
+	// Width is the number of bytes in a transfer.
 	Width int
 
-	// TCS is from selecting a chip to its first command cycle (ONFI tCS).
+	// TCS is the time from selecting a chip to its first command cycle (ONFI tCS).
 	TCS units.Duration
-	// TWC is a command or address cycle (tWC).
+	// TWC is the time of a command or address cycle (tWC).
 	TWC units.Duration
-	// TWB is from the last command cycle until the die is busy (tWB).
+	// TWB is the time from the last command cycle until the die is busy (tWB).
 	TWB units.Duration
-	// TRR is from ready to the first cycle of reading data (tRR).
+	// TRR is the time from ready to the first cycle of reading data (tRR).
 	TRR units.Duration
-	// TDBSY is how long a die is busy between the planes of one command (tDBSY).
+	// TDBSY is the time that a die is busy between the planes of one command (tDBSY).
 	TDBSY units.Duration
-	// TADL is from the last address cycle to the first byte of data (tADL).
+	// TADL is the time from the last address cycle to the first byte of data (tADL).
 	TADL units.Duration
-	// TCALS is the set-up of a command or address latch (tCALS).
+	// TCALS is the setup time of a command or address latch (tCALS).
 	TCALS units.Duration
-	// TWPST is from the last byte written until the strobe rests (tWPST).
+	// TWPST is the time from the last byte written until the strobe is idle (tWPST).
 	TWPST units.Duration
-	// TWPSTH is how long the strobe is held after that (tWPSTH).
+	// TWPSTH is the time that the strobe is held after that (tWPSTH).
 	TWPSTH units.Duration
-	// DataOutSetup is tRPRE + tDQSRE, spent before the first byte of read data.
+	// DataOutSetup is tRPRE + tDQSRE, the time before the first byte of read data.
 	DataOutSetup units.Duration
-	// ReadyBusy is how long after a page read R/B# takes to be seen.
+	// ReadyBusy is the time after a page read until R/B# is seen.
 	ReadyBusy units.Duration
 }
 
-// ReadCommand is how long the channel is held by a read command on n planes.
+// ReadCommand returns how long a read command on n planes holds the channel.
 func (t *Timing) ReadCommand(n int) units.Duration {
 	return t.TCS + units.Duration(n)*6*t.TWC + units.Duration(n-1)*t.TDBSY + t.TWB + t.TRR
 }
 
-// ProgramCommand is how long the channel is held by a program command on n
-// planes, its data not counted.
+// ProgramCommand returns how long a program command on n planes holds the channel, without its data.
 func (t *Timing) ProgramCommand(n int) units.Duration {
 	more := units.Duration(n - 1)
 	return t.TCS + more*(5*t.TWC+t.TADL+t.TWPST+t.TCALS+t.TWB+t.TDBSY) + 6*t.TWC + t.TADL + t.TWPST + t.TWPSTH + t.TWB
 }
 
-// EraseCommand is how long the channel is held by an erase command on n planes.
+// EraseCommand returns how long an erase command on n planes holds the channel.
 func (t *Timing) EraseCommand(n int) units.Duration {
 	return t.TCS + 4*t.TWC + t.TWB + units.Duration(n-1)*(t.TDBSY+4*t.TWC+t.TWB)
 }
 
-// SuspendCommand is how long the channel is held by a suspend command.
+// SuspendCommand returns how long a suspend command holds the channel.
 func (t *Timing) SuspendCommand() units.Duration { return t.TCS + 3*t.TWC }
 
-// Data is how long b bytes occupy the channel.
+// Data returns how long b bytes occupy the channel.
 func (t *Timing) Data(b units.Bytes) units.Duration {
 	w := units.Bytes(t.Width)
 	return t.TransferRate.TimeFor(int64((b + w - 1) / w))
 }
 
-// MaxTime is how long anything in a drive takes at most by itself. A hundred thousand such times are what the clock
-// holds.
+// MaxTime is the longest time of any single operation in a drive. The clock can hold a hundred thousand such times.
 const MaxTime = 100 * units.Second
 
-// Validate reports what cannot be, each with its key.
+// Validate returns an error that lists every invalid field by its key.
 func (t *Timing) Validate() error {
 	var bad units.Faults
 	if t.Cell < SLC || t.Cell > QLC {

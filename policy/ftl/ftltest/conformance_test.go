@@ -16,7 +16,7 @@ func TestMap(t *testing.T) {
 	})
 }
 
-// A driver in a few lines: everything happens at once.
+// A driver in a few lines, with every operation synchronous.
 func Example() {
 	cfg := ftl.DefaultConfig()
 	cfg.BlocksPerPool, cfg.PagesPerBlock = 16, 4

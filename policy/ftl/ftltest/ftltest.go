@@ -1,10 +1,10 @@
-// Package ftltest is for tests of what stands on either side of ftl.Map: a map in memory, and the test that every Map
-// passes.
+// Package ftltest supports tests on both sides of ftl.Map: an in-memory map, and the conformance test that every Map
+// must pass.
 //
-// Its main parts are Map, two arrays, and Conform, which holds a Map of any kind, that one included, to the contract
-// that package ftl states.
+// Its main parts are Map, which is two arrays, and Conform, which verifies that a Map of any kind, Map included, meets
+// the contract stated in package ftl.
 //
-// What it leaves out: maps that are cached or kept on flash (they answer the same) and use from several goroutines.
+// It leaves out maps that are cached or stored on flash (the same contract applies to them) and concurrent use.
 package ftltest
 
 import (
@@ -14,13 +14,13 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Map is an ftl.Map in memory, with the driver's side of it.
+// Map is an in-memory ftl.Map, with the driver's side of it.
 type Map struct {
 	to []ftl.PPA // by logical page
 	of []ftl.LPA // by physical page
 }
 
-// NewMap returns an empty map of so many logical and physical pages.
+// NewMap returns an empty map of the given numbers of logical and physical pages.
 func NewMap(logical ftl.LPA, physical ftl.PPA) *Map {
 	m := &Map{to: make([]ftl.PPA, logical), of: make([]ftl.LPA, physical)}
 	for i := range m.to {
@@ -44,29 +44,29 @@ func (m *Map) CompareAndSwap(lpa ftl.LPA, old, new ftl.PPA) bool {
 	return true
 }
 
-// Set makes a page the place of a logical page's data, or NoPPA, and returns what was.
+// Set maps a logical page to a physical page, or to NoPPA, and returns the previous entry.
 func (m *Map) Set(lpa ftl.LPA, ppa ftl.PPA) ftl.PPA {
 	old := m.to[lpa]
 	m.to[lpa] = ppa
 	return old
 }
 
-// Program notes what a page is programmed with.
+// Program records the logical page whose data a page is programmed with.
 func (m *Map) Program(ppa ftl.PPA, lpa ftl.LPA) { m.of[ppa] = lpa }
 
-// Subject is a map under test, with what its driver does to it.
+// Subject is a map under test, with the operations of its driver.
 type Subject struct {
 	Map      ftl.Map
 	Logical  ftl.LPA // pages
 	Physical ftl.PPA // pages; more than Logical
-	// Set gives a logical page's data a place, or none (NoPPA: it was trimmed); Program notes what a page is
-	// programmed with.
+	// Set maps a logical page, or trims it (NoPPA). Program records the logical page whose data a page is programmed
+	// with.
 	Set     func(ftl.LPA, ftl.PPA)
 	Program func(ftl.PPA, ftl.LPA)
 }
 
-// Conform tests that the maps that fresh makes keep the contract of ftl.Map. Each call of fresh makes a map of a
-// drive that nothing was written to.
+// Conform tests that the maps returned by fresh meet the contract of ftl.Map. Each call of fresh must return the map of
+// an unwritten drive.
 func Conform(t *testing.T, fresh func(t *testing.T) Subject) {
 	for _, c := range []struct {
 		name string
@@ -81,7 +81,7 @@ func Conform(t *testing.T, fresh func(t *testing.T) Subject) {
 	}
 }
 
-// sample is the first and last pages and some between.
+// sample returns the first and last pages and some in between.
 func sample[N ~int64](n N) []N {
 	out := []N{0, 1, n - 2, n - 1}
 	for i := N(1); i < 8; i++ {
@@ -149,7 +149,7 @@ func owners(t *testing.T, s Subject) {
 	}
 }
 
-// random compares with what a map of Go's holds.
+// random compares the map with a Go map under random operations.
 func random(t *testing.T, s Subject) {
 	draw := rng.NewStream(1, "map")
 	to, of := map[ftl.LPA]ftl.PPA{}, map[ftl.PPA]ftl.LPA{}

@@ -20,11 +20,10 @@ type row struct {
 	name  string
 	e     Experiment
 	form  float64
-	quick bool // run always
+	quick bool // run also without FARFLASH_LONG
 }
 
-// rows is the acceptance table: every victim policy under uniform writes, and hot
-// and cold data mixed and apart.
+// rows returns the acceptance table: every victim policy under uniform writes, and hot and cold data mixed and apart.
 func rows(t *testing.T) []row {
 	var all []row
 	add := func(quick bool, p Policy, alpha float64, pages int, change func(*Experiment)) {
@@ -38,7 +37,7 @@ func rows(t *testing.T) []row {
 			change(&e)
 		}
 		if e.Classes != nil {
-			e.WarmUp = 10 // cold pages are slow to find their blocks
+			e.WarmUp = 10 // cold pages are slow to reach their blocks
 		}
 		var form float64
 		var err error
@@ -88,8 +87,8 @@ func rows(t *testing.T) []row {
 	return all
 }
 
-// TestAcceptance simulates every row of the table and holds it within 1 % of its
-// closed form. Only most of the rows at 28 % are run, unless FARFLASH_LONG is set.
+// TestAcceptance simulates every row of the table and verifies that it is within 1 % of its closed form. Unless
+// FARFLASH_LONG is set, it runs only most of the rows at 28 %.
 func TestAcceptance(t *testing.T) {
 	const page, table = "../../../docs/validation/waf.md", "waf-acceptance"
 	held := golden.Lines(t, page, table)

@@ -6,18 +6,17 @@ import (
 	"math"
 )
 
-// Class is a part of the logical space that takes a share of the writes, each of
-// its pages alike.
+// Class is a part of the logical space that receives a share of the writes, spread evenly over its pages.
 type Class struct {
 	Writes float64 // share of the host's page writes
 	Space  float64 // share of the logical pages
 }
 
-// Uniform is the one class of uniform random writes.
+// Uniform returns a single class: uniform random writes.
 func Uniform() []Class { return []Class{{1, 1}} }
 
-// HotCold is two classes: a share of the writes that goes to a share of the space,
-// and the rest. HotCold(.8, .2) is four fifths of the writes to a fifth of the pages.
+// HotCold returns two classes: a share of the writes that goes to a share of the space, and the rest. HotCold(.8, .2)
+// sends four fifths of the writes to a fifth of the pages.
 func HotCold(writes, space float64) []Class {
 	return []Class{{writes, space}, {1 - writes, 1 - space}}
 }
@@ -39,9 +38,12 @@ func checkClasses(classes []Class) error {
 	return nil
 }
 
-// MixedFIFO returns the write amplification of FIFO collection when all classes,
-// and their survivors, share one write frontier:
-// A = sum r/(1 - exp(-(r/f) alpha/A)) over classes with writes r and space f.
+// MixedFIFO returns the write amplification of FIFO collection when all classes, and their survivors, share one write
+// frontier:
+//
+//	A = sum r/(1 - exp(-(r/f) alpha/A))
+//
+// over classes with writes r and space f.
 func MixedFIFO(alpha float64, classes []Class) (float64, error) {
 	if err := checkAlpha(alpha, 2); err != nil {
 		return 0, err
@@ -63,13 +65,12 @@ func MixedFIFO(alpha float64, classes []Class) (float64, error) {
 	return bisect(1, high, excess), nil
 }
 
-// SeparatedFIFO returns the least write amplification that FIFO reaches when each
-// class has blocks of its own, and each class's alpha then: the best that streams or
-// FDP placement can do. It minimises sum r A(alpha_i) under sum f alpha_i = alpha.
+// SeparatedFIFO returns the least write amplification that FIFO reaches when each class has blocks of its own, and the
+// alpha of each class at that optimum: the best that streams or FDP placement can achieve. It minimises sum r
+// A(alpha_i) under sum f alpha_i = alpha.
 //
-// With u the valid part of a class's victims, alpha = -ln u/(1-u) and A = 1/(1-u), so
-// -dA/dalpha = 1/g(u) with g(u) = (1-u)/u + ln u, which falls from infinity to 0.
-// At the optimum r/(f g(u)) is the same for all.
+// With u the valid share of a class's victims, alpha = -ln u/(1-u) and A = 1/(1-u), so -dA/dalpha = 1/g(u) with g(u) =
+// (1-u)/u + ln u, which falls from infinity to 0. At the optimum r/(f g(u)) is the same for all classes.
 func SeparatedFIFO(alpha float64, classes []Class) (a float64, alphas []float64, err error) {
 	if err := checkAlpha(alpha, 2); err != nil {
 		return 0, nil, err
@@ -90,7 +91,7 @@ func SeparatedFIFO(alpha float64, classes []Class) (a float64, alphas []float64,
 		}
 		return sum
 	}
-	// The dearer space is, the less of it each class takes.
+	// The more expensive space is, the less of it each class takes.
 	split(bisect(-600, 40, func(logPrice float64) float64 { return split(logPrice) - alpha }))
 	return a, alphas, nil
 }

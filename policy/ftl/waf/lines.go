@@ -2,20 +2,21 @@ package waf
 
 import "math"
 
-// SweepWithin and KnotsWithin are what Sweep and FitLines are asked for where nobody says otherwise: together they
-// keep the line within 5 % of simulations, also between the shares that were looked at.
+// SweepWithin and KnotsWithin are the default tolerances of Sweep and FitLines. Together they keep the line within 5 %
+// of simulations, also between the shares that were simulated.
 const (
 	SweepWithin = 0.03
 	KnotsWithin = 0.02
 )
 
-// FitLines returns a line of few knots through measured write amplification by rising sequential share: as few of the
-// points as leave every other within a share of the straight line between its neighbours. off is the largest share by
-// which the line is off a point.
+// FitLines returns a piecewise linear curve through measured write amplification by rising sequential share, with as
+// few knots as possible. The knots are points of the input, and every other point lies within the given relative
+// tolerance of the line between its neighbouring knots. off is the largest relative deviation of the curve from a
+// point.
 //
-// Equation 7 has one turn, and is more than 80 % off where a curve falls early or in steps, as with little spare
-// space. A line need not fall everywhere: loops that meet blocks of a pool in step amplify some per cent more or
-// less.
+// Equation 7 has a single turning point, and is more than 80 % off where a curve falls early or in steps, as with
+// little spare space. The curve need not fall everywhere: loops that run in step with the blocks of a pool amplify a
+// few per cent more or less.
 func FitLines(points []MixPoint, within float64) (knots []MixPoint, off float64) {
 	knots = append(knots, points[0])
 	for at := 0; at < len(points)-1; {
@@ -35,12 +36,12 @@ func FitLines(points []MixPoint, within float64) (knots []MixPoint, off float64)
 	return knots, off
 }
 
-// leastPart is down to what difference of shares a sweep is refined.
+// leastPart is the smallest difference of shares to which a sweep is refined.
 const leastPart = 1.0 / 320
 
-// Sweep simulates shares of sequential writes, which rise, and then half-way between those where the straight line is
-// off the simulation there by more than a share, and so on: with little spare space the curve falls by half within a
-// fortieth.
+// Sweep simulates the given rising shares of sequential writes. Between two shares it simulates the midpoint and, where
+// the straight line is off the simulation by more than the relative tolerance, refines further: with little spare space
+// the curve falls by half within a fortieth.
 func Sweep(e Experiment, shares []float64, within float64) ([]MixPoint, error) {
 	return SweepOf(func(s float64) (Experiment, error) {
 		e.Sequential = s
@@ -48,7 +49,7 @@ func Sweep(e Experiment, shares []float64, within float64) ([]MixPoint, error) {
 	}, shares, within)
 }
 
-// SweepOf is Sweep of the experiments that have the shares.
+// SweepOf is Sweep with the experiment for each share supplied by a function.
 func SweepOf(of func(s float64) (Experiment, error), shares []float64, within float64) ([]MixPoint, error) {
 	at := func(s float64) (MixPoint, error) {
 		e, err := of(s)
@@ -93,7 +94,7 @@ func SweepOf(of func(s float64) (Experiment, error), shares []float64, within fl
 	return points, nil
 }
 
-// chordWithin reports whether all points between two are within a share of the line between these.
+// chordWithin reports whether all points between two are within the tolerance of the line between these two.
 func chordWithin(list []MixPoint, from, to int, within float64) bool {
 	for i := from + 1; i < to; i++ {
 		if math.Abs(between(list[from], list[to], list[i].S)/list[i].WAF-1) > within {
@@ -103,7 +104,7 @@ func chordWithin(list []MixPoint, from, to int, within float64) bool {
 	return true
 }
 
-// between is the straight line from a to b.
+// between returns the value at s of the straight line from a to b.
 func between(a, b MixPoint, s float64) float64 {
 	if b.S == a.S {
 		return a.WAF

@@ -9,7 +9,7 @@ import (
 	"farflash/policy/ftl/waf"
 )
 
-// line is a line of knots at a share.
+// line evaluates a piecewise linear curve at a share.
 func line(knots []waf.MixPoint, s float64) float64 {
 	for i := 1; i < len(knots); i++ {
 		if a, b := knots[i-1], knots[i]; s <= b.S {
@@ -19,8 +19,8 @@ func line(knots []waf.MixPoint, s float64) float64 {
 	return knots[len(knots)-1].WAF
 }
 
-// TestFitLines: of equation 7's own points with noise the line has few knots, all of them points, and is as near as
-// is asked for.
+// TestFitLines verifies that the curve fitted to noisy points of equation 7 has few knots, all of them input points,
+// and stays within the tolerance.
 func TestFitLines(t *testing.T) {
 	r := rng.NewStream(1, "lines")
 	for _, noise := range []float64{0, 0.01} {
@@ -44,15 +44,15 @@ func TestFitLines(t *testing.T) {
 			}
 		}
 	}
-	// By hand: the middle one is on the line, and not asked for.
+	// By hand: the middle point is on the line and therefore no knot.
 	knots, off := waf.FitLines([]waf.MixPoint{{S: 0, WAF: 6}, {S: 0.5, WAF: 5}, {S: 1, WAF: 4}}, 0)
 	if want := []waf.MixPoint{{S: 0, WAF: 6}, {S: 1, WAF: 4}}; !slices.Equal(knots, want) || off != 0 {
 		t.Errorf("%v, %v; %v is right", knots, off, want)
 	}
 }
 
-// TestFitHolds: at 7 % of over-provisioning, where equation 7 is worst, the line is within 5 % of simulations, of
-// those that it was made of and of those half-way between them.
+// TestFitHolds verifies that at 7 % of over-provisioning, where equation 7 is worst, the curve is within 5 % of
+// simulations, both at the fitted shares and half-way between them.
 func TestFitHolds(t *testing.T) {
 	e := waf.DefaultExperiment()
 	e.Alpha, e.Blocks, e.Pages = 1.07, 300, 64
@@ -88,7 +88,7 @@ func TestFitHolds(t *testing.T) {
 	t.Logf("%d points, %d knots, off by %.1f %%; equation 7 by %.1f %%", len(points), len(knots), 100*off, 100*worst)
 }
 
-// TestSweepErrs: what cannot be simulated is an error.
+// TestSweepErrs verifies that an invalid experiment is an error.
 func TestSweepErrs(t *testing.T) {
 	if points, err := waf.Sweep(waf.Experiment{}, []float64{0, 1}, waf.SweepWithin); err == nil {
 		t.Errorf("nothing was simulated: %v", points)

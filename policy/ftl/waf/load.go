@@ -14,11 +14,11 @@ type load struct {
 	apart     bool      // classes have streams of their own
 
 	pages      int32
-	sequential float64 // chance to begin or go on with the sequential part
+	sequential float64 // chance to start or continue with the sequential part
 	run        int32   // its length; 0: the whole space
 	at, left   int32   // next sequential page, pages left of the run
 	runs       [][2]int32
-	writers    *writers // nil: there are none
+	writers    *writers // nil: none
 }
 
 func (e Experiment) load() *load {
@@ -43,14 +43,14 @@ func (e Experiment) load() *load {
 	l.upTo = l.upTo[:len(l.upTo)-1]
 	l.sequential = e.Sequential
 	if e.Run > 0 {
-		// A run is begun between random pages, as often as gives the share of pages.
+		// A run starts between random pages, with the probability that yields the share of pages.
 		q := e.Sequential / float64(e.Run)
 		l.sequential = q / (q + 1 - e.Sequential)
 	}
 	return l
 }
 
-// next returns the page to be written next.
+// next returns the next page to write.
 func (l *load) next() int32 {
 	if l.writers != nil {
 		return l.writers.next(&l.addresses)

@@ -8,8 +8,8 @@ import (
 	"farflash/policy/ftl"
 )
 
-// TestRunsAgainstForms: runs that were drawn of a load whose amplification is known have it too. Uniform pages, pages
-// of two classes, and the whole space in order.
+// TestRunsAgainstForms verifies that runs drawn from loads with known amplification (uniform pages, pages of two
+// classes, the whole space in order) amplify the same.
 func TestRunsAgainstForms(t *testing.T) {
 	e := quick(Policy{Victim: ftl.FIFO})
 	pages := int32(e.Blocks * e.Pages)

@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// SequentialMix is write amplification as a function of S, the share of a drive's
-// writes (in bytes) that are sequential: a straight line up to a turning point and a
-// parabola after it, equation 7 of minTCO (arXiv 1809.05928). There
+// SequentialMix is write amplification as a function of S, the share of a drive's writes (in bytes) that are
+// sequential: a straight line up to a turning point and a parabola after it, equation 7 of minTCO (arXiv 1809.05928).
+// There
 //
 //	A(S) = Slope S + Random                        S <= Turn
 //	A(S) = eta S^2 + mu S + gamma                  S >  Turn
 //
-// Value and slope meet at the turning point, which leaves four parameters with a
-// meaning. The shape belongs to long sequential loops over the whole drive among
-// random writes; short runs at random places behave otherwise: simulate those.
+// Value and slope are continuous at the turning point, which leaves four parameters with a meaning. The shape belongs
+// to long sequential loops over the whole drive among random writes. Short runs at random places behave differently:
+// simulate those.
 type SequentialMix struct {
 	Random     float64 // A(0): all writes random; at least 1
 	Sequential float64 // A(1): all writes sequential; at least 1
@@ -22,8 +22,8 @@ type SequentialMix struct {
 	Slope      float64 // of the line; about 0
 }
 
-// DefaultSequentialMix is flat up to 0.45 and falls to 1, from the write
-// amplification of random writes: within 0.3 of a simulated drive at 7 %.
+// DefaultSequentialMix is flat at the write amplification of random writes up to 0.45 and then falls to 1. It is within
+// 0.3 of a simulated drive at 7 %.
 func DefaultSequentialMix(random float64) SequentialMix {
 	return SequentialMix{Random: random, Sequential: 1, Turn: 0.45}
 }
@@ -38,7 +38,7 @@ func (m SequentialMix) Parabola() (eta, mu, gamma float64) {
 	return eta, mu, gamma
 }
 
-// At returns A(S), never less than 1. S outside [0, 1] is taken as the nearer end.
+// At returns A(S), never less than 1. S is clamped to [0, 1].
 func (m SequentialMix) At(s float64) float64 {
 	s = min(max(s, 0), 1)
 	t := m.beyond(s)
@@ -46,8 +46,8 @@ func (m SequentialMix) At(s float64) float64 {
 	return max(1, a)
 }
 
-// beyond returns the square of the part of the way from the turning point to 1. The
-// mix is linear in its other parameters: Random(1-t) + Slope(S-t) + Sequential t.
+// beyond returns t, the square of the fraction of the distance from the turning point to 1. The mix is linear in its
+// other parameters: Random(1-t) + Slope(S-t) + Sequential t.
 func (m SequentialMix) beyond(s float64) float64 {
 	if s <= m.Turn {
 		return 0
@@ -59,9 +59,8 @@ func (m SequentialMix) beyond(s float64) float64 {
 // MixPoint is a measured write amplification at a sequential share.
 type MixPoint struct{ S, WAF float64 }
 
-// FitSequentialMix returns the mix with the least sum of squared errors to the
-// points, and the root of its mean. It takes at least four points, of four
-// different shares. The turning point is searched in steps of 0.001 up to 0.95.
+// FitSequentialMix returns the mix with the least sum of squared errors to the points, and the root mean square error.
+// It needs at least four different shares. The turning point is searched in steps of 0.001 up to 0.95.
 func FitSequentialMix(points []MixPoint) (SequentialMix, float64, error) {
 	different := map[float64]bool{}
 	for _, p := range points {
@@ -100,8 +99,8 @@ func FitSequentialMix(points []MixPoint) (SequentialMix, float64, error) {
 	return best, math.Sqrt(least / float64(len(points))), nil
 }
 
-// fit solves the normal equations for the turning point that m has. It reports
-// false when the points do not determine the parameters.
+// fit solves the normal equations for the turning point m.Turn. It reports false if the points do not determine the
+// parameters.
 func (m *SequentialMix) fit(points []MixPoint) bool {
 	var n [3][4]float64
 	for _, p := range points {

@@ -54,8 +54,8 @@ func TestFitSequentialMix(t *testing.T) {
 	}
 }
 
-// TestSimulatedMix compares simulated loops among random writes with the spec's own
-// simulation and with the fit.
+// TestSimulatedMix compares simulated loops among random writes with the specification's own simulation and with the
+// fit.
 func TestSimulatedMix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("nine simulations")

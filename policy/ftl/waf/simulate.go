@@ -10,53 +10,51 @@ import (
 	"farflash/policy/ftl"
 )
 
-// Layout says how classes of data share blocks.
+// Layout is how classes of data share blocks.
 type Layout uint8
 
 // The layouts.
 const (
-	// OneFrontier writes all classes and all survivors through one frontier, as the
-	// closed forms assume.
+	// OneFrontier writes all classes and all survivors through one frontier, as the closed forms assume.
 	OneFrontier Layout = iota
-	// SurvivorsApart writes all classes through one frontier and survivors through
-	// others, one for each of Experiment.Generations.
+	// SurvivorsApart writes all classes through one frontier and survivors through others, one for each of
+	// Experiment.Generations.
 	SurvivorsApart
-	// StreamsApart gives each class a frontier and its survivors another. Free
-	// blocks and victims are shared.
+	// StreamsApart gives each class a frontier and its survivors another. Free blocks and victims are shared.
 	StreamsApart
-	// Partitions gives each class blocks of its own, in the proportions of
-	// SeparatedFIFO: every class is a drive by itself.
+	// Partitions gives each class blocks of its own, in the proportions of SeparatedFIFO: every class is a separate
+	// drive.
 	Partitions
 )
 
 // Experiment is a write load on a drive of one pool.
 type Experiment struct {
 	Policy Policy
-	Alpha  float64 // closed over logical blocks
+	Alpha  float64 // closed physical blocks over logical space
 	Blocks int     // logical space in blocks
 	Pages  int     // of a block
 
 	Classes []Class // who is written how often; nil is Uniform
 	Layout  Layout
-	// Generations is, with SurvivorsApart, how many frontiers survivors pass through,
-	// a page moving on each time it survives. 0 is 1.
+	// Generations is the number of frontiers that survivors pass through with SurvivorsApart; a page moves to the next
+	// one each time it survives. 0 is 1.
 	Generations int
 
-	// Sequential is the share of page writes that overwrite the logical space in
-	// order, over and over, among the random ones of Classes. With Run above 0 they
-	// come in runs of so many pages, each beginning at a random multiple of it.
+	// Sequential is the share of page writes that overwrite the logical space in order, again and again, among the
+	// random ones of Classes. With Run above 0 they arrive in runs of Run pages, each starting at a random multiple of
+	// it.
 	Sequential float64
 	Run        int
 
-	// Runs, if there are any, are what is written in the place of Classes and Sequential: one of them is drawn, its
-	// pages are written one behind the other, and so on. Each is the first page and how many.
+	// Runs, if not empty, replaces Classes and Sequential: one run is drawn, its pages are written in order, then the
+	// next is drawn. Each run is its first page and its number of pages.
 	Runs [][2]int32
 
-	// Writers, if there are any, write in the place of Classes, Sequential and Runs.
+	// Writers, if not empty, replaces Classes, Sequential and Runs.
 	Writers []Writer
 
-	// Precondition is how many uniform random writes come after the fill, before anything of the load, in multiples
-	// of the logical space.
+	// Precondition is the number of uniform random writes after the fill and before the load, in multiples of the
+	// logical space.
 	Precondition float64
 
 	WarmUp  float64 // writes before measuring, in multiples of the logical space
@@ -64,8 +62,7 @@ type Experiment struct {
 	Seed    uint64
 }
 
-// DefaultExperiment is greedy collection at 7 % over-provisioning under uniform
-// writes, on 2000 blocks of 64 pages.
+// DefaultExperiment is greedy collection at 7 % over-provisioning under uniform writes, on 2000 blocks of 64 pages.
 func DefaultExperiment() Experiment {
 	return Experiment{
 		Policy: Policy{Victim: ftl.Greedy}, Alpha: 1.07, Blocks: 2000, Pages: 64,
@@ -73,7 +70,7 @@ func DefaultExperiment() Experiment {
 	}
 }
 
-// Result is what an experiment measured.
+// Result is the measurement of an experiment.
 type Result struct {
 	WAF      float64   // pages programmed over pages written by the host
 	Host     int64     // pages written by the host while measuring
@@ -81,15 +78,14 @@ type Result struct {
 	Total    int64     // pages programmed in all, filling and warm-up included
 	Erases   int64     // while measuring
 	Alphas   []float64 // Partitions: each class's alpha
-	// Closed is the part of the closed blocks that hold i valid pages, at the end.
-	// Partitions: of all partitions together.
+	// Closed is the share of closed blocks that hold i valid pages, at the end. With Partitions, it covers all
+	// partitions together.
 	Closed []float64
 }
 
-// Simulate fills a drive in order, writes to it at random until it is warm, and
-// then measures. It drives ftl.FTL page by page with an array for a map. The
-// number of blocks is what makes the closed ones Alpha times Blocks whenever a
-// victim is chosen: frontiers and the reserve come on top.
+// Simulate fills a drive in order, writes to it at random until it is warm, and then measures. It drives ftl.FTL page
+// by page, with an array as the map. The number of blocks is chosen so that Alpha times Blocks are closed whenever a
+// victim is chosen; frontiers and the reserve come on top.
 func Simulate(e Experiment) (Result, error) {
 	if e.Classes == nil {
 		e.Classes = Uniform()
@@ -192,8 +188,8 @@ func (e Experiment) partitions() (Result, error) {
 	return sum, nil
 }
 
-// config is the pool for the experiment. A victim is chosen when a frontier has
-// just taken the second free block, so one is free then and each stream has one open.
+// config returns the pool for the experiment. A victim is chosen when a frontier has just opened the second-last free
+// block, so one is free at that point and each stream has one open.
 func (e Experiment) config() ftl.Config {
 	c := ftl.DefaultConfig()
 	c.PagesPerBlock = e.Pages
@@ -257,7 +253,7 @@ func (e Experiment) drive() (Result, error) {
 	}, nil
 }
 
-// drive is the array map and the synchronous driver.
+// drive is the array map and a synchronous driver.
 type drive struct {
 	ftl *ftl.FTL
 	to  []int32 // physical page by logical, -1: none
@@ -290,7 +286,7 @@ func (d *drive) run(l *load, writes int64) error {
 	return nil
 }
 
-// write is one page write with all the collection it brings about.
+// write writes one page and does all the collection that this triggers.
 func (d *drive) write(lpa int32, stream int) error {
 	d.now++
 	ppa, ok := d.ftl.Allocate(0, stream, d.now)
@@ -327,7 +323,7 @@ func (d *drive) collect() {
 	}
 }
 
-// closed is the distribution of valid pages over full blocks.
+// closed returns the distribution of valid pages over full blocks.
 func (d *drive) closed(pages int) []float64 {
 	x := make([]float64, pages+1)
 	n := 0

@@ -37,7 +37,7 @@ func TestDistribution(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Greatest difference of the two cumulated; 2400 blocks are not exact either.
+		// Greatest difference of the two cumulative distributions; 2400 blocks are not exact either.
 		most, sum := 0.0, 0.0
 		for i := range x {
 			sum += r.Closed[i] - x[i]
@@ -49,7 +49,7 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestWindowLimits holds windowed greedy to its ends, page for page.
+// TestWindowLimits verifies that the extreme windows reproduce greedy and FIFO, page for page.
 func TestWindowLimits(t *testing.T) {
 	greedy := simulate(t, quick(Policy{Victim: ftl.Greedy}))
 	fifo := simulate(t, quick(Policy{Victim: ftl.FIFO}))
@@ -65,7 +65,7 @@ func TestWindowLimits(t *testing.T) {
 	}
 }
 
-// TestLayouts compares what separation is worth.
+// TestLayouts compares the benefits of separation.
 func TestLayouts(t *testing.T) {
 	e := quick(Policy{Victim: ftl.Greedy})
 	waf := func(l Layout, classes []Class) float64 {
@@ -87,7 +87,7 @@ func TestLayouts(t *testing.T) {
 		t.Error("generations do not pay")
 	}
 	e.Generations = 0
-	// Three classes, one alike to another: they are told apart all the same.
+	// Three classes, each next to a similar one: they are still separated.
 	if a := waf(StreamsApart, []Class{{0.8, 0.1}, {0.1, 0.1}, {0.1, 0.8}}); !(a < one) {
 		t.Errorf("three streams: %v", a)
 	}
@@ -150,8 +150,7 @@ func ExampleSimulate() {
 	// Output: greedy: simulated 2.40, closed form 2.40, Desnoyers 2.40
 }
 
-// BenchmarkSimulate is the whole of it; the metrics are the rates at which the
-// host's pages and all pages are programmed.
+// BenchmarkSimulate measures a whole simulation; the metrics are the rates of host pages and of all pages programmed.
 func BenchmarkSimulate(b *testing.B) {
 	for _, p := range []Policy{{Victim: ftl.Greedy}, {Victim: ftl.FIFO}, {Victim: ftl.DChoices, Choices: 10}} {
 		b.Run(p.String(), func(b *testing.B) {
@@ -170,8 +169,8 @@ func BenchmarkSimulate(b *testing.B) {
 	}
 }
 
-// Of cost-age no steady state is derived here. Under uniform writes, where age says nothing, it lies between greedy,
-// which nothing beats, and FIFO.
+// TestCostAge: no steady state is derived for cost-age. Under uniform writes, where age carries no information, it lies
+// between greedy, which is optimal, and FIFO.
 func TestCostAge(t *testing.T) {
 	e := DefaultExperiment()
 	e.Alpha, e.Blocks, e.WarmUp, e.Measure = 1.28, 1000, 4, 3

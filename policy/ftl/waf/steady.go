@@ -12,10 +12,10 @@ import (
 type Policy struct {
 	Victim  ftl.Victim
 	Choices int     // DChoices
-	Window  float64 // WindowedGreedy: part of the closed blocks
+	Window  float64 // share of the closed blocks
 }
 
-// String is the policy's name with its parameter, such as "d-choices 10".
+// String returns the policy's name with its parameter, such as "d-choices 10".
 func (p Policy) String() string {
 	switch p.Victim {
 	case ftl.DChoices:
@@ -26,39 +26,34 @@ func (p Policy) String() string {
 	return p.Victim.String()
 }
 
-// steady is the mean-field steady state under uniform random writes. Time is
-// counted in collected blocks over closed blocks, so each valid page is
-// invalidated at rate kappa, and each block spends 1 unit closed on average.
+// steady is the mean-field steady state under uniform random writes. Time is measured in collected blocks over closed
+// blocks, so each valid page is invalidated at rate kappa, and each block stays closed for 1 unit on average.
 type steady struct {
-	x     []float64 // part of the closed blocks that hold i valid pages
+	x     []float64 // share of the closed blocks that hold i valid pages
 	kappa float64
 	alpha float64
 }
 
-// waf is pages written over pages written by the host. Valid pages neither grow
-// nor shrink, so kappa times the valid pages of a block on average, pages/alpha,
-// is what the host invalidates while one block's worth is written.
+// waf returns pages programmed over pages written by the host. The number of valid pages is constant, so kappa times
+// the mean valid pages of a block, pages/alpha, is what the host invalidates while one block's worth is programmed.
 func (s steady) waf() float64 { return s.alpha / s.kappa }
 
-// SteadyState returns, for i from 0 to pages, the part of the closed blocks that
-// hold i valid pages once a drive of many blocks has been overwritten at random for
-// long. alpha is closed over logical space.
+// SteadyState returns, for i from 0 to pages, the share of closed blocks that hold i valid pages once a drive of many
+// blocks has been overwritten at random for long. alpha is closed physical over logical space.
 func SteadyState(p Policy, alpha float64, pages int) ([]float64, error) {
 	s, err := p.solve(alpha, pages)
 	return s.x, err
 }
 
-// WAF returns the policy's write amplification under uniform random writes for
-// infinitely many blocks of so many pages.
+// WAF returns the policy's write amplification under uniform random writes for infinitely many blocks of the given
+// number of pages.
 //
-// Windowed greedy: while a block is younger than the window its pages are
-// invalidated as under FIFO. It enters the window with a binomial number of valid
-// pages, and there greedy takes all that fall to a level j (j+1 for some), so that
-// levels above j are passed as under greedy. The window's occupancy determines j.
+// Windowed greedy: while a block is younger than the window its pages are invalidated as under FIFO. It enters the
+// window with a binomial number of valid pages, and there greedy takes all that fall to a level j (j+1 for some), so
+// blocks pass the levels above j as under greedy. The window's occupancy determines j.
 //
-// Cost-benefit: a block at level v waits an exponential time of rate kappa v for its
-// next invalidation, and is collected if (1-u)*age/(2u) reaches a threshold before;
-// the space determines the threshold.
+// Cost-benefit: a block at level v waits an exponential time of rate kappa v for its next invalidation, and is
+// collected if (1-u)*age/(2u) reaches a threshold before that; the available space determines the threshold.
 func (p Policy) WAF(alpha float64, pages int) (float64, error) {
 	s, err := p.solve(alpha, pages)
 	if err != nil {
@@ -94,12 +89,12 @@ func (p Policy) solve(alpha float64, pages int) (steady, error) {
 	return steady{}, fmt.Errorf("waf: no steady state is known for %v", p.Victim)
 }
 
-// drawn is the best of d blocks drawn. With S_k the part of blocks with k valid
-// pages or more, the mean-field equations sum to
+// drawn is the steady state of the best of d blocks drawn. With S_k the share of blocks with k valid pages or more, the
+// mean-field equations sum to
 //
 //	kappa k (S_k - S_k+1) = 1 - S_k^d,
 //
-// which is solved downwards from S_pages+1 = 0, and kappa by the sum of the S_k.
+// which is solved downwards from S_pages+1 = 0; kappa follows from the sum of the S_k.
 func drawn(alpha float64, pages, d int) steady {
 	s := make([]float64, pages+2)
 	mean := func(kappa float64) float64 {
@@ -122,8 +117,8 @@ func drawn(alpha float64, pages, d int) steady {
 	return steady{x, kappa, alpha}
 }
 
-// levelDrawn solves rate*(s-above) = 1 - s^d for s in [above, 1] by Newton's
-// method, which descends to the root of the convex left side from s = 1.
+// levelDrawn solves rate*(s-above) = 1 - s^d for s in [above, 1] by Newton's method, which descends monotonically from
+// s = 1 to the root because the function is convex.
 func levelDrawn(rate, above float64, d int) float64 {
 	s := 1.0
 	for range 100 {
@@ -141,11 +136,11 @@ func levelDrawn(rate, above float64, d int) float64 {
 	return max(s, above)
 }
 
-// greedyLike is windowed greedy, with greedy (window 1) and FIFO (0) its ends.
+// greedyLike is the steady state of windowed greedy, whose extremes are greedy (window 1) and FIFO (0).
 //
-// With q the chance that a page is still valid when its block enters the window and
-// F(k) = P(Binomial(pages, q) < k), a block passes level k while young for F(k)/(kappa
-// k) on average, and in the window for (1-F(k))/(kappa k) if k exceeds j.
+// With q the probability that a page is still valid when its block enters the window and F(k) = P(Binomial(pages, q) <
+// k), a block spends F(k)/(kappa k) at level k while young on average, and (1-F(k))/(kappa k) in the window if k
+// exceeds j.
 func (p Policy) greedyLike(alpha float64, pages int) steady {
 	x := make([]float64, pages+1)
 	below := make([]float64, pages+2)
@@ -192,10 +187,9 @@ func binomialBelow(below []float64, n int, q float64) {
 	below[n+1] = 1
 }
 
-// beneficial is cost-benefit. A block that has come to level v goes on to v-1 with
-// chance s_v = 1 - exp(-theta v^2/(pages-v)), else it is collected; it stays at v
-// for s_v/(kappa v) on average. theta is set by the space. Where there is so much
-// that every block has emptied before it is needed, empty ones wait.
+// beneficial is the steady state of cost-benefit. A block that reaches level v moves on to v-1 with probability s_v = 1
+// - exp(-theta v^2/(pages-v)), else it is collected; it stays at v for s_v/(kappa v) on average. The available space
+// determines theta. If there is so much space that every block empties before it is needed, empty blocks wait.
 func beneficial(alpha float64, pages int) steady {
 	x := make([]float64, pages+1)
 	kappa := 0.0
@@ -206,7 +200,7 @@ func beneficial(alpha float64, pages int) steady {
 			if v < pages {
 				s = 1 - rng.Exp(-theta*float64(v)*float64(v)/float64(pages-v))
 			}
-			flow = float64(flow * s) // that goes on to v-1
+			flow = float64(flow * s) // share of blocks that moves on to v-1
 			x[v] = flow / float64(v)
 			all += x[v]
 			sum += flow

@@ -19,7 +19,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// must is a policy's WAF.
+// must returns a policy's WAF, or fails the test.
 func must(t *testing.T, p Policy, alpha float64, pages int) float64 {
 	t.Helper()
 	a, err := p.WAF(alpha, pages)
@@ -29,8 +29,7 @@ func must(t *testing.T, p Policy, alpha float64, pages int) float64 {
 	return a
 }
 
-// TestTable compares with values computed independently (an own fixed-point
-// program, four decimals).
+// TestTable compares with values computed independently (a separate fixed-point program, four decimals).
 func TestTable(t *testing.T) {
 	for _, r := range []struct {
 		alpha, fifo, greedy64, greedy128, greedy256, exact64, exact128, exact256, random, d2, d5, d10, mixed80,
@@ -128,7 +127,7 @@ func TestSharedTable(t *testing.T) {
 	}
 }
 
-// shared reads a file of the folder that lies beside the repository.
+// shared reads a file of the folder next to the repository.
 func shared(t *testing.T, path string) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -160,7 +159,7 @@ func TestMeanings(t *testing.T) {
 	near(t, "GiB sold as GB", BinarySlack(0).Alpha(), 1.073741824, 1e-12)
 }
 
-// TestSteadyState checks what must hold of the distributions of every policy.
+// TestSteadyState verifies the properties common to the distributions of all policies.
 func TestSteadyState(t *testing.T) {
 	policies := []Policy{
 		{Victim: ftl.Greedy}, {Victim: ftl.FIFO}, {Victim: ftl.Random}, {Victim: ftl.CostBenefit},
@@ -197,7 +196,7 @@ func TestSteadyState(t *testing.T) {
 	}
 }
 
-// TestLimits checks that the policies meet where they should.
+// TestLimits verifies that the policies agree where they should.
 func TestLimits(t *testing.T) {
 	for _, alpha := range []float64{1.02, 1.07, 1.28, 1.9} {
 		window := func(w float64) float64 { return must(t, Policy{Victim: ftl.WindowedGreedy, Window: w}, alpha, 64) }
@@ -230,7 +229,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSeparatedIsBest moves space from class to class.
+// TestSeparatedIsBest moves space from class to class and verifies that this never helps.
 func TestSeparatedIsBest(t *testing.T) {
 	classes := []Class{{0.6, 0.1}, {0.3, 0.3}, {0.1, 0.6}}
 	best, alphas, err := SeparatedFIFO(1.15, classes)

@@ -8,20 +8,20 @@ import (
 	"farflash/numeric/rng"
 )
 
-// Writer writes in a part of the drive of its own: at random places of it and round it in order, or as Runs say.
-// Parts follow each other as the writers do.
+// Writer writes to its own part of the drive: at random places and sequentially round it, or as Runs specify. Parts are
+// laid out in the order of the writers.
 type Writer struct {
-	Space  float64 // share of the logical space; writers' add up to 1
-	Writes float64 // share of the page writes; they add up to 1
-	// Sequential is the share of its page writes that overwrite its part in order, over and over.
+	Space  float64 // share of the logical space; the writers' shares add up to 1
+	Writes float64 // share of the page writes; the shares add up to 1
+	// Sequential is the share of its page writes that overwrite its part in order, again and again.
 	Sequential float64
-	// Runs, if there are any, are what it writes in their place: one of them is drawn, and its pages are written one
-	// behind the other. Each is the first page, counted from that of the part, and how many. Those beyond the part's
-	// end begin again at its first page.
+	// Runs, if not empty, replaces these writes: one run is drawn, its pages are written in order, then the next is
+	// drawn. Each run is its first page, relative to the part, and its number of pages. Runs that extend beyond the
+	// part's end wrap to its first page.
 	Runs [][2]int32
 }
 
-// checkWriters says what no writers can be.
+// checkWriters validates a list of writers.
 func checkWriters(list []Writer) error {
 	space, writes := 0.0, 0.0
 	for i, w := range list {
@@ -40,7 +40,7 @@ func checkWriters(list []Writer) error {
 	return nil
 }
 
-// part is a writer's pages, and where it is in them.
+// part is a writer's range of pages and its position in it.
 type part struct {
 	first, pages int32
 	at           int32 // next page of the sequential writes
@@ -48,16 +48,16 @@ type part struct {
 	runs         [][2]int32
 }
 
-// writers draws what writers write.
+// writers draws the pages that writers write.
 type writers struct {
 	parts []part
-	upTo  []float64 // cumulated chance of each to come next
-	now   *part     // whose run goes on
-	at    int32     // the next page of it
+	upTo  []float64 // cumulative probability that each is next
+	now   *part     // the part whose run continues
+	at    int32     // its next page
 	left  int32
 }
 
-// writers divides so many pages among the writers: at least one for each that writes.
+// writers divides the given number of pages among the writers, with at least one for each that writes.
 func (e Experiment) writers(pages int32) *writers {
 	w := &writers{}
 	space, sum := 0.0, 0.0
@@ -68,7 +68,7 @@ func (e Experiment) writers(pages int32) *writers {
 		p := part{first: min(first, pages-1), sequential: x.Sequential, runs: x.Runs}
 		p.pages = max(1, min(pages, int32(math.Round(float64(space*float64(pages)))))-p.first)
 		w.parts = append(w.parts, p)
-		each := 1.0 // pages that come at once
+		each := 1.0 // pages written at once
 		if x.Runs != nil {
 			n := 0.0
 			for _, r := range x.Runs {
@@ -85,7 +85,7 @@ func (e Experiment) writers(pages int32) *writers {
 	return w
 }
 
-// next returns the page to be written next.
+// next returns the next page to write.
 func (w *writers) next(r *rng.Stream) int32 {
 	if w.left > 0 {
 		w.left--

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestWriters: one writer is the drive's own load, two that write at random are classes, and runs without an order
-// are the runs of an experiment. What lies still costs nothing, and is spare space for nobody.
+// TestWriters verifies that one writer is equivalent to the drive's own load, two that write at random are equivalent
+// to classes, and unordered runs to the runs of an experiment. Data at rest cost no writes and do not count as spare
+// space.
 func TestWriters(t *testing.T) {
 	e := DefaultExperiment()
 	e.Blocks, e.Alpha = 400, 1.15
@@ -41,11 +42,11 @@ func TestWriters(t *testing.T) {
 	}
 	cold := run(func(x *Experiment) { x.Writers = []Writer{{Space: 0.5, Writes: 1}, {Space: 0.5}} })
 	all := run(func(*Experiment) {})
-	// Half of the drive lies still, so that the other half has twice the share of spare space.
+	// Half of the drive is at rest, so the other half has twice the share of spare space.
 	if want := GreedyExact(1.3, 64); math.Abs(cold/want-1) > 0.05 || !(cold < all) {
 		t.Errorf("half of it lies still: %v, not %v; all written: %v", cold, want, all)
 	}
-	// Writers' shares of the pages are those that were asked for, whatever their runs.
+	// Writers receive the requested shares of the pages, whatever their runs.
 	l := Experiment{Blocks: 100, Pages: 64, Seed: 1, Classes: Uniform(),
 		Writers: []Writer{{Space: 0.25, Writes: 0.4, Runs: [][2]int32{{0, 50}, {100, 30}}},
 			{Space: 0.75, Writes: 0.6}}}.load()
