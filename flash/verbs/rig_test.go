@@ -28,7 +28,7 @@ type side struct {
 	tapStarted  bool
 	written     []byte // all bytes sent
 	wantMarkers bool
-	told        bool // Lost was called
+	told        bool // its end has been logged
 }
 
 func newAdapter(t testing.TB, key byte) *verbs.Adapter {
