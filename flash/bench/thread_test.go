@@ -10,8 +10,8 @@ import (
 	"farflash/numeric/rng"
 )
 
-// prompt is a client whose requests finish as soon as they are sent, in reverse order; every third flush accepts only
-// part. It records violations.
+// prompt is a client whose requests finish as soon as they are sent, in reverse order; every third flush is refused at
+// first. It records violations.
 type prompt struct {
 	l      *lane
 	event  int
