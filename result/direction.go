@@ -12,7 +12,7 @@ const (
 	HigherIsBetter Direction = 1
 )
 
-// direction is what a metric's name alone says: times are to be short, throughput is to be high.
+// direction derives the better direction from a metric's name alone: times should be short, throughput high.
 func direction(name string) Direction {
 	for _, part := range []string{".latency.", ".fct.", ".slowdown.", "ssd.queue.wait.", "ssd.transaction.wait."} {
 		if strings.Contains(name, part) {
