@@ -2,7 +2,7 @@ package result
 
 import "strings"
 
-// Direction says which of two values of a metric is better.
+// Direction indicates which of two values of a metric is better.
 type Direction int8
 
 // The directions. Most metrics have none: more garbage collection, say, may be the price of something else.

@@ -35,7 +35,7 @@ func (p Pattern) MarshalText() ([]byte, error) { return patternNames.Marshal(p) 
 // UnmarshalText parses a pattern's name.
 func (p *Pattern) UnmarshalText(text []byte) error { return patternNames.Unmarshal(text, p) }
 
-// Addresses says where requests go: in runs of consecutive requests, each starting where the pattern says.
+// Addresses determines where requests go: in runs of consecutive requests, each starting where the pattern says.
 type Addresses struct {
 	// Pattern is the distribution of the starts of runs.
 	Pattern Pattern `yaml:"pattern,omitempty"`

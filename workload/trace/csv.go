@@ -13,7 +13,7 @@ import (
 	"farflash/workload"
 )
 
-// CSV says how to read a table: one request per line, in columns separated by commas, semicolons, tabs or spaces,
+// CSV describes how to read a table: one request per line, in columns separated by commas, semicolons, tabs or spaces,
 // whichever the first line contains.
 type CSV struct {
 	// Columns are the columns that hold the fields of a request.
